@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tracer costs those who are traced, side by side with nobody tracing, with a program that does
-//! nothing where ours does most, and with bpftrace adding up the same on the same tracepoints: in every round
-//! each of them watches the same writes, and ratios are medians of rounds. CPU time of the writing thread, in which the programs run, rather than wall time (so no
-//! harness: they measure the wall). Needs a machine that may be traced and a filesystem on a disk below
+//! What the tracer costs those who are traced, side by side with nobody tracing, with a program that does nothing where
+//! ours does most, and with bpftrace adding up the same on the same tracepoints: in every round each of them watches
+//! the same writes, and ratios are medians of rounds. CPU time of the writing thread, in which the programs run, rather
+//! than wall time (so no harness: they measure the wall). Needs a machine that may be traced and a filesystem on a disk
+//! below
 //! `target`; says why where it has none. `cargo bench -p floodline-host --bench trace [-- ROUNDS [WHAT]]`.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "the figures are the result")]
@@ -52,7 +53,7 @@ fn main() {
     }
 }
 
-/// Who watches.
+/// Tracer that is attached during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Watcher {
     Nobody,
@@ -191,8 +192,8 @@ impl Machine {
         }
     }
 
-    /// Runs something while somebody watches, once to warm up, and answers what the calmest of nine runs took: the host
-    /// of a virtual machine only ever adds.
+    /// Runs a workload under a tracer, after one run to warm up. Returns the shortest time of nine runs: the host of a
+    /// virtual machine only ever adds time.
     fn watched(&self, watcher: Watcher, run: impl Fn() -> f64) -> Option<f64> {
         let (mut bpftrace, mut empty) = (None, None);
         match watcher {
@@ -341,8 +342,8 @@ tracepoint:syscalls:sys_exit_fsync, tracepoint:syscalls:sys_exit_fdatasync /@wai
 "#;
 
 impl Bpftrace {
-    /// Starts it and waits until it says that it is attached; `None` where it cannot be run. It wants tracefs
-    /// mounted, which is seen by nobody else.
+    /// Starts bpftrace and waits until it reports that it is attached. Returns `None` if it cannot be run. It needs
+    /// tracefs: the mount is in a namespace of its own.
     fn start() -> Option<Bpftrace> {
         const IN_ITS_OWN: &str = "mount -t tracefs tracefs /sys/kernel/tracing; \
             mount -t debugfs debugfs /sys/kernel/debug; exec bpftrace -e \"$1\"";

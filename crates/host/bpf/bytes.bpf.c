@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Byte ledger: folios that become dirty, by process, cgroup and file, and writes queued at block devices, by
- * file, cgroup and disk; with waits.bpf.h, who waited for them to be stable. A write queued by the flusher
- * carries a page, and the page knows its file: that is the only bridge between the two.
+ * Byte ledger: folios that become dirty, by process, cgroup and file, and writes queued at block devices, by file,
+ * cgroup and disk. With waits.bpf.h, also the tasks that waited for stable storage. A write queued by the flusher
+ * carries a page, and the page leads to its file: this is the only link between the two.
  *
- * The first is the hottest place of the tracer. A CPU keeps the sums of the key it saw last to itself, and puts
- * them into the table when another one comes; sums only grow, and user space takes differences, so that no
- * moment is lost between two readings.
+ * Dirtying is the hottest path of the tracer. Each CPU keeps the sums of its latest key to itself and adds them to the
+ * table when the key changes. Sums only grow and user space takes differences, so no event is lost between two
+ * readings.
  */
 #include "floodline.bpf.h"
 #include "page.bpf.h"
-/* Programs are loaded in this order: where none may be attached to a function, that shows before the long ones below
- * are verified. */
+/* Programs are loaded in this order: if the kernel forbids programs on functions, loading fails before the long
+ * programs below are verified. */
 #include "waits.bpf.h"
 
-/* Detail that is dropped, by level of `shed`. */
+/* Levels of `shed`, and the detail that each drops. */
 #define SHED_FILES 1
 #define SHED_AGAIN 2
 #define SHED_DIRTIED 3
 
 #define PF_KTHREAD 0x00200000
-/* A thread that writes for others, such as those of loop devices: what it makes dirty is new. */
+/* A kernel thread that writes for others, such as that of a loop device: the data it dirties is new. */
 #define PF_LOCAL_THROTTLE 0x00100000
 
 struct task_struct___flags {
@@ -40,7 +40,7 @@ enum bpf_func_id___task_btf {
 };
 
 struct dirtied_key {
-	/* 0: all files for which there was no room. */
+	/* 0: all files without an entry of their own. */
 	__u64 ino;
 	__u64 cgroup_ino;
 	__u32 dev;
@@ -64,7 +64,7 @@ struct {
 	__type(value, struct dirtied_entry);
 } dirtied SEC(".maps");
 
-/* The same without files: what finds no room above is still somebody's. */
+/* Sums by process and cgroup without files, for files that find no room in `dirtied`. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -72,8 +72,8 @@ struct {
 	__type(value, struct dirtied_entry);
 } dirtied_unnamed SEC(".maps");
 
-/* The process that made a file dirty last, for writes of files that are too many to be told apart. Those that were dirtied
- * longest ago make room. */
+/* The process that dirtied a file last, for writes whose files are too many for entries of their own. The files dirtied
+ * longest ago are evicted. */
 struct owner {
 	__u64 cgroup_ino;
 	__u32 tgid;
@@ -87,12 +87,12 @@ struct {
 	__type(value, struct owner);
 } owners SEC(".maps");
 
-/* What tells one dirtier of one file from the next, as cheaply as can be: addresses, and what shows that an address
- * stands for something else by now. Before 5.11 the numbers of process and cgroup stand for the first two. */
+/* A cheap identity of one dirtier of one file: addresses, and numbers that detect a reused address. Before 5.11 `task`
+ * is 0 and `css_set` is the number of the cgroup. */
 struct identity {
 	__u64 task;
 	__u64 css_set;
-	/* The inode, or the superblock where files are not told apart. */
+	/* The inode, or the superblock if files are not kept apart. */
 	__u64 object;
 	__u64 ino;
 	__u32 tgid;
@@ -101,7 +101,7 @@ struct identity {
 
 struct latest {
 	struct identity asked;
-	/* What it is counted under: a kernel thread's cgroup is that of the file's wb. */
+	/* The key it is counted under: a kernel thread's cgroup is that of the file's wb. */
 	struct dirtied_key key;
 	/* The inode whose owner was kept last, and its number. */
 	__u64 owned;
@@ -109,9 +109,9 @@ struct latest {
 	__u64 pages;
 	__u64 folios;
 	__u64 redirtied;
-	/* Where the places of that inode begin in `seen`. */
+	/* First bit of that inode in `seen`. */
 	__u64 places;
-	/* Runs of the CPU in all; those whose time was taken, and their time. */
+	/* Runs on this CPU, timed runs, and the sum of their times. */
 	__u64 runs;
 	__u64 timed;
 	__u64 timed_ns;
@@ -124,14 +124,14 @@ struct {
 	__type(value, struct latest);
 } latest SEC(".maps");
 
-/* One bit for every place of a file that was dirtied, by place and file without chains; neighbours share a word.
- * User space clears it before it fills. Beyond the first pages of a file one place in SEEN_SAMPLE is looked at and
- * stands for all of them: this table is what costs most, as it is in no cache when places are random. */
+/* One bit for every page of a file that was dirtied, by page index and file, without chains; neighbours share a word.
+ * User space clears the table before it fills. Beyond the first SEEN_WHOLE pages of a file one page in
+ * 2^SEEN_SAMPLE_BITS is checked and stands for all of them: this table costs most, as random pages miss every cache. */
 #define SEEN_WORDS (1 << 16)
 #define SEEN_WHOLE 1024
 #define SEEN_SAMPLE_BITS 3
 
-/* 2^64 divided by the golden ratio, which spreads. */
+/* 2^64 divided by the golden ratio: multiplying by it spreads the bits. */
 #define SPREAD 0x9e3779b97f4a7c15ULL
 
 struct seen {
@@ -163,8 +163,8 @@ static __always_inline struct file_key file_of(const struct dirtied_key *key)
 	return file;
 }
 
-/* Puts what a CPU has kept to itself into the table. User space removes what has not grown for a while; where this CPU began
- * to count under the key again at that moment, it comes back, without the name of its process. */
+/* Adds the sums that a CPU kept to itself to the table. User space removes entries that have not grown for a while. If
+ * this CPU began to count under such a key just then, the entry is made again, without the name of its process. */
 static __always_inline void settle(struct latest *last)
 {
 	struct dirtied_entry *sum, empty = {};
@@ -185,7 +185,7 @@ static __always_inline void settle(struct latest *last)
 	}
 }
 
-/* The entry of a new key, and its name where it is a file. A process that is not the one that runs has no name here. */
+/* Makes the entry of a new key, and keeps the path of its file. The process name is known only for the current task. */
 static __always_inline void make_entry(struct latest *last, struct inode *inode, int is_current)
 {
 	struct file_key file = file_of(&last->key);
@@ -208,7 +208,7 @@ static __always_inline void make_entry(struct latest *last, struct inode *inode,
 	bpf_map_update_elem(&dirtied_unnamed, &last->key, &empty, BPF_NOEXIST);
 }
 
-/* Another process, or another file: rare beside the folios of one. */
+/* Switches to another process or file: rare compared with folios of the same file. */
 static __always_inline int turn_to(struct latest *last, struct inode *inode, struct identity *asked)
 {
 	struct task_struct___flags *task = (void *)bpf_get_current_task();
@@ -229,7 +229,7 @@ static __always_inline int turn_to(struct latest *last, struct inode *inode, str
 	last->owned = 0;
 	flags = BPF_CORE_READ(task, flags);
 	if (flags & PF_KTHREAD && !(flags & PF_LOCAL_THROTTLE)) {
-		/* The flusher, or the journal's thread with data=journal: it passes on what another process wrote. */
+		/* The flusher, or with data=journal the jbd2 thread: it passes on data that another process wrote. */
 		file.ino = BPF_CORE_READ(inode, i_ino);
 		file.dev = last->key.dev;
 		file.generation = BPF_CORE_READ(inode, i_generation);
@@ -247,7 +247,7 @@ static __always_inline int turn_to(struct latest *last, struct inode *inode, str
 	return 0;
 }
 
-/* Number of pages that this place stands for if it was dirty before, else 0. */
+/* Returns the number of pages that this page index stands for if it was dirty before, else 0. */
 static __always_inline __u64 again(const struct latest *last, __u64 index, __u64 pages)
 {
 	struct seen_count *count;
@@ -275,7 +275,7 @@ static __always_inline __u64 again(const struct latest *last, __u64 index, __u64
 	return 0;
 }
 
-/* Another inode: keeps the process that made it dirty last, also where files are not told apart. */
+/* Switches to another inode: keeps the process that dirtied it last, even if files are not kept apart. */
 static __always_inline int keep_owner(struct latest *last, struct inode *inode)
 {
 	struct owner owner = { .cgroup_ino = last->key.cgroup_ino, .tgid = last->key.tgid };
@@ -283,8 +283,8 @@ static __always_inline int keep_owner(struct latest *last, struct inode *inode)
 
 	last->owned = (__u64)inode;
 	last->owned_ino = file.ino;
-	/* Files begin anywhere. By the inode itself: a file that is not told from others has no number in the key, and its
-	 * number may have been another file's. */
+	/* A hash of the file gives its first bit. It uses the inode's own number, as the key has none if files are not
+	 * kept apart. It uses the generation, as another file may have had the number. */
 	last->places = (file.ino ^ (__u64)file.dev << 32 ^ (__u64)file.generation * SPREAD >> 8) * SPREAD >> 20;
 	return bpf_map_update_elem(&owners, &file, &owner, 0);
 }
@@ -317,7 +317,7 @@ static __always_inline int dirty(struct inode *inode, __u64 index, __u64 pages)
 	now = bpf_map_lookup_elem(&control, &zero);
 	if (!last || !now)
 		return 0;
-	/* As run_begins() does, with what is at hand. */
+	/* Like run_begins(), with the entry at hand. */
 	last->runs += 1;
 	if (!(last->runs & (TIMED_OF - 1)))
 		since = bpf_ktime_get_ns();
@@ -335,7 +335,7 @@ static __always_inline int dirty(struct inode *inode, __u64 index, __u64 pages)
 	    last->asked.css_set != asked.css_set || last->asked.tgid != asked.tgid ||
 	    last->asked.generation != asked.generation)
 		turn_to(last, inode, &asked);
-	/* Where files are told apart, an inode with another number was turned to. */
+	/* If files are kept apart, turn_to() has already handled an inode with another number. */
 	if (last->owned != (__u64)inode || (!asked.ino && last->owned_ino != inode->i_ino))
 		keep_owner(last, inode);
 	last->pages += pages;
@@ -350,7 +350,7 @@ static __always_inline int dirty(struct inode *inode, __u64 index, __u64 pages)
 	return 0;
 }
 
-/* A folio and its mapping, since 5.18. */
+/* Arguments: a folio and its mapping. Since 5.18. */
 SEC("tp_btf/writeback_dirty_folio")
 int on_dirty_folio(__u64 *arguments)
 {
@@ -362,7 +362,7 @@ int on_dirty_folio(__u64 *arguments)
 	return inode ? dirty(inode, folio->index, folio_pages(folio)) : 0;
 }
 
-/* A page and its mapping, before. No filesystem that has writeback had large folios. */
+/* Arguments: a page and its mapping. Before 5.18, when no filesystem with writeback had large folios. */
 SEC("tp_btf/writeback_dirty_page")
 int on_dirty_page(__u64 *arguments)
 {
@@ -385,7 +385,7 @@ static __always_inline int journalled(struct inode *inode)
 	file.dev = BPF_CORE_READ(inode, i_sb, s_dev);
 	file.generation = BPF_CORE_READ(inode, i_generation);
 	bpf_map_update_elem(&owners, &file, &owner, 0);
-	/* For its name. */
+	/* Keeps the name of the process. */
 	key.dev = file.dev;
 	if (!bpf_map_lookup_elem(&dirtied_unnamed, &key)) {
 		bpf_get_current_comm(&empty.comm, sizeof(empty.comm));
@@ -394,7 +394,7 @@ static __always_inline int journalled(struct inode *inode)
 	return 0;
 }
 
-/* Data that is journalled becomes dirty when the journal has it, by the journal's thread. */
+/* The jbd2 thread marks journalled data dirty after logging it: the writing process is recorded here. */
 SEC("raw_tp/ext4_journalled_write_end")
 int on_journalled_write(__u64 *arguments)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Part of bytes.bpf.c: dirty pages that are dropped before they were written, as their file is truncated or removed. No
- * tracepoint tells of them, so that they are known where programs may be attached to functions. They count for the
- * process that made the file dirty last, which need not be the one that drops them.
+ * Part of bytes.bpf.c: dirty pages dropped before they were written, because their file is truncated or removed. No
+ * tracepoint reports them: they are counted only if programs may be attached to functions. They count for the process
+ * that dirtied the file last, which need not be the one that drops them.
  */
 #ifndef FLOODLINE_CANCELLED_BPF_H
 #define FLOODLINE_CANCELLED_BPF_H
@@ -10,11 +10,11 @@
 struct cancelled_key {
 	__u32 epoch;
 	__u32 dev;
-	/* 0: all files for which there was no room. */
+	/* 0: all files without an entry of their own. */
 	__u64 ino;
 	/* Of the inode. */
 	__u32 generation;
-	/* The process that made the file dirty last. */
+	/* The process that dirtied the file last. */
 	__u32 tgid;
 };
 
@@ -31,7 +31,7 @@ struct {
 	__type(value, struct cancelled_entry);
 } cancelled SEC(".maps");
 
-/* The same without files. */
+/* Sums by process without files, for files that find no room in `cancelled`. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -53,7 +53,7 @@ static __always_inline int cancel(struct inode *inode, __u64 pages)
 	file.ino = inode->i_ino;
 	file.dev = inode->i_sb->s_dev;
 	file.generation = inode->i_generation;
-	/* What was not seen to become dirty is owed nothing, as all of a filesystem in memory. */
+	/* Skip files that were not seen to become dirty, such as those of a filesystem in memory. */
 	owner = bpf_map_lookup_elem(&owners, &file);
 	if (!owner)
 		return 0;
@@ -76,8 +76,8 @@ static __always_inline int cancel(struct inode *inode, __u64 pages)
 	return 0;
 }
 
-/* The lowest bits of a mapping say that it is none. By helper: of what shares the place the verifier takes the first,
- * which is a pointer. */
+/* Returns whether `place` holds the mapping of a file: if one of its two lowest bits is set, it is not a mapping. A
+ * helper reads it, because the verifier takes the first member of the union, a pointer. */
 static __always_inline int is_of_file(const void *place)
 {
 	__u64 mapping = 0;
@@ -86,7 +86,7 @@ static __always_inline int is_of_file(const void *place)
 	return mapping && !(mapping & 3);
 }
 
-/* A folio, since 5.16. */
+/* Argument: a folio. Since 5.16. */
 SEC("fentry/__folio_cancel_dirty")
 int on_cancelled_folio(__u64 *arguments)
 {
@@ -95,7 +95,7 @@ int on_cancelled_folio(__u64 *arguments)
 	RUN(is_of_file(__builtin_preserve_access_index(&folio->mapping)) ? cancel(folio->mapping->host, folio_pages(folio)) : 0);
 }
 
-/* A page, before. */
+/* Argument: a page. Before 5.16. */
 SEC("fentry/__cancel_dirty_page")
 int on_cancelled_page(__u64 *arguments)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Nothing, where folios become dirty: what a program costs there by being there, which no program can cost less
- * than. For the benchmark alone.
+ * An empty program at the tracepoint of dirtied folios, for the benchmark only: the least that any program costs there.
  */
 #include "floodline.bpf.h"
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What every program of the tracer shares: the kernel's basic types, how two intervals are kept apart, how
- * much was counted and how much was not, what that cost. Programs read the arguments of tracepoints and functions,
- * never records: a record needs perf_event_open, which many kernels deny to all but root, and closing it waits for all
- * CPUs. Where a tracepoint is passed often they are `tp_btf`, whose arguments have types, so that no helper is called to
- * read them; elsewhere `raw_tp`, for which the loader need not look through all types of the kernel. Of a structure only the fields that are read are declared; where they are is found at
- * load time (CO-RE), so that no kernel header is needed.
+ * Shared by all programs of the tracer: the kernel's basic types, the epoch, and the counts of runs, dropped events and
+ * run time. Programs read the arguments of tracepoints and functions, never event records: a record needs
+ * perf_event_open, which many kernels deny to all but root, and closing it waits for all CPUs. Frequent tracepoints use
+ * `tp_btf`: its arguments have types and are read without a helper. The others use `raw_tp`, for which the loader need
+ * not search all types of the kernel. Of a structure only the fields that are read are declared. Their offsets are
+ * found at load time (CO-RE), so no kernel header is needed.
  *
  * Every table is a bounded hash whose keys begin with the epoch, a u32. User space reads and clears it once per
- * interval: the epoch says which of two sets of entries is being filled, so that the other one stands still
- * while it is read. Structures of keys and entries have no holes: the build
- * makes Rust types of them, and refuses a hole.
+ * interval. The epoch selects which of two sets of entries is being filled. The other set does not change while it is
+ * read. Structures of keys and entries have no holes: the build generates Rust types from them and rejects a hole.
  */
 #ifndef FLOODLINE_BPF_H
 #define FLOODLINE_BPF_H
@@ -30,7 +29,7 @@ typedef __u32 __wsum;
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
-/* Of enum bpf_map_type and of the flags of a map update, which are part of the kernel's interface. */
+/* From enum bpf_map_type and the flags of a map update. Both are part of the kernel's interface. */
 #define BPF_MAP_TYPE_HASH 1
 #define BPF_MAP_TYPE_ARRAY 2
 #define BPF_MAP_TYPE_PERCPU_HASH 5
@@ -41,25 +40,25 @@ typedef __u32 __wsum;
 #define BDI_NAME_LEN 32
 #define TASK_COMM_LEN 16
 
-/* Tracing programs may call most helpers only under a licence that the kernel knows as compatible. */
+/* The kernel allows most tracing helpers only to programs with a GPL-compatible licence. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* No program calls another function: all of them are inlined. A load through a pointer that the verifier knows by its
- * type may fault, and the kernel then looks for the place in a table of the program. Before commit 0108a4e9f358 ("bpf:
- * ensure main program has an extable"), v6.4, a program with functions of its own may have none, and the machine dies:
- * seen on 5.10.223. For the same reason what may be NULL is asked before. */
+/* All functions are inlined into their program. A load through a typed pointer may fault, and the kernel then looks up
+ * the instruction in the program's exception table. Before commit 0108a4e9f358 ("bpf: ensure main program has an
+ * extable"), v6.4, a program with functions of its own may lack that table, and the machine crashes: seen on 5.10.223.
+ * For the same reason pointers that may be NULL are checked first. */
 
-/* What user space tells the programs. */
+/* Settings that user space writes for the programs. */
 struct control {
-	/* Which set of entries is being filled: 0 or 1. */
+	/* Set of entries that is being filled: 0 or 1. */
 	__u32 epoch;
-	/* How much detail to keep: 0 is all; each level drops more, as the part has it. */
+	/* Level of detail to drop: 0 keeps all. Each part defines what a higher level drops. */
 	__u32 shed;
-	/* The machine-wide domain's freerun ceiling, pages, as last computed: a ceiling between these two is the
+	/* Bounds of the machine-wide domain's freerun ceiling, pages, as last computed: a ceiling within them is the
 	 * machine's. Both 0: not known. */
 	__u64 machine_freerun_min;
 	__u64 machine_freerun_max;
-	/* KiB of a page. */
+	/* Page size, KiB. */
 	__u64 page_kib;
 };
 
@@ -70,16 +69,16 @@ struct {
 	__type(value, struct control);
 } control SEC(".maps");
 
-/* What one CPU counted since the program was loaded. */
+/* Counts of one CPU since the program was loaded. */
 struct counted {
 	/* Runs of the part's programs. */
 	__u64 runs;
-	/* Events that are in no table, because it was full. */
+	/* Events dropped because their table was full. */
 	__u64 dropped;
-	/* Runs whose time was taken, and their time. */
+	/* Timed runs, and the sum of their times. */
 	__u64 timed;
 	__u64 timed_ns;
-	/* Events that a spare program took, as the first one was skipped for them. */
+	/* Events that a spare program handled because the kernel skipped the first program. */
 	__u64 taken;
 };
 
@@ -90,12 +89,12 @@ struct {
 	__type(value, struct counted);
 } counted SEC(".maps");
 
-/* The time of one run in this many is taken, a power of two. */
+/* One run in this many is timed; a power of two. */
 #define TIMED_OF 64
-/* No run takes longer than this, nanoseconds: the task was preempted, or an interrupt came. */
+/* Longest time that counts for a run, nanoseconds: beyond it the task was preempted, or an interrupt came. */
 #define TIMED_MAX 20000
 
-/* Counts a run. Its beginning if its time is taken, else 0. */
+/* Counts a run. Returns its start time if it is timed, else 0. */
 static __always_inline __u64 run_begins(void)
 {
 	__u32 zero = 0;
@@ -107,7 +106,7 @@ static __always_inline __u64 run_begins(void)
 	return counts->runs & (TIMED_OF - 1) ? 0 : bpf_ktime_get_ns();
 }
 
-/* Ends a run that began then. The answer of a program is 0. */
+/* Ends a run that began at `since`. Returns 0, the return value of every program. */
 static __always_inline int run_ends(__u64 since)
 {
 	__u64 lasted;
@@ -125,7 +124,7 @@ static __always_inline int run_ends(__u64 since)
 	return 0;
 }
 
-/* A program around `work`. */
+/* Body of a program: counts the run and does `work`. */
 #define RUN(work) \
 	do { \
 		__u64 since = run_begins(); \
@@ -133,7 +132,7 @@ static __always_inline int run_ends(__u64 since)
 		return run_ends(since); \
 	} while (0)
 
-/* What user space wants; NULL cannot happen. */
+/* Returns the settings from user space. Never NULL. */
 static __always_inline struct control *begin(void)
 {
 	__u32 zero = 0;
@@ -141,7 +140,7 @@ static __always_inline struct control *begin(void)
 	return bpf_map_lookup_elem(&control, &zero);
 }
 
-/* Ends a program whose table is full. */
+/* Counts an event that is dropped because a table is full. */
 static __always_inline int drop(void)
 {
 	__u32 zero = 0;
@@ -152,19 +151,19 @@ static __always_inline int drop(void)
 	return 0;
 }
 
-/* The entry of a key, made from `empty` where there is none; NULL when the table is full. */
+/* Returns the entry of a key. Adds it from `empty` if it is missing. Returns NULL when the table is full. */
 static __always_inline void *entry(void *table, const void *key, const void *empty)
 {
 	void *value = bpf_map_lookup_elem(table, key);
 
 	if (value)
 		return value;
-	/* Another CPU may have made it meanwhile, which is as good. */
+	/* Another CPU may have added it meanwhile: the lookup returns that entry. */
 	bpf_map_update_elem(table, key, empty, BPF_NOEXIST);
 	return bpf_map_lookup_elem(table, key);
 }
 
-/* Entries that several CPUs may count in at once. */
+/* Adds to a counter that several CPUs may change at once. */
 static __always_inline void add(__u64 *counter, __u64 n)
 {
 	__sync_fetch_and_add(counter, n);
@@ -194,7 +193,7 @@ struct bdi_writeback {
 	struct cgroup_subsys_state *memcg_css;
 } KERNEL_TYPE;
 
-/* The cgroup that a wb belongs to; the root where the kernel was built without writeback by cgroup. */
+/* Returns the cgroup of a wb, or the root if the kernel was built without cgroup writeback. */
 static __always_inline __u64 cgroup_of(struct bdi_writeback *wb)
 {
 	if (!bpf_core_field_exists(wb->memcg_css))
@@ -202,7 +201,7 @@ static __always_inline __u64 cgroup_of(struct bdi_writeback *wb)
 	return BPF_CORE_READ(wb, memcg_css, cgroup, kn, id);
 }
 
-/* The name of a wb's device, as the kernel prints it. */
+/* Writes the name of a wb's device, as the kernel prints it. */
 static __always_inline void name_of(struct bdi_writeback *wb, char *name)
 {
 	struct backing_dev_info *bdi = BPF_CORE_READ(wb, bdi);
@@ -215,7 +214,8 @@ static __always_inline void name_of(struct bdi_writeback *wb, char *name)
 
 static __always_inline void raise_to(__u64 *max, __u64 value)
 {
-	/* Two CPUs may race; the loser's value was as real, and the next one is compared again. */
+	/* Two CPUs may race: the maximum may then miss the larger of two real values. Later values are compared
+	 * again. */
 	if (value > *max)
 		*max = value;
 }

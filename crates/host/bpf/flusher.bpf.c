@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Why the flusher ran: rounds by wb and reason, with pages and time. A round is what lies between the events
- * writeback_start and writeback_written of the same worker; what it wrote is what the work's allowance shrank
- * by. Reads the arguments of the tracepoints (include/trace/events/writeback.h) from 5.10 to 7.2.
+ * Flusher ledger: rounds by wb and reason, with pages and time. A round lasts from writeback_start to the next
+ * writeback_written of the same worker. Its pages are the decrease of the work's nr_pages. Reads the arguments of the
+ * tracepoints (include/trace/events/writeback.h) from 5.10 to 7.2.
  */
 #include "floodline.bpf.h"
 
-/* Of fs/fs-writeback.c. */
+/* From fs/fs-writeback.c. */
 enum writeback_sync_modes {
 	WB_SYNC_NONE,
 };
@@ -21,7 +21,7 @@ struct wb_writeback_work {
 	enum wb_reason reason;
 } KERNEL_TYPE;
 
-/* A round that goes on, by its worker. */
+/* A round in progress, by worker. */
 struct round {
 	__u64 started_ns;
 	__s64 nr_pages;
@@ -34,7 +34,7 @@ struct {
 	__type(value, struct round);
 } rounds SEC(".maps");
 
-/* One wb has one worker at a time, so that nothing here needs to be atomic. */
+/* A wb has one worker at a time: no update needs to be atomic. */
 struct flusher_key {
 	__u32 epoch;
 	__u32 reason;
@@ -80,7 +80,7 @@ static __always_inline int written(struct bdi_writeback *wb, struct wb_writeback
 	__u64 busy;
 
 	round = bpf_map_lookup_elem(&rounds, &worker);
-	/* It began before this program was attached. */
+	/* Skip a round that began before this program was attached. */
 	if (!now || !round)
 		return 0;
 	wrote = round->nr_pages - BPF_CORE_READ(work, nr_pages);

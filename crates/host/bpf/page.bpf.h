@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * From a page or folio to the file it belongs to, on every kernel from 5.10 to 7.2, and from a file to its path.
- * Only the fields that are read are declared; where they are is found at load time (CO-RE). A structure with
- * three underscores in its name is the form that some releases have.
+ * Finds the file of a page or folio, on every kernel from 5.10 to 7.2, and the path of a file. Only the fields that are
+ * read are declared. Their offsets are found at load time (CO-RE). A structure with three underscores in its name is
+ * the form of some releases.
  */
 #ifndef FLOODLINE_PAGE_BPF_H
 #define FLOODLINE_PAGE_BPF_H
@@ -27,7 +27,7 @@ struct dentry {
 	struct qstr d_name;
 } KERNEL_TYPE;
 
-/* Until 7.1: a union with a name. */
+/* Until 7.1: a named union. */
 struct dentry___d_u {
 	union {
 		struct hlist_node d_alias;
@@ -86,7 +86,7 @@ struct folio___flags {
 	unsigned long flags;
 } KERNEL_TYPE;
 
-/* Since 6.18 a structure with one word. */
+/* Since 6.18: a structure with one word. */
 struct folio_flags_word {
 	unsigned long f;
 } KERNEL_TYPE;
@@ -108,7 +108,7 @@ enum pageflags {
 	PG_head = 0xffff,
 };
 
-/* Pages of a folio, read through a pointer that the verifier knows. */
+/* Returns the number of pages of a folio, read through a typed pointer. */
 static __always_inline __u64 folio_pages(struct folio *folio)
 {
 	__u64 flags, pages = 1;
@@ -130,8 +130,8 @@ static __always_inline __u64 folio_pages(struct folio *folio)
 	return pages;
 }
 
-/* The word of a page that leads to the head of its folio; odd where the page is not the head itself. By helper: of
- * what shares the place the verifier takes the first, which is a pointer. */
+/* Returns the word of a page that leads to the head of its folio; odd if the page is a tail page. A helper reads it,
+ * because the verifier takes the first member of the union, a pointer. */
 static __always_inline __u64 compound_info(struct page *page)
 {
 	if (bpf_core_field_exists(struct page___compound_head, compound_head))
@@ -139,11 +139,11 @@ static __always_inline __u64 compound_info(struct page *page)
 	return BPF_CORE_READ((struct page___compound_info *)page, compound_info);
 }
 
-/* The head of the folio of a page that is not the head itself. */
+/* Returns the head of the folio of a tail page. */
 static __always_inline struct page *head_of(struct page *page, __u64 info)
 {
 	info -= 1;
-	/* No array of pages reaches that high: it is a mask. */
+	/* No array of pages has addresses that high: the word is a mask. */
 	if (info >> 40 == 0xffffff)
 		return (struct page *)((__u64)page & info);
 	return (struct page *)info;
@@ -155,16 +155,16 @@ static __always_inline struct page *head_of(struct page *page, __u64 info)
 struct file_key {
 	__u64 ino;
 	__u32 dev;
-	/* Of the inode: where its number is used again, another. */
+	/* Of the inode: it changes when the inode number is reused. */
 	__u32 generation;
 };
 
 struct file_path {
-	/* Names, the file's own first. */
+	/* Number of names, the file's own first. */
 	__u32 depth;
-	/* Whether the last one stands in the root. */
+	/* Whether the last name is in the root directory. */
 	__u32 is_whole;
-	/* Names that are longer than what is kept of them, one bit each. */
+	/* Names that are truncated, one bit each. */
 	__u32 cut;
 	__u32 zero;
 	char names[PATH_DEPTH][PATH_NAME];
@@ -177,8 +177,8 @@ struct {
 	__type(value, struct file_path);
 } paths SEC(".maps");
 
-/* Pages made dirty, or bytes queued, of a file from which its path is kept in a table of its own: ten thousand small files that follow within one
- * interval push it out of the one above. */
+/* Pages dirtied, or bytes queued, from which on the path of a file is kept in a table of its own: ten thousand small
+ * files later in the same interval would evict it from `paths`. */
 #define LARGE_PAGES 256
 #define LARGE_BYTES (1 << 20)
 
@@ -206,14 +206,14 @@ static __always_inline void keep_large_path(const struct file_key *key)
 		bpf_map_update_elem(&large_paths, key, path, 0);
 }
 
-/* Whether an amount that has just grown has become that of a large file. */
+/* Returns whether an amount that has just grown reached `large` by growing. */
 static __always_inline int becomes_large(__u64 amount, __u64 grown, __u64 large)
 {
 	return amount >= large && amount - grown < large;
 }
 
-/* Keeps the path of a file under one of its names, as the kernel has it in memory: nothing is looked up, so that
- * nothing can hang, and a file that is gone by the time of the next sample has had its name. */
+/* Keeps the path of a file under one of its names, as the dentry cache has it: no lookup is made, so nothing can hang.
+ * A file removed before the next sample still has its name. */
 static __always_inline int remember_path(struct inode *inode, __u64 ino, __u32 dev, __u32 generation, int anew)
 {
 	struct file_key key = { .ino = ino, .dev = dev, .generation = generation };

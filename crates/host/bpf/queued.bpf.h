@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Part of bytes.bpf.c: writes queued at block devices (block_bio_queue). A device on top of others and those
- * below it are passed one after the other: each counts for itself. Discards are not writes.
+ * Part of bytes.bpf.c: writes queued at block devices (block_bio_queue). A bio to a stacked device passes that device
+ * and then those below it: each counts it. Discards are not writes.
  */
 #ifndef FLOODLINE_QUEUED_BPF_H
 #define FLOODLINE_QUEUED_BPF_H
@@ -49,7 +49,7 @@ enum req_flag_bits {
 	__REQ_META = 0xffff,
 };
 
-/* Bits of bi_opf that are the operation; odd ones write. */
+/* Bits of bi_opf that hold the operation; odd operations write. */
 #define OPERATION_MASK 0xff
 #define OPERATION_DISCARD 3
 #define OPERATION_SECURE_ERASE 5
@@ -72,9 +72,9 @@ struct queued_key {
 	__u64 cgroup_ino;
 	/* The whole disk. */
 	__u32 disk;
-	/* The superblock, of data. */
+	/* The superblock, for data. */
 	__u32 dev;
-	/* The process, past the page cache; where files are not told apart, the one that made the file dirty last. */
+	/* For direct I/O the process; for data without a file, the process that dirtied the file last. */
 	__u32 tgid;
 	/* Of the inode. */
 	__u32 generation;
@@ -83,7 +83,7 @@ struct queued_key {
 struct queued_entry {
 	__u64 bytes;
 	__u64 bios;
-	/* The process that made the file dirty last, and its cgroup. */
+	/* The process that dirtied the file last, and its cgroup. */
 	__u64 owner_cgroup_ino;
 	__u32 owner;
 	__u32 zero;
@@ -97,7 +97,7 @@ struct {
 	__type(value, struct queued_entry);
 } queued SEC(".maps");
 
-/* The same without files. */
+/* Sums without files, for files that find no room in `queued`. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -105,13 +105,13 @@ struct {
 	__type(value, struct queued_entry);
 } queued_unnamed SEC(".maps");
 
-/* The threads of jbd2 write nothing else past the data of files. */
+/* Returns whether the thread is one of jbd2. Apart from the data of files these write only the journal. */
 static __always_inline int is_jbd2(const char *comm)
 {
 	return comm[0] == 'j' && comm[1] == 'b' && comm[2] == 'd' && comm[3] == '2' && comm[4] == '/';
 }
 
-/* The filesystem's own block without a file: its log is written at once, the rest some time. */
+/* Returns the class of a filesystem's own block without a file: journal writes are synchronous, the others are not. */
 static __always_inline __u32 own_class(__u32 opf)
 {
 	return opf >> bpf_core_enum_value(enum req_flag_bits, __REQ_SYNC) & 1 ? CLASS_JOURNAL : CLASS_METADATA;
@@ -130,7 +130,7 @@ enum pageflags___writeback {
 	PG_writeback = 0xffff,
 };
 
-/* Whether a folio is on its way to the disk from the page cache, by its first page. */
+/* Returns whether a folio is under writeback from the page cache. `head` is its first page. */
 static __always_inline int is_under_writeback(struct page *head)
 {
 	__u64 flags;
@@ -149,8 +149,8 @@ static __always_inline int is_kernel_thread(void)
 	return !!(BPF_CORE_READ(task, flags) & PF_KTHREAD);
 }
 
-/* What a write carries, by the page it begins with; the inode of data. That page is known by its type, and so is what
- * it leads to, so that no helper is called to read it; addresses that were computed are read by helper. */
+/* Finds the class of a write from its first page. Returns the inode of data. That page and the structures it leads to
+ * are typed pointers, read without a helper. Computed addresses are read with one. */
 static __always_inline struct inode *classify(struct bio *bio, __u32 opf, const char *comm, struct queued_key *key)
 {
 	struct bio_vec *first = bio->bi_io_vec;
@@ -174,13 +174,13 @@ static __always_inline struct inode *classify(struct bio *bio, __u32 opf, const 
 		is_writeback = is_under_writeback(head_of(tail, info));
 	}
 	key->class = CLASS_UNKNOWN;
-	/* What the journal's thread does not write back it logs: blocks of the device, copies of them in any memory, and
-	 * pages of files whose data is journalled. */
+	/* Pages of the jbd2 thread that are not under writeback go to the log: blocks of the device, copies of them in
+	 * any memory, and pages of files whose data is journalled. */
 	if (page && !is_writeback && is_jbd2(comm)) {
 		key->class = CLASS_JOURNAL;
 		return NULL;
 	}
-	/* The lowest bits of a mapping say that it is none: memory of a process. */
+	/* If one of the two lowest bits is set, it is not a mapping: memory of a process. */
 	if (mapping & 3) {
 		key->class = CLASS_DIRECT;
 		key->tgid = bpf_get_current_pid_tgid() >> 32;
@@ -206,11 +206,11 @@ static __always_inline struct inode *classify(struct bio *bio, __u32 opf, const 
 		key->ino = BPF_CORE_READ(inode, i_ino);
 		key->generation = BPF_CORE_READ(inode, i_generation);
 	}
-	/* A block device, or an inode of no kind, in which a filesystem keeps its own blocks (btrfs, f2fs). */
+	/* A block device, or an inode without a type, in which a filesystem keeps its own blocks (btrfs, f2fs). */
 	if ((mode & S_IFMT) == S_IFBLK || !(mode & S_IFMT)) {
 		key->class = CLASS_METADATA;
 	} else if (!is_writeback && !is_kernel_thread()) {
-		/* Memory that happens to be of a file, such as a pool that processes share, is written past the cache. */
+		/* Direct I/O from memory that is mapped from a file, such as a pool shared by processes. */
 		key->class = CLASS_DIRECT;
 		key->tgid = bpf_get_current_pid_tgid() >> 32;
 	} else {
@@ -223,7 +223,7 @@ static __always_inline struct inode *classify(struct bio *bio, __u32 opf, const 
 	return NULL;
 }
 
-/* The process that made a file dirty last, if it was seen. */
+/* Fills in the process that dirtied a file last, if it was seen. */
 static __always_inline void own(const struct file_key *file, struct queued_entry *entry)
 {
 	struct owner *owner = bpf_map_lookup_elem(&owners, file);
@@ -251,7 +251,7 @@ static __always_inline int queue(struct bio *bio)
 	now = begin();
 	if (!now)
 		return 0;
-	/* What an argument leads to is read by its type, without a helper. */
+	/* Pointers from an argument are typed and need no helper. */
 	if (bpf_core_field_exists(struct bio___bi_disk, bi_disk))
 		disk = ((struct bio___bi_disk *)bio)->bi_disk;
 	else
@@ -275,10 +275,10 @@ static __always_inline int queue(struct bio *bio)
 	if (key.ino) {
 		sum = bpf_map_lookup_elem(&queued, &key);
 		if (!sum) {
-			/* The first one in this interval. */
+			/* First write of this key in the interval. */
 			own(&file, &empty);
 			sum = entry(&queued, &key, &empty);
-			/* It may have another name by now. */
+			/* The file may have been renamed. */
 			remember_path(inode, key.ino, key.dev, key.generation, 1);
 		}
 	}
@@ -299,8 +299,9 @@ static __always_inline int queue(struct bio *bio)
 	return 0;
 }
 
-/* A task may be preempted within a tracepoint since 7.0, and a program that it left half way is not begun by another task
- * of that CPU. Spare programs behind the first one take what it was not begun for: it leaves a mark for its task. */
+/* Since 7.0 a task may be preempted within a tracepoint. While a program is interrupted this way, the kernel skips it
+ * for other tasks of that CPU. Spare programs behind the first one handle the events that it was skipped for: a program
+ * that runs leaves a mark for its task. */
 #define MARKS_BITS 13
 
 struct marks {
@@ -344,7 +345,7 @@ static __always_inline int queue_once(struct bio *bio, enum place place)
 
 static __always_inline int queued_at(__u64 *arguments, enum place place)
 {
-	/* Until 5.10 the queue came first. */
+	/* Until 5.10 the first argument was the queue. */
 	if (bpf_core_field_exists(struct bio___bi_disk, bi_disk))
 		return queue_once((struct bio *)arguments[1], place);
 	return queue_once((struct bio *)arguments[0], place);

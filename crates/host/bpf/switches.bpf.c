@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Inode ownership: inodes that move between wbs, folios dirtied in another cgroup's inodes, flushes on behalf
- * of another cgroup, and removals of cgroups, which set moving off. Workers of several CPUs count in the same
- * entries, so that counting is atomic. Reads the arguments of the tracepoints (include/trace/events/writeback.h and
- * cgroup.h) from 5.10 to 7.2; inode_switch_wbs_queue is there since 6.18.
+ * Inode ownership: inodes that move between wbs, folios dirtied in another cgroup's inodes, flushes on behalf of
+ * another cgroup, and removals of cgroups, which trigger moves. Workers of several CPUs count in the same entries, so
+ * counting is atomic. Reads the arguments of the tracepoints (include/trace/events/writeback.h and cgroup.h) from 5.10
+ * to 7.2. inode_switch_wbs_queue exists since 6.18.
  */
 #include "floodline.bpf.h"
 
@@ -45,16 +45,16 @@ struct folio___memcg_data {
 	unsigned long memcg_data;
 } KERNEL_TYPE;
 
-/* Since 7.0 or so folios belong to one of these, which leads to the cgroup. */
+/* Since 7.0 or so a folio is charged to one of these, which leads to the cgroup. */
 struct obj_cgroup___is_root {
 	struct mem_cgroup *memcg;
 	_Bool is_root;
 } KERNEL_TYPE;
 
-/* Bits of `memcg_data` that are not of the address. */
+/* Bits of `memcg_data` that are flags, not address. */
 #define MEMCG_DATA_MASK 7
 
-/* Two cgroups on a device: from and to, owner of the inode and of the folio. */
+/* Two cgroups on a device: old and new owner of an inode, or owner of the inode and of the folio. */
 struct pair_key {
 	__u32 epoch;
 	__u32 number;
@@ -166,7 +166,7 @@ static __always_inline int waits(struct bdi_writeback *from, struct bdi_writebac
 	return 0;
 }
 
-/* The cgroup that a page or folio is charged to. */
+/* Returns the cgroup that a page or folio is charged to. */
 static __always_inline __u64 charged_to(void *folio)
 {
 	struct mem_cgroup *memcg;
@@ -201,7 +201,7 @@ static __always_inline int is_foreign(struct page *folio, struct bdi_writeback *
 	if (!sum)
 		return drop();
 	add(&sum->count, 1);
-	/* A folio begins as its first page does. */
+	/* A folio's `mapping` is at the same offset as that of its first page. */
 	sum->last_ino = BPF_CORE_READ(folio, mapping, host, i_ino);
 	return 0;
 }

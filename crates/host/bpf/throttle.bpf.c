@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Throttle ledger: every pause of balance_dirty_pages, added up by task, cgroup, wb and domain. The event
- * comes before the sleep and says how long it should be; the longest one keeps the numbers that caused it. How long the
- * task slept is measured where programs may be attached to functions: it wakes up in the next function that it called.
- * Reads the arguments of the tracepoint, which need no more than the right to load programs, and computes what the
- * kernel's record of it has (include/trace/events/writeback.h): the setpoint, and the pause in milliseconds.
+ * Throttle ledger: the pauses of balance_dirty_pages, added up by task, cgroup, wb and domain. The tracepoint comes
+ * before the sleep and has its intended length. The entry keeps the numbers behind the longest pause. The actual sleep
+ * is measured if programs may be attached to functions: it ends when io_schedule_timeout returns. The program reads the
+ * arguments of the tracepoint, which needs only the right to load programs. It computes the setpoint and the pause in
+ * milliseconds as the kernel's event record does (include/trace/events/writeback.h).
  */
 #include "floodline.bpf.h"
 
-/* Declared for what it tells of the arguments: since commit f1ab2831e2a4, v6.15, which renamed `bdi_dirty` to
+/* Declared to detect the form of the arguments: since commit f1ab2831e2a4, v6.15, which renamed `bdi_dirty` to
  * `wb_dirty`, the numbers come in a structure. */
 struct trace_event_raw_balance_dirty_pages {
 	unsigned long wb_dirty;
@@ -27,7 +27,7 @@ struct dirty_throttle_control {
 	unsigned long wb_dirty;
 } KERNEL_TYPE;
 
-/* The arguments. */
+/* The arguments of the tracepoint, in one form for all kernels. */
 struct pause {
 	__u64 thresh;
 	__u64 bg_thresh;
@@ -37,14 +37,14 @@ struct pause {
 	__u64 dirty_ratelimit;
 	__u64 task_ratelimit;
 	__s64 jiffies;
-	/* The smoothed limit of the domain; before 6.15, where the arguments do not have it, its threshold, which it
-	 * follows up at once and down within seconds. */
+	/* The smoothed limit of the domain. Before 6.15 the arguments do not have it: then the domain's threshold,
+	 * which the limit follows up at once and down within seconds. */
 	__u64 limit;
 };
 
 enum domain { DOMAIN_UNKNOWN, DOMAIN_GLOBAL, DOMAIN_MEMCG };
 
-/* Only its own task changes an entry, so that nothing here needs to be atomic. */
+/* Only the task itself changes its entry: no update needs to be atomic. */
 struct throttle_key {
 	__u32 epoch;
 	enum domain domain;
@@ -58,9 +58,9 @@ struct throttle_key {
 struct throttle_entry {
 	__u64 pauses;
 	__u64 pause_ms;
-	/* Events without a sleep: the task was behind its time already. */
+	/* Events without a sleep: the task had already used up the time of its pause. */
 	__u64 unpaused;
-	/* The longest pause and what was in its record. */
+	/* The longest pause and the numbers of its event. */
 	__u64 pause_ms_max;
 	__u64 limit_pages;
 	__u64 setpoint_pages;
@@ -69,7 +69,7 @@ struct throttle_entry {
 	__u64 wb_dirty_pages;
 	__u64 dirty_ratelimit_kib;
 	__u64 task_ratelimit_kib;
-	/* From the event to the end of the sleep; 0 where no program is attached to it. */
+	/* From the event to the end of the sleep; 0 if no program is attached to io_schedule_timeout. */
 	__u64 slept_ns;
 	__u64 slept_ns_max;
 	char comm[TASK_COMM_LEN];
@@ -82,7 +82,7 @@ struct {
 	__type(value, struct throttle_entry);
 } pauses SEC(".maps");
 
-/* A pause that is under way, by thread. Where nothing is attached to its end, older ones make room. */
+/* Pauses in progress, by thread. If no program is attached to their end, new pauses evict the oldest. */
 struct asleep {
 	__u64 since;
 	struct throttle_key key;
@@ -95,7 +95,7 @@ struct {
 	__type(value, struct asleep);
 } asleep SEC(".maps");
 
-/* The tick rate, ticks per second, once it is known. */
+/* The tick rate (HZ), ticks per second; 0 until it is known. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -103,8 +103,8 @@ struct {
 	__type(value, __u64);
 } tick_rate SEC(".maps");
 
-/* The kernel begins to count ticks five minutes before they have no room in 32 bits (INITIAL_JIFFIES): of the tick rates
- * that kernels are built with only one makes the uptime of that. */
+/* The kernel starts counting ticks five minutes before 32 bits overflow (INITIAL_JIFFIES). Of the tick rates that
+ * kernels are built with, only one turns the ticks since then into the uptime. */
 static __always_inline void consider(__u64 *best, __u64 *off, __u64 rate)
 {
 	__u64 up = bpf_ktime_get_ns() / 1000000, ticks = bpf_jiffies64() - (0x100000000ULL - 300 * rate);
@@ -134,8 +134,8 @@ static __always_inline __u64 hz(void)
 	return *known;
 }
 
-/* The root cgroup has no domain of its own. Elsewhere the arguments do not say which domain was chosen, but its freerun
- * ceiling is that domain's. */
+/* Returns the domain that was chosen. The root cgroup has no domain of its own. For other cgroups the arguments do not
+ * name the domain, but they give its freerun ceiling. */
 static __always_inline enum domain domain_of(const struct control *now, __u64 cgroup_ino, __u64 freerun)
 {
 	if (cgroup_ino <= 1)
@@ -155,7 +155,7 @@ static __always_inline void falls_asleep(const struct throttle_key *key)
 	bpf_map_update_elem(&asleep, &key->pid, &pause, 0);
 }
 
-/* The interval may have changed meanwhile: then the sleep counts in the one in which it ends. */
+/* Ends a sleep. It counts in the interval in which it ends. */
 static __always_inline int wakes_up(void)
 {
 	__u32 tid = bpf_get_current_pid_tgid();
@@ -165,7 +165,7 @@ static __always_inline int wakes_up(void)
 	struct throttle_key key;
 	__u64 slept;
 
-	/* Most who come here sleep for other reasons. */
+	/* Most callers of io_schedule_timeout sleep for other reasons. */
 	if (!pause || !now)
 		return 0;
 	slept = bpf_ktime_get_ns() - pause->since;
@@ -221,13 +221,14 @@ static __always_inline int paused(struct bdi_writeback *wb, const struct pause *
 	sum->dirty_pages = pause->dirty;
 	sum->wb_setpoint_pages = setpoint * pause->wb_thresh / (pause->thresh + 1);
 	sum->wb_dirty_pages = pause->wb_dirty;
-	/* From pages per second. */
+	/* Convert from pages per second. */
 	sum->dirty_ratelimit_kib = pause->dirty_ratelimit * now->page_kib;
 	sum->task_ratelimit_kib = pause->task_ratelimit * now->page_kib;
 	return 0;
 }
 
-/* Of two loads of the arguments the compiler would make one with a variable offset, which the verifier refuses. */
+/* Keeps the compiler from merging two loads of the arguments into one with a variable offset, which the verifier
+ * rejects. */
 #define barrier() asm volatile("" ::: "memory")
 
 static __always_inline int balance(__u64 *arguments)

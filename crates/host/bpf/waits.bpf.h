@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Part of bytes.bpf.c: how long tasks wait for stable storage, by the functions through which all of them go:
- * fsync and its like, the sync of everything, and that of a whole filesystem, which also hides in an unmount and
- * in the sync of an overlay. Where the kernel lets nobody attach to functions, ext4's own tracepoints tell of
- * its files. Not by the tracepoints of the system calls: as long as a single one of them is on, every system
- * call of every task takes the kernel's long way in and out. All are added up; one that took longer than the
- * threshold is told by itself.
+ * Part of bytes.bpf.c: how long tasks wait for stable storage, measured in the functions that all such waits pass:
+ * fsync and its like, sync, and the sync of a whole filesystem, which an unmount and the sync of an overlay also call.
+ * If the kernel allows no programs on functions, ext4's own tracepoints cover its files. The tracepoints of the system
+ * calls are not used: while a single one of them is enabled, every system call of every task takes the kernel's slow
+ * path. All waits are added up. A wait longer than the threshold also has a record of its own.
  */
 #ifndef FLOODLINE_WAITS_BPF_H
 #define FLOODLINE_WAITS_BPF_H
@@ -37,7 +36,7 @@ struct task_struct___files {
 
 #define UNUSED __attribute__((unused))
 
-/* Waits at least this long are told one by one. */
+/* Waits at least this long have a record each. */
 #define SLOW_NS 100000000
 
 struct waited_key {
@@ -83,7 +82,7 @@ struct slow_entry {
 	char comm[TASK_COMM_LEN];
 };
 
-/* A table, not a ring: a storm of them is dropped, not piled up. */
+/* A table, not a ring: too many of them are dropped, not queued. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);
@@ -91,8 +90,8 @@ struct {
 	__type(value, struct slow_entry);
 } slow SEC(".maps");
 
-/* Data of each superblock that was queued since the program was loaded, for those who wait for it. Superblocks come and
- * go: the one that was not asked for longest makes room. */
+/* Bytes of data queued since the program was loaded, by superblock, for tasks that wait for it. Superblocks come and
+ * go: the least recently used one is evicted. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1024);
@@ -100,17 +99,17 @@ struct {
 	__type(value, __u64);
 } data_of_superblock SEC(".maps");
 
-/* A wait that is under way, by thread. */
+/* Waits in progress, by thread. */
 struct wait {
 	__u64 since;
-	/* Data of the superblock queued until then. */
+	/* Data of the superblock queued until the wait began. */
 	__u64 queued;
-	/* What the thread queued itself. */
+	/* Bytes that the thread queued itself. */
 	__u64 own;
 	__u64 ino;
 	__u32 dev;
 	__u32 operation;
-	/* Waits within this one that have not ended. */
+	/* Nested waits that have not ended. */
 	__u32 inner;
 	/* Of the inode, where that is known. */
 	__u32 generation;
@@ -123,8 +122,8 @@ struct {
 	__type(value, struct wait);
 } waiting SEC(".maps");
 
-/* Syncs of whole filesystems within another wait, as that of an overlay's upper one is: it alone knows the filesystem
- * below, and what was queued there. */
+/* Syncs of whole filesystems nested in another wait, such as that of an overlay's upper filesystem: only the nested
+ * sync has the lower superblock and the bytes queued there. */
 struct sync_key {
 	__u64 superblock;
 	__u32 tid;
@@ -138,7 +137,7 @@ struct {
 	__type(value, struct wait);
 } syncing SEC(".maps");
 
-/* Data that was queued: by whom, and of which superblock. */
+/* Counts queued data for its superblock, and for the wait of the current thread. */
 static __always_inline void count_for_waiters(__u32 dev, __u64 bytes)
 {
 	__u32 tid = bpf_get_current_pid_tgid();
@@ -158,14 +157,15 @@ static __always_inline __u64 data_queued(__u32 dev)
 	return sum ? *sum : 0;
 }
 
-/* One that hides in another, as that of an overlay's upper file does, is part of it: then the other one. */
+/* Begins a wait. One nested in another, such as that of an overlay's upper file, is part of it: returns the outer
+ * wait. */
 static __always_inline struct wait *wait_begins(__u32 operation, __u32 dev, __u64 ino, __u32 generation)
 {
 	struct wait wait = { .since = bpf_ktime_get_ns(), .operation = operation, .dev = dev, .ino = ino };
 	__u32 tid = bpf_get_current_pid_tgid();
 	struct wait *outer = bpf_map_lookup_elem(&waiting, &tid);
 
-	/* So many never hide in each other: the end of one was missed. */
+	/* Waits never nest 8 deep: the end of one was missed. */
 	if (outer && outer->inner < 8) {
 		outer->inner += 1;
 		return outer;
@@ -177,7 +177,7 @@ static __always_inline struct wait *wait_begins(__u32 operation, __u32 dev, __u6
 	return NULL;
 }
 
-/* Tells a wait that has ended by itself if it was long. */
+/* Records a wait that has ended if it was long. */
 static __always_inline int tell(const struct wait *wait, __u32 epoch)
 {
 	__u64 lasted = bpf_ktime_get_ns() - wait->since, task = bpf_get_current_pid_tgid();
@@ -188,7 +188,7 @@ static __always_inline int tell(const struct wait *wait, __u32 epoch)
 		return 0;
 	one.lasted = lasted;
 	one.queued = wait->dev ? data_queued(wait->dev) : 0;
-	/* Less than before: it was forgotten meanwhile, and counts from 0 again. */
+	/* If it is less than before, the superblock was evicted meanwhile and counts from 0 again. */
 	if (one.queued >= wait->queued)
 		one.queued -= wait->queued;
 	one.own = wait->own;
@@ -202,7 +202,7 @@ static __always_inline int tell(const struct wait *wait, __u32 epoch)
 	return bpf_map_update_elem(&slow, &key, &one, BPF_NOEXIST) ? drop() : 0;
 }
 
-/* Adds a wait that has ended, and was part of no other, to its process. */
+/* Adds a wait that has ended, and was not nested, to its process. */
 static __always_inline int account(const struct wait *wait)
 {
 	__u64 lasted = bpf_ktime_get_ns() - wait->since;
@@ -228,7 +228,7 @@ static __always_inline int account(const struct wait *wait)
 	return tell(wait, now->epoch);
 }
 
-/* Ends the wait of a task, or a part of it: then the wait that goes on. */
+/* Ends the wait of the current thread, or a nested wait: then returns the outer wait, which goes on. */
 static __always_inline struct wait *wait_ends(void)
 {
 	__u32 tid = bpf_get_current_pid_tgid();
@@ -280,8 +280,8 @@ static __always_inline int file_begins(struct file *file, int datasync)
 	return 0;
 }
 
-/* Compilers inline vfs_fsync_range into fdatasync, and may inline it into fsync: then no call of it is seen. These are the
- * system calls themselves. Where they call it, that call is a part of the same wait. */
+/* Compilers inline vfs_fsync_range into fdatasync, and may inline it into fsync: then no call of it is seen. These
+ * programs are on the system calls themselves. If these call vfs_fsync_range, that call is nested in the same wait. */
 #if defined(TARGET_x86_64)
 struct pt_regs {
 	unsigned long di;
@@ -346,7 +346,7 @@ int on_sync_done(__u64 *arguments UNUSED)
 	RUN(wait_ends());
 }
 
-/* A part of a file is not told from a whole one here. */
+/* This tracepoint does not distinguish a range from a whole file. */
 SEC("raw_tp/ext4_sync_file_enter")
 int on_ext4_sync_file(__u64 *arguments)
 {
@@ -359,7 +359,7 @@ int on_ext4_sync_file_done(__u64 *arguments UNUSED)
 	RUN(wait_ends());
 }
 
-/* The time of an unmount's sync is not that of the system call, which returns before the work is done. */
+/* An unmount is timed here, not in its system call, which returns before the work is done. */
 static __always_inline int sync_begins(struct super_block *sb)
 {
 	struct sync_key key = { .superblock = (__u64)sb, .tid = bpf_get_current_pid_tgid() };

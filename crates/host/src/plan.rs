@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a sample will read, decided before anything is read: a pure function of what the machine is
-//! and what is wanted. What it leaves out, and what this machine cannot have, it states as gaps.
+//! Read plan of a sample, decided before anything is read: a pure function of the facts about the machine and of the
+//! wanted tables. Sources that it leaves out, and those that this machine cannot have, are stated as gaps.
 
 use floodline_record::facts::HostFacts;
 use floodline_record::gap::{Cause, Gap, Source};
@@ -9,7 +9,7 @@ use floodline_record::name::Name;
 use floodline_record::text::Text;
 use std::collections::BTreeMap;
 
-/// Tables somebody wants. The machine-wide row is always read.
+/// Tables that the caller wants. The machine-wide row is always read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
     /// Memory zones.
@@ -33,7 +33,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Everything there is.
+    /// All tables.
     pub const ALL: Needs = Needs {
         zones: true,
         disks: true,
@@ -45,7 +45,7 @@ impl Needs {
         processes: true,
         budget_only: false,
     };
-    /// What dirty limits depend on, in one look: no rates, no processes.
+    /// Tables that dirty limits depend on, for a single sample: no rates, no processes.
     pub const BUDGET: Needs = Needs { wbs: false, cgroup_io: false, processes: false, budget_only: true, ..Needs::ALL };
     /// The machine-wide row alone.
     pub const HOST: Needs = Needs {
@@ -64,9 +64,9 @@ impl Needs {
 /// One hierarchy of cgroups to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
-    /// Which one.
+    /// The hierarchy.
     pub hierarchy: Hierarchy,
-    /// Where it is mounted.
+    /// Its mount point.
     pub mount: Name,
 }
 
@@ -75,30 +75,31 @@ pub struct Tree {
 pub struct Plan {
     /// Tables to be read.
     pub needs: Needs,
-    /// Zones, knobs and limits are read in every so-manieth sample, and when a thing is first seen.
+    /// Interval, in samples, at which zones, knobs and limits are read. They are also read when an entity is first
+    /// seen.
     pub slow_every: u64,
-    /// The hierarchy that has the memory of cgroups.
+    /// The hierarchy that has the memory controller.
     pub memory: Option<Tree>,
-    /// A hierarchy of its own for the I/O of cgroups (version 1).
+    /// The separate hierarchy for the I/O of cgroups (version 1).
     pub blkio: Option<Tree>,
-    /// Inode numbers of cgroups by path (escaped), where their directories are copies with other ones.
+    /// Original inode numbers of cgroups by path (escaped), if their directories are copies with other numbers.
     pub cgroup_inodes: BTreeMap<Text, u64>,
     /// Whether to try debugfs.
     pub debugfs: bool,
-    /// What will not be read, and why.
+    /// Sources that will not be read, and why.
     pub gaps: Vec<Gap>,
 }
 
-/// Samples between two looks at what hardly ever changes.
+/// Interval, in samples, at which values that hardly ever change are read.
 const SLOW_EVERY: u64 = 10;
 
 impl Plan {
-    /// Reads all that this machine has.
+    /// Plans to read all that this machine has.
     pub fn everything(facts: &HostFacts) -> Plan {
         Plan::for_needs(facts, Needs::ALL)
     }
 
-    /// Reads the tables somebody wants, as far as this machine has them.
+    /// Plans to read the wanted tables that this machine has.
     pub fn for_needs(facts: &HostFacts, needs: Needs) -> Plan {
         let any_cgroup = needs.cgroups || needs.cgroup_limits || needs.cgroup_io;
         let (memory, blkio) = if any_cgroup { trees(facts) } else { (None, None) };
@@ -156,8 +157,8 @@ impl Plan {
     }
 }
 
-/// The hierarchies with memory and I/O. In a hybrid set-up the unified hierarchy is mounted without
-/// these controllers and only names processes; then the version 1 hierarchies are the ones to read.
+/// Returns the hierarchies with the memory and I/O controllers. In a hybrid set-up the unified hierarchy is mounted
+/// without these controllers and only groups processes: then the version 1 hierarchies are read.
 fn trees(facts: &HostFacts) -> (Option<Tree>, Option<Tree>) {
     let setup = &facts.cgroups;
     let unified = |controller: &str| setup.v2_controllers.iter().any(|have| have == controller);
@@ -173,7 +174,7 @@ fn trees(facts: &HostFacts) -> (Option<Tree>, Option<Tree>) {
     (memory, blkio)
 }
 
-/// Whether a mount of proc shows only the reader's own processes.
+/// Returns whether a mount of proc shows only the reader's own processes (`hidepid`).
 fn hides_processes(mount: &floodline_record::facts::Mount) -> bool {
     let hides = |options: &Name| {
         let mut options = options.as_bytes().split(|&b| b == b',');

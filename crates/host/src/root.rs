@@ -2,7 +2,7 @@
 //! The machine as a parameter: the one place where this crate names files. Everything is opened
 //! relative to a held directory, `/` for the live machine or the top of a captured tree. Reads are
 //! bounded, only regular files are read, and a link in a captured tree cannot lead out of it.
-//! Knows nothing of what is in the files.
+//! Independent of the content of the files.
 
 mod fault;
 mod owned;
@@ -18,16 +18,16 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Enough for any file of one cgroup or process.
+/// Read limit for a file of one cgroup or process, bytes.
 pub const SMALL: usize = 64 << 10;
-/// Enough for any list the kernel prints of the whole machine.
+/// Read limit for a list the kernel prints of the whole machine, bytes.
 pub const LARGE: usize = 8 << 20;
 
 /// Entries read of one directory before giving up; more than there can be processes (`PID_MAX_LIMIT`).
 const LIST_MAX: usize = 4 << 20;
 /// Links followed in one path, as the kernel has it (`MAXSYMLINKS`).
 const LINKS_MAX: usize = 40;
-/// Tries at a path that is being renamed under us.
+/// Attempts at a path that is renamed while it is resolved.
 const RENAME_TRIES: usize = 16;
 
 /// The machine: the live one, or a captured tree.
@@ -45,11 +45,11 @@ pub struct HostRoot {
 pub struct RootError {
     /// The path, escaped.
     pub path: String,
-    /// Why not.
+    /// The cause.
     pub cause: Cause,
 }
 
-/// Which filesystem a path is really on.
+/// Filesystem that a path is on, by its magic number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FsKind {
     /// cgroup version 2: inode numbers of directories are the `cgroup_ino` of trace events and wb_stats.
@@ -66,7 +66,7 @@ pub enum FsKind {
     Other(u64),
 }
 
-/// What an entry of a directory is.
+/// Type of a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EntryKind {
     /// A directory.
@@ -77,7 +77,7 @@ pub enum EntryKind {
     Link,
     /// Anything else: pipe, socket, device.
     Other,
-    /// The filesystem does not say.
+    /// The filesystem does not report it.
     Unknown,
 }
 
@@ -86,24 +86,24 @@ pub enum EntryKind {
 pub struct Entry {
     /// Its name: any bytes but `/` and NUL.
     pub name: Box<[u8]>,
-    /// What it is.
+    /// Its type.
     pub kind: EntryKind,
     /// Its inode number as the directory has it.
     pub ino: u64,
 }
 
 impl HostRoot {
-    /// The machine this program runs on.
+    /// Opens the machine that this program runs on.
     pub fn live() -> Result<HostRoot, RootError> {
         HostRoot::open(Path::new("/"), true)
     }
 
-    /// A captured tree; `/` is treated as one, too.
+    /// Opens a captured tree. `/` is treated as one, too.
     pub fn at(path: &Path) -> Result<HostRoot, RootError> {
         HostRoot::open(path, false)
     }
 
-    /// A captured tree that is treated as the live machine is.
+    /// Opens a captured tree and treats it as the live machine.
     #[cfg(test)]
     pub(crate) fn as_if_live(path: &Path) -> HostRoot {
         HostRoot { live: true, ..HostRoot::at(path).expect("a folder") }
@@ -337,7 +337,7 @@ pub enum Subdirectories {
 pub struct EntryRef<'a> {
     /// Its name.
     pub name: &'a [u8],
-    /// What it is.
+    /// Its type.
     pub kind: EntryKind,
     /// Its inode number as the directory has it.
     pub ino: u64,

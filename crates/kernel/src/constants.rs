@@ -72,7 +72,7 @@ impl Build {
         (128 * 1024) / self.page_size()
     }
 
-    /// 32 KiB in pages: how often a task looks while its wb is over its limit.
+    /// 32 KiB in pages: interval of a task's checks while its wb is over its limit.
     pub const fn exceeded_ratelimit(self) -> u64 {
         (32 * 1024) / self.page_size()
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many pages a free-running task dirties before it looks again: about the square root of the
+//! Number of pages that a task in freerun dirties before its next check: about the square root of the
 //! distance to the hard threshold. Mirrors mm/page-writeback.c.
 
-/// Pages until the next look; at least 1.
+/// Returns the number of pages until the next check; at least 1.
 pub fn dirty_poll_interval(dirty: u64, thresh: u64) -> u64 {
     match thresh.saturating_sub(dirty).checked_ilog2() {
         Some(log) => 1 << (log >> 1),

@@ -24,12 +24,12 @@ pub struct DirtyThrottleControl {
 }
 
 impl DirtyThrottleControl {
-    /// Below or at this nobody is slowed.
+    /// Freerun ceiling: at or below it no task is throttled.
     pub fn freerun(&self) -> u64 {
         freerun_ceiling(self.thresh, self.bg_thresh)
     }
 
-    /// The same for the wb alone, which is what counts under strictlimit.
+    /// Freerun ceiling of the wb alone, which applies under strictlimit.
     pub fn wb_freerun(&self) -> u64 {
         freerun_ceiling(self.wb_thresh, self.wb_bg_thresh)
     }

@@ -19,7 +19,7 @@ pub struct DirtyTunables {
     pub dirty_background_bytes: u64,
 }
 
-/// What kind of task asks: some get higher thresholds.
+/// Kind of the current task: some kinds get higher thresholds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TaskClass {
     /// Any other.
@@ -53,7 +53,7 @@ impl DomainLimits {
     }
 }
 
-/// Below or at this nobody is slowed: half way between the two thresholds.
+/// Returns the freerun ceiling, half way between the two thresholds: at or below it no task is throttled.
 #[inline]
 pub fn freerun_ceiling(thresh: u64, bg_thresh: u64) -> u64 {
     u64::midpoint(thresh, bg_thresh)
@@ -86,8 +86,8 @@ pub fn domain_dirty_limits(
     }
 }
 
-/// What the tunables ask for, before the background threshold is put below the other. Both grow with
-/// `avail` and shrink with `global_avail`, which is not so once they are corrected.
+/// Returns the thresholds that the tunables request, before the background threshold is lowered below the other. Both
+/// grow with `avail` and shrink with `global_avail`. The corrected thresholds do not.
 pub fn uncorrected_limits(
     algorithm: &Algorithm,
     tunables: &DirtyTunables,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Foreign detection: after every pass over an inode the kernel notes which memcg's pages were most of
-//! it, weighted by I/O time, and asks for the inode to be switched when another memcg than its wb's had
-//! 9 of the last 16 slots. Mirrors wbc_account_cgroup_owner and wbc_detach_inode of fs/fs-writeback.c.
+//! Foreign detection: after every pass over an inode the kernel records the memcg that owned most of its pages,
+//! weighted by I/O time. It requests a switch of the inode when memcgs other than its wb's had 9 of the last 16 slots.
+//! Mirrors wbc_account_cgroup_owner and wbc_detach_inode of fs/fs-writeback.c.
 
 use super::constants::Build;
 
@@ -9,22 +9,22 @@ use super::constants::Build;
 const SECOND_SHIFT: u32 = 13;
 /// Units of one slot: 125 ms.
 const SLOT: u64 = 1024;
-/// Most slots one pass may fill.
+/// Maximum number of slots that one pass may fill.
 const SLOTS_MAX: u64 = 5;
-/// More foreign slots than this ask for a switch.
+/// Number of foreign slots above which a switch is requested.
 const SWITCH_ABOVE: u32 = 8;
 
 /// A memcg, by any number that names it.
 pub type MemcgId = u64;
 
-/// What an inode remembers. A switch resets it.
+/// Foreign history of an inode. A switch resets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ForeignHistory {
-    /// The last 16 slots, the newest lowest; set where another memcg had most.
+    /// The last 16 slots, the newest lowest. A bit is set if another memcg had most of the slot.
     pub history: u16,
     /// Average time of a pass, in units of 1/8192 s.
     pub avg_time: u16,
-    /// Who had most of the last pass.
+    /// The memcg that had most of the last pass.
     pub last_winner: Option<MemcgId>,
 }
 
@@ -59,12 +59,12 @@ impl ForeignTally {
     }
 }
 
-/// What came of one pass.
+/// Outcome of one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignOutcome {
     /// Estimated I/O time of the winner, in units of 1/8192 s.
     pub max_time: u64,
-    /// Slots it filled; 0 where the pass was too short to count.
+    /// Slots it filled; 0 if the pass was too short to count.
     pub slots: u64,
     /// The memcg the inode is to be switched to.
     pub switch_to: Option<MemcgId>,

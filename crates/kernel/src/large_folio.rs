@@ -34,7 +34,7 @@ pub struct LargestFolio {
 /// Filesystems whose folios are pages on every kernel known here.
 const PAGES_ONLY: &[&str] = &["ext2", "ext3", "f2fs", "vfat", "exfat", "jfs", "reiserfs", "nilfs2", "hfsplus", "udf"];
 
-/// `read_ahead_kb` of a bdi that nobody changed.
+/// Default `read_ahead_kb` of a bdi.
 const USUAL_READ_AHEAD: Bytes = Bytes(128 << 10);
 /// Largest order where a page is 4 KiB: that of a huge page.
 const ORDER_MAX_4K: u32 = 9;

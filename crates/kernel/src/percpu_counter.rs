@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A counter whose CPUs hold changes back until they make a batch: readers see only what was folded. Two CPUs stand for
-//! all of a machine that has more than one. Mirrors lib/percpu_counter.c.
+//! A counter whose CPUs hold changes back until they reach a batch: readers see only the folded changes. Two CPUs model
+//! all CPUs of a machine that has more than one. Mirrors lib/percpu_counter.c.
 
-/// One of the two CPUs that stand for all.
+/// One of the two modelled CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cpu {
-    /// The only one of a machine with one.
+    /// The only CPU of a machine with one CPU.
     #[default]
     One,
-    /// Every other.
+    /// The second modelled CPU.
     Other,
 }
 
 impl Cpu {
-    /// Who comes after it on a machine with so many.
+    /// Returns the CPU after it on a machine with `cpus` CPUs.
     pub const fn next(self, cpus: u64) -> Cpu {
         match self {
             Cpu::One if cpus > 1 => Cpu::Other,
@@ -22,7 +22,7 @@ impl Cpu {
     }
 }
 
-/// See the module.
+/// A per-CPU counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PercpuCounter {
     folded: i64,
@@ -30,12 +30,12 @@ pub struct PercpuCounter {
 }
 
 impl PercpuCounter {
-    /// A counter at a value, of which nothing is held back.
+    /// Makes a counter with a folded value and nothing held back.
     pub const fn at(value: i64) -> PercpuCounter {
         PercpuCounter { folded: value, held: [0; 2] }
     }
 
-    /// Adds on a CPU; folds what that holds once it is `batch` or more.
+    /// Adds on a CPU. Folds the held changes of that CPU once they reach `batch`.
     #[inline]
     pub fn add(&mut self, amount: i64, cpu: Cpu, batch: u64) {
         let held = &mut self.held[cpu as usize];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A kernel as a person names it: `6.12`, `6.12.43`, or the release that `uname -r` prints. Distributions name the stable
-//! release, name only the series, or carry so many backports that a version says little; a [`Release`] says which.
+//! A kernel as a person names it: `6.12`, `6.12.43`, or the release that `uname -r` prints. Distributions name the
+//! stable release, name only the series, or carry so many backports that a version says little; a [`Release`] says
+//! which.
 
 use crate::change::{Change, OLDEST_KNOWN, Presence, newest_modelled};
 use floodline_record::version::{KernelVersion, Series};
@@ -13,13 +14,13 @@ pub struct Release {
     pub text: String,
     /// The version in it.
     pub version: KernelVersion,
-    /// Who built it, as far as the text shows.
+    /// The builder, as far as the text shows.
     pub vendor: Vendor,
-    /// How much the version says.
+    /// Significance of the version.
     pub certainty: Certainty,
 }
 
-/// Who built a kernel.
+/// Builder of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vendor {
     /// kernel.org, or a vendor that the text does not show.
@@ -40,7 +41,7 @@ pub enum Vendor {
     Fedora,
 }
 
-/// How much the version of a kernel says of what it has.
+/// Significance of a kernel's version for the changes that it contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certainty {
     /// The stable release is named.

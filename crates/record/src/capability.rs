@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What Floodline can see on one machine, source by source, and what it cannot say without each. Made
-//! of the gaps of one look, and of what the kernel offers to a tracer. Not a diagnosis: a missing
-//! source is no finding.
+//! Sources that Floodline can read on one machine, and the facts that are missing without each. Derived from the gaps
+//! of one sample, and from what the kernel offers to a tracer. Not a diagnosis: a missing source is not a finding.
 
 use crate::gap::{Gap, Source};
 use serde::Serialize;
@@ -15,7 +14,7 @@ pub struct Capabilities {
     pub kernel_release: String,
     /// Every source of readings.
     pub sources: Vec<Capability>,
-    /// What this kernel offers to a tracer, besides the traces among the sources.
+    /// Features that this kernel offers to a tracer, besides the traces among the sources.
     pub tracing: Vec<Capability>,
 }
 
@@ -25,13 +24,13 @@ pub const SCHEMA: &str = "floodline.capabilities/1";
 /// One source and its state here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Capability {
-    /// Where it is, with capitals for the varying parts.
+    /// Its path, with capitals for the varying parts.
     pub name: String,
     /// Whether it works here.
     pub state: State,
-    /// Why not, or not in full; one sentence each.
+    /// Reasons why it does not work, or not in full; one sentence each.
     pub reasons: Vec<String>,
-    /// What cannot be said without it.
+    /// Facts that are missing without it.
     pub lost_without: String,
 }
 
@@ -39,18 +38,18 @@ pub struct Capability {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// The whole source is not there.
+    /// The whole source is missing.
     Missing,
     /// Some of it was not read.
     Partial,
-    /// Another source has the same on this machine.
+    /// Another source has the same content on this machine.
     NotUsed,
-    /// Nothing was missed in one look.
+    /// One sample read it in full.
     Available,
 }
 
-/// The state of every source, from what one look could not read. `not_used` lists the sources that the
-/// look left alone because another hierarchy has their content.
+/// Returns the state of every source, from the gaps of one sample. `not_used` lists the sources that were not read
+/// because another hierarchy has their content.
 pub fn of_sources(gaps: &[Gap], not_used: &[Source]) -> Vec<Capability> {
     Source::ALL.iter().map(|&source| of_source(source, gaps, not_used.contains(&source))).collect()
 }

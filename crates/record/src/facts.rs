@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a machine is, as opposed to what it is doing: kernel, CPUs, devices, mounts, cgroup set-up,
-//! journald. One probe fills a [`HostFacts`]; decisions are pure functions over it, so a test builds
-//! a host by struct update. Written into recordings as JSON: add fields with `#[serde(default)]`.
+//! Lasting facts about a machine: kernel, CPUs, devices, mounts, cgroup set-up, journald. One probe fills a
+//! [`HostFacts`]. Decisions are pure functions over it, so a test builds a host by struct update. Written into
+//! recordings as JSON: add fields with `#[serde(default)]`.
 
 use crate::id::DevId;
 use crate::name::Name;
@@ -19,17 +19,17 @@ pub struct HostFacts {
     pub hostname: Name,
     /// Kernel release as `uname -r` has it, e.g. `6.12.117+deb13-cloud-amd64`.
     pub kernel_release: Text,
-    /// The version in it; `None` when it cannot be told.
+    /// Version in the release; `None` if it cannot be parsed.
     pub kernel: Option<KernelVersion>,
-    /// Which boot it is (`/proc/sys/kernel/random/boot_id`): a plan for one boot is not applied in another. `None` where the
-    /// recorder did not ask.
+    /// Id of the boot (`/proc/sys/kernel/random/boot_id`): a plan for one boot is not applied in another. `None` if the
+    /// recorder did not read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<Text>,
     /// Kernel command line.
     pub cmdline: Name,
     /// Bytes per page.
     pub page_size: u64,
-    /// Ticks per second, and where that is known from.
+    /// Ticks per second, and the origin of that value.
     pub hz: Option<Hz>,
     /// CPUs that may ever come online (`nr_cpu_ids`).
     pub cpus_possible: Option<u32>,
@@ -43,8 +43,8 @@ pub struct HostFacts {
     pub mounts: Vec<Mount>,
     /// Journald's configuration; `None` when it is not installed or was not readable.
     pub journald: Option<Journald>,
-    /// Lines of files that set `vm.dirty_*` and `vm.laptop_mode` at boot, in the order in which they are applied: of two
-    /// lines for one key the later wins.
+    /// Lines of files that set `vm.dirty_*` and `vm.laptop_mode` at boot, in the order in which they are applied: of
+    /// two lines for one key the later wins.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sysctl_lines: Vec<SysctlLine>,
     /// Names of containers found in local files, by full container id.
@@ -57,25 +57,25 @@ pub struct HostFacts {
     pub privileged: Option<bool>,
     /// Whether `kernel.task_delayacct` is on.
     pub task_delayacct: Option<bool>,
-    /// Whether the multi-generational LRU is on (6.1, `lru_gen/enabled`): reclaim by it does not spare what `memory.low`
-    /// protects as the older lists do. `None` where the recorder did not ask.
+    /// Whether the multi-generational LRU is on (6.1, `lru_gen/enabled`): reclaim by it does not spare what
+    /// `memory.low` protects as the older lists do. `None` if the recorder did not read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lru_gen: Option<bool>,
     /// Whether debugfs is mounted and readable.
     pub debugfs: Option<bool>,
-    /// Names in `/sys/class/bdi`, to the device each belongs to where there is one.
+    /// Names in `/sys/class/bdi`, with the device of each, if it has one.
     pub bdis: BTreeMap<Text, Option<DevId>>,
     /// Settings of io.cost at the root, by device: the text of `io.cost.qos`.
     pub io_cost_qos: BTreeMap<Text, Text>,
-    /// Inode numbers of cgroups by path (escaped), where a captured tree keeps them beside its files: a
-    /// copy has other ones. Empty on a live machine, whose directories have theirs.
+    /// Original inode numbers of cgroups by path (escaped), from a file in a captured tree: the copied directories have
+    /// other numbers. Empty on a live machine.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub cgroup_inodes: BTreeMap<Text, u64>,
 }
 
 impl HostFacts {
-    /// Name of a container by its full id: as root's runtimes have it, or else as the user has it below whose
-    /// slice the container lies.
+    /// Returns the name of a container by its full id: from root's runtimes, or else from the user `host_uid`, in whose
+    /// slice the container is.
     pub fn container_name(&self, id: &str, host_uid: Option<u32>) -> Option<&Name> {
         let of_user = || self.user_container_names.get(&host_uid?)?.get(id);
         self.container_names.get(id).or_else(of_user)
@@ -109,19 +109,19 @@ pub struct Hz {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CgroupSetup {
-    /// What is mounted.
+    /// The mounted versions.
     pub mode: CgroupMode,
     /// Mount point of the unified hierarchy.
     pub v2_mount: Option<Name>,
     /// Controllers in the root `cgroup.controllers` of the unified hierarchy.
     pub v2_controllers: Vec<Text>,
-    /// That file could not be read: which controllers there are is not known.
+    /// Whether that file could not be read: then the controllers are not known.
     pub v2_controllers_unread: bool,
     /// Mount points of version 1 hierarchies by controller.
     pub v1_mounts: BTreeMap<Text, Name>,
 }
 
-/// What kind of cgroup set-up a machine has.
+/// Kind of cgroup set-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CgroupMode {
@@ -137,9 +137,8 @@ pub enum CgroupMode {
 }
 
 impl CgroupSetup {
-    /// Whether memory and io are both on the unified hierarchy: the precondition of cgroup writeback
-    /// (commit 9badce000e2c, 4.3). It is a property of the machine, not of one cgroup. Says nothing
-    /// where `v2_controllers_unread`.
+    /// Returns whether memory and io are both on the unified hierarchy: the precondition of cgroup writeback (commit
+    /// 9badce000e2c, 4.3). It is a property of the machine, not of one cgroup. Meaningless if `v2_controllers_unread`.
     pub fn has_unified_writeback(&self) -> bool {
         ["memory", "io"].iter().all(|wanted| self.v2_controllers.iter().any(|have| have == *wanted))
     }
@@ -152,16 +151,16 @@ pub struct BlockDevice {
     pub dev: DevId,
     /// Kernel name.
     pub name: Name,
-    /// Whether it turns.
+    /// Whether it is a rotating disk.
     #[serde(default)]
     pub rotational: Option<bool>,
     /// The scheduler in use.
     #[serde(default)]
     pub scheduler: Option<Text>,
-    /// Requests the queue takes.
+    /// Maximum number of requests in the queue.
     #[serde(default)]
     pub nr_requests: Option<u64>,
-    /// Largest request.
+    /// Maximum size of a request.
     #[serde(default)]
     pub max_request: Option<Bytes>,
     /// Latency target of writeback throttling: 0 is off, `None` is absent.
@@ -184,11 +183,11 @@ pub struct BlockDevice {
     pub stack: Stack,
 }
 
-/// What a block device is built on.
+/// Kind of stacked device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Stack {
-    /// Nothing: the driver is the bottom.
+    /// Not stacked: the driver is the lowest layer.
     #[default]
     Bottom,
     /// A file.
@@ -217,7 +216,7 @@ pub struct Mount {
     pub dev: DevId,
     /// Path within the filesystem that is mounted.
     pub root: Name,
-    /// Where it is mounted.
+    /// Its mount point.
     pub mount_point: Name,
     /// Filesystem type.
     pub fs_type: Text,
@@ -227,7 +226,7 @@ pub struct Mount {
     pub options: Name,
     /// Per-superblock options, comma-separated as printed.
     pub super_options: Name,
-    /// For overlay mounts, where the writes go.
+    /// For overlay mounts, the target of its writes.
     #[serde(default)]
     pub overlay: Option<Overlay>,
 }
@@ -241,12 +240,12 @@ impl Mount {
     }
 }
 
-/// Where an overlay's writes go.
+/// Target of an overlay's writes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Overlay {
-    /// The upper directory as the option says it.
+    /// The upper directory, as in the mount option.
     pub upperdir: Option<Name>,
-    /// Superblock that holds the upper directory, where it could be resolved.
+    /// Superblock that holds the upper directory, if it could be resolved.
     pub upper_dev: Option<DevId>,
     /// Mounted `volatile`: unmounting syncs nothing (5.10).
     pub volatile: bool,

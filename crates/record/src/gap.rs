@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was not read, and why. A gap is data: it is recorded like a reading, rules answer
-//! `NotChecked` with it, and the report prints it. Silence never means health.
+//! Gaps: sources that were not read, and why. A gap is data: it is recorded like a reading, rules return `NotChecked`
+//! with it, and the report prints it. Silence never means health.
 
 use crate::id::EntityId;
 use crate::text::Text;
@@ -9,12 +9,12 @@ use std::fmt;
 
 macro_rules! sources {
     ($($(#[$doc:meta])+ $variant:ident = $path:literal, without $lost:literal;)+) => {
-        /// Where readings come from: the closed list of everything Floodline looks at.
+        /// Source of readings: the closed list of everything that Floodline reads.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum Source {
             $($(#[$doc])+ $variant,)+
-            /// The recording that this one was made from. No part of a machine, so not in [`Source::ALL`].
+            /// The recording that this one was made from. Not part of a machine, so not in [`Source::ALL`].
             Recording,
             /// A source this build does not know: the recording is from a newer one.
             #[serde(other)]
@@ -25,12 +25,12 @@ macro_rules! sources {
             /// All of them, in the order of the list.
             pub const ALL: &'static [Source] = &[$(Source::$variant,)+];
 
-            /// Where it is, with capitals for the varying parts.
+            /// Returns its path, with capitals for the varying parts.
             pub fn path(self) -> &'static str {
                 match self { $(Source::$variant => $path,)+ Source::Recording => "the recording that this one was made from", Source::Unknown => "a source of a newer version" }
             }
 
-            /// What Floodline cannot say without it.
+            /// Returns the facts that are missing without it.
             pub fn lost_without(self) -> &'static str {
                 match self { $(Source::$variant => $lost,)+ Source::Recording => "what the missing stretches contained", Source::Unknown => "unknown" }
             }
@@ -141,11 +141,11 @@ impl fmt::Display for Source {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Cause {
-    /// It does not exist here.
+    /// It does not exist on this machine.
     NotFound,
-    /// The kernel refused; `need` says what would be allowed to.
+    /// The kernel refused the read; `need` names the permission.
     PermissionDenied {
-        /// What is missing, e.g. `CAP_SYS_PTRACE`.
+        /// The missing permission, e.g. `CAP_SYS_PTRACE`.
         need: Text,
     },
     /// The filesystem that has it is not mounted.
@@ -155,19 +155,19 @@ pub enum Cause {
     },
     /// This kernel does not have it.
     Unsupported {
-        /// Which kernel has it, e.g. `since 6.10`.
+        /// Kernels that have it, e.g. `since 6.10`.
         since: Text,
     },
-    /// It was there and could not be understood.
+    /// Its content could not be parsed.
     Malformed {
-        /// What was expected and where.
+        /// The expected content, and its place.
         what: Text,
     },
     /// It went away between being listed and being read.
     Vanished,
     /// It is longer than anything the kernel writes.
     TooLarge {
-        /// How much was read before giving up, bytes.
+        /// Limit at which the read was abandoned, bytes.
         limit_bytes: u64,
     },
     /// The read failed.
@@ -175,30 +175,30 @@ pub enum Cause {
         /// Error number.
         errno: i32,
     },
-    /// Something ran out on our side, e.g. file descriptors.
+    /// Floodline ran out of a resource, e.g. file descriptors.
     Exhausted {
-        /// What ran out.
+        /// The resource.
         what: Text,
     },
-    /// The kernel did not take what was given to it, e.g. a program of the tracer, or Floodline does not
-    /// open what could do harm, e.g. a link that another user placed.
+    /// The kernel rejected an object, e.g. a program of the tracer, or Floodline does not open a file that could do
+    /// harm, e.g. a link that another user placed.
     Refused {
-        /// The reason, and what helps.
+        /// The reason, and the remedy.
         why: Text,
     },
-    /// Nobody asked for it: the read plan left it out.
+    /// The read plan left it out.
     NotPlanned,
     /// The window is too short to make a rate of a counter.
     TooShort {
-        /// What would be long enough, e.g. `--for 10s`.
+        /// A length that is sufficient, e.g. `--for 10s`.
         need: Text,
     },
-    /// Samples that were due are missing, and what is asked for may have happened meanwhile.
+    /// Samples that were due are missing, and the condition may have occurred meanwhile.
     SamplesMissing {
-        /// How many of how many, and the longest hole.
+        /// Number of missing and of due samples, and the longest hole.
         what: Text,
     },
-    /// The recording does not have it and does not say why.
+    /// The recording lacks it without a reason.
     NotRecorded,
     /// A cause this build does not know: the recording is from a newer one.
     #[serde(other)]
@@ -206,7 +206,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// The kind in one word, as in the JSON form: a label of few values, where the whole text has many.
+    /// Returns the kind in one word, as in the JSON form: a label with few values.
     pub fn kind(&self) -> &'static str {
         match self {
             Cause::NotFound => "not_found",
@@ -250,20 +250,20 @@ impl fmt::Display for Cause {
     }
 }
 
-/// One thing that was not read.
+/// One source, or a part of it, that was not read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// What should have been read.
+    /// The source that was not read.
     pub source: Source,
-    /// Why it was not.
+    /// The cause.
     pub cause: Cause,
-    /// The one entity concerned; `None` when it is the whole source.
+    /// The entity concerned; `None` for the whole source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entity: Option<EntityId>,
-    /// Which file or field, where the source alone does not say (escaped).
+    /// File or field, if the source alone does not identify it (escaped).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Text>,
-    /// How many like it this one stands for; at least 1.
+    /// Number of equal gaps that this one stands for; at least 1.
     #[serde(default = "one")]
     pub times: u64,
 }
@@ -273,12 +273,12 @@ fn one() -> u64 {
 }
 
 impl Gap {
-    /// A gap for a whole source.
+    /// Makes a gap for a whole source.
     pub fn new(source: Source, cause: Cause) -> Gap {
         Gap { source, cause, entity: None, detail: None, times: 1 }
     }
 
-    /// The same, with the file or field named.
+    /// Makes a gap for one file or field of a source.
     pub fn detailed(source: Source, cause: Cause, detail: impl Into<Text>) -> Gap {
         Gap { detail: Some(detail.into()), ..Gap::new(source, cause) }
     }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Samples that were due and not taken, and clocks that do not run straight. A recorder that stands still with its host
-//! misses the stall that it should see: what the kernel counted meanwhile is all that is left of it.
+//! Samples that were due and not taken, and clocks that jump or run backwards. A recorder that stalls together with its
+//! host misses the stall: only the kernel's counters of that time show it.
 
 use crate::record::{Event, Record, What};
 use crate::sample::{HostRow, Sample, SampleTime};
 use crate::units::Nanos;
 use crate::window::step;
 
-/// How far the wall clock may go from the monotonic clock between two samples before it counts as set, nanoseconds.
+/// Difference between wall clock and monotonic clock between two samples above which the wall clock counts as set,
+/// nanoseconds.
 const JUMP: u64 = 500_000_000;
 
-/// Holes that are kept one by one: the longest.
+/// Number of holes that are kept: the longest.
 const KEPT: usize = 64;
 
 /// A stretch without the samples that were due in it.
@@ -18,24 +19,24 @@ const KEPT: usize = 64;
 pub struct Hole {
     /// The sample before it.
     pub from: SampleTime,
-    /// The sample behind it.
+    /// The sample after it.
     pub to: SampleTime,
     /// Samples that were due and not taken.
     pub missing: u64,
-    /// Growth of `some` of `/proc/pressure/io` meanwhile.
+    /// Growth of `some` of `/proc/pressure/io` in it.
     pub io_some: Option<Nanos>,
-    /// Growth of `some` of `/proc/pressure/memory` meanwhile.
+    /// Growth of `some` of `/proc/pressure/memory` in it.
     pub memory_some: Option<Nanos>,
 }
 
 impl Hole {
-    /// Its length.
+    /// Returns its length.
     pub fn length(&self) -> Nanos {
         Nanos(self.to.monotonic.0.saturating_sub(self.from.monotonic.0))
     }
 }
 
-/// What is missing of a recording.
+/// Missing samples and clock errors of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holes {
     /// Samples that were taken.
@@ -44,11 +45,11 @@ pub struct Holes {
     pub missing: u64,
     /// The longest holes, in order of time.
     pub longest: Vec<Hole>,
-    /// Samples whose monotonic time is not behind that of the sample before.
+    /// Samples whose monotonic time is not later than that of the previous sample.
     pub backwards: u64,
     /// How often the wall clock was set.
     pub jumps: u64,
-    /// The sample behind the largest of these jumps, and by how many nanoseconds the wall clock went ahead of the
+    /// The sample after the largest of these jumps, and the nanoseconds by which the wall clock went ahead of the
     /// monotonic clock.
     pub largest_jump: Option<(SampleTime, i64)>,
     /// Samples missing since the last one.
@@ -125,17 +126,17 @@ impl Holes {
         }
     }
 
-    /// The longest hole.
+    /// Returns the longest hole.
     pub fn hole(&self) -> Option<&Hole> {
         self.longest.iter().max_by_key(|hole| hole.length())
     }
 
-    /// Samples that were due.
+    /// Returns the number of samples that were due.
     pub fn due(&self) -> u64 {
         self.taken.saturating_add(self.missing)
     }
 
-    /// Whether every sample is there and both clocks ran straight.
+    /// Returns whether no sample is missing and both clocks ran evenly.
     pub fn is_whole(&self) -> bool {
         self.missing == 0 && self.backwards == 0 && self.jumps == 0
     }

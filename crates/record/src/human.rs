@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers as a tired person reads them: three figures and a unit. Bytes are always shown in powers
-//! of 1024 and say so (`MiB`), because every limit of the kernel is one. For sentences and tables;
-//! JSON carries the plain number.
+//! Numbers for people: three figures and a unit. Bytes are always shown in powers of 1024 with such a unit (`MiB`), as
+//! the kernel's limits are. For sentences and tables; JSON carries the plain number.
 
-/// An amount of memory or data, e.g. `1.20 GiB`.
+/// Formats an amount of memory or data, e.g. `1.20 GiB`.
 pub fn bytes(value: f64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut value = value;
@@ -19,12 +18,12 @@ pub fn bytes(value: f64) -> String {
     }
 }
 
-/// A rate of data, e.g. `12.3 MiB/s`.
+/// Formats a rate of data, e.g. `12.3 MiB/s`.
 pub fn bytes_per_second(value: f64) -> String {
     format!("{}/s", bytes(value))
 }
 
-/// A stretch of time, e.g. `8.32 s`, `955 ms`, `12 min`.
+/// Formats a duration, e.g. `8.32 s`, `955 ms`, `12 min`.
 pub fn seconds(value: f64) -> String {
     match value.abs() {
         0.0 => "0 s".to_owned(),
@@ -38,24 +37,24 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
-/// A share, e.g. `46 %`; below one percent with more figures.
+/// Formats a share, e.g. `46 %`; below one percent with more figures.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0 %".to_owned(),
         value if value.abs() < 1.0 => format!("{value:.2} %"),
         value if value.abs() < 9.95 => format!("{value:.1} %"),
-        // Nearly all is not all.
+        // Do not round up to 100 %.
         value if (99.5..100.0).contains(&value) => "over 99 %".to_owned(),
         value => format!("{value:.0} %"),
     }
 }
 
-/// A plain number, e.g. `12.3`, `4096`.
+/// Formats a plain number, e.g. `12.3`, `4096`.
 pub fn number(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 { format!("{value:.0}") } else { three_figures(value) }
 }
 
-/// "1 process", "3 processes".
+/// Formats a count with its noun: "1 process", "3 processes".
 pub fn plural(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

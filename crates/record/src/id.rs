@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a recording talks about: devices, wbs, cgroups, processes. Each is an [`Entity`], described
-//! once and then referred to by its [`EntityId`]; an id is never used again within a recording.
+//! Entities of a recording: devices, wbs, cgroups, processes. Each [`Entity`] is described once and then referred to by
+//! its [`EntityId`]. An id is never reused within a recording.
 
 use crate::name::Name;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Number of an entity within one recording, in order of first sight.
+/// Number of an entity within one recording, in the order of first appearance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EntityId(pub u32);
@@ -53,7 +53,7 @@ impl<'de> Deserialize<'de> for DevId {
     }
 }
 
-/// Which cgroup hierarchy a cgroup was found in.
+/// Hierarchy of a cgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hierarchy {
@@ -65,7 +65,7 @@ pub enum Hierarchy {
     V1Blkio,
 }
 
-/// One thing that has a row of readings in every sample.
+/// An object with a row of readings in the samples.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Entity {
@@ -101,7 +101,7 @@ pub enum Entity {
         path: Name,
         /// Hierarchy it belongs to.
         hierarchy: Hierarchy,
-        /// Inode number of its directory, where the tree read is a real cgroup filesystem.
+        /// Inode number of its directory, if the tree is a real cgroup filesystem.
         ino: Option<u64>,
     },
     /// The I/O of one cgroup on one device.
@@ -115,7 +115,7 @@ pub enum Entity {
     Process {
         /// Process id.
         pid: u32,
-        /// Start time since boot in clock ticks; with the pid it names a process once and for all.
+        /// Start time since boot in clock ticks; with the pid it identifies a process for good.
         start_ticks: u64,
         /// Name as in `/proc/PID/comm`.
         comm: Name,
@@ -127,7 +127,7 @@ pub enum Entity {
 }
 
 impl Entity {
-    /// The name shown to a person, escaped.
+    /// Returns the name to display, escaped.
     pub fn label(&self) -> String {
         match self {
             Entity::Zone { node, name } => format!("node {node} {name}"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Devices, mounts and entities of a window by what names them. Each is found in logarithmic time, so that the work of a
-//! rule grows with the number of devices and mounts, and not with their product.
+//! Indexes of a window's devices, mounts and entities by name or number. Each lookup takes logarithmic time, so that
+//! the work of a rule grows with the number of devices and mounts, and not with their product.
 
 use crate::facts::{BlockDevice, HostFacts, Mount, Stack};
 use crate::id::{DevId, Entity, EntityId};
@@ -9,23 +9,23 @@ use crate::units::Nanos;
 use crate::window::Window;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a window holds, by what names it. Where two things have one name, the first counts.
+/// Indexes of a window by name and number. If two entries have the same name, the first counts.
 #[derive(Clone, Debug, Default)]
 pub struct Lookup {
     devices: BTreeMap<DevId, usize>,
-    /// Devices by what a mount calls its source: the name below `/dev`.
+    /// Devices by the source of a mount: the name below `/dev`.
     sources: BTreeMap<Vec<u8>, DevId>,
-    /// Names of disks by number, and the other way round.
+    /// Names of disks by number, and numbers by name.
     disk_names: BTreeMap<DevId, Name>,
     disk_numbers: BTreeMap<Name, DevId>,
     /// Disks with readings.
     disks: BTreeMap<DevId, EntityId>,
     bdis: BTreeMap<Name, EntityId>,
     cgroups: BTreeMap<u64, EntityId>,
-    /// Wbs with readings by the name of their bdi, and when the last of all was read.
+    /// Wbs with readings by the name of their bdi, and the time of the latest reading of any wb.
     wbs: BTreeMap<Name, Vec<EntityId>>,
     wbs_read: Option<Nanos>,
-    /// Devices that another one is built on.
+    /// Devices on which another device is built.
     carriers: BTreeSet<DevId>,
     /// Mounts by the number of their superblock, and by the whole device they are on.
     mounts_of_number: BTreeMap<DevId, Vec<usize>>,
@@ -91,37 +91,37 @@ impl Lookup {
         }
     }
 
-    /// What the machine says of a device.
+    /// Returns the facts about a device.
     pub fn device<'a>(&self, facts: Option<&'a HostFacts>, dev: DevId) -> Option<&'a BlockDevice> {
         facts?.devices.get(*self.devices.get(&dev)?).filter(|device| device.dev == dev)
     }
 
-    /// The entity with the readings of a device.
+    /// Returns the entity with the readings of a device.
     pub fn disk(&self, dev: DevId) -> Option<EntityId> {
         self.disks.get(&dev).copied()
     }
 
-    /// Kernel name of a device among the entities.
+    /// Returns the kernel name of a device among the entities.
     pub fn disk_name(&self, dev: DevId) -> Option<&Name> {
         self.disk_names.get(&dev)
     }
 
-    /// The entity of a backing device info.
+    /// Returns the entity of a backing device info.
     pub fn bdi(&self, name: &Name) -> Option<EntityId> {
         self.bdis.get(name).copied()
     }
 
-    /// When any wb was read last, and the wbs of a bdi.
+    /// Returns the time of the latest reading of any wb, and the wbs of a bdi.
     pub fn wbs(&self, bdi: &Name) -> (Option<Nanos>, &[EntityId]) {
         (self.wbs_read, self.wbs.get(bdi).map(Vec::as_slice).unwrap_or_default())
     }
 
-    /// The entity of a cgroup by the inode number of its directory.
+    /// Returns the entity of a cgroup by the inode number of its directory.
     pub fn cgroup(&self, ino: u64) -> Option<EntityId> {
         self.cgroups.get(&ino).copied()
     }
 
-    /// The whole device of a number: itself unless it is a partition.
+    /// Returns the whole device of a number: the device itself unless it is a partition.
     pub fn whole(&self, window: &Window, dev: DevId) -> DevId {
         self.whole_in(window.facts.as_ref(), dev)
     }
@@ -133,7 +133,7 @@ impl Lookup {
         }
     }
 
-    /// Whether a device is a partition.
+    /// Returns whether a device is a partition.
     pub fn is_partition(&self, window: &Window, dev: DevId, name: &Name) -> bool {
         match self.device(window.facts.as_ref(), dev) {
             Some(device) => device.partition_of.is_some(),
@@ -154,13 +154,13 @@ impl Lookup {
         }
     }
 
-    /// Whether another block device is built on a device or on a partition of it.
+    /// Returns whether another block device is built on a device or on a partition of it.
     pub fn carries_a_device(&self, dev: DevId) -> bool {
         self.carriers.contains(&dev)
     }
 
-    /// Number of the block device of a mount; `None` for filesystems without one. Anonymous device numbers (btrfs) are
-    /// resolved by the mount's source.
+    /// Returns the number of the block device of a mount; `None` for filesystems without one. Anonymous device numbers
+    /// (btrfs) are resolved by the mount's source.
     pub fn number_of_mount(&self, mount: &Mount) -> Option<DevId> {
         match mount.dev.major {
             0 => self.sources.get(mount.source.as_bytes().strip_prefix(b"/dev/")?).copied(),
@@ -168,17 +168,17 @@ impl Lookup {
         }
     }
 
-    /// Mounts of a superblock by its number, in order.
+    /// Returns the mounts of a superblock by its number, in order.
     pub fn mounts_of_number<'a>(&self, facts: &'a HostFacts, dev: DevId) -> impl Iterator<Item = &'a Mount> {
         at(facts, self.mounts_of_number.get(&dev))
     }
 
-    /// Mounts of filesystems on a whole device or its partitions, in order.
+    /// Returns the mounts of filesystems on a whole device or its partitions, in order.
     pub fn mounts_of_device<'a>(&self, facts: &'a HostFacts, dev: DevId) -> impl Iterator<Item = &'a Mount> {
         at(facts, self.mounts_of_device.get(&dev))
     }
 
-    /// The mount that holds a file: that with the longest mount point, the last of several in one place.
+    /// Returns the mount that holds a file: that with the longest mount point, and the last of several in one place.
     pub fn mount_of_file<'a>(&self, facts: &'a HostFacts, file: &Name) -> Option<&'a Mount> {
         let path = file.as_bytes().get(..file.as_bytes().len().min(PATH_MAX))?;
         let ends = (0..path.len()).rev().filter(|&end| path.get(end) == Some(&b'/'));
@@ -189,7 +189,7 @@ impl Lookup {
     }
 }
 
-/// Longest path that the kernel takes, bytes (`PATH_MAX`).
+/// Longest path that the kernel accepts, bytes (`PATH_MAX`).
 const PATH_MAX: usize = 4096;
 
 fn at<'a>(facts: &'a HostFacts, places: Option<&Vec<usize>>) -> impl Iterator<Item = &'a Mount> {
@@ -197,7 +197,7 @@ fn at<'a>(facts: &'a HostFacts, places: Option<&Vec<usize>>) -> impl Iterator<It
     places.into_iter().filter_map(|at| facts.mounts.get(at))
 }
 
-/// The digits at the end of a name taken off.
+/// Removes the digits at the end of a name.
 trait TrimDigits {
     fn trim_ascii_end_digits(&self) -> &[u8];
 }

@@ -4,11 +4,11 @@
 
 use crate::units::{Quantity, Unit};
 
-/// Whether a metric only grows or goes up and down.
+/// Kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MetricKind {
-    /// Only grows, until the thing it counts is reset; differences mean something.
+    /// Only grows, until it is reset. Differences are meaningful.
     Counter,
     /// A level or a setting.
     Gauge,
@@ -19,13 +19,13 @@ pub enum MetricKind {
 pub struct Metric {
     /// Field name; unique within its row.
     pub name: &'static str,
-    /// What the raw value counts.
+    /// Unit of the raw value.
     pub unit: Unit,
     /// Counter or gauge.
     pub kind: MetricKind,
     /// File and key it is read from.
     pub source: &'static str,
-    /// One sentence on what it means.
+    /// Its meaning, in one sentence.
     pub doc: &'static str,
 }
 
@@ -41,8 +41,8 @@ pub trait Row: Clone + Default + PartialEq + std::fmt::Debug + Send + 'static {
     fn set(&mut self, index: usize, raw: Option<u64>);
     /// Adds to column `index`, wrapping; without a reading there, or with an index out of range, does nothing.
     fn add(&mut self, index: usize, step: u64);
-    /// Folds the readings of columns that changed into those before, column by column: what [`fold_reading`] does to one.
-    /// Returns whether each counter among them has a growth now.
+    /// Folds the readings of columns that changed into those before, column by column: what [`fold_reading`] does to
+    /// one. Returns whether each counter among them has a growth now.
     fn fold(&self, changed: Changed, into: Folded<'_, Self>) -> bool;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names that come from outside: cgroup paths, mount points, process names. They are bytes, chosen by
-//! whoever runs the containers, and may hold escape codes, newlines and broken UTF-8. A [`Name`] keeps
-//! the bytes; every way of showing it is escaped, so that nothing raw reaches a terminal or JSON.
+//! Names that come from outside: cgroup paths, mount points, process names. They are bytes chosen by users and
+//! containers, and may hold escape codes, newlines and broken UTF-8. A [`Name`] keeps the bytes. Every displayed form
+//! is escaped, so that nothing raw reaches a terminal or JSON.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::{Borrow, Cow};

@@ -25,7 +25,7 @@ pub enum Record {
     Facts(Box<HostFacts>),
     /// What an id stands for. A process that changed its name or cgroup is described again.
     Entity(EntityId, Entity),
-    /// One look at the machine.
+    /// One sample of the machine.
     Sample(Box<Sample>),
     /// Something that happened at one moment.
     Event(Event),
@@ -47,7 +47,7 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
 pub enum What {
-    /// A remark of whoever made the recording.
+    /// A remark of the person who made the recording.
     Note {
         /// The remark.
         text: Text,

@@ -130,10 +130,10 @@ pub struct Window {
     pub cgroup_io: Spans<CgroupIoRow>,
     /// Processes.
     pub processes: Spans<ProcessRow>,
-    /// The most bytes that were dirty or under writeback in one sample, of each cgroup: not the sum of the most of both,
-    /// which are not of one moment.
+    /// Maximum number of bytes that were dirty or under writeback in one sample, by cgroup. Not the sum of both maxima,
+    /// which can be at different times.
     pub unwritten_max: BTreeMap<EntityId, u64>,
-    /// The same of each backing device, over its writeback structures, by its name.
+    /// Maximum number of such bytes of each backing device, summed over its wbs, by its name.
     pub wbs_unwritten_max: BTreeMap<Name, u64>,
     /// What happened.
     pub events: Vec<Event>,
@@ -141,9 +141,9 @@ pub struct Window {
     pub traced: BTreeSet<String>,
     /// What was not read.
     pub gaps: Vec<Gap>,
-    /// Samples that were due and not taken, and clocks that do not run straight.
+    /// Samples that were due and not taken, and clocks that jump or run backwards.
     pub holes: Holes,
-    /// Made when it is first asked for, and forgotten with every record.
+    /// Indexes, made at the first lookup and dropped with every new record.
     pub lookup: OnceLock<Lookup>,
 }
 
@@ -159,8 +159,8 @@ impl Window {
         window
     }
 
-    /// Forgets every reading but limits of cgroups and zones, and keeps what the machine is, what of it cannot be read, what traces
-    /// it, and what the ids stand for: the next stretch starts here.
+    /// Forgets every reading but limits of cgroups and zones, and keeps what the machine is, what of it cannot be read,
+    /// what traces it, and what the ids stand for: the next stretch starts here.
     pub fn begin_again(&mut self) {
         let facts = self.facts.take();
         let entities = std::mem::take(&mut self.entities);
@@ -172,15 +172,15 @@ impl Window {
         *self = Window { facts, entities, gaps, traced, cgroup_limits, zones, ..Window::default() };
     }
 
-    /// The same, and forgets processes without a reading in the stretch that ends: over days they come
-    /// and go by the million.
+    /// Begins again, and forgets processes without a reading in the stretch that ends: over days there are
+    /// millions of them.
     pub fn begin_stretch(&mut self) {
         let seen = &self.processes;
         self.entities.retain(|id, entity| !matches!(entity, Entity::Process { .. }) || seen.contains_key(id));
         self.begin_again();
     }
 
-    /// Seconds between the first and the last sample; 0 for one look.
+    /// Returns the seconds between the first and the last sample; 0 for a single sample.
     pub fn seconds(&self) -> f64 {
         match (self.first_at, self.last_at) {
             (Some(first), Some(last)) => Nanos(last.monotonic.0.saturating_sub(first.monotonic.0)).as_secs_f64(),
@@ -257,7 +257,8 @@ impl Window {
     }
 }
 
-/// Folds the rows of a sample. Rows and spans have one order, so both are walked side by side; a search per row costs more.
+/// Folds the rows of a sample. Rows and spans have one order, so both are walked side by side; a search per row costs
+/// more.
 /// `before` is the time of the sample that was folded last.
 fn fold<R: Row>(spans: &mut Spans<R>, at: Nanos, table: &Table<R>, before: Option<Nanos>) {
     // Processes come and go. Beside many old spans, a search per row is cheaper than the walk.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Columns of a made recording that follow from others: thresholds by the kernel's own arithmetic, and
-//! counts that the kernel prints twice. Only what nobody set, and nothing that was not to be read.
+//! counts that the kernel prints twice. Fills only unset columns, and none that the recording leaves unread.
 
 use floodline_kernel::{
     Behaviour, DirtyTunables, DirtyableMemory, TaskClass, ZoneReserve, domain_dirty_limits, global_dirtyable_memory,
@@ -10,7 +10,7 @@ use floodline_record::facts::HostFacts;
 use floodline_record::sample::{BdiRow, HostRow, Sample, Table, ZoneRow};
 use floodline_record::units::Pages;
 
-/// Fills in what is missing. `is_unread` tells of a column's source whether it was not to be read.
+/// Fills in the missing columns. `is_unread` returns whether a column's source is to stay unread.
 pub(super) fn fill(sample: &mut Sample, facts: &HostFacts, is_unread: impl Fn(&str) -> bool) {
     let page_size = facts.page_size.max(1);
     let host = &mut sample.host;

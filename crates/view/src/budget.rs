@@ -92,7 +92,7 @@ fn line(out: &mut String, cells: &[String; 7], widths: &[usize; 7]) {
     let _ = writeln!(out, "{}", text.trim_end());
 }
 
-/// Columns of a path below which it says nothing.
+/// Minimum number of columns for a useful path.
 const PATH_MIN: usize = 20;
 
 /// Who and where in at most so many columns: the path gives way, then the rest.

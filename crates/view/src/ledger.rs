@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The byte ledger as text or JSON: what was written, became dirty and was queued, by process, cgroup,
-//! file and disk, and who waited for whose data. Computes nothing.
+//! The byte ledger as text or JSON: bytes written, dirtied and queued, by process, cgroup, file and disk, and tasks
+//! that waited for data, with the processes that dirtied it. Computes nothing.
 
 use crate::layout::{columns, hanging, shortened};
 use floodline_analysis::ledger::balance::{Mismatch, Sum};
@@ -42,7 +42,7 @@ pub fn text(ledger: &Ledger, options: Options) -> String {
     page.out
 }
 
-/// The same as JSON.
+/// Renders the ledger as JSON.
 ///
 /// # Errors
 ///
@@ -224,7 +224,7 @@ fn sentence(wait: &Blame) -> String {
     text
 }
 
-/// Where somebody waited, for how much and whose.
+/// Describes the place of a wait, and the amount and owners of the data.
 fn place_and_data(wait: &Blame) -> String {
     let mut text = String::new();
     if let Some(place) = wait.file.as_ref().or(wait.filesystem.as_ref()) {

@@ -15,7 +15,7 @@ pub const SCHEMA: &str = "floodline.moment/1";
 /// Rows of a list in the screenful.
 const LIST_ROWS: usize = 10;
 
-/// Columns of a name below which it says nothing.
+/// Minimum number of columns for a useful name.
 const NAME_MIN: usize = 8;
 
 /// What stands for a reading that is not there.

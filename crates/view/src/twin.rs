@@ -134,7 +134,7 @@ fn amount(value: f64, unit: &str) -> String {
     }
 }
 
-/// The same as JSON.
+/// Renders the twin as JSON.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The process that holds BPF programs. It reads no file that a container can write: tracefs, the kernel's types, and its own
-//! files below `/proc/self`.
+//! The process that holds the BPF programs. It reads only files that no container can write: tracefs, the kernel's
+//! types, and its own files below `/proc/self`.
 
 use super::wire::{Kind, Moment, pack, receive, send, unpack};
 use crate::root::HostRoot;
@@ -12,7 +12,7 @@ use floodline_record::units::Pages;
 use std::io;
 use std::os::unix::net::UnixStream;
 
-/// Serves one observing process until that ends.
+/// Serves one observing process until that process ends.
 pub(super) fn serve(stream: &UnixStream) -> io::Result<()> {
     let root = HostRoot::live().map_err(io::Error::other)?;
     let mut tracer: Option<Tracer> = None;

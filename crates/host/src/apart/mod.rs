@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tracer in a process of its own. What parses files of the host, which containers can fill with what they like, holds
-//! neither `CAP_BPF` nor `CAP_PERFMON`; what holds them parses no such file. Loading, which takes a part of a second, delays
-//! no sample. A loader that does not answer is a gap.
+//! The tracer in a process of its own. The observing process parses files of the host, whose content containers can
+//! control, and holds neither `CAP_BPF` nor `CAP_PERFMON`. The loader process holds them and parses no such file.
+//! Loading takes a fraction of a second and delays no sample. A loader that does not answer is a gap.
 
 mod loader;
 mod rights;
@@ -23,13 +23,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wire::{Kind, Moment, pack, receive, send, unpack};
 
-/// First argument of the program where it is to call [`main`].
+/// First argument with which the program calls [`main`].
 pub const ARGUMENT: &str = "--tracer-process";
 
-/// How long a sample waits for the loader at most.
+/// Maximum time that a sample waits for the loader.
 const WAIT_MAX: Duration = Duration::from_millis(300);
 
-/// The loader's side, which runs until the other process ends. Standard input is the connection. The program's exit code.
+/// Runs the loader's side until the other process ends. Standard input is the connection. Returns the program's exit
+/// code.
 pub fn main() -> u8 {
     let ended = rights::keep_those_of_loader().map_err(io::Error::from).and_then(|()| {
         let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -38,26 +39,28 @@ pub fn main() -> u8 {
     u8::from(ended.is_err())
 }
 
-/// The observing process's side: a loader that was started.
+/// The observing process's handle of a started loader.
 #[derive(Clone, Debug)]
 pub struct Apart {
     link: Arc<Mutex<Link>>,
 }
 
-/// The connection, and what is expected on it.
+/// The connection, and the answers that are due on it.
 #[derive(Debug)]
 struct Link {
     stream: UnixStream,
     child: Child,
-    /// Requests that were not answered in time, oldest first. Answers come in their order.
+    /// Requests without an answer yet, oldest first. Answers come in the same order.
     owed: Vec<Kind>,
-    /// Why it cannot be used any more.
+    /// Why the connection cannot be used any more.
     lost: Option<Cause>,
 }
 
 impl Apart {
-    /// Starts the loader with what this process may do, and gives up here what only the loader needs. `None` where this process
-    /// may not load programs. To be called before other threads start: they would keep what this one gives up.
+    /// Starts the loader with the capabilities of this process, and drops those here that only the loader needs.
+    /// Returns
+    /// `None` if this process may not load programs. Call it before other threads start: they would keep the
+    /// capabilities.
     pub fn split(mut program: Command) -> io::Result<Option<Apart>> {
         if !rights::may_load() {
             return Ok(None);
@@ -72,7 +75,7 @@ impl Apart {
         Ok(Some(Apart { link: Arc::new(Mutex::new(link)) }))
     }
 
-    /// Has the kernel traced until the answer is dropped.
+    /// Starts tracing the kernel, until the returned value is dropped.
     pub fn start(&self, facts: &HostFacts) -> Traced {
         let mut link = self.link();
         match pack(&[Record::Facts(Box::new(facts.clone()))]) {
@@ -89,7 +92,7 @@ impl Apart {
 }
 
 impl Link {
-    /// Sends; what goes wrong is kept.
+    /// Sends a request. An error is kept in `lost`.
     fn request(&mut self, kind: Kind, content: &[u8]) {
         if self.lost.is_some() {
             return;
@@ -111,7 +114,7 @@ impl Link {
         self.lost = Some(Cause::Refused { why: why.into() });
     }
 
-    /// Takes all answers that are owed, and waits for each `within` at most. Whether all came.
+    /// Receives all answers that are due, and waits at most `within` for each. Returns whether all came.
     fn take(&mut self, within: Duration, out: &mut Vec<Record>) -> bool {
         while self.lost.is_none()
             && let Some(expected) = self.owed.first().copied()
@@ -134,7 +137,8 @@ impl Link {
         true
     }
 
-    /// Whether an answer begins `within` this time. What began is read to its end, within [`WAIT_MAX`] for each piece.
+    /// Returns whether an answer begins `within` this time. It is then read to its end, within [`WAIT_MAX`] for each
+    /// piece.
     fn is_readable(&self, within: Duration) -> io::Result<bool> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         self.stream.set_read_timeout(Some(WAIT_MAX))?;
@@ -149,19 +153,19 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // The loader ends at the end of the connection; one that hangs is not waited for.
+        // The loader exits when the connection ends. Do not wait for a loader that hangs.
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
         let _ = self.child.try_wait();
     }
 }
 
-/// The kernel is traced while this lives.
+/// Handle of a running trace: dropping it ends the trace.
 #[derive(Debug)]
 pub struct Traced {
     apart: Apart,
-    /// Whether the sample in the making was announced.
+    /// Whether the loader was notified of the sample in progress.
     is_turned: bool,
-    /// Whether it was said that the loader cannot be used.
+    /// Whether the failure of the loader was reported.
     is_told: bool,
 }
 
@@ -169,11 +173,11 @@ impl Traces for Traced {
     fn turn(&mut self) {
         let mut link = self.apart.link();
         let mut late = Vec::new();
-        // Nothing but the answer to `Start` is owed here, unless the loader was late.
+        // Only the answer to `Start` can be due here, unless the loader was late.
         self.is_turned = link.owed.is_empty();
         if self.is_turned {
             link.request(Kind::Turn, &[]);
-            // The tables are switched before the files are read, so that both tell of the same time.
+            // The epoch is switched before the files are read, so that both cover the same interval.
             link.take(WAIT_MAX, &mut late);
         }
     }
@@ -185,7 +189,7 @@ impl Traces for Traced {
             let moment = Moment { at, thresholds: thresholds.map(|(thresh, bg_thresh)| (thresh.0, bg_thresh.0)) };
             link.request(Kind::Collect, &moment.pack());
         }
-        // Loading is not waited for.
+        // Do not wait for loading.
         let within = if self.is_turned { WAIT_MAX } else { Duration::ZERO };
         let is_complete = link.take(within, out);
         let cause = match &link.lost {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which capabilities each of the two processes keeps. Neither gets one that the program was not started with.
+//! The capabilities that each of the two processes keeps. Neither gains any that the program was not started with.
 
 use rustix::io::Result;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-/// What loads BPF programs and attaches them. `CAP_SYS_ADMIN` stands for both of the others.
+/// Capabilities for loading and attaching BPF programs. `CAP_SYS_ADMIN` includes both of the others.
 const LOADING: CapabilitySet = CapabilitySet::BPF.union(CapabilitySet::PERFMON).union(CapabilitySet::SYS_ADMIN);
 
-/// What the loader needs besides: the files of tracefs, and memory for its tables on kernels before 5.11.
+/// Capabilities of the loader: also for the files of tracefs, and for locked memory on kernels before 5.11.
 const OF_LOADER: CapabilitySet =
     LOADING.union(CapabilitySet::DAC_READ_SEARCH).union(CapabilitySet::IPC_LOCK).union(CapabilitySet::SYS_RESOURCE);
 
-/// What reads files of the host, writes the ring and answers scrapes.
+/// Capabilities of the observing process, which reads files of the host, writes the ring and answers scrapes.
 const OF_OBSERVER: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::DAC_READ_SEARCH)
@@ -23,17 +23,17 @@ const OF_OBSERVER: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SYS_PTRACE)
     .union(CapabilitySet::SYS_RESOURCE);
 
-/// Whether this process has a capability that only the loader needs.
+/// Returns whether this process has a capability that only the loader needs.
 pub(super) fn may_load() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.intersects(LOADING))
 }
 
-/// Gives up what the loader does not need.
+/// Drops the capabilities that the loader does not need.
 pub(super) fn keep_those_of_loader() -> Result<()> {
     keep(OF_LOADER)
 }
 
-/// Gives up what the observing process does not need. For this thread and those that it starts later.
+/// Drops the capabilities that the observing process does not need, for this thread and those that it starts later.
 pub(super) fn keep_those_of_observer() -> Result<()> {
     keep(OF_OBSERVER)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the two processes say to each other: frames of a kind, a length and content. Records travel as a small recording,
-//! which is checked as every recording is.
+//! Protocol between the two processes: frames of a kind, a length and content. Records are sent as a small recording,
+//! which is checked like every recording.
 
 use crate::collect::now;
 use floodline_record::record::{Record, Sink};
@@ -9,10 +9,10 @@ use floodline_record::units::Nanos;
 use rustix::time::ClockId;
 use std::io::{self, Read, Write};
 
-/// Content of one frame, bytes, at most: far more than the tables of the tracer hold.
+/// Maximum content of one frame, bytes: far more than the tables of the tracer hold.
 const CONTENT_MAX: u32 = 16 << 20;
 
-/// What a frame is about.
+/// Kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -40,7 +40,7 @@ pub(super) fn send(mut to: impl Write, kind: Kind, content: &[u8]) -> io::Result
     to.write_all(&frame)
 }
 
-/// Reads one frame. [`io::ErrorKind::InvalidData`] where it is none.
+/// Reads one frame. Returns [`io::ErrorKind::InvalidData`] if it is malformed.
 pub(super) fn receive(mut from: impl Read) -> io::Result<(Kind, Vec<u8>)> {
     let mut head = [0; 5];
     from.read_exact(&mut head)?;
@@ -96,7 +96,7 @@ impl Moment {
         words.flat_map(u64::to_le_bytes).collect()
     }
 
-    /// The moment in `content`; now where it has none.
+    /// Decodes the moment in `content`, or the current time if it has none.
     pub(super) fn unpack(content: &[u8]) -> Moment {
         let (words, _) = content.as_chunks::<8>();
         let word = |index: usize| words.get(index).copied().map(u64::from_le_bytes);

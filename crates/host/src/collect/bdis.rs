@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Backing devices and their wbs: knobs from sysfs now and then, state from debugfs in every sample.
-//! The kernel walks the lists of dirty inodes under their lock to print that state, so a device with
-//! very many is looked at less often.
+//! Backing devices and their wbs: knobs from sysfs now and then, state from debugfs in every sample. To print that
+//! state the kernel walks the lists of dirty inodes under their lock, so the state of a device with very many inodes is
+//! read less often.
 
 use super::kept::Reading;
 use super::{Kept, Round, take};
@@ -23,7 +23,7 @@ const PERCENT: u64 = 10_000;
 
 struct Knob {
     name: &'static str,
-    /// Read instead when the first is absent, as before 6.2.
+    /// File that is read if the first is absent, as before 6.2.
     older: Option<&'static str>,
     parse: fn(&[u8], &mut BdiRow, bool) -> Parsed,
 }
@@ -135,7 +135,7 @@ fn path(prefix: &str, name: &[u8], file: &str) -> Vec<u8> {
     [prefix.as_bytes(), name, b"/", file.as_bytes()].concat()
 }
 
-/// Reads the knobs of one device. `true` when there is at least one.
+/// Reads the knobs of one device. Returns whether it has any.
 fn knobs(round: &mut Round<'_>, bdi: &[u8], id: EntityId, row: &mut BdiRow) -> bool {
     let mut any = false;
     for knob in &KNOBS {
@@ -160,7 +160,7 @@ fn knobs(round: &mut Round<'_>, bdi: &[u8], id: EntityId, row: &mut BdiRow) -> b
 }
 
 impl Bdi {
-    /// Reads the state of the device. `true` when it is there.
+    /// Reads the state of the device. Returns whether it has one.
     fn read_stats(&mut self, round: &mut Round<'_>, name: &[u8], row: &mut BdiRow) -> bool {
         let Bdi { id, is_new, .. } = *self;
         let reading =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! I/O by cgroup and device of version 1, whose blkio hierarchy is a tree of its own. Its rows belong
-//! to the cgroup of the memory hierarchy with the same path; where there is none, the blkio cgroup
-//! stands for itself. Buffered writes are charged to the root there, whoever made them.
+//! I/O by cgroup and device of version 1, whose blkio hierarchy is a tree of its own. Its rows belong to the cgroup of
+//! the memory hierarchy with the same path, or to the blkio cgroup if there is none. Version 1 charges all buffered
+//! writes to the root.
 
 use super::Round;
 use super::cgroups::{Cgroups, io_rows};
@@ -21,7 +21,7 @@ use floodline_record::units::Limit;
 struct File {
     /// Includes descendants, as io.stat does.
     recursive: &'static str,
-    /// Read instead where the kernel has no recursive counters.
+    /// File that is read if the kernel has no recursive counters.
     own: &'static str,
     counts: Counts,
 }
@@ -39,7 +39,7 @@ const FILES: [File; 2] = [
     },
 ];
 
-/// A file of limits, and the field that its numbers are.
+/// A file of limits, and the field for its numbers.
 struct LimitFile {
     name: &'static str,
     field: fn(&mut CgroupIoRow) -> &mut Option<Limit>,
@@ -119,8 +119,8 @@ impl Blkio {
     }
 }
 
-/// Reads the limits, which hardly ever change. As in `io.max`, a device with one limit has no other where
-/// nothing is said.
+/// Reads the limits, which hardly ever change. As in `io.max`, a device with one limit is unlimited in the fields that
+/// are not set.
 fn limits(round: &mut Round<'_>, place: Place<'_>, devices: &mut Vec<(DevId, CgroupIoRow)>) {
     let mut found: Vec<(DevId, CgroupIoRow)> = Vec::new();
     let mut is_read = [false; LIMITS.len()];
@@ -147,7 +147,7 @@ fn limits(round: &mut Round<'_>, place: Place<'_>, devices: &mut Vec<(DevId, Cgr
     }
 }
 
-/// The row of a device, made where there is none.
+/// Returns the row of a device. Adds it if it is missing.
 fn row_of(devices: &mut Vec<(DevId, CgroupIoRow)>, dev: DevId) -> &mut CgroupIoRow {
     let at = devices.iter().position(|(known, _)| *known == dev).unwrap_or_else(|| {
         devices.push((dev, CgroupIoRow::default()));

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cgroups that carry memory, of either version: one line per file. `memory.stat` and `io.stat` are
-//! read in every sample; where both say what they said before, nothing happened and most of the others
-//! wait. Limits and what hardly ever changes are read when a cgroup is first seen and then in turns. A
-//! file that a cgroup does not have because its controller is off there is a gap for that cgroup, and
-//! looked for again in its turn.
+//! The cgroups of the hierarchy with the memory controller, of either version: one line per file. `memory.stat` and
+//! `io.stat` are read in every sample. If both are unchanged, the cgroup is idle and most of its other files wait for
+//! their turn. Limits and other values that hardly ever change are read when a cgroup is first seen and then in turns.
+//! A file that is missing because its controller is off is a gap for that cgroup, and is retried in its turn.
 
 use super::kept::{Descriptors, Kept, Reading};
 use super::tree::{Node, Place, Tree};
@@ -31,14 +30,14 @@ struct File<R> {
 /// In which samples a file is read, besides the first one that sees the cgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
-    /// In every one: whether it changed tells whether the others are worth reading.
+    /// In every sample: whether it changed decides whether the others are read.
     Always,
-    /// In every one where the cgroup did something, else in its turn.
+    /// In every sample in which the cgroup is active, else in its turn.
     Active,
-    /// The same, and in every one in which tasks waited in the cgroup above, where theirs are counted too:
-    /// to wait changes nothing but this.
+    /// Like `Active`, and in every sample in which tasks waited in the parent cgroup, which includes this one: a wait
+    /// changes no other file.
     Waiting,
-    /// In every one where cgroups are in it, else in its turn.
+    /// In every sample if the cgroup has children, else in its turn.
     WithChildren,
     /// In its turn.
     InTurn,
@@ -57,7 +56,7 @@ const MEMORY_CURRENT: File<CgroupRow> = file(When::Active, "memory.current", Sou
     take(&mut row.memory_current, number(text))
 });
 
-/// What a dirty limit depends on.
+/// Counters that a dirty limit depends on.
 static BUDGET_COUNTERS_V2: [File<CgroupRow>; 2] = [MEMORY_STAT, MEMORY_CURRENT];
 
 static COUNTERS_V2: [File<CgroupRow>; 7] = [
@@ -93,7 +92,7 @@ const CONTROLLERS: File<CgroupLimitsRow> = rare("cgroup.controllers", Source::Cg
     take(&mut row.controllers, cgroup::controllers(text))
 });
 
-/// What a dirty limit depends on.
+/// Limits that a dirty limit depends on.
 static BUDGET_LIMITS_V2: [File<CgroupLimitsRow>; 3] = [MEMORY_MAX, MEMORY_HIGH, CONTROLLERS];
 
 static LIMITS_V2: [File<CgroupLimitsRow>; 7] = [
@@ -111,7 +110,7 @@ static LIMITS_V2: [File<CgroupLimitsRow>; 7] = [
 static LIMITS_V1: [File<CgroupLimitsRow>; 1] =
     [rare("memory.limit_in_bytes", Source::MemoryLimits, |text, row| take(&mut row.memory_max, limit_v1(text)))];
 
-/// The hierarchy of cgroups that carries memory.
+/// The hierarchy of cgroups that has the memory controller.
 #[derive(Debug)]
 pub(super) struct Cgroups {
     tree: Tree,
@@ -130,7 +129,7 @@ impl<R> std::fmt::Debug for File<R> {
     }
 }
 
-/// What is read of a cgroup; nothing of what nobody needs.
+/// Files that are read of each cgroup: only those that the plan needs.
 #[derive(Debug)]
 struct Files {
     counters: &'static [File<CgroupRow>],
@@ -153,7 +152,7 @@ impl Files {
         }
     }
 
-    /// How many are kept open, `io.stat` behind the others.
+    /// Number of files that are kept open; `io.stat` is the last.
     fn kept(&self) -> usize {
         self.counters.len() + 1
     }
@@ -184,17 +183,17 @@ impl Cgroups {
         Cgroups { tree, hierarchy, real, files, needs, calm: BTreeSet::new() }
     }
 
-    /// The cgroup at a path of this hierarchy.
+    /// Returns the cgroup at a path of this hierarchy.
     pub(super) fn entity_at(&self, path: &[u8]) -> Option<EntityId> {
         self.tree.entity_at(path)
     }
 
-    /// Whether no task of a cgroup waited for I/O or memory since the sample before, as far as is known.
+    /// Returns whether a cgroup is known to have had no task waiting for I/O or memory since the previous sample.
     pub(super) fn is_calm(&self, cgroup: EntityId) -> bool {
         self.calm.contains(&cgroup)
     }
 
-    /// Which hierarchy it is.
+    /// Returns the hierarchy.
     pub(super) fn hierarchy(&self) -> Hierarchy {
         self.hierarchy
     }
@@ -203,7 +202,7 @@ impl Cgroups {
     pub(super) fn read(&mut self, round: &mut Round<'_>, sample: &mut Sample) {
         let mut rows = Rows::default();
         self.calm.clear();
-        // A cgroup found gone may have been replaced by one of the same name: look a second time.
+        // A cgroup that is gone may have been replaced by one of the same name: refresh a second time.
         for _ in 0..2 {
             self.tree.refresh(round);
             round.descriptors.set_aside(ALWAYS_OPEN.saturating_mul(self.tree.len()));
@@ -268,7 +267,7 @@ impl Cgroups {
     }
 }
 
-/// How long tasks of a cgroup waited so far, those of the cgroups in it included.
+/// Returns how long tasks of a cgroup and its descendants have waited for memory and for I/O in total.
 fn waited(row: &CgroupRow) -> Option<(Nanos, Nanos)> {
     row.memory_some.zip(row.io_some)
 }
@@ -309,7 +308,7 @@ struct Reader<'a, 'round> {
 }
 
 impl Reader<'_, '_> {
-    /// What a cgroup says, into the rows of the sample; whether tasks may have waited in it.
+    /// Reads the files of a cgroup into the rows of the sample. Returns whether tasks may have waited in it.
     fn node(&mut self, files: &Files, node: &mut Node, mount: &[u8], calm_above: bool, rows: &mut Rows) -> bool {
         let mut row = CgroupRow::default();
         self.counters(files.counters, |when| when == When::Always, node, mount, &mut row);
@@ -346,7 +345,7 @@ impl Reader<'_, '_> {
         waited.unwrap_or(!calm_above)
     }
 
-    /// Those counters whose time it is.
+    /// Reads the counters that are due (`now`).
     fn counters(
         &mut self,
         files: &[File<CgroupRow>],
@@ -385,7 +384,7 @@ impl Reader<'_, '_> {
         any.then_some(row)
     }
 
-    /// Counters by device, with their limits when due.
+    /// Reads the counters by device, and the limits if they are due.
     fn io(&mut self, at: usize, node: &mut Node, mount: &[u8], devices: &mut Vec<(DevId, CgroupIoRow)>) {
         let (place, kept) = node.place(self.round.root, mount);
         if let Some(kept) = kept.get_mut(at)
@@ -418,7 +417,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Reads one file into the buffer; `true` when it was there.
+    /// Reads one file into the buffer. Returns whether that succeeded.
     fn read(&mut self, kept: &mut Kept, when: When, name: &'static str, source: Source, place: Place<'_>) -> bool {
         let descriptors = match when {
             When::Always => self.round.descriptors,
@@ -438,7 +437,7 @@ impl Reader<'_, '_> {
     }
 
     fn fault(&mut self, source: Source, name: &'static str, fault: Fault) {
-        // The top of a hierarchy has no limits and no usage of its own.
+        // The root of a hierarchy has no limits and no usage of its own.
         let expected = self.gone || fault.is_gone() && (self.top || fault != Fault::NOT_FOUND);
         match (expected, fault) {
             (true, _) => {}
@@ -447,11 +446,11 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Tells what was not there and should have been: a cgroup has the files of its controllers only.
+    /// Reports files that are missing although their controller is on: a cgroup has only the files of its controllers.
     fn tell_absent(&mut self, controllers: Option<Bits>) {
         for (source, name) in self.absent.drain(..) {
             let controller = match name.split_once('.') {
-                // Pressure is accounted whatever the controllers.
+                // Pressure files do not depend on the controllers.
                 Some((_, "pressure")) => None,
                 Some(("memory", _)) => Some(cgroup::MEMORY),
                 Some(("io", _)) => Some(cgroup::IO),

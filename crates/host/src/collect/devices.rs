@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Block devices and memory zones: each kind is one file of the machine with a row per line or block.
+//! Block devices and memory zones: each table is read from one file, with a row per line or block.
 
 use super::{Kept, Round};
 use crate::parse::{diskstats, zoneinfo};
@@ -42,7 +42,7 @@ impl Devices {
         let parsed = diskstats::parse(&text, |dev, name, row| {
             let id = match self.disks.get(&dev) {
                 Some((known, id)) if known.as_bytes() == name => *id,
-                // New, or the number belongs to another device now.
+                // A new device, or a reused number.
                 _ => {
                     let name = Name::new(name);
                     let id = round.describe(Entity::Disk { dev, name: name.clone() });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What went wrong while sampling, gathered so that it is said once: thousands of processes that may
-//! not be read are one gap with a number, and the same gap is not repeated every second.
+//! Read errors during sampling, merged into gaps: thousands of unreadable processes are one gap with a count, and the
+//! same gap is not repeated every second.
 
 use crate::parse::Flaw;
 use crate::root::Fault;
@@ -16,7 +16,7 @@ pub(super) enum Trouble {
     Fault(Fault),
     /// It was not understood.
     Flaw(Flaw),
-    /// It went away. That is normal life, so it is mentioned once.
+    /// It went away. That is normal, so it is reported once.
     Vanished,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct GapBook {
 }
 
 impl GapBook {
-    /// Notes one thing that was not read. `detail` names the file or field where the source does not.
+    /// Adds one read error. `detail` names the file or field if the source does not.
     pub(super) fn add(
         &mut self,
         source: Source,
@@ -64,13 +64,13 @@ impl GapBook {
         let key = Key { source, detail, trouble: trouble.into() };
         let seen = self.seen.entry(key).or_insert(Seen { times: 0, entity });
         seen.times += 1;
-        // One that stands for several has no entity.
+        // A gap that stands for several entities names none.
         if seen.entity != entity {
             seen.entity = None;
         }
     }
 
-    /// Reports what is new: a first occurrence, or one that became twice as frequent.
+    /// Reports new gaps: a first occurrence, or one that became twice as frequent.
     pub(super) fn report(&mut self, out: &mut Vec<Record>) {
         for (key, seen) in std::mem::take(&mut self.seen) {
             let before = self.reported.get(&key).copied();
@@ -91,7 +91,7 @@ impl GapBook {
 
 fn cause(source: Source, detail: &str, trouble: Trouble) -> Cause {
     match trouble {
-        // These came with a release that a person may want to know.
+        // These files exist since a release that the gap names.
         Trouble::Fault(Fault::NOT_FOUND) if source == Source::DebugWbStats => {
             Cause::Unsupported { since: "since 6.10".into() }
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine-wide row: one line per file. Settings are read in every sample, too: somebody may be
-//! changing them to see what happens.
+//! The machine-wide row: one line per file. Settings are also read in every sample: a user may change them while
+//! observing the effect.
 
 use super::{Kept, Round, take};
 use crate::parse::number::number;
@@ -29,7 +29,7 @@ const fn sysctl(path: &'static str, detail: &'static str, parse: fn(&[u8], &mut 
     File { path, source: Source::SysctlVm, detail, limit: SMALL, parse }
 }
 
-/// The one setting that may be absent without anything being lost: removed in the 7.0 cycle.
+/// The only setting whose absence is not a gap: it was removed in the 7.0 cycle.
 const LAPTOP_MODE: &str = "laptop_mode";
 
 const FILES: [File; 14] = [

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that are read in every sample: opened once and kept open, as far as the table of descriptors
-//! has room; then opened for each read. One that is absent or refused is not tried again each time.
+//! Files that are read in every sample: opened once and kept open while the table of descriptors has room. Beyond that
+//! they are opened for each read. A file that is absent or refused is retried only now and then.
 
 use crate::root::{Fault, HostFile, SMALL};
 use rustix::process::{Resource, Rlimit};
 
-/// How far the table of descriptors may be filled.
+/// Limits on filling the table of descriptors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Descriptors {
-    /// Files with a lower number are kept. The kernel hands out the lowest free number, so a high one
-    /// means that the table is nearly full.
+    /// Files with a lower descriptor number are kept. The kernel hands out the lowest free number, so a high one means
+    /// that the table is nearly full.
     keep_below: i32,
-    /// The same for files that not every sample needs: room is left for those that it does.
+    /// Lower limit for files that not every sample needs: it leaves room for those that every sample needs.
     spare_below: i32,
 }
 
-/// Descriptors left for everybody else in this program.
+/// Descriptors left for the rest of this program.
 const RESERVE: u64 = 128;
 
 impl Descriptors {
-    /// Nothing is to be kept.
+    /// Keeps no file open.
     pub(super) const NONE: Descriptors = Descriptors { keep_below: 0, spare_below: 0 };
 
-    /// As many as this process may have now.
+    /// Limits from the current RLIMIT_NOFILE of this process.
     pub(super) fn of_this_process() -> Descriptors {
         let soft = rustix::process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         Descriptors::up_to(soft)
@@ -34,27 +34,27 @@ impl Descriptors {
         Descriptors { keep_below, spare_below: keep_below }
     }
 
-    /// Leaves room for so many more files that every sample needs.
+    /// Leaves room for `files` more files that every sample needs.
     pub(super) fn set_aside(&mut self, files: usize) {
         self.spare_below = self.spare_below.saturating_sub(i32::try_from(files).unwrap_or(i32::MAX));
     }
 
-    /// What is left for files that not every sample needs.
+    /// Returns the limits for files that not every sample needs.
     pub(super) fn not_set_aside(self) -> Descriptors {
         Descriptors { keep_below: self.spare_below, ..self }
     }
 
-    /// Whether a descriptor may be kept.
+    /// Returns whether a descriptor may be kept.
     pub(super) fn has_room(self, number: i32) -> bool {
         number < self.keep_below
     }
 }
 
-/// Files that would serve a machine with ten thousand cgroups and as many processes.
+/// Number of files that suffices for a machine with ten thousand cgroups and as many processes.
 const ENOUGH: u64 = 1 << 18;
 
-/// Lets this process keep as many files open as it is allowed to; root may allow itself more. For
-/// programs, at their start. A refusal is no loss: sampling then opens files for each read.
+/// Raises RLIMIT_NOFILE of this process to its maximum; as root also the maximum. Programs call it at their start. If
+/// it is refused, sampling opens files for each read.
 pub fn raise_descriptor_limit() {
     let limit = rustix::process::getrlimit(Resource::Nofile);
     let maximum = limit.maximum.map(|maximum| maximum.max(ENOUGH));
@@ -67,30 +67,30 @@ pub fn raise_descriptor_limit() {
 /// One file that is read in every sample.
 #[derive(Debug, Default)]
 pub(super) enum Kept {
-    /// Not opened so far, or there was no room to keep it.
+    /// Not opened yet, or there was no room to keep it.
     #[default]
     Closed,
     /// Held open.
     Open(HostFile),
-    /// Absent or refused; the fault is the answer until somebody asks to look again.
+    /// Absent or refused. Reads return this fault until one sets [`Reading::again`].
     Missing(Fault),
 }
 
-/// What [`Kept::read`] needs to know besides the file.
+/// Parameters of [`Kept::read`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
     /// The table of descriptors.
     pub(super) descriptors: Descriptors,
-    /// Whether to look again for what was missing.
+    /// Whether to retry a file that was missing.
     pub(super) again: bool,
     /// Whether the kernel prints the file in one piece.
     pub(super) piece: bool,
-    /// Longest content.
+    /// Maximum length of the content, bytes.
     pub(super) limit: usize,
 }
 
 impl Reading {
-    /// For the files of one cgroup or process.
+    /// Parameters for the files of one cgroup or process.
     pub(super) fn small(descriptors: Descriptors, again: bool) -> Reading {
         Reading { descriptors, again, piece: true, limit: SMALL }
     }
@@ -101,7 +101,7 @@ impl Reading {
 }
 
 impl Kept {
-    /// Replaces `content` with what is in the file, opening it where necessary.
+    /// Replaces `content` with that of the file. Opens the file if necessary.
     pub(super) fn read(
         &mut self,
         reading: Reading,
@@ -123,7 +123,7 @@ impl Kept {
         result
     }
 
-    /// Whether it was never successfully opened so far, nor found missing.
+    /// Returns whether the file is not held open and was not found missing.
     pub(super) fn is_closed(&self) -> bool {
         matches!(self, Kept::Closed)
     }

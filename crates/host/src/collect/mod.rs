@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The hot path: one look at the machine after another. A [`Collector`] holds what stays the same
-//! between two looks (descriptors, ids, the tree of cgroups); reading is here, understanding is in
-//! `parse`, and what to read was decided by the plan.
+//! The hot path: takes one sample of the machine after another. A [`Collector`] holds the state that lasts between
+//! samples (descriptors, ids, the tree of cgroups). Files are read here and parsed in `parse`. The plan decides what to
+//! read.
 
 mod bdis;
 mod blkio;
@@ -48,7 +48,7 @@ pub struct Collector<'root> {
 }
 
 impl<'root> Collector<'root> {
-    /// Prepares; nothing is read yet.
+    /// Prepares a collector. Reads no counters yet.
     pub fn new(root: &'root HostRoot, plan: Plan) -> Collector<'root> {
         let real =
             |mount: &floodline_record::name::Name| root.fs_kind(mount.as_bytes()) == Ok(crate::root::FsKind::Cgroup2);
@@ -72,23 +72,23 @@ impl<'root> Collector<'root> {
         }
     }
 
-    /// The same, with what a tracer tells in every sample.
+    /// Adds the events of a tracer to every sample.
     pub fn with_tracer(self, tracer: impl Traces + 'static) -> Collector<'root> {
         Collector { tracer: Some(Box::new(tracer)), ..self }
     }
 
-    /// Traces the kernel from the next sample on, or no longer.
+    /// Sets or removes the tracer, from the next sample on.
     pub fn set_tracer(&mut self, tracer: Option<Box<dyn Traces>>) {
         self.tracer = tracer;
     }
 
-    /// Whether the kernel is traced.
+    /// Returns whether the kernel is traced.
     pub fn has_tracer(&self) -> bool {
         self.tracer.is_some()
     }
 
-    /// Takes one sample. Appends what it needs to be understood (new entities), what could not be read,
-    /// and then the sample itself.
+    /// Takes one sample. Appends new entities that it refers to, gaps for what could not be read, and then the sample
+    /// itself.
     pub fn collect(&mut self, out: &mut Vec<Record>) {
         let time = SampleTime { monotonic: now(ClockId::Boottime), wall: now(ClockId::Realtime) };
         if let Some(tracer) = &mut self.tracer {
@@ -135,10 +135,10 @@ pub(crate) fn now(clock: ClockId) -> Nanos {
     Nanos(seconds.saturating_mul(Nanos::SECOND.0).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0)))
 }
 
-/// How much longer the turns of cgroups and processes are: there are many of them.
+/// Factor by which the turns of cgroups and processes are longer: there are many of them.
 const MANY: u64 = 3;
 
-/// One sample in the making: what every reader needs.
+/// State of the sample in progress, shared by all readers.
 struct Round<'a> {
     root: &'a HostRoot,
     plan: &'a Plan,
@@ -151,7 +151,7 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// Gives a new thing its id, and says what it is. Ids are never used again.
+    /// Assigns an id to a new entity, and records it. Ids are never reused.
     fn describe(&mut self, entity: Entity) -> EntityId {
         let id = EntityId(*self.next_id);
         *self.next_id = self.next_id.saturating_add(1);
@@ -159,18 +159,18 @@ impl Round<'_> {
         id
     }
 
-    /// Whether it is the turn of the `index`th of many for what is read now and then. Their turns are
-    /// spread over the samples, so that no sample costs more than the others.
+    /// Returns whether it is the turn of the `index`th of many entities for the files that are read now and then. Their
+    /// turns are spread over the samples, so that no sample costs more than the others.
     fn is_due(&self, index: u64) -> bool {
         self.is_due_of(index, MANY)
     }
 
-    /// The same for those whose turns are `turns` times as long as those of single things.
+    /// Like [`Round::is_due`], for turns that are `turns` times as long as those of single things.
     fn is_due_of(&self, index: u64, turns: u64) -> bool {
         self.number.wrapping_add(index).is_multiple_of(self.plan.slow_every.saturating_mul(turns).max(1))
     }
 
-    /// Whether it is the turn of what there is only one of.
+    /// Returns whether it is the turn of single things, of which a machine has only one.
     fn is_slow(&self) -> bool {
         self.is_due_of(0, 1)
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes: listed in every sample, with the files of each kept open. A kept file of a dead process
-//! cannot be read any more, so a pid that is used again is never taken for its predecessor; the start
-//! time names a process once and for all. I/O counters are read in every sample; the costlier times
-//! and state in turns while a process sleeps and does no I/O and nothing in its cgroup is blocked.
+//! Processes: listed in every sample, with the files of each kept open. A kept file of a dead process cannot be read
+//! any more, so a reused pid is never taken for its predecessor. The start time identifies a process for good. I/O
+//! counters are read in every sample. The costlier times and state are read in turns while a process sleeps, does no
+//! I/O, and nothing in its cgroup is blocked.
 
 use super::Round;
 use super::cgroups::Cgroups;
@@ -17,11 +17,11 @@ use floodline_record::record::Record;
 use floodline_record::sample::{ProcessRow, Sample, Table};
 use floodline_record::units::Count;
 
-/// CPU time between two samples from which on a kernel worker is worth a new name at once: its name
-/// says what it is working on, and changes all the time.
+/// CPU time between two samples, nanoseconds, from which on a new name of a kernel worker is recorded at once: its name
+/// changes with its work.
 const BUSY: u64 = 50_000_000;
 
-/// Turns of single things between two looks at the cgroup of a process: processes hardly ever move.
+/// Turns of single things between two reads of the cgroup of a process: processes hardly ever move.
 const MOVES_EVERY: u64 = 6;
 
 #[derive(Debug)]
@@ -34,9 +34,9 @@ struct Process {
     comm: Name,
     kthread: bool,
     cgroup: Option<EntityId>,
-    /// Whether it ran or was blocked when last looked at, or may do so unseen.
+    /// Whether it ran or was blocked when its stat was last read, or may do so unseen.
     awake: bool,
-    /// What was last read of it.
+    /// Values that were last read.
     last: ProcessRow,
     stat: Kept,
     io: Kept,
@@ -59,7 +59,7 @@ impl Processes {
         let mut known = std::mem::take(&mut self.known).into_iter().peekable();
         self.known.reserve(self.listed.len());
         for &(pid, ino) in &self.listed {
-            // Both lists are in order of pid; the known ones passed over have ended.
+            // Both lists are in order of pid: known processes that are skipped have ended.
             while known.next_if(|process| process.pid < pid).is_some() {}
             let process = known.next_if(|process| process.pid == pid);
             let mut reader = Reader { round, proc: &proc, cgroups, anyone_blocked, pid };
@@ -79,7 +79,7 @@ impl Processes {
         sample.processes = Table::read(rows);
     }
 
-    /// Finds out which there are, and sets aside the descriptors they will need.
+    /// Lists the processes, and sets aside the descriptors they will need.
     pub(super) fn list(&mut self, round: &mut Round<'_>) {
         if !round.plan.needs.processes {
             return;
@@ -109,7 +109,7 @@ impl Processes {
     }
 }
 
-/// A pid, if a name is one.
+/// Parses a pid.
 fn pid(name: &[u8]) -> Option<u32> {
     if name.first().is_none_or(|&b| b == b'0') {
         return None;
@@ -125,34 +125,34 @@ struct Reader<'a, 'round> {
     round: &'a mut Round<'round>,
     proc: &'a HostDir,
     cgroups: Option<&'a Cgroups>,
-    /// Whether any task of the machine waits for I/O, or nobody knows.
+    /// Whether any task of the machine waits for I/O, or that is not known.
     anyone_blocked: bool,
     pid: u32,
 }
 
-/// The directory of a process.
+/// Opens the directory of a process.
 fn directory(proc: &HostDir, pid: u32) -> Result<HostDir, Fault> {
     proc.open_dir(pid.to_string().as_bytes())
 }
 
-/// A file of a process whose directory is not at hand.
+/// Opens a file of a process by its path.
 fn open(proc: &HostDir, pid: u32, name: &[u8]) -> Result<HostFile, Fault> {
     directory(proc, pid)?.open_file(name)
 }
 
 impl Reader<'_, '_> {
-    /// Whether it is the turn of this process for what is read now and then.
+    /// Returns whether it is the turn of this process for the files that are read now and then.
     fn is_due(&self) -> bool {
         self.round.is_due(u64::from(self.pid))
     }
 
-    /// Whether a process may be blocked: somebody is, and not only in other cgroups.
+    /// Returns whether a process may be blocked: a task of the machine is, and its cgroup is not known to be calm.
     fn may_wait(&self, process: &Process) -> bool {
         let calm = |cgroup| self.cgroups.is_some_and(|cgroups| cgroups.is_calm(cgroup));
         self.anyone_blocked && !process.cgroup.is_some_and(calm)
     }
 
-    /// A process of the last sample. Nothing when it ended.
+    /// Reads a process of the last sample. Returns `None` if it ended.
     fn again(&mut self, mut process: Process) -> Option<(Process, ProcessRow)> {
         let mut row = ProcessRow::default();
         let (proc, pid) = (self.proc, self.pid);
@@ -198,7 +198,7 @@ impl Reader<'_, '_> {
         Some((process, row))
     }
 
-    /// A process not seen before, or one whose directory was made anew. Nothing when it is gone.
+    /// Reads a new process, or one whose directory was made anew. Returns `None` if it is gone.
     fn first(&mut self, ino: u64, before: Option<Process>) -> Option<(Process, ProcessRow)> {
         let mut row = ProcessRow::default();
         let reading = Reading::small(self.round.descriptors.not_set_aside(), true);
@@ -229,7 +229,7 @@ impl Reader<'_, '_> {
             let entity = Entity::Process { pid, start_ticks, comm: comm.clone(), cgroup, kthread };
             self.round.describe(entity)
         });
-        // Gone between two of its files: the next sample will not list it.
+        // If it ended between two reads, the next sample will not list it.
         let _ = self.io(&mut io, id, &mut row, || dir.open_file(b"io"));
         let (awake, last) = (true, row.clone());
         Some((Process { pid, ino, start_ticks, id, comm, kthread, cgroup, awake, last, stat, io }, row))
@@ -255,7 +255,7 @@ impl Reader<'_, '_> {
         read
     }
 
-    /// Its cgroup, where that is known.
+    /// Returns the cgroup of the process, if known.
     fn cgroup(&mut self, file: Result<HostFile, Fault>) -> Option<EntityId> {
         let cgroups = self.cgroups?;
         if let Err(fault) = file.and_then(|file| file.read_piece(self.round.buffer, SMALL)) {
@@ -278,7 +278,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Whether a process called read or write, or dirtied a page, between two looks.
+/// Returns whether a process called read or write, or dirtied a page, between two samples.
 fn does_io(last: &ProcessRow, now: &ProcessRow) -> bool {
     let counters = |row: &ProcessRow| {
         (row.syscr, row.syscw, row.rchar, row.wchar, row.read_bytes, row.write_bytes, row.cancelled_write_bytes)
@@ -286,24 +286,24 @@ fn does_io(last: &ProcessRow, now: &ProcessRow) -> bool {
     counters(last) != counters(now)
 }
 
-/// Whether a process runs, is blocked, or ran between two looks. `S` and `I` are the ways to sleep.
+/// Returns whether a process runs, is blocked, or ran between two reads. `S` and `I` are the sleeping states.
 fn is_awake(last: &ProcessRow, now: &ProcessRow) -> bool {
     let sleeps = [b'S', b'I'].map(|state| Some(Count(u64::from(state)))).contains(&now.state);
     !sleeps || (last.utime, last.stime) != (now.utime, now.stime)
 }
 
-/// Whether a process spent much time in the kernel between two looks.
+/// Returns whether a process spent much time in the kernel between two reads.
 fn is_busy(last: &ProcessRow, now: &ProcessRow) -> bool {
     now.stime.zip(last.stime).is_some_and(|(now, last)| now.0.saturating_sub(last.0) >= BUSY)
 }
 
 impl Process {
-    /// Whether it is a kernel worker: their I/O is not counted, and their time is what matters.
+    /// Returns whether it is a kernel worker: its I/O is not counted, so its CPU time is read in every sample.
     fn is_worker(&self) -> bool {
         self.kthread && self.comm.as_bytes().starts_with(b"kworker/")
     }
 
-    /// Keeps what was read this time, and of the rest what was read before.
+    /// Keeps the values of this sample, and the previous ones of files that were not read.
     fn remember(&mut self, row: &ProcessRow) {
         let stat = if row.state.is_some() { row.clone() } else { std::mem::take(&mut self.last) };
         let ProcessRow { rchar, wchar, syscr, syscw, read_bytes, write_bytes, cancelled_write_bytes, .. } = *row;

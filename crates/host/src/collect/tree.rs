@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The directories of one cgroup hierarchy, kept up to date cheaply: the number of links of a held
-//! directory tells how many cgroups are in it, and only one that changed is listed again. A cgroup
-//! that was replaced by another of the same name is noticed when reading it fails.
+//! The directories of one cgroup hierarchy, kept up to date cheaply: the link count of a held directory gives the
+//! number of its child cgroups, and a directory is listed again only if that changed. A cgroup that was replaced by
+//! another of the same name is detected when reading it fails.
 
 use super::Round;
 use super::kept::Kept;
@@ -21,23 +21,23 @@ pub(super) struct Node {
     pub(super) path: Box<[u8]>,
     /// Inode number of the directory.
     pub(super) ino: u64,
-    /// What it is in the recording; the owner of the tree assigns it.
+    /// Its entity in the recording, assigned by the owner of the tree.
     pub(super) entity: Option<EntityId>,
     /// The sample in which its files were last read.
     pub(super) read_in: Option<u64>,
-    /// Checksum of what its files said in the last sample.
+    /// Checksum of the files that are read in every sample, in the last one.
     pub(super) seen: Option<u32>,
-    /// Whether that was the same as in the sample before.
+    /// Whether that checksum was equal to the previous one.
     pub(super) was_same: bool,
-    /// How long tasks in it had waited for memory and for I/O when that was last read.
+    /// Total time that its tasks had waited for memory and for I/O, as last read.
     pub(super) waited: Option<(Nanos, Nanos)>,
-    /// Its controllers, as the bits of their metric, when that was last read.
+    /// Its controllers, as the bits of their metric, as last read.
     pub(super) controllers: Option<Bits>,
     /// The directory above.
     pub(super) parent: Option<NodeId>,
-    /// Files that are read in every sample, in the order the owner of the tree has them.
+    /// Files that are read in every sample, in the order of the owner of the tree.
     pub(super) files: Box<[Kept]>,
-    /// Devices on which it did I/O: for whom, which device, and the id of that row.
+    /// Devices on which it did I/O: cgroup, device, and the id of that row.
     pub(super) devices: Vec<(EntityId, DevId, EntityId)>,
     children: Vec<NodeId>,
     dir: Option<HostDir>,
@@ -56,7 +56,7 @@ pub(super) struct Tree {
     next: NodeId,
 }
 
-/// Where the files of a node are.
+/// Location of the files of a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
     root: &'a HostRoot,
@@ -78,7 +78,7 @@ impl Place<'_> {
         self.root.dir(&[self.mount, self.path].concat())
     }
 
-    /// Whether the whole cgroup is gone, when one of its files was not found.
+    /// Returns whether the whole cgroup is gone, for use after one of its files was not found.
     pub(super) fn is_gone(self) -> bool {
         self.open_dir().is_err_and(Fault::is_gone)
     }
@@ -92,12 +92,12 @@ impl Place<'_> {
 }
 
 impl Node {
-    /// Where its files are, and the files.
+    /// Returns the location of its files, and the files.
     pub(super) fn place<'a>(&'a mut self, root: &'a HostRoot, mount: &'a [u8]) -> (Place<'a>, &'a mut [Kept]) {
         (Place { root, mount, path: &self.path, dir: self.dir.as_ref() }, &mut self.files)
     }
 
-    /// Opens the directory for some reads, where there is no room to keep it.
+    /// Opens the directory for the next reads if it is not held open.
     pub(super) fn enter(&mut self, root: &HostRoot, mount: &[u8]) {
         if self.dir.is_none() {
             // A fault shows again when a file is opened.
@@ -105,40 +105,40 @@ impl Node {
         }
     }
 
-    /// Closes it again.
+    /// Closes the directory unless there is room to keep it.
     pub(super) fn leave(&mut self) {
         self.dir.take_if(|_| !self.keep);
     }
 
-    /// Whether no cgroup is in it.
+    /// Returns whether the cgroup has no children.
     pub(super) fn is_childless(&self) -> bool {
         self.children.is_empty()
     }
 
-    /// Whether it is the top of its hierarchy, where many files do not exist.
+    /// Returns whether it is the root of its hierarchy, where many files do not exist.
     pub(super) fn is_top(&self) -> bool {
         self.parent.is_none()
     }
 }
 
 impl Tree {
-    /// A tree below a mount, whose directories have `files` files read in every sample.
+    /// Makes a tree below a mount. Each of its directories has `files` files that are read in every sample.
     pub(super) fn new(mount: &[u8], source: Source, files: usize) -> Tree {
         let mount = mount.strip_suffix(b"/").unwrap_or(mount).to_vec();
         Tree { mount, source, files, nodes: BTreeMap::new(), by_path: BTreeMap::new(), next: 0 }
     }
 
-    /// How many directories there are.
+    /// Returns the number of directories.
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Where it is mounted, and its directories, parents before their children.
+    /// Returns the mount point, and the directories, parents before their children.
     pub(super) fn nodes_mut(&mut self) -> (&[u8], impl ExactSizeIterator<Item = (NodeId, &mut Node)>) {
         (&self.mount, self.nodes.iter_mut().map(|(&id, node)| (id, node)))
     }
 
-    /// What stands for a path in the recording.
+    /// Returns the entity of a path in the recording.
     pub(super) fn entity_at(&self, path: &[u8]) -> Option<EntityId> {
         self.nodes.get(self.by_path.get(path)?)?.entity
     }
@@ -166,7 +166,7 @@ impl Tree {
             }
         }
         for id in removed {
-            // Another may have come in its place, so that the number is what it was.
+            // A new directory may have replaced it, so that the count of the parent is unchanged.
             changed.extend(self.nodes.get(&id).and_then(|node| node.parent));
             self.remove(id);
         }

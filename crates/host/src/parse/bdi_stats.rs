@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! debugfs `bdi/NAME/stats`: the state of a backing device. Up to 6.9 it is that of the root wb alone,
-//! so a container host shows next to nothing here. Mirrors mm/backing-dev.c (bdi_debug_stats_show).
+//! debugfs `bdi/NAME/stats`: the state of a backing device. Up to 6.9 it covers only the root wb,
+//! so on a container host it is nearly empty. Mirrors mm/backing-dev.c (bdi_debug_stats_show).
 
 use super::{Parsed, scan};
 use floodline_record::sample::BdiRow;

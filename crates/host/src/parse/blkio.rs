@@ -7,7 +7,7 @@ use super::{Parsed, scan};
 use floodline_record::id::DevId;
 use floodline_record::sample::CgroupIoRow;
 
-/// Which of the two files it is.
+/// Selects one of the two files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counts {
     /// `io_service_bytes`.
@@ -16,7 +16,7 @@ pub enum Counts {
     Requests,
 }
 
-/// Shows every device with the fields this file has. The lines of one device stand together.
+/// Passes on every device with the fields of this file. The lines of one device stand together.
 pub fn parse(text: &[u8], counts: Counts, mut each: impl FnMut(DevId, CgroupIoRow)) -> Parsed {
     let mut notes = scan::Notes::default();
     let mut current: Option<(DevId, CgroupIoRow)> = None;

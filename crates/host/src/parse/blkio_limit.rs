@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Version 1 `blkio.throttle.{read,write}_{bps,iops}_device`: one line per device that has a limit, and
-//! nothing where there is none. Mirrors block/blk-throttle.c (tg_print_conf_u64, tg_print_conf_uint).
+//! Version 1 `blkio.throttle.{read,write}_{bps,iops}_device`: one line per device that has a limit.
+//! Without any limit the file is empty. Mirrors block/blk-throttle.c (tg_print_conf_u64, tg_print_conf_uint).
 
 use super::{Parsed, scan};
 use floodline_record::id::DevId;
 use floodline_record::units::Limit;
 
-/// Shows every device that has a limit.
+/// Passes on every device that has a limit.
 pub fn parse(text: &[u8], mut each: impl FnMut(DevId, Limit)) -> Parsed {
     let mut notes = scan::Notes::default();
     for line in notes.lines(text) {

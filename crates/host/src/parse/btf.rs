@@ -6,19 +6,19 @@
 use std::collections::BTreeMap;
 
 const MAGIC: u16 = 0xeb9f;
-/// Bytes of `struct btf_header`, without what later versions may add to it.
+/// Size of `struct btf_header`, bytes, without fields that later versions may add.
 const HEADER: usize = 24;
-/// Bytes of a word; all of types is made of them.
+/// Size of a word, bytes: types consist of words.
 const WORD: usize = 4;
 /// Words of `struct btf_type`: name, kind and count, size or another type.
 const TYPE_WORDS: usize = 3;
 
-/// What a word says.
+/// Meaning of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     /// Where a name begins.
     Name,
-    /// The number of a type that is held by value, or that this is another name of.
+    /// The number of a type that is held by value, or of the type behind an alias.
     Type,
     /// The number of a type that is pointed to: it is left out.
     Pointed,
@@ -26,17 +26,17 @@ enum Word {
     Plain,
 }
 
-/// How a type of some kind is written.
+/// Layout of the types of one kind.
 struct Layout {
     /// The last word of `struct btf_type`.
     last: Word,
     /// The words behind it.
     behind: &'static [Word],
-    /// Whether those are there for each member, or once.
+    /// Whether these words repeat for each member.
     each: bool,
 }
 
-/// The layout of a kind; `None` for those of later kernels.
+/// Returns the layout of a kind, or `None` for a kind of a later kernel.
 fn layout(kind: u32) -> Option<Layout> {
     use Word::{Name, Plain, Pointed, Type};
     let (last, behind, each): (Word, &'static [Word], bool) = match kind {
@@ -61,7 +61,7 @@ fn layout(kind: u32) -> Option<Layout> {
     Some(Layout { last, behind, each })
 }
 
-/// The number of a kind of which a program can name a type: structures, unions and enumerations.
+/// Returns whether a program can name a type of this kind: structures, unions and enumerations.
 fn is_named_by_programs(kind: u32) -> bool {
     matches!(kind, 4 | 5 | 6 | 19)
 }
@@ -70,8 +70,9 @@ fn kind(info: u32) -> u32 {
     info >> 24 & 0x1f
 }
 
-/// The wanted structures, unions and enumerations with all types that they hold, as BTF in which pointers lead to
-/// `void`; `None` when the bytes are no BTF, or of a kernel that describes more than is known here.
+/// Returns the wanted structures, unions and enumerations with all types that they hold, as BTF in which pointers lead
+/// to
+/// `void`. Returns `None` if the bytes are not BTF, or contain a kind that is not known here.
 pub(crate) fn excerpt(btf: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
     let all = Types::of(btf)?;
     let mut excerpt = Excerpt::new(&all);
@@ -88,7 +89,7 @@ pub(crate) fn excerpt(btf: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> Option<V
 struct Types<'a> {
     types: &'a [u8],
     strings: &'a [u8],
-    /// Where each begins; the first has number 1, as 0 is `void`.
+    /// Start of each type; the first has number 1, as 0 is `void`.
     starts: Vec<u32>,
 }
 
@@ -112,7 +113,7 @@ impl<'a> Types<'a> {
         (at == all.types.len()).then_some(all)
     }
 
-    /// Bytes of the type that begins somewhere.
+    /// Returns the length of the type at `start`, bytes.
     fn length(&self, start: usize) -> Option<usize> {
         let info = self.word(start, 1)?;
         let layout = layout(kind(info))?;
@@ -137,30 +138,30 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at.checked_add(WORD)?)?.try_into().ok()?))
 }
 
-/// Types on their way into a description of their own.
+/// An excerpt in progress.
 struct Excerpt<'a> {
     all: &'a Types<'a>,
-    /// Those taken, in the order of their new numbers.
+    /// Types taken, in the order of their new numbers.
     taken: Vec<u32>,
     /// New numbers by old ones.
     numbers: BTreeMap<u32, u32>,
     strings: Vec<u8>,
-    /// Where names are now by where they were.
+    /// New offsets of names by old ones.
     names: BTreeMap<u32, u32>,
 }
 
 impl<'a> Excerpt<'a> {
     fn new(all: &'a Types<'a>) -> Excerpt<'a> {
-        // No name is an empty one, at the beginning.
+        // A type without a name has the empty name at offset 0.
         let (strings, names) = (vec![0], BTreeMap::from([(0, 0)]));
         Excerpt { all, taken: Vec::new(), numbers: BTreeMap::from([(0, 0)]), strings, names }
     }
 
-    /// The new number of a type, which is taken with this.
+    /// Returns the new number of a type, and takes the type.
     fn number(&mut self, number: u32) -> u32 {
         *self.numbers.entry(number).or_insert_with(|| {
             self.taken.push(number);
-            // There are no more than there were.
+            // There are at most as many as in the source, which fits.
             self.taken.len() as u32
         })
     }
@@ -185,7 +186,7 @@ impl<'a> Excerpt<'a> {
         }
     }
 
-    /// Writes all that were taken; what they hold is taken meanwhile.
+    /// Writes all types taken, and takes the types that they hold.
     fn finish(mut self) -> Option<Vec<u8>> {
         let mut types = Vec::new();
         let mut written = 0;

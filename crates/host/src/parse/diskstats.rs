@@ -10,8 +10,9 @@ use floodline_record::units::Quantity;
 const SECTOR: u64 = 512;
 const MS: u64 = 1_000_000;
 
-/// Shows every device: number, name and counters. 11 columns are older than Floodline cares for,
-/// discards came with 4.18 and flushes with 5.5.
+/// Passes on every device: number, name and counters. All supported kernels have the first 11 columns. Discards came
+/// with
+/// 4.18 and flushes with 5.5.
 pub fn parse(text: &[u8], mut each: impl FnMut(DevId, &[u8], DiskRow)) -> Parsed {
     let mut notes = scan::Notes::default();
     for line in notes.lines(text) {

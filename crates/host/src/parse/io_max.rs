@@ -7,7 +7,7 @@ use floodline_record::id::DevId;
 use floodline_record::sample::CgroupIoRow;
 use floodline_record::units::{Count, Limit};
 
-/// Shows every device that has a limit.
+/// Passes on every device that has a limit.
 pub fn parse(text: &[u8], mut each: impl FnMut(DevId, CgroupIoRow)) -> Parsed {
     let mut notes = scan::Notes::default();
     for line in notes.lines(text) {
@@ -36,7 +36,7 @@ pub fn parse(text: &[u8], mut each: impl FnMut(DevId, CgroupIoRow)) -> Parsed {
     notes.finish_maybe_empty()
 }
 
-/// The default weight of `io.weight`.
+/// Returns the default weight of `io.weight`.
 pub fn weight(text: &[u8]) -> Result<Count, Flaw> {
     let mut notes = scan::Notes::default();
     let mut weight = None;

@@ -6,7 +6,7 @@ use super::{Parsed, scan};
 use floodline_record::id::DevId;
 use floodline_record::sample::CgroupIoRow;
 
-/// Shows every device with its counters. Fields of controllers that are off are not printed.
+/// Passes on every device with its counters. Fields of controllers that are off are not printed.
 pub fn parse(text: &[u8], mut each: impl FnMut(DevId, CgroupIoRow)) -> Parsed {
     let mut notes = scan::Notes::default();
     for line in notes.lines(text) {
@@ -24,8 +24,8 @@ pub fn parse(text: &[u8], mut each: impl FnMut(DevId, CgroupIoRow)) -> Parsed {
                 b"dios" => notes.set(&mut row.dios, value, 1),
                 b"cost.wait" => notes.set(&mut row.cost_wait, value, 1000),
                 _ if word.contains(&b'=') => {}
-                // Some kernels print the number of a device that has nothing to show, and the next
-                // device on the same line: the last number before the fields is theirs.
+                // Some kernels print the number of a device without counters, and the next device on the
+                // same line: the fields belong to the last number before them.
                 _ => {
                     device = scan::dev(word);
                     continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A cgroup's `memory.stat`. Version 1 counts hierarchically in its `total_*` lines, which are the
 //! version 2 values under older names. Both kinds in one match: the file is read once per cgroup and
-//! sample, and most of its lines are not ours. Mirrors mm/memcontrol.c (memory_stat_format).
+//! sample, and most of its lines are not needed. Mirrors mm/memcontrol.c (memory_stat_format).
 
 use super::{Parsed, scan};
 use floodline_record::sample::CgroupRow;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes of kernel files into values, one file per source. Pure: no files are opened here. A parser
-//! allocates nothing per line, assumes no UTF-8 and never panics. It fills what it understood and
-//! returns the first thing that it did not, so that a damaged file costs its damaged fields only.
+//! Parsers of kernel files, one file per source. Pure: no files are opened here. A parser allocates nothing per line,
+//! assumes no UTF-8 and never panics. It fills the fields that are valid and returns the first flaw, so that a damaged
+//! file loses only its damaged fields.
 
 pub mod bdi_stats;
 pub mod blkio;

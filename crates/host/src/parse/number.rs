@@ -13,17 +13,17 @@ fn line(text: &[u8]) -> Result<&[u8], Flaw> {
     if line.contains(&b'\n') { Err(ONE_LINE) } else { Ok(line) }
 }
 
-/// The number.
+/// Parses a number.
 pub fn number<Q: Quantity>(text: &[u8]) -> Result<Q, Flaw> {
     scaled(text, 1)
 }
 
-/// The number times `scale`, e.g. 1024 for a file in KiB.
+/// Parses a number and multiplies it by `scale`, e.g. 1024 for a file in KiB.
 pub fn scaled<Q: Quantity>(text: &[u8], scale: u64) -> Result<Q, Flaw> {
     scan::number(line(text)?).and_then(|value| value.checked_mul(scale)).map(Q::from_raw).ok_or(FITS)
 }
 
-/// A limit of version 2: a number or `max`.
+/// Parses a limit of version 2: a number or `max`.
 pub fn limit(text: &[u8]) -> Result<Limit, Flaw> {
     match line(text)? {
         b"max" => Ok(Limit::MAX),
@@ -31,7 +31,7 @@ pub fn limit(text: &[u8]) -> Result<Limit, Flaw> {
     }
 }
 
-/// A limit of version 1, where "none" is `LONG_MAX` rounded down to whole pages (of up to 64 KiB), or
+/// Parses a limit of version 1, where "none" is `LONG_MAX` rounded down to whole pages (of up to 64 KiB), or
 /// `LONG_MAX` itself before 3.19.
 pub fn limit_v1(text: &[u8]) -> Result<Limit, Flaw> {
     const NO_LIMIT: u64 = i64::MAX as u64 - 0xffff;

@@ -8,7 +8,7 @@ use super::{Parsed, scan};
 use floodline_record::sample::ProcessRow;
 use floodline_record::units::Count;
 
-/// What stat says about who a process is, besides its counters.
+/// Identity of a process in stat, besides its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity<'a> {
     /// Its name, as in `/proc/PID/comm`.
@@ -22,7 +22,7 @@ pub struct Identity<'a> {
 /// `PF_KTHREAD` in the flags of a task.
 const PF_KTHREAD: u64 = 0x0020_0000;
 
-/// Fills the fields that come from stat. No identity: the text is not that of a process.
+/// Fills the fields that come from stat. Returns no identity if the text is not that of a process.
 pub fn parse<'a>(text: &'a [u8], row: &mut ProcessRow) -> (Option<Identity<'a>>, Parsed) {
     let mut notes = scan::Notes::default();
     let identity = read(text, row, &mut notes);

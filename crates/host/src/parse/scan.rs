@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines, words and numbers: what all parsers share. A last line without its newline was cut off, and
-//! a number in it may lack digits, so it is not looked at.
+//! Lines, words and numbers, shared by all parsers. A last line without its newline was cut off and its numbers may
+//! lack digits, so it is skipped.
 
 use super::{Flaw, Parsed};
 use floodline_record::units::Quantity;
 
-/// What a parser has to say at its end: whether it knew anything, and what it did not understand.
+/// Result of a parser: whether it found a known line, and the first flaw.
 #[derive(Default)]
 pub(super) struct Notes {
     flaw: Option<Flaw>,
@@ -13,7 +13,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// The complete lines of a text; one that was cut off is a flaw.
+    /// Returns the complete lines of a text. A line that was cut off is a flaw.
     pub(super) fn lines<'a>(&mut self, text: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let end = text.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
         let (complete, cut) = text.split_at(end);
@@ -23,12 +23,12 @@ impl Notes {
         Lines { rest: complete }
     }
 
-    /// Remembers the first thing that was not understood.
+    /// Keeps the first flaw.
     pub(super) fn flaw(&mut self, expected: &'static str) {
         self.flaw.get_or_insert(Flaw(expected));
     }
 
-    /// Sets a field from a number times `scale`; what is no number or does not fit leaves `None`.
+    /// Sets a field from a number times `scale`, or to `None` if the number is invalid or does not fit.
     pub(super) fn set<Q: Quantity>(&mut self, field: &mut Option<Q>, digits: &[u8], scale: u64) {
         self.known = true;
         let value = number(digits).and_then(|value| value.checked_mul(scale));
@@ -38,7 +38,7 @@ impl Notes {
         *field = value.map(Q::from_raw);
     }
 
-    /// The same, added to what earlier lines gave. A part that is missing makes the sum unknown.
+    /// Adds a number times `scale` to the sum of earlier lines. An invalid part makes the sum unknown.
     pub(super) fn add(&mut self, sum: &mut Sum, digits: &[u8], scale: u64) {
         self.known = true;
         let value = number(digits).and_then(|value| value.checked_mul(scale));
@@ -52,7 +52,7 @@ impl Notes {
         }
     }
 
-    /// The result for files in which at least one known line is always present.
+    /// Returns the result for files that always have at least one known line.
     pub(super) fn finish(self) -> Parsed {
         match self.flaw {
             Some(flaw) => Err(flaw),
@@ -61,7 +61,7 @@ impl Notes {
         }
     }
 
-    /// The result for files that may well be empty.
+    /// Returns the result for files that may be empty.
     pub(super) fn finish_maybe_empty(self) -> Parsed {
         self.flaw.map_or(Ok(()), Err)
     }
@@ -70,12 +70,12 @@ impl Notes {
 /// A sum over lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Sum {
-    /// No line so far.
+    /// No line yet.
     #[default]
     None,
-    /// This much so far.
+    /// Sum of the lines up to now.
     Of(u64),
-    /// One of the parts was no number, or the sum does not fit.
+    /// One of the parts was not a number, or the sum does not fit.
     Unknown,
 }
 
@@ -103,8 +103,8 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// What was expected in place of something that [`number`] refused: what is a number, but below zero or
-/// too large, is a counter gone wrong; anything else is only garbage.
+/// Describes the expected text in place of one that [`number`] refused: a negative or too large number is a wrong
+/// counter, anything else is garbage.
 pub(super) fn wanted(digits: &[u8]) -> &'static str {
     let digits = digits.trim_ascii();
     let digits = digits.strip_prefix(b"-").unwrap_or(digits);
@@ -114,11 +114,11 @@ pub(super) fn wanted(digits: &[u8]) -> &'static str {
     }
 }
 
-/// A decimal number that fits 64 bits, spaces around it allowed; nothing else.
+/// Parses a decimal number that fits 64 bits. Allows only spaces around it.
 pub(super) fn number(digits: &[u8]) -> Option<u64> {
     let digits = digits.trim_ascii();
     let mut value = 0_u64;
-    // Up to 19 digits fit whatever they are; that is nearly every number there is.
+    // Up to 19 digits always fit: that is the case of nearly every number.
     if matches!(digits.len(), 1..=19) {
         for &byte in digits {
             let digit = byte.wrapping_sub(b'0');
@@ -142,7 +142,7 @@ pub(super) fn number(digits: &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// The same in hexadecimal, with or without `0x`.
+/// Parses a hexadecimal number, with or without `0x`.
 pub(super) fn hex(digits: &[u8]) -> Option<u64> {
     let digits = digits.trim_ascii();
     let digits = digits.strip_prefix(b"0x").unwrap_or(digits);
@@ -160,12 +160,12 @@ pub(super) fn split(line: &[u8], separator: u8) -> (&[u8], &[u8]) {
     }
 }
 
-/// The words of a line.
+/// Returns the words of a line.
 pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|&b| b == b' ' || b == b'\t').filter(|word| !word.is_empty())
 }
 
-/// A device number, `major:minor`.
+/// Parses a device number, `major:minor`.
 pub(super) fn dev(word: &[u8]) -> Option<floodline_record::id::DevId> {
     let (major, minor) = split(word, b':');
     Some(floodline_record::id::DevId { major: number(major)?.try_into().ok()?, minor: number(minor)?.try_into().ok()? })

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is asked of every parser: any bytes are survived, and a text cut off anywhere gives the same
+//! Properties of every parser: any bytes are accepted without a panic, and a text cut off anywhere gives the same
 //! values or none, never different ones.
 
 use floodline_record::metric::Row;
 
-/// Feeds a parser random bytes, and texts made of the pieces of a good one. Once in a test: a fuzzer stays in the first.
+/// Feeds a parser random bytes, and texts made of the pieces of a good one. Once in a test: a fuzzer stays in the
+/// first.
 #[track_caller]
 pub(super) fn survives_anything<T>(good: &str, parse: impl Fn(&[u8]) -> T + std::panic::RefUnwindSafe) {
     let pieces: Vec<&[u8]> = good.as_bytes().split_inclusive(|b| b" \n:=".contains(b)).collect();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `events/GROUP/NAME/format` of tracefs: the fields of a tracepoint's record on this kernel. Names,
-//! order and widths differ between releases, so nothing may rely on them without looking here.
+//! order and widths differ between releases, so they are read from this file.
 //! Mirrors what `kernel/trace/trace_events.c` prints.
 
 use std::collections::BTreeMap;
@@ -10,16 +10,16 @@ use std::collections::BTreeMap;
 pub struct Field {
     /// Its name.
     pub name: String,
-    /// Where it begins in the record, bytes.
+    /// Offset in the record, bytes.
     pub offset: u32,
-    /// How long it is, bytes.
+    /// Length, bytes.
     pub size: u32,
-    /// Whether the number in it has a sign.
+    /// Whether its number is signed.
     pub signed: bool,
 }
 
-/// The fields of a record in the kernel's order, those every record has included; `None` when the text is
-/// not a format file.
+/// Returns the fields of a record in the kernel's order, including those of every record, or `None` if the text is not
+/// a format file.
 pub fn parse(text: &[u8]) -> Option<Vec<Field>> {
     let text = std::str::from_utf8(text).ok()?;
     let lines = text.lines().map(str::trim).filter(|line| line.starts_with("field:"));

@@ -8,7 +8,7 @@ use floodline_record::units::Bits;
 
 const KIB: u64 = 1024;
 
-/// Shows every wb: inode number of its cgroup, and its state.
+/// Passes on every wb: inode number of its cgroup, and its state.
 pub fn parse(text: &[u8], mut each: impl FnMut(u64, WbRow)) -> Parsed {
     let mut notes = scan::Notes::default();
     let mut wb: Option<(u64, WbRow)> = None;

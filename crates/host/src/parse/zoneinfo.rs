@@ -5,8 +5,8 @@
 use super::{Parsed, scan};
 use floodline_record::sample::ZoneRow;
 
-/// Shows every zone: node, name and counters. A zone is shown when it is complete, that is, when the
-/// line with its reserves was read.
+/// Passes on every zone: node, name and counters. A zone is passed on when it is complete, that is, when the line with
+/// its reserves was read.
 pub fn parse(text: &[u8], mut each: impl FnMut(u32, &[u8], ZoneRow)) -> Parsed {
     let mut notes = scan::Notes::default();
     let mut zone: Option<(u32, &[u8], ZoneRow)> = None;

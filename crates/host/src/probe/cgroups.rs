@@ -43,8 +43,8 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
 /// At the top of a captured tree: a line of names, then path, tab, inode number.
 const CAPTURED_INODES: &[u8] = b"/cgroup-inodes.tsv";
 
-/// A line that is not understood is left out: shares of that cgroup are bounds then, and the budgets
-/// say so.
+/// Reads the captured inode numbers. An invalid line is skipped: the shares of that cgroup are then bounds, and the
+/// budgets report them as such.
 fn captured_inodes(prober: &mut Prober<'_>) -> BTreeMap<Text, u64> {
     let content = match prober.root.read(CAPTURED_INODES, LARGE) {
         Ok(content) => content,
@@ -62,7 +62,7 @@ fn captured_inodes(prober: &mut Prober<'_>) -> BTreeMap<Text, u64> {
     content.split(|&byte| byte == b'\n').filter_map(inode).collect()
 }
 
-/// The names in a file of controllers; of a hierarchy without any the kernel prints nothing at all.
+/// Parses a file of controllers. For a hierarchy without controllers the kernel prints an empty file.
 fn controllers(content: &[u8]) -> Option<Vec<String>> {
     let line = if content.is_empty() { content } else { content.strip_suffix(b"\n")? };
     let is_name = |name: &&[u8]| name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
@@ -70,8 +70,8 @@ fn controllers(content: &[u8]) -> Option<Vec<String>> {
     names.iter().all(is_name).then(|| names.into_iter().map(|name| Name::new(name).to_string()).collect())
 }
 
-/// What the mounts say. Of several mounts of one hierarchy the one that shows its root counts, and the usual
-/// place before any other, which can lie in a directory that a user may rename.
+/// Derives the set-up from the mounts. Of several mounts of one hierarchy the one that shows its root counts. The usual
+/// place comes before any other, which can be in a directory that a user may rename.
 fn setup(mounts: &[Mount]) -> CgroupSetup {
     let mut setup = CgroupSetup::default();
     let mut shown: Vec<&Mount> = mounts.iter().collect();
@@ -83,7 +83,7 @@ fn setup(mounts: &[Mount]) -> CgroupSetup {
             }
             "cgroup" => {
                 for option in mount.super_options.as_bytes().split(|&byte| byte == b',') {
-                    // Named hierarchies and flags such as `rw` are no controllers; nobody looks them up.
+                    // Named hierarchies and flags such as `rw` are added too: they are never looked up.
                     let name = Name::new(option).to_string();
                     setup.v1_mounts.entry(name.into()).or_insert_with(|| mount.mount_point.clone());
                 }
@@ -101,7 +101,7 @@ fn setup(mounts: &[Mount]) -> CgroupSetup {
     setup
 }
 
-/// Where every distribution mounts them.
+/// Mount point in every distribution.
 const USUAL: &[u8] = b"/sys/fs/cgroup";
 
 /// Controllers of version 1.

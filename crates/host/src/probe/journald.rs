@@ -58,7 +58,7 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
     prober.facts.journald = Some(Journald { storage: storage.into(), persistent, sync_interval, files });
 }
 
-/// What the files say so far; a later file wins, and an empty value goes back to the default.
+/// Settings merged from the files. A later file wins, and an empty value restores the default.
 #[derive(Debug, Default, PartialEq)]
 struct Settings {
     storage: Option<String>,
@@ -66,7 +66,7 @@ struct Settings {
 }
 
 impl Settings {
-    /// Adds one file. What systemd would ignore with a warning is ignored, and said.
+    /// Adds one file. Lines that systemd ignores with a warning are ignored, and reported.
     fn merge(&mut self, content: &[u8]) -> Option<String> {
         let mut flawed = None;
         let mut in_journal = false;
@@ -132,7 +132,7 @@ const UNITS: &[(&str, u64)] = &[
     ("weeks", 604_800_000_000_000),
 ];
 
-/// "5min", "1h 30s", "300", "infinity".
+/// Parses a time span: "5min", "1h 30s", "300", "infinity".
 fn time_span(value: &[u8]) -> Option<Nanos> {
     let mut rest = std::str::from_utf8(value).ok()?.trim();
     if rest == "infinity" {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kernel, CPUs, page size and tick rate, and what the reader is allowed to see.
+//! Kernel, CPUs, page size and tick rate, and the permissions of the reader.
 
 use super::{Prober, first_line};
 use crate::parse;
@@ -34,7 +34,7 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
         }
     }
     if let Some(name) = prober.text(Source::KernelRelease, b"/proc/sys/kernel/hostname") {
-        // What the kernel calls a machine that nobody named.
+        // The kernel's name for a machine without a hostname.
         prober.facts.hostname = if name.as_bytes() == b"(none)" { Name::default() } else { name };
     }
     if let Some(cmdline) = prober.expect(Source::Cmdline, b"/proc/cmdline", SMALL) {
@@ -111,11 +111,12 @@ fn highest_cpu(list: &[u8]) -> Option<u32> {
     ends.collect::<Option<Vec<u32>>>()?.into_iter().max()
 }
 
-/// On the live machine the kernel says; a captured tree tells by counting its free memory in kB and in pages.
+/// Returns the page size: from the kernel on the live machine, in a captured tree from its free memory in kB and in
+/// pages.
 fn page_size(prober: &mut Prober<'_>) -> u64 {
     let mut row = HostRow::default();
     if let Some(meminfo) = prober.expect(Source::Meminfo, b"/proc/meminfo", SMALL) {
-        // A flaw here is told by every sample.
+        // Every sample reports a flaw in this file.
         let _ = parse::meminfo::parse(&meminfo, &mut row);
         prober.facts.mem_total = row.mem_total;
     }
@@ -145,7 +146,7 @@ fn hz(prober: &mut Prober<'_>) -> Hz {
     Hz { value: known.unwrap_or(HZ_USUAL), assumed: known.is_none() }
 }
 
-/// The whole content of a gzip file, as far as it is of a size a kernel configuration can have.
+/// Unpacks a gzip file, if its size is plausible for a kernel configuration.
 fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
     use std::io::Read;
     let mut content = Vec::new();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the machine is: one look at everything that hardly ever changes, into plain [`HostFacts`].
-//! Decides nothing; whatever could not be read is a named gap. Not the hot path: each file is read
-//! once, by its path.
+//! Facts about the machine: reads everything that hardly ever changes into plain [`HostFacts`]. Decides nothing. Every
+//! file that could not be read is a named gap. Not the hot path: each file is read once, by its path.
 
 mod bdi;
 mod block;
@@ -19,7 +18,7 @@ use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::name::Name;
 use std::collections::BTreeMap;
 
-/// What the machine is, and what could not be found out.
+/// The facts about a machine, and the gaps in them.
 #[derive(Clone, Debug, Default)]
 pub struct Probe {
     /// The machine.
@@ -28,7 +27,7 @@ pub struct Probe {
     pub gaps: Vec<Gap>,
 }
 
-/// Looks at a machine.
+/// Probes a machine.
 pub fn probe(root: &HostRoot) -> Probe {
     let mut prober = Prober { root, facts: HostFacts::default(), gaps: Vec::new() };
     kernel::probe(&mut prober);
@@ -42,10 +41,10 @@ pub fn probe(root: &HostRoot) -> Probe {
     Probe { facts: prober.facts, gaps: prober.gaps }
 }
 
-/// Gaps of one source and cause that are named each; of more, the last one counts the rest.
+/// Maximum number of gaps with the same source and cause. The last one counts the rest.
 const GAPS_ALIKE: usize = 8;
 
-/// A probe in the making.
+/// State of a running probe.
 struct Prober<'a> {
     root: &'a HostRoot,
     facts: HostFacts,
@@ -53,7 +52,7 @@ struct Prober<'a> {
 }
 
 impl Prober<'_> {
-    /// A file that should be there; a gap when it is not.
+    /// Reads a file that should exist. A missing file is a gap.
     fn expect(&mut self, source: Source, path: &[u8], limit: usize) -> Option<Vec<u8>> {
         match self.root.read(path, limit) {
             Ok(content) => Some(content),
@@ -64,12 +63,12 @@ impl Prober<'_> {
         }
     }
 
-    /// A file that may be absent on a healthy machine; a gap only when it is there and unreadable.
+    /// Reads a file that may be absent on a healthy machine. Only an unreadable file is a gap.
     fn maybe(&mut self, source: Source, path: &[u8]) -> Option<Vec<u8>> {
         match self.root.read(path, SMALL) {
             Ok(content) => Some(content),
             Err(Cause::NotFound | Cause::Vanished) => None,
-            // `wbt_lat_usec` of a queue without writeback throttling: there, and not readable.
+            // `wbt_lat_usec` of a queue without writeback throttling exists but is not readable.
             Err(Cause::Io { errno }) if errno == rustix::io::Errno::INVAL.raw_os_error() => None,
             Err(cause) => {
                 self.gap(source, cause, path);
@@ -78,9 +77,9 @@ impl Prober<'_> {
         }
     }
 
-    /// Drop-ins of several folders, from the lowest rank to the highest, in the order in which they are read: by file name,
-    /// and of two with one name the one of the higher rank. One that is a link to `/dev/null` masks those of lower rank and
-    /// says nothing itself.
+    /// Drop-ins of several folders, from the lowest rank to the highest, in the order in which they are read: by file
+    /// name, and of two with one name the one of the higher rank. One that is a link to `/dev/null` masks those of
+    /// lower rank and says nothing itself.
     fn drop_ins(&mut self, source: Source, folders: &[&[u8]]) -> Vec<Vec<u8>> {
         let mut by_name: BTreeMap<Box<[u8]>, Option<Vec<u8>>> = BTreeMap::new();
         for folder in folders {

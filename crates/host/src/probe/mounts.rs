@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mounts, and where the writes of each overlay go. mountinfo is parsed here: its lines hold names
-//! chosen by others, in octal escapes and without a promise of UTF-8.
+//! Mounts, and the filesystem that receives the writes of each overlay. mountinfo is parsed here: its lines hold names
+//! chosen by users and containers, in octal escapes and not necessarily UTF-8.
 
 use super::Prober;
 use crate::root::LARGE;
@@ -9,7 +9,7 @@ use floodline_record::gap::{Cause, Source};
 use floodline_record::id::DevId;
 use floodline_record::name::{Name, unescaped};
 
-/// The reader's own mounts; in a captured tree `self` may point to nobody.
+/// The reader's own mounts. In a captured tree `self` may point to a process that is not in the tree.
 const PATHS: [&[u8]; 2] = [b"/proc/self/mountinfo", b"/proc/1/mountinfo"];
 
 pub(super) fn probe(prober: &mut Prober<'_>) {
@@ -66,7 +66,7 @@ fn parse(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// The options of an overlay. They are split before they are unescaped, because a directory's name may
+/// Parses the options of an overlay. They are split before they are unescaped, because a directory's name may
 /// hold a comma: overlayfs writes it as `\,`, and mountinfo writes that backslash as `\134`.
 fn overlay(super_options: &[u8]) -> Overlay {
     let mut overlay = Overlay { upperdir: None, upper_dev: None, volatile: false };
@@ -79,7 +79,7 @@ fn overlay(super_options: &[u8]) -> Overlay {
     overlay
 }
 
-/// Splits at commas that no backslash precedes, and takes such backslashes out.
+/// Splits at commas without a backslash before them, and removes the backslashes before other commas.
 fn split_options(options: &[u8]) -> Vec<Vec<u8>> {
     let mut found = vec![Vec::new()];
     let mut bytes = options.iter().copied();
@@ -101,7 +101,7 @@ fn split_options(options: &[u8]) -> Vec<Vec<u8>> {
     found
 }
 
-/// `\040` and the like are bytes.
+/// Decodes octal escapes such as `\040`.
 fn unescape(field: &[u8]) -> Vec<u8> {
     unescaped(field, |rest| match rest {
         [b'\\', digits @ ..] => Some((octal(digits.first_chunk()?)?, 4)),
@@ -114,8 +114,8 @@ fn octal(digits: &[u8; 3]) -> Option<u8> {
     u8::try_from(number?).ok()
 }
 
-/// The superblock that holds an overlay's upper directory: that of the mount whose mount point is the
-/// longest that leads to it, the last one where several are mounted on each other.
+/// Returns the superblock that holds an overlay's upper directory: that of the mount with the longest mount point on
+/// its path. Of several mounts in the same place the last one counts.
 fn upper_dev(mount: &Mount, mounts: &[Mount]) -> Option<DevId> {
     let upperdir = mount.overlay.as_ref()?.upperdir.as_ref()?.as_bytes();
     let leads_to = |point: &[u8]| {
@@ -126,7 +126,7 @@ fn upper_dev(mount: &Mount, mounts: &[Mount]) -> Option<DevId> {
         .iter()
         .filter(|other| leads_to(other.mount_point.as_bytes()))
         .max_by_key(|other| other.mount_point.as_bytes().len())
-        // No overlay holds the upper directory of another. Inside a container the path is the host's.
+        // An overlay cannot hold the upper directory of another. Inside a container the path is that of the host.
         .filter(|holder| holder.fs_type != "overlay")
         .map(|holder| holder.dev)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names of containers from files that their runtimes leave on disk. No daemon is asked, so that a hung
-//! one cannot hang us. Absent files are normal; the number and size of what is read are bounded. Files of
-//! users come last, and what they name is kept apart ([`users`]).
+//! Names of containers from files that their runtimes leave on disk. No daemon is queried: a hung daemon cannot hang
+//! Floodline. Absent files are normal. The number and size of the files that are read are bounded. Files of users come
+//! last, and their names are kept apart ([`users`]).
 
 mod users;
 
@@ -10,9 +10,9 @@ use crate::root::LARGE;
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::name::Name;
 
-/// Containers looked up at the most.
+/// Maximum number of containers that are looked up.
 const CONTAINERS_MAX: usize = 10_000;
-/// Bytes of one container's configuration.
+/// Maximum size of one container's configuration, bytes.
 const CONFIG_MAX: usize = 1 << 20;
 
 const DOCKER: &[u8] = b"/var/lib/docker/containers";
@@ -25,7 +25,7 @@ const STORAGE: [&[u8]; 2] = [
 const KUBERNETES: &[u8] = b"/var/log/containers";
 /// The kubelet's folders of logs, named NAMESPACE_POD_UID.
 const PODS: &[u8] = b"/var/log/pods";
-/// What containerd started, in folders NAMESPACE/ID.
+/// Containers started by containerd, in folders NAMESPACE/ID.
 const CONTAINERD: &[u8] = b"/run/containerd/io.containerd.runtime.v2.task";
 
 /// Annotations that name a container, and what comes before the name: in Kubernetes its pod.
@@ -77,7 +77,7 @@ fn storage(prober: &mut Prober<'_>, path: &[u8]) {
     }
 }
 
-/// Ids and first names in a list of the storage library.
+/// Parses a list of the storage library into ids and first names.
 fn names_of_storage(content: &[u8]) -> Option<Vec<(String, String)>> {
     let list: serde_json::Value = serde_json::from_slice(content).ok()?;
     let named = list.as_array()?.iter().take(CONTAINERS_MAX).filter_map(|container| {
@@ -101,7 +101,8 @@ fn kubernetes(prober: &mut Prober<'_>) {
     }
 }
 
-/// "shop_web-6d4cf_UID" is `shop/web-6d4cf`. The uid of a static pod is the hash of its manifest.
+/// Parses the name of a pod: "shop_web-6d4cf_UID" is `shop/web-6d4cf`. The uid of a static pod is the hash of its
+/// manifest.
 fn name_of_pod(folder: &[u8]) -> Option<(String, String)> {
     let mut parts = std::str::from_utf8(folder).ok()?.splitn(3, '_');
     let (namespace, pod, uid) = (parts.next()?, parts.next()?, parts.next()?);
@@ -109,7 +110,7 @@ fn name_of_pod(folder: &[u8]) -> Option<(String, String)> {
     is_uid.then(|| (uid.to_owned(), format!("{namespace}/{pod}")))
 }
 
-/// Bundles are there while a container runs, whatever its logs are called.
+/// Reads the bundles of containerd, which exist while a container runs, independent of the names of its logs.
 fn containerd(prober: &mut Prober<'_>) {
     for namespace in list(prober, CONTAINERD).unwrap_or_default() {
         let folder = join(CONTAINERD, &namespace);
@@ -117,7 +118,7 @@ fn containerd(prober: &mut Prober<'_>) {
         for id in ids.into_iter().filter(|id| is_id(id)) {
             let path = join(&join(&folder, &id), b"config.json");
             match prober.root.read(&path, CONFIG_MAX) {
-                // Docker's have no name here: it keeps them itself.
+                // Docker's bundles have no name: Docker keeps the names itself.
                 Ok(content) => match serde_json::from_slice(&content) {
                     Ok(config) => {
                         if let Some(name) = name_of_bundle(&config) {
@@ -142,7 +143,7 @@ fn name_of_bundle(config: &serde_json::Value) -> Option<String> {
     })
 }
 
-/// "web-6d4cf_shop_nginx-ID.log" is `shop/web-6d4cf/nginx`.
+/// Parses the name of a log: "web-6d4cf_shop_nginx-ID.log" is `shop/web-6d4cf/nginx`.
 fn name_of_log(file: &[u8]) -> Option<(String, String)> {
     let text = std::str::from_utf8(file).ok()?.strip_suffix(".log")?;
     let (front, id) = text.rsplit_once('-')?;
@@ -174,7 +175,7 @@ fn insert(prober: &mut Prober<'_>, id: &[u8], name: &str) {
     }
 }
 
-/// The first who names a container is believed: the runtime before the kubelet.
+/// Keeps the first name of a container: that of the runtime comes before that of the kubelet.
 fn insert_any(prober: &mut Prober<'_>, id: String, name: &str) {
     if prober.facts.container_names.len() < CONTAINERS_MAX {
         prober.facts.container_names.entry(id.into()).or_insert_with(|| Name::new(name));
@@ -185,7 +186,7 @@ fn is_id(text: &[u8]) -> bool {
     text.len() == 64 && text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// One gap stands for all files that were not understood.
+/// Adds one gap for all malformed files.
 fn malformed(prober: &mut Prober<'_>, what: &str, path: &[u8]) {
     let is_same = |gap: &&mut Gap| {
         gap.source == Source::ContainerNames && matches!(&gap.cause, Cause::Malformed { what: other } if other == what)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files that set writeback's sysctls at boot: the drop-ins that systemd-sysctl applies (systemd's documentation:
-//! sysctl.d(5)), and `/etc/sysctl.conf`, which `sysctl --system` applies last. Lines only: what they come to beside each
-//! other and beside other programs is simulated before a change is kept.
+//! sysctl.d(5)), and `/etc/sysctl.conf`, which `sysctl --system` applies last. Collects the lines only: their combined
+//! effect, also with other programs, is simulated before a change is kept.
 
 use super::Prober;
 use floodline_record::facts::SysctlLine;
@@ -12,11 +12,11 @@ use floodline_record::text::Text;
 /// Folders of drop-ins, from the lowest rank to the highest.
 const FOLDERS: [&[u8]; 4] = [b"/usr/lib/sysctl.d", b"/usr/local/lib/sysctl.d", b"/run/sysctl.d", b"/etc/sysctl.d"];
 const LAST: &[u8] = b"/etc/sysctl.conf";
-/// Files that are read at most; a host has about ten.
+/// Maximum number of files that are read; a host has about ten.
 const FILES_MAX: usize = 256;
-/// Lines that are kept at most.
+/// Maximum number of lines that are kept.
 const LINES_MAX: usize = 64;
-/// Bytes of a value that are kept at most; a number has few.
+/// Maximum length of a value that is kept, bytes; a number has few.
 const VALUE_MAX: usize = 32;
 
 pub(super) fn probe(prober: &mut Prober<'_>) {
@@ -43,7 +43,7 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
     prober.facts.sysctl_lines = lines;
 }
 
-/// `vm.dirty_ratio = 10`, `vm/dirty_ratio=10` or `-vm.dirty_ratio=10`; `None` for other keys and for comments.
+/// Parses `vm.dirty_ratio = 10`, `vm/dirty_ratio=10` or `-vm.dirty_ratio=10`; `None` for other keys and for comments.
 fn setting(line: &[u8]) -> Option<(Text, Text)> {
     let line = line.trim_ascii();
     let at =

@@ -28,7 +28,7 @@ impl Fault {
     /// There is no such file.
     pub const NOT_FOUND: Fault = Fault::Errno(Errno::NOENT.raw_os_error());
 
-    /// The cause to report; `path` decides what a refusal says is needed.
+    /// Converts the fault to the cause to report. `path` decides the permission that a refusal names.
     pub fn cause(self, path: &[u8]) -> Cause {
         let errno = match self {
             Fault::Errno(errno) => errno,
@@ -45,34 +45,34 @@ impl Fault {
             Errno::MFILE | Errno::NFILE => Cause::Exhausted { what: "file descriptors".into() },
             Errno::NOMEM => Cause::Exhausted { what: "memory".into() },
             Errno::ISDIR => Cause::Malformed { what: "a regular file".into() },
-            // A captured tree whose links run in a circle or whose names are longer than paths may be.
+            // A captured tree with a circle of links, or with names longer than a path may be.
             Errno::LOOP => Cause::Malformed { what: "a path without a circle of links".into() },
             Errno::NAMETOOLONG => Cause::Malformed { what: "a path of at most 4095 bytes".into() },
             errno => Cause::Io { errno: errno.raw_os_error() },
         }
     }
 
-    /// Whether the thing went away, or was never there.
+    /// Returns whether the file or directory went away, or never existed.
     pub fn is_gone(self) -> bool {
         let gone = [Errno::NOENT, Errno::NODEV, Errno::SRCH].map(Errno::raw_os_error);
         matches!(self, Fault::Errno(errno) if gone.contains(&errno))
     }
 
-    /// Whether the reader was refused.
+    /// Returns whether the reader lacked the permission.
     pub fn is_denied(self) -> bool {
         let denied = [Errno::ACCESS, Errno::PERM].map(Errno::raw_os_error);
         matches!(self, Fault::Errno(errno) if denied.contains(&errno))
     }
 
-    /// Whether trying again at once is of no use: absent, refused or not to be read, rather than gone,
-    /// interrupted or out of something.
+    /// Returns whether an immediate retry is useless: the file is absent, refused or unreadable. Faults of a removed
+    /// entity, an interruption or a lack of resources are not lasting.
     pub fn is_lasting(self) -> bool {
         let passing = [Errno::NODEV, Errno::SRCH, Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN];
         !matches!(self, Fault::Errno(errno) if passing.map(Errno::raw_os_error).contains(&errno))
     }
 }
 
-/// What would be allowed to read a path that was refused.
+/// Returns the permission that is needed to read a refused path.
 fn need(path: &[u8]) -> &'static str {
     let mut parts = path.split(|&b| b == b'/').filter(|part| !part.is_empty());
     match (parts.next(), parts.next(), parts.next()) {

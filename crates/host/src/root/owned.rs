@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files below directories that belong to users who are not root. Such a user can put a link, a pipe, a
-//! mount or a huge file there, and a home can lie on a server that does not answer. So nothing is opened
-//! before it was looked at: the filesystem first (in the list of mounts), then every component with
-//! `O_PATH`, which runs no code of a device or of a filesystem.
+//! Files below directories of users other than root. Such a user can put a link, a pipe, a mount or a huge file there,
+//! and a home can be on a server that does not answer. So everything is checked before it is opened: the filesystem
+//! first (in the list of mounts), then every component with `O_PATH`, which runs no code of a device or of a
+//! filesystem.
 
 use super::{Entry, FILE, Fault, HostDir, HostFile, HostRoot, LINKS_MAX, component, components};
 use floodline_record::facts::Mount;
@@ -13,23 +13,23 @@ use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// Filesystems on which looking something up waits for nothing but a disk of this machine. Network
-/// filesystems, FUSE and automount points are left out: a lookup there can wait for ever.
+/// Filesystems on which a lookup waits only for a disk of this machine. Network filesystems, FUSE and automount points
+/// are left out: a lookup there can wait for ever.
 const LOCAL: [&str; 20] = [
     "bcachefs", "btrfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "jfs", "nilfs2", "ntfs3", "overlay",
     "ramfs", "reiserfs", "rootfs", "squashfs", "tmpfs", "vfat", "xfs", "zfs",
 ];
 
-/// Looks a component up without opening it.
+/// Flags that look up a component without opening it.
 const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Stays below the directory, on its mount, and follows no link.
+/// Flags for a lookup that stays below the directory and on its mount, and follows no link.
 const STRICT: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::NO_MAGICLINKS)
     .union(ResolveFlags::NO_XDEV);
 
-/// The filesystem type of each mount point that is visible: of mounts upon each other the last one.
+/// Filesystem type of each visible mount point: of mounts in the same place the last one counts.
 pub struct MountPoints<'a> {
     types: BTreeMap<&'a [u8], &'a str>,
     /// Without any, nothing is looked up on a live machine; a captured tree is a copy that cannot hang.
@@ -40,14 +40,14 @@ pub struct MountPoints<'a> {
 #[derive(Debug)]
 pub struct FoundDir {
     fd: OwnedFd,
-    /// Where it is, links resolved, without a slash at the end.
+    /// Its path, links resolved, without a slash at the end.
     path: Vec<u8>,
     live: bool,
     kernel_resolves: bool,
 }
 
 impl<'a> MountPoints<'a> {
-    /// From the mounts of a machine, in mountinfo's order.
+    /// Makes the list from the mounts of a machine, in mountinfo's order.
     pub fn new(root: &HostRoot, mounts: &'a [Mount]) -> MountPoints<'a> {
         let types = mounts.iter().map(|mount| {
             let point = mount.mount_point.as_bytes();
@@ -72,9 +72,8 @@ impl<'a> MountPoints<'a> {
 }
 
 impl HostRoot {
-    /// Finds a directory whose path leads over links that only root can place. Fails with
-    /// [`Cause::Refused`] where a filesystem on the way can hang: each component is looked up in the list
-    /// of mounts before it is touched.
+    /// Finds a directory. Follows only links that root alone can place. Fails with [`Cause::Refused`] if a filesystem
+    /// on the path can hang: each component is looked up in the list of mounts before it is accessed.
     pub fn find_dir(&self, path: &[u8], points: &MountPoints<'_>) -> Result<FoundDir, Cause> {
         let fail = |errno: Errno| Fault::from(errno).cause(path);
         points.check(b"")?;
@@ -121,7 +120,7 @@ impl HostRoot {
 }
 
 impl FoundDir {
-    /// Where it is, links resolved.
+    /// Returns its path, links resolved.
     pub fn path(&self) -> &[u8] {
         &self.path
     }

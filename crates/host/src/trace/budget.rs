@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tracer may cost, and what detail it gives up before it costs more: files first. A pure decision from
-//! what an interval cost; the programs take the time of some of their runs themselves (`RUN` in `bpf/floodline.bpf.h`),
-//! and obey in `bpf/bytes.bpf.c`. The kernel's own measuring (`BPF_ENABLE_STATS`) is not used: it is on for all programs of
-//! the host, needs CAP_SYS_ADMIN, and patches the kernel's text.
+//! The tracer's CPU budget, and the detail that it drops before it exceeds the budget: files first. A pure decision
+//! from the cost of an interval. The programs time some of their runs themselves (`RUN` in `bpf/floodline.bpf.h`), and
+//! apply the decision in `bpf/bytes.bpf.c`. The kernel's own statistics (`BPF_ENABLE_STATS`) are not used: they cover
+//! all programs of the host, need CAP_SYS_ADMIN, and patch the kernel's text.
 
 use floodline_record::units::Nanos;
 
-/// What is given up, level by level: mirrors `SHED_FILES` and its like in `bpf/bytes.bpf.c`. Each level gives up
-/// those below it too.
+/// Detail that is dropped, by level: mirrors `SHED_FILES` and its like in `bpf/bytes.bpf.c`. Each level also drops the
+/// detail of the levels below it.
 const LEVELS: &[&str] = &["names of files", "bytes dirtied again", "bytes made dirty"];
 
-/// Intervals of little cost after which a level is taken back. Doubled every time that this was too soon.
+/// Cheap intervals after which a level is restored. Doubled every time that this was too soon.
 const CALM: u32 = 30;
 const CALM_MAX: u32 = 960;
-/// What entering and leaving a program takes, nanoseconds: the clock within a program does not see it. An empty program on
+/// Cost of entering and leaving a program, nanoseconds: the clock within a program does not see it. An empty program on
 /// `writeback_dirty_folio` takes 20 to 60 ns (`cargo bench -p floodline-host --bench trace`).
 const ENTER_NS: u64 = 40;
 
-/// What programs did since they were loaded.
+/// Runs of programs since they were loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Runs {
-    /// How often they ran.
+    /// Number of runs.
     pub(super) runs: u64,
-    /// Runs whose time was taken, one in so many.
+    /// Number of timed runs, one in `TIMED_OF`.
     pub(super) timed: u64,
-    /// Their time, nanoseconds.
+    /// Sum of the times of these runs, nanoseconds.
     pub(super) timed_ns: u64,
 }
 
 impl Runs {
-    /// Those of two parts.
+    /// Returns the sum with the runs of another part.
     pub(super) fn and(self, other: Runs) -> Runs {
         Runs {
             runs: self.runs.saturating_add(other.runs),
@@ -38,7 +38,7 @@ impl Runs {
         }
     }
 
-    /// What happened since an earlier reading.
+    /// Returns the runs since an earlier reading.
     fn since(self, before: Runs) -> Runs {
         Runs {
             runs: self.runs.saturating_sub(before.runs),
@@ -47,8 +47,8 @@ impl Runs {
         }
     }
 
-    /// What all runs took, as far as the timed ones stand for them. With none timed: an estimate from what runs took until
-    /// then.
+    /// Returns the time of all runs since `before`, estimated from the timed ones. If none was timed in this interval,
+    /// the mean of all earlier timed runs stands for them.
     pub(super) fn cost(self, before: Runs) -> Nanos {
         let now = self.since(before);
         let of = if now.timed > 0 { now } else { self };
@@ -62,20 +62,20 @@ impl Runs {
 pub struct Budget(pub f64);
 
 impl Budget {
-    /// Three hundredths of one core, or one of all.
+    /// Returns the larger of 3 % of one core and 1 % of all cores.
     pub fn of_cores(cores: usize) -> Budget {
         Budget((cores as f64 / 100.0).max(0.03))
     }
 }
 
-/// How much is given up at the moment.
+/// Current level of dropped detail.
 #[derive(Debug)]
 pub(super) struct Shedding {
     budget: Budget,
     level: u32,
-    /// Intervals since the level changed, or since one cost much.
+    /// Intervals since the level was lowered, or since an expensive interval.
     calm: u32,
-    /// Of so many the level is taken back.
+    /// Number of such intervals after which the level is lowered.
     wanted: u32,
 }
 
@@ -84,18 +84,18 @@ impl Shedding {
         Shedding { budget, level: 0, calm: 0, wanted: CALM }
     }
 
-    /// The level, for the programs.
+    /// Returns the level, for the programs.
     pub(super) fn level(&self) -> u32 {
         self.level
     }
 
-    /// What is given up, in words.
+    /// Describes the dropped detail.
     pub(super) fn given_up(&self) -> Option<String> {
         let levels = LEVELS.get(..self.level as usize)?;
         (!levels.is_empty()).then(|| levels.join(", "))
     }
 
-    /// Takes what an interval cost: the programs, and reading their tables.
+    /// Adjusts the level to the cost of an interval: the programs, and reading their tables.
     pub(super) fn spent(&mut self, programs: Nanos, reading: Nanos, interval: Nanos) {
         let share = programs.0.saturating_add(reading.0) as f64 / interval.0.max(1) as f64;
         let is_most = self.level as usize == LEVELS.len();
@@ -104,7 +104,7 @@ impl Shedding {
         } else {
             self.calm += 1;
         }
-        // Before it is exceeded.
+        // Drop detail before the budget is exceeded.
         if share > self.budget.0 * 0.75 && !is_most {
             if self.level > 0 || self.wanted > CALM {
                 self.wanted = (self.wanted * 2).min(CALM_MAX);
@@ -113,7 +113,7 @@ impl Shedding {
         } else if self.level > 0 && self.calm >= self.wanted {
             self.level -= 1;
             self.calm = 0;
-            // The next time that much is spent, this was too soon.
+            // If the cost rises again, this was too soon.
             self.wanted = (self.wanted * 2).min(CALM_MAX);
         }
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads whole tables of the kernel, some hundred entries per call (batches of BPF maps, since 5.6), and clears the
-//! entries of one epoch; the programs fill the other epoch meanwhile. The loop is our own: a batch that is not full
-//! is not the last one. The kernel hands out whole buckets and returns early, with success, where the next bucket
-//! does not fit. Only ENOENT ends a table.
+//! entries of one epoch; the programs fill the other epoch meanwhile. The loop is our own, because a batch that is not
+//! full need not be the last one: the kernel hands out whole buckets and returns early, with success, if the next
+//! bucket does not fit. Only ENOENT ends a table.
 #![allow(unsafe_code, reason = "libbpf has no safe form of a batch that says how it ended")]
 
 use super::layout;
@@ -51,7 +51,7 @@ fn in_batches(map: &impl MapCore, mut each: impl FnMut(&[u8], &[u8])) -> io::Res
     let (key_size, entry_size) = (map.key_size() as usize, map.value_size() as usize);
     let mut batch = BATCH;
     let (mut keys, mut entries) = (vec![0; batch * key_size], vec![0; batch * entry_size]);
-    // The number of a bucket, as far as a hash table is concerned.
+    // For a hash table: the number of a bucket.
     let mut place: Option<u64> = None;
     loop {
         let mut next = 0u64;
@@ -75,7 +75,7 @@ fn in_batches(map: &impl MapCore, mut each: impl FnMut(&[u8], &[u8])) -> io::Res
             error => match -error {
                 ENOENT => true,
                 EINTR | EAGAIN => continue,
-                // The bucket at this place alone has more.
+                // A single bucket has more entries than the batch.
                 ENOSPC if batch < BATCH_MAX => {
                     batch *= 2;
                     keys.resize(batch * key_size, 0);
@@ -94,7 +94,7 @@ fn in_batches(map: &impl MapCore, mut each: impl FnMut(&[u8], &[u8])) -> io::Res
     }
 }
 
-/// Removes these keys. One that is gone already is as good.
+/// Removes these keys. A key that is already gone is not an error.
 fn remove(map: &impl MapCore, keys: &[u8], count: u32) -> io::Result<()> {
     let mut removed = count;
     // SAFETY: `keys` holds `count` keys of this map, and the call keeps neither.

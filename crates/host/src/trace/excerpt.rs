@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's types that the tracer's programs name, in a file for libbpf: it looks for every structure of every
-//! object among all types of the kernel one after the other, and with these few it finds them at once. Nothing
-//! depends on it: where it cannot be made, libbpf reads all.
+//! Excerpt of the kernel's types for libbpf: only those that the tracer's programs name. libbpf searches all types of
+//! the kernel for every structure of every object, which the excerpt makes fast. It is optional: without it libbpf
+//! reads all types.
 
 use crate::parse::btf;
 use crate::root::HostRoot;
@@ -13,17 +13,17 @@ use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
-/// All types of the kernel.
+/// File with all types of the kernel.
 pub(super) const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
-/// Far more than any kernel has.
+/// Maximum size of this file, bytes: far more than any kernel has.
 const KERNEL_TYPES_MAX: usize = 64 << 20;
 
-/// A file in memory, as long as this lives.
+/// A file in memory that lives as long as this value.
 #[derive(Debug)]
 pub(super) struct Excerpt(File);
 
 impl Excerpt {
-    /// What these objects name of the running kernel's types.
+    /// Makes an excerpt of the running kernel's types that these objects name.
     pub(super) fn of<'a>(root: &HostRoot, objects: impl IntoIterator<Item = &'a [u8]>) -> Option<Excerpt> {
         let names: BTreeSet<Vec<u8>> = objects.into_iter().flat_map(named).collect();
         let types = root.read(KERNEL_TYPES, KERNEL_TYPES_MAX).ok()?;
@@ -33,14 +33,14 @@ impl Excerpt {
         Some(Excerpt(file))
     }
 
-    /// Where this process finds it.
+    /// Path of the file for this process.
     pub(super) fn path(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
     }
 }
 
-/// Names of the structures, unions and enumerations of an object, its own among them, without what tells forms of
-/// one apart: `folio` for `folio___flags`.
+/// Returns the names of the structures, unions and enumerations of an object, its own included, without the suffix of a
+/// form: `folio` for `folio___flags`.
 fn named(object: &[u8]) -> BTreeSet<Vec<u8>> {
     let Ok(Some(types)) = Btf::from_raw("part", object) else { return BTreeSet::new() };
     let is_one =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why the flusher ran. The sums are made in `bpf/flusher.bpf.c`; here the reason gets the word that this
-//! kernel prints for it: its numbers changed between releases.
+//! Flusher ledger: why the flusher ran. `bpf/flusher.bpf.c` adds up its rounds. This file translates the number of the
+//! reason to the word that this kernel prints: the numbers changed between releases.
 
 use super::layout::{self, FLUSHER_TABLES, FLUSHES, FlusherEntry, FlusherKey};
 use super::load::Loaded;
@@ -34,7 +34,7 @@ struct Flusher {
     reasons: BTreeMap<u64, String>,
 }
 
-/// The words of `enum wb_reason`; without them reasons are shown by number.
+/// Reads the words of `enum wb_reason`. Without them reasons are shown by number.
 fn reasons(tracefs: &Tracefs<'_>) -> BTreeMap<u64, String> {
     let text = tracefs.format(tracepoint::WRITEBACK_START.names[0]).unwrap_or_default();
     trace_format::symbols(&text, "reason")

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tables that programs share with user space: their names, and the types of their keys and entries. `build/`
-//! makes all of them from the type information of the compiled programs; here stands only how such a type is read
-//! and written. No other file states how an entry is laid out.
+//! generates all of them from the type information of the compiled programs. This file only has the code that reads and
+//! writes such a type. No other file states the layout of an entry.
 
 use super::table::{Table, TableOf};
 use floodline_record::name::Name;
 
 /// A value in a table: its bytes in the order of the C type, which has no holes.
 pub(super) trait Layout: Copy {
-    /// Bytes of it.
+    /// Size in bytes.
     const SIZE: usize;
 
-    /// Takes the next one from bytes. What is missing is 0: a table of another size is refused before.
+    /// Takes the next value from bytes. Missing bytes are 0: a table of another size is refused before.
     fn take(bytes: &mut &[u8]) -> Self;
 
     /// Appends its bytes.
     fn put(&self, bytes: &mut Vec<u8>);
 }
 
-/// The value of these bytes.
+/// Decodes a value.
 pub(super) fn read<T: Layout>(mut bytes: &[u8]) -> T {
     T::take(&mut bytes)
 }
 
-/// The bytes of a value.
+/// Encodes a value.
 pub(super) fn bytes<T: Layout>(value: &T) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(T::SIZE);
     value.put(&mut bytes);
     bytes
 }
 
-/// A string of C, up to its end.
+/// Decodes a C string, up to its NUL.
 pub(super) fn name<const N: usize>(field: &[u8; N]) -> Name {
     Name::new(field.split(|&byte| byte == 0).next().unwrap_or_default())
 }
@@ -103,7 +103,7 @@ macro_rules! numbers {
         }
 
         impl $name {
-            /// The value of a number that a program stored.
+            /// Converts a number that a program stored.
             pub(super) fn of(number: u32) -> Option<$name> {
                 match number {
                     $($number => Some($name::$value),)*

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Brings one part of the tracer into the kernel: checks that the kernel has what the part reads, loads its
-//! object, attaches its programs. Whatever goes wrong is a cause that says what would help; libbpf prints
-//! nothing. Knows no part by name.
+//! Loads one part of the tracer into the kernel: checks that the kernel has the tracepoints and fields that the part
+//! reads, loads its object, attaches its programs. Every error is a cause that names the remedy. libbpf prints nothing.
+//! Independent of the individual parts.
 
 use super::budget::Runs;
 use super::excerpt::{Excerpt, KERNEL_TYPES};
@@ -18,48 +18,48 @@ use rustix::process::{Resource, getrlimit};
 use std::cell::RefCell;
 use std::os::fd::AsFd;
 
-/// What is to be loaded.
+/// A part to be loaded, and how.
 #[derive(Clone, Copy)]
 pub(super) struct Order<'a> {
     pub(super) root: &'a HostRoot,
     pub(super) part: &'a Part,
-    /// No table gets more entries.
+    /// Maximum number of entries of each table.
     pub(super) room: u32,
     /// Whether this kernel lets a task be preempted within a tracepoint.
     pub(super) may_preempt: bool,
-    /// Where types of the kernel are looked for first.
+    /// Excerpt of the kernel's types, tried before all of them.
     pub(super) types: Option<&'a Excerpt>,
 }
 
-/// A part in the kernel. Its programs are detached when this goes.
+/// A part in the kernel. Dropping it detaches its programs.
 pub(super) struct Loaded {
-    // Before the object: links go first.
+    // Declared before the object, so that links are dropped first.
     links: Vec<Link>,
     object: Object,
     dropped: u64,
     missed: Missed,
-    /// Why programs of the part are not attached to functions, and what cannot be said for that.
+    /// Why programs of the part are not attached to functions, and the facts that are missing for that reason.
     without_functions: Option<(Cause, &'static str)>,
-    /// Whether some are.
+    /// Whether some programs are attached to functions.
     has_functions: bool,
     /// Whether the spare programs are attached.
     has_spares: bool,
 }
 
-// What libbpf reported on this thread since it was read last: only the last lines, which contain the reason.
+// Messages of libbpf on this thread since they were last taken: only the last lines, which contain the reason.
 thread_local!(static SAID: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
 const SAID_MAX: usize = 8;
 
 const RUN_AS_ROOT: &str = "CAP_BPF and CAP_PERFMON; run as root";
 
 impl Loaded {
-    /// Loads and attaches.
+    /// Loads the part and attaches its programs.
     pub(super) fn load(order: &Order<'_>, tracefs: &Tracefs<'_>) -> Result<Loaded, Cause> {
         has_types(order.root)?;
         let have = tracepoints(tracefs, order.part)?;
         libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
         match Loaded::with_functions_or_without(order, &have) {
-            // Types of modules, such as a filesystem's, are in no excerpt.
+            // The excerpt lacks types of modules, such as those of a filesystem.
             Err(Cause::Refused { .. }) if order.types.is_some() => {
                 Loaded::with_functions_or_without(&Order { types: None, ..*order }, &have)
             }
@@ -67,7 +67,8 @@ impl Loaded {
         }
     }
 
-    /// Every kernel has the tracepoints. Many refuse programs on functions, and some lack one of the functions.
+    /// Loads the part with programs on functions, or without those that the kernel refuses. Every kernel has the
+    /// tracepoints. Many refuse programs on functions, and some lack one of the functions.
     fn with_functions_or_without(order: &Order<'_>, have: &[Have]) -> Result<Loaded, Cause> {
         let cause = match Loaded::attempt(order, have, Functions::All) {
             Err(cause) if !matches!(cause, Cause::Exhausted { .. }) => cause,
@@ -80,7 +81,7 @@ impl Loaded {
             return Ok(without(loaded, cause, lost));
         }
         let loaded = Loaded::attempt(order, have, Functions::LeftOut)?;
-        // The rest was allowed, so it is not that this process may not.
+        // The kernel accepted the other programs, so this process has the permission.
         let why = match cause {
             Cause::PermissionDenied { .. } => "this kernel lets no process attach programs to functions".to_owned(),
             other => other.to_string(),
@@ -109,27 +110,27 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// Why programs for functions were left out, and what cannot be said for that; once.
+    /// Returns, once, why programs on functions were left out and the facts that are missing for that reason.
     pub(super) fn take_without_functions(&mut self) -> Option<(Cause, &'static str)> {
         self.without_functions.take()
     }
 
-    /// Whether programs are attached to the functions of the part.
+    /// Returns whether programs are attached to the functions of the part.
     pub(super) fn has_functions(&self) -> bool {
         self.has_functions
     }
 
-    /// A table by its name.
+    /// Returns a table by its name.
     pub(super) fn map(&self, name: &str) -> Option<Map<'_>> {
         self.object.maps().find(|map| map.name() == name)
     }
 
-    /// Tells the programs what user space wants.
+    /// Writes the settings for the programs.
     pub(super) fn control(&self, control: Control) -> Result<(), Cause> {
         layout::CONTROL.of(self)?.set(&control.shared())
     }
 
-    /// What the programs counted since they were loaded.
+    /// Returns the counts of the programs since they were loaded, summed over the CPUs.
     pub(super) fn counted(&self) -> Counted {
         let of_cpus = layout::COUNTED.of(self).and_then(|table| table.of_cpus()).unwrap_or_default();
         let none = Counted { runs: 0, dropped: 0, timed: 0, timed_ns: 0, taken: 0 };
@@ -142,8 +143,8 @@ impl Loaded {
         })
     }
 
-    /// How often the programs ran, and how long some of the runs took. Where pages become dirty the programs count by
-    /// themselves, in the table `latest`.
+    /// Returns the number of runs of the programs, and the time of the timed ones. Programs on dirtied folios count
+    /// their own runs, in the table `latest`.
     pub(super) fn runs(&self) -> Runs {
         let counted = self.counted();
         let all = Runs { runs: counted.runs, timed: counted.timed, timed_ns: counted.timed_ns };
@@ -151,7 +152,8 @@ impl Loaded {
         of_cpus.iter().fold(all, |sum, cpu| sum.and(Runs { runs: cpu.runs, timed: cpu.timed, timed_ns: cpu.timed_ns }))
     }
 
-    /// Events that no program ran for since the last call, by program. The first ones bring the spares.
+    /// Returns the events since the last call that no program ran for, by program. The first such events attach the
+    /// spare programs.
     pub(super) fn newly_missed(&mut self, root: &HostRoot) -> Vec<(String, u64)> {
         let has_spares = self.has_spares;
         let skipped = self.object.progs().filter(|program| program.autoload()).filter_map(|program| {
@@ -169,14 +171,14 @@ impl Loaded {
         newly
     }
 
-    /// Events that found no room since the last call.
+    /// Returns the number of events dropped for lack of room since the last call.
     pub(super) fn newly_dropped(&mut self) -> u64 {
         let dropped = self.counted().dropped;
         let before = std::mem::replace(&mut self.dropped, dropped);
         dropped.saturating_sub(before)
     }
 
-    /// Whether the tables are what the part will take them for.
+    /// Checks that keys and entries of the tables have the sizes that the part expects.
     fn check(&self, part: &Part) -> Result<(), Cause> {
         for table in part.tables {
             let sizes = self.map(table.name).map(|map| (map.key_size() as usize, map.value_size() as usize));
@@ -190,12 +192,12 @@ impl Loaded {
     }
 }
 
-/// What the programs are told.
+/// Settings for the programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Control {
-    /// Which set of entries is being filled.
+    /// Set of entries that is being filled.
     pub(super) epoch: u32,
-    /// How much detail is left out.
+    /// Level of dropped detail.
     pub(super) shed: u32,
     /// Bounds of the machine's freerun ceiling, pages.
     pub(super) machine_freerun: Option<(u64, u64)>,
@@ -209,7 +211,7 @@ impl Control {
     }
 }
 
-/// Programs find the fields of records by the kernel's own type information.
+/// Checks that the kernel has type information (BTF), by which programs find the fields of structures.
 fn has_types(root: &HostRoot) -> Result<(), Cause> {
     match root.exists(KERNEL_TYPES)? {
         true => Ok(()),
@@ -217,8 +219,8 @@ fn has_types(root: &HostRoot) -> Result<(), Cause> {
     }
 }
 
-/// The part's tracepoints that this kernel has, `GROUP/NAME` and number. Each must have one of its names here,
-/// unless the part does without it, and the fields that are read.
+/// Returns the part's tracepoints that this kernel has. Each needs to exist under one of its names, unless the part
+/// does without it, and to have the fields that are read.
 fn tracepoints(tracefs: &Tracefs<'_>, part: &Part) -> Result<Vec<Have>, Cause> {
     let mut have = Vec::new();
     for wanted in part.tracepoints {
@@ -256,16 +258,16 @@ struct Have {
     need: Need,
 }
 
-/// Which programs for functions are loaded.
+/// Selects the programs on functions that are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Functions {
     All,
-    /// Those of functions that every kernel has.
+    /// Programs on functions that every kernel has.
     Needed,
     LeftOut,
 }
 
-/// What a program is attached to, by its section.
+/// Target of a program, by its section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target<'a> {
     /// `tp_btf/NAME`, `raw_tp/NAME`: a tracepoint, whose arguments it reads.
@@ -283,9 +285,9 @@ impl Target<'_> {
         }
     }
 
-    /// Whether this kernel has it, and nothing better.
+    /// Returns whether this kernel has the target and no better one.
     fn is_wanted(self, part: &Part, have: &[Have], functions: Functions) -> bool {
-        // The functions of pages became those of folios when the tracepoint did, or a little earlier.
+        // The function on folios replaced that on pages with the tracepoint (5.18), or a little earlier (5.16).
         let is_new = || have.iter().any(|one| one.name == "writeback/writeback_dirty_folio");
         let mut wanted =
             have.iter().filter(|one| one.need != Need::WithoutFunctions || functions == Functions::LeftOut);
@@ -299,7 +301,7 @@ impl Target<'_> {
     }
 }
 
-/// Programs for what this kernel does not have are not loaded.
+/// Excludes the programs whose target this kernel lacks.
 fn leave_out(object: &mut OpenObject, part: &Part, have: &[Have], functions: Functions) {
     for mut program in object.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
@@ -317,14 +319,14 @@ fn attach_all(root: &HostRoot, object: &Object, is_wanted: impl Fn(&str) -> bool
 const EPERM: i32 = 1;
 const ENOMEM: i32 = 12;
 
-/// An error of libbpf as a cause. It keeps the error number only in its text.
+/// Converts an error of libbpf to a cause. The error has its number only in its text.
 fn failed(root: &HostRoot, error: &libbpf_rs::Error) -> Cause {
     let text = format!("{error:?}");
     let errno = text.split("os error ").nth(1).and_then(|rest| rest.split(')').next()?.parse().ok());
     refused(root, errno, &error.to_string())
 }
 
-/// What an error number means here. Of an error that tells no more than its number, libbpf's last words do.
+/// Returns the cause for an error number. Without a known number the cause is libbpf's last message.
 fn refused(root: &HostRoot, errno: Option<i32>, text: &str) -> Cause {
     match errno {
         Some(EPERM) => Cause::PermissionDenied { need: needed(root, is_memlock_limited()).into() },
@@ -333,8 +335,8 @@ fn refused(root: &HostRoot, errno: Option<i32>, text: &str) -> Cause {
     }
 }
 
-/// What it would take, where the kernel answers that something is not permitted. Before 5.11 that is also what it says
-/// when tables find no room in the memory that a process may lock; libbpf lifts that limit where it may.
+/// Returns the permission that is missing after EPERM. Before 5.11 the kernel also returns EPERM when the tables exceed
+/// RLIMIT_MEMLOCK. libbpf raises that limit if it may.
 fn needed(root: &HostRoot, is_memlock_limited: bool) -> &'static str {
     if is_confidential(root) {
         "a kernel not locked down for confidentiality"
@@ -354,9 +356,9 @@ fn is_confidential(root: &HostRoot) -> bool {
     modes.windows(17).any(|word| word == b"[confidentiality]")
 }
 
-/// Takes what libbpf would print.
+/// Keeps messages that libbpf would print.
 fn listen(_: PrintLevel, message: String) {
-    // The verifier's log comes in one message; its reason stands in front of its statistics.
+    // The verifier's log comes in one message. The reason is the line before its statistics.
     let lines = message.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("processed "));
     let empty = |line: &str| line.contains("failed to load") || line.contains("-- END PROG LOAD LOG --");
     SAID.with_borrow_mut(|said| {
@@ -365,7 +367,7 @@ fn listen(_: PrintLevel, message: String) {
     });
 }
 
-/// What libbpf reported since this was called last.
+/// Takes the messages of libbpf since the last call.
 fn heard() -> Vec<String> {
     SAID.take()
 }

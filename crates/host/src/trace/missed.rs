@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events that the kernel ran no program for (`recursion_misses`, since 5.12): a program that a task left half way is not
-//! begun by another task of that CPU. Spare programs stand behind the first one and take such events.
+//! Events that the kernel ran no program for (`recursion_misses`, since 5.12): while a task is preempted within a
+//! program, the kernel skips that program for other tasks of the CPU. Spare programs behind the first one handle such
+//! events.
 
 use libbpf_sys::{bpf_obj_get_info_by_fd, bpf_prog_info};
 use std::collections::BTreeMap;
@@ -14,11 +15,11 @@ pub(super) struct Missed {
 }
 
 impl Missed {
-    /// Returns the events lost since the last call, by the first program of those that share a tracepoint. `skipped` has
-    /// the count of each attached program since it was loaded, `taken` the events that spares took.
+    /// Returns the events lost since the last call, by the first program of those that share a tracepoint. `skipped`
+    /// has the count of each attached program since it was loaded, `taken` the events that spares took.
     ///
-    /// An event of a program with spares is lost if the first one was skipped and no spare took it. In one interval these
-    /// cannot be more than the program that was skipped least was skipped for.
+    /// An event of a program with spares is lost if the first program was skipped and no spare took it. In one interval
+    /// no more events can be lost than the smallest count of skips among these programs.
     pub(super) fn newly(&mut self, skipped: impl Iterator<Item = (String, u64)>, taken: u64) -> Vec<(String, u64)> {
         let mut least: BTreeMap<String, u64> = BTreeMap::new();
         for (name, count) in skipped {
@@ -41,17 +42,17 @@ impl Missed {
     }
 }
 
-/// Whether a program stands behind another one, and takes events which that one was skipped for.
+/// Returns whether a program is a spare, which handles events that another program was skipped for.
 pub(super) fn is_spare(program: &str) -> bool {
     first_of(program) != program
 }
 
-/// The program that a spare stands behind.
+/// Returns the program that a spare belongs to, or the program itself.
 fn first_of(program: &str) -> &str {
     program.split_once("_spare").map_or(program, |(first, _)| first)
 }
 
-/// Number of times that the kernel skipped a program as it was running already.
+/// Returns how often the kernel skipped a program because it was already running.
 #[allow(unsafe_code, reason = "libbpf-rs has no safe form for one field of a program")]
 pub(super) fn skipped(program: BorrowedFd<'_>) -> Option<u64> {
     let mut info = bpf_prog_info::default();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tracing by BPF programs on the kernel's tracepoints, which tell what no file does. `offer` looks at what a
-//! machine has for a tracer and attaches nothing; `part` lists the parts, each a C file of `bpf/` and a file
-//! here; `load` brings one into the kernel; `tracer` is all of them as the collector uses them. Programs add
-//! up in the kernel, in bounded tables that are read once per sample.
+//! Tracing by BPF programs on the kernel's tracepoints, for facts that are in no file of /proc or /sys. `offer` lists
+//! what a machine has for a tracer and attaches nothing. `part` lists the parts, each a C file of `bpf/` and a file
+//! here.
+//! `load` loads a part into the kernel. `tracer` is all parts as the collector uses them. Programs add up in the
+//! kernel, in bounded tables that are read once per sample.
 
 mod budget;
 mod bytes;
@@ -37,8 +38,8 @@ use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::id::Hierarchy;
 use floodline_record::name::Name;
 
-/// The state of every source of a machine, from the gaps of one look under `plan`. What a tracer has is
-/// missing unless that look had one, or says why not.
+/// Returns the state of every source of a machine, from the gaps of one sample under `plan`. Sources of the tracer are
+/// not planned if `tracer` is `None`; otherwise its gaps state which are missing.
 pub fn capabilities(
     root: &crate::HostRoot,
     release: &str,
@@ -60,7 +61,8 @@ pub fn capabilities(
     }
 }
 
-/// Sources whose content another hierarchy has, and sources that the hierarchy read does not have.
+/// Returns the sources that are not used because another hierarchy has their content, and gaps for the sources that the
+/// hierarchy in use lacks.
 fn of_hierarchy(plan: &Plan) -> (Vec<Source>, Vec<Gap>) {
     let of_cgroups = || Source::ALL.iter().copied().filter(|source| source.path().starts_with("CGROUP/"));
     let Some(memory) = &plan.memory else {
@@ -73,7 +75,7 @@ fn of_hierarchy(plan: &Plan) -> (Vec<Source>, Vec<Gap>) {
         let not_used = version_1.into_iter().filter(|&one| one == Source::CgroupV1Memory || plan.blkio.is_none());
         return (not_used.collect(), Vec::new());
     }
-    // blkio counts and limits what io.stat and io.max do; nothing in version 1 has the rest.
+    // blkio has the content of io.stat and io.max. Version 1 has no source for the rest.
     let not_used = vec![Source::CgroupV2, Source::IoStat, Source::IoLimits];
     let read = [Source::MemoryStat, Source::MemoryCurrent, Source::MemoryLimits, Source::IoStat, Source::IoLimits];
     let absent = of_cgroups().chain([Source::IoCost]).filter(|source| !read.contains(source));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Asks a machine what it offers to a tracer. A file that may not be looked at is a reason like one that
-//! is not there: each says what would help.
+//! Lists what a machine offers to a tracer. A file that may not be read is a reason like a missing one: each reason
+//! names its remedy.
 
 use super::tracefs::Tracefs;
 use super::tracepoint::{TRACEPOINTS, Tracepoint};
@@ -15,7 +15,7 @@ const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
-/// What this machine offers to a tracer.
+/// Lists what this machine offers to a tracer.
 pub fn offer(root: &HostRoot) -> Vec<Capability> {
     let tracefs = Tracefs::open(root).map_err(|cause| vec![told(cause)]);
     let mut offers = vec![
@@ -42,7 +42,7 @@ fn capability(name: &str, lost_without: &str, state: Result<(), Vec<String>>) ->
     Capability { name: name.into(), state, reasons, lost_without: lost_without.into() }
 }
 
-/// Whether this process may load and attach, by its effective capabilities.
+/// Checks that this process may load and attach programs, by its effective capabilities.
 pub(super) fn permissions(root: &HostRoot) -> Result<(), Vec<String>> {
     let status = root.read("/proc/self/status", SMALL).map_err(|cause| vec![cause.to_string()])?;
     let mask = std::str::from_utf8(&status)
@@ -62,7 +62,7 @@ pub(super) fn permissions(root: &HostRoot) -> Result<(), Vec<String>> {
     if lacks.is_empty() { Ok(()) } else { Err(lacks) }
 }
 
-/// The lockdown that is in force is the one in brackets; without the file there is none that can be told.
+/// Checks the kernel's lockdown mode: the one in brackets is in force. Without the file no lockdown is assumed.
 fn lockdown(root: &HostRoot) -> Result<(), Vec<String>> {
     match root.read("/sys/kernel/security/lockdown", SMALL) {
         Ok(modes) if modes.windows(17).any(|word| word == b"[confidentiality]") => {
@@ -81,7 +81,7 @@ fn btf(root: &HostRoot) -> Result<(), Vec<String>> {
     }
 }
 
-/// What helps against tracefs missing is a command.
+/// Describes a cause. If tracefs is missing, the remedy is a command.
 fn told(cause: Cause) -> String {
     match cause {
         Cause::NotMounted { .. } => format!("{cause}: {MOUNT}"),
@@ -89,7 +89,7 @@ fn told(cause: Cause) -> String {
     }
 }
 
-/// Whether the tracepoint is there, by one of its names, and its record has what is needed.
+/// Checks that the tracepoint exists under one of its names, and that its record has the required fields.
 fn fields(tracefs: &Tracefs<'_>, tracepoint: &Tracepoint) -> Result<(), Vec<String>> {
     for name in tracepoint.names {
         let text = match tracefs.format(name) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a part of the tracer is: one C file in `bpf/`, one Rust file beside this one, one line in [`PARTS`].
-//! Each is loaded, or refused, on its own.
+//! A part of the tracer: one C file in `bpf/`, one Rust file beside this one, one line in [`PARTS`]. Each part is
+//! loaded, or refused, on its own.
 
 use super::load::Loaded;
 use super::table::Table;
@@ -19,41 +19,41 @@ pub(super) static PARTS: &[&Part] = &[&throttle::PART, &bytes::PART, &flusher::P
 pub(super) struct Part {
     /// Its name in recordings and reports.
     pub(super) name: &'static str,
-    /// What a gap of it is called.
+    /// Source of its gaps.
     pub(super) source: Source,
     /// The compiled programs.
     pub(super) object: &'static [u8],
-    /// What they are attached to.
+    /// Tracepoints that they are attached to.
     pub(super) tracepoints: &'static [Wanted],
-    /// What cannot be said where no program may be attached to a function; empty where none would be.
+    /// Facts that are missing if no program may be attached to a function; empty if the part has no such program.
     pub(super) functions: &'static str,
-    /// Functions that not every kernel has, that of folios first, and what cannot be said without them.
+    /// Functions that not every kernel has, that of folios first, and the facts that are missing without them.
     pub(super) optional: (&'static [&'static str], &'static str),
     /// All tables of the object.
     pub(super) tables: &'static [Table],
-    /// Whether it tells something only where inodes belong to cgroups. Elsewhere every folio that a cgroup of
-    /// version 1 dirties would be a foreign one.
+    /// Whether it is useful only on machines where inodes belong to cgroups. Elsewhere every folio that a cgroup of
+    /// version 1 dirties would count as foreign.
     pub(super) of_cgroup_writeback: bool,
-    /// Makes what turns the tables into events.
+    /// Makes the reader that turns the tables into events.
     pub(super) reader: fn(&Tracefs<'_>) -> Box<dyn Reader>,
 }
 
 /// A tracepoint of a part.
 pub(super) struct Wanted {
-    /// Which one.
+    /// The tracepoint.
     pub(super) tracepoint: &'static Tracepoint,
     /// Whether the part can do without it.
     pub(super) need: Need,
 }
 
-/// How much a part needs a tracepoint.
+/// When a part needs a tracepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// The part is of no use without it.
+    /// The part is not loaded without it.
     Always,
-    /// It tells more with it.
+    /// Optional: the part reports more with it.
     Never,
-    /// It stands for functions where no program may be attached to them.
+    /// Replaces functions if no program may be attached to them.
     WithoutFunctions,
 }
 
@@ -67,7 +67,7 @@ pub(super) trait Reader: Send {
 pub(super) struct Turn<'a> {
     /// The machine.
     pub(super) root: &'a HostRoot,
-    /// Which entries are of this interval.
+    /// Epoch of the entries of this interval.
     pub(super) epoch: u32,
     /// When it began.
     pub(super) since: Nanos,
@@ -76,17 +76,17 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Something that stands for the whole interval.
+    /// Makes an event for the whole interval.
     pub(super) fn event(&self, what: What) -> Event {
         Event { at: self.until, what }
     }
 }
 
-/// An object in the program, aligned as its reader wants it.
+/// An object file embedded in this binary, aligned for its reader.
 #[repr(align(8))]
 pub(super) struct Aligned<T: ?Sized>(pub(super) T);
 
-/// The object that `build/` made of `bpf/NAME.bpf.c`.
+/// The object that `build/` compiled from `bpf/NAME.bpf.c`.
 macro_rules! object {
     ($name:literal) => {{
         static OBJECT: &$crate::trace::part::Aligned<[u8]> =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kernel series on which the tracer was proved in guests of the lab, and is used without being asked for. Elsewhere
-//! it works as far as the kernel has what it needs, and a user asks for it (`--trace on`): a program in the kernel of a
-//! host that is already sick is no experiment. Facts only; whoever starts the tracer decides.
+//! Kernel series on which the tracer was proved in guests of the lab. On these it runs by default. On others the user
+//! requests it (`--trace on`), and it works as far as the kernel has what it needs: a host with an incident is not the
+//! place to try an unproved program in the kernel. Facts only: the caller that starts the tracer decides.
 
 /// Series whose kernels ran the tracer's tests in guests of the lab (`docs/tracing.md`).
 pub static PROVED: &[&str] = &["5.10", "6.1", "6.12", "7.2"];

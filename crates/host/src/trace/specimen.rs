@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! For tests: a C structure of a part, filled so that every field is told from every other. A reader
-//! of it shows that it takes each field from its place. libbpf reads the type information of the object here, whereas the
-//! build reads it by itself: the two must agree.
+//! For tests: a C structure of a part with a different value in every field, to check that its reader takes each field
+//! from its offset. Here libbpf reads the type information of the object. The build has its own reader: the two need to
+//! agree.
 
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, HasSize};
@@ -44,18 +44,18 @@ impl Specimen {
         specimen
     }
 
-    /// What a reader makes of it.
+    /// Decodes the structure.
     pub(super) fn read<T: super::layout::Layout>(&self) -> T {
         assert_eq!(self.bytes.len(), T::SIZE);
         super::layout::read(&self.bytes)
     }
 
-    /// What a field holds.
+    /// Returns the value of a field.
     pub(super) fn number(&self, field: &str) -> u64 {
         self.fields.iter().find(|(name, _)| name == field).unwrap_or_else(|| panic!("no field {field}")).1
     }
 
-    /// What a string holds.
+    /// Returns the value of a string field.
     pub(super) fn name(&self, field: &str) -> floodline_record::name::Name {
         floodline_record::name::Name::new([b'a' + self.number(field) as u8 - 1])
     }

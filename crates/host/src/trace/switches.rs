@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Inode ownership: switches, foreign dirtying, flushes for another's sake, and the removals of cgroups that
-//! set switching off. The sums are made in `bpf/switches.bpf.c`.
+//! Inode ownership: switches, foreign dirtying, flushes on behalf of another cgroup, and removals of cgroups, which
+//! trigger switches. `bpf/switches.bpf.c` adds them up.
 
 use super::layout::{self, FOREIGN, FOREIGN_FLUSHES, REMOVALS, SWITCHES, SWITCHES_TABLES};
 use super::layout::{ForeignEntry, PairKey, RemovalEntry, RemovalKey, SwitchEntry};
@@ -33,7 +33,7 @@ pub(super) static PART: Part = Part {
 };
 
 struct Switches {
-    /// Whether this kernel says how many inodes wait.
+    /// Whether this kernel has `inode_switch_wbs_queue`, which counts the inodes that wait.
     has_queue: bool,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A table of the kernel whose keys and entries have types: opened in a loaded part, read, cleared, written.
+//! BPF tables with typed keys and entries: opened in a loaded part, read, cleared, written.
 
 use super::drain::{drain, each_entry};
 use super::layout::{self, Layout};
@@ -31,12 +31,12 @@ impl<K: Layout, E: Layout> TableOf<K, E> {
         TableOf { name, types: PhantomData }
     }
 
-    /// The same without types.
+    /// Returns the table without its types.
     pub(super) const fn table(&self) -> Table {
         Table { name: self.name, key: K::SIZE, entry: E::SIZE }
     }
 
-    /// The table in a loaded part.
+    /// Opens the table in a loaded part.
     pub(super) fn of<'a>(&self, loaded: &'a Loaded) -> Result<Open<'a, K, E>, Cause> {
         let map = loaded.map(self.name);
         let map = map.ok_or_else(|| Cause::Refused { why: format!("table {} not found", self.name).into() })?;
@@ -44,7 +44,7 @@ impl<K: Layout, E: Layout> TableOf<K, E> {
     }
 }
 
-/// A table of the kernel.
+/// An open table.
 pub(super) struct Open<'a, K, E> {
     map: Map<'a>,
     types: PhantomData<fn() -> (K, E)>,
@@ -56,19 +56,19 @@ impl<K: Layout, E: Layout> Open<'_, K, E> {
         drain(&self.map, epoch, |key, entry| each(layout::read(key), layout::read(entry)))
     }
 
-    /// Hands on every entry. One that is made or removed meanwhile may be handed on or not.
+    /// Hands on every entry. An entry that is made or removed meanwhile may be handed on or not.
     pub(super) fn each(&self, mut each: impl FnMut(K, E)) -> Result<(), Cause> {
         each_entry(&self.map, |key, entry| each(layout::read(key), layout::read(entry)))
     }
 
-    /// The entry of a key.
+    /// Returns the entry of a key.
     pub(super) fn get(&self, key: &K) -> Option<E> {
         let entry = self.map.lookup(&layout::bytes(key), MapFlags::ANY).ok()??;
         Some(layout::read(&entry))
     }
 
-    /// Removes an entry: what it held at that moment. Kernels before 5.14 cannot do both at once; there a program that
-    /// counts between the two is not counted.
+    /// Removes an entry and returns it. Kernels before 5.14 cannot do both at once: there an event between the lookup
+    /// and the removal is not counted.
     pub(super) fn remove(&self, key: &K) -> Option<E> {
         let key = layout::bytes(key);
         let entry = match self.map.lookup_and_delete(&key) {
@@ -85,7 +85,7 @@ impl<K: Layout, E: Layout> Open<'_, K, E> {
 
 /// Tables with a single entry.
 impl<E: Layout> Open<'_, u32, E> {
-    /// The entry of each CPU.
+    /// Returns the entry of each CPU.
     pub(super) fn of_cpus(&self) -> Result<Vec<E>, Cause> {
         let of_cpus = self.map.lookup_percpu(&layout::bytes(&0u32), MapFlags::ANY).map_err(|error| failed(&error))?;
         Ok(of_cpus.iter().flatten().map(|entry| layout::read(entry)).collect())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Throttle ledger: who was paused in `balance_dirty_pages`, how long, and by which limit. The sums are made
-//! in `bpf/throttle.bpf.c`; here they get their names, and the one thing that no record tells: whether the
+//! Throttle ledger: tasks that paused in `balance_dirty_pages`, how long, and by which limit. `bpf/throttle.bpf.c` adds
+//! up the pauses. This file makes events from the sums, and adds the one fact that the tracepoint lacks: whether the
 //! device has a strict limit.
 
 use super::layout::{self, Domain as InProgram, PAUSES, THROTTLE_TABLES, ThrottleEntry, ThrottleKey};
@@ -83,7 +83,7 @@ fn throttled(key: &ThrottleKey, entry: &ThrottleEntry, since: Nanos) -> Throttle
     }
 }
 
-/// Whether a device is held to its own share (the file is there since 6.2).
+/// Returns whether a device has a strict limit (`strict_limit` exists since 6.2).
 fn has_strict_limit(turn: &Turn<'_>, bdi: &Name) -> bool {
     let path = [b"/sys/class/bdi/", bdi.as_bytes(), b"/strict_limit"].concat();
     turn.root.read(path, SMALL).is_ok_and(|text| text.trim_ascii() == b"1")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tracing filesystem, to be read only: fields of tracepoints. Taken where it is mounted;
-//! where it is not, a mount that nobody else can see is made and ends with this process, so that the machine
-//! stays as it is. Nothing is ever enabled in it: the tracer attaches without it.
+//! The tracing filesystem, read-only: fields of tracepoints. If it is not mounted, this process makes a mount of its
+//! own that no other process can see and that ends with this process. The machine stays as it is. Nothing is ever
+//! enabled in it: the tracer attaches without it.
 
 use crate::root::{HostRoot, SMALL};
 use floodline_record::gap::Cause;
@@ -9,20 +9,20 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
-/// Where it is, the usual place first; debugfs mounts it by itself in the second.
+/// Its mount points, the usual one first. The second is the automount of debugfs.
 const PLACES: &[&str] = &["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// The tracing filesystem of a machine.
 #[derive(Debug)]
 pub(super) enum Tracefs<'root> {
-    /// Mounted for everybody.
+    /// Mounted on the machine, at this path.
     Mounted(&'root HostRoot, &'static str),
-    /// Mounted nowhere.
+    /// Mounted for this process only, on no directory.
     Detached(HostRoot),
 }
 
 impl<'root> Tracefs<'root> {
-    /// Finds it; on a live machine it is brought where it is not mounted.
+    /// Finds it. On a live machine without one, makes a detached mount.
     pub(super) fn open(root: &'root HostRoot) -> Result<Tracefs<'root>, Cause> {
         let mut denied = None;
         for &place in PLACES {
@@ -40,7 +40,7 @@ impl<'root> Tracefs<'root> {
         Err(denied.unwrap_or(Cause::NotMounted { fs_type: "tracefs".into() }))
     }
 
-    /// The fields of a tracepoint, as its `format` file has them; `Cause::NotFound` where there is none.
+    /// Returns the content of the `format` file of a tracepoint, or `Cause::NotFound` if this kernel lacks it.
     pub(super) fn format(&self, name: &str) -> Result<Vec<u8>, Cause> {
         self.read(&format!("events/{name}/format"))
     }
@@ -53,7 +53,7 @@ impl<'root> Tracefs<'root> {
     }
 }
 
-/// A mount of our own, on no directory (since 5.2, with CAP_SYS_ADMIN).
+/// Makes a detached mount, on no directory (since 5.2, with CAP_SYS_ADMIN).
 fn detached() -> Option<HostRoot> {
     let mount = || -> Result<OwnedFd, rustix::io::Errno> {
         let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;

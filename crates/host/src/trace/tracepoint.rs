@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tracepoints of writeback that answer what no file does, with the names that events and fields
-//! had over time, and whether the record of this kernel has what is needed. Knows nothing of who reads
-//! them. Mirrors `include/trace/events/writeback.h` from 5.10 to 7.2.
+//! Writeback tracepoints that supply facts missing from /proc and /sys, with the names of events and fields over time.
+//! Checks that this kernel's record has the fields that are needed. Independent of the readers. Mirrors
+//! `include/trace/events/writeback.h` from 5.10 to 7.2.
 
 use crate::parse::trace_format::Field;
 
@@ -10,11 +10,11 @@ use crate::parse::trace_format::Field;
 pub struct Tracepoint {
     /// Its names, `GROUP/NAME`, the newest first.
     pub names: &'static [&'static str],
-    /// Fields that are needed, each with its names over time and the widths it may have, bytes.
+    /// Required fields, each with its names over time and the widths it may have, bytes.
     pub fields: &'static [(&'static [&'static str], &'static [u32])],
-    /// Which kernel has it, where not every one since 5.10 does.
+    /// Kernels that have it, if not every one since 5.10 does.
     pub since: Option<&'static str>,
-    /// What cannot be said without it.
+    /// Facts that are missing without it.
     pub lost_without: &'static str,
 }
 
@@ -130,7 +130,7 @@ pub(super) static CGROUP_RMDIR: Tracepoint = Tracepoint {
     lost_without: "when a cgroup was removed, which sets moving of inodes off",
 };
 
-/// `block/block_bio_queue`. Its arguments are read, not its record.
+/// `block/block_bio_queue`. Only its arguments are read.
 pub(super) static BLOCK_BIO_QUEUE: Tracepoint = Tracepoint {
     names: &["block/block_bio_queue"],
     fields: &[],
@@ -150,7 +150,7 @@ pub(super) static EXT4_SYNC_FILE_ENTER: Tracepoint = Tracepoint {
 pub(super) static EXT4_SYNC_FILE_EXIT: Tracepoint =
     Tracepoint { names: &["ext4/ext4_sync_file_exit"], fields: &[], ..EXT4_SYNC_FILE_ENTER };
 
-/// `ext4/ext4_journalled_write_end`. Its arguments are read, not its record.
+/// `ext4/ext4_journalled_write_end`. Only its arguments are read.
 pub(super) static EXT4_JOURNALLED_WRITE_END: Tracepoint = Tracepoint {
     names: &["ext4/ext4_journalled_write_end"],
     fields: &[],
@@ -159,8 +159,7 @@ pub(super) static EXT4_JOURNALLED_WRITE_END: Tracepoint = Tracepoint {
 };
 
 impl Tracepoint {
-    /// What is needed and not in a record of these fields: fields that are not there, or that have a
-    /// width which has not been seen yet.
+    /// Returns the required fields that a record of these fields lacks: missing fields, and fields of an unknown width.
     pub fn lacks(&self, fields: &[Field]) -> Vec<String> {
         let mut lacks = Vec::new();
         for (names, sizes) in self.fields {

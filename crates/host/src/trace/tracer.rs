@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tracer as the collector sees it: started once, turned at the beginning of every sample and read at
-//! its end. What cannot be traced is a gap for each part, and the rest works.
+//! The tracer as the collector uses it: started once, switched to the other epoch at the beginning of every sample, and
+//! read at its end. Each part that cannot be loaded is a gap, and the others work.
 
 use super::budget::{Budget, Runs, Shedding};
 use super::excerpt::Excerpt;
@@ -16,19 +16,19 @@ use floodline_record::text::Text;
 use floodline_record::units::{Nanos, Pages};
 use rustix::time::ClockId;
 
-/// What is asked in every sample about what the kernel did since the one before.
+/// Source of events that are read in every sample: what the kernel did since the previous one.
 pub trait Traces: std::fmt::Debug + Send {
-    /// Ends the interval: from here on the programs count for the next one. A program that runs at this moment
-    /// still counts for the one that ends, so that [`Traces::collect`] comes as late as can be.
+    /// Ends the interval: from here on the programs count for the next one. A program that runs at this moment still
+    /// counts for the interval that ends, so call [`Traces::collect`] as late as possible.
     fn turn(&mut self);
 
-    /// Reads what was counted until `at`, when the interval ended, and tells the programs what they cannot know. What
-    /// came before the first sample is dropped: no file was read for it.
+    /// Reads the counts of the interval that ended at `at`, and keeps the thresholds in `host` for the programs. Events
+    /// before the first sample are dropped: no file was read for them.
     fn collect(&mut self, root: &HostRoot, at: Nanos, host: &HostRow, out: &mut Vec<Record>);
 }
 
-/// Programs in the kernel, and what is known of those that are not. Nothing stays behind when it goes, however
-/// the process ends.
+/// Loaded parts of the tracer, and the gaps of the others. The kernel removes all programs when the process ends,
+/// however it ends.
 pub struct Tracer {
     parts: Vec<Running>,
     gaps: Vec<Gap>,
@@ -36,7 +36,7 @@ pub struct Tracer {
     since: Nanos,
     told: bool,
     shedding: Shedding,
-    /// What programs had done when this interval began.
+    /// Runs of the programs when this interval began.
     runs: Runs,
 }
 
@@ -53,13 +53,13 @@ impl std::fmt::Debug for Tracer {
 }
 
 impl Tracer {
-    /// Loads every part that this machine takes, and that tells something on it.
+    /// Loads every part that this machine supports and that has something to report on it.
     pub fn start(root: &HostRoot, facts: &HostFacts) -> Tracer {
         Tracer::start_within(root, facts, u32::MAX)
     }
 
-    /// A tracer that traces nothing and says of each source how to ask for it: this kernel's series is not among
-    /// [`super::PROVED`].
+    /// Returns a tracer that traces nothing. Its gaps name the option that enables each source: this kernel's series is
+    /// not among [`super::PROVED`].
     pub fn not_asked_for() -> Tracer {
         let proved = super::PROVED.join(", ");
         let hint = format!("proved on {proved}; --trace on asks for it here");
@@ -80,7 +80,7 @@ impl Tracer {
         }
     }
 
-    /// The same with at most so many entries in each table of the kernel.
+    /// Like [`Tracer::start`], with at most `room` entries in each table of the kernel.
     pub fn start_within(root: &HostRoot, facts: &HostFacts, room: u32) -> Tracer {
         let mut tracer = Tracer::idle();
         let tracefs = if root.is_live() { Tracefs::open(root) } else { Err(Cause::NotPlanned) };
@@ -107,17 +107,17 @@ impl Tracer {
         tracer
     }
 
-    /// The same with another budget than the one that fits the machine.
+    /// Replaces the budget, which by default depends on the number of cores.
     pub fn with_budget(self, budget: Budget) -> Tracer {
         Tracer { shedding: Shedding::new(budget), ..self }
     }
 
-    /// The parts that work.
+    /// Names of the loaded parts.
     pub fn parts(&self) -> impl Iterator<Item = &'static str> {
         self.parts.iter().map(|running| running.part.name)
     }
 
-    /// Why the others do not.
+    /// Gaps of the parts that could not be loaded.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
@@ -169,7 +169,7 @@ impl Traces for Tracer {
 }
 
 impl Tracer {
-    /// Tells the programs what is wanted of them.
+    /// Writes the settings for the programs.
     fn tell(&mut self) {
         for running in &mut self.parts {
             if let Err(cause) = running.loaded.control(self.control) {
@@ -178,8 +178,8 @@ impl Tracer {
         }
     }
 
-    /// Adds up what the interval cost, and gives up detail or takes it back. What is given up is a gap of every
-    /// interval that goes without.
+    /// Adds up the cost of the interval, and drops or restores detail. Dropped detail is a gap of every interval
+    /// without it.
     fn watch(&mut self, at: Nanos, before: Nanos) {
         if self.parts.is_empty() {
             return;
@@ -199,20 +199,20 @@ impl Tracer {
     }
 }
 
-/// Whether a task may be preempted within a tracepoint: since 7.0, where tracepoints are under SRCU. Where that is wrong,
-/// the first event that is missed shows it.
+/// Returns whether a task may be preempted within a tracepoint: since 7.0, where tracepoints are under SRCU. If this is
+/// wrong, the first missed event attaches the spare programs.
 fn may_preempt_in_tracepoints(release: &str) -> bool {
     let major = release.split('.').next().and_then(|major| major.parse::<u32>().ok());
     major.is_some_and(|major| major >= 7)
 }
 
-/// Whether inodes may belong to cgroups: where that cannot be told, it is looked at.
+/// Returns whether inodes may belong to cgroups. If that is not known, it is assumed.
 fn may_have_cgroup_writeback(facts: &HostFacts) -> bool {
     facts.cgroups.v2_controllers_unread || facts.cgroups.has_unified_writeback()
 }
 
-/// Bounds of the machine's freerun ceiling, (thresh + bg_thresh) / 2: it moves with free memory, and by far
-/// less than an eighth between two samples.
+/// Returns bounds of the machine's freerun ceiling, (thresh + bg_thresh) / 2. The ceiling moves with free memory, by
+/// far less than an eighth between two samples.
 fn machine_freerun(host: &HostRow) -> Option<(u64, u64)> {
     let (Some(Pages(thresh)), Some(Pages(bg_thresh))) = (host.nr_dirty_threshold, host.nr_dirty_background_threshold)
     else {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One column of a table: which rows gained or lost their reading, which changed, and by how much.
-//! Everything is told against the reading before, so a column that stood still is one byte. Columns
-//! are self-delimiting: a reader that does not know a metric passes over it.
+//! Everything is encoded as a difference to the previous reading, so an unchanged column is one byte. Columns are
+//! self-delimiting: a reader skips a metric that it does not know.
 //!
 //! Layout: a byte with two position modes (gained or lost: bits 0-2; changed: bits 3-5), the two
 //! position sets, and where any row changed, the common divisor of the steps and the steps.
@@ -11,24 +11,24 @@ use std::convert::Infallible;
 
 const EMPTY: u8 = 0;
 const ALL: u8 = 1;
-/// The same rows as the last set written out in this table.
+/// Position mode: the same rows as the last set written out in this table.
 const SAME: u8 = 2;
 const BITMAP: u8 = 3;
 const LIST: u8 = 4;
 
-/// Sets of row positions, written one after the other; most columns of a table change in the same rows.
+/// Codec of sets of row positions. Keeps the last set, because most columns of a table change in the same rows.
 #[derive(Default)]
 pub(super) struct Positions {
     last: Vec<u32>,
 }
 
 impl Positions {
-    /// Forgets the set before; done at the start of every table.
+    /// Forgets the previous set. Called at the start of every table.
     pub(super) fn reset(&mut self) {
         self.last.clear();
     }
 
-    /// How `set` (ascending, below `rows`) is best written.
+    /// Returns the shortest position mode for `set` (ascending, below `rows`).
     pub(super) fn mode(&self, set: &[u32], rows: usize) -> u8 {
         if set.is_empty() {
             EMPTY
@@ -47,7 +47,7 @@ impl Positions {
         }
     }
 
-    /// Writes what [`Positions::mode`] left unsaid.
+    /// Writes the part of the set that is not implied by the mode of [`Positions::mode`].
     pub(super) fn put(&mut self, out: &mut Vec<u8>, mode: u8, set: &[u32], rows: usize) {
         match mode {
             LIST => {
@@ -121,7 +121,7 @@ pub(super) enum Set<'a> {
 }
 
 impl Set<'_> {
-    /// Gives each position to `each`, which can fail.
+    /// Passes each position to `each`, which can fail.
     #[inline]
     pub(super) fn try_each<E>(self, mut each: impl FnMut(u32) -> Result<(), E>) -> Result<(), E> {
         match self {
@@ -135,7 +135,8 @@ impl Set<'_> {
     }
 }
 
-/// Reads one column of a table of `rows` rows. `toggle` gets each row that gained a reading (0) or lost its reading. Then
+/// Reads one column of a table of `rows` rows. `toggle` gets each row that gained a reading (0) or lost its reading.
+/// Then
 /// `step` gets each row whose reading changed, and by how much, wrapping.
 #[inline]
 pub(super) fn get<T>(
@@ -167,14 +168,14 @@ pub(super) fn get<T>(
 pub(super) struct Column {
     /// Rows that gained or lost their reading.
     toggled: Vec<u32>,
-    /// Rows with a reading that differs from the one before.
+    /// Rows with a reading that differs from the previous one.
     changed: Vec<u32>,
-    /// By how much, in the order of `changed`.
+    /// Differences, in the order of `changed`.
     steps: Vec<i64>,
 }
 
 impl Column {
-    /// Forgets the column before.
+    /// Forgets the previous column.
     pub(super) fn clear(&mut self) {
         self.toggled.clear();
         self.changed.clear();
@@ -217,8 +218,8 @@ impl Column {
     }
 }
 
-/// The largest number that divides every step: page sizes, clock ticks and KiB make most columns
-/// multiples of something. At least 1, and 1 where a step's magnitude does not fit.
+/// Returns the largest number that divides every step: most columns are multiples of a page size, a clock tick or a
+/// KiB. Returns at least 1, and 1 if the magnitude of a step does not fit.
 fn common_divisor(steps: &[i64]) -> i64 {
     let mut divisor = 0u64;
     for step in steps {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a decoder cannot read: a recording as a whole, or stretches of one.
+//! Errors and cuts of a decoder: recordings that cannot be read at all, and missing stretches of one.
 
 use super::FORMAT;
 use super::frame::PREAMBLE;
@@ -14,13 +14,13 @@ pub enum DecodeError {
     /// The reader failed.
     #[error("cannot read the recording: {0}")]
     Read(#[from] io::Error),
-    /// There is nothing in it.
+    /// It is empty.
     #[error("the recording is empty")]
     Empty,
-    /// It does not begin as a recording does.
+    /// It does not begin with the magic bytes of a recording.
     #[error("not a recording (.flr)")]
     NotARecording,
-    /// Its format is one of the future.
+    /// Its format is newer than this program.
     #[error("the recording has format {major}.{minor}; this program reads formats up to {}: use floodline {written_by} or later", FORMAT.0)]
     NewerFormat {
         /// First number of its format.
@@ -36,7 +36,7 @@ pub enum DecodeError {
     /// Bytes changed after they were written, in its first 32.
     #[error("the start of the recording is damaged (its first {PREAMBLE} bytes)")]
     DamagedStart,
-    /// It stands for more than its length allows: no recorder wrote it.
+    /// Its content exceeds the limits for its length: no recorder wrote it.
     #[error("the recording exceeds a limit: {0}")]
     TooMuch(#[from] Limit),
     /// Bytes changed after they were written, in its only header or in all of them.
@@ -51,7 +51,7 @@ pub enum Why {
     Truncated,
     /// Checksums are wrong: bytes changed after they were written.
     Damaged,
-    /// Checksums are right and the content is not what the format says.
+    /// Checksums are right but the content does not follow the format.
     Malformed,
     /// Nothing is missing, but the writer never closed the recording.
     NotClosed,
@@ -70,7 +70,7 @@ pub struct Cut {
     pub samples: Option<u64>,
     /// Time of the last sample before it; `None` at the start.
     pub after: Option<SampleTime>,
-    /// Time of the first sample behind it; `None` at the end.
+    /// Time of the first sample after it; `None` at the end.
     pub before: Option<SampleTime>,
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes to records, one frame at a time and without seeking, so that pipes work. Memory is bounded by
-//! one frame and one sample. A frame whose checksum is wrong is never used: its samples are missing,
-//! and [`Decoder::cuts`] says between which times and why; the samples behind it are told against
-//! missing ones and are missing too, up to the next that stands alone.
+//! Decodes records, one frame at a time and without seeking, so that pipes work. Memory is bounded by one frame and one
+//! sample. A frame whose checksum is wrong is never used: its samples are missing, and [`Decoder::cuts`] reports the
+//! times around them and the cause. The samples after it, which are differences to missing ones, are missing too, up to
+//! the next keyframe.
 
 use super::cut::{Cut, DecodeError, Why};
 use super::frame::{FrameReader, MAGIC, PREAMBLE, Step, kind};
@@ -25,57 +25,57 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use zstd::stream::raw::{InBuffer, Operation, OutBuffer};
 
-/// Room for a frame's content that is made at once, bytes; more only as more comes out of zstd.
+/// Initial buffer for a frame's content, bytes. It grows only as zstd produces more.
 const FIRST_CONTENT: usize = 256 << 10;
 
-/// Most cuts told apart; those beyond are added to the last.
+/// Maximum number of cuts that are kept apart. Further cuts are added to the last.
 const MAX_CUTS: usize = 64;
 
 /// Reads a recording.
 pub struct Decoder<R> {
     frames: FrameReader<R>,
     zstd: Option<zstd::stream::raw::Decoder<'static>>,
-    /// The header as it stands in the file, and what it says once that is asked for.
+    /// The header as in the file, and its parsed form once it is requested.
     header_json: Vec<u8>,
     header: OnceCell<Header>,
     mapping: Mapping,
     format: (u16, u16),
     tables: BTreeMap<&'static str, Box<dyn Any + Send>>,
     scratch: Scratch,
-    /// Content of the frame in hand, and how far it was read.
+    /// Content of the current frame, and the position in it.
     content: Vec<u8>,
     at: usize,
     hand: Hand,
-    /// Number that the next records frame has when none is missing.
+    /// Expected number of the next records frame.
     frames_due: u64,
-    /// Number that the next sample has when none is missing.
+    /// Expected number of the next sample.
     samples_due: u64,
-    /// Whether samples can be told against the last one.
+    /// Whether the previous sample is available for decoding differences.
     in_step: bool,
     /// Whether descriptions of entities may be missing.
     lost: bool,
     last: SampleTime,
     last_read: Option<SampleTime>,
     cuts: Vec<Cut>,
-    /// The last cut has no sample behind it yet.
+    /// Whether no sample has followed the last cut yet.
     cut_open: bool,
     unknown_records: u64,
     closed: bool,
     over: bool,
     spent: Spent,
-    /// Rows of tables go out and come back, instead of copies of them.
+    /// Whether rows of tables are lent and taken back, instead of copied.
     lends: bool,
 }
 
-/// What is still to be taken from the frame in hand.
+/// Remaining content of the current frame.
 #[derive(Clone, Copy)]
 enum Hand {
     Nothing,
-    /// Items, and behind them a sample where there is one.
+    /// Items, followed by a sample if the frame has one.
     Items(Frame),
 }
 
-/// What the start of a records frame says.
+/// Start of a records frame.
 #[derive(Clone, Copy, Default)]
 struct Frame {
     /// Length in the file.
@@ -84,7 +84,7 @@ struct Frame {
     sample_number: u64,
     /// Whether a sample follows the items.
     sample: bool,
-    /// Whether that sample stands alone.
+    /// Whether that sample is a keyframe, which needs no previous sample.
     keyframe: bool,
 }
 
@@ -150,7 +150,7 @@ impl<R: Read> Decoder<R> {
         }
     }
 
-    /// What the file says about itself.
+    /// Returns the header of the file.
     pub fn header(&self) -> &Header {
         let nothing =
             || Header { program: Text::default(), version: Text::default(), every_ns: None, tables: Vec::new() };
@@ -158,28 +158,28 @@ impl<R: Read> Decoder<R> {
         self.header.get_or_init(|| serde_json::from_slice(&self.header_json).unwrap_or_else(|_| nothing()))
     }
 
-    /// The file's format version.
+    /// Returns the file's format version.
     pub fn format(&self) -> (u16, u16) {
         self.format
     }
 
-    /// How the file's columns differ from those of this build.
+    /// Returns the differences between the file's columns and those of this build.
     pub fn differences(&self) -> &Differences {
         &self.mapping.differences
     }
 
-    /// Records passed over so far because this build does not know their kind.
+    /// Returns the number of records skipped up to now because this build does not know their kind.
     pub fn unknown_records(&self) -> u64 {
         self.unknown_records
     }
 
-    /// The stretches that are missing so far, in order; complete once the iterator has ended.
+    /// Returns the missing stretches up to now, in order. The list is complete once the iterator has ended.
     pub fn cuts(&self) -> &[Cut] {
         &self.cuts
     }
 
-    /// All that is missing as one cut, for a one-line message; `None` when the recording is whole.
-    /// Its cause is the gravest, its times those around the whole of it.
+    /// Returns all missing stretches as one cut, for a one-line message; `None` if the recording is whole. Its cause is
+    /// the gravest one, its times are those around all stretches.
     pub fn cut(&self) -> Option<Cut> {
         let (first, last) = (self.cuts.first()?, self.cuts.last()?);
         let grave = |why| match why {
@@ -198,7 +198,7 @@ impl<R: Read> Decoder<R> {
         })
     }
 
-    /// Decompresses the frame in hand into `content`.
+    /// Decompresses the current frame into `content`.
     fn unpack(&mut self, bytes: u64) -> Result<(), Stop> {
         self.spent.read(bytes);
         let left = usize::try_from(self.spent.content_left()).unwrap_or(usize::MAX);
@@ -250,7 +250,7 @@ impl<R: Read> Decoder<R> {
         self.cut_open = true;
     }
 
-    /// A frame that may have held records is gone: samples cannot be told against the last one.
+    /// Notes the loss of a frame that may have held records: the next differences cannot be decoded.
     fn lose_step(&mut self) {
         self.in_step = false;
         self.lost = true;
@@ -315,7 +315,7 @@ impl<R: Read> Decoder<R> {
         self.hand = Hand::Nothing;
     }
 
-    /// Reads the start of a records frame; `None` when it is of another recording, appended to this one.
+    /// Reads the start of a records frame. Returns `None` if it belongs to another recording, appended to this one.
     fn begin(&mut self, bytes: u64) -> Result<Option<Frame>, Malformed> {
         let mut cursor = Cursor::new(&self.content);
         let number = cursor.varint()?;
@@ -326,7 +326,7 @@ impl<R: Read> Decoder<R> {
             return Ok(None);
         }
         if number != self.frames_due {
-            // Whole frames are missing. Where no damage was seen, they were taken out.
+            // Whole frames are missing. If no damage was detected, they were removed from the file.
             self.lose_step();
             if !self.cut_open {
                 self.miss(Why::Damaged, 0);
@@ -336,7 +336,7 @@ impl<R: Read> Decoder<R> {
         Ok(Some(Frame { bytes, sample_number, sample: flags & 1 != 0, keyframe: flags & 2 != 0 }))
     }
 
-    /// Takes the next record out of the frame in hand.
+    /// Takes the next record out of the current frame.
     fn next_item(&mut self, frame: Frame) -> Result<Option<Record>, Limit> {
         let mut cursor = Cursor::new(self.content.get(self.at..).unwrap_or_default());
         let item = item::get(&mut cursor);
@@ -420,12 +420,12 @@ impl<R: Read> Decoder<R> {
         })
     }
 
-    /// Gives every record to `each` until it says that it has enough, as the iterator does, and faster: a sample is lent, so
-    /// that none of its rows is copied. Returns whether the recording ended.
+    /// Passes every record to `each` until it breaks. Faster than the iterator: a sample is lent, and none of its rows
+    /// is copied. Returns whether the recording ended.
     ///
     /// # Errors
     ///
-    /// As the iterator's.
+    /// Those of the iterator.
     pub fn lend(&mut self, mut each: impl FnMut(&Record) -> ControlFlow<()>) -> Result<bool, DecodeError> {
         self.lends = true;
         let ended = loop {
@@ -470,7 +470,7 @@ impl<R: Read> Iterator for Decoder<R> {
     }
 }
 
-/// Whether a part of a frame can be used; an error where the whole recording cannot.
+/// Returns whether a part of a frame can be used. Fails if the whole recording cannot be used.
 fn is_whole(result: Result<(), Stop>) -> Result<bool, Limit> {
     match result {
         Ok(()) => Ok(true),
@@ -497,15 +497,15 @@ fn preamble(bytes: &[u8]) -> Result<(u16, u16), DecodeError> {
     let written_by: String = name.map(|&byte| char::from(byte)).collect();
     match major {
         0 => Err(DecodeError::DamagedStart),
-        // No version writes two formats.
+        // A version writes only one format.
         _ if major > FORMAT.0 && written_by == Header::new(None).version => Err(DecodeError::DamagedStart),
         _ if major > FORMAT.0 => Err(DecodeError::NewerFormat { major, minor, written_by }),
         _ => Ok((major, minor)),
     }
 }
 
-/// Whether these were the first bytes of a recording before some of them changed, as in a transfer "as text". Other
-/// formats begin and end alike, but have other letters.
+/// Returns whether these were the magic bytes of a recording before some of them changed, as in a transfer "as text".
+/// Other formats begin and end with the same bytes, but have other letters.
 fn was_magic(bytes: &[u8]) -> bool {
     let same = |range: std::ops::Range<usize>| range.filter(|&at| bytes.get(at) == MAGIC.get(at)).count();
     same(1..4) >= 2 && same(0..MAGIC.len()) >= MAGIC.len() / 2
@@ -517,7 +517,8 @@ mod tests {
     use crate::recording::frame::put_frame;
     use crate::recording::{Encoder, Header};
 
-    /// Unpacks a frame's payload, of which at most `left` bytes and one step more may come. Returns the content's length.
+    /// Unpacks a frame's payload, of which at most `left` bytes and one step more may come. Returns the content's
+    /// length.
     fn unpack(payload: &[u8], left: usize) -> Result<usize, &'static str> {
         let file = Encoder::new(Vec::new(), Header::new(None)).unwrap().finish().unwrap();
         let mut framed = file[..PREAMBLE].to_vec();

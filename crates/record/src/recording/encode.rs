@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records to bytes. A sample has been handed to the writer, in one write, when [`Sink::record`]
-//! returned; entities, events and gaps travel with the sample that follows them. After a failed write
-//! the encoder is done: [`Encoder::written`] says how much of what was written is whole.
+//! Encodes records. [`Sink::record`] hands a sample to the writer, in one write, before it returns. Entities, events
+//! and gaps are written with the sample that follows them. After a failed write the encoder accepts no more records:
+//! [`Encoder::written`] returns the number of bytes in whole frames.
 
 use super::frame::{self, kind, put_frame, put_preamble};
 use super::limits::SAMPLE_CELLS_MAX;
@@ -17,7 +17,7 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-/// Records other than samples are written once they are this many bytes.
+/// Size from which on records other than samples are written without waiting for a sample, bytes.
 const FULL: usize = 1 << 20;
 
 /// zstd's level: higher ones cost more CPU than the bytes they save are worth (`benches/recording.rs`).
@@ -92,18 +92,18 @@ impl<W: Write> Encoder<W> {
         Ok(encoder)
     }
 
-    /// Bytes handed to the writer so far, all of them in whole frames. After a failed write the file
-    /// may hold part of a further frame, which can be cut off here.
+    /// Returns the number of bytes handed to the writer up to now, all of them in whole frames. After a failed write
+    /// the file may hold part of a further frame, which can be cut off here.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Samples handed to the writer so far.
+    /// Returns the number of samples handed to the writer up to now.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// The writer.
+    /// Returns the writer.
     pub fn get_ref(&self) -> &W {
         &self.writer
     }
@@ -123,7 +123,7 @@ impl<W: Write> Encoder<W> {
         Ok(())
     }
 
-    /// Writes what waits and the mark that the recording is whole, and gives the writer back.
+    /// Writes the waiting records and the end mark, and returns the writer.
     pub fn finish(mut self) -> Result<W, EncodeError> {
         self.flush()?;
         self.content.clear();
@@ -253,7 +253,7 @@ impl<W: Write> Sink for Encoder<W> {
             Record::Gap(gap) => self.wait(|out| item::put_gap(out, gap)),
             Record::Sample(sample) => {
                 let result = self.sample(sample);
-                // A sample that was not written is one the next cannot be told against.
+                // The next sample cannot be a difference to one that was not written.
                 self.ended |= result.is_err();
                 result
             }
@@ -261,12 +261,12 @@ impl<W: Write> Sink for Encoder<W> {
     }
 }
 
-/// From one time to the next, wrapping.
+/// Returns the wrapping difference between two times.
 fn step(before: u64, now: u64) -> u64 {
     zigzag(now.wrapping_sub(before) as i64)
 }
 
-/// The rows of every table as they were written last, in visiting order.
+/// Rows of every table as last written, in visiting order.
 #[derive(Default)]
 struct Written {
     tables: Vec<Box<dyn Any + Send>>,
@@ -342,7 +342,7 @@ impl TableVisitor for LiveIds<'_> {
     }
 }
 
-/// What a reader needs who joins at a keyframe.
+/// Content of the directory, for a reader that starts at a keyframe.
 #[derive(Default)]
 struct Directory {
     /// The last facts, as an item.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames: how bytes on a file or a pipe are cut into pieces that can be checked one by one. A frame
-//! carries its kind, length and checksums; what its payload means is not known here. The reader
-//! finds its way again behind a damaged stretch and never trusts a length for memory.
+//! Frames: pieces of a file or a pipe that are checked one by one. A frame carries its kind, length and checksums. Its
+//! payload is interpreted elsewhere. The reader finds the next frame after a damaged stretch, and never allocates
+//! memory by an untrusted length.
 
 use std::io::{self, Read};
 
@@ -18,22 +18,22 @@ const HEAD: usize = 16;
 
 /// Longest payload of a frame, bytes.
 pub(super) const MAX_PAYLOAD: usize = 32 << 20;
-/// How much is asked of the reader at once, bytes.
+/// Number of bytes requested from the reader at once.
 const CHUNK: usize = 64 << 10;
 
-/// What a frame holds. Kinds that a build does not know are skipped.
+/// Kinds of frames. A build skips kinds that it does not know.
 pub(super) mod kind {
-    /// What the file holds and who wrote it, JSON.
+    /// Schema of the file and the program that wrote it, JSON.
     pub(crate) const HEADER: u8 = 1;
     /// Records, the last of which may be a sample.
     pub(crate) const RECORDS: u8 = 2;
-    /// Facts and entities once more, for readers that lost a frame.
+    /// Facts and entities again, for readers that lost a frame.
     pub(crate) const DIRECTORY: u8 = 3;
     /// The writer closed the recording.
     pub(crate) const END: u8 = 4;
 }
 
-/// The fixed start of a file.
+/// Writes the fixed start of a file.
 pub(super) fn put_preamble(out: &mut Vec<u8>, major: u16, minor: u16, version: &str) {
     let mut name = [0; PREAMBLE - 12];
     for (to, from) in name.iter_mut().zip(version.bytes()) {
@@ -45,7 +45,7 @@ pub(super) fn put_preamble(out: &mut Vec<u8>, major: u16, minor: u16, version: &
     out.extend_from_slice(&name);
 }
 
-/// One frame. The caller keeps `payload` within [`MAX_PAYLOAD`].
+/// Writes one frame. The caller keeps `payload` within [`MAX_PAYLOAD`].
 pub(super) fn put_frame(out: &mut Vec<u8>, kind: u8, payload: &[u8]) {
     let start = out.len();
     out.extend_from_slice(&MARK);
@@ -57,7 +57,7 @@ pub(super) fn put_frame(out: &mut Vec<u8>, kind: u8, payload: &[u8]) {
     out.extend_from_slice(payload);
 }
 
-/// The head of a frame whose own checksum is right.
+/// Head of a frame with a correct checksum of its own.
 struct Head {
     kind: u8,
     len: usize,
@@ -80,7 +80,7 @@ fn le32(bytes: &[u8]) -> Option<u32> {
     bytes.first_chunk().map(|four| u32::from_le_bytes(*four))
 }
 
-/// What comes next in the file.
+/// Next piece of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// A whole frame; [`FrameReader::payload`] has its content.
@@ -90,9 +90,9 @@ pub(super) enum Step {
         /// Length with its head.
         bytes: u64,
     },
-    /// Bytes that are not a whole frame were passed over.
+    /// Skipped bytes that are not a whole frame.
     Damaged {
-        /// The kind of the frame, where its head was good and only the payload was not.
+        /// Kind of the frame, if only its payload was damaged.
         kind: Option<u8>,
         /// How many.
         bytes: u64,
@@ -114,7 +114,7 @@ pub(super) struct FrameReader<R> {
 }
 
 impl<R> FrameReader<R> {
-    /// Takes the buffer out of a reader that is done with.
+    /// Takes the buffer out of a reader that is no longer used.
     pub(super) fn take_buffer(&mut self) -> Vec<u8> {
         (self.start, self.end, self.payload) = (0, 0, 0..0);
         std::mem::take(&mut self.buffer)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The records between samples: facts, entities, events and gaps. Each is a kind, a length and JSON,
-//! so that a reader can pass over one it does not know and go on with the next.
+//! The records between samples: facts, entities, events and gaps. Each is a kind, a length and JSON, so that a reader
+//! can skip one that it does not know.
 
 use super::wire::{Cursor, Malformed, put_bytes};
 use crate::facts::HostFacts;
@@ -44,11 +44,11 @@ pub(super) fn put_stop(out: &mut Vec<u8>) {
     out.push(STOP);
 }
 
-/// What stands at the front of a run of items.
+/// First element of a run of items.
 pub(super) enum Item {
     /// A record.
     Record(Record),
-    /// Something this build does not know.
+    /// An item of a kind that this build does not know.
     Unknown,
     /// The run is over.
     Stop,

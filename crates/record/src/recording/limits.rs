@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much a file may make its reader do. A few bytes of a compressed file can stand for any number of rows that do not
-//! change, so what is read is counted against the length of the file. The recorder stays far below every limit: a row
-//! that is new, and an entity, cost it bytes.
+//! Limits on the work of a reader. A few bytes of a compressed file can encode any number of unchanged rows, so rows
+//! and content are counted against the length of the file. The recorder stays far below every limit: a new row and an
+//! entity cost it bytes.
 
 use super::wire::Malformed;
 use crate::gap::Source;
@@ -23,7 +23,7 @@ pub enum Limit {
         /// Length of the file up to here.
         bytes: u64,
     },
-    /// Rows × columns of entities that come for the first time.
+    /// Rows × columns of new entities.
     #[error("{cells} readings of different entities in {bytes} bytes of file; the limit for that size is {max}", max = new_cells_max(*.bytes))]
     Entities {
         /// Rows × columns over the entities.
@@ -39,25 +39,25 @@ pub enum Limit {
         /// Length of the file up to here.
         bytes: u64,
     },
-    /// Things of a machine that has no more of them.
+    /// Entries of a list, more than a machine can have.
     #[error("{count} entries of {from}; the limit is {max}")]
     Facts {
-        /// Where they are listed.
+        /// Source of the list.
         from: Source,
-        /// How many.
+        /// Number of entries.
         count: usize,
-        /// The most there may be.
+        /// Maximum number of entries.
         max: usize,
     },
 }
 
-/// Most rows × columns of one sample: half a million processes.
+/// Maximum rows × columns of one sample: half a million processes.
 pub(super) const SAMPLE_CELLS_MAX: u64 = 1 << 23;
 
-/// Most block devices of a machine.
+/// Maximum number of block devices of a machine.
 const DEVICES_MAX: usize = 1 << 14;
 
-/// Most mounts of a machine. The kernel's own limit is 100,000 in a mount namespace (`fs.mount-max`).
+/// Maximum number of mounts of a machine. The kernel's own limit is 100,000 in a mount namespace (`fs.mount-max`).
 const MOUNTS_MAX: usize = 1 << 17;
 
 fn cells_max(bytes: u64) -> u64 {
@@ -72,7 +72,7 @@ fn content_max(bytes: u64) -> u64 {
     bytes.saturating_mul(64).saturating_add(1 << 22)
 }
 
-/// What was read so far.
+/// Amounts read up to now.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spent {
     /// Length of the file.
@@ -80,35 +80,35 @@ pub(super) struct Spent {
     content: u64,
     cells: u64,
     new_cells: u64,
-    /// Rows × columns of the sample in hand.
+    /// Rows × columns of the current sample.
     sample: u64,
 }
 
 impl Spent {
-    /// Bytes of the file were read.
+    /// Counts bytes read from the file.
     pub(super) fn read(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// How many bytes may still come out of the decompressor.
+    /// Returns how many bytes the decompressor may still produce.
     pub(super) fn content_left(&self) -> u64 {
         content_max(self.bytes).saturating_sub(self.content)
     }
 
-    /// Content came out of the decompressor.
+    /// Counts decompressed content.
     pub(super) fn unpacked(&mut self, content: u64) -> Result<(), Limit> {
         self.content = self.content.saturating_add(content);
         let (content, bytes) = (self.content, self.bytes);
         if content > content_max(bytes) { Err(Limit::Content { content, bytes }) } else { Ok(()) }
     }
 
-    /// A sample begins.
+    /// Begins a sample.
     pub(super) fn begin_sample(&mut self) {
         self.sample = 0;
     }
 
-    /// Counts a table of the sample before its rows are made. `new` of the `rows` are of entities that the table did not
-    /// have before.
+    /// Counts a table of the sample before its rows are made. `new` of the `rows` are of entities that the table did
+    /// not have before.
     pub(super) fn rows(&mut self, rows: usize, new: usize, columns: usize) -> Result<(), Limit> {
         let cells = |rows: usize| (rows as u64).saturating_mul(columns as u64);
         self.sample = self.sample.saturating_add(cells(rows));
@@ -128,7 +128,7 @@ impl Spent {
     }
 }
 
-/// Whether a machine can have so many devices and mounts.
+/// Checks the numbers of devices and mounts against the limits.
 pub(super) fn check_facts(facts: &crate::facts::HostFacts) -> Result<(), Limit> {
     let check = |from, count, max| if count > max { Err(Limit::Facts { from, count, max }) } else { Ok(()) };
     check(Source::SysBlock, facts.devices.len(), DEVICES_MAX)?;

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A recording with other JSON in it: what a stranger could have written in place of what the encoder writes. For
-//! tests, which cannot make such files with the encoder.
+//! Rewrites the JSON of a recording, as an attacker could. For tests, which cannot make such files with the encoder.
 
 use super::frame::{FrameReader, PREAMBLE, Step, kind, put_frame};
 use super::wire::{Cursor, put_bytes};
 use super::{MAX_CONTENT, item};
 use serde_json::Value;
 
-/// What a piece of JSON in a recording describes.
+/// Kind of a piece of JSON in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// What the file says about itself.
+    /// The header of the file.
     Header,
-    /// What the machine is.
+    /// The facts about the machine.
     Facts,
-    /// What an id stands for.
+    /// The description of an entity.
     Entity,
-    /// What happened.
+    /// An event.
     Event,
-    /// What was not read.
+    /// A gap.
     Gap,
 }
 
@@ -34,7 +33,8 @@ impl Piece {
     }
 }
 
-/// The same recording, each piece of JSON as `change` returns it. `None` where the bytes are not a whole recording.
+/// Returns the recording with each piece of JSON replaced by the result of `change`, or `None` if the bytes are not a
+/// whole recording.
 pub fn rewrite(recording: &[u8], mut change: impl FnMut(Piece, Value) -> Value) -> Option<Vec<u8>> {
     let mut out = recording.get(..PREAMBLE)?.to_vec();
     let mut frames = FrameReader::with(recording, Vec::new());

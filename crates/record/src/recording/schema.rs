@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a file says about itself: who wrote it, and every column with its meaning. A reader maps the
-//! columns of a file to its own by name; what it does not know it passes over, what the file lacks
-//! stays unread.
+//! Schema of a file: the program that wrote it, and every column with its meaning. A reader maps the columns of a file
+//! to its own by name. It skips columns that it does not know; columns that the file lacks stay unread.
 
 use crate::metric::{Metric, MetricKind, Row};
 use crate::sample::{HostRow, Sample, Table, TableVisitor};
@@ -22,7 +21,7 @@ pub struct Header {
     /// Its version.
     #[serde(default)]
     pub version: Text,
-    /// Distance of samples, where the recorder had a schedule.
+    /// Interval between samples, if the recorder had a schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every_ns: Option<Nanos>,
     /// Tables of the samples, in the order the file refers to them.
@@ -52,12 +51,12 @@ pub struct ColumnSchema {
     /// File and key it is read from.
     #[serde(default)]
     pub source: Text,
-    /// What it means.
+    /// Its meaning.
     #[serde(default)]
     pub doc: Text,
 }
 
-/// A header as it stands in a file: all of it is checked, and no more of it is copied than is needed to find columns.
+/// A header as in a file: all of it is checked, and only the parts needed to find columns are copied.
 #[derive(Default, Deserialize)]
 pub(super) struct Written<'a> {
     #[serde(default, rename = "program")]
@@ -119,7 +118,7 @@ impl<'de> Deserialize<'de> for Said {
 }
 
 impl Header {
-    /// The header that this build writes.
+    /// Returns the header that this build writes.
     pub fn new(every: Option<Nanos>) -> Header {
         Header {
             program: "floodline".into(),
@@ -161,7 +160,7 @@ fn each_table(visit: impl FnMut(&'static str, &'static [Metric])) {
     Sample::default().visit(&mut Tables(visit));
 }
 
-/// The schema of this build.
+/// Returns the schema of this build.
 pub(super) fn tables_of_this_build() -> Vec<TableSchema> {
     let mut tables = Vec::new();
     each_table(|name, metrics| {
@@ -170,16 +169,16 @@ pub(super) fn tables_of_this_build() -> Vec<TableSchema> {
     tables
 }
 
-/// How a file's schema differs from this build's. Both empty for a file of the same schema.
+/// Differences between a file's schema and that of this build. Both lists are empty for equal schemas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Differences {
-    /// Tables (`name`) and columns (`table.name`) of the file that this build passes over.
+    /// Tables (`name`) and columns (`table.name`) of the file that this build skips.
     pub unknown: Vec<Text>,
     /// Columns (`table.name`) of this build that the file cannot have; they read as `None`.
     pub missing: Vec<Text>,
 }
 
-/// Where the columns of a file go.
+/// Mapping of the columns of a file to those of this build.
 #[derive(Default)]
 pub(super) struct Mapping {
     /// By table name: the table's number in the file, and the index in `METRICS` of each of its columns.

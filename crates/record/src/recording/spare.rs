@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Working memory of a decoder that has ended, kept for the next one of the same thread. Who opens thousands of small
-//! recordings would otherwise spend a good part of the time on it.
+//! Working memory of a decoder that has ended, kept for the next one of the same thread. Without it, a program
+//! that opens thousands of small recordings spends much of its time on allocating this memory.
 
 use super::MAX_CONTENT;
 use std::cell::Cell;
@@ -14,17 +14,17 @@ thread_local! {
     static SPARE: Cell<Option<Spare>> = const { Cell::new(None) };
 }
 
-/// What a decoder works with.
+/// Working memory of a decoder.
 pub(super) struct Spare {
     pub(super) zstd: Decoder<'static>,
-    /// Room for what comes out of the decompressor.
+    /// Buffer for decompressed content.
     pub(super) content: Vec<u8>,
-    /// Room for what is read.
+    /// Buffer for bytes read.
     pub(super) read: Vec<u8>,
 }
 
 impl Spare {
-    /// That of an earlier decoder, or a new one.
+    /// Takes the memory of an earlier decoder, or makes new memory.
     pub(super) fn take() -> io::Result<Spare> {
         match SPARE.take() {
             Some(spare) => Ok(spare),
@@ -32,7 +32,7 @@ impl Spare {
         }
     }
 
-    /// Keeps it for the next decoder, without what is large.
+    /// Keeps the memory for the next decoder, without large buffers.
     pub(super) fn keep(mut self) {
         for buffer in [&mut self.content, &mut self.read] {
             if buffer.capacity() > KEPT_MAX {
@@ -43,7 +43,7 @@ impl Spare {
     }
 }
 
-/// A frame says how much memory its window wants; this is how much it gets at most.
+/// Makes a decompressor with a limit on the window memory that a frame may request.
 fn decompressor() -> io::Result<Decoder<'static>> {
     let mut zstd = Decoder::new()?;
     zstd.set_parameter(DParameter::WindowLogMax(MAX_CONTENT.ilog2()))?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One table of a sample, told against the same table of the last sample that had it: which entities
-//! went and came, then every column. Writer and reader keep the same rows and bring them to the same
-//! order of entities before they look at columns, so a new entity is a row without readings.
+//! One table of a sample, encoded as a difference to the same table of the last sample that had it: removed and added
+//! entities, then every column. Writer and reader keep the same rows and bring them to the same order of entities
+//! before the columns, so a new entity is a row without readings.
 
 use super::column::{self, Column, Positions};
 use super::limits::{Limit, Stop};
@@ -27,11 +27,11 @@ pub(super) struct Scratch {
     ids: Vec<EntityId>,
 }
 
-/// What a reader keeps of a table between samples.
+/// State of a table that a reader keeps between samples.
 pub(super) struct Kept<R> {
     /// The rows of the last sample that had the table.
     pub(super) rows: Rows<R>,
-    /// Of each of them, what changed since the sample of the table before that.
+    /// Changes of each row since the previous sample that had the table.
     pub(super) changed: Vec<Changed>,
     /// Monotonic time of the last sample that had the table.
     pub(super) at: Nanos,
@@ -47,7 +47,7 @@ impl<R> Default for Kept<R> {
 pub(super) fn put<R: Row>(out: &mut Vec<u8>, scratch: &mut Scratch, before: &mut Rows<R>, now: &[(EntityId, R)]) {
     let Scratch { positions, column, set, ids } = scratch;
     positions.reset();
-    // An entity twice in a table has no row before that is its own: the table starts afresh.
+    // If an entity is twice in a table, its previous row is ambiguous: the table starts afresh.
     let afresh = !is_ascending(before) || !is_ascending(now);
     out.push(u8::from(afresh));
     if afresh {
@@ -94,9 +94,9 @@ pub(super) fn put<R: Row>(out: &mut Vec<u8>, scratch: &mut Scratch, before: &mut
     }
 }
 
-/// Reads what [`put`] wrote and brings `rows` up to date. `columns` has, for each column of the file,
-/// its index in [`Row::METRICS`], or `None` for a column that this build does not know. `may` is told how many rows there
-/// will be and which are added, before they are made.
+/// Reads what [`put`] wrote and brings `rows` up to date. `columns` has, for each column of the file, its index in
+/// [`Row::METRICS`], or `None` for a column that this build does not know. `may` gets the number of rows and the added
+/// entities, before rows are allocated.
 pub(super) fn get<R: Row>(
     cursor: &mut Cursor<'_>,
     scratch: &mut Scratch,
@@ -133,7 +133,7 @@ pub(super) fn get<R: Row>(
     changed.clear();
     changed.resize(rows.len(), Changed::NOTHING);
     for id in ids.iter() {
-        // Ids can repeat: the rows of one entity stand beside each other.
+        // Ids can repeat: the rows of one entity are adjacent.
         let first = rows.partition_point(|(known, _)| known < id);
         let same = rows.get(first..).unwrap_or_default().iter().take_while(|(known, _)| known == id).count();
         changed.get_mut(first..first + same).unwrap_or_default().fill(Changed::ANYTHING);
@@ -176,7 +176,7 @@ fn same_ids<R>(a: &[(EntityId, R)], b: &[(EntityId, R)]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.0 == b.0)
 }
 
-/// Takes the rows at `positions` (ascending) out.
+/// Removes the rows at `positions` (ascending).
 fn remove<R>(rows: &mut Rows<R>, positions: &[u32]) {
     if positions.is_empty() {
         return;
@@ -190,7 +190,7 @@ fn remove<R>(rows: &mut Rows<R>, positions: &[u32]) {
     });
 }
 
-/// Puts empty rows in for `ids` (ascending), in order of the entity.
+/// Inserts empty rows for `ids` (ascending), in order of the entity.
 fn add<R: Row>(rows: &mut Rows<R>, ids: &[EntityId]) {
     if ids.is_empty() {
         return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables of a sample from their sections, and back to where the rows were taken from.
+//! Reads the tables of a sample from their sections, and takes lent rows back.
 
 use super::limits::{Spent, Stop};
 use super::schema::Mapping;
@@ -18,7 +18,7 @@ pub(super) struct GetTables<'a> {
     pub(super) sections: &'a [Option<&'a [u8]>],
     pub(super) mapping: &'a Mapping,
     pub(super) before: &'a mut BTreeMap<&'static str, Box<dyn Any + Send>>,
-    /// The sample stands alone: rows before it count for nothing.
+    /// Whether the sample is a keyframe: previous rows do not count.
     pub(super) keyframe: bool,
     pub(super) spent: &'a mut Spent,
     pub(super) scratch: &'a mut Scratch,
@@ -26,12 +26,12 @@ pub(super) struct GetTables<'a> {
     pub(super) now: Nanos,
 }
 
-/// A table that is up to date, and the time of the sample against which it is told.
+/// An updated table, and the time of the sample that it is a difference to.
 type Updated<'a, R> = (&'a mut Kept<R>, Option<Nanos>);
 
 impl GetTables<'_> {
-    /// Brings the rows of one table up to date; `None` when this sample does not have it. Beside them is the time of the
-    /// sample against which they are told; `None` where the sample stands alone.
+    /// Brings the rows of one table up to date. Returns `None` if this sample does not have the table. Also returns the
+    /// time of the sample that the rows are a difference to; `None` for a keyframe.
     fn rows<R: Row>(&mut self) -> Result<Option<Updated<'_, R>>, Stop> {
         let found = self.mapping.tables.get(R::TABLE);
         let section = found.and_then(|(number, _)| self.sections.get(*number).copied().flatten());
@@ -83,7 +83,7 @@ impl TableVisitorMut for GetTables<'_> {
     }
 }
 
-/// Puts the rows of a sample back where they were taken from.
+/// Puts the rows of a lent sample back into the decoder.
 pub(super) struct TakeBack<'a>(pub(super) &'a mut BTreeMap<&'static str, Box<dyn Any + Send>>);
 
 impl TableVisitorMut for TakeBack<'_> {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers in bytes: variable-length integers, written to a vector and read from a slice. Whatever the
-//! slice holds, reading ends in a value or in [`Malformed`]; nothing is allocated by a length read.
+//! Variable-length integers, written to a vector and read from a slice. For any content of the slice, reading returns a
+//! value or [`Malformed`]. Nothing is allocated by a length that was read.
 
-/// The bytes are not what the format says; names what was expected.
+/// The bytes do not follow the format. Names the expected content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Malformed(pub(super) &'static str);
 
-/// Seven bits a byte, lowest first; the top bit says that more follow.
+/// Writes seven bits per byte, lowest first. The top bit is set if more follow.
 pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -16,22 +16,22 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Bytes that [`put_varint`] writes.
+/// Returns the number of bytes that [`put_varint`] writes.
 pub(super) fn varint_len(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }
 
-/// Small magnitudes of either sign to small numbers: 0, -1, 1, -2, …
+/// Maps small magnitudes of either sign to small numbers: 0, -1, 1, -2, …
 pub(super) fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
-/// The inverse of [`zigzag`].
+/// Inverts [`zigzag`].
 pub(super) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// A length and the bytes themselves.
+/// Writes a length and the bytes.
 pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
@@ -48,7 +48,7 @@ impl<'a> Cursor<'a> {
         Cursor { rest: bytes }
     }
 
-    /// Bytes not read yet.
+    /// Returns the number of bytes not read yet.
     pub(super) fn left(&self) -> usize {
         self.rest.len()
     }
@@ -95,7 +95,7 @@ impl<'a> Cursor<'a> {
         Err(Malformed("a number does not end"))
     }
 
-    /// A number that counts things of which each takes at least part of a byte, at most `limit`.
+    /// Reads the number of elements that each take at least part of a byte, at most `limit`.
     pub(super) fn count(&mut self, limit: usize) -> Result<usize, Malformed> {
         let value = self.varint()?;
         usize::try_from(value).ok().filter(|&count| count <= limit).ok_or(Malformed("a count is too large"))
@@ -107,7 +107,7 @@ impl<'a> Cursor<'a> {
         Ok(taken)
     }
 
-    /// What [`put_bytes`] wrote.
+    /// Reads bytes that [`put_bytes`] wrote.
     pub(super) fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
         let len = self.count(self.left())?;
         self.take(len)

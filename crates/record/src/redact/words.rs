@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Words that say nothing of who runs a host: those of systemd, of container runtimes, of the filesystem hierarchy and of
-//! programs that the rules look for. They stay readable, and with them the kind of a cgroup. Every other word is hashed.
+//! Words that do not identify the owner of a host: those of systemd, of container runtimes, of the filesystem hierarchy
+//! and of programs that the rules look for. They stay readable, and with them the kind of a cgroup. Every other word is
+//! hashed.
 
 use crate::programs;
 
@@ -441,7 +442,8 @@ pub(super) fn is_option(key: &[u8]) -> bool {
     is_one(OPTIONS, key)
 }
 
-/// Whether a word of the release of a kernel stays: a number, also behind up to six letters, or a word of a distribution.
+/// Whether a word of the release of a kernel stays: a number, also behind up to six letters, or a word of a
+/// distribution.
 pub(super) fn is_release(word: &[u8]) -> bool {
     let letters = word.iter().take_while(|c| c.is_ascii_alphabetic()).count();
     let is_counted = letters <= 6 && letters < word.len() && word.iter().skip(letters).all(u8::is_ascii_digit);

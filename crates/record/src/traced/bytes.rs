@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The two ends of the page cache: what tasks made dirty, and what was queued at block devices. Between
-//! them stands the flusher, which is why the second cannot tell the task of the first.
+//! The two ends of the page cache: bytes dirtied by tasks, and bytes queued at block devices. The flusher is between
+//! them, so a queued write does not name the task that dirtied its pages.
 
 use super::{File, Who};
 use crate::id::DevId;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct Dirtied {
     /// Begin of the interval; its end is the time of the event.
     pub since: Nanos,
-    /// Who. The cgroup of a kernel thread is that of the file's wb.
+    /// The process. The cgroup of a kernel thread is that of the file's wb.
     #[serde(flatten)]
     pub who: Who,
     /// Device number of the superblock.
@@ -24,8 +24,8 @@ pub struct Dirtied {
     pub bytes: Bytes,
     /// Folios of those.
     pub folios: u64,
-    /// The part of the bytes that had been dirty before, and was written or dropped in between. Kept by
-    /// a table without chains: now and then a byte too many.
+    /// Bytes that had been dirty before, and were written or dropped in between. They are found by a hash table without
+    /// chains, so the number can be slightly too high.
     pub redirtied: Bytes,
 }
 
@@ -46,7 +46,7 @@ pub struct Cancelled {
     pub bytes: Bytes,
 }
 
-/// What the bytes of a write are.
+/// Content of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
@@ -58,7 +58,7 @@ pub enum Class {
     Journal,
     /// Past the page cache.
     Direct,
-    /// None of these could be told.
+    /// The class is not known.
     Unknown,
 }
 
@@ -71,7 +71,7 @@ pub struct Submitted {
     pub since: Nanos,
     /// The whole disk.
     pub disk: DevId,
-    /// What they are.
+    /// Their content.
     pub class: Class,
     /// Device number of the superblock, where the class is data.
     pub device: Option<DevId>,
@@ -80,7 +80,7 @@ pub struct Submitted {
     /// The cgroup that is charged: for buffered data that of the file's wb, else that of the task.
     pub cgroup_ino: Option<u64>,
     /// The process, where the class is direct; where it is data, the one that made the file dirty last, if it was seen.
-    /// Recordings of before the tracer kept it have none for data.
+    /// Older recordings have none for data.
     pub who: Option<Who>,
     /// Bytes.
     pub bytes: Bytes,

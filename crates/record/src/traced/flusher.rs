@@ -20,14 +20,14 @@ pub struct Flushed {
     /// `background`, `periodic`, `sync`, `vmscan`, `foreign_flush`, `fs_free_space`, …; a number where the
     /// kernel has no word for it.
     pub reason: Text,
-    /// How many rounds.
+    /// Number of rounds.
     pub rounds: u64,
-    /// Of them, those that somebody waits for (`WB_SYNC_ALL`).
+    /// Rounds that a task waits for (`WB_SYNC_ALL`).
     pub sync_rounds: u64,
-    /// What they wrote; counted in folios by kernels up to 6.4.
+    /// Pages written; kernels up to 6.4 count folios.
     pub pages: Pages,
-    /// How long they took in all.
+    /// Total time of the rounds.
     pub busy_ns: Nanos,
-    /// The longest of them.
+    /// Time of the longest round.
     pub busy_ns_max: Nanos,
 }

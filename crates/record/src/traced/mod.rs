@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a tracer adds to a recording: sums over one interval, made in the kernel and read once per
-//! sample, and single events that took long. One file per topic. Nothing here is judged or derived.
+//! Events that a tracer adds to a recording: sums over one interval, made in the kernel and read once per sample, and
+//! single long waits. One file per topic. Nothing here is judged or derived.
 
 pub mod bytes;
 pub mod flusher;
@@ -11,8 +11,8 @@ pub mod waits;
 use crate::name::Name;
 use serde::{Deserialize, Serialize};
 
-/// Who did something, as the kernel saw it while it was done. A process that lived between two samples
-/// is in no sample; here it has its name all the same.
+/// The process of an event, as read in the kernel when the event occurred. It has a name here even if the process
+/// started and ended between two samples.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Who {
     /// Process (thread group).
@@ -28,8 +28,8 @@ pub struct Who {
 pub struct File {
     /// Inode number.
     pub ino: u64,
-    /// Tells it from the files that had the number before. Where it is not known (the filesystem keeps none, or what
-    /// told of the file has numbers only), all of them are taken for the same.
+    /// Distinguishes it from earlier files with the same inode number. If it is not known (the filesystem has no
+    /// generations, or the source has only numbers), files with the same number count as one file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<u32>,
     /// Path below the root of its filesystem, starting with `/`; below `…/` where it was too deep.
@@ -37,7 +37,7 @@ pub struct File {
 }
 
 impl File {
-    /// What tells it from the other files of its filesystem.
+    /// Returns its identity within its filesystem.
     pub fn inode(&self) -> Inode {
         Inode { ino: self.ino, generation: self.generation }
     }

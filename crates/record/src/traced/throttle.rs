@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pauses in dirty throttling: who was put to sleep, how long, and by which limit. The files of /proc and
-//! /sys say only how much is dirty. In the words of the kernel's `balance_dirty_pages` and its event.
+//! Pauses in dirty throttling: the paused task, the length, and the limit that applied. The files of /proc and /sys
+//! only have the amount of dirty data. In the words of the kernel's `balance_dirty_pages` and its event.
 
 use super::Who;
 use crate::name::Name;
@@ -17,14 +17,14 @@ pub enum Domain {
     Memcg,
     /// The share of one device with a strict limit, in whichever domain.
     Strictlimit,
-    /// Not told by the record.
+    /// Not known from the record.
     #[default]
     #[serde(other)]
     Unknown,
 }
 
 impl Domain {
-    /// The word for it.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Domain::Global => "global",
@@ -41,7 +41,7 @@ impl Domain {
 pub struct Throttled {
     /// Begin of the interval; its end is the time of the event.
     pub since: Nanos,
-    /// Whose task was paused.
+    /// The process of the paused task.
     #[serde(flatten)]
     pub who: Who,
     /// The thread.
@@ -50,35 +50,34 @@ pub struct Throttled {
     pub bdi: Name,
     /// Inode number of the wb's cgroup; 1 is the root.
     pub wb_cgroup_ino: u64,
-    /// Whose limits they were held to.
+    /// The domain whose limits applied.
     pub domain: Domain,
-    /// How often it was put to sleep.
+    /// Number of pauses with a sleep.
     pub pauses: u64,
-    /// How long in all, as the kernel asked for before each sleep: whole milliseconds.
+    /// Total intended length of the pauses, as computed before each sleep: whole milliseconds.
     pub pause_ns: Nanos,
-    /// The longest of them.
+    /// Intended length of the longest pause.
     pub pause_ns_max: Nanos,
-    /// How long it slept in all, until the pauses that ended in this interval were over; `None` where that was not
-    /// measured.
+    /// Total measured sleep of the pauses that ended in this interval; `None` if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slept_ns: Option<Nanos>,
-    /// The longest of them.
+    /// Length of the longest sleep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slept_ns_max: Option<Nanos>,
-    /// How often it went through without sleeping, as it had lost the time already.
+    /// Number of pauses without a sleep, because the task had already used up their time.
     pub unpaused: u64,
-    /// What caused the longest pause; `None` when there was none.
+    /// Numbers behind the longest pause; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest: Option<ThrottleState>,
 }
 
 impl Throttled {
-    /// How long the task slept; what the kernel asked for where the sleep was not measured.
+    /// Returns the total measured sleep, or the intended one if it was not measured.
     pub fn lasted(&self) -> Nanos {
         self.slept_ns.unwrap_or(self.pause_ns)
     }
 
-    /// The longest sleep, in the same way.
+    /// Returns the longest measured sleep, or the longest intended one if it was not measured.
     pub fn longest_lasted(&self) -> Nanos {
         self.slept_ns_max.unwrap_or(self.pause_ns_max)
     }
@@ -90,7 +89,7 @@ impl Throttled {
 pub struct ThrottleState {
     /// Smoothed hard limit.
     pub limit_pages: Pages,
-    /// Where the control loop wants the dirty pages.
+    /// Target of the control loop for the dirty pages.
     pub setpoint_pages: Pages,
     /// Dirty and writeback pages.
     pub dirty_pages: Pages,
@@ -105,7 +104,8 @@ pub struct ThrottleState {
 }
 
 impl ThrottleState {
-    /// Dirty pages below which nobody would have been paused: of the chosen domain on every kernel, to a page.
+    /// Returns the freerun ceiling, below which no task is paused: of the chosen domain on every kernel, exact to a
+    /// page.
     pub fn freerun_pages(&self) -> Pages {
         Pages(self.setpoint_pages.0.saturating_mul(2).saturating_sub(self.limit_pages.0))
     }

@@ -6,7 +6,7 @@ use crate::id::DevId;
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// What a task waited in.
+/// Operation in which a task waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
@@ -23,7 +23,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The word for it.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Operation::Fsync => "fsync",
@@ -38,23 +38,23 @@ impl Operation {
 /// One wait that took longer than the tracer's threshold. Its time is that of its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SlowSync {
-    /// Who waited.
+    /// The process that waited.
     #[serde(flatten)]
     pub who: Who,
-    /// Its thread; recordings of before the tracer told it have none.
+    /// The thread that waited; older recordings have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tid: Option<u32>,
-    /// In what.
+    /// The operation.
     pub operation: Operation,
-    /// How long.
+    /// Length of the wait.
     pub lasted: Nanos,
     /// Device number of the superblock, where the operation has one.
     pub device: Option<DevId>,
     /// The file, where the operation has one.
     pub file: Option<File>,
-    /// Bytes of data of this superblock that were queued meanwhile, whoever dirtied them.
+    /// Bytes of data of this superblock that were queued during the wait, dirtied by any process.
     pub queued: Option<Bytes>,
-    /// Bytes that the waiting task queued by itself.
+    /// Bytes that the waiting task queued itself.
     pub own: Bytes,
 }
 
@@ -64,15 +64,15 @@ pub struct SlowSync {
 pub struct Synced {
     /// Begin of the interval; its end is the time of the event.
     pub since: Nanos,
-    /// Who waited.
+    /// The process that waited.
     #[serde(flatten)]
     pub who: Who,
-    /// In what.
+    /// The operation.
     pub operation: Operation,
-    /// How often.
+    /// Number of waits.
     pub count: u64,
-    /// All of them together.
+    /// Total length of the waits.
     pub total: Nanos,
-    /// The longest.
+    /// Length of the longest wait.
     pub longest: Nanos,
 }

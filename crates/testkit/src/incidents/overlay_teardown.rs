@@ -68,7 +68,7 @@ fn with_dirty(fixture: Fixture, kernel: &str, dirty: fn(f64) -> f64) -> Fixture 
     }
 }
 
-/// Before anybody unmounts: the data are dirty and the disk is idle.
+/// Before any unmount: the data are dirty and the disk is idle.
 pub fn overlay_before_teardown(kernel: &str) -> Fixture {
     with_dirty(machine(kernel), kernel, |_| DIRTY).seconds(5)
 }
@@ -153,7 +153,7 @@ pub fn overlay_synced() -> Fixture {
     with_dirty(machine(kernel), kernel, |_| 0.0).wb("8:16", 1, |_, _| {}).seconds(5)
 }
 
-/// Mounted `volatile`: the data stay dirty and nobody waits.
+/// Mounted `volatile`: the data stay dirty and no task waits.
 pub fn overlay_volatile() -> Fixture {
     overlay_before_teardown("6.12.117+deb13-amd64").facts(|facts| {
         for mount in &mut facts.mounts {

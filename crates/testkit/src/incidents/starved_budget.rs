@@ -104,7 +104,7 @@ pub fn small_budget_of_pages() -> Fixture {
     guest("6.12.117+deb13-amd64", "ext4", Hierarchy::V2, good)
 }
 
-/// The same bytes on version 1 of 6.1: 1.91 MB/s, as nobody divides them.
+/// The same bytes on version 1 of 6.1: 1.91 MB/s, as they are not divided between cgroups.
 pub fn undivided_budget() -> Fixture {
     let good = Writers { dirtied: 1.91e6, faults: 500.0, dirty: mib(3.5), waiting: 0.01 };
     guest("6.1.0-40-amd64", "xfs", Hierarchy::V1Memory, good)

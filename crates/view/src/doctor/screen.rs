@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One screen of at most 25 lines for a person who has a sick host: what they see, because of what, what to type, what
-//! that does and costs, and how to undo it. The verdict stands first and its count last. Plain words; the kernel's words
-//! and every source are in the details.
+//! that does and costs, and how to undo it. The verdict stands first and its count last. Plain words; the kernel's
+//! words and every source are in the details.
 
 use super::fit::{LINES, LINES_MIN, Limits, Part, paragraph};
 use super::{BOLD, DIM, PLAIN, Page, color_of, is_calm, missing, rules, time};
@@ -14,7 +14,7 @@ use floodline_record::human;
 const LABEL: usize = 13;
 /// A stall that comes twice a minute can hide from an observation that is shorter than this, seconds.
 const SEES_MOST_S: f64 = 30.0;
-/// Shorter than this, an observation says little, seconds.
+/// Minimum length of a meaningful observation, seconds.
 const SHORT_S: f64 = 10.0;
 /// Findings beside the first that get a line of their own.
 const OTHERS: usize = 2;
@@ -408,7 +408,7 @@ fn of_trace(gap: &floodline_analysis::report::GapLine) -> bool {
     gap.source.starts_with("trace of ")
 }
 
-/// How many rules could not look, and what would let them.
+/// Number of rules that were not checked, and the remedy.
 pub(crate) fn not_checked(report: &Report) -> String {
     if report.not_checked.is_empty() {
         return String::new();

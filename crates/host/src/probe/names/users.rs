@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names that users' own container runtimes left in files those users own. A user is a stranger to root:
-//! the files are read through the careful door ([`FoundDir`]), and their names are kept by user, so that
-//! they count only below that user's own slice.
+//! Container names from files of users' own container runtimes. Root cannot trust these files: they are read with the
+//! checks of [`FoundDir`], and their names are kept by user, so that they count only below that user's own slice.
 
 use super::{CONFIG_MAX, is_id, join, malformed, names_of_storage};
 use crate::probe::Prober;
@@ -11,16 +10,16 @@ use floodline_record::gap::{Cause, Source};
 use floodline_record::name::Name;
 use std::collections::BTreeMap;
 
-/// Where Podman keeps its lists for users: what stays, in their homes.
+/// Podman's lists of permanent containers, in the homes of users.
 const HOMES: (&[u8], &[u8]) = (b"/home", b".local/share/containers/storage/overlay-containers/containers.json");
-/// What is gone at logout, in folders named by the user's number.
+/// Podman's lists of containers that are gone at logout, in folders named by the user's number.
 const RUNTIME: (&[u8], &[u8]) = (b"/run/user", b"containers/overlay-containers/volatile-containers.json");
 
-/// Users looked at in one folder.
+/// Maximum number of users in one folder.
 const USERS_MAX: usize = 10_000;
-/// Containers of one user.
+/// Maximum number of containers of one user.
 const CONTAINERS_PER_USER: usize = 1_000;
-/// Bytes of all users' lists together.
+/// Maximum total size of all users' lists, bytes.
 const BYTES_MAX: usize = 32 << 20;
 
 pub(super) fn probe(prober: &mut Prober<'_>) {
@@ -67,7 +66,7 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
     prober.facts.mounts = mounts;
 }
 
-/// A user's list and whose it is: the owner of the folder, which must be the user it is meant for.
+/// Reads a user's list and its owner: the owner of the folder, which needs to be the expected user.
 fn read(
     prober: &Prober<'_>,
     home: &[u8],
@@ -99,7 +98,7 @@ fn insert(prober: &mut Prober<'_>, uid: u32, content: &[u8], path: &[u8]) {
     }
 }
 
-/// Whose the homes in a captured tree were: a copy belongs to the person who made it.
+/// Returns the owners of the homes in a captured tree: a copied file belongs to the user that copied it.
 fn captured_homes(prober: &Prober<'_>) -> BTreeMap<Vec<u8>, u32> {
     let passwd = prober.root.read("/etc/passwd", LARGE).unwrap_or_default();
     let home = |line: &[u8]| {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes made dirty. The programs' sums only grow, partly in a table and partly in what each CPU keeps to
-//! itself; what they grew since the last reading is the interval's. One reading may miss what moves from a CPU
-//! to the table at that moment: the next one makes up for it.
+//! Dirtied bytes. The programs' sums only grow, partly in a table and partly in the entry of each CPU. Their growth
+//! since the last reading belongs to the interval. A reading may miss sums that move from a CPU to the table at that
+//! moment: the next reading includes them.
 
 use super::super::layout::{self, DIRTIED, DIRTIED_UNNAMED, DirtiedEntry, DirtiedKey, LATEST, SEEN, SEEN_COUNT, Seen};
 use super::super::layout::{Latest, Layout};
@@ -18,11 +18,11 @@ use floodline_record::traced::{File, Who};
 use floodline_record::units::{Bytes, Pages};
 use std::collections::BTreeMap;
 
-/// Entries of the table from which on idle ones are removed at once.
+/// Number of entries in the table from which on idle entries are removed at once.
 const CROWDED: usize = 4096;
 /// Intervals after which an entry that did not grow is removed.
 const IDLE_MAX: u32 = 60;
-/// Bits of the table of places from which on it begins again: one eighth of all.
+/// Number of set bits in `seen` from which on it is cleared: one eighth of all.
 const SEEN_MAX: u64 = Seen::SIZE as u64;
 
 /// Pages, folios, and pages that were dirty before.
@@ -48,7 +48,7 @@ impl Sum {
         self.redirtied += other.redirtied;
     }
 
-    /// What it grew to `now`, which is kept as the new mark; a reading below the mark is made up for later.
+    /// Returns the growth up to `now`, and keeps `now` as the new mark. A reading below the mark counts as no growth.
     fn advance(&mut self, now: Sum) -> Sum {
         let step = |mark: &mut u64, now: u64| {
             let step = now.saturating_sub(*mark);
@@ -73,7 +73,7 @@ impl Amount for (Name, Sum) {
     }
 }
 
-/// What is known of an entry of the programs' tables.
+/// State of an entry of the programs' tables.
 #[derive(Clone, Debug, Default)]
 struct Known {
     mark: Sum,
@@ -81,24 +81,24 @@ struct Known {
     idle: u32,
 }
 
-/// What was read so far.
+/// Reads the tables of dirtied bytes, and keeps the marks between readings.
 #[derive(Default)]
 pub(super) struct DirtiedReader {
     known: BTreeMap<DirtiedKey, Known>,
-    /// Names of the processes that made something dirty: a file may be written long after its process has ended.
+    /// Names of the processes that dirtied pages: a file may be written long after its process has ended.
     comms: BTreeMap<u32, Name>,
 }
 
-/// Names of processes that are kept.
+/// Maximum number of process names that are kept.
 const COMMS: usize = 1 << 14;
 
 impl DirtiedReader {
     pub(super) fn read(&mut self, loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<Event>) -> Result<(), Cause> {
-        // Names that stand for themselves come first.
+        // Entries without a file come first: they have the names of their processes.
         let tables = [DIRTIED_UNNAMED.of(loaded)?, DIRTIED.of(loaded)?];
         let read = [entries(&tables[0])?, entries(&tables[1])?];
-        // After the tables: what moves there meanwhile is in neither, and the next reading has it. The other way round it
-        // would be in both, and would count twice where its process is never seen again.
+        // After the tables: a sum that moves there meanwhile is in neither, and the next reading has it. In the other
+        // order it would be in both, and would count twice if its process is never seen again.
         let kept = kept_by_cpus(&LATEST.of(loaded)?.of_cpus()?);
         let mut rows = Vec::new();
         for (table, entries) in tables.iter().zip(read) {
@@ -113,7 +113,8 @@ impl DirtiedReader {
                 now.add(of_cpus.unwrap_or_default());
                 let mut grown = known.mark.advance(now);
                 known.idle = if grown.pages > 0 { 0 } else { known.idle + 1 };
-                // A CPU that still has it would find it gone. What is new may be kept by a CPU since it was looked there.
+                // A CPU that still counts under this key would find its entry gone. A new entry may be in use by a CPU
+                // whose sums were read before.
                 let may_go = of_cpus.is_none() && known.idle > if crowded { 1 } else { IDLE_MAX };
                 if may_go && let Some(last) = table.remove(&key) {
                     grown = known.mark.advance(Sum::of(&last));
@@ -129,7 +130,8 @@ impl DirtiedReader {
         begin_again_when_full(loaded)
     }
 
-    /// The name of the process that an entry counts for, which is kept; an entry that came back has none.
+    /// Returns the name of the process of an entry, and keeps it. An entry that was removed and made again has none:
+    /// then the kept name.
     fn name(&mut self, key: DirtiedKey, comm: Name) -> Name {
         if comm.is_empty() {
             return self.comm(key.tgid);
@@ -145,7 +147,7 @@ impl DirtiedReader {
         self.comms.insert(pid, comm.clone());
     }
 
-    /// The name of a process that made something dirty; empty where it is not known any more.
+    /// Returns the name of a process that dirtied pages, or an empty one if it is no longer known.
     pub(super) fn comm(&self, pid: u32) -> Name {
         self.comms.get(&pid).cloned().unwrap_or_default()
     }
@@ -167,7 +169,7 @@ pub(super) fn bytes(pages: u64) -> Bytes {
     Pages(pages).bytes(rustix::param::page_size() as u64)
 }
 
-/// What the CPUs keep to themselves.
+/// Adds up the sums that the CPUs keep to themselves.
 fn kept_by_cpus(of_cpus: &[Latest]) -> BTreeMap<DirtiedKey, Sum> {
     let mut kept: BTreeMap<DirtiedKey, Sum> = BTreeMap::new();
     for cpu in of_cpus {
@@ -182,7 +184,7 @@ fn entries(table: &Open<'_, DirtiedKey, DirtiedEntry>) -> Result<Vec<(DirtiedKey
     Ok(entries)
 }
 
-/// Empties the table of places before most of its answers are chance.
+/// Clears `seen` before most of its answers are hash collisions.
 fn begin_again_when_full(loaded: &Loaded) -> Result<(), Cause> {
     let (Ok(seen), Ok(count)) = (SEEN.of(loaded), SEEN_COUNT.of(loaded)) else { return Ok(()) };
     let of_cpus = count.of_cpus()?;

@@ -8,12 +8,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// What rows are counted under.
+/// Key of a row.
 pub(super) trait ByFile: Copy + Ord {
-    /// The file; its number is 0 for files that are not told apart.
+    /// Returns the file; its number is 0 for all files without a row of their own.
     fn file(self) -> FileKey;
 
-    /// The same for all files together.
+    /// Returns the key for all files together.
     fn without_file(self) -> Self;
 }
 
@@ -32,12 +32,12 @@ macro_rules! have_files {
 }
 have_files!(CancelledKey DirtiedKey QueuedKey);
 
-/// What is counted.
+/// Amount of a row.
 pub(super) trait Amount {
-    /// Decides which rows are the largest.
+    /// Returns the size, by which the largest rows are chosen.
     fn size(&self) -> u64;
 
-    /// Adds what was counted for another file.
+    /// Adds the amount of another file.
     fn add(&mut self, other: Self);
 }
 

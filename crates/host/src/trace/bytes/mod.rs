@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Byte ledger: what became dirty and by whom, what was queued at block devices, and who waited for it. The
-//! sums are made in `bpf/bytes.bpf.c`; here they become rows, the largest with the names of their files and the
-//! rest added up, so that a hundred thousand small files cost no more than a few large ones.
+//! Byte ledger: dirtied bytes by process, bytes queued at block devices, and tasks that waited for them.
+//! `bpf/bytes.bpf.c` adds them up. This module makes rows of the sums: the largest have the names of their files, the
+//! others are added up, so that a hundred thousand small files cost no more than a few large ones.
 
 mod cancelled;
 mod dirtied;
@@ -40,7 +40,7 @@ pub(super) static PART: Part = Part {
     reader: |_| Box::new(Bytes::default()),
 };
 
-/// Rows with a file's name of each kind and interval.
+/// Maximum number of rows with a file's name, per kind and interval.
 const NAMED: usize = 256;
 
 #[derive(Default)]
@@ -57,12 +57,12 @@ impl Reader for Bytes {
     }
 }
 
-/// A device number as the kernel keeps it.
+/// Splits a device number in the kernel's form (`dev_t`).
 fn device(dev: u32) -> DevId {
     DevId { major: dev >> 20, minor: dev & 0xf_ffff }
 }
 
-/// The tables of paths: of the files that were seen last, and of large ones, which small ones do not push out.
+/// The tables of paths: of the files seen last, and of large files, which small files do not evict.
 struct Paths<'a> {
     latest: Open<'a, FileKey, FilePath>,
     large: Open<'a, FileKey, FilePath>,
@@ -73,19 +73,20 @@ impl<'a> Paths<'a> {
         Ok(Paths { latest: PATHS.of(loaded)?, large: LARGE_PATHS.of(loaded)? })
     }
 
-    /// A file, with its path where the programs kept it.
+    /// Returns a file, with its path if the programs kept it.
     fn file(&self, file: FileKey) -> File {
         let kept = self.latest.get(&file).or_else(|| self.large.get(&file));
         File { ino: file.ino, generation: known(file.generation), path: kept.and_then(|kept| path(&kept)) }
     }
 }
 
-/// Filesystems that keep no generations have 0 for all files, and so has what tells of a number only.
+/// Returns the generation if it is known. It is 0 on filesystems without generations, and in sources that have only the
+/// inode number.
 fn known(generation: u32) -> Option<u32> {
     (generation != 0).then_some(generation)
 }
 
-/// The path of a file: its names lead from the file up.
+/// Joins the path of a file from its names, which lead from the file up.
 fn path(kept: &FilePath) -> Option<Name> {
     let names = kept.names.get(..usize::try_from(kept.depth).ok()?).filter(|names| !names.is_empty())?;
     let mut path = if kept.is_whole == 1 { Vec::new() } else { "…".as_bytes().to_vec() };

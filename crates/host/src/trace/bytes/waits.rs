@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waits for stable storage: the sums of one interval, and the long ones by themselves.
+//! Waits for stable storage: the sums of one interval, and each long wait.
 
 use super::super::layout::{self, FileKey, Operation as InProgram, SLOW, WAITED};
 use super::super::layout::{SlowEntry, SlowKey, WaitedEntry, WaitedKey};
@@ -28,7 +28,7 @@ pub(super) fn read(loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<Event>) -> Re
         out.push(turn.event(What::Synced(synced(&key, &entry, turn.since))));
     })?;
     let paths = Paths::of(loaded)?;
-    // The programs' clock stands still while the machine sleeps; that of a recording does not.
+    // The programs' clock (CLOCK_MONOTONIC) stops while the machine is suspended; that of a recording does not.
     let asleep = super::super::now(ClockId::Boottime).0.saturating_sub(super::super::now(ClockId::Monotonic).0);
     let mut slow = Vec::new();
     SLOW.of(loaded)?.drain(turn.epoch, |key, entry| {
