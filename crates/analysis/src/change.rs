@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The plan of a change as a file: `advise` writes it, `apply` reads it. It names the host it was made for, every knob
-//! with its old and its new value, what is expected, and how the result is judged. It comes from a file and may have
-//! been edited by hand: `apply` checks every field against the host before it writes. All text is unescaped and must be
+//! with its old and its new value, what is expected, and how the result is judged. It comes from a file and may have been
+//! edited by hand: `apply` checks every field against the host before it writes. All text is unescaped and must be
 //! escaped where it is shown.
 
 use crate::report::Step;
@@ -97,8 +97,8 @@ pub struct Boot {
 /// Name of the knob that sets where journald keeps its journal.
 pub const JOURNALD_STORAGE: &str = "journald/Storage";
 
-/// The knob that a step of a finding changes and the value it gets, as [`Change`] has them. `None` if `apply` cannot do
-/// what the step does.
+/// The knob that a step of a finding changes and the value it gets, as [`Change`] has them. `None` if `apply` cannot do what
+/// the step does.
 pub fn knob_of(step: &Step) -> Option<(String, String)> {
     let (path, value) = (step.write.as_str(), step.value.as_str());
     if path.starts_with("/etc/systemd/journald.conf.d/") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What Floodline concludes from a recording: budgets of cgroups, the ledger of bytes, rules with their findings,
-//! advice, comparisons and the report. Values in, values out: no files, no clock, no threads, no terminal (`clippy.toml` beside
-//! this crate holds the line). The crates that observe, simulate or run guests never link it.
+//! Conclusions from a recording: budgets of cgroups, the ledger of bytes, rules with their findings, advice,
+//! comparisons and the report. Values in, values out: no files, no clock, no threads, no terminal (`clippy.toml` beside
+//! this crate enforces it). The crates that observe, simulate or run guests never link it.
 
 pub mod advice;
 pub mod advise;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A machine at one moment, in the few numbers a person follows: levels of the last sample, and rates
-//! since the sample before. Derived from a short window; what was not read is `None`.
+//! A machine at one moment, in the few numbers a person follows: levels of the last sample, and rates since the
+//! previous sample. Derived from a short window; values that were not read are `None`.
 
 use crate::diagnose::{device, dirty, writer};
 use floodline_record::holes::Holes;

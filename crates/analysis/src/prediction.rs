@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a change is predicted to do: figures before and after with an interval, findings that appear and vanish. Plain
+//! Predicted effect of a change: figures before and after with an interval, findings that appear and vanish. Plain
 //! data; the twin fills it and the view shows it. The JSON form is a stable interface: fields are added, never renamed.
 
 use crate::change::Expected;
@@ -37,16 +37,16 @@ pub enum Better {
     More,
 }
 
-/// A rule that found something in a run.
+/// A rule with a finding in a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Seen {
     /// Name of the rule.
     pub rule: &'static str,
-    /// How bad it is.
+    /// Severity of the finding.
     pub severity: Severity,
 }
 
-/// Why a figure is not predicted.
+/// Reason why a figure is not predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
@@ -67,7 +67,7 @@ pub struct Row {
     pub unit: &'static str,
     /// Which direction is good.
     pub better: Better,
-    /// Value now: as recorded where the recording has it, else as simulated.
+    /// Value now: from the recording if it contains the figure, else simulated.
     pub now: f64,
     /// Whether `now` is from the recording.
     pub is_measured: bool,
@@ -81,7 +81,7 @@ pub struct Row {
     pub off_share: Option<f64>,
     /// The least difference that people notice, in the unit.
     pub least: f64,
-    /// Why the figure is not predicted, if it is not.
+    /// Reason why the figure is not predicted, if it is not.
     pub doubt: Option<Doubt>,
 }
 
@@ -130,7 +130,7 @@ pub fn differ(least: f64, one: f64, other: f64) -> bool {
     difference > least && difference > 0.05 * one.abs().max(other.abs())
 }
 
-/// What a change will do.
+/// Predicted effect of a change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
     /// [`SCHEMA`].
@@ -141,7 +141,7 @@ pub struct Prediction {
     pub kernel: KernelVersion,
     /// Kernel after the change.
     pub kernel_then: KernelVersion,
-    /// One sentence in front.
+    /// Summary in one sentence.
     pub headline: String,
     /// Median error of the back-test, as a share; absent without one.
     pub back_test_error: Option<f64>,
@@ -149,11 +149,11 @@ pub struct Prediction {
     pub missed: Vec<String>,
     /// Figures.
     pub rows: Vec<Row>,
-    /// Rules that find something now and will not.
+    /// Rules with a finding now and none after the change.
     pub vanish: Vec<Seen>,
-    /// Rules that will find something and do not now.
+    /// Rules with a finding after the change and none now.
     pub appear: Vec<Seen>,
-    /// Rules that find something before and after.
+    /// Rules with a finding before and after.
     pub stay: Vec<Seen>,
     /// Findings of the recording that the twin does not show.
     pub not_reproduced: Vec<&'static str>,
@@ -161,9 +161,9 @@ pub struct Prediction {
     pub lasting: Vec<Seen>,
     /// Runs of the model.
     pub runs: usize,
-    /// Whether a run was ended before its time.
+    /// Whether a run was ended early.
     pub is_cut: bool,
-    /// What holds of the prediction: ceilings of devices, demand, steps that were not simulated.
+    /// Notes to the prediction: ceilings of devices, demand, steps that were not simulated.
     pub notes: Vec<String>,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recordings from strangers: whatever stands in a file with right checksums, the rules, the ledger, the budgets and
-//! the report answer. Fuzz targets; `make fuzz` runs them for hours.
+//! Untrusted recordings: for any content of a file with valid checksums, the rules, the ledger, the budgets and the
+//! report return without a panic. Fuzz targets; `make fuzz` runs them for hours.
 
 use crate::diagnose::diagnose;
 use crate::ledger::{ledger, waits};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What people on the machine notice, before any cause: for how long tasks waited for I/O, how much of the CPU time
-//! that cost, which disk was busiest meanwhile. Derived once per report from the machine-wide rows; no rule runs here.
+//! Symptoms that people on the machine notice, before any cause: the time that tasks waited for I/O, its cost in CPU
+//! time, and the busiest disk meanwhile. Derived once per report from the machine-wide rows; no rule runs here.
 
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device;

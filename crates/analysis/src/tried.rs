@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A report's plan held against what the twin of the host showed: a plan that helps gets its figures, a plan that does
-//! not help loses its commands, and a plan that the twin cannot judge is marked as arithmetic. Runs nothing.
+//! Applies the result of the host's twin to a report's plan: a plan that helps gets its figures, a plan that does not
+//! help loses its commands, and a plan that the twin cannot judge is marked as arithmetic. Runs nothing.
 
 use crate::prediction::{LEADS, Prediction, Row};
 use crate::report::{Plan, Report, TriedPlan, When};
@@ -95,8 +95,8 @@ pub fn tried_later(plan: &mut Plan, prediction: &Prediction) {
         Some(TriedPlan { verdict, back_test_error: error, expected: prediction.expected(), withheld: Vec::new() });
 }
 
-/// Takes the steps of a plan that was withheld from the findings too: what no screen prints as a change, no detail
-/// lists as one. A later change, such as of the kernel, was not tried and stays.
+/// Removes the steps of a withheld plan from the findings too, so that no screen and no detail lists them as a change.
+/// A later change, such as of the kernel, was not tried and stays.
 pub fn withhold(report: &mut Report) {
     let tried = report.plan.as_ref().and_then(|plan| plan.tried.as_ref());
     let Some(tried) = tried.filter(|tried| !tried.withheld.is_empty()) else { return };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the next boot sets: lines of files against the values in force. A change that takes a reboot brings these
-//! values with it, wanted or not.
+//! Settings of the next boot: lines of files compared with the values in force. A change that takes a reboot also
+//! applies these values, wanted or not.
 
 use crate::change::Change;
 use floodline_record::facts::{HostFacts, SysctlLine};
@@ -10,7 +10,7 @@ use floodline_record::sample::HostRow;
 const PAIRS: [[&str; 2]; 2] =
     [["vm.dirty_ratio", "vm.dirty_bytes"], ["vm.dirty_background_ratio", "vm.dirty_background_bytes"]];
 
-/// What a boot does to the settings.
+/// Effect of a boot on the settings.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Boot {
     /// Settings that differ from those in force once the host has booted, as the change has it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A change as it is asked for: settings by `KEY=VALUE`, another kernel, cgroup version or memory. One value for the
-//! whole fleet. What it means on a host is decided per host.
+//! A change as requested: settings by `KEY=VALUE`, another kernel, cgroup version or memory. One value for the whole
+//! fleet. Its effect on a host is decided per host.
 
 use floodline_analysis::budget::AsIf;
 use floodline_analysis::prediction::Setting;
@@ -21,12 +21,12 @@ pub struct Change {
     pub(crate) simulated_only: Vec<String>,
 }
 
-/// A change that cannot be asked for.
+/// A change that is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct NotAChange {
     what: String,
-    /// What to type instead.
+    /// Correct input to type instead.
     pub hint: String,
 }
 
@@ -131,7 +131,7 @@ impl Change {
         self.as_if.kernel
     }
 
-    /// Whether the unified hierarchy is asked for, if a cgroup version is.
+    /// Whether the change requests the unified hierarchy; `None` if it names no cgroup version.
     pub fn unified(&self) -> Option<bool> {
         self.as_if.unified
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much worse a host gets: figures that people feel, before and after. The same measure serves predictions and what
-//! was measured after a move, so that both can be ordered by it.
+//! Severity of a change for a host: figures that people feel, before and after. The same measure applies to predictions
+//! and to measurements after a move, so that both can be ordered by it.
 
 use floodline_analysis::prediction::Seen;
 use floodline_analysis::report::Severity;
@@ -49,7 +49,7 @@ impl Felt {
         }
     }
 
-    /// How much worse it is after a change: 1 is just noticeable, 10 is ten times that; 0 where nothing gets worse.
+    /// Severity after a change: 1 is just noticeable, 10 is ten times that; 0 where nothing gets worse.
     pub fn worse(&self, then: &Felt) -> f64 {
         let rate = |bytes: f64, seconds: f64| bytes / seconds.max(1.0);
         let more = |now: f64, then: f64, times: f64, least: f64| match then > now * times {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cgroups whose processes store into mapped files. While their pages are dirty no counter of bytes sees a store, and
-//! only the faults of a long enough recording tell how often they store. What they need is room: for all that they
-//! rewrite, below the background threshold, in units as large as the kernel's folios.
+//! Cgroups whose processes store into mapped files. While their pages are dirty no counter of bytes shows a store, and
+//! only the faults of a long enough recording show the rate of the stores. Such cgroups need room for all pages that
+//! they rewrite, below the background threshold, in units as large as the kernel's folios.
 
 use floodline_analysis::budget::AsIfRow;
 use floodline_analysis::diagnose::derived::Derived;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rules on the result of a change: the diagnosis of the window as it is, beside that of the window in which the change
-//! holds. What appears is due to the change. Only rules that judge settings, kernels and shapes are asked of the
-//! changed window: what tasks did there was done under the old conditions.
+//! holds. New findings are due to the change. Only rules that judge settings, kernels and shapes run on the changed
+//! window: its tasks ran under the old conditions.
 
 use crate::row::Cause;
 use floodline_analysis::diagnose::derived::Derived;

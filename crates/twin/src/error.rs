@@ -7,7 +7,7 @@ use floodline_sim::SimError;
 /// No twin can be made.
 #[derive(Debug, thiserror::Error)]
 pub enum TwinError {
-    /// The first record is missing: what machine it was is not known.
+    /// The first record is missing: the machine is not known.
     #[error("the recording does not describe its machine: its facts are missing")]
     NoFacts,
     /// Too few samples.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The plan file of a change that was tried on a twin: the host it was made for, each knob with its old and new value,
-//! the evidence, and what is expected.
+//! the evidence, and the expected effect.
 
 use crate::predict::Measured;
 use floodline_analysis::advise::knob::knob;
@@ -11,14 +11,14 @@ use floodline_record::window::Window;
 /// Figure that decides if a change helped.
 const ENDPOINT: &str = "stall_seconds_per_hour";
 
-/// The settings that the host does not have already.
+/// The settings that differ from those of the host.
 pub fn changed<'a>(window: &Window, settings: &'a [Setting]) -> Vec<&'a Setting> {
     let old = |key: &str| knob(key).and_then(|knob| knob.present(window)).map(|value| value.to_string());
     settings.iter().filter(|one| old(&one.key).is_none_or(|old| old != one.value)).collect()
 }
 
-/// What puts the sysctls of a plan back, as `NAME=VALUE`: of a bytes/ratio pair the member that is in force. Empty if
-/// one of them was not read.
+/// Values that restore the sysctls of a plan, as `NAME=VALUE`: of a bytes/ratio pair the member that is in force. Empty
+/// if one of them was not read.
 pub fn undo(window: &Window, settings: &[Setting]) -> Vec<String> {
     let old = |key: &str| knob(key).and_then(|knob| knob.present(window)).map(|value| value.to_string());
     let partner = |key: &str| match key.strip_suffix("_bytes") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Effect of a change on a host: its twin as it is and changed, each run with several seeds and device speeds, with
-//! writers on a clock and with closed-loop writers. A figure that the back-test misses is not predicted. Pure: the
-//! program runs the trials, in threads, and passes the results back.
+//! writers on a clock and with writers that wait for their own writes. A figure that the back-test misses is not
+//! predicted. Pure: the program runs the trials, in threads, and passes the results back.
 
 use crate::Twin;
 use crate::backtest;
@@ -17,7 +17,7 @@ use floodline_record::window::Window;
 pub struct Question {
     /// Settings that change.
     pub settings: Vec<Setting>,
-    /// The twin as it is: writers on a clock, then closed-loop writers where they are bounded.
+    /// The twin as it is: writers on a clock, then writers that wait for their own writes, where they are bounded.
     now: Vec<Changed>,
     /// These twins after the change.
     then: Vec<Changed>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run of a scenario on the model, folded from the start of its workload to its end: what the setup does is not a
-//! part of it, so that it can be held against a recording.
+//! One run of a scenario on the model, folded from the start of its workload to its end. The setup is not included, so
+//! that the run can be compared with a recording.
 
 use floodline_record::record::{Record, Sink, What};
 use floodline_record::sample::Sample;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Steps of a plan: what is written, what undoes it, and the same as one shell command. Undoing a
-//! member of a bytes/ratio pair restores the pair: the member that was in force is written back, which
-//! zeroes the other. Commands are for a root shell; values are numbers and fixed words, never text
-//! from the host.
+//! Steps of a plan: the values to write, their undo, and the same as one shell command. Undoing a member of a
+//! bytes/ratio pair restores the pair: the member that was in force is written back, which zeroes the other. Commands
+//! are for a root shell; values are numbers and fixed words, never text from the host.
 
 use super::knob::{Knob, knob};
 use crate::plan::{JOURNALD_DROP_IN, SYSCTL_DROP_IN, removal};

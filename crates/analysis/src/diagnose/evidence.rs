@@ -20,7 +20,7 @@ impl Evidence {
         Evidence::new(name, decimal(bytes_per_second), "bytes_per_second", source)
     }
 
-    /// Things per second.
+    /// Events per second.
     pub fn per_second(name: impl Into<String>, per_second: f64, source: impl Into<String>) -> Evidence {
         Evidence::new(name, decimal(per_second), "per_second", source)
     }
@@ -40,7 +40,7 @@ impl Evidence {
         Evidence::new(name, decimal(factor), "factor", source)
     }
 
-    /// A number of things.
+    /// A count.
     pub fn count(name: impl Into<String>, count: u64, source: impl Into<String>) -> Evidence {
         Evidence::new(name, Value::Integer(count), "count", source)
     }
@@ -55,7 +55,7 @@ impl Evidence {
         Evidence::new(name, Value::Integer(value.raw()), unit_of(value), source)
     }
 
-    /// What the value is held against, in the same unit.
+    /// The reference value, in the same unit.
     pub fn against(self, threshold: f64) -> Evidence {
         let threshold = match self.value {
             Value::Integer(_) if threshold >= 0.0 && threshold.fract() == 0.0 && threshold < u64::MAX as f64 => {
@@ -66,7 +66,7 @@ impl Evidence {
         Evidence { threshold: Some(threshold), ..self }
     }
 
-    /// What the value is held against, in words.
+    /// The reference value, in words.
     pub fn against_text(self, threshold: impl Into<String>) -> Evidence {
         Evidence { threshold: Some(Value::Text(threshold.into())), ..self }
     }

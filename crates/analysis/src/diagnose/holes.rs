@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What holes in an observation mean: a rule that judges by single samples cannot say that nothing happened where
-//! samples are missing.
+//! Effect of holes in an observation: a rule that judges by single samples cannot rule a condition out where samples
+//! are missing.
 
 use super::Verdict;
 use crate::report::{HoleLine, Observation};
@@ -10,17 +10,17 @@ use floodline_record::human;
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
 
-/// Holes that a report lists: the longest.
+/// Most holes that a report lists, the longest first.
 const LISTED: usize = 8;
 
-/// Share of the samples due from which on too little was seen.
+/// Share of missed samples from which the observation is insufficient.
 const MANY: f64 = 0.25;
 
-/// Seconds of waiting within a hole from which on what happened there matters.
+/// Seconds of waiting within a hole from which the hole matters.
 const WAITED_S: f64 = 0.5;
 
-/// Rules that look for something in single samples or in the intervals between them, and what they read. The others
-/// judge by settings, or by counters that go on counting while no sample is taken.
+/// Rules that judge single samples or the intervals between them, and the source they read. The others judge by
+/// settings, or by counters that continue while no sample is taken.
 const BY_SAMPLES: &[(&str, Source)] = &[
     ("dirty-cliff", Source::Diskstats),
     ("fsync-behind-writeback", Source::Diskstats),
@@ -29,7 +29,7 @@ const BY_SAMPLES: &[(&str, Source)] = &[
     ("dominant-writer", Source::ProcessIo),
 ];
 
-/// A verdict, or why it is none where samples are missing.
+/// Returns the verdict, or a gap where missing samples make it uncertain.
 pub(super) fn judged(window: &Window, rule: &str, verdict: Verdict) -> Verdict {
     let Verdict::Clear(_) = verdict else { return verdict };
     let reads = BY_SAMPLES.iter().find(|(name, _)| *name == rule).map(|(_, source)| *source);
@@ -42,14 +42,14 @@ pub(super) fn judged(window: &Window, rule: &str, verdict: Verdict) -> Verdict {
     }
 }
 
-/// Whether a stall may be hidden by what is missing.
+/// Whether the missing samples may hide a stall.
 fn hides(holes: &Holes) -> bool {
     let share = holes.missing as f64 / holes.due().max(1) as f64;
     let waited = |hole: &Hole| hole.io_some.is_some_and(|some| some.as_secs_f64() >= WAITED_S);
     share >= MANY || holes.longest.iter().any(waited)
 }
 
-/// How many samples are missing, and the longest hole; `None` where none is.
+/// Number of missing samples and the longest hole; `None` if none is missing.
 pub fn sentence(holes: &Holes) -> Option<String> {
     let hole = match holes.hole() {
         Some(hole) => format!(", the longest hole is {}", human::seconds(hole.length().as_secs_f64())),
@@ -59,7 +59,7 @@ pub fn sentence(holes: &Holes) -> Option<String> {
     (holes.missing > 0).then(|| format!("{} of {} samples {verb} missing{hole}", holes.missing, holes.due()))
 }
 
-/// What is missing, for the report.
+/// The holes, for the report.
 pub(super) fn observation(holes: &Holes) -> Observation {
     let seconds = |time: Option<Nanos>| time.map(Nanos::as_secs_f64);
     let line = |hole: &Hole| HoleLine {

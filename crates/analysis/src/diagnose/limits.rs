@@ -11,7 +11,7 @@ use floodline_record::units::Limit;
 /// A cgroup, a device, and the limits of the one on the other.
 pub type WriteLimit<'a> = (EntityId, DevId, &'a CgroupIoRow);
 
-/// Dirtied bytes, in multiples of a limit, from which it was passed.
+/// Dirtied bytes, in multiples of a limit, from which the limit was exceeded.
 const PASSED: f64 = 1.2;
 
 /// Cgroups with a limit on written bytes or operations, and the devices it is for.
@@ -45,7 +45,7 @@ pub fn of_memory(derived: &Derived<'_>) -> Vec<EntityId> {
         .collect()
 }
 
-/// Cgroups whose processes dirtied more than their limit lets through, with the rate, bytes per second.
+/// Cgroups whose processes dirtied more than their limit permits, with the rate, bytes per second.
 pub fn passed(derived: &Derived<'_>, limits: &[WriteLimit<'_>]) -> Vec<(EntityId, f64)> {
     let seconds = derived.seconds;
     if !derived.has_rates {

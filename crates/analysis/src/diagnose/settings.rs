@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The limit and the background threshold as an administrator set them, each in percent or in bytes. What the kernel
-//! makes of them is in `dirty.rs`.
+//! The limit and the background threshold as an administrator set them, each in percent or in bytes. The thresholds
+//! that the kernel computes from them are in `dirty.rs`.
 
 use crate::report::Evidence;
 use floodline_record::human;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Moves of inodes between cgroups, and writing to others' inodes, as rules see them: added up by device and
+//! Moves of inodes between cgroups, and writes to inodes of other cgroups, as rules see them: added up by device and
 //! pair of cgroups, from the events of a tracer. Files show only the kworkers that move them, and removed cgroups that
 //! linger.
 
@@ -14,11 +14,11 @@ use floodline_record::window::{Span, Window};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Where moves come from, as evidence names it.
+/// Source of moves, as evidence names it.
 pub const SWITCHES: &str = "trace of inode_switch_wbs";
-/// Where foreign dirtying comes from.
+/// Source of foreign dirtying.
 pub const FOREIGN: &str = "trace of track_foreign_dirty";
-/// Where flushes for another's sake come from.
+/// Source of flushes requested for another cgroup.
 pub const FLUSHES: &str = "trace of flush_foreign";
 
 /// Two cgroups on one device, by inode number: from and to of a move, or owner of the inode and of the page.
@@ -26,14 +26,14 @@ pub const FLUSHES: &str = "trace of flush_foreign";
 pub struct Pair {
     /// Backing device.
     pub bdi: Name,
-    /// Where inodes were, or whose they are.
+    /// Cgroup that the inodes left, or that owns the inode.
     pub one: u64,
-    /// Where they went, or whose pages they get.
+    /// Cgroup that the inodes went to, or that owns the pages.
     pub other: u64,
 }
 
 impl Pair {
-    /// The way back.
+    /// The reverse pair.
     pub fn reversed(&self) -> Pair {
         Pair { bdi: self.bdi.clone(), one: self.other, other: self.one }
     }
@@ -53,16 +53,16 @@ pub struct Moves {
 /// Writing by one cgroup to inodes of another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Foreign {
-    /// Folios that became dirty so.
+    /// Folios dirtied in this way.
     pub folios: u64,
-    /// The inode it last happened to.
+    /// The last such inode.
     pub last_ino: u64,
 }
 
-/// What is known of a kernel's way of switching, by its version.
+/// Way in which a kernel switches inodes, by its version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
-    /// No release of dying wbs: nothing is switched when a cgroup goes (before 5.14).
+    /// No release of dying wbs: nothing is switched when a cgroup is removed (before 5.14).
     None,
     /// Linear: moved inodes are appended (6.18, and stable releases with its fix).
     Linear,
@@ -108,14 +108,14 @@ pub fn fixed_kernels() -> String {
 pub struct Workers {
     /// CPU seconds that they used; `None` where no CPU times of processes were read twice.
     pub cpu_s: Option<f64>,
-    /// How many were seen.
+    /// Number of kworkers seen.
     pub seen: u64,
 }
 
 /// The workqueue's name, as the kernel appends it to a kworker's.
 const WORKQUEUE: &[u8] = b"inode_switch_wbs";
 
-/// What kworkers did that move inodes.
+/// CPU use of the kworkers that move inodes.
 pub fn workers(derived: &Derived<'_>) -> Workers {
     let is_worker = |id: &EntityId| match derived.window.entities.get(id) {
         Some(Entity::Process { comm, .. }) => {
@@ -149,7 +149,7 @@ pub fn is_traced(window: &Window) -> bool {
     window.traced.contains("switches")
 }
 
-/// All moves by pair, most first; `None` when nothing traced them.
+/// All moves by pair, most first; `None` when they were not traced.
 pub fn moves(window: &Window) -> Option<Vec<(Pair, Moves)>> {
     let mut sums: BTreeMap<Pair, Moves> = BTreeMap::new();
     for event in &window.events {
@@ -181,7 +181,7 @@ pub fn foreign(window: &Window) -> Vec<(Pair, Foreign)> {
     sums
 }
 
-/// How often others' flushers were asked because this cgroup was throttled.
+/// Number of flushes requested from other cgroups' flushers because this cgroup was throttled.
 pub fn flushes_for(window: &Window, cgroup_ino: u64) -> u64 {
     let flushes = |what: &What| match what {
         What::ForeignFlushed(event) if event.cgroup_ino == cgroup_ino => event.flushes,
@@ -190,7 +190,7 @@ pub fn flushes_for(window: &Window, cgroup_ino: u64) -> u64 {
     window.events.iter().map(|event| flushes(&event.what)).sum()
 }
 
-/// The last removal of a cgroup before a moment: what a move at that moment was set off by.
+/// The last removal of a cgroup before a moment: the trigger of a move at that moment.
 pub fn removed_before(window: &Window, at: Nanos) -> Option<(Nanos, &Name)> {
     let removed = |event: &'_ floodline_record::record::Event| event.at <= at;
     window.events.iter().filter(|event| removed(event)).fold(None, |last, event| match &event.what {

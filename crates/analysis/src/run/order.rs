@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which figures of several runs people look at first, and which run is best. Waits for stable storage lead: the
-//! longest one is what users of a host notice.
+//! Order of the figures of several runs by relevance, and choice of the best run. Waits for stable storage lead: users
+//! of a host notice the longest one.
 
 use super::RunReport;
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Pages of mapped files that programs touched. The first store to a page maps it, whether its folio is dirty or not.
-//! The growth of what is mapped shows stores that dirty nothing, which no counter of bytes does.
+//! Growth of the mapped bytes shows stores that dirty nothing, which no counter of bytes does.
 
 use super::group::{Bin, Group, PAGE};
 use crate::Recorded;

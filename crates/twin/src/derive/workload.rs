@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The workload of a twin: one task per cgroup and program, the memory that everything else holds, and what became
-//! dirty without a process that was seen.
+//! The workload of a twin: one task per cgroup and program, the memory that everything else holds, and the bytes
+//! dirtied by no process in the samples.
 
 use super::group::{Group, PAGE, Stored, groups};
 use super::machine::{Ground, Place};
@@ -17,17 +17,17 @@ use floodline_record::window::Window;
 use floodline_scenario::{Anon, ByteSize, Lasting, Machine, Step, Task, Time, Write};
 use std::collections::BTreeMap;
 
-/// What runs.
+/// Workload of a twin.
 pub(super) struct Load {
     /// With writers on an absolute clock.
     pub(super) open: BTreeMap<String, Task>,
-    /// With writers that wait for themselves; `None` if the pauses were traced.
+    /// With writers that wait for their own writes; `None` if the pauses were traced.
     pub(super) closed: Option<BTreeMap<String, Task>>,
-    /// What each task stands for.
+    /// Source of each task.
     pub(super) programs: Programs,
     /// Whether pauses of writers were traced.
     pub(super) is_traced: bool,
-    /// What each task with a mapping did in the recording.
+    /// Recorded effect of each task with a mapping.
     pub(super) stored: BTreeMap<String, Stored>,
 }
 
@@ -166,7 +166,7 @@ fn has_throttle(window: &Window) -> bool {
     window.traced.iter().any(|part| part.contains("throttle") || part.contains("balance_dirty"))
 }
 
-/// Where a group writes: the device that its cgroup sent most to.
+/// Place that a group writes to: the device with most of its cgroup's writes.
 fn place_of<'a>(window: &Window, ground: &'a Ground, group: &Group) -> Option<&'a Place> {
     let sent = window.cgroup_io.iter().filter_map(|(id, span)| {
         let Some(Entity::CgroupIo { cgroup, dev }) = window.entities.get(id) else { return None };
@@ -179,7 +179,7 @@ fn place_of<'a>(window: &Window, ground: &'a Ground, group: &Group) -> Option<&'
     most.map(|(_, place)| place)
 }
 
-/// What became dirty and is no process's that was read, as a program of its own.
+/// Bytes dirtied by no readable process, as a program of its own.
 fn unattributed(recorded: &Recorded, groups: &[Group]) -> Option<Group> {
     let window = &recorded.window;
     let page = window.facts.as_ref().map_or(PAGE, |facts| facts.page_size.max(1) as f64);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rule `foreign-inode-thrash`: inodes that move back and forth between two cgroups, and cgroups that are
-//! throttled for what another one's flusher has to write. Counted by a tracer; what files show of it is the
-//! rule `foreign-inode-writeback`. Not about moves after a removal (`inode-switch-storm`).
+//! Rule `foreign-inode-thrash`: inodes that move back and forth between two cgroups, and cgroups that are throttled for
+//! data that another cgroup's flusher has to write. Counted by a tracer; the rule `foreign-inode-writeback` covers the
+//! part visible in files. Does not cover moves after a removal (`inode-switch-storm`).
 #![doc = include_str!("foreign_inode_thrash.md")]
 
 use crate::diagnose::derived::Derived;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rule `fsync-behind-writeback`: a task that must wait for a write waits behind the writeback of others, because the
 //! disk's queue is full of it. This is a symptom: the finding names the tasks that wait and those that write. It is
-//! kept apart from throttling (idle disks), from direct I/O and from reads. The writeback piles up because of `dirty-cliff` or
-//! `dominant-writer`.
+//! kept apart from throttling (idle disks), from direct I/O and from reads. The writeback piles up because of
+//! `dirty-cliff` or `dominant-writer`.
 #![doc = include_str!("fsync_behind_writeback.md")]
 
 use crate::advise::{step, threshold};

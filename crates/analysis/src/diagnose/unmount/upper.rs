@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A filesystem that carries the upper directories of overlays: what is dirty there, whose it is, and how fast its
-//! device is.
+//! A filesystem that carries the upper directories of overlays: its dirty data, their owner, and the speed of its
+//! device.
 
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Device, Speed};

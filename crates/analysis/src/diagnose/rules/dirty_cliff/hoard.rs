@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What will wait for one device when the flusher starts: how much, and how long the device takes for it.
+//! Data that will wait for one device when the flusher starts: their amount, and the time the device takes for them.
 
 use crate::diagnose::burst::NOTICED_S;
 use crate::diagnose::device::{Basis, Device, Speed};
 
-/// Bytes per second of one turning disk at its outer edge: none is faster.
+/// Bytes per second of one rotating disk at its outer edge: an upper bound.
 const FASTEST_TURNING: f64 = 300e6;
-/// What will be, or is, waiting for one device.
+/// Data that wait, or will wait, for one device.
 pub(super) struct Hoard<'a> {
     pub(super) device: Device<'a>,
     pub(super) speed: Speed,
     /// In bytes where the device is limited by bandwidth.
     pub(super) bytes: f64,
-    /// Mean size of the writes it will be, where the device is limited by operations.
+    /// Mean size of its writes, where the device is limited by operations.
     pub(super) by_operations: Option<f64>,
     /// Time to write it.
     pub(super) seconds: f64,
 }
 
-/// The device that needs the longest for its part of what piles up; `None` when no speed is known.
+/// The device that needs the longest for its part of the data that pile up; `None` when no speed is known.
 pub(super) fn hoard<'a>(drains: &[Device<'a>], most: f64) -> Option<Hoard<'a>> {
     let written = |device: &Device<'_>| device.span.growth.written.map_or(0.0, |bytes| bytes.0 as f64);
     let total: f64 = drains.iter().map(written).sum();
@@ -41,18 +41,18 @@ pub(super) fn hoard<'a>(drains: &[Device<'a>], most: f64) -> Option<Hoard<'a>> {
             by_operations: Some(mean_write),
             seconds: bytes / mean_write / speed.value,
         });
-        // Small writes were seen to be the limit: then they are, whatever the bandwidth.
+        // Small writes were seen to be the limit: they remain so, whatever the bandwidth.
         by_operations.or(by_bytes)
     };
     drains.iter().filter_map(of).max_by(|one, other| one.seconds.total_cmp(&other.seconds))
 }
 
-/// For a disk that turns: what all of its kind need at least.
+/// For a rotating disk: the time that every disk of this kind needs at least.
 pub(super) fn by_class<'a>(drains: &[Device<'a>], most: f64) -> Option<Hoard<'a>> {
     let device = *drains.first()?;
     let disks = device.bottoms();
     let turns = |disk: &Device<'_>| disk.facts.and_then(|facts| facts.rotational) == Some(true);
-    // Disks of virtual machines are called turning whatever is behind them.
+    // Disks of virtual machines report that they rotate, whatever is behind them.
     let is_virtual =
         |disk: &Device<'_>| ["vd", "xvd"].iter().any(|kind| disk.name.as_bytes().starts_with(kind.as_bytes()));
     if disks.is_empty() || !disks.iter().all(|disk| turns(disk) && !is_virtual(disk)) {

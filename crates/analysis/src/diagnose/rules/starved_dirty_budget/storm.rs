@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A storm: the processes of a domain dirty whole folios by stores of a few bytes, much more than they hand to write
-//! calls, while the domain's dirty data stand at its background threshold. Then the threshold cleans what the next
-//! store dirties again, whichever setting made it so small. Found by what was dirtied, not by the size of a setting.
+//! calls, while the domain's dirty data stay at its background threshold. The threshold then cleans folios that the
+//! next store dirties again, whichever setting made it so small. Detected by the dirtied bytes, not by the size of a
+//! setting.
 
 use super::activity::{FOLIO_PER_FAULT, HURTS_RATE, REWRITES};
 use super::starved::Occupied;
