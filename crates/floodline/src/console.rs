@@ -119,7 +119,7 @@ impl Console {
         tell(format_args!("floodline: {text}"));
     }
 
-    /// A line on standard error that says how far a command is; for commands that may take long.
+    /// Creates a progress line on standard error, for commands that may take long.
     pub(crate) fn progress(&self) -> Progress {
         Progress { bar: ProgressBar::hidden(), since: Instant::now(), terminal: io::stderr().is_terminal() }
     }

@@ -124,7 +124,7 @@ impl CliError {
         }
     }
 
-    /// Says how far the command was when its reader went away; any other error says so itself.
+    /// Adds the command's progress to the error of a closed standard output. Other errors are returned unchanged.
     #[must_use]
     pub(crate) fn had_written(mut self, what: impl fmt::Display) -> CliError {
         if matches!(self.cause, Cause::ClosedPipe) {
@@ -167,12 +167,12 @@ impl CliError {
         self.cause.exit()
     }
 
-    /// Tells the person and says how to end.
+    /// Prints the error and returns the exit code.
     pub(crate) fn report(&self) -> Exit {
         let exit = self.exit();
         let text = &self.text;
         match exit {
-            // A reader that went away, before there was anything to say.
+            // The reader closed standard output before there was anything to report.
             Exit::Done if text.is_empty() => {}
             Exit::Bug => tell(format_args!("floodline: this is a bug in floodline: {text}")),
             _ => tell(format_args!("floodline: {text}")),

@@ -66,7 +66,7 @@ impl Exit {
 pub(crate) fn of_clap(answer: &clap::Error) -> Result<Exit, CliError> {
     let printed = answer.print();
     if answer.use_stderr() {
-        // Where errors are told, nothing can be told of this one.
+        // A failed write to standard error cannot be reported anywhere.
         return Ok(Exit::Usage);
     }
     match printed {

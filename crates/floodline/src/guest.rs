@@ -41,14 +41,14 @@ pub(crate) fn run() -> ! {
             guest.end(result)
         }
         Err(error) => {
-            // Nobody listens yet but the console.
+            // The ports to the host are not open yet, so the error goes to the console.
             tell(format_args!("floodline: the guest cannot start: {error}"));
             power_off()
         }
     }
 }
 
-/// One task of the workload, told what to do on standard input.
+/// Runs one task of the workload, received on standard input.
 pub(crate) fn worker() -> Result<Exit, CliError> {
     inherit_orphans();
     match run_worker(BufReader::new(io::stdin()), io::stdout()) {

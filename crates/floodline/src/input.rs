@@ -97,7 +97,7 @@ impl Input {
         let decoder = Decoder::new(reader).map_err(|error| {
             let told = CliError::usage(format!("{name}: {error}"));
             match error {
-                // The message says which version reads it.
+                // The message names the version that reads it.
                 DecodeError::NewerFormat { .. } => told,
                 DecodeError::DamagedStart | DecodeError::DamagedHeader => told.hint(COPY_AGAIN).hint(HOW_TO_RECORD),
                 _ => told.hint(HOW_TO_RECORD),

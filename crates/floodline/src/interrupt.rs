@@ -25,13 +25,13 @@ pub(crate) struct Ask(UnixStream);
 impl Ask {
     /// Makes it.
     pub(crate) fn ask(mut self) {
-        // A closed stream means that nobody waits any more.
+        // The write fails only if the waiting side is gone.
         let _ = self.0.write_all(b"!");
     }
 }
 
 impl Interrupt {
-    /// From now on SIGINT, SIGTERM and SIGHUP are a wish, not an end.
+    /// From now on SIGINT, SIGTERM and SIGHUP set the interrupt instead of killing the process.
     pub(crate) fn watch() -> Result<Interrupt, CliError> {
         let watch = || -> std::io::Result<Interrupt> {
             let (reader, writer) = UnixStream::pair()?;
@@ -56,7 +56,7 @@ impl Interrupt {
         self.sleep_until(Instant::now())
     }
 
-    /// Sleeps until a moment, or until the wish is made; says whether it was.
+    /// Sleeps until a moment or an interrupt. Returns true on an interrupt.
     pub(crate) fn sleep_until(&self, moment: Instant) -> bool {
         loop {
             let left = moment.saturating_duration_since(Instant::now());
@@ -75,9 +75,9 @@ impl Interrupt {
     }
 }
 
-/// A file that grew to its limit (`ulimit -f`) is a failed write from now on, like a full disk, and not
-/// the end of the program. Programs that this one starts inherit nothing of it.
+/// From now on a write beyond the file size limit (`ulimit -f`) fails like one on a full disk instead of killing the
+/// process. Child programs do not inherit this.
 pub(crate) fn survive_file_size_limit() {
-    // What the flag says does not matter; without the handler the program would be no worse off.
+    // The flag is not read. If the handler cannot be installed, the default action stays.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }

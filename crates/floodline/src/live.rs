@@ -143,9 +143,9 @@ impl Host {
         }
     }
 
-    /// Something that appends the records of one sample each time it is called, and traces the kernel while it is told to.
-    /// Containers that appear later are named too: what the machine is, is asked again at times.
-    /// With a loader, that process traces.
+    /// Returns a function that appends the records of one sample per call, and traces the kernel while its argument is
+    /// true. The host facts are read again from time to time, so that containers that appear later are named too. If
+    /// there is a loader, that process traces.
     pub(crate) fn samples_traced_at_times(
         &self,
         trace: Trace,

@@ -38,9 +38,9 @@ fn main() -> ExitCode {
     }
     let mut arguments = std::env::args_os().skip(1).peekable();
     if arguments.peek().is_some_and(|first| first == apart::ARGUMENT) {
-        // A signal is for the process that started this one, which ends this one too.
+        // Ignore signals here: the parent process handles them, and ends this process too.
         let _signals = interrupt::Interrupt::watch();
-        // Where that one may not lock its memory, it says so for both.
+        // If memory may not be locked, the parent process reports it for both.
         let _ = floodline_serve::lock_touched_memory();
         return ExitCode::from(apart::main());
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What happens when there is no memory left: the program says so and ends with an exit code of its own,
-//! instead of with a signal. A recording is whole up to its last sample then, as after `kill -9`.
+//! The allocator's behaviour when memory runs out: the program reports it and exits with an exit code of its
+//! own instead of a signal. A recording is then complete up to its last sample, as after `kill -9`.
 
 #![allow(unsafe_code, reason = "an allocator has no safe form")]
 

@@ -39,8 +39,8 @@ pub(crate) enum Ended {
     Interrupted,
 }
 
-/// Looks on schedule until the time is up or a signal asks to end, which takes a last sample. `look` appends the records of one
-/// look; `take` consumes them in order, and its error ends the loop.
+/// Samples on schedule until the time is up or a signal arrives, which triggers a last sample. `look` appends the
+/// records of one sample. `take` consumes them in order, and its error ends the loop.
 pub(crate) fn observe(
     schedule: Schedule,
     interrupt: &Interrupt,
@@ -115,7 +115,7 @@ pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
 mod tests {
     use super::*;
 
-    /// A look that takes some time now and then, and what the loop says of it: `s` for a sample, a number for
+    /// Runs the loop with a sampler that is slow at times, and returns its records: `s` for a sample, a number for
     /// samples that were missed.
     fn observed(length_ms: u64, slow: &[(u64, u64)]) -> String {
         let schedule = Schedule { length: Some(Duration::from_millis(length_ms)), every: Duration::from_millis(400) };

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds the step at which a figure jumps, in a row of kernels in order: both ends first, then halves. Pure:
-//! measuring is the caller's. A step is believed as far as the two sides are apart compared with how much
-//! repeats of the same differ.
+//! Finds the step at which a figure jumps, in an ordered list of kernels: measures both ends first, then
+//! bisects. Pure: the caller measures. The confidence in a step is the distance of the two sides in standard
+//! deviations of repeats.
 
 use std::collections::BTreeMap;
 
 /// Where a figure jumps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Jump {
-    /// Place of the last kernel that is like the oldest.
+    /// Index of the last kernel that is like the oldest.
     pub before: usize,
-    /// Place of the first that is like the newest: the next one.
+    /// Index of the first kernel that is like the newest: the next one.
     pub after: usize,
-    /// Everything that was measured, by place.
+    /// All measurements, by index.
     pub measured: BTreeMap<usize, Vec<f64>>,
     /// Distance of the two sides in standard deviations of repeats; `None` without repeats.
     pub separation: Option<f64>,
 }
 
-/// The answer.
+/// Result of a bisection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// It jumps there.
+    /// The figure jumps.
     Jump(Jump),
     /// The ends do not differ by more than repeats do, or by more than a tenth.
     NoJump(BTreeMap<usize, Vec<f64>>),
 }
 
-/// Ends that differ by fewer standard deviations than this do not differ.
+/// Standard deviations by which the ends have to differ.
 const DIFFERENT: f64 = 3.0;
-/// Part by which ends have to differ in any case.
+/// Fraction by which the ends have to differ in any case.
 const PART: f64 = 0.1;
 
-/// Looks for the jump among `count` kernels, oldest first. `measure` answers with the figure of one run of the
-/// kernel at a place; each is measured `repeat` times.
+/// Searches the jump among `count` kernels, oldest first. `measure` returns the figure of one run of the kernel at
+/// an index. Each kernel is measured `repeat` times.
 pub fn bisect<E>(
     count: usize,
     repeat: u32,
@@ -75,7 +75,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// Standard deviation of repeats, over all that was measured; `None` without repeats.
+/// Returns the standard deviation of repeats over all measurements; `None` without repeats.
 fn noise(measured: &BTreeMap<usize, Vec<f64>>) -> Option<f64> {
     let squares: f64 =
         measured.values().map(|values| values.iter().map(|value| (value - mean(values)).powi(2)).sum::<f64>()).sum();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the lab keeps what is dear to make again: kernels, package lists, answers of probes; and the
-//! short-lived directories of runs. All below one directory of the user's; several labs may use it at
-//! once: entries appear by rename, and a run's directory is held by a lock.
+//! The lab's cache of kernels, package lists and probe results, and the temporary directories of runs. All
+//! are below one directory of the user. Several labs may use it at once: entries appear by rename, and a
+//! run's directory is held by a lock.
 
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
@@ -18,15 +18,15 @@ pub struct Cache {
 /// The cache could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    /// The environment names no place for it.
+    /// The environment does not define a directory for it.
     #[error("no place for the cache: neither XDG_CACHE_HOME nor HOME is set")]
     NoPlace,
     /// A file operation failed.
     #[error("{path}: {cause}")]
     Io {
-        /// What was touched.
+        /// The path.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         cause: io::Error,
     },
 }
@@ -38,16 +38,16 @@ impl CacheError {
     }
 }
 
-/// A directory of one run; it and what is in it is gone when this is dropped.
+/// A directory of one run. It is deleted with its content when this is dropped.
 #[derive(Debug)]
 pub struct RunDir {
     dir: tempfile::TempDir,
-    // Held as long as the run lives, so that nobody takes the directory for a left-over.
+    // Held during the run, so that no other process sweeps the directory as a left-over.
     _lock: File,
 }
 
 impl RunDir {
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
@@ -57,26 +57,26 @@ impl RunDir {
 const LOCK: &str = "lock";
 
 impl Cache {
-    /// In the user's cache directory, `$XDG_CACHE_HOME/floodline` or `~/.cache/floodline`.
+    /// Uses the user's cache directory, `$XDG_CACHE_HOME/floodline` or `~/.cache/floodline`.
     pub fn of_user() -> Result<Cache, CacheError> {
         let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
         Ok(Cache::at(base.ok_or(CacheError::NoPlace)?.join("floodline")))
     }
 
-    /// In a directory of the caller's choice.
+    /// Uses a directory of the caller's choice.
     pub fn at(root: impl Into<PathBuf>) -> Cache {
         Cache { root: root.into() }
     }
 
-    /// A directory of the cache, made where it is missing.
+    /// Returns a directory of the cache. Creates it if it is missing.
     pub fn dir(&self, name: &str) -> Result<PathBuf, CacheError> {
         let path = self.root.join(name);
         fs::create_dir_all(&path).map_err(CacheError::at(&path))?;
         Ok(path)
     }
 
-    /// A fresh directory on the same filesystem, gone when dropped.
+    /// Creates a directory on the same filesystem, deleted when dropped.
     pub fn scratch(&self) -> Result<RunDir, CacheError> {
         let runs = self.dir("runs")?;
         sweep(&runs);
@@ -88,23 +88,23 @@ impl Cache {
     }
 }
 
-/// Prefix of what a sweep removes. A sweep that is killed leaves the rest to the next one.
+/// Prefix of directories that a sweep removes. If a sweep is killed, the next one removes the rest.
 const GONE: &str = "gone-";
 /// Age from which a directory without a lock belongs to a killed process: a run locks its own within milliseconds.
 const UNLOCKED_MAX: Duration = Duration::from_secs(60);
 
-/// Removes what runs left behind that were killed before they could.
+/// Removes the directories of killed runs.
 fn sweep(runs: &Path) {
     let Ok(entries) = fs::read_dir(runs) else { return };
     for entry in entries.flatten() {
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-        // Held until the directory has its other name.
+        // Held until the directory is renamed.
         let lock = File::open(path.join(LOCK));
         let is_left = match &lock {
             Ok(lock) => flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok(),
             Err(_) => is_old(&path),
         };
-        // Each step fails where another sweep was faster.
+        // Each step fails if another sweep was faster.
         if name.starts_with(GONE) {
             let _ = fs::remove_dir_all(&path);
         } else if is_left {
@@ -114,7 +114,7 @@ fn sweep(runs: &Path) {
     }
 }
 
-/// Whether nothing was made or removed in a directory for longer than a run takes to lock its own.
+/// Returns true if a directory has not changed for longer than a run takes to lock its own.
 fn is_old(path: &Path) -> bool {
     let changed = fs::metadata(path).and_then(|about| about.modified()).ok();
     changed.and_then(|changed| changed.elapsed().ok()).is_some_and(|age| age > UNLOCKED_MAX)

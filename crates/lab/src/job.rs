@@ -1,55 +1,55 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the two sides of a guest say to each other: the job that the host puts into the image, and the
-//! lines of status that come back while it runs. Both sides are this same program, so there are no versions.
+//! The protocol between host and guest: the job that the host puts into the image, and the status lines
+//! that the guest sends while it runs. Both sides are this same program, so the format has no versions.
 
 use floodline_record::units::{Bytes, Nanos};
 use floodline_scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a guest is to do.
+/// The job of a guest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// The variant to run.
     pub scenario: Scenario,
     /// Its name.
     pub variant: String,
-    /// Serial numbers of the virtual disks by name of the device.
+    /// Serial numbers of the virtual disks, by device name.
     pub disks: BTreeMap<String, String>,
-    /// Serial number of the disk with real programs, where there is one.
+    /// Serial number of the disk with real programs, if there is one.
     pub programs: Option<String>,
-    /// Whether the guest runs a whole system with systemd, from a disk.
+    /// Whether the guest boots a whole system with systemd from a disk.
     pub has_system: bool,
     /// Time between two samples.
     pub every: Nanos,
-    /// Whether the recorder traces the kernel too.
+    /// Whether the recorder also traces the kernel.
     pub trace: bool,
-    /// What for.
+    /// The purpose of the guest.
     pub errand: Errand,
 }
 
-/// What the machine is built for.
+/// The purpose of a guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Errand {
-    /// To run the workload and record.
+    /// Run the workload and record.
     Run,
-    /// For somebody to look around in.
+    /// Run a shell or a command.
     Shell(Shell),
 }
 
-/// What is started for somebody who looks around.
+/// A shell session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shell {
     /// Program and arguments; `None` is a shell at the terminal.
     pub command: Option<Vec<String>>,
-    /// The terminal in front of it, where there is one.
+    /// The user's terminal, if there is one.
     pub terminal: Option<Terminal>,
-    /// Whether the scenario's workload runs beside it.
+    /// Whether the scenario's workload runs at the same time.
     pub with_workload: bool,
 }
 
-/// The terminal of the person on the host.
+/// The user's terminal on the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terminal {
     /// `TERM`.
@@ -60,99 +60,99 @@ pub struct Terminal {
     pub columns: u16,
 }
 
-/// Names of the ports of the guest, as QEMU and `/sys/class/virtio-ports/*/name` have them.
+/// Names of the guest's virtio ports, as given to QEMU and listed in `/sys/class/virtio-ports/*/name`.
 pub mod port {
-    /// The recording, as it is written.
+    /// Port of the recording.
     pub const RECORDING: &str = "floodline.recording";
-    /// Lines of [`super::Status`].
+    /// Port of the [`super::Status`] lines.
     pub const STATUS: &str = "floodline.status";
 }
 
-/// Longest line of status, bytes: one that is longer is no status.
+/// Longest status line, bytes. Longer lines are invalid.
 pub const LINE_MAX: usize = 256 << 10;
-/// Most characters of a text that is shown.
+/// Most characters shown of a text.
 const SHOWN_MAX: usize = 1000;
 
-/// One line of status.
+/// One status line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "status")]
 pub enum Status {
     /// The guest is up.
     Booted {
-        /// What the kernel calls itself.
+        /// The kernel's `uname -r`.
         release: String,
     },
-    /// What it does now.
+    /// The guest entered a stage.
     Stage {
-        /// In a few words.
+        /// A few words that describe it.
         stage: String,
     },
-    /// It is alive; told every second, whatever else goes on.
+    /// The heartbeat, sent every second.
     Alive {
-        /// Since boot.
+        /// Time since boot.
         uptime: Nanos,
-        /// Dirty memory.
+        /// `Dirty` of `/proc/meminfo`.
         dirty: Option<Bytes>,
-        /// Memory under writeback.
+        /// `Writeback` of `/proc/meminfo`.
         writeback: Option<Bytes>,
     },
-    /// It cannot go on.
+    /// The guest cannot continue.
     Failed {
-        /// What it was doing.
+        /// The stage it failed in.
         stage: String,
-        /// Why it failed.
+        /// The cause.
         cause: String,
     },
     /// The first sample is in the recording.
     Sampled,
-    /// The clock of the workload has started.
+    /// The workload's clock has started.
     Started,
-    /// The terminal is a shell's from now on.
+    /// From now on the terminal belongs to the shell.
     Console,
-    /// Something that a command printed.
+    /// Output of a command.
     Output {
-        /// On standard error, not standard output.
+        /// True for standard error, false for standard output.
         is_error: bool,
-        /// Its bytes, each as the character of that number.
+        /// The bytes, each as the character with that code.
         text: String,
     },
     /// The shell or command has ended.
     Exited {
-        /// Exit code; 128 and the number of the signal that killed it.
+        /// Exit code, or 128 plus the number of the signal that killed it.
         code: u8,
     },
-    /// The job is done and the recording is whole.
+    /// The job is done and the recording is complete.
     Done,
 }
 
 impl Status {
-    /// What a command printed.
+    /// A status with a command's output.
     pub fn output(is_error: bool, bytes: &[u8]) -> Status {
         Status::Output { is_error, text: bytes.iter().map(|byte| char::from(*byte)).collect() }
     }
 
-    /// The bytes of a text of [`Status::Output`].
+    /// Returns the bytes of a [`Status::Output`] text.
     pub fn bytes(text: &str) -> Vec<u8> {
         text.chars().filter_map(|c| u8::try_from(c).ok()).collect()
     }
 
-    /// As a line, newline included.
+    /// Serialises the status as one line with its newline.
     pub fn to_line(&self) -> String {
-        // Texts and numbers only: this cannot fail.
+        // The fields are texts and numbers, so this cannot fail.
         let mut line = serde_json::to_string(self).unwrap_or_default();
         line.push('\n');
         line
     }
 
-    /// Reads a line; `None` when it is none. The guest may run programs of strangers: texts that are shown lose their
-    /// control characters, and have a length.
+    /// Parses a line. Returns `None` for an invalid line. The guest may run untrusted programs, so control characters
+    /// are removed from texts that are shown, and their length is limited.
     pub fn from_line(line: &str) -> Option<Status> {
         let shown = |text: String| crate::tool::printable(&text.replace('\n', "; "), SHOWN_MAX);
         Some(match serde_json::from_str(line).ok()? {
             Status::Booted { release } => Status::Booted { release: shown(release) },
             Status::Stage { stage } => Status::Stage { stage: shown(stage) },
             Status::Failed { stage, cause } => Status::Failed { stage: shown(stage), cause: shown(cause) },
-            // What a command printed is for the person who ran it, as it is.
+            // The output of the user's own command is passed on unchanged.
             other => other,
         })
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scenarios on real kernels, in QEMU guests. Host side: kernels, the guest's image, QEMU. Guest side:
-//! the same program as init. Knows nothing of rules, and reads nothing of the host but what a guest
+//! Runs scenarios on real kernels, in QEMU guests. Host side: kernels, the guest's image, QEMU. Guest side:
+//! the same program as init. Independent of the rules. Reads only those files of the host that a guest
 //! needs to start.
 
 mod apt;

@@ -26,7 +26,7 @@ pub enum PackageError {
         /// Why.
         cause: io::Error,
     },
-    /// It is no package at all.
+    /// The file is not a package.
     #[error("{path} is not a package: {what}")]
     NotAPackage {
         /// The file.
@@ -34,13 +34,13 @@ pub enum PackageError {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// Somebody asked to end.
+    /// The caller interrupted the unpacking.
     #[error("interrupted while {path} was unpacked")]
     Interrupted {
         /// The package.
         path: PathBuf,
     },
-    /// Something in it is broken, or leads out of it.
+    /// An entry is damaged, or its path leads out of the package.
     #[error("{path} cannot be unpacked: {cause}")]
     Refused {
         /// The package.
@@ -53,12 +53,12 @@ pub enum PackageError {
     Broken {
         /// The package.
         path: PathBuf,
-        /// What the program said.
+        /// The program's error.
         cause: ToolError,
     },
 }
 
-/// Whether a file's name says that it is a package.
+/// Returns true if a file's name ends like that of a package.
 pub(crate) fn is_package(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "deb" || ending == "rpm")
 }
@@ -76,7 +76,7 @@ pub(crate) fn content_hash(path: &Path) -> io::Result<u64> {
     }
 }
 
-/// Unpacks what `place` wants of a package below `tree`, over what is there, unless somebody wants to end meanwhile.
+/// Unpacks the files that `place` selects below `tree`, over existing files. Stops when `is_asked` returns true.
 pub(crate) fn unpack(
     package: &Path,
     tree: &Path,
@@ -91,7 +91,7 @@ pub(crate) fn unpack(
     }
 }
 
-/// Takes the archive that a program puts out into a directory.
+/// Extracts the archive on a program's standard output into a directory.
 fn extract(
     package: &Path,
     mut archive: Piped,
@@ -102,7 +102,7 @@ fn extract(
     let path = package.to_owned();
     match (taken, is_asked()) {
         (_, true) => Err(PackageError::Interrupted { path }),
-        // The program's own error says more than that its output ends early.
+        // The program's own error is more useful than the early end of its output.
         (Err(cause), false) if cause.kind() != io::ErrorKind::UnexpectedEof => {
             Err(PackageError::Refused { path, cause })
         }

@@ -61,12 +61,12 @@ pub(crate) fn disk(
     unpack(&source, &parts, (scratch.path(), &usr), below_usr, tell, is_asked)?;
     let disk = scratch.path().join("disk");
     make(&usr, &disk, is_asked)?;
-    // Somebody else may have been faster; theirs is the same.
+    // If another process was faster, its disk is the same.
     fs::rename(&disk, &kept).map_err(CacheError::at(&kept))?;
     Ok(kept)
 }
 
-/// Downloads packages into one directory and unpacks them into another one. `place` says where a file goes, if anywhere.
+/// Downloads packages into one directory and unpacks them into another one. `place` maps a file to its place, if any.
 pub(crate) fn unpack(
     source: &Source,
     parts: &[Part],
@@ -114,7 +114,7 @@ fn make(from: &Path, disk: &Path, is_asked: &dyn Fn() -> bool) -> Result<(), Pro
     let used = room(from).map_err(CacheError::at(from))?;
     let kib = (used + used / 8 + (8 << 20)) >> 10;
     let mut mkfs = tool::bound("mkfs.ext4");
-    // Without a journal: nobody writes. An inode for every block: many files are small.
+    // No journal, because the disk is read-only in guests. An inode for every block, because many files are small.
     mkfs.args(["-q", "-O", "^has_journal", "-m", "0", "-b", "4096", "-i", "4096", "-d"]).arg(from).arg(disk);
     Ok(tool::finish(mkfs.arg(format!("{kib}k")), is_asked)?)
 }

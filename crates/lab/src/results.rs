@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Results that are remembered: recordings of runs, by the content of everything they depend on (scenario,
-//! kernel, the program in the guest, how it was run). What is expected of a run is no part of it: a changed
-//! expectation is judged on the recording that is there. Entries appear by rename.
+//! Cached results: recordings of runs, by the content of everything they depend on (scenario, kernel, the
+//! program in the guest, how it was run). The scenario's expectations are not part of the key: a changed
+//! expectation is checked on the cached recording. Entries appear by rename.
 
 use crate::cache::{Cache, CacheError};
 use crate::run::Order;
@@ -18,13 +18,13 @@ pub struct Results {
 }
 
 impl Results {
-    /// Those of runs with this program in the guest.
+    /// Opens the results of runs with this program in the guest.
     pub fn of(cache: &Cache, program: &Path) -> Result<Results, CacheError> {
         let program = content(program).map_err(CacheError::at(program))?;
         Ok(Results { dir: cache.dir("results")?, program })
     }
 
-    /// Where the recording of a run is or would be; repeats of it are told apart by a number.
+    /// Returns the path of a run's recording, whether it exists or not. `repeat` distinguishes repeats.
     pub fn place(&self, order: &Order<'_>, repeat: u32) -> Result<PathBuf, serde_json::Error> {
         let mut scenario = order.scenario.clone();
         scenario.expect = Default::default();
@@ -37,7 +37,7 @@ impl Results {
         Ok(self.dir.join(format!("{name}-{:016x}.flr", hasher.finish())))
     }
 
-    /// Remembers a recording.
+    /// Stores a recording.
     pub fn keep(&self, recording: &Path, place: &Path) -> Result<(), CacheError> {
         let half = tempfile::NamedTempFile::new_in(&self.dir).map_err(CacheError::at(&self.dir))?;
         fs::copy(recording, half.path()).map_err(CacheError::at(half.path()))?;

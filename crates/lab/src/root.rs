@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// Serial number of the disk.
 pub(crate) const SERIAL: &str = "root";
 
-/// A file in the root directory of a disk that no guest has booted from: its files belong to who made the disk.
+/// A file in the root directory of a disk that no guest has booted from: its files belong to the user that made it.
 pub(crate) const FRESH: &str = ".never-booted";
 
 /// What a system needs besides programs that a user asks for.

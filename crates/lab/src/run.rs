@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run on the host's side: decides what the guest is made of, makes image and disks, and runs it.
-//! What a scenario asks for and the lab cannot do is refused by name before anything is made.
+//! One run, on the host's side: chooses the guest's modules and programs, makes its image and disks, and runs it.
+//! Scenario keys that the lab does not support are refused by name before anything is made.
 
 use crate::cache::{Cache, CacheError, RunDir};
 use crate::guest::MILLISECOND;
@@ -23,7 +23,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What to run and how.
+/// A run to make.
 #[derive(Debug)]
 pub struct Order<'a> {
     /// The variant.
@@ -32,15 +32,15 @@ pub struct Order<'a> {
     pub variant: &'a str,
     /// The kernel.
     pub kernel: &'a Kernel,
-    /// The program that is the guest's init: this one, best linked statically.
+    /// The guest's init: this program, preferably linked statically.
     pub program: &'a Path,
-    /// How the guest is run.
+    /// Hardware virtualisation or emulation.
     pub accel: Accel,
     /// Time between two samples.
     pub every: Nanos,
-    /// Whether the recorder traces the kernel too. Loading that takes an emulated guest seconds.
+    /// Whether the recorder also traces the kernel. Loading the BPF programs takes an emulated guest seconds.
     pub trace: bool,
-    /// How long to wait for what.
+    /// Time limits.
     pub patience: Patience,
 }
 
@@ -49,25 +49,25 @@ pub struct Order<'a> {
 pub struct Outcome {
     /// How it ended.
     pub ended: Ended,
-    /// What the guest's kernel printed.
+    /// The guest kernel's console output.
     pub console: Console,
-    /// From the machine's start to the first sample in the recording.
+    /// Time from the machine's start to the first sample in the recording.
     pub first_sample: Option<Duration>,
-    /// Whether QEMU ran in its sandbox; one that was built without it runs without.
+    /// Whether QEMU ran in its sandbox. A QEMU built without a sandbox runs without one.
     pub sandbox: bool,
-    /// What was recorded; gone with this.
+    /// The recording, deleted when this is dropped.
     pub recording: PathBuf,
-    /// Holds the recording until this is dropped.
+    /// The directory with the recording, deleted when dropped.
     pub dir: RunDir,
 }
 
 /// A run could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The scenario uses what the lab cannot do.
+    /// The scenario uses keys that the lab does not support.
     #[error("the lab does not support {}", list(.0))]
     NotHonoured(Vec<UsedKey>),
-    /// A disk has limits each way and of both ways together.
+    /// A disk has both separate limits for reads and writes and a combined limit.
     #[error(
         "machine.devices.{device}: set limits for reads and writes, or one limit for both: QEMU does not accept both kinds for one disk"
     )]
@@ -75,7 +75,7 @@ pub enum RunError {
         /// Its name.
         device: String,
     },
-    /// The delay cannot be made.
+    /// The latency is not a whole number of milliseconds.
     #[error(
         "machine.devices.{device}.latency: expected whole milliseconds, at least 1 ms: a guest cannot delay requests more finely"
     )]
@@ -83,7 +83,7 @@ pub enum RunError {
         /// Name of the device.
         device: String,
     },
-    /// The kernel is too old for a setting.
+    /// The kernel is older than the knob.
     #[error("machine.devices.{device}.bdi.{knob}: kernel {kernel} does not have this knob; it was added in 6.2")]
     Since6_2 {
         /// Name of the device.
@@ -93,45 +93,45 @@ pub enum RunError {
         /// The kernel's version.
         kernel: KernelVersion,
     },
-    /// There is more in the scenario than its guest has memory for.
+    /// The scenario has more tasks or cgroups than its guest has memory for.
     #[error(
         "{key}: {count} {what}; a guest of {memory} supports at most {carries} (2 MiB for a task, {cgroup_kib} KiB for a cgroup): \
          lower instances or raise machine.memory"
     )]
     TooMany {
-        /// The key that has them.
+        /// The scenario key.
         key: &'static str,
-        /// What there is too much of.
+        /// "tasks" or "cgroups".
         what: &'static str,
-        /// How many.
+        /// Number in the scenario.
         count: u64,
-        /// How many it carries beside the rest.
+        /// Number that the guest supports beside the rest of the scenario.
         carries: u64,
-        /// What a cgroup takes, KiB.
+        /// Memory per cgroup, KiB.
         cgroup_kib: u64,
         /// The guest's memory.
         memory: ByteSize,
     },
-    /// A limit of something that is no disk.
+    /// A limit is set on a device that is not a plain disk.
     #[error("machine.devices.{device}: the lab can limit disks only; set the limit on the disk below it")]
     Limited {
         /// Name of the device.
         device: String,
     },
-    /// The kernel was built without something.
+    /// The kernel was built without a required module.
     #[error("the scenario needs {module}, which kernel {release} does not have")]
     Lacks {
-        /// What the kernel calls itself.
+        /// The kernel's `uname -r`.
         release: String,
         /// The module.
         module: String,
     },
-    /// Something the image needs is not on this host.
+    /// A program that the image needs is not on this host.
     #[error("{program} is not installed (Debian and Ubuntu: apt install {package})")]
     NoProgram {
         /// The program.
         program: String,
-        /// Package that has it.
+        /// Package that contains it.
         package: &'static str,
     },
     /// Modules could not be read.
@@ -149,13 +149,13 @@ pub enum RunError {
     /// The cache could not be used.
     #[error(transparent)]
     Cache(#[from] CacheError),
-    /// The real programs could not be had.
+    /// The disk with real programs could not be made.
     #[error(transparent)]
     Programs(#[from] ProgramsError),
-    /// Somebody asked to end.
+    /// The caller interrupted the run.
     #[error("interrupted before the machine was started")]
     Interrupted,
-    /// The job could not be written down.
+    /// The job could not be serialised.
     #[error("cannot write the job: {0}")]
     Job(#[from] serde_json::Error),
 }
@@ -164,7 +164,7 @@ fn list(keys: &[UsedKey]) -> String {
     keys.iter().map(|key| key.key.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Keys that the lab honours, on every kernel.
+/// Scenario keys that the lab supports on every kernel.
 const HONOURED: &[&str] = &[
     "machine.memory",
     "machine.cpus",
@@ -187,7 +187,7 @@ const HONOURED: &[&str] = &[
     "machine.devices.*.read_iops",
     "machine.devices.*.bandwidth",
     "machine.devices.*.iops",
-    // What QEMU lets through at once.
+    // The burst that QEMU's throttle allows.
     "machine.devices.*.burst = 100ms",
     "machine.devices.*.latency",
     "machine.devices.*.rotational",
@@ -208,16 +208,16 @@ const HONOURED: &[&str] = &[
     "step.**",
 ];
 
-/// What a disk has where the scenario does not say.
+/// Size of a disk for which the scenario sets none.
 const DISK_BYTES: u64 = 1 << 30;
 
 /// Modules of every guest. Some kernels have them built in.
 const MODULES: &[&str] = &["virtio_pci", "virtio_blk", "virtio_console", "crc32c_generic"];
 
-/// What encrypts for `dm_crypt`. Which of them a kernel has differs, and so does what is built in.
+/// Cipher modules for `dm_crypt`. Kernels differ in which of them exist and which are built in.
 const CIPHERS: &[&str] = &["xts", "ecb", "aes_generic", "aesni_intel", "aes_ce_blk"];
 
-/// Packages of a guest in which somebody looks around: a shell and what people type first.
+/// Packages of an interactive guest: a shell and the most common commands.
 const SHELL_PACKAGES: &[&str] = &[
     "bash",
     "coreutils",
@@ -233,16 +233,16 @@ const SHELL_PACKAGES: &[&str] = &[
     "util-linux",
 ];
 
-/// Somebody's look around.
+/// A shell session in a guest.
 #[derive(Debug)]
 pub struct Session {
-    /// What is started.
+    /// The shell or command to start.
     pub shell: Shell,
-    /// Where its terminal's bytes go and come from; none for a command.
+    /// The host's end of its terminal; `None` for a command.
     pub terminal: Option<UnixStream>,
     /// Further packages for the guest.
     pub packages: BTreeSet<String>,
-    /// The system that the guest boots; without one, this program is its init.
+    /// The system that the guest boots. If `None`, this program is its init.
     pub system: Option<System>,
 }
 
@@ -257,7 +257,7 @@ pub fn run(
     made.run(cache, order, tell, is_asked)
 }
 
-/// Builds a scenario's machine on a kernel for somebody to look around in.
+/// Builds a scenario's machine on a kernel and starts a shell session in it.
 pub fn shell(
     cache: &Cache,
     order: &Order<'_>,
@@ -271,7 +271,7 @@ pub fn shell(
     Made { errand: Errand::Shell(shell), packages, terminal, system }.run(cache, order, tell, is_asked)
 }
 
-/// What a guest is made for, and with.
+/// A guest's errand and the parts it needs.
 struct Made {
     errand: Errand,
     packages: BTreeSet<String>,
@@ -335,7 +335,7 @@ impl Made {
             vm.sandbox = false;
             ended = vm.run(order.patience, &mut hear, is_asked)?;
         }
-        // A system switches the machine off by itself, or its power is cut: neither is said.
+        // A guest with systemd powers off by itself, or its power is cut. Neither case sends `Status::Done`.
         if has_system && has_exited.get() && matches!(ended, Ended::Interrupted | Ended::Died { .. }) {
             ended = Ended::Done;
         }
@@ -367,11 +367,11 @@ pub(crate) fn machine(
     }
 }
 
-/// Memory of the guest's kernel and init, bytes.
+/// Memory of the guest's kernel and init.
 const GUEST_BYTES: u64 = 128 << 20;
-/// Memory of a task: a process of this program and a thread of the director. Measured on 6.12: 1.8 MiB.
+/// Memory per task: a process of this program and a thread of the director. Measured on 6.12: 1.8 MiB.
 const TASK_BYTES: u64 = 2 << 20;
-/// Memory of a cgroup besides what it has for each CPU. Measured on 6.12 with two CPUs: 24 KiB.
+/// Memory per cgroup without its per-CPU part. Measured on 6.12 with two CPUs: 24 KiB in total.
 const CGROUP_BYTES: u64 = 16 << 10;
 const CGROUP_CPU_BYTES: u64 = 8 << 10;
 
@@ -385,7 +385,7 @@ fn carries(scenario: &Scenario) -> Result<(), RunError> {
     let too_many = |key, what, count, carries| {
         Err(RunError::TooMany { key, what, count, carries, cgroup_kib: per_cgroup >> 10, memory: machine.memory })
     };
-    // Rather fewer tasks than fewer cgroups, unless these alone are too many.
+    // Report too many tasks, unless the cgroups alone exceed the memory.
     let for_cgroups = cgroups.saturating_mul(per_cgroup);
     match room.checked_sub(for_cgroups) {
         None => too_many("machine.cgroups", "cgroups", cgroups, room / per_cgroup),
@@ -394,7 +394,7 @@ fn carries(scenario: &Scenario) -> Result<(), RunError> {
     }
 }
 
-/// Refuses what the lab cannot do.
+/// Refuses a scenario that the lab does not support.
 pub fn check(scenario: &Scenario) -> Result<(), RunError> {
     let refused = scenario.not_honoured(HONOURED);
     if !refused.is_empty() {
@@ -420,7 +420,7 @@ pub fn check(scenario: &Scenario) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Refuses what the kernel cannot do.
+/// Refuses a scenario that sets a knob which the kernel does not have.
 fn check_kernel(scenario: &Scenario, kernel: KernelVersion) -> Result<(), RunError> {
     let behaviour = Behaviour::of(kernel);
     for (name, device) in &scenario.machine.devices {
@@ -431,7 +431,7 @@ fn check_kernel(scenario: &Scenario, kernel: KernelVersion) -> Result<(), RunErr
     Ok(())
 }
 
-/// The devices that are disks of their own, in order of name.
+/// Devices backed by a virtual disk of their own, ordered by name.
 fn own_disks(scenario: &Scenario) -> impl Iterator<Item = (&String, &Device)> {
     scenario.machine.devices.iter().filter(|(_, device)| device.backing == Backing::Disk)
 }
@@ -455,7 +455,7 @@ pub(crate) fn disks(scenario: &Scenario, dir: &Path) -> (Vec<Disk>, BTreeMap<Str
     (disks, serials)
 }
 
-/// The disk with real programs, where there are some: that of the system, or one for `/usr`.
+/// Makes the disk with real programs: the system's root disk, or a disk for `/usr`. `None` if no program is needed.
 fn programs_disk(
     cache: &Cache,
     packages: &BTreeSet<String>,
@@ -536,7 +536,7 @@ pub(crate) fn wanted_modules(scenario: &Scenario, has_programs: bool) -> Vec<&'s
     wanted
 }
 
-/// Programs of this host that the guest runs: what makes filesystems and loop devices.
+/// Programs of this host that the guest runs: mkfs and losetup.
 pub(crate) fn wanted_programs(scenario: &Scenario) -> BTreeSet<String> {
     let is_loop = |device: &Device| matches!(device.backing, Backing::Loop { .. });
     let formatted = scenario.machine.mounts.values().filter(|mount| mount.device.is_some());

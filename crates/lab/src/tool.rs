@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs of this machine that the lab runs: QEMU, the package manager, mkfs, decompressors. Each call
-//! ends with its output or with an error that says which program and, where it is missing, what to
-//! install. Nothing here knows what the programs are for.
+//! Runs programs of this machine for the lab: QEMU, the package manager, mkfs, decompressors. Each call
+//! returns the program's output or an error that names the program and, if it is missing, the package to
+//! install. The purpose of a program is up to the caller.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsStr;
@@ -13,36 +13,36 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A program did not do what it was asked.
+/// A program could not be run, failed, or was interrupted.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
-    /// It is not there.
+    /// The program is not installed.
     #[error("{tool} is not installed (Debian and Ubuntu: apt install {package})")]
     Missing {
         /// Name of the program.
         tool: String,
-        /// Package that has it.
+        /// Package that contains it.
         package: &'static str,
     },
-    /// It could not be started or waited for.
+    /// The program could not be started or waited for.
     #[error("{tool} could not be run: {cause}")]
     NotRun {
         /// Name of the program.
         tool: String,
-        /// Why.
+        /// The cause.
         cause: io::Error,
     },
-    /// It ended with an error.
+    /// The program exited with an error.
     #[error("{tool} failed ({status}): {says}")]
     Failed {
         /// Name of the program.
         tool: String,
-        /// How it ended.
+        /// Its exit status.
         status: String,
-        /// The end of what it printed.
+        /// The last line it printed.
         says: String,
     },
-    /// Somebody asked to end.
+    /// The caller interrupted the program.
     #[error("interrupted while {tool} ran")]
     Interrupted {
         /// Name of the program.
@@ -50,7 +50,7 @@ pub enum ToolError {
     },
 }
 
-/// Programs and the packages that have them; what the lab may run, and nothing else.
+/// The programs that the lab may run, with their packages.
 const PACKAGES: &[(&str, &str)] = &[
     ("apt-get", "apt"),
     ("apt-cache", "apt"),
@@ -67,27 +67,27 @@ const PACKAGES: &[(&str, &str)] = &[
     ("zstd", "zstd"),
 ];
 
-/// The package of a program, as Debian calls it.
+/// Returns the Debian package of a program.
 pub fn package_of(tool: &str) -> &'static str {
     PACKAGES.iter().find(|(name, _)| *name == tool).map_or("the package that has it", |(_, package)| package)
 }
 
-/// Directories that hold administrators' programs and are often missing in a person's `PATH`.
+/// Directories of administration programs, which are often missing in a user's `PATH`.
 const SBIN: &[&str] = &["/usr/sbin", "/sbin", "/usr/local/sbin"];
 
-/// A program by name, found also where only root's `PATH` leads.
+/// A command for a program by name, searched in `PATH` and in [`SBIN`].
 pub fn tool(name: &str) -> Command {
     let mut command = Command::new(path_of(name).as_deref().unwrap_or(name.as_ref()));
     command.stdin(Stdio::null()).env("LC_ALL", "C");
     command
 }
 
-/// What binds a program to the life of another.
+/// Starts a program that is killed when its parent dies.
 const SETPRIV: &str = "setpriv";
 const PDEATHSIG: &str = "--pdeathsig";
 
-/// The same, for programs that run long: its process dies with the thread of ours that started it, even one
-/// that is killed, where the system has a program that arranges it.
+/// Like [`tool`], for programs that run long. If `setpriv` is installed, the kernel kills the process when the
+/// thread that started it dies, also by SIGKILL.
 pub fn bound(name: &str) -> Command {
     let (Some(setpriv), Some(program)) = (path_of(SETPRIV), path_of(name)) else { return tool(name) };
     let mut command = Command::new(setpriv);
@@ -95,19 +95,19 @@ pub fn bound(name: &str) -> Command {
     command
 }
 
-/// Where a program is.
+/// Returns the path of a program.
 pub fn path_of(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let dirs = std::env::split_paths(&path).chain(SBIN.iter().map(PathBuf::from));
     dirs.map(|dir| dir.join(name)).find(|path| path.is_file())
 }
 
-/// Whether a program is there.
+/// Returns true if a program is installed.
 pub fn is_there(name: &str) -> bool {
     path_of(name).is_some()
 }
 
-/// Runs a program to its end and returns what it printed.
+/// Runs a program to its end and returns its standard output.
 pub fn output(command: &mut Command) -> Result<Vec<u8>, ToolError> {
     let Output { status, stdout, stderr } = command.output().map_err(|cause| not_run(command, cause))?;
     if status.success() {
@@ -116,22 +116,22 @@ pub fn output(command: &mut Command) -> Result<Vec<u8>, ToolError> {
     Err(ToolError::Failed { tool: name(command), status: status.to_string(), says: tail(&stderr, &stdout) })
 }
 
-/// How often a program that runs long is looked after.
+/// How often a program that runs long is polled.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Runs a program that may run long to its end, or until somebody wants to end, which `is_asked` says and is asked
-/// for again and again. Whoever types Ctrl-C interrupts us, not the program.
+/// Runs a program that may run long to its end, or until `is_asked` returns true, which is polled every [`LOOK`].
+/// The program has a process group of its own, so Ctrl-C reaches floodline and not the program.
 pub fn finish(command: &mut Command, mut is_asked: impl FnMut() -> bool) -> Result<(), ToolError> {
     command.process_group(0).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|cause| not_run(command, cause))?;
-    // Read beside it: it waits where nobody reads.
+    // Standard error is read in a thread: the program would block on a full pipe.
     let says = child.stderr.take().map(|stderr| std::thread::spawn(move || last_of(stderr)));
     let status = loop {
         if let Some(status) = child.try_wait().map_err(|cause| not_run(command, cause))? {
             break status;
         }
         if is_asked() {
-            // With what it runs itself. Both fail only when it has ended already.
+            // Kills the program's children too. Both calls fail only if the program has exited already.
             let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
             let _ = group.map(|group| kill_process_group(group, Signal::KILL));
             let _ = child.wait();
@@ -146,7 +146,7 @@ pub fn finish(command: &mut Command, mut is_asked: impl FnMut() -> bool) -> Resu
     Err(ToolError::Failed { tool: name(command), status: status.to_string(), says: tail(&says, &[]) })
 }
 
-/// A program whose output is read while it runs. It is ended when this is dropped.
+/// A program whose output is read while it runs. Dropping it kills the program.
 #[derive(Debug)]
 pub struct Piped {
     child: Child,
@@ -155,7 +155,7 @@ pub struct Piped {
     tool: String,
 }
 
-/// Starts a program whose output is to be read; its input is a file, from where that is now.
+/// Starts a program whose output is to be read. Its input is a file, from the file's current position.
 pub fn piped(command: &mut Command, input: Option<File>) -> Result<Piped, ToolError> {
     command.stdin(input.map_or_else(Stdio::null, Stdio::from)).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|cause| not_run(command, cause))?;
@@ -172,16 +172,16 @@ impl Read for Piped {
     }
 }
 
-/// What a program may put out behind what was wanted of it.
+/// Most bytes a program may print after the output that the caller read.
 const TRAILING_MAX: u64 = 64 << 20;
 
 impl Piped {
-    /// Waits for its end, which must be a good one.
+    /// Waits for the program to exit. Returns an error if it failed.
     pub fn finish(mut self) -> Result<(), ToolError> {
         let failed = |tool: &str, cause| ToolError::NotRun { tool: tool.to_owned(), cause };
         let rest = (&mut self.stdout).take(TRAILING_MAX);
         io::copy(&mut { rest }, &mut io::sink()).map_err(|cause| failed(&self.tool, cause))?;
-        // One that puts out more is ended by the drop.
+        // A program that prints more is killed by the drop.
         let status = match self.stdout.read(&mut [0]) {
             Ok(0) => self.child.wait().map_err(|cause| failed(&self.tool, cause))?,
             Ok(_) => return Err(failed(&self.tool, io::ErrorKind::FileTooLarge.into())),
@@ -197,16 +197,16 @@ impl Piped {
 
 impl Drop for Piped {
     fn drop(&mut self) {
-        // Both fail only when it has ended already.
+        // Both fail only if the program has exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What is kept of a program's last words, bytes.
+/// Bytes kept of the end of a program's standard error.
 const SAYS_MAX: usize = 8 << 10;
 
-/// Reads to the end and keeps the last of it. What a program said is a help, not a need: an error ends the reading.
+/// Reads to the end and keeps the last [`SAYS_MAX`] bytes. The text only explains a failure, so a read error ends it.
 fn last_of(mut from: impl Read) -> Vec<u8> {
     let (mut says, mut buffer) = (Vec::new(), [0; 4096]);
     while let Ok(length @ 1..) = from.read(&mut buffer) {
@@ -216,12 +216,12 @@ fn last_of(mut from: impl Read) -> Vec<u8> {
     says
 }
 
-/// Runs a program that turns what it is given into what it returns, such as one that uncompresses.
+/// Runs a filter on `input` and returns its output, such as a decompressor.
 pub fn filter(command: &mut Command, input: Vec<u8>) -> Result<Vec<u8>, ToolError> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|cause| not_run(command, cause))?;
     let feed = child.stdin.take().map(|mut stdin| {
-        // A reader that gives up early says why itself.
+        // A program that stops reading early reports the cause itself.
         std::thread::spawn(move || drop(stdin.write_all(&input)))
     });
     let output = child.wait_with_output().map_err(|cause| not_run(command, cause));
@@ -235,7 +235,7 @@ pub fn filter(command: &mut Command, input: Vec<u8>) -> Result<Vec<u8>, ToolErro
     }
 }
 
-/// The error of a program that could not be started.
+/// Returns the error of a program that could not be started.
 pub fn not_run(command: &Command, cause: io::Error) -> ToolError {
     let tool = name(command);
     match cause.kind() {
@@ -244,7 +244,7 @@ pub fn not_run(command: &Command, cause: io::Error) -> ToolError {
     }
 }
 
-/// Name of the program, without what it is bound by.
+/// Returns the program's name, without the `setpriv` that starts it.
 fn name(command: &Command) -> String {
     let own = |program: &OsStr| Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
     let mut bound = command.get_args().skip_while(|argument| *argument != PDEATHSIG).skip(2);
@@ -254,15 +254,15 @@ fn name(command: &Command) -> String {
     }
 }
 
-/// The last line that says something, in printable characters.
+/// Returns the last non-empty line, in printable characters.
 fn tail(stderr: &[u8], stdout: &[u8]) -> String {
     let text = [stdout, stderr].map(String::from_utf8_lossy).concat();
     let line = text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it printed nothing");
     printable(line, 300)
 }
 
-/// The start of a text from outside as a terminal may show it: without control characters and without those that
-/// turn the direction of writing or show nothing.
+/// Returns the first characters of an untrusted text in a form safe for a terminal: without control characters,
+/// invisible characters, and characters that change the writing direction.
 pub(crate) fn printable(text: &str, characters: usize) -> String {
     let is_hidden = |c: char| matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
     text.chars().filter(|c| !c.is_control() && !is_hidden(*c)).take(characters).collect()

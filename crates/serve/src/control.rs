@@ -34,7 +34,7 @@ pub(crate) struct Mark {
 pub(crate) fn listen(folder: &Path) -> Result<Receiver<Mark>, ServeError> {
     let path = folder.join(SOCKET);
     let failed = |error: std::io::Error| ServeError::new(format!("cannot make the socket {}: {error}", shown(&path)));
-    // The lock says that its last owner is gone.
+    // This process holds the ring's lock, so the socket's last owner is gone.
     let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path).map_err(failed)?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;

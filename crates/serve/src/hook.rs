@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who is told of an incident: a command of the operator's, with the incident as JSON on standard input and no shell in
-//! between, and journald, with fields that can be searched.
+//! Reports an incident to the operator's command, as JSON on standard input without a shell in between, and to
+//! journald, with searchable fields.
 
 use floodline_view::incidents::Incident;
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// A command that takes longer is ended.
 const TIME: Duration = Duration::from_secs(60);
 
-/// Where journald listens.
+/// journald's socket.
 const JOURNAL: &str = "/run/systemd/journal/socket";
 
 /// Runs a command with text on its standard input, in a thread of its own: to start it may wait for a disk. The answer
@@ -24,7 +24,7 @@ pub(crate) fn run(command: &[OsString], text: String) -> Receiver<()> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null());
     let thread = std::thread::Builder::new().name("hook".to_owned()).stack_size(128 << 10);
-    // Without a thread there is nobody to tell; the incident is kept all the same.
+    // If the thread cannot be started, the command is not run. The incident is kept all the same.
     let _ = thread.spawn(move || {
         let Ok(mut child) = command.spawn() else { return };
         let input = child.stdin.take();

@@ -19,7 +19,7 @@ const HEAD_MAX: usize = 8 << 10;
 const DEADLINE: Duration = Duration::from_secs(5);
 /// Connections at a time; others wait in the kernel.
 const CONNECTIONS: usize = 4;
-/// A connection that has sent no whole head for so long gives its place to one that waits.
+/// A connection without a complete request head after this time is closed in favour of a waiting one.
 const PATIENCE: Duration = Duration::from_millis(250);
 /// Headers that a request may have.
 const HEADERS_MAX: usize = 64;
@@ -162,7 +162,7 @@ fn accept(listener: &Listener, connections: &mut Vec<Connection>) {
                 let oldest = connections.iter().enumerate().filter(|(_, one)| one.is_slow(now));
                 match oldest.min_by_key(|(_, one)| one.since).map(|(at, _)| at) {
                     Some(at) => drop(connections.swap_remove(at)),
-                    // The one that comes now is closed at once: its scraper tries again.
+                    // The new connection is closed at once. Its scraper tries again.
                     None => return,
                 }
             }
@@ -171,7 +171,7 @@ fn accept(listener: &Listener, connections: &mut Vec<Connection>) {
             }
         }
         Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-        // Out of descriptors, or the scraper went away again: neither is worth a busy loop.
+        // Out of descriptors, or the scraper has disconnected: sleep to avoid a busy loop.
         Err(_) => std::thread::sleep(Duration::from_millis(50)),
     }
 }
@@ -181,7 +181,7 @@ impl Connection {
         self.answer.is_empty() && now.duration_since(self.since) >= PATIENCE
     }
 
-    /// Reads or writes what can be without waiting.
+    /// Reads or writes as far as possible without blocking.
     fn go_on(&mut self, board: &Arc<Mutex<Board>>) -> Goes {
         if self.answer.is_empty() {
             let mut bytes = [0; 2048];

@@ -15,10 +15,10 @@ use floodline_view::export::rfc3339;
 use floodline_view::incidents::{Incident, SCHEMA};
 use std::sync::Arc;
 
-/// What is kept before and after a trigger.
+/// Time kept before and after a trigger.
 pub(crate) const AROUND: Nanos = Nanos(60 * Nanos::SECOND.0);
 
-/// A recording and what it says.
+/// A recording and its report.
 pub(crate) struct Built {
     /// The recording.
     pub(crate) bytes: Vec<u8>,
@@ -45,7 +45,7 @@ pub(crate) fn build(
 ) -> Result<Built, EncodeError> {
     let at = trigger.at.monotonic;
     let from = Nanos(at.0.saturating_sub(AROUND.0));
-    // The sample after the last second tells what happened in it.
+    // The sample after the last second contains the growth within that second.
     let to = Nanos(at.0.saturating_add(AROUND.0).saturating_add(every.0));
     let mut joined = Joined::new(Some(every))?;
     let mut stretches = Stretches::new(Vec::new());

@@ -12,7 +12,7 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 /// Descriptor of the first socket that systemd hands in.
 const FIRST: i32 = 3;
 
-/// What systemd told by the environment: `LISTEN_PID` and `LISTEN_FDS`.
+/// Sockets passed by systemd, from the environment: `LISTEN_PID` and `LISTEN_FDS`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HandedIn {
     count: i32,

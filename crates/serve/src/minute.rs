@@ -59,7 +59,7 @@ impl Minute {
     }
 }
 
-/// An empty window that knows what the machine is, and of the entities those that are in a sample.
+/// Returns a window without samples, with the host facts and the entities that are in `sample`.
 fn begin(before: &Window, sample: &Sample) -> Window {
     let is_live = |id: EntityId, entity: &Entity| match entity {
         Entity::Process { .. } => sample.processes.get(id).is_some(),

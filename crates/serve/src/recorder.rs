@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The flight recorder as the loop sees it: it takes every record, and every trigger. It never waits for a disk.
+//! The flight recorder's interface to the sampling loop: takes every record and every trigger. Never waits for a disk.
 
 use crate::board::{Board, Outcome};
 use crate::control::{self, Mark};
@@ -23,7 +23,7 @@ use std::time::Duration;
 /// A disk that hangs must not keep the program from ending.
 const END_WITHIN: Duration = Duration::from_secs(10);
 
-/// How the flight recorder works.
+/// Options of the flight recorder.
 pub struct RingOptions {
     /// Folder of the ring on disk.
     pub folder: PathBuf,
@@ -37,7 +37,7 @@ pub struct RingOptions {
     pub limits: Limits,
     /// Command to run with each incident; empty for none.
     pub hook: Vec<OsString>,
-    /// Says something to the operator.
+    /// Reports a message to the operator.
     pub tell: Box<dyn Fn(&str) + Send>,
 }
 
@@ -48,7 +48,7 @@ struct Open {
     until: Nanos,
 }
 
-/// See the module.
+/// The flight recorder.
 pub(crate) struct Recorder {
     memory: Arc<Mutex<MemoryRing>>,
     messages: Sender<Message>,
@@ -127,7 +127,7 @@ impl Recorder {
         }
     }
 
-    /// Takes the triggers of a sample, and what operators asked for since the one before.
+    /// Takes the triggers of a sample and the marks since the sample before.
     pub(crate) fn triggered(&mut self, triggers: Vec<Trigger>, now: SampleTime) {
         for trigger in triggers {
             self.trigger(trigger);
@@ -143,12 +143,12 @@ impl Recorder {
         }
     }
 
-    /// Decides about a trigger; answers as `floodline mark` wants it.
+    /// Decides about a trigger. Returns the answer for `floodline mark`.
     fn trigger(&mut self, trigger: Trigger) -> String {
         if let Some(open) = &mut self.open {
             let name = open.name.clone();
             let said = match trigger.kind {
-                // What an operator noticed is kept, also in the minute after another trigger.
+                // A mark's text is kept even in the minute after another trigger.
                 Kind::Mark if open.trigger.text.len() + trigger.text.len() <= TEXT_MAX => {
                     open.trigger.text = format!("{} Marked: {}", open.trigger.text, trigger.text);
                     Some(open.trigger.clone())
@@ -208,7 +208,7 @@ impl Recorder {
         }
     }
 
-    /// Writes what there is and ends.
+    /// Writes the remaining data and ends.
     pub(crate) fn finish(mut self) {
         self.complete();
         let _ = self.memory.lock().unwrap_or_else(PoisonError::into_inner).close();

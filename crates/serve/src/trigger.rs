@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What makes an incident, and which triggers are kept. Pure: a sample and a report go in, triggers come out.
+//! Detects the triggers of incidents and decides which are kept. Pure: a sample and a report go in, triggers come out.
 
 use crate::board::Outcome;
 use floodline_analysis::report::{Report, Severity};
@@ -10,7 +10,7 @@ use floodline_record::units::Nanos;
 use floodline_record::window::Window;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What kind of trigger.
+/// Kind of a trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// Tasks waited for I/O for a large part of ten seconds.
@@ -19,12 +19,12 @@ pub(crate) enum Kind {
     Rule,
     /// One task waited for too long.
     Wait,
-    /// An operator asked for it: `floodline mark`.
+    /// An operator requested it: `floodline mark`.
     Mark,
 }
 
 impl Kind {
-    /// As it stands in the incident's file.
+    /// Returns the name in the incident's file.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::IoPressure => "io_pressure",
@@ -42,11 +42,11 @@ pub(crate) struct Trigger {
     pub(crate) kind: Kind,
     /// When.
     pub(crate) at: SampleTime,
-    /// What it is about: two of one kind and subject are duplicates.
+    /// Its subject. Two triggers of the same kind and subject are duplicates.
     pub(crate) subject: String,
-    /// The rule, where it is one.
+    /// The rule, if a rule triggered it.
     pub(crate) rule: Option<&'static str>,
-    /// How bad, where a rule says so.
+    /// Severity, if it comes from a rule.
     pub(crate) severity: Option<Severity>,
     /// One sentence.
     pub(crate) text: String,
@@ -59,7 +59,7 @@ pub struct Limits {
     pub wait: Nanos,
     /// Share of ten seconds in which tasks waited for I/O that makes an incident; above 1 never.
     pub io_pressure: f64,
-    /// A second incident of one kind and subject is kept after so long.
+    /// Minimum time between two kept incidents of the same kind and subject.
     pub cooldown: Nanos,
     /// Incidents kept in 24 hours.
     pub per_day: usize,
@@ -76,7 +76,7 @@ pub(crate) struct Detect {
     /// Totals of I/O pressure of the last ten seconds.
     pressure: VecDeque<(Nanos, Nanos)>,
     is_pressed: bool,
-    /// Since when a process was in uninterruptible sleep in every sample, and whether that was said.
+    /// For each process in uninterruptible sleep in every sample: since when, and whether it was reported.
     asleep: BTreeMap<EntityId, (Nanos, bool)>,
     waits: Vec<Trigger>,
     /// Time that the machine was suspended since the sample before.
@@ -118,7 +118,7 @@ impl Detect {
         }
     }
 
-    /// Takes a sample; answers what it triggers. `has_monitor`: the kernel itself reports I/O pressure.
+    /// Takes a sample and returns its triggers. `has_monitor`: the kernel itself reports I/O pressure.
     pub(crate) fn sample(&mut self, sample: &Sample, window: &Window, has_monitor: bool) -> Vec<Trigger> {
         let mut triggers = std::mem::take(&mut self.waits);
         let at = sample.time.monotonic;
@@ -143,7 +143,7 @@ impl Detect {
         match (self.pressure.front(), self.pressure.back()) {
             (Some((_, before)), Some((_, now))) => {
                 let grown = now.0.saturating_sub(before.0) as f64;
-                // The monitor's ten seconds and these need not be the same ones.
+                // The monitor's window and this one may be shifted against each other.
                 grown >= self.limits.io_pressure * PRESSURE_OVER.0 as f64 / 2.0
             }
             _ => true,
@@ -195,8 +195,8 @@ impl Detect {
         self.asleep = still;
     }
 
-    /// Takes the answers of the rules; answers those that hold now and did not before. What holds when the program starts
-    /// is not an event: metrics and `doctor` show it.
+    /// Takes the results of the rules and returns a trigger for each rule that holds now and did not before. A rule
+    /// that holds when the program starts is not an event: metrics and `doctor` show it.
     pub(crate) fn judged(&mut self, at: SampleTime, report: &Report) -> Vec<Trigger> {
         let bad = report.findings.iter().filter(|finding| finding.severity >= Severity::Warning);
         let now: BTreeSet<&'static str> = bad.clone().map(|finding| finding.rule).collect();
@@ -236,7 +236,7 @@ impl Gate {
         self.last.get(&(trigger.kind, trigger.subject.clone())).map(|(_, name)| name.as_str())
     }
 
-    /// What becomes of a trigger; where it is kept, under this name. A mark is kept unless the day's limit is reached.
+    /// Decides the outcome of a trigger. A kept one gets this name. A mark is kept unless the day's limit is reached.
     pub(crate) fn decide(&mut self, trigger: &Trigger, name: &str) -> Outcome {
         let now = trigger.at.monotonic;
         let cooldown = self.limits.cooldown.0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The thread that writes: it follows the ring in memory with the ring on disk, and keeps incidents. Where the disk hangs,
-//! this thread hangs, and the samples go on.
+//! The writer thread: copies the ring in memory to the ring on disk, and keeps incidents. If the disk hangs, this
+//! thread hangs, and sampling continues.
 
 use crate::board::{Board, Outcome, RingState};
 use crate::hook;
@@ -21,13 +21,13 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 /// Bytes that go to the disk in one write.
 const PIECE: usize = 256 << 10;
 
-/// After a failed write the next one is tried so much later.
+/// Delay of the next attempt after a failed write.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// A command that was started last gets so long to read its incident when the program ends.
+/// Time that the last started command has to read its incident when the program ends.
 const HOOK_WITHIN: Duration = Duration::from_secs(5);
 
-/// What the loop hands over.
+/// A message from the sampling loop.
 pub(crate) enum Message {
     /// The ring in memory has grown.
     Grown,
@@ -43,23 +43,23 @@ pub(crate) enum Message {
 pub(crate) struct Order {
     /// Name of its files.
     pub(crate) name: String,
-    /// What triggered it.
+    /// Its trigger.
     pub(crate) trigger: Trigger,
-    /// The segments it is in.
+    /// The segments that contain it.
     pub(crate) segments: Vec<Arc<Vec<u8>>>,
     /// Whether the time after the trigger is in them.
     pub(crate) is_complete: bool,
 }
 
-/// Says something to the operator.
+/// Reports a message to the operator.
 pub(crate) type Tell = Box<dyn Fn(&str) + Send>;
 
-/// See the module.
+/// State of the writer thread.
 pub(crate) struct Writer {
     pub(crate) memory: Arc<Mutex<MemoryRing>>,
     pub(crate) disk: DiskRing,
     pub(crate) board: Arc<Mutex<Board>>,
-    /// Set while [`Message::Grown`] is on its way.
+    /// Set while a [`Message::Grown`] is queued.
     pub(crate) is_told: Arc<AtomicBool>,
     pub(crate) hook: Vec<OsString>,
     pub(crate) every: Nanos,
@@ -67,7 +67,7 @@ pub(crate) struct Writer {
     pub(crate) state: State,
 }
 
-/// How far the writer is.
+/// Progress of the writer.
 #[derive(Default)]
 pub(crate) struct State {
     cursor: Cursor,
@@ -85,7 +85,7 @@ pub(crate) struct State {
 }
 
 impl Writer {
-    /// Works until it is told to stop.
+    /// Runs until [`Message::Stop`].
     pub(crate) fn run(mut self, messages: &Receiver<Message>) {
         loop {
             match messages.recv_timeout(Duration::from_secs(1)) {
@@ -126,7 +126,7 @@ impl Writer {
         }
     }
 
-    /// Brings the disk up to the memory.
+    /// Writes all new data of the ring in memory to the disk.
     fn drain(&mut self) {
         if !self.may_try() {
             return;
@@ -167,7 +167,7 @@ impl Writer {
             self.state.open = Some(at.number);
         }
         if !bytes.is_empty() && !self.disk.append(bytes)? {
-            // What follows in this segment is told against what is missing now.
+            // The records that follow in this segment depend on those that are missing now.
             self.state.abandoned = Some(at.number);
             self.state.dropped += bytes.len() as u64;
         }

@@ -374,7 +374,7 @@ pub(crate) fn write_all(site: &Site, slots: &[Slot], journal: &mut Journal, clie
     Ok(())
 }
 
-/// Has everything put back, and says how the host was left.
+/// Makes the guard restore all values. Returns an error with the state of the host.
 pub(crate) fn fail(site: &Site, begun: Begun, why: &str) -> TuneError {
     let Begun { mut journal, mut client, lock } = begun;
     // A guard that puts back by itself waits for the end of this lock.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What ends a change early. Every error says what happened and what to type next; its kind decides the exit code.
+//! Errors that end a change early. Each contains the cause and what to type next. Its kind decides the exit code.
 
 use std::fmt;
 

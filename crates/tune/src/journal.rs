@@ -23,7 +23,7 @@ const START: &str = "floodline.journal";
 /// Longest journal that is read.
 const BYTES_MAX: u64 = 8 << 20;
 
-/// The person and the login that asked for a change.
+/// The user and the login that requested a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Who {
     /// Audit login uid.
@@ -38,7 +38,7 @@ pub struct Who {
     pub session: Option<i32>,
 }
 
-/// First entry: what will be done, and everything needed to undo it.
+/// First entry: the planned change, and everything needed to undo it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Planned {
     /// Number of the change.
@@ -47,7 +47,7 @@ pub struct Planned {
     pub boot_id: Option<String>,
     /// CLOCK_BOOTTIME at which the guard puts everything back, in nanoseconds.
     pub deadline_ns: u64,
-    /// Person and login.
+    /// User and login.
     pub who: Who,
     /// SHA-256 of the plan as JSON.
     pub plan_sha256: String,
@@ -92,13 +92,13 @@ pub enum Why {
     TrialEnded,
     /// A confirmation started and did not end.
     ConfirmationCut,
-    /// A person asked for it.
+    /// A user requested it.
     Asked,
     /// The guard was found dead.
     GuardGone,
-    /// The host was started again, which sets every value anew.
+    /// The host rebooted, which resets every value.
     Rebooted,
-    /// Nothing was written yet when it ended.
+    /// It ended before the first write.
     NeverStarted,
 }
 
@@ -119,7 +119,7 @@ pub enum Entry {
     Applied,
     /// The change stays.
     Confirmed {
-        /// Person and login.
+        /// User and login.
         who: Who,
     },
     /// These files are about to be written.
@@ -136,10 +136,10 @@ pub enum Entry {
     },
     /// A confirmed change is about to be undone.
     RollingBack {
-        /// Person and login.
+        /// User and login.
         who: Who,
     },
-    /// Whether it helped was judged.
+    /// The effect of the change was judged.
     Verified {
         /// `helped`, `no_difference`, `harmed` or `not_enough`.
         verdict: String,
@@ -152,7 +152,7 @@ pub enum Entry {
     PutBack {
         /// Why.
         why: Why,
-        /// What became of each slot, in the order of the plan.
+        /// Outcome of each slot, in the order of the plan.
         outcomes: Vec<Outcome>,
         /// Time from the decision to the last value, in nanoseconds.
         took_ns: Option<u64>,
@@ -228,7 +228,7 @@ pub enum JournalError {
         /// Why it failed.
         error: io::Error,
     },
-    /// A line is not what was written.
+    /// A line was altered after it was written.
     #[error("{path} is damaged at line {line}: {why}")]
     Damaged {
         /// The file.
@@ -290,7 +290,7 @@ impl Store {
     /// The journals below a state folder; `None` if no change was ever made. Makes no folder.
     pub fn existing(state: &Path) -> Option<Store> {
         let folder = state.join("journal");
-        // A folder that this caller must not enter exists as well: reading it tells so.
+        // A folder that the caller may not enter exists too. Reading it then returns the error.
         let is_absent = std::fs::symlink_metadata(&folder).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
         (!is_absent).then_some(Store { folder })
     }
@@ -357,7 +357,7 @@ impl Store {
             }
         });
         if let Err(error) = written {
-            // Nothing was done yet: an empty file would only be in the way.
+            // Nothing was done yet, so the empty file is removed.
             let _ = std::fs::remove_file(&path);
             return Err(error);
         }
@@ -404,7 +404,7 @@ impl Journal {
             let end = u64::try_from(whole).unwrap_or(u64::MAX);
             let length = self.file.metadata().map_err(|failure| error("cannot read", failure))?.len();
             if end < length {
-                // What a crash cut was never acted on.
+                // No step was taken for an entry that a crash cut.
                 self.file.set_len(end).map_err(|failure| error("cannot shorten", failure))?;
             }
             let last = text.get(..whole).unwrap_or_default().lines().last();
@@ -414,7 +414,7 @@ impl Journal {
             let json = serde_json::to_string(&envelope).map_err(|failure| error("cannot write", failure.into()))?;
             let line = format!("{} {json}\n", chained(hash, &json));
             if let Err(failure) = (&self.file).write_all(line.as_bytes()) {
-                // On a full disk a part may have been written.
+                // On a full disk, part of the line may have been written.
                 let _ = self.file.set_len(end);
                 return Err(error("cannot write", failure));
             }
@@ -492,7 +492,7 @@ fn chained(hash: &str, json: &str) -> String {
 }
 
 fn text(path: &Path, file: &File) -> Result<String, JournalError> {
-    // Processes share the position of an inherited file: it is not used.
+    // Processes share the position of an inherited file, so reads use explicit offsets.
     let mut bytes = Vec::new();
     let mut part = [0; 4096];
     loop {
@@ -564,7 +564,7 @@ impl Who {
         }
     }
 
-    /// For people: the user and where the login came from.
+    /// Returns the user and the origin of the login, for display.
     pub fn shown(&self) -> String {
         let user = match (&self.sudo_user, &self.loginuid) {
             (Some(user), _) => user.clone(),

@@ -96,7 +96,7 @@ pub fn storage(host: &Host, at_boot: bool, with: &[(&str, &str)]) -> Storage {
     storage
 }
 
-/// Why journald would not do what a file of ours says; `None` if it would.
+/// Returns why journald would ignore the value in floodline's drop-in; `None` if it would use it.
 pub fn refusal(host: &Host, at_boot: bool, value: &str) -> Option<String> {
     if value == UNSET {
         return None;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table of knobs that a plan may change: the file of each, the values it takes, and the other attribute that the
-//! kernel changes with it. What has no row here is never written. Names are those of
+//! kernel changes with it. A knob without a row here is never written. Names are those of
 //! [`Change::knob`](floodline_analysis::change::Change::knob).
 
 use crate::host::Host;

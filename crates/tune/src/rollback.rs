@@ -88,7 +88,7 @@ fn by_guard(site: &Site, journal: &mut Journal) -> Result<RolledBack, TuneError>
     done(journal, &last.unwrap_or_default()).map(|text| RolledBack { id: journal.id, text })
 }
 
-/// Undoes a confirmed change of which the journal says that it is being rolled back.
+/// Undoes a confirmed change whose rollback is recorded as started in the journal.
 pub fn finish(site: &Site, journal: &mut Journal) -> Result<String, TuneError> {
     let mut remarks = Vec::new();
     for file in journal.files() {

@@ -40,7 +40,7 @@ pub struct Slot {
     pub back: Vec<Write>,
 }
 
-/// What became of a slot that was to be put back.
+/// Outcome of putting a slot back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -48,7 +48,7 @@ pub enum Outcome {
     Unchanged,
     /// It has its old value again.
     PutBack,
-    /// It has a value that is neither old nor ours. It was left.
+    /// Its value is neither the old one nor one of ours. It was left unchanged.
     Foreign,
     /// It cannot be read or written.
     Failed,
@@ -57,7 +57,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether nothing of ours is in force.
+    /// Returns true if none of our values is in force.
     pub fn is_undone(self) -> bool {
         !matches!(self, Outcome::Failed)
     }

@@ -99,8 +99,8 @@ fn coins(blocks: usize) -> Result<Vec<bool>, TuneError> {
     Ok(bytes.into_iter().map(|byte| byte & 1 == 1).collect())
 }
 
-/// Makes a trial of a prepared plan. `tell` hears of each period: its number from 1, how many there are, and whether the
-/// new values are in force. The old values are in force when this returns.
+/// Runs a trial of a prepared plan. `tell` is called for each period with its number from 1, the number of periods, and
+/// whether the new values are in force. The old values are in force when this returns.
 pub fn run(
     site: &Site,
     request: &Request,
@@ -229,7 +229,7 @@ impl Reading {
     }
 }
 
-/// Whether a host tells what a trial looks at; otherwise why not, for people.
+/// Returns an error for the user if the host lacks the counters that a trial reads.
 pub fn check(host: &Host) -> Result<(), TuneError> {
     match Reading::of(host) {
         Some(_) => Ok(()),

@@ -31,7 +31,7 @@ impl Run for Explain {
     }
 }
 
-/// The rule of a name, or an error that says which was meant.
+/// Returns the rule of a name, or an error that suggests the closest one.
 pub(super) fn named(name: &str) -> Result<&'static Rule, CliError> {
     rule(name).ok_or_else(|| {
         let error = CliError::usage(format!("unknown rule {:?}", floodline_record::name::Name::from(name)));

@@ -179,8 +179,8 @@ impl Export {
         Ok(())
     }
 
-    /// The recording, before anything is written: what is no recording leaves nothing behind, and a recording is not
-    /// written over while it is read.
+    /// Opens the recording before anything is written. An invalid recording leaves no output behind, and the input is
+    /// not overwritten while it is read.
     fn input(&self) -> Result<Input, CliError> {
         let input = Input::open(&self.file)?;
         let inode = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
@@ -287,7 +287,7 @@ struct Folder<'a> {
     export: &'a Export,
     folder: &'a Path,
     files: BTreeMap<&'static str, TableFile<File>>,
-    /// Why a file could not be made; told in place of the writer's error.
+    /// The error of creating a file, reported instead of the writer's error.
     refused: Option<CliError>,
 }
 

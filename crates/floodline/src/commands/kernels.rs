@@ -48,7 +48,7 @@ impl Run for Kernels {
     }
 }
 
-/// The kernel of a name, or an error that says why it is not one.
+/// Returns the kernel of a name, or an error with the reason why it is not one.
 fn release(text: &str) -> Result<Release, CliError> {
     Release::parse(text).map_err(|error| {
         CliError::usage(format!("{:?}: {error}", Name::from(text))).hint("floodline kernels lists the known releases")

@@ -69,7 +69,7 @@ impl Run for Predict {
         let mut settings: Vec<Setting> =
             self.settings.iter().map(|text| setting(text)).collect::<Result<_, NotChanged>>()?;
         settings.extend(self.kernel.iter().map(|version| Setting::new("kernel", version)));
-        // What is no version at all is refused with the other settings.
+        // An invalid version is refused with the other settings.
         let kernels = settings.iter().filter(|one| one.key == "kernel" && one.value.parse::<KernelVersion>().is_ok());
         for one in kernels {
             modelled(&one.value, Some(console))?;

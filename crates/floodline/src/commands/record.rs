@@ -138,7 +138,7 @@ impl Recorder {
             .hint(format!("{} contains {samples}, all complete", self.target)))
     }
 
-    /// Ends the recording and says what it holds.
+    /// Ends the recording and prints a summary.
     pub(crate) fn finish(self) -> Result<String, CliError> {
         let (samples, target) = (self.encoder.samples(), self.target);
         let bytes = self.encoder.written();

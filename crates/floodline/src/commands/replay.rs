@@ -166,7 +166,7 @@ impl<'a> Walk<'a> {
         self.is_over = self.is_behind(self.wanted.to, first, time) || self.is_behind(self.wanted.at, first, time);
         let is_before =
             self.wanted.from.is_some_and(|from| !self.is_behind(Some(from), first, time) && !is_at(from, first, time));
-        // Rates are told since the last line, so that nothing in between is lost.
+        // Rates are computed since the last line, so that no sample in between is lost.
         let is_due = time.monotonic.0 >= self.due;
         if self.is_over || is_before || !is_due {
             if is_before || self.before.is_none() {

@@ -165,7 +165,7 @@ impl ServeCommand {
         }
     }
 
-    /// Where scrapers connect to, and the line that tells people who can.
+    /// Returns the sockets for scrapers, and a line for the user about which hosts can connect.
     fn listeners(&self) -> Result<(Vec<Listener>, Option<String>), CliError> {
         let environment = |name: &str| std::env::var(name).ok();
         let pid = environment("LISTEN_PID");

@@ -57,7 +57,7 @@ impl Run for Snapshot {
 }
 
 impl Snapshot {
-    /// Writes the snapshot, and says what was written.
+    /// Writes the snapshot and prints a summary.
     fn written(&self) -> Result<String, CliError> {
         let redactor = self.redaction.redactor()?;
         let interrupt = Interrupt::watch()?;

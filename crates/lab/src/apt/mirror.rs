@@ -51,7 +51,7 @@ impl Mirror {
         write(&dir.join("status"), "")?;
         let (config, packed) = (dir.join("apt.conf"), dir.join("lists.bin"));
         let dir = dir.display();
-        // The lists belong to whoever runs the lab, so apt must not change to a user of its own.
+        // The lists belong to the user who runs the lab, so apt must not switch to its sandbox user.
         let text = format!(
             "Dir::Etc::sourcelist \"{dir}/sources.list\";\nDir::Etc::sourceparts \"-\";\nDir::State \"{dir}/state\";\n\
              Dir::State::lists \"{dir}/lists\";\nDir::State::status \"{dir}/status\";\nDir::Cache \"{dir}\";\n\

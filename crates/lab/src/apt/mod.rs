@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packages of Debian and its children through this machine's own apt: its sources, its mirror, its keys,
-//! its proxy. Reads lists and downloads, nothing is ever installed and no root is needed. apt verifies
-//! lists and packages; nothing here turns that off. Which packages, and what for, is the callers' business.
+//! Packages of Debian and its derivatives through this machine's own apt: its sources, mirror, keys and
+//! proxy. Reads lists and downloads packages. It installs nothing and needs no root. apt verifies lists and
+//! packages, and nothing here turns that off. The callers choose the packages.
 
 mod mirror;
 
@@ -18,21 +18,21 @@ use std::time::{Duration, SystemTime};
 /// The package manager could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AptError {
-    /// apt has no source of a distribution that we know.
+    /// apt has no source of a supported distribution.
     #[error(
         "apt has no binary package source with a main component, which the lab needs (add one, then run apt update)"
     )]
     NoSource,
-    /// apt knows no such package.
+    /// The package is not in apt's lists.
     #[error("package {package:?} is not in this machine's package lists (run apt update)")]
     NoPackage {
         /// Its name.
         package: String,
     },
-    /// Somebody asked to end.
+    /// The caller interrupted the download.
     #[error("interrupted while fetching {package}")]
     Interrupted {
-        /// The first package, or which lists.
+        /// The first package, or the package lists being read.
         package: String,
     },
     /// apt failed.
@@ -52,7 +52,7 @@ pub enum AptError {
 }
 
 impl AptError {
-    /// The error of a program that fetched something.
+    /// Converts the error of a program that fetched packages or lists.
     fn while_fetching(error: ToolError, what: impl FnOnce() -> String) -> AptError {
         match error {
             ToolError::Interrupted { .. } => AptError::Interrupted { package: what() },
@@ -61,7 +61,7 @@ impl AptError {
     }
 }
 
-/// How far fetching packages is.
+/// Progress of fetching packages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fetching {
     /// Reading the package lists of a suite.
@@ -69,13 +69,13 @@ pub enum Fetching {
         /// The suite.
         suite: String,
     },
-    /// Looking up what packages need.
+    /// Looking up the packages' dependencies.
     Needs,
     /// Downloading packages.
     Download {
         /// The first package.
         package: String,
-        /// Bytes that are here.
+        /// Bytes downloaded.
         done_bytes: u64,
         /// Bytes in all.
         total_bytes: u64,
@@ -100,7 +100,7 @@ impl fmt::Display for Fetching {
     }
 }
 
-/// A package of one version, as the lists have it.
+/// One version of a package, as listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     /// Name.
@@ -115,10 +115,10 @@ pub(crate) struct Part {
     pub(crate) depends: String,
 }
 
-/// Name for the machine's own sources.
+/// Name of the machine's own sources.
 const OWN: &str = "this machine's sources";
 
-/// Private lists older than this are read again before something is fetched with them.
+/// Private lists older than this are read again before a download.
 const LISTS_STAY_FRESH: Duration = Duration::from_secs(24 * 3600);
 
 /// One set of package lists.
@@ -126,15 +126,15 @@ const LISTS_STAY_FRESH: Duration = Duration::from_secs(24 * 3600);
 pub(crate) struct Source {
     /// Suite, or [`OWN`].
     pub(crate) name: String,
-    /// Private configuration; `None` is the machine's own.
+    /// Private configuration; `None` for the machine's own.
     config: Option<PathBuf>,
-    /// The lists as apt packs them for itself. Many machines, those in containers among them, keep no such file, and
-    /// then every question costs a second of CPU.
+    /// apt's binary cache of the lists. Many machines keep no such file, containers among them. Without it, every
+    /// `apt-cache` call takes a second of CPU.
     packed: PathBuf,
 }
 
 impl Source {
-    /// The machine's own lists.
+    /// Returns the machine's own lists.
     pub(crate) fn own(cache: &Cache) -> Result<Source, CacheError> {
         Ok(Source { name: OWN.to_owned(), config: None, packed: cache.dir("apt")?.join("own.bin") })
     }
@@ -147,7 +147,7 @@ impl Source {
         command
     }
 
-    /// A question to the lists. What is said on the command line counts more than a machine's own configuration.
+    /// An `apt-cache` command on the lists. The command line overrides the machine's own configuration.
     fn ask(&self, question: &str) -> Command {
         let mut command = self.command("apt-cache");
         command.arg(question).arg("-o").arg(format!("Dir::Cache::pkgcache={}", self.packed.display()));
@@ -155,7 +155,7 @@ impl Source {
         command
     }
 
-    /// When the lists were read, or `None` when they never were.
+    /// Returns the time of the last update, or `None` if the lists were never read.
     pub(crate) fn updated(&self) -> Option<SystemTime> {
         let dir = self.config.as_ref()?.parent()?;
         let mut files = std::fs::read_dir(dir.join("lists")).ok()?.flatten().filter(|entry| entry.path().is_file());
@@ -163,12 +163,12 @@ impl Source {
         dir.join("updated").metadata().ok().filter(|_| has_lists)?.modified().ok()
     }
 
-    /// Whether the lists are to be read again.
+    /// Returns true if the lists have to be read again.
     pub(crate) fn is_stale(&self) -> bool {
         self.updated().is_none_or(|at| at.elapsed().is_ok_and(|age| age > LISTS_STAY_FRESH))
     }
 
-    /// Reads the lists, unless somebody wants to end meanwhile.
+    /// Reads the lists. Stops when `is_asked` returns true.
     pub(crate) fn update(&self, is_asked: &dyn Fn() -> bool) -> Result<(), AptError> {
         let mut update = self.command("apt-get");
         tool::finish(update.args(["update", "--quiet", "--error-on=any"]), is_asked)
@@ -180,14 +180,14 @@ impl Source {
         Ok(())
     }
 
-    /// Names of packages that match a regular expression.
+    /// Returns the names of packages that match a regular expression.
     pub(crate) fn search(&self, pattern: &str) -> Result<Vec<String>, AptError> {
         let names = tool::output(self.ask("search").args(["--names-only", pattern]))?;
         let names = String::from_utf8_lossy(&names);
         Ok(names.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect())
     }
 
-    /// The newest version of packages, by name. Names that nobody has are left out.
+    /// Returns the newest version of packages, by name. Names that are not in the lists are left out.
     pub(crate) fn show<'a>(
         &self,
         names: impl IntoIterator<Item = &'a String>,
@@ -196,16 +196,16 @@ impl Source {
         command.args(["--no-all-versions", "--"]).args(names);
         match tool::output(&mut command) {
             Ok(shown) => Ok(parts_in(&String::from_utf8_lossy(&shown))),
-            // What it answers when it has none of them.
+            // apt-cache fails if the lists have none of the names.
             Err(ToolError::Failed { .. }) => Ok(BTreeMap::new()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Packages, the parts of the same sources they cannot do without, and all libraries these need.
+    /// Returns the packages, the packages of the same source that they require, and the libraries of all of these.
     pub(crate) fn with_libraries(&self, packages: &BTreeSet<String>) -> Result<Vec<Part>, AptError> {
         let mut parts: BTreeMap<String, Part> = BTreeMap::new();
-        // A name that nobody has, such as that of a virtual package, is asked for once.
+        // Each name is looked up once, also a name without a package, such as that of a virtual package.
         let mut asked = BTreeSet::new();
         let mut wanted = packages.clone();
         while !wanted.is_empty() {
@@ -220,7 +220,7 @@ impl Source {
         }
     }
 
-    /// Downloads packages into a directory and returns their files. `is_asked` is somebody's wish to end.
+    /// Downloads packages into a directory and returns their files. Stops when `is_asked` returns true.
     pub(crate) fn download(
         &self,
         parts: &[Part],
@@ -243,7 +243,7 @@ impl Source {
     }
 }
 
-/// Bytes to download in all.
+/// Returns the total download size of the packages.
 pub(crate) fn download_bytes(parts: &[Part]) -> u64 {
     parts.iter().map(|part| part.size_bytes).fold(0, u64::saturating_add)
 }
@@ -264,8 +264,9 @@ pub(crate) fn parts_in(shown: &str) -> BTreeMap<String, Part> {
     shown.split("\n\n").filter_map(part).map(|part| (part.package.clone(), part)).collect()
 }
 
-/// The packages that hold code a package's programs are linked with: libraries, by Debian's way of naming
-/// them, and parts of the same source, which are needed in exactly this version. Of alternatives the first.
+/// Returns the dependencies that contain code a package's programs are linked with. These are libraries, by
+/// Debian's naming, and packages of the same source, which are required in exactly one version. Of alternatives,
+/// the first is taken.
 fn needed(depends: &str) -> BTreeSet<String> {
     let first = |dependency: &str| -> Option<String> {
         let dependency = dependency.split('|').next()?.trim();

@@ -33,7 +33,7 @@ pub(super) fn make(
     devices::device(&format!("md{array}"))
 }
 
-/// What the kernel says of a device that becomes a member.
+/// Reads name, number and size of a device that becomes a member.
 pub(super) fn member((node, number): &(PathBuf, DevId)) -> Result<Member, GuestError> {
     let missing = || GuestError::Missing { what: format!("the size of {}", node.display()) };
     let kernel_name = node.file_name().ok_or_else(missing)?.to_string_lossy().into_owned();
@@ -74,7 +74,7 @@ fn writes(array: usize, level: &str, layout: Layout, members: &[Member]) -> Vec<
         writes.push((dir.join("size"), kib.clone()));
         writes.push((dir.join("slot"), slot.to_string()));
     }
-    // Mirrors are alike from the start.
+    // The mirrors are equal from the start, so no resync is needed.
     if let Layout::Mirrors | Layout::MirroredStripes(_) = layout {
         writes.push((md.join("resync_start"), "none".to_owned()));
     }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 const MOUNT: &str = "/sys/fs/cgroup";
 /// Hierarchies of version 1, by controller.
 const V1: &[&str] = &["memory", "blkio"];
-/// What children get where a scenario says nothing.
+/// Controllers enabled for children by default.
 const DEFAULT: &[Controller] = &[Controller::Memory, Controller::Io];
 
 /// Mounts the hierarchies and returns where they are.
@@ -31,12 +31,12 @@ pub(super) fn mount(mode: CgroupMode) -> Result<Vec<PathBuf>, GuestError> {
         mount_at("cgroup", &point, controller)?;
         roots.push(point.into());
     }
-    // Without it children do not count towards their parents; absent where it is the only way.
+    // Without it, children are not charged to their parents. Kernels on which it is always on lack the file.
     let _ = fs::write(format!("{MOUNT}/memory/memory.use_hierarchy"), "1");
     Ok(roots)
 }
 
-/// Creates what a scenario has from the start, parents first.
+/// Creates the cgroups that a scenario has from the start, parents first.
 pub(super) fn create_all(place: &Place, copies: &[CgroupCopy]) -> Result<(), GuestError> {
     if !copies.iter().any(|copy| copy.path.is_empty()) {
         enable(place, "", &Cgroup::default())?;
@@ -61,7 +61,7 @@ fn has_children(path: &str, copies: &[CgroupCopy]) -> bool {
     }
 }
 
-/// Enables controllers for the children of a cgroup. Version 1 has no such thing.
+/// Enables controllers for the children of a cgroup. Does nothing on cgroup v1.
 fn enable(place: &Place, path: &str, spec: &Cgroup) -> Result<(), GuestError> {
     let controllers = spec.subtree_control.as_deref().unwrap_or(DEFAULT);
     if place.mode == CgroupMode::V1 || controllers.is_empty() {

@@ -51,7 +51,7 @@ pub(super) fn make_loop(file: &str, size: Option<ByteSize>, direct_io: bool) -> 
     device(shown.trim().rsplit('/').next().unwrap_or_default())
 }
 
-/// Finishes a device: knobs of its queue, then the latency that is laid over it, where it has one.
+/// Finishes a device: sets the knobs of its queue, then adds the `delay` device for its latency, if it has one.
 pub(super) fn finish(name: &str, spec: &Device, made: (PathBuf, DevId)) -> Result<(PathBuf, DevId), GuestError> {
     write_all(&made.0, queue_knobs(spec))?;
     if spec.backing == Backing::Disk && spec.queue.wbt_latency.is_none() {
@@ -70,7 +70,7 @@ pub(super) fn finish(name: &str, spec: &Device, made: (PathBuf, DevId)) -> Resul
 /// `VM_READAHEAD_PAGES`, bytes.
 const READ_AHEAD: u64 = 128 << 10;
 
-/// What the delay counts in.
+/// Unit of the `delay` target, ns.
 pub(crate) const MILLISECOND: u64 = 1_000_000;
 
 /// Sets the knobs of a device's backing device info.
@@ -80,8 +80,8 @@ pub(super) fn tune(place: &Place, name: &str, device: &Device) -> Result<(), Gue
     write_all(node, bdi_knobs(device))
 }
 
-/// The kernel chose the latency when the disk appeared, before it was told whether it turns: 75 ms if so, else 2 ms
-/// (`wbt_default_latency_nsec()`). Where nothing can be read, or 0, writeback is not throttled at all.
+/// The kernel chose the latency when the disk appeared, before `rotational` was set: 75 ms for a rotational disk, else
+/// 2 ms (`wbt_default_latency_nsec()`). If the file is unreadable or contains 0, writeback is not throttled at all.
 fn set_default_wbt_latency(node: &Path) -> Result<(), GuestError> {
     let throttled = fs::read_to_string(block(node).join(WBT_LATENCY)).is_ok_and(|text| text.trim() != "0");
     if throttled { write_all(node, vec![(WBT_LATENCY, "-1".to_owned())]) } else { Ok(()) }
@@ -104,7 +104,7 @@ fn write_all(node: &Path, knobs: Vec<(&'static str, String)>) -> Result<(), Gues
 /// Files below `/sys/block/NAME` and what to write, in order.
 fn queue_knobs(device: &Device) -> Vec<(&'static str, String)> {
     let queue = &device.queue;
-    // A virtual disk counts as one that turns unless it is told; what is made of others is like them.
+    // A virtual disk is rotational by default. A stacked device inherits the flag.
     let says = device.rotational || device.backing == Backing::Disk;
     let knobs = [
         ("queue/rotational", says.then(|| u8::from(device.rotational).to_string())),
@@ -117,8 +117,8 @@ fn queue_knobs(device: &Device) -> Vec<(&'static str, String)> {
 
 fn bdi_knobs(device: &Device) -> Vec<(&'static str, String)> {
     let bdi = &device.bdi;
-    // A virtual disk counted as one that turns when it appeared, which gives it a readahead of two requests since commit
-    // 459779d04ae8; 7.2 then has 8 MiB, and never less. One that does not turn has the usual readahead.
+    // A virtual disk was rotational when it appeared, which gives it a readahead of two requests since commit
+    // 459779d04ae8; 7.2 then has 8 MiB, and never less. A non-rotational disk has the usual readahead.
     let is_usual = device.backing == Backing::Disk && !device.rotational;
     let read_ahead = bdi.read_ahead.map(ByteSize::bytes).or(is_usual.then_some(READ_AHEAD));
     let knobs = [

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Makes filesystems, inside the guest: whatever a mkfs program is told, it reaches the guest's disks and no file of
-//! the host. The programs are those of the host, brought along with their libraries.
+//! Makes filesystems inside the guest, so that no mkfs option can reach a file of the host. The mkfs programs are the
+//! host's, copied into the image with their libraries.
 //!
-//! A disk or array is made in memory first, as a sparse file, and what is not zero of it is copied past the page
-//! cache. A slow disk is so written as little as can be, the kernel's inode tables need no later zeroing, and
-//! neither page cache nor writeback bandwidth has seen any of it before the workload starts.
+//! The filesystem of a disk or array is made in memory first, as a sparse file. Its nonzero blocks are then copied
+//! with direct I/O. This writes as little as possible to a slow disk, the inode tables need no later zeroing, and
+//! the page cache and the bandwidth estimate are untouched before the workload starts.
 
 use super::{GuestError, host_tool, mount_at};
 use crate::tool;
@@ -17,14 +17,14 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Where the file is made in memory.
+/// Directory in memory for the sparse file.
 const MEMORY: &str = "/run/mkfs";
-/// What is copied at once.
+/// Most bytes copied at once.
 const CHUNK: usize = 1 << 20;
-/// What is copied or left out as one.
+/// Unit that is either copied or skipped.
 const BLOCK: usize = 4096;
 
-/// Makes a filesystem on a disk or an array that holds nothing but zeros.
+/// Makes a filesystem on a disk or an array that contains only zeros.
 pub(super) fn disk(fs_type: FsType, options: &Mkfs, node: &Path) -> Result<(), GuestError> {
     mount_at("tmpfs", MEMORY, "size=90%")?;
     let made = through_memory(fs_type, options, node);
@@ -43,7 +43,7 @@ fn through_memory(fs_type: FsType, options: &Mkfs, node: &Path) -> Result<(), Gu
     to.sync_all().map_err(GuestError::at(node))
 }
 
-/// Makes a filesystem on a device as it is.
+/// Makes a filesystem directly on a device.
 pub(super) fn device(fs_type: FsType, options: &Mkfs, node: &Path) -> Result<(), GuestError> {
     let mut mkfs = host_tool(&format!("mkfs.{}", fs_type.name()));
     tool::output(mkfs.arg("-q").args(options.arguments(fs_type)).arg(node))?;
@@ -59,13 +59,13 @@ fn size_of(node: &Path) -> Result<u64, GuestError> {
     bytes.ok_or_else(|| GuestError::Missing { what: format!("a number in {}", path.display()) })
 }
 
-/// Copies a sparse file over zeros: runs of blocks that are not zero, nothing else.
+/// Copies the nonzero blocks of a sparse file to a device that contains only zeros.
 fn copy(from: &File, to: &File) -> io::Result<()> {
     let length = from.metadata()?.len();
     let mut buffer = Anonymous::of(CHUNK)?;
     let mut at = 0;
     while let Some(data) = next_data(from, at)? {
-        // Whole blocks: writes past the page cache must be aligned.
+        // Whole blocks: direct I/O must be aligned.
         at = data - data % BLOCK as u64;
         let wanted = usize::try_from(length - at).unwrap_or(CHUNK).min(CHUNK);
         let chunk = buffer.as_mut_slice().get_mut(..wanted).unwrap_or_default();
@@ -83,7 +83,7 @@ fn copy(from: &File, to: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Where the next data of a sparse file starts; `None` behind the last.
+/// Returns the start of the next data in a sparse file; `None` after the last.
 fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
     match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
         Ok(data) => Ok(Some(data)),
@@ -104,7 +104,7 @@ mod tests {
     fn a_copy_is_the_same_and_writes_only_what_is_not_zero() {
         use std::os::unix::fs::MetadataExt;
         let (from, to) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
-        // The length is no whole number of blocks, as a disk's of 1 GB.
+        // The length is not a multiple of the block size, as on a disk of 1 GB.
         let length = 10_000_000_u64 / 512 * 512;
         for file in [&from, &to] {
             file.set_len(length).unwrap();

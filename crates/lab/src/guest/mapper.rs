@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Devices of the device mapper in a guest: `delay`, which holds every request for a number of milliseconds (QEMU limits
-//! rates and cannot delay), `linear` and `striped` as LVM makes them, and `crypt` as LUKS does, each a table as the kernel's
-//! `Documentation/admin-guide/device-mapper/` describes it. No program of a distribution is needed. The one place of the
-//! guest that calls an ioctl of its own.
+//! Device-mapper devices in a guest. `delay` holds every request for a number of milliseconds (QEMU limits rates but
+//! cannot delay). `linear` and `striped` are tables like LVM's, `crypt` is one like LUKS's. The kernel's
+//! `Documentation/admin-guide/device-mapper/` describes the tables. No program of a distribution is needed. This is
+//! the only file of the guest that calls an ioctl itself.
 #![allow(unsafe_code)]
 
 use super::array::{self, Member};
@@ -15,20 +15,20 @@ use std::path::PathBuf;
 
 const CONTROL: &str = "/dev/mapper/control";
 
-/// `struct dm_ioctl` of `linux/dm-ioctl.h`: how long it is and where its fields are.
+/// Length and field offsets of `struct dm_ioctl` in `linux/dm-ioctl.h`.
 const HEADER: usize = 312;
 const DATA_SIZE: usize = 12;
 const DATA_START: usize = 16;
 const TARGET_COUNT: usize = 20;
 const DEV: usize = 40;
 const NAME: std::ops::Range<usize> = 48..176;
-/// `struct dm_target_spec`: where its fields are, and its parameters behind it.
+/// Field offsets of `struct dm_target_spec`, and the offset of the parameters after it.
 const START: usize = 0;
 const LENGTH: usize = 8;
 const NEXT: usize = 20;
 const TYPE: usize = 24;
 const PARAMETERS: usize = 40;
-/// Header, and targets with their parameters: 32 of `linear`, or one of 32 stripes.
+/// Message size: the header and the targets with their parameters, 32 `linear` targets or one of 32 stripes.
 const SIZE: usize = 4096;
 
 const fn command(number: u8) -> Opcode {
@@ -46,21 +46,21 @@ struct Message([u8; SIZE]);
 impl Message {
     fn new(name: &str) -> Message {
         let mut message = Message([0; SIZE]);
-        // The version of the interface that we speak: 4.0.0.
+        // Interface version: 4.0.0.
         message.put(0, &4_u32.to_ne_bytes());
         message.put(DATA_SIZE, &u32::try_from(SIZE).unwrap_or(0).to_ne_bytes());
         message.put(DATA_START, &u32::try_from(HEADER).unwrap_or(0).to_ne_bytes());
-        // With room for the zero byte at its end.
+        // Leaves room for the terminating zero byte.
         message.put(NAME.start, name.as_bytes().get(..NAME.len() - 1).unwrap_or(name.as_bytes()));
         message
     }
 
-    /// With a table of targets, one behind the other.
+    /// Adds a table of consecutive targets.
     fn with_table(mut self, targets: &[Target]) -> Message {
         self.put(TARGET_COUNT, &u32::try_from(targets.len()).unwrap_or(0).to_ne_bytes());
         let (mut at, mut start) = (HEADER, 0_u64);
         for Target { sectors, kind, parameters } in targets {
-            // With a zero byte at the end, and the next target where a number of 64 bits may be.
+            // The parameters end with a zero byte. The next target is aligned to 64 bits.
             let size = (PARAMETERS + parameters.len() + 1).next_multiple_of(8);
             self.put(at + START, &start.to_ne_bytes());
             self.put(at + LENGTH, &sectors.to_ne_bytes());
@@ -72,14 +72,14 @@ impl Message {
         self
     }
 
-    /// Puts bytes somewhere; what would be beyond the end is left out.
+    /// Writes bytes at an offset. Bytes beyond the end are dropped.
     fn put(&mut self, at: usize, bytes: &[u8]) {
         for (to, from) in self.0.iter_mut().skip(at).zip(bytes) {
             *to = *from;
         }
     }
 
-    /// Minor number of the device that the answer names, as `new_decode_dev()` takes it apart.
+    /// Returns the minor number of the answer's device, decoded as in `new_decode_dev()`.
     fn minor(&self) -> u64 {
         let bytes = self.0.get(DEV..DEV + 8).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; 8]);
         let dev = u64::from_ne_bytes(bytes);
@@ -87,7 +87,7 @@ impl Message {
     }
 }
 
-/// A target: what is done with some sectors of the device.
+/// A target: the mapping of some sectors of the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Target {
     sectors: u64,
@@ -95,13 +95,13 @@ struct Target {
     parameters: String,
 }
 
-/// Lays a delay over a device. Returns what is used instead of it.
+/// Makes a delay device on top of a device, and returns it.
 pub(super) fn delay(name: &str, device: &(PathBuf, DevId), milliseconds: u64) -> Result<(PathBuf, DevId), GuestError> {
     let Member { number, sectors, .. } = array::member(device)?;
     make(name, &[Target { sectors, kind: "delay", parameters: format!("{number} 0 {milliseconds}") }])
 }
 
-/// Makes a device of others as LVM or LUKS does. `None` of a layout that is one of md.
+/// Makes a device from others as LVM or LUKS does. Returns `None` for a layout of md.
 pub(super) fn stack(
     name: &str,
     layout: Layout,
@@ -140,13 +140,13 @@ fn make(name: &str, table: &[Target]) -> Result<(PathBuf, DevId), GuestError> {
     let mut created = Message::new(name);
     tell::<DEV_CREATE>(&control, &mut created)?;
     tell::<TABLE_LOAD>(&control, &mut Message::new(name).with_table(table))?;
-    // Without the flag of suspending it resumes, with the table just loaded.
+    // Without the suspend flag, this resumes the device with the table just loaded.
     tell::<DEV_SUSPEND>(&control, &mut Message::new(name))?;
     devices::device(&format!("dm-{}", created.minor()))
 }
 
 fn tell<const COMMAND: Opcode>(control: &File, message: &mut Message) -> Result<(), GuestError> {
-    // SAFETY: the command reads and writes as many bytes as the message says of itself, and these are its own.
+    // SAFETY: the command reads and writes at most the `data_size` bytes that the message states, its own length.
     let told = unsafe { ioctl(control, Updater::<COMMAND, Message>::new(message)) };
     told.map_err(GuestError::at(CONTROL))
 }

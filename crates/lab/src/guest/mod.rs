@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The inside of a guest: this program as its init. Boots (mounts, modules, ports), builds the scenario's
-//! machine, and tells the host what goes on. Runs as root in a machine of its own, and refuses to do
-//! anything where it is not init.
+//! The guest's side: this program as init. Boots (mounts, modules, ports), builds the scenario's machine,
+//! and reports its status to the host. Runs as root in a virtual machine and refuses to run where it is
+//! not init.
 
 mod array;
 mod cgroups;
@@ -31,7 +31,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Something in the guest did not work.
+/// A failure in the guest.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// This process is not the init of a machine.
@@ -40,9 +40,9 @@ pub enum GuestError {
     /// A file operation failed.
     #[error("{path}: {cause}")]
     Io {
-        /// What was touched.
+        /// The path.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         cause: io::Error,
     },
     /// A filesystem could not be mounted.
@@ -52,21 +52,21 @@ pub enum GuestError {
         fs_type: String,
         /// Mount point.
         point: String,
-        /// Why it failed.
+        /// The cause.
         cause: io::Error,
     },
-    /// The host left something out.
+    /// The host did not provide a required part.
     #[error("{what} is missing in the guest")]
     Missing {
-        /// What.
+        /// The part.
         what: String,
     },
-    /// The kernel ticks at another rate.
+    /// The kernel was built with another `CONFIG_HZ`.
     #[error("machine.hz is {wanted}; this kernel has {ticks} ticks per second")]
     Hz {
-        /// What the scenario wants.
+        /// The scenario's `machine.hz`.
         wanted: u32,
-        /// What the kernel was built with.
+        /// The kernel's ticks per second.
         ticks: u32,
     },
     /// The job cannot be read.
@@ -75,13 +75,13 @@ pub enum GuestError {
     /// A program in the guest failed.
     #[error(transparent)]
     Tool(#[from] crate::tool::ToolError),
-    /// The machine could not be made as the scenario has it.
+    /// The scenario's machine could not be built.
     #[error(transparent)]
     Step(#[from] StepError),
 }
 
 impl GuestError {
-    /// For `map_err`: the error of an operation on a path.
+    /// For `map_err`: adds the path to an I/O error.
     fn at<E: Into<io::Error>>(path: impl Into<PathBuf>) -> impl FnOnce(E) -> GuestError {
         move |cause| GuestError::Io { path: path.into(), cause: cause.into() }
     }
@@ -90,28 +90,28 @@ impl GuestError {
 /// A booted guest.
 #[derive(Debug)]
 pub struct Guest {
-    /// What it is to do.
+    /// The guest's job.
     pub job: Job,
-    /// Where the recording goes.
+    /// Port that the recording is written to.
     pub recording: File,
-    /// Where the host listens.
+    /// Port for statuses.
     pub host: Host,
     ports: Ports,
 }
 
-/// A way to tell the host something; copies share it.
+/// The status port to the host. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Host(Arc<Mutex<File>>);
 
 impl Host {
-    /// Tells it. A host that does not listen is gone, and the guest with it.
+    /// Sends a status. A write error is ignored: the guest does not outlive its host.
     pub fn tell(&self, status: &Status) {
         if let Ok(mut port) = self.0.lock() {
             let _ = port.write_all(status.to_line().as_bytes());
         }
     }
 
-    /// Says what is being done now.
+    /// Reports the current stage.
     pub fn stage(&self, stage: impl Into<String>) {
         self.tell(&Status::Stage { stage: stage.into() });
     }
@@ -122,12 +122,12 @@ const MOUNTS: &[(&str, &str)] =
     &[("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/run"), ("tmpfs", "/tmp")];
 
 impl Guest {
-    /// Whether this process is the init of a guest of the lab.
+    /// Returns true if this process is the init of a lab guest, or its agent under systemd.
     pub fn is_here() -> bool {
         std::process::id() == 1 && fs::exists(JOB).unwrap_or(false) || root::is_agent()
     }
 
-    /// Boots as far as being able to talk: what goes wrong before can only be said on the console.
+    /// Boots until the status port is open. Failures before that reach the host only through the console.
     pub fn boot() -> Result<Guest, GuestError> {
         if !Guest::is_here() {
             return Err(GuestError::NotInit);
@@ -148,7 +148,7 @@ impl Guest {
         Guest::greet(job)
     }
 
-    /// Opens the ways to the host and says that the guest is up.
+    /// Opens the ports to the host and reports that the guest is up.
     fn greet(job: Job) -> Result<Guest, GuestError> {
         let ports = Ports::find()?;
         let host = Host(Arc::new(Mutex::new(ports.open(port::STATUS)?)));
@@ -168,10 +168,10 @@ impl Guest {
         setup::set_up(&self.job, &self.host)
     }
 
-    /// Says how it went and switches the machine off.
+    /// Reports the result and powers off.
     pub fn end(self, result: Result<(), String>) -> ! {
         self.host.tell(&match result {
-            // The machine switches itself off when systemd has stopped everything.
+            // systemd powers off after it has stopped all units.
             Ok(()) if self.job.has_system => Status::Stage { stage: "stopping systemd".to_owned() },
             Ok(()) => Status::Done,
             Err(cause) => Status::Failed { stage: "the run".to_owned(), cause },
@@ -184,16 +184,16 @@ impl Guest {
     }
 }
 
-/// Switches the machine off. What is dirty stays so: nobody reads these disks again.
+/// Powers off without writing dirty pages back: the disks are not read again.
 pub fn power_off() -> ! {
-    // The host has what it needs; it ends a guest that hangs here.
+    // The host has all results by now. It kills a guest that hangs here.
     let _ = reboot(RebootCommand::PowerOff);
     loop {
         std::thread::sleep(Duration::from_secs(1));
     }
 }
 
-/// Mounts a filesystem that needs no device, on a directory that is made where it is missing.
+/// Mounts a filesystem that needs no device. Creates the mount point if it is missing.
 fn mount_at(fs_type: &str, point: &str, options: &str) -> Result<(), GuestError> {
     fs::create_dir_all(point).map_err(GuestError::at(point))?;
     let error = |cause| GuestError::Mount { fs_type: fs_type.to_owned(), point: point.to_owned(), cause };
@@ -201,7 +201,7 @@ fn mount_at(fs_type: &str, point: &str, options: &str) -> Result<(), GuestError>
     mount(fs_type, point, fs_type, MountFlags::empty(), data.as_c_str()).map_err(|errno| error(errno.into()))
 }
 
-/// A tool of the host in this guest, run by the loader that came with it.
+/// A command for one of the host's tools, run by the loader that was copied with it.
 fn host_tool(name: &str) -> Command {
     let (program, loader) = (format!("{TOOLS}/{name}"), format!("{TOOLS}/{LOADER}"));
     if !Path::new(&loader).exists() {
@@ -223,7 +223,7 @@ fn load_modules() -> Result<(), GuestError> {
             Ok(()) | Err(rustix::io::Errno::EXIST | rustix::io::Errno::NODEV) => {}
             Err(errno) => return Err(GuestError::at(&path)(errno)),
         }
-        // Its memory is the guest's.
+        // The file is in the initramfs and takes up the guest's memory.
         fs::remove_file(&path).map_err(GuestError::at(&path))?;
     }
     Ok(())

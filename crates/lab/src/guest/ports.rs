@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guest's ways out: virtio ports, found by the names that the host gave them.
+//! The guest's virtio ports to the host, found by the names that the host gave them.
 
 use super::GuestError;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 pub struct Ports(BTreeMap<String, PathBuf>);
 
 const LIST: &str = "/sys/class/virtio-ports";
-/// How long the driver may take to show its ports after it was loaded.
+/// Time that the ports have to appear after the driver was loaded.
 const APPEAR: Duration = Duration::from_secs(10);
 
 impl Ports {

@@ -12,11 +12,11 @@ use std::path::Path;
 /// Names in the root directory that are the same as those below `/usr`.
 const MERGED: &[&str] = &["bin", "lib", "lib32", "lib64", "sbin"];
 
-/// Programs are root's where the scenario names no other user.
+/// Files of `/etc`. Programs run as root unless the scenario names another user.
 const ETC: &[(&str, &str)] =
     &[("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"), ("/etc/hosts", "127.0.0.1 localhost\n")];
 
-/// User and group of the first user that a scenario names, as Debian counts people.
+/// Uid and gid of the first user that a scenario names. Debian numbers users from 1000.
 const FIRST_USER: u32 = 1000;
 
 /// The lines of `passwd` and `group` with these users, each with a group of its own.
@@ -49,7 +49,7 @@ pub(super) fn mount_disk(serial: &str, scenario: &Scenario) -> Result<(), GuestE
         let (root, below) = (format!("/{name}"), format!("/usr/{name}"));
         match (Path::new(&below).exists(), Path::new(&root).exists()) {
             (true, false) => std::os::unix::fs::symlink(&below, &root).map_err(GuestError::at(&root))?,
-            // An init that is linked with libraries brought some.
+            // A dynamically linked init has brought its libraries.
             (true, true) => join(Path::new(&below), Path::new(&root))?,
             (false, _) => {}
         }
@@ -63,7 +63,7 @@ pub(super) fn mount_disk(serial: &str, scenario: &Scenario) -> Result<(), GuestE
     ETC.iter().try_for_each(|(path, text)| fs::write(path, text).map_err(GuestError::at(path)))
 }
 
-/// Adds links to what a directory lacks of another; what it has stays.
+/// Adds links for the entries of `from` that `into` lacks. Existing entries are kept.
 fn join(from: &Path, into: &Path) -> Result<(), GuestError> {
     for entry in fs::read_dir(from).map_err(GuestError::at(from))? {
         let entry = entry.map_err(GuestError::at(from))?;

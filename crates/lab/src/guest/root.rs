@@ -15,21 +15,21 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// First argument of this program when it is the agent.
+/// First argument of this program when it runs as the agent.
 const AGENT: &str = "--agent-of-a-guest";
-/// Where the disk is until it becomes the root directory.
+/// Mount point of the disk until it becomes the root directory.
 const PLACE: &str = "/sysroot";
-/// Where the agent finds its job. Systemd keeps `/run` as it is.
+/// Path of the agent's job. systemd leaves `/run` mounted.
 const AGENT_JOB: &str = "/run/floodline-lab.json";
-/// Where people find this program: on the disk, as on any host.
+/// Path of this program for the guest's users: on the disk, as on any host.
 const PROGRAM: &str = "/usr/local/bin/floodline";
 /// Settings of the scenario's machine: what an administrator of the host wrote.
 const SYSCTLS: &str = "/etc/sysctl.d/10-scenario.conf";
 const SYSTEMD: &str = "/usr/lib/systemd/systemd";
-/// How long systemd may take to start everything. An emulated CPU is slow.
+/// Time that systemd has to start all units. An emulated CPU is slow.
 const START_MAX: Duration = Duration::from_secs(180);
 
-/// Whether this process is the agent of a guest.
+/// Returns true if this process is the agent of a guest.
 pub(super) fn is_agent() -> bool {
     let is_asked = std::env::args_os().nth(1).is_some_and(|first| first == AGENT);
     is_asked && rustix::process::getppid().is_some_and(|parent| parent.is_init())
@@ -70,7 +70,7 @@ pub(super) fn switch(job: &Job) -> Result<GuestError, GuestError> {
         let lines: Vec<String> = settings.0.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
         fs::write(on_disk(SYSCTLS), lines.concat()).map_err(GuestError::at(SYSCTLS))?;
     }
-    // A power cut must not lose what the lab itself put there.
+    // A power cut must not lose files that the lab itself wrote.
     rustix::fs::sync();
     fs::copy(JOB, AGENT_JOB).map_err(GuestError::at(AGENT_JOB))?;
     if Path::new(TOOLS).exists() {
@@ -79,7 +79,7 @@ pub(super) fn switch(job: &Job) -> Result<GuestError, GuestError> {
     for (_, point) in MOUNTS.iter().filter(|(_, point)| *point != "/tmp") {
         mount_move(*point, on_disk(point)).map_err(GuestError::at(*point))?;
     }
-    // Its directory stays the disk's, wherever that is mounted.
+    // Its working directory stays the disk's root, also after the disk has moved.
     Command::new("/init").arg(AGENT).current_dir(PLACE).spawn().map_err(GuestError::at("/init"))?;
     chdir(PLACE).map_err(GuestError::at(PLACE))?;
     mount_move(".", "/").map_err(GuestError::at("/"))?;
@@ -138,7 +138,7 @@ pub(super) fn wait_for_systemd(guest: &Guest) -> Result<(), GuestError> {
     mount_at("tracefs", "/sys/kernel/tracing", "").or(Ok(()))
 }
 
-/// Has systemd stop everything and switch the machine off.
+/// Makes systemd stop all units and power off.
 pub(super) fn shut_down() -> ! {
     systemctl(&["poweroff"]);
     loop {

@@ -30,18 +30,17 @@ pub(super) fn set_up(job: &Job, host: &Host) -> Result<Place, GuestError> {
     host.stage("creating cgroups");
     place.cgroup_roots = cgroups::mount(mode)?;
     cgroups::create_all(&place, &scenario.cgroup_copies())?;
-    // A system has set them when it booted, with its own program.
+    // systemd has set them at boot, with systemd-sysctl.
     if !job.has_system {
         set_sysctls(&scenario.machine.sysctl)?;
     }
-    // Where the recorder finds per-device state and events; a kernel may be built without it.
+    // The recorder reads per-device state and trace events here. A kernel may be built without them.
     let _ = mount_at("debugfs", "/sys/kernel/debug", "");
     let _ = mount_at("tracefs", "/sys/kernel/tracing", "");
     Ok(place)
 }
 
-/// Refuses a kernel that ticks at another rate than the scenario is about. The resolution of the coarse
-/// clocks is one tick.
+/// Refuses a kernel whose `CONFIG_HZ` differs from the scenario's. The resolution of the coarse clocks is one tick.
 fn same_hz(scenario: &Scenario) -> Result<(), GuestError> {
     let Some(wanted) = scenario.machine.hz else { return Ok(()) };
     let tick = clock_getres(ClockId::MonotonicCoarse);
@@ -78,7 +77,7 @@ fn stacked(scenario: &Scenario, disks: Devices) -> Result<Devices, GuestError> {
     Ok(devices)
 }
 
-/// Mounts in rounds: what needs a device that is made of a file waits for the filesystem with the file.
+/// Mounts in rounds: a mount on a loop device waits for the filesystem that contains the device's file.
 fn mount_all(scenario: &Scenario, place: &mut Place) -> Result<(), GuestError> {
     let mut waiting: Vec<MountCopy> = place.mounts.clone();
     loop {
@@ -106,7 +105,7 @@ fn mount_all(scenario: &Scenario, place: &mut Place) -> Result<(), GuestError> {
     }
 }
 
-/// Makes the loop devices whose file is on no filesystem that still waits to be mounted.
+/// Makes the loop devices whose file is not on a filesystem that still waits to be mounted.
 fn make_loops(scenario: &Scenario, waiting: &[MountCopy], place: &mut Place) -> Result<(), GuestError> {
     for (name, device) in &scenario.machine.devices {
         let Backing::Loop { file, direct_io } = &device.backing else { continue };

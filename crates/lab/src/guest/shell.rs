@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Somebody's look around in a guest: a shell at the terminal that reaches the host's, or one command whose
-//! output and exit code do. Programs are those of the disk mounted on `/usr`, and Floodline itself.
+//! A shell session in a guest: a shell at a terminal connected to the host's, or one command whose output and
+//! exit code are sent to the host. Programs come from the disk mounted on `/usr`, plus Floodline itself.
 
 use super::{Guest, GuestError, Host, mount_at};
 use crate::job::{Shell, Status, Terminal};
@@ -14,13 +14,13 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The terminal: a virtio console, faster than a serial line and apart from what the kernel prints.
+/// The terminal: a virtio console, faster than a serial line and separate from the kernel's console.
 const TERMINAL: &str = "/dev/hvc0";
-/// How long it may take to appear after its driver was loaded.
+/// Time that it has to appear after its driver was loaded.
 const APPEAR: Duration = Duration::from_secs(10);
 /// Programs that are on no disk: this one, and names that Debian makes when it installs.
 const LINKS: &[(&str, &str)] = &[("/init", "/opt/bin/floodline"), ("/usr/bin/mawk", "/opt/bin/awk")];
-/// What udev would make.
+/// Links that udev would create.
 const NODES: &[(&str, &str)] = &[
     ("/proc/self/fd", "/dev/fd"),
     ("/proc/self/fd/0", "/dev/stdin"),
@@ -35,13 +35,13 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("LANG", "C.UTF-8"),
     ("PS1", r"[\H \w]\$ "),
 ];
-/// What shells answer when a command is not to be found.
+/// Exit code of shells for a command that is not found.
 const NOT_STARTED: i32 = 127;
-/// Most bytes that one status carries.
+/// Most bytes of output in one status.
 const OUTPUT_MAX: usize = 16 << 10;
 
 impl Guest {
-    /// Runs a shell or a command to its end; the exit code, as shells count.
+    /// Runs a shell or a command to its end and returns its exit code, as a shell reports it.
     pub fn shell(&self, shell: &Shell) -> Result<u8, GuestError> {
         if !self.job.has_system {
             furnish()?;
@@ -68,7 +68,7 @@ impl Guest {
         let size = Winsize { ws_row: terminal.rows, ws_col: terminal.columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&tty, size).map_err(GuestError::at(TERMINAL))?;
         let copy = |tty: &File| tty.try_clone().map_err(GuestError::at(TERMINAL));
-        // A session of its own, or Ctrl-C and job control would not work.
+        // Ctrl-C and job control need a session of the shell's own.
         let mut setsid = furnished("setsid");
         setsid.args(["--ctty", "--wait", "bash", "--login"]).env("TERM", &terminal.name);
         setsid.stdin(copy(&tty)?).stdout(copy(&tty)?).stderr(tty);
@@ -93,14 +93,14 @@ impl Guest {
         let errors = child.stderr.take().map(|from| forward(&self.host, from, true));
         let status = child.wait().map_err(GuestError::at(program))?;
         for thread in [output, errors].into_iter().flatten() {
-            // It ends with its pipe, and has nothing to panic about.
+            // The thread ends with its pipe and does not panic.
             let _ = thread.join();
         }
         Ok(status)
     }
 }
 
-/// A program with what people expect around it.
+/// A command with the environment of a login shell.
 fn furnished(program: &str) -> Command {
     let path = ENVIRONMENT.iter().find(|(name, _)| *name == "PATH").map_or("", |(_, path)| path);
     let found = path.split(':').map(|dir| Path::new(dir).join(program)).find(|path| path.is_file());
@@ -109,7 +109,7 @@ fn furnished(program: &str) -> Command {
     command
 }
 
-/// Makes what a person's machine has and a scenario's needs not.
+/// Creates the directories, links and files that a shell needs and a scenario does not.
 fn furnish() -> Result<(), GuestError> {
     for dir in ["/root", "/opt/bin"] {
         fs::create_dir_all(dir).map_err(GuestError::at(dir))?;
@@ -121,12 +121,12 @@ fn furnish() -> Result<(), GuestError> {
     mount_at("tmpfs", "/dev/shm", "")?;
     let release = rustix::system::uname();
     let name = release.release().to_string_lossy();
-    // A name for the prompt; without it the machine is as good.
+    // The host name is only for the prompt, so an error is ignored.
     let _ = rustix::system::sethostname(name.split(['-', '+']).next().unwrap_or_default().as_bytes());
     Ok(())
 }
 
-/// Tells the host what comes out of a pipe, until its end.
+/// Sends a pipe's output to the host until it ends.
 fn forward(host: &Host, mut from: impl Read + Send + 'static, is_error: bool) -> JoinHandle<()> {
     let host = host.clone();
     std::thread::spawn(move || {

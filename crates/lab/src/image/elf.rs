@@ -14,12 +14,12 @@ pub(crate) struct Elf<'a> {
 const PT_LOAD: u32 = 1;
 const PT_INTERP: u32 = 3;
 const PT_NOTE: u32 = 4;
-/// Where the header says that there are section headers: offset, and size to number of names.
+/// Header fields about the section headers: their offset, and `e_shentsize` to `e_shstrndx`.
 const E_SHOFF: std::ops::Range<usize> = 40..48;
 const E_SHENTSIZE_TO_SHSTRNDX: std::ops::Range<usize> = 58..64;
 
 impl<'a> Elf<'a> {
-    /// Reads the headers; `None` when the file is no such program.
+    /// Reads the headers. Returns `None` if the file is not such a program.
     pub(crate) fn parse(file: &'a [u8]) -> Option<Elf<'a>> {
         if !file.starts_with(b"\x7fELF\x02\x01") || file.len() < 64 {
             return None;

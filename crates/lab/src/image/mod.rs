@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guest's first and only root directory: this program as init, the kernel modules it loads, the
-//! job it does, and tools of the host where a job needs some (mkfs, losetup) with the libraries they are
-//! linked with. Not compressed: unpacking costs an emulated CPU more than reading.
+//! The guest's initramfs: this program as init, the kernel modules it loads, its job, and the host's tools
+//! that the job needs (mkfs, losetup) with their libraries. Not compressed: unpacking costs an emulated CPU
+//! more than reading.
 
 mod cpio;
 mod elf;
@@ -15,20 +15,20 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-/// Where the guest finds its job.
+/// Path of the job in the guest.
 pub const JOB: &str = "/job.json";
 
-/// Where the guest finds the modules; the names start with their place in the order of loading.
+/// Directory of the modules in the guest. File names start with the position in load order.
 pub const MODULES: &str = "/modules";
 
-/// Where the guest finds tools of this host, their loader among them, and below it their libraries.
+/// Directory of the host's tools in the guest, with their loader. Their libraries are in a directory below it.
 pub const TOOLS: &str = "/tools";
 /// Name of the tools' loader.
 pub const LOADER: &str = "ld.so";
 /// Name of the directory with their libraries.
 pub const TOOL_LIBRARIES: &str = "lib";
 
-/// Largest image, bytes. A program that was not optimised is several times larger.
+/// Largest image, bytes. A debug build of the program is several times larger.
 pub const SIZE_MAX: u64 = if cfg!(debug_assertions) { 96 << 20 } else { 30 << 20 };
 
 /// The image could not be made.
@@ -37,26 +37,26 @@ pub enum ImageError {
     /// A file operation failed.
     #[error("{path}: {cause}")]
     Io {
-        /// What was touched.
+        /// The path.
         path: PathBuf,
         /// Why it failed.
         cause: io::Error,
     },
-    /// A file is no program for the guest.
+    /// A file is not a program for the guest.
     #[error("{path} is not a 64-bit Linux program")]
     NotAProgram {
         /// The file.
         path: PathBuf,
     },
-    /// Its libraries could not be found.
+    /// The libraries of a program could not be found.
     #[error("cannot find the libraries of {path}: {cause}")]
     Libraries {
         /// The program.
         path: PathBuf,
-        /// What went wrong.
+        /// The cause.
         cause: ToolError,
     },
-    /// There is too much in it.
+    /// The image exceeds [`SIZE_MAX`].
     #[error(
         "the guest's image has {bytes} bytes; the limit is {SIZE_MAX}: use a release build of floodline, which is smaller"
     )]
@@ -66,13 +66,13 @@ pub enum ImageError {
     },
 }
 
-/// What goes into an image.
+/// The files of an image.
 #[derive(Clone, Debug, Default)]
 pub struct Image {
     files: BTreeMap<String, (u32, Vec<u8>)>,
 }
 
-/// Directories that the guest mounts something on.
+/// Mount points of the guest.
 const DIRS: &[&str] = &["dev", "proc", "sys", "run", "tmp"];
 
 impl Image {
@@ -95,8 +95,7 @@ impl Image {
         }
     }
 
-    /// Adds a program of this host that the guest runs as its own, with the libraries it is linked with where
-    /// the loader looks for them.
+    /// Adds a program that the guest runs directly, with its libraries in the places where the loader looks for them.
     fn program(&mut self, from: &Path, to: &str) -> Result<(), ImageError> {
         for (path, content) in self.with_libraries(from, to)? {
             self.put(&path, 0o755, content);
@@ -104,8 +103,8 @@ impl Image {
         Ok(())
     }
 
-    /// Adds a program of this host as a tool: it and its libraries are apart from everything else, so that
-    /// they get along with other programs of the guest and their libraries.
+    /// Adds a program of this host as a tool. The tool and its libraries have their own directory, so that they do not
+    /// conflict with other programs of the guest and their libraries.
     pub fn tool(&mut self, from: &Path, name: &str) -> Result<(), ImageError> {
         let to = format!("{TOOLS}/{name}");
         for (path, content) in self.with_libraries(from, &to)? {
@@ -120,9 +119,9 @@ impl Image {
         Ok(())
     }
 
-    /// A program and what it is linked with, each as far as it is loaded, by path.
+    /// Returns the loaded parts of a program, its interpreter and its libraries, with their paths.
     fn with_libraries(&self, from: &Path, to: &str) -> Result<Vec<(String, Vec<u8>)>, ImageError> {
-        // The interpreter would take `/proc/self/exe` for itself.
+        // For the interpreter, `/proc/self/exe` would be the interpreter itself.
         let from = &from.canonicalize().map_err(|cause| ImageError::Io { path: from.to_owned(), cause })?;
         let file = read(from)?;
         let elf = Elf::parse(&file).ok_or_else(|| ImageError::NotAProgram { path: from.to_owned() })?;
@@ -143,7 +142,7 @@ impl Image {
         self.files.insert(path.to_owned(), (mode, content));
     }
 
-    /// Writes it to a file. Returns how long it is, bytes.
+    /// Writes the image to a file. Returns its size in bytes.
     pub fn write(&self, path: &Path) -> Result<u64, ImageError> {
         let at = |cause| ImageError::Io { path: path.to_owned(), cause };
         let mut cpio = Cpio::new(BufWriter::new(File::create(path).map_err(at)?));
@@ -165,7 +164,7 @@ fn read(path: &Path) -> Result<Vec<u8>, ImageError> {
     std::fs::read(path).map_err(|cause| ImageError::Io { path: path.to_owned(), cause })
 }
 
-/// The files in what the interpreter lists: `NAME => PATH (ADDRESS)` a line.
+/// Returns the paths in the interpreter's list, whose lines are `NAME => PATH (ADDRESS)`.
 fn libraries(list: &str) -> impl Iterator<Item = &str> {
     list.lines().filter_map(|line| {
         let path = line.split_once("=> ")?.1.split(" (").next()?;

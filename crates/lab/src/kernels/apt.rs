@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which packages hold kernels: in the machine's own lists, and in suites of the same mirror beside them. Knows
-//! how Debian and Ubuntu name and split their kernel packages, and nothing of how packages are fetched.
+//! Finds kernel packages in the machine's own lists and in other suites of the same mirror. Handles Debian's and
+//! Ubuntu's naming and splitting of kernel packages. Fetching is in [`crate::apt`].
 
 use super::fits;
 use crate::apt::{AptError, Fetching, Mirror, Part, Source, download_bytes};
@@ -12,22 +12,22 @@ use std::path::{Path, PathBuf};
 /// A kernel that apt can fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// Package that has or pulls in the image.
+    /// Package that contains the image or depends on the one that does.
     pub package: String,
     /// Version of the package.
     pub package_version: String,
     /// Upstream version of the kernel.
     pub version: KernelVersion,
-    /// Suite it is in; `this machine's sources` for the machine's own.
+    /// Its suite; `this machine's sources` for the machine's own.
     pub suite: String,
     /// Bytes of the packages to download.
     pub download_bytes: u64,
-    /// All packages to fetch, with their checksums as apt has them.
+    /// All packages to fetch, with apt's checksums.
     parts: Vec<Part>,
     source: Source,
 }
 
-/// Suites beside the machine's own, and the series one hopes to find there: a hint of where to look first.
+/// A suite beside the machine's own, with the kernel series expected there: a hint for the search order.
 struct Suite {
     name: &'static str,
     origin: &'static str,
@@ -44,11 +44,11 @@ const SUITES: &[Suite] = &[
     Suite { name: "noble-updates", origin: "Ubuntu", series: &["6.8"] },
 ];
 
-/// Flavours we boot, the smaller one first: everything a guest needs is in both.
+/// Supported kernel flavours, the smaller one first. Both contain everything a guest needs.
 const FLAVOURS: &[&str] = &["cloud-amd64", "generic"];
 
-/// Finds the newest kernel of a version or series: in the machine's own lists, then in other suites,
-/// whose lists are read as needed.
+/// Finds the newest kernel of a version or series in the machine's own lists, then in other suites, whose lists are
+/// read as needed.
 pub(super) fn look_everywhere(
     cache: &Cache,
     wanted: &str,
@@ -79,7 +79,7 @@ pub(super) fn look_everywhere(
     Ok(None)
 }
 
-/// Everything in lists that are on this machine.
+/// Returns the kernels in all lists that are on this machine.
 pub(super) fn known_offers(cache: &Cache) -> Result<Vec<Offer>, AptError> {
     let mut offers = offers_of(&Source::own(cache)?)?;
     let mirror = Mirror::of_this_machine()?;
@@ -107,8 +107,8 @@ pub(super) fn refresh(
     Ok(())
 }
 
-/// Reads the lists of a suite, and tells whether it has some: one that this mirror no longer carries has nothing to
-/// offer, which is no reason to miss the others.
+/// Reads the lists of a suite. Returns false if this mirror no longer carries the suite, so that the search continues
+/// with the others.
 fn update(source: &Source, tell: &mut dyn FnMut(&Fetching), is_asked: &dyn Fn() -> bool) -> Result<bool, AptError> {
     tell(&Fetching::Lists { suite: source.name.clone() });
     match source.update(is_asked) {
@@ -121,7 +121,7 @@ fn is_series(wanted: &str, series: &str) -> bool {
     wanted.strip_prefix(series).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// The kernels in some lists.
+/// Returns the kernels in the lists of a source.
 fn offers_of(source: &Source) -> Result<Vec<Offer>, AptError> {
     for flavour in FLAVOURS {
         let names = source.search(&format!("^linux-(image|binary|modules)-[0-9].*-{flavour}$"))?;
@@ -136,7 +136,7 @@ fn offers_in(parts: &BTreeMap<String, Part>, source: &Source) -> Vec<Offer> {
     let offer = |image: &Part| -> Option<Offer> {
         image.package.strip_prefix("linux-image-")?;
         let version = image.version.rsplit(':').next().unwrap_or(&image.version).parse().ok()?;
-        // Since 7.0 Debian's image package only pulls in one with the image and one with the modules.
+        // Since 7.0, Debian's image package only depends on one package with the image and one with the modules.
         let pulled_in = image.depends.split(',').filter_map(|dependency| {
             let name = dependency.trim().split([' ', ':']).next()?;
             ["linux-binary-", "linux-modules-"].iter().any(|start| name.starts_with(start)).then(|| parts.get(name))?
@@ -156,7 +156,7 @@ fn offers_in(parts: &BTreeMap<String, Part>, source: &Source) -> Vec<Offer> {
 }
 
 impl Offer {
-    /// Name in the cache: the packages' content.
+    /// Returns the name in the cache, made of the packages' checksums.
     pub(super) fn key(&self) -> String {
         let sums: Vec<&str> = self.parts.iter().map(|part| part.sha256.get(..12).unwrap_or("")).collect();
         format!("{}-{}", self.version, sums.join("-"))

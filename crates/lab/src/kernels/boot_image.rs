@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a kernel image says of itself. The x86 boot protocol keeps the text of `/proc/version` in the
-//! image; distributions put the upstream version there where the release name has none (Debian's
+//! Reads the version from a kernel image. The x86 boot protocol keeps the text of `/proc/version` in the
+//! image. Distributions whose release names lack the upstream version put it there (Debian's
 //! `6.1.0-56-cloud-amd64` is 6.1.192).
 
 use floodline_record::version::KernelVersion;
@@ -11,7 +11,7 @@ use std::path::Path;
 /// Bytes read of an image: more than the boot header and its version text can reach.
 const HEAD: u64 = 128 << 10;
 
-/// Where the boot header has its magic and, 12 bytes on, the place of the version text.
+/// Offsets of the boot header's magic and, 12 bytes later, of the pointer to the version text.
 const MAGIC_AT: usize = 0x202;
 const MAGIC: &[u8] = b"HdrS";
 const VERSION_AT: usize = 0x20e;
@@ -26,7 +26,7 @@ pub(super) fn version_text(image: &[u8]) -> Option<String> {
     let text = image.get(place..)?;
     let end = text.iter().take(512).position(|byte| *byte == 0)?;
     let text = std::str::from_utf8(&text[..end]).ok()?;
-    // It is shown on terminals.
+    // Printable ASCII only, because the text is shown on terminals.
     (!text.is_empty() && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())).then(|| text.to_owned())
 }
 
@@ -37,7 +37,7 @@ pub(super) fn read(path: &Path) -> io::Result<Option<String>> {
     Ok(version_text(&head))
 }
 
-/// The upstream version of a version text: what Debian names after its own name, or the release's.
+/// Returns the upstream version in a version text: the one after "Debian", or else the release's.
 pub(super) fn upstream(text: &str) -> Option<KernelVersion> {
     let named = text.split_once(" Debian ").and_then(|(_, rest)| rest.parse().ok());
     named.or_else(|| text.parse().ok())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kernels to run: a directory, a package file, the host's own, or one that the machine's package
-//! manager has. What was unpacked is kept in the cache and found there the next time, without the network.
-//! Packages are verified by the package manager; nothing is ever installed.
+//! Kernels to run: from a directory, a package file, the host, or the machine's package manager. Unpacked
+//! kernels are kept in the cache and found there the next time, without the network. The package manager
+//! verifies packages. Nothing is installed.
 
 mod apt;
 mod boot_image;
@@ -22,43 +22,43 @@ use std::path::{Path, PathBuf};
 /// A kernel that can be booted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// What it calls itself, `uname -r`.
+    /// Release, `uname -r`.
     pub release: String,
-    /// Upstream version; what Debian's release names hide.
+    /// Upstream version, which Debian's release names do not contain.
     pub version: KernelVersion,
     /// The bootable image.
     pub image: PathBuf,
-    /// `lib/modules/RELEASE`, where the kernel has modules.
+    /// `lib/modules/RELEASE`, if the kernel has modules.
     pub modules: Option<PathBuf>,
-    /// Where it came from, for people.
+    /// Origin, for display.
     pub origin: String,
 }
 
-/// No kernel to run.
+/// The kernel could not be found or read.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
-    /// Nobody has such a kernel.
+    /// Neither the cache nor the package lists have the kernel.
     #[error(
         "kernel {wanted:?} was not found: not in the cache, in this machine's package lists, or in the other suites"
     )]
     NotFound {
-        /// What was asked for.
+        /// The kernel that was requested.
         wanted: String,
     },
-    /// A file is no kernel.
+    /// The file or directory is not a kernel.
     #[error("{path}: {what}")]
     NotAKernel {
         /// The file or directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         what: &'static str,
     },
     /// A file operation failed.
     #[error("{path}: {cause}")]
     Io {
-        /// What was touched.
+        /// The path.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         cause: io::Error,
     },
     /// A package could not be unpacked.
@@ -72,9 +72,9 @@ pub enum KernelError {
     Cache(#[from] CacheError),
 }
 
-/// Finds a kernel by what a person typed: `6.12`, `6.12.43`, a release name, `host`, or a path to a package
-/// or directory. The newest that fits wins; one that is in the cache is not looked for elsewhere. `is_asked` is
-/// somebody's wish to end.
+/// Finds a kernel by the user's argument: `6.12`, `6.12.43`, a release name, `host`, or a path to a package or
+/// directory. The newest match wins. If the cache has a match, the package lists are not read. Stops when `is_asked`
+/// returns true.
 pub fn find(
     cache: &Cache,
     wanted: &str,
@@ -97,7 +97,7 @@ pub fn find(
     }
 }
 
-/// Whether a version is the one asked for, or of the series asked for: `6.1` is any 6.1.x and no 6.12.
+/// Returns true if a version is the requested one or belongs to the requested series: `6.1` matches 6.1.x, not 6.12.
 fn fits(version: KernelVersion, wanted: &str) -> bool {
     let version = version.to_string();
     version.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -107,13 +107,13 @@ fn fits(version: KernelVersion, wanted: &str) -> bool {
 pub fn cached(cache: &Cache) -> Result<Vec<Kernel>, KernelError> {
     let dir = cache.dir("kernels")?;
     let entries = std::fs::read_dir(&dir).map_err(|cause| KernelError::Io { path: dir.clone(), cause })?;
-    // An entry that is no kernel is somebody else's business.
+    // Entries that are not kernels are skipped.
     let mut kernels: Vec<Kernel> = entries.flatten().filter_map(|entry| in_tree(&entry.path(), "cache").ok()).collect();
     kernels.sort_by(|a, b| (a.version, &a.release).cmp(&(b.version, &b.release)));
     Ok(kernels)
 }
 
-/// The kernel this machine runs, where its image may be read.
+/// Returns the kernel this machine runs, if its image is readable.
 pub fn host() -> Result<Kernel, KernelError> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let places = [format!("/boot/vmlinuz-{release}"), format!("/usr/lib/modules/{release}/vmlinuz")].map(PathBuf::from);
@@ -125,12 +125,12 @@ pub fn host() -> Result<Kernel, KernelError> {
     of_image(image, Some(modules).filter(|dir| dir.exists()), "host")
 }
 
-/// What the machine's package lists have, newest last; no network.
+/// Returns the kernels in the machine's package lists, newest last. Does not use the network.
 pub fn offers(cache: &Cache) -> Result<Vec<Offer>, KernelError> {
     Ok(apt::known_offers(cache)?)
 }
 
-/// Reads the lists of the suites beside the machine's own once more. `is_asked` is somebody's wish to end.
+/// Reads the lists of the suites beside the machine's own again. Stops when `is_asked` returns true.
 pub fn refresh(cache: &Cache, tell: &mut dyn FnMut(&Fetching), is_asked: &dyn Fn() -> bool) -> Result<(), KernelError> {
     Ok(apt::refresh(cache, tell, is_asked)?)
 }
@@ -177,13 +177,13 @@ fn of_path(
     keep(cache, &tree, &key, "package file")
 }
 
-/// What is needed of a kernel's package: the image and the modules.
+/// Selects the needed files of a kernel's package: the image and the modules.
 fn of_kernel(path: &Path) -> Option<PathBuf> {
     let is_needed = ["boot", "lib/modules", "usr/lib/modules"].iter().any(|dir| path.starts_with(dir));
     is_needed.then(|| path.to_owned())
 }
 
-/// Moves an unpacked tree into the cache. Somebody who was faster has put the same content there.
+/// Moves an unpacked tree into the cache. If another process was faster, its tree has the same content and is used.
 fn keep(cache: &Cache, tree: &Path, key: &str, origin: &str) -> Result<Kernel, KernelError> {
     in_tree(tree, origin)?;
     let kept = cache.dir("kernels")?.join(key);
@@ -194,7 +194,7 @@ fn keep(cache: &Cache, tree: &Path, key: &str, origin: &str) -> Result<Kernel, K
     in_tree(&kept, origin)
 }
 
-/// The kernel in a tree like that of a package, or in one directory with its modules beside the image.
+/// Returns the kernel in a tree: the layout of a package, or one directory with image and modules.
 fn in_tree(tree: &Path, origin: &str) -> Result<Kernel, KernelError> {
     let lists = [tree.join("lib/modules"), tree.join("usr/lib/modules"), tree.to_owned()];
     let modules = lists.iter().find_map(|list| {

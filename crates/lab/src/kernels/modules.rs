@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The modules of a kernel: which files there are, what each needs, and in which order to load them.
+//! The modules of a kernel: their files, their dependencies, and the order in which to load them.
 //! Dependencies are read from the modules themselves (`.modinfo`), because a package has no
 //! `modules.dep` before it is installed. Compressed modules are unpacked here.
 
@@ -15,7 +15,7 @@ pub struct Modules {
     built_in: BTreeSet<String>,
 }
 
-/// A module that is to be loaded.
+/// A module to load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
     /// Its name, with underscores.
@@ -30,22 +30,22 @@ pub enum ModuleError {
     /// A file operation failed.
     #[error("{path}: {cause}")]
     Io {
-        /// What was read.
+        /// The path.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         cause: io::Error,
     },
-    /// It is compressed and could not be unpacked.
+    /// A compressed module could not be unpacked.
     #[error("{path}: {cause}")]
     Compressed {
         /// The module.
         path: PathBuf,
-        /// What went wrong.
+        /// The cause.
         cause: ToolError,
     },
 }
 
-/// Endings of module files and what unpacks them.
+/// Endings of module files and the programs that unpack them.
 const ENDINGS: &[(&str, Option<&str>)] =
     &[(".ko", None), (".ko.xz", Some("xz")), (".ko.zst", Some("zstd")), (".ko.gz", Some("gzip"))];
 
@@ -65,29 +65,29 @@ impl Modules {
                 }
             }
         }
-        // Not every package has the list; without it a module that has no file counts as built in.
+        // Not every package has the list. Without it, a module without a file counts as built in.
         let built_in = std::fs::read_to_string(dir.join("modules.builtin")).unwrap_or_default();
         modules.built_in =
             built_in.lines().filter_map(|line| module_name(line.rsplit('/').next().unwrap_or(line))).collect();
         Ok(modules)
     }
 
-    /// How many module files there are.
+    /// Returns the number of module files.
     pub fn len(&self) -> usize {
         self.files.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no module files.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Whether this kernel certainly lacks a module: no file, and a list of built-ins without it.
+    /// Returns true if this kernel certainly lacks a module: no file, and a list of built-ins without it.
     pub fn lacks(&self, name: &str) -> bool {
         !self.files.contains_key(name) && !self.built_in.is_empty() && !self.built_in.contains(name)
     }
 
-    /// The modules to load for some to work, each after what it needs. What is built in is left out.
+    /// Returns the wanted modules and their dependencies in load order, without built-in ones.
     pub fn in_order(&self, wanted: &[&str]) -> Result<Vec<Module>, ModuleError> {
         let mut order = Vec::new();
         let mut seen = BTreeSet::new();
@@ -109,13 +109,13 @@ impl Modules {
     }
 }
 
-/// The module's name from a file's, or `None` when it is no module.
+/// Returns the module's name from its file name, or `None` if the file is not a module.
 fn module_name(file: &str) -> Option<String> {
     let (ending, _) = ENDINGS.iter().find(|(ending, _)| file.ends_with(ending))?;
     Some(file.strip_suffix(ending)?.replace('-', "_"))
 }
 
-/// What a module says it needs: the `depends=` of its `.modinfo`, a list of names joined by commas.
+/// Returns a module's dependencies: the `depends=` of its `.modinfo`, a list of names joined by commas.
 fn depends(module: &[u8]) -> Vec<String> {
     const KEY: &[u8] = b"depends=";
     let starts = module.windows(KEY.len()).enumerate().filter(|(at, window)| {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel within a boot image. An emulated CPU needs seconds to unpack it, this machine a fraction of
-//! one; and QEMU starts an unpacked kernel at the entry that it names for that (the PVH boot protocol, a
-//! note of its ELF file). Images that are packed otherwise boot as they are: those unpack fast.
+//! Unpacks the kernel in a boot image. An emulated CPU needs seconds for that, this machine a fraction of a
+//! second. QEMU starts an unpacked kernel at the entry point in its ELF note (PVH boot protocol). Images with
+//! another compression boot unchanged: those unpack fast.
 
 use crate::image::Elf;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-/// Fields of the x86 boot header: sectors of the real-mode part, and where behind it the payload is.
+/// Offsets of fields of the x86 boot header: sectors of the real-mode part, offset and length of the payload after it.
 const SETUP_SECTORS_AT: usize = 0x1f1;
 const PAYLOAD_OFFSET_AT: usize = 0x248;
 const PAYLOAD_LENGTH_AT: usize = 0x24c;
@@ -15,19 +15,19 @@ const SECTOR: usize = 512;
 /// The payload ends with its unpacked size.
 const SIZE_BYTES: usize = 4;
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
-/// No kernel is that large.
+/// Most bytes of an unpacked kernel.
 const SIZE_MAX: u64 = 512 << 20;
-/// The start of a note of type `XEN_ELFNOTE_PHYS32_ENTRY`, behind the length of its content.
+/// The start of a note of type `XEN_ELFNOTE_PHYS32_ENTRY`, after the length of its content.
 const PVH_NOTE: &[u8] = b"\x12\0\0\0Xen\0";
 
-/// Writes the unpacked kernel of an image to a file; `false` when it is one that boots as it is.
+/// Writes the unpacked kernel of an image to a file. Returns false if the image boots unchanged.
 pub(crate) fn write(image: &Path, to: &Path) -> io::Result<bool> {
     let Some(kernel) = unpacked(&std::fs::read(image)?)? else { return Ok(false) };
     std::fs::File::create_new(to)?.write_all(&kernel)?;
     Ok(true)
 }
 
-/// The kernel of an image; `None` when it is one that boots as it is.
+/// Returns the unpacked kernel of an image; `None` if the image boots unchanged.
 fn unpacked(image: &[u8]) -> io::Result<Option<Vec<u8>>> {
     let Some(packed) = payload(image).filter(|packed| packed.starts_with(ZSTD)) else { return Ok(None) };
     let mut kernel = Vec::new();
@@ -39,7 +39,7 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
     let number = |at: usize| -> Option<usize> {
         usize::try_from(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?)).ok()
     };
-    // 0 means 4, for the sake of very old boot loaders.
+    // 0 means 4, for compatibility with very old boot loaders.
     let setup = usize::from(*image.get(SETUP_SECTORS_AT)?);
     let real_mode = (if setup == 0 { 4 } else { setup } + 1) * SECTOR;
     let start = real_mode.checked_add(number(PAYLOAD_OFFSET_AT)?)?;

@@ -9,7 +9,7 @@ const HEADER: usize = 6 + 13 * 8;
 /// Longest name of a file, the kernel's `PATH_MAX`; also the longest target of a link.
 pub(super) const NAME_MAX: u64 = 4096;
 
-/// What an archive says of a file.
+/// The header of a file in an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     /// Number that names with the same content share.

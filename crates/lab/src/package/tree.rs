@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The directory that a package is unpacked into. Files of a package come from strangers: no link is followed, not
-//! even one that the same package made, and nothing is touched outside of the directory. Each part of a path is
-//! opened below the one before it. A link that leads out of the package is refused; every other is made anew,
-//! relative, so that it stays inside wherever the directory is moved.
+//! The directory that a package is unpacked into. The files of a package are untrusted: no link is followed, not even
+//! one that the same package made, and nothing is touched outside of the directory. Each part of a path is opened
+//! below the one before it. A link that leads out of the package is refused. Every other link is made relative, so
+//! that it stays inside when the directory is moved.
 
 use rustix::fs::{AtFlags, Mode, OFlags, linkat, mkdirat, openat, symlinkat, unlinkat};
 use rustix::io::Errno;
@@ -44,8 +44,8 @@ impl Tree {
         self.walk(&place).map(drop)
     }
 
-    /// Makes a file with what `content` has. `is_asked` is somebody's wish to end. Returns whether it was needed; of
-    /// one that was not nothing is read.
+    /// Makes a file from `content`. Stops when `is_asked` returns true. Returns false without reading `content` if the
+    /// file is not needed.
     pub(super) fn file(
         &mut self,
         name: &[u8],
@@ -77,7 +77,7 @@ impl Tree {
         }
     }
 
-    /// Makes a symbolic link, relative, where both it and what it leads to are needed.
+    /// Makes a relative symbolic link, if both the link and its target are needed.
     pub(super) fn link(&mut self, name: &[u8], target: &[u8]) -> io::Result<()> {
         let path = normal(Path::new(OsStr::from_bytes(name)), Path::new(""));
         let from = path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
@@ -90,15 +90,15 @@ impl Tree {
         replacing(&dir, &last, || symlinkat(target.as_path(), &dir, &last))
     }
 
-    /// Gives a file that is there another name.
+    /// Gives an existing file another name.
     pub(super) fn hard_link(&mut self, name: &[u8], target: &[u8]) -> io::Result<()> {
         let (Some(place), Some(target)) = (self.place_of(name)?, self.place_of(target)?) else { return Ok(()) };
         let ((from, first), (dir, last)) = (self.parent(&target)?, self.parent(&place)?);
-        // Without the flag that follows links it is the link that gets another name.
+        // Without AT_SYMLINK_FOLLOW, a symbolic link itself gets the other name.
         replacing(&dir, &last, || linkat(&from, &first, &dir, &last, AtFlags::empty()))
     }
 
-    /// Where a file goes. Fails where its name leads out of the package, or the package has too many.
+    /// Returns the place of a file. Fails if its name leads out of the package, or if the package has too many files.
     fn place_of(&mut self, name: &[u8]) -> io::Result<Option<PathBuf>> {
         self.files += 1;
         if self.files > FILES_MAX {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a guest is run: by the CPU itself where that works, else emulated. Some machines have a KVM
-//! whose guests hang, so it is believed only after a guest has run on it within a hard time limit.
-//! The answer holds until the next boot of the host.
+//! Chooses between KVM and emulation. On some machines KVM guests hang, so KVM is used only after a probe
+//! guest has run on it within a hard time limit. The result is kept until the host's next boot.
 
 use super::{Console, QEMU, Running, SANDBOX, last_line, option_value};
 use crate::cache::{Cache, CacheError};
@@ -21,12 +20,12 @@ pub enum Accel {
     Tcg,
 }
 
-/// How guests are run here, and why.
+/// How guests run on this host, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acceleration {
     /// How.
     pub accel: Accel,
-    /// Why not faster; `None` with KVM.
+    /// Why KVM is not used; `None` with KVM.
     pub note: Option<String>,
 }
 
@@ -40,10 +39,10 @@ impl Accel {
     }
 }
 
-/// How long a guest may take to boot as far as not finding a root filesystem: real ones take a second.
+/// Time for the probe guest to boot until it finds no root filesystem. With working KVM this takes a second.
 const PROBE: Duration = Duration::from_secs(8);
 
-/// Told to people when a guest is emulated.
+/// Note for users when a guest is emulated.
 const TCG_NOTE: &str = "figures that depend on the CPU are 10 to 30 times those of real hardware, I/O figures are not";
 
 #[derive(Serialize, Deserialize)]
@@ -53,7 +52,7 @@ struct Remembered {
 }
 
 impl Acceleration {
-    /// Finds out, or remembers.
+    /// Returns the cached result of this boot, or probes.
     pub fn of_this_host(cache: &Cache, kernel: &Path) -> Result<Acceleration, CacheError> {
         let path = cache.dir("probe")?.join("acceleration.json");
         let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -73,7 +72,7 @@ impl Acceleration {
     }
 }
 
-/// Boots a kernel that finds no root filesystem and ends. Says why KVM is not to be used.
+/// Boots a kernel that finds no root filesystem and ends. Returns why KVM cannot be used.
 fn probe(cache: &Cache, kernel: &Path) -> Result<Result<(), String>, CacheError> {
     if let Err(error) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
         return Ok(Err(format!("/dev/kvm cannot be used ({error})")));
@@ -81,14 +80,14 @@ fn probe(cache: &Cache, kernel: &Path) -> Result<Result<(), String>, CacheError>
     let dir = cache.scratch()?;
     let (console, log) = (dir.path().join("console.log"), dir.path().join("qemu.log"));
     let tried = try_kvm(kernel, &console, &log, true);
-    // A QEMU that was built without a sandbox runs without: its next runs do the same.
+    // A QEMU that was built without a sandbox runs without one, here as in later runs.
     Ok(match tried.is_err() && last_line(&log).contains("sandbox") {
         true => try_kvm(kernel, &console, &log, false),
         false => tried,
     })
 }
 
-/// The guest of the probe: a kernel, no disk, no way out but a console.
+/// The command of the probe guest: a kernel without disks, with a console as its only output.
 fn guest(kernel: &Path, console: &Path, sandbox: bool) -> Command {
     let mut command = tool::bound(QEMU);
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-m", "256M"]);
@@ -102,7 +101,7 @@ fn guest(kernel: &Path, console: &Path, sandbox: bool) -> Command {
     command
 }
 
-/// Runs the guest of the probe for as long as it may take. Says why KVM is not to be used.
+/// Runs the probe guest within its time limit. Returns why KVM cannot be used.
 fn try_kvm(kernel: &Path, console: &Path, log: &Path, sandbox: bool) -> Result<(), String> {
     let mut command = guest(kernel, console, sandbox);
     let stderr = std::fs::File::create(log).map_or_else(|_| Stdio::null(), Stdio::from);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest's kernel printed, and what it means: a panic, tasks killed for want of memory, tasks
-//! that hung. The text comes from outside and is shown without control characters.
+//! Parses a guest kernel's console: panics, OOM kills, hung tasks, warnings. The text is untrusted and is
+//! shown without control characters.
 
 use crate::tool::printable;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// What is worth telling of a console.
+/// The relevant lines of a console.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Console {
     /// Why the kernel panicked.
     pub panic: Option<String>,
-    /// Tasks that were killed for want of memory, in order.
+    /// Tasks killed by the OOM killer, in order.
     pub oom_kills: Vec<String>,
-    /// Tasks that the kernel found hanging.
+    /// Tasks that the kernel reported as hung.
     pub hung_tasks: Vec<String>,
     /// Warnings of the kernel about itself.
     pub warnings: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Console {
 const LINES_MAX: usize = 20;
 
 impl Console {
-    /// Reads a console's file; one that is not there printed nothing. Of a very long one the middle is left out.
+    /// Reads a console's file. A missing file counts as empty. The middle of a very long file is skipped.
     pub fn read(path: &Path) -> Console {
         Console::parse(&String::from_utf8_lossy(&ends(path).unwrap_or_default()))
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Disks of a guest: sparse files, held to a speed by QEMU. The guest makes the filesystems on them.
-//! Flushes are real, so what a guest's fsync costs includes this host's.
+//! Disks of a guest: sparse files, throttled by QEMU. The guest makes the filesystems on them. Flushes are
+//! real, so the cost of a guest's fsync includes the host's.
 
 use std::fs::File;
 use std::io;
@@ -13,18 +13,18 @@ pub struct Disk {
     pub path: PathBuf,
     /// Serial number, by which the guest finds it; at most 20 characters.
     pub serial: String,
-    /// How fast it is.
+    /// Its limits.
     pub throttle: Throttle,
-    /// Whether it is only read, and may be shared with other guests.
+    /// Whether it is read-only. A read-only disk may be shared with other guests.
     pub read_only: bool,
 }
 
 /// Limits of a disk; 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttle {
-    /// Bytes per second, both ways together: instead of limits each way.
+    /// Bytes per second of reads and writes together, instead of separate limits.
     pub bytes: u64,
-    /// Requests per second, both ways together: instead of limits each way.
+    /// Reads and writes per second together, instead of separate limits.
     pub requests: u64,
     /// Bytes read per second.
     pub read_bytes: u64,

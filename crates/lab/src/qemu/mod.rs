@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs one virtual machine to its end: starts QEMU, hands on what the guest says, and ends it when it is
-//! done, silent, too long under way or no longer wanted. QEMU never outlives the run, and everything it
-//! writes is below the run's directory, gone with it.
+//! Runs one virtual machine to its end. Starts QEMU, forwards the guest's status lines, and kills QEMU when the
+//! guest is done, silent, over its time limit, or when the caller interrupts. QEMU never outlives the run.
+//! Everything it writes is below the run's directory and is deleted with it.
 
 mod accel;
 mod console;
@@ -22,7 +22,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// The program for the kernels we can boot.
+/// QEMU for the kernels the lab can boot (x86-64).
 pub const QEMU: &str = "qemu-system-x86_64";
 
 /// A virtual machine to run.
@@ -30,7 +30,7 @@ pub const QEMU: &str = "qemu-system-x86_64";
 pub struct Vm {
     /// The kernel's image.
     pub kernel: PathBuf,
-    /// The first root directory.
+    /// The initrd.
     pub initrd: PathBuf,
     /// Memory, bytes.
     pub memory_bytes: u64,
@@ -38,91 +38,91 @@ pub struct Vm {
     pub cpus: u32,
     /// Disks.
     pub disks: Vec<Disk>,
-    /// How it is run.
+    /// Hardware virtualisation or emulation.
     pub accel: Accel,
-    /// Where the console and the recording go.
+    /// Directory for the console log and the recording.
     pub dir: PathBuf,
-    /// Whether QEMU is held to what it needs of the host's kernel.
+    /// Whether QEMU restricts its own system calls (`-sandbox`).
     pub sandbox: bool,
-    /// What the guest may send as lines of status, bytes.
+    /// Most bytes the guest may send as status lines.
     pub status_max: u64,
-    /// The other end of the guest's terminal `/dev/hvc0`, where it has one.
+    /// The host's end of the guest's terminal `/dev/hvc0`, if it has one.
     pub terminal: Option<UnixStream>,
 }
 
-/// How long to wait for what.
+/// Time limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// For the whole run.
     pub total: Duration,
-    /// For the next line of status; from start to the first one it includes booting.
+    /// For the next status line. Before the first one, this includes booting.
     pub silence: Duration,
 }
 
-/// How a run ended. Whatever it was, what was recorded until then is in [`Vm::recording`].
+/// How a run ended. In every case [`Vm::recording`] holds the samples recorded until then.
 #[derive(Debug)]
 pub enum Ended {
-    /// The guest did its job and switched itself off.
+    /// The guest completed its job and powered off.
     Done,
-    /// The guest said why it cannot go on.
+    /// The guest reported why it cannot continue.
     Failed {
-        /// What it was doing.
+        /// The stage it failed in.
         stage: String,
-        /// Why it failed.
+        /// The cause.
         cause: String,
     },
-    /// The guest went away without a word: a panic, or QEMU died.
+    /// The guest ended without a last status: a kernel panic, or QEMU died.
     Died {
-        /// How QEMU ended.
+        /// QEMU's exit status.
         status: ExitStatus,
-        /// The last words of QEMU itself.
+        /// The last line QEMU itself printed.
         says: String,
     },
-    /// The guest said nothing for too long.
+    /// The guest sent no status for too long.
     Silent {
-        /// For how long.
+        /// The limit that passed.
         patience: Duration,
     },
-    /// It took too long.
+    /// The run exceeded its total time.
     TooLong {
-        /// How long.
+        /// The limit.
         patience: Duration,
     },
-    /// The disk of this host filled up.
+    /// The host's filesystem filled up.
     HostDiskFull {
-        /// Where.
+        /// The run's directory.
         path: PathBuf,
     },
-    /// The guest sent more than any run does.
+    /// The guest sent more data than any valid run does.
     Flooded {
-        /// What: its console, its recording, its lines of status, or messages of QEMU about it.
+        /// The stream: console, recording, status lines, or QEMU's messages.
         what: &'static str,
-        /// How much is allowed, bytes.
+        /// Its limit, bytes.
         limit_bytes: u64,
     },
-    /// Somebody asked to end.
+    /// The caller interrupted the run.
     Interrupted,
 }
 
 /// The virtual machine could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum QemuError {
-    /// There is not enough memory.
+    /// The host has too little memory.
     #[error("the guest needs {wanted_mib} MiB of memory; this host has {free_mib} MiB free")]
     NoMemory {
-        /// Memory of the guest and of QEMU.
+        /// Memory that the guest and QEMU need.
         wanted_mib: u64,
-        /// Memory that this host could give.
+        /// `MemAvailable` of the host.
         free_mib: u64,
     },
-    /// There is not enough room for disks and recording.
+    /// The host has too little free space for disks and recording.
     #[error("{path} has {free_mib} MiB free; a run needs at least {wanted_mib} MiB")]
     NoSpace {
         /// The run's directory.
         path: PathBuf,
-        /// Room that is needed.
+        /// Space that a run needs.
         wanted_mib: u64,
-        /// Room that is there.
+        /// Space that is free.
         free_mib: u64,
     },
     /// QEMU could not be run.
@@ -130,56 +130,56 @@ pub enum QemuError {
     Tool(#[from] ToolError),
 }
 
-/// Parameters of the kernel. A panic ends the guest; warnings and worse are on the console. The rest spares
-/// an emulated CPU what a guest without devices, users and secrets does not need, and nothing of it has to
-/// do with writeback.
+/// Kernel parameters. A panic ends the guest. Warnings and worse go to the console. The other parameters save an
+/// emulated CPU work that a guest without devices, users and secrets does not need. None of them affects writeback.
 const APPEND: &str = "console=ttyS0 panic=-1 loglevel=5 random.trust_cpu=on mitigations=off lsm= audit=0 \
                       cryptomgr.notests tsc=reliable no_timer_check 8250.nr_uarts=1 \
                       i8042.noaux i8042.nokbd i8042.nopnp";
 
-/// Memory of QEMU besides the guest's.
+/// Memory of QEMU itself, beside the guest's.
 const QEMU_MEMORY_MIB: u64 = 256;
-/// Room for a recording and a little data.
+/// Free space needed to start a run: a recording and a little data.
 const SPACE_MIN_MIB: u64 = 512;
-/// Below this the run is ended before QEMU meets the end of the disk.
+/// The run is ended when less than this is free, before QEMU gets ENOSPC.
 const SPACE_LEFT_MIB: u64 = 64;
-/// What a guest may print on its console and record, bytes: far more than any run has.
+/// Most bytes a guest may write to its console and its recording: far more than any run needs.
 const CONSOLE_MAX: u64 = 256 << 20;
 const RECORDING_MAX: u64 = 16 << 30;
-/// What a guest may send as lines of status, bytes: a run sends some hundred bytes a second.
+/// Most bytes a guest may send as status lines. A run sends a few hundred bytes a second.
 pub(crate) const STATUS_MAX: u64 = 64 << 20;
-/// The same of a shell, whose lines carry what a command prints.
+/// Most bytes of status lines from a shell session, whose lines carry the command's output.
 pub(crate) const SHELL_STATUS_MAX: u64 = 16 << 30;
-/// What QEMU may print about a guest, bytes.
+/// Most bytes QEMU may print about a guest.
 const LOG_MAX: u64 = 16 << 20;
-/// Bytes read of the end of what QEMU printed.
+/// Bytes read from the end of QEMU's log.
 const LOG_TAIL: u64 = 64 << 10;
-/// Statuses that wait to be taken; the guest waits then.
+/// Statuses queued for the caller. When the queue is full, the guest waits.
 const STATUSES_MAX: usize = 64;
-/// What QEMU may not do, though a guest took it over: obsolete calls, more rights, other programs, other priorities.
+/// Denied to QEMU even if a guest takes it over: obsolete system calls, raising privileges, starting programs,
+/// changing priorities.
 const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
-/// How often the wish to end is looked at.
+/// How often the interrupt flag is checked.
 const TICK: Duration = Duration::from_millis(50);
-/// How long QEMU may take to end after the guest switched itself off.
+/// Time for QEMU to exit after the guest powered off.
 const POWER_OFF: Duration = Duration::from_secs(10);
 
 impl Vm {
-    /// The recording that the guest sends.
+    /// Path of the recording that the guest sends.
     pub fn recording(&self) -> PathBuf {
         self.dir.join("recording.flr")
     }
 
-    /// What the guest's kernel printed.
+    /// Path of the guest kernel's console log.
     pub fn console(&self) -> PathBuf {
         self.dir.join("console.log")
     }
 
-    /// What QEMU itself printed.
+    /// Path of QEMU's own messages.
     fn log(&self) -> PathBuf {
         self.dir.join("qemu.log")
     }
 
-    /// Refuses what this host cannot carry.
+    /// Returns an error if this host lacks QEMU, memory or space for the guest.
     pub fn check(&self) -> Result<(), QemuError> {
         if !tool::is_there(QEMU) {
             return Err(ToolError::Missing { tool: QEMU.to_owned(), package: tool::package_of(QEMU) }.into());
@@ -196,12 +196,12 @@ impl Vm {
         }
     }
 
-    /// Whether a run ended because this QEMU was built without a sandbox.
+    /// Returns true if the run ended because this QEMU was built without a sandbox.
     pub(crate) fn lacks_sandbox(&self, ended: &Ended) -> bool {
         self.sandbox && matches!(ended, Ended::Died { says, .. } if says.contains("sandbox"))
     }
 
-    /// Runs it. `tell` gets what the guest says; `is_asked` is somebody's wish to end.
+    /// Runs the machine. `tell` receives the guest's statuses. The run ends when `is_asked` returns true.
     pub fn run(
         &self,
         patience: Patience,
@@ -260,7 +260,7 @@ impl Vm {
         }
     }
 
-    /// Whether the guest has sent more than it may.
+    /// Returns the stream on which the guest exceeded its limit, if any.
     fn flooded(&self) -> Option<Ended> {
         let files = [
             ("its console", self.console(), CONSOLE_MAX),
@@ -272,7 +272,7 @@ impl Vm {
         over.map(|(what, _, limit_bytes)| Ended::Flooded { what, limit_bytes })
     }
 
-    /// Waits a little for QEMU to end by itself, so that the last of the recording is in the file.
+    /// Waits up to [`POWER_OFF`] for QEMU to exit, so that the end of the recording reaches the file.
     fn end(&self, mut qemu: Running, ended: Ended) -> Ended {
         let until = Instant::now() + POWER_OFF;
         while matches!(qemu.0.try_wait(), Ok(None)) && Instant::now() < until {
@@ -281,14 +281,14 @@ impl Vm {
         ended
     }
 
-    /// A terminal is handed over as standard input, the one descriptor that every program is given on purpose.
+    /// QEMU's standard input: the terminal's socket, if there is one. No other descriptor is inherited on purpose.
     fn stdin(&self, command: &Command) -> Result<Stdio, QemuError> {
         let Some(terminal) = &self.terminal else { return Ok(Stdio::null()) };
         let copy = terminal.try_clone().map_err(|cause| tool::not_run(command, cause))?;
         Ok(OwnedFd::from(copy).into())
     }
 
-    /// QEMU with its arguments.
+    /// The QEMU command line.
     pub(crate) fn command(&self) -> Command {
         let mut command = tool::bound(QEMU);
         let dir = option_value(&self.dir);
@@ -307,7 +307,7 @@ impl Vm {
         }
         for (id, chardev, name) in [
             ("recording", format!("file,id=recording,path={dir}/recording.flr"), port::RECORDING),
-            // Not a stdio device: that one closes the port when standard input ends.
+            // Not a stdio chardev: that closes the port when standard input ends.
             ("status", "file,id=status,path=/proc/self/fd/1".to_owned(), port::STATUS),
         ] {
             command.args(["-chardev", &chardev]);
@@ -320,41 +320,42 @@ impl Vm {
     }
 }
 
-/// A path as a value within a QEMU option, where commas part values.
+/// Escapes a path for use in a QEMU option, where a comma separates values.
 fn option_value(path: &Path) -> String {
     path.to_string_lossy().replace(',', ",,")
 }
 
-/// A QEMU that ends at the latest when this is dropped.
+/// A QEMU process. Dropping it kills the process.
 struct Running(Child);
 
 impl Running {
-    /// What the guest says, line by line, until it can say no more or has said more than `limit` bytes.
+    /// Starts a thread that reads the guest's statuses until the stream ends or exceeds `limit` bytes.
     fn lines(&mut self, limit: u64) -> Receiver<Heard> {
         let (sender, receiver) = mpsc::sync_channel(STATUSES_MAX);
         if let Some(stdout) = self.0.stdout.take() {
-            // Ends with the other side of the channel, or of the pipe.
+            // The thread ends when the receiver is dropped or the pipe closes.
             std::thread::spawn(move || hear(stdout, limit, |heard| sender.send(heard).is_ok()));
         }
         receiver
     }
 }
 
-/// What comes through the port of statuses.
+/// An item read from the status port.
 #[derive(Debug, PartialEq, Eq)]
 enum Heard {
     /// A status.
     Status(Status),
-    /// More bytes than a guest may send; nothing follows.
+    /// The guest sent more bytes than allowed. This is the last item.
     TooMuch,
 }
 
-/// Hands over each status until that is no longer wanted, and no byte beyond the limit. Lines that are no status count.
+/// Passes each status to `take` until `take` returns false or the limit is reached. Invalid lines count against the
+/// limit.
 fn hear(from: impl Read, limit: u64, mut take: impl FnMut(Heard) -> bool) {
     // One byte more than allowed: a guest that sends exactly the limit has not sent too much.
     let mut from = BufReader::new(from.take(limit.saturating_add(1)));
     let mut is_wanted = true;
-    // An error ends it like the end of the pipe.
+    // A read error is handled like the end of the pipe.
     let _ = each_line(&mut from, |line| {
         is_wanted = Status::from_line(line).is_none_or(|status| take(Heard::Status(status)));
         is_wanted
@@ -364,7 +365,7 @@ fn hear(from: impl Read, limit: u64, mut take: impl FnMut(Heard) -> bool) {
     }
 }
 
-/// Hands over each line until that is no longer wanted. One that is too long for a status is dropped, never held.
+/// Passes each line to `take` until `take` returns false. A line of `LINE_MAX` bytes or more is skipped, not buffered.
 fn each_line(mut from: impl BufRead, mut take: impl FnMut(&str) -> bool) -> io::Result<()> {
     let mut line = Vec::new();
     loop {
@@ -383,7 +384,7 @@ fn each_line(mut from: impl BufRead, mut take: impl FnMut(&str) -> bool) -> io::
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail only when it has ended already.
+        // Both fail only if QEMU has exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -396,7 +397,7 @@ fn last_line(path: &Path) -> String {
     tool::printable(line, 300)
 }
 
-/// The end of a file, at most this many bytes.
+/// Returns the last bytes of a file, at most `bytes`.
 fn tail(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let start = file.metadata()?.len().saturating_sub(bytes);

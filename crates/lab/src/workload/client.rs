@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The smallest clients of the real servers that a scenario may run: one request at a time over a local
-//! socket, each timed until its answer is here, so that a stall of the server is measured where its users
-//! see it. Redis speaks RESP, MariaDB its client protocol with text queries; both only as far as needed.
+//! Minimal clients of the real servers that a scenario may run. A client sends one request at a time over a
+//! local socket and times it until its answer arrives, so that a stall of the server is measured from the
+//! client's side. Redis speaks RESP, MariaDB its client protocol with text queries; both are implemented only
+//! as far as needed.
 
 use super::clock::{later, now};
 use super::error::StepError;
@@ -12,10 +13,10 @@ use floodline_scenario::{Random, Step};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 
-/// How long a server may take to have its socket.
+/// Time that a server has to create its socket.
 const CONNECT_WAIT: Nanos = Nanos(60 * Nanos::SECOND.0);
 
-/// A server that requests go to.
+/// A connection to a server.
 #[derive(Debug)]
 pub(super) enum Server {
     /// A syslog socket.
@@ -27,7 +28,7 @@ pub(super) enum Server {
 }
 
 impl Server {
-    /// Connects to the server of a step; `None` when it is time to stop before it is there.
+    /// Connects to the server of a step; `None` if the task has to stop before the server is up.
     fn of(step: &Step, stop: &Stop) -> Result<Option<Server>, StepError> {
         Ok(match step {
             Step::RedisSet(step) => connect(&step.socket, stop)?.map(Server::Redis),
@@ -47,8 +48,8 @@ impl Server {
 }
 
 impl Hand<'_> {
-    /// Makes one request. One that fails when the workload is over anyway has lost its server to that end. Returns
-    /// whether to go on.
+    /// Sends one request. A failure after the end of the workload is ignored: the server has been stopped. Returns
+    /// false if the task has to stop.
     pub(super) fn request(&mut self, step: &Step, is_first: bool) -> Result<bool, StepError> {
         if is_first {
             self.server = Server::of(step, self.stop)?;
@@ -84,13 +85,13 @@ impl Hand<'_> {
     }
 }
 
-/// A syslog message. The text differs from all before and is printable.
+/// Returns a syslog message with a new random printable text.
 fn message(pri: u8, length: u64, random: &mut Random) -> Vec<u8> {
     let text = std::iter::from_fn(|| Some(b'a' + u8::try_from(random.below(26)).unwrap_or(0)));
     format!("<{pri}>x: ").into_bytes().into_iter().chain(text).take(usize::try_from(length).unwrap_or(0)).collect()
 }
 
-/// Connects as soon as the server is there; `None` when it is time to stop before that.
+/// Connects as soon as the server is up; `None` if the task has to stop before that.
 fn connect(socket: &str, stop: &Stop) -> Result<Option<BufReader<UnixStream>>, StepError> {
     let deadline = later(now(), CONNECT_WAIT);
     loop {
@@ -118,10 +119,10 @@ fn set_command(key: u64, value: &[u8]) -> Vec<u8> {
     command
 }
 
-/// Reads the answer to a SET: `+OK`, or `-` and why not.
+/// Reads the answer to a SET: `+OK`, or `-` and the error.
 fn set_answer(server: &mut impl BufRead) -> io::Result<()> {
     let mut line = Vec::new();
-    // Long enough for any error; an answer without an end does not fill memory.
+    // Long enough for any error. An endless answer cannot exhaust memory.
     if Read::take(server, 4096).read_until(b'\n', &mut line)? == 0 {
         return Err(ErrorKind::UnexpectedEof.into());
     }
@@ -131,7 +132,7 @@ fn set_answer(server: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-/// Capabilities that we claim: long password, 4.1 protocol, its way to log in, named ways to log in.
+/// Client capabilities: long password, 4.1 protocol, its authentication, named authentication plugins.
 const CAPABILITIES: u32 = 0x1 | 0x200 | 0x8000 | 0x8_0000;
 /// Character set `utf8mb3_general_ci`.
 const CHARSET: u8 = 33;
@@ -140,10 +141,10 @@ const OK: u8 = 0x00;
 const ERROR: u8 = 0xff;
 const OTHER_WAY: u8 = 0xfe;
 const COM_QUERY: u8 = 0x03;
-/// A packet whose length is this goes on in the next one.
+/// A packet of this length continues in the next one.
 const PACKET_MAX: usize = 0xff_ffff;
 
-/// Logs in as root without a password: the server runs without its tables of users.
+/// Logs in as root without a password: the server runs without grant tables.
 fn log_in<S: Read + Write>(server: &mut BufReader<S>) -> io::Result<()> {
     let (number, greeting) = packet(server)?;
     if greeting.first() == Some(&ERROR) {
@@ -159,7 +160,8 @@ fn log_in<S: Read + Write>(server: &mut BufReader<S>) -> io::Result<()> {
         let (number, reply) = packet(server)?;
         match reply.first() {
             Some(&OK) => return Ok(()),
-            // The server prefers another way; without a password all of them start with nothing.
+            // The server requests another authentication plugin. Without a password, each of them starts with an
+            // empty packet.
             Some(&OTHER_WAY) => send(server.get_mut(), number.wrapping_add(1), &[])?,
             _ => return Err(refusal(&reply)),
         }
@@ -186,7 +188,7 @@ fn packet(server: &mut impl Read) -> io::Result<(u8, Vec<u8>)> {
     let [low, middle, high, number] = header;
     let length = usize::from(low) | usize::from(middle) << 8 | usize::from(high) << 16;
     let mut content = Vec::new();
-    // Taken, not allocated: the length comes from outside.
+    // `take` limits the read without allocating the untrusted length.
     Read::take(server, length as u64).read_to_end(&mut content)?;
     match content.len() == length {
         true => Ok((number, content)),
@@ -204,7 +206,7 @@ fn send(server: &mut impl Write, number: u8, content: &[u8]) -> io::Result<()> {
     server.write_all(&packet)
 }
 
-/// The text of an error packet: a code, a state, a message.
+/// Returns the text of an error packet: state and message, without the code.
 fn refusal(reply: &[u8]) -> io::Error {
     io::Error::other(match reply.get(3..) {
         Some(text) => printable(text),

@@ -12,12 +12,12 @@ pub fn now() -> Nanos {
     Nanos(seconds.saturating_mul(Nanos::SECOND.0).saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0)))
 }
 
-/// A moment so much later, saturating.
+/// Returns the moment `by` after `from`, saturating.
 pub(super) fn later(from: Nanos, by: Nanos) -> Nanos {
     Nanos(from.0.saturating_add(by.0))
 }
 
-/// Time from one moment to another; none when it is past.
+/// Returns the time from one moment to another; 0 if `to` is earlier.
 pub(super) fn until(from: Nanos, to: Nanos) -> Nanos {
     Nanos(to.0.saturating_sub(from.0))
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs a whole workload: one worker process per task copy, each in its cgroup; starts the clock when all
-//! are prepared, lets them meet, removes cgroups that are left, and hands on events in the order in which
-//! they are told. A worker that dies is a failed task, never a hang.
+//! Runs a whole workload: one worker process per task copy, each in its cgroup. Starts the clock when all
+//! workers are prepared, releases barriers, removes cgroups whose tasks have ended, and forwards events in the
+//! order in which they arrive. A worker that dies is a failed task, never a hang.
 
 use super::clock::{later, now, until};
 use super::error::StepError;
@@ -21,42 +21,42 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// A worker's side of the conversation.
+/// The director's connection to a worker.
 pub struct Worker {
-    /// What it hears.
+    /// The worker's input: orders.
     pub input: Box<dyn Write + Send>,
-    /// What it says.
+    /// The worker's output.
     pub output: Box<dyn BufRead + Send>,
-    /// Its process, where it has its own.
+    /// The worker's process, if it has its own.
     pub process: Option<Child>,
 }
 
-/// How the director gets a worker for a task.
+/// Starts a worker for a task.
 pub type Hire<'a> = dyn Fn(&TaskCopy) -> std::io::Result<Worker> + 'a;
 
 /// Runs workloads.
 pub struct Director<'a> {
     /// The machine around them.
     pub place: &'a Place,
-    /// How it gets workers; [`Worker::process`] for processes.
+    /// Starts workers; [`Worker::process`] starts a process.
     pub hire: &'a Hire<'a>,
-    /// Ends everything early.
+    /// Ends the workload early.
     pub stop: &'a Stop,
-    /// How long tasks may take to come to their end after the workload's; an fsync may have to be waited for.
+    /// Time that tasks have to end after the end of the workload. A task may have to wait for an fsync.
     pub grace: Nanos,
 }
 
-/// How a workload went.
+/// The result of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Directed {
-    /// When its clock started; `None` when a setup failed.
+    /// Start of its clock; `None` if a setup failed.
     pub started: Option<Nanos>,
     /// Failures by task label.
     pub failures: BTreeMap<String, String>,
 }
 
 impl Worker {
-    /// This program again, with arguments that make it call [`super::worker()`].
+    /// Starts this program with arguments that make it call [`super::worker()`].
     pub fn process(mut command: Command) -> std::io::Result<Worker> {
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let gone = || std::io::Error::other("a worker without its streams");
@@ -66,7 +66,7 @@ impl Worker {
     }
 }
 
-/// What the director hears.
+/// An item from a worker's output.
 enum Heard {
     Said(Said),
     /// The worker's stream ended.
@@ -88,13 +88,13 @@ enum State {
     Ended,
 }
 
-/// How often the director looks at the stop and at its timers.
+/// How often the director checks the stop flag and its timers.
 const TICK: Duration = Duration::from_millis(50);
-/// Between the last setup and the start: every worker has heard of it by then.
+/// Time between the last setup and the start, so that every worker has received its order by then.
 const LEAD: Nanos = Nanos(50_000_000);
 
 impl Director<'_> {
-    /// Runs a scenario's workload to its end. `take` gets the events as they are told.
+    /// Runs a scenario's workload to its end. `take` receives the events in the order in which they arrive.
     pub fn run(&self, scenario: &Scenario, variant: &str, take: &mut dyn FnMut(Event)) -> Directed {
         let (tell, told) = channel();
         let copies = scenario.task_copies();
@@ -125,7 +125,7 @@ impl Director<'_> {
     }
 }
 
-/// Which cgroups are removed once their last task has ended, and how long after.
+/// Returns the cgroups to remove after their last task has ended, each with its delay.
 fn removals_of(scenario: &Scenario) -> BTreeMap<String, Nanos> {
     let copies = scenario.cgroup_copies();
     copies.into_iter().filter_map(|copy| Some((copy.path, copy.spec.remove_after?.0))).collect()
@@ -135,26 +135,26 @@ fn removals_of(scenario: &Scenario) -> BTreeMap<String, Nanos> {
 struct Session<'a, 'b> {
     director: &'a Director<'a>,
     members: Vec<Member>,
-    /// Threads that wait.
+    /// Waiting threads.
     asks: Vec<Ask>,
     barriers: Barriers,
-    /// Cgroups to remove, and when.
+    /// Cgroups to remove, each with its time.
     removals: Vec<(Nanos, String)>,
-    /// From the end of which cgroups on they are to be removed, and how much later.
+    /// Cgroups to remove after their last task has ended, each with its delay.
     remove_after: BTreeMap<String, Nanos>,
-    /// When whoever has not ended is killed.
+    /// Time at which workers that still run are killed.
     end_by: Option<Nanos>,
     is_stopping: bool,
     directed: Directed,
     take: &'b mut dyn FnMut(Event),
 }
 
-/// A thread that waits.
+/// A waiting thread.
 struct Ask {
     member: usize,
     number: u64,
     wish: Wish,
-    /// How often its barrier had opened when it came.
+    /// Number of times its barrier had opened when the thread arrived.
     round: u64,
 }
 
@@ -188,7 +188,8 @@ impl Session<'_, '_> {
         Ok(())
     }
 
-    /// Hears workers and looks at timers until something holds, or nobody is left to hear.
+    /// Handles messages and timers until `is_done` returns true, or until every worker's stream has ended and no cgroup
+    /// waits for removal.
     fn until(&mut self, told: &Receiver<(usize, Heard)>, is_done: impl Fn(&Self) -> bool) {
         while !is_done(self) {
             match told.recv_timeout(TICK) {
@@ -248,12 +249,12 @@ impl Session<'_, '_> {
         }
         let was_preparing = member.state == State::Preparing;
         member.state = State::Ended;
-        // A worker that hears nothing more goes home.
+        // Closing its input makes the worker exit.
         member.input = None;
         let (label, cgroup) = (member.task.label(), member.task.cgroup.clone());
-        // Whoever was interrupted by our own stopping has not failed by itself.
+        // A task that the director itself stopped has not failed.
         let failure = failure.filter(|_| !self.is_stopping);
-        // A task that failed in its setup is part of the recording too.
+        // A task that failed in its setup is recorded too.
         if self.directed.started.is_some() || failure.is_some() {
             let what = What::TaskEnded { task: name(&member.task), failure: failure.as_ref().map(Text::from) };
             (self.take)(Event { at: now(), what });
@@ -272,7 +273,7 @@ impl Session<'_, '_> {
         self.answer();
     }
 
-    /// Answers the threads that need not wait any longer.
+    /// Releases the threads whose wait is over.
     fn answer(&mut self) {
         let is_met = |ask: &Ask| match &ask.wish {
             Wish::Barrier(name) => self.barriers.round(name) != ask.round,
@@ -288,7 +289,7 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Tells a worker; one that does not hear is noticed by its silence.
+    /// Sends an order to a worker. A write error is ignored: the end of the worker's output is detected elsewhere.
     fn tell(&mut self, index: usize, order: &Order) {
         if let Some(input) = self.members.get_mut(index).and_then(|member| member.input.as_mut()) {
             let _ = say(&mut **input, order);
@@ -333,7 +334,7 @@ impl Session<'_, '_> {
                     continue;
                 };
                 if let Some(process) = &mut member.process {
-                    // One that sleeps in the kernel dies when it wakes up; nobody waits for it.
+                    // A worker that sleeps uninterruptibly dies when it wakes up. The director does not wait for it.
                     let _ = process.kill();
                 }
                 let grace = self.director.grace.as_secs_f64();
@@ -376,15 +377,15 @@ impl Session<'_, '_> {
     }
 }
 
-/// Whether a worker has exited. It is left unreaped: a parent that reaps a child takes over its I/O counters
-/// (`wait_task_zombie()`), and whoever reads this process's would count everything twice. The kernel
-/// reaps when the director's process ends.
+/// Returns true if a worker has exited. The worker is not reaped: a parent that reaps a child takes over its I/O
+/// counters (`wait_task_zombie()`), so a reader of this process's counters would count the child's I/O twice. The
+/// kernel reaps the workers when the director's process ends.
 fn has_exited(process: &Child) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     !matches!(waitid(process_id(process), options), Ok(None))
 }
 
-/// Gives a worker that hears nothing more a second to go, then makes it.
+/// Waits one second for a worker to exit after its input was closed, then kills it.
 fn make_exit(process: &mut Child) {
     let asked = now();
     while !has_exited(process) && until(asked, now()) < Nanos::SECOND {
@@ -395,7 +396,7 @@ fn make_exit(process: &mut Child) {
     }
 }
 
-/// Waits for the end of a worker that said its last, and says how it ended.
+/// Waits for a worker whose output has ended to exit, and returns how it ended.
 fn how_ended(process: &mut Child) -> Option<String> {
     make_exit(process);
     let status = waitid(process_id(process), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).ok()??;
@@ -409,7 +410,7 @@ fn process_id(process: &Child) -> WaitId<'static> {
     WaitId::Pid(Pid::from_child(process))
 }
 
-/// Hands on what one worker says until it is gone.
+/// Forwards one worker's messages until its stream ends.
 fn listen(index: usize, mut output: Box<dyn BufRead + Send>, tell: &Sender<(usize, Heard)>) {
     loop {
         let heard = match hear(&mut *output) {

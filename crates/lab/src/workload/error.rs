@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a task could not go on: the call, what it was about, and the kernel's answer; and which step it was.
+//! Errors of a task: the failed call, its subject, the kernel's error, and the step.
 
 use std::fmt;
 use std::io;
@@ -12,15 +12,15 @@ pub enum StepError {
     Call {
         /// The call, e.g. `open`.
         call: &'static str,
-        /// What it was about: a path, mostly.
+        /// Its subject, usually a path.
         about: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The step makes no sense here.
+    /// The step is invalid here.
     #[error("{0}")]
     Senseless(String),
-    /// The one who lets tasks meet is gone.
+    /// The director ended.
     #[error("the director of the workload ended")]
     Abandoned,
 }
@@ -37,6 +37,6 @@ impl StepError {
 pub struct Failure {
     /// Place of the step, e.g. `steps[2].repeat.steps[0].write`.
     pub step: String,
-    /// Why.
+    /// The cause.
     pub error: StepError,
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A real program and all that it started, and what the kernel counted for them. A parent that reaps a child takes over its
-//! counters, so what has ended is in those of a process that still runs. Where this process is a subreaper, it inherits what
-//! the program leaves behind. The bytes of a child whose parent ignores `SIGCHLD` are lost: the kernel adds them to nothing.
+//! The kernel's counters of a real program and all its descendants. A parent that reaps a child takes over its
+//! counters, so those of an exited process are in a process that still runs. If this process is a subreaper, it
+//! inherits the program's orphans. The bytes of a child whose parent ignores `SIGCHLD` are lost: the kernel adds them
+//! nowhere.
 
 use super::process::{self, of_ended};
 use floodline_record::record::TaskIo;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How often processes are listed until two lists in a row are the same.
+/// Most attempts to get two equal process lists in a row.
 const ROUNDS_MAX: usize = 10;
 
 /// One process of `/proc`.
@@ -16,7 +17,7 @@ struct Process {
     is_zombie: bool,
 }
 
-/// What the kernel counted for a program and all that it started.
+/// Returns the kernel's counters of a program and all its descendants.
 pub(super) fn counters(root: u32) -> TaskIo {
     let mut before = members(root);
     let mut sum = nothing();
@@ -28,7 +29,7 @@ pub(super) fn counters(root: u32) -> TaskIo {
             sum.majflt = plus(sum.majflt, majflt);
         }
         let after = members(root);
-        // A process that ended meanwhile is counted twice or not at all.
+        // If a process exits between the two lists, it is counted twice or not at all.
         if before.keys().eq(after.keys()) {
             break;
         }
@@ -37,13 +38,13 @@ pub(super) fn counters(root: u32) -> TaskIo {
     sum
 }
 
-/// Makes this process inherit what programs leave behind, so that it is counted and ended with them.
+/// Makes this process the subreaper of orphans, so that they are counted and ended with their program.
 pub fn inherit_orphans() {
-    // Without it, what a program leaves behind is not counted.
+    // If this fails, orphans are not counted.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
-/// What a process that has done nothing has counted.
+/// Counters of a process that has done nothing.
 pub(super) fn nothing() -> TaskIo {
     TaskIo {
         rchar: Some(0),
@@ -58,13 +59,13 @@ pub(super) fn nothing() -> TaskIo {
     }
 }
 
-/// Processes that a program started and that have not ended.
+/// Returns a program's descendants that have not exited.
 pub(super) fn running(root: u32) -> BTreeSet<u32> {
     let members = members(root).into_iter();
     members.filter(|(pid, process)| *pid != root && !process.is_zombie).map(|(pid, _)| pid).collect()
 }
 
-/// The program, its descendants, and what this process inherited from it.
+/// Returns the program, its descendants, and its orphans that this process inherited.
 fn members(root: u32) -> BTreeMap<u32, Process> {
     let mut all = processes();
     let heir = rustix::process::child_subreaper().ok().flatten().map(|_| std::process::id());

@@ -35,13 +35,13 @@ impl Files {
         open.ok_or_else(|| StepError::Senseless("a file that is not open".to_owned()))
     }
 
-    /// Takes a file out, which closes it when it is dropped.
+    /// Removes a file from the table. Dropping the returned value closes it.
     pub(super) fn take(&mut self, slot: Slot) -> Option<Open> {
         self.0.get_mut(slot.0).and_then(Option::take)
     }
 }
 
-/// Opens a file; one that is written is created, with its directories, where it is missing.
+/// Opens a file. If it is opened for writing, it and its directories are created if missing.
 pub(super) fn open(path: &str, way: Way) -> Result<File, StepError> {
     let mut options = OpenOptions::new();
     match way.access {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests of a task that are under way at once: threads that each read or write one block after the other, as those of
-//! QEMU (`aio=threads`) and the I/O workers of databases do. The thread of the task hands out blocks and measures.
+//! Concurrent requests of a task. Each thread reads or writes one block after the other, like the threads of QEMU
+//! (`aio=threads`) and the I/O workers of databases. The task's own thread hands out the blocks and measures.
 
 use super::clock::{now, until};
 use super::error::StepError;
@@ -17,10 +17,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
-/// Bytes of the stack of a thread that only reads and writes.
+/// Stack size of a thread that only reads and writes, bytes.
 const STACK: usize = 128 << 10;
 
-/// What a thread is to do.
+/// A request for a thread.
 struct Job {
     file: Arc<File>,
     path: String,
@@ -29,7 +29,7 @@ struct Job {
     length: u64,
 }
 
-/// What it has done.
+/// A completed request.
 struct Done {
     name: &'static str,
     at: Nanos,
@@ -37,9 +37,9 @@ struct Done {
     result: Result<u64, StepError>,
 }
 
-/// Threads, and what they do.
+/// The threads and their requests.
 pub(super) struct Flights {
-    /// `None` once the threads are to end.
+    /// `None` once the threads have to end.
     jobs: Option<Sender<Job>>,
     queue: Arc<Mutex<Receiver<Job>>>,
     reports: Sender<Done>,
@@ -61,13 +61,13 @@ impl Drop for Flights {
     fn drop(&mut self) {
         self.jobs = None;
         for thread in self.threads.drain(..) {
-            // A thread that panicked has reported nothing, and has nothing to report now.
+            // A thread that panicked has nothing more to report, so its error is ignored.
             let _ = thread.join();
         }
     }
 }
 
-/// Does jobs until there will be no more.
+/// Performs jobs until the channel closes.
 fn work(queue: &Mutex<Receiver<Job>>, reports: &Sender<Done>, seed: u64) {
     let (mut block, mut content) = (Block::default(), Random::new(seed));
     loop {
@@ -88,7 +88,7 @@ impl Job {
         if self.is_write { "write" } else { "read" }
     }
 
-    /// What `perform` has done. A panic is an error too: the task waits for one report of each job.
+    /// Returns the result of `perform`. A panic becomes an error, because the task waits for one report of each job.
     fn or_lost(&self, perform: impl FnOnce() -> Done) -> Done {
         let done = catch_unwind(AssertUnwindSafe(perform));
         done.unwrap_or_else(|_| Done { name: self.name(), at: now(), lasted: Nanos(0), result: Err(lost()) })
@@ -110,7 +110,7 @@ impl Job {
 }
 
 impl Hand<'_> {
-    /// Begins a request as soon as fewer than `depth` are under way.
+    /// Starts a request as soon as fewer than `depth` are under way.
     pub(super) fn submit(
         &mut self,
         slot: Slot,
@@ -132,7 +132,7 @@ impl Hand<'_> {
         if sent { Ok(()) } else { Err(lost()) }
     }
 
-    /// Waits until at most this many requests are under way, and measures those that are done.
+    /// Waits until at most `most` requests are under way, and measures the completed ones.
     pub(super) fn until_under_way(&mut self, most: u64) -> Result<(), StepError> {
         while self.flights.under_way > most {
             let Done { name, at, lasted, result } = self.flights.done.recv().map_err(|_| lost())?;

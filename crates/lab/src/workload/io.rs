@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 
 /// Alignment that every device accepts for direct I/O.
 const DIRECT_ALIGN: usize = 4096;
-/// A stamp this often makes every sector differ from every other.
+/// Distance of the stamps in a block, which make every sector differ from every other.
 const SECTOR: usize = 512;
 
 /// Bytes at an address that direct I/O accepts.
@@ -39,7 +39,7 @@ impl Block {
         self.memory.get_mut(self.from..self.from + self.len).unwrap_or_default()
     }
 
-    /// That many bytes of it, which is made larger if it has fewer.
+    /// Returns the first `length` bytes. Enlarges the block if necessary.
     pub(super) fn first(&mut self, length: u64) -> Result<&mut [u8], StepError> {
         if (self.len as u64) < length {
             *self = Block::of(length)?;
@@ -48,8 +48,8 @@ impl Block {
         Ok(self.bytes().get_mut(..length).unwrap_or_default())
     }
 
-    /// That many bytes that no layer below can compress or recognise. Once filled, they only get new stamps: filling
-    /// them anew would cost more than writing them.
+    /// Returns `length` bytes that no layer below can compress or deduplicate. A filled block only gets new stamps:
+    /// refilling it would cost more than writing it.
     pub(super) fn fresh(&mut self, length: u64, random: &mut Random) -> Result<&mut [u8], StepError> {
         if (self.len as u64) < length {
             *self = Block::of(length)?;

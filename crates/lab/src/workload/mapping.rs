@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory mappings, and the call that no library has: the one place of the workload that needs `unsafe`. There are two types, because they allow
-//! different things. [`Anonymous`] memory belongs to this process alone and can be lent as a slice. A [`Shared`]
-//! mapping of a file can change below, so it is only stored into, byte by byte, and gives out no reference.
+//! Memory mappings and `sync_file_range`: the only `unsafe` code of the workload. There are two mapping types.
+//! [`Anonymous`] memory belongs to this process alone and can be borrowed as a slice. The bytes of a [`Shared`] file
+//! mapping can change at any time, so it only offers stores, byte by byte, and hands out no reference.
 #![allow(unsafe_code)]
 
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, mmap_anonymous, msync, munmap};
@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::{NonNull, null_mut};
 
-/// Mapped addresses, unmapped when dropped. Private to this file: the two types below say what may be done.
+/// Mapped addresses, unmapped when dropped. Private to this file: the two types below define the permitted operations.
 #[derive(Debug)]
 struct Mapped {
     base: NonNull<u8>,
@@ -62,21 +62,21 @@ impl Shared {
         true
     }
 
-    /// Writes all of it to the file: msync(MS_SYNC).
+    /// Writes the mapping back to the file: msync(MS_SYNC).
     pub(crate) fn sync(&self) -> io::Result<()> {
         // SAFETY: exactly the mapping that `self` owns.
         Ok(unsafe { msync(self.0.base.as_ptr().cast(), self.0.len, MsyncFlags::SYNC) }?)
     }
 }
 
-/// Starts writing what is dirty of a file: sync_file_range(SYNC_FILE_RANGE_WRITE) from its start to its end.
+/// Starts writeback of a file's dirty pages: sync_file_range(SYNC_FILE_RANGE_WRITE) from its start to its end.
 pub(crate) fn start_writing(file: &File) -> io::Result<()> {
     // SAFETY: the call takes a descriptor, which `file` keeps open, and numbers. It touches no memory of ours.
     let answer = unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Fresh private memory, zero, and aligned to a page.
+/// Private zeroed memory, aligned to a page.
 #[derive(Debug)]
 pub(crate) struct Anonymous(Mapped);
 
@@ -88,7 +88,7 @@ impl Anonymous {
         Mapped::of(base.cast(), len).map(Anonymous)
     }
 
-    /// Its bytes.
+    /// Returns the bytes.
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: the memory is mapped readable and writable for `len` bytes for as long as `self` lives. It is
         // private and anonymous (only `Anonymous::of` makes one), so that nothing else changes it, and
@@ -96,7 +96,7 @@ impl Anonymous {
         unsafe { std::slice::from_raw_parts_mut(self.0.base.as_ptr(), self.0.len) }
     }
 
-    /// Bytes mapped.
+    /// Returns the length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.0.len
     }

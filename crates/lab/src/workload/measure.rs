@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a task measures of itself: how long each operation took (HDR histogram, three digits), bytes,
-//! and stalls one by one. Operations that began before the figures' time are not in the histograms.
+//! Measures of a task: the duration of each operation (HDR histogram, three digits), its bytes, and each
+//! stall. Operations that began before the measured time are not in the histograms.
 
 use super::clock::{now, until};
 use floodline_record::record::Latency;
@@ -8,10 +8,10 @@ use floodline_record::units::Nanos;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
-/// More stalls than this are counted, not listed: the list is a help, not the measure.
+/// Most stalls listed one by one. All stalls are counted.
 const STALLS_MAX: usize = 1000;
 
-/// One operation that took long.
+/// One operation that took at least `stall_over`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stall {
     pub(super) operation: &'static str,
@@ -29,10 +29,10 @@ pub(super) struct Operations {
     histogram: Histogram<u64>,
 }
 
-/// What was measured.
+/// All measures of a task or thread.
 #[derive(Clone, Debug)]
 pub(super) struct Measures {
-    /// Operations that begin earlier are not figures.
+    /// Operations that begin earlier are not counted.
     pub(super) since: Nanos,
     stall_over: Nanos,
     pub(super) operations: BTreeMap<&'static str, Operations>,
@@ -45,12 +45,12 @@ impl Measures {
         Measures { since, stall_over, operations: BTreeMap::new(), stalls: Vec::new(), stalls_unlisted: 0 }
     }
 
-    /// Nothing measured yet, under the same rules.
+    /// Returns empty measures with the same `since` and `stall_over`.
     pub(super) fn fresh(&self) -> Measures {
         Measures::new(self.since, self.stall_over)
     }
 
-    /// Does one operation and measures it; what failed is not an operation.
+    /// Performs one operation and measures it. A failed operation is not counted.
     pub(super) fn time<T, E>(
         &mut self,
         operation: &'static str,
@@ -65,7 +65,7 @@ impl Measures {
         answer
     }
 
-    /// Takes one operation.
+    /// Records one operation.
     pub(super) fn took(&mut self, operation: &'static str, at: Nanos, lasted: Nanos, bytes: u64) {
         if lasted >= self.stall_over {
             if self.stalls.len() < STALLS_MAX {
@@ -82,7 +82,7 @@ impl Measures {
         operations.bytes = operations.bytes.saturating_add(bytes);
         operations.total = operations.total.saturating_add(lasted.0);
         operations.max = operations.max.max(lasted.0);
-        // Grows by itself; an hour-long operation still fits.
+        // The histogram resizes itself: an hour-long operation still fits.
         operations.histogram.saturating_record(lasted.0.max(1));
     }
 
@@ -95,7 +95,7 @@ impl Measures {
         self.operations.get_mut(operation)
     }
 
-    /// Adds what another thread of the task measured.
+    /// Adds the measures of another thread of the task.
     pub(super) fn merge(&mut self, other: Measures) {
         for (operation, theirs) in other.operations {
             match self.operations.get_mut(operation) {
@@ -104,7 +104,7 @@ impl Measures {
                     ours.bytes = ours.bytes.saturating_add(theirs.bytes);
                     ours.total = ours.total.saturating_add(theirs.total);
                     ours.max = ours.max.max(theirs.max);
-                    // Same bounds: it cannot fail.
+                    // The bounds are equal, so this cannot fail.
                     let _ = ours.histogram.add(&theirs.histogram);
                 }
                 None => {
@@ -119,7 +119,7 @@ impl Measures {
 }
 
 impl Operations {
-    /// Percentiles, each at most 0.1 % above the truth; the maximum is exact.
+    /// Returns percentiles, each at most 0.1 % too high, and the exact maximum.
     pub(super) fn latency(&self) -> Latency {
         let at = |quantile: f64| Nanos(self.histogram.value_at_quantile(quantile).min(self.max));
         Latency {

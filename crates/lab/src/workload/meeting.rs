@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where tasks meet: barriers, the end of another task, remarks. A worker asks its director; a test
-//! that runs one task has nobody to wait for.
+//! Synchronisation of tasks: barriers, the end of another task, remarks. A worker uses its director. A test
+//! that runs one task has no other task to wait for.
 
 use super::error::StepError;
 
-/// What a task needs of the others.
+/// Synchronisation with other tasks.
 pub trait Meeting: Sync {
-    /// Returns once every copy that has this barrier has come to it.
+    /// Returns once every copy with this barrier has reached it.
     fn barrier(&self, name: &str) -> Result<(), StepError>;
 
     /// Returns once every copy of another task has ended.
     fn wait_for(&self, task: &str) -> Result<(), StepError>;
 
-    /// A remark for the recording.
+    /// Writes a remark to the recording.
     fn note(&self, text: &str) -> Result<(), StepError>;
 }
 
-/// Nobody else is there.
+/// A task without other tasks: never waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Alone;
 

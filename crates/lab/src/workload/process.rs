@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel counted for a process, and a task's measures as events of the recording.
+//! The kernel's counters of a process, and a task's measures as events of the recording.
 
 use super::measure::Measures;
 use floodline_record::record::{Event, TaskIo, TaskName, What};
@@ -39,7 +39,7 @@ fn parse(io: &str, stat: &str) -> TaskIo {
     }
 }
 
-/// Growth from one reading to another; what either lacks is not known.
+/// Growth from one reading to another; `None` for counters that either reading lacks.
 pub(super) fn growth(before: &TaskIo, after: &TaskIo) -> TaskIo {
     let step = |before: Option<u64>, after: Option<u64>| after?.checked_sub(before?);
     TaskIo {

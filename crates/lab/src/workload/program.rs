@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A real program as a child of its worker: written down, started as its user, waited for and ended. A server starts in the
-//! setup and runs until the workload is over. A program with an exit code starts with its task and ends it.
+//! Runs a real program as a child of its worker: writes its files, starts it as its user, waits for it and ends it. A
+//! server starts in the setup and runs until the workload is over. A program with an exit code starts with its task
+//! and ends it.
 
 use super::clock::{later, now, until};
 use super::error::{Failure, StepError};
@@ -16,31 +17,31 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a server may take to be ready.
+/// Time that a server has to become ready.
 const READY_WAIT: Nanos = Nanos(60 * Nanos::SECOND.0);
-/// How long a program may take to end after it was told to.
+/// Time that a program has to exit after SIGTERM.
 const END_WAIT: Nanos = Nanos(10 * Nanos::SECOND.0);
-/// How often a server is looked at.
+/// How often a server is polled.
 const SERVER_TICK: Nanos = Nanos(100_000_000);
-/// How often a program that ends is looked at: its end is a figure.
+/// How often a program that ends by itself is polled: the time of its end is a result.
 const TICK: Nanos = Nanos(5_000_000);
-/// Most bytes that are kept of what a program prints.
+/// Most bytes kept of a program's output.
 const WORDS_MAX: usize = 4096;
-/// Most lines of it that a failure has.
+/// Most lines of it in a failure message.
 const LINES_MAX: usize = 3;
 
-/// Where real programs are looked for.
+/// `PATH` of real programs.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
-/// Where the users of the machine are.
+/// File with the machine's users.
 const PASSWD: &str = "/etc/passwd";
 
 /// A real program, ended when dropped.
 pub(super) struct RunningProgram {
     child: Child,
     name: String,
-    /// Exit code with which it is to end by itself.
+    /// Expected exit code of a program that ends by itself.
     exit_code: Option<u8>,
-    /// The end of what it printed.
+    /// The end of its output.
     words: Arc<Mutex<Vec<u8>>>,
 }
 
@@ -51,7 +52,7 @@ fn failed(error: StepError) -> Failure {
     Failure { step: "program".to_owned(), error }
 }
 
-/// Writes the files of a task's program, and starts it where it is a server.
+/// Writes the files of a task's program, and starts it if it is a server.
 pub(super) fn prepare(task: &TaskCopy) -> Result<Option<RunningProgram>, Failure> {
     let Some(program) = &task.program else { return Ok(None) };
     write_files(task, program).map_err(failed)?;
@@ -82,7 +83,7 @@ fn spawn(program: &RealProgram) -> Result<RunningProgram, StepError> {
         command.uid(uid).gid(gid);
     }
     let child = command.spawn().map_err(|error| StepError::call("exec", name, error))?;
-    // The writing ends are the program's alone.
+    // Closes our copies of the write ends, so that the pipe ends with the program.
     drop(command);
     let words = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&words);
@@ -126,7 +127,7 @@ fn ids_in(passwd: &str, user: &str) -> Ids {
     passwd.lines().find_map(fields)
 }
 
-/// Reads all that a program prints, so that it never waits, and keeps the end.
+/// Reads all output of a program, so that it never blocks on the pipe, and keeps the end.
 fn keep_end(mut from: PipeReader, kept: &Mutex<Vec<u8>>) {
     let mut buffer = [0; 4096];
     while let Ok(read @ 1..) = from.read(&mut buffer) {
@@ -137,7 +138,7 @@ fn keep_end(mut from: PipeReader, kept: &Mutex<Vec<u8>>) {
     }
 }
 
-/// The last lines of what a program printed, in one line.
+/// Joins the last lines of a program's output into one line.
 fn last_lines(words: &[u8]) -> String {
     let text = String::from_utf8_lossy(words);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -168,14 +169,14 @@ impl RunningProgram {
         Ok(())
     }
 
-    /// How it exited, where it did. It is left unreaped, so that its counters can still be read.
+    /// Returns the exit status if the program has exited. It is not reaped, so that its counters can still be read.
     fn has_exited(&self) -> Result<Option<WaitIdStatus>, StepError> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         let status = waitid(WaitId::Pid(Pid::from_child(&self.child)), options);
         status.map_err(|error| StepError::call("wait", &self.name, error))
     }
 
-    /// Waits until the workload is over, or until the program ends where that is what it is to do.
+    /// Waits until the workload is over, or until the program exits if it is one that ends by itself.
     pub(super) fn wait(&mut self, stop: &Stop) -> Result<(), Failure> {
         let tick = if self.ends_by_itself() { TICK } else { SERVER_TICK };
         loop {
@@ -201,7 +202,7 @@ impl RunningProgram {
         self.exit_code.is_some_and(|code| status.exit_status() == Some(code.into()))
     }
 
-    /// How it ended, against what was expected, with its last words.
+    /// Returns an error with the actual and the expected exit, and the program's last lines.
     fn ended(&self, status: &WaitIdStatus) -> StepError {
         let how = match (status.terminating_signal(), status.exit_status()) {
             (Some(signal), _) => format!("was killed by signal {signal}"),
@@ -209,7 +210,7 @@ impl RunningProgram {
             (None, None) => "ended by itself".to_owned(),
         };
         let expected = self.exit_code.map_or(String::new(), |code| format!(", expected {code}"));
-        // What it printed last is on its way through the pipe.
+        // Gives the reader thread time to read the last output from the pipe.
         std::thread::sleep(Duration::from_millis(50));
         let words = last_lines(&self.words.lock().unwrap_or_else(PoisonError::into_inner));
         let words = if words.is_empty() { "it printed nothing".to_owned() } else { format!("its last words: {words}") };
@@ -225,7 +226,7 @@ impl Drop for RunningProgram {
         while matches!(self.has_exited(), Ok(None)) && !is_over() {
             std::thread::sleep(Duration::from_millis(20));
         }
-        // What it started ends with it.
+        // The processes it started are ended too.
         let others = || family::running(self.child.id());
         others().into_iter().for_each(|pid| signal(pid, Signal::TERM));
         while !others().is_empty() && !is_over() {

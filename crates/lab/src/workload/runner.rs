@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs one task: each thread's [`Program`] says what it does next, and a [`Hand`] does it with system calls and measures
-//! it. The simulator does the same operations with its own kernel. The main thread of a task and each of its parallel
-//! branches is a hand with its own open files, choices and measures.
+//! Runs one task. Each thread's [`Program`] returns the next operation, and a [`Hand`] performs it with system calls
+//! and measures it. The simulator performs the same operations with its own kernel. The main thread of a task and each
+//! of its parallel branches is a hand with its own open files, random choices and measures.
 
 use super::client::Server;
 use super::clock::{now, until};
@@ -20,28 +20,28 @@ use floodline_scenario::{Anon, Lasting, Parallel, Random, Step, TaskCopy};
 use rustix::param::page_size;
 use rustix::time::{ClockId, clock_gettime};
 
-/// What a task runs with.
+/// The environment of a task.
 pub struct Run<'a> {
     /// The task.
     pub task: &'a TaskCopy,
     /// The machine around it.
     pub place: &'a Place,
-    /// The others.
+    /// Synchronisation with other tasks.
     pub meeting: &'a dyn Meeting,
-    /// When to stop.
+    /// The end of the workload.
     pub stop: &'a Stop,
-    /// Operations that begin earlier are not figures.
+    /// Operations that begin earlier are not counted.
     pub since: Nanos,
 }
 
-/// What came of an operation; `None` if it is time to stop.
+/// The result of an operation; `None` if the task has to stop.
 pub(super) type Outcome = Result<Option<Answer>, Failed>;
 
 const DONE: Outcome = Ok(Some(Answer::Done));
 
 /// A step that failed.
 pub(super) struct Failed {
-    /// Where in the steps, as [`Program::place`] has it.
+    /// Position in the steps, as [`Program::place`] returns it.
     place: String,
     error: StepError,
 }
@@ -60,25 +60,25 @@ pub(super) struct Memory(Vec<Anonymous>);
 pub(super) struct Hand<'a> {
     pub(super) run: &'a Run<'a>,
     pub(super) stop: &'a Stop,
-    /// Of what is written. The choices are the program's.
+    /// Random numbers for the content of writes. Random choices are made by the program.
     pub(super) content: Random,
     pub(super) files: Files,
     pub(super) measures: Measures,
     pub(super) anon: Memory,
-    /// What is written, and where what is read goes.
+    /// Buffer for writes. `buffer` is the one for reads.
     pub(super) block: Block,
     pub(super) buffer: Block,
-    /// The server that requests go to.
+    /// The server that receives requests.
     pub(super) server: Option<Server>,
-    /// Requests that it does not wait for.
+    /// Requests under way that the thread does not wait for.
     pub(super) flights: Flights,
     program: Program<'a>,
 }
 
-/// Everything a task holds between its setup and its program.
+/// A task between its setup and its program.
 pub(super) struct Prepared<'a>(Hand<'a>);
 
-/// Runs steps before the clock starts. Nothing of it is a figure.
+/// Runs the setup steps before the clock starts. They are not measured.
 pub(super) fn prepare<'a>(run: &'a Run<'a>) -> Result<Prepared<'a>, Failure> {
     let mut hand = Hand::new(run, run.task.seed);
     hand.measures = Measures::new(Nanos(u64::MAX), Nanos(u64::MAX));
@@ -86,7 +86,7 @@ pub(super) fn prepare<'a>(run: &'a Run<'a>) -> Result<Prepared<'a>, Failure> {
     Ok(Prepared(hand))
 }
 
-/// Runs the program of a prepared task. What was measured counts even where a step failed.
+/// Runs the program of a prepared task. Returns the measures even if a step failed.
 pub(super) fn perform(prepared: Prepared<'_>, since: Nanos) -> (Measures, Result<(), Failure>) {
     let Prepared(mut hand) = prepared;
     hand.measures = Measures::new(since, hand.run.task.stall_over.0);
@@ -111,7 +111,7 @@ impl Failed {
     }
 }
 
-/// Tells the randomness of contents from that of choices.
+/// Makes the random numbers of contents differ from those of choices.
 const CONTENT: u64 = 0x636f_6e74_656e_7400;
 
 impl<'a> Hand<'a> {
@@ -131,7 +131,7 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// Runs steps to their end, or until it is time to stop.
+    /// Runs steps to their end, or until the task has to stop.
     fn all(&mut self, steps: &'a [Step]) -> Result<(), Failed> {
         self.program.run(steps);
         let mut answer = Answer::Done;
@@ -183,14 +183,14 @@ impl<'a> Hand<'a> {
                 system::umount_all(&mut self.measures, &points, at_once, is_lazy)?;
             }
             Op::Parallel(parallel, seeds) => self.parallel(parallel, &seeds)?,
-            // A round takes its time by itself.
+            // Real rounds take time by themselves.
             Op::EndOfRound(_) => {}
             Op::Plain(step) => return self.plain(step),
         }
         DONE
     }
 
-    /// A step that is one operation.
+    /// Performs a step that is one operation.
     fn plain(&mut self, step: &Step) -> Outcome {
         let (measures, place) = (&mut self.measures, self.run.place);
         match step {
@@ -259,7 +259,7 @@ impl<'a> Hand<'a> {
         first.map_or(Ok(()), Err)
     }
 
-    /// Returns whether to go on.
+    /// Returns false if the task has to stop.
     fn burn(&mut self, step: &Lasting) -> bool {
         let cpu = || {
             let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -276,17 +276,17 @@ impl<'a> Hand<'a> {
                 return false;
             }
         }
-        // In wall time: what it took beyond its CPU time was somebody else's.
+        // Recorded in wall time. The part beyond the thread's CPU time is time that other threads had the CPU.
         self.measures.took("burn", at, until(at, now()), 0);
         true
     }
 }
 
-/// Memory is taken in pieces of this size, so that giving back is exact to it.
+/// Memory is mapped in pieces of this size, so that it can be released at this granularity.
 const PIECE: usize = 1 << 20;
 
 impl Memory {
-    /// One more piece, for reading into.
+    /// Maps one more piece.
     pub(super) fn grow(&mut self, len: usize) -> Result<&mut Anonymous, StepError> {
         let mapping = Anonymous::of(len).map_err(|error| StepError::call("mmap", format!("{len} bytes"), error))?;
         self.0.push(mapping);
@@ -301,7 +301,7 @@ impl Memory {
         }
         while held < wanted {
             let len = (wanted - held).min(PIECE);
-            // A store into each page makes the kernel give it.
+            // A store into each page makes the kernel allocate it.
             self.grow(len)?.as_mut_slice().iter_mut().step_by(page_size()).for_each(|byte| *byte = 1);
             held += len;
         }

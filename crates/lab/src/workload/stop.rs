@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The end of the workload, known to every thread of a task: a moment, or a word from the director. A
-//! sleep ends with it at once.
+//! The end of the workload, shared by every thread of a task: a time, or an order from the director. It
+//! interrupts sleeps at once.
 
 use super::clock::{now, until};
 use floodline_record::units::Nanos;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// When to stop.
+/// The stop flag of a task.
 #[derive(Debug, Default)]
 pub struct Stop {
     state: Mutex<State>,
@@ -21,30 +21,30 @@ struct State {
 }
 
 impl Stop {
-    /// Never, until it is asked.
+    /// Creates a flag that is not set.
     pub fn new() -> Stop {
         Stop::default()
     }
 
-    /// At a moment on the clock of the samples.
+    /// Stops at a time on the clock of the samples.
     pub fn set_moment(&self, at: Nanos) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).at = Some(at);
         self.changed.notify_all();
     }
 
-    /// Now.
+    /// Stops now.
     pub fn ask(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).is_asked = true;
         self.changed.notify_all();
     }
 
-    /// Whether it is time.
+    /// Returns true if the task has to stop.
     pub fn is_due(&self) -> bool {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.is_asked || state.at.is_some_and(|at| now() >= at)
     }
 
-    /// Sleeps until a moment; says whether to stop instead of going on.
+    /// Sleeps until a moment. Returns true if the task has to stop.
     pub fn sleep_until(&self, moment: Nanos) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Steps that change the machine: mounts, cgroups, settings. What is written where is decided by pure
-//! functions, which the guest's init uses too when it builds the machine.
+//! Steps that change the machine: mounts, cgroups, settings. Pure functions decide which files are written
+//! and with which values. The guest's init uses them too when it builds the machine.
 
 use super::clock::{now, until};
 use super::error::StepError;
@@ -14,12 +14,12 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where the parts of the scenario's machine are in this one.
+/// Maps the parts of the scenario's machine to this machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Place {
-    /// Which cgroup hierarchy there is.
+    /// The cgroup version.
     pub mode: CgroupMode,
-    /// Where hierarchies are mounted: one for v2, memory and blkio for v1. None: tasks stay where they are.
+    /// Mount points of the hierarchies: one for v2, memory and blkio for v1. If empty, tasks stay in their cgroup.
     pub cgroup_roots: Vec<PathBuf>,
     /// Node and number of each device of the scenario.
     pub devices: BTreeMap<String, (PathBuf, DevId)>,
@@ -34,8 +34,8 @@ impl Place {
     }
 }
 
-/// The files of a cgroup that set its limits, and what to write, in order. Names are those of the
-/// hierarchy in use; on v1 memory limits and io limits are in different directories.
+/// Returns the cgroup files that set the limits, with the values to write, in order. Names are those of the
+/// hierarchy in use. On v1, memory limits and io limits are in different directories.
 pub fn limit_writes(spec: &Cgroup, place: &Place) -> Vec<(&'static str, String)> {
     let mut writes = Vec::new();
     let memory = |name, limit: Option<SizeLimit>| limit.map(|limit| (name, limit_text(limit, place.mode)));
@@ -100,7 +100,7 @@ pub fn set_limits(place: &Place, cgroup: &str, spec: &Cgroup) -> Result<(), Step
     Ok(())
 }
 
-/// The file of a setting: dots become slashes, and slashes dots, as sysctl(8) has it.
+/// Returns the file of a sysctl: dots become slashes, and slashes dots, as in sysctl(8).
 pub fn sysctl_path(name: &str) -> PathBuf {
     let swap = |c| match c {
         '.' => '/',
@@ -120,7 +120,7 @@ fn write(path: &Path, text: &str) -> Result<(), StepError> {
         .map_err(|error| StepError::call("write", format!("{text:?} to {}", path.display()), error))
 }
 
-/// Source, type, flags and data of a mount as mount(2) takes them.
+/// Returns source, flags and data of a mount, as for mount(2).
 pub fn mount_arguments(mount: &MountCopy, place: &Place) -> Result<(PathBuf, MountFlags, String), StepError> {
     let spec = &mount.spec;
     let source = match &spec.device {
@@ -188,7 +188,7 @@ pub(super) fn umount_all(
     })
 }
 
-/// Every mount of a step, one after the other or all at once; each is timed.
+/// Performs and times every mount of a step, one after the other or all at once.
 fn each(
     measures: &mut Measures,
     name: &'static str,
@@ -237,7 +237,7 @@ pub(super) fn create_cgroup(measures: &mut Measures, place: &Place, cgroup: &str
     Ok(())
 }
 
-/// A process that has exited may still be counted for a moment: the kernel says EBUSY until then.
+/// Tries of rmdir. An exited process may still be counted in the cgroup for a moment; rmdir returns EBUSY until then.
 const BUSY_TRIES: u32 = 100;
 
 pub(super) fn remove_cgroup(measures: &mut Measures, place: &Place, cgroup: &str) -> Result<(), StepError> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What director and worker say to each other: one JSON object a line, over the worker's standard input
-//! and output.
+//! The protocol between director and worker: one JSON object per line, over the worker's standard input and
+//! output.
 
 use super::system::Place;
 use floodline_record::record::Event;
@@ -9,7 +9,7 @@ use floodline_scenario::TaskCopy;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Write};
 
-/// From the director.
+/// A message from the director.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Order {
@@ -20,25 +20,25 @@ pub(super) enum Order {
         /// The machine around it.
         place: Place,
     },
-    /// Run it.
+    /// Run the task.
     Begin {
-        /// From here on.
+        /// Start time.
         start: Nanos,
-        /// Figures from here on.
+        /// Operations that begin earlier are not counted.
         since: Nanos,
-        /// Until here, where there is an end.
+        /// End time, if the workload has one.
         stop: Option<Nanos>,
     },
-    /// A question is answered: go on.
+    /// Release a waiting thread.
     Go {
-        /// Its number.
+        /// Number of its request.
         ask: u64,
     },
     /// Stop now.
     Stop,
 }
 
-/// From the worker.
+/// A message from the worker.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Said {
@@ -46,21 +46,21 @@ pub(super) enum Said {
     Ready,
     /// A thread waits.
     Ask {
-        /// Number of the question.
+        /// Number of the request.
         ask: u64,
-        /// For this.
+        /// The condition it waits for.
         wish: Wish,
     },
-    /// Something for the recording.
+    /// An event for the recording.
     Event(Event),
-    /// The task is over.
+    /// The task has ended.
     Ended {
-        /// The step that failed, and why.
+        /// The failed step with its cause.
         failure: Option<String>,
     },
 }
 
-/// What a thread of a task waits for.
+/// A condition that a thread of a task waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Wish {
@@ -70,10 +70,10 @@ pub(super) enum Wish {
     Task(String),
 }
 
-/// A task with ten thousand steps fits; a stream that is no conversation does not fill memory.
+/// Longest line. A task with ten thousand steps fits. An invalid stream cannot exhaust memory.
 const LINE_MAX: u64 = 64 << 20;
 
-/// Says something.
+/// Writes a message.
 pub(super) fn say(to: &mut (impl Write + ?Sized), what: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(what)?;
     line.push(b'\n');
@@ -81,7 +81,7 @@ pub(super) fn say(to: &mut (impl Write + ?Sized), what: &impl Serialize) -> io::
     to.flush()
 }
 
-/// Hears the next thing; `None` when the other side is gone.
+/// Reads the next message; `None` at the end of the stream.
 pub(super) fn hear<T: for<'de> Deserialize<'de>>(from: &mut (impl BufRead + ?Sized)) -> io::Result<Option<T>> {
     let mut line = Vec::new();
     let mut limited = io::Read::take(from, LINE_MAX);

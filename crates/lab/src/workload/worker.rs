@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The process of one task copy. Hears what to do, prepares, says that it is ready, runs, and tells what
-//! it measured. A real program is a child of its worker and inherits the cgroup.
+//! The process of one task copy. Receives its task, prepares it, reports that it is ready, runs it, and sends
+//! the measures. A real program is a child of its worker and inherits the cgroup.
 
 use super::clock::now;
 use super::error::{Failure, StepError};
@@ -19,14 +19,14 @@ use std::io::{self, BufRead, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
-/// Runs one task for a director, which is at the other end of the two streams. Returns when the task is
-/// over, or the director gone.
+/// Runs one task for a director at the other end of the two streams. Returns when the task has ended or the
+/// director is gone.
 pub fn worker(from: impl BufRead + Send, to: impl Write + Send) -> io::Result<()> {
     let mut from = from;
     let Some(Order::Prepare { task, place }) = hear(&mut from)? else {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the first word of a director is a task"));
     };
-    // So that whoever looks at processes sees tasks. The kernel keeps 15 bytes.
+    // Process lists then show the task's name. The kernel keeps 15 bytes.
     if let Ok(name) = CString::new(task.task.as_bytes()) {
         let _ = rustix::thread::set_name(&name);
     }
@@ -34,7 +34,7 @@ pub fn worker(from: impl BufRead + Send, to: impl Write + Send) -> io::Result<()
     let line = Line { to: Mutex::new(Box::new(to)), asks: Mutex::new((0, BTreeMap::new())) };
     let (begin, begun) = channel();
     std::thread::scope(|scope| {
-        // Ends with the director's side of the stream, which a director closes once it has heard the end.
+        // The thread ends when the director closes its side of the stream, which it does after the `Ended` message.
         scope.spawn(|| listen(from, begin, &line, &stop));
         let run = Run { task: &task, place: &place, meeting: &line, stop: &stop, since: Nanos(0) };
         let failure = one_task(&run, &line, &begun)?;
@@ -42,7 +42,7 @@ pub fn worker(from: impl BufRead + Send, to: impl Write + Send) -> io::Result<()
     })
 }
 
-/// When to run.
+/// The start of a run.
 struct Begin {
     start: Nanos,
     since: Nanos,
@@ -58,7 +58,7 @@ fn one_task(run: &Run<'_>, line: &Line<'_>, begun: &Receiver<Begin>) -> io::Resu
     if run.stop.sleep_until(begin.start) {
         return Ok(None);
     }
-    // A server runs already. What ends by itself begins with the task.
+    // A server runs already. A program that ends by itself starts with the task.
     let began = now();
     if program.is_none()
         && let Some(program_of_task) = &run.task.program
@@ -78,7 +78,7 @@ fn one_task(run: &Run<'_>, line: &Line<'_>, begun: &Receiver<Begin>) -> io::Resu
     Ok(failure)
 }
 
-/// Runs the program and takes the kernel's counters over the time of the figures.
+/// Runs the program and reads the kernel's counters over the measured time.
 fn measured(
     run: &Run<'_>,
     began: Nanos,
@@ -92,7 +92,7 @@ fn measured(
     let counted = || root.map_or_else(|| counters(std::process::id()), family::counters);
     std::thread::scope(|scope| {
         let first = scope.spawn(|| match () {
-            // A process that did not exist has counted nothing.
+            // The counters of a process that did not exist at the start are zero.
             () if is_new && began >= since => Some((began, family::nothing())),
             () if now() >= since || !ended.sleep_until(since) => Some((now(), counted())),
             () => None,
@@ -113,7 +113,7 @@ fn measured(
     })
 }
 
-/// Hears the director until it is gone, which stops the task.
+/// Reads orders until the director is gone, which stops the task.
 fn listen(mut from: impl BufRead, begin: Sender<Begin>, line: &Line<'_>, stop: &Stop) {
     loop {
         match hear::<Order>(&mut from) {
@@ -121,7 +121,7 @@ fn listen(mut from: impl BufRead, begin: Sender<Begin>, line: &Line<'_>, stop: &
                 if let Some(end) = end {
                     stop.set_moment(end);
                 }
-                // The task may have failed already, and nobody waits.
+                // If the task has failed already, no thread waits for this.
                 let _ = begin.send(Begin { start, since });
             }
             Ok(Some(Order::Go { ask })) => line.answer(ask),
@@ -137,10 +137,10 @@ fn listen(mut from: impl BufRead, begin: Sender<Begin>, line: &Line<'_>, stop: &
     line.abandon();
 }
 
-/// The worker's end of the conversation, shared by its threads.
+/// The worker's side of the protocol, shared by its threads.
 struct Line<'a> {
     to: Mutex<Box<dyn Write + Send + 'a>>,
-    /// Number of the next question, and who waits for an answer.
+    /// Number of the next request, and the waiting threads by request number.
     asks: Mutex<(u64, BTreeMap<u64, Sender<()>>)>,
 }
 
@@ -165,12 +165,12 @@ impl Line<'_> {
     fn answer(&self, ask: u64) {
         let waiting = self.asks.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&ask);
         if let Some(waiting) = waiting {
-            // Whoever waited may be gone.
+            // The waiting thread may be gone.
             let _ = waiting.send(());
         }
     }
 
-    /// Nobody will answer any more: dropping the senders ends every wait.
+    /// Ends every wait, because no answer will arrive: drops the senders.
     fn abandon(&self) {
         self.asks.lock().unwrap_or_else(PoisonError::into_inner).1.clear();
     }

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Containers and units with series of their own.
 pub(crate) const SERIES_MAX: usize = 200;
 
-/// A container or unit that did nothing for so long gives its place to another.
+/// A container or unit that was idle for this long loses its series to another one.
 const IDLE: Nanos = Nanos(600 * Nanos::SECOND.0);
 
 struct Member {
@@ -74,7 +74,7 @@ impl Groups {
         self.members.insert(id, Member { path: path.clone(), hierarchy: *hierarchy, ino: *ino, parent, labels });
     }
 
-    /// Names every cgroup again: the machine knows names that it did not know before.
+    /// Renames every cgroup, because the new host facts contain more names.
     pub(super) fn rename(&mut self, facts: &HostFacts) {
         for member in self.members.values_mut() {
             member.labels = labels(&member.path, Some(facts));
@@ -153,7 +153,8 @@ impl Groups {
         }
     }
 
-    /// Who has series of its own: those that did something in the last ten minutes, most dirty bytes first.
+    /// Chooses the containers and units with series of their own: those active in the last ten minutes, most dirty
+    /// bytes first.
     fn choose(&mut self, at: Nanos) {
         let present = &self.present;
         self.past

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the exporter shows: the last sample, the last answers of the rules, and sums since the start. A scrape formats it
-//! and reads nothing, so that a source that hangs cannot hang the scrape; the age of the sample says that it is old.
+//! The exporter's data: the last sample, the last results of the rules, and sums since the start. A scrape only formats
+//! it and reads no source, so that a source that hangs cannot hang the scrape. The age of the sample is exported.
 
 mod groups;
 mod waits;
@@ -21,22 +21,22 @@ use groups::Groups;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use waits::Waits;
 
-/// How far back the longest time between two samples is looked for.
+/// Time over which the longest gap between two samples is computed.
 const GAPS_OVER: Nanos = Nanos(600 * Nanos::SECOND.0);
 
 /// Samples after which cgroups that are gone are forgotten.
 const FORGET_EVERY: u64 = 60;
 
-/// What a trigger became.
+/// Outcome of a trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// An incident is kept.
     Kept,
-    /// The same was kept a short time ago.
+    /// An incident of the same kind and subject was kept a short time ago.
     Duplicate,
-    /// As many as are allowed were kept today.
+    /// The day's limit was reached.
     Limited,
-    /// It could not be written.
+    /// The incident could not be written.
     Failed,
 }
 
@@ -62,7 +62,7 @@ pub struct RingState {
     pub limit: u64,
     /// Bytes that wait in memory.
     pub behind: u64,
-    /// Bytes that were given up.
+    /// Bytes dropped without being written.
     pub dropped: u64,
     /// Writes that failed.
     pub errors: u64,
@@ -70,7 +70,7 @@ pub struct RingState {
     pub oldest_wall: Option<Nanos>,
 }
 
-/// What one rule answered last.
+/// The last result of one rule.
 #[derive(Clone, Debug, Default)]
 struct Answer {
     severity: Option<Severity>,
@@ -78,7 +78,7 @@ struct Answer {
     not_checked: Option<&'static str>,
 }
 
-/// What this process used.
+/// Resources used by this process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     /// CPU time.
@@ -87,7 +87,7 @@ pub(crate) struct Usage {
     pub(crate) memory: Option<u64>,
 }
 
-/// See the module.
+/// The exporter's data.
 #[derive(Default)]
 pub struct Board {
     catalogue: Catalogue,
@@ -119,7 +119,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// Of this version of the program.
+    /// Creates an empty board of this program version.
     pub fn new(version: &'static str) -> Board {
         Board { version, page_size: 4096, ..Board::default() }
     }
@@ -207,7 +207,7 @@ impl Board {
         self.is_traced = false;
     }
 
-    /// Takes the answers of the rules.
+    /// Takes the results of the rules.
     pub fn judged(&mut self, at: Nanos, report: &Report) {
         self.answers.clear();
         for finding in &report.findings {
@@ -224,7 +224,7 @@ impl Board {
         self.judged_at = Some(at);
     }
 
-    /// Counts what became of a trigger.
+    /// Counts the outcome of a trigger.
     pub fn count_incident(&mut self, outcome: Outcome) {
         *self.incidents.entry(outcome).or_default() += 1;
     }
@@ -239,7 +239,7 @@ impl Board {
         self.ring = Some(ring);
     }
 
-    /// Takes what this process used.
+    /// Takes the resources used by this process.
     pub(crate) fn set_usage(&mut self, usage: Usage) {
         self.usage = usage;
     }
@@ -310,7 +310,7 @@ impl Board {
         }
         let mut sources = page.family(own(name::SOURCE_UP));
         for source in Source::ALL {
-            // What is traced only at times is not up at others.
+            // A traced source is not up while the tracer is detached.
             let is_off = !self.is_traced && Tracer::sources().any(|traced| traced == *source);
             sources.add(&Labels::one("source", source.path()), flag(!is_off && !self.down.contains(source)));
         }

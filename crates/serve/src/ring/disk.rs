@@ -29,7 +29,7 @@ pub const LIMIT_MIN: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Part {
     number: u64,
-    /// Which run of the program wrote it: ids of entities agree within one.
+    /// Number of the program's run that wrote it. Entity ids are consistent within one run.
     run: u64,
     level: usize,
     bytes: u64,
@@ -49,7 +49,7 @@ impl Part {
     }
 }
 
-/// See the module.
+/// The ring on disk.
 #[derive(Debug)]
 pub(crate) struct DiskRing {
     folder: PathBuf,
@@ -60,7 +60,7 @@ pub(crate) struct DiskRing {
     /// Files of incidents by name.
     incidents: BTreeMap<String, u64>,
     active: Option<(File, Part)>,
-    /// Held for as long as this is.
+    /// Held during the life of the ring.
     _lock: File,
 }
 
@@ -107,7 +107,7 @@ impl DiskRing {
                 continue;
             };
             if name.ends_with(".tmp") && (name.starts_with("ring-") || name.starts_with("incident-")) {
-                // Begun by a run that was killed; what it was made of is still there.
+                // Left by a run that was killed. Its source files are still there.
                 let _ = fs::remove_file(entry.path());
             } else if let Some(part) = Part::parse(&name, bytes) {
                 self.next = self.next.max(part.number + 1);
@@ -146,7 +146,7 @@ impl DiskRing {
         Ok(())
     }
 
-    /// Appends to the file that was begun. Answers false where there is no room even without all older files.
+    /// Appends to the current file. Returns false if there is no room even without all older files.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> io::Result<bool> {
         if !self.make_room(bytes.len() as u64) {
             return Ok(false);
@@ -179,11 +179,11 @@ impl DiskRing {
     }
 
     fn remove(&self, name: &str) {
-        // What cannot be removed is counted again when the folder is opened again.
+        // A file that cannot be removed is counted again when the folder is opened again.
         let _ = fs::remove_file(self.folder.join(name));
     }
 
-    /// Deletes the oldest recordings until so many more bytes fit. Incidents stay.
+    /// Deletes the oldest recordings until `more` bytes fit. Incidents are kept.
     fn make_room(&mut self, more: u64) -> bool {
         while self.bytes().saturating_add(more) > self.limit {
             let oldest = self.parts.iter().enumerate().min_by_key(|(_, part)| (part.number, part.run));
@@ -194,7 +194,7 @@ impl DiskRing {
         true
     }
 
-    /// Deletes the oldest incidents until so many more bytes are at most half of the limit.
+    /// Deletes the oldest incidents until they and `more` bytes are at most half of the limit.
     fn keep_incidents_within_half(&mut self, more: u64) {
         while self.incident_bytes().saturating_add(more) > self.limit / 2
             && let Some(stem) = self.incidents.keys().next().map(|name| stem(name).to_owned())
@@ -272,7 +272,7 @@ impl DiskRing {
         if length > self.limit / 2 {
             return Ok(false);
         }
-        // The one that is replaced is there until the new one is safe.
+        // The replaced file stays until the new one is on the disk.
         self.keep_incidents_within_half(length);
         if !self.make_room(length) {
             return Ok(false);
@@ -287,7 +287,7 @@ impl DiskRing {
         self.incidents.keys().map(|name| stem(name))
     }
 
-    /// Where it is.
+    /// Returns its folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }

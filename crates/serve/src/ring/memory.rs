@@ -19,7 +19,7 @@ const SEGMENT_SAMPLES: u64 = 128;
 /// Gaps that every segment repeats.
 const GAPS_MAX: usize = 1000;
 
-/// A segment that is whole.
+/// A complete segment.
 struct Segment {
     number: u64,
     bytes: Arc<Vec<u8>>,
@@ -33,16 +33,16 @@ struct Active {
     last: SampleTime,
 }
 
-/// How far a reader of the ring is.
+/// Position of a reader of the ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cursor {
     /// The segment it reads.
     pub(crate) number: u64,
-    /// Bytes of it that it has.
+    /// Bytes of the segment already read.
     pub(crate) offset: usize,
 }
 
-/// What a reader takes out in one go.
+/// The result of one read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     /// Where it begins; its segment may be a later one than the reader's, whose rest is gone then.
@@ -53,7 +53,7 @@ pub(crate) struct Piece {
     pub(crate) is_end: bool,
 }
 
-/// See the module.
+/// The ring in memory.
 pub(crate) struct MemoryRing {
     sealed: VecDeque<Segment>,
     active: Option<Active>,
@@ -90,12 +90,12 @@ impl MemoryRing {
         }
     }
 
-    /// A reader has everything up to here: what goes without having been read is counted.
+    /// Records that the reader has everything before `upto`. Bytes that are dropped unread are counted.
     pub(crate) fn was_read(&mut self, upto: Cursor) {
         self.reader = upto;
     }
 
-    /// Bytes that went without having been read.
+    /// Returns the bytes that were dropped unread.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
@@ -124,7 +124,7 @@ impl MemoryRing {
         }
         match &mut self.active {
             Some(active) => active.encoder.record(record),
-            // A segment begins with its first sample, and with all that is known then.
+            // A segment begins with its first sample and all state known then.
             None => Ok(()),
         }
     }
@@ -161,7 +161,7 @@ impl MemoryRing {
         Ok(())
     }
 
-    /// A new segment, which begins with what a reader needs.
+    /// Creates a segment that begins with the state a reader needs.
     fn begin(&mut self, sample: &Sample) -> Result<Active, EncodeError> {
         let is_live = |id: &EntityId, entity: &Entity| match entity {
             Entity::Process { .. } => sample.processes.get(*id).is_some(),

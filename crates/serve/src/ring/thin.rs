@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fewer samples for older times: several recordings of one run become one with a sample every so often. Counters need
-//! nothing else, as their growth is told by any two samples.
+//! Thins out old samples: several recordings of one run become one with fewer samples. This suffices for counters,
+//! whose growth can be computed from any two samples.
 
 use super::carry::Carry;
 use floodline_record::id::EntityId;
@@ -27,7 +27,7 @@ struct Known {
 }
 
 impl Known {
-    /// Whether a description says something new.
+    /// Returns true if a description differs from the known one.
     fn is_new(&mut self, record: &Record) -> bool {
         match record {
             Record::Facts(_) if self.facts.as_ref() == Some(record) => false,

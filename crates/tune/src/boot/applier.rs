@@ -86,7 +86,7 @@ impl Applier {
             Applier::Tuned => {
                 let mut files = tree.ordered(&[Folder::Run, Folder::Etc]);
                 files.extend(tree.conf());
-                // It knows neither globs nor exceptions.
+                // TuneD supports neither globs nor exceptions.
                 let plain = placed(&files).into_iter().filter(|(line, _)| !line.is_glob() && line.value.is_some());
                 written(folded(plain.collect(), |_, _| false))
             }
@@ -102,7 +102,7 @@ fn placed<'a>(files: &[&'a File]) -> Vec<Placed<'a>> {
     files.iter().flat_map(of).collect()
 }
 
-/// One line per key. `moves` says whether a key that is set again goes to the end.
+/// Keeps one line per key. `moves` returns true if a key that is set again moves to the end.
 fn folded(all: Vec<Placed<'_>>, moves: impl Fn(&Option<String>, &Option<String>) -> bool) -> Vec<Placed<'_>> {
     let mut folded: Vec<Placed<'_>> = Vec::new();
     for (line, file) in all {

@@ -108,7 +108,7 @@ mod tests {
         check(100_000, 290_000, None);
         check(100_000, 310_000, Some(60));
         check(9_000, 310_000, Some(10));
-        // A host that is stalled always cannot be told apart from one that suffers.
+        // On a host that always stalls, the stalls cannot be attributed to the change.
         check(500_000, 1_000_000, None);
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The keeper: a copy of the guard that does nothing but wait for the guard's death and then takes its place. A copy by
-//! `fork` needs no file of a disk that may be stuck. Each side holds a pipe whose end tells it that the other one died.
-//! A guard that was stopped (SIGSTOP) guards nothing: the keeper kills it and takes its place.
+//! The keeper: a copy of the guard that only waits for the guard's death and then takes its place. A copy made by
+//! `fork` needs no file from a disk that may be stuck. Each side holds a pipe that closes when the other side dies. A
+//! guard that was stopped (SIGSTOP) cannot restore anything: the keeper kills it and takes its place.
 #![allow(unsafe_code)]
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

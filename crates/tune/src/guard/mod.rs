@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The guard: a small process that puts everything back unless the change is confirmed in time. It starts before the
-//! first write and holds every attribute open. `process` is the guard itself, `wire` what it says to others, `harm` how
-//! it judges the host, `keeper` what replaces it when it is killed, `watch` what looks for writers that wait too long.
+//! first write and holds every attribute open. `process` is the guard itself, `wire` its protocol, `harm` its check of
+//! the host, `keeper` the process that replaces it when it is killed, `watch` the process that detects writers that
+//! wait too long.
 
 pub mod harm;
 mod keeper;
@@ -32,7 +33,7 @@ pub fn main(first: &OsString, others: &[OsString]) -> Option<u8> {
     }
 }
 
-/// Why there is no guard.
+/// The guard could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardError {
     /// It cannot be started.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guard process. Between a decision and the last value put back it takes no memory, looks up no path and writes no
-//! log: attributes are open, values are bytes, memory is locked. Only after that it writes the journal, which a disk may
-//! delay. It prints nothing.
+//! The guard process. Between a decision and the last value put back it allocates no memory, looks up no path and
+//! writes no log: attributes are open, values are bytes, memory is locked. Only after that it writes the journal,
+//! which a disk may delay. It prints nothing.
 
 use super::harm::{self, Harm};
 use super::keeper::{self, Keeper, Side};
@@ -36,9 +36,9 @@ const HELD_MAX: u64 = 60 * SECOND;
 const PROBE_MAX: u64 = 60 * SECOND;
 /// Connections at a time.
 const CLIENTS: usize = 6;
-/// Descriptors besides: the listener, the keeper, the probe, the watch.
+/// Further descriptors: the listener, the keeper, the probe, the watch.
 const OTHERS: usize = 4;
-/// Tries at an attribute that cannot be written.
+/// Attempts to write an attribute.
 const TRIES: usize = 3;
 
 /// State of the change, as the guard sees it.
@@ -54,12 +54,12 @@ enum Phase {
     Held { by: usize, until: u64 },
 }
 
-/// What ends the guard.
+/// The reason why the guard ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum End {
     /// The change stays.
     Released,
-    /// Everything goes back.
+    /// Everything is put back.
     PutBack(Why),
 }
 
@@ -77,7 +77,7 @@ struct Guard {
     next_sample: u64,
     probe: Option<OwnedFd>,
     probed_at: u64,
-    /// The process that looks for writers that wait too long.
+    /// Pipe from the process that detects writers that wait too long.
     watch: Option<OwnedFd>,
     keeper: Option<Keeper>,
 }
@@ -96,11 +96,11 @@ pub(super) fn main(arguments: &[OsString]) -> u8 {
             // What only `arm` needs is not in memory in the copy.
             keeper::detach();
             guard.rehearse();
-            // The applier reads until this end closes. Later it is gone, and nothing reads.
+            // The applier reads until this end closes. After that, no process reads it.
             let _ = silence();
             guard.guard()
         }
-        // systemd starts a guard again that was killed after its last entry: success ends that.
+        // systemd restarts a guard that was killed after its last entry. Exit code 0 stops the restarts.
         Ok(None) => 0,
         Err(why) => {
             let _ = std::io::stderr().write_all(why.as_bytes());
@@ -109,13 +109,13 @@ pub(super) fn main(arguments: &[OsString]) -> u8 {
     }
 }
 
-/// Closes what the applier reads.
+/// Closes the standard error that the applier reads.
 fn silence() -> std::io::Result<()> {
     let null = OpenOptions::new().write(true).open("/dev/null")?;
     Ok(rustix::stdio::dup2_stderr(&null)?)
 }
 
-/// Gets everything that a decision needs; `None` if the change has ended. Fails with the reason, for people.
+/// Prepares everything that a decision needs; `None` if the change has ended. The error is a message for the user.
 fn arm(state: &Path, id: u32, host: &Host) -> Result<Option<Guard>, String> {
     let store = Store::open(state).map_err(|error| error.to_string())?;
     let journal = store.read(id).map_err(|error| error.to_string())?;
@@ -149,7 +149,7 @@ fn arm(state: &Path, id: u32, host: &Host) -> Result<Option<Guard>, String> {
     };
     let bound_us = (journal.planned.plan.longest_pause_s * 1e6) as u64;
     let deadline = journal.planned.deadline_ns;
-    // A host on which no further process can be started goes without, as does a guard that decides at once.
+    // There is no watch if the host cannot start another process, or if the guard decides at once.
     let decides = if phase == (Phase::Idle { until: 0 }) { 0 } else { deadline };
     let patience = Duration::from_nanos(decides.saturating_sub(boottime()));
     let watch = watch::start(host, bound_us, patience).and_then(answers).ok();
@@ -173,7 +173,7 @@ fn arm(state: &Path, id: u32, host: &Host) -> Result<Option<Guard>, String> {
     }))
 }
 
-/// Survives a lack of memory, and never waits for a page. Without the privilege it does what it can.
+/// Protects the process from the OOM killer and from page faults. Steps that lack the privilege are skipped.
 fn stay_in_memory() {
     if let Ok(mut file) = OpenOptions::new().write(true).open("/proc/self/oom_score_adj") {
         let _ = file.write_all(b"-1000");
@@ -181,7 +181,7 @@ fn stay_in_memory() {
     let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT);
 }
 
-/// A shell that runs the probe again and again and writes 1 or 0 for each run. The guard itself starts no program.
+/// Starts a shell that runs the probe repeatedly and writes 1 or 0 for each run. The guard itself runs no program.
 fn start_probe(command: &str) -> std::io::Result<OwnedFd> {
     let script = "while sleep 5; do if sh -c \"$0\" >/dev/null 2>&1; then echo 1; else echo 0; fi; done";
     let child = Command::new("sh")
@@ -193,14 +193,14 @@ fn start_probe(command: &str) -> std::io::Result<OwnedFd> {
     answers(OwnedFd::from(child?.stdout.ok_or(std::io::ErrorKind::BrokenPipe)?))
 }
 
-/// A pipe whose reader never waits.
+/// Makes reads from a pipe non-blocking.
 fn answers(pipe: OwnedFd) -> std::io::Result<OwnedFd> {
     fcntl_setfl(&pipe, fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
     Ok(pipe)
 }
 
 impl Guard {
-    /// Runs what a decision runs, so that its pages are in memory. A host that forbids files in memory goes without.
+    /// Runs the code of a decision, so that its pages are in memory. Skipped on a host that forbids files in memory.
     fn rehearse(&self) {
         let _ = Live::rehearse();
         for slot in &self.slots {
@@ -237,19 +237,19 @@ impl Guard {
                         std::process::exit(0);
                     }
                 }
-                // No process can be made: the guard goes on alone.
+                // fork failed: the guard continues without a keeper.
                 Err(_) => return,
             }
         }
     }
 
-    /// Goes on where a guard died. Returns false if there is nothing left to do.
+    /// Continues after a guard died. Returns false if there is nothing left to do.
     fn take_over(&mut self) -> bool {
         let _ = self.journal.refresh();
         self.next_sample = boottime() + SECOND;
         self.probed_at = boottime();
         match self.journal.phase() {
-            // The applier has lost its guard and stops. Nothing was promised to it.
+            // The applier has lost its guard and stops. It has received no confirmation.
             Recorded::Writing => self.phase = Phase::Idle { until: 0 },
             Recorded::Waiting => self.phase = Phase::Waiting,
             _ => return false,
@@ -257,7 +257,7 @@ impl Guard {
         true
     }
 
-    /// Waits for what ends the guard.
+    /// Waits until there is a reason to end the guard.
     fn wait(&mut self) -> End {
         loop {
             let now = boottime();
@@ -295,7 +295,7 @@ impl Guard {
                 }
             }
             if has_died && self.keeper.is_some() {
-                // Reaps it, and makes another.
+                // Reaps the keeper and forks another.
                 while rustix::process::wait(rustix::process::WaitOptions::NOHANG).ok().flatten().is_some() {}
                 self.renew_keeper();
             }
@@ -328,7 +328,7 @@ impl Guard {
         until
     }
 
-    /// Decides by the clock and by the host.
+    /// Decides by the time and by the state of the host.
     fn judge(&mut self, now: u64) -> Option<End> {
         match self.phase {
             Phase::Idle { until } if now >= until => return Some(End::PutBack(Why::ApplierGone)),
@@ -356,12 +356,12 @@ impl Guard {
         None
     }
 
-    /// Whether the host has anything but its old values: otherwise what it suffers from is not the change.
+    /// Returns true if any value differs from its old one. If none does, the change cannot be the cause of harm.
     fn is_in_force(&self) -> bool {
         !self.slots.iter().all(Live::is_old)
     }
 
-    /// A confirmation that did not end: the journal decides.
+    /// Handles a confirmation that did not complete: the journal decides.
     fn cut(&mut self) -> End {
         let _ = self.journal.refresh();
         if self.journal.phase().is_confirmed() { End::Released } else { End::PutBack(Why::ConfirmationCut) }
@@ -379,11 +379,11 @@ impl Guard {
         }
     }
 
-    /// Whether a writer waits too long, by the watch.
+    /// Returns true if the watch has reported a writer that waits too long.
     fn has_waited(&mut self) -> bool {
         let mut answers = [0; 16];
         match self.watch.as_ref().map(|watch| rustix::io::read(watch, &mut answers)) {
-            // The watch died: the pressure and the probe are left to judge by.
+            // The watch died. Pressure and probe remain.
             Some(Ok(0)) => {
                 self.watch = None;
                 false
@@ -401,7 +401,7 @@ impl Guard {
         }
     }
 
-    /// Reads what a client said, or that it went away.
+    /// Reads a client's message or the end of its connection.
     fn hear(&mut self, at: usize) -> Option<End> {
         let mut word = [0; WORD_MAX];
         let client = self.clients.get(at)?.as_ref()?;
@@ -418,7 +418,7 @@ impl Guard {
                 Phase::Writing { applier } if applier == at => Some(End::PutBack(Why::ApplierGone)),
                 Phase::Held { by, .. } if by == at => {
                     let end = self.cut();
-                    // The clock runs again: there is time left for another confirmation.
+                    // The clock runs again, and there is time left for another confirmation.
                     if end != End::Released && boottime() < self.deadline {
                         self.phase = Phase::Waiting;
                         return None;
@@ -464,7 +464,7 @@ impl Guard {
         }
     }
 
-    /// Puts everything back, then says so, then writes the journal.
+    /// Restores all values, then answers the clients, then writes the journal.
     fn put_back(&mut self, why: Why) {
         let decided = boottime();
         self.restore();
@@ -475,7 +475,7 @@ impl Guard {
         if !matches!(why, Why::WriteFailed | Why::TrialEnded)
             && !matches!(self.phase, Phase::Waiting | Phase::Held { .. })
         {
-            // The applier may be in the middle of a write: what it wrote last is put back after it has gone.
+            // The applier may be in the middle of a write. Its last write is put back after it has exited.
             self.outlive_the_applier();
         }
         let _ = self.journal.append(Entry::PutBack { why, outcomes: self.outcomes.clone(), took_ns: Some(took_ns) });
@@ -486,7 +486,7 @@ impl Guard {
         for _ in 0..TRIES {
             for (slot, outcome) in self.slots.iter().zip(self.outcomes.iter_mut()).rev() {
                 let now = slot.put_back();
-                // A second look at a slot that was put back finds nothing to do.
+                // A second pass over a slot that was put back finds it unchanged.
                 if !matches!((now, *outcome), (Outcome::Unchanged, Outcome::PutBack)) {
                     *outcome = now;
                 }
@@ -497,7 +497,7 @@ impl Guard {
         }
     }
 
-    /// Waits until no process holds the lock of appliers, and looks again.
+    /// Waits until no process holds the appliers' lock, and restores again.
     fn outlive_the_applier(&mut self) {
         let Ok(lock) = OpenOptions::new().read(true).write(true).open(&self.lock_path) else { return };
         let until = boottime() + 60 * SECOND;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The watch: a process beside the guard that looks for writers whom the kernel makes wait too long. It takes memory and
-//! reads `/proc/PID/task/TID`, which the guard must not do, and tells the guard with one byte. If it dies, the guard goes
-//! on without it.
+//! The watch: a process beside the guard that detects writers that the kernel throttles for too long. It allocates
+//! memory and reads `/proc/PID/task/TID`, which the guard must not do, and notifies the guard with one byte. If it
+//! dies, the guard continues without it.
 //!
 //! A wait is the time that a thread stays in `balance_dirty_pages` without dirtying a further page: its stack names that
 //! function, and `write_bytes` of its `io` stays as it was. The threads are looked at only while tasks wait for I/O (PSI
@@ -22,24 +22,24 @@ use std::time::Duration;
 
 /// First argument of the program when it is a watch: root and the bound in microseconds follow.
 pub(super) const ARGUMENT: &str = "--watch-of-a-change";
-/// What the watch says once it knows how long writers waited before the change.
+/// Sent by the watch once it has measured how long writers waited before the change.
 pub(super) const READY: u8 = b'r';
-/// What it says while a writer waits too long.
+/// Sent by the watch while a writer waits too long.
 pub(super) const TOO_LONG: u8 = b'w';
 
 const SECOND: u64 = 1_000_000;
-/// Time for which a host with waiting tasks is looked at before the change, in microseconds.
+/// Time for which a host with waiting tasks is observed before the change, in microseconds.
 const BEFORE: u64 = 2 * SECOND;
-/// Waits up to this many times the longest one before the change are not harm.
+/// Waits up to this multiple of the longest one before the change are not harm.
 const TIMES: u64 = 3;
-/// Shortest and longest time between two looks, in microseconds.
+/// Shortest and longest time between two scans, in microseconds.
 const EVERY: (u64, u64) = (50_000, SECOND);
-/// A look at all threads is followed by a rest of this many times its own length.
+/// A scan of all threads is followed by a pause of this multiple of its own length.
 const REST: u64 = 50;
-/// Most threads that are looked at.
+/// Most threads scanned.
 const THREADS_MAX: usize = 100_000;
 
-/// Waits of threads over several looks. Pure.
+/// Waits of threads over several scans. Pure.
 #[derive(Debug, Default)]
 struct Waits {
     /// Thread → bytes it had dirtied, and when it was first seen to wait with these.
@@ -100,7 +100,7 @@ fn watch(host: &Host, bound_us: u64) -> io::Result<()> {
     let mut is_ready = false;
     let mut pause = 0;
     loop {
-        // The guard never writes: the pipe has news only when its other end is closed.
+        // The guard never writes to the pipe, so poll reports it only when the guard's end is closed.
         let timeout = Timespec {
             tv_sec: i64::try_from(pause / SECOND).unwrap_or(1),
             tv_nsec: i64::try_from(pause % SECOND * 1000).unwrap_or(0),
@@ -129,7 +129,7 @@ fn watch(host: &Host, bound_us: u64) -> io::Result<()> {
     }
 }
 
-/// Pressure of the host: whether tasks wait for I/O at all.
+/// I/O pressure of the host.
 struct Pressure {
     file: Option<File>,
     last: Option<(u64, u64)>,
@@ -151,7 +151,7 @@ impl Pressure {
         read(text.get(..count)?)
     }
 
-    /// Whether tasks waited for half of the time since the last look. Without pressure it is not known, and true.
+    /// Returns true if tasks waited for half of the time since the last call, or if the kernel has no PSI.
     fn is_up(&mut self, now_us: u64) -> bool {
         let Some(total) = self.text(harm::some_total) else { return true };
         let last = self.last.replace((now_us, total));

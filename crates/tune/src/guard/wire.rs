@@ -25,11 +25,11 @@ pub const ENDED: &[u8] = b"ended\n";
 pub const CONFIRM: &[u8] = b"confirm\n";
 /// Answer: the clock stands still while the journal is written.
 pub const HELD: &[u8] = b"held\n";
-/// From a confirming process: the journal says that the change stays. The guard answers [`RELEASED`].
+/// From a confirming process: the journal records that the change stays. The guard answers [`RELEASED`].
 pub const RECORDED: &[u8] = b"recorded\n";
 /// Answer, the receipt: the guard lets go, and the change stays.
 pub const RELEASED: &[u8] = b"released\n";
-/// From anybody: put everything back now. The guard answers [`RESTORED`].
+/// From any client: put everything back now. The guard answers [`RESTORED`].
 pub const RESTORE: &[u8] = b"restore\n";
 /// Answer: everything was put back. Details are in the journal.
 pub const RESTORED: &[u8] = b"restored\n";

@@ -133,7 +133,7 @@ impl Trial<'_> {
         })
     }
 
-    /// Seconds that the workload lasted; as long as the scenario says where its end is not recorded.
+    /// Returns the length of the workload in seconds; the scenario's `duration` if the end is not recorded.
     fn lasts(&self, seen: &Run) -> Option<f64> {
         let said = || self.scenario.workload.duration.map(|length| Nanos(length.nanos()));
         workload_length(&seen.window).or_else(said).map(|length| Duration::from_nanos(length.0).as_secs_f64())
@@ -204,7 +204,7 @@ impl<'a> Bench<'a> {
         trial.report(&outcome.recording, Some(took), path)
     }
 
-    /// The result of a trial that was run before, or is run now. `repeat` tells repeats apart.
+    /// Returns the result of a trial from an earlier run, or runs it now. `repeat` distinguishes repeats.
     pub(super) fn remembered(&mut self, trial: Trial<'_>, repeat: u32) -> Result<RunReport, CliError> {
         if let Some(kept) = self.kept(trial, repeat) {
             return trial.report(&kept, None, Some(&kept));

@@ -28,7 +28,7 @@ pub(super) struct Kernels {
     format: Format,
 }
 
-/// Finds a kernel, fetches it where it must, and says how far it is.
+/// Finds a kernel, fetches it if necessary, and shows the progress.
 pub(super) fn find(console: &Console, cache: &Cache, wanted: &str, interrupt: &Interrupt) -> Result<Kernel, CliError> {
     let mut progress = console.progress();
     let mut tell = |fetching: &Fetching| progress.tell(|| fetching.to_string());

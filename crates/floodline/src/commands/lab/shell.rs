@@ -182,7 +182,7 @@ fn welcome(scenario: &Scenario, kernel: &Kernel) -> String {
     format!("{what}\r\nexit or Ctrl-A X ends the guest and discards its data\r\n")
 }
 
-/// Who is in front of the guest while it runs.
+/// The user's side of a running guest.
 struct Facing {
     progress: Option<(crate::console::Progress, Live)>,
     wire: Option<UnixStream>,

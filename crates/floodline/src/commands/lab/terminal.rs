@@ -51,7 +51,7 @@ impl Drop for Handed {
         if let Some(screen) = self.screen.take() {
             let _ = screen.join();
         }
-        // The terminal may be gone, and then nobody misses it.
+        // The terminal may be gone, so errors are ignored.
         let _ = io::stdout().write_all(CALM).and_then(|()| io::stdout().flush());
         let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &self.before);
     }

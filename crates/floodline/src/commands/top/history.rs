@@ -125,7 +125,7 @@ impl History {
         }
     }
 
-    /// Keeps what a sample says anew of limits, also where the sample itself is left out.
+    /// Keeps the cgroup limits that changed with a sample, even if the sample itself is dropped.
     fn keep_limits(&mut self, sample: &Sample) {
         for (id, row) in sample.cgroup_limits.rows() {
             let known = self.base.cgroup_limits.get(id).map(|span| &span.last);
@@ -246,7 +246,8 @@ impl History {
         window
     }
 
-    /// An empty window that knows what is known before a sample: the machine, and limits, which are not in every sample.
+    /// Returns a window without samples but with the state before a sample: the machine, and the limits, which are not
+    /// in every sample.
     fn before(&self, at: usize) -> Window {
         let mut window = Window {
             facts: self.base.facts.clone(),

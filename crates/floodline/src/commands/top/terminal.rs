@@ -41,7 +41,7 @@ struct Restore;
 
 impl Drop for Restore {
     fn drop(&mut self) {
-        // At the end there is no other place to say that it fails.
+        // An error at the end cannot be reported anywhere.
         let _ = execute!(io::stdout(), LeaveAlternateScreen, ratatui_crossterm::crossterm::cursor::Show);
         let _ = disable_raw_mode();
     }

@@ -15,7 +15,7 @@ fn on_disk(folder: &Path) -> u64 {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum()
 }
 
-/// Segments of a recorder that ran for so many seconds.
+/// Segments of a recorder that ran for this many seconds.
 fn segments(seconds: u32) -> Vec<Arc<Vec<u8>>> {
     let mut ring = MemoryRing::new(1 << 30, 1 << 20, Some(Nanos::SECOND));
     for record in starved_budget().seconds(seconds).records() {
