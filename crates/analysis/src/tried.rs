@@ -77,17 +77,19 @@ pub fn tried_later(plan: &mut Plan, prediction: &Prediction) {
         return arithmetic_only(plan, format!("the twin misses this recording{off}"));
     }
     let sentences = |of: fn(&Row) -> bool| rows().filter(|row| of(row)).take(2).map(Row::sentence).collect::<Vec<_>>();
-    let (better, mut worse) = (sentences(Row::improves), sentences(Row::worsens));
+    let (mut better, mut worse) = (sentences(Row::improves), sentences(Row::worsens));
+    // Harm that is no wait, such as CPU time, ends with its finding.
+    let ends = prediction.vanish.iter().filter(|seen| plan.rules.contains(&seen.rule));
+    better.extend(ends.map(|seen| format!("{} goes", seen.rule)));
     worse.extend(prediction.appear.first().map(|seen| format!("{} appears", seen.rule)));
     let verdict = match (worse.is_empty(), better.is_empty()) {
         (false, true) => "harms",
         (_, false) => "helps",
         (true, true) => "does_not_help",
     };
-    plan.expect.push(match better.as_slice() {
-        [] => "Here, by a twin of this host: nothing gets better.".to_owned(),
-        some => format!("Here: {}.", some.join("; ")),
-    });
+    if !better.is_empty() {
+        plan.expect.push(format!("Here: {}.", better.join("; ")));
+    }
     if !worse.is_empty() {
         plan.costs.insert(0, format!("Here: {}.", worse.join("; ")));
     }
@@ -180,6 +182,13 @@ mod tests {
         let helps = later(vec![row(WAIT, 3.1, 0.3, None)]);
         assert_eq!(helps.expect, ["Here: longest fsync 3.10 s → about 300 ms."]);
         assert!(helps.costs.is_empty(), "{:?}", helps.costs);
+        let mut storm = Plan { rules: vec!["inode-switch-storm"], ..Plan::default() };
+        let (rows, vanish) = (vec![row(WAIT, 3.1, 3.1, None)], vec![seen("inode-switch-storm")]);
+        tried_later(
+            &mut storm,
+            &Prediction { rows, vanish, ..Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0)) },
+        );
+        assert_eq!(storm.expect, ["Here: inode-switch-storm goes."]);
         let unknown = later(vec![row(WAIT, 3.1, 0.3, Some(Doubt::BackTest))]);
         assert!(unknown.arithmetic_only.is_some() && unknown.tried.is_none());
     }
