@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tracer costs those who are traced, side by side with nobody tracing, with a program that does nothing where
-//! ours does most, and with bpftrace adding up the same on the same tracepoints: in every round each of them watches
-//! the same writes, and ratios are medians of rounds. CPU time of the writing thread, in which the programs run, rather
+//! Cost of the tracer for a traced task, side by side with no tracer, with an empty program where ours does most, and with
+//! bpftrace adding up the same on the same tracepoints. In every round each of them watches the same writes, and ratios
+//! are medians of rounds. CPU time of the writing thread, in which the programs run, rather
 //! than wall time (so no harness: they measure the wall). Needs a machine that may be traced and a filesystem on a disk
 //! below
 //! `target`; says why where it has none. `cargo bench -p floodline-host --bench trace [-- ROUNDS [WHAT]]`.

@@ -255,7 +255,7 @@ fn a_device_of_stacked_devices_is_a_device() {
 }
 
 #[test]
-fn nobody_who_writes_back_waits_for_a_queue_below_encryption() {
+fn the_flusher_waits_for_no_queue_below_encryption() {
     let text = MIRRORED.replace("raid1 = { members = [\"left\", \"right\"] }", "crypt = { member = \"left\" }");
     let text = text.replace("size = \"1 GiB\"", "size = \"1 GiB\"\nqueue = { nr_requests = 4, wbt_latency = \"0s\" }");
     let requests = requests_of(&scenario(&text), "6.12");
