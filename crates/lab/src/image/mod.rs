@@ -28,8 +28,8 @@ pub const LOADER: &str = "ld.so";
 /// Name of the directory with their libraries.
 pub const TOOL_LIBRARIES: &str = "lib";
 
-/// Largest image, bytes. A debug build of the program is several times larger.
-pub const SIZE_MAX: u64 = if cfg!(debug_assertions) { 96 << 20 } else { 30 << 20 };
+/// Largest image, bytes. It is in the memory of the guest. A debug build of the program is several times larger.
+pub const SIZE_MAX: u64 = if cfg!(debug_assertions) { 96 << 20 } else { 64 << 20 };
 
 /// The image could not be made.
 #[derive(Debug, thiserror::Error)]
