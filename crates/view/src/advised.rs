@@ -64,6 +64,8 @@ pub enum Verdict {
     Worse,
     /// There was nothing to change.
     NoPlan,
+    /// The lab could not run the scenario, or could not make the change: the note says why.
+    NotRun,
 }
 
 impl Verdict {
@@ -75,6 +77,7 @@ impl Verdict {
             Verdict::Nothing => "nothing",
             Verdict::Worse => "worse",
             Verdict::NoPlan => "no plan",
+            Verdict::NotRun => "not run",
         }
     }
 }
@@ -126,12 +129,15 @@ pub fn markdown(rows: &[Advised]) -> String {
         let change = if row.changes.is_empty() { "–".to_owned() } else { row.changes.join(" ") };
         let found = row.found_before.first().map_or("–", String::as_str);
         let head = format!("{} {} | {} | {found} | {change}", row.scenario, row.variant, row.kernel);
+        // A run that failed is told in its cell: an empty row would look like a host that needs no change.
+        let why = row.note.as_deref().filter(|_| row.verdict == Verdict::NotRun);
+        let word = why.map_or(row.verdict.word().to_owned(), |why| why.replace(['|', '\n'], " "));
         if row.figures.is_empty() {
-            let _ = writeln!(out, "| {head} | | | | | {} |", row.verdict.word());
+            let _ = writeln!(out, "| {head} | | | | | {word} |");
         }
         for (number, figure) in row.figures.iter().enumerate() {
             let head = if number == 0 { head.as_str() } else { "| | |" };
-            let verdict = if number == 0 { row.verdict.word() } else { "" };
+            let verdict = if number == 0 { word.as_str() } else { "" };
             let of = |value: Option<f64>| value.map_or("–".to_owned(), |value| amount(figure.unit, value));
             let _ = writeln!(
                 out,
@@ -227,8 +233,13 @@ mod tests {
             verdict: Verdict::Cured,
             note: None,
         };
-        let table = markdown(&[advised]);
+        let table = markdown(std::slice::from_ref(&advised));
         assert_eq!(table.lines().count(), 4);
+        assert!(table.lines().all(|line| line.matches('|').count() == 10), "{table}");
+        let note = Some("Not run: the disk is full | really".to_owned());
+        let failed = Advised { figures: Vec::new(), verdict: Verdict::NotRun, note, ..advised };
+        let table = markdown(&[failed]);
+        assert!(table.contains("the disk is full"), "{table}");
         assert!(table.lines().all(|line| line.matches('|').count() == 10), "{table}");
     }
 }

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
     after_help = "Each scenario runs twice on each kernel: as it is, and with the changes that doctor prints for \
         the first recording. The prediction comes from that recording alone. Results are cached by the content of \
         scenario, kernel and program.\n\n\
-        Exit code 1 if a change made something worse.\n\n\
+        Exit code 1 if a change made something worse, 69 if no run was possible.\n\n\
         Examples:\n  \
         floodline lab advise scenarios/dirty-cliff.toml --kernels 6.1,6.12\n  \
         floodline lab advise scenarios/*.toml --kernels 6.12 --format json"
@@ -94,6 +94,11 @@ impl Advise {
             TableFormat::Json => view::json(&rows).map_err(CliError::bug)?,
             TableFormat::Markdown => view::markdown(&rows),
         })?;
+        let has_run = |row: &Advised| !row.figures.is_empty();
+        if let Some(failed) = rows.first().filter(|_| !rows.iter().any(has_run)) {
+            let why = failed.note.clone().unwrap_or_default();
+            return Err(CliError::lab_unavailable(format!("no run was possible; the first: {why}")));
+        }
         let is_worse = rows.iter().any(|row| row.verdict == Verdict::Worse);
         Ok(if is_worse { Exit::Findings } else { Exit::Done })
     }
@@ -129,7 +134,7 @@ fn found(report: &RunReport) -> Vec<String> {
 }
 
 fn failed(trial: Trial<'_>, error: &CliError) -> Advised {
-    Advised { note: Some(format!("No result: {error}")), ..nothing(trial) }
+    Advised { note: Some(format!("Not run: {error}")), verdict: Verdict::NotRun, ..nothing(trial) }
 }
 
 fn nothing(trial: Trial<'_>) -> Advised {
@@ -181,6 +186,7 @@ fn one(bench: &mut Bench<'_>, trial: Trial<'_>) -> Result<Advised, CliError> {
         }
         Err(why) => {
             advised.note = Some(why);
+            advised.verdict = Verdict::NotRun;
             None
         }
     };
