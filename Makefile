@@ -15,7 +15,7 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio systemd
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor python test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice chain power-cuts apply-pauses validate validation truth storm bench page-check promtool dashboard-check helm-check package-check pages package ring-day fleet-truth fleet-pairs wheels rayjob-check
+.PHONY: doctor python test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice chain power-cuts apply-pauses validate validation truth storm bench page-check promtool dashboard-check helm-check package-check pages package ring-day fleet-truth fleet-pairs fleet-lab wheels rayjob-check
 
 doctor: build
 	target/release/floodline doctor || [ $$? = 1 ]
@@ -192,6 +192,15 @@ fleet-truth:
 FLEET_PAIRS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/floodline/results
 fleet-pairs:
 	cargo run --release --locked -p floodline-dev -- fleet-pairs $(FLEET_PAIRS)
+
+# The kinds of this fleet on real kernels, each before and after its change, into docs/fleet.md. Takes two hours; a run that
+# is recorded in FLEET_LAB is not repeated.
+FLEET_LAB := target/fleet-lab
+fleet-lab: packages build
+	cargo build --release --locked -p floodline-dev
+	.ci/fleet-lab target/release/floodline target/release/floodline-dev $(FLEET_LAB) > target/fleet-lab.md || [ $$? = 1 ]
+	@{ sed '/^<!-- lab -->$$/q' docs/fleet.md; echo; cat target/fleet-lab.md; echo; \
+	sed -n '/^<!-- lab ends -->$$/,$$p' docs/fleet.md; } > target/fleet.md && mv target/fleet.md docs/fleet.md
 
 # A day of samples of 50 and of 500 cgroups through the ring: its size, and how far back it reaches.
 ring-day:

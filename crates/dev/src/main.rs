@@ -31,6 +31,7 @@ enum Verb {
     Publish(published::Publish),
     FleetTruth(fleet::FleetTruth),
     FleetPairs(fleet::FleetPairs),
+    FleetLab(fleet::FleetLab),
     PredictTruth(truth::PredictTruth),
 }
 
@@ -89,6 +90,7 @@ fn main() -> ExitCode {
         Verb::Publish(publish) => publish.run(),
         Verb::FleetTruth(fleet) => fleet.run(),
         Verb::FleetPairs(pairs) => pairs.run(),
+        Verb::FleetLab(lab) => lab.run(),
         Verb::PredictTruth(truth) => truth.run(),
     };
     let code = answer.and_then(|answer| {

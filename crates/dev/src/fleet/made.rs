@@ -98,7 +98,7 @@ pub(super) fn folded(scenario: &Scenario, kernel: KernelVersion, name: &str) -> 
 }
 
 /// The recording of the workload alone. Events are left out: on a host, no task reports its own calls.
-fn recorded(records: &[Record], name: &str) -> Result<Vec<u8>, Failure> {
+pub(super) fn recorded(records: &[Record], name: &str) -> Result<Vec<u8>, Failure> {
     let is = |record: &Record, wanted: fn(&What) -> bool| matches!(record, Record::Event(event) if wanted(&event.what));
     let started = records.iter().position(|record| is(record, |what| matches!(what, What::WorkloadStarted { .. })));
     let ended = records.iter().position(|record| is(record, |what| matches!(what, What::WorkloadEnded)));

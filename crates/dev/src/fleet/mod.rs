@@ -3,14 +3,16 @@
 //! sees only the recording before it, is compared with the measured effect.
 
 mod kinds;
+mod lab;
 mod made;
 mod pairs;
 
 use crate::{Answer, Failure};
-use floodline_fleet::{Change, Depth, Row, Verdict, preflight};
+use floodline_fleet::{Change, Depth, Felt, Row, Verdict, preflight};
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
 use kinds::KINDS;
+pub(crate) use lab::FleetLab;
 use made::Host;
 pub(crate) use pairs::FleetPairs;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -208,8 +210,21 @@ fn judge(host: &Host, depth: Depth, save: Option<&std::path::Path>) -> Result<Ju
     if let Some(folder) = save {
         std::fs::write(folder.join(&file), &host.recording)?;
     }
-    let (before, after) = (&host.before, &host.after);
-    let figures = format!(
+    let figures = figures(&host.before, &host.after);
+    Ok(Judged {
+        kind: host.kind.name,
+        host: host.name.clone(),
+        held_out: host.kind.held_out,
+        really: host.worse,
+        really_again: host.worse_again,
+        row: preflight(&host.recording, &file, &change, depth),
+        figures,
+    })
+}
+
+/// What is felt of a host before and after its change, as text.
+fn figures(before: &Felt, after: &Felt) -> String {
+    format!(
         "waits {:.1} → {:.1} s, longest {:.2} → {:.2} s, written {:.0} → {:.0} MB, dirtied {:.0} → {:.0} MB in {:.0} s, new {:?}",
         before.stall_seconds,
         after.stall_seconds,
@@ -221,16 +236,7 @@ fn judge(host: &Host, depth: Depth, save: Option<&std::path::Path>) -> Result<Ju
         after.dirtied_bytes / 1e6,
         before.seconds,
         after.critical.difference(&before.critical).collect::<Vec<_>>()
-    );
-    Ok(Judged {
-        kind: host.kind.name,
-        host: host.name.clone(),
-        held_out: host.kind.held_out,
-        really: host.worse,
-        really_again: host.worse_again,
-        row: preflight(&host.recording, &file, &change, depth),
-        figures,
-    })
+    )
 }
 
 fn score(judged: &[&Judged]) -> Score {
