@@ -12,9 +12,6 @@ use crate::report::{Brief, Step};
 use floodline_record::human;
 use floodline_record::units::Bytes;
 
-/// Memory of a cgroup whose background threshold of a tenth holds what is rewritten, in multiples of that.
-const MEMORY_PER_REWRITTEN: f64 = 10.0;
-
 pub(super) fn cause(
     worst: &Starved<'_>,
     activity: &Activity<'_, '_>,
@@ -133,14 +130,16 @@ pub(super) fn of_storm(
     let has = advice.as_ref().and_then(|advice| needs.room(advice.pair)).map_or(0, |(has, _)| has);
     let all = human::bytes(storm.rewritten as f64);
     if reason == Reason::Memory || has <= storm.background {
+        // The background threshold is a part of the memory, and stays the same part of more memory.
+        let memory = storm.rewritten as f64 * storm.available as f64 / storm.background.max(1) as f64;
+        let more = match storm.budget {
+            Some(_) => format!("Give these cgroups more memory (memory.max of {} or more)", human::bytes(memory)),
+            None => "Give the machine more memory".to_owned(),
+        };
         return (
             Vec::new(),
             format!("No setting of vm gives it the room: up to {all} are rewritten there."),
-            format!(
-                "No setting of vm cures this. Give these cgroups more memory (memory.max of {} or more), or let the \
-                 program map less.",
-                human::bytes(storm.rewritten as f64 * MEMORY_PER_REWRITTEN)
-            ),
+            format!("{more}, or let the programs map less. No setting of vm cures this."),
         );
     }
     let partly = match has < storm.rewritten {

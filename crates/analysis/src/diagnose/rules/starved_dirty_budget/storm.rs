@@ -140,6 +140,10 @@ fn storm<'w, 'a, 'b>(
     let cached = cached.fold(0u64, |sum, pages| sum.saturating_add(pages.bytes(derived.page_size).0));
     let rewritten = if cached > 0 { rewritten.min(cached as f64) } else { rewritten };
     let rewritten = ((SPARE * rewritten) as u64).max(FOLIOS_WANTED * per_fault);
+    // There is room for all of it: no threshold cleans what is dirtied again.
+    if background >= rewritten {
+        return None;
+    }
     let part = |part: f64| (part * available as f64) as u64;
     let wanted = match rewritten <= part(LARGEST_PART) {
         true => rewritten,

@@ -106,7 +106,7 @@ fn in_cgroups(
             format!("The flusher starts at {as_little} there. The programs rewrite more than that again and again.");
     }
     if plan.is_empty() {
-        brief.expect.clear();
+        brief.expect.clone_from(&trade_off);
         brief.costs.clear();
     }
     Finding {
@@ -191,7 +191,7 @@ fn on_the_machine(derived: &Derived<'_>, budgets: &Budgets, storm: &Storm<'_, '_
             ),
             who: named(storm),
             expect: match plan.is_empty() {
-                true => String::new(),
+                true => trade_off.clone(),
                 false => "Pages stay dirty until they are old, and each is written once.".to_owned(),
             },
             costs: match plan.is_empty() {
