@@ -225,7 +225,7 @@ fn near(one: f64, other: f64) -> bool {
 
 const DIRTIED: Column<ProcessRow> = |row| row.write_bytes.unwrap_or_default().0;
 const HANDED: Column<ProcessRow> = |row| row.wchar.unwrap_or_default().0;
-const FAULTS: Column<ProcessRow> = |row| row.minflt.unwrap_or_default().0;
+const FAULTS: Column<ProcessRow> = |row| row.minflt.unwrap_or_default().0 + row.majflt.unwrap_or_default().0;
 
 /// Computes a number again; `None` if this code cannot compute it.
 fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
@@ -309,7 +309,7 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             return number(evidence).filter(|told| (told - left.max(0.0)).abs() <= WITHIN * machine);
         }
         "Dirtied by their processes" => raw.processes(of_boxes, DIRTIED) / raw.seconds(),
-        "Dirtied per minor fault" => over(raw.processes(of_boxes, DIRTIED), raw.processes(of_boxes, FAULTS)),
+        "Dirtied per page fault" => over(raw.processes(of_boxes, DIRTIED), raw.processes(of_boxes, FAULTS)),
         "They handed to write calls" => raw.processes(of_boxes, HANDED),
         "and dirtied" => raw.processes(of_boxes, DIRTIED),
         "Time with a task waiting, worst of them" => {

@@ -47,8 +47,9 @@ pub struct Writer<'a> {
     pub write_calls: Option<u64>,
     /// Dirty bytes that this process truncated or removed before they were written; any process may have dirtied them.
     pub cancelled_bytes: Option<u64>,
-    /// Page faults without a read: each store to a page cleaned since is one.
-    pub minor_faults: Option<u64>,
+    /// Page faults, minor and major: each store to a page cleaned since is one. Before 6.0, a store that waited in
+    /// `balance_dirty_pages` counts as major.
+    pub faults: Option<u64>,
     /// Amounts inherited from children it waited for. Of the amounts above, only those are subtracted that the children
     /// had shown themselves. `None`: nothing inherited, or not known.
     pub inherited: Option<Inheritance>,
@@ -243,7 +244,7 @@ fn writer<'a>(
         dirtied_bytes: raw(row.write_bytes).map(|bytes| bytes.saturating_sub(others.dirtied_bytes)),
         write_calls: raw(row.syscw).map(|calls| calls.saturating_sub(others.write_calls)),
         cancelled_bytes: raw(row.cancelled_write_bytes).map(|bytes| bytes.saturating_sub(others.cancelled_bytes)),
-        minor_faults: raw(row.minflt),
+        faults: raw(row.minflt).map(|minor| minor.saturating_add(raw(row.majflt).unwrap_or(0))),
         inherited,
     })
 }

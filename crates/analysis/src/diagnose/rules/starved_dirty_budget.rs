@@ -227,6 +227,27 @@ mod tests {
     }
 
     #[test]
+    fn a_store_that_waits_is_a_fault_too() {
+        use floodline_testkit::grows;
+        // Before 6.0 stores that wait count as major faults: 4 KiB each, which no folio amplifies.
+        let pages = |major: f64| {
+            (0..8).fold(starved_budget(), |fixture, writer| {
+                let path = format!("/bench.slice/writer-{writer}.scope");
+                fixture.process("mapwriter", 2000 + writer, &path, move |t, row| {
+                    row.write_bytes = grows(t, 0, 1.2e6);
+                    row.wchar = grows(t, 0, 100.0);
+                    row.minflt = grows(t, 0, 60.0);
+                    row.majflt = grows(t, 0, major);
+                })
+            })
+        };
+        assert!(first_finding(&RULE, &pages(0.0)).summary.contains("the same pages are written again and again"));
+        let waits = pages(240.0);
+        let finding = first_finding(&RULE, &waits);
+        assert!(!finding.summary.contains("again and again"), "{}", finding.summary);
+    }
+
+    #[test]
     fn a_trace_measures_how_often_the_same_folios_are_dirtied() {
         use crate::diagnose::dirtying::tests::dirtied;
         use crate::diagnose::flusher::tests::flushed;

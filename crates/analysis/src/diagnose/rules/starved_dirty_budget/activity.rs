@@ -55,7 +55,7 @@ pub(super) fn activity<'w, 'a>(
     for process in starved.iter().filter_map(|starved| occupied?.get(&starved.budget.cgroup)).flatten() {
         activity.dirtied = activity.dirtied.saturating_add(process.dirtied_bytes.unwrap_or(0));
         activity.application = activity.application.saturating_add(process.application_bytes.unwrap_or(0));
-        activity.faults = activity.faults.saturating_add(process.minor_faults.unwrap_or(0));
+        activity.faults = activity.faults.saturating_add(process.faults.unwrap_or(0));
         activity.writers.push(process);
     }
     activity.writers.sort_by_key(|writer| (std::cmp::Reverse(writer.dirtied_bytes), writer.pid));

@@ -61,7 +61,7 @@ pub(super) fn evidence(
                 .against(activity::HURTS_RATE),
         );
         rows.push(
-            Evidence::bytes("Dirtied per minor fault", did.per_fault() as u64, "write_bytes ÷ minflt")
+            Evidence::bytes("Dirtied per page fault", did.per_fault() as u64, "write_bytes ÷ (minflt + majflt)")
                 .against(activity::FOLIO_PER_FAULT),
         );
         let most = did.dirtied as f64 / activity::REWRITES;

@@ -101,7 +101,7 @@ pub(super) fn storms<'w, 'a, 'b>(
 
 /// Whether a process dirties folios by storing little into them.
 fn is_amplified(writer: &Writer<'_>) -> bool {
-    let (Some(dirtied), Some(faults)) = (writer.dirtied_bytes, writer.minor_faults) else { return false };
+    let (Some(dirtied), Some(faults)) = (writer.dirtied_bytes, writer.faults) else { return false };
     let application = writer.application_bytes.unwrap_or(0);
     faults > 0
         && dirtied as f64 >= FOLIO_PER_FAULT * faults as f64
@@ -119,7 +119,7 @@ fn storm<'w, 'a, 'b>(
     let mut writers: Vec<&Writer<'_>> = processes.iter().copied().filter(|writer| is_amplified(writer)).collect();
     writers.sort_by_key(|writer| (std::cmp::Reverse(writer.dirtied_bytes), writer.pid));
     let sum = |of: fn(&Writer<'_>) -> Option<u64>| writers.iter().filter_map(|w| of(w)).fold(0, u64::saturating_add);
-    let (dirtied, faults) = (sum(|writer| writer.dirtied_bytes), sum(|writer| writer.minor_faults));
+    let (dirtied, faults) = (sum(|writer| writer.dirtied_bytes), sum(|writer| writer.faults));
     let rate = dirtied as f64 / derived.seconds;
     let (background, hard) = (domain.bg_thresh?.high.0, domain.thresh?.high.0);
     let available = domain.available.map_or(0, |available| available.high.0);

@@ -159,7 +159,7 @@ fn on_the_machine(derived: &Derived<'_>, budgets: &Budgets, storm: &Storm<'_, '_
     let mut rows = vec![
         Evidence::rate("Dirtied by stores of them", storm.rate, "/proc/PID/io write_bytes")
             .against(activity::HURTS_RATE),
-        Evidence::bytes("Dirtied per minor fault", storm.per_fault, "write_bytes ÷ minflt")
+        Evidence::bytes("Dirtied per page fault", storm.per_fault, "write_bytes ÷ (minflt + majflt)")
             .against(activity::FOLIO_PER_FAULT),
         Evidence::bytes("Background threshold", storm.background, "/proc/vmstat nr_dirty_background_threshold")
             .against(storm.wanted as f64),
