@@ -6,6 +6,14 @@ use crate::prediction::{LEADS, Prediction, Row};
 use crate::report::{Plan, Report, TriedPlan, When};
 use floodline_record::human;
 
+/// Figures that no task feels: data at risk, and what is dirtied before it is written.
+const PEAK: &str = "host.dirty_peak_bytes";
+const DIRTIED: &str = "host.dirtied_bytes";
+/// A wait below this is not felt, seconds.
+const SHORTEST_FELT_S: f64 = 0.1;
+/// Growth of a wait from which it is weighed against what gets better.
+const WORSE: f64 = 1.5;
+
 /// Marks a plan that was not tried.
 pub fn arithmetic_only(plan: &mut Plan, why: impl Into<String>) {
     plan.arithmetic_only = Some(why.into());
@@ -36,7 +44,8 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
     }
     let appears = prediction.appear.first().map(|seen| seen.rule);
     let waits = |row: &&&Row| row.unit == "seconds";
-    let harms = appears.is_some() || (better.is_empty() && worse.iter().any(|row| waits(&row)));
+    let harms =
+        appears.is_some() || (better.is_empty() && worse.iter().any(|row| waits(&row))) || loses_more(&better, &worse);
     let verdict = match (harms, better.is_empty() && !ends) {
         (true, _) => "harms",
         (false, true) => "does_not_help",
@@ -65,6 +74,18 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         plan.costs.clear();
     }
     plan.tried = Some(TriedPlan { verdict, back_test_error: error, expected: prediction.expected(), withheld });
+}
+
+/// Whether some wait grows by more than the best figure that tasks feel shrinks. Less data at risk makes no wait shorter.
+fn loses_more(better: &[&Row], worse: &[&Row]) -> bool {
+    let ratio = |row: &&Row| {
+        let least = if row.unit == "seconds" { SHORTEST_FELT_S } else { 1e6 };
+        row.then.max(least) / row.now.max(least)
+    };
+    let is_felt = |row: &&&Row| row.figure != PEAK && row.figure != DIRTIED;
+    let best = better.iter().filter(is_felt).map(ratio).fold(1.0, f64::min);
+    let worst = worse.iter().filter(|row| row.unit == "seconds").map(ratio).fold(1.0, f64::max);
+    worst > WORSE && worst * best > 1.0
 }
 
 /// Writes into a plan that waits for a reboot what the twin showed of it: another kernel, or cgroups of version 2.
@@ -116,12 +137,12 @@ fn expectation(better: &[&Row], worse: &[&Row], prediction: &Prediction) -> Stri
     if parts.is_empty() {
         parts.extend(prediction.vanish.first().map(|seen| format!("{} goes", seen.rule)));
     }
-    let risk = prediction.rows.iter().find(|row| row.figure == "host.dirty_peak_bytes" && row.doubt.is_none());
+    let risk = prediction.rows.iter().find(|row| row.figure == PEAK && row.doubt.is_none());
     let is_new = |risk: &&Row| !better.iter().take(2).any(|row| row.figure == risk.figure);
     let differs = |risk: &&Row| risk.improves() || risk.worsens();
     parts.extend(risk.filter(is_new).filter(differs).map(Row::sentence));
     let known = parts.len();
-    parts.extend(worse.iter().filter(|row| row.figure != "host.dirty_peak_bytes").take(1).map(|row| row.sentence()));
+    parts.extend(worse.iter().filter(|row| row.figure != PEAK).take(1).map(|row| row.sentence()));
     let costs = if parts.len() > known { " (the last one is worse)" } else { "" };
     format!("Here: {}{costs}.", parts.join("; "))
 }
@@ -233,6 +254,21 @@ mod tests {
         assert!(plan.now.is_empty() && plan.conflicts[0].contains("it harms (longest fsync 300 ms"), "{plan:?}");
         let plan = check(vec![row(WAIT, 3.1, 0.3, None)], &["dirty-cliff"], &[], &["starved-dirty-budget"]);
         assert!(plan.now.is_empty() && plan.conflicts[0].contains("starved-dirty-budget would appear"), "{plan:?}");
+    }
+
+    #[test]
+    fn a_wait_that_grows_more_than_another_shrinks_is_harm() {
+        let named = |figure: &str, now, then| Row { figure: figure.to_owned(), ..row(figure, now, then, None) };
+        let all = |total_then| {
+            vec![row(WAIT, 1.6, 1.2, None), named("stall_seconds", 31.0, total_then), named(PEAK, 2e8, 5e7)]
+        };
+        let plan = check(all(61.0), &["dirty-cliff"], &[], &[]);
+        assert!(plan.now.is_empty() && plan.conflicts[0].contains("it harms"), "{plan:?}");
+        let plan = check(all(33.0), &["dirty-cliff"], &[], &[]);
+        assert_eq!(plan.tried.map(|tried| tried.verdict), Some("helps"), "hardly longer");
+        let much = vec![row(WAIT, 3.1, 0.3, None), named("stall_seconds", 6.0, 10.0)];
+        let plan = check(much, &["dirty-cliff"], &[], &[]);
+        assert!(plan.expect[0].ends_with("(the last one is worse)."), "{:?}", plan.expect);
     }
 
     #[test]
