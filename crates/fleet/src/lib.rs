@@ -22,7 +22,6 @@ pub use read::{SAMPLES_MAX, Unreadable};
 pub use row::{Cause, Confidence, Row, SCHEMA, Verdict};
 pub use summary::{Group, SUMMARY_SCHEMA, Summary, keep_latest, thousands};
 
-use floodline_record::window::Window;
 use floodline_twin::Recorded;
 use std::io::{self, Read};
 
@@ -65,7 +64,7 @@ pub fn preflight_of<R: Read>(
     go_on: &dyn Fn() -> bool,
 ) -> Row {
     let opened = || open().map_err(|error| Unreadable::of_io(&error));
-    let (window, note) = match opened().and_then(read::fold::<Window>) {
+    let (window, note) = match read::window(opened) {
         Ok(read) => read,
         Err(why) => return why.row(name, change),
     };

@@ -7,6 +7,7 @@ use crate::row::{Cause, Row};
 use floodline_record::human;
 use floodline_record::record::{Record, Sink};
 use floodline_record::recording::{DecodeError, Decoder, Why};
+use floodline_record::window::Window;
 use std::convert::Infallible;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
@@ -68,6 +69,23 @@ pub(crate) fn fold<S: Sink<Error = Infallible> + Default>(
         if samples < SAMPLES_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     went.map_err(Unreadable::of)?;
+    Ok((folded, note(&decoder, samples)?))
+}
+
+/// Folds a recording into a window, by column where that is possible. `open` is called once more where it is not.
+pub(crate) fn window<R: Read>(
+    open: impl Fn() -> Result<R, Unreadable>,
+) -> Result<(Window, Option<String>), Unreadable> {
+    let mut decoder = Decoder::new(open()?).map_err(Unreadable::of)?;
+    let mut window = Window::default();
+    match decoder.fold_into(&mut window, SAMPLES_MAX).map_err(Unreadable::of)? {
+        Some(samples) => Ok((window, note(&decoder, samples)?)),
+        None => fold(open()?),
+    }
+}
+
+/// What was missing in a recording of which a number of samples were read.
+fn note<R: Read>(decoder: &Decoder<R>, samples: u64) -> Result<Option<String>, Unreadable> {
     let cut = decoder.cuts().iter().find(|cut| cut.why != Why::NotClosed);
     if samples == 0 {
         return Err(match cut {
@@ -78,7 +96,7 @@ pub(crate) fn fold<S: Sink<Error = Infallible> + Default>(
             None => Unreadable { cause: Cause::NoSample, why: "The recording contains no sample.".to_owned() },
         });
     }
-    let note = match (cut, decoder.unknown_records()) {
+    Ok(match (cut, decoder.unknown_records()) {
         _ if samples >= SAMPLES_MAX => {
             Some(format!("Judged by the first {} only.", human::plural(samples, "sample", "samples")))
         }
@@ -88,6 +106,5 @@ pub(crate) fn fold<S: Sink<Error = Infallible> + Default>(
             human::plural(unknown, "record of a newer version", "records of a newer version")
         )),
         _ => None,
-    };
-    Ok((folded, note))
+    })
 }

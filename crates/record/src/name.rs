@@ -113,10 +113,10 @@ pub(crate) fn escape(text: &str, is_spared: impl Fn(char) -> bool) -> Cow<'_, st
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write as _;
-        // Most names need no escape.
-        if let Ok(text) = std::str::from_utf8(&self.0)
-            && is_printable_ascii(text)
-            && !self.0.contains(&b'\\')
+        // Most names need no escape. Each byte is looked at, so that many are at once.
+        let is_plain_byte = |byte: &u8| matches!(byte, b' '..=b'[' | b']'..=b'~');
+        if self.0.iter().fold(true, |plain, byte| plain & is_plain_byte(byte))
+            && let Ok(text) = std::str::from_utf8(&self.0)
         {
             return f.pad(text);
         }

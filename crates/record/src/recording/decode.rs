@@ -4,25 +4,28 @@
 //! times around them and the cause. The samples after it, which are differences to missing ones, are missing too, up to
 //! the next keyframe.
 
+use super::columns::Fold;
 use super::cut::{Cut, DecodeError, Why};
 use super::frame::{FrameReader, MAGIC, PREAMBLE, Step, kind};
 use super::item::{self, Item};
 use super::limits::{Limit, Spent, Stop, check_facts};
 use super::schema::{Differences, Header, Mapping, Written};
-use super::spare::Spare;
+use super::spare::{KnownHeader, Spare};
 use super::table::Scratch;
 use super::tables::{GetTables, TakeBack};
 use super::wire::{Cursor, Malformed, unzigzag};
 use super::{FORMAT, MAX_CONTENT};
-use crate::record::Record;
+use crate::record::{Record, Sink};
 use crate::sample::{Sample, SampleTime};
 use crate::text::Text;
 use crate::units::Nanos;
+use crate::window::Window;
 use std::any::Any;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use zstd::stream::raw::{InBuffer, Operation, OutBuffer};
 
 /// Initial buffer for a frame's content, bytes. It grows only as zstd produces more.
@@ -36,9 +39,11 @@ pub struct Decoder<R> {
     frames: FrameReader<R>,
     zstd: Option<zstd::stream::raw::Decoder<'static>>,
     /// The header as in the file, and its parsed form once it is requested.
-    header_json: Vec<u8>,
+    header_json: Arc<[u8]>,
     header: OnceCell<Header>,
-    mapping: Mapping,
+    mapping: Arc<Mapping>,
+    /// The header of the recording that this thread read last.
+    known: Option<KnownHeader>,
     format: (u16, u16),
     tables: BTreeMap<&'static str, Box<dyn Any + Send>>,
     scratch: Scratch,
@@ -65,6 +70,8 @@ pub struct Decoder<R> {
     spent: Spent,
     /// Whether rows of tables are lent and taken back, instead of copied.
     lends: bool,
+    /// Takes the tables that are folded by column instead.
+    fold: Option<Box<Fold>>,
 }
 
 /// Remaining content of the current frame.
@@ -91,13 +98,14 @@ struct Frame {
 impl<R: Read> Decoder<R> {
     /// Opens a recording: reads up to its first whole header.
     pub fn new(reader: R) -> Result<Decoder<R>, DecodeError> {
-        let Spare { zstd, content, read } = Spare::take()?;
+        let Spare { zstd, content, read, header: known } = Spare::take()?;
         let mut decoder = Decoder {
             frames: FrameReader::with(reader, read),
             zstd: Some(zstd),
-            header_json: Vec::new(),
+            header_json: Arc::default(),
             header: OnceCell::new(),
-            mapping: Mapping::default(),
+            mapping: Arc::default(),
+            known,
             format: (0, 0),
             tables: BTreeMap::new(),
             scratch: Scratch::default(),
@@ -117,6 +125,7 @@ impl<R: Read> Decoder<R> {
             over: false,
             spent: Spent::default(),
             lends: false,
+            fold: None,
         };
         decoder.format = preamble(decoder.frames.preamble()?)?;
         decoder.open()?;
@@ -133,21 +142,34 @@ impl<R: Read> Decoder<R> {
                 Step::Damaged { bytes, cut_off, .. } => {
                     self.miss(if cut_off { Why::Truncated } else { Why::Damaged }, bytes);
                 }
-                Step::Frame { kind: kind::HEADER, bytes } => {
-                    let unpacked = is_whole(self.unpack(bytes))?;
-                    match serde_json::from_slice::<Written<'_>>(&self.content).ok().filter(|_| unpacked) {
-                        Some(header) => {
-                            self.mapping = Mapping::new(&header.tables);
-                            self.header_json = self.content.clone();
-                            return Ok(());
-                        }
-                        None => self.miss(Why::Malformed, bytes),
-                    }
-                }
+                Step::Frame { kind: kind::HEADER, bytes } => match self.read_header(bytes)? {
+                    true => return Ok(()),
+                    false => self.miss(Why::Malformed, bytes),
+                },
                 Step::Frame { bytes, .. } => self.miss(Why::Damaged, bytes),
             }
             self.lost = true;
         }
+    }
+
+    /// Reads the current frame as a header. Returns false if it is not one.
+    fn read_header(&mut self, bytes: u64) -> Result<bool, DecodeError> {
+        let known = match self.known.take().filter(|known| known.is(self.frames.payload())) {
+            Some(known) => {
+                self.spent.read(bytes);
+                self.spent.unpacked(known.json.len() as u64)?;
+                known
+            }
+            None => {
+                let unpacked = is_whole(self.unpack(bytes))?;
+                let header = serde_json::from_slice::<Written<'_>>(&self.content).ok().filter(|_| unpacked);
+                let Some(header) = header else { return Ok(false) };
+                KnownHeader::new(self.frames.payload(), &self.content, Mapping::new(&header.tables))
+            }
+        };
+        (self.header_json, self.mapping) = (Arc::clone(&known.json), Arc::clone(&known.mapping));
+        self.known = Some(known);
+        Ok(true)
     }
 
     /// Returns the header of the file.
@@ -375,6 +397,9 @@ impl<R: Read> Decoder<R> {
             Ok(()) => {}
             Err(Stop::TooMuch(limit)) => return Err(limit),
             Err(Stop::Malformed) => {
+                if let Some(fold) = &mut self.fold {
+                    fold.is_spoilt = true;
+                }
                 self.take_back(&mut sample);
                 self.malformed(frame.bytes);
                 return Ok(None);
@@ -416,6 +441,7 @@ impl<R: Read> Decoder<R> {
             spent: &mut self.spent,
             scratch: &mut self.scratch,
             lends: self.lends,
+            fold: self.fold.as_deref_mut(),
             now: time.monotonic,
         })
     }
@@ -444,6 +470,43 @@ impl<R: Read> Decoder<R> {
         Ok(ended)
     }
 
+    /// Folds a recording that was just opened, at most a number of samples of it. The window is the same as if it took
+    /// each record, but only few samples are made: most tables are folded by column. Returns the number of samples;
+    /// `None` if a sample is malformed or an entity has two rows in it. Then the recording has to be read again with
+    /// [`Decoder::lend`].
+    ///
+    /// # Errors
+    ///
+    /// Those of the iterator.
+    pub fn fold_into(&mut self, window: &mut Window, samples_max: u64) -> Result<Option<u64>, DecodeError> {
+        (self.lends, self.fold) = (true, Some(Box::new(Fold::new())));
+        let mut samples = 0;
+        while samples < samples_max {
+            let next = self.next_record();
+            self.over |= next.is_err();
+            let next = next?;
+            let Some(fold) = self.fold.as_deref_mut().filter(|fold| !fold.is_spoilt) else { return Ok(None) };
+            let Some(mut record) = next else { break };
+            match &record {
+                Record::Sample(_) => {
+                    fold.sample(window);
+                    samples += 1;
+                }
+                Record::Entity(..) => fold.describe(),
+                _ => {}
+            }
+            let Ok(()) = window.record(&record);
+            if let Record::Sample(sample) = &mut record {
+                self.take_back(sample);
+            }
+        }
+        if let Some(fold) = self.fold.take() {
+            fold.finish(window);
+        }
+        self.lends = false;
+        Ok(Some(samples))
+    }
+
     /// Takes back the rows of a sample that was lent.
     fn take_back(&mut self, sample: &mut Sample) {
         if self.lends {
@@ -455,7 +518,8 @@ impl<R: Read> Decoder<R> {
 impl<R> Drop for Decoder<R> {
     fn drop(&mut self) {
         if let Some(zstd) = self.zstd.take() {
-            Spare { zstd, content: std::mem::take(&mut self.content), read: self.frames.take_buffer() }.keep();
+            let (content, read) = (std::mem::take(&mut self.content), self.frames.take_buffer());
+            Spare { zstd, content, read, header: self.known.take() }.keep();
         }
     }
 }

@@ -14,7 +14,7 @@ pub(super) const PREAMBLE: usize = 32;
 
 const MARK: [u8; 3] = [0xf1, 0x0d, 0x1e];
 /// Mark, kind, payload length (u32), crc32 of the payload, crc32 of the twelve bytes before.
-const HEAD: usize = 16;
+pub(super) const HEAD: usize = 16;
 
 /// Longest payload of a frame, bytes.
 pub(super) const MAX_PAYLOAD: usize = 32 << 20;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a decoder lends is what it gives, on whole and on damaged files, and a window makes the same of both.
+//! What a decoder lends is what it gives, on whole and on damaged files, and a window makes the same of both. So does
+//! the fold by column.
 
 use super::Decoder;
-use super::frame::PREAMBLE;
-use super::tests::{encode, made};
+use super::frame::{self, PREAMBLE, kind};
+use super::tests::{encode, frames, made, plain};
+use crate::id::{Entity, EntityId};
 use crate::metric::Row;
 use crate::record::{Record, Sink};
-use crate::sample::{HostRow, Table, TableVisitorMut};
+use crate::sample::{HostRow, Sample, SampleTime, Table, TableVisitorMut};
+use crate::units::Nanos;
 use crate::window::Window;
 use proptest::prelude::*;
 use std::ops::ControlFlow;
@@ -44,7 +47,120 @@ proptest! {
             other => other,
         }).collect();
         prop_assert_eq!(format!("{window:?}"), format!("{:?}", Window::from_records(&forgotten)));
+        if let Some(folded) = folded(&file) {
+            prop_assert_eq!(told(&folded), told(&window));
+        }
     }
+
+    #[test]
+    fn columns_and_rows_fold_into_one_window(seed in any::<u64>(), busy in 5..100_u64) {
+        let file = encode(&busy_host(&mut Dice(seed | 1), busy));
+        let mut window = Window::default();
+        let ended = Decoder::new(&file[..]).unwrap().lend(|record| {
+            let Ok(()) = window.record(record);
+            ControlFlow::Continue(())
+        });
+        prop_assert!(ended.unwrap() && window.samples > 64, "{}", window.samples);
+        prop_assert!(!window.cgroup_io.is_empty() && !window.wbs_unwritten_max.is_empty());
+        prop_assert_eq!(folded(&file).map(|folded| told(&folded)), Some(told(&window)));
+    }
+}
+
+#[test]
+fn a_sample_that_is_not_whole_is_folded_by_row() {
+    let file = encode(&plain(5));
+    assert!(folded(&file).is_some());
+    let frames = frames(&file);
+    let last = frames.iter().rposition(|(_, kind)| *kind == kind::RECORDS).unwrap();
+    let (start, end) = (frames[last].0, frames[last + 1].0);
+    let mut content = zstd::stream::decode_all(&file[start + frame::HEAD..end]).unwrap();
+    content.pop();
+    let mut spoilt = file[..start].to_vec();
+    frame::put_frame(&mut spoilt, kind::RECORDS, &zstd::bulk::compress(&content, 1).unwrap());
+    assert!(folded(&spoilt).is_none());
+    // An entity with two rows in one sample.
+    let mut twice = plain(2);
+    let Some(Record::Sample(sample)) = twice.last_mut() else { panic!("a sample") };
+    sample.cgroups = Table::read([sample.cgroups.rows(), sample.cgroups.rows()].concat());
+    assert!(folded(&encode(&twice)).is_none());
+}
+
+/// The window of a file, folded by column; `None` where that is not possible.
+fn folded(file: &[u8]) -> Option<Window> {
+    let mut window = Window::default();
+    let samples = Decoder::new(file).unwrap().fold_into(&mut window, u64::MAX).unwrap()?;
+    assert_eq!(samples, window.samples);
+    Some(window)
+}
+
+/// A window as text, without what only saves work.
+fn told(window: &Window) -> String {
+    format!("{window:?}").replace("is_settled: true", "is_settled: false")
+}
+
+/// xorshift64*.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % sides
+    }
+
+    /// Rows of the next sample: they come and go, gain and lose readings, and are reset.
+    fn table<R: Row>(&mut self, rows: &mut Vec<(EntityId, R)>, first: u32, busy: u64) -> Table<R> {
+        if self.roll(8) == 0 {
+            let id = EntityId(first + self.roll(12) as u32);
+            match rows.iter().position(|(known, _)| *known == id) {
+                Some(at) => drop(rows.remove(at)),
+                None => rows.push((id, R::default())),
+            }
+        }
+        for (_, row) in rows.iter_mut() {
+            if self.roll(100) >= busy {
+                continue;
+            }
+            for index in 0..R::METRICS.len() {
+                let before = row.get(index);
+                let now = match self.roll(40) {
+                    0 => None,
+                    1 => Some(0),
+                    2 => Some(u64::MAX - self.roll(5)),
+                    3..20 => before,
+                    20..30 => Some(before.unwrap_or(0).wrapping_add(self.roll(1 << 20))),
+                    _ => before.map(|before| before.wrapping_add(4096 * self.roll(64))),
+                };
+                row.set(index, now);
+            }
+        }
+        // Not every table is read every time.
+        if self.roll(6) == 0 { Table::default() } else { Table::read(rows.clone()) }
+    }
+}
+
+/// A recording of two keyframes and more.
+fn busy_host(dice: &mut Dice, busy: u64) -> Vec<Record> {
+    let (mut wbs, mut cgroups, mut limits, mut io, mut processes) = (vec![], vec![], vec![], vec![], vec![]);
+    let mut records = Vec::new();
+    for at in 1..150 {
+        if at == 1 || dice.roll(30) == 0 {
+            records.extend((0..12).map(|wb| {
+                let bdi = if dice.roll(2) == 0 { "8:0" } else { "8:16" };
+                Record::Entity(EntityId(wb), Entity::Wb { bdi: bdi.into(), cgroup_ino: u64::from(wb) })
+            }));
+        }
+        let time = SampleTime { monotonic: Nanos(at * 1_000_000_000), wall: Nanos(at * 1_000_000_000) };
+        let mut sample = Sample { time, ..Sample::default() };
+        sample.wbs = dice.table(&mut wbs, 0, busy);
+        sample.cgroups = dice.table(&mut cgroups, 20, busy);
+        sample.cgroup_limits = dice.table(&mut limits, 20, busy);
+        sample.cgroup_io = dice.table(&mut io, 40, busy);
+        sample.processes = dice.table(&mut processes, 60, busy);
+        records.push(Record::Sample(Box::new(sample)));
+    }
+    records
 }
 
 /// Leaves the rows of a table and nothing else.

@@ -19,6 +19,7 @@
 #[cfg(test)]
 mod append_tests;
 mod column;
+mod columns;
 mod cut;
 mod decode;
 #[cfg(test)]

@@ -3,8 +3,10 @@
 //! that opens thousands of small recordings spends much of its time on allocating this memory.
 
 use super::MAX_CONTENT;
+use super::schema::Mapping;
 use std::cell::Cell;
 use std::io;
+use std::sync::Arc;
 use zstd::stream::raw::{DParameter, Decoder};
 
 /// Largest buffer that is kept, bytes.
@@ -21,6 +23,29 @@ pub(super) struct Spare {
     pub(super) content: Vec<u8>,
     /// Buffer for bytes read.
     pub(super) read: Vec<u8>,
+    /// The last header. Recordings of one program have equal ones, which are long.
+    pub(super) header: Option<KnownHeader>,
+}
+
+/// A header that was read before.
+#[derive(Clone)]
+pub(super) struct KnownHeader {
+    /// Payload of its frame.
+    payload: Arc<[u8]>,
+    /// The header as JSON.
+    pub(super) json: Arc<[u8]>,
+    pub(super) mapping: Arc<Mapping>,
+}
+
+impl KnownHeader {
+    pub(super) fn new(payload: &[u8], json: &[u8], mapping: Mapping) -> KnownHeader {
+        KnownHeader { payload: payload.into(), json: json.into(), mapping: Arc::new(mapping) }
+    }
+
+    /// Returns whether the payload of a frame is this header.
+    pub(super) fn is(&self, payload: &[u8]) -> bool {
+        *self.payload == *payload
+    }
 }
 
 impl Spare {
@@ -28,7 +53,7 @@ impl Spare {
     pub(super) fn take() -> io::Result<Spare> {
         match SPARE.take() {
             Some(spare) => Ok(spare),
-            None => Ok(Spare { zstd: decompressor()?, content: Vec::new(), read: Vec::new() }),
+            None => Ok(Spare { zstd: decompressor()?, content: Vec::new(), read: Vec::new(), header: None }),
         }
     }
 
@@ -39,6 +64,7 @@ impl Spare {
                 *buffer = Vec::new();
             }
         }
+        self.header = self.header.filter(|header| header.payload.len() + header.json.len() <= KEPT_MAX);
         SPARE.set(Some(self));
     }
 }

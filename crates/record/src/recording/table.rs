@@ -21,10 +21,12 @@ pub(super) type Rows<R> = Vec<(EntityId, R)>;
 /// Working memory, kept between tables.
 #[derive(Default)]
 pub(super) struct Scratch {
-    positions: Positions,
+    pub(super) positions: Positions,
     column: Column,
-    set: Vec<u32>,
-    ids: Vec<EntityId>,
+    /// Positions of removed rows.
+    pub(super) set: Vec<u32>,
+    /// Entities of added rows.
+    pub(super) ids: Vec<EntityId>,
 }
 
 /// State of a table that a reader keeps between samples.
@@ -94,6 +96,36 @@ pub(super) fn put<R: Row>(out: &mut Vec<u8>, scratch: &mut Scratch, before: &mut
     }
 }
 
+/// Reads which rows were removed and added, into `set` and `ids` of the working memory. `rows` is the number of rows
+/// before. Returns whether the table starts afresh: then all of them are removed.
+pub(super) fn head(cursor: &mut Cursor<'_>, scratch: &mut Scratch, rows: usize) -> Result<bool, Malformed> {
+    let Scratch { positions, ids, set, .. } = scratch;
+    positions.reset();
+    set.clear();
+    let afresh = match cursor.byte()? {
+        0 => {
+            let mode = cursor.byte()?;
+            let Ok(()) = positions.get(cursor, mode, rows)?.try_each(|at| {
+                set.push(at);
+                Ok::<(), Infallible>(())
+            });
+            false
+        }
+        1 => true,
+        _ => return Err(Malformed("an unknown way of writing rows")),
+    };
+    let kept = if afresh { 0 } else { rows.saturating_sub(set.len()) };
+    let added = cursor.count(MAX_ROWS.saturating_sub(kept).min(cursor.left()))?;
+    ids.clear();
+    let mut last = 0u32;
+    for _ in 0..added {
+        let gap = u32::try_from(cursor.varint()?).ok();
+        last = gap.and_then(|gap| last.checked_add(gap)).ok_or(Malformed("an entity's number does not fit"))?;
+        ids.push(EntityId(last));
+    }
+    Ok(afresh)
+}
+
 /// Reads what [`put`] wrote and brings `rows` up to date. `columns` has, for each column of the file, its index in
 /// [`Row::METRICS`], or `None` for a column that this build does not know. `may` gets the number of rows and the added
 /// entities, before rows are allocated.
@@ -104,30 +136,12 @@ pub(super) fn get<R: Row>(
     columns: &[Option<usize>],
     may: impl FnOnce(usize, &[EntityId]) -> Result<(), Limit>,
 ) -> Result<(), Stop> {
-    let Scratch { positions, ids, set, .. } = scratch;
     let Kept { rows, changed, .. } = kept;
-    positions.reset();
-    match cursor.byte()? {
-        0 => {
-            let mode = cursor.byte()?;
-            set.clear();
-            let Ok(()) = positions.get(cursor, mode, rows.len())?.try_each(|at| {
-                set.push(at);
-                Ok::<(), Infallible>(())
-            });
-            remove(rows, set);
-        }
-        1 => rows.clear(),
-        _ => return Err(Malformed("an unknown way of writing rows").into()),
+    match head(cursor, scratch, rows.len())? {
+        true => rows.clear(),
+        false => remove(rows, &scratch.set),
     }
-    let added = cursor.count(MAX_ROWS.saturating_sub(rows.len()).min(cursor.left()))?;
-    ids.clear();
-    let mut last = 0u32;
-    for _ in 0..added {
-        let gap = u32::try_from(cursor.varint()?).ok();
-        last = gap.and_then(|gap| last.checked_add(gap)).ok_or(Malformed("an entity's number does not fit"))?;
-        ids.push(EntityId(last));
-    }
+    let Scratch { positions, ids, .. } = scratch;
     may(rows.len() + ids.len(), ids)?;
     add(rows, ids);
     changed.clear();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads the tables of a sample from their sections, and takes lent rows back.
 
+use super::columns::Fold;
 use super::limits::{Spent, Stop};
 use super::schema::Mapping;
 use super::table::{self, Kept, Scratch};
@@ -23,6 +24,8 @@ pub(super) struct GetTables<'a> {
     pub(super) spent: &'a mut Spent,
     pub(super) scratch: &'a mut Scratch,
     pub(super) lends: bool,
+    /// Takes the tables that are folded by column.
+    pub(super) fold: Option<&'a mut Fold>,
     pub(super) now: Nanos,
 }
 
@@ -54,6 +57,26 @@ impl GetTables<'_> {
         let since = std::mem::replace(&mut kept.at, self.now);
         Ok(Some((kept, (!self.keyframe).then_some(since))))
     }
+
+    /// Folds one table by column. Returns false if this table is not folded.
+    fn fold<R: Row>(&mut self) -> Result<bool, Stop> {
+        let GetTables { fold: Some(fold), spent, .. } = self else { return Ok(false) };
+        let Some(table) = fold.table(R::TABLE) else { return Ok(false) };
+        table.is_new = false;
+        let found = self.mapping.tables.get(R::TABLE);
+        let section = found.and_then(|(number, _)| self.sections.get(*number).copied().flatten());
+        let known = if self.keyframe { table.ids() } else { Vec::new() };
+        if self.keyframe {
+            table.clear();
+        }
+        let (Some((_, columns)), Some(section)) = (found, section) else { return Ok(true) };
+        let once = table.get(&mut Cursor::new(section), self.scratch, columns, self.now, |rows, added| {
+            let is_new = |id: &&EntityId| known.binary_search(id).is_err();
+            spent.rows(rows, added.iter().filter(is_new).count(), R::METRICS.len())
+        })?;
+        fold.is_spoilt |= !once;
+        Ok(true)
+    }
 }
 
 impl TableVisitorMut for GetTables<'_> {
@@ -71,6 +94,9 @@ impl TableVisitorMut for GetTables<'_> {
     }
 
     fn table<R: Row + 'static>(&mut self, table: &mut Table<R>) -> Result<(), Stop> {
+        if self.fold::<R>()? {
+            return Ok(());
+        }
         let lends = self.lends;
         if let Some((kept, since)) = self.rows::<R>()? {
             let (rows, changed) = match lends {

@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tables folded by column while they are read: no row is made, and a reading that stands still costs nothing. For
+//! readers that need the fold of all samples and none of the samples. What a column adds up to is what
+//! [`Row::fold`] makes of the same readings row by row.
+
+use super::column;
+use super::limits::{Limit, Stop};
+use super::table::{self, Scratch};
+use super::wire::Cursor;
+use crate::id::{Entity, EntityId};
+use crate::metric::{COUNTER_MAX, Metric, MetricKind, Row, step};
+use crate::name::Name;
+use crate::sample::{CgroupIoRow, CgroupLimitsRow, CgroupRow, ProcessRow, WbRow};
+use crate::units::Nanos;
+use crate::window::{Span, Spans, Window};
+use std::collections::BTreeMap;
+
+/// Readings of one column of one entity.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cell {
+    /// The last reading of the file, if `is_there`.
+    now: u64,
+    is_there: bool,
+    /// Whether the fields below hold a reading.
+    is_read: bool,
+    /// Sample of the table at which the present run of readings began, from 1; 0 without one.
+    since: u32,
+    /// Readings of the runs before it.
+    readings: u32,
+    first: u64,
+    last: u64,
+    min: u64,
+    max: u64,
+    growth: u64,
+}
+
+impl Cell {
+    /// Folds the present reading, which differs from the one before or is the first.
+    #[inline]
+    fn fold<const COUNTER: bool>(&mut self, sample: u32) {
+        let now = self.now;
+        if COUNTER && now > COUNTER_MAX {
+            self.end(sample);
+            return;
+        }
+        if self.since == 0 {
+            self.since = sample;
+        }
+        if self.is_read {
+            if COUNTER {
+                self.growth = self.growth.saturating_add(step(self.last, now));
+            }
+            self.min = self.min.min(now);
+            self.max = self.max.max(now);
+        } else {
+            self.is_read = true;
+            (self.first, self.min, self.max) = (now, now, now);
+        }
+        self.last = now;
+    }
+
+    /// Ends a run of readings: `sample` has none.
+    fn end(&mut self, sample: u32) {
+        if self.since > 0 {
+            self.readings = self.readings.saturating_add(sample.saturating_sub(self.since));
+            self.since = 0;
+        }
+    }
+
+    /// Forgets the reading of a row that is gone or has lost it.
+    fn lose(&mut self, sample: u32) {
+        self.end(sample);
+        (self.now, self.is_there) = (0, false);
+    }
+}
+
+/// What is known of one entity.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    first_at: Nanos,
+    last_at: Nanos,
+    /// Sample of the table since which it has a row, from 1; 0 without one.
+    since: u32,
+    /// Samples with a row of it before that.
+    readings: u32,
+}
+
+/// One table, folded.
+pub(super) struct Columns {
+    metrics: &'static [Metric],
+    /// Cells by index of the metric, then by slot.
+    cells: Vec<Vec<Cell>>,
+    slots: Vec<Slot>,
+    of: BTreeMap<EntityId, u32>,
+    /// Present rows: the entity and its slot, in order of the entity.
+    rows: Vec<(EntityId, u32)>,
+    /// Samples that had the table, and the time of the last.
+    samples: u32,
+    at: Nanos,
+    /// Whether the last sample had the table.
+    pub(super) is_new: bool,
+    /// Whether rows came or went.
+    has_other_rows: bool,
+    toggled: Vec<u32>,
+}
+
+impl Columns {
+    fn of<R: Row>() -> Columns {
+        Columns {
+            metrics: R::METRICS,
+            cells: vec![Vec::new(); R::METRICS.len()],
+            slots: Vec::new(),
+            of: BTreeMap::new(),
+            rows: Vec::new(),
+            samples: 0,
+            at: Nanos::default(),
+            is_new: false,
+            has_other_rows: false,
+            toggled: Vec::new(),
+        }
+    }
+
+    /// Removes all rows. They come again with the next keyframe.
+    pub(super) fn clear(&mut self) {
+        for (_, slot) in std::mem::take(&mut self.rows) {
+            self.lose(slot);
+        }
+        self.has_other_rows = true;
+    }
+
+    /// Returns the entities of the present rows.
+    pub(super) fn ids(&self) -> Vec<EntityId> {
+        self.rows.iter().map(|(id, _)| *id).collect()
+    }
+
+    fn lose(&mut self, slot: u32) {
+        let (slot, next) = (slot as usize, self.samples.saturating_add(1));
+        self.cells.iter_mut().filter_map(|cells| cells.get_mut(slot)).for_each(|cell| cell.lose(next));
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.readings = slot.readings.saturating_add(next.saturating_sub(slot.since));
+            (slot.since, slot.last_at) = (0, self.at);
+        }
+    }
+
+    fn remove(&mut self, positions: &[u32]) {
+        for slot in positions.iter().filter_map(|at| Some(self.rows.get(*at as usize)?.1)).collect::<Vec<_>>() {
+            self.lose(slot);
+        }
+        let mut gone = positions.iter().peekable();
+        let mut at = 0u32;
+        self.rows.retain(|_| {
+            let here = gone.next_if(|position| **position == at).is_some();
+            at += 1;
+            !here
+        });
+    }
+
+    /// Adds rows without readings. Returns false if an entity has a row already: its readings have no order of time.
+    fn add(&mut self, ids: &[EntityId], now: Nanos) -> bool {
+        for id in ids {
+            let new = self.slots.len() as u32;
+            let slot = *self.of.entry(*id).or_insert(new);
+            if slot == new {
+                self.slots.push(Slot { first_at: now, ..Slot::default() });
+                self.cells.iter_mut().for_each(|cells| cells.push(Cell::default()));
+            }
+            if let Some(slot) = self.slots.get_mut(slot as usize) {
+                slot.since = self.samples;
+            }
+            self.rows.push((*id, slot));
+        }
+        self.rows.sort_unstable();
+        self.rows.is_sorted_by(|one, other| one.0 < other.0)
+    }
+
+    /// Reads the table of one sample, as [`table::get`] does. Returns false if an entity has two rows.
+    pub(super) fn get(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        scratch: &mut Scratch,
+        columns: &[Option<usize>],
+        now: Nanos,
+        may: impl FnOnce(usize, &[EntityId]) -> Result<(), Limit>,
+    ) -> Result<bool, Stop> {
+        let afresh = table::head(cursor, scratch, self.rows.len())?;
+        let left = if afresh { 0 } else { self.rows.len().saturating_sub(scratch.set.len()) };
+        may(left + scratch.ids.len(), &scratch.ids)?;
+        if afresh {
+            self.clear();
+        } else if !scratch.set.is_empty() {
+            self.remove(&scratch.set);
+        }
+        self.has_other_rows |= !scratch.set.is_empty() || !scratch.ids.is_empty();
+        (self.samples, self.at, self.is_new) = (self.samples.saturating_add(1), now, true);
+        if !scratch.ids.is_empty() && !self.add(&scratch.ids, now) {
+            return Ok(false);
+        }
+        for index in columns {
+            match index.and_then(|index| Some((self.metrics.get(index)?.kind, self.cells.get_mut(index)?))) {
+                Some((MetricKind::Counter, cells)) => {
+                    let into = (cells, &self.rows, &mut self.toggled);
+                    read_column::<true>(cursor, scratch, into, self.samples)?;
+                }
+                Some((MetricKind::Gauge, cells)) => {
+                    let into = (cells, &self.rows, &mut self.toggled);
+                    read_column::<false>(cursor, scratch, into, self.samples)?;
+                }
+                // A column that this build does not know.
+                None => {
+                    let (positions, rows) = (&mut scratch.positions, self.rows.len());
+                    column::get(cursor, positions, rows, &mut (), |(), _| {}, |(), _, _| {})?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// The present readings of two columns of each row, added up. `None` for a row that has neither.
+    fn sums(&self, names: [&str; 2]) -> impl Iterator<Item = (EntityId, Option<u64>)> {
+        let column = |name| {
+            let index = self.metrics.iter().position(|metric| metric.name == name);
+            index.and_then(|index| self.cells.get(index)).map(Vec::as_slice).unwrap_or_default()
+        };
+        let (one, other) = (column(names[0]), column(names[1]));
+        self.rows.iter().map(move |(id, slot)| {
+            let now = |cells: &[Cell]| cells.get(*slot as usize).filter(|cell| cell.is_there).map(|cell| cell.now);
+            let sum = match (now(one), now(other)) {
+                (None, None) => None,
+                (one, other) => Some(one.unwrap_or(0).saturating_add(other.unwrap_or(0))),
+            };
+            (*id, sum)
+        })
+    }
+
+    /// Makes the rows of each entity.
+    fn spans<R: Row>(&self) -> Spans<R> {
+        let next = self.samples.saturating_add(1);
+        let of = |slot: u32| {
+            let known = self.slots.get(slot as usize).copied().unwrap_or_default();
+            let mut span = Span::<R> { first_at: known.first_at, last_at: known.last_at, ..Span::default() };
+            span.readings = known.readings;
+            if known.since > 0 {
+                span.readings = known.readings.saturating_add(next.saturating_sub(known.since));
+                span.last_at = self.at;
+            }
+            for (index, (metric, cells)) in self.metrics.iter().zip(&self.cells).enumerate() {
+                let Some(mut cell) = cells.get(slot as usize).copied().filter(|cell| cell.is_read) else { continue };
+                cell.end(next);
+                span.first.set(index, Some(cell.first));
+                span.last.set(index, Some(cell.last));
+                span.min.set(index, Some(cell.min));
+                span.max.set(index, Some(cell.max));
+                if metric.kind == MetricKind::Counter && cell.readings > 1 {
+                    span.growth.set(index, Some(cell.growth));
+                }
+            }
+            span
+        };
+        self.of.iter().map(|(id, slot)| (*id, of(*slot))).collect()
+    }
+}
+
+/// Cells of a column by slot, the rows, and working memory for positions.
+type Into<'a> = (&'a mut Vec<Cell>, &'a Vec<(EntityId, u32)>, &'a mut Vec<u32>);
+
+fn read_column<const COUNTER: bool>(
+    cursor: &mut Cursor<'_>,
+    scratch: &mut Scratch,
+    mut into: Into<'_>,
+    sample: u32,
+) -> Result<(), Stop> {
+    #[inline]
+    fn cell<'a>((cells, rows, _): &'a mut Into<'_>, at: u32) -> Option<&'a mut Cell> {
+        cells.get_mut(rows.get(at as usize)?.1 as usize)
+    }
+    into.2.clear();
+    let count = into.1.len();
+    column::get(
+        cursor,
+        &mut scratch.positions,
+        count,
+        &mut into,
+        |into, at| {
+            into.2.push(at);
+            if let Some(cell) = cell(into, at) {
+                match cell.is_there {
+                    true => cell.lose(sample),
+                    false => (cell.now, cell.is_there) = (0, true),
+                }
+            }
+        },
+        |into, at, step| {
+            if let Some(cell) = cell(into, at).filter(|cell| cell.is_there) {
+                cell.now = cell.now.wrapping_add(step);
+                cell.fold::<COUNTER>(sample);
+            }
+        },
+    )?;
+    // A gained reading that is zero has no step.
+    let (cells, rows, toggled) = into;
+    for at in toggled.drain(..) {
+        let slot = rows.get(at as usize).map(|(_, slot)| *slot as usize);
+        if let Some(cell) = slot.and_then(|slot| cells.get_mut(slot)).filter(|cell| cell.is_there) {
+            cell.fold::<COUNTER>(sample);
+        }
+    }
+    Ok(())
+}
+
+/// The tables that have a row for each cgroup or process, folded.
+pub(super) struct Fold {
+    wbs: Columns,
+    cgroups: Columns,
+    cgroup_limits: Columns,
+    cgroup_io: Columns,
+    processes: Columns,
+    /// Whether a part of a sample was folded that is not whole, or an entity had two rows.
+    pub(super) is_spoilt: bool,
+    unwritten_max: Vec<(EntityId, u64)>,
+    bdis: Bdis,
+}
+
+/// Wbs by bdi.
+#[derive(Default)]
+struct Bdis {
+    names: Vec<Name>,
+    /// Of each row, the position of its bdi.
+    of_rows: Vec<Option<usize>>,
+    sums: Vec<Option<u64>>,
+    most: BTreeMap<Name, u64>,
+}
+
+impl Fold {
+    pub(super) fn new() -> Fold {
+        Fold {
+            wbs: Columns::of::<WbRow>(),
+            cgroups: Columns::of::<CgroupRow>(),
+            cgroup_limits: Columns::of::<CgroupLimitsRow>(),
+            cgroup_io: Columns::of::<CgroupIoRow>(),
+            processes: Columns::of::<ProcessRow>(),
+            is_spoilt: false,
+            unwritten_max: Vec::new(),
+            bdis: Bdis::default(),
+        }
+    }
+
+    /// Returns the columns of a table, if it is folded by column.
+    pub(super) fn table(&mut self, name: &str) -> Option<&mut Columns> {
+        match name {
+            WbRow::TABLE => Some(&mut self.wbs),
+            CgroupRow::TABLE => Some(&mut self.cgroups),
+            CgroupLimitsRow::TABLE => Some(&mut self.cgroup_limits),
+            CgroupIoRow::TABLE => Some(&mut self.cgroup_io),
+            ProcessRow::TABLE => Some(&mut self.processes),
+            _ => None,
+        }
+    }
+
+    /// Forgets descriptions of entities that may have changed.
+    pub(super) fn describe(&mut self) {
+        self.wbs.has_other_rows = true;
+    }
+
+    /// Takes the sums of a sample: the largest of each cgroup and bdi is kept.
+    pub(super) fn sample(&mut self, window: &Window) {
+        if std::mem::take(&mut self.cgroups.is_new) {
+            self.raise_cgroups();
+        }
+        if std::mem::take(&mut self.wbs.is_new) {
+            self.raise_bdis(window);
+        }
+    }
+
+    fn raise_cgroups(&mut self) {
+        let mut known = self.unwritten_max.iter_mut().peekable();
+        let mut unseen = Vec::new();
+        for (id, sum) in self.cgroups.sums(["file_dirty", "file_writeback"]) {
+            let Some(sum) = sum else { continue };
+            while known.next_if(|(earlier, _)| *earlier < id).is_some() {}
+            match known.next_if(|(same, _)| *same == id) {
+                Some((_, most)) => *most = sum.max(*most),
+                None => unseen.push((id, sum)),
+            }
+        }
+        if !unseen.is_empty() {
+            self.unwritten_max.extend(unseen);
+            self.unwritten_max.sort_unstable();
+        }
+    }
+
+    fn raise_bdis(&mut self, window: &Window) {
+        let Bdis { names, of_rows, sums, most } = &mut self.bdis;
+        if std::mem::take(&mut self.wbs.has_other_rows) {
+            names.clear();
+            let mut places: BTreeMap<&Name, usize> = BTreeMap::new();
+            of_rows.clear();
+            of_rows.extend(self.wbs.rows.iter().map(|(id, _)| match window.entities.get(id) {
+                Some(Entity::Wb { bdi, .. }) => {
+                    let next = places.len();
+                    Some(*places.entry(bdi).or_insert_with(|| {
+                        names.push(bdi.clone());
+                        next
+                    }))
+                }
+                _ => None,
+            }));
+        }
+        sums.clear();
+        sums.resize(names.len(), None);
+        for ((_, sum), place) in self.wbs.sums(["reclaimable", "writeback"]).zip(of_rows.iter()) {
+            if let (Some(sum), Some(all)) = (sum, place.and_then(|place| sums.get_mut(place))) {
+                *all = Some(all.unwrap_or(0).saturating_add(sum));
+            }
+        }
+        for (name, sum) in names.iter().zip(sums.iter()) {
+            let Some(sum) = *sum else { continue };
+            match most.get_mut(name) {
+                Some(most) => *most = sum.max(*most),
+                None => drop(most.insert(name.clone(), sum)),
+            }
+        }
+    }
+
+    /// Puts what was folded into the window of the same samples.
+    pub(super) fn finish(self, window: &mut Window) {
+        window.wbs = self.wbs.spans();
+        window.cgroups = self.cgroups.spans();
+        window.cgroup_limits = self.cgroup_limits.spans();
+        window.cgroup_io = self.cgroup_io.spans();
+        window.processes = self.processes.spans();
+        window.unwritten_max = self.unwritten_max.into_iter().collect();
+        window.wbs_unwritten_max = self.bdis.most;
+    }
+}
