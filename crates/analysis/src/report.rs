@@ -265,6 +265,9 @@ pub struct Finding {
     pub devices: Vec<String>,
     /// Summary in few and plain words, for the first screen.
     pub brief: Brief,
+    /// Seconds in which tasks waited because of it, where that is known: orders findings of one severity.
+    #[serde(skip)]
+    pub waited_s: Option<f64>,
     /// The rule whose finding is the cause of this one; absent for causes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explained_by: Option<&'static str>,

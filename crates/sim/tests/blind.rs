@@ -35,6 +35,11 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "journal-in-mirror",
     "limits-that-do-not-hold",
     "loop-images",
+    "more-bursts",
+    "more-limits",
+    "more-overload",
+    "more-removals",
+    "more-rewrites",
     "outrun",
     "overlay-teardown",
     "periodic-writeback-off",
@@ -52,12 +57,15 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "strict-device",
     "synced-folios",
     "syncs-behind-a-stream",
+    "third-round",
     "two-disks",
     "void-settings",
     "well-containers",
     "well-servers",
 ];
 const MACHINES: &str = include_str!("blind/machines.txt");
+const SECOND_SET: &str = include_str!("blind/second-set.txt");
+const THIRD_ROUND: &str = include_str!("blind/third-round.txt");
 const ON_KERNELS: &str = include_str!("../../../scenarios/blind/on-kernels.txt");
 const MISSES: &str = include_str!("blind/misses.txt");
 
@@ -78,13 +86,13 @@ fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-fn machines() -> Vec<Machine> {
+fn machines(table: &'static str) -> Vec<Machine> {
     let of_line = |line: &'static str| {
         let mut words = line.split_whitespace();
         let (file, variant) = (words.next().expect("a file"), words.next().expect("a variant"));
         words.map(move |kernel| Machine { file, variant, kernel })
     };
-    lines(MACHINES).flat_map(of_line).collect()
+    lines(table).flat_map(of_line).collect()
 }
 
 fn variants() -> BTreeMap<(&'static str, String), Scenario> {
@@ -158,14 +166,31 @@ fn report(scenario: &Scenario, machine: &Machine) -> Report {
 
 #[test]
 fn each_machine_is_told_what_is_the_matter_first_and_nothing_else() {
+    judge(MACHINES);
+}
+
+#[test]
+fn each_machine_of_the_second_set_is_told_what_is_the_matter_first() {
+    judge(SECOND_SET);
+}
+
+#[test]
+fn each_machine_of_the_third_round_is_told_what_is_the_matter_first() {
+    judge(THIRD_ROUND);
+}
+
+/// Diagnoses each machine of a table, prints the table, and compares the wrong verdicts with the known misses.
+fn judge(table: &'static str) {
     let variants = variants();
     let (mut sick, mut well, mut right, mut quiet) = (0, 0, 0, 0);
     let mut missed = BTreeSet::new();
     println!("{:<58} {:<30} {:<42} verdict", "machine", "truth", "found first");
-    for machine in machines() {
+    let machines = machines(table);
+    let names: BTreeSet<String> = machines.iter().map(Machine::name).collect();
+    for machine in &machines {
         let scenario = &variants[&(machine.file, machine.variant.to_owned())];
         let expect = &scenario.expect;
-        let report = report(scenario, &machine);
+        let report = report(scenario, machine);
         let findings = &report.findings;
         let wrong = wrong(expect, findings);
         let truth = expect.found.iter().flatten().next().map_or("well", String::as_str);
@@ -188,7 +213,7 @@ fn each_machine_is_told_what_is_the_matter_first_and_nothing_else() {
         }
     }
     println!("sick: {right} of {sick} right first; well or cured: {quiet} of {well} without a false alarm");
-    let known: BTreeSet<String> = lines(MISSES).map(str::to_owned).collect();
+    let known: BTreeSet<String> = lines(MISSES).map(str::to_owned).filter(|name| names.contains(name)).collect();
     let new: Vec<_> = missed.difference(&known).collect();
     let mended: Vec<_> = known.difference(&missed).collect();
     assert!(new.is_empty(), "missed, and not among the known misses: {new:#?}");
@@ -201,7 +226,7 @@ fn every_variant_of_the_blind_set_is_a_machine_of_the_table() {
         let mut words = line.split_whitespace();
         (words.next().expect("a file"), words.next().expect("a variant").to_owned())
     };
-    let listed: BTreeSet<_> = lines(MACHINES).map(of_line).collect();
+    let listed: BTreeSet<_> = [MACHINES, SECOND_SET, THIRD_ROUND].into_iter().flat_map(lines).map(of_line).collect();
     let there: BTreeSet<_> = variants().into_keys().collect();
     assert_eq!(there.difference(&listed).collect::<Vec<_>>(), Vec::<&(&str, String)>::new());
     assert_eq!(listed.difference(&there).collect::<Vec<_>>(), Vec::<&(&str, String)>::new());

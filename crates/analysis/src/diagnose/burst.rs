@@ -25,6 +25,8 @@ const BUSY: f64 = 0.5;
 const QUEUED: f64 = 2.0;
 /// Dirty data are as old as the last sample with less than this part of them.
 const LITTLE_SHARE: f64 = 0.1;
+/// Dirty data have piled up at the sample with this part of them.
+const MOST_SHARE: f64 = 0.9;
 /// How near a level must be to the threshold, and an age to the expiry, to have reached it: samples are some time
 /// apart.
 const NEAR_THRESHOLD: f64 = 0.95;
@@ -76,6 +78,8 @@ pub struct Burst {
     pub dirty_after: u64,
     /// Share of the burst with a task waiting for I/O.
     pub pressure: Option<f64>,
+    /// Bytes per second at which the data piled up; `None` when they were there before the window.
+    pub piled_rate: Option<f64>,
     /// Seconds since hardly anything was dirty; `None` when that was before the window.
     pub age_s: Option<f64>,
     /// What triggered it.
@@ -286,6 +290,7 @@ impl History<'_, '_> {
         }
         let first = self.sample_at(from).ok_or(from_the_start)?;
         let age_s = self.series.get(..=first).and_then(age_seconds);
+        let piled_rate = self.series.get(..=first).and_then(piled_rate);
         let traced = self.traced_trigger(queued_from, to, written);
         Ok(Burst {
             from,
@@ -300,6 +305,7 @@ impl History<'_, '_> {
             dirty_before,
             dirty_after,
             pressure: dirty::io_pressure_between(self.derived.window, from, to),
+            piled_rate,
             age_s,
             trigger: traced.unwrap_or_else(|| trigger(self.derived, dirty_before, age_s)),
             is_traced: traced.is_some(),
@@ -333,6 +339,15 @@ fn age_seconds(until: &[(Nanos, u64)]) -> Option<f64> {
     let little = (LITTLE_SHARE * *dirty as f64) as u64;
     let (then, _) = until.iter().rev().find(|(_, bytes)| *bytes <= little)?;
     Some(Nanos(now.0.saturating_sub(then.0)).as_secs_f64())
+}
+
+/// Bytes per second at which the dirty data rose from a tenth to nine tenths of the last level.
+fn piled_rate(until: &[(Nanos, u64)]) -> Option<f64> {
+    let (_, dirty) = *until.last()?;
+    let is_below = |part: f64| move |(_, bytes): &&(Nanos, u64)| *bytes as f64 <= part * dirty as f64;
+    let (from, low) = until.iter().rev().find(is_below(LITTLE_SHARE))?;
+    let (to, high) = until.iter().find(|(at, bytes)| at > from && *bytes as f64 >= MOST_SHARE * dirty as f64)?;
+    Some(high.saturating_sub(*low) as f64 / Nanos(to.0 - from.0).as_secs_f64())
 }
 
 /// Trigger of a burst by the kernel's own `wb_reason`: that of the flusher's rounds that took longest. `None` where the

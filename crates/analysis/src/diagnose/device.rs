@@ -23,6 +23,10 @@ const SATURATED_QUEUE: f64 = 2.0;
 const LARGE_WRITE: f64 = 65_536.0;
 /// Writes at most this large are limited by operations, not by bytes.
 pub const SMALL_WRITE: f64 = 32_768.0;
+/// Part of the bandwidth with large writes from which small writes are limited by bytes, too.
+const NEAR_BANDWIDTH: f64 = 0.5;
+/// Part of its highest value in the window below which the kernel's estimate has fallen.
+const STEADY_ESTIMATE: f64 = 0.8;
 /// Initial value of a wb's bandwidth estimate, 100 MiB/s. A sum of such values means that nothing was measured.
 const INIT_BW: u64 = 100 << 20;
 
@@ -59,6 +63,8 @@ pub struct Interval {
     pub reads: f64,
     /// Mean time of a write, queueing included; `None` when none completed.
     pub write_await_s: Option<f64>,
+    /// Mean time of a read, queueing included; `None` when none completed.
+    pub read_await_s: Option<f64>,
     /// Share of the time with a request in flight, at most 1.
     pub utilisation: Option<f64>,
     /// Mean requests in flight.
@@ -284,10 +290,28 @@ impl<'a> Device<'a> {
         (peak > 0.0).then_some(Speed { value: peak, basis: Basis::AtLeast })
     }
 
-    /// The kernel's estimate, where it measured anything: the initial value does not count.
+    /// Whether small writes were the limit in an interval: the device was saturated by them, and wrote much less than it
+    /// writes when it is saturated by large ones. Adjacent small writes are as fast as large ones.
+    pub fn is_limited_by_operations(&self, interval: &Interval) -> bool {
+        let is_small = interval.mean_write().is_some_and(|bytes| bytes <= SMALL_WRITE);
+        interval.is_saturated() && is_small && !self.is_near_bandwidth(interval.write_rate())
+    }
+
+    /// Whether a rate is near the one that was measured while the device was saturated by large writes.
+    pub fn is_near_bandwidth(&self, rate: f64) -> bool {
+        let measured = self.write_bandwidth().filter(|speed| speed.basis == Basis::Saturated);
+        measured.is_some_and(|speed| rate >= NEAR_BANDWIDTH * speed.value)
+    }
+
+    /// The kernel's estimate, where it measured anything. The initial value does not count. Nor does an estimate that
+    /// falls while the device has room: it follows the few small writes of that time, not the speed of the device.
     fn kernel_estimate(&self) -> Option<f64> {
         let bandwidth = self.bdi()?.last.write_bandwidth?.0;
-        (bandwidth > 0 && bandwidth % INIT_BW != 0).then_some(bandwidth as f64)
+        let series = self.bdi_series().unwrap_or_default();
+        let highest = series.iter().filter_map(|(_, row)| row.write_bandwidth).max().map_or(0, |highest| highest.0);
+        let falls = (bandwidth as f64) < STEADY_ESTIMATE * highest as f64;
+        let is_measured = bandwidth > 0 && bandwidth % INIT_BW != 0 && !falls;
+        is_measured.then_some(bandwidth as f64)
     }
 
     /// Lower bound of its speed: the highest rate of any interval, or its rate while busy.
@@ -363,15 +387,18 @@ fn interval((start, before): &Reading, (end, after): &Reading) -> Option<Interva
     }
     let written_bytes = grown(before.written, after.written)?;
     let writes = grown(before.writes, after.writes)?;
+    let reads = grown(before.reads, after.reads).unwrap_or(0.0);
     let waited = grown(before.write_time, after.write_time).filter(|_| writes > 0.0);
+    let waited_to_read = grown(before.read_time, after.read_time).filter(|_| reads > 0.0);
     Some(Interval {
         end: *end,
         seconds,
         written_bytes,
         writes,
         read_bytes: grown(before.read, after.read).unwrap_or(0.0),
-        reads: grown(before.reads, after.reads).unwrap_or(0.0),
+        reads,
         write_await_s: waited.map(|ns| ns / 1e9 / writes),
+        read_await_s: waited_to_read.map(|ns| ns / 1e9 / reads),
         utilisation: grown(before.io_time, after.io_time).map(|ns| (ns / 1e9 / seconds).min(1.0)),
         queue: grown(before.weighted_io_time, after.weighted_io_time).map(|ns| ns / 1e9 / seconds),
     })
@@ -492,6 +519,7 @@ mod tests {
     #[test]
     fn a_device_that_completes_nothing_is_saturated() {
         let interval = Interval {
+            read_await_s: None,
             end: Nanos(0),
             seconds: 1.0,
             written_bytes: 0.0,

@@ -40,6 +40,8 @@ pub struct Load {
     pub writeback_share: f64,
     /// Mean time of a write, seconds; 0 where none completed.
     pub write_await_s: f64,
+    /// Mean time of a read, seconds; 0 where none completed.
+    pub read_await_s: f64,
     /// Longest mean time of a write in one interval, seconds.
     pub write_await_max_s: f64,
     /// Part of these seconds with a task waiting for I/O.
@@ -88,6 +90,8 @@ pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval)
     let seconds = sum(&|interval| interval.seconds);
     let (writes, written_bytes) = (sum(&|interval| interval.writes), sum(&|interval| interval.written_bytes));
     let waited = sum(&|interval| interval.write_await_s.unwrap_or(0.0) * interval.writes);
+    let reads = sum(&|interval| interval.reads);
+    let waited_to_read = sum(&|interval| interval.read_await_s.unwrap_or(0.0) * interval.reads);
     let cleaned = Cleaned::of(derived, device);
     // What completes in one interval may be counted in the next.
     let cleaned = sum(&|interval| cleaned.during(interval).unwrap_or(0.0));
@@ -100,12 +104,13 @@ pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval)
     Load {
         seconds,
         share: seconds / derived.seconds.max(f64::MIN_POSITIVE),
-        reads: sum(&|interval| interval.reads),
+        reads,
         writes,
         read_bytes: sum(&|interval| interval.read_bytes),
         written_bytes,
         writeback_share: if written_bytes > 0.0 { (cleaned / written_bytes).min(1.0) } else { 0.0 },
         write_await_s: if writes > 0.0 { waited / writes } else { 0.0 },
+        read_await_s: if reads > 0.0 { waited_to_read / reads } else { 0.0 },
         write_await_max_s: intervals.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
         pressure: pressed.filter(|_| seconds > 0.0).map(|pressed| (pressed / seconds).min(1.0)),
     }

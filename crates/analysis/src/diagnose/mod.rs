@@ -100,6 +100,7 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
     }
     // Stable: equal severities stay in the order of the catalogue, causes before symptoms.
     report.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    by_harm(&mut report.findings);
     explain(&mut report.findings);
     report.plan = plan::merge(&report.findings);
     if let (Some(plan), Some(facts)) = (&mut report.plan, &window.facts) {
@@ -119,6 +120,30 @@ pub fn findings(derived: &Derived<'_>, only: &[&str]) -> Vec<Finding> {
     }
     found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     found
+}
+
+/// Times that tasks must have waited for one finding rather than for another, for it to come first.
+const MUCH_MORE: f64 = 3.0;
+
+/// Moves a finding before those of its severity for which tasks waited much less. Of findings that may be one event, the
+/// cause stays first: those where one rule explains the other, unless they are about different disks.
+fn by_harm(findings: &mut [Finding]) {
+    let yields = |one: &Finding, other: &Finding| {
+        let explains = |cause: &str, effect: &str| rule(cause).is_some_and(|rule| rule.explains.contains(&effect));
+        let is_related = explains(one.rule, other.rule) || explains(other.rule, one.rule);
+        let shares_a_disk = one.devices.is_empty()
+            || other.devices.is_empty()
+            || one.devices.iter().any(|disk| other.devices.contains(disk));
+        let is_much_less = one.waited_s.zip(other.waited_s).is_some_and(|(less, more)| more > MUCH_MORE * less);
+        one.severity == other.severity && is_much_less && !(is_related && shares_a_disk)
+    };
+    for at in 1..findings.len() {
+        let mut at = at;
+        while at > 0 && yields(&findings[at - 1], &findings[at]) {
+            findings.swap(at - 1, at);
+            at -= 1;
+        }
+    }
 }
 
 /// Marks the findings that a worse or equal one explains, by the precedence that the catalogue declares. Moves

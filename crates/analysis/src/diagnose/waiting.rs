@@ -86,6 +86,40 @@ pub fn others(derived: &Derived<'_>, is_causer: impl Fn(&Waiter) -> bool) -> Opt
     derived.waiters().map(|waiters| waiters.iter().filter(|waiter| !is_causer(waiter)).cloned().collect())
 }
 
+/// Returns the waiters that are not causers and may have waited for this device; `None` where waits are not known.
+pub fn others_on(
+    derived: &Derived<'_>,
+    device: &Device<'_>,
+    is_causer: impl Fn(&Waiter) -> bool,
+) -> Option<Vec<Waiter>> {
+    others(derived, |waiter| is_causer(waiter) || !may_wait_for(derived, waiter, device))
+}
+
+/// Whether a process may have waited for a device. The kernel does not report the device. A cgroup that was seen to use
+/// other devices and not this one did not wait for it.
+fn may_wait_for(derived: &Derived<'_>, waiter: &Waiter, device: &Device<'_>) -> bool {
+    let Some(cgroup) = waiter.cgroup else { return true };
+    let window = derived.window;
+    let disks = device.bottoms();
+    let is_here = |dev: DevId| {
+        let whole = window.lookup().whole(window, dev);
+        whole == device.dev || disks.iter().any(|disk| disk.dev == whole)
+    };
+    let mut uses_others = false;
+    for (id, span) in &window.cgroup_io {
+        let Some(Entity::CgroupIo { cgroup: of, dev }) = window.entities.get(id) else { continue };
+        if *of != cgroup {
+            continue;
+        }
+        let requests = [span.growth.rios, span.growth.wios].into_iter().flatten().any(|requests| requests.0 > 0);
+        if is_here(*dev) && requests {
+            return true;
+        }
+        uses_others |= requests;
+    }
+    !uses_others
+}
+
 /// Whether the waits of these processes are harm: a large part of the window, or one long wait.
 pub fn is_harm(derived: &Derived<'_>, waiters: &[Waiter]) -> bool {
     let seconds = derived.seconds;

@@ -52,8 +52,10 @@ fn check(derived: &Derived<'_>) -> Verdict {
     // A task that syncs freshly written data gets the burst it requested. So does a sync that stalls no task.
     let is_harmless = |burst: &Burst| burst.is_fresh() || (burst.trigger == Trigger::Asked && !burst.stalled());
     let burst = |device: &Device<'_>| burst::longest(derived, device).filter(|burst| !is_harmless(burst));
-    if let Some((device, burst)) = drains.iter().find_map(|device| Some((*device, burst(device)?))) {
-        return Verdict::Found(vec![confirmed(derived, &device, &burst, rate)]);
+    let mut bursts: Vec<(&Device<'_>, Burst)> = drains.iter().filter_map(|one| Some((one, burst(one)?))).collect();
+    if !bursts.is_empty() {
+        bursts.sort_by(|one, other| other.1.seconds.total_cmp(&one.1.seconds));
+        return Verdict::Found(bursts.iter().map(|(device, burst)| confirmed(derived, device, burst, rate)).collect());
     }
     let most = (background.0 as f64).min(cycle::to_come(derived, rate, expiry));
     let known = hoard(drains, most);
@@ -96,8 +98,8 @@ fn piles_up(derived: &Derived<'_>, rate: f64) -> bool {
 }
 
 /// Whether a burst consists of scattered pages, limited by operations.
-fn is_by_operations(burst: &Burst) -> bool {
-    burst.mean_write <= device::SMALL_WRITE
+fn is_by_operations(device: &Device<'_>, burst: &Burst) -> bool {
+    burst.mean_write <= device::SMALL_WRITE && !device.is_near_bandwidth(burst.rate)
 }
 
 /// Whether the data that pile up are scattered writes of one process: that process is then the cause.
@@ -106,13 +108,13 @@ fn is_of_one(derived: &Derived<'_>, by_operations: bool) -> bool {
 }
 
 fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f64) -> Finding {
-    let by_operations = is_by_operations(burst);
+    let by_operations = is_by_operations(device, burst);
     let one_writer = is_of_one(derived, by_operations);
     // The unmount of an overlay requests the burst and is then its cause.
     let unmounted = derived.unmounts().explain(device, burst);
     // The task that makes the burst waits for its own data, and the flusher for room in the queue.
     let causer = writer::dominant(derived.writers()).map(|(writer, _)| writer.pid);
-    let others = waiting::others(derived, |waiter| causer == Some(waiter.pid));
+    let others = waiting::others_on(derived, device, |waiter| causer == Some(waiter.pid));
     let is_harm = others.as_ref().is_some_and(|others| waiting::is_harm(derived, others));
     let is_alone = others.is_some_and(|others| others.is_empty());
     let severity = match (burst.stalled(), burst.trigger) {
@@ -120,7 +122,9 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
         _ if unmounted => Severity::Info,
         (false, _) => Severity::Info,
         (true, Trigger::Asked) if !is_harm => Severity::Warning,
-        (true, _) if one_writer || (burst.seconds < HURTS_S && !is_harm) => Severity::Warning,
+        (true, _) if one_writer => Severity::Warning,
+        // Short, or long with writes that took little each, as on a device limited by requests.
+        (true, _) if !is_harm && (burst.seconds < HURTS_S || burst.await_max_s < STALL_AWAIT_S) => Severity::Warning,
         (true, _) => Severity::Critical,
     };
     let what = if by_operations { "of scattered small pages" } else { "of dirty data" };
@@ -154,12 +158,27 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
     }));
     evidence.extend(common_evidence(derived, rate));
     let speed = Speed { value: burst.rate, basis: Basis::Saturated };
-    let pile = Pile { by_operations, speed, rate, trigger: Some(burst.trigger), is_traced: burst.is_traced };
+    let pile = Pile {
+        by_operations,
+        speed,
+        rate: burst.piled_rate.unwrap_or(0.0).max(rate * part_of_writes(derived, device)),
+        trigger: Some(burst.trigger),
+        is_traced: burst.is_traced,
+        await_max_s: burst::all(derived, device).iter().map(|one| one.await_max_s).reduce(f64::max),
+    };
     Finding {
         confirmed: traced(derived, device, burst),
         devices: vec![device.name.to_string()],
+        waited_s: Some(burst::all(derived, device).iter().map(|one| one.seconds * one.pressure.unwrap_or(0.0)).sum()),
         ..finish(derived, severity, summary, evidence, pile)
     }
+}
+
+/// Part of all bytes written in the window that a device wrote; 1 where nothing was.
+fn part_of_writes(derived: &Derived<'_>, device: &Device<'_>) -> f64 {
+    let written = |one: &Device<'_>| one.span.growth.written.map_or(0.0, |bytes| bytes.0 as f64);
+    let total: f64 = derived.drains().iter().map(written).sum();
+    if total > 0.0 { written(device) / total } else { 1.0 }
 }
 
 /// Traced part of a burst: the flusher's reason, the owners of the data, and the tasks that waited with their
@@ -225,7 +244,8 @@ fn foretold(derived: &Derived<'_>, hoard: &Hoard<'_>, rate: f64, expiry: f64) ->
     evidence.extend(common_evidence(derived, rate));
     // No disk is this slow, except with small writes.
     let by_operations = hoard.by_operations.is_some() || hoard.speed.value < cycle::SLOWEST;
-    let pile = Pile { by_operations, speed: hoard.speed, rate, trigger: None, is_traced: false };
+    let rate = rate * part_of_writes(derived, &hoard.device);
+    let pile = Pile { by_operations, speed: hoard.speed, rate, trigger: None, is_traced: false, await_max_s: None };
     Finding { devices: vec![hoard.device.name.to_string()], ..finish(derived, severity, summary, evidence, pile) }
 }
 

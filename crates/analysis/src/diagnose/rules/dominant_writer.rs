@@ -10,6 +10,7 @@ mod trouble;
 
 use self::trouble::{Trouble, outruns, trouble};
 use crate::diagnose::derived::Derived;
+use crate::diagnose::load::{self, Kind};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::writer::{self, Period, Writer, Writers};
 use crate::diagnose::{Rule, Verdict, cgroup};
@@ -181,14 +182,20 @@ fn severity(
         Some(_) => writers.processes.iter().any(|writer| writer.pid == pid && writer.cgroup == dominant.cgroup),
         None => pid == dominant.writer.pid,
     };
-    let others = waiting::others(derived, is_its);
+    let others = waiting::others_on(derived, &trouble.device, is_its);
     let is_harmed = others.as_ref().is_some_and(|others| waiting::is_harm(derived, others));
     let has_others = others.as_ref().is_some_and(|others| !others.is_empty());
     let is_alone = others.as_ref().is_some_and(Vec::is_empty) && writers.unreadable() == 0;
+    // On a disk that reads keep busy, other tasks wait for those.
+    let is_full_of_reads = derived.loads().iter().any(|(disk, load)| {
+        disk.id == trouble.device.id && load::is_full_of_other(derived, load) && load.kind() == Kind::Reads
+    });
     let severity = if lasts && trouble.await_max_s >= STALL_AWAIT_S {
         Severity::Critical
     } else if trouble.saturated_s >= BUSY_SHARE * seconds {
         if is_harmed { Severity::Critical } else { Severity::Warning }
+    } else if is_full_of_reads && trouble.utilisation >= FELT_UTILISATION {
+        Severity::Info
     } else if trouble.utilisation >= BUSY_UTILISATION && trouble.queue >= QUEUED && is_harmed {
         // The disk is never full for long, but other tasks wait behind its queue.
         Severity::Critical

@@ -27,6 +27,10 @@ pub const RULE: Rule = Rule {
 
 /// Mean time of a write from which its caller notices the wait, seconds.
 const STALL_AWAIT_S: f64 = 0.1;
+/// The same where the waits of a task add up to a good part of the window, seconds.
+const SHORT_AWAIT_S: f64 = 0.02;
+/// Part of all dirtied bytes from which a process that waits does so for its own writes.
+const MUCH_SHARE: f64 = 0.05;
 /// Fewest seconds of such intervals that are worth a finding.
 const NOTICED_S: f64 = 1.0;
 /// Share of the window in which the disk was saturated and slow from which it is more than a moment.
@@ -42,6 +46,8 @@ const MOSTLY: f64 = 0.5;
 /// Part of the window up to which a busy disk still has room. Writeback throttling makes writeback slower, so on a disk that
 /// is nearly full more piles up. Measured on 6.1 and 6.12: with a disk 85 % busy, fsyncs took two to three times as long.
 const HAS_ROOM: f64 = 0.6;
+/// Part of the window in which a disk is full and slow from which it takes no more, whatever is set.
+const ALWAYS_FULL: f64 = 0.6;
 /// Bytes dirtied by one process from which it is named.
 const MUCH: u64 = 1 << 20;
 
@@ -68,7 +74,8 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let Some(pressure) = derived.dirty.io_pressure_some else {
         return derived.not_checked(Source::Pressure, "io");
     };
-    let queues: Vec<Queue<'_>> = disks.iter().map(|disk| queue(derived, disk)).collect();
+    let queues: Vec<Queue<'_>> =
+        disks.iter().map(|disk| short_waits(derived, disk).unwrap_or_else(|| queue(derived, disk))).collect();
     let is_slow = |queue: &&Queue<'_>| queue.slow_s >= NOTICED_S;
     let Some(worst) = queues.iter().filter(is_slow).max_by(|a, b| a.slow_s.total_cmp(&b.slow_s)) else {
         return Verdict::Clear(match pressure >= HURTS_MACHINE {
@@ -93,16 +100,19 @@ fn check(derived: &Derived<'_>) -> Verdict {
     // The program that makes the writeback waits for its own data.
     let writers = derived.writers();
     let causer = writer::dominant(writers).map(|(writer, _)| writer.pid);
-    let others = waiting::others(derived, |waiter| causer == Some(waiter.pid));
+    let others_on = |device: &Device<'_>| waiting::others_on(derived, device, |waiter| causer == Some(waiter.pid));
     let is_felt = |queue: &&&Queue<'_>| {
         let is_harm = || waiting::is_harm_by_syncs(derived, &queue.device, |pid| causer == Some(pid));
         !victims.is_empty() || queue.pressure >= FELT_PRESSURE || is_harm()
     };
     let felt: Vec<&&Queue<'_>> = full.iter().filter(is_felt).collect();
-    let Some(first) = full.first().filter(|_| felt.is_empty() || others.as_ref().is_some_and(Vec::is_empty)) else {
-        let of = |queue| finding(derived, &Felt { queue, victims: &victims, others: others.as_deref() });
-        return Verdict::Found(felt.into_iter().map(|queue| of(queue)).collect());
-    };
+    let with_others = |queue: &&&Queue<'_>| others_on(&queue.device).is_none_or(|others| !others.is_empty());
+    let found =
+        felt.iter().copied().filter(with_others).map(|queue| {
+            finding(derived, &Felt { queue, victims: &victims, others: others_on(&queue.device).as_deref() })
+        });
+    let found: Vec<Finding> = found.collect();
+    let Some(first) = full.first().filter(|_| found.is_empty()) else { return Verdict::Found(found) };
     let waited = match felt.is_empty() {
         true => format!("tasks waited for I/O {} of that time", human::percent(first.pressure)),
         false => "no program but its writer waited for long".to_owned(),
@@ -118,11 +128,32 @@ fn is_full_of_other(derived: &Derived<'_>, disk: &Device<'_>) -> bool {
 
 /// Seconds in which a disk was saturated by writes and slow.
 fn queue<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Queue<'a> {
+    queue_from(derived, device, STALL_AWAIT_S)
+}
+
+/// The same with a lower limit, where many waits that are short one by one add up: for a good part of the window the disk
+/// has a queue, and a program that dirties little waits for a good part of its time.
+fn short_waits<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Option<Queue<'a>> {
+    let queue = queue_from(derived, device, SHORT_AWAIT_S);
+    let lasts = queue.slow_s >= NOTICED_S.max(load::LASTS_SHARE * derived.seconds);
+    let writers = derived.writers();
+    let total = writers.attributed_bytes() as f64;
+    let writes_much = |pid: u32| {
+        let its = writers.processes.iter().filter(|writer| writer.pid == pid).filter_map(|writer| writer.dirtied_bytes);
+        its.fold(0, u64::saturating_add) as f64 >= MUCH_SHARE * total
+    };
+    let others = || waiting::others_on(derived, device, |waiter| writes_much(waiter.pid));
+    let is_harm = lasts && queue.pressure >= FELT_PRESSURE && waiting::is_harm(derived, &others()?);
+    is_harm.then_some(queue)
+}
+
+/// Seconds in which a disk was saturated by writes, or had a queue of them, and a write took at least `await_s`.
+fn queue_from<'a>(derived: &Derived<'_>, device: &Device<'a>, await_s: f64) -> Queue<'a> {
     let load = load::of(derived, device, |interval| {
         (interval.is_saturated() || load::is_queued(interval))
             && interval.written_bytes >= interval.read_bytes
             && interval.writes >= interval.reads
-            && interval.write_await_s.is_some_and(|seconds| seconds >= STALL_AWAIT_S)
+            && interval.write_await_s.is_some_and(|seconds| seconds >= await_s)
     });
     Queue {
         device: *device,
@@ -245,8 +276,11 @@ fn brief(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[&str]) -> Brief {
             "The kernel hands {disk} a large batch of unwritten data at once. Each fsync waits behind it.{whose}"
         ),
         who: who.join(", "),
-        expect: match derived.is_outrun() {
-            true => "More is written than the disk can take: the waits get shorter but do not end.".to_owned(),
+        expect: match derived.is_outrun() || felt.queue.slow_s >= ALWAYS_FULL * derived.seconds {
+            true => {
+                "More is written than the disk can take: it is full either way, and each fsync hardly waits for less."
+                    .to_owned()
+            }
             false => "The batches get smaller, and each fsync waits for less.".to_owned(),
         },
         costs: "Pages that are rewritten often are written more often.".to_owned(),

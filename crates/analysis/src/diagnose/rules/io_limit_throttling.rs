@@ -234,6 +234,7 @@ fn finding(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Finding> {
             costs: String::new(),
         },
         devices: vec![at.device.name.to_string()],
+        waited_s: held.pressure.map(|share| share * derived.seconds),
         trade_off: format!(
             "Raise the limit ({file} of the cgroup) to what it needs, let it write less, or bound its unwritten data \
              with memory.high, so that its own fsyncs wait for less. No writeback setting makes a limit larger."

@@ -25,8 +25,10 @@ pub const RULE: Rule = Rule {
 
 /// Part of the busy time with a task waiting for I/O from which the load was felt.
 const FELT_PRESSURE: f64 = 0.5;
-/// Mean time of a write from which waiting for one is noticed, seconds.
+/// Mean time of a read or write from which waiting for one is noticed, seconds.
 const SLOW_S: f64 = 0.02;
+/// Part of the load on the disk from which a process that waits does so for its own requests.
+const PART_OF_LOAD: f64 = 0.05;
 /// Part of the load on the disk from which one process alone fills it.
 const ALONE: f64 = 0.8;
 
@@ -136,8 +138,15 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
     if kind != Kind::Reads && causers.first().is_some_and(|causer| causer.share > writer::DOMINANT_SHARE) {
         return None;
     }
-    let others = waiting::others(derived, |waiter| alone.is_some_and(|causer| causer.pid == waiter.pid));
-    let is_slow = load.write_await_s >= SLOW_S || kind == Kind::Reads || others.as_ref().is_some_and(|o| !o.is_empty());
+    let others = waiting::others_on(derived, disk, |waiter| alone.is_some_and(|causer| causer.pid == waiter.pid));
+    // Quick requests of readers that read all the time keep a disk busy, and it has room for more.
+    let is_reader = |waiter: &Waiter| causers.iter().any(|c| c.pid == waiter.pid && c.share >= PART_OF_LOAD);
+    let has_victims = match (&others, kind) {
+        (Some(others), Kind::Reads) => others.iter().any(|waiter| !is_reader(waiter)),
+        (Some(others), _) => !others.is_empty(),
+        (None, _) => false,
+    };
+    let is_slow = load.write_await_s >= SLOW_S || load.read_await_s >= SLOW_S || has_victims;
     let severity = match &others {
         _ if pressure < FELT_PRESSURE || !is_slow => return None,
         // A process that fills a disk alone delays only itself.

@@ -3,11 +3,12 @@
 
 use super::{RULE, is_of_one};
 use crate::advise::threshold;
-use crate::diagnose::burst::Trigger;
+use crate::diagnose::burst::{STALL_AWAIT_S, Trigger};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Speed;
 use crate::diagnose::throttle;
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
+use floodline_record::human;
 use floodline_record::units::Bytes;
 
 /// An age that nothing shorter improves much, seconds.
@@ -18,12 +19,14 @@ pub(super) struct Pile {
     /// Whether operations and not bytes are the device's limit.
     pub(super) by_operations: bool,
     pub(super) speed: Speed,
-    /// Bytes dirtied per second.
+    /// Bytes dirtied per second for this device, the larger of the mean and the rate at which they piled up.
     pub(super) rate: f64,
     /// What the burst was for, where there was one.
     pub(super) trigger: Option<Trigger>,
     /// Whether a trace shows that.
     pub(super) is_traced: bool,
+    /// Mean time of a write in the worst interval of the burst, seconds.
+    pub(super) await_max_s: Option<f64>,
 }
 
 /// Completes a finding: why it piled up, what helps, and what that costs.
@@ -40,7 +43,8 @@ pub(super) fn finish(
     let (likely, throttled) = (likely(derived, &pile), throttled(derived));
     let faster = match is_too_fast {
         true => {
-            " Programs dirty more than the device writes. Then no setting helps fsync: the disk is full either way."
+            " Programs dirty more at a time than the device writes. Then no setting helps fsync: the disk is full either \
+             way."
         }
         false => "",
     };
@@ -54,7 +58,7 @@ pub(super) fn finish(
         summary,
         evidence,
         cause: format!("{cause}.{likely}{throttled}{faster}"),
-        brief: brief(plain, is_of_one, is_too_fast),
+        brief: brief(plain, is_of_one, is_too_fast, pile.await_max_s),
         plan,
         trade_off,
         ..Finding::default()
@@ -112,20 +116,31 @@ fn throttled(derived: &Derived<'_>) -> &'static str {
     }
 }
 
-fn brief(plain: &str, is_of_one: bool, is_too_fast: bool) -> Brief {
-    let expect = match (is_of_one, is_too_fast) {
-        (true, _) => {
-            "No setting makes a program write less. Let it write less or in larger pieces, move its files to another disk, \
-             or set MemoryHigh= for its unit."
+fn brief(plain: &str, is_of_one: bool, is_too_fast: bool, await_max_s: Option<f64>) -> Brief {
+    let expect = match (is_of_one, is_too_fast, await_max_s) {
+        (true, ..) => {
+            "No setting makes a program write less. Let it write less or in larger pieces, move its files to \
+                       another disk, or set MemoryHigh= for its unit."
+                .to_owned()
         }
-        (false, true) => "More is written than the disk can take: the waits get shorter but do not end.",
-        (false, false) => "The disk writes small pieces early instead of one large piece late. The waits get short.",
+        (false, true, _) => {
+            "More is written at a time than the disk can take. The program that writes is paused instead. \
+                             The waits of others do not end and get shorter at most."
+                .to_owned()
+        }
+        (false, false, Some(longest)) if longest < STALL_AWAIT_S => format!(
+            "The bursts get short. A write took {} in the worst of them, so single waits hardly get shorter.",
+            human::seconds(longest)
+        ),
+        (false, false, _) => {
+            "The disk writes small pieces early instead of one large piece late. The waits get short.".to_owned()
+        }
     };
     let costs = if is_of_one { "" } else { "Pages that are rewritten often are written more often." };
     Brief {
         because: format!("{plain}. They go to the disk in one piece, and every other write waits behind it."),
         who: String::new(),
-        expect: expect.to_owned(),
+        expect,
         costs: costs.to_owned(),
     }
 }

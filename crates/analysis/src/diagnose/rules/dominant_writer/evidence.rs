@@ -80,7 +80,9 @@ pub(super) fn evidence(
             .unattributed_bytes()
             .map(|bytes| Evidence::bytes("Dirtied by none of them", bytes, "/proc/vmstat nr_dirtied less the above")),
     );
-    rows.extend(writers.disk_bytes.map(|bytes| Evidence::bytes("All disks wrote", bytes, "/proc/diskstats written")));
+    let whole = derived.writers().disk_bytes == writers.disk_bytes;
+    let wrote = if whole { "All disks wrote" } else { "Its disk wrote" };
+    rows.extend(writers.disk_bytes.map(|bytes| Evidence::bytes(wrote, bytes, "/proc/diskstats written")));
     if writers.unreadable() > 0 {
         rows.push(Evidence::count("Processes not readable", writers.unreadable() as u64, "/proc/PID/io"));
     }

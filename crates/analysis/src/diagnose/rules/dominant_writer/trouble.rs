@@ -2,7 +2,7 @@
 //! What a disk went through: how long it was full, of small writes above all, and how long a write took.
 
 use crate::diagnose::derived::Derived;
-use crate::diagnose::device::{self, Device, Interval};
+use crate::diagnose::device::{Device, Interval};
 
 /// Share of the window with a saturated disk from which the writer is faster than the disk.
 const OUTRUNS_SHARE: f64 = 0.8;
@@ -29,18 +29,16 @@ impl Trouble<'_> {
 /// What a disk went through; `None` where its time was not read.
 pub(super) fn trouble<'a>(device: &Device<'a>) -> Option<Trouble<'a>> {
     let intervals = device.intervals();
-    let total = |wanted: fn(&&Interval) -> bool| intervals.iter().filter(wanted).map(|interval| interval.seconds).sum();
-    let writes_mostly = |interval: &&Interval| interval.is_saturated() && interval.writes >= interval.reads;
-    let small = |interval: &&Interval| {
-        interval.is_saturated()
-            && interval.writes >= interval.reads
-            && interval.mean_write().is_some_and(|bytes| bytes <= device::SMALL_WRITE)
+    let total = |wanted: &dyn Fn(&&Interval) -> bool| -> f64 {
+        intervals.iter().filter(|interval| wanted(interval)).map(|interval| interval.seconds).sum()
     };
+    let writes_mostly = |interval: &&Interval| interval.is_saturated() && interval.writes >= interval.reads;
+    let small = |interval: &&Interval| interval.writes >= interval.reads && device.is_limited_by_operations(interval);
     Some(Trouble {
         device: *device,
         utilisation: device.utilisation()?,
-        saturated_s: total(writes_mostly),
-        small_saturated_s: total(small),
+        saturated_s: total(&writes_mostly),
+        small_saturated_s: total(&small),
         await_max_s: intervals.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
         queue: device.queue().unwrap_or(0.0),
     })

@@ -16,9 +16,11 @@ use std::collections::BTreeSet;
 const NEAR_THRESHOLD: f64 = 0.5;
 const AT_THRESHOLD: f64 = 0.75;
 /// Dirtied bytes, in multiples of what age alone would have written, from which a threshold cleans.
-const AGAIN: f64 = 2.0;
+const AGAIN: f64 = 1.5;
 /// The same where dirty data were seen near the threshold only.
 const OFTEN_AGAIN: f64 = 8.0;
+/// Bytes dirtied, in multiples of the cached bytes, that prove that the same pages were dirtied again and again.
+const MANY_TIMES: f64 = 3.0;
 /// Rate of one domain that counts for the sum, bytes per second.
 const COUNTS: f64 = 50e3;
 /// What the kernel starts with.
@@ -99,13 +101,14 @@ pub(super) fn storms<'w, 'a, 'b>(
     found
 }
 
-/// Whether a process dirties folios by storing little into them.
-fn is_amplified(writer: &Writer<'_>) -> bool {
+/// Whether a process dirties folios by storing little into them, or single pages many times over: more than three
+/// times what is `cached` in all.
+fn is_amplified(writer: &Writer<'_>, cached: u64) -> bool {
     let (Some(dirtied), Some(faults)) = (writer.dirtied_bytes, writer.faults) else { return false };
     let application = writer.application_bytes.unwrap_or(0);
-    faults > 0
-        && dirtied as f64 >= FOLIO_PER_FAULT * faults as f64
-        && dirtied as f64 >= REWRITES * application.max(1) as f64
+    let is_of_folios = dirtied as f64 >= FOLIO_PER_FAULT * faults as f64;
+    let is_of_pages = cached > 0 && dirtied as f64 >= MANY_TIMES * cached as f64;
+    faults > 0 && (is_of_folios || is_of_pages) && dirtied as f64 >= REWRITES * application.max(1) as f64
 }
 
 fn storm<'w, 'a, 'b>(
@@ -116,7 +119,12 @@ fn storm<'w, 'a, 'b>(
     peak: u64,
     file: Option<u64>,
 ) -> Option<Storm<'w, 'a, 'b>> {
-    let mut writers: Vec<&Writer<'_>> = processes.iter().copied().filter(|writer| is_amplified(writer)).collect();
+    let cached =
+        [derived.window.host.max.nr_inactive_file, derived.window.host.max.nr_active_file].into_iter().flatten();
+    let cached = cached.fold(0u64, |sum, pages| sum.saturating_add(pages.bytes(derived.page_size).0));
+    let of_domain = file.filter(|_| budget.is_some()).unwrap_or(cached);
+    let mut writers: Vec<&Writer<'_>> =
+        processes.iter().copied().filter(|writer| is_amplified(writer, of_domain)).collect();
     writers.sort_by_key(|writer| (std::cmp::Reverse(writer.dirtied_bytes), writer.pid));
     let sum = |of: fn(&Writer<'_>) -> Option<u64>| writers.iter().filter_map(|w| of(w)).fold(0, u64::saturating_add);
     let (dirtied, faults) = (sum(|writer| writer.dirtied_bytes), sum(|writer| writer.faults));
@@ -135,9 +143,6 @@ fn storm<'w, 'a, 'b>(
     let expiry = if expiry.is_finite() { expiry } else { USUAL_EXPIRY_S };
     // All that is dirtied before it is old, but no more than there is in the cache.
     let rewritten = (rate * expiry).min(file.map_or(f64::INFINITY, |file| file as f64));
-    let cached =
-        [derived.window.host.max.nr_inactive_file, derived.window.host.max.nr_active_file].into_iter().flatten();
-    let cached = cached.fold(0u64, |sum, pages| sum.saturating_add(pages.bytes(derived.page_size).0));
     let rewritten = if cached > 0 { rewritten.min(cached as f64) } else { rewritten };
     let rewritten = ((SPARE * rewritten) as u64).max(FOLIOS_WANTED * per_fault);
     // There is room for all of it: no threshold cleans what is dirtied again.

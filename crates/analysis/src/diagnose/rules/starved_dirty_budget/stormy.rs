@@ -119,6 +119,7 @@ fn in_cgroups(
         brief,
         plan,
         trade_off,
+        waited_s: waiting.pressure.map(|share| share * derived.seconds),
         ..Finding::default()
     }
 }
@@ -178,10 +179,12 @@ fn on_the_machine(derived: &Derived<'_>, budgets: &Budgets, storm: &Storm<'_, '_
         summary,
         evidence: rows,
         cause: format!(
-            "Amplification: a store to a mapped page that was cleaned dirties its whole folio, {} as measured. The \
-             background threshold of the machine is smaller than what is rewritten, so each folio is written and dirtied \
-             again by the next store. {why}",
-            human::bytes(storm.per_fault as f64)
+            "Amplification: a store to a mapped page that was cleaned dirties {}. The background threshold of the machine \
+             is smaller than what is rewritten, so it is written and dirtied again by the next store. {why}",
+            match storm.per_fault {
+                0..=4096 => "it again".to_owned(),
+                bytes => format!("its whole folio, {} as measured", human::bytes(bytes as f64)),
+            }
         ),
         brief: Brief {
             because: format!(
