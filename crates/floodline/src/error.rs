@@ -60,6 +60,7 @@ impl Cause {
                 | RunError::Since6_2 { .. }
                 | RunError::TooMany { .. }
                 | RunError::Limited { .. }
+                | RunError::WriteCache { .. }
                 | RunError::LimitedTwice { .. } => Exit::Usage,
                 RunError::Lacks { .. }
                 | RunError::NoProgram { .. }

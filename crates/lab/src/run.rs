@@ -10,6 +10,7 @@ use crate::kernels::{Fetching, Kernel, ModuleError, Modules, uncompressed};
 use crate::programs::{self, ProgramsError};
 use crate::qemu::{
     Accel, Console, Disk, DiskError, Ended, Patience, QemuError, SHELL_STATUS_MAX, STATUS_MAX, Throttle, Vm,
+    WriteBucket,
 };
 use crate::root::{self, System};
 use crate::tool;
@@ -73,6 +74,15 @@ pub enum RunError {
     )]
     LimitedTwice {
         /// Its name.
+        device: String,
+    },
+    /// The write cache is not one that QEMU's throttle imitates.
+    #[error(
+        "machine.devices.{device}.write_cache: the lab needs a write_bandwidth above the drain, and a size of 2 or more whole \
+         seconds at that bandwidth: it imitates the cache by a bucket of QEMU's throttle"
+    )]
+    WriteCache {
+        /// Name of the device.
         device: String,
     },
     /// The latency is not a whole number of milliseconds.
@@ -189,6 +199,10 @@ const HONOURED: &[&str] = &[
     "machine.devices.*.iops",
     // The burst that QEMU's throttle allows.
     "machine.devices.*.burst = 100ms",
+    // A bucket of QEMU's throttle. A flush does not empty it.
+    "machine.devices.*.write_cache.size",
+    "machine.devices.*.write_cache.drain",
+    "machine.devices.*.write_cache.volatile = false",
     "machine.devices.*.latency",
     "machine.devices.*.rotational",
     "machine.devices.*.bdi.**",
@@ -416,6 +430,9 @@ pub fn check(scenario: &Scenario) -> Result<(), RunError> {
         if device.backing != Backing::Disk && limits.copied().any(|is_limited| is_limited) {
             return Err(RunError::Limited { device: name.clone() });
         }
+        if device.write_cache.is_some() && bucket(device).is_none() {
+            return Err(RunError::WriteCache { device: name.clone() });
+        }
     }
     Ok(())
 }
@@ -436,19 +453,33 @@ fn own_disks(scenario: &Scenario) -> impl Iterator<Item = (&String, &Device)> {
     scenario.machine.devices.iter().filter(|(_, device)| device.backing == Backing::Disk)
 }
 
+/// The write cache of a device as a bucket of QEMU's throttle, if it is one: the bucket holds what is written at the
+/// bandwidth in a whole number of seconds, and leaks at the speed of the drain. With a length of one second QEMU does not
+/// limit the rate at which the bucket fills.
+fn bucket(device: &Device) -> Option<WriteBucket> {
+    let (cache, bandwidth) = (device.write_cache.as_ref()?, device.write_bandwidth?.0.0);
+    let (size, drain) = (cache.size.bytes(), cache.drain.0.0);
+    let seconds = size.checked_div(bandwidth)?;
+    let is_one = seconds >= 2 && size.is_multiple_of(bandwidth) && drain < bandwidth;
+    is_one.then_some(WriteBucket { bandwidth, seconds })
+}
+
 pub(crate) fn disks(scenario: &Scenario, dir: &Path) -> (Vec<Disk>, BTreeMap<String, String>) {
     let mut disks = Vec::new();
     let mut serials = BTreeMap::new();
     for (number, (name, device)) in own_disks(scenario).enumerate() {
         let serial = format!("disk{number}");
         serials.insert(name.clone(), serial.clone());
+        let write_bucket = bucket(device);
+        let drain = device.write_cache.filter(|_| write_bucket.is_some()).map(|cache| cache.drain);
         let throttle = Throttle {
             bytes: device.bandwidth.map_or(0, |rate| rate.0.0),
             requests: device.iops.map_or(0, |rate| rate.0.0),
             read_bytes: device.read_bandwidth.map_or(0, |rate| rate.0.0),
-            write_bytes: device.write_bandwidth.map_or(0, |rate| rate.0.0),
+            write_bytes: drain.or(device.write_bandwidth).map_or(0, |rate| rate.0.0),
             read_requests: device.read_iops.map_or(0, |rate| rate.0.0),
             write_requests: device.write_iops.map_or(0, |rate| rate.0.0),
+            write_bucket,
         };
         disks.push(Disk { path: dir.join(&serial), serial, throttle, read_only: false });
     }

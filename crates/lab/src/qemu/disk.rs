@@ -34,6 +34,17 @@ pub struct Throttle {
     pub read_requests: u64,
     /// Writes per second.
     pub write_requests: u64,
+    /// How far writes may exceed their bytes per second.
+    pub write_bucket: Option<WriteBucket>,
+}
+
+/// A bucket that takes writes at a higher rate than the limit until it is full. It empties at the rate of the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteBucket {
+    /// Bytes per second while it is not full.
+    pub bandwidth: u64,
+    /// Seconds at that rate which fill it when nothing leaves it.
+    pub seconds: u64,
 }
 
 /// A disk could not be made.
@@ -63,11 +74,14 @@ impl Disk {
         if self.read_only {
             drive.push_str(",readonly=on");
         }
+        let bucket = self.throttle.write_bucket;
         let limits = [
             ("bps-total", self.throttle.bytes),
             ("iops-total", self.throttle.requests),
             ("bps-read", self.throttle.read_bytes),
             ("bps-write", self.throttle.write_bytes),
+            ("bps-write-max", bucket.map_or(0, |bucket| bucket.bandwidth)),
+            ("bps-write-max-length", bucket.map_or(0, |bucket| bucket.seconds)),
             ("iops-read", self.throttle.read_requests),
             ("iops-write", self.throttle.write_requests),
         ];
@@ -96,6 +110,19 @@ mod tests {
             "-drive id=disk3,if=none,format=raw,discard=unmap,file=/run/disk,throttling.bps-write=1048576,\
              throttling.iops-read=30 -device virtio-blk-pci,drive=disk3,serial=disk0"
         );
+    }
+
+    #[test]
+    fn a_write_cache_is_a_bucket() {
+        let throttle = Throttle {
+            write_bytes: 30_000_000,
+            write_bucket: Some(WriteBucket { bandwidth: 500_000_000, seconds: 4 }),
+            ..Throttle::default()
+        };
+        let arguments = Disk { throttle, ..disk("/run".as_ref()) }.arguments(3).join(" ");
+        let limits =
+            "throttling.bps-write=30000000,throttling.bps-write-max=500000000,throttling.bps-write-max-length=4";
+        assert!(arguments.contains(limits), "{arguments}");
     }
 
     #[test]

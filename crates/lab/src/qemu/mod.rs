@@ -9,7 +9,7 @@ mod disk;
 
 pub use accel::{Accel, Acceleration};
 pub use console::Console;
-pub use disk::{Disk, DiskError, Throttle};
+pub use disk::{Disk, DiskError, Throttle, WriteBucket};
 
 use crate::job::{LINE_MAX, Status, port};
 use crate::tool::{self, ToolError};

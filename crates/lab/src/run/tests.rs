@@ -24,6 +24,20 @@ fn what_the_lab_cannot_do_is_refused_by_name() {
         "[machine.devices.d]\nsize = \"1 GiB\"\nlatency = \"1500us\"",
         "machine.devices.d.latency: expected whole milliseconds, at least 1 ms: a guest cannot delay requests more finely",
     );
+    let cached = |cache: &str| {
+        let disk = "[machine.devices.d]\nsize = \"4 GiB\"\nwrite_bandwidth = \"500 MB/s\"\n";
+        format!("{disk}write_cache = {{ {cache} }}")
+    };
+    check(&cached("size = \"2 GB\", drain = \"30 MB/s\""), "");
+    check(
+        &cached("size = \"1200 MB\", drain = \"30 MB/s\""),
+        "machine.devices.d.write_cache: the lab needs a write_bandwidth above the drain, and a size of 2 or more whole \
+         seconds at that bandwidth: it imitates the cache by a bucket of QEMU's throttle",
+    );
+    check(
+        &cached("size = \"2 GB\", drain = \"30 MB/s\", volatile = true"),
+        "the lab does not support machine.devices.d.write_cache.volatile",
+    );
     let array = "[machine.devices.a]\nsize = \"1 GiB\"\n[machine.devices.b]\nsize = \"1 GiB\"\n\
                  [machine.devices.d]\nbacking = { raid1 = { members = [\"a\", \"b\"] } }\n";
     check(array, "");
@@ -42,6 +56,15 @@ fn what_the_lab_cannot_do_is_refused_by_name() {
         &format!("{array}write_iops = \"30 IO/s\""),
         "machine.devices.d: the lab can limit disks only; set the limit on the disk below it",
     );
+}
+
+#[test]
+fn a_write_cache_fills_at_the_limit_of_writes_and_leaks_at_its_drain() {
+    let machine = "[machine.devices.d]\nsize = \"4 GiB\"\nwrite_bandwidth = \"500 MB/s\"\n\
+                   write_cache = { size = \"2 GB\", drain = \"30 MB/s\" }";
+    let (disks, _) = disks(&scenario(machine), "/run".as_ref());
+    let bucket = WriteBucket { bandwidth: 500_000_000, seconds: 4 };
+    assert_eq!((disks[0].throttle.write_bytes, disks[0].throttle.write_bucket), (30_000_000, Some(bucket)));
 }
 
 #[test]
