@@ -129,6 +129,8 @@ pub struct Ioends {
     pub iomap: IoendSize,
     /// Most KiB of one request, where the device sets no limit (`BLK_DEF_MAX_SECTORS`).
     pub request_max_kib: u64,
+    /// Whether a rotating disk reads ahead by twice its largest request, unless it states an optimal size.
+    pub rotational_read_ahead: bool,
 }
 
 /// How much one ioend of iomap holds.
@@ -226,7 +228,7 @@ impl Behaviour {
         cgroup_writeback: CgroupFilesystems { ext2: false, ext4: false, btrfs: false, f2fs: false, xfs: false },
         memcg: Memcg { foreign_flush: false, memory_min: false, high_sleeps: false, charge_batch: 32 },
         journal: Journals { transaction_is_third: false, superblock_is_urgent: false, ext4_dioread_nolock: false },
-        ioend: Ioends { iomap: IoendSize::Unlimited, request_max_kib: 1280 },
+        ioend: Ioends { iomap: IoendSize::Unlimited, request_max_kib: 1280, rotational_read_ahead: false },
         folios: Folios {
             xfs_by_readahead: false,
             xfs_by_write: false,

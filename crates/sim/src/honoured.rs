@@ -168,20 +168,43 @@ pub fn simplified(scenario: &Scenario) -> Vec<String> {
     }
     for (point, mount) in &machine.mounts {
         if mount.fs_type == FsType::Btrfs {
-            said.push(format!("{point}: btrfs is ext4 without its journal: no log tree, no metadata, no checksums"));
+            said.push(format!(
+                "{point}: btrfs is ext4 without its journal: no log tree, no metadata, no checksums. A real fsync writes the log \
+                 tree and may wait for a commit"
+            ));
         }
     }
+    if holds_memory(scenario) {
+        said.push(
+            "swap is not simulated: anonymous memory and tmpfs stay in memory. With swap a kernel evicts some of it, keeps \
+             more file pages, and its budgets are larger"
+                .to_owned(),
+        );
+    }
     if machine.cgroups.values().any(|cgroup| cgroup.io_weight.is_some()) {
-        said.push("io.weight has no effect: neither io.cost nor BFQ's queues are simulated".to_owned());
+        said.push(
+            "io.weight has no effect: neither io.cost nor BFQ's queues are simulated. On a busy device the shares of cgroups \
+             differ from these"
+                .to_owned(),
+        );
     }
     if machine.cgroups.values().any(|cgroup| cgroup.memory_low.is_some()) {
         // Debian's 6.12 with CONFIG_LRU_GEN_ENABLED evicted memory protected by memory.low as fast as unprotected
         // memory. Debian's 6.1, without that option, evicted none of it.
         said.push(
-            "memory.low holds as on kernels without the multi-generational LRU (lru_gen/enabled is 0)".to_owned(),
+            "memory.low holds as on kernels without the multi-generational LRU (lru_gen/enabled is 0). With it, protected \
+             pages may be evicted and read again"
+                .to_owned(),
         );
     }
     said
+}
+
+/// Whether a scenario has memory that a kernel with swap could evict: anonymous memory of tasks, or a tmpfs.
+fn holds_memory(scenario: &Scenario) -> bool {
+    let used = scenario.used_keys();
+    let is_anonymous = |key: &UsedKey| key.pattern.starts_with("step.anon") || key.pattern == "step.read.keep";
+    scenario.machine.mounts.values().any(|mount| mount.fs_type == FsType::Tmpfs) || used.iter().any(is_anonymous)
 }
 
 /// Returns the supported setting that is spelled almost like an unsupported one. Other keys are checked when a

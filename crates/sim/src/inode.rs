@@ -7,6 +7,7 @@ use crate::arena::{CgId, InodeId, PidId, SbId, WbId};
 use crate::cgroup::ByOwner;
 use crate::conserved::{Conserved, Fate};
 use crate::engine::{Due, Waiters};
+use crate::journal::Unsynced;
 use crate::page_cache::{Extent, PageCache};
 use crate::wb::Lock;
 use crate::wb_stat::WbStat;
@@ -78,6 +79,8 @@ pub(crate) struct Inode {
     /// Transaction of its last change, and of its last change that its data needs.
     pub(crate) sync_tid: u64,
     pub(crate) datasync_tid: u64,
+    /// Metadata that an fsync has to write in place, in a filesystem without a journal.
+    pub(crate) unsynced: Unsynced,
     /// The metadata block that contains it.
     pub(crate) block: u64,
     /// Jiffies of the last access and modification, as far as they are recorded.
@@ -119,6 +122,7 @@ impl Inode {
             writable: Writable::default(),
             sync_tid: 0,
             datasync_tid: 0,
+            unsynced: Unsynced::default(),
             block,
             atime: 0,
             mtime: 0,

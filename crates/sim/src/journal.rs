@@ -7,6 +7,7 @@
 mod log;
 mod log_space;
 mod reserved;
+mod without;
 
 use crate::arena::{CgId, InodeId, PidId, SbId};
 use crate::engine::{Due, Sim, Ticket, Waiters, suspend};
@@ -21,6 +22,7 @@ use log_space::{LogSpace, make_room};
 use reserved::{Reserved, transaction_blocks};
 pub(crate) use reserved::{journal_blocks_of_ext4, reserve};
 use std::collections::{BTreeMap, BTreeSet};
+pub(crate) use without::{Unsynced, sync_fs, sync_in_place};
 
 /// Log items in a page of XFS's log, which holds changes instead of blocks. Measured on 6.12: 320 bytes for a file
 /// that is created.
@@ -294,7 +296,10 @@ pub(crate) async fn modify(sim: &Sim, sb: SbId, blocks: &[u64], memcg: CgId) {
     loop {
         {
             let mut world = sim.w();
-            let Some(journal) = of(&mut world, sb) else { return };
+            let Some(journal) = of(&mut world, sb) else {
+                world.change_in_place(sb, blocks, memcg);
+                return;
+            };
             if !journal.holds_any(blocks) {
                 journal.add(blocks);
                 return;
@@ -313,8 +318,8 @@ async fn wait(sim: &Sim, sb: SbId, waits: &'static str) {
 }
 
 impl World {
-    /// Changes metadata blocks at once if no transaction is in the way. Returns whether that is done, or no journal
-    /// exists.
+    /// Changes metadata blocks at once if no transaction is in the way. Returns whether that is done. Without a journal
+    /// nothing is in the way.
     pub(crate) fn journal_change(
         &mut self,
         sb: SbId,
@@ -322,7 +327,13 @@ impl World {
         memcg: CgId,
         inode: Option<(InodeId, bool)>,
     ) -> bool {
-        let Some(journal) = &self.sbs[sb].journal else { return true };
+        let Some(journal) = &self.sbs[sb].journal else {
+            self.change_in_place(sb, blocks, memcg);
+            if let Some((inode, with_data)) = inode {
+                self.changed_in_place(inode, with_data);
+            }
+            return true;
+        };
         let has_room = !journal.room.is_lacking() && !journal.log.lacks_room() && journal.full().is_none();
         if journal.is_locked || !has_room || journal.holds_any(blocks) {
             return false;
@@ -376,7 +387,7 @@ impl World {
         let sb = self.inodes[inode].sb;
         // Unwritten blocks expose no old data of another file, so their data needs no order.
         let has_unwritten = self.sbs[sb].has_unwritten;
-        let Some(journal) = &mut self.sbs[sb].journal else { return };
+        let Some(journal) = &mut self.sbs[sb].journal else { return self.changed_in_place(inode, with_data) };
         let Some(running) = &mut journal.running else { return };
         self.inodes[inode].sync_tid = running.tid;
         if with_data {

@@ -64,6 +64,17 @@ impl PageCache {
         })
     }
 
+    /// Runs of dirty pages that lie in the pages `from..to`. A folio that lies there in part is included whole.
+    pub(crate) fn dirty_within(&self, from: u64, to: u64) -> Vec<(u64, u64)> {
+        let whole = |page: u64| self.folio(page).map_or((page, page + 1), |(at, len)| (at, at + u64::from(len)));
+        let dirty = self.range(from, to.saturating_sub(from)).filter(|(_, extent)| extent.dirty);
+        let runs = dirty.map(|(at, extent)| {
+            let (first, end) = (whole(at).0, whole(at + u64::from(extent.len) - 1).1);
+            (first, end - first)
+        });
+        runs.collect()
+    }
+
     /// Whether any page of a range is under writeback.
     pub(crate) fn has_writeback(&self, start: u64, len: u64) -> bool {
         self.writeback > 0 && self.range(start, len).any(|(_, extent)| extent.writeback)

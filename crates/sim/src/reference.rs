@@ -80,7 +80,8 @@ steps = ["exit"]
         );
         let mut file = ScenarioFile::parse(&text).expect("a scenario");
         let scenario = file.variants.remove("default").expect("its variant");
-        let mut world = crate::setup::machine(&scenario, kernel.parse().expect("a version"), 100).expect("a machine");
+        let mut world = crate::setup::machine(&scenario, kernel.parse().expect("a version"), &crate::Speed::default())
+            .expect("a machine");
         let owners = ["outer/a", "b"].map(|path| world.cgroup_at(path).expect("a cgroup")).to_vec();
         let file = |number| File {
             inode: world.make_file(&format!("/data/{number}")).expect("a file"),

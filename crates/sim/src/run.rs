@@ -98,7 +98,7 @@ pub fn simulate(
     if !floodline_kernel::is_modelled(options.kernel) {
         return Err(SimError::TooOld(options.kernel));
     }
-    let mut world = setup::machine(scenario, options.kernel, options.speed.slowdown)?;
+    let mut world = setup::machine(scenario, options.kernel, &options.speed)?;
     world.set_found(&options.found);
     take(Record::Facts(Box::new(facts(&world))))?;
     let sim = Engine::new(world);
@@ -118,9 +118,11 @@ fn start(sim: &Sim, scenario: &Scenario, options: &Options) {
             *world.meeting.live.entry(copy.task.clone()).or_default() += 1;
         }
     }
-    let journals = setup::journals(&sim.w());
-    for sb in journals {
-        sim.spawn("jbd2", true, journal::thread(sim.clone(), sb));
+    let with_threads = setup::with_threads(&sim.w());
+    for sb in with_threads {
+        if sim.w().sbs[sb].journal.is_some() {
+            sim.spawn("jbd2", true, journal::thread(sim.clone(), sb));
+        }
         if sim.w().sbs[sb].journal.as_ref().is_some_and(Journal::logs_inodes) {
             sim.spawn("xfsaild", true, crate::xfsaild::xfsaild(sim.clone(), sb));
         }

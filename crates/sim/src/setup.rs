@@ -16,13 +16,15 @@ use crate::media::{Media, Streams};
 use crate::memory::Memory;
 use crate::raid1::Mirror;
 use crate::space::{Space, usual_log};
+use crate::speed::Speed;
 use crate::stripes::Stack;
 use crate::wb::{Bdi, Domain, Lock};
 use crate::wbt::Wbt;
 use crate::world::{PAGE, Settings, World};
 use crate::write_cache::WriteCache;
 use floodline_kernel::{
-    Behaviour, Build, CgroupWriteback, DirtyTunables, KernelVersion, PauseArithmetic, cgroup_writeback, largest_folio,
+    Behaviour, Build, CgroupWriteback, DirtyTunables, Ioends, KernelVersion, PauseArithmetic, cgroup_writeback,
+    largest_folio,
 };
 use floodline_record::facts::{self, CgroupSetup};
 use floodline_record::id::DevId;
@@ -45,7 +47,7 @@ const LOOP_DEPTH: u32 = 128;
 const JBD2_INTERVAL: u64 = 5_000_000_000;
 
 /// Builds the machine.
-pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64) -> Result<World, SimError> {
+pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, speed: &Speed) -> Result<World, SimError> {
     let machine = &scenario.machine;
     let total = machine.memory.bytes() / PAGE;
     // Descriptors of pages, 64 bytes each, and the kernel itself.
@@ -94,7 +96,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
         sleepers: Vec::new(),
         unified: machine.cgroup_mode == CgroupMode::V2,
         settings,
-        costs: crate::speed::COSTS.slower(slowdown),
+        costs: crate::speed::COSTS.on(speed),
         memory,
         blocks: Arena::default(),
         bdis: Arena::default(),
@@ -293,7 +295,11 @@ fn add_block(world: &mut World, mut block: Block, key: &str, device: &Device) ->
     block.scheduler = device.queue.scheduler.clone().unwrap_or_else(|| "none".to_owned());
     block.wbt = Wbt::new(if has_wbt { target } else { 0 }, block.depth);
     let name = block.dev.to_string();
-    let optimal = block.stack.as_ref().map_or(0, Stack::optimal);
+    // A rotating disk that states no optimal size takes its largest request for it.
+    let is_rotating = device.rotational && device.backing == Backing::Disk;
+    let Ioends { request_max_kib, rotational_read_ahead, .. } = world.behaviour.ioend;
+    let of_disk = if is_rotating && rotational_read_ahead { request_max_kib << 10 } else { 0 };
+    let optimal = block.stack.as_ref().map_or(of_disk, Stack::optimal);
     let id = world.blocks.push(block);
     let full = world.behaviour.arithmetic.ratio_full();
     let percent = |value: Option<u32>| value.map(|percent| u64::from(percent) * world.behaviour.arithmetic.ratio_scale);
@@ -399,7 +405,9 @@ fn add_filesystems(
             };
             sb.has_cgroup_writeback = world.behaviour.arithmetic.memcg_domain
                 && cgroup_writeback(&mount, &world.behaviour, &setup_facts(world)) == CgroupWriteback::Supported;
+            refuse_journal_options(&point, &spec)?;
             sb.journal = match spec.fs_type {
+                FsType::Ext4 if spec.mkfs.journal == Some(false) => None,
                 FsType::Ext4 => {
                     // 0 is the default.
                     let commit = spec.options.iter().find_map(|option| option.strip_prefix("commit=")?.parse().ok());
@@ -427,6 +435,9 @@ fn add_filesystems(
 
 /// Pages of the log of a filesystem, by the size of its device in bytes.
 fn log_pages(point: &str, spec: &Mount, bytes: u64) -> Result<u64, SimError> {
+    if spec.mkfs.journal == Some(false) {
+        return Ok(0);
+    }
     let Some(size) = spec.mkfs.journal_size else { return Ok(usual_log(spec.fs_type, bytes)) };
     if size.bytes() >= bytes {
         return Err(SimError::Senseless(format!(
@@ -434,6 +445,17 @@ fn log_pages(point: &str, spec: &Mount, bytes: u64) -> Result<u64, SimError> {
         )));
     }
     Ok(size.bytes() / PAGE)
+}
+
+/// Refuses mount options of a journal for an ext4 without one, as the kernel does.
+fn refuse_journal_options(point: &str, spec: &Mount) -> Result<(), SimError> {
+    let is_of_journal = |option: &&String| option.starts_with("commit=") || option.starts_with("data=");
+    match spec.options.iter().find(is_of_journal).filter(|_| spec.mkfs.journal == Some(false)) {
+        Some(option) => Err(SimError::Senseless(format!(
+            "machine.mounts.{point:?}.options: the kernel refuses {option:?} for an ext4 without a journal (EINVAL)"
+        ))),
+        None => Ok(()),
+    }
 }
 
 fn superblock(point: &str, fs_type: FsType) -> Superblock {
@@ -500,7 +522,7 @@ pub(crate) fn setup_facts(world: &World) -> CgroupSetup {
     }
 }
 
-/// Superblocks with a journal.
-pub(crate) fn journals(world: &World) -> Vec<SbId> {
-    world.sbs.iter().filter(|(_, sb)| sb.journal.is_some()).map(|(id, _)| id).collect()
+/// Superblocks with a journal, or with a worker that converts unwritten blocks.
+pub(crate) fn with_threads(world: &World) -> Vec<SbId> {
+    world.sbs.iter().filter(|(_, sb)| sb.journal.is_some() || sb.has_unwritten).map(|(id, _)| id).collect()
 }

@@ -7,19 +7,41 @@ use crate::arena::{BdiId, InodeId, SbId, WbId};
 use crate::engine::Sim;
 use crate::journal;
 use crate::wb::{Reason, Work};
-use crate::world::World;
+use crate::world::{PAGE, World};
 use crate::writepages::{How, wait_writeback, writepages};
+use std::ops::Range;
 
 /// fsync or fdatasync of an inode.
 pub(crate) async fn fsync(sim: &Sim, inode: InodeId, datasync: bool) {
+    fsync_range(sim, inode, datasync, 0..u64::MAX / 2).await;
+}
+
+/// Makes bytes that were just written with `O_DSYNC` durable, and the metadata that reading them needs
+/// (`generic_write_sync`). Other dirty pages of the file stay dirty.
+pub(crate) async fn write_sync(sim: &Sim, inode: InodeId, offset: u64, length: u64) {
+    if length > 0 {
+        let pages = offset / PAGE..offset.saturating_add(length).div_ceil(PAGE);
+        fsync_range(sim, inode, true, pages).await;
+    }
+}
+
+/// Syncs a range of pages of an inode (`vfs_fsync_range`): writes its dirty pages, waits for all of its pages that are
+/// under writeback, then commits the transaction of the inode's last change.
+async fn fsync_range(sim: &Sim, inode: InodeId, datasync: bool, pages: Range<u64>) {
     let (sb, device) = {
         let world = sim.w();
         let sb = world.inodes[inode].sb;
         (sb, world.sbs[sb].device)
     };
     let Some(device) = device else { return };
-    writepages(sim, inode, How::all(true)).await;
-    wait_writeback(sim, inode, 0, u64::MAX / 2).await;
+    let is_whole = pages.start == 0 && pages.end >= u64::MAX / 2;
+    let range = (!is_whole).then_some((pages.start, pages.end));
+    writepages(sim, inode, How { range, ..How::all(true) }).await;
+    wait_writeback(sim, inode, pages.start, pages.end - pages.start).await;
+    if journal::sync_in_place(sim, inode, datasync).await {
+        sim.w().inodes[inode].was_truncated = false;
+        return;
+    }
     let tid = {
         let mut world = sim.w();
         let i = &mut world.inodes[inode];
@@ -190,7 +212,7 @@ pub(crate) async fn sync_filesystem(sim: &Sim, sb: SbId) {
         if syncs_data {
             Box::pin(sync_filesystem(sim, upper.sb)).await;
         } else {
-            journal::commit(sim, upper.sb, 0).await;
+            journal::sync_fs(sim, upper.sb).await;
         }
         return;
     }
@@ -205,7 +227,7 @@ pub(crate) async fn sync_filesystem(sim: &Sim, sb: SbId) {
         writepages(sim, metadata, How::all(false)).await;
     }
     sync_inodes(sim, sb).await;
-    journal::commit(sim, sb, 0).await;
+    journal::sync_fs(sim, sb).await;
     if let Some(metadata) = metadata {
         fsync_pages(sim, metadata).await;
     }
@@ -242,7 +264,7 @@ pub(crate) async fn sync_all(sim: &Sim) {
         sim.w().journal_start_commit(*sb);
     }
     for sb in &sbs {
-        journal::commit(sim, *sb, 0).await;
+        journal::sync_fs(sim, *sb).await;
     }
     if sim.w().behaviour.sync.visits_overlays {
         for overlay in overlays {

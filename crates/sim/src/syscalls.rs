@@ -61,7 +61,8 @@ pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Re
     let (inode, is_new) = made?;
     let blocks = {
         let mut world = sim.w();
-        world.inodes[inode].opens += 1;
+        let i = &mut world.inodes[inode];
+        (i.opens, i.unsynced.name) = (i.opens + 1, is_new || i.unsynced.name);
         if !is_new {
             // Another task was faster.
             return Ok(Opened { inode, mount });

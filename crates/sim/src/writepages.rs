@@ -152,7 +152,7 @@ struct Sending {
     in_request: u64,
     /// Whether its blocks count as unwritten until they are converted.
     converts: bool,
-    /// The superblock whose journal has to record its blocks first.
+    /// The superblock that has to record its blocks first, in its journal if it has one.
     transaction: Option<SbId>,
     /// Nanoseconds of mapping its blocks.
     cost: u64,
@@ -179,13 +179,14 @@ impl World {
             self.wb_bandwidth_start(wb);
         }
         let i = &self.inodes[inode];
-        let dirty = |(at, extent): &&(u64, Extent)| {
-            extent.dirty && how.range.is_none_or(|(from, to)| *at < to && at + u64::from(extent.len) > from)
+        let tagged = match how.range {
+            Some((from, to)) => Some(i.cache.dirty_within(from, to)),
+            None => (how.is_tagged || how.is_sync).then(|| {
+                let dirty = i.cache.extents().filter(|(_, extent)| extent.dirty);
+                dirty.map(|(at, extent)| (*at, u64::from(extent.len))).collect()
+            }),
         };
-        let tagged = (how.is_tagged || how.is_sync || how.range.is_some()).then(|| {
-            let ranges = i.cache.extents().filter(dirty).map(|(at, extent)| (*at, u64::from(extent.len)));
-            ranges.collect::<Vec<_>>().into_iter()
-        });
+        let tagged = tagged.map(Vec::into_iter);
         Pass {
             inode,
             how,
@@ -254,6 +255,9 @@ impl World {
         let sb = &self.sbs[i.sb];
         let is_ext4 = sb.fs_type == FsType::Ext4;
         let run = i.cache.next_dirty(pass.at, most.min(if is_ext4 { EXT4_EXTENT } else { OTHER_EXTENT }))?;
+        if pass.how.range.is_some() && run.start >= pass.until {
+            return None;
+        }
         let (folio, end) = (run.len / run.folios.max(1), run.start + run.len);
         let needs_blocks = end > i.allocated;
         // The bios of ext4 are never marked as background writeback.
@@ -271,7 +275,7 @@ impl World {
             in_ioend: self.ioend_pages(i.sb, needs_blocks, folio),
             in_request: self.request_pages().min(in_bio),
             converts: needs_blocks && sb.has_unwritten,
-            transaction: (needs_blocks && sb.journal.is_some()).then_some(i.sb),
+            transaction: (needs_blocks && (sb.journal.is_some() || sb.metadata.is_some())).then_some(i.sb),
             // Half of the cost is per folio, half per page.
             cost: self.costs.map + (run.folios + run.len) / 2 * self.costs.page,
             ioend: None,

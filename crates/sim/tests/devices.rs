@@ -12,6 +12,10 @@ fn run(device: &str, workload: &str) -> Run {
 }
 
 fn run_for(duration: &str, device: &str, workload: &str) -> Run {
+    run_on("6.12", duration, device, workload)
+}
+
+fn run_on(kernel: &str, duration: &str, device: &str, workload: &str) -> Run {
     let text = format!(
         r#"
 name = "device"
@@ -30,7 +34,7 @@ duration = "{duration}"
 {workload}
 "#
     );
-    run_of(&scenario(&text), "6.12", |_| true)
+    run_of(&scenario(&text), kernel, |_| true)
 }
 
 /// Seconds that the fdatasync of 40 MiB takes.
@@ -136,6 +140,35 @@ fn a_write_with_dsync_takes_as_long_as_one_with_its_fdatasync() {
     let apart = of_writer(apart, "writer.fdatasync.p50_seconds") + of_writer(apart, "writer.write.p50_seconds");
     let at_once = of_writer(at_once, "writer.write.p50_seconds");
     assert!((at_once / apart - 1.0).abs() < 0.02, "{at_once} against {apart}");
+}
+
+#[test]
+fn a_write_with_dsync_leaves_other_dirty_pages_of_its_file_to_the_flusher() {
+    let dirty = r#"{ write = { file = "/data/a", block = "64 KiB", total = "40 MiB" } }"#;
+    let one = r#"file = "/data/a", order = "random", size = "4 MiB", count = 1"#;
+    let durable = of_writer(&format!("{dirty}, {{ write = {{ {one}, dsync = true }} }}"), "writer.write.max_seconds");
+    let synced = "{ fdatasync = { file = \"/data/a\" } }";
+    let all = of_writer(&format!("{dirty}, {{ write = {{ {one} }} }}, {synced}"), "writer.fdatasync.max_seconds");
+    assert!(durable < 0.03, "one folio: {durable}");
+    assert!(all > 0.8, "40 MiB at 50 MB/s: {all}");
+}
+
+#[test]
+fn a_rotating_disk_reads_ahead_by_two_requests_since_6_17() {
+    let readers = r#"
+[workload.tasks.reader]
+instances = 2
+setup = [{ write = { file = "/data/{j}", block = "1 MiB", total = "1 GiB" } }, "sync", "drop_caches"]
+steps = [{ read = { file = "/data/{j}", block = "64 KiB" } }]
+"#;
+    let rate = |kernel: &str, more: &str| {
+        let disk = format!("profile = \"hdd-7200\"\n{more}");
+        figure(&run_on(kernel, "10s", &disk, readers), "reader.read.bytes_per_second")
+    };
+    let (before, since) = (rate("6.12", ""), rate("7.2", ""));
+    assert!(since > 3.0 * before, "two readers share the arm: {before} and {since}");
+    let told = rate("7.2", "bdi.read_ahead = \"128 KiB\"");
+    assert!((told / before - 1.0).abs() < 0.2, "the setting decides: {before} and {told}");
 }
 
 #[test]

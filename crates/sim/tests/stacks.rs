@@ -346,6 +346,12 @@ fn what_is_honoured_in_part_is_said() {
     check("/data: btrfs is ext4 without its journal");
     check("io.weight has no effect");
     check("memory.low holds as on kernels without");
+    let anonymous = LIMITED.replace(
+        "[workload.tasks.free]\nsteps = [",
+        "[workload.tasks.free]\nsteps = [{ anon = { size = \"1 MiB\" } }, ",
+    );
+    let said = floodline_sim::simplified(&scenario(&anonymous));
+    assert!(said.len() == 1 && said[0].starts_with("swap is not simulated"), "{said:?}");
 }
 
 #[test]

@@ -161,6 +161,51 @@ fn a_syncfs_starts_the_commit_before_it_waits_for_data() {
 }
 
 #[test]
+fn an_fsync_of_ext4_without_a_journal_writes_the_inode_and_waits_for_no_commit() {
+    let longest = |mkfs: &str, call: &str| {
+        let machine = MACHINE.replace("options = [\"noauto_da_alloc\"]", mkfs);
+        let write = r#"{ write = { file = "/one/a", order = "random", size = "4 KiB", count = 1 } }"#;
+        // The file and its name are durable before the clock starts.
+        let steps = format!(
+            "setup = [{write}, {{ fsync = {{ file = \"/one/a\" }} }}]\nsteps = [{write}, {{ {call} = {{ file = \"/one/a\" }} }}]"
+        );
+        let text = format!("{machine}[workload.tasks.one]\n{steps}\n");
+        let run = run_of(&scenario(&text), "6.12", |_| true);
+        figure(&run, &format!("one.{call}.max_seconds"))
+    };
+    let without = "mkfs = { journal = false }";
+    // Requests of 50 ms each: data and flush; with the inode's block; with log, flush, commit block and flush instead.
+    let check = |mkfs: &str, call: &str, requests: f64| {
+        let seconds = longest(mkfs, call);
+        assert!(
+            (seconds / 0.05 - requests).abs() < 0.3,
+            "{call} with {mkfs:?}: {seconds} s, expected {requests} requests"
+        );
+    };
+    check(without, "fdatasync", 2.0);
+    check(without, "fsync", 3.0);
+    check("", "fdatasync", 2.0);
+    check("", "fsync", 5.0);
+}
+
+#[test]
+fn metadata_of_ext4_without_a_journal_is_written_in_place() {
+    let machine = MACHINE.replace("options = [\"noauto_da_alloc\"]", "mkfs = { journal = false }");
+    let files = "create_files = { file = \"/one/{n}\", files = 1600, size = \"4 KiB\" }";
+    let text = format!("{machine}[workload.tasks.writer]\nsteps = [{{ {files} }}, \"sync\"]\n");
+    let metadata = |text: &str| {
+        let run = run_of(&scenario(text), "6.12", |_| true);
+        figure(&run, "devices.written_bytes") / 4096.0 - 1600.0
+    };
+    let without = metadata(&text);
+    // A block of the inode table for 16 files, once before their data is converted and once after, 59 directories, and a few
+    // blocks of the group.
+    assert!((259.0..330.0).contains(&without), "{without} blocks of metadata");
+    let with = metadata(&text.replace("mkfs = { journal = false }", ""));
+    assert!(with > without, "{with} blocks with the log, {without} without");
+}
+
+#[test]
 fn the_log_of_xfs_has_every_new_inode_as_an_item_of_its_own() {
     let files = "create_files = { file = \"/data/{n}\", files = 2000, size = \"4 KiB\" }";
     let run = run("6.12", &format!("[workload.tasks.writer]\nsteps = [{{ {files} }}, \"sync\"]\n"));

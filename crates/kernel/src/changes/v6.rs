@@ -409,6 +409,21 @@ pub(super) const CHANGES: &[Change] = &[
         set: Some(|kernel| kernel.folios.fault_makes_four = false),
     },
     Change {
+        id: "rotational-readahead",
+        area: Area::Block,
+        since: Series(6, 17),
+        is_since_sure: true,
+        commits: &[commit("459779d04ae8", "block: Improve read ahead size for rotational devices")],
+        backports: &[],
+        follows: None,
+        weight: Weight::Noticed,
+        before: "A rotating disk that states no optimal request size reads ahead by 128 KiB.",
+        after: "A rotating disk that states no optimal request size reads ahead by twice its largest request.",
+        means: "Sequential readers of a disk seek less (8 MiB with requests of 4 MiB); many readers of large files need more \
+                memory, and a read of little evicts more. read_ahead_kb sets it.",
+        set: Some(|kernel| kernel.ioend.rotational_read_ahead = true),
+    },
+    Change {
         id: "switch-one-worker",
         area: Area::Cgroups,
         since: Series(6, 18),

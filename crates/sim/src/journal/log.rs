@@ -66,8 +66,13 @@ impl World {
     /// stays on the list until the flusher finds it clean. On 6.12, one sync after two cgroups had made files left
     /// it on the list of the second for 30 s.
     pub(super) fn checkpoint(&mut self, sb: SbId, blocks: &BlockSet, newest: Option<u64>) {
+        self.dirty_metadata(sb, newest.into_iter().chain(blocks.iter()));
+    }
+
+    /// Makes metadata blocks dirty pages of the block device.
+    pub(super) fn dirty_metadata(&mut self, sb: SbId, blocks: impl Iterator<Item = u64>) {
         let Some(metadata) = self.sbs[sb].metadata else { return };
-        for block in newest.into_iter().chain(blocks.iter()) {
+        for block in blocks {
             // Reclaim may have taken it.
             self.cache_metadata(sb, &[block], CgId::ROOT);
             let found = self.inodes[metadata].cache.find(block).filter(|(_, extent)| !extent.dirty);

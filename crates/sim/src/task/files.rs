@@ -40,17 +40,18 @@ impl Hand<'_> {
         let at = self.now();
         let wrote = if is_direct {
             let offset = offset.unwrap_or_else(|| self.sim.w().inodes[inode].size);
-            syscalls::direct(&self.sim, self.pid, inode, offset, length, Direction::Write).await
+            let wrote = syscalls::direct(&self.sim, self.pid, inode, offset, length, Direction::Write).await;
+            wrote.map(|()| offset)
         } else {
             // The end of the file is known only when no other task writes.
-            syscalls::write(&self.sim, self.pid, inode, offset, length).await.map(|_| ())
+            syscalls::write(&self.sim, self.pid, inode, offset, length).await
         };
-        if let Err(why) = wrote {
-            return Err(format!("write {}: {why}", self.at(slot)?.path).into());
-        }
-        // Like generic_write_sync. For a cached file all its dirty pages are written, not only the range.
+        let offset = match wrote {
+            Ok(offset) => offset,
+            Err(why) => return Err(format!("write {}: {why}", self.at(slot)?.path).into()),
+        };
         if is_dsync {
-            may_block(&self.sim, self.pid, sync::fsync(&self.sim, inode, true)).await;
+            may_block(&self.sim, self.pid, sync::write_sync(&self.sim, inode, offset, length)).await;
         }
         self.measures.took("write", at, self.sim.now(), length);
         Ok(())

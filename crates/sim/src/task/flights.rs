@@ -65,7 +65,7 @@ impl Hand<'_> {
                 }
             };
             if is_write && is_dsync && done.is_ok() {
-                may_block(&sim, pid, sync::fsync(&sim, inode, true)).await;
+                may_block(&sim, pid, sync::write_sync(&sim, inode, offset, length)).await;
             }
             let failed = done.err().map(|why| format!("{name} {path}: {why}"));
             let mut world = sim.w();
