@@ -59,13 +59,23 @@ impl Host {
 
 /// A host as it is and after its change, each with its kernel.
 pub(super) fn scenarios(kind: Kind, number: u64, name: &str) -> Result<[(Scenario, KernelVersion); 2], Failure> {
+    changed(&kind.scenario(number), kind.kernel, kind.change, name)
+}
+
+/// The scenario of a text as it is and after a change, each with its kernel.
+pub(super) fn changed(
+    text: &str,
+    kernel: &str,
+    change: &[&str],
+    name: &str,
+) -> Result<[(Scenario, KernelVersion); 2], Failure> {
     let wrong = |why: String| Failure::input(format!("{name}: {why}"));
-    let file = ScenarioFile::parse(&kind.scenario(number)).map_err(|error| wrong(error.to_string()))?;
+    let file = ScenarioFile::parse(text).map_err(|error| wrong(error.to_string()))?;
     let now = file.variants.into_values().next().ok_or_else(|| wrong("no variant".to_owned()))?;
     let version = |text: &str| text.parse::<KernelVersion>().map_err(|error| wrong(error.to_string()));
-    let kernel = version(kind.kernel)?;
+    let kernel = version(kernel)?;
     let (mut then, mut kernel_then) = (now.clone(), kernel);
-    for part in kind.change {
+    for part in change {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
         match key {
             "kernel" => kernel_then = version(value)?,

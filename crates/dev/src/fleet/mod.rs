@@ -6,6 +6,7 @@ mod kinds;
 mod lab;
 mod made;
 mod pairs;
+mod unseen;
 
 use crate::{Answer, Failure};
 use floodline_fleet::{Change, Depth, Felt, Row, Verdict, preflight};
@@ -19,6 +20,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use unseen::UNSEEN;
 
 /// Hold the pre-flight against a generated fleet whose answers were measured
 #[derive(clap::Parser)]
@@ -50,8 +52,19 @@ pub(crate) struct FleetTruth {
     format: crate::Format,
 }
 
-/// A held-out host: its behaviour before and after its change, and its recording before it.
-pub(crate) struct Held {
+/// Hosts on which predictions are scored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Hosts {
+    /// Kinds that choose thresholds
+    Seen,
+    /// Kinds that no threshold is chosen on
+    HeldOut,
+    /// Kinds that were written down before the twin was last mended
+    Unseen,
+}
+
+/// A host whose change is predicted: its behaviour before and after its change, and its recording before it.
+pub(crate) struct Truth {
     pub(crate) kind: &'static str,
     pub(crate) change: &'static [&'static str],
     pub(crate) kernel: KernelVersion,
@@ -60,19 +73,36 @@ pub(crate) struct Held {
     pub(crate) recording: Vec<u8>,
 }
 
-/// Number of held-out kinds.
-pub(crate) fn held_out() -> usize {
-    KINDS.iter().filter(|kind| kind.held_out).count()
-}
+impl Hosts {
+    /// Their number.
+    pub(crate) fn count(self) -> usize {
+        match self {
+            Hosts::Seen => KINDS.iter().filter(|kind| !kind.held_out).count(),
+            Hosts::HeldOut => KINDS.iter().filter(|kind| kind.held_out).count(),
+            Hosts::Unseen => UNSEEN.len(),
+        }
+    }
 
-/// Runs a host of a held-out kind before and after its change.
-pub(crate) fn held(at: usize) -> Result<Held, Failure> {
-    let none = || Failure::input("there are not that many held-out kinds");
-    let kind = *KINDS.iter().filter(|kind| kind.held_out).nth(at).ok_or_else(none)?;
-    let [(now, kernel), (then, kernel_then)] = made::scenarios(kind, 0, kind.name)?;
-    let (before, recording) = made::folded(&now, kernel, kind.name)?;
-    let (after, _) = made::folded(&then, kernel_then, kind.name)?;
-    Ok(Held { kind: kind.name, change: kind.change, kernel, before, after, recording })
+    /// Runs one of them before and after its change.
+    pub(crate) fn host(self, at: usize) -> Result<Truth, Failure> {
+        let none = || Failure::input("there are not that many hosts");
+        let is_held_out = self == Hosts::HeldOut;
+        let (kind, change, scenarios) = match self {
+            Hosts::Unseen => {
+                let host = UNSEEN.get(at).ok_or_else(none)?;
+                let scenarios = made::changed(&host.text(), host.kernel, host.change, host.name)?;
+                (host.name, host.change, scenarios)
+            }
+            Hosts::Seen | Hosts::HeldOut => {
+                let kind = *KINDS.iter().filter(|kind| kind.held_out == is_held_out).nth(at).ok_or_else(none)?;
+                (kind.name, kind.change, made::scenarios(kind, 0, kind.name)?)
+            }
+        };
+        let [(now, kernel), (then, kernel_then)] = scenarios;
+        let (before, recording) = made::folded(&now, kernel, kind)?;
+        let (after, _) = made::folded(&then, kernel_then, kind)?;
+        Ok(Truth { kind, change, kernel, before, after, recording })
+    }
 }
 
 /// Verdict of the pre-flight on a host, and the measured effect.

@@ -9,6 +9,7 @@ mod pairs;
 mod score;
 mod variants;
 
+use crate::fleet::Hosts;
 use crate::{Answer, Failure, Format, note};
 use floodline_analysis::prediction::{Prediction, Setting};
 use floodline_twin::backtest;
@@ -36,9 +37,9 @@ pub(crate) struct PredictTruth {
     /// Recordings, or folders of them
     #[arg(required_unless_present = "model", value_name = "RECORDING")]
     recordings: Vec<PathBuf>,
-    /// Predict changes of the held-out hosts of fleet-truth instead; the truth is the model
-    #[arg(long, conflicts_with_all = ["recordings", "calibrate"])]
-    model: bool,
+    /// Predict changes of generated hosts instead; the truth is the model
+    #[arg(long, value_name = "HOSTS", num_args = 0..=1, default_missing_value = "held-out", conflicts_with_all = ["recordings", "calibrate"])]
+    model: Option<Hosts>,
     /// Folder of scenario files, which tell what differs between variants; may be repeated
     #[arg(long = "scenarios", value_name = "DIR", default_values = ["scenarios", "scenarios/blind"])]
     scenarios: Vec<PathBuf>,
@@ -66,8 +67,8 @@ struct Pair {
 
 impl PredictTruth {
     pub(crate) fn run(&self) -> Result<Answer, Failure> {
-        if self.model {
-            let judged = model::all()?;
+        if let Some(hosts) = self.model {
+            let judged = model::all(hosts);
             let text = match self.format {
                 Format::Text => page::of_model(&judged),
                 Format::Json => serde_json::to_string(&serde_json::json!({ "hosts": judged }))? + "\n",

@@ -6,8 +6,8 @@
 use super::pairs::{Move, One};
 use super::score::{Judged, Noise, judge};
 use super::{Pair, predict};
-use crate::fleet::{held, held_out};
-use crate::{Failure, note};
+use crate::fleet::Hosts;
+use crate::note;
 use floodline_analysis::prediction::Setting;
 use floodline_record::record::{Record, Sink};
 use floodline_record::recording::Decoder;
@@ -30,17 +30,17 @@ const SHAPES: [Shape; 5] = [
     ("no root", without_root),
 ];
 
-/// Predicts the change of every held-out host.
-pub(super) fn all() -> Result<Vec<Judged>, Failure> {
-    let told = |at: usize| one(at).inspect_err(|why| note(why)).ok();
-    let mut judged: Vec<Judged> = (0..held_out()).into_par_iter().filter_map(told).collect();
+/// Predicts the change of each of these hosts.
+pub(super) fn all(hosts: Hosts) -> Vec<Judged> {
+    let told = |at: usize| one(hosts, at).inspect_err(|why| note(why)).ok();
+    let mut judged: Vec<Judged> = (0..hosts.count()).into_par_iter().filter_map(told).collect();
     judged.sort_by(|one, other| one.order().cmp(&other.order()));
-    Ok(judged)
+    judged
 }
 
-/// Predicts the change of one held-out host from its recording.
-pub(super) fn one(at: usize) -> Result<Judged, String> {
-    let held = held(at).map_err(|failure| failure.to_string())?;
+/// Predicts the change of one host from its recording.
+pub(super) fn one(hosts: Hosts, at: usize) -> Result<Judged, String> {
+    let held = hosts.host(at).map_err(|failure| failure.to_string())?;
     let (shape, change) = SHAPES[at % SHAPES.len()];
     let wrong = |why: &dyn std::fmt::Display| format!("{}, {shape}: {why}; skipped", held.kind);
     let decoder = Decoder::new(held.recording.as_slice()).map_err(|error| wrong(&error))?;
@@ -154,8 +154,8 @@ mod tests {
 
     #[test]
     fn at_least_twenty_held_out_hosts_are_recorded_in_every_shape_and_one_is_predicted() {
-        assert!(held_out() >= 20, "{}", held_out());
-        let judged = one(0).expect("it has a twin");
+        assert!(Hosts::HeldOut.count() >= 20, "{}", Hosts::HeldOut.count());
+        let judged = one(Hosts::HeldOut, 0).expect("it has a twin");
         assert!(!judged.figures.is_empty() || judged.refused > 0, "{judged:?}");
     }
 }
