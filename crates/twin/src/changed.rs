@@ -112,25 +112,16 @@ pub fn change(
     Ok(changed)
 }
 
+/// Returns the error for a value that is not of the kind that its key takes.
+fn invalid(setting: &Setting, expected: &str) -> NotChanged {
+    NotChanged::new(format!("{}={}: expected {expected}", setting.key, setting.value), format!("keys: {KNOWN}"))
+}
+
 fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(), NotChanged> {
     let (key, value) = (setting.key.as_str(), setting.value.as_str());
-    let invalid =
-        |expected: &str| NotChanged::new(format!("{key}={value}: expected {expected}"), format!("keys: {KNOWN}"));
     let parts: Vec<&str> = key.split('/').collect();
     match parts.as_slice() {
-        ["kernel"] => {
-            let kernel: KernelVersion = value.parse().map_err(|_| invalid("a version such as 6.12"))?;
-            if !is_modelled(kernel) {
-                return Err(NotChanged::new(
-                    format!(
-                        "kernel {kernel} is older than {OLDEST_MODELLED}, the oldest kernel that the model supports"
-                    ),
-                    format!("use --kernel {OLDEST_MODELLED} or newer"),
-                ));
-            }
-            changed.kernel = kernel;
-            Ok(())
-        }
+        ["kernel"] => kernel(changed, setting),
         ["cgroup"] => {
             if value == "v1" {
                 without_v2(&mut changed.scenario);
@@ -138,51 +129,14 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
             dotted(changed, "machine.cgroup_mode", value, setting)
         }
         ["memory"] => dotted(changed, "machine.memory", value, setting),
-        ["bdi", name, knob] => {
-            let device = device(&changed.scenario, name, host, setting)?;
-            let knob = match *knob {
-                "min_ratio" | "max_ratio" | "max_bytes" => *knob,
-                "strict_limit" => {
-                    let flag = match value {
-                        "0" | "false" => "false",
-                        "1" | "true" => "true",
-                        _ => return Err(invalid("0 or 1")),
-                    };
-                    return dotted(changed, &format!("machine.devices.{device}.bdi.strict_limit"), flag, setting);
-                }
-                "read_ahead_kb" => {
-                    let kib = format!("{value} KiB");
-                    return dotted(changed, &format!("machine.devices.{device}.bdi.read_ahead"), &kib, setting);
-                }
-                _ => return Err(invalid("min_ratio, max_ratio, max_bytes, strict_limit or read_ahead_kb")),
-            };
-            let value = if knob == "max_bytes" { bytes(value) } else { value.to_owned() };
-            dotted(changed, &format!("machine.devices.{device}.bdi.{knob}"), &value, setting)
-        }
-        ["queue", name, knob] => {
-            let device = device(&changed.scenario, name, host, setting)?;
-            let turning = changed.scenario.machine.devices.get(&device).is_some_and(|device| device.rotational);
-            let (knob, value) = match *knob {
-                "wbt_lat_usec" => {
-                    let latency = match value {
-                        // The kernel's default: 2 ms, or 75 ms on rotating disks.
-                        "-1" if turning => "75ms".to_owned(),
-                        "-1" => "2ms".to_owned(),
-                        _ => format!("{}us", value.parse::<u32>().map_err(|_| invalid("microseconds, or -1"))?),
-                    };
-                    ("wbt_latency", latency)
-                }
-                "scheduler" | "nr_requests" => (*knob, value.to_owned()),
-                _ => return Err(invalid("wbt_lat_usec, scheduler or nr_requests")),
-            };
-            dotted(changed, &format!("machine.devices.{device}.queue.{knob}"), &value, setting)
-        }
+        ["bdi", name, knob] => bdi(changed, (*name, *knob), setting, host),
+        ["queue", name, knob] => queue(changed, (*name, *knob), setting, host),
         ["loop", name, "direct_io"] => {
             let device = device(&changed.scenario, name, host, setting)?;
             let flag = match value {
                 "1" | "true" | "on" => "true",
                 "0" | "false" | "off" => "false",
-                _ => return Err(invalid("0 or 1")),
+                _ => return Err(invalid(setting, "0 or 1")),
             };
             dotted(changed, &format!("machine.devices.{device}.backing.loop.direct_io"), flag, setting)
         }
@@ -194,30 +148,87 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
                 "memory.low" => "memory_low",
                 "memory.min" => "memory_min",
                 "io.weight" => "io_weight",
-                _ => return Err(invalid("memory.max, memory.high, memory.low, memory.min or io.weight")),
+                _ => {
+                    return Err(invalid(setting, "memory.max, memory.high, memory.low, memory.min or io.weight"));
+                }
             };
             let value = if knob == "io_weight" { value.to_owned() } else { bytes(value) };
             dotted(changed, &format!("machine.cgroups.{path:?}.{knob}"), &value, setting)
         }
-        ["mount", path @ .., what] if !path.is_empty() => {
-            let path = mount(&changed.scenario, &path.join("/"), setting)?;
-            match *what {
-                "type" => dotted(changed, &format!("machine.mounts.{path:?}.type"), value, setting),
-                "options" => {
-                    let mut scenario = changed.scenario.clone();
-                    if let Some(mount) = scenario.machine.mounts.get_mut(&path) {
-                        let words =
-                            value.split(',').map(str::trim).filter(|word| !word.is_empty() && *word != "defaults");
-                        mount.options = words.map(str::to_owned).collect();
-                    }
-                    changed.scenario = checked(scenario, setting)?;
-                    Ok(())
-                }
-                _ => Err(invalid("type or options")),
-            }
-        }
+        ["mount", path @ .., what] if !path.is_empty() => mounted(changed, (&path.join("/"), what), setting),
         ["journald", "Storage"] => journald(changed, value, host),
         _ => dotted(changed, key, value, setting),
+    }
+}
+
+fn kernel(changed: &mut Changed, setting: &Setting) -> Result<(), NotChanged> {
+    let kernel: KernelVersion = setting.value.parse().map_err(|_| invalid(setting, "a version such as 6.12"))?;
+    if !is_modelled(kernel) {
+        return Err(NotChanged::new(
+            format!("kernel {kernel} is older than {OLDEST_MODELLED}, the oldest kernel that the model supports"),
+            format!("use --kernel {OLDEST_MODELLED} or newer"),
+        ));
+    }
+    changed.kernel = kernel;
+    Ok(())
+}
+
+/// A knob of a backing device.
+fn bdi(changed: &mut Changed, (name, knob): (&str, &str), setting: &Setting, host: Host<'_>) -> Result<(), NotChanged> {
+    let device = device(&changed.scenario, name, host, setting)?;
+    let value = setting.value.as_str();
+    let (knob, value) = match (knob, value) {
+        ("min_ratio" | "max_ratio", _) => (knob, value.to_owned()),
+        ("max_bytes", _) => (knob, bytes(value)),
+        ("strict_limit", "0" | "false") => (knob, "false".to_owned()),
+        ("strict_limit", "1" | "true") => (knob, "true".to_owned()),
+        ("strict_limit", _) => return Err(invalid(setting, "0 or 1")),
+        ("read_ahead_kb", _) => ("read_ahead", format!("{value} KiB")),
+        _ => return Err(invalid(setting, "min_ratio, max_ratio, max_bytes, strict_limit or read_ahead_kb")),
+    };
+    dotted(changed, &format!("machine.devices.{device}.bdi.{knob}"), &value, setting)
+}
+
+/// A knob of a request queue.
+fn queue(
+    changed: &mut Changed,
+    (name, knob): (&str, &str),
+    setting: &Setting,
+    host: Host<'_>,
+) -> Result<(), NotChanged> {
+    let device = device(&changed.scenario, name, host, setting)?;
+    let turning = changed.scenario.machine.devices.get(&device).is_some_and(|device| device.rotational);
+    let value = setting.value.as_str();
+    let (knob, value) = match (knob, value) {
+        // The kernel's default: 2 ms, or 75 ms on rotating disks.
+        ("wbt_lat_usec", "-1") if turning => ("wbt_latency", "75ms".to_owned()),
+        ("wbt_lat_usec", "-1") => ("wbt_latency", "2ms".to_owned()),
+        ("wbt_lat_usec", _) => {
+            let latency = value.parse::<u32>().map_err(|_| invalid(setting, "microseconds, or -1"))?;
+            ("wbt_latency", format!("{latency}us"))
+        }
+        ("scheduler" | "nr_requests", _) => (knob, value.to_owned()),
+        _ => return Err(invalid(setting, "wbt_lat_usec, scheduler or nr_requests")),
+    };
+    dotted(changed, &format!("machine.devices.{device}.queue.{knob}"), &value, setting)
+}
+
+/// Type or options of a mount.
+fn mounted(changed: &mut Changed, (path, what): (&str, &str), setting: &Setting) -> Result<(), NotChanged> {
+    let path = mount(&changed.scenario, path, setting)?;
+    let value = setting.value.as_str();
+    match what {
+        "type" => dotted(changed, &format!("machine.mounts.{path:?}.type"), value, setting),
+        "options" => {
+            let mut scenario = changed.scenario.clone();
+            if let Some(mount) = scenario.machine.mounts.get_mut(&path) {
+                let words = value.split(',').map(str::trim).filter(|word| !word.is_empty() && *word != "defaults");
+                mount.options = words.map(str::to_owned).collect();
+            }
+            changed.scenario = checked(scenario, setting)?;
+            Ok(())
+        }
+        _ => Err(invalid(setting, "type or options")),
     }
 }
 
