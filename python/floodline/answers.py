@@ -121,6 +121,8 @@ class Prediction(TypedDict, total=False):
     stay: list[Json]
     not_reproduced: list[Json]
     lasting: list[Json]
+    uncertain: list[Json]
+    unjudged: list[str]
     runs: int
     is_cut: bool
     notes: list[str]

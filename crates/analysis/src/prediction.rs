@@ -159,6 +159,11 @@ pub struct Prediction {
     pub not_reproduced: Vec<&'static str>,
     /// Those of them that are expected to stay: no figure that they rest on gets better.
     pub lasting: Vec<Seen>,
+    /// Findings of which it is not certain whether they are there after the change: runs disagree, or the twin differs
+    /// from the recording in them and no figure decides. Each of the lists above has the most likely answer.
+    pub uncertain: Vec<Seen>,
+    /// Rules that cannot be judged in a run of the model, as they need a trace. Their findings may appear or stay.
+    pub unjudged: Vec<&'static str>,
     /// Runs of the model.
     pub runs: usize,
     /// Whether a run was ended early.
@@ -184,10 +189,18 @@ impl Prediction {
             stay: Vec::new(),
             not_reproduced: Vec::new(),
             lasting: Vec::new(),
+            uncertain: Vec::new(),
+            unjudged: Vec::new(),
             runs: 0,
             is_cut: false,
             notes: Vec::new(),
         }
+    }
+
+    /// Whether the recording has a finding of a rule.
+    pub fn has_before(&self, rule: &str) -> bool {
+        let lists = [&self.vanish, &self.stay];
+        lists.iter().any(|list| list.iter().any(|seen| seen.rule == rule)) || self.not_reproduced.contains(&rule)
     }
 
     /// The figures of the machine that are predicted, as a plan file has them.

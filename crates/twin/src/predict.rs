@@ -64,12 +64,14 @@ impl Question {
         let mut runs = Vec::new();
         for demand in 0..self.now.len() {
             for is_changed in [false, true] {
-                runs.push(Run { demand, is_changed, trial: Trial { diagnosed: demand == 0, ..Trial::NOMINAL } });
+                let diagnosed = demand == 0 || (is_changed && !few);
+                runs.push(Run { demand, is_changed, trial: Trial { diagnosed, ..Trial::NOMINAL } });
             }
         }
         for (seed, device_percent) in VARIED.into_iter().filter(|_| !few) {
             for is_changed in [false, true] {
-                runs.push(Run { demand: 0, is_changed, trial: Trial { seed, device_percent, diagnosed: false } });
+                let trial = Trial { seed, device_percent, diagnosed: is_changed };
+                runs.push(Run { demand: 0, is_changed, trial });
             }
         }
         runs
@@ -121,8 +123,12 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     let appear: Vec<Seen> = then.seen.iter().filter(is_new).cloned().collect();
     let invented: Vec<Seen> = invented.into_iter().filter(|seen| !is_in(&appear, seen)).collect();
     let not_reproduced: Vec<&Seen> = measured.seen.iter().filter(|seen| !is_in(&now.seen, seen)).collect();
-    let is_lasting = |seen: &&Seen| !is_in(&then.seen, seen) && lasts(seen.rule, &rows);
-    let lasting = not_reproduced.iter().copied().filter(is_lasting).cloned().collect();
+    // What no run of the model can judge stays, unless the rule says that it cannot be there.
+    let is_lasting =
+        |seen: &&Seen| !is_in(&then.seen, seen) && (then.unchecked.contains(&seen.rule) || lasts(seen.rule, &rows));
+    let lasting: Vec<Seen> = not_reproduced.iter().copied().filter(is_lasting).cloned().collect();
+    let judged = Judged { now, then, recorded: &measured.seen, rows: &rows };
+    let uncertain = judged.uncertain(results, &appear, &lasting);
     let not_reproduced = not_reproduced.iter().map(|seen| seen.rule).collect();
     // Limits of cgroups are arithmetic. Hundreds of them would hide the error of the simulated figures.
     let simulated = measured.back_test.iter().filter(|figure| !figure.name.starts_with("budget."));
@@ -140,6 +146,8 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         stay,
         not_reproduced,
         lasting,
+        uncertain,
+        unjudged: then.unchecked.clone(),
         runs: results.len(),
         is_cut: results.iter().any(|(_, shown)| shown.is_cut),
         ..Prediction::new(question.settings.clone(), twin.kernel)
@@ -166,15 +174,23 @@ const RESTS_ON: &[(&str, &[&str])] = &[
     ("starved-dirty-budget", &["smallest_budget_bytes", "host.dirtied_bytes", "devices.written_bytes"]),
 ];
 
-/// Whether a finding that the twin does not show persists: a figure that it rests on is predicted, and none improves.
+/// Whether a finding that the twin does not show persists: no figure that it rests on improves.
 fn lasts(rule: &str, rows: &[Row]) -> bool {
     let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
-    let rests = || rows.iter().filter(|row| names.contains(&row.figure.as_str()));
-    rests().any(|row| row.doubt.is_none()) && !rests().any(Row::improves)
+    !rows.iter().filter(|row| names.contains(&row.figure.as_str())).any(Row::improves)
+}
+
+/// Whether a figure that a finding rests on is predicted.
+fn rests(rule: &str, rows: &[Row]) -> bool {
+    let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
+    rows.iter().any(|row| names.contains(&row.figure.as_str()) && row.doubt.is_none())
 }
 
 /// Factor by which a figure must grow to be clearly worse.
 const WORSE: f64 = 1.25;
+
+/// Factor by which a figure must shrink to end a finding.
+const ENDS: f64 = 2.0;
 
 /// Whether a finding that only the twin shows appears: a figure that it rests on gets clearly worse.
 fn worsens(rule: &str, rows: &[Row]) -> bool {
@@ -183,11 +199,65 @@ fn worsens(rule: &str, rows: &[Row]) -> bool {
     rests.filter(|row| row.better == Better::Less && row.worsens()).any(|row| row.then > WORSE * row.now)
 }
 
+/// What rules find: in the twin as it is, in the changed one, and in the recording.
+struct Judged<'a> {
+    now: &'a Shown,
+    then: &'a Shown,
+    recorded: &'a [Seen],
+    rows: &'a [Row],
+}
+
+impl Judged<'_> {
+    /// The findings of which it is not certain whether they are there after the change.
+    fn uncertain(&self, results: &[(Run, Shown)], appear: &[Seen], lasting: &[Seen]) -> Vec<Seen> {
+        let has = |seen: &[Seen], rule: &str| seen.iter().any(|one| one.rule == rule);
+        let diagnosed: Vec<&Shown> = results
+            .iter()
+            .filter(|(run, shown)| run.is_changed && run.trial.diagnosed && !shown.is_cut)
+            .map(|(_, shown)| shown)
+            .collect();
+        let mut uncertain: Vec<Seen> = Vec::new();
+        let others = diagnosed.iter().flat_map(|shown| &shown.seen);
+        for seen in self.recorded.iter().chain(&self.now.seen).chain(&self.then.seen).chain(others) {
+            let rule = seen.rule;
+            if has(&uncertain, rule) {
+                continue;
+            }
+            let (is_now, is_then) = (has(&self.now.seen, rule), has(&self.then.seen, rule));
+            let is_unanimous = diagnosed.iter().all(|shown| has(&shown.seen, rule) == is_then);
+            let is_certain = match (has(self.recorded, rule), is_now) {
+                _ if self.then.unchecked.contains(&rule) => false,
+                // It lacked an input before the change and lacks none after it: the rule says that nothing is there.
+                _ if self.now.unchecked.contains(&rule) => true,
+                // The twin is like the recording.
+                (true, true) | (false, false) => is_unanimous,
+                // It lacks the finding: the changed twin may lack it for the same reason.
+                (true, false) => is_then || (has(lasting, rule) && rests(rule, self.rows)) || ends(rule, self.rows),
+                // It has one too many.
+                (false, true) => !is_then || has(appear, rule) || !worsens(rule, self.rows),
+            };
+            if !is_certain {
+                uncertain.push(seen.clone());
+            }
+        }
+        uncertain
+    }
+}
+
+/// Whether a figure that a finding rests on gets so much better that the finding ends, though the twin does not show it.
+fn ends(rule: &str, rows: &[Row]) -> bool {
+    let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
+    let rests = rows.iter().filter(|row| names.contains(&row.figure.as_str()));
+    rests.filter(|row| row.better == Better::Less && row.improves()).any(|row| row.now > ENDS * row.then)
+}
+
 /// Values of a figure before and after the change, of runs that are otherwise equal.
 fn pairs(name: &str, results: &[(Run, Shown)]) -> Vec<(f64, f64)> {
     let value = |shown: &Shown| shown.figures.get(name).copied();
-    let changed =
-        |of: &Run| results.iter().find(|(run, _)| run.is_changed && run.demand == of.demand && run.trial == of.trial);
+    let is_like = |run: &Run, of: &Run| {
+        (run.demand, run.trial.seed, run.trial.device_percent) == (of.demand, of.trial.seed, of.trial.device_percent)
+    };
+    let changed = |of: &Run| results.iter().find(|(run, _)| run.is_changed && is_like(run, of));
     results
         .iter()
         .filter(|(run, _)| !run.is_changed)
@@ -417,7 +487,8 @@ mod tests {
         assert!(lasts("fsync-behind-writeback", &[wait(3.0)]));
         assert!(!lasts("fsync-behind-writeback", &[wait(1.0)]));
         let unknown = Row { doubt: Some(Doubt::BackTest), ..wait(2.0) };
-        assert!(!lasts("fsync-behind-writeback", &[unknown]), "no figure that it rests on is predicted");
+        assert!(lasts("fsync-behind-writeback", std::slice::from_ref(&unknown)));
+        assert!(!rests("fsync-behind-writeback", &[unknown]), "no figure that it rests on is predicted");
         assert!(!lasts("contradictory-dirty-settings", &[wait(2.0)]), "it rests on no figure");
     }
 
@@ -428,6 +499,24 @@ mod tests {
         assert!(!worsens("fsync-behind-writeback", &[wait(0.7)]));
         assert!(!worsens("fsync-behind-writeback", &[wait(0.1)]));
         assert!(!worsens("dirty-data-at-risk", &[wait(8.0)]), "it rests on another figure");
+    }
+
+    #[test]
+    fn a_finding_is_certain_where_the_twin_is_like_the_recording_and_all_runs_agree() {
+        let cliff = || vec![Seen { rule: "dirty-cliff", severity: Severity::Warning }];
+        let with = |seen: Vec<Seen>| Shown { seen, ..Shown::default() };
+        let run = |seed| Run { demand: 0, is_changed: true, trial: Trial { seed, ..Trial::NOMINAL } };
+        let check = |(recorded, now, then): (Vec<Seen>, Vec<Seen>, [Vec<Seen>; 2]), expect: bool| {
+            let [first, other] = then.map(with);
+            let (now, results) = (with(now), [(run(0), first.clone()), (run(1), other)]);
+            let judged = Judged { now: &now, then: &first, recorded: &recorded, rows: &[] };
+            assert_eq!(judged.uncertain(&results, &[], &[]).is_empty(), expect, "{recorded:?} {now:?} {results:?}");
+        };
+        check((cliff(), cliff(), [cliff(), cliff()]), true);
+        check((cliff(), cliff(), [cliff(), Vec::new()]), false);
+        check((Vec::new(), Vec::new(), [Vec::new(), cliff()]), false);
+        check((cliff(), Vec::new(), [Vec::new(), Vec::new()]), false);
+        check((Vec::new(), Vec::new(), [Vec::new(), Vec::new()]), true);
     }
 
     #[test]

@@ -81,6 +81,8 @@ pub struct Shown {
     pub parts: Vec<Figures>,
     /// Findings, warnings and worse; empty where the run was not diagnosed.
     pub seen: Vec<Seen>,
+    /// Rules that lacked an input in the run, such as a trace.
+    pub unchecked: Vec<&'static str>,
     /// Whether `go_on` ended the run early.
     pub is_cut: bool,
 }
@@ -128,8 +130,8 @@ pub fn run(
     let summary = simulate(&scenario, &options, take, |at| go_on(at))?;
     let window = simulated.window;
     let figures = figures(&window, programs);
-    let seen = if trial.diagnosed { seen(&window) } else { Vec::new() };
-    let shown = Shown { figures, parts: parts(&window), seen, is_cut: summary.is_interrupted };
+    let (seen, unchecked) = if trial.diagnosed { judged(&window) } else { (Vec::new(), Vec::new()) };
+    let shown = Shown { figures, parts: parts(&window), seen, unchecked, is_cut: summary.is_interrupted };
     Ok((shown, window))
 }
 
@@ -165,13 +167,19 @@ fn faster(scenario: &mut Scenario, percent: u64) {
 
 /// Rules with a finding that hurts.
 pub fn seen(window: &Window) -> Vec<Seen> {
+    judged(window).0
+}
+
+/// Rules with a finding that hurts, and rules that lacked an input.
+fn judged(window: &Window) -> (Vec<Seen>, Vec<&'static str>) {
     let mut seen: Vec<Seen> = Vec::new();
-    for finding in diagnose(window, None).findings {
+    let report = diagnose(window, None);
+    for finding in report.findings {
         if finding.severity >= Severity::Warning && !seen.iter().any(|known| known.rule == finding.rule) {
             seen.push(Seen { rule: finding.rule, severity: finding.severity });
         }
     }
-    seen
+    (seen, report.not_checked.iter().map(|one| one.rule).collect())
 }
 
 /// The figures of a simulated run: those of the back-test, and those that only a run provides.

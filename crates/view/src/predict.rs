@@ -64,10 +64,17 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
         let _ = writeln!(out, "~ from the twin: the recording does not have this figure.");
     }
     let _ = writeln!(out);
-    findings(&mut out, "Vanish    ", &prediction.vanish, width);
-    findings(&mut out, "Appear    ", &prediction.appear, width);
-    let stay: Vec<Seen> = prediction.stay.iter().chain(&prediction.lasting).cloned().collect();
-    findings(&mut out, "Stay      ", &stay, width);
+    let is_certain = |seen: &&Seen| prediction.uncertain.iter().all(|one| one.rule != seen.rule);
+    let certain = |lists: &[&Vec<Seen>]| -> Vec<Seen> {
+        lists.iter().flat_map(|list| list.iter()).filter(is_certain).cloned().collect()
+    };
+    findings(&mut out, "Vanish    ", &certain(&[&prediction.vanish]), width);
+    findings(&mut out, "Appear    ", &certain(&[&prediction.appear]), width);
+    findings(&mut out, "Stay      ", &certain(&[&prediction.stay, &prediction.lasting]), width);
+    let (had, new): (Vec<Seen>, Vec<Seen>) =
+        prediction.uncertain.iter().cloned().partition(|seen| prediction.has_before(seen.rule));
+    findings(&mut out, "May stay  ", &had, width);
+    findings(&mut out, "May come  ", &new, width);
     let change: Vec<String> =
         prediction.settings.iter().map(|setting| format!("{}={}", setting.key, setting.value)).collect();
     hanging(&mut out, "Change    ", &change.join(", "), width);

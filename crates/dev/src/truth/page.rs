@@ -2,7 +2,7 @@
 //! Predictions and real runs as tables of a page.
 
 use super::pairs::Move;
-use super::score::{Judged, Sum, Told, left_out, sum};
+use super::score::{Findings, Judged, Sum, Told, left_out, sum};
 use floodline_record::human;
 use floodline_twin::shown::FIGURES;
 use std::fmt::Write;
@@ -11,10 +11,10 @@ use std::fmt::Write;
 type Kind = (&'static str, fn(&Judged) -> bool);
 
 /// Heads of the tables.
-const KIND_HEAD: &str = "| change | changes | figures | refused | median error | direction right | inside the interval | findings right |\n\
-    |---|---:|---:|---:|---:|---:|---:|---:|\n";
-const PAIR_HEAD: &str = "| scenario | kernel | change | back-test | figures | median error | direction right | inside the interval | found before | found after, predicted | found after, real |\n\
-    |---|---|---|---:|---:|---:|---:|---:|---|---|---|\n";
+const KIND_HEAD: &str = "| change | changes | figures | refused | median error | direction right | inside the interval | findings right | findings uncertain | findings wrong |\n\
+    |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
+const PAIR_HEAD: &str = "| scenario | kernel | change | back-test | figures | median error | direction right | inside the interval | found before | found after, predicted | uncertain | found after, real |\n\
+    |---|---|---|---:|---:|---:|---:|---:|---|---|---|---|\n";
 
 /// Kinds of changes.
 const KINDS: [Kind; 5] = [
@@ -82,10 +82,11 @@ fn pair(text: &mut String, one: &Judged) {
     };
     let back_test = share(one.back_test_error);
     let (predicted, real) = (list(&one.predicted), list(&one.real));
+    let uncertain = if one.uncertain.is_empty() { "–".to_owned() } else { list(&one.uncertain) };
     let real = if one.is_finding_right() { "the same".to_owned() } else { real };
     let _ = writeln!(
         text,
-        "| {name} | {} | {} | {back_test} | {} | {} | {predicted} | {real} |",
+        "| {name} | {} | {} | {back_test} | {} | {} | {predicted} | {uncertain} | {real} |",
         one.kernel,
         one.change,
         cells(&sum),
@@ -112,20 +113,22 @@ pub(super) fn of_model(judged: &[Judged]) -> String {
 fn kind(text: &mut String, name: &str, of: &[&Judged]) {
     let sum = sum(of.iter().flat_map(|one| &one.figures));
     let refused: usize = of.iter().map(|one| one.refused).sum();
-    let right = of.iter().filter(|one| one.is_finding_right()).count();
+    let findings = |verdict| part(of.iter().filter(|one| one.findings() == verdict).count(), of.len());
     if of.is_empty() {
-        let _ = writeln!(text, "| {name} | 0 | – | – | – | – | – | – |");
+        let _ = writeln!(text, "| {name} | 0 | – | – | – | – | – | – | – | – |");
         return;
     }
     let Sum { predicted, .. } = sum;
     let _ = writeln!(
         text,
-        "| {name} | {} | {predicted} | {refused} | {} | {} | {} | {} |",
+        "| {name} | {} | {predicted} | {refused} | {} | {} | {} | {} | {} | {} |",
         of.len(),
         share(sum.median),
         part(sum.right, sum.changed),
         part(sum.inside, sum.predicted),
-        part(right, of.len())
+        findings(Findings::Right),
+        findings(Findings::Uncertain),
+        findings(Findings::Wrong)
     );
 }
 

@@ -68,6 +68,20 @@ pub(super) struct Judged {
     /// Rules with a finding after the change: predicted, and real.
     pub(super) predicted: Vec<&'static str>,
     pub(super) real: Vec<&'static str>,
+    /// Rules of which the prediction says that it is not certain.
+    pub(super) uncertain: Vec<&'static str>,
+    /// Rules that the prediction could not judge.
+    pub(super) unjudged: Vec<&'static str>,
+}
+
+/// What a prediction of findings turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Findings {
+    /// Certain and right.
+    Right,
+    /// All that was said to be certain is right, but something was not certain.
+    Uncertain,
+    Wrong,
 }
 
 impl Judged {
@@ -75,8 +89,23 @@ impl Judged {
         (self.kind, self.is_worse, &self.scenario, &self.variant, &self.kernel, &self.change)
     }
 
+    /// Whether the most likely answer is right, certain or not.
     pub(super) fn is_finding_right(&self) -> bool {
         self.predicted == self.real
+    }
+
+    /// The verdict on the findings after the change.
+    pub(super) fn findings(&self) -> Findings {
+        let mut wrong = (self.predicted.iter().chain(&self.real))
+            .filter(|rule| self.predicted.contains(rule) != self.real.contains(rule))
+            .filter(|rule| !self.uncertain.contains(rule))
+            .peekable();
+        let is_all_right = wrong.peek().is_none();
+        match (wrong.all(|rule| self.unjudged.contains(rule)), is_all_right && self.uncertain.is_empty()) {
+            (false, _) => Findings::Wrong,
+            (true, true) => Findings::Right,
+            (true, false) => Findings::Uncertain,
+        }
     }
 }
 
@@ -144,6 +173,8 @@ pub(super) fn judge(prediction: &Prediction, pair: &Pair, all: &[One], noise: &N
         before: found(before),
         predicted: names(&predicted),
         real: found(after),
+        uncertain: names(&prediction.uncertain.iter().collect::<Vec<_>>()),
+        unjudged: prediction.unjudged.clone(),
     }
 }
 
@@ -231,6 +262,8 @@ pub(super) fn repeat(all: &[One], pair: &Pair) -> Judged {
         before: names(before),
         predicted: names(before),
         real: names(after),
+        uncertain: Vec::new(),
+        unjudged: Vec::new(),
     }
 }
 
