@@ -95,17 +95,14 @@ pub(super) fn notes(as_if: &AsIf, window: &Window, then: &Budgets) -> Vec<String
             "{kernel} is newer than the kernels that Floodline knows. It assumes that the arithmetic is unchanged."
         ));
     }
-    let changes_arithmetic = as_if.kernel.is_some_and(|kernel| {
-        window
-            .facts
-            .as_ref()
-            .and_then(Behaviour::of_host)
-            .is_some_and(|now| now.arithmetic != Behaviour::of(kernel).arithmetic)
-    });
-    if changes_arithmetic {
-        notes.push(
-            "The arithmetic of limits differs between the two kernels: floodline kernels OLD NEW lists how.".to_owned(),
-        );
+    let facts = window.facts.as_ref();
+    let now = facts.and_then(|facts| Some((facts.kernel?, Behaviour::of_host(facts)?)));
+    if let (Some((kernel, now)), Some(then)) = (now, as_if.kernel) {
+        if now.arithmetic != Behaviour::of(then).arithmetic {
+            notes.push(format!(
+                "The arithmetic of limits differs between the two kernels: floodline kernels {kernel} {then} lists how."
+            ));
+        }
     }
     notes.push(
         "This is arithmetic: page cache, free memory and dirty pages are those of the last sample. To simulate the \
