@@ -32,11 +32,27 @@ pub struct Report {
     pub plan: Option<Plan>,
     /// Symptoms that people on the machine notice, whatever their cause.
     pub symptom: Symptom,
+    /// Waits that no rule explains; absent where a rule found something, or nothing was traced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unexplained: Option<Unexplained>,
     /// Gaps of the observation, those of the whole recording where it was diagnosed in stretches.
     pub observation: Observation,
     /// The stretch of a long recording that this report covers; absent where it covers all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stretch: Option<Stretch>,
+}
+
+/// Waits in fsync and its like of 100 ms and more, by a trace.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unexplained {
+    /// The program that waited most, as `redis-server[812]`.
+    pub who: String,
+    /// Other programs that waited long.
+    pub more: u64,
+    /// Sum of its waits, seconds.
+    pub waited_s: f64,
+    /// Its longest wait, seconds.
+    pub longest_s: f64,
 }
 
 /// The worst stretch of a long recording.

@@ -85,6 +85,7 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
         gaps: gap_lines(&window.gaps),
         plan: None,
         symptom: symptom::symptom(derived),
+        unexplained: None,
         observation: holes::observation(&window.holes),
         stretch: None,
     };
@@ -102,6 +103,9 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
     report.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     by_harm(&mut report.findings);
     explain(&mut report.findings);
+    if only.is_none() && report.findings.iter().all(|finding| finding.severity == Severity::Info) {
+        report.unexplained = waiting::unexplained(derived);
+    }
     report.plan = plan::merge(&report.findings);
     if let (Some(plan), Some(facts)) = (&mut report.plan, &window.facts) {
         plan::name_files(plan, &facts.sysctl_lines);

@@ -5,8 +5,8 @@
 
 use super::derived::Derived;
 use super::device::Device;
-use super::{cgroup, synced, throttle};
-use crate::report::Evidence;
+use super::{cgroup, synced, throttle, writer};
+use crate::report::{Evidence, Unexplained};
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::record::What;
@@ -140,22 +140,47 @@ pub fn is_harm_by_syncs(derived: &Derived<'_>, disk: &Device<'_>, is_causer: imp
         let whole = window.lookup().whole(window, dev);
         whole == disk.dev || disks.iter().all(|other| other.dev != whole)
     };
+    let sums = slow_syncs(window, |dev| dev.is_none_or(is_here));
+    let programs: BTreeSet<u32> = processes(window).map(|(pid, ..)| pid).collect();
+    sums.iter()
+        .any(|(pid, (total, longest))| is_long(derived, *total, *longest) && programs.contains(pid) && !is_causer(*pid))
+}
+
+fn is_long(derived: &Derived<'_>, total_s: f64, longest_s: f64) -> bool {
+    total_s >= HARM_SHARE * derived.seconds || longest_s >= HARM_ONCE_S
+}
+
+/// By process: the sum of its waits of 100 ms and more for data of a file to be stored, and the longest, seconds. A sync of
+/// everything waits for all dirty data by design.
+fn slow_syncs(window: &Window, is_meant: impl Fn(Option<DevId>) -> bool) -> BTreeMap<u32, (f64, f64)> {
     let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for event in &window.events {
         let What::SlowSync(wait) = &event.what else { continue };
-        // A sync of everything waits for all dirty data by design.
         let is_of_file = matches!(wait.operation, Operation::Fsync | Operation::Fdatasync | Operation::Range);
-        if is_of_file && wait.device.is_none_or(is_here) {
+        if is_of_file && is_meant(wait.device) {
             let (total, longest) = sums.entry(wait.who.pid).or_default();
             *total += wait.lasted.as_secs_f64();
             *longest = longest.max(wait.lasted.as_secs_f64());
         }
     }
-    let programs: BTreeSet<u32> = processes(window).map(|(pid, ..)| pid).collect();
-    sums.iter().any(|(pid, (total, longest))| {
-        let is_long = *total >= HARM_SHARE * derived.seconds || *longest >= HARM_ONCE_S;
-        is_long && programs.contains(pid) && !is_causer(*pid)
-    })
+    sums
+}
+
+/// The program that waited most in fsync and its like, if that was harm: for a report in which no rule names a cause. A
+/// program that made most of the writes waits for its own data and is left out.
+pub fn unexplained(derived: &Derived<'_>) -> Option<Unexplained> {
+    let causer = writer::dominant(derived.writers()).map(|(writer, _)| writer.pid);
+    let sums = slow_syncs(derived.window, |_| true);
+    let is_harm = |pid: &u32| sums.get(pid).is_some_and(|(total, longest)| is_long(derived, *total, *longest));
+    let harmed: Vec<(u32, &Name)> = processes(derived.window)
+        .map(|(pid, comm, ..)| (pid, comm))
+        .filter(|(pid, _)| Some(*pid) != causer && is_harm(pid))
+        .collect();
+    let waited = |pid: u32| sums.get(&pid).copied().unwrap_or_default();
+    let (pid, comm) =
+        harmed.iter().copied().max_by(|(one, _), (other, _)| waited(*one).0.total_cmp(&waited(*other).0))?;
+    let (waited_s, longest_s) = waited(pid);
+    Some(Unexplained { who: format!("{comm}[{pid}]"), more: harmed.len() as u64 - 1, waited_s, longest_s })
 }
 
 /// Every userspace process, with its readings.
@@ -308,5 +333,22 @@ mod tests {
             labels(&fixture.process("dd", 900, "/", |_, row| row.blkio_delay = Some(secs(0.0))))
         };
         assert_eq!((quiet(true), quiet(false)), (Some(Vec::new()), None));
+    }
+
+    #[test]
+    fn long_waits_that_no_rule_explains_are_told() {
+        use crate::diagnose::diagnose;
+        use crate::diagnose::synced::tests::slow;
+        let report = |operation, ms| {
+            let (parts, events) = slow((812, operation, ms, None));
+            let host = Fixture::healthy().process("redis-server", 812, "/", |_, _| {}).traced(parts, events);
+            diagnose(&host.window(), None)
+        };
+        let told = report(Operation::Fdatasync, 2_000).unexplained;
+        let of_redis = Unexplained { who: "redis-server[812]".to_owned(), more: 0, waited_s: 2.0, longest_s: 2.0 };
+        assert_eq!(told, Some(of_redis));
+        assert_eq!(report(Operation::Fdatasync, 120).unexplained, None, "short");
+        assert_eq!(report(Operation::Sync, 2_000).unexplained, None, "waits for all dirty data by design");
+        assert_eq!(diagnose(&Fixture::healthy().window(), None).unexplained, None);
     }
 }

@@ -43,6 +43,9 @@ impl Page {
         let checked = report.ruled_out.len() + report.findings.len();
         let all = checked + report.not_checked.len();
         let sentence = match (report.findings.len(), checked) {
+            (_, 1..) if report.unexplained.is_some() => {
+                report.unexplained.as_ref().map(super::screen::unexplained).unwrap_or_default()
+            }
             (_, 0) => format!("Nothing can be said about {host}: none of {} could look.", rules(all)),
             (0, _) => {
                 format!("Nothing stalls or storms on {host}: {checked} of {} looked and found nothing.", rules(all))

@@ -7,7 +7,7 @@ use super::fit::{LINES, LINES_MIN, Limits, Part, paragraph};
 use super::{BOLD, DIM, PLAIN, Page, color_of, is_calm, missing, rules, time};
 use crate::layout::command;
 use anstyle::Style;
-use floodline_analysis::report::{BusyDisk, Finding, Plan, Report, Severity, Symptom};
+use floodline_analysis::report::{BusyDisk, Finding, Plan, Report, Severity, Symptom, Unexplained};
 use floodline_record::human;
 
 /// Columns of the labels at the left.
@@ -291,6 +291,9 @@ pub(crate) fn calm_verdict(report: &Report) -> (&'static str, String) {
         let all = rules(report.not_checked.len());
         return ("UNKNOWN", format!("nothing can be said about {host}. None of {all} could check it."));
     }
+    if let Some(waits) = &report.unexplained {
+        return ("NO CAUSE FOUND", format!("{} {watched} watched{from}.", unexplained(waits)));
+    }
     if report.window_s < SHORT_S {
         return match report.window_s {
             0.0 => ("NOTHING SEEN", "nothing conspicuous in one sample. It shows no rates.".to_owned()),
@@ -304,6 +307,17 @@ pub(crate) fn calm_verdict(report: &Report) -> (&'static str, String) {
         }
         (false, None) => ("OK", format!("nothing stalls or storms. {watched} watched{from}.")),
     }
+}
+
+/// "worker[171] and 9 more waited in fsync or its like: 18 s, at most 447 ms at a time. No rule explains it."
+pub(super) fn unexplained(waits: &Unexplained) -> String {
+    let more = if waits.more > 0 { format!(" and {} more", waits.more) } else { String::new() };
+    format!(
+        "{}{more} waited in fsync or its like: {}, at most {} at a time. No rule explains it.",
+        waits.who,
+        human::seconds(waits.waited_s),
+        human::seconds(waits.longest_s)
+    )
 }
 
 /// "Tasks wait for I/O 69 % of the time (iowait 43 to 74 %). vda is 9 % busy, a write takes 2 ms."
