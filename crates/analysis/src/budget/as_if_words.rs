@@ -97,12 +97,12 @@ pub(super) fn notes(as_if: &AsIf, window: &Window, then: &Budgets) -> Vec<String
     }
     let facts = window.facts.as_ref();
     let now = facts.and_then(|facts| Some((facts.kernel?, Behaviour::of_host(facts)?)));
-    if let (Some((kernel, now)), Some(then)) = (now, as_if.kernel) {
-        if now.arithmetic != Behaviour::of(then).arithmetic {
-            notes.push(format!(
-                "The arithmetic of limits differs between the two kernels: floodline kernels {kernel} {then} lists how."
-            ));
-        }
+    if let (Some((kernel, now)), Some(then)) = (now, as_if.kernel)
+        && now.arithmetic != Behaviour::of(then).arithmetic
+    {
+        notes.push(format!(
+            "The arithmetic of limits differs between the two kernels: floodline kernels {kernel} {then} lists how."
+        ));
     }
     notes.push(
         "This is arithmetic: page cache, free memory and dirty pages are those of the last sample. To simulate the \
