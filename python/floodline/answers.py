@@ -27,7 +27,9 @@ class Finding(TypedDict, total=False):
 
 
 class Diagnosis(TypedDict, total=False):
-    """``Recording.diagnose``, schema ``floodline.doctor/1``. ``plan`` is there when a change helps."""
+    """``Recording.diagnose``, schema ``floodline.doctor/1``. ``plan`` is there when a change helps, ``unexplained`` when a
+    trace shows long waits in fsync and no rule found their cause.
+    """
 
     schema: str
     host: Json
@@ -38,6 +40,7 @@ class Diagnosis(TypedDict, total=False):
     gaps: list[Json]
     plan: Json
     symptom: Json
+    unexplained: Json
     observation: Json
 
 
