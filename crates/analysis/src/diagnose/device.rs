@@ -307,11 +307,13 @@ impl<'a> Device<'a> {
     /// falls while the device has room: it follows the few small writes of that time, not the speed of the device.
     fn kernel_estimate(&self) -> Option<f64> {
         let bandwidth = self.bdi()?.last.write_bandwidth?.0;
+        let is_measured = |bandwidth: u64| bandwidth > 0 && bandwidth % INIT_BW != 0;
         let series = self.bdi_series().unwrap_or_default();
-        let highest = series.iter().filter_map(|(_, row)| row.write_bandwidth).max().map_or(0, |highest| highest.0);
-        let falls = (bandwidth as f64) < STEADY_ESTIMATE * highest as f64;
-        let is_measured = bandwidth > 0 && bandwidth % INIT_BW != 0 && !falls;
-        is_measured.then_some(bandwidth as f64)
+        let estimates = series.iter().filter_map(|(_, row)| Some(row.write_bandwidth?.0));
+        let highest = estimates.filter(|bandwidth| is_measured(*bandwidth)).max().unwrap_or(0);
+        let has_room = !self.intervals().iter().any(Interval::is_saturated);
+        let falls = has_room && (bandwidth as f64) < STEADY_ESTIMATE * highest as f64;
+        (is_measured(bandwidth) && !falls).then_some(bandwidth as f64)
     }
 
     /// Lower bound of its speed: the highest rate of any interval, or its rate while busy.

@@ -172,13 +172,13 @@ pub fn unexplained(derived: &Derived<'_>) -> Option<Unexplained> {
     let causer = writer::dominant(derived.writers()).map(|(writer, _)| writer.pid);
     let sums = slow_syncs(derived.window, |_| true);
     let is_harm = |pid: &u32| sums.get(pid).is_some_and(|(total, longest)| is_long(derived, *total, *longest));
-    let harmed: Vec<(u32, &Name)> = processes(derived.window)
+    // A process id may have been used again.
+    let harmed: BTreeMap<u32, &Name> = processes(derived.window)
         .map(|(pid, comm, ..)| (pid, comm))
         .filter(|(pid, _)| Some(*pid) != causer && is_harm(pid))
         .collect();
     let waited = |pid: u32| sums.get(&pid).copied().unwrap_or_default();
-    let (pid, comm) =
-        harmed.iter().copied().max_by(|(one, _), (other, _)| waited(*one).0.total_cmp(&waited(*other).0))?;
+    let (&pid, comm) = harmed.iter().max_by(|(one, _), (other, _)| waited(**one).0.total_cmp(&waited(**other).0))?;
     let (waited_s, longest_s) = waited(pid);
     Some(Unexplained { who: format!("{comm}[{pid}]"), more: harmed.len() as u64 - 1, waited_s, longest_s })
 }

@@ -309,11 +309,15 @@ pub(crate) fn calm_verdict(report: &Report) -> (&'static str, String) {
     }
 }
 
-/// "worker[171] and 9 more waited in fsync or its like: 18 s, at most 447 ms at a time. No rule explains it."
+/// "worker[171] waited 18 s in fsync or its like, at most 447 ms at a time. 9 more programs waited long, too. No rule that
+/// could check it explains this."
 pub(super) fn unexplained(waits: &Unexplained) -> String {
-    let more = if waits.more > 0 { format!(" and {} more", waits.more) } else { String::new() };
+    let more = match waits.more {
+        0 => String::new(),
+        more => format!(" {} waited long, too.", human::plural(more, "more program", "more programs")),
+    };
     format!(
-        "{}{more} waited in fsync or its like: {}, at most {} at a time. No rule explains it.",
+        "{} waited {} in fsync or its like, at most {} at a time.{more} No rule that could check it explains this.",
         waits.who,
         human::seconds(waits.waited_s),
         human::seconds(waits.longest_s)

@@ -116,15 +116,17 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
     let causer = writer::dominant(derived.writers()).map(|(writer, _)| writer.pid);
     let others = waiting::others_on(derived, device, |waiter| causer == Some(waiter.pid));
     let is_harm = others.as_ref().is_some_and(|others| waiting::is_harm(derived, others));
-    let is_alone = others.is_some_and(|others| others.is_empty());
+    let (is_known, is_alone) = (others.is_some(), others.is_some_and(|others| others.is_empty()));
     let severity = match (burst.stalled(), burst.trigger) {
         _ if is_alone => Severity::Info,
         _ if unmounted => Severity::Info,
         (false, _) => Severity::Info,
         (true, Trigger::Asked) if !is_harm => Severity::Warning,
         (true, _) if one_writer => Severity::Warning,
-        // Short, or long with writes that took little each, as on a device limited by requests.
-        (true, _) if !is_harm && (burst.seconds < HURTS_S || burst.await_max_s < STALL_AWAIT_S) => Severity::Warning,
+        // Short, or long while no program is known to have waited long and each write took little, as on a device limited by
+        // requests.
+        (true, _) if !is_harm && burst.seconds < HURTS_S => Severity::Warning,
+        (true, _) if !is_harm && is_known && burst.await_max_s < STALL_AWAIT_S => Severity::Warning,
         (true, _) => Severity::Critical,
     };
     let what = if by_operations { "of scattered small pages" } else { "of dirty data" };

@@ -133,6 +133,7 @@ pub(super) fn of_storm(
         // The background threshold is a part of the memory, and stays the same part of more memory.
         let memory = storm.rewritten as f64 * storm.available as f64 / storm.background.max(1) as f64;
         let more = match storm.budget {
+            Some(_) if storm.background == 0 => "Give these cgroups more memory".to_owned(),
             Some(_) => format!("Give these cgroups more memory (memory.max of {} or more)", human::bytes(memory)),
             None => "Give the machine more memory".to_owned(),
         };
