@@ -449,7 +449,11 @@ fn log_pages(point: &str, spec: &Mount, bytes: u64) -> Result<u64, SimError> {
 
 /// Refuses mount options of a journal for an ext4 without one, as the kernel does.
 fn refuse_journal_options(point: &str, spec: &Mount) -> Result<(), SimError> {
-    let is_of_journal = |option: &&String| option.starts_with("commit=") || option.starts_with("data=");
+    // The default of 5 s, also as 0, is no option for the kernel.
+    let is_of_journal = |option: &&String| match option.strip_prefix("commit=") {
+        Some(seconds) => !["0", "5"].contains(&seconds),
+        None => option.starts_with("data="),
+    };
     match spec.options.iter().find(is_of_journal).filter(|_| spec.mkfs.journal == Some(false)) {
         Some(option) => Err(SimError::Senseless(format!(
             "machine.mounts.{point:?}.options: the kernel refuses {option:?} for an ext4 without a journal (EINVAL)"

@@ -125,17 +125,18 @@ impl Used {
     /// What a process used. `creates` and `syncs` are files that it created and calls that made data durable: the kernel
     /// does not count the calls that open, close and sync.
     fn of(row: &ProcessRow, creates: u64, syncs: u64) -> Option<Used> {
-        let calls = row.syscr?.0 + row.syscw?.0;
+        // A damaged recording may have any number.
+        let calls = row.syscr?.0 as f64 + row.syscw?.0 as f64;
         let copied = |bytes: u64, speed: u64| bytes as f64 * 1e9 / speed as f64;
-        let faults = row.minflt?.0 + row.majflt?.0;
-        let nanos = calls * COSTS.call
-            + creates * (COSTS.create + 2 * COSTS.call)
-            + syncs * (COSTS.call + COSTS.request)
-            + faults * COSTS.fault;
+        let faults = row.minflt?.0 as f64 + row.majflt?.0 as f64;
+        let nanos = calls * COSTS.call as f64
+            + creates as f64 * (COSTS.create + 2 * COSTS.call) as f64
+            + syncs as f64 * (COSTS.call + COSTS.request) as f64
+            + faults * COSTS.fault as f64;
         Some(Used {
-            cpu: row.utime?.0 + row.stime?.0,
+            cpu: row.utime?.0.saturating_add(row.stime?.0),
             copies: copied(row.wchar?.0, COSTS.copy_in) + copied(row.rchar?.0, COSTS.copy_out),
-            calls: nanos as f64,
+            calls: nanos,
         })
     }
 }
@@ -199,7 +200,7 @@ impl Speed {
             all.push(used);
             longest = longest.max(seconds);
         }
-        let total: u64 = all.iter().map(|used| used.cpu).sum();
+        let total = all.iter().fold(0u64, |sum, used| sum.saturating_add(used.cpu));
         let assumed: f64 = all.iter().map(|used| used.copies + used.calls).sum();
         let share = total as f64 / 1e9 / longest.max(1e-9);
         if total < LEAST || assumed < 1.0 || share < BUSY {
@@ -209,7 +210,7 @@ impl Speed {
         let (copies, calls) = factors(&all, pooled);
         let [slowdown, copies, calls] =
             [pooled, copies, calls].map(|factor| ((factor * ONE as f64) as u64).clamp(1, MOST));
-        let used = |row: &ProcessRow| Some(row.utime?.0 + row.stime?.0);
+        let used = |row: &ProcessRow| Some(row.utime?.0.saturating_add(row.stime?.0));
         let observer = growth(1).and_then(|(row, seconds)| Some(used(row)? as f64 / seconds.max(1e-9)));
         let observer = Nanos(observer.map_or(0, |nanos| nanos as u64).min(900_000_000));
         Some(Speed { slowdown, copies, calls, observer })

@@ -58,8 +58,8 @@ fn what_cannot_be_is_refused_with_its_rule() {
         (
             "6.12",
             ext4,
-            "type = \"ext4\"\nmkfs = { journal = false }\noptions = [\"commit=5\"]",
-            "the kernel refuses \"commit=5\" for an ext4 without a journal",
+            "type = \"ext4\"\nmkfs = { journal = false }\noptions = [\"commit=30\"]",
+            "the kernel refuses \"commit=30\" for an ext4 without a journal",
         ),
         // Memory and CPUs.
         ("6.12", memory, "memory = \"0 B\"", "no kernel boots in less than 16 MiB"),
