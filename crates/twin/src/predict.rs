@@ -224,7 +224,7 @@ impl Judged<'_> {
                 continue;
             }
             let (is_now, is_then) = (has(&self.now.seen, rule), has(&self.then.seen, rule));
-            let is_unanimous = diagnosed.iter().all(|shown| has(&shown.seen, rule) == is_then);
+            let is_unanimous = !diagnosed.is_empty() && diagnosed.iter().all(|shown| has(&shown.seen, rule) == is_then);
             let is_certain = match (has(self.recorded, rule), is_now) {
                 _ if self.then.unchecked.contains(&rule) => false,
                 // It lacked an input before the change and lacks none after it: the rule says that nothing is there.
@@ -232,7 +232,9 @@ impl Judged<'_> {
                 // The twin is like the recording.
                 (true, true) | (false, false) => is_unanimous,
                 // It lacks the finding: the changed twin may lack it for the same reason.
-                (true, false) => is_then || (has(lasting, rule) && rests(rule, self.rows)) || ends(rule, self.rows),
+                (true, false) => {
+                    (is_then && is_unanimous) || (has(lasting, rule) && rests(rule, self.rows)) || ends(rule, self.rows)
+                }
                 // It has one too many.
                 (false, true) => !is_then || has(appear, rule) || !worsens(rule, self.rows),
             };
