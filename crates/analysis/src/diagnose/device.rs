@@ -307,7 +307,7 @@ impl<'a> Device<'a> {
     /// falls while the device has room: it follows the few small writes of that time, not the speed of the device.
     fn kernel_estimate(&self) -> Option<f64> {
         let bandwidth = self.bdi()?.last.write_bandwidth?.0;
-        let is_measured = |bandwidth: u64| bandwidth > 0 && bandwidth % INIT_BW != 0;
+        let is_measured = |bandwidth: u64| !bandwidth.is_multiple_of(INIT_BW);
         let series = self.bdi_series().unwrap_or_default();
         let estimates = series.iter().filter_map(|(_, row)| Some(row.write_bandwidth?.0));
         let highest = estimates.filter(|bandwidth| is_measured(*bandwidth)).max().unwrap_or(0);
