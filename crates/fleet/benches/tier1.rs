@@ -13,6 +13,7 @@ use floodline_record::record::{Record, Sink};
 use floodline_record::recording::{Encoder, Header};
 use floodline_record::sample::{CgroupIoRow, CgroupLimitsRow, CgroupRow, ProcessRow, Table, WbRow};
 use floodline_record::units::{Limit, Nanos};
+use floodline_testkit::Dice;
 use floodline_testkit::{Fixture, dev_of, mib};
 
 fn main() {
@@ -54,18 +55,6 @@ fn tier_1(bencher: divan::Bencher<'_, '_>, host: Host) {
         .counter(ItemsCount::new(1_u32))
         .counter(BytesCount::new(file.len()))
         .bench_local(|| preflight(black_box(&file), "host.flr", &change, Depth::ARITHMETIC));
-}
-
-/// xorshift64*: the same readings in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % sides
-    }
 }
 
 fn fill<R: Row>(dice: &mut Dice, takes: impl Fn(&str) -> bool) -> R {

@@ -15,6 +15,7 @@ use floodline_record::sample::{
     BdiRow, CgroupIoRow, CgroupLimitsRow, CgroupRow, DiskRow, HostRow, ProcessRow, Sample, SampleTime, Table, WbRow,
 };
 use floodline_record::units::{Nanos, Unit};
+use floodline_testkit::Dice;
 
 /// Seconds recorded.
 const SECONDS: u64 = 128;
@@ -39,24 +40,6 @@ const MACHINES: [Machine; 4] = [
 impl std::fmt::Display for Machine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name)
-    }
-}
-
-/// xorshift64*: the same readings in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % sides
-    }
-
-    /// Magnitudes differ: as many below 2^8 as between 2^8 and 2^16.
-    fn amount(&mut self, bits: u64) -> u64 {
-        let bits = 1 + self.roll(bits);
-        self.roll(1 << bits)
     }
 }
 

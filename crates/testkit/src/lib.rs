@@ -11,6 +11,7 @@
 //! ```
 
 mod derive;
+mod dice;
 mod every;
 pub mod exposition;
 pub mod flr;
@@ -19,6 +20,7 @@ pub mod heavy;
 pub mod hostile;
 pub mod incidents;
 
+pub use dice::Dice;
 use floodline_record::facts::{CgroupMode, CgroupSetup, HostFacts, Mount};
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::id::{DevId, Entity, EntityId, Hierarchy};

@@ -215,25 +215,26 @@ impl Columns {
         Ok(true)
     }
 
-    /// The present readings of two columns of each row, added up. `None` for a row that has neither.
-    fn sums(&self, names: [&str; 2]) -> impl Iterator<Item = (EntityId, Option<u64>)> {
+    /// The slot of each row, and the present readings of two columns of it, added up. `None` for a row that has neither.
+    fn sums(&self, names: [&str; 2]) -> impl Iterator<Item = (usize, Option<u64>)> {
         let column = |name| {
             let index = self.metrics.iter().position(|metric| metric.name == name);
             index.and_then(|index| self.cells.get(index)).map(Vec::as_slice).unwrap_or_default()
         };
         let (one, other) = (column(names[0]), column(names[1]));
-        self.rows.iter().map(move |(id, slot)| {
-            let now = |cells: &[Cell]| cells.get(*slot as usize).filter(|cell| cell.is_there).map(|cell| cell.now);
+        self.rows.iter().map(move |(_, slot)| {
+            let slot = *slot as usize;
+            let now = |cells: &[Cell]| cells.get(slot).filter(|cell| cell.is_there).map(|cell| cell.now);
             let sum = match (now(one), now(other)) {
                 (None, None) => None,
                 (one, other) => Some(one.unwrap_or(0).saturating_add(other.unwrap_or(0))),
             };
-            (*id, sum)
+            (slot, sum)
         })
     }
 
     /// Makes the rows of each entity.
-    fn spans<R: Row>(&self) -> Spans<R> {
+    fn spans<R: Row>(self) -> Spans<R> {
         let next = self.samples.saturating_add(1);
         let of = |slot: u32| {
             let known = self.slots.get(slot as usize).copied().unwrap_or_default();
@@ -316,7 +317,8 @@ pub(super) struct Fold {
     processes: Columns,
     /// Whether a part of a sample was folded that is not whole, or an entity had two rows.
     pub(super) is_spoilt: bool,
-    unwritten_max: Vec<(EntityId, u64)>,
+    /// Of each cgroup, by slot.
+    unwritten_max: Vec<Option<u64>>,
     bdis: Bdis,
 }
 
@@ -372,19 +374,11 @@ impl Fold {
     }
 
     fn raise_cgroups(&mut self) {
-        let mut known = self.unwritten_max.iter_mut().peekable();
-        let mut unseen = Vec::new();
-        for (id, sum) in self.cgroups.sums(["file_dirty", "file_writeback"]) {
-            let Some(sum) = sum else { continue };
-            while known.next_if(|(earlier, _)| *earlier < id).is_some() {}
-            match known.next_if(|(same, _)| *same == id) {
-                Some((_, most)) => *most = sum.max(*most),
-                None => unseen.push((id, sum)),
+        self.unwritten_max.resize(self.cgroups.slots.len(), None);
+        for (slot, sum) in self.cgroups.sums(["file_dirty", "file_writeback"]) {
+            if let Some(most) = self.unwritten_max.get_mut(slot) {
+                *most = sum.max(*most);
             }
-        }
-        if !unseen.is_empty() {
-            self.unwritten_max.extend(unseen);
-            self.unwritten_max.sort_unstable();
         }
     }
 
@@ -423,12 +417,13 @@ impl Fold {
 
     /// Puts what was folded into the window of the same samples.
     pub(super) fn finish(self, window: &mut Window) {
+        let most = |slot: u32| self.unwritten_max.get(slot as usize).copied().flatten();
+        window.unwritten_max = self.cgroups.of.iter().filter_map(|(id, slot)| Some((*id, most(*slot)?))).collect();
         window.wbs = self.wbs.spans();
         window.cgroups = self.cgroups.spans();
         window.cgroup_limits = self.cgroup_limits.spans();
         window.cgroup_io = self.cgroup_io.spans();
         window.processes = self.processes.spans();
-        window.unwritten_max = self.unwritten_max.into_iter().collect();
         window.wbs_unwritten_max = self.bdis.most;
     }
 }

@@ -4,6 +4,8 @@
 //! times around them and the cause. The samples after it, which are differences to missing ones, are missing too, up to
 //! the next keyframe.
 
+mod lend;
+
 use super::columns::Fold;
 use super::cut::{Cut, DecodeError, Why};
 use super::frame::{FrameReader, MAGIC, PREAMBLE, Step, kind};
@@ -12,19 +14,17 @@ use super::limits::{Limit, Spent, Stop, check_facts};
 use super::schema::{Differences, Header, Mapping, Written};
 use super::spare::{KnownHeader, Spare};
 use super::table::Scratch;
-use super::tables::{GetTables, TakeBack};
+use super::tables::GetTables;
 use super::wire::{Cursor, Malformed, unzigzag};
 use super::{FORMAT, MAX_CONTENT};
-use crate::record::{Record, Sink};
+use crate::record::Record;
 use crate::sample::{Sample, SampleTime};
 use crate::text::Text;
 use crate::units::Nanos;
-use crate::window::Window;
 use std::any::Any;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use zstd::stream::raw::{InBuffer, Operation, OutBuffer};
 
@@ -444,74 +444,6 @@ impl<R: Read> Decoder<R> {
             fold: self.fold.as_deref_mut(),
             now: time.monotonic,
         })
-    }
-
-    /// Passes every record to `each` until it breaks. Faster than the iterator: a sample is lent, and none of its rows
-    /// is copied. Returns whether the recording ended.
-    ///
-    /// # Errors
-    ///
-    /// Those of the iterator.
-    pub fn lend(&mut self, mut each: impl FnMut(&Record) -> ControlFlow<()>) -> Result<bool, DecodeError> {
-        self.lends = true;
-        let ended = loop {
-            let next = self.next_record();
-            self.over |= next.is_err();
-            let Some(mut record) = next? else { break true };
-            let went_on = each(&record);
-            if let Record::Sample(sample) = &mut record {
-                self.take_back(sample);
-            }
-            if went_on.is_break() {
-                break false;
-            }
-        };
-        self.lends = false;
-        Ok(ended)
-    }
-
-    /// Folds a recording that was just opened, at most a number of samples of it. The window is the same as if it took
-    /// each record, but only few samples are made: most tables are folded by column. Returns the number of samples;
-    /// `None` if a sample is malformed or an entity has two rows in it. Then the recording has to be read again with
-    /// [`Decoder::lend`].
-    ///
-    /// # Errors
-    ///
-    /// Those of the iterator.
-    pub fn fold_into(&mut self, window: &mut Window, samples_max: u64) -> Result<Option<u64>, DecodeError> {
-        (self.lends, self.fold) = (true, Some(Box::new(Fold::new())));
-        let mut samples = 0;
-        while samples < samples_max {
-            let next = self.next_record();
-            self.over |= next.is_err();
-            let next = next?;
-            let Some(fold) = self.fold.as_deref_mut().filter(|fold| !fold.is_spoilt) else { return Ok(None) };
-            let Some(mut record) = next else { break };
-            match &record {
-                Record::Sample(_) => {
-                    fold.sample(window);
-                    samples += 1;
-                }
-                Record::Entity(..) => fold.describe(),
-                _ => {}
-            }
-            let Ok(()) = window.record(&record);
-            if let Record::Sample(sample) = &mut record {
-                self.take_back(sample);
-            }
-        }
-        if let Some(fold) = self.fold.take() {
-            fold.finish(window);
-        }
-        self.lends = false;
-        Ok(Some(samples))
-    }
-
-    /// Takes back the rows of a sample that was lent.
-    fn take_back(&mut self, sample: &mut Sample) {
-        if self.lends {
-            let Ok(()) = sample.visit_mut(&mut TakeBack(&mut self.tables));
-        }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::record::{Record, Sink};
 use crate::sample::{HostRow, Sample, SampleTime, Table, TableVisitorMut};
 use crate::units::Nanos;
 use crate::window::Window;
+use floodline_testkit::Dice;
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 
@@ -88,7 +89,10 @@ fn a_sample_that_is_not_whole_is_folded_by_row() {
 /// The window of a file, folded by column; `None` where that is not possible.
 fn folded(file: &[u8]) -> Option<Window> {
     let mut window = Window::default();
-    let samples = Decoder::new(file).unwrap().fold_into(&mut window, u64::MAX).unwrap()?;
+    let mut decoder = Decoder::new(file).unwrap();
+    let samples = decoder.fold_into(&mut window, u64::MAX).unwrap();
+    assert!(decoder.next().is_none(), "it gives no records after a fold");
+    let samples = samples?;
     assert_eq!(samples, window.samples);
     Some(window)
 }
@@ -98,46 +102,34 @@ fn told(window: &Window) -> String {
     format!("{window:?}").replace("is_settled: true", "is_settled: false")
 }
 
-/// xorshift64*.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % sides
-    }
-
-    /// Rows of the next sample: they come and go, gain and lose readings, and are reset.
-    fn table<R: Row>(&mut self, rows: &mut Vec<(EntityId, R)>, first: u32, busy: u64) -> Table<R> {
-        if self.roll(8) == 0 {
-            let id = EntityId(first + self.roll(12) as u32);
-            match rows.iter().position(|(known, _)| *known == id) {
-                Some(at) => drop(rows.remove(at)),
-                None => rows.push((id, R::default())),
-            }
+/// Rows of the next sample: they come and go, gain and lose readings, and are reset.
+fn table<R: Row>(dice: &mut Dice, rows: &mut Vec<(EntityId, R)>, first: u32, busy: u64) -> Table<R> {
+    if dice.roll(8) == 0 {
+        let id = EntityId(first + dice.roll(12) as u32);
+        match rows.iter().position(|(known, _)| *known == id) {
+            Some(at) => drop(rows.remove(at)),
+            None => rows.push((id, R::default())),
         }
-        for (_, row) in rows.iter_mut() {
-            if self.roll(100) >= busy {
-                continue;
-            }
-            for index in 0..R::METRICS.len() {
-                let before = row.get(index);
-                let now = match self.roll(40) {
-                    0 => None,
-                    1 => Some(0),
-                    2 => Some(u64::MAX - self.roll(5)),
-                    3..20 => before,
-                    20..30 => Some(before.unwrap_or(0).wrapping_add(self.roll(1 << 20))),
-                    _ => before.map(|before| before.wrapping_add(4096 * self.roll(64))),
-                };
-                row.set(index, now);
-            }
-        }
-        // Not every table is read every time.
-        if self.roll(6) == 0 { Table::default() } else { Table::read(rows.clone()) }
     }
+    for (_, row) in rows.iter_mut() {
+        if dice.roll(100) >= busy {
+            continue;
+        }
+        for index in 0..R::METRICS.len() {
+            let before = row.get(index);
+            let now = match dice.roll(40) {
+                0 => None,
+                1 => Some(0),
+                2 => Some(u64::MAX - dice.roll(5)),
+                3..20 => before,
+                20..30 => Some(before.unwrap_or(0).wrapping_add(dice.roll(1 << 20))),
+                _ => before.map(|before| before.wrapping_add(4096 * dice.roll(64))),
+            };
+            row.set(index, now);
+        }
+    }
+    // Not every table is read every time.
+    if dice.roll(6) == 0 { Table::default() } else { Table::read(rows.clone()) }
 }
 
 /// A recording of two keyframes and more.
@@ -153,11 +145,11 @@ fn busy_host(dice: &mut Dice, busy: u64) -> Vec<Record> {
         }
         let time = SampleTime { monotonic: Nanos(at * 1_000_000_000), wall: Nanos(at * 1_000_000_000) };
         let mut sample = Sample { time, ..Sample::default() };
-        sample.wbs = dice.table(&mut wbs, 0, busy);
-        sample.cgroups = dice.table(&mut cgroups, 20, busy);
-        sample.cgroup_limits = dice.table(&mut limits, 20, busy);
-        sample.cgroup_io = dice.table(&mut io, 40, busy);
-        sample.processes = dice.table(&mut processes, 60, busy);
+        sample.wbs = table(dice, &mut wbs, 0, busy);
+        sample.cgroups = table(dice, &mut cgroups, 20, busy);
+        sample.cgroup_limits = table(dice, &mut limits, 20, busy);
+        sample.cgroup_io = table(dice, &mut io, 40, busy);
+        sample.processes = table(dice, &mut processes, 60, busy);
         records.push(Record::Sample(Box::new(sample)));
     }
     records
