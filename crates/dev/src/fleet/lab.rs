@@ -3,7 +3,7 @@
 //! before and after each change.
 
 use super::kinds::{KINDS, Kind};
-use super::{FALSE_ALARMS, RECALL, Score, figures, made, score_of, spearman};
+use super::{FALSE_ALARMS, RECALL, Score, figures, made, score_of, scores_table, spearman};
 use crate::input::{Workload, each, shown};
 use crate::{Answer, Failure, note};
 use floodline_fleet::{Change, Depth, Felt, Row, Verdict, preflight};
@@ -180,19 +180,7 @@ fn text(judged: &[OnKernels], scores: &[(&str, Score)]) -> String {
             row.cause.name(),
         );
     }
-    text.push_str("\n| | kinds | suffer | of these named | false alarms | order of severity (Spearman) |\n|---|---:|---:|---:|---|---:|\n");
-    for (of, score) in scores {
-        let _ = writeln!(
-            text,
-            "| {of} | {} | {} | {} | {} of {} | {} |",
-            score.hosts,
-            score.sufferers,
-            score.found,
-            score.false_alarms,
-            score.hosts - score.sufferers,
-            score.spearman.map_or("-".to_owned(), |rho| format!("{rho:.2}")),
-        );
-    }
+    text.push_str(&scores_table(["", "kinds", "suffer"], scores));
     let same = judged.iter().filter(|one| (one.really >= 1.0) == (one.model >= 1.0)).count();
     let order: Vec<(f64, f64)> =
         judged.iter().filter(|one| one.really >= 1.0).map(|one| (one.really, one.model)).collect();

@@ -297,6 +297,27 @@ fn score_of<'a>(judged: impl Iterator<Item = (f64, &'a Row)>) -> Score {
     }
 }
 
+/// Scores as a table in Markdown, under these heads of its first three columns.
+fn scores_table(heads: [&str; 3], scores: &[(&str, Score)]) -> String {
+    let [what, count, suffer] = heads;
+    let mut text = format!(
+        "\n| {what} | {count} | {suffer} | of these named | false alarms | order of severity (Spearman) |\n|---|---:|---:|---:|---|---:|\n"
+    );
+    for (of, score) in scores {
+        let _ = writeln!(
+            text,
+            "| {of} | {} | {} | {} | {} of {} | {} |",
+            score.hosts,
+            score.sufferers,
+            score.found,
+            score.false_alarms,
+            score.hosts - score.sufferers,
+            score.spearman.map_or("-".to_owned(), |rho| format!("{rho:.2}")),
+        );
+    }
+    text
+}
+
 /// Correlation of ranks; equal values share their mean rank. `None` with fewer than three pairs.
 fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     if pairs.len() < 3 {

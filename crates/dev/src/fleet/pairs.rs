@@ -2,7 +2,7 @@
 //! Pairs of recordings of real kernels as truth: the same load on one machine with two settings, or on two kernels. The
 //! pre-flight sees the first recording of a pair and the change. The second contains the real effect.
 
-use super::{FALSE_ALARMS, RECALL, Score, score_of};
+use super::{FALSE_ALARMS, RECALL, Score, score_of, scores_table};
 use crate::input::{Workload, files, read};
 use crate::{Answer, Failure, note};
 use floodline_fleet::{Change, Depth, Felt, Row, Verdict, preflight_recorded};
@@ -164,19 +164,7 @@ fn text(pairs: &[Pair], scores: &[(&str, Score)]) -> String {
             row.cause.name(),
         );
     }
-    text.push_str("\n| pairs | | get worse | of these named | false alarms | order of severity (Spearman) |\n|---|---|---|---|---|---|\n");
-    for (of, score) in scores {
-        let _ = writeln!(
-            text,
-            "| {of} | {} | {} | {} | {} of {} | {} |",
-            score.hosts,
-            score.sufferers,
-            score.found,
-            score.false_alarms,
-            score.hosts - score.sufferers,
-            score.spearman.map_or("-".to_owned(), |rho| format!("{rho:.2}")),
-        );
-    }
+    text.push_str(&scores_table(["pairs", "", "get worse"], scores));
     text
 }
 
