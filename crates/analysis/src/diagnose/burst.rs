@@ -78,7 +78,8 @@ pub struct Burst {
     pub dirty_after: u64,
     /// Share of the burst with a task waiting for I/O.
     pub pressure: Option<f64>,
-    /// Bytes per second at which the data piled up; `None` when they were there before the window.
+    /// Bytes per second at which the data piled up; `None` when they were there before the window, or where only the level
+    /// of the machine is known and several devices write.
     pub piled_rate: Option<f64>,
     /// Seconds since hardly anything was dirty; `None` when that was before the window.
     pub age_s: Option<f64>,
@@ -163,8 +164,8 @@ fn stretches(derived: &Derived<'_>, device: &Device<'_>) -> Vec<Result<Burst, Fu
             _ => runs.push((at, at + 1)),
         }
     }
-    let history =
-        History { derived, device, totals: totals(&intervals), series: unwritten_of(derived, device), intervals };
+    let (series, is_own) = unwritten_of(derived, device);
+    let history = History { derived, device, totals: totals(&intervals), series, is_own, intervals };
     let of = |(start, end): (usize, usize)| {
         let during = history.intervals.get(start..end).unwrap_or_default();
         let seconds = during.iter().map(|interval| interval.seconds).sum();
@@ -209,8 +210,8 @@ fn totals(intervals: &[Interval]) -> Vec<(f64, f64)> {
 }
 
 /// Bytes dirty and under writeback of one device at each sample, where several devices write and the kernel counts
-/// each; otherwise those of the machine.
-fn unwritten_of(derived: &Derived<'_>, device: &Device<'_>) -> Vec<(Nanos, u64)> {
+/// each; otherwise those of the machine. Returns whether they are all this device's.
+fn unwritten_of(derived: &Derived<'_>, device: &Device<'_>) -> (Vec<(Nanos, u64)>, bool) {
     let of_device = || {
         let bdi = device.bdi_series()?;
         let unwritten = |row: &BdiRow| Some(row.reclaimable?.0.saturating_add(row.writeback?.0));
@@ -223,7 +224,10 @@ fn unwritten_of(derived: &Derived<'_>, device: &Device<'_>) -> Vec<(Nanos, u64)>
     };
     let several =
         derived.drains().iter().filter(|drain| drain.span.growth.written.is_some_and(|b| b.0 > 0)).count() > 1;
-    several.then(of_device).flatten().unwrap_or_else(|| unwritten_series(derived))
+    match several.then(of_device).flatten() {
+        Some(series) => (series, true),
+        None => (unwritten_series(derived), !several),
+    }
 }
 
 /// Whether debugfs shows a bdi with all of its wbs.
@@ -256,6 +260,8 @@ struct History<'a, 'w> {
     totals: Vec<(f64, f64)>,
     /// As [`unwritten_series`] has them.
     series: Vec<(Nanos, u64)>,
+    /// Whether the series is all this device's.
+    is_own: bool,
 }
 
 impl History<'_, '_> {
@@ -290,7 +296,7 @@ impl History<'_, '_> {
         }
         let first = self.sample_at(from).ok_or(from_the_start)?;
         let age_s = self.series.get(..=first).and_then(age_seconds);
-        let piled_rate = self.series.get(..=first).and_then(piled_rate);
+        let piled_rate = self.series.get(..=first).filter(|_| self.is_own).and_then(piled_rate);
         let traced = self.traced_trigger(queued_from, to, written);
         Ok(Burst {
             from,

@@ -15,6 +15,7 @@ use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::units::Nanos;
+use std::collections::BTreeMap;
 
 /// The rule and its manual page.
 pub const RULE: Rule = Rule {
@@ -54,6 +55,10 @@ const MUCH: u64 = 1 << 20;
 /// The disk that makes others wait.
 struct Queue<'a> {
     device: Device<'a>,
+    /// Process ids of programs that make the writeback: they wait for their own data.
+    causers: Vec<u32>,
+    /// From this on a write is slow, seconds.
+    await_s: f64,
     /// Seconds in which it was saturated by writing and slow.
     slow_s: f64,
     await_max_s: f64,
@@ -97,20 +102,19 @@ fn check(derived: &Derived<'_>) -> Verdict {
         ));
     }
     let victims = database::waiting(derived);
-    // The program that makes the writeback waits for its own data.
-    let writers = derived.writers();
-    let causer = writer::dominant(writers).map(|(writer, _)| writer.pid);
-    let others_on = |device: &Device<'_>| waiting::others_on(derived, device, |waiter| causer == Some(waiter.pid));
+    let others_on =
+        |queue: &Queue<'_>| waiting::others_on(derived, &queue.device, |waiter| queue.causers.contains(&waiter.pid));
     let is_felt = |queue: &&&Queue<'_>| {
-        let is_harm = || waiting::is_harm_by_syncs(derived, &queue.device, |pid| causer == Some(pid));
+        let is_harm = || waiting::is_harm_by_syncs(derived, &queue.device, |pid| queue.causers.contains(&pid));
         !victims.is_empty() || queue.pressure >= FELT_PRESSURE || is_harm()
     };
     let felt: Vec<&&Queue<'_>> = full.iter().filter(is_felt).collect();
-    let with_others = |queue: &&&Queue<'_>| others_on(&queue.device).is_none_or(|others| !others.is_empty());
-    let found =
-        felt.iter().copied().filter(with_others).map(|queue| {
-            finding(derived, &Felt { queue, victims: &victims, others: others_on(&queue.device).as_deref() })
-        });
+    let with_others = |queue: &&&Queue<'_>| others_on(queue).is_none_or(|others| !others.is_empty());
+    let found = felt
+        .iter()
+        .copied()
+        .filter(with_others)
+        .map(|queue| finding(derived, &Felt { queue, victims: &victims, others: others_on(queue).as_deref() }));
     let found: Vec<Finding> = found.collect();
     let Some(first) = full.first().filter(|_| found.is_empty()) else { return Verdict::Found(found) };
     let waited = match felt.is_empty() {
@@ -128,27 +132,30 @@ fn is_full_of_other(derived: &Derived<'_>, disk: &Device<'_>) -> bool {
 
 /// Seconds in which a disk was saturated by writes and slow.
 fn queue<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Queue<'a> {
-    queue_from(derived, device, STALL_AWAIT_S)
+    let causers = writer::dominant(derived.writers()).map(|(writer, _)| writer.pid);
+    queue_from(derived, device, STALL_AWAIT_S, causers.into_iter().collect())
 }
 
 /// The same with a lower limit, where many waits that are short one by one add up: for a good part of the window the disk
 /// has a queue, and a program that dirties little waits for a good part of its time.
 fn short_waits<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Option<Queue<'a>> {
-    let queue = queue_from(derived, device, SHORT_AWAIT_S);
-    let lasts = queue.slow_s >= NOTICED_S.max(load::LASTS_SHARE * derived.seconds);
     let writers = derived.writers();
-    let total = writers.attributed_bytes() as f64;
-    let writes_much = |pid: u32| {
-        let its = writers.processes.iter().filter(|writer| writer.pid == pid).filter_map(|writer| writer.dirtied_bytes);
-        its.fold(0, u64::saturating_add) as f64 >= MUCH_SHARE * total
-    };
-    let others = || waiting::others_on(derived, device, |waiter| writes_much(waiter.pid));
+    let much = MUCH_SHARE * writers.attributed_bytes() as f64;
+    let mut dirtied: BTreeMap<u32, u64> = BTreeMap::new();
+    for writer in &writers.processes {
+        let its = dirtied.entry(writer.pid).or_default();
+        *its = its.saturating_add(writer.dirtied_bytes.unwrap_or(0));
+    }
+    let causers = dirtied.into_iter().filter(|(_, bytes)| *bytes as f64 >= much).map(|(pid, _)| pid).collect();
+    let queue = queue_from(derived, device, SHORT_AWAIT_S, causers);
+    let lasts = queue.slow_s >= NOTICED_S.max(load::LASTS_SHARE * derived.seconds);
+    let others = || waiting::others_on(derived, device, |waiter| queue.causers.contains(&waiter.pid));
     let is_harm = lasts && queue.pressure >= FELT_PRESSURE && waiting::is_harm(derived, &others()?);
     is_harm.then_some(queue)
 }
 
 /// Seconds in which a disk was saturated by writes, or had a queue of them, and a write took at least `await_s`.
-fn queue_from<'a>(derived: &Derived<'_>, device: &Device<'a>, await_s: f64) -> Queue<'a> {
+fn queue_from<'a>(derived: &Derived<'_>, device: &Device<'a>, await_s: f64, causers: Vec<u32>) -> Queue<'a> {
     let load = load::of(derived, device, |interval| {
         (interval.is_saturated() || load::is_queued(interval))
             && interval.written_bytes >= interval.read_bytes
@@ -157,6 +164,8 @@ fn queue_from<'a>(derived: &Derived<'_>, device: &Device<'a>, await_s: f64) -> Q
     });
     Queue {
         device: *device,
+        causers,
+        await_s,
         slow_s: load.seconds,
         await_max_s: load.write_await_max_s,
         writeback_share: load.writeback_share,
@@ -293,7 +302,7 @@ fn queue_rows(queue: &Queue<'_>) -> Vec<Evidence> {
     let of_writes = "/proc/diskstats write_time ÷ writes";
     vec![
         Evidence::seconds(full, queue.slow_s, "/proc/diskstats").against(NOTICED_S),
-        Evidence::seconds("Write await, worst interval", queue.await_max_s, of_writes).against(STALL_AWAIT_S),
+        Evidence::seconds("Write await, worst interval", queue.await_max_s, of_writes).against(queue.await_s),
         Evidence::share("Part of it that is writeback", queue.writeback_share, "/proc/vmstat nr_written ÷ written")
             .against(MOSTLY),
         Evidence::share("Part of these seconds with a task waiting", queue.pressure, "/proc/pressure/io some")
