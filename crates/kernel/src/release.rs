@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A kernel as a person names it: `6.12`, `6.12.43`, or the release that `uname -r` prints. Distributions name the
-//! stable release, name only the series, or carry so many backports that the version means little. A [`Release`] records
-//! which of these it is.
+//! A kernel as a person names it: `6.12`, `6.12.43`, or the release that `uname -r` prints. Some distributions name the
+//! stable release, and some only the series. Others carry many backports, so their version says little. A [`Release`]
+//! records which of these it is.
 
 use crate::change::{Change, OLDEST_KNOWN, Presence, newest_modelled};
 use floodline_record::version::{KernelVersion, Series};
