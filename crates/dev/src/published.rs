@@ -7,9 +7,10 @@ use crate::artefact::{self, Artefact, Compared, KINDS, Line, Sum};
 use crate::input::shown;
 use crate::{Answer, Failure};
 use floodline_fleet::thousands;
+use floodline_record::human;
 use floodline_scenario::Figure;
 use floodline_view::figures::short;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Pages with such figures, below the folder of the documentation.
@@ -142,6 +143,9 @@ fn headline(artefact: &Artefact) -> String {
     text + &by_cpu("**all**", &lines)
 }
 
+/// Further keys from which a list of them is long.
+const LONG_LIST: usize = 3;
+
 fn scenarios(artefact: &Artefact) -> String {
     let mut text = format!("| scenario | {BY_CPU}");
     let same = |a: &Compared, b: &Compared| (&a.scenario, &a.variant) == (&b.scenario, &b.variant);
@@ -153,16 +157,27 @@ fn scenarios(artefact: &Artefact) -> String {
         }
     }
     let left_out: Vec<&Compared> = artefact.measured.cases.iter().filter(|case| case.not_simulated.is_some()).collect();
-    let reasons: BTreeSet<&str> = left_out.iter().filter_map(|case| case.not_simulated.as_deref()).collect();
+    let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
+    for reason in left_out.iter().filter_map(|case| case.not_simulated.as_deref()) {
+        *reasons.entry(shortened(reason)).or_default() += 1;
+    }
     let recordings: usize = left_out.iter().map(|case| case.recordings).sum();
     if !left_out.is_empty() {
         text.push_str(&format!("\n{recordings} recordings of {} further cases are left out:\n\n", left_out.len()));
     }
-    for reason in reasons {
-        let number = left_out.iter().filter(|case| case.not_simulated.as_deref() == Some(reason)).count();
-        text.push_str(&format!("* {number} cases: {reason}\n"));
+    for (reason, number) in reasons {
+        text.push_str(&format!("* {}: {reason}\n", human::plural(number, "case", "cases")));
     }
     text
+}
+
+/// A reason, of whose long list of keys only the first is named.
+fn shortened(reason: &str) -> String {
+    let mut parts = reason.split(", ");
+    match (parts.next(), parts.count()) {
+        (Some(first), more) if more >= LONG_LIST => format!("{first} and {more} more"),
+        _ => reason.to_owned(),
+    }
 }
 
 fn earlier(artefact: &Artefact) -> String {
