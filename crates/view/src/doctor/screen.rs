@@ -309,15 +309,15 @@ pub(crate) fn calm_verdict(report: &Report) -> (&'static str, String) {
     }
 }
 
-/// "worker[171] waited 18 s in fsync or its like, at most 447 ms at a time. 9 more programs waited long, too. No rule that
-/// could check it explains this."
+/// "worker[171] waited 18 s in fsync or its like, at most 447 ms at a time. 9 more programs waited long, too. No rule
+/// found the cause."
 pub(super) fn unexplained(waits: &Unexplained) -> String {
     let more = match waits.more {
         0 => String::new(),
         more => format!(" {} waited long, too.", human::plural(more, "more program", "more programs")),
     };
     format!(
-        "{} waited {} in fsync or its like, at most {} at a time.{more} No rule that could check it explains this.",
+        "{} waited {} in fsync or its like, at most {} at a time.{more} No rule found the cause.",
         waits.who,
         human::seconds(waits.waited_s),
         human::seconds(waits.longest_s)

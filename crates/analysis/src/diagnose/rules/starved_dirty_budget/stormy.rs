@@ -179,11 +179,12 @@ fn on_the_machine(derived: &Derived<'_>, budgets: &Budgets, storm: &Storm<'_, '_
         summary,
         evidence: rows,
         cause: format!(
-            "Amplification: a store to a mapped page that was cleaned dirties {}. The background threshold of the machine \
-             is smaller than what is rewritten, so it is written and dirtied again by the next store. {why}",
-            match storm.per_fault {
-                0..=4096 => "it again".to_owned(),
-                bytes => format!("its whole folio, {} as measured", human::bytes(bytes as f64)),
+            "Amplification: a store to a mapped page that was cleaned dirties {}. The programs rewrite more than the \
+             background threshold of the machine. So the flusher writes these pages soon, and the next store dirties them \
+             again. {why}",
+            match storm.per_fault <= derived.page_size {
+                true => "it again".to_owned(),
+                false => format!("its whole folio, {} as measured", human::bytes(storm.per_fault as f64)),
             }
         ),
         brief: Brief {
