@@ -515,6 +515,15 @@ mod tests {
         // The initial value of every estimate is not a measurement.
         let initial = |_: f64, row: &mut BdiRow| row.write_bandwidth = Some(BytesPerSecond(200 << 20));
         check(writing(10.0, 0.5, 1.0).bdi("8:0", initial), 20.0, Basis::AtLeast);
+        // Nor is a fall from it a fall: the estimate of a slow disk begins there.
+        let estimate = |first: u64| {
+            move |t: f64, row: &mut BdiRow| {
+                row.write_bandwidth = Some(BytesPerSecond(if t < 3.0 { first } else { 30 << 20 }));
+            }
+        };
+        check(writing(5.0, 0.5, 1.0).bdi("8:0", estimate(100 << 20)), 30.0, Basis::KernelEstimate);
+        // An estimate that falls while the disk has room follows the few writes of that time.
+        check(writing(5.0, 0.5, 1.0).bdi("8:0", estimate(90 << 20)), 10.0, Basis::AtLeast);
     }
 
     /// Time in the queue is counted when a request completes: until then the queue looks empty.
