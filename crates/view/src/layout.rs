@@ -226,6 +226,12 @@ pub(crate) fn row(out: &mut String, indent: usize, columns_: &[Column], cells: &
     }
 }
 
+/// The text with a capital letter at its start.
+pub(crate) fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

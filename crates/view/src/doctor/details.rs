@@ -4,7 +4,7 @@
 
 use super::screen::{when, you_see};
 use super::{BOLD, DIM, PLAIN, Page, color_of, is_calm, missing, rules, time};
-use crate::layout::{Column, command, hanging, row};
+use crate::layout::{Column, capital, command, hanging, row};
 use anstyle::Style;
 use floodline_analysis::report::{Evidence, Finding, GapLine, Plan, Report, Value};
 use floodline_record::human;
@@ -44,7 +44,7 @@ impl Page {
         let all = checked + report.not_checked.len();
         let sentence = match (report.findings.len(), checked) {
             (_, 1..) if report.unexplained.is_some() => {
-                report.unexplained.as_ref().map(super::screen::unexplained).unwrap_or_default()
+                capital(&report.unexplained.as_ref().map(super::screen::unexplained).unwrap_or_default())
             }
             (_, 0) => format!("Nothing can be said about {host}: none of {} could look.", rules(all)),
             (0, _) => {

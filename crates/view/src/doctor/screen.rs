@@ -309,15 +309,15 @@ pub(crate) fn calm_verdict(report: &Report) -> (&'static str, String) {
     }
 }
 
-/// "worker[171] waited 18 s in fsync or its like, at most 447 ms at a time. 9 more programs waited long, too. No rule
-/// found the cause."
+/// "calls of fsync and its like took long: worker[171] waited 18 s, at most 447 ms at a time. 9 more programs waited long, too.
+/// No rule found the cause."
 pub(super) fn unexplained(waits: &Unexplained) -> String {
     let more = match waits.more {
         0 => String::new(),
         more => format!(" {} waited long, too.", human::plural(more, "more program", "more programs")),
     };
     format!(
-        "{} waited {} in fsync or its like, at most {} at a time.{more} No rule found the cause.",
+        "calls of fsync and its like took long: {} waited {}, at most {} at a time.{more} No rule found the cause.",
         waits.who,
         human::seconds(waits.waited_s),
         human::seconds(waits.longest_s)
@@ -459,6 +459,7 @@ pub(crate) fn not_checked(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::{Options, render};
+    use super::{Unexplained, calm_verdict};
     use floodline_analysis::diagnose::diagnose;
     use floodline_testkit::Fixture;
     use floodline_testkit::incidents::{INCIDENTS, dirty_cliff, starved_budget};
@@ -489,6 +490,18 @@ mod tests {
         assert!(blind.starts_with("NOTHING SEEN on web-1:") && blind.contains("this user may see"), "{blind}");
         let whole = page(&rising().seconds(40));
         assert!(whole.starts_with("OK on web-1:"), "{whole}");
+    }
+
+    #[test]
+    fn long_waits_without_a_cause_are_not_called_healthy() {
+        let mut report = diagnose(&Fixture::healthy().seconds(40).window(), None);
+        let who = "redis-server[812]".to_owned();
+        report.unexplained = Some(Unexplained { who, more: 9, waited_s: 19.0, longest_s: 0.386 });
+        let (word, sentence) = calm_verdict(&report);
+        assert_eq!(word, "NO CAUSE FOUND");
+        let told = "calls of fsync and its like took long: redis-server[812] waited 19 s, at most 386 ms at a time. 9 more programs \
+                    waited long, too. No rule found the cause. 40 s watched";
+        assert!(sentence.starts_with(told), "{sentence}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::packed::{Set, pack_all};
 use crate::doctor::details::{host_line, shown};
 use crate::doctor::screen::{calm_verdict, readings, when, you_see};
 use crate::doctor::{is_calm, missing, time};
+use crate::layout::capital;
 use floodline_analysis::budget::{BudgetReport, BudgetRow};
 use floodline_analysis::diagnose::{device, writer};
 use floodline_analysis::ledger::Ledger;
@@ -129,11 +130,6 @@ pub(super) fn verdict(report: &Report) -> Verdict {
         rows,
         commands,
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 /// Where each finding shows most.
