@@ -223,6 +223,14 @@ fn gap_lines(gaps: &[Gap]) -> Vec<GapLine> {
 pub(crate) fn check_rule(rule: &Rule, fixture: &floodline_testkit::Fixture, expect: &str) {
     let said = match (rule.check)(&Derived::of(&fixture.window())) {
         Verdict::Found(findings) => {
+            for finding in findings.iter().filter(|finding| finding.plan.is_empty()) {
+                assert!(
+                    !finding.brief.expect.is_empty(),
+                    "rule {} says nothing that helps: {}",
+                    rule.name,
+                    finding.summary
+                );
+            }
             let line = |finding: &Finding| format!("{}: {}", finding.severity.name(), finding.summary);
             findings.iter().map(line).collect::<Vec<_>>().join("\n")
         }

@@ -199,6 +199,8 @@ fn escaping_filesystem(derived: &Derived<'_>, facts: &HostFacts) -> Option<Findi
                       direct and synchronous writes only."
                     .to_owned(),
             who: escaping.iter().take(3).map(|(cgroup, ..)| derived.label(*cgroup)).collect::<Vec<_>>().join(", "),
+            expect: "Move the data to ext4, XFS, btrfs or f2fs, or let the programs write directly (O_DIRECT)."
+                .to_owned(),
             ..Brief::default()
         },
         cause: "A filesystem has to say for each write whose it is. Where it does not, dirty pages are written as the \
@@ -257,6 +259,8 @@ fn shared_budget(derived: &Derived<'_>) -> Option<Finding> {
                       writer makes the others wait."
                     .to_owned(),
             who: names.join(", "),
+            expect: "If they are meant to be apart, enable memory for them (MemoryAccounting=yes of each unit)."
+                .to_owned(),
             ..Brief::default()
         },
         cause:

@@ -192,6 +192,9 @@ fn finding(derived: &Derived<'_>, owner: &Split, bytes: u64, host: Option<(u64, 
                  another cgroup, so its own flusher cannot write them."
             ),
             who: name.clone(),
+            expect: "Let one cgroup write each file: give each service files of its own, or let one process write for \
+                     both."
+                .to_owned(),
             ..Brief::default()
         },
         cause: "A page is charged to the cgroup that first brought it into the cache. An inode belongs to the cgroup \

@@ -230,17 +230,26 @@ fn finding(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Finding> {
         brief: Brief {
             because: format!("The cgroup's own limit ({file}) holds its I/O back. The disk has room."),
             who,
-            expect: String::new(),
+            expect: what_helps(at, &file),
             costs: String::new(),
         },
         devices: vec![at.device.name.to_string()],
         waited_s: held.pressure.map(|share| share * derived.seconds),
-        trade_off: format!(
-            "Raise the limit ({file} of the cgroup) to what it needs, let it write less, or bound its unwritten data \
-             with memory.high, so that its own fsyncs wait for less. No writeback setting makes a limit larger."
-        ),
+        trade_off: what_helps(at, &file),
         ..Finding::default()
     })
+}
+
+/// What helps instead of a writeback setting. `memory.high` exists on version 2 only, and bounds dirty pages there.
+fn what_helps(at: &AtLimit<'_>, file: &str) -> String {
+    let less = match (at.is_write, at.hierarchy) {
+        (false, _) => "let it read less, or give it memory to cache what it reads again",
+        (true, Hierarchy::V2) => {
+            "let it write less, or bound its unwritten data with memory.high, so that its own fsyncs wait for less"
+        }
+        (true, _) => "or let it write less",
+    };
+    format!("Raise the limit ({file} of the cgroup) to what it needs, {less}. No writeback setting makes it larger.")
 }
 
 fn summary(at: &AtLimit<'_>, held: &Held, who: &str) -> String {

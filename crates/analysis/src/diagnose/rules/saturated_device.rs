@@ -187,7 +187,7 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
         brief: Brief {
             because: format!("{} has more work than it can do: {with} fill it. Writeback does not.", disk.name),
             who: causers.iter().take(2).map(|causer| causer.label.clone()).collect::<Vec<_>>().join(", "),
-            expect: String::new(),
+            expect: trade_off(kind, load).to_owned(),
             costs: String::new(),
         },
         devices: vec![disk.name.to_string()],

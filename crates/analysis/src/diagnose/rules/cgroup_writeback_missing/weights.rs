@@ -81,6 +81,8 @@ fn without_sharing(derived: &Derived<'_>, disks: &[Device<'_>], weighted: &[Weig
                 "A weight takes effect only where io.cost is enabled for the disk or bfq schedules it. Neither is \
                       the case here."
                     .to_owned(),
+            expect: "Enable io.cost for the disk with a model of that disk (io.cost.qos), or use the bfq scheduler."
+                .to_owned(),
             ..Brief::default()
         },
         cause:
@@ -122,6 +124,8 @@ fn escaping(derived: &Derived<'_>, facts: &HostFacts, weighted: &[Weighted]) -> 
         evidence,
         brief: Brief {
             because: "This filesystem writes buffered data as the root cgroup, with the weight of the root cgroup."
+                .to_owned(),
+            expect: "Move the data to ext4, XFS, btrfs or f2fs, or let the programs write directly (O_DIRECT)."
                 .to_owned(),
             ..Brief::default()
         },
