@@ -227,8 +227,9 @@ impl Row {
 }
 
 /// Figures that matter most to people, the first first.
-pub const LEADS: [&str; 5] = [
+pub const LEADS: [&str; 6] = [
     "durable.longest_wait_seconds",
+    "umount.longest_wait_seconds",
     "stall_seconds",
     "longest_write_wait_seconds",
     "host.dirtied_bytes",

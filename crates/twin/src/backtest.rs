@@ -3,8 +3,10 @@
 
 use crate::{Programs, Recorded, Twin, run};
 use floodline_analysis::budget::budgets;
+use floodline_analysis::diagnose::derived::Derived;
 use floodline_analysis::diagnose::{device, dirty};
 use floodline_record::id::Entity;
+use floodline_record::programs::UNMOUNTERS;
 use floodline_record::record::What;
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
@@ -74,6 +76,7 @@ pub fn figures(window: &Window, programs: Option<&Programs>) -> BTreeMap<String,
     put("devices.busy_seconds".to_owned(), "seconds", sum(|drain| Some(drain.span.growth.io_time?.as_secs_f64())));
     waits(window, &mut put);
     put("longest_write_wait_seconds".to_owned(), "seconds", longest_write(window));
+    put("umount.longest_wait_seconds".to_owned(), "seconds", longest_unmount(window));
     by_program(window, programs, &mut put);
     for cgroup in &budgets(window).cgroups {
         let bytes = cgroup.domain.thresh.and_then(floodline_analysis::budget::Bound::exact);
@@ -111,6 +114,30 @@ fn waits(window: &Window, put: &mut impl FnMut(String, &'static str, Option<f64>
     put("durable.longest_wait_seconds".to_owned(), "seconds", synced.reduce(f64::max));
 }
 
+/// The longest unmount of an overlay: as tasks measured it, else as samples or a trace show it.
+fn longest_unmount(window: &Window) -> Option<f64> {
+    let measured = window.events.iter().filter_map(|event| match &event.what {
+        What::TaskOperations { operation, latency, count, .. } if *count > 0 && operation == "umount" => {
+            Some(latency.max.as_secs_f64())
+        }
+        _ => None,
+    });
+    let derived = Derived::of(window);
+    let seen = || derived.unmounts().noticed.iter().map(|one| &one.seen).filter(|seen| seen.is_happening());
+    measured.reduce(f64::max).or_else(|| seen().map(|seen| seen.seconds).reduce(f64::max))
+}
+
+/// Seconds that unmounts of overlays waited, in all. The kernel counts no I/O delay while they wait for a flusher.
+fn in_unmounts(window: &Window) -> f64 {
+    let measured = window.events.iter().filter_map(|event| match &event.what {
+        What::TaskStall { operation, lasted, .. } if operation == "umount" => Some(lasted.as_secs_f64()),
+        _ => None,
+    });
+    let derived = Derived::of(window);
+    let seen = || derived.unmounts().noticed.iter().map(|one| &one.seen).filter(|seen| seen.is_happening());
+    measured.reduce(|a, b| a + b).unwrap_or_else(|| seen().map(|seen| seen.umounts as f64 * seen.seconds).sum())
+}
+
 /// The longest write call or store, if tasks measured them themselves.
 fn longest_write(window: &Window) -> Option<f64> {
     let longest = window.events.iter().filter_map(|event| match &event.what {
@@ -142,7 +169,7 @@ fn by_program(window: &Window, programs: Option<&Programs>, put: &mut impl FnMut
         let dirtied = grew(growth.write_bytes.map(|n| n.0), first.write_bytes.map(|n| n.0));
         let called = grew(growth.wchar.map(|n| n.0), first.wchar.map(|n| n.0));
         let delay = grew(growth.blkio_delay.map(|n| n.0), first.blkio_delay.map(|n| n.0))
-            .filter(|_| has_delays)
+            .filter(|_| has_delays && !UNMOUNTERS.contains(&comm.as_bytes()))
             .map(|ns| ns / 1e9);
         if let Some(delay) = delay {
             waited += delay;
@@ -166,7 +193,7 @@ fn by_program(window: &Window, programs: Option<&Programs>, put: &mut impl FnMut
             }
         }
     }
-    put("stall_seconds".to_owned(), "seconds", is_read.then_some(waited));
+    put("stall_seconds".to_owned(), "seconds", is_read.then_some(waited + in_unmounts(window)));
     sums.retain(|name, _| !parents.contains(name));
     for (name, [dirtied, _, delay]) in sums {
         put(format!("program.{name}.dirtied_bytes"), "bytes", dirtied);

@@ -170,7 +170,7 @@ const RESTS_ON: &[(&str, &[&str])] = &[
     ("dirty-data-at-risk", &["host.dirty_peak_bytes"]),
     ("dominant-writer", &["durable.longest_wait_seconds", "devices.written_bytes"]),
     ("fsync-behind-writeback", &["durable.longest_wait_seconds", "durable.p99_wait_seconds"]),
-    ("overlay-umount-flush", &["durable.longest_wait_seconds", "host.dirty_peak_bytes"]),
+    ("overlay-umount-flush", &["umount.longest_wait_seconds", "host.dirty_peak_bytes"]),
     ("starved-dirty-budget", &["smallest_budget_bytes", "host.dirtied_bytes", "devices.written_bytes"]),
 ];
 

@@ -10,7 +10,7 @@ use floodline_record::window::Window;
 use floodline_scenario::{Scenario, ScenarioFile, Step};
 use floodline_sim::simulate;
 use floodline_twin::backtest::{Figure, backtest, median_error};
-use floodline_twin::{Options, Recorded, Twin, of, run, to_toml};
+use floodline_twin::{Options, Recorded, Twin, of, run, shown, to_toml};
 use std::collections::BTreeMap;
 
 fn scenario(text: &str, variant: &str) -> Scenario {
@@ -67,11 +67,16 @@ fn backtested(name: &str, text: &str, variant: &str) -> (Twin, Vec<Figure>) {
 
 /// The figures of a twin of a recording without waits: one that nothing tells but counters of bytes, calls and flushes.
 fn figures_without_waits(text: &str, variant: &str) -> BTreeMap<String, Figure> {
-    let recorded = recorded_without_waits(&scenario(text, variant));
-    let twin = of(&recorded, &Options::default()).unwrap();
+    ran(&recorded_without_waits(&scenario(text, variant))).2
+}
+
+/// A twin, its run and its figures.
+fn ran(recorded: &Recorded) -> (Twin, Window, BTreeMap<String, Figure>) {
+    let twin = of(recorded, &Options::default()).unwrap();
     let simulated = run::run(&twin.scenario, twin.kernel, twin.every).unwrap();
     let figures = backtest(&recorded.window, &simulated, &twin.programs);
-    figures.into_iter().map(|figure| (figure.name.clone(), figure)).collect()
+    let figures = figures.into_iter().map(|figure| (figure.name.clone(), figure)).collect();
+    (twin, simulated, figures)
 }
 
 #[test]
@@ -257,6 +262,27 @@ fn a_twin_of_a_slow_disk_is_slow() {
 #[test]
 fn a_twin_of_an_unmount_waits_for_what_others_wrote() {
     check("overlay-umount", include_str!("../../../scenarios/overlay-umount.toml"), "incident-short", 0.15);
+}
+
+#[test]
+fn a_twin_of_an_unmount_unmounts_and_has_its_finding() {
+    let check = |variant: &str, is_found: bool, umounts: u64| {
+        let scenario = scenario(include_str!("../../../scenarios/overlay-umount.toml"), variant);
+        let (twin, simulated, figures) = ran(&recorded(&scenario));
+        let found = shown::seen(&simulated).iter().any(|seen| seen.rule == "overlay-umount-flush");
+        assert_eq!(found, is_found, "{variant}");
+        let steps = twin.scenario.workload.tasks.get("umount").map_or(&[][..], |task| &task.steps);
+        let count = |step: &Step| if let Step::Umount(step) = step { step.count } else { 0 };
+        assert_eq!(steps.iter().map(count).sum::<u64>(), umounts, "{variant}");
+        if is_found {
+            let figure = &figures["umount.longest_wait_seconds"];
+            assert!(figure.is_predictable() && figure.real > 1.0, "{variant}: {figure:?}");
+        }
+    };
+    check("incident-short", true, 10);
+    // The first of a row waits for the data of all.
+    check("serial", true, 1);
+    check("remedy", false, 0);
 }
 
 #[test]

@@ -56,6 +56,11 @@ pub struct Blame {
 }
 
 impl Blame {
+    /// When it began.
+    pub fn began(&self) -> Nanos {
+        Nanos(self.at_ns.saturating_sub(self.lasted_ns))
+    }
+
     /// The owners of the data, as half a sentence; empty where they are not known.
     pub fn whose(&self) -> String {
         let part = |part: &Part| format!("{} of {}", human::percent(part.share), part.name);

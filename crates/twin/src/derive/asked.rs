@@ -46,7 +46,7 @@ pub(super) fn asked<'a>(window: &Window, groups: &[(&Group, Syncs)], places: &'a
         let is_same = |last: &Asked<'_>| {
             last.place.dev == one.place.dev && one.at <= (last.at + last.seconds).max(last.at + NEAR)
         };
-        let is_known = groups.iter().any(|(group, _)| group.syncs_of_others().any(|(at, _)| is_near(at)));
+        let is_known = groups.iter().any(|(group, _)| group.syncs_of_others().any(|(_, at, _)| is_near(at)));
         if !is_known && !kept.iter().any(is_same) && kept.len() < ASKED_MAX {
             kept.push(one);
         }

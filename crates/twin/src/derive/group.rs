@@ -126,14 +126,15 @@ impl Group {
         Stored { faults: chosen.map(|bin| bin.faults).sum(), dirtied: self.total.dirtied() }
     }
 
-    /// Start and length, in seconds, of waits during which it neither wrote nor read: it waited for data that others
+    /// Bin, start and length, in seconds, of waits during which it neither wrote nor read: it waited for data that others
     /// wrote.
-    pub(super) fn syncs_of_others(&self) -> impl Iterator<Item = (f64, f64)> {
+    pub(super) fn syncs_of_others(&self) -> impl Iterator<Item = (usize, f64, f64)> {
         let is_idle = self.total.dirtied() + self.total.read <= 0.0;
         // The kernel counts a wait when it ends.
-        self.bins.iter().filter(move |bin| is_idle && bin.waited >= WAIT_MIN).map(|bin| {
+        let bins = self.bins.iter().enumerate().filter(move |(_, bin)| is_idle && bin.waited >= WAIT_MIN);
+        bins.map(|(number, bin)| {
             let waited = bin.waited / bin.active.max(1) as f64;
-            ((bin.end - waited).max(0.0), waited)
+            (number, (bin.end - waited).max(0.0), waited)
         })
     }
 

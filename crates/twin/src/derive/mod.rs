@@ -10,6 +10,7 @@ mod machine;
 mod names;
 mod stores;
 mod touched;
+mod unmounts;
 mod workload;
 mod writer;
 

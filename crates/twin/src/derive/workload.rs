@@ -5,6 +5,7 @@
 use super::group::{Group, PAGE, Stored, groups};
 use super::machine::{Ground, Place};
 use super::names::{self, Taken};
+use super::unmounts::Unmounts;
 use super::writer::{self, Habit, Syncs, Writer};
 use super::{Fit, asked, stores};
 use crate::provenance::Notes;
@@ -54,6 +55,8 @@ pub(super) fn workload(
 ) -> Result<Load, TwinError> {
     let window = &recorded.window;
     let mut all = groups(recorded, &ground.cgroups);
+    let unmounts = Unmounts::of(window, &ground.places);
+    all.iter_mut().for_each(|group| unmounts.leave_out(group));
     all.extend(unattributed(recorded, &all));
     let moved: f64 = all.iter().map(Group::weight).sum();
     // On a quiet host, many programs write next to nothing each.
@@ -82,7 +85,8 @@ pub(super) fn workload(
     let syncs = writer::syncs(&all, &ground.places.0).into_iter().zip(&habits);
     let syncs: Vec<Syncs> = syncs.map(|(syncs, habit)| habit.map_or(syncs, |habit| habit.syncs)).collect();
     let of_groups: Vec<(&Group, Syncs)> = all.iter().zip(syncs.iter().copied()).collect();
-    let asked = asked::asked(window, &of_groups, &ground.places.0);
+    let mut asked = asked::asked(window, &of_groups, &ground.places.0);
+    asked.retain(|asked| !unmounts.made(asked));
     let is_traced = has_throttle(window);
     let (mut taken, mut programs) = (Taken::default(), Programs::new());
     let (mut open, mut closed) = (BTreeMap::new(), BTreeMap::new());
@@ -141,6 +145,11 @@ pub(super) fn workload(
     if let Some(task) = dirty_before(window, &ground.places.0, told) {
         let name = taken.unique("dirty-before", COMM_MAX);
         notes.measured(format!("workload.tasks.{name}"), "pages that were dirty when the recording began");
+        extra.insert(name, task);
+    }
+    if let Some(task) = unmounts.add(machine, notes) {
+        let name = taken.unique("umount", COMM_MAX);
+        notes.measured(format!("workload.tasks.{name}"), "unmounts that were seen waiting");
         extra.insert(name, task);
     }
     if let Some(task) = asked::task(&asked) {

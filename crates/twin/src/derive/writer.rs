@@ -251,7 +251,7 @@ impl Writer {
 
 /// Steps of a program that waits and neither writes nor reads, as sync, syncfs and unmounting do.
 fn syncs_of_others(group: &Group, place: &Place, key: &str, notes: &mut Notes) -> Vec<Step> {
-    let steps = asked::steps(group.syncs_of_others().map(|(at, seconds)| (at, seconds, place)));
+    let steps = asked::steps(group.syncs_of_others().map(|(_, at, seconds)| (at, seconds, place)));
     if !steps.is_empty() {
         notes.assumed(
             format!("{key}.steps.syncfs"),

@@ -26,6 +26,8 @@ pub struct Seen {
     pub umounts: u64,
     /// Lower bound of the longest of them, seconds.
     pub seconds: f64,
+    /// When each wait of a second or more began and ended, on the monotonic clock of the samples.
+    pub waits: Vec<(Nanos, Nanos)>,
     /// Source of these numbers if it is not the tracer.
     source: Option<&'static str>,
     /// Share of the wait in which the device was busy.
@@ -40,16 +42,19 @@ impl Seen {
         let waiting = waiting(derived);
         let busy = waiting.as_ref().map_or(0.0, |waiting| busy(&upper.device, waiting));
         let (umounts, seconds) = waiting.as_ref().map_or((0, 0.0), |waiting| (waiting.count, waiting.seconds));
-        let source = waiting.map(|waiting| waiting.source);
-        match traced(derived, upper) {
-            Some((count, wait)) => Seen {
-                umounts: umounts.max(count),
-                seconds: seconds.max(Nanos(wait.lasted_ns).as_secs_f64()),
-                source,
-                busy,
-                traced: Some(wait),
-            },
-            None => Seen { umounts, seconds, source, busy, traced: None },
+        let source = waiting.as_ref().map(|waiting| waiting.source);
+        let waits = waiting.map_or_else(Vec::new, |waiting| waiting.waits);
+        let mut traced = traced(derived, upper);
+        let of_trace: Vec<(Nanos, Nanos)> = traced.iter().map(|wait| (wait.began(), Nanos(wait.at_ns))).collect();
+        traced.sort_by_key(|wait| std::cmp::Reverse(wait.lasted_ns));
+        let longest = traced.into_iter().next();
+        Seen {
+            umounts: umounts.max(of_trace.len() as u64),
+            seconds: longest.as_ref().map_or(seconds, |wait| seconds.max(Nanos(wait.lasted_ns).as_secs_f64())),
+            waits: if waits.len() < of_trace.len() { of_trace } else { waits },
+            source,
+            busy,
+            traced: longest,
         }
     }
 
@@ -81,6 +86,7 @@ struct Waiting {
     count: u64,
     /// Lower bound of the longest of them.
     seconds: f64,
+    waits: Vec<(Nanos, Nanos)>,
     from: Nanos,
     to: Nanos,
     source: &'static str,
@@ -113,22 +119,20 @@ fn waiting(derived: &Derived<'_>) -> Option<Waiting> {
         seconds: spans.iter().map(seconds).fold(0.0, f64::max),
         from: spans.iter().map(|span| span.0).min()?,
         to: spans.iter().map(|span| span.1).max()?,
+        waits: spans,
         source,
     })
 }
 
-/// Traced syncs of the upper filesystem that the sync of an overlay waited for: the number of long ones, and the
-/// longest.
-fn traced(derived: &Derived<'_>, upper: &Upper<'_>) -> Option<(u64, Blame)> {
+/// Traced syncs of the upper filesystem that the sync of an overlay waited for long.
+fn traced(derived: &Derived<'_>, upper: &Upper<'_>) -> Vec<Blame> {
     let mounts = derived.window.facts.iter().flat_map(|facts| &facts.mounts);
     let overlays: BTreeSet<DevId> = mounts.filter(|mount| mount.overlay.is_some()).map(|mount| mount.dev).collect();
     let is_of_overlay = |wait: &Blame| wait.device.is_some_and(|device| overlays.contains(&device));
     let is_of_upper =
         |wait: &Blame| wait.device == Some(upper.mount.dev) && Nanos(wait.lasted_ns).as_secs_f64() >= NOTICED_S;
-    let syncs = ledger::waits(derived.window)?.into_iter().filter(is_of_overlay).flat_map(|wait| wait.parts);
-    let syncs: Vec<Blame> = syncs.filter(is_of_upper).collect();
-    let count = syncs.len() as u64;
-    Some((count, syncs.into_iter().max_by_key(|wait| wait.lasted_ns)?))
+    let waits = ledger::waits(derived.window).unwrap_or_default().into_iter();
+    waits.filter(is_of_overlay).flat_map(|wait| wait.parts).filter(is_of_upper).collect()
 }
 
 fn confirmed(wait: &Blame) -> String {
