@@ -11,6 +11,7 @@ pub mod compare;
 pub mod container;
 pub mod diagnose;
 pub mod ledger;
+pub mod milder;
 pub mod moment;
 pub mod plan;
 pub mod prediction;

@@ -9,7 +9,7 @@ use floodline_record::facts::SysctlLine;
 
 /// Pairs of settings in which writing one member zeroes the other: two steps for one pair are two steps for one
 /// setting.
-const PAIRS: [[&str; 2]; 2] =
+pub(crate) const PAIRS: [[&str; 2]; 2] =
     [["vm.dirty_ratio", "vm.dirty_bytes"], ["vm.dirty_background_ratio", "vm.dirty_background_bytes"]];
 /// Settings of the age of dirty data.
 const AGE: [&str; 2] = ["vm.dirty_expire_centisecs", "vm.dirty_writeback_centisecs"];

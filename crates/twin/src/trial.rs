@@ -11,6 +11,7 @@ use crate::shown::{self, Shown};
 use crate::{Options, Recorded, Twin, TwinError};
 use floodline_analysis::advice::Advice;
 use floodline_analysis::diagnose::diagnose;
+use floodline_analysis::milder;
 use floodline_analysis::prediction::{Prediction, Seen, Setting};
 use floodline_analysis::report::Report;
 use floodline_analysis::tried;
@@ -306,22 +307,49 @@ pub fn try_plan(report: &mut Report, kept: Option<Kept>, go_on: GoOn<'_>, runner
         }
         (Some(Kept { recorded: Some(recorded), .. }), _) => Studied::of(recorded).map_err(|error| error.to_string()),
     };
-    let predicted = studied.and_then(|studied| {
-        let question =
-            Question::new(&studied.twin, &studied.recorded.window, &settings).map_err(|why| why.to_string())?;
-        let answer = answered(&studied, &question, true, go_on, runner).map_err(|error| error.to_string())?;
-        answer.1.ok_or_else(|| "the simulation did not end".to_owned())
-    });
+    let predicted = studied.as_ref().map_err(Clone::clone).and_then(|it| of_settings(it, &settings, go_on, runner));
     match predicted {
         Ok(prediction) if is_move => tried::tried_later(plan, &prediction),
         Ok(prediction) => tried::tried(plan, &prediction),
         Err(why) => tried::arithmetic_only(plan, why),
     }
-    if plan.tried.is_some() && is_part {
-        plan.expect.push(format!("Simulated: the {PART} s around the first symptom."));
+    let mut unknown = unknown;
+    if let Some((milder, rest)) = studied.ok().and_then(|studied| that_helps(report, &studied, go_on, runner)) {
+        (*report, unknown) = (milder, rest);
     }
-    if plan.tried.is_some() && !unknown.is_empty() {
-        plan.conflicts.push(format!("not tried on the twin: {}", unknown.join("; ")));
+    if let Some(plan) = report.plan.as_mut().filter(|plan| plan.tried.is_some()) {
+        plan.expect.extend(is_part.then(|| format!("Simulated: the {PART} s around the first symptom.")));
+        let untried = (!unknown.is_empty()).then(|| format!("not tried on the twin: {}", unknown.join("; ")));
+        plan.conflicts.extend(untried);
     }
     tried::withhold(report);
+}
+
+fn of_settings(
+    studied: &Studied,
+    settings: &[Setting],
+    go_on: GoOn<'_>,
+    runner: &mut impl Runner,
+) -> Result<Prediction, String> {
+    let question = Question::new(&studied.twin, &studied.recorded.window, settings).map_err(|why| why.to_string())?;
+    let answer = answered(studied, &question, true, go_on, runner).map_err(|error| error.to_string())?;
+    answer.1.ok_or_else(|| "the simulation did not end".to_owned())
+}
+
+/// The first milder plan that helps where the plan of a report harms, with its steps that a twin cannot make.
+fn that_helps(
+    report: &Report,
+    studied: &Studied,
+    go_on: GoOn<'_>,
+    runner: &mut impl Runner,
+) -> Option<(Report, Vec<String>)> {
+    for mut milder in milder::reports(report, &studied.recorded.window) {
+        let plan = milder.plan.as_mut()?;
+        let (settings, unknown) = of_steps(&plan.steps);
+        tried::tried(plan, &of_settings(studied, &settings, go_on, runner).ok()?);
+        if plan.tried.as_ref().is_some_and(|tried| tried.verdict == "helps") {
+            return Some((milder, unknown));
+        }
+    }
+    None
 }
