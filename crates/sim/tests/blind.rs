@@ -10,6 +10,7 @@
 use floodline_analysis::report::{Finding, Report, Severity};
 use floodline_analysis::run::Run;
 use floodline_record::record::{Record, Sink, What};
+use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::{Expect, Scenario, ScenarioFile};
 use floodline_sim::{Options, simulate};
@@ -30,6 +31,9 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "cliff-v1",
     "data-at-risk",
     "foreign-owner",
+    "fourth-budgets",
+    "fourth-storage",
+    "fourth-well",
     "inode-storm",
     "io-limit",
     "journal-in-mirror",
@@ -66,6 +70,7 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
 const MACHINES: &str = include_str!("blind/machines.txt");
 const SECOND_SET: &str = include_str!("blind/second-set.txt");
 const THIRD_ROUND: &str = include_str!("blind/third-round.txt");
+const FOURTH_ROUND: &str = include_str!("blind/fourth-round.txt");
 const ON_KERNELS: &str = include_str!("../../../scenarios/blind/on-kernels.txt");
 const MISSES: &str = include_str!("blind/misses.txt");
 
@@ -74,6 +79,10 @@ struct Machine {
     file: &'static str,
     variant: &'static str,
     kernel: &'static str,
+    /// Time between two samples, if it is not the simulator's.
+    every: Option<Nanos>,
+    /// A rule that may come first as well as the one of the scenario.
+    or: Option<&'static str>,
 }
 
 impl Machine {
@@ -90,7 +99,14 @@ fn machines(table: &'static str) -> Vec<Machine> {
     let of_line = |line: &'static str| {
         let mut words = line.split_whitespace();
         let (file, variant) = (words.next().expect("a file"), words.next().expect("a variant"));
-        words.map(move |kernel| Machine { file, variant, kernel })
+        let (options, kernels): (Vec<_>, Vec<_>) = words.partition(|word| word.contains('='));
+        let option = |key: &str| options.iter().find_map(|option| option.split_once('=').filter(|(of, _)| *of == key));
+        let every = option("every").map(|(_, value)| {
+            let seconds = value.strip_suffix('s').and_then(|text| text.parse().ok()).expect("whole seconds");
+            Nanos::from_secs(seconds)
+        });
+        let or = option("or").map(|(_, rule)| rule);
+        kernels.into_iter().map(move |kernel| Machine { file, variant, kernel, every, or })
     };
     lines(table).flat_map(of_line).collect()
 }
@@ -110,11 +126,12 @@ fn is_sick(expect: &Expect) -> bool {
 }
 
 /// Mistakes in the findings of a machine; empty if there are none.
-fn wrong(expect: &Expect, findings: &[Finding]) -> Vec<String> {
+fn wrong(expect: &Expect, or: Option<&str>, findings: &[Finding]) -> Vec<String> {
     let mut wrong = Vec::new();
     let found: Vec<&str> = expect.found.iter().flatten().map(String::as_str).collect();
     let place = |rule: &str| findings.iter().position(|finding| finding.rule == rule);
-    if let Some(first) = found.first() {
+    let is_other_first = or.is_some_and(|or| findings.first().is_some_and(|finding| finding.rule == or));
+    if let Some(first) = found.first().map(|first| or.filter(|_| is_other_first).unwrap_or(first)) {
         // A harmless condition may be found as an info; a disease needs a warning.
         let may_be_info = expect.quiet_from == Some(Severity::Warning);
         match place(first) {
@@ -126,7 +143,7 @@ fn wrong(expect: &Expect, findings: &[Finding]) -> Vec<String> {
     }
     wrong.extend(found.iter().skip(1).filter(|rule| place(rule).is_none()).map(|rule| format!("{rule} not found")));
     let loud = |finding: &&Finding| {
-        let is_expected = found.contains(&finding.rule);
+        let is_expected = found.contains(&finding.rule) || or == Some(finding.rule);
         let is_forbidden = expect.not_found.iter().flatten().any(|rule| rule == finding.rule);
         let limit = expect.quiet_from.unwrap_or(Severity::Critical);
         !is_expected
@@ -156,7 +173,9 @@ fn report(scenario: &Scenario, machine: &Machine) -> Report {
         }
         Ok(())
     };
-    simulate(scenario, &Options::new(machine.variant, kernel), take, |_| true)
+    let options = Options::new(machine.variant, kernel);
+    let options = Options { every: machine.every.unwrap_or(options.every), ..options };
+    simulate(scenario, &options, take, |_| true)
         .unwrap_or_else(|error| panic!("{}: {error}", machine.name()));
     let report = run.diagnose();
     let failed = floodline_analysis::run::misses(&Expect::default(), &run.window, &BTreeMap::new(), &report.findings);
@@ -179,6 +198,11 @@ fn each_machine_of_the_third_round_is_told_what_is_the_matter_first() {
     judge(THIRD_ROUND);
 }
 
+#[test]
+fn each_machine_of_the_fourth_round_is_told_what_is_the_matter_first() {
+    judge(FOURTH_ROUND);
+}
+
 /// Diagnoses each machine of a table, prints the table, and compares the wrong verdicts with the known misses.
 fn judge(table: &'static str) {
     let variants = variants();
@@ -192,7 +216,7 @@ fn judge(table: &'static str) {
         let expect = &scenario.expect;
         let report = report(scenario, machine);
         let findings = &report.findings;
-        let wrong = wrong(expect, findings);
+        let wrong = wrong(expect, machine.or, findings);
         let truth = expect.found.iter().flatten().next().map_or("well", String::as_str);
         let first = findings.first().map(|finding| format!("{} ({})", finding.rule, finding.severity.name()));
         let verdict = if wrong.is_empty() { "right".to_owned() } else { wrong.join(", ") };
@@ -226,7 +250,7 @@ fn every_variant_of_the_blind_set_is_a_machine_of_the_table() {
         let mut words = line.split_whitespace();
         (words.next().expect("a file"), words.next().expect("a variant").to_owned())
     };
-    let listed: BTreeSet<_> = [MACHINES, SECOND_SET, THIRD_ROUND].into_iter().flat_map(lines).map(of_line).collect();
+    let listed: BTreeSet<_> = [MACHINES, SECOND_SET, THIRD_ROUND, FOURTH_ROUND].into_iter().flat_map(lines).map(of_line).collect();
     let there: BTreeSet<_> = variants().into_keys().collect();
     assert_eq!(there.difference(&listed).collect::<Vec<_>>(), Vec::<&(&str, String)>::new());
     assert_eq!(listed.difference(&there).collect::<Vec<_>>(), Vec::<&(&str, String)>::new());
