@@ -102,8 +102,8 @@ fn machines(table: &'static str) -> Vec<Machine> {
         let (options, kernels): (Vec<_>, Vec<_>) = words.partition(|word| word.contains('='));
         let option = |key: &str| options.iter().find_map(|option| option.split_once('=').filter(|(of, _)| *of == key));
         let every = option("every").map(|(_, value)| {
-            let seconds = value.strip_suffix('s').and_then(|text| text.parse().ok()).expect("whole seconds");
-            Nanos::from_secs(seconds)
+            let seconds = value.strip_suffix('s').and_then(|text| text.parse::<u64>().ok()).expect("whole seconds");
+            Nanos::from_millis(seconds * 1000)
         });
         let or = option("or").map(|(_, rule)| rule);
         kernels.into_iter().map(move |kernel| Machine { file, variant, kernel, every, or })
