@@ -211,7 +211,7 @@ fn totals(intervals: &[Interval]) -> Vec<(f64, f64)> {
 
 /// Bytes dirty and under writeback of one device at each sample, where several devices write and the kernel counts
 /// each; otherwise those of the machine. Returns whether they are all this device's.
-fn unwritten_of(derived: &Derived<'_>, device: &Device<'_>) -> (Vec<(Nanos, u64)>, bool) {
+pub(super) fn unwritten_of(derived: &Derived<'_>, device: &Device<'_>) -> (Vec<(Nanos, u64)>, bool) {
     let of_device = || {
         let bdi = device.bdi_series()?;
         let unwritten = |row: &BdiRow| Some(row.reclaimable?.0.saturating_add(row.writeback?.0));

@@ -30,6 +30,9 @@ const STEADY_ESTIMATE: f64 = 0.8;
 /// Initial value of a wb's bandwidth estimate, 100 MiB/s. A sum of such values means that nothing was measured.
 const INIT_BW: u64 = 100 << 20;
 
+/// Bytes per second of one rotating disk at its outer edge: an upper bound.
+const FASTEST_TURNING: f64 = 300e6;
+
 /// A whole block device of the recording.
 #[derive(Clone, Copy)]
 pub struct Device<'a> {
@@ -266,6 +269,17 @@ impl<'a> Device<'a> {
             }
             (_, least) => least.map(|value| Speed { value, basis: Basis::AtLeast }),
         }
+    }
+
+    /// Upper bound of its speed, where it is made of rotating disks. Disks of virtual machines report that they rotate,
+    /// whatever is behind them.
+    pub fn fastest_of_its_kind(&self) -> Option<Speed> {
+        let disks = self.bottoms();
+        let turns = |disk: &Device<'_>| disk.facts.and_then(|facts| facts.rotational) == Some(true);
+        let is_virtual =
+            |disk: &Device<'_>| ["vd", "xvd"].iter().any(|kind| disk.name.as_bytes().starts_with(kind.as_bytes()));
+        let all_turn = !disks.is_empty() && disks.iter().all(|disk| turns(disk) && !is_virtual(disk));
+        all_turn.then(|| Speed { value: FASTEST_TURNING * disks.len() as f64, basis: Basis::AtMost })
     }
 
     /// Small writes per second that it completes when it has enough pending.

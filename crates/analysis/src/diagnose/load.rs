@@ -5,7 +5,7 @@
 
 use super::derived::Derived;
 use super::device::{Device, Interval};
-use super::dirty;
+use super::{burst, dirty};
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
 use std::collections::BTreeMap;
@@ -20,6 +20,13 @@ const QUEUED: f64 = 2.0;
 const NOTICED_S: f64 = 2.0;
 /// Part of the window with a busy disk from which the load is more than a moment.
 pub const LASTS_SHARE: f64 = 0.25;
+
+/// Unwritten data of less than this do not pile up, bytes.
+const LITTLE: u64 = 1 << 20;
+/// Part of the background threshold from which the flusher may write for the amount.
+const NEAR_BACKGROUND: f64 = 0.5;
+/// Data that are written this soon after they became dirty did not wait for the flusher, seconds.
+const AT_ONCE_S: f64 = 1.0;
 
 /// Work of a disk in the intervals in which it was busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -38,6 +45,9 @@ pub struct Load {
     pub written_bytes: f64,
     /// Part of the written bytes that writeback completed.
     pub writeback_share: f64,
+    /// Whether pages were written as soon as they were dirty, far below each threshold: by the tasks that sync them, not
+    /// by the flusher. The kernel counts these writes as writeback, too.
+    pub is_synced: bool,
     /// Mean time of a write, seconds; 0 where none completed.
     pub write_await_s: f64,
     /// Mean time of a read, seconds; 0 where none completed.
@@ -65,7 +75,7 @@ impl Load {
     pub fn kind(&self) -> Kind {
         if self.reads > self.writes || self.read_bytes > self.written_bytes {
             Kind::Reads
-        } else if self.writeback_share >= 0.5 {
+        } else if self.writeback_share >= 0.5 && !self.is_synced {
             Kind::Writeback
         } else {
             Kind::Waited
@@ -93,6 +103,7 @@ pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval)
     let reads = sum(&|interval| interval.reads);
     let waited_to_read = sum(&|interval| interval.read_await_s.unwrap_or(0.0) * interval.reads);
     let cleaned = Cleaned::of(derived, device);
+    let ends: Vec<Nanos> = intervals.iter().map(|interval| interval.end).collect();
     // What completes in one interval may be counted in the next.
     let cleaned = sum(&|interval| cleaned.during(interval).unwrap_or(0.0));
     let pressed: Option<f64> = intervals
@@ -109,11 +120,24 @@ pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval)
         read_bytes: sum(&|interval| interval.read_bytes),
         written_bytes,
         writeback_share: if written_bytes > 0.0 { (cleaned / written_bytes).min(1.0) } else { 0.0 },
+        is_synced: seconds > 0.0 && is_synced(derived, device, &ends, cleaned / seconds),
         write_await_s: if writes > 0.0 { waited / writes } else { 0.0 },
         read_await_s: if reads > 0.0 { waited_to_read / reads } else { 0.0 },
         write_await_max_s: intervals.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
         pressure: pressed.filter(|_| seconds > 0.0).map(|pressed| (pressed / seconds).min(1.0)),
     }
+}
+
+/// Whether the unwritten data at the ends of these intervals are too few for the flusher to have written `rate` bytes
+/// per second of them.
+fn is_synced(derived: &Derived<'_>, device: &Device<'_>, ends: &[Nanos], rate: f64) -> bool {
+    let Some(background) = derived.dirty.background_threshold else { return false };
+    let (series, _) = burst::unwritten_of(derived, device);
+    let level = series.iter().filter(|(at, _)| ends.contains(at)).map(|(_, bytes)| *bytes).max();
+    level.is_some_and(|level| {
+        let level_is_low = level < LITTLE && (level as f64) < NEAR_BACKGROUND * background.0 as f64;
+        level_is_low && level as f64 <= AT_ONCE_S * rate
+    })
 }
 
 /// Returns the work of a disk while it was busy.

@@ -32,6 +32,8 @@ pub const RULE: Rule = Rule {
 
 /// Length of a stall that breaks time limits, seconds.
 const HURTS_S: f64 = 2.0;
+/// Mean time of a write below which a task that waits for one hardly notices, seconds.
+const QUICK_S: f64 = 0.02;
 /// Dirty data pile up when less than this share of what is dirtied is cleaned.
 const PILES_UP_SHARE: f64 = 0.5;
 
@@ -117,10 +119,13 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
     let others = waiting::others_on(derived, device, |waiter| causer == Some(waiter.pid));
     let is_harm = others.as_ref().is_some_and(|others| waiting::is_harm(derived, others));
     let (is_known, is_alone) = (others.is_some(), others.is_some_and(|others| others.is_empty()));
+    // A task that waits in such a burst waits for a few writes of this length.
+    let is_quick = !is_harm && burst.seconds < HURTS_S && burst.await_max_s < QUICK_S;
     let severity = match (burst.stalled(), burst.trigger) {
         _ if is_alone => Severity::Info,
         _ if unmounted => Severity::Info,
         (false, _) => Severity::Info,
+        _ if is_quick => Severity::Info,
         (true, Trigger::Asked) if !is_harm => Severity::Warning,
         (true, _) if one_writer => Severity::Warning,
         // Short, or long while no program is known to have waited long and each write took little, as on a device limited by
@@ -131,6 +136,7 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
     };
     let what = if by_operations { "of scattered small pages" } else { "of dirty data" };
     let who = match (burst.stalled(), burst.trigger) {
+        _ if is_quick => ". A write in it took little time",
         (_, Trigger::Asked) if burst.is_traced => ", triggered by a sync. Other writers waited behind it",
         (_, Trigger::Asked) => ", triggered by a sync, an fsync or an unmount. Other writers waited behind it",
         (true, _) => ". All writers waited behind it",

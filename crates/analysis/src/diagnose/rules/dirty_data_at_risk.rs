@@ -5,7 +5,7 @@
 
 use crate::advise::threshold::{self, Pair};
 use crate::diagnose::derived::Derived;
-use crate::diagnose::device::{Device, Speed};
+use crate::diagnose::device::{Basis, Device, Speed};
 use crate::diagnose::{Rule, Verdict, cgroup};
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
@@ -37,8 +37,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
         return derived.not_checked(Source::SysctlVm, "dirty_expire_centisecs");
     };
     let drain = drain(derived);
-    let known = drain.filter(|(_, speed)| speed.basis.is_known());
-    let seconds = known.map(|(_, speed)| at_risk as f64 / speed.value);
+    let seconds = drain.map(|(_, speed)| at_risk as f64 / speed.value);
     let is_old = age >= OLD_S && at_risk >= LITTLE;
     let severity = if is_old || (seconds.is_some_and(|seconds| seconds >= LONG_STOP_S) && at_risk >= LITTLE) {
         Severity::Warning
@@ -58,7 +57,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
             }
         ));
     };
-    Verdict::Found(vec![finding(derived, severity, at_risk, age, known.zip(seconds))])
+    Verdict::Found(vec![finding(derived, severity, at_risk, age, drain.zip(seconds))])
 }
 
 /// Dirty and under writeback: neither is on the disk. The most of any sample.
@@ -73,10 +72,11 @@ fn oldest_seconds(derived: &Derived<'_>) -> Option<f64> {
     derived.dirty.expiry_seconds.map(|expiry| expiry + period)
 }
 
-/// The device that most is written to, and its speed.
+/// The device that most is written to, and its speed or the highest that it can have.
 fn drain<'a>(derived: &Derived<'a>) -> Option<(Device<'a>, Speed)> {
     let device = derived.drains().first().copied()?;
-    device.write_bandwidth().map(|speed| (device, speed))
+    let speed = device.write_bandwidth().filter(|speed| speed.basis.is_known());
+    speed.or_else(|| device.fastest_of_its_kind()).map(|speed| (device, speed))
 }
 
 fn finding(
@@ -92,12 +92,16 @@ fn finding(
         false => "and not written for their age".to_owned(),
     };
     let summary = match &drain {
-        Some(((device, _), seconds)) => format!(
-            "{amount} are only in memory, {older}: a power cut loses them, a clean stop writes {} to {}.",
+        Some(((device, speed), seconds)) => format!(
+            "{amount} are only in memory, {older}: a power cut loses them, a clean stop writes {}{} to {}.",
+            if speed.basis == Basis::AtMost { "at least " } else { "" },
             human::seconds(*seconds),
             device.name
         ),
-        None => format!("{amount} are only in memory, {older}: a power cut loses them."),
+        None => format!(
+            "{amount} are only in memory, {older}: a power cut loses them. The time to write them is not known, because \
+             no disk was busy enough to show its speed."
+        ),
     };
     let mut evidence = vec![
         Evidence::bytes("Dirty and under writeback, most", at_risk, "/proc/vmstat nr_dirty + nr_writeback")
@@ -110,7 +114,7 @@ fn finding(
         evidence.push(Evidence::rate(format!("Bandwidth of {}", device.name), speed.value, speed.basis.source()));
     }
     evidence.extend(dirtiest(derived));
-    let Remedy { plan, trade_off, costs } = remedy(derived, age, drain.map(|((_, speed), _)| speed));
+    let Remedy { plan, trade_off, costs } = remedy(derived, age, drain.map(|((_, speed), _)| speed).filter(|speed| speed.basis.is_known()));
     let brief = Brief {
         because: match age >= OLD_S {
             true => "The age at which the kernel writes data out is very long or switched off.".to_owned(),

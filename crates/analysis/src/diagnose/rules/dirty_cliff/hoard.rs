@@ -2,10 +2,8 @@
 //! Data that will wait for one device when the flusher starts: their amount, and the time the device takes for them.
 
 use crate::diagnose::burst::NOTICED_S;
-use crate::diagnose::device::{Basis, Device, Speed};
+use crate::diagnose::device::{Device, Speed};
 
-/// Bytes per second of one rotating disk at its outer edge: an upper bound.
-const FASTEST_TURNING: f64 = 300e6;
 /// Data that wait, or will wait, for one device.
 pub(super) struct Hoard<'a> {
     pub(super) device: Device<'a>,
@@ -50,15 +48,7 @@ pub(super) fn hoard<'a>(drains: &[Device<'a>], most: f64) -> Option<Hoard<'a>> {
 /// For a rotating disk: the time that every disk of this kind needs at least.
 pub(super) fn by_class<'a>(drains: &[Device<'a>], most: f64) -> Option<Hoard<'a>> {
     let device = *drains.first()?;
-    let disks = device.bottoms();
-    let turns = |disk: &Device<'_>| disk.facts.and_then(|facts| facts.rotational) == Some(true);
-    // Disks of virtual machines report that they rotate, whatever is behind them.
-    let is_virtual =
-        |disk: &Device<'_>| ["vd", "xvd"].iter().any(|kind| disk.name.as_bytes().starts_with(kind.as_bytes()));
-    if disks.is_empty() || !disks.iter().all(|disk| turns(disk) && !is_virtual(disk)) {
-        return None;
-    }
-    let speed = Speed { value: FASTEST_TURNING * disks.len() as f64, basis: Basis::AtMost };
+    let speed = device.fastest_of_its_kind()?;
     let seconds = most / speed.value;
     (seconds >= NOTICED_S).then_some(Hoard { device, speed, bytes: most, by_operations: None, seconds })
 }
