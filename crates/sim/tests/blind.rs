@@ -30,6 +30,7 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "cliff-that-only-the-flusher-meets",
     "cliff-v1",
     "data-at-risk",
+    "fifth-round",
     "foreign-owner",
     "fourth-budgets",
     "fourth-storage",
@@ -71,6 +72,7 @@ const MACHINES: &str = include_str!("blind/machines.txt");
 const SECOND_SET: &str = include_str!("blind/second-set.txt");
 const THIRD_ROUND: &str = include_str!("blind/third-round.txt");
 const FOURTH_ROUND: &str = include_str!("blind/fourth-round.txt");
+const FIFTH_ROUND: &str = include_str!("blind/fifth-round.txt");
 const ON_KERNELS: &str = include_str!("../../../scenarios/blind/on-kernels.txt");
 const MISSES: &str = include_str!("blind/misses.txt");
 
@@ -175,8 +177,7 @@ fn report(scenario: &Scenario, machine: &Machine) -> Report {
     };
     let options = Options::new(machine.variant, kernel);
     let options = Options { every: machine.every.unwrap_or(options.every), ..options };
-    simulate(scenario, &options, take, |_| true)
-        .unwrap_or_else(|error| panic!("{}: {error}", machine.name()));
+    simulate(scenario, &options, take, |_| true).unwrap_or_else(|error| panic!("{}: {error}", machine.name()));
     let report = run.diagnose();
     let failed = floodline_analysis::run::misses(&Expect::default(), &run.window, &BTreeMap::new(), &report.findings);
     assert!(failed.is_empty(), "{}: {failed:?}", machine.name());
@@ -201,6 +202,11 @@ fn each_machine_of_the_third_round_is_told_what_is_the_matter_first() {
 #[test]
 fn each_machine_of_the_fourth_round_is_told_what_is_the_matter_first() {
     judge(FOURTH_ROUND);
+}
+
+#[test]
+fn each_machine_of_the_fifth_round_is_told_what_is_the_matter_first() {
+    judge(FIFTH_ROUND);
 }
 
 /// Diagnoses each machine of a table, prints the table, and compares the wrong verdicts with the known misses.
@@ -250,7 +256,11 @@ fn every_variant_of_the_blind_set_is_a_machine_of_the_table() {
         let mut words = line.split_whitespace();
         (words.next().expect("a file"), words.next().expect("a variant").to_owned())
     };
-    let listed: BTreeSet<_> = [MACHINES, SECOND_SET, THIRD_ROUND, FOURTH_ROUND].into_iter().flat_map(lines).map(of_line).collect();
+    let listed: BTreeSet<_> = [MACHINES, SECOND_SET, THIRD_ROUND, FOURTH_ROUND, FIFTH_ROUND]
+        .into_iter()
+        .flat_map(lines)
+        .map(of_line)
+        .collect();
     let there: BTreeSet<_> = variants().into_keys().collect();
     assert_eq!(there.difference(&listed).collect::<Vec<_>>(), Vec::<&(&str, String)>::new());
     assert_eq!(listed.difference(&there).collect::<Vec<_>>(), Vec::<&(&str, String)>::new());

@@ -4,6 +4,8 @@
 //! taken from the kernel's own estimate, or else a lower bound. `/proc/diskstats` counts at completion; a stacked
 //! device counts the same bytes again.
 
+mod stacked;
+
 use floodline_record::facts::{BlockDevice, HostFacts, Mount, Stack};
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
@@ -138,8 +140,30 @@ const STACK_MAX: usize = 512;
 impl<'a> Device<'a> {
     /// Returns its reads and writes in each interval of the window, in order of time.
     pub fn intervals(&self) -> Vec<Interval> {
+        let own = self.own_intervals();
+        match self.copies() {
+            Some((disks, copies)) => stacked::as_disks_complete(own, &disks, copies),
+            None => own,
+        }
+    }
+
+    /// Reads and writes as its own counters have them.
+    fn own_intervals(&self) -> Vec<Interval> {
         let series = self.window.disk_series.get(&self.id).map(Vec::as_slice).unwrap_or_default();
         series.windows(2).filter_map(|pair| interval(&pair[0], &pair[1])).collect()
+    }
+
+    /// For a layer that has its disks for itself: these disks, and how many of them get each byte.
+    fn copies(&self) -> Option<(Vec<Device<'a>>, f64)> {
+        if self.is_bottom() || self.is_loop() {
+            return None;
+        }
+        let disks: Vec<Device<'a>> = self.bottoms().into_iter().filter(|disk| disk.id != self.id).collect();
+        let own = self.span.growth.written?.0 as f64;
+        let all: f64 = disks.iter().map(|disk| disk.span.growth.written.map_or(0.0, |bytes| bytes.0 as f64)).sum();
+        let copies = (all / own.max(1.0)).round();
+        let is_whole = copies >= 1.0 && (all / copies - own).abs() <= stacked::TOLERANCE * own;
+        is_whole.then_some((disks, copies))
     }
 
     /// Bytes written per second over the window.

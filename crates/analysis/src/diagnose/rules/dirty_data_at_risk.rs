@@ -114,7 +114,8 @@ fn finding(
         evidence.push(Evidence::rate(format!("Bandwidth of {}", device.name), speed.value, speed.basis.source()));
     }
     evidence.extend(dirtiest(derived));
-    let Remedy { plan, trade_off, costs } = remedy(derived, age, drain.map(|((_, speed), _)| speed).filter(|speed| speed.basis.is_known()));
+    let Remedy { plan, trade_off, costs } =
+        remedy(derived, age, drain.map(|((_, speed), _)| speed).filter(|speed| speed.basis.is_known()));
     let brief = Brief {
         because: match age >= OLD_S {
             true => "The age at which the kernel writes data out is very long or switched off.".to_owned(),

@@ -5,7 +5,7 @@
 
 use crate::advise::step;
 use crate::diagnose::derived::Derived;
-use crate::diagnose::{Rule, Verdict, missing, throttle};
+use crate::diagnose::{Rule, Verdict, dirty, missing, throttle};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -13,6 +13,7 @@ use floodline_record::id::{Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::sample::BdiRow;
 use floodline_record::traced::throttle::{Domain, ThrottleState, Throttled};
+use floodline_record::units::Nanos;
 use floodline_record::window::Span;
 
 /// What the change costs.
@@ -122,8 +123,7 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
     let most = derived.dirty.unwritten_peak?.0;
     let waiters = derived.waiters()?;
     let waiter = waiters.first()?;
-    let waited = waiter.seconds?;
-    if most >= freerun || waited < FELT * derived.seconds || derived.dirty.dirtying_rate? <= 0.0 {
+    if most >= freerun || derived.dirty.dirtying_rate? <= 0.0 {
         return None;
     }
     let strict = |(id, span): (&EntityId, &Span<BdiRow>)| match derived.window.entities.get(id) {
@@ -132,13 +132,20 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
             let share = span.last.max_ratio.map_or(1.0, |ratio| ratio.0 as f64 / 1e6);
             let limit = derived.dirty.hard_threshold?.0 as f64 * share;
             let series = derived.window.bdi_series.get(id)?;
-            let held = series.iter().filter_map(|(_, row)| Some(row.reclaimable?.0.saturating_add(row.writeback?.0)));
-            let held = held.max().unwrap_or(most);
-            (held as f64 >= AT_SHARE * limit).then_some((name.clone(), limit, held))
+            let unwritten = |row: &BdiRow| Some(row.reclaimable?.0.saturating_add(row.writeback?.0));
+            let held = series.iter().filter_map(|(_, row)| unwritten(row)).max().unwrap_or(most);
+            let is_at_limit = |row: &BdiRow| unwritten(row).is_none_or(|held| held as f64 >= AT_SHARE * limit);
+            // Samples show that the process slept, but not how long: tasks waited while the device was at its limit.
+            let (waited, source) = match waiter.seconds {
+                Some(seconds) => (seconds, waiter.source),
+                None => (pressed_seconds(derived, series, is_at_limit), "/proc/pressure/io some, at the limit"),
+            };
+            let is_felt = waited >= FELT * derived.seconds && held as f64 >= AT_SHARE * limit;
+            is_felt.then_some((name.clone(), limit, held, waited, source))
         }
         _ => None,
     };
-    let (bdi, limit, held) = derived.window.bdis.iter().filter_map(strict).next()?;
+    let (bdi, limit, held, waited, source) = derived.window.bdis.iter().filter_map(strict).next()?;
     let severity = if waited >= HURTS * derived.seconds { Severity::Critical } else { Severity::Warning };
     Some(Finding {
         rule: RULE.name,
@@ -151,8 +158,7 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
             human::bytes(limit)
         ),
         evidence: vec![
-            Evidence::seconds(format!("Waited, {}", waiter.label()), waited, waiter.source)
-                .against(FELT * derived.seconds),
+            Evidence::seconds(format!("Waited, {}", waiter.label()), waited, source).against(FELT * derived.seconds),
             Evidence::bytes("Most dirty and under writeback of the device", held, "debugfs bdi stats, or /proc/vmstat")
                 .against(limit.round()),
             Evidence::bytes("Most dirty on the machine, against throttling", most, "freerun ceiling")
@@ -175,6 +181,16 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
     })
 }
 
+/// Seconds with a task waiting for I/O in the intervals at whose end the device was at its limit.
+fn pressed_seconds(derived: &Derived<'_>, series: &[(Nanos, BdiRow)], is_at_limit: impl Fn(&BdiRow) -> bool) -> f64 {
+    let pressed = |pair: &[(Nanos, BdiRow)]| {
+        let [(from, _), (to, row)] = pair else { return None };
+        let share = dirty::io_pressure_between(derived.window, *from, *to)?;
+        is_at_limit(row).then(|| share * Nanos(to.0.saturating_sub(from.0)).as_secs_f64())
+    };
+    series.windows(2).filter_map(pressed).sum()
+}
+
 /// The record of the longest pause on a device.
 fn longest(derived: &Derived<'_>, bdi: &Name) -> Option<ThrottleState> {
     let of_it =
@@ -191,6 +207,7 @@ mod tests {
     use super::*;
     use crate::diagnose::check_rule;
     use floodline_record::gap::Cause;
+    use floodline_record::units::{Bytes, Count, Flag, Ppm};
     use floodline_testkit::Fixture;
 
     /// A task paused for this many milliseconds of the fixture's ten seconds.
@@ -221,6 +238,32 @@ mod tests {
         );
         check_rule(&RULE, &paused(Domain::Global, 7000), "clear: no task was paused by a device's strict limit");
         check_rule(&RULE, &paused(Domain::Unknown, 7000), "clear: no task was paused");
+    }
+
+    #[test]
+    fn without_a_tracer_pressure_at_the_limit_shows_the_pauses() {
+        // 2 MiB of a device that may have 2.5 MiB, and a writer that was seen asleep meanwhile.
+        let held = |amount: f64| {
+            Fixture::healthy()
+                .host(|t, row| {
+                    row.nr_dirty_threshold = Some(floodline_testkit::mib_pages(500.0));
+                    row.nr_dirty_background_threshold = Some(floodline_testkit::mib_pages(250.0));
+                    row.psi_io_some = Some(floodline_testkit::secs(900.0 + 0.7 * t));
+                })
+                .bdi("8:0", move |_, row| {
+                    row.strict_limit = Some(Flag(1));
+                    row.max_ratio = Some(Ppm(5000));
+                    row.reclaimable = Some(Bytes(floodline_testkit::mib(amount)));
+                    row.writeback = Some(Bytes(0));
+                })
+                .process("cp", 900, "/", |_, row| row.state = Some(Count(u64::from(b'D'))))
+        };
+        check_rule(
+            &RULE,
+            &held(2.0),
+            "critical: cp[900] waited 7.00 s of 10 s while 8:0 was at its strict limit of 2.50",
+        );
+        check_rule(&RULE, &held(0.5), "not checked: trace of writeback/balance_dirty_pages");
     }
 
     #[test]
