@@ -70,10 +70,11 @@ pub enum Kind {
 }
 
 impl Load {
-    /// Kind of the load: reads where most requests or bytes are reads, otherwise the kind of writes with the larger
-    /// part.
+    /// Kind of the load: reads where they are more than half of the requests and bytes, both counted equally, otherwise the
+    /// kind of writes with the larger part. Many small reads are little beside a few large writes.
     pub fn kind(&self) -> Kind {
-        if self.reads > self.writes || self.read_bytes > self.written_bytes {
+        let part = |reads: f64, writes: f64| if reads > 0.0 { reads / (reads + writes) } else { 0.0 };
+        if part(self.reads, self.writes) + part(self.read_bytes, self.written_bytes) > 1.0 {
             Kind::Reads
         } else if self.writeback_share >= 0.5 && !self.is_synced {
             Kind::Writeback
