@@ -338,6 +338,16 @@ fn ratios_for_cgroups_explained(
     (why, format!("{too_little}{piles_up}"))
 }
 
+/// States what smaller thresholds in bytes cost a program that writes faster than the disk; `None` for percentages.
+pub fn cost_of_pair(pair: Pair) -> Option<String> {
+    let Pair::Bytes { hard, background } = pair else { return None };
+    let freerun = hard.saturating_add(background) / 2;
+    Some(format!(
+        "A program that writes faster than the disk is slowed down to the disk's speed once {} are unwritten.",
+        human::bytes(freerun as f64)
+    ))
+}
+
 /// States what writing by age alone costs: data of `expiry_seconds` leave in one burst.
 pub fn cost_of_age(expiry_seconds: f64) -> String {
     format!(

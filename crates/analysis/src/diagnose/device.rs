@@ -283,7 +283,10 @@ impl<'a> Device<'a> {
                 && interval.written_bytes >= interval.read_bytes
         };
         let saturated: Vec<Interval> = self.saturated().into_iter().filter(is_large).collect();
-        if let Some(value) = mean_rate(&saturated, |interval| interval.written_bytes) {
+        // A device that wrote more in one interval with room to spare was held up in these by something else.
+        let most = self.intervals().iter().map(|interval| interval.written_bytes).fold(0.0, f64::max);
+        let total: f64 = saturated.iter().map(|interval| interval.written_bytes).sum();
+        if let Some(value) = mean_rate(&saturated, |interval| interval.written_bytes).filter(|_| total >= most) {
             return Some(Speed { value, basis: Basis::Saturated });
         }
         let least = self.least_bandwidth();
@@ -562,6 +565,21 @@ mod tests {
         check(writing(5.0, 0.5, 1.0).bdi("8:0", estimate(100 << 20)), 30.0, Basis::KernelEstimate);
         // An estimate that falls while the disk has room follows the few writes of that time.
         check(writing(5.0, 0.5, 1.0).bdi("8:0", estimate(90 << 20)), 10.0, Basis::AtLeast);
+    }
+
+    #[test]
+    fn an_interval_in_which_the_disk_was_held_up_is_not_its_speed() {
+        // 2 MiB in the one second that is busy with a queue, 30 MiB in another second with room.
+        let held_up = Fixture::healthy().disk("sda", |t, row| {
+            let stuck = (t - 3.0).clamp(0.0, 1.0);
+            let later = (t - 6.0).clamp(0.0, 1.0);
+            row.written = Some(Bytes(mib(2.0 * stuck + 30.0 * later)));
+            row.writes = Some(Count((4.0 * stuck + 60.0 * later) as u64));
+            row.io_time = Some(secs(stuck + 0.5 * later));
+            row.weighted_io_time = Some(secs(8.0 * stuck + later));
+        });
+        let without_estimate = |_: f64, row: &mut BdiRow| row.write_bandwidth = Some(BytesPerSecond(200 << 20));
+        check(held_up.bdi("8:0", without_estimate), 60.0, Basis::AtLeast);
     }
 
     /// Time in the queue is counted when a request completes: until then the queue looks empty.

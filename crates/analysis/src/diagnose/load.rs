@@ -193,3 +193,43 @@ impl<'a> Cleaned<'a> {
         Some((all - self.others.get(&interval.end).copied().unwrap_or(0.0)).max(0.0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::device::drains;
+    use floodline_record::units::{Bytes, Count, Pages};
+    use floodline_testkit::{Fixture, mib, mib_pages, secs};
+
+    /// A full disk: this many small reads and this many writes of some size a second, with some data dirty all the time.
+    fn kind(reads: f64, writes: f64, write_kib: f64, dirty_mib: f64) -> Kind {
+        let fixture = Fixture::healthy()
+            .host(move |t, row| {
+                row.nr_dirty = Some(mib_pages(dirty_mib));
+                row.nr_writeback = Some(Pages(0));
+                row.nr_written = Some(mib_pages(writes * write_kib / 1024.0 * t));
+            })
+            .disk("sda", move |t, row| {
+                row.reads = Some(Count((reads * t) as u64));
+                row.read = Some(Bytes(mib(reads * 4.0 / 1024.0 * t)));
+                row.writes = Some(Count((writes * t) as u64));
+                row.written = Some(Bytes(mib(writes * write_kib / 1024.0 * t)));
+                row.io_time = Some(secs(t));
+                row.weighted_io_time = Some(secs(8.0 * t));
+            });
+        let window = fixture.window();
+        busy(&Derived::of(&window), &drains(&window)[0]).kind()
+    }
+
+    #[test]
+    fn small_reads_are_little_beside_large_writes() {
+        assert_eq!(kind(130.0, 60.0, 740.0, 200.0), Kind::Writeback);
+        assert_eq!(kind(130.0, 60.0, 4.0, 200.0), Kind::Reads);
+    }
+
+    #[test]
+    fn pages_that_are_written_as_soon_as_they_are_dirty_are_those_of_tasks_that_sync() {
+        assert_eq!(kind(0.0, 160.0, 4.0, 0.1), Kind::Waited);
+        assert_eq!(kind(0.0, 160.0, 4.0, 40.0), Kind::Writeback);
+    }
+}

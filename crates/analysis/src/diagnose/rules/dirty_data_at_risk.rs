@@ -242,6 +242,23 @@ mod tests {
     }
 
     #[test]
+    fn a_disk_that_turns_is_never_faster_than_its_kind() {
+        let turning = |amount: f64| {
+            dirty_mib(amount).bdi("8:0", |_, row| row.write_bandwidth = Some(BytesPerSecond(200 << 20))).facts(
+                |facts| {
+                    facts.devices.iter_mut().for_each(|device| device.rotational = Some(true));
+                },
+            )
+        };
+        check_rule(&RULE, &turning(1200.0), "info: 1.17 GiB are only in memory, up to 35 s old");
+        check_rule(
+            &RULE,
+            &turning(3600.0),
+            "warning: 3.52 GiB are only in memory, up to 35 s old: a power cut loses them, a clean stop writes at least 13 s",
+        );
+    }
+
+    #[test]
     fn what_moves_from_dirty_to_writeback_is_counted_once() {
         let moves = Fixture::healthy().host(|t, row| {
             let written = 300.0 * t;

@@ -51,8 +51,9 @@ fn check(derived: &Derived<'_>) -> Verdict {
         let asked = switches::flushes_for(derived.window, pair.other);
         (asked > 0 && pauses >= HURTS_PAUSED * derived.seconds).then_some((pauses, asked))
     };
-    if let Some((pair, folios, (pauses, asked))) = foreign.iter().find_map(|(pair, it)| Some((pair, it, paused(pair)?)))
-    {
+    // A few stray folios are not what a task is paused for.
+    let many = || foreign.iter().filter(|(_, folios)| folios.folios >= MANY_FOLIOS);
+    if let Some((pair, folios, (pauses, asked))) = many().find_map(|(pair, it)| Some((pair, it, paused(pair)?))) {
         return Verdict::Found(vec![waits(derived, pair, folios, pauses, asked)]);
     }
     match foreign.first() {
@@ -219,6 +220,7 @@ mod tests {
         check_rule(&RULE, &traced(vec![foreign(7, 9, 1009), flushed(), paused(3000)]), expect);
         check_rule(&RULE, &traced(vec![foreign(7, 9, 11), flushed(), paused(300)]), "clear: 11 folios");
         check_rule(&RULE, &traced(vec![foreign(7, 9, 11), paused(3000)]), "clear: 11 folios");
+        check_rule(&RULE, &traced(vec![foreign(7, 9, 2), flushed(), paused(3000)]), "clear: 2 folios");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 mod remedy;
 
-use self::remedy::remedy;
+use self::remedy::{Remedy, remedy};
 use crate::diagnose::burst::{self, Burst, NOTICED_S};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::unmount::Unmount;
@@ -100,7 +100,7 @@ fn finding(derived: &Derived<'_>, unmount: &Unmount<'_>) -> Finding {
     evidence.extend(asked.iter().flat_map(asked_rows));
     evidence.extend(seen.evidence(upper));
     evidence.extend(upper::owners(derived, upper, *level));
-    let (plan, trade_off) = remedy(derived, upper);
+    let Remedy { plan, trade_off, expect, costs } = remedy(derived, upper);
     Finding {
         rule: RULE.name,
         severity,
@@ -115,8 +115,8 @@ fn finding(derived: &Derived<'_>, unmount: &Unmount<'_>) -> Finding {
                 upper.mount.mount_point
             ),
             who: format!("{} on {device}", human::plural(upper.overlays, "overlay", "overlays")),
-            expect: "Less data is unwritten, so an unmount waits for less.".to_owned(),
-            costs: "Pages that are rewritten often are written more often.".to_owned(),
+            expect,
+            costs,
         },
         devices: vec![device.to_string()],
         plan,

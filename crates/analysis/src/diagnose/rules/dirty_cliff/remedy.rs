@@ -48,17 +48,20 @@ pub(super) fn finish(
         }
         false => "",
     };
-    let (plan, trade_off) = match is_of_one {
-        true => (Vec::new(), "No setting of vm cures it: see dominant-writer, which names what helps.".to_owned()),
+    let (plan, trade_off, lower) = match is_of_one {
+        true => {
+            (Vec::new(), "No setting of vm cures it: see dominant-writer, which names what helps.".to_owned(), None)
+        }
         false => remedy(derived, pile.by_operations, pile.speed),
     };
+    let slowed = lower.filter(|_| is_too_fast).and_then(threshold::cost_of_pair);
     Finding {
         rule: RULE.name,
         severity,
         summary,
         evidence,
         cause: format!("{cause}.{likely}{throttled}{faster}"),
-        brief: brief(plain, is_of_one, is_too_fast, pile.await_max_s),
+        brief: brief(plain, is_of_one, is_too_fast, pile.await_max_s, slowed),
         plan,
         trade_off,
         ..Finding::default()
@@ -116,7 +119,7 @@ fn throttled(derived: &Derived<'_>) -> &'static str {
     }
 }
 
-fn brief(plain: &str, is_of_one: bool, is_too_fast: bool, await_max_s: Option<f64>) -> Brief {
+fn brief(plain: &str, is_of_one: bool, is_too_fast: bool, await_max_s: Option<f64>, slowed: Option<String>) -> Brief {
     let expect = match (is_of_one, is_too_fast, await_max_s) {
         (true, ..) => {
             "No setting makes a program write less. Let it write less or in larger pieces, move its files to \
@@ -136,18 +139,19 @@ fn brief(plain: &str, is_of_one: bool, is_too_fast: bool, await_max_s: Option<f6
             "The disk writes small pieces early instead of one large piece late. The waits get short.".to_owned()
         }
     };
-    let costs = if is_of_one { "" } else { "Pages that are rewritten often are written more often." };
+    let rewritten = (!is_of_one).then(|| "Pages that are rewritten often are written more often.".to_owned());
+    let costs = slowed.into_iter().chain(rewritten).collect::<Vec<_>>().join(" ");
     Brief {
         because: format!("{plain}. They go to the disk in one piece, and every other write waits behind it."),
         who: String::new(),
         expect,
-        costs: costs.to_owned(),
+        costs,
     }
 }
 
 /// Bytes where no cgroup is starved by them, otherwise a shorter age at unchanged thresholds. Operations
 /// are not bytes: a threshold cannot hold "thirty writes", a short age can.
-fn remedy(derived: &Derived<'_>, by_operations: bool, speed: Speed) -> (Vec<Step>, String) {
+fn remedy(derived: &Derived<'_>, by_operations: bool, speed: Speed) -> (Vec<Step>, String, Option<threshold::Pair>) {
     let needs = threshold::Needs::of(derived, Some(speed));
     let advice = threshold::choose(&needs)
         .filter(|advice| !by_operations && matches!(advice.pair, threshold::Pair::Bytes { .. }));
@@ -160,6 +164,7 @@ fn remedy(derived: &Derived<'_>, by_operations: bool, speed: Speed) -> (Vec<Step
                  vm.dirty_writeback_centisecs=100.",
                 advice.why, advice.trade_off
             ),
+            Some(pair),
         );
     }
     let shorter_age = shorter_age(derived);
@@ -179,7 +184,7 @@ fn remedy(derived: &Derived<'_>, by_operations: bool, speed: Speed) -> (Vec<Step
         }
     };
     let costs = if shorter_age.is_empty() { "" } else { costs };
-    (shorter_age, format!("{why}{costs}"))
+    (shorter_age, format!("{why}{costs}"), None)
 }
 
 /// An age of three seconds, looked at each second: nothing where the one in force is as short.

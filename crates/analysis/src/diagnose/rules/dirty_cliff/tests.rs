@@ -26,6 +26,38 @@ fn the_measured_cliff_is_critical_and_gets_the_measured_cure() {
 }
 
 #[test]
+fn a_short_burst_of_quick_writes_is_no_warning() {
+    // The same 300 MiB on a disk that writes them in a second and a half, each in a few milliseconds.
+    let burst = |write_ms: f64| {
+        let busy = |t: f64| (t - 33.0).clamp(0.0, 1.5);
+        Fixture::healthy()
+            .host(move |t, row| {
+                row.nr_dirty = Some(mib_pages(if t < 3.0 { 0.0 } else { 300.0 - 200.0 * busy(t) }));
+                row.psi_io_some = Some(secs(900.0 + 0.9 * busy(t)));
+            })
+            .disk("sda", move |t, row| {
+                row.written = Some(Bytes(mib(200.0 * busy(t))));
+                row.writes = Some(Count((1600.0 * busy(t)) as u64));
+                row.write_time = Some(secs(1.6 * write_ms * busy(t)));
+                row.io_time = Some(secs(busy(t)));
+                row.weighted_io_time = Some(secs(20.0 * busy(t)));
+            })
+            .every(0.5)
+            .seconds(45)
+    };
+    check_rule(
+        &RULE,
+        &burst(12.0),
+        "info: 300 MiB of dirty data was flushed to sda in one 1.50 s burst. A write in it took",
+    );
+    check_rule(
+        &RULE,
+        &burst(120.0),
+        "warning: 300 MiB of dirty data was flushed to sda in one 1.50 s burst. All writers",
+    );
+}
+
+#[test]
 fn a_trace_names_the_reason_the_writer_and_what_tasks_waited_in() {
     use crate::diagnose::dirtying::tests::dirtied;
     use crate::diagnose::flusher::tests::flushed;

@@ -1,15 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What helps: to sync before the unmount, to keep less dirty, or to give the sync up.
 
-use crate::advise::threshold;
+use crate::advise::threshold::{self, Pair};
 use crate::diagnose::derived::Derived;
+use crate::diagnose::device::Speed;
 use crate::diagnose::unmount::upper::Upper;
 use crate::plan::is_shell_word;
 use crate::report::{Step, When};
+use floodline_record::human;
 use floodline_record::name::Name;
 
-/// The plan and what it costs.
-pub(super) fn remedy(derived: &Derived<'_>, upper: &Upper<'_>) -> (Vec<Step>, String) {
+/// What helps, how far, and what it costs.
+pub(super) struct Remedy {
+    pub(super) plan: Vec<Step>,
+    pub(super) trade_off: String,
+    /// For the first screen.
+    pub(super) expect: String,
+    /// For the first screen.
+    pub(super) costs: String,
+}
+
+/// Returns the plan, how far it helps, and what it costs.
+pub(super) fn remedy(derived: &Derived<'_>, upper: &Upper<'_>) -> Remedy {
     let place = shell_word(&upper.mount.mount_point).unwrap_or_else(|| "UPPER".to_owned());
     let mut plan = vec![Step {
         when: When::Later,
@@ -31,18 +43,41 @@ pub(super) fn remedy(derived: &Derived<'_>, upper: &Upper<'_>) -> (Vec<Step>, St
              volatile. Then nothing is synced, and after a crash the upper directory must be deleted."
         }
     };
-    let smaller = match smaller {
+    let keeps_less = match smaller {
         Some(_) => {
             " The smaller thresholds keep less dirty at any time; pages that are rewritten often are written more often."
         }
         None => "",
     };
-    (
+    Remedy {
         plan,
-        format!(
-            "A sync before the unmount takes as long, but blocks no unmount and holds no lock meanwhile. {volatile}{smaller}"
+        trade_off: format!(
+            "A sync before the unmount takes as long, but blocks no unmount and holds no lock meanwhile. \
+             {volatile}{keeps_less}"
         ),
-    )
+        expect: expect(smaller, upper.speed),
+        costs: match smaller {
+            Some(pair) => {
+                threshold::cost_of_pair(pair).into_iter().chain([REWRITTEN.to_owned()]).collect::<Vec<_>>().join(" ")
+            }
+            None => String::new(),
+        },
+    }
+}
+
+const REWRITTEN: &str = "Pages that are rewritten often are written more often.";
+
+/// States how far smaller thresholds help: an unmount waits for what may still be unwritten.
+fn expect(smaller: Option<Pair>, speed: Option<Speed>) -> String {
+    match (smaller, speed.filter(|speed| speed.basis.is_known())) {
+        (Some(Pair::Bytes { hard, .. }), Some(speed)) => format!(
+            "Less data is unwritten: an unmount waits for {} of it at most, {} of writing.",
+            human::bytes(hard as f64),
+            human::seconds(hard as f64 / speed.value)
+        ),
+        (Some(_), _) => "Less data is unwritten, so an unmount waits for less.".to_owned(),
+        (None, _) => "The unmount finds the data written. The sync before it takes the time instead.".to_owned(),
+    }
 }
 
 /// A name from the host as a word of a command, where it needs no quoting.
