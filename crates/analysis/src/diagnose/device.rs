@@ -306,7 +306,7 @@ impl<'a> Device<'a> {
         let is_virtual =
             |disk: &Device<'_>| ["vd", "xvd"].iter().any(|kind| disk.name.as_bytes().starts_with(kind.as_bytes()));
         let all_turn = !disks.is_empty() && disks.iter().all(|disk| turns(disk) && !is_virtual(disk));
-        all_turn.then(|| Speed { value: FASTEST_TURNING * disks.len() as f64, basis: Basis::AtMost })
+        all_turn.then_some(Speed { value: FASTEST_TURNING * disks.len() as f64, basis: Basis::AtMost })
     }
 
     /// Small writes per second that it completes when it has enough pending.
