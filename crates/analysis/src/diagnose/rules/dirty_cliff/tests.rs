@@ -42,8 +42,8 @@ fn a_short_burst_of_quick_writes_is_no_warning() {
                 row.io_time = Some(secs(busy(t)));
                 row.weighted_io_time = Some(secs(20.0 * busy(t)));
             })
-            .every(0.5)
             .seconds(45)
+            .every(0.5)
     };
     check_rule(
         &RULE,
