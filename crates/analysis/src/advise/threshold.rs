@@ -342,10 +342,7 @@ fn ratios_for_cgroups_explained(
 pub fn cost_of_pair(pair: Pair) -> Option<String> {
     let Pair::Bytes { hard, background } = pair else { return None };
     let freerun = hard.saturating_add(background) / 2;
-    Some(format!(
-        "A program that writes faster than the disk is slowed down to the disk's speed once {} are unwritten.",
-        human::bytes(freerun as f64)
-    ))
+    Some(format!("Above {} unwritten, writers go at the disk's speed.", human::bytes(freerun as f64)))
 }
 
 /// States what writing by age alone costs: data of `expiry_seconds` leave in one burst.
@@ -366,6 +363,13 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
     const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn a_pair_of_bytes_has_a_cost_for_fast_writers() {
+        let cost = cost_of_pair(Pair::bytes(32 << 20));
+        assert_eq!(cost.as_deref(), Some("Above 80.0 MiB unwritten, writers go at the disk's speed."));
+        assert_eq!(cost_of_pair(Pair::ratios(10)), None);
+    }
 
     fn check(dirtyable: u64, bandwidth: Option<f64>, smallest: Option<(u64, u64)>, pair: Pair, meets_all: bool) {
         let needs = Needs {
