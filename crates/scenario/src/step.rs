@@ -271,7 +271,8 @@ pub struct OnPath {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Files {
-    /// The file; `{n}` is its number.
+    /// The file; `{n}` is its number. Files that the task created are removed oldest first, each once; those of other tasks
+    /// from number 0.
     pub file: String,
     /// How many.
     #[serde(default = "one", skip_serializing_if = "is_one")]

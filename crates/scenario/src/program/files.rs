@@ -25,9 +25,9 @@ impl<'s> Creating<'s> {
     pub(super) fn advance(&mut self, state: &mut State, now: Nanos) -> Turn<'s> {
         let step = self.step;
         if std::mem::take(&mut self.is_due) {
-            let number = state.created.entry(step.file.clone()).or_insert(0);
-            let path = numbered(&step.file, *number, step.files_per_dir);
-            *number += 1;
+            let numbers = state.numbers.entry(step.file.clone()).or_default();
+            let path = numbered(&step.file, numbers.end, step.files_per_dir);
+            numbers.end += 1;
             self.n += 1;
             return Turn::Op(Op::CreateFile { path, step });
         }
@@ -44,24 +44,32 @@ impl<'s> Creating<'s> {
 #[derive(Debug)]
 pub(super) struct Unlinking<'s> {
     step: &'s Files,
-    number: u64,
+    n: u64,
 }
 
 impl<'s> Unlinking<'s> {
     pub(super) fn new(step: &'s Files) -> Unlinking<'s> {
-        Unlinking { step, number: 0 }
+        Unlinking { step, n: 0 }
     }
 
-    pub(super) fn advance(&mut self, is_stopped: bool) -> Turn<'s> {
+    pub(super) fn advance(&mut self, state: &mut State, is_stopped: bool) -> Turn<'s> {
         let step = self.step;
-        if self.number >= step.files {
+        if self.n >= step.files {
             return Turn::Pop;
         }
         if is_stopped {
             return Turn::End;
         }
-        let path = numbered(&step.file, self.number, step.files_per_dir);
-        self.number += 1;
-        Turn::Op(Op::Unlink(path))
+        // A file that another thread created has the number that it has here: counting begins at 0 in each step.
+        let number = match state.numbers.get_mut(&step.file) {
+            Some(numbers) => {
+                let oldest = numbers.start;
+                numbers.start += 1;
+                oldest
+            }
+            None => self.n,
+        };
+        self.n += 1;
+        Turn::Op(Op::Unlink(numbered(&step.file, number, step.files_per_dir)))
     }
 }

@@ -78,7 +78,7 @@ impl<'s> Frame<'s> {
             Frame::ReadFiles(frame) => Ok(frame.advance(state, now, answer)),
             Frame::Store(frame) => frame.advance(state, now),
             Frame::Create(frame) => Ok(frame.advance(state, now)),
-            Frame::Unlink(frame) => Ok(frame.advance(is_stopped)),
+            Frame::Unlink(frame) => Ok(frame.advance(state, is_stopped)),
             Frame::Request(frame) => Ok(frame.advance(now)),
             Frame::Done => Ok(Turn::Pop),
         }

@@ -23,6 +23,7 @@ use crate::{Parallel, Random, fill};
 use floodline_record::units::Nanos;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Number of an open file of one program, from 0. Numbers of closed files are not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -192,8 +193,15 @@ struct State {
     /// Open files by path.
     open: BTreeMap<String, BTreeMap<Way, Slot>>,
     files: Vec<File>,
-    /// How many files were created by each name.
-    created: BTreeMap<String, u64>,
+    /// Numbers of the files that this thread created by each name and has not removed.
+    numbers: BTreeMap<String, Range<u64>>,
+}
+
+impl State {
+    /// Returns the number of the oldest file of this name that the thread created and has not removed: 0 if it created none.
+    fn oldest(&self, file: &str) -> u64 {
+        self.numbers.get(file).map_or(0, |numbers| numbers.start)
+    }
 }
 
 /// An open file.
@@ -216,7 +224,7 @@ impl<'s> Program<'s> {
     /// A thread that has nothing to do yet. The same seed makes the same choices.
     pub fn new(seed: u64) -> Program<'s> {
         let state =
-            State { random: Random::new(seed), open: BTreeMap::new(), files: Vec::new(), created: BTreeMap::new() };
+            State { random: Random::new(seed), open: BTreeMap::new(), files: Vec::new(), numbers: BTreeMap::new() };
         Program { frames: Vec::new(), state }
     }
 

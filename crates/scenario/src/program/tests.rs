@@ -87,17 +87,26 @@ fn appended_blocks_have_no_offset_and_syncs_come_after_their_blocks() {
 }
 
 #[test]
-fn numbers_of_created_files_go_on_and_those_of_removed_ones_begin_again() {
+fn a_repeated_round_removes_and_reads_the_oldest_of_its_own_files() {
     let round = r#"{ repeat = { times = 2, steps = [
-        { create_files = { file = "/data/f{n}", files = 2 } }, { unlink = { file = "/data/f{n}", files = 1 } }] } }"#;
+        { create_files = { file = "/data/f{n}", files = 2 } }, { unlink = { file = "/data/f{n}", files = 1 } }] } },
+        { read = { file = "/data/f{n}", files = 1, count = 1 } }"#;
     let expect = [
         "create /data/f0",
         "create /data/f1",
         "unlink /data/f0",
         "create /data/f2",
         "create /data/f3",
-        "unlink /data/f0",
+        "unlink /data/f1",
+        "open /data/f2",
     ];
+    assert_eq!(operations(round, 0)[..7], expect);
+}
+
+#[test]
+fn files_of_other_threads_are_removed_from_number_0_in_each_round() {
+    let round = r#"{ repeat = { times = 2, steps = [{ unlink = { file = "/data/f{n}", files = 2 } }] } }"#;
+    let expect = ["unlink /data/f0", "unlink /data/f1", "unlink /data/f0", "unlink /data/f1"];
     assert_eq!(operations(round, 0), expect);
 }
 

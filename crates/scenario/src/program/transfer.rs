@@ -338,7 +338,8 @@ impl<'s> ReadingFiles<'s> {
                     if self.number >= self.files {
                         return Turn::Pop;
                     }
-                    let path = numbered(&step.file, self.number, step.files_per_dir);
+                    let number = state.oldest(&step.file) + self.number;
+                    let path = numbered(&step.file, number, step.files_per_dir);
                     self.number += 1;
                     self.slot = state.unnamed();
                     self.offset = 0;
