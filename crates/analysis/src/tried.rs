@@ -69,7 +69,7 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
             _ => "no figure changes".to_owned(),
         };
         let what = if harms { "harms" } else { "does not help" };
-        plan.conflicts.insert(0, format!("{}: tried on a twin of this host, it {what} ({why})", withheld.join("; ")));
+        plan.conflicts.insert(0, format!("Tried on a twin of this host, it {what} ({why}): {}", withheld.join("; ")));
         plan.expect = vec!["No setting that was tried helps here.".to_owned()];
         plan.costs.clear();
     }
@@ -101,7 +101,7 @@ pub fn tried_later(plan: &mut Plan, prediction: &Prediction) {
     let (mut better, mut worse) = (sentences(Row::improves), sentences(Row::worsens));
     // Harm that is no wait, such as CPU time, ends with its finding.
     let ends = prediction.vanish.iter().filter(|seen| plan.rules.contains(&seen.rule));
-    better.extend(ends.map(|seen| format!("{} goes", seen.rule)));
+    better.extend(ends.map(|seen| format!("{} is no longer found", seen.rule)));
     worse.extend(prediction.appear.first().map(|seen| format!("{} appears", seen.rule)));
     let verdict = match (worse.is_empty(), better.is_empty()) {
         (false, true) => "harms",
@@ -135,16 +135,16 @@ pub fn withhold(report: &mut Report) {
 fn expectation(better: &[&Row], worse: &[&Row], prediction: &Prediction) -> String {
     let mut parts: Vec<String> = better.iter().take(2).map(|row| row.sentence()).collect();
     if parts.is_empty() {
-        parts.extend(prediction.vanish.first().map(|seen| format!("{} goes", seen.rule)));
+        parts.extend(prediction.vanish.first().map(|seen| format!("{} is no longer found", seen.rule)));
     }
     let risk = prediction.rows.iter().find(|row| row.figure == PEAK && row.doubt.is_none());
     let is_new = |risk: &&Row| !better.iter().take(2).any(|row| row.figure == risk.figure);
-    let differs = |risk: &&Row| risk.improves() || risk.worsens();
-    parts.extend(risk.filter(is_new).filter(differs).map(Row::sentence));
-    let known = parts.len();
-    parts.extend(worse.iter().filter(|row| row.figure != PEAK).take(1).map(|row| row.sentence()));
-    let costs = if parts.len() > known { " (the last one is worse)" } else { "" };
-    format!("Here: {}{costs}.", parts.join("; "))
+    parts.extend(risk.filter(is_new).filter(|risk| risk.improves()).map(Row::sentence));
+    let costs = risk.filter(|risk| risk.worsens()).into_iter();
+    let costs = costs.chain(worse.iter().copied().filter(|row| row.figure != PEAK).take(1)).map(Row::sentence);
+    let costs: Vec<String> = costs.collect();
+    let costs = if costs.is_empty() { String::new() } else { format!(" Worse: {}.", costs.join("; ")) };
+    format!("Here: {}.{costs}", parts.join("; "))
 }
 
 #[cfg(test)]
@@ -209,7 +209,7 @@ mod tests {
             &mut storm,
             &Prediction { rows, vanish, ..Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0)) },
         );
-        assert_eq!(storm.expect, ["Here: inode-switch-storm goes."]);
+        assert_eq!(storm.expect, ["Here: inode-switch-storm is no longer found."]);
         let unknown = later(vec![row(WAIT, 3.1, 0.3, Some(Doubt::BackTest))]);
         assert!(unknown.arithmetic_only.is_some() && unknown.tried.is_none());
     }
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(plan.tried.map(|tried| tried.verdict), Some("helps"), "hardly longer");
         let much = vec![row(WAIT, 3.1, 0.3, None), named("stall_seconds", 6.0, 10.0)];
         let plan = check(much, &["dirty-cliff"], &[], &[]);
-        assert!(plan.expect[0].ends_with("(the last one is worse)."), "{:?}", plan.expect);
+        assert!(plan.expect[0].ends_with(". Worse: longest fsync 6.00 s → about 10 s."), "{:?}", plan.expect);
     }
 
     #[test]

@@ -321,7 +321,7 @@ fn vm_a_command_runs_in_a_guest_and_floodline_with_it() {
         return;
     }
     assert_eq!((run.code, run.stdout.as_str()), (7, "plain\n1\n"), "{run}");
-    assert!(run.stderr.contains("rules looked and found nothing") && run.stderr.contains("Linux 6.12."), "{run}");
+    assert!(run.stderr.contains("rules were checked and found nothing") && run.stderr.contains("Linux 6.12."), "{run}");
 }
 
 /// Records with the tracer while a process of its own cgroup writes prime numbers of blocks, a CPU goes away and

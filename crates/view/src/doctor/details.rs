@@ -2,9 +2,9 @@
 //! Everything a report holds: each finding with its evidence, why, the change and what it trades; what was ruled out,
 //! what was not checked, what was not read.
 
-use super::screen::{when, you_see};
+use super::screen::{calm_headline, when, you_see};
 use super::{BOLD, DIM, PLAIN, Page, color_of, is_calm, missing, rules, time};
-use crate::layout::{Column, capital, command, hanging, row};
+use crate::layout::{Column, command, hanging, row};
 use anstyle::Style;
 use floodline_analysis::report::{Evidence, Finding, GapLine, Plan, Report, Value};
 use floodline_record::human;
@@ -37,25 +37,20 @@ pub(super) fn render(report: &Report, width: usize, color: bool) -> String {
 }
 
 impl Page {
-    /// Two lines: nothing is wrong, and what was looked at.
+    /// The verdict of the first screen, how many rules it rests on, and what was observed.
     fn healthy(&mut self, report: &Report) {
-        let host = if report.host.hostname.is_empty() { "this host" } else { &report.host.hostname };
+        let (verdict, sentence) = calm_headline(report);
+        self.paragraph("", &format!("{verdict}{sentence}"), BOLD);
         let checked = report.ruled_out.len() + report.findings.len();
         let all = checked + report.not_checked.len();
-        let sentence = match (report.findings.len(), checked) {
-            (_, 1..) if report.unexplained.is_some() => {
-                capital(&report.unexplained.as_ref().map(super::screen::unexplained).unwrap_or_default())
-            }
-            (_, 0) => format!("Nothing can be said about {host}: none of {} could look.", rules(all)),
-            (0, _) => {
-                format!("Nothing stalls or storms on {host}: {checked} of {} looked and found nothing.", rules(all))
-            }
-            (found, _) => format!(
-                "Nothing stalls or storms on {host}; {} worth knowing:",
-                human::plural(found as u64, "thing", "things")
-            ),
+        let counted = match (report.findings.len(), checked) {
+            (_, 0) => String::new(),
+            (0, _) => format!("{checked} of {} were checked and found nothing.", rules(all)),
+            (found, _) => format!("{} worth knowing:", human::plural(found as u64, "thing", "things")),
         };
-        self.paragraph("", &sentence, BOLD);
+        if !counted.is_empty() {
+            self.paragraph("", &counted, PLAIN);
+        }
         if report.findings.is_empty() {
             self.paragraph("", &host_line(report, false), PLAIN);
         }
@@ -336,7 +331,8 @@ mod tests {
     fn a_healthy_host_takes_two_lines() {
         let text = page(&Fixture::healthy(), Some(&["dirty-cliff", "dominant-writer"]));
         insta::assert_snapshot!(text, @"
-        Nothing stalls or storms on web-1: 2 of 2 rules looked and found nothing.
+        OK on web-1: nothing stalls or storms. 10 s watched from 04:00:00 UTC.
+        2 of 2 rules were checked and found nothing.
         Linux 6.12.117+deb13-amd64, 8 CPUs, 16.0 GiB, cgroup v2; 11 samples in 10 s.
         ");
     }
@@ -354,7 +350,9 @@ mod tests {
             .without(Source::Vmstat, Cause::PermissionDenied { need: "root".into() })
             .without(Source::DebugBdiStats, Cause::NotMounted { fs_type: "debugfs".into() });
         insta::assert_snapshot!(page(&fixture, Some(&["dirty-cliff", "dominant-writer"])), @"
-        Nothing stalls or storms on web-1: 1 of 2 rules looked and found nothing.
+        NOTHING SEEN on web-1: nothing stalls or storms in these 10 s from 04:00:00 UTC,
+        as far as this user may see.
+        1 of 2 rules were checked and found nothing.
         Linux 6.12.117+deb13-amd64, 8 CPUs, 16.0 GiB, cgroup v2; 11 samples in 10 s.
 
         Not checked

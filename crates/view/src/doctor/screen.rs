@@ -116,7 +116,8 @@ impl Screen {
         self.commands(Part::Now, "Do now", &plan.now, BOLD);
         let later = if plan.now.is_empty() { "What helps" } else { "  Later" };
         self.labelled(Part::Later, later, &plan.later.join(" "), PLAIN);
-        self.labelled(Part::Expect, "  Expect", plan.expect.first().map_or("", String::as_str), PLAIN);
+        let expect = if plan.now.is_empty() && plan.later.is_empty() { "What helps" } else { "  Expect" };
+        self.labelled(Part::Expect, expect, plan.expect.first().map_or("", String::as_str), PLAIN);
         if let Some(why) = &plan.arithmetic_only {
             match self.limits.of(Part::Untried) {
                 1 => self.labelled(Part::Untried, "  Untried", "By arithmetic only.", DIM),
@@ -177,12 +178,7 @@ impl Screen {
         let checked = report.ruled_out.len() + report.findings.len();
         let all = checked + report.not_checked.len();
         let watched = human::seconds(report.window_s);
-        let (verdict, sentence) = calm_verdict(report);
-        let verdict = match (verdict, report.host.hostname.as_str()) {
-            ("UNKNOWN", _) => "UNKNOWN: ".to_owned(),
-            (verdict, "") => format!("{verdict} on this host: "),
-            (verdict, host) => format!("{verdict} on {host}: "),
-        };
+        let (verdict, sentence) = calm_headline(report);
         self.headline(&verdict, &sentence, BOLD);
         let missing = missing(&report.observation).join(" ");
         let mut readings = readings(report);
@@ -279,6 +275,17 @@ fn names<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
         _ => format!("{rule} ({}; {count} findings)", severity.name()),
     });
     text.collect::<Vec<_>>().join(", ")
+}
+
+/// The verdict on a host on which nothing hurts: its word with the host, and its sentence.
+pub(super) fn calm_headline(report: &Report) -> (String, String) {
+    let (verdict, sentence) = calm_verdict(report);
+    let verdict = match (verdict, report.host.hostname.as_str()) {
+        ("UNKNOWN", _) => "UNKNOWN: ".to_owned(),
+        (verdict, "") => format!("{verdict} on this host: "),
+        (verdict, host) => format!("{verdict} on {host}: "),
+    };
+    (verdict, sentence)
 }
 
 /// The verdict on a host on which nothing hurts: its word and its sentence.
@@ -398,7 +405,7 @@ pub(crate) fn readings(report: &Report) -> Vec<(&'static str, String)> {
         lines.push(("Unwritten data", format!("up to {}{limits}", amount(dirty))));
     }
     if let Some(share) = symptom.io_some_share_max {
-        lines.push(("Waiting for I/O", format!("{} of the time at worst", human::percent(share))));
+        lines.push(("Waiting for I/O", format!("up to {} of the time between two samples", human::percent(share))));
     }
     lines.extend(symptom.busiest.as_ref().map(|disk| {
         let sentence = busy(disk);

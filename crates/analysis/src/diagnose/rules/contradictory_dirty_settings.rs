@@ -195,7 +195,8 @@ fn no_periodic_writeback(derived: &Derived<'_>) -> Option<Finding> {
     changes.push(("vm.dirty_writeback_centisecs", 500));
     let found = finding(
         Severity::Warning,
-        "Periodic writeback is switched off: data below the background threshold stay in memory for ever.".to_owned(),
+        "Periodic writeback is switched off: data below the background threshold stay in memory indefinitely."
+            .to_owned(),
         evidence,
         "vm.dirty_writeback_centisecs = 0 stops the flusher's timer and with it expiry by age. Data then stay in memory \
          until the background threshold is reached, and go to the disk all at once.",
@@ -219,7 +220,7 @@ fn expiry_below_period(derived: &Derived<'_>) -> Option<Finding> {
     Some(finding(
         Severity::Info,
         format!(
-            "Data expire after {} but the flusher looks only every {}.",
+            "Data expire after {} but the flusher wakes only every {}.",
             human::seconds(expire.0 as f64 / 100.0),
             human::seconds(interval.0 as f64 / 100.0)
         ),
@@ -343,7 +344,7 @@ mod tests {
         };
         check_rule(&RULE, &set(3000, 0), "warning: Periodic writeback is switched off");
         check_rule(&RULE, &set(300, 100), "clear:");
-        check_rule(&RULE, &set(100, 500), "info: Data expire after 1.00 s but the flusher looks only every 5.00 s");
+        check_rule(&RULE, &set(100, 500), "info: Data expire after 1.00 s but the flusher wakes only every 5.00 s");
     }
 
     #[test]

@@ -136,6 +136,7 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
     };
     let what = if by_operations { "of scattered small pages" } else { "of dirty data" };
     let who = match (burst.stalled(), burst.trigger) {
+        _ if is_alone => ". No other program was seen to wait",
         _ if is_quick => ". A write in it took little time",
         (_, Trigger::Asked) if burst.is_traced => ", triggered by a sync. Other writers waited behind it",
         (_, Trigger::Asked) => ", triggered by a sync, an fsync or an unmount. Other writers waited behind it",

@@ -89,7 +89,7 @@ fn finding(
     let amount = human::bytes(at_risk as f64);
     let older = match age.is_finite() {
         true => format!("up to {} old", human::seconds(age)),
-        false => "and not written for their age".to_owned(),
+        false => "and never written because of their age".to_owned(),
     };
     let summary = match &drain {
         Some(((device, speed), seconds)) => format!(
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn an_age_without_end_matters_when_there_is_something_to_lose() {
         let off = |amount: f64| dirty_mib(amount).host(|_, row| row.dirty_writeback_centisecs = Some(Centisecs(0)));
-        check_rule(&RULE, &off(20.0), "warning: 20.0 MiB are only in memory, and not written for their age");
+        check_rule(&RULE, &off(20.0), "warning: 20.0 MiB are only in memory, and never written because of their age");
         check_rule(
             &RULE,
             &off(2.0),

@@ -86,7 +86,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
         return Verdict::Clear(match writers.processes.first().map(|first| (first.label(), first.dirtied_bytes)) {
             Some((label, Some(bytes))) => {
                 format!(
-                    "no process made most of the writes or 512 KiB of them: {label} dirtied most, {}",
+                    "no process dirtied 512 KiB and more than half of all: {label} dirtied most, {}",
                     human::bytes(bytes as f64)
                 )
             }
@@ -416,7 +416,7 @@ mod tests {
             row.wchar = Some(Bytes(mib(5.0 * t)));
         });
         check_rule(&RULE, &copies, "clear: cp[900] writes over 99 % of all, 5.00 MiB/s, and sda is 0.30 % busy");
-        check_rule(&RULE, &Fixture::healthy(), "clear: no process made most of the writes or 512 KiB");
+        check_rule(&RULE, &Fixture::healthy(), "clear: no process dirtied 512 KiB and more than half of all");
     }
 
     #[test]

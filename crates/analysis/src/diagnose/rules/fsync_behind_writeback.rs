@@ -119,7 +119,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let Some(first) = full.first().filter(|_| found.is_empty()) else { return Verdict::Found(found) };
     let waited = match felt.is_empty() {
         true => format!("tasks waited for I/O {} of that time", human::percent(first.pressure)),
-        false => "no program but its writer waited for long".to_owned(),
+        false => "no program other than the writer was seen to wait for long".to_owned(),
     };
     let (disk, slow) = (first.device.name, human::seconds(first.slow_s));
     Verdict::Clear(format!("{disk} was full of writeback and slow for {slow}, and {waited}"))
@@ -185,6 +185,11 @@ fn finding(derived: &Derived<'_>, felt: &Felt<'_>) -> Finding {
     let owners = owners(derived, felt.victims);
     let names: Vec<&str> = owners.iter().map(|(owner, _)| owner.as_str()).collect();
     let (plan, trade_off) = remedy(derived, felt.queue);
+    let mut brief = brief(derived, felt, &names);
+    if plan.is_empty() {
+        // Without a change there are no smaller batches to expect.
+        (brief.expect, brief.costs) = (trade_off.clone(), String::new());
+    }
     Finding {
         rule: RULE.name,
         severity: severity(derived, felt),
@@ -192,7 +197,7 @@ fn finding(derived: &Derived<'_>, felt: &Felt<'_>) -> Finding {
         confirmed: synced::behind_others(derived.window),
         evidence: evidence(derived, felt, &owners),
         cause: cause(derived, &names),
-        brief: brief(derived, felt, &names),
+        brief,
         devices: vec![felt.queue.device.name.to_string()],
         plan,
         trade_off,
@@ -352,8 +357,8 @@ fn remedy(derived: &Derived<'_>, queue: &Queue<'_>) -> (Vec<Step>, String) {
     (
         plan,
         format!(
-            "{faster}{smaller}{throttling}In any case, another disk helps for data that must be synchronous (Redis: dir of the \
-             append-only file; databases: the log). \
+            "{faster}{smaller}{throttling}Another disk for data that must be synchronous always helps (Redis: dir of the append-only \
+             file; databases: the log). \
              A hard io.max for the writers is not advised: a capped writer that holds the filesystem's journal stops the \
              database as well."
         ),

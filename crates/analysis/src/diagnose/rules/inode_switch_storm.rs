@@ -205,8 +205,8 @@ fn finding(derived: &Derived<'_>, storm: &Storm, severity: Severity, summary: St
             false => "A kernel with the fixes of 6.18 moves the inodes without the storm.".to_owned(),
         },
         costs: format!(
-            "Until then run {} in a cgroup that stays.",
-            whose.unwrap_or_else(|| "units that write many files and end".to_owned())
+            "Until then, run {} in a cgroup that stays.",
+            whose.unwrap_or_else(|| "short-lived units that write many files".to_owned())
         ),
     };
     Finding {

@@ -249,7 +249,7 @@ fn what_helps(at: &AtLimit<'_>, file: &str) -> String {
         }
         (true, _) => "or let it write less",
     };
-    format!("Raise the limit ({file} of the cgroup) to what it needs, {less}. No writeback setting makes it larger.")
+    format!("Raise the limit ({file} of the cgroup) to what it needs, {less}. No writeback setting raises this limit.")
 }
 
 fn summary(at: &AtLimit<'_>, held: &Held, who: &str) -> String {

@@ -137,8 +137,8 @@ fn summary(unmount: &Unmount<'_>) -> String {
             human::seconds(burst.seconds)
         ),
         None if seen.is_happening() => format!(
-            "{} waited {} while all dirty data on {device} is written out, not only the data of their overlays.",
-            human::plural(seen.umounts, "umount has", "umounts have"),
+            "{} waited {} for all dirty data on {device}, not only for the overlays' own data.",
+            human::plural(seen.umounts, "umount", "umounts"),
             human::seconds(seen.seconds)
         ),
         None => format!(
@@ -192,8 +192,8 @@ mod tests {
 
     #[test]
     fn waiting_umounts_are_critical() {
-        check_rule(&RULE, &overlay_teardown(), "critical: 10 umounts have waited 9.00 s while all dirty data on sdb");
-        check_rule(&RULE, &overlay_teardown_published(), "critical: 10 umounts have waited 9.00 s");
+        check_rule(&RULE, &overlay_teardown(), "critical: 10 umounts waited 9.00 s for all dirty data on sdb");
+        check_rule(&RULE, &overlay_teardown_published(), "critical: 10 umounts waited 9.00 s");
     }
 
     #[test]
@@ -243,7 +243,7 @@ mod tests {
             })
         };
         let asked = overlay_synced().traced(&["bytes"], vec![sync(dev(false)), sync(dev(true))]);
-        check_rule(&RULE, &asked, "critical: 1 umount has waited 3.00 s while all dirty data on sdb");
+        check_rule(&RULE, &asked, "critical: 1 umount waited 3.00 s for all dirty data on sdb");
         // A task called syncfs, and the burst is its intended effect.
         let plain = overlay_synced().traced(&["bytes"], vec![sync(dev(false))]);
         check_rule(&RULE, &plain, "clear: unmounting an overlay on sdb would write 0 B at most");

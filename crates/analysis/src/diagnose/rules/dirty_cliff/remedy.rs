@@ -127,8 +127,8 @@ fn brief(plain: &str, is_of_one: bool, is_too_fast: bool, await_max_s: Option<f6
                 .to_owned()
         }
         (false, true, _) => {
-            "More is written at a time than the disk can take. The program that writes is paused instead. \
-                             The waits of others do not end and get shorter at most."
+            "Programs write faster than the disk. The kernel pauses these programs instead. The waits of \
+                             other programs get shorter at best."
                 .to_owned()
         }
         (false, false, Some(longest)) if longest < STALL_AWAIT_S => format!(
@@ -142,7 +142,7 @@ fn brief(plain: &str, is_of_one: bool, is_too_fast: bool, await_max_s: Option<f6
     let rewritten = (!is_of_one).then(|| "Pages that are rewritten often are written more often.".to_owned());
     let costs = slowed.into_iter().chain(rewritten).collect::<Vec<_>>().join(" ");
     Brief {
-        because: format!("{plain}. They go to the disk in one piece, and every other write waits behind it."),
+        because: format!("{plain}. Every other write waits behind this one large piece."),
         who: String::new(),
         expect,
         costs,

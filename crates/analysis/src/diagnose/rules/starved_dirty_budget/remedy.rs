@@ -60,7 +60,7 @@ pub(super) fn brief(
         false => " So the kernel makes its writers wait although the disks are idle.",
     };
     let needs = match worst.peak.filter(|peak| *peak > worst.thresh) {
-        Some(peak) => format!(", but had {} at a time", human::bytes(peak as f64)),
+        Some(peak) => format!(", but held up to {}", human::bytes(peak as f64)),
         None => format!("; it needs {}", human::bytes(worst.needed as f64)),
     };
     let names: Vec<String> = starved.iter().take(2).map(|one| one.budget.path.to_string()).collect();
@@ -70,7 +70,7 @@ pub(super) fn brief(
     };
     Brief {
         because: format!(
-            "The limit of the machine is shared out by memory. The smallest may hold {} of unwritten data{needs}.{paused}",
+            "Cgroups share the machine's limit by memory. The smallest may hold {} of unwritten data{needs}.{paused}",
             human::bytes(worst.thresh as f64)
         ),
         who: format!("{}{more}", names.join(", ")),

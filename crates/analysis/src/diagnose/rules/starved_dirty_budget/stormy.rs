@@ -102,8 +102,9 @@ fn in_cgroups(
     let victims = activity::victims(&activity);
     let mut brief = remedy::brief(&starved, worst, &activity, &trade_off);
     if least.reason != Reason::Hard {
-        brief.because =
-            format!("The flusher starts at {as_little} there. The programs rewrite more than that again and again.");
+        brief.because = format!(
+            "The flusher starts at {as_little} in these cgroups. Their programs rewrite more than that again and again."
+        );
     }
     if plan.is_empty() {
         brief.expect.clone_from(&trade_off);
