@@ -11,7 +11,7 @@ use clap_complete::Shell;
 #[derive(clap::Parser)]
 #[command(
     name = "completions",
-    after_help = "Example: floodline completions bash > ~/.local/share/bash-completion/completions/floodline"
+    after_help = "Example:\n  mkdir -p ~/.local/share/bash-completion/completions\n  floodline completions bash \\\n    > ~/.local/share/bash-completion/completions/floodline"
 )]
 pub(crate) struct Completions {
     /// The shell to complete for

@@ -31,7 +31,7 @@ use std::time::Duration;
 #[command(
     name = "doctor",
     after_help = "Observes this host without changing it. Ctrl-C ends the observation early and diagnoses the \
-        samples collected until then. --for 0s takes a single sample, which gives no rates. Use --for 40s to \
+        samples collected until then. --for 0s takes a single sample, which gives no rates. Use --for 1m to \
         see a full stall that is caused by the expiry of dirty data.\n\n\
         An observation longer than ten minutes is diagnosed in stretches, and the worst stretch is reported.\n\n\
         Examples:\n  \

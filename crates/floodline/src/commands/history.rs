@@ -14,8 +14,8 @@ use floodline_view::change as view;
 #[derive(clap::Parser)]
 #[command(
     name = "history",
-    after_help = "Each change is a file in /var/lib/floodline/journal, whose entries are chained by hashes: a change \
-        of an old entry is found.\n\n\
+    after_help = "Each change is a file in /var/lib/floodline/journal. Each entry has a hash of the entries before it, so \
+        that an altered entry is detected.\n\n\
         Examples:\n  \
         floodline history\n  \
         floodline history --format json | jq '.changes[].state'"

@@ -36,7 +36,7 @@ pub(crate) struct IncidentsCommand {
 
 impl Run for IncidentsCommand {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
-        let incidents = kept(&self.ring)?;
+        let incidents = kept(&self.ring, "floodline incidents --ring DIR")?;
         match self.format {
             Format::Text => {
                 let folder = shown(&self.ring).to_string();
@@ -48,11 +48,11 @@ impl Run for IncidentsCommand {
     }
 }
 
-/// The incidents in a folder, newest first. A file that cannot be read is a remark.
-fn kept(folder: &Path) -> Result<Vec<Incident>, CliError> {
+/// The incidents in a folder, newest first. A file that cannot be read is a remark. `command` names the folder.
+fn kept(folder: &Path, command: &str) -> Result<Vec<Incident>, CliError> {
     let failed = |error: std::io::Error| {
         CliError::usage(format!("cannot read {}: {error}", shown(folder)))
-            .hint("name the folder of the flight recorder: floodline incidents --ring DIR")
+            .hint(format!("name the folder of the flight recorder: {command}"))
             .hint("start it: floodline serve --ring DIR")
     };
     let mut incidents = Vec::new();
@@ -84,7 +84,7 @@ fn kept(folder: &Path) -> Result<Vec<Incident>, CliError> {
 
 /// The recording of the newest incident.
 pub(crate) fn newest(folder: &Path) -> Result<PathBuf, CliError> {
-    let incidents = kept(folder)?;
+    let incidents = kept(folder, "floodline doctor last --ring DIR")?;
     let newest = incidents.first().ok_or_else(|| {
         CliError::usage(format!("no incidents in {}", shown(folder)))
             .hint("floodline doctor observes this host now")

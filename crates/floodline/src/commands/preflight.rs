@@ -20,7 +20,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-/// Tell which hosts of a fleet a change will make suffer, from their recordings
+/// Predict from recordings which hosts of a fleet will suffer from a change
 #[derive(clap::Parser)]
 #[command(
     name = "preflight",
@@ -28,7 +28,11 @@ use std::path::{Path, PathBuf};
         cause. Hosts are grouped by cause. Tier 1 is arithmetic: the dirty limit of every cgroup under the change, held \
         against the most unwritten data that was seen. Tier 2 simulates the hosts that tier 1 flags or leaves within a \
         factor of two of a limit, and 1 % of the others as a control.\n\n\
-        Collect: for h in $(cat hosts); do ssh $h floodline record --for 60s -o - > fleet/$h.flr; done\n\n\
+        Collect a recording of each host:\n  \
+        mkdir -p fleet\n  \
+        for h in $(cat hosts); do\n    \
+        ssh $h floodline record --for 60s -o - > fleet/$h.flr\n  \
+        done\n\n\
         Examples:\n  \
         floodline preflight fleet --cgroup v2 --kernel 6.12\n  \
         floodline preflight 'fleet/*.flr' --set vm.dirty_ratio=10 -o hosts.parquet\n  \

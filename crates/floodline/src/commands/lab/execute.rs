@@ -6,7 +6,7 @@ use super::kernels::find;
 use super::progress::Live;
 use crate::console::Console;
 use crate::error::CliError;
-use crate::input::{Input, scenario_text, shown};
+use crate::input::{Input, shown};
 use crate::interrupt::Interrupt;
 use crate::observe::{parse_duration, parse_interval};
 use crate::output::{called, is_standard};
@@ -333,8 +333,7 @@ pub(in crate::commands) fn read_scenario(path: &Path, wanted: Option<&str>) -> R
 
 /// Reads a scenario file with all its variants.
 pub(in crate::commands) fn read_file(path: &Path) -> Result<ScenarioFile, CliError> {
-    let text = scenario_text(path)?;
-    ScenarioFile::parse(&text).map_err(|error| CliError::usage(format!("{}: {error}", shown(path))))
+    crate::commands::scenario::load(path)
 }
 
 fn keep(recording: &Path, mut file: File, path: Option<&Path>) -> Result<(), CliError> {
