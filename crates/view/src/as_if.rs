@@ -22,14 +22,15 @@ pub fn text(report: &AsIfReport, width: usize, bytes: bool) -> String {
             *width = (*width).max(columns(cell));
         }
     }
-    let taken: usize = widths.iter().map(|width| width + 1).sum();
+    let gap = if width < 80 { " " } else { "  " };
+    let taken: usize = widths.iter().map(|width| width + gap.len()).sum();
     let longest = report.rows.iter().map(|row| columns(&name(row, usize::MAX))).max().unwrap_or(0);
     let room = width.saturating_sub(taken).clamp(12, longest.max(12));
     let mut line = |name: &str, cells: &[String; 5]| {
         let mut text = format!("{name}{}", " ".repeat(room.saturating_sub(columns(name))));
         for (at, (cell, width)) in cells.iter().zip(&widths).enumerate() {
             let pad = " ".repeat(width.saturating_sub(columns(cell)));
-            let _ = if at == 4 { write!(text, " {cell}{pad}") } else { write!(text, " {pad}{cell}") };
+            let _ = if at == 4 { write!(text, "{gap}{cell}{pad}") } else { write!(text, "{gap}{pad}{cell}") };
         }
         let _ = writeln!(out, "{}", text.trim_end());
     };
@@ -38,12 +39,15 @@ pub fn text(report: &AsIfReport, width: usize, bytes: bool) -> String {
         line(&name(row, room), cells);
     }
     let _ = writeln!(out);
-    let key = "Peak dirty: the most unwritten data of any sample. Slowed from: above this, writers are paused. STOPS: the peak \
-               is above the limit then, and writers stop until data is written.";
-    hanging(&mut out, "", key, width);
+    let mut key =
+        "Peak dirty: the most unwritten data of any sample. Slowed from: above this, writers are paused.".to_owned();
+    if report.rows.iter().any(|row| row.verdict == "over") {
+        key.push_str(" STOPS: the peak is above the new limit, and writers stop until data is written.");
+    }
+    hanging(&mut out, "", &key, width);
     if report.hidden > 0 {
         let rows = human::plural(report.hidden, "cgroup is", "cgroups are");
-        hanging(&mut out, "", &format!("{rows} not shown: --all shows them."), width);
+        hanging(&mut out, "", &format!("{rows} not shown: add --all."), width);
     }
     for note in &report.notes {
         hanging(&mut out, "", note, width);

@@ -155,7 +155,7 @@ fn beside(out: &mut String, report: &BudgetReport, width: usize) {
     };
     if report.hidden > 0 {
         let rows = human::plural(report.hidden, "row is", "rows are");
-        paragraph(out, "", &format!("{rows} not shown: floodline budget --all shows them."));
+        paragraph(out, "", &format!("{rows} not shown: add --all."));
     }
     for note in &report.notes {
         paragraph(out, "", note);

@@ -71,6 +71,9 @@ fn sentence(parts: &[String]) -> String {
 pub(super) fn notes(as_if: &AsIf, window: &Window, then: &Budgets) -> Vec<String> {
     let mut notes = Vec::new();
     match then.scope {
+        Scope::NoUnifiedHierarchy if as_if.unified == Some(false) => {
+            notes.push("On cgroup version 1 no cgroup has a dirty limit of its own.".to_owned());
+        }
         Scope::NoUnifiedHierarchy => {
             notes.push(
                 "No cgroup has a dirty limit of its own then: add cgroup=v2 to see those of version 2.".to_owned(),
