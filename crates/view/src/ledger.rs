@@ -69,7 +69,7 @@ impl Page {
             ("  journal", queued.journal_bytes, String::new()),
             ("  metadata", queued.metadata_bytes, String::new()),
             ("  past the cache", queued.direct_bytes, String::new()),
-            ("  not told", queued.unknown_bytes, untold(queued.unknown_bytes)),
+            ("  unattributed", queued.unknown_bytes, untold(queued.unknown_bytes)),
         ];
         let _ = writeln!(self.out, "Bytes within {}", human::seconds(seconds));
         for (name, bytes, remark) in lines {

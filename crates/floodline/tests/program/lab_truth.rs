@@ -245,7 +245,7 @@ fn table(truths: &[Truth], extent: Extent) -> String {
     };
     line("queued − diskstats, bytes", &|truth| truth.beyond_diskstats().to_string());
     line("data credited to no process, bytes", &|truth| truth.totals(0)["unattributed_bytes"].to_string());
-    line("compressed data of btrfs, shown as `not told`, bytes", &|truth| {
+    line("compressed data of btrfs, shown as `unattributed`, bytes", &|truth| {
         let of_it = |line: &Value| line["queued"]["unknown_bytes"].as_u64().filter(|_| line["is_bottom"] == true);
         truth.ledgers[0]["disks"].as_array().into_iter().flatten().filter_map(of_it).sum::<u64>().to_string()
     });

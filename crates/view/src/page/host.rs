@@ -455,7 +455,7 @@ fn ledger(ledger: Option<&Ledger>) -> Section {
             ("of it, journal", totals.queued.journal_bytes),
             ("of it, metadata", totals.queued.metadata_bytes),
             ("of it, past the cache", totals.queued.direct_bytes),
-            ("of it, not told", totals.queued.unknown_bytes),
+            ("of it, unattributed", totals.queued.unknown_bytes),
             ("credited to processes", totals.credited_bytes),
         ] {
             sums.push(vec![Cell::Name(name.to_owned()), Cell::Number(human::bytes(bytes as f64))]);
