@@ -122,9 +122,9 @@ sources! {
     /// Names of containers from local files.
     ContainerNames = "container runtime state below /run and /var/lib", without "names of containers beyond their ids";
     /// The tracer's byte ledger.
-    TraceBytes = "trace of dirtied folios, queued writes and waits", without "whose bytes reach the disks, and who waited for whose data";
+    TraceBytes = "trace of dirtied folios, queued writes and waits", without "which process's bytes reach the disks, and which task waited for which data";
     /// The tracer's throttle ledger.
-    TraceThrottle = "trace of writeback/balance_dirty_pages", without "who was paused in dirty throttling, and how long";
+    TraceThrottle = "trace of writeback/balance_dirty_pages", without "which task was paused in dirty throttling, and how long";
     /// The tracer's account of the flusher.
     TraceFlusher = "trace of writeback/writeback_{start,written}", without "why the flusher ran, and for how long";
     /// The tracer's account of inode ownership.

@@ -28,7 +28,9 @@ fn list(out: &mut String, capabilities: &[Capability], width: usize) {
             hanging(out, "           ", &format!("lost: {}", one.lost_without), width);
         }
     }
-    for (state, word) in [(State::NotUsed, "not used, as another has the same"), (State::Available, "without a gap")] {
+    for (state, word) in
+        [(State::NotUsed, "not used, because another source has the same"), (State::Available, "complete")]
+    {
         let names: Vec<&str> =
             capabilities.iter().filter(|one| one.state == state).map(|one| one.name.as_str()).collect();
         if !names.is_empty() {
@@ -63,7 +65,7 @@ mod tests {
         let text = render(&report(), 80);
         let start = "Sources on 6.12.43\n  missing  /sys/kernel/debug/bdi/NAME/wb_stats\n           \
                      debugfs is not mounted\n           lost: the kernel's own threshold per cgroup and device\n  \
-                     not used, as another has the same: /sys/fs/cgroup/blkio\n  without a gap: ";
+                     not used, because another source has the same: /sys/fs/cgroup/blkio\n  complete: ";
         assert!(text.starts_with(start), "{text}");
         assert!(text.lines().all(|line| line.len() <= 80), "{text}");
     }

@@ -4,6 +4,7 @@
 
 use crate::export::rfc3339;
 use crate::json;
+use crate::layout::hanging;
 use floodline_record::human;
 use floodline_record::units::Nanos;
 use serde::Serialize;
@@ -211,6 +212,8 @@ pub struct Verified {
 
 /// Limits that the text names if they differ.
 const LIMITS_MAX: usize = 5;
+/// Columns of the text.
+const WIDTH: usize = 80;
 
 /// How limits of cgroups and of the machine agree.
 fn dirty_limits(limits: &[DirtyLimit]) -> String {
@@ -252,7 +255,9 @@ pub fn verified(verified: &Verified) -> String {
             let _ = match check.is_met {
                 true => writeln!(text, "  ok     {}: {}", check.what, check.found),
                 false => {
-                    writeln!(text, "  differs  {}: expected {}, found {}", check.what, check.expected, check.found)
+                    let differs = format!("{}: expected {}, found {}", check.what, check.expected, check.found);
+                    hanging(&mut text, "  differs  ", &differs, WIDTH);
+                    Ok(())
                 }
             };
         }
@@ -265,7 +270,7 @@ pub fn verified(verified: &Verified) -> String {
         }
         return text;
     };
-    let _ = writeln!(text, "Did it help? {}", sentence(benefit));
+    hanging(&mut text, "Did it help? ", &sentence(benefit), WIDTH);
     if let (Some(before), Some(after)) = (benefit.before_stall_s_per_hour, benefit.after_stall_s_per_hour) {
         let (without, with) = match benefit.switchback {
             Some(_) => ("without the change", "with it"),
@@ -436,10 +441,10 @@ mod tests {
         assert_eq!(
             text,
             "Is change 4 in force? No.\n  \
-             differs  vm.dirty_bytes now: expected vm.dirty_bytes=1 vm.dirty_ratio=0, found vm.dirty_bytes=0 \
-             vm.dirty_ratio=20\n\
-             Did it help? Not enough: the stalls vary too much for this length. It needs 7 more minutes after the \
-             change.\n  stall seconds per hour of writing: 720 before, 500 after\n  \
+             differs  vm.dirty_bytes now: expected vm.dirty_bytes=1 vm.dirty_ratio=0, found\n           \
+             vm.dirty_bytes=0 vm.dirty_ratio=20\n\
+             Did it help? Not enough: the stalls vary too much for this length. It needs\n             \
+             7 more minutes after the change.\n  stall seconds per hour of writing: 720 before, 500 after\n  \
              after ÷ before: 0.70, interval 0.40 to 1.20, at like load\n  90 % of the time had others of like load\n  \
              predicted: 300 to 450 s per hour; the measured figure is outside\n"
         );

@@ -205,7 +205,8 @@ fn details(out: &mut String, rows: &[Row], width: usize) {
         if !row.hint.is_empty() {
             hanging(out, "  ", &format!("next: {}", row.hint), width);
         }
-        hanging(out, "  ", &row.file, width);
+        // A path stays on one line, so that it can be copied.
+        let _ = writeln!(out, "  {}", row.file);
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) static BALANCE_DIRTY_PAGES: Tracepoint = Tracepoint {
         CGROUP,
     ],
     since: None,
-    lost_without: "who was paused in dirty throttling, how long, and by which limit",
+    lost_without: "which task was paused in dirty throttling, how long, and by which limit",
 };
 
 /// `writeback/writeback_start`.
@@ -119,7 +119,7 @@ pub(super) static FLUSH_FOREIGN: Tracepoint = Tracepoint {
     names: &["writeback/flush_foreign"],
     fields: &[BDI, CGROUP, (&["frn_bdi_id"], NUMBER), (&["frn_memcg_id"], NUMBER)],
     since: None,
-    lost_without: "flushes of one cgroup's dirty data for another's sake",
+    lost_without: "flushes of one cgroup's dirty data on behalf of another",
 };
 
 /// `cgroup/cgroup_rmdir`.
@@ -127,7 +127,7 @@ pub(super) static CGROUP_RMDIR: Tracepoint = Tracepoint {
     names: &["cgroup/cgroup_rmdir"],
     fields: &[(&["root"], &[4]), (&["id"], NUMBER), (&["path"], &[4])],
     since: None,
-    lost_without: "when a cgroup was removed, which sets moving of inodes off",
+    lost_without: "when a cgroup was removed, which starts moves of its inodes",
 };
 
 /// `block/block_bio_queue`. Only its arguments are read.
@@ -143,7 +143,7 @@ pub(super) static EXT4_SYNC_FILE_ENTER: Tracepoint = Tracepoint {
     names: &["ext4/ext4_sync_file_enter"],
     fields: &[(&["dev"], &[4]), (&["ino"], NUMBER), (&["datasync"], &[4])],
     since: Some("built without ext4, or it is not loaded"),
-    lost_without: "how long tasks wait in fsync and its like, where functions cannot be traced",
+    lost_without: "how long tasks wait in fsync and similar calls, where functions cannot be traced",
 };
 
 /// `ext4/ext4_sync_file_exit`. Nothing of its record is read.

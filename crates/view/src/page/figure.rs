@@ -141,7 +141,7 @@ pub(super) fn figure(axis: Axis<'_>, plot: &Plot, prefix: &str, number: String, 
         .lines
         .iter()
         .filter(|line| line.role == Role::Measured)
-        .map(|line| format!("{} at most {}", line.name, plot.unit.shown(largest(&line.points))));
+        .map(|line| format!("{} peak {}", line.name, plot.unit.shown(largest(&line.points))));
     Figure {
         id: format!("{prefix}{}", plot.id),
         number,

@@ -392,7 +392,7 @@ fn source(look: &Look, state: &State) -> Vec<String> {
     lines.extend(
         [
             "Unwritten: /proc/vmstat nr_dirty; folio_account_dirtied()",
-            "flusher: nr_dirty_background_threshold; pauses: the mean of it and the next; stop: nr_dirty_threshold; \
+            "flusher: nr_dirty_background_threshold; pauses: half way from flusher to stop; stop: nr_dirty_threshold; \
              domain_dirty_limits(), dirty_freerun_ceiling()",
             "I/O wait: /proc/pressure/io some; psi_task_change()",
             "iowait, blocked: /proc/stat; account_idle_time(), nr_iowait()",
