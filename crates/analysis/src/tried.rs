@@ -101,7 +101,7 @@ pub fn tried_later(plan: &mut Plan, prediction: &Prediction) {
     let (mut better, mut worse) = (sentences(Row::improves), sentences(Row::worsens));
     // Harm that is no wait, such as CPU time, ends with its finding.
     let ends = prediction.vanish.iter().filter(|seen| plan.rules.contains(&seen.rule));
-    better.extend(ends.map(|seen| format!("{} is no longer found", seen.rule)));
+    better.extend(ends.map(|seen| format!("{} vanishes", seen.rule)));
     worse.extend(prediction.appear.first().map(|seen| format!("{} appears", seen.rule)));
     let verdict = match (worse.is_empty(), better.is_empty()) {
         (false, true) => "harms",
@@ -135,7 +135,7 @@ pub fn withhold(report: &mut Report) {
 fn expectation(better: &[&Row], worse: &[&Row], prediction: &Prediction) -> String {
     let mut parts: Vec<String> = better.iter().take(2).map(|row| row.sentence()).collect();
     if parts.is_empty() {
-        parts.extend(prediction.vanish.first().map(|seen| format!("{} is no longer found", seen.rule)));
+        parts.extend(prediction.vanish.first().map(|seen| format!("{} vanishes", seen.rule)));
     }
     let risk = prediction.rows.iter().find(|row| row.figure == PEAK && row.doubt.is_none());
     let is_new = |risk: &&Row| !better.iter().take(2).any(|row| row.figure == risk.figure);
@@ -209,7 +209,7 @@ mod tests {
             &mut storm,
             &Prediction { rows, vanish, ..Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0)) },
         );
-        assert_eq!(storm.expect, ["Here: inode-switch-storm is no longer found."]);
+        assert_eq!(storm.expect, ["Here: inode-switch-storm vanishes."]);
         let unknown = later(vec![row(WAIT, 3.1, 0.3, Some(Doubt::BackTest))]);
         assert!(unknown.arithmetic_only.is_some() && unknown.tried.is_none());
     }
