@@ -111,7 +111,7 @@ pub(crate) fn variant<'a>(file: &'a ScenarioFile, name: Option<&'a str>) -> Resu
     match file.variants.get(wanted) {
         Some(scenario) => Ok((wanted, scenario)),
         None => Err(CliError::usage(format!("{} has no variant {:?}", file.name, Name::from(wanted)))
-            .hint(format!("it has: {}", known.join(", ")))),
+            .hint(format!("its variants: {}", known.join(", ")))),
     }
 }
 
@@ -163,7 +163,8 @@ fn check(console: &mut Console, files: &[PathBuf], format: Format) -> Result<Exi
 /// The scenario files of a folder.
 fn files(console: &Console, folder: &Path) -> Result<Vec<PathBuf>, CliError> {
     let entries = std::fs::read_dir(folder).map_err(|error| {
-        CliError::usage(format!("cannot read {}: {error}", shown(folder))).hint("floodline scenario list FOLDER")
+        CliError::usage(format!("cannot read {}: {error}", shown(folder)))
+            .hint("without a folder, floodline scenario list shows the scenarios of this program")
     })?;
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "toml"));

@@ -132,7 +132,7 @@ fn a_variant_that_is_not_there_is_answered_with_those_that_are() {
     let path = path.to_str().expect("a plain path");
     let run = floodline(&["scenario", "show", path, "--variant", "cure"]);
     assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("it has: incident, incident-short, neighbour, remedy"), "{run}");
+    assert!(run.stderr.contains("its variants: incident, incident-short, neighbour, remedy"), "{run}");
     let run = floodline(&["scenario", "show", path]);
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("--variant incident | "), "{run}");

@@ -74,7 +74,7 @@ impl DiskRing {
         }
         let failed = |what: &str, error: &io::Error| {
             ServeError::new(format!("cannot {what} the ring {}: {error}", shown(folder)))
-                .hint("choose a writable folder on another disk: floodline serve --ring DIR")
+                .hint("choose a writable folder: floodline serve --ring DIR")
         };
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| failed("make", &error))?;
         let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(folder.join("lock"));
