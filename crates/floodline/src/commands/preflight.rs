@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
         cause. Hosts are grouped by cause. Tier 1 is arithmetic: the dirty limit of every cgroup under the change, held \
         against the most unwritten data that was seen. Tier 2 simulates the hosts that tier 1 flags or leaves within a \
         factor of two of a limit, and 1 % of the others as a control.\n\n\
-        Collect a recording of each host:\n  \
+        Example of how to collect recordings:\n  \
         mkdir -p fleet\n  \
         for h in $(cat hosts); do\n    \
         ssh $h floodline record --for 60s -o - > fleet/$h.flr\n  \
