@@ -104,6 +104,8 @@ impl Change {
                     "kernel" => format!("e.g. --kernel 6.12; the oldest known is {OLDEST_KNOWN}"),
                     "cgroup" => "use --cgroup v2 or --cgroup v1".to_owned(),
                     "memory" => "e.g. --memory 8G".to_owned(),
+                    // A list of conditions is one value of --as-if and several options here.
+                    _ if error.hint.contains(',') => "e.g. --set vm.dirty_ratio=10 --cgroup v2".to_owned(),
                     _ => Text::new(error.hint.replace("--as-if", "--set")).to_string(),
                 },
             },

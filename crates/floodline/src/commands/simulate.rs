@@ -48,7 +48,7 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Save the recording to this file; - writes it to standard output and the figures to standard error
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, visible_short_alias = 'o', value_name = "FILE")]
     save: Option<PathBuf>,
     /// Overwrite the file of --save if it exists
     #[arg(long, requires = "save")]

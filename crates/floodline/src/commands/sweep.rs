@@ -65,7 +65,7 @@ pub(crate) struct SweepCommand {
     #[arg(long)]
     all: bool,
     /// Save the table with all figures to this file: .csv, .json or .parquet
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, visible_short_alias = 'o', value_name = "FILE")]
     save: Option<PathBuf>,
     /// Overwrite the file of --save if it exists
     #[arg(long, requires = "save")]

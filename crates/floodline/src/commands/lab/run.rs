@@ -38,7 +38,7 @@ pub(super) struct RunScenario {
     repeat: u32,
     /// Save the recording to this file (with --repeat to FILE-1.flr and so on); - writes it to standard output and the
     /// figures to standard error
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, visible_short_alias = 'o', value_name = "FILE")]
     save: Option<PathBuf>,
     /// Overwrite the file of --save if it exists
     #[arg(long, requires = "save")]
