@@ -3,6 +3,7 @@
 //! samples with the same readings, quirks included. Readings that the model does not simulate are absent.
 
 use crate::arena::{BlockId, CgId, Id, PidId, WbId};
+use crate::block::Block;
 use crate::setup::{mount_facts, setup_facts};
 use crate::wb_stat::WbStat;
 use crate::world::{PAGE, World};
@@ -53,6 +54,20 @@ fn below(world: &World) -> Vec<Below> {
         above.alive += own.alive + u64::from(!cgroup.is_dead);
         above.dying += own.dying + u64::from(cgroup.is_dead && cgroup.charged.file + cgroup.charged.shmem > 0);
         above.processes += own.processes + if cgroup.is_dead { 0 } else { cgroup.processes };
+    }
+    all
+}
+
+/// Bytes and requests of each cgroup on a device as its files have them: on cgroup v2 with those of its descendants, removed
+/// ones included; on v1 its own.
+fn io_of_cgroups(world: &World, block: &Block) -> Vec<Option<[u64; 4]>> {
+    let mut all: Vec<Option<[u64; 4]>> = world.cgroups.iter().map(|(cg, _)| block.of_cgroup(cg).copied()).collect();
+    for number in (0..all.len()).rev().filter(|_| world.unified) {
+        let (Some(own), Some(above)) = (all[number], world.cgroups[CgId::new(number)].parent) else { continue };
+        if above != CgId::ROOT {
+            let sum = all[above.0 as usize].get_or_insert([0; 4]);
+            sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
+        }
     }
     all
 }
@@ -159,6 +174,7 @@ impl Recorder {
     fn cgroups(&mut self, world: &World, sample: &mut Sample, is_first: bool, out: &mut Vec<Record>) {
         let (mut rows, mut limits, mut io) = (Vec::new(), Vec::new(), Vec::new());
         let below = below(world);
+        let blocks: Vec<_> = world.blocks.iter().map(|(at, block)| (at, block, io_of_cgroups(world, block))).collect();
         for (cg, cgroup) in world.cgroups.iter() {
             if cgroup.is_dead {
                 continue;
@@ -181,20 +197,20 @@ impl Recorder {
                 };
                 limits.push((id, row));
             }
-            for (device, block) in world.blocks.iter() {
+            for (device, block, counts) in &blocks {
                 let io_max = block.throttle.io_max(cg);
-                let counts = match (block.of_cgroup(cg), io_max) {
+                let counts = match (counts[cg.0 as usize], io_max) {
                     (Some(counts), _) => counts,
-                    (None, Some(_)) => &[0; 4],
+                    (None, Some(_)) => [0; 4],
                     (None, None) => continue,
                 };
                 let [[rbps_max, riops_max], [wbps_max, wiops_max]] =
                     io_max.map_or([[None; 2]; 2], |io_max| io_max.map(|way| way.map(Some)));
-                let id = match self.cgroup_io.get(&(cg, device)) {
+                let id = match self.cgroup_io.get(&(cg, *device)) {
                     Some(id) => *id,
                     None => {
                         let id = self.id(Entity::CgroupIo { cgroup: id, dev: block.dev }, out);
-                        self.cgroup_io.insert((cg, device), id);
+                        self.cgroup_io.insert((cg, *device), id);
                         id
                     }
                 };

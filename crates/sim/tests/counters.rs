@@ -3,6 +3,7 @@
 
 mod machine;
 
+use floodline_record::id::Entity;
 use floodline_record::record::Record;
 use machine::{figure, run_of, scenario};
 
@@ -58,4 +59,49 @@ fn cpus_of_a_large_machine_hold_back_what_makes_no_batch_and_small_shares_are_ad
     assert_eq!(dirty, (all, 0), "13.75 MiB are dirty, and the counter shows none");
     // With a share of zero the kernel adds up the counter: otherwise the pages would wait until they are 30 s old.
     assert_eq!(written.0, 0);
+}
+
+#[test]
+fn io_of_a_cgroup_is_that_of_its_descendants_too_on_v2_and_its_own_on_v1() {
+    let written = |mode: &str| {
+        let text = format!(
+            r#"
+name = "nested"
+summary = "A container below a limited tenant stores and syncs"
+[machine]
+cgroup_mode = "{mode}"
+memory = "1 GiB"
+cpus = 1
+[machine.devices.data]
+size = "1 GB"
+[machine.mounts."/data"]
+type = "xfs"
+device = "data"
+[machine.cgroups.tenant]
+io_max.data = {{ write_iops = "1000 IO/s" }}
+[machine.cgroups."tenant/app"]
+[workload]
+duration = "5s"
+[workload.tasks.app]
+cgroup = "tenant/app"
+steps = [{{ write = {{ file = "/data/file", block = "1 MiB", total = "4 MiB", direct = true }} }}]
+"#
+        );
+        let (mut of, mut last) = (std::collections::BTreeMap::new(), std::collections::BTreeMap::new());
+        run_of(&scenario(&text), "6.12", |record| {
+            match record {
+                Record::Entity(id, Entity::Cgroup { path, .. }) => drop(of.insert(*id, path.to_string())),
+                Record::Entity(id, Entity::CgroupIo { cgroup, .. }) => drop(of.insert(*id, of[cgroup].clone())),
+                Record::Sample(sample) => {
+                    let rows = sample.cgroup_io.rows().iter();
+                    last.extend(rows.map(|(id, row)| (of[id].clone(), row.wbytes.unwrap_or_default().0 >> 20)));
+                }
+                _ => {}
+            }
+            true
+        });
+        ["/tenant", "/tenant/app"].map(|path| last.get(path).copied())
+    };
+    assert_eq!(written("v2"), [Some(4), Some(4)]);
+    assert_eq!(written("v1"), [Some(0), Some(4)]);
 }
