@@ -42,17 +42,21 @@ pub struct Report {
     pub stretch: Option<Stretch>,
 }
 
-/// Waits in fsync and its like of 100 ms and more, by a trace.
+/// Waits that no finding explains: in fsync and its like, of 100 ms and more, by a trace; or for I/O while no disk was busy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Unexplained {
-    /// The program that waited most, as `redis-server[812]`.
+    /// The program that waited most, as `redis-server[812]`; empty where none is known.
     pub who: String,
     /// Other programs that waited long.
     pub more: u64,
-    /// Sum of its waits, seconds.
+    /// Sum of its waits, seconds; those of all programs where none is known.
     pub waited_s: f64,
-    /// Its longest wait, seconds.
-    pub longest_s: f64,
+    /// Its longest wait, seconds; absent where only sums are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longest_s: Option<f64>,
+    /// Part of the window with a task waiting for I/O, where no disk was busy enough to be the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_some_share: Option<f64>,
 }
 
 /// The worst stretch of a long recording.

@@ -5,10 +5,10 @@
 
 use super::derived::Derived;
 use super::device::{Device, Interval};
-use super::{burst, dirty};
+use super::{burst, dirty, strict};
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Part of an interval with a request in flight from which the disk counts as busy.
 pub const BUSY: f64 = 0.75;
@@ -28,6 +28,14 @@ const NEAR_BACKGROUND: f64 = 0.5;
 /// Data that are written this soon after they became dirty did not wait for the flusher, seconds.
 const AT_ONCE_S: f64 = 1.0;
 
+/// The same below which the flusher does not write for the amount on any device: a device's own share of the threshold grows
+/// above this part within seconds of writing.
+const FAR_FROM_BACKGROUND: f64 = 0.1;
+/// Part of the expiry up to which data are written too soon for their age to be the reason.
+const YOUNG: f64 = 0.5;
+/// Part of the written bytes that must have been dirtied in the same intervals.
+const MOSTLY_NEW: f64 = 0.75;
+
 /// Work of a disk in the intervals in which it was busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
@@ -45,7 +53,7 @@ pub struct Load {
     pub written_bytes: f64,
     /// Part of the written bytes that writeback completed.
     pub writeback_share: f64,
-    /// Whether pages were written as soon as they were dirty, far below each threshold: by the tasks that sync them, not
+    /// Whether pages were written soon after they became dirty, far below each threshold: by the tasks that sync them, not
     /// by the flusher. The kernel counts these writes as writeback, too.
     pub is_synced: bool,
     /// Mean time of a write, seconds; 0 where none completed.
@@ -121,7 +129,8 @@ pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval)
         read_bytes: sum(&|interval| interval.read_bytes),
         written_bytes,
         writeback_share: if written_bytes > 0.0 { (cleaned / written_bytes).min(1.0) } else { 0.0 },
-        is_synced: seconds > 0.0 && is_synced(derived, device, &ends, cleaned / seconds),
+        is_synced: seconds > 0.0
+            && (is_synced(derived, device, &ends, cleaned / seconds) || is_young(derived, device, &intervals, cleaned)),
         write_await_s: if writes > 0.0 { waited / writes } else { 0.0 },
         read_await_s: if reads > 0.0 { waited_to_read / reads } else { 0.0 },
         write_await_max_s: intervals.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
@@ -138,6 +147,47 @@ fn is_synced(derived: &Derived<'_>, device: &Device<'_>, ends: &[Nanos], rate: f
     level.is_some_and(|level| {
         let level_is_low = level < LITTLE && (level as f64) < NEAR_BACKGROUND * background.0 as f64;
         level_is_low && level as f64 <= AT_ONCE_S * rate
+    })
+}
+
+/// Whether the data written in these intervals were dirtied in them too, and were written long before their age or amount
+/// lets the flusher begin: then the tasks that wrote them asked for it. The kernel counts these writes as writeback.
+fn is_young(derived: &Derived<'_>, device: &Device<'_>, intervals: &[Interval], cleaned: f64) -> bool {
+    let (Some(background), Some(expiry)) = (derived.dirty.background_threshold, derived.dirty.expiry_seconds) else {
+        return false;
+    };
+    let seconds: f64 = intervals.iter().map(|interval| interval.seconds).sum();
+    let (series, _) = burst::unwritten_of(derived, device);
+    let ends: BTreeSet<Nanos> = intervals.iter().map(|interval| interval.end).collect();
+    let Some(level) = series.iter().filter(|(at, _)| ends.contains(at)).map(|(_, bytes)| *bytes).max() else {
+        return false;
+    };
+    // What is written each second stays unwritten for this long.
+    let age = level as f64 * seconds / cleaned.max(1.0);
+    let is_early = (level as f64) < FAR_FROM_BACKGROUND * background.0 as f64 && age < YOUNG * expiry;
+    is_early && dirtied_in(derived, intervals).is_some_and(|dirtied| dirtied >= MOSTLY_NEW * cleaned) && {
+        !strict::holds(derived, device) && !is_near_a_budget(derived)
+    }
+}
+
+/// Bytes dirtied on the machine in some intervals; `None` where that was not read.
+fn dirtied_in(derived: &Derived<'_>, intervals: &[Interval]) -> Option<f64> {
+    let series = &derived.window.host_series;
+    let at = |moment: Nanos| {
+        let place = series.partition_point(|(at, _)| at.monotonic.0 <= moment.0.saturating_add(1_000_000));
+        series.get(place.checked_sub(1)?)?.1.nr_dirtied
+    };
+    let of = |interval: &Interval| at(interval.end)?.0.checked_sub(at(start(interval))?.0);
+    let pages: Vec<u64> = intervals.iter().map(of).collect::<Option<_>>()?;
+    Some(pages.iter().map(|pages| *pages as f64).sum::<f64>() * derived.page_size as f64)
+}
+
+/// Whether a cgroup had so much unwritten that the flusher writes for the amount in that cgroup.
+fn is_near_a_budget(derived: &Derived<'_>) -> bool {
+    derived.budgets().cgroups.iter().any(|budget| {
+        let most = derived.window.unwritten_max.get(&budget.cgroup).copied().unwrap_or(0);
+        let background = budget.domain.bg_thresh.map(|bound| bound.low.0);
+        most > 0 && background.is_some_and(|background| most as f64 >= NEAR_BACKGROUND * background as f64)
     })
 }
 
@@ -231,5 +281,38 @@ mod tests {
     fn pages_that_are_written_as_soon_as_they_are_dirty_are_those_of_tasks_that_sync() {
         assert_eq!(kind(0.0, 160.0, 4.0, 0.1), Kind::Waited);
         assert_eq!(kind(0.0, 160.0, 4.0, 40.0), Kind::Writeback);
+    }
+
+    /// A disk full of writes of 1 MiB that are dirtied as fast as they are written, with some data unwritten all the time.
+    fn stores(unwritten_mib: f64, dirtied_mib: f64) -> Fixture {
+        Fixture::healthy()
+            .host(move |t, row| {
+                row.nr_dirty = Some(mib_pages(unwritten_mib));
+                row.nr_dirtied = Some(mib_pages(dirtied_mib * t));
+                row.nr_written = Some(mib_pages(6.0 * t));
+            })
+            .disk("sda", |t, row| {
+                row.writes = Some(Count((6.0 * t) as u64));
+                row.written = Some(Bytes(mib(6.0 * t)));
+                row.io_time = Some(secs(t));
+                row.weighted_io_time = Some(secs(8.0 * t));
+            })
+    }
+
+    fn kind_of(fixture: &Fixture) -> Kind {
+        let window = fixture.window();
+        busy(&Derived::of(&window), &drains(&window)[0]).kind()
+    }
+
+    #[test]
+    fn pages_written_long_before_their_age_or_amount_are_those_of_tasks_that_sync() {
+        assert_eq!(kind_of(&stores(8.0, 6.0)), Kind::Waited);
+        assert_eq!(kind_of(&stores(8.0, 1.0)), Kind::Writeback, "they were dirtied before");
+        assert_eq!(kind_of(&stores(120.0, 6.0)), Kind::Writeback, "they are old enough");
+        assert_eq!(
+            kind_of(&stores(8.0, 6.0).thresholds((0, 0, 64 << 20, 32 << 20), 16_384, 8_192)),
+            Kind::Writeback,
+            "for the amount"
+        );
     }
 }

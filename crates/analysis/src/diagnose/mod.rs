@@ -23,6 +23,7 @@ pub mod missing;
 pub mod rules;
 pub mod settings;
 pub mod stretches;
+pub mod strict;
 pub mod switches;
 pub mod synced;
 #[cfg(test)]
@@ -104,7 +105,10 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
     by_harm(&mut report.findings);
     explain(&mut report.findings);
     if only.is_none() && report.findings.iter().all(|finding| finding.severity == Severity::Info) {
-        report.unexplained = waiting::unexplained(derived);
+        // A finding that is no harm may be the reason of waits, such as a limit that works as it was meant.
+        let is_about_waits = report.findings.iter().any(|finding| finding.waited_s.is_some());
+        let beside_idle_disks = || waiting::beside_idle_disks(derived).filter(|_| !is_about_waits);
+        report.unexplained = waiting::unexplained(derived).or_else(beside_idle_disks);
     }
     report.plan = plan::merge(&report.findings);
     if let (Some(plan), Some(facts)) = (&mut report.plan, &window.facts) {

@@ -23,6 +23,9 @@ const FELT_SHARE: f64 = 0.02;
 pub const HARM_SHARE: f64 = 0.1;
 /// Length from which a single wait is harm, seconds.
 pub const HARM_ONCE_S: f64 = 1.0;
+/// Part of the window with waiting tasks that each part with a busy disk may explain: the last write of a batch that a task
+/// waits for ends later than the disk's own time.
+const BUSY_FOR_EACH_WAIT: f64 = 2.0;
 /// State letter of an uninterruptible sleep.
 const ASLEEP: u64 = b'D' as u64;
 
@@ -180,7 +183,25 @@ pub fn unexplained(derived: &Derived<'_>) -> Option<Unexplained> {
     let waited = |pid: u32| sums.get(&pid).copied().unwrap_or_default();
     let (&pid, comm) = harmed.iter().max_by(|(one, _), (other, _)| waited(**one).0.total_cmp(&waited(**other).0))?;
     let (waited_s, longest_s) = waited(pid);
-    Some(Unexplained { who: format!("{comm}[{pid}]"), more: harmed.len() as u64 - 1, waited_s, longest_s })
+    let (who, more) = (format!("{comm}[{pid}]"), harmed.len() as u64 - 1);
+    Some(Unexplained { who, more, waited_s, longest_s: Some(longest_s), io_some_share: None })
+}
+
+/// Waits for I/O that no disk explains, for a report in which no finding is about waits: tasks waited for a good part of the
+/// window, and the busiest disk was busy for much less. Writers that are paused, a limit, or a filesystem without a disk of
+/// its own make tasks wait like that.
+pub fn beside_idle_disks(derived: &Derived<'_>) -> Option<Unexplained> {
+    let pressure = derived.dirty.io_pressure_some?;
+    let busy: Vec<f64> = derived.disks().iter().filter_map(Device::utilisation).collect();
+    let busiest = busy.iter().copied().reduce(f64::max)?;
+    if pressure <= BUSY_FOR_EACH_WAIT * busiest + HARM_SHARE {
+        return None;
+    }
+    let known = derived.waiters().unwrap_or_default();
+    let first = known.first().and_then(|waiter| Some((waiter.label(), waiter.seconds?)));
+    let (who, waited_s) = first.unwrap_or((String::new(), pressure * derived.seconds));
+    let more = if who.is_empty() { 0 } else { known.len() as u64 - 1 };
+    Some(Unexplained { who, more, waited_s, longest_s: None, io_some_share: Some(pressure) })
 }
 
 /// Every userspace process, with its readings.
@@ -336,6 +357,25 @@ mod tests {
     }
 
     #[test]
+    fn waits_beside_idle_disks_are_told() {
+        use crate::diagnose::diagnose;
+        let waits = |share: f64| {
+            let host = two().host(move |t, row| row.psi_io_some = Some(secs(900.0 + share * t)));
+            diagnose(&host.window(), None).unexplained
+        };
+        let told = waits(0.4).expect("nothing explains it");
+        assert_eq!(
+            (told.who.as_str(), told.io_some_share.map(|share| (share * 100.0).round())),
+            ("dd[900]", Some(40.0))
+        );
+        assert_eq!(waits(0.05), None, "few waits");
+        let busy = two()
+            .host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.4 * t)))
+            .disk("sda", |t, row| row.io_time = Some(secs(600.0 + 0.4 * t)));
+        assert_eq!(diagnose(&busy.window(), None).unexplained, None, "the disk is busy meanwhile");
+    }
+
+    #[test]
     fn long_waits_that_no_rule_explains_are_told() {
         use crate::diagnose::diagnose;
         use crate::diagnose::synced::tests::slow;
@@ -345,7 +385,13 @@ mod tests {
             diagnose(&host.window(), None)
         };
         let told = report(Operation::Fdatasync, 2_000).unexplained;
-        let of_redis = Unexplained { who: "redis-server[812]".to_owned(), more: 0, waited_s: 2.0, longest_s: 2.0 };
+        let of_redis = Unexplained {
+            who: "redis-server[812]".to_owned(),
+            more: 0,
+            waited_s: 2.0,
+            longest_s: Some(2.0),
+            io_some_share: None,
+        };
         assert_eq!(told, Some(of_redis));
         assert_eq!(report(Operation::Fdatasync, 120).unexplained, None, "short");
         assert_eq!(report(Operation::Sync, 2_000).unexplained, None, "waits for all dirty data by design");

@@ -323,12 +323,24 @@ pub(super) fn unexplained(waits: &Unexplained) -> String {
         0 => String::new(),
         more => format!(" {} waited long, too.", human::plural(more, "more program", "more programs")),
     };
-    format!(
-        "calls of fsync and its like took long: {} waited {}, at most {} at a time.{more} No rule found the cause.",
-        waits.who,
-        human::seconds(waits.waited_s),
-        human::seconds(waits.longest_s)
-    )
+    let waited = human::seconds(waits.waited_s);
+    match (waits.io_some_share, waits.longest_s) {
+        (Some(share), _) => {
+            let most = match waits.who.as_str() {
+                "" => String::new(),
+                who => format!(" {who} waited {waited}.{more}"),
+            };
+            let share = human::percent(share);
+            format!("tasks waited for I/O {share} of the time while no disk was busy.{most} No rule found the cause.")
+        }
+        (None, longest) => {
+            let at_most = longest.map(|longest| format!(", at most {} at a time", human::seconds(longest)));
+            let (who, at_most) = (&waits.who, at_most.unwrap_or_default());
+            format!(
+                "calls of fsync and its like took long: {who} waited {waited}{at_most}.{more} No rule found the cause."
+            )
+        }
+    }
 }
 
 /// "Tasks wait for I/O 69 % of the time (iowait 43 to 74 %). vda is 9 % busy, a write takes 2 ms."
@@ -503,12 +515,22 @@ mod tests {
     fn long_waits_without_a_cause_are_not_called_healthy() {
         let mut report = diagnose(&Fixture::healthy().seconds(40).window(), None);
         let who = "redis-server[812]".to_owned();
-        report.unexplained = Some(Unexplained { who, more: 9, waited_s: 19.0, longest_s: 0.386 });
+        report.unexplained =
+            Some(Unexplained { who, more: 9, waited_s: 19.0, longest_s: Some(0.386), io_some_share: None });
         let (word, sentence) = calm_verdict(&report);
         assert_eq!(word, "NO CAUSE FOUND");
         let told = "calls of fsync and its like took long: redis-server[812] waited 19 s, at most 386 ms at a time. 9 more programs \
                     waited long, too. No rule found the cause. 40 s watched";
         assert!(sentence.starts_with(told), "{sentence}");
+        let of_idle_disks = |who: &str| {
+            let (who, io_some_share) = (who.to_owned(), Some(0.31));
+            super::unexplained(&Unexplained { who, more: 0, waited_s: 4.6, longest_s: None, io_some_share })
+        };
+        assert_eq!(
+            of_idle_disks("worker[103]"),
+            "tasks waited for I/O 31 % of the time while no disk was busy. worker[103] waited 4.60 s. No rule found the cause."
+        );
+        assert!(of_idle_disks("").ends_with("no disk was busy. No rule found the cause."));
     }
 
     #[test]

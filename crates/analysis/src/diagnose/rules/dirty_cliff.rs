@@ -34,6 +34,8 @@ pub const RULE: Rule = Rule {
 const HURTS_S: f64 = 2.0;
 /// Mean time of a write below which a task that waits for one hardly notices, seconds.
 const QUICK_S: f64 = 0.02;
+/// Time until a burst from which nobody waits for it, seconds.
+const FAR_S: f64 = 600.0;
 /// Dirty data pile up when less than this share of what is dirtied is cleaned.
 const PILES_UP_SHARE: f64 = 0.5;
 
@@ -225,8 +227,11 @@ fn traced(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst) -> Option<S
 }
 
 fn foretold(derived: &Derived<'_>, hoard: &Hoard<'_>, rate: f64, expiry: f64) -> Finding {
+    // Where the amount does not wake the flusher, their age does. Until then `dirty-data-at-risk` says what to fear.
+    let is_by_age = derived.dirty.background_threshold.is_some_and(|background| hoard.bytes < background.0 as f64);
     let (severity, least) = match hoard.speed.basis {
         Basis::AtMost => (Severity::Info, "at least "),
+        _ if is_by_age && expiry >= FAR_S => (Severity::Info, ""),
         _ if hoard.seconds >= HURTS_S => (Severity::Warning, ""),
         _ => (Severity::Info, ""),
     };

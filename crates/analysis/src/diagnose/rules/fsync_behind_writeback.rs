@@ -10,7 +10,7 @@ use crate::diagnose::database::{self, Database};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Device;
 use crate::diagnose::waiting::{self, Waiter};
-use crate::diagnose::{Rule, Verdict, cgroup, load, missing, synced, writer};
+use crate::diagnose::{Rule, Verdict, cgroup, load, missing, strict, synced, writer};
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -132,13 +132,26 @@ fn is_full_of_other(derived: &Derived<'_>, disk: &Device<'_>) -> bool {
 
 /// Seconds in which a disk was saturated by writes and slow.
 fn queue<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Queue<'a> {
-    let causers = writer::dominant(derived.writers()).map(|(writer, _)| writer.pid);
-    queue_from(derived, device, STALL_AWAIT_S, causers.into_iter().collect())
+    // Each writer of a device at its strict limit waits at the limit, not behind the others.
+    let causers = match strict::holds(derived, device) {
+        true => much_dirtied(derived),
+        false => writer::dominant(derived.writers()).map(|(writer, _)| writer.pid).into_iter().collect(),
+    };
+    queue_from(derived, device, STALL_AWAIT_S, causers)
 }
 
 /// The same with a lower limit, where many waits that are short one by one add up: for a good part of the window the disk
 /// has a queue, and a program that dirties little waits for a good part of its time.
 fn short_waits<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Option<Queue<'a>> {
+    let queue = queue_from(derived, device, SHORT_AWAIT_S, much_dirtied(derived));
+    let lasts = queue.slow_s >= NOTICED_S.max(load::LASTS_SHARE * derived.seconds);
+    let others = || waiting::others_on(derived, device, |waiter| queue.causers.contains(&waiter.pid));
+    let is_harm = lasts && queue.pressure >= FELT_PRESSURE && waiting::is_harm(derived, &others()?);
+    is_harm.then_some(queue)
+}
+
+/// Process ids of programs that dirtied a good part of all bytes.
+fn much_dirtied(derived: &Derived<'_>) -> Vec<u32> {
     let writers = derived.writers();
     let much = MUCH_SHARE * writers.attributed_bytes() as f64;
     let mut dirtied: BTreeMap<u32, u64> = BTreeMap::new();
@@ -146,12 +159,7 @@ fn short_waits<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Option<Queue<'
         let its = dirtied.entry(writer.pid).or_default();
         *its = its.saturating_add(writer.dirtied_bytes.unwrap_or(0));
     }
-    let causers = dirtied.into_iter().filter(|(_, bytes)| *bytes as f64 >= much).map(|(pid, _)| pid).collect();
-    let queue = queue_from(derived, device, SHORT_AWAIT_S, causers);
-    let lasts = queue.slow_s >= NOTICED_S.max(load::LASTS_SHARE * derived.seconds);
-    let others = || waiting::others_on(derived, device, |waiter| queue.causers.contains(&waiter.pid));
-    let is_harm = lasts && queue.pressure >= FELT_PRESSURE && waiting::is_harm(derived, &others()?);
-    is_harm.then_some(queue)
+    dirtied.into_iter().filter(|(_, bytes)| *bytes as f64 >= much).map(|(pid, _)| pid).collect()
 }
 
 /// Seconds in which a disk was saturated by writes, or had a queue of them, and a write took at least `await_s`.
@@ -372,14 +380,16 @@ mod tests {
     use crate::diagnose::synced::tests::slow;
     use floodline_record::gap::Cause;
     use floodline_record::traced::waits::Operation;
-    use floodline_record::units::Bytes;
+    use floodline_record::units::{Bytes, Pages};
     use floodline_testkit::incidents::*;
-    use floodline_testkit::{Fixture, dev_of, grows, mib, secs};
+    use floodline_testkit::{Fixture, dev_of, grows, mib, mib_pages, secs};
 
     /// A backup that fills the disk for the whole window, and Redis with an append-only file beside it.
     fn backup() -> Fixture {
         Fixture::healthy()
             .host(|t, row| {
+                // The flusher writes all the time: the level stays near the background threshold.
+                row.nr_dirty = Some(Pages(100_000));
                 row.nr_dirtied = grows(t, 40_000_000, 24_000.0);
                 row.nr_written = grows(t, 38_000_000, 24_000.0);
                 row.psi_io_some = Some(secs(900.0 + 0.5 * t));
@@ -406,6 +416,36 @@ mod tests {
         );
         let Verdict::Found(findings) = check(&Derived::of(&backup().window())) else { panic!("not found") };
         assert!(findings[0].cause.contains("belongs to /system.slice/backup.service"), "{}", findings[0].cause);
+    }
+
+    #[test]
+    fn writers_held_by_a_strict_limit_do_not_wait_behind_each_other() {
+        use floodline_record::sample::CgroupRow;
+        use floodline_record::units::{Flag, Ppm};
+        let writers = || {
+            let one = |fixture: Fixture, pid| {
+                fixture.process("cp", pid, "/", |t, row| {
+                    row.write_bytes = grows(t, 0, 50e6);
+                    row.blkio_delay = Some(secs(0.4 * t));
+                })
+            };
+            [702, 703].into_iter().fold(backup().process("tar", 700, "/", |_, _| {}), one)
+        };
+        let clear = "clear: sda was full of writeback and slow for 10 s, and no program but its writer waited for long";
+        let idle = |_: f64, row: &mut CgroupRow| row.io_some = Some(secs(1.0));
+        let held = |mib_unwritten: f64| {
+            writers()
+                .cgroup("/system.slice/redis.service", idle)
+                .host(|_, row| row.nr_dirty_threshold = Some(mib_pages(500.0)))
+                .bdi("8:0", move |_, row| {
+                    row.strict_limit = Some(Flag(1));
+                    row.max_ratio = Some(Ppm(5000));
+                    row.reclaimable = Some(Bytes(mib(mib_unwritten)));
+                    row.writeback = Some(Bytes(0));
+                })
+        };
+        check_rule(&RULE, &held(2.0), clear);
+        check_rule(&RULE, &held(0.5), "critical: cp[702] waited 4.00 s behind others' writeback");
     }
 
     #[test]

@@ -157,6 +157,7 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
     let with = match kind {
         Kind::Reads => "reads",
         _ if load.mean_write() <= device::SMALL_WRITE => "small writes that tasks wait for (fsync, direct I/O)",
+        _ if load.is_synced => "writes that tasks sync at once (fsync)",
         _ => "writes past the page cache (direct I/O)",
     };
     let who = others.as_ref().and_then(|others| others.first()).map(|waiter| waits(derived, waiter));

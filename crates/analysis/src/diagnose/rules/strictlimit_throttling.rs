@@ -5,6 +5,7 @@
 
 use crate::advise::step;
 use crate::diagnose::derived::Derived;
+use crate::diagnose::strict::{AT_SHARE, limit, unwritten};
 use crate::diagnose::{Rule, Verdict, dirty, missing, throttle};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
@@ -20,9 +21,6 @@ use floodline_record::window::Span;
 const TRADE_OFF: &str = "Without strict_limit the device may fill the machine's whole dirty threshold, and a slow \
  device then makes all writers wait. For a slow device, raise max_bytes to what it writes in a second instead. A FUSE \
  mount sets strict_limit again when it is mounted again.";
-/// Part of its largest share from which a device counts as at its limit.
-const AT_SHARE: f64 = 0.5;
-
 /// Wording of the confirmation: the finding rests on traced pauses only.
 const CONFIRMED: &str = "Every pause was counted where it happened, with the limit that caused it.";
 
@@ -127,12 +125,9 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
         return None;
     }
     let strict = |(id, span): (&EntityId, &Span<BdiRow>)| match derived.window.entities.get(id) {
-        Some(Entity::Bdi { name }) if span.last.strict_limit.is_some_and(|flag| flag.0 == 1) => {
-            // The device's share of the hard threshold. Pausing begins at half of it.
-            let share = span.last.max_ratio.map_or(1.0, |ratio| ratio.0 as f64 / 1e6);
-            let limit = derived.dirty.hard_threshold?.0 as f64 * share;
+        Some(Entity::Bdi { name }) => {
+            let limit = limit(derived, span)?;
             let series = derived.window.bdi_series.get(id)?;
-            let unwritten = |row: &BdiRow| Some(row.reclaimable?.0.saturating_add(row.writeback?.0));
             let held = series.iter().filter_map(|(_, row)| unwritten(row)).max().unwrap_or(most);
             let is_at_limit = |row: &BdiRow| unwritten(row).is_none_or(|held| held as f64 >= AT_SHARE * limit);
             // Samples show that the process slept, but not how long: tasks waited while the device was at its limit.

@@ -5,7 +5,7 @@ use super::*;
 use crate::diagnose::{check_rule, first_finding};
 use floodline_record::gap::Cause;
 use floodline_record::units::Bytes;
-use floodline_record::units::{BytesPerSecond, Count, Pages};
+use floodline_record::units::{BytesPerSecond, Centisecs, Count, Pages};
 use floodline_testkit::incidents::{dirty_cliff, dirty_cliff_cured, dirty_cliff_published};
 use floodline_testkit::{Fixture, mib, mib_pages, secs};
 
@@ -114,6 +114,28 @@ fn while_dirty_data_pile_up_the_stall_is_foretold() {
     check_rule(&RULE, &rising(38.0), "warning: Unwritten data pile up: when the flusher starts, sda writes for 7.83 s");
     check_rule(&RULE, &rising(190.0), "info: Unwritten data pile up");
     check_rule(&RULE, &rising(910.0), "not checked: /proc/diskstats (a disk at its limit, or a whole cycle of expiry)");
+}
+
+#[test]
+fn a_burst_that_comes_after_hours_is_no_warning() {
+    // Of both, 180 MiB pile up until their age wakes the flusher.
+    let slowly = |rate_mib: f64, expiry: u64| {
+        rising(38.0).host(move |t, row| {
+            row.dirty_expire_centisecs = Some(Centisecs(expiry));
+            row.nr_dirty = Some(mib_pages(rate_mib * t));
+            row.nr_dirtied = Some(Pages(40_000_000 + mib_pages(rate_mib * t).0));
+        })
+    };
+    check_rule(
+        &RULE,
+        &slowly(6.0, 3_000),
+        "warning: Unwritten data pile up: when the flusher starts, sda writes for 4.74 s",
+    );
+    check_rule(
+        &RULE,
+        &slowly(0.05, 360_000),
+        "info: Unwritten data pile up: when the flusher starts, sda writes for 4.74 s",
+    );
 }
 
 /// Without debugfs and without a disk at its limit: ten seconds of a machine whose writer is faster.
