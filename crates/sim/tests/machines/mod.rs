@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The machines of the blind set: their scenarios, and the tables that say on which kernels each of them is judged. Shared
+//! by the tests that judge the findings and by those that compute their evidence again.
+
+use floodline_record::units::Nanos;
+use floodline_scenario::{Scenario, ScenarioFile};
+use std::collections::BTreeMap;
+
+macro_rules! scenarios {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../../scenarios/blind/", $name, ".toml")))),*]
+    };
+}
+
+const SCENARIOS: &[(&str, &str)] = scenarios![
+    "cliff-in-parts",
+    "cliff-of-boot-disk",
+    "cliff-of-export",
+    "cliff-of-scattered-pages",
+    "cliff-that-only-the-flusher-meets",
+    "cliff-v1",
+    "data-at-risk",
+    "fifth-round",
+    "foreign-owner",
+    "fourth-budgets",
+    "fourth-storage",
+    "fourth-well",
+    "inode-storm",
+    "io-limit",
+    "journal-in-mirror",
+    "limits-that-do-not-hold",
+    "loop-images",
+    "more-bursts",
+    "more-limits",
+    "more-overload",
+    "more-removals",
+    "more-rewrites",
+    "outrun",
+    "overlay-teardown",
+    "periodic-writeback-off",
+    "rewritten-after-read",
+    "rewritten-after-write",
+    "rewritten-by-host",
+    "rewritten-in-small-cgroups",
+    "rewritten-on-large-host",
+    "rewritten-on-v1",
+    "rewritten-quietly",
+    "saturated-by-direct-writes",
+    "saturated-by-reads",
+    "saturated-by-syncs",
+    "shared-file",
+    "sixth-budgets",
+    "sixth-storage",
+    "sixth-well",
+    "strict-device",
+    "synced-folios",
+    "syncs-behind-a-stream",
+    "third-round",
+    "two-disks",
+    "void-settings",
+    "well-containers",
+    "well-servers",
+];
+pub(crate) const MACHINES: &str = include_str!("../blind/machines.txt");
+pub(crate) const SECOND_SET: &str = include_str!("../blind/second-set.txt");
+pub(crate) const THIRD_ROUND: &str = include_str!("../blind/third-round.txt");
+pub(crate) const FOURTH_ROUND: &str = include_str!("../blind/fourth-round.txt");
+pub(crate) const FIFTH_ROUND: &str = include_str!("../blind/fifth-round.txt");
+pub(crate) const SIXTH_ROUND: &str = include_str!("../blind/sixth-round.txt");
+/// All tables.
+pub(crate) const TABLES: &[&str] = &[MACHINES, SECOND_SET, THIRD_ROUND, FOURTH_ROUND, FIFTH_ROUND, SIXTH_ROUND];
+
+/// A machine on a kernel.
+pub(crate) struct Machine {
+    pub(crate) file: &'static str,
+    pub(crate) variant: &'static str,
+    pub(crate) kernel: &'static str,
+    /// Time between two samples, if it is not the simulator's.
+    pub(crate) every: Option<Nanos>,
+    /// A rule that may come first as well as the one of the scenario.
+    pub(crate) or: Option<&'static str>,
+}
+
+impl Machine {
+    pub(crate) fn name(&self) -> String {
+        format!("{} {} {}", self.file, self.variant, self.kernel)
+    }
+}
+
+pub(crate) fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+pub(crate) fn machines(table: &'static str) -> Vec<Machine> {
+    let of_line = |line: &'static str| {
+        let mut words = line.split_whitespace();
+        let (file, variant) = (words.next().expect("a file"), words.next().expect("a variant"));
+        let (options, kernels): (Vec<_>, Vec<_>) = words.partition(|word| word.contains('='));
+        let option = |key: &str| options.iter().find_map(|option| option.split_once('=').filter(|(of, _)| *of == key));
+        let every = option("every").map(|(_, value)| {
+            let seconds = value.strip_suffix('s').and_then(|text| text.parse::<u64>().ok()).expect("whole seconds");
+            Nanos::from_millis(seconds * 1000)
+        });
+        let or = option("or").map(|(_, rule)| rule);
+        kernels.into_iter().map(move |kernel| Machine { file, variant, kernel, every, or })
+    };
+    lines(table).flat_map(of_line).collect()
+}
+
+pub(crate) fn variants() -> BTreeMap<(&'static str, String), Scenario> {
+    let of_file = |(file, text): &(&'static str, &str)| {
+        let file = *file;
+        let parsed = ScenarioFile::parse(text).unwrap_or_else(|error| panic!("{file}: {error}"));
+        parsed.variants.into_iter().map(move |(variant, scenario)| ((file, variant), scenario))
+    };
+    SCENARIOS.iter().flat_map(of_file).collect()
+}
