@@ -12,13 +12,12 @@ mod machines;
 use floodline_analysis::report::{Finding, Report, Severity};
 use floodline_analysis::run::Run;
 use floodline_record::record::{Record, Sink, What};
-use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::{Expect, Scenario};
 use floodline_sim::{Options, simulate};
 use machines::{
     FIFTH_ROUND, FOURTH_ROUND, MACHINES, Machine, SECOND_SET, SIXTH_ROUND, TABLES, THIRD_ROUND, lines, machines,
-    variants,
+    option, variants,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,7 +78,7 @@ fn report(scenario: &Scenario, machine: &Machine) -> Report {
         Ok(())
     };
     let options = Options::new(machine.variant, kernel);
-    let options = Options { every: machine.every.unwrap_or(options.every), ..options };
+    let options = Options { every: machine.every().unwrap_or(options.every), ..options };
     simulate(scenario, &options, take, |_| true).unwrap_or_else(|error| panic!("{}: {error}", machine.name()));
     let report = run.diagnose();
     let failed = floodline_analysis::run::misses(&Expect::default(), &run.window, &BTreeMap::new(), &report.findings);
@@ -120,7 +119,7 @@ fn each_machine_of_the_sixth_round_is_told_what_is_the_matter_first() {
 #[test]
 fn a_machine_whose_cause_only_a_trace_shows_is_not_called_healthy() {
     let (file, variant, kernel) = ("sixth-budgets", "four-turns", "6.12.43");
-    let machine = Machine { file, variant, kernel, every: Some(Nanos::from_millis(1000)), or: None };
+    let machine = Machine { file, variant, kernel, line: "every=1s" };
     let report = report(&variants()[&(file, variant.to_owned())], &machine);
     let waits = report.unexplained.expect("tasks wait while the disk idles");
     assert!(waits.io_some_share.is_some_and(|share| share > 0.2), "{waits:?}");
@@ -139,7 +138,7 @@ fn judge(table: &'static str) {
         let expect = &scenario.expect;
         let report = report(scenario, machine);
         let findings = &report.findings;
-        let mut wrong = wrong(expect, machine.or, findings);
+        let mut wrong = wrong(expect, option(machine.line, "or"), findings);
         if !is_sick(expect) && report.unexplained.is_some() {
             wrong.push("waits without a cause".to_owned());
         }

@@ -76,6 +76,8 @@ pub struct Burst {
     pub dirty_before: u64,
     /// Dirty and under writeback at the end of the burst, bytes.
     pub dirty_after: u64,
+    /// Source of these two.
+    pub level_source: &'static str,
     /// Share of the burst with a task waiting for I/O.
     pub pressure: Option<f64>,
     /// Bytes per second at which the data piled up; `None` when they were there before the window, or where only the level
@@ -164,8 +166,8 @@ fn stretches(derived: &Derived<'_>, device: &Device<'_>) -> Vec<Result<Burst, Fu
             _ => runs.push((at, at + 1)),
         }
     }
-    let (series, is_own) = unwritten_of(derived, device);
-    let history = History { derived, device, totals: totals(&intervals), series, is_own, intervals };
+    let levels = unwritten_of(derived, device);
+    let history = History { derived, device, totals: totals(&intervals), levels, intervals };
     let of = |(start, end): (usize, usize)| {
         let during = history.intervals.get(start..end).unwrap_or_default();
         let seconds = during.iter().map(|interval| interval.seconds).sum();
@@ -209,9 +211,19 @@ fn totals(intervals: &[Interval]) -> Vec<(f64, f64)> {
     intervals.iter().map(before).collect()
 }
 
+/// Bytes dirty and under writeback at each sample.
+pub(super) struct Levels {
+    /// The bytes, in order of time.
+    pub(super) series: Vec<(Nanos, u64)>,
+    /// Whether they are all of the device that is meant.
+    pub(super) is_own: bool,
+    /// Source of the numbers, for evidence.
+    pub(super) source: &'static str,
+}
+
 /// Bytes dirty and under writeback of one device at each sample, where several devices write and the kernel counts
-/// each; otherwise those of the machine. Returns whether they are all this device's.
-pub(super) fn unwritten_of(derived: &Derived<'_>, device: &Device<'_>) -> (Vec<(Nanos, u64)>, bool) {
+/// each; otherwise those of the machine.
+pub(super) fn unwritten_of(derived: &Derived<'_>, device: &Device<'_>) -> Levels {
     let of_device = || {
         let bdi = device.bdi_series()?;
         let unwritten = |row: &BdiRow| Some(row.reclaimable?.0.saturating_add(row.writeback?.0));
@@ -225,8 +237,11 @@ pub(super) fn unwritten_of(derived: &Derived<'_>, device: &Device<'_>) -> (Vec<(
     let several =
         derived.drains().iter().filter(|drain| drain.span.growth.written.is_some_and(|b| b.0 > 0)).count() > 1;
     match several.then(of_device).flatten() {
-        Some(series) => (series, true),
-        None => (unwritten_series(derived), !several),
+        Some(series) => Levels { series, is_own: true, source: "debugfs bdi stats" },
+        None => {
+            let source = "/proc/vmstat nr_dirty + nr_writeback";
+            Levels { series: unwritten_series(derived), is_own: !several, source }
+        }
     }
 }
 
@@ -258,10 +273,8 @@ struct History<'a, 'w> {
     intervals: Vec<Interval>,
     /// As [`totals`] has them.
     totals: Vec<(f64, f64)>,
-    /// As [`unwritten_series`] has them.
-    series: Vec<(Nanos, u64)>,
-    /// Whether the series is all this device's.
-    is_own: bool,
+    /// As [`unwritten_of`] has them.
+    levels: Levels,
 }
 
 impl History<'_, '_> {
@@ -286,7 +299,7 @@ impl History<'_, '_> {
         let (before, to) = before.zip(during.last().map(|last| last.end)).ok_or(from_the_start)?;
         let from = before.end;
         let queued_from = Nanos(from.0.saturating_sub((before.seconds * 1e9) as u64));
-        let level = |at: Nanos| Some(self.series.get(self.sample_at(at)?)?.1);
+        let level = |at: Nanos| Some(self.levels.series.get(self.sample_at(at)?)?.1);
         let (dirty_before, dirty_after) = level(from).zip(level(to)).ok_or(from_the_start)?;
         if quiet_rate > QUIET_SHARE * rate {
             return Err(NoBurst::NotQuiet);
@@ -295,8 +308,8 @@ impl History<'_, '_> {
             return Err(NoBurst::NotDrained);
         }
         let first = self.sample_at(from).ok_or(from_the_start)?;
-        let age_s = self.series.get(..=first).and_then(age_seconds);
-        let piled_rate = self.series.get(..=first).filter(|_| self.is_own).and_then(piled_rate);
+        let age_s = self.levels.series.get(..=first).and_then(age_seconds);
+        let piled_rate = self.levels.series.get(..=first).filter(|_| self.levels.is_own).and_then(piled_rate);
         let traced = self.traced_trigger(queued_from, to, written);
         Ok(Burst {
             from,
@@ -310,6 +323,7 @@ impl History<'_, '_> {
             quiet_s,
             dirty_before,
             dirty_after,
+            level_source: self.levels.source,
             pressure: dirty::io_pressure_between(self.derived.window, from, to),
             piled_rate,
             age_s,
@@ -320,7 +334,7 @@ impl History<'_, '_> {
 
     /// Index in the series of the last sample at or before `time`.
     fn sample_at(&self, time: Nanos) -> Option<usize> {
-        self.series.partition_point(|(at, _)| *at <= time).checked_sub(1)
+        self.levels.series.partition_point(|(at, _)| *at <= time).checked_sub(1)
     }
 
     /// Trigger of a burst of `written` bytes, as a trace recorded it.

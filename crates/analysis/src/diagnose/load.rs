@@ -142,7 +142,7 @@ pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval)
 /// per second of them.
 fn is_synced(derived: &Derived<'_>, device: &Device<'_>, ends: &[Nanos], rate: f64) -> bool {
     let Some(background) = derived.dirty.background_threshold else { return false };
-    let (series, _) = burst::unwritten_of(derived, device);
+    let series = burst::unwritten_of(derived, device).series;
     let level = series.iter().filter(|(at, _)| ends.contains(at)).map(|(_, bytes)| *bytes).max();
     level.is_some_and(|level| {
         let level_is_low = level < LITTLE && (level as f64) < NEAR_BACKGROUND * background.0 as f64;
@@ -157,7 +157,7 @@ fn is_young(derived: &Derived<'_>, device: &Device<'_>, intervals: &[Interval], 
         return false;
     };
     let seconds: f64 = intervals.iter().map(|interval| interval.seconds).sum();
-    let (series, _) = burst::unwritten_of(derived, device);
+    let series = burst::unwritten_of(derived, device).series;
     let ends: BTreeSet<Nanos> = intervals.iter().map(|interval| interval.end).collect();
     let Some(level) = series.iter().filter(|(at, _)| ends.contains(at)).map(|(_, bytes)| *bytes).max() else {
         return false;

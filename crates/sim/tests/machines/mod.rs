@@ -75,16 +75,27 @@ pub(crate) struct Machine {
     pub(crate) file: &'static str,
     pub(crate) variant: &'static str,
     pub(crate) kernel: &'static str,
-    /// Time between two samples, if it is not the simulator's.
-    pub(crate) every: Option<Nanos>,
-    /// A rule that may come first as well as the one of the scenario.
-    pub(crate) or: Option<&'static str>,
+    /// Its line of the table.
+    pub(crate) line: &'static str,
 }
 
 impl Machine {
     pub(crate) fn name(&self) -> String {
         format!("{} {} {}", self.file, self.variant, self.kernel)
     }
+
+    /// Time between two samples, if it is not the simulator's.
+    pub(crate) fn every(&self) -> Option<Nanos> {
+        let value = option(self.line, "every")?;
+        let seconds = value.strip_suffix('s').and_then(|text| text.parse::<u64>().ok()).expect("whole seconds");
+        Some(Nanos::from_millis(seconds * 1000))
+    }
+}
+
+/// An option of a line: `every`, or `or`, a rule that may come first as well as the one of the scenario.
+pub(crate) fn option(line: &'static str, key: &str) -> Option<&'static str> {
+    let of = |word: &'static str| word.split_once('=').filter(|(of, _)| *of == key);
+    line.split_whitespace().find_map(of).map(|(_, value)| value)
 }
 
 pub(crate) fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
@@ -93,16 +104,9 @@ pub(crate) fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
 
 pub(crate) fn machines(table: &'static str) -> Vec<Machine> {
     let of_line = |line: &'static str| {
-        let mut words = line.split_whitespace();
+        let mut words = line.split_whitespace().filter(|word| !word.contains('='));
         let (file, variant) = (words.next().expect("a file"), words.next().expect("a variant"));
-        let (options, kernels): (Vec<_>, Vec<_>) = words.partition(|word| word.contains('='));
-        let option = |key: &str| options.iter().find_map(|option| option.split_once('=').filter(|(of, _)| *of == key));
-        let every = option("every").map(|(_, value)| {
-            let seconds = value.strip_suffix('s').and_then(|text| text.parse::<u64>().ok()).expect("whole seconds");
-            Nanos::from_millis(seconds * 1000)
-        });
-        let or = option("or").map(|(_, rule)| rule);
-        kernels.into_iter().map(move |kernel| Machine { file, variant, kernel, every, or })
+        words.map(move |kernel| Machine { file, variant, kernel, line })
     };
     lines(table).flat_map(of_line).collect()
 }

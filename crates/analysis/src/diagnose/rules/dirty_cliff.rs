@@ -152,8 +152,8 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
         human::seconds(burst.seconds)
     );
     let mut evidence = vec![
-        Evidence::bytes("Dirty before the burst", burst.dirty_before, "/proc/vmstat nr_dirty + nr_writeback"),
-        Evidence::bytes("Dirty after it", burst.dirty_after, "/proc/vmstat nr_dirty + nr_writeback"),
+        Evidence::bytes("Dirty before the burst", burst.dirty_before, burst.level_source),
+        Evidence::bytes("Dirty after it", burst.dirty_after, burst.level_source),
         Evidence::seconds("Length of the burst", burst.seconds, "/proc/diskstats io_time").against(NOTICED_S),
         Evidence::rate("Written during the burst", burst.rate, "/proc/diskstats written"),
         Evidence::rate(

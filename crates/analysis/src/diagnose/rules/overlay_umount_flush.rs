@@ -166,7 +166,7 @@ fn cause(derived: &Derived<'_>, upper: &Upper<'_>) -> String {
 /// Evidence of a burst that only a request explains.
 fn asked_rows(burst: &Burst) -> Vec<Evidence> {
     let mut rows = vec![
-        Evidence::bytes("Dirty before the burst", burst.dirty_before, "/proc/vmstat nr_dirty + nr_writeback"),
+        Evidence::bytes("Dirty before the burst", burst.dirty_before, burst.level_source),
         Evidence::seconds("Length of the burst", burst.seconds, "/proc/diskstats io_time").against(NOTICED_S),
         Evidence::text("What it was for", "neither amount nor age", "background threshold and expiry"),
     ];

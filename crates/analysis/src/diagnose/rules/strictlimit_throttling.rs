@@ -170,6 +170,12 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
             expect: "Writers are no longer held at the limit of the device.".to_owned(),
             costs: "A slow device may fill the machine's whole dirty threshold.".to_owned(),
         },
+        devices: derived
+            .devices()
+            .iter()
+            .filter(|one| *one.dev.to_string() == *bdi.to_string())
+            .map(|one| one.name.to_string())
+            .collect(),
         plan: step::strict_limit(&bdi.to_string(), false).into_iter().collect(),
         trade_off: TRADE_OFF.to_owned(),
         ..Finding::default()

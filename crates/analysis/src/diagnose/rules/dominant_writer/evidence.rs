@@ -74,14 +74,18 @@ pub(super) fn evidence(
             "/proc/PID/io write_bytes",
         ))
     }));
-    rows.push(Evidence::bytes("All processes dirtied", writers.attributed_bytes(), "/proc/PID/io write_bytes"));
+    let is_whole = derived.writers().disk_bytes == writers.disk_bytes;
+    let all = match trouble.filter(|_| !is_whole) {
+        Some(trouble) => format!("All on {} dirtied", trouble.device.name),
+        None => "All processes dirtied".to_owned(),
+    };
+    rows.push(Evidence::bytes(all, writers.attributed_bytes(), "/proc/PID/io write_bytes"));
     rows.extend(
         writers
             .unattributed_bytes()
             .map(|bytes| Evidence::bytes("Dirtied by none of them", bytes, "/proc/vmstat nr_dirtied less the above")),
     );
-    let whole = derived.writers().disk_bytes == writers.disk_bytes;
-    let wrote = if whole { "All disks wrote" } else { "Its disk wrote" };
+    let wrote = if is_whole { "All disks wrote" } else { "Its disk wrote" };
     rows.extend(writers.disk_bytes.map(|bytes| Evidence::bytes(wrote, bytes, "/proc/diskstats written")));
     if writers.unreadable() > 0 {
         rows.push(Evidence::count("Processes not readable", writers.unreadable() as u64, "/proc/PID/io"));

@@ -60,10 +60,11 @@ pub(super) fn evidence(
             Evidence::rate("Dirtied by their processes", rate, "/proc/PID/io write_bytes")
                 .against(activity::HURTS_RATE),
         );
-        rows.push(
-            Evidence::bytes("Dirtied per page fault", did.per_fault() as u64, "write_bytes ÷ (minflt + majflt)")
-                .against(activity::FOLIO_PER_FAULT),
-        );
+        let per_fault = (did.faults > 0).then(|| did.per_fault() as u64);
+        rows.extend(per_fault.map(|bytes| {
+            Evidence::bytes("Dirtied per page fault", bytes, "write_bytes ÷ (minflt + majflt)")
+                .against(activity::FOLIO_PER_FAULT)
+        }));
         let most = did.dirtied as f64 / activity::REWRITES;
         rows.push(
             Evidence::bytes("They handed to write calls", did.application, "/proc/PID/io wchar").against(most.round()),

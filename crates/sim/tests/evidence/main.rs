@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Computes the numbers of evidence a second time from the samples themselves: no window, no derived reading, none
+//! of the rules' own code. Each number of each finding of an incident and of each blind machine is either computed here or
+//! listed among those that come from the kernel's formulas, which golden vectors check.
+
+#[path = "../machines/mod.rs"]
+mod machines;
+mod raw;
+
+use floodline_analysis::report::{Evidence, Finding, Report, Value};
+use floodline_analysis::run::Run;
+use floodline_record::id::{DevId, Entity, EntityId};
+use floodline_record::record::{Record, Sink, What};
+use floodline_record::sample::{CgroupIoRow, ProcessRow, Sample};
+use floodline_scenario::{Scenario, ScenarioFile};
+use floodline_sim::{Options, simulate};
+use machines::{TABLES, machines, variants};
+use raw::{Column, Raw, is_layer, over, seconds};
+use std::collections::BTreeSet;
+
+const INCIDENTS: &[(&str, &str)] = &[
+    (include_str!("../../../../scenarios/starved-budget.toml"), "incident"),
+    (include_str!("../../../../scenarios/dirty-cliff.toml"), "incident"),
+    (include_str!("../../../../scenarios/dirty-cliff.toml"), "incident-short"),
+    (include_str!("../../../../scenarios/slow-disk-journal.toml"), "incident"),
+    (include_str!("../../../../scenarios/overlay-umount.toml"), "incident"),
+    (include_str!("../../../../scenarios/inode-switch-storm.toml"), "incident"),
+];
+
+/// Tolerance of a number of evidence.
+const WITHIN: f64 = 0.05;
+const PAGE: f64 = 4096.0;
+
+/// Numbers that the kernel's formulas compute from settings and memory, and those that are not readings.
+const COMPUTED: &[&str] = &[
+    "Cgroups with too small a budget",
+    "Hard threshold of ",
+    "Background threshold of ",
+    "Its dirtyable memory",
+    "Of them over their threshold",
+    "Overlays on ",
+    "umount asleep in every sample",
+    "Longest of them, at least",
+    "Expiry",
+    "Oldest it may get",
+    "Flusher period",
+    "Such kworkers",
+    "Cgroups removed in this window",
+    "Inodes ",
+    "Filesystem cache",
+    "Its limit, ",
+    "Limit",
+    "Background setting",
+    "Folio of its filesystem",
+    "Written only above",
+    "Piles up until then",
+    "Small writes of ",
+    "Cgroups with a memory limit",
+];
+
+/// Numbers of a part of the processes that only the rule knows: checked against those of all of them.
+const OF_SOME: &[&str] = &["Dirtied by stores of them", "All on "];
+
+/// Returns the first and the last sample of the burst in a finding, by its length and its rate.
+fn burst(raw: &Raw, finding: &Finding) -> Option<(usize, usize)> {
+    let told = |name: &str| finding.evidence.iter().find(|one| one.name == name).and_then(number);
+    let length = told("Length of the burst")?;
+    let rate = told("Written during the burst");
+    // Its start, as the name of a number has it: rounded.
+    let before =
+        finding.evidence.iter().find_map(|one| one.name.strip_prefix("Written in the ")?.strip_suffix(" s before"));
+    let start: Option<f64> = before.and_then(|text| text.parse().ok());
+    let is_it = |from: usize, to: usize| {
+        let quiet = seconds(raw.first(), &raw.samples[from]);
+        let seconds = seconds(&raw.samples[from], &raw.samples[to]);
+        near(length, seconds)
+            && start.is_none_or(|start| (start - quiet).abs() <= 0.51)
+            && rate.is_none_or(|rate| near(rate, raw.written(from, to) / seconds))
+            && raw.intervals().take(to).skip(from).all(|at| raw.busy(at) >= 0.5)
+    };
+    let all = raw.intervals().flat_map(|from| (from + 1..raw.samples.len()).map(move |to| (from, to)));
+    let found: Vec<(usize, usize)> = all.filter(|(from, to)| is_it(*from, *to)).collect();
+    // Of several bursts of this length and rate, the one with the levels in the finding.
+    let is_at = |name: &str, at: usize| {
+        let one = finding.evidence.iter().find(|one| one.name == name);
+        one.and_then(|one| Some((number(one)?, level(raw, one, at)))).is_none_or(|(told, level)| near(told, level))
+    };
+    let has_levels =
+        |(from, to): &&(usize, usize)| is_at("Dirty before the burst", *from) && is_at("Dirty after it", *to);
+    let closest = |one: &&(usize, usize), other: &&(usize, usize)| {
+        let off = |(from, to): &(usize, usize)| (seconds(&raw.samples[*from], &raw.samples[*to]) - length).abs();
+        off(one).total_cmp(&off(other))
+    };
+    let at_levels = found.iter().filter(has_levels).min_by(closest);
+    at_levels.or_else(|| found.iter().min_by(closest)).copied()
+}
+
+/// Unwritten bytes in a sample, of the device or of the machine, as the number says where it comes from.
+fn level(raw: &Raw, evidence: &Evidence, at: usize) -> f64 {
+    if evidence.source.contains("bdi stats") { raw.of_device(at) } else { raw.unwritten(at) }
+}
+
+fn number(evidence: &Evidence) -> Option<f64> {
+    value(&evidence.value)
+}
+
+fn value(of: &Value) -> Option<f64> {
+    match of {
+        Value::Integer(value) => Some(*value as f64),
+        Value::Decimal(value) => Some(*value),
+        Value::Text(_) => None,
+    }
+}
+
+fn near(one: f64, other: f64) -> bool {
+    (one - other).abs() <= WITHIN * one.abs().max(other.abs())
+}
+
+const DIRTIED: Column<ProcessRow> = |row| row.write_bytes.unwrap_or_default().0;
+const HANDED: Column<ProcessRow> = |row| row.wchar.unwrap_or_default().0;
+const FAULTS: Column<ProcessRow> = |row| row.minflt.unwrap_or_default().0 + row.majflt.unwrap_or_default().0;
+
+/// Computes a number again; `None` if this code cannot compute it.
+fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
+    let name = evidence.name.as_str();
+    let subject = || {
+        let of = finding.evidence.iter().find_map(|one| one.name.strip_prefix("Share of "));
+        Some(raw.labelled(of.expect("a share of somebody"))?.0)
+    };
+    let of_cgroup = |entity: &Entity| match entity {
+        Entity::Process { cgroup, .. } => *cgroup,
+        _ => None,
+    };
+    // The main writer is a process, or a cgroup with many.
+    let writing_cgroup = || {
+        let of = finding.evidence.iter().find_map(|one| one.name.strip_prefix("Share of cgroup "))?;
+        raw.cgroup_called(of)
+    };
+    let its = |column| match writing_cgroup() {
+        Some(id) => Some(raw.processes(|entity| of_cgroup(entity) == Some(id), column)),
+        None => Some(raw.process(subject()?, column)),
+    };
+    // The starved cgroups of a machine are called alike.
+    let without_digits = |path: &str| path.replace(|letter: char| letter.is_ascii_digit(), "");
+    let alike = finding.evidence.iter().find_map(|one| one.name.strip_prefix("Hard threshold of "));
+    let path = |called: &str| raw.entities.get(&raw.cgroup_called(called)?).map(Entity::label);
+    let alike = without_digits(&alike.and_then(path).unwrap_or("none".to_owned()));
+    let is_alike = |path: &str| without_digits(path).starts_with(&alike);
+    let of_boxes = |entity: &Entity| {
+        let path = of_cgroup(entity).and_then(|id| raw.entities.get(&id)).map(Entity::label).unwrap_or_default();
+        is_alike(&path)
+    };
+    let last = raw.samples.len() - 1;
+    let disk_busy = || raw.between(0, last, |row| row.io_time.unwrap_or_default().0) / 1e9 / raw.seconds();
+    let process_io = |label: &str, column| Some(raw.process(raw.labelled(label)?.0, column));
+    // A write is slow from the time that the finding names.
+    let await_s = || {
+        let one = finding.evidence.iter().find(|one| one.name == "Write await, worst interval");
+        one.and_then(|one| value(one.threshold.as_ref()?)).unwrap_or(0.1)
+    };
+    let slow = || raw.slow(await_s());
+    let while_busy = |of: &dyn Fn(usize) -> f64| {
+        let busy = raw.busy_ones();
+        raw.sum(&busy, of) / raw.sum(&busy, |at| raw.length(at))
+    };
+    let disk_name = raw.disks().find(|(id, ..)| *id == raw.disk()).map(|(_, name, _)| name.to_string())?;
+    let name = name.replace(&disk_name, "DISK");
+    let name = name.as_str();
+    let after = |prefix: &str| name.strip_prefix(prefix);
+    Some(match name {
+        "Dirtied" => raw.host_all(|row| row.nr_dirtied.unwrap_or_default().0) * PAGE / raw.seconds(),
+        "Most dirty, against background" | "Most dirty, against throttling" => {
+            raw.samples.iter().map(|sample| sample.host.nr_dirty.unwrap_or_default().0).max()? as f64 * PAGE
+        }
+        "All disks wrote" => raw.written_by_disks(),
+        "Mean write of DISK" => over(raw.written(0, last), raw.writes(0, last)),
+        "DISK busy" | "Busiest disk, DISK" if finding.rule != "overlay-umount-flush" => disk_busy(),
+        // Of the intervals with the wait, the largest value of one.
+        "DISK busy" => raw.intervals().map(|at| raw.busy(at)).fold(0.0, f64::max),
+        "Length of the burst" | "Written during the burst" => {
+            let (from, to) = burst(raw, finding)?;
+            let length = seconds(&raw.samples[from], &raw.samples[to]);
+            if name.starts_with("Length") { length } else { raw.written(from, to) / length }
+        }
+        "Dirty before the burst" => level(raw, evidence, burst(raw, finding)?.0),
+        "Dirty after it" => level(raw, evidence, burst(raw, finding)?.1),
+        "Time in it with a task waiting" => {
+            let (from, to) = burst(raw, finding)?;
+            raw.pressed(from, to) / seconds(&raw.samples[from], &raw.samples[to])
+        }
+        "Write await, worst interval" if finding.rule == "dirty-cliff" => {
+            let (from, to) = burst(raw, finding)?;
+            (from..to).map(|at| raw.wait(at)).fold(0.0, f64::max)
+        }
+        "Write await, worst interval" if finding.rule == "fsync-behind-writeback" => {
+            slow().iter().map(|at| raw.wait(*at)).fold(0.0, f64::max)
+        }
+        "Write await, worst interval" => raw.intervals().map(|at| raw.wait(at)).fold(0.0, f64::max),
+        "Saturated by small writes" => {
+            let mean = |at: usize| over(raw.written(at, at + 1), raw.writes(at, at + 1));
+            let large: Vec<usize> = raw.intervals().filter(|at| raw.is_full(*at) && mean(*at) >= 65_536.0).collect();
+            let bandwidth = over(raw.sum(&large, |at| raw.written(at, at + 1)), raw.sum(&large, |at| raw.length(at)));
+            let is_small = |at: &usize| {
+                let reads = raw.between(*at, at + 1, |row| row.reads.unwrap_or_default().0);
+                let is_near = bandwidth > 0.0 && raw.written(*at, at + 1) / raw.length(*at) >= 0.5 * bandwidth;
+                raw.is_full(*at) && mean(*at) <= 32_768.0 && raw.writes(*at, at + 1) >= reads && !is_near
+            };
+            raw.intervals().filter(is_small).map(|at| raw.length(at)).sum()
+        }
+        "DISK full of writes and slow" => raw.sum(&slow(), |at| raw.length(at)),
+        "Part of these seconds with a task waiting" => {
+            let slow = slow();
+            raw.sum(&slow, |at| raw.pressed(at, at + 1)) / raw.sum(&slow, |at| raw.length(at))
+        }
+        "DISK busy, part of the window" => raw.sum(&raw.busy_ones(), |at| raw.length(at)) / raw.seconds(),
+        "Reads while busy" => while_busy(&|at| raw.between(at, at + 1, |row| row.reads.unwrap_or_default().0)),
+        "Read while busy" => while_busy(&|at| raw.between(at, at + 1, |row| row.read.unwrap_or_default().0)),
+        "Writes while busy" => while_busy(&|at| raw.writes(at, at + 1)),
+        "Written while busy" => while_busy(&|at| raw.written(at, at + 1)),
+        "Busy time with a task waiting" => while_busy(&|at| raw.pressed(at, at + 1)),
+        "Mean time of a write while busy" => {
+            let busy = raw.busy_ones();
+            let time = raw.sum(&busy, |at| raw.between(at, at + 1, |row| row.write_time.unwrap_or_default().0) / 1e9);
+            over(time, raw.sum(&busy, |at| raw.writes(at, at + 1)))
+        }
+        // The bytes of a mirror are counted once for the machine and twice for its disks.
+        "Part of it that is writeback" if raw.has_layers() => return number(evidence),
+        "Part of it that is writeback" if finding.rule == "saturated-device" => {
+            let busy = raw.busy_ones();
+            over(raw.sum(&busy, |at| raw.cleaned(at)), raw.sum(&busy, |at| raw.written(at, at + 1))).min(1.0)
+        }
+        "Time with a task waiting for CPU" => {
+            raw.host_all(|row| row.psi_cpu_some.unwrap_or_default().0) / 1e9 / raw.seconds()
+        }
+        "Time with a task waiting for I/O" => raw.pressed(0, last) / raw.seconds(),
+        "Time with a task of it waiting" => {
+            let done = finding.evidence.iter().find_map(|one| one.name.strip_prefix("Done by "));
+            let path = done.and_then(|done| Some(done.split_once(" on ")?.0))?;
+            raw.cgroup_waited(raw.cgroup_called(path)?)
+        }
+        "Most dirty on the machine, against throttling" | "Most dirty and under writeback" => {
+            (0..=last).map(|at| raw.unwritten(at)).fold(0.0, f64::max)
+        }
+        "Most dirty and under writeback of the device" => (0..=last).map(|at| raw.of_device(at)).fold(0.0, f64::max),
+        "Most dirty" => {
+            raw.samples.iter().map(|sample| sample.host.nr_dirty.unwrap_or_default().0).max()? as f64 * PAGE
+        }
+        "Dirty now" => raw.last().host.nr_dirty.unwrap_or_default().0 as f64 * PAGE,
+        "Background threshold" => raw.last().host.nr_dirty_background_threshold?.0 as f64 * PAGE,
+        "Its disk wrote" if raw.has_layers() => return number(evidence),
+        "Its disk wrote" => raw.written(0, last),
+        "Hard threshold in force" => raw.last().host.nr_dirty_threshold?.0 as f64 * PAGE,
+        "Background threshold in force" => raw.last().host.nr_dirty_background_threshold?.0 as f64 * PAGE,
+        "Written to DISK" => raw.written(0, last) / raw.seconds(),
+        "Dirty above DISK, at most" => (0..=last).map(|at| raw.of_device(at)).fold(0.0, f64::max),
+        "Part of it that is writeback" => {
+            let slow = slow();
+            let cleaned = raw.sum(&slow, |at| raw.cleaned(at));
+            (cleaned / raw.sum(&slow, |at| raw.written(at, at + 1))).min(1.0)
+        }
+        "It dirtied" => its(DIRTIED)?,
+        "It handed to write calls" => its(HANDED)?,
+        "Its cgroup sent to disks" => {
+            let of_process = || raw.entities.get(&subject()?).and_then(of_cgroup);
+            let wanted = writing_cgroup().or_else(of_process)?;
+            let bottoms: BTreeSet<DevId> =
+                raw.disks().filter(|(_, name, _)| !is_layer(name)).map(|(.., dev)| dev).collect();
+            let rows = raw.entities.iter().filter(|(_, entity)| {
+                matches!(entity, Entity::CgroupIo { cgroup, dev } if *cgroup == wanted && bottoms.contains(dev))
+            });
+            let wbytes: Column<CgroupIoRow> = |row| row.wbytes.unwrap_or_default().0;
+            rows.map(|(id, _)| raw.grown(|sample| &sample.cgroup_io, *id, wbytes)).sum()
+        }
+        "All processes dirtied" => raw.processes(|_| true, DIRTIED),
+        "Dirtied by none of them" => {
+            let machine = raw.host_all(|row| row.nr_dirtied.unwrap_or_default().0) * PAGE;
+            // A difference of two large numbers: its error is up to theirs.
+            let left = machine - raw.processes(|_| true, DIRTIED);
+            return number(evidence).filter(|told| (told - left.max(0.0)).abs() <= WITHIN * machine);
+        }
+        "Dirtied by their processes" => raw.processes(of_boxes, DIRTIED) / raw.seconds(),
+        // A store of the whole machine: that of the processes in the finding.
+        "Dirtied per page fault" if finding.evidence.iter().any(|one| one.name == "Dirtied by stores of them") => {
+            let of = finding.evidence.iter().filter_map(|one| one.name.strip_prefix("Dirtied by "));
+            let ids: Vec<EntityId> = of.filter_map(|label| Some(raw.labelled(label)?.0)).collect();
+            let sum = |column| ids.iter().map(|id| raw.process(*id, column)).sum::<f64>();
+            over(sum(DIRTIED), sum(FAULTS))
+        }
+        "Dirtied per page fault" => over(raw.processes(of_boxes, DIRTIED), raw.processes(of_boxes, FAULTS)),
+        "They handed to write calls" => raw.processes(of_boxes, HANDED),
+        "and dirtied" => raw.processes(of_boxes, DIRTIED),
+        "Time with a task waiting, worst of them" => {
+            let cgroups = raw
+                .entities
+                .iter()
+                .filter(|(_, entity)| matches!(entity, Entity::Cgroup { .. }) && is_alike(&entity.label()));
+            let waited = |id| raw.grown(|sample| &sample.cgroups, id, |row| row.io_some.unwrap_or_default().0) / 1e9;
+            cgroups.map(|(id, _)| waited(*id) / raw.seconds()).fold(0.0, f64::max)
+        }
+        "CPU of kworkers of inode_switch_wbs" => {
+            let is_it = |entity: &Entity| entity.label().contains("inode_switch_wbs");
+            (raw.processes(is_it, |row| row.utime.unwrap_or_default().0)
+                + raw.processes(is_it, |row| row.stime.unwrap_or_default().0))
+                / 1e9
+        }
+        "Removed cgroups that linger" => raw
+            .last()
+            .cgroups
+            .rows()
+            .iter()
+            .filter_map(|(_, row)| row.nr_dying_subsys_memory.or(row.nr_dying_descendants))
+            .map(|count| count.0)
+            .max()? as f64,
+        "Dirty there, at most" if evidence.source.starts_with("/proc/vmstat") => {
+            (0..=last).map(|at| raw.unwritten(at)).fold(0.0, f64::max)
+        }
+        "Dirty there, at most" => {
+            let sum = |sample: &Sample| -> u64 {
+                let unwritten = |row: &floodline_record::sample::WbRow| {
+                    row.reclaimable.unwrap_or_default().0 + row.writeback.unwrap_or_default().0
+                };
+                sample.wbs.rows().iter().map(|(_, row)| unwritten(row)).sum()
+            };
+            raw.samples.iter().map(sum).max()? as f64
+        }
+        "Write bandwidth of DISK" | "Bandwidth of DISK" => {
+            let is_large =
+                |at: &usize| raw.is_full(*at) && over(raw.written(*at, at + 1), raw.writes(*at, at + 1)) >= 65_536.0;
+            let full: Vec<usize> = raw.intervals().filter(is_large).collect();
+            raw.sum(&full, |at| raw.written(at, at + 1)) / raw.sum(&full, |at| raw.length(at))
+        }
+        "Time to write it" if finding.rule != "dirty-cliff" => {
+            let of = |wanted: &str| finding.evidence.iter().find(|one| one.name.starts_with(wanted)).and_then(number);
+            of("Dirty ")? / of("Write bandwidth of").or_else(|| of("Bandwidth of"))?
+        }
+        // Of a flush that is foretold.
+        "Time to write it" => {
+            let of = |wanted: &str| finding.evidence.iter().find(|one| one.name.starts_with(wanted)).and_then(number);
+            match of("Bandwidth of") {
+                Some(bandwidth) => of("Piles up until then")? / bandwidth,
+                None => return number(evidence),
+            }
+        }
+        "Dirty and under writeback, most" => (0..raw.samples.len()).map(|at| raw.unwritten(at)).fold(0.0, f64::max),
+        _ => {
+            if let Some(path) = after("Share of cgroup ") {
+                let id = raw.cgroup_called(path)?;
+                let its = raw.processes(|entity| of_cgroup(entity) == Some(id), DIRTIED);
+                let all = finding.evidence.iter().find(|one| one.name.starts_with("All on ")).and_then(number);
+                return Some(over(its, all.unwrap_or_else(|| raw.processes(|_| true, DIRTIED))));
+            }
+            if let Some(label) = after("Share of ") {
+                let all = finding.evidence.iter().find(|one| one.name.starts_with("All on ")).and_then(number);
+                if let Some(all) = all {
+                    return Some(over(raw.process(raw.labelled(label)?.0, DIRTIED), all));
+                }
+                return Some(over(raw.process(raw.labelled(label)?.0, DIRTIED), raw.processes(|_| true, DIRTIED)));
+            }
+            if let Some(rest) = after("Written in the ").filter(|rest| rest.ends_with(" before")) {
+                let from = burst(raw, finding)?.0;
+                assert!(!rest.is_empty());
+                return Some(over(raw.written(0, from), seconds(raw.first(), &raw.samples[from])));
+            }
+            if let Some(done) = after("Done by ") {
+                let (path, _) = done.split_once(" on ")?;
+                let (wanted, at) = (raw.cgroup_called(path)?, raw.disk());
+                let dev = raw.disks().find(|(id, ..)| *id == at)?.2;
+                let is_it = |entity: &Entity| matches!(entity, Entity::CgroupIo { cgroup, dev: of } if *cgroup == wanted && *of == dev);
+                let id = raw.entities.iter().find(|(_, entity)| is_it(entity)).map(|(id, _)| *id)?;
+                let what = finding.evidence.iter().find_map(|one| one.name.strip_prefix("Its limit, "))?;
+                let column: Column<CgroupIoRow> = match what {
+                    "wbps" => |row| row.wbytes.unwrap_or_default().0,
+                    "wiops" => |row| row.wios.unwrap_or_default().0,
+                    "rbps" => |row| row.rbytes.unwrap_or_default().0,
+                    _ => |row| row.rios.unwrap_or_default().0,
+                };
+                return Some(raw.grown(|sample| &sample.cgroup_io, id, column) / raw.seconds());
+            }
+            if let Some(label) = after("Time ").and_then(|rest| rest.strip_suffix(" waited")) {
+                let of_process = || raw.entities.values().find(|entity| entity.label() == label).and_then(of_cgroup);
+                return Some(raw.cgroup_waited(raw.cgroup_called(label).or_else(of_process)?));
+            }
+            if let Some(path) = after("Dirty by charge, ") {
+                return raw.charged(raw.cgroup_called(path)?);
+            }
+            if name == "Dirty in inodes of its own wbs" || name == "Difference" {
+                let path = finding.evidence.iter().find_map(|one| one.name.strip_prefix("Dirty by charge, "))?;
+                let id = raw.cgroup_called(path)?;
+                let held = raw.held(id);
+                return Some(if name == "Difference" { raw.charged(id)? - held } else { held });
+            }
+            if let Some(label) = after("Read by ") {
+                return process_io(label, |row| row.read_bytes.unwrap_or_default().0);
+            }
+            if let Some(label) = after("Written by ") {
+                return process_io(label, DIRTIED);
+            }
+            if let Some(path) = after("Dirtied by ").and_then(|path| raw.cgroup_called(path)) {
+                return Some(raw.processes(|entity| of_cgroup(entity) == Some(path), DIRTIED) / raw.seconds());
+            }
+            if let Some(cgroup) = after("Most dirty, ").or(after("Of that, ")).or(after("Of it, in ")) {
+                let id = raw.cgroup_called(cgroup)?;
+                let unwritten = |sample: &Sample| {
+                    let row = sample.cgroups.get(id)?;
+                    Some(row.file_dirty.unwrap_or_default().0 + row.file_writeback.unwrap_or_default().0)
+                };
+                return Some(raw.samples.iter().filter_map(unwritten).max()? as f64);
+            }
+            if let Some(label) = after("Waited, ") {
+                return process_io(label, |row| row.blkio_delay.unwrap_or_default().0).map(|nanos| nanos / 1e9);
+            }
+            if let Some(label) = after("Dirtied by ") {
+                return process_io(label, DIRTIED);
+            }
+            let label = after("Next, ").or(after("Most, "))?.strip_suffix(" dirtied")?;
+            return process_io(label, DIRTIED);
+        }
+    })
+}
+
+fn run(scenario: &Scenario, options: &Options) -> (Raw, Report) {
+    let (mut raw, mut run, mut is_over) = (Raw::default(), Run::default(), false);
+    let take = |record: Record| {
+        match &record {
+            Record::Event(event) => match event.what {
+                What::WorkloadStarted { .. } => {
+                    run.window.begin_again();
+                    raw.samples.clear();
+                }
+                What::WorkloadEnded => is_over = true,
+                _ => {}
+            },
+            Record::Entity(id, entity) => drop(raw.entities.insert(*id, entity.clone())),
+            Record::Facts(facts) => raw.facts = Some((**facts).clone()),
+            Record::Sample(sample) if !is_over => raw.samples.push((**sample).clone()),
+            _ => {}
+        }
+        if !is_over || !matches!(record, Record::Sample(_)) {
+            let Ok(()) = run.record(&record);
+        }
+        Ok(())
+    };
+    simulate(scenario, options, take, |_| true).expect("a run");
+    let report = run.diagnose();
+    (raw, report)
+}
+
+/// Computes the numbers of a report again, and adds those that are wrong. Returns how many were checked.
+fn check(raw: &mut Raw, report: &Report, machine: &str, wrong: &mut Vec<String>) -> usize {
+    let mut checked = 0;
+    for finding in &report.findings {
+        for evidence in &finding.evidence {
+            let Some(told) = number(evidence) else { continue };
+            let is_disk = raw.turn_to(finding, evidence);
+            if !is_disk || COMPUTED.iter().any(|name| evidence.name.starts_with(name)) {
+                continue;
+            }
+            let what = format!("{machine}: {}: {}", finding.rule, evidence.name);
+            if OF_SOME.iter().any(|name| evidence.name.starts_with(name)) {
+                let all = raw.processes(|_| true, DIRTIED);
+                let most = if evidence.unit == "bytes" { all } else { all / raw.seconds() };
+                checked += 1;
+                if told > most * (1.0 + WITHIN) {
+                    wrong.push(format!("{what} is told as {told}, and all processes make {most}"));
+                }
+                continue;
+            }
+            match again(raw, finding, evidence) {
+                Some(raw) if near(told, raw) => checked += 1,
+                Some(raw) => wrong.push(format!("{what} is told as {told}, and the samples say {raw}")),
+                None => wrong.push(format!("{what} is told as {told}, and nothing here computes it")),
+            }
+        }
+    }
+    checked
+}
+
+#[test]
+fn every_number_of_evidence_is_what_the_samples_say() {
+    let (mut wrong, mut checked) = (Vec::new(), 0);
+    for (text, variant) in INCIDENTS {
+        let scenario = ScenarioFile::parse(text).expect("a scenario").variants.remove(*variant).expect("a variant");
+        let (mut raw, report) = run(&scenario, &Options::new(variant, "6.12.43".parse().expect("a version")));
+        assert!(!report.findings.is_empty());
+        checked += check(&mut raw, &report, &format!("{} {variant}", report.host.hostname), &mut wrong);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(checked >= 60, "{checked} numbers were checked");
+}
+
+#[test]
+fn every_number_of_the_blind_machines_is_what_the_samples_say() {
+    let variants = variants();
+    let (mut wrong, mut checked) = (Vec::new(), 0);
+    for machine in TABLES.iter().flat_map(|table| machines(table)) {
+        let scenario = &variants[&(machine.file, machine.variant.to_owned())];
+        let options = Options::new(machine.variant, machine.kernel.parse().expect("a version"));
+        let options = Options { every: machine.every().unwrap_or(options.every), ..options };
+        let (mut raw, report) = run(scenario, &options);
+        checked += check(&mut raw, &report, &machine.name(), &mut wrong);
+    }
+    assert!(wrong.is_empty(), "{} of {}\n{}", wrong.len(), checked + wrong.len(), wrong.join("\n"));
+    assert!(checked >= 1500, "{checked} numbers were checked");
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A recorded run as its samples have it, with sums and differences of single columns. Uses no window and nothing of what rules
+//! derive from one.
+
+use super::PAGE;
+use floodline_analysis::report::{Evidence, Finding};
+use floodline_record::facts::HostFacts;
+use floodline_record::id::{DevId, Entity, EntityId};
+use floodline_record::metric::Row;
+use floodline_record::name::Name;
+use floodline_record::sample::{DiskRow, HostRow, ProcessRow, Sample, Table};
+use std::collections::BTreeMap;
+
+/// A recorded run.
+#[derive(Default)]
+pub(crate) struct Raw {
+    pub(crate) entities: BTreeMap<EntityId, Entity>,
+    pub(crate) samples: Vec<Sample>,
+    pub(crate) facts: Option<HostFacts>,
+    /// The disk that a number is about.
+    pub(crate) disk: Option<EntityId>,
+}
+
+/// Value of a row in a column; absent is zero.
+pub(crate) type Column<R> = fn(&R) -> u64;
+
+pub(crate) fn seconds(from: &Sample, to: &Sample) -> f64 {
+    (to.time.monotonic.0 - from.time.monotonic.0) as f64 / 1e9
+}
+
+/// The share of one number in another; zero if the other is zero.
+pub(crate) fn over(part: f64, all: f64) -> f64 {
+    if all > 0.0 { part / all } else { 0.0 }
+}
+
+/// Whether a device is built on others, by its name.
+pub(crate) fn is_layer(name: &Name) -> bool {
+    ["dm-", "md", "loop"].iter().any(|kind| name.to_string().starts_with(kind))
+}
+
+impl Raw {
+    pub(crate) fn first(&self) -> &Sample {
+        self.samples.first().expect("samples")
+    }
+
+    pub(crate) fn last(&self) -> &Sample {
+        self.samples.last().expect("samples")
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        seconds(self.first(), self.last())
+    }
+
+    pub(crate) fn host(&self, from: usize, to: usize, column: Column<HostRow>) -> f64 {
+        column(&self.samples[to].host).saturating_sub(column(&self.samples[from].host)) as f64
+    }
+
+    pub(crate) fn host_all(&self, column: Column<HostRow>) -> f64 {
+        self.host(0, self.samples.len() - 1, column)
+    }
+
+    /// Growth of a column of one entity between its first and its last row.
+    pub(crate) fn grown<R: Row>(&self, table: fn(&Sample) -> &Table<R>, id: EntityId, column: Column<R>) -> f64 {
+        let mut rows = self.samples.iter().filter_map(|sample| table(sample).get(id));
+        let Some(first) = rows.next() else { return 0.0 };
+        let last = rows.next_back().unwrap_or(first);
+        column(last).saturating_sub(column(first)) as f64
+    }
+
+    /// What a process did: all of it, where it began within the window.
+    pub(crate) fn process(&self, id: EntityId, column: Column<ProcessRow>) -> f64 {
+        let Some(Entity::Process { start_ticks, .. }) = self.entities.get(&id) else { return 0.0 };
+        let is_new = start_ticks * 10_000_000 > self.first().time.monotonic.0;
+        let last = || self.samples.iter().rev().find_map(|sample| sample.processes.get(id)).map_or(0, column);
+        if is_new { last() as f64 } else { self.grown(|sample| &sample.processes, id, column) }
+    }
+
+    pub(crate) fn processes(&self, wanted: impl Fn(&Entity) -> bool, column: Column<ProcessRow>) -> f64 {
+        let ids = self.entities.iter().filter(|(_, entity)| matches!(entity, Entity::Process { .. }) && wanted(entity));
+        ids.map(|(id, _)| self.process(*id, column)).sum()
+    }
+
+    /// A cgroup by the words for it in a sentence.
+    pub(crate) fn cgroup_called(&self, wanted: &str) -> Option<EntityId> {
+        let called = |path: &Name| {
+            let identity = floodline_analysis::container::identify(path);
+            let is_container = identity.kind.is_container() || identity.inside.is_some();
+            if is_container { identity.label(self.facts.as_ref()) } else { path.to_string() }
+        };
+        let is_it = |entity: &Entity| matches!(entity, Entity::Cgroup { path, .. } if called(path) == wanted);
+        self.entities.iter().find(|(_, entity)| is_it(entity)).map(|(id, _)| *id)
+    }
+
+    /// Unwritten bytes that are charged to a cgroup in the last sample.
+    pub(crate) fn charged(&self, id: EntityId) -> Option<f64> {
+        let row = self.last().cgroups.get(id)?;
+        Some((row.file_dirty.unwrap_or_default().0 + row.file_writeback.unwrap_or_default().0) as f64)
+    }
+
+    /// Unwritten bytes in the inodes of a cgroup in the last sample.
+    pub(crate) fn held(&self, id: EntityId) -> f64 {
+        let Some(Entity::Cgroup { ino: Some(of), .. }) = self.entities.get(&id) else { return 0.0 };
+        let is_its =
+            |id: &EntityId| matches!(self.entities.get(id), Some(Entity::Wb { cgroup_ino, .. }) if cgroup_ino == of);
+        let rows = self.last().wbs.rows().iter().filter(|(id, _)| is_its(id));
+        rows.map(|(_, row)| (row.reclaimable.unwrap_or_default().0 + row.writeback.unwrap_or_default().0) as f64).sum()
+    }
+
+    pub(crate) fn labelled(&self, label: &str) -> Option<(EntityId, &Entity)> {
+        // The I/O of a process may be that of its reaped children.
+        let label = label.strip_prefix("children of ").unwrap_or(label);
+        let found = self
+            .entities
+            .iter()
+            .find(|(_, entity)| matches!(entity, Entity::Process { .. }) && entity.label() == label);
+        found.map(|(id, entity)| (*id, entity))
+    }
+
+    pub(crate) fn disk(&self) -> EntityId {
+        self.disk.unwrap_or_else(|| self.disks().next().expect("a disk").0)
+    }
+
+    /// Disks with their names and numbers, layers included.
+    pub(crate) fn disks(&self) -> impl Iterator<Item = (EntityId, &Name, DevId)> {
+        self.entities.iter().filter_map(|(id, entity)| match entity {
+            Entity::Disk { dev, name } => Some((*id, name, *dev)),
+            _ => None,
+        })
+    }
+
+    /// Takes the disk that a number is about: the one in its name, or that of the finding. Returns whether it is the bottom of
+    /// its stack: a layer counts the same bytes as its disks, at other moments.
+    pub(crate) fn turn_to(&mut self, finding: &Finding, evidence: &Evidence) -> bool {
+        let is_in_name = |name: &Name| evidence.name.split([' ', ',']).any(|word| *name == Name::new(word));
+        let named = self.disks().find(|(_, name, _)| is_in_name(name)).map(|(id, ..)| id);
+        let of_finding = |name: &Name| finding.devices.first().is_some_and(|disk| *name == Name::new(disk));
+        self.disk = named.or_else(|| self.disks().find(|(_, name, _)| of_finding(name)).map(|(id, ..)| id));
+        let at = self.disk();
+        !self.disks().any(|(id, name, _)| id == at && is_layer(name))
+    }
+
+    /// Whether a device is built on others.
+    pub(crate) fn has_layers(&self) -> bool {
+        self.disks().any(|(_, name, _)| is_layer(name))
+    }
+
+    /// Bytes that the disks below all layers wrote.
+    pub(crate) fn written_by_disks(&self) -> f64 {
+        let bottoms = self.disks().filter(|(_, name, _)| !is_layer(name));
+        bottoms.map(|(id, ..)| self.grown(|sample| &sample.disks, id, |row| row.written.unwrap_or_default().0)).sum()
+    }
+
+    /// Unwritten bytes of the disk's own backing device in a sample.
+    pub(crate) fn of_device(&self, at: usize) -> f64 {
+        let dev = self.disks().find(|(id, ..)| *id == self.disk()).map(|(.., dev)| Name::new(dev.to_string()));
+        let is_it = |entity: &Entity| matches!(entity, Entity::Bdi { name } if Some(name) == dev.as_ref());
+        let id = self.entities.iter().find(|(_, entity)| is_it(entity)).map(|(id, _)| *id);
+        let row = id.and_then(|id| self.samples[at].bdis.get(id));
+        row.map_or(0.0, |row| (row.reclaimable.unwrap_or_default().0 + row.writeback.unwrap_or_default().0) as f64)
+    }
+
+    /// Bytes that other disks wrote.
+    pub(crate) fn written_by_others(&self, from: usize, to: usize) -> f64 {
+        let row = |at: usize, id| self.samples[at].disks.get(id).and_then(|row| row.written).unwrap_or_default().0;
+        let others = self.disks().filter(|(id, name, _)| *id != self.disk() && !is_layer(name));
+        others.map(|(id, ..)| row(to, id).saturating_sub(row(from, id)) as f64).sum()
+    }
+
+    pub(crate) fn between(&self, from: usize, to: usize, column: Column<DiskRow>) -> f64 {
+        let row = |at: usize| self.samples[at].disks.get(self.disk()).map_or(0, column);
+        row(to).saturating_sub(row(from)) as f64
+    }
+
+    /// The intervals between neighbouring samples, by the number of the first.
+    pub(crate) fn intervals(&self) -> impl Iterator<Item = usize> {
+        0..self.samples.len() - 1
+    }
+
+    pub(crate) fn length(&self, at: usize) -> f64 {
+        seconds(&self.samples[at], &self.samples[at + 1])
+    }
+
+    pub(crate) fn busy(&self, at: usize) -> f64 {
+        self.between(at, at + 1, |row| row.io_time.unwrap_or_default().0) / 1e9 / self.length(at)
+    }
+
+    pub(crate) fn queue(&self, at: usize) -> f64 {
+        self.between(at, at + 1, |row| row.weighted_io_time.unwrap_or_default().0) / 1e9 / self.length(at)
+    }
+
+    pub(crate) fn written(&self, from: usize, to: usize) -> f64 {
+        self.between(from, to, |row| row.written.unwrap_or_default().0)
+    }
+
+    pub(crate) fn writes(&self, from: usize, to: usize) -> f64 {
+        self.between(from, to, |row| row.writes.unwrap_or_default().0)
+    }
+
+    pub(crate) fn wait(&self, at: usize) -> f64 {
+        over(self.between(at, at + 1, |row| row.write_time.unwrap_or_default().0) / 1e9, self.writes(at, at + 1))
+    }
+
+    pub(crate) fn pressed(&self, from: usize, to: usize) -> f64 {
+        self.host(from, to, |row| row.psi_io_some.unwrap_or_default().0) / 1e9
+    }
+
+    pub(crate) fn unwritten(&self, at: usize) -> f64 {
+        let row = &self.samples[at].host;
+        (row.nr_dirty.unwrap_or_default().0 + row.nr_writeback.unwrap_or_default().0) as f64 * PAGE
+    }
+
+    pub(crate) fn is_full(&self, at: usize) -> bool {
+        self.busy(at) >= 0.9 && self.queue(at) >= 2.0
+    }
+
+    /// Intervals in which the disk was busy.
+    pub(crate) fn busy_ones(&self) -> Vec<usize> {
+        self.intervals().filter(|at| self.busy(*at) >= 0.75).collect()
+    }
+
+    /// Bytes that writeback completed on the disk in an interval.
+    pub(crate) fn cleaned(&self, at: usize) -> f64 {
+        let all = self.host(at, at + 1, |row| row.nr_written.unwrap_or_default().0) * PAGE;
+        (all - self.written_by_others(at, at + 1)).max(0.0)
+    }
+
+    /// Part of the window with a task of a cgroup waiting for I/O.
+    pub(crate) fn cgroup_waited(&self, id: EntityId) -> f64 {
+        self.grown(|sample| &sample.cgroups, id, |row| row.io_some.unwrap_or_default().0) / 1e9 / self.seconds()
+    }
+
+    /// Intervals in which the disk was full of slow writes.
+    pub(crate) fn slow(&self, await_s: f64) -> Vec<usize> {
+        let reads = |at: usize| self.between(at, at + 1, |row| row.reads.unwrap_or_default().0);
+        let read = |at: usize| self.between(at, at + 1, |row| row.read.unwrap_or_default().0);
+        let is_slow = |at: &usize| {
+            let (at, next) = (*at, *at + 1);
+            let is_of_writes = self.written(at, next) >= read(at) && self.writes(at, next) >= reads(at);
+            self.busy(at) >= 0.75 && self.queue(at) >= 2.0 && is_of_writes && self.wait(at) >= await_s
+        };
+        self.intervals().filter(is_slow).collect()
+    }
+
+    pub(crate) fn sum(&self, intervals: &[usize], of: impl Fn(usize) -> f64) -> f64 {
+        intervals.iter().map(|at| of(*at)).sum()
+    }
+}
