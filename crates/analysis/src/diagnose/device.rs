@@ -433,6 +433,18 @@ fn interval((start, before): &Reading, (end, after): &Reading) -> Option<Interva
     let reads = grown(before.reads, after.reads).unwrap_or(0.0);
     let waited = grown(before.write_time, after.write_time).filter(|_| writes > 0.0);
     let waited_to_read = grown(before.read_time, after.read_time).filter(|_| reads > 0.0);
+    // Some kernels add to the times only when a request begins or ends. Requests that were in flight before an interval in
+    // which none ended were in flight for all of it.
+    let none_ended = [
+        grown(before.writes, after.writes),
+        grown(before.reads, after.reads),
+        grown(before.discards, after.discards),
+        grown(before.flushes, after.flushes),
+    ];
+    let held = before.in_flight.filter(|_| none_ended.iter().flatten().all(|ended| *ended <= 0.0));
+    let held = held.map(|held| held.0 as f64).filter(|held| *held > 0.0);
+    let busy = grown(before.io_time, after.io_time).map(|ns| (ns / 1e9 / seconds).min(1.0));
+    let queue = grown(before.weighted_io_time, after.weighted_io_time).map(|ns| ns / 1e9 / seconds);
     Some(Interval {
         end: *end,
         seconds,
@@ -442,8 +454,8 @@ fn interval((start, before): &Reading, (end, after): &Reading) -> Option<Interva
         reads,
         write_await_s: waited.map(|ns| ns / 1e9 / writes),
         read_await_s: waited_to_read.map(|ns| ns / 1e9 / reads),
-        utilisation: grown(before.io_time, after.io_time).map(|ns| (ns / 1e9 / seconds).min(1.0)),
-        queue: grown(before.weighted_io_time, after.weighted_io_time).map(|ns| ns / 1e9 / seconds),
+        utilisation: if held.is_some() { Some(1.0) } else { busy },
+        queue: queue.map(|queue| queue.max(held.unwrap_or(0.0))),
     })
 }
 
@@ -493,6 +505,24 @@ mod tests {
                     }
                 }
             })
+    }
+
+    #[test]
+    fn requests_in_flight_keep_a_disk_busy_while_none_ends() {
+        let busy = |in_flight: u64, writes: u64| {
+            let fixture = Fixture::healthy().seconds(1).disk("sda", move |t, row| {
+                row.in_flight = Some(Count(in_flight));
+                row.writes = Some(Count(if t > 0.0 { writes } else { 0 }));
+                (row.reads, row.written) = (Some(Count(0)), Some(Bytes(0)));
+                (row.io_time, row.weighted_io_time) = (Some(secs(1.0)), Some(secs(1.0)));
+            });
+            let window = fixture.window();
+            let interval = disks(&window)[0].intervals()[0];
+            (interval.utilisation, interval.queue)
+        };
+        assert_eq!(busy(8, 0), (Some(1.0), Some(8.0)));
+        assert_eq!(busy(0, 0), (Some(0.0), Some(0.0)));
+        assert_eq!(busy(8, 1), (Some(0.0), Some(0.0)), "one may have ended at once");
     }
 
     #[test]

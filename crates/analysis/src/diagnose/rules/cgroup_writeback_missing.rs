@@ -7,6 +7,8 @@
 mod weights;
 
 use crate::diagnose::derived::Derived;
+use crate::diagnose::waiting::{self, Waiter};
+use crate::diagnose::writer::DOMINANT_SHARE;
 use crate::diagnose::{Rule, Verdict, cgroup, device, limits};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_kernel::{Behaviour, CgroupWriteback, WhyNot, cgroup_writeback};
@@ -23,7 +25,7 @@ pub const RULE: Rule = Rule {
     name: "cgroup-writeback-missing",
     summary: "Limits of cgroups that have no effect on buffered writes here",
     manual: include_str!("cgroup_writeback_missing.md"),
-    explains: &[],
+    explains: &["dominant-writer", "fsync-behind-writeback"],
     check,
 };
 
@@ -61,6 +63,15 @@ fn check(derived: &Derived<'_>) -> Verdict {
     })
 }
 
+/// Whether cgroups that passed their limits made most of the writes, and programs outside waited long.
+fn is_harm(derived: &Derived<'_>, passed: &[(EntityId, f64)]) -> bool {
+    let is_inside = |waiter: &Waiter| passed.iter().any(|(cgroup, _)| waiter.cgroup == Some(*cgroup));
+    let theirs: f64 = passed.iter().map(|(_, rate)| rate * derived.seconds).sum();
+    let all = derived.writers().attributed_bytes() as f64;
+    theirs > DOMINANT_SHARE * all
+        && waiting::others(derived, is_inside).is_some_and(|others| waiting::is_harm(derived, &others))
+}
+
 /// Memory and io are not both on the unified hierarchy.
 fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
     let writes = limits::of_writes(derived);
@@ -84,8 +95,12 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
         }
         count => {
             // A limit without buffered writes beyond it is only worth reporting. A limit that was exceeded failed its
-            // purpose.
-            let severity = if passed.is_empty() { Severity::Info } else { Severity::Warning };
+            // purpose. If most writes passed a limit, it would have spared the programs that wait for them.
+            let severity = match passed.is_empty() {
+                true => Severity::Info,
+                false if is_harm(derived, &passed) => Severity::Critical,
+                false => Severity::Warning,
+            };
             (severity, format!("Write limits of {} do not hold buffered writes", cgroups(count)))
         }
     };
@@ -321,6 +336,14 @@ mod tests {
             row.write_bytes = Some(floodline_record::units::Bytes((40e6 * t) as u64));
         });
         check_rule(&RULE, &passing, "warning: Write limits of 1 cgroup do not hold buffered writes");
+        // It made most of the writes, and a program outside waited long.
+        let harmed =
+            passing.process("mail", 901, "/", |t, row| row.blkio_delay = Some(floodline_testkit::secs(0.4 * t)));
+        check_rule(&RULE, &harmed, "critical: Write limits of 1 cgroup do not hold buffered writes");
+        let others = harmed.process("backup", 902, "/", |t, row| {
+            row.write_bytes = Some(floodline_record::units::Bytes((90e6 * t) as u64));
+        });
+        check_rule(&RULE, &others, "warning: Write limits of 1 cgroup do not hold buffered writes");
         let hybrid = io_limited(limited(Fixture::healthy()), "sda").facts(|facts| {
             facts.cgroups.mode = CgroupMode::Hybrid;
             facts.cgroups.v2_controllers = vec!["io".into()];
