@@ -301,6 +301,9 @@ impl History<'_, '_> {
         let queued_from = Nanos(from.0.saturating_sub((before.seconds * 1e9) as u64));
         let level = |at: Nanos| Some(self.levels.series.get(self.sample_at(at)?)?.1);
         let (dirty_before, dirty_after) = level(from).zip(level(to)).ok_or(from_the_start)?;
+        // The pages of one large request chain are counted as written at its end, after the last busy interval.
+        let next = self.intervals.get(end).and_then(|next| level(next.end));
+        let dirty_after = dirty_after.min(next.unwrap_or(dirty_after));
         if quiet_rate > QUIET_SHARE * rate {
             return Err(NoBurst::NotQuiet);
         }

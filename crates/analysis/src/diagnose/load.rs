@@ -113,8 +113,9 @@ pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval)
     let waited_to_read = sum(&|interval| interval.read_await_s.unwrap_or(0.0) * interval.reads);
     let cleaned = Cleaned::of(derived, device);
     let ends: Vec<Nanos> = intervals.iter().map(|interval| interval.end).collect();
-    // What completes in one interval may be counted in the next.
-    let cleaned = sum(&|interval| cleaned.during(interval).unwrap_or(0.0));
+    // What completes in one interval may be counted in the next, and pages of one large request chain all at its end.
+    let begun = begun(derived, device, &intervals);
+    let cleaned = sum(&|interval| cleaned.during(interval).unwrap_or(0.0)) + begun;
     let pressed: Option<f64> = intervals
         .iter()
         .map(|interval| {
@@ -136,6 +137,26 @@ pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval)
         write_await_max_s: intervals.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
         pressure: pressed.filter(|_| seconds > 0.0).map(|pressed| (pressed / seconds).min(1.0)),
     }
+}
+
+/// Bytes whose writeback began in these intervals and was not counted as complete in them: the growth of what is under writeback
+/// from the start to the end of each run of intervals. Of several devices, each has the part that it wrote of all bytes.
+fn begun(derived: &Derived<'_>, device: &Device<'_>, intervals: &[Interval]) -> f64 {
+    let series = &derived.window.host_series;
+    let level = |moment: Nanos| {
+        let place = series.partition_point(|(at, _)| at.monotonic.0 <= moment.0.saturating_add(1_000_000));
+        series.get(place.checked_sub(1)?)?.1.nr_writeback
+    };
+    let follows = |one: &Interval, next: &Interval| start(next).0.abs_diff(one.end.0) < 1_000_000;
+    let grown = |run: &[Interval]| {
+        let (first, last) = (run.first()?, run.last()?);
+        Some(level(last.end)?.0.saturating_sub(level(start(first))?.0) as f64)
+    };
+    let pages: f64 = intervals.chunk_by(follows).filter_map(grown).sum();
+    let written = |one: &Device<'_>| one.span.growth.written.map_or(0.0, |bytes| bytes.0 as f64);
+    let all: f64 = derived.disks().iter().map(written).sum();
+    let share = if all > 0.0 { (written(device) / all).min(1.0) } else { 0.0 };
+    pages * derived.page_size as f64 * share
 }
 
 /// Whether the unwritten data at the ends of these intervals are too few for the flusher to have written `rate` bytes

@@ -83,6 +83,7 @@ fn burst(raw: &Raw, finding: &Finding) -> Option<(usize, usize)> {
     // Of several bursts of this length and rate, the one with the levels in the finding.
     let is_at = |name: &str, at: usize| {
         let one = finding.evidence.iter().find(|one| one.name == name);
+        let level = if name.starts_with("Dirty after") { after_burst } else { level };
         one.and_then(|one| Some((number(one)?, level(raw, one, at)))).is_none_or(|(told, level)| near(told, level))
     };
     let has_levels =
@@ -93,6 +94,12 @@ fn burst(raw: &Raw, finding: &Finding) -> Option<(usize, usize)> {
     };
     let at_levels = found.iter().filter(has_levels).min_by(closest);
     at_levels.or_else(|| found.iter().min_by(closest)).copied()
+}
+
+/// Unwritten bytes after a burst: pages of one chain of requests are counted as written one sample after its last busy interval.
+fn after_burst(raw: &Raw, evidence: &Evidence, at: usize) -> f64 {
+    let next = (at + 1).min(raw.samples.len() - 1);
+    level(raw, evidence, at).min(level(raw, evidence, next))
 }
 
 /// Unwritten bytes in a sample, of the device or of the machine, as the number says where it comes from.
@@ -183,7 +190,7 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             if name.starts_with("Length") { length } else { raw.written(from, to) / length }
         }
         "Dirty before the burst" => level(raw, evidence, burst(raw, finding)?.0),
-        "Dirty after it" => level(raw, evidence, burst(raw, finding)?.1),
+        "Dirty after it" => after_burst(raw, evidence, burst(raw, finding)?.1),
         "Time in it with a task waiting" => {
             let (from, to) = burst(raw, finding)?;
             raw.pressed(from, to) / seconds(&raw.samples[from], &raw.samples[to])
@@ -227,7 +234,8 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         "Part of it that is writeback" if raw.has_layers() => return number(evidence),
         "Part of it that is writeback" if finding.rule == "saturated-device" => {
             let busy = raw.busy_ones();
-            over(raw.sum(&busy, |at| raw.cleaned(at)), raw.sum(&busy, |at| raw.written(at, at + 1))).min(1.0)
+            over(raw.sum(&busy, |at| raw.cleaned(at)) + raw.begun(&busy), raw.sum(&busy, |at| raw.written(at, at + 1)))
+                .min(1.0)
         }
         "Time with a task waiting for CPU" => {
             raw.host_all(|row| row.psi_cpu_some.unwrap_or_default().0) / 1e9 / raw.seconds()
@@ -255,7 +263,7 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         "Dirty above DISK, at most" => (0..=last).map(|at| raw.of_device(at)).fold(0.0, f64::max),
         "Part of it that is writeback" => {
             let slow = slow();
-            let cleaned = raw.sum(&slow, |at| raw.cleaned(at));
+            let cleaned = raw.sum(&slow, |at| raw.cleaned(at)) + raw.begun(&slow);
             (cleaned / raw.sum(&slow, |at| raw.written(at, at + 1))).min(1.0)
         }
         "It dirtied" => its(DIRTIED)?,

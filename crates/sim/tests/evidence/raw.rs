@@ -224,6 +224,15 @@ impl Raw {
         (all - self.written_by_others(at, at + 1)).max(0.0)
     }
 
+    /// Bytes that came under writeback in runs of intervals and were not counted as written in them: the disk's part of all.
+    pub(crate) fn begun(&self, intervals: &[usize]) -> f64 {
+        let level = |at: usize| self.samples[at].host.nr_writeback.unwrap_or_default().0;
+        let runs = intervals.chunk_by(|one, next| one + 1 == *next);
+        let pages: u64 = runs.map(|run| level(run[run.len() - 1] + 1).saturating_sub(level(run[0]))).sum();
+        let all = self.written_by_disks();
+        pages as f64 * PAGE * over(self.written(0, self.samples.len() - 1), all)
+    }
+
     /// Part of the window with a task of a cgroup waiting for I/O.
     pub(crate) fn cgroup_waited(&self, id: EntityId) -> f64 {
         self.grown(|sample| &sample.cgroups, id, |row| row.io_some.unwrap_or_default().0) / 1e9 / self.seconds()

@@ -12,6 +12,7 @@ use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId, Hierarchy};
 use floodline_record::name::Name;
+use floodline_record::programs::DATABASES;
 use floodline_record::sample::{CgroupIoRow, ProcessRow};
 use floodline_record::units::Limit;
 use floodline_record::window::Span;
@@ -202,10 +203,14 @@ fn held(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Held> {
     }
     let user = largest_user(derived, at, inside);
     let others: Vec<Waiter> = waiters.iter().filter(|waiter| user != Some(waiter.pid)).cloned().collect();
+    // Clients of a database wait for as long as it does, whichever process uses the limit up.
+    let serves = |waiter: &Waiter| DATABASES.contains(&waiter.comm.as_bytes());
+    let harmed: Vec<Waiter> =
+        waiters.iter().filter(|waiter| user != Some(waiter.pid) || serves(waiter)).cloned().collect();
     let severity = match known {
         // A task that uses the limit up alone waits for it, as was meant.
-        Some(_) if others.is_empty() => Severity::Info,
-        Some(_) if waiting::is_harm(derived, &others) => Severity::Critical,
+        Some(_) if harmed.is_empty() => Severity::Info,
+        Some(_) if waiting::is_harm(derived, &harmed) => Severity::Critical,
         _ => Severity::Warning,
     };
     let waiters = if others.is_empty() { waiters } else { others };
@@ -328,6 +333,12 @@ mod tests {
         check_rule(&RULE, &with(0.5), "critical: Cgroup /tenant is held");
         // A task that uses the limit up alone waits for it by design.
         check_rule(&RULE, &with(0.0), "info: Cgroup /tenant is held");
+        // The clients of a database wait with it.
+        let database = limited(3.9e6).process("mariadbd", 800, "/tenant", |t, row| {
+            row.write_bytes = Some(Bytes((3.8e6 * t) as u64));
+            row.blkio_delay = Some(secs(0.7 * t));
+        });
+        check_rule(&RULE, &database, "critical: Cgroup /tenant is held");
     }
 
     #[test]
