@@ -4,7 +4,7 @@
 #   make lab      every scenario on every kernel, into docs/internals/lab-results.md, and make ledger-truth
 #   make ledger-truth the ledger against workloads whose bytes are known, on each kernel, into docs/tracing.md
 #   make chain    doctor, predict, apply, verify, confirm and a reboot in guests with systemd, into docs/internals/applying.md
-#   make lab-blind the machines of scenarios/blind/on-kernels.txt on their kernels
+#   make lab-blind the machines of scenarios/blind/*on-kernels.txt on their kernels
 #   make validate these runs against the model, into target/agreement.json
 
 # The linker and C library; for the tracer, a compiler of BPF programs and what libbpf is built and linked with.
@@ -106,7 +106,7 @@ lab: packages build
 # Machines that were written before the rules were looked at, on real kernels: is the right cause first, and is nothing said
 # of what is well? One table each. What was run before is remembered.
 lab-blind: packages build
-	@grep -v '^#' scenarios/blind/on-kernels.txt | { code=0; while read -r file variant kernel; do \
+	@grep -hv '^#' scenarios/blind/on-kernels.txt scenarios/blind/sixth-on-kernels.txt | { code=0; while read -r file variant kernel; do \
 	target/release/floodline lab matrix scenarios/blind/$$file.toml --variants $$variant --kernels $$kernel --trace $(LAB_ARGS) \
 	< /dev/null || code=$$?; done; exit $$code; }
 
