@@ -15,6 +15,33 @@ use std::ops::ControlFlow;
 /// Samples of a recording that are read: a day at one sample in 5 s.
 pub const SAMPLES_MAX: u64 = 20_000;
 
+/// Columns of large tables that neither budgets nor the rules of [`crate::rules`] read. They are passed over: a busy host
+/// has as many readings of them as of the others.
+pub(crate) const UNUSED: [(&str, &[&str]); 4] = [
+    ("wb", &["b_dirty", "b_io", "b_more_io", "b_dirty_time"]),
+    (
+        "cgroup",
+        &[
+            "anon",
+            "kernel",
+            "shmem",
+            "file_mapped",
+            "pgfault",
+            "pgmajfault",
+            "workingset_refault_file",
+            "events_high",
+            "events_max",
+            "events_oom_kill",
+            "memory_some",
+            "memory_full",
+            "io_full",
+            "nr_descendants",
+        ],
+    ),
+    ("cgroup_io", &["dbytes", "dios", "cost_wait"]),
+    ("process", &["rchar", "syscr"]),
+];
+
 /// Why a file has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
@@ -72,13 +99,13 @@ pub(crate) fn fold<S: Sink<Error = Infallible> + Default>(
     Ok((folded, note(&decoder, samples)?))
 }
 
-/// Folds a recording into a window, by column where that is possible. `open` is called once more where it is not.
+/// Folds a recording into a window for the arithmetic, by column where that is possible. `open` is called once more where it is not.
 pub(crate) fn window<R: Read>(
     open: impl Fn() -> Result<R, Unreadable>,
 ) -> Result<(Window, Option<String>), Unreadable> {
     let mut decoder = Decoder::new(open()?).map_err(Unreadable::of)?;
     let mut window = Window::default();
-    match decoder.fold_into(&mut window, SAMPLES_MAX).map_err(Unreadable::of)? {
+    match decoder.fold_into(&mut window, SAMPLES_MAX, &UNUSED).map_err(Unreadable::of)? {
         Some(samples) => Ok((window, note(&decoder, samples)?)),
         None => fold(open()?),
     }
@@ -107,4 +134,127 @@ fn note<R: Read>(decoder: &Decoder<R>, samples: u64) -> Result<Option<String>, U
         )),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arithmetic;
+    use floodline_record::metric::Row as _;
+    use floodline_record::recording::{Encoder, Header};
+    use floodline_record::sample::{HostRow, Sample, Table, TableVisitorMut};
+    use floodline_record::units::Nanos;
+    use floodline_scenario::ScenarioFile;
+    use floodline_sim::{Options, simulate};
+    use floodline_testkit::Dice;
+
+    const SCENARIOS: [(&str, &str, &str); 4] = [
+        ("starved-budget", "6.1.192", include_str!("../../../scenarios/starved-budget.toml")),
+        ("inode-switch-storm", "6.12.43", include_str!("../../../scenarios/inode-switch-storm.toml")),
+        ("overlay-umount", "6.12.43", include_str!("../../../scenarios/overlay-umount.toml")),
+        ("healthy-containers", "6.12.117", include_str!("../../../scenarios/healthy-containers.toml")),
+    ];
+
+    const CHANGES: [&[&str]; 6] = [
+        &["cgroup=v2"],
+        &["cgroup=v1", "kernel=6.1.192"],
+        &["kernel=6.12.43"],
+        &["kernel=7.2.13"],
+        &["vm.dirty_bytes=16777216", "vm.dirty_background_bytes=4194304"],
+        &["vm.dirty_ratio=60", "vm.dirty_background_ratio=40"],
+    ];
+
+    /// Writes any readings into the columns that are passed over.
+    struct Scramble(Dice);
+
+    impl TableVisitorMut for Scramble {
+        type Error = Infallible;
+
+        fn host(&mut self, _: &mut HostRow) -> Result<(), Infallible> {
+            Ok(())
+        }
+
+        fn table<R: floodline_record::metric::Row + 'static>(
+            &mut self,
+            table: &mut Table<R>,
+        ) -> Result<(), Infallible> {
+            let Some((_, unused)) = UNUSED.iter().find(|(name, _)| *name == R::TABLE) else { return Ok(()) };
+            if !table.was_read() {
+                return Ok(());
+            }
+            let mut rows = table.rows().to_vec();
+            for (_, row) in &mut rows {
+                for (index, _) in R::METRICS.iter().enumerate().filter(|(_, metric)| unused.contains(&metric.name)) {
+                    let value = (self.0.roll(8) > 0).then(|| self.0.roll(1 << 40));
+                    row.set(index, value);
+                }
+            }
+            *table = Table::read(rows);
+            Ok(())
+        }
+    }
+
+    fn records(name: &str, kernel: &str, text: &str) -> Vec<Record> {
+        let scenario = ScenarioFile::parse(text).unwrap().variants.into_values().next().unwrap();
+        let scenario = scenario.changed("workload.duration", "6s").unwrap();
+        let options = Options { every: Nanos::SECOND, ..Options::new(name, kernel.parse().unwrap()) };
+        let mut records = Vec::new();
+        let take = |record: Record| {
+            records.push(record);
+            Ok(())
+        };
+        simulate(&scenario, &options, take, |_| true).unwrap();
+        records
+    }
+
+    fn encoded(records: &[Record]) -> Vec<u8> {
+        let mut encoder = Encoder::new(Vec::new(), Header::new(Some(Nanos::SECOND))).unwrap();
+        records.iter().for_each(|record| encoder.record(record).unwrap());
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn the_columns_that_are_passed_over_exist() {
+        struct Known(usize);
+        impl TableVisitorMut for Known {
+            type Error = Infallible;
+            fn host(&mut self, _: &mut HostRow) -> Result<(), Infallible> {
+                Ok(())
+            }
+            fn table<R: floodline_record::metric::Row + 'static>(
+                &mut self,
+                _: &mut Table<R>,
+            ) -> Result<(), Infallible> {
+                let unused = UNUSED.iter().filter(|(name, _)| *name == R::TABLE).flat_map(|(_, names)| *names);
+                self.0 += unused.filter(|name| R::METRICS.iter().any(|metric| metric.name == **name)).count();
+                Ok(())
+            }
+        }
+        let mut known = Known(0);
+        let Ok(()) = Sample::default().visit_mut(&mut known);
+        assert_eq!(known.0, UNUSED.iter().map(|(_, names)| names.len()).sum::<usize>());
+    }
+
+    #[test]
+    fn columns_that_are_passed_over_change_no_answer() {
+        for (name, kernel, text) in SCENARIOS {
+            let plain = records(name, kernel, text);
+            let mut scramble = Scramble(Dice(0x5eed_0f_c01));
+            let mut scrambled = plain.clone();
+            for record in &mut scrambled {
+                if let Record::Sample(sample) = record {
+                    let Ok(()) = sample.visit_mut(&mut scramble);
+                }
+            }
+            let file = encoded(&scrambled);
+            let (narrow, _) = window(|| Ok(&file[..])).unwrap();
+            for change in CHANGES {
+                let change = Change::parse(change, None, None, None).unwrap();
+                let judged = |window: &Window| arithmetic::judge(window, "a.flr", &change);
+                let expected = judged(&Window::from_records(&plain));
+                assert_eq!(judged(&Window::from_records(&scrambled)), expected, "{name}");
+                assert_eq!(judged(&narrow), expected, "{name}");
+            }
+        }
+    }
 }

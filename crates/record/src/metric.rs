@@ -89,10 +89,13 @@ pub struct Folded<'a, R> {
 /// The largest reading of a counter that is taken for one.
 pub(crate) const COUNTER_MAX: u64 = u64::MAX / 2;
 
-/// Folds one reading into those of its column before it. Returns false for a counter without a growth.
+/// Folds one reading into those of its column before it. Returns false for a counter that was read and has no growth: its
+/// last reading once more gives it one.
 #[inline]
 pub(crate) fn fold_reading<Q: Quantity>(kind: MetricKind, now: Option<Q>, into: Folded<'_, Option<Q>>) -> bool {
-    let Some(now) = now else { return true };
+    let Some(now) = now else {
+        return kind == MetricKind::Gauge || into.last.is_none() || into.growth.is_some();
+    };
     let raw = now.raw();
     if kind == MetricKind::Counter {
         // Nothing gets there by counting: it is a difference that fell below zero.

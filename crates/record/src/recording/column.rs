@@ -20,12 +20,15 @@ const LIST: u8 = 4;
 #[derive(Default)]
 pub(super) struct Positions {
     last: Vec<u32>,
+    /// The last set, if it is a bitmap of a column that was skipped; `last` is older then.
+    skipped: Vec<u8>,
 }
 
 impl Positions {
     /// Forgets the previous set. Called at the start of every table.
     pub(super) fn reset(&mut self) {
         self.last.clear();
+        self.skipped.clear();
     }
 
     /// Returns the shortest position mode for `set` (ascending, below `rows`).
@@ -75,22 +78,21 @@ impl Positions {
 
     /// Reads a set of positions below `rows`.
     pub(super) fn get(&mut self, cursor: &mut Cursor<'_>, mode: u8, rows: usize) -> Result<Set<'_>, Malformed> {
-        let set = &mut self.last;
+        let Positions { last: set, skipped } = self;
         match mode {
             EMPTY => return Ok(Set::Some(&[])),
             ALL => return Ok(Set::All(rows as u32)),
-            SAME => {}
+            SAME if skipped.is_empty() => {}
+            SAME => {
+                unpack(skipped, set);
+                skipped.clear();
+            }
             BITMAP => {
-                set.clear();
-                for (byte, &bits) in cursor.take(rows.div_ceil(8))?.iter().enumerate() {
-                    let mut bits = bits;
-                    while bits != 0 {
-                        set.push(byte as u32 * 8 + bits.trailing_zeros());
-                        bits &= bits - 1;
-                    }
-                }
+                skipped.clear();
+                unpack(cursor.take(rows.div_ceil(8))?, set);
             }
             LIST => {
+                skipped.clear();
                 set.clear();
                 let count = cursor.count(rows)?;
                 let mut at = 0u64;
@@ -108,6 +110,36 @@ impl Positions {
             return Err(Malformed("a row position is out of range"));
         }
         Ok(Set::Some(set))
+    }
+
+    /// Passes over a set of positions below `rows`, and returns how many it has. Accepts what [`Positions::get`] accepts.
+    fn skip(&mut self, cursor: &mut Cursor<'_>, mode: u8, rows: usize) -> Result<usize, Malformed> {
+        match mode {
+            SAME if !self.skipped.is_empty() => {}
+            BITMAP => {
+                let bitmap = cursor.take(rows.div_ceil(8))?;
+                let beyond = bitmap.last().filter(|_| rows % 8 > 0).is_some_and(|bits| bits >> (rows % 8) != 0);
+                if beyond {
+                    return Err(Malformed("a row position is out of range"));
+                }
+                self.skipped.clear();
+                self.skipped.extend_from_slice(bitmap);
+            }
+            _ => return Ok(self.get(cursor, mode, rows)?.count()),
+        }
+        Ok(self.skipped.iter().map(|bits| bits.count_ones() as usize).sum())
+    }
+}
+
+/// Turns a bitmap into positions.
+fn unpack(bitmap: &[u8], set: &mut Vec<u32>) {
+    set.clear();
+    for (word, bytes) in (0u32..).zip(bitmap.chunks(8)) {
+        let mut bits = bytes.iter().rev().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
+        while bits != 0 {
+            set.push(word * 64 + bits.trailing_zeros());
+            bits &= bits - 1;
+        }
     }
 }
 
@@ -130,8 +162,15 @@ impl Set<'_> {
         }
     }
 
+    fn count(self) -> usize {
+        match self {
+            Set::All(rows) => rows as usize,
+            Set::Some(rows) => rows.len(),
+        }
+    }
+
     fn is_empty(self) -> bool {
-        matches!(self, Set::All(0) | Set::Some([]))
+        self.count() == 0
     }
 }
 
@@ -161,6 +200,19 @@ pub(super) fn get<T>(
         step(into, at, unzigzag(cursor.varint()?).wrapping_mul(divisor) as u64);
         Ok(())
     })
+}
+
+/// Passes over one column of a table of `rows` rows. Accepts what [`get`] accepts.
+pub(super) fn skip(cursor: &mut Cursor<'_>, positions: &mut Positions, rows: usize) -> Result<(), Malformed> {
+    let modes = cursor.byte()?;
+    positions.skip(cursor, modes & 7, rows)?;
+    match positions.skip(cursor, modes >> 3, rows)? {
+        0 => Ok(()),
+        changed => {
+            cursor.varint()?;
+            cursor.skip_varints(changed)
+        }
+    }
 }
 
 /// Working memory of a writer for one column, kept between columns.
@@ -288,7 +340,7 @@ mod tests {
 
     #[test]
     fn positions_are_written_the_shorter_way() {
-        let positions = Positions { last: vec![1, 2] };
+        let positions = Positions { last: vec![1, 2], ..Positions::default() };
         let check = |set: &[u32], rows, expect| assert_eq!(positions.mode(set, rows), expect, "{set:?} of {rows}");
         check(&[], 4, EMPTY);
         check(&[0, 1, 2, 3], 4, ALL);
@@ -307,7 +359,7 @@ mod tests {
 
     #[test]
     fn positions_are_in_order_and_below_the_number_of_rows() {
-        let mut positions = Positions { last: vec![1, 2] };
+        let mut positions = Positions { last: vec![1, 2], ..Positions::default() };
         let mut check = |mode, bytes: &[u8], rows, expect: Option<&[u32]>| {
             let read = positions.get(&mut Cursor::new(bytes), mode, rows).ok().map(|read| {
                 let mut set = Vec::new();
@@ -357,6 +409,51 @@ mod tests {
         fn columns_read_back(pairs in readings()) {
             let (before, now): (Readings, Readings) = pairs.into_iter().unzip();
             prop_assert_eq!(through(&before, &now).0, now);
+        }
+
+        #[test]
+        fn columns_are_passed_over_where_they_are_read(
+            bytes in proptest::collection::vec(prop_oneof![any::<u8>(), 0u8..40, Just(0x80u8)], 0..200),
+            pairs in proptest::collection::vec((readings(), any::<bool>()), 1..5),
+            rows in 0usize..70,
+            is_written: bool,
+        ) {
+            // Columns as they are written, or any bytes: each is read by one reader, and read or skipped by the other.
+            let (rows, bytes) = if is_written {
+                let rows = pairs.iter().map(|(pairs, _)| pairs.len()).min().unwrap_or(0);
+                let (mut out, mut positions) = (Vec::new(), Positions::default());
+                for (pairs, _) in &pairs {
+                    let mut column = Column::default();
+                    for (at, (before, now)) in (0u32..).zip(&pairs[..rows]) {
+                        column.push(at, *before, *now);
+                    }
+                    column.put(&mut out, &mut positions, rows);
+                    // The next column often changes in the same rows.
+                    column.put(&mut out, &mut positions, rows);
+                }
+                (rows, out)
+            } else {
+                (rows, bytes)
+            };
+            let mut whole = (Cursor::new(&bytes), Positions::default());
+            let mut part = whole.0.clone();
+            let mut positions = Positions::default();
+            for (_, is_skipped) in pairs.iter().flat_map(|pair| [pair, pair]) {
+                let read = |cursor: &mut Cursor<'_>, positions: &mut Positions| {
+                    let mut seen = Vec::new();
+                    get(cursor, positions, rows, &mut seen, |seen, at| seen.push((at, 0)), |seen, at, by| seen.push((at, by)))
+                        .map(|()| seen)
+                };
+                let expected = read(&mut whole.0, &mut whole.1);
+                match is_skipped {
+                    true => prop_assert_eq!(skip(&mut part, &mut positions, rows), expected.clone().map(|_| ())),
+                    false => prop_assert_eq!(&read(&mut part, &mut positions), &expected),
+                }
+                if expected.is_err() {
+                    break;
+                }
+                prop_assert_eq!(part.left(), whole.0.left());
+            }
         }
 
         #[test]

@@ -3,76 +3,18 @@
 //! readers that need the fold of all samples and none of the samples. What a column adds up to is what
 //! [`Row::fold`] makes of the same readings row by row.
 
+use super::cells::Cells;
 use super::column;
 use super::limits::{Limit, Stop};
 use super::table::{self, Scratch};
 use super::wire::Cursor;
 use crate::id::{Entity, EntityId};
-use crate::metric::{COUNTER_MAX, Metric, MetricKind, Row, step};
+use crate::metric::{Metric, Row};
 use crate::name::Name;
 use crate::sample::{CgroupIoRow, CgroupLimitsRow, CgroupRow, ProcessRow, WbRow};
 use crate::units::Nanos;
 use crate::window::{Span, Spans, Window};
 use std::collections::BTreeMap;
-
-/// Readings of one column of one entity.
-#[derive(Clone, Copy, Debug, Default)]
-struct Cell {
-    /// The last reading of the file, if `is_there`.
-    now: u64,
-    is_there: bool,
-    /// Whether the fields below hold a reading.
-    is_read: bool,
-    /// Sample of the table at which the present run of readings began, from 1; 0 without one.
-    since: u32,
-    /// Readings of the runs before it.
-    readings: u32,
-    first: u64,
-    last: u64,
-    min: u64,
-    max: u64,
-    growth: u64,
-}
-
-impl Cell {
-    /// Folds the present reading, which differs from the one before or is the first.
-    #[inline]
-    fn fold<const COUNTER: bool>(&mut self, sample: u32) {
-        let now = self.now;
-        if COUNTER && now > COUNTER_MAX {
-            self.end(sample);
-            return;
-        }
-        if self.since == 0 {
-            self.since = sample;
-        }
-        if self.is_read {
-            if COUNTER {
-                self.growth = self.growth.saturating_add(step(self.last, now));
-            }
-            self.min = self.min.min(now);
-            self.max = self.max.max(now);
-        } else {
-            self.is_read = true;
-            (self.first, self.min, self.max) = (now, now, now);
-        }
-        self.last = now;
-    }
-
-    /// Ends a run of readings: `sample` has none.
-    fn end(&mut self, sample: u32) {
-        if self.since > 0 {
-            self.readings = self.readings.saturating_add(sample.saturating_sub(self.since));
-            self.since = 0;
-        }
-    }
-
-    /// Forgets the reading of a row that is gone or has lost it.
-    fn lose(&mut self, sample: u32) {
-        self.end(sample);
-        (self.now, self.is_there) = (0, false);
-    }
-}
 
 /// What is known of one entity.
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,8 +30,8 @@ struct Slot {
 /// One table, folded.
 pub(super) struct Columns {
     metrics: &'static [Metric],
-    /// Cells by index of the metric, then by slot.
-    cells: Vec<Vec<Cell>>,
+    /// By index of the metric; `None` for a column without a use.
+    cells: Vec<Option<Cells>>,
     slots: Vec<Slot>,
     of: BTreeMap<EntityId, u32>,
     /// Present rows: the entity and its slot, in order of the entity.
@@ -101,14 +43,19 @@ pub(super) struct Columns {
     pub(super) is_new: bool,
     /// Whether rows came or went.
     has_other_rows: bool,
+    /// Whether the slot of each row is its position.
+    are_slots_in_order: bool,
     toggled: Vec<u32>,
 }
 
 impl Columns {
-    fn of<R: Row>() -> Columns {
+    fn of<R: Row>(unused: &[(&str, &[&str])]) -> Columns {
+        let unused = unused.iter().filter(|(table, _)| *table == R::TABLE).flat_map(|(_, names)| *names);
+        let unused: Vec<&str> = unused.copied().collect();
+        let cells = |metric: &Metric| (!unused.contains(&metric.name)).then(|| Cells::new(metric.kind));
         Columns {
             metrics: R::METRICS,
-            cells: vec![Vec::new(); R::METRICS.len()],
+            cells: R::METRICS.iter().map(cells).collect(),
             slots: Vec::new(),
             of: BTreeMap::new(),
             rows: Vec::new(),
@@ -116,6 +63,7 @@ impl Columns {
             at: Nanos::default(),
             is_new: false,
             has_other_rows: false,
+            are_slots_in_order: true,
             toggled: Vec::new(),
         }
     }
@@ -135,7 +83,7 @@ impl Columns {
 
     fn lose(&mut self, slot: u32) {
         let (slot, next) = (slot as usize, self.samples.saturating_add(1));
-        self.cells.iter_mut().filter_map(|cells| cells.get_mut(slot)).for_each(|cell| cell.lose(next));
+        self.cells.iter_mut().flatten().for_each(|cells| cells.lose(slot, next));
         if let Some(slot) = self.slots.get_mut(slot) {
             slot.readings = slot.readings.saturating_add(next.saturating_sub(slot.since));
             (slot.since, slot.last_at) = (0, self.at);
@@ -162,7 +110,7 @@ impl Columns {
             let slot = *self.of.entry(*id).or_insert(new);
             if slot == new {
                 self.slots.push(Slot { first_at: now, ..Slot::default() });
-                self.cells.iter_mut().for_each(|cells| cells.push(Cell::default()));
+                self.cells.iter_mut().flatten().for_each(Cells::push);
             }
             if let Some(slot) = self.slots.get_mut(slot as usize) {
                 slot.since = self.samples;
@@ -195,21 +143,18 @@ impl Columns {
         if !scratch.ids.is_empty() && !self.add(&scratch.ids, now) {
             return Ok(false);
         }
+        if self.has_other_rows {
+            self.are_slots_in_order = (0..).zip(&self.rows).all(|(at, (_, slot))| at == *slot);
+        }
+        let rows = match self.are_slots_in_order {
+            true => Slots::InOrder(self.rows.len()),
+            false => Slots::Of(&self.rows),
+        };
         for index in columns {
-            match index.and_then(|index| Some((self.metrics.get(index)?.kind, self.cells.get_mut(index)?))) {
-                Some((MetricKind::Counter, cells)) => {
-                    let into = (cells, &self.rows, &mut self.toggled);
-                    read_column::<true>(cursor, scratch, into, self.samples)?;
-                }
-                Some((MetricKind::Gauge, cells)) => {
-                    let into = (cells, &self.rows, &mut self.toggled);
-                    read_column::<false>(cursor, scratch, into, self.samples)?;
-                }
-                // A column that this build does not know.
-                None => {
-                    let (positions, rows) = (&mut scratch.positions, self.rows.len());
-                    column::get(cursor, positions, rows, &mut (), |(), _| {}, |(), _, _| {})?;
-                }
+            match index.and_then(|index| self.cells.get_mut(index)?.as_mut()) {
+                Some(cells) => cells.read(cursor, &mut scratch.positions, rows, &mut self.toggled, self.samples)?,
+                // A column without a use, or one that this build does not know.
+                None => column::skip(cursor, &mut scratch.positions, self.rows.len())?,
             }
         }
         Ok(true)
@@ -219,12 +164,12 @@ impl Columns {
     fn sums(&self, names: [&str; 2]) -> impl Iterator<Item = (usize, Option<u64>)> {
         let column = |name| {
             let index = self.metrics.iter().position(|metric| metric.name == name);
-            index.and_then(|index| self.cells.get(index)).map(Vec::as_slice).unwrap_or_default()
+            index.and_then(|index| self.cells.get(index)?.as_ref())
         };
         let (one, other) = (column(names[0]), column(names[1]));
         self.rows.iter().map(move |(_, slot)| {
             let slot = *slot as usize;
-            let now = |cells: &[Cell]| cells.get(slot).filter(|cell| cell.is_there).map(|cell| cell.now);
+            let now = |cells: Option<&Cells>| cells.and_then(|cells| cells.now(slot));
             let sum = match (now(one), now(other)) {
                 (None, None) => None,
                 (one, other) => Some(one.unwrap_or(0).saturating_add(other.unwrap_or(0))),
@@ -244,16 +189,13 @@ impl Columns {
                 span.readings = known.readings.saturating_add(next.saturating_sub(known.since));
                 span.last_at = self.at;
             }
-            for (index, (metric, cells)) in self.metrics.iter().zip(&self.cells).enumerate() {
-                let Some(mut cell) = cells.get(slot as usize).copied().filter(|cell| cell.is_read) else { continue };
-                cell.end(next);
-                span.first.set(index, Some(cell.first));
-                span.last.set(index, Some(cell.last));
-                span.min.set(index, Some(cell.min));
-                span.max.set(index, Some(cell.max));
-                if metric.kind == MetricKind::Counter && cell.readings > 1 {
-                    span.growth.set(index, Some(cell.growth));
-                }
+            for (index, cells) in self.cells.iter().enumerate() {
+                let Some(folded) = cells.as_ref().and_then(|cells| cells.folded(slot as usize, next)) else { continue };
+                span.first.set(index, Some(folded.first));
+                span.last.set(index, Some(folded.last));
+                span.min.set(index, Some(folded.min));
+                span.max.set(index, Some(folded.max));
+                span.growth.set(index, folded.growth);
             }
             span
         };
@@ -261,51 +203,32 @@ impl Columns {
     }
 }
 
-/// Cells of a column by slot, the rows, and working memory for positions.
-type Into<'a> = (&'a mut Vec<Cell>, &'a Vec<(EntityId, u32)>, &'a mut Vec<u32>);
+/// The slot of each row.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Slots<'a> {
+    /// That of its position, for a number of rows.
+    InOrder(usize),
+    /// That beside its entity.
+    Of(&'a [(EntityId, u32)]),
+}
 
-fn read_column<const COUNTER: bool>(
-    cursor: &mut Cursor<'_>,
-    scratch: &mut Scratch,
-    mut into: Into<'_>,
-    sample: u32,
-) -> Result<(), Stop> {
-    #[inline]
-    fn cell<'a>((cells, rows, _): &'a mut Into<'_>, at: u32) -> Option<&'a mut Cell> {
-        cells.get_mut(rows.get(at as usize)?.1 as usize)
-    }
-    into.2.clear();
-    let count = into.1.len();
-    column::get(
-        cursor,
-        &mut scratch.positions,
-        count,
-        &mut into,
-        |into, at| {
-            into.2.push(at);
-            if let Some(cell) = cell(into, at) {
-                match cell.is_there {
-                    true => cell.lose(sample),
-                    false => (cell.now, cell.is_there) = (0, true),
-                }
-            }
-        },
-        |into, at, step| {
-            if let Some(cell) = cell(into, at).filter(|cell| cell.is_there) {
-                cell.now = cell.now.wrapping_add(step);
-                cell.fold::<COUNTER>(sample);
-            }
-        },
-    )?;
-    // A gained reading that is zero has no step.
-    let (cells, rows, toggled) = into;
-    for at in toggled.drain(..) {
-        let slot = rows.get(at as usize).map(|(_, slot)| *slot as usize);
-        if let Some(cell) = slot.and_then(|slot| cells.get_mut(slot)).filter(|cell| cell.is_there) {
-            cell.fold::<COUNTER>(sample);
+impl Slots<'_> {
+    /// Returns the number of rows.
+    pub(super) fn count(self) -> usize {
+        match self {
+            Slots::InOrder(count) => count,
+            Slots::Of(rows) => rows.len(),
         }
     }
-    Ok(())
+
+    /// Returns the slot of the row at a position. Positions are below the number of rows.
+    #[inline]
+    pub(super) fn of(self, at: u32) -> Option<usize> {
+        match self {
+            Slots::InOrder(_) => Some(at as usize),
+            Slots::Of(rows) => rows.get(at as usize).map(|(_, slot)| *slot as usize),
+        }
+    }
 }
 
 /// The tables that have a row for each cgroup or process, folded.
@@ -333,13 +256,14 @@ struct Bdis {
 }
 
 impl Fold {
-    pub(super) fn new() -> Fold {
+    /// `unused` are columns that are left out, by table.
+    pub(super) fn new(unused: &[(&str, &[&str])]) -> Fold {
         Fold {
-            wbs: Columns::of::<WbRow>(),
-            cgroups: Columns::of::<CgroupRow>(),
-            cgroup_limits: Columns::of::<CgroupLimitsRow>(),
-            cgroup_io: Columns::of::<CgroupIoRow>(),
-            processes: Columns::of::<ProcessRow>(),
+            wbs: Columns::of::<WbRow>(unused),
+            cgroups: Columns::of::<CgroupRow>(unused),
+            cgroup_limits: Columns::of::<CgroupLimitsRow>(unused),
+            cgroup_io: Columns::of::<CgroupIoRow>(unused),
+            processes: Columns::of::<ProcessRow>(unused),
             is_spoilt: false,
             unwritten_max: Vec::new(),
             bdis: Bdis::default(),

@@ -8,8 +8,8 @@ use super::tests::{encode, frames, made, plain};
 use crate::id::{Entity, EntityId};
 use crate::metric::Row;
 use crate::record::{Record, Sink};
-use crate::sample::{HostRow, Sample, SampleTime, Table, TableVisitorMut};
-use crate::units::Nanos;
+use crate::sample::{CgroupRow, HostRow, ProcessRow, Sample, SampleTime, Table, TableVisitorMut};
+use crate::units::{Bytes, Nanos};
 use crate::window::Window;
 use floodline_testkit::Dice;
 use proptest::prelude::*;
@@ -67,6 +67,42 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn columns_without_a_use_are_left_out_and_no_other(seed in any::<u64>(), busy in 5..100_u64) {
+        let dice = &mut Dice(seed | 1);
+        let file = encode(&busy_host(dice, busy));
+        let mut unused: Vec<&str> = Vec::new();
+        unused.extend(CgroupRow::METRICS.iter().map(|metric| metric.name).filter(|_| dice.roll(2) == 0));
+        let mut whole = folded(&file).unwrap();
+        let part = folded_without(&file, &[("cgroup", &unused)]).unwrap();
+        if unused.contains(&"file_dirty") || unused.contains(&"file_writeback") {
+            whole.unwritten_max.clone_from(&part.unwritten_max);
+        }
+        for span in whole.cgroups.values_mut() {
+            for row in [&mut span.first, &mut span.last, &mut span.min, &mut span.max, &mut span.growth] {
+                for (index, _) in CgroupRow::METRICS.iter().enumerate().filter(|(_, metric)| unused.contains(&metric.name)) {
+                    row.set(index, None);
+                }
+            }
+        }
+        prop_assert_eq!(told(&part), told(&whole));
+    }
+}
+
+#[test]
+fn a_counter_that_comes_back_as_it_was_lost_has_a_growth() {
+    let sample = |at: u64, rchar: Option<u64>| {
+        let time = SampleTime { monotonic: Nanos(at), wall: Nanos(at) };
+        let row = ProcessRow { rchar: rchar.map(Bytes), ..ProcessRow::default() };
+        Record::Sample(Box::new(Sample { time, processes: Table::read(vec![(EntityId(1), row)]), ..Sample::default() }))
+    };
+    let records = [sample(1, Some(7)), sample(2, None), sample(3, Some(7))];
+    let window = Window::from_records(&records);
+    assert_eq!(window.processes[&EntityId(1)].growth.rchar, Some(Bytes(0)));
+    assert_eq!(folded(&encode(&records)).map(|folded| told(&folded)), Some(told(&window)));
+}
+
 #[test]
 fn a_sample_that_is_not_whole_is_folded_by_row() {
     let file = encode(&plain(5));
@@ -88,9 +124,14 @@ fn a_sample_that_is_not_whole_is_folded_by_row() {
 
 /// The window of a file, folded by column; `None` where that is not possible.
 fn folded(file: &[u8]) -> Option<Window> {
+    folded_without(file, &[])
+}
+
+/// The same without columns of a table.
+fn folded_without(file: &[u8], unused: &[(&str, &[&str])]) -> Option<Window> {
     let mut window = Window::default();
     let mut decoder = Decoder::new(file).unwrap();
-    let samples = decoder.fold_into(&mut window, u64::MAX).unwrap();
+    let samples = decoder.fold_into(&mut window, u64::MAX, unused).unwrap();
     assert!(decoder.next().is_none(), "it gives no records after a fold");
     let samples = samples?;
     assert_eq!(samples, window.samples);

@@ -18,6 +18,7 @@
 
 #[cfg(test)]
 mod append_tests;
+mod cells;
 mod column;
 mod columns;
 mod cut;

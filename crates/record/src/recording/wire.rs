@@ -95,6 +95,24 @@ impl<'a> Cursor<'a> {
         Err(Malformed("a number does not end"))
     }
 
+    /// Passes over a number of variable-length integers. Accepts what [`Cursor::varint`] accepts.
+    pub(super) fn skip_varints(&mut self, mut count: usize) -> Result<(), Malformed> {
+        // A number ends with a byte without its top bit: those that end within eight bytes are passed over at once.
+        while count >= 8 {
+            let Some((eight, _)) = self.rest.split_first_chunk::<8>() else { break };
+            let ends = !u64::from_le_bytes(*eight) & 0x8080_8080_8080_8080;
+            if ends == 0 {
+                self.varint()?;
+                count -= 1;
+                continue;
+            }
+            let bytes = 8 - ends.leading_zeros() as usize / 8;
+            self.rest = self.rest.get(bytes..).unwrap_or_default();
+            count -= ends.count_ones() as usize;
+        }
+        (0..count).try_for_each(|_| self.varint().map(|_| ()))
+    }
+
     /// Reads the number of elements that each take at least part of a byte, at most `limit`.
     pub(super) fn count(&mut self, limit: usize) -> Result<usize, Malformed> {
         let value = self.varint()?;
@@ -129,6 +147,21 @@ mod tests {
             prop_assert_eq!(cursor.varint(), Ok(value));
             prop_assert!(cursor.is_empty());
             prop_assert_eq!(zigzag(unzigzag(value)), value);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_are_passed_over_where_they_are_read(
+            bytes in proptest::collection::vec(prop_oneof![any::<u8>(), Just(0x80u8), Just(0xffu8)], 0..80),
+            count in 0usize..40,
+        ) {
+            let (mut one, mut other) = (Cursor::new(&bytes), Cursor::new(&bytes));
+            let read = (0..count).try_for_each(|_| one.varint().map(|_| ()));
+            prop_assert_eq!(other.skip_varints(count).is_ok(), read.is_ok());
+            if read.is_ok() {
+                prop_assert_eq!(one.left(), other.left());
+            }
         }
     }
 

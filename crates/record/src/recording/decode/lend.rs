@@ -40,13 +40,19 @@ impl<R: Read> Decoder<R> {
     /// Folds a recording that was just opened, at most a number of samples of it. The window is the same as if it took
     /// each record, but only few samples are made: most tables are folded by column. Returns the number of samples;
     /// `None` if a sample is malformed or an entity has two rows in it. Then the recording has to be read again with
-    /// [`Decoder::lend`]. The decoder gives no records after it.
+    /// [`Decoder::lend`]. The decoder gives no records after it. `unused` are columns, by table, that the caller has no use
+    /// for: of tables that have a row for each cgroup, process or wb they are left out of the window.
     ///
     /// # Errors
     ///
     /// Those of the iterator.
-    pub fn fold_into(&mut self, window: &mut Window, samples_max: u64) -> Result<Option<u64>, DecodeError> {
-        (self.lends, self.fold) = (true, Some(Box::new(Fold::new())));
+    pub fn fold_into(
+        &mut self,
+        window: &mut Window,
+        samples_max: u64,
+        unused: &[(&str, &[&str])],
+    ) -> Result<Option<u64>, DecodeError> {
+        (self.lends, self.fold) = (true, Some(Box::new(Fold::new(unused))));
         let samples = self.fold_samples(window, samples_max);
         let fold = self.fold.take();
         (self.lends, self.over) = (false, true);
