@@ -168,14 +168,17 @@ kinds! {
     true "held-nothing" "6.1.192" "v2" SMALL 80 "xfs" 8 Rewriters(4, 128, 4) => V2;
 }
 
+/// A figure of one host: between 75 % and 130 % of its kind's, each from a different part of the host's number. The first
+/// host has the kind's own figures.
+pub(super) fn vary(host: u64, value: u64, by: u64) -> u64 {
+    let percent = 75 + (host.wrapping_mul(2_654_435_761).wrapping_add(by * 40_503) >> 7) % 56;
+    if host == 0 { value } else { (value * percent / 100).max(1) }
+}
+
 impl Kind {
     /// The scenario of one host of this kind. Hosts differ in numbers, rates, disks and seed.
     pub(super) fn scenario(&self, host: u64) -> String {
-        // Between 75 % and 130 % of the kind's own figures, each from a different part of the host's number.
-        let vary = |value: u64, by: u64| {
-            let percent = 75 + (host.wrapping_mul(2_654_435_761).wrapping_add(by * 40_503) >> 7) % 56;
-            if host == 0 { value } else { (value * percent / 100).max(1) }
-        };
+        let vary = |value: u64, by: u64| vary(host, value, by);
         let mut text = format!(
             "name = \"fleet\"\nsummary = \"a host of the fleet\"\n[machine]\nmemory = \"{} GiB\"\ncpus = 2\n\
              cgroup_mode = \"{}\"\nsysctl.vm = {}\n[machine.devices.data]\nsize = \"8 GiB\"\n",

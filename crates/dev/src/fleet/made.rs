@@ -3,6 +3,8 @@
 //! the change really does to it, measured by a run before and one after.
 
 use super::kinds::Kind;
+use super::third;
+use super::unseen::Unseen;
 use crate::Failure;
 use floodline_fleet::Felt;
 use floodline_record::record::{Record, Sink, What};
@@ -18,7 +20,8 @@ use floodline_twin::{Programs, shown};
 /// A host, measured.
 #[derive(Clone, Debug)]
 pub(super) struct Host {
-    pub(super) kind: Kind,
+    pub(super) kind: &'static str,
+    pub(super) change: &'static [&'static str],
     pub(super) name: String,
     /// Recording before the change.
     pub(super) recording: Vec<u8>,
@@ -36,10 +39,26 @@ const EVERY: Nanos = Nanos(1_000_000_000);
 const OTHER_SEED: u64 = 7_919;
 
 impl Host {
-    /// Runs a host before and after its change; with `again`, both once more with other randomness.
+    /// Runs a host of a kind before and after its change; with `again`, both once more with other randomness.
     pub(super) fn of(kind: Kind, number: u64, again: bool) -> Result<Host, Failure> {
-        let name = format!("{}-{number}", kind.name);
-        let [(now, kernel), (then, kernel_then)] = scenarios(kind, number, &name)?;
+        Host::run(kind.name, kind.kernel, kind.change, &kind.scenario(number), number, again)
+    }
+
+    /// The same for a kind of the third group.
+    pub(super) fn third(kind: &'static Unseen, number: u64, again: bool) -> Result<Host, Failure> {
+        Host::run(kind.name, kind.kernel, kind.change, &third::text(kind, number), number, again)
+    }
+
+    fn run(
+        kind: &'static str,
+        kernel: &str,
+        change: &'static [&'static str],
+        text: &str,
+        number: u64,
+        again: bool,
+    ) -> Result<Host, Failure> {
+        let name = format!("{kind}-{number}");
+        let [(now, kernel), (then, kernel_then)] = changed(text, kernel, change, &name)?;
         let (before, recording) = run(&now, kernel, &name)?;
         let (after, _) = run(&then, kernel_then, &name)?;
         let worse_again = match again {
@@ -53,7 +72,7 @@ impl Host {
             }
             false => None,
         };
-        Ok(Host { kind, worse: before.worse(&after), worse_again, name, recording, before, after })
+        Ok(Host { kind, change, worse: before.worse(&after), worse_again, name, recording, before, after })
     }
 }
 

@@ -6,21 +6,23 @@ mod kinds;
 mod lab;
 mod made;
 mod pairs;
+mod third;
 mod unseen;
 
 use crate::{Answer, Failure};
 use floodline_fleet::{Change, Depth, Felt, Row, Verdict, preflight};
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
-use kinds::KINDS;
+use kinds::{KINDS, Kind};
 pub(crate) use lab::FleetLab;
 use made::Host;
 pub(crate) use pairs::FleetPairs;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::path::PathBuf;
-use unseen::UNSEEN;
+use std::path::{Path, PathBuf};
+use third::THIRD;
+use unseen::{UNSEEN, Unseen};
 
 /// Hold the pre-flight against a generated fleet whose answers were measured
 #[derive(clap::Parser)]
@@ -35,6 +37,9 @@ pub(crate) struct FleetTruth {
     /// Leave held-out kinds out: for choosing thresholds
     #[arg(long)]
     seen: bool,
+    /// Run the third group of kinds and no other
+    #[arg(long, conflicts_with = "seen")]
+    third: bool,
     /// Use arithmetic only
     #[arg(long)]
     arithmetic: bool,
@@ -121,6 +126,13 @@ struct Judged {
     figures: String,
 }
 
+/// A kind of host.
+#[derive(Clone, Copy, Debug)]
+enum Case {
+    Kind(&'static Kind),
+    Third(&'static Unseen),
+}
+
 /// Quality of the verdicts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 struct Score {
@@ -145,10 +157,12 @@ impl FleetTruth {
     pub(crate) fn run(&self) -> Result<Answer, Failure> {
         let depth = if self.arithmetic { Depth::ARITHMETIC } else { Depth::WHOLE };
         let wanted = |name: &str| self.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
-        let work: Vec<(usize, u64)> = (0..self.hosts)
-            .flat_map(|host| (0..KINDS.len()).map(move |kind| (kind, host)))
-            .filter(|(kind, _)| wanted(KINDS[*kind].name) && !(self.seen && KINDS[*kind].held_out))
-            .collect();
+        let is_left_out = |kind: &&Kind| !wanted(kind.name) || self.third || (self.seen && kind.held_out);
+        let kinds = KINDS.iter().filter(|kind| !is_left_out(kind)).map(Case::Kind);
+        let third = THIRD.iter().filter(|kind| self.third && wanted(kind.name)).map(Case::Third);
+        let cases: Vec<Case> = kinds.chain(third).collect();
+        let work: Vec<(Case, u64)> =
+            (0..self.hosts).flat_map(|host| cases.iter().map(move |case| (*case, host))).collect();
         let judged = judge_all(&work, depth, self.again, self.save.as_deref())?;
         let (held, seen): (Vec<&Judged>, Vec<&Judged>) = judged.iter().partition(|one| one.held_out);
         let (held_score, seen_score) = (score(&held), score(&seen));
@@ -223,18 +237,16 @@ fn self_agreement<'a>(judged: impl Iterator<Item = &'a Judged>) -> Option<f64> {
     spearman(&suffers.filter_map(|one| Some((one.really, one.really_again?))).collect::<Vec<_>>())
 }
 
-fn judge_all(
-    work: &[(usize, u64)],
-    depth: Depth,
-    again: bool,
-    save: Option<&std::path::Path>,
-) -> Result<Vec<Judged>, Failure> {
-    let one = |&(kind, host): &(usize, u64)| judge(&Host::of(KINDS[kind], host, again)?, depth, save);
+fn judge_all(work: &[(Case, u64)], depth: Depth, again: bool, save: Option<&Path>) -> Result<Vec<Judged>, Failure> {
+    let one = |&(case, number): &(Case, u64)| match case {
+        Case::Kind(kind) => judge(&Host::of(*kind, number, again)?, kind.held_out, depth, save),
+        Case::Third(kind) => judge(&Host::third(kind, number, again)?, true, depth, save),
+    };
     work.par_iter().map(one).collect()
 }
 
-fn judge(host: &Host, depth: Depth, save: Option<&std::path::Path>) -> Result<Judged, Failure> {
-    let change = Change::parse(host.kind.change, None, None, None)
+fn judge(host: &Host, held_out: bool, depth: Depth, save: Option<&Path>) -> Result<Judged, Failure> {
+    let change = Change::parse(host.change, None, None, None)
         .map_err(|error| Failure::input(format!("{}: {error}", host.name)))?;
     let file = format!("{}.flr", host.name);
     if let Some(folder) = save {
@@ -242,9 +254,9 @@ fn judge(host: &Host, depth: Depth, save: Option<&std::path::Path>) -> Result<Ju
     }
     let figures = figures(&host.before, &host.after);
     Ok(Judged {
-        kind: host.kind.name,
+        kind: host.kind,
         host: host.name.clone(),
-        held_out: host.kind.held_out,
+        held_out,
         really: host.worse,
         really_again: host.worse_again,
         row: preflight(&host.recording, &file, &change, depth),
@@ -353,6 +365,19 @@ mod tests {
     }
 
     #[test]
+    fn the_third_group_has_names_of_its_own_and_scenarios_that_can_be_read() {
+        let known: BTreeSet<&str> =
+            KINDS.iter().map(|kind| kind.name).chain(UNSEEN.iter().map(|host| host.name)).collect();
+        let names: BTreeSet<&str> = THIRD.iter().map(|kind| kind.name).collect();
+        assert!(names.len() == THIRD.len() && names.len() >= 15 && names.is_disjoint(&known));
+        for kind in THIRD {
+            for host in 0..3 {
+                made::changed(&third::text(kind, host), kind.kernel, kind.change, kind.name).expect("a scenario");
+            }
+        }
+    }
+
+    #[test]
     fn ranks_decide_and_not_values() {
         let check =
             |pairs: &[(f64, f64)], expect: f64| assert!((spearman(pairs).expect("it is there") - expect).abs() < 1e-9);
@@ -364,10 +389,8 @@ mod tests {
     #[test]
     fn a_sample_of_the_fleet_is_judged_as_it_turns_out() {
         let kinds = ["rewriters-small-bytes", "idle", "nothing-changes"];
-        let work: Vec<(usize, u64)> = kinds
-            .iter()
-            .map(|name| (KINDS.iter().position(|kind| kind.name == *name).expect("it is there"), 0))
-            .collect();
+        let kind = |name: &str| KINDS.iter().find(|kind| kind.name == name).expect("it is there");
+        let work: Vec<(Case, u64)> = kinds.iter().map(|name| (Case::Kind(kind(name)), 0)).collect();
         let judged = judge_all(&work, Depth::ARITHMETIC, false, None).expect("it is there");
         let told: Vec<(bool, Verdict)> = judged.iter().map(|one| (one.really >= 1.0, one.row.verdict)).collect();
         assert_eq!(told, [(true, Verdict::Suffers), (false, Verdict::Fine), (false, Verdict::Fine)], "{judged:#?}");
