@@ -3,11 +3,11 @@
 //! and what it grew by is counted when it steps back, is lost, or ends. What a column adds up to is what
 //! [`crate::metric::Row::fold`] makes of the same readings row by row.
 
-use super::column::{self, Positions};
+use super::column::{self, Positions, Set};
 use super::columns::Slots;
-use super::limits::Stop;
-use super::wire::Cursor;
+use super::wire::{Cursor, Malformed};
 use crate::metric::{COUNTER_MAX, MetricKind, step};
+use std::convert::Infallible;
 
 /// Readings of one column by slot. The fields that each reading moves are apart from the others.
 #[derive(Debug)]
@@ -19,6 +19,10 @@ pub(super) struct Cells {
     /// Smallest and largest reading. Of a counter that runs without those since its `base`.
     range: Vec<(u64, u64)>,
     rest: Vec<Rest>,
+    /// Working memory: slots whose reading of this sample begins a run or is no step ahead, and the readings.
+    odd: Vec<(usize, u64)>,
+    /// Working memory: slots that gained a reading in this sample.
+    gained: Vec<usize>,
 }
 
 /// Whether a row has a reading.
@@ -64,15 +68,23 @@ impl Cells {
     /// No slots.
     pub(super) fn new(kind: MetricKind) -> Cells {
         let is_counter = kind == MetricKind::Counter;
-        Cells { is_counter, now: Vec::new(), state: Vec::new(), range: Vec::new(), rest: Vec::new() }
+        Cells {
+            is_counter,
+            now: Vec::new(),
+            state: Vec::new(),
+            range: Vec::new(),
+            rest: Vec::new(),
+            odd: Vec::new(),
+            gained: Vec::new(),
+        }
     }
 
-    /// Adds a slot without a reading.
-    pub(super) fn push(&mut self) {
-        self.now.push(0);
-        self.state.push(State::Absent);
-        self.range.push((0, 0));
-        self.rest.push(Rest::default());
+    /// Adds slots without a reading, up to a number of them.
+    pub(super) fn grow(&mut self, slots: usize) {
+        self.now.resize(slots, 0);
+        self.state.resize(slots, State::Absent);
+        self.range.resize(slots, (0, 0));
+        self.rest.resize(slots, Rest::default());
     }
 
     /// Returns the present reading of a slot.
@@ -158,83 +170,100 @@ impl Cells {
         Some((now.get_mut(slot)?, state.get_mut(slot)?, range.get_mut(slot)?, rest.get_mut(slot)?))
     }
 
-    /// Reads the column of one sample. `toggled` is working memory.
+    /// Reads the column of one sample.
     pub(super) fn read(
         &mut self,
         cursor: &mut Cursor<'_>,
         positions: &mut Positions,
         rows: Slots<'_>,
-        toggled: &mut Vec<u32>,
         sample: u32,
-    ) -> Result<(), Stop> {
-        match self.is_counter {
-            true => self.read_as::<true>(cursor, positions, rows, toggled, sample),
-            false => self.read_as::<false>(cursor, positions, rows, toggled, sample),
+    ) -> Result<(), Malformed> {
+        let count = rows.count();
+        let modes = column::modes(cursor)?;
+        let Ok(()) = positions.get(cursor, modes.toggled, count)?.try_each(|at| {
+            if let Some(slot) = rows.of(at) {
+                self.toggle(slot, sample);
+            }
+            Ok::<(), Infallible>(())
+        });
+        let changed = positions.get(cursor, modes.changed, count)?;
+        if !changed.is_empty() {
+            let divisor = column::divisor(cursor)?;
+            match (self.is_counter, rows) {
+                (true, Slots::InOrder(_)) => self.steps::<true>(cursor, changed, divisor, |at| Some(at as usize))?,
+                (true, Slots::Of(_)) => self.steps::<true>(cursor, changed, divisor, |at| rows.of(at))?,
+                (false, Slots::InOrder(_)) => self.steps::<false>(cursor, changed, divisor, |at| Some(at as usize))?,
+                (false, Slots::Of(_)) => self.steps::<false>(cursor, changed, divisor, |at| rows.of(at))?,
+            }
         }
+        let mut odd = std::mem::take(&mut self.odd);
+        for (slot, to) in odd.drain(..) {
+            self.take(slot, to, sample);
+        }
+        self.odd = odd;
+        // A gained reading that is zero has no step.
+        let mut gained = std::mem::take(&mut self.gained);
+        gained.drain(..).for_each(|slot| self.begin(slot, sample));
+        self.gained = gained;
+        Ok(())
     }
 
-    fn read_as<const COUNTER: bool>(
+    /// Reads the steps of the rows that changed. Slots at which a run does not just go on are left for later.
+    #[inline]
+    fn steps<const COUNTER: bool>(
         &mut self,
         cursor: &mut Cursor<'_>,
-        positions: &mut Positions,
-        rows: Slots<'_>,
-        toggled: &mut Vec<u32>,
-        sample: u32,
-    ) -> Result<(), Stop> {
-        toggled.clear();
-        let mut into = (&mut *self, &mut *toggled);
-        column::get(
-            cursor,
-            positions,
-            rows.count(),
-            &mut into,
-            |(cells, toggled), at| {
-                toggled.push(at);
-                if let Some(slot) = rows.of(at) {
-                    cells.toggle(slot, sample);
+        changed: Set<'_>,
+        divisor: i64,
+        slot_of: impl Fn(u32) -> Option<usize>,
+    ) -> Result<(), Malformed> {
+        let Cells { now, state, range, odd, .. } = self;
+        let (now, state, range) = (now.as_mut_slice(), state.as_slice(), range.as_mut_slice());
+        let mut steps = cursor.clone();
+        let read = changed.try_each(|at| {
+            let by = column::step(steps.varint()?, divisor);
+            let Some(slot) = slot_of(at) else { return Ok(()) };
+            let (Some(now), Some(state)) = (now.get_mut(slot), state.get(slot)) else { return Ok(()) };
+            let to = now.wrapping_add(by);
+            match state {
+                State::Runs if !COUNTER => {
+                    *now = to;
+                    if let Some(range) = range.get_mut(slot) {
+                        *range = (range.0.min(to), range.1.max(to));
+                    }
                 }
-            },
-            |(cells, _), at, step| {
-                if let Some(slot) = rows.of(at) {
-                    cells.step::<COUNTER>(slot, step, sample);
-                }
-            },
-        )?;
-        // A gained reading that is zero has no step.
-        for slot in toggled.drain(..).filter_map(|at| rows.of(at)) {
-            self.begin(slot, sample);
-        }
-        Ok(())
+                State::Runs if *now <= to && to <= COUNTER_MAX => *now = to,
+                State::Absent => {}
+                State::Runs | State::Odd => odd.push((slot, to)),
+            }
+            Ok(())
+        });
+        *cursor = steps;
+        read
     }
 
     fn toggle(&mut self, slot: usize, sample: u32) {
         match self.state.get_mut(slot) {
-            Some(state @ State::Absent) => *state = State::Odd,
+            Some(state @ State::Absent) => {
+                *state = State::Odd;
+                self.gained.push(slot);
+            }
             Some(_) => self.lose(slot, sample),
             None => {}
         }
     }
 
-    #[inline]
-    fn step<const COUNTER: bool>(&mut self, slot: usize, by: u64, sample: u32) {
-        let (Some(now), Some(state)) = (self.now.get_mut(slot), self.state.get(slot)) else { return };
-        let to = now.wrapping_add(by);
-        match state {
-            State::Runs if COUNTER => match (*now..=COUNTER_MAX).contains(&to) {
-                true => *now = to,
-                false => self.jump(slot, to, sample),
-            },
-            State::Runs => {
-                *now = to;
-                if let Some(range) = self.range.get_mut(slot) {
-                    *range = (range.0.min(to), range.1.max(to));
+    /// Takes a reading that begins a run, or one of a counter that steps back or leaves the range of a counter.
+    fn take(&mut self, slot: usize, to: u64, sample: u32) {
+        match self.state.get(slot) {
+            Some(State::Runs) => self.jump(slot, to, sample),
+            Some(State::Odd) => {
+                if let Some(now) = self.now.get_mut(slot) {
+                    *now = to;
                 }
-            }
-            State::Odd => {
-                *now = to;
                 self.begin(slot, sample);
             }
-            State::Absent => {}
+            _ => {}
         }
     }
 }

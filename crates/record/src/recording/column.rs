@@ -169,7 +169,7 @@ impl Set<'_> {
         }
     }
 
-    fn is_empty(self) -> bool {
+    pub(super) fn is_empty(self) -> bool {
         self.count() == 0
     }
 }
@@ -186,30 +186,53 @@ pub(super) fn get<T>(
     toggle: impl Fn(&mut T, u32),
     step: impl Fn(&mut T, u32, u64),
 ) -> Result<(), Malformed> {
-    let modes = cursor.byte()?;
-    let Ok(()) = positions.get(cursor, modes & 7, rows)?.try_each(|at| {
+    let modes = modes(cursor)?;
+    let Ok(()) = positions.get(cursor, modes.toggled, rows)?.try_each(|at| {
         toggle(into, at);
         Ok::<(), Infallible>(())
     });
-    let changed = positions.get(cursor, modes >> 3, rows)?;
+    let changed = positions.get(cursor, modes.changed, rows)?;
     if changed.is_empty() {
         return Ok(());
     }
-    let divisor = cursor.varint()? as i64;
+    let divisor = divisor(cursor)?;
     changed.try_each(|at| {
-        step(into, at, unzigzag(cursor.varint()?).wrapping_mul(divisor) as u64);
+        step(into, at, self::step(cursor.varint()?, divisor));
         Ok(())
     })
 }
 
+/// How the positions of a column are written: of the rows that gained or lost a reading, and of those whose reading changed.
+pub(super) struct Modes {
+    pub(super) toggled: u8,
+    pub(super) changed: u8,
+}
+
+/// Reads the start of a column.
+pub(super) fn modes(cursor: &mut Cursor<'_>) -> Result<Modes, Malformed> {
+    let modes = cursor.byte()?;
+    Ok(Modes { toggled: modes & 7, changed: modes >> 3 })
+}
+
+/// Reads what divides every step of a column with a row that changed.
+pub(super) fn divisor(cursor: &mut Cursor<'_>) -> Result<i64, Malformed> {
+    Ok(cursor.varint()? as i64)
+}
+
+/// Returns how much a reading changed, wrapping.
+#[inline]
+pub(super) fn step(written: u64, divisor: i64) -> u64 {
+    unzigzag(written).wrapping_mul(divisor) as u64
+}
+
 /// Passes over one column of a table of `rows` rows. Accepts what [`get`] accepts.
 pub(super) fn skip(cursor: &mut Cursor<'_>, positions: &mut Positions, rows: usize) -> Result<(), Malformed> {
-    let modes = cursor.byte()?;
-    positions.skip(cursor, modes & 7, rows)?;
-    match positions.skip(cursor, modes >> 3, rows)? {
+    let modes = modes(cursor)?;
+    positions.skip(cursor, modes.toggled, rows)?;
+    match positions.skip(cursor, modes.changed, rows)? {
         0 => Ok(()),
         changed => {
-            cursor.varint()?;
+            divisor(cursor)?;
             cursor.skip_varints(changed)
         }
     }

@@ -45,7 +45,6 @@ pub(super) struct Columns {
     has_other_rows: bool,
     /// Whether the slot of each row is its position.
     are_slots_in_order: bool,
-    toggled: Vec<u32>,
 }
 
 impl Columns {
@@ -64,7 +63,6 @@ impl Columns {
             is_new: false,
             has_other_rows: false,
             are_slots_in_order: true,
-            toggled: Vec::new(),
         }
     }
 
@@ -110,13 +108,14 @@ impl Columns {
             let slot = *self.of.entry(*id).or_insert(new);
             if slot == new {
                 self.slots.push(Slot { first_at: now, ..Slot::default() });
-                self.cells.iter_mut().flatten().for_each(Cells::push);
             }
             if let Some(slot) = self.slots.get_mut(slot as usize) {
                 slot.since = self.samples;
             }
             self.rows.push((*id, slot));
         }
+        let slots = self.slots.len();
+        self.cells.iter_mut().flatten().for_each(|cells| cells.grow(slots));
         self.rows.sort_unstable();
         self.rows.is_sorted_by(|one, other| one.0 < other.0)
     }
@@ -152,7 +151,7 @@ impl Columns {
         };
         for index in columns {
             match index.and_then(|index| self.cells.get_mut(index)?.as_mut()) {
-                Some(cells) => cells.read(cursor, &mut scratch.positions, rows, &mut self.toggled, self.samples)?,
+                Some(cells) => cells.read(cursor, &mut scratch.positions, rows, self.samples)?,
                 // A column without a use, or one that this build does not know.
                 None => column::skip(cursor, &mut scratch.positions, self.rows.len())?,
             }
