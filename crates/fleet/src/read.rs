@@ -140,7 +140,7 @@ fn note<R: Read>(decoder: &Decoder<R>, samples: u64) -> Result<Option<String>, U
 mod tests {
     use super::*;
     use crate::arithmetic;
-    use floodline_record::metric::Row as _;
+    use floodline_record::metric::Row as Columns;
     use floodline_record::recording::{Encoder, Header};
     use floodline_record::sample::{HostRow, Sample, Table, TableVisitorMut};
     use floodline_record::units::Nanos;
@@ -174,10 +174,7 @@ mod tests {
             Ok(())
         }
 
-        fn table<R: floodline_record::metric::Row + 'static>(
-            &mut self,
-            table: &mut Table<R>,
-        ) -> Result<(), Infallible> {
+        fn table<R: Columns + 'static>(&mut self, table: &mut Table<R>) -> Result<(), Infallible> {
             let Some((_, unused)) = UNUSED.iter().find(|(name, _)| *name == R::TABLE) else { return Ok(()) };
             if !table.was_read() {
                 return Ok(());
@@ -196,7 +193,7 @@ mod tests {
 
     fn records(name: &str, kernel: &str, text: &str) -> Vec<Record> {
         let scenario = ScenarioFile::parse(text).unwrap().variants.into_values().next().unwrap();
-        let scenario = scenario.changed("workload.duration", "6s").unwrap();
+        let scenario = scenario.changed("workload.settle", "1s").unwrap().changed("workload.duration", "6s").unwrap();
         let options = Options { every: Nanos::SECOND, ..Options::new(name, kernel.parse().unwrap()) };
         let mut records = Vec::new();
         let take = |record: Record| {
@@ -221,10 +218,7 @@ mod tests {
             fn host(&mut self, _: &mut HostRow) -> Result<(), Infallible> {
                 Ok(())
             }
-            fn table<R: floodline_record::metric::Row + 'static>(
-                &mut self,
-                _: &mut Table<R>,
-            ) -> Result<(), Infallible> {
+            fn table<R: Columns + 'static>(&mut self, _: &mut Table<R>) -> Result<(), Infallible> {
                 let unused = UNUSED.iter().filter(|(name, _)| *name == R::TABLE).flat_map(|(_, names)| *names);
                 self.0 += unused.filter(|name| R::METRICS.iter().any(|metric| metric.name == **name)).count();
                 Ok(())

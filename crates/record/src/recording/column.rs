@@ -118,7 +118,8 @@ impl Positions {
             SAME if !self.skipped.is_empty() => {}
             BITMAP => {
                 let bitmap = cursor.take(rows.div_ceil(8))?;
-                let beyond = bitmap.last().filter(|_| rows % 8 > 0).is_some_and(|bits| bits >> (rows % 8) != 0);
+                let beyond =
+                    bitmap.last().filter(|_| !rows.is_multiple_of(8)).is_some_and(|bits| bits >> (rows % 8) != 0);
                 if beyond {
                     return Err(Malformed("a row position is out of range"));
                 }
