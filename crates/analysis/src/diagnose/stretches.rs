@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Diagnoses recordings of any length stretch by stretch: a stall of ten seconds is lost in the averages of a day, and
 //! a day's samples do not fit into memory. Reports the worst stretch, its position, and the findings of the others. A
-//! recording no longer than one stretch is diagnosed as a whole.
+//! recording no longer than one stretch is diagnosed as a whole. Of a recorded run only the workload is diagnosed: its
+//! setup and tear-down cause no findings, as in [`Run::of_workload`](crate::run::Run::of_workload).
 
 use super::diagnose;
 use super::holes::observation;
 use crate::report::{OtherStretches, Report, Severity, Stretch};
 use floodline_record::holes::Holes;
-use floodline_record::record::{Record, Sink};
+use floodline_record::record::{Event, Record, Sink, What};
 use floodline_record::sample::{Sample, SampleTime};
 use floodline_record::window::Window;
 use std::cmp::Reverse;
@@ -27,6 +28,8 @@ pub struct Stretches {
     /// Samples of the stretches that have ended. The sample shared by two stretches counts once.
     samples: u64,
     ended: u64,
+    /// Whether `window` begins with the last sample of another stretch.
+    is_continued: bool,
     /// Holes in the whole recording.
     holes: Holes,
     worst: Option<Worst>,
@@ -34,6 +37,16 @@ pub struct Stretches {
     keeps_whole: bool,
     /// The ended stretches combined, and the sample that the last of them shares with `window`.
     whole: Option<Box<(Window, Sample)>>,
+    phase: Phase,
+}
+
+/// Position in the recording of a run. A recording of a host stays in its first phase.
+#[derive(Debug)]
+enum Phase {
+    /// No workload has started. Holds the last sample: counters of the workload grow from it.
+    Before(Option<Box<Sample>>),
+    Workload,
+    After,
 }
 
 /// The worst stretch so far.
@@ -63,11 +76,13 @@ impl Stretches {
             first_at: None,
             samples: 0,
             ended: 0,
+            is_continued: false,
             holes: Holes::default(),
             worst: None,
             found: Vec::new(),
             keeps_whole: false,
             whole: None,
+            phase: Phase::Before(None),
         }
     }
 
@@ -78,7 +93,7 @@ impl Stretches {
 
     /// Samples taken so far.
     pub fn samples(&self) -> u64 {
-        let shared = u64::from(self.ended > 0);
+        let shared = u64::from(self.is_continued);
         self.samples.saturating_add(self.window.samples).saturating_sub(shared)
     }
 
@@ -116,7 +131,8 @@ impl Stretches {
             _ => 0.0,
         };
         // A stretch that holds only the sample it shares with the previous one adds nothing new.
-        if self.ended == 0 || self.window.samples > 1 {
+        let is_judged = self.keeps_whole && matches!(self.phase, Phase::After);
+        if !is_judged && (self.ended == 0 || self.window.samples > 1) {
             self.end_stretch();
         }
         let Some(worst) = self.worst.take() else { return diagnose(&self.window, self.only()) };
@@ -151,6 +167,20 @@ impl Stretches {
 
     fn only(&self) -> Option<&[&str]> {
         (!self.only.is_empty()).then_some(self.only.as_slice())
+    }
+
+    /// Starts the diagnosis with the workload. What was seen before stays in the window of the whole recording only.
+    fn begin_workload(&mut self) -> Result<(), Infallible> {
+        let Phase::Before(before) = std::mem::replace(&mut self.phase, Phase::Workload) else { return Ok(()) };
+        let Some(before) = before else { return Ok(()) };
+        if self.keeps_whole {
+            self.keep_stretch(&before);
+        }
+        self.first_at = Some(before.time);
+        (self.samples, self.ended, self.is_continued, self.worst) = (0, 0, false, None);
+        self.found.clear();
+        self.window.begin_again();
+        self.window.record(&Record::Sample(before))
     }
 
     fn end_stretch(&mut self) {
@@ -188,23 +218,47 @@ impl Sink for Stretches {
     type Error = Infallible;
 
     fn record(&mut self, record: &Record) -> Result<(), Infallible> {
+        let is_over = matches!(self.phase, Phase::After);
+        if is_over && !self.keeps_whole && matches!(record, Record::Sample(_)) {
+            return Ok(());
+        }
+        match record {
+            Record::Event(Event { what: What::WorkloadStarted { .. }, .. }) => self.begin_workload()?,
+            Record::Sample(sample) => {
+                if let Phase::Before(before) = &mut self.phase {
+                    match before {
+                        Some(before) => before.clone_from(sample),
+                        None => *before = Some(sample.clone()),
+                    }
+                }
+            }
+            _ => {}
+        }
         self.window.record(record)?;
         self.holes.record(record);
+        if matches!(record, Record::Event(Event { what: What::WorkloadEnded, .. })) && !is_over {
+            // The window of the whole recording goes on to its end.
+            if self.keeps_whole {
+                self.end_stretch();
+            }
+            self.phase = Phase::After;
+        }
         let Record::Sample(sample) = record else { return Ok(()) };
         if let Some(whole) = &mut self.whole {
             whole.0.push_kept(sample);
         }
         self.first_at.get_or_insert(sample.time);
-        if self.window.seconds() < STRETCH_S && self.window.samples < SAMPLES_MAX {
+        if is_over || (self.window.seconds() < STRETCH_S && self.window.samples < SAMPLES_MAX) {
             return Ok(());
         }
-        let shared = u64::from(self.ended > 0);
+        let shared = u64::from(self.is_continued);
         self.samples = self.samples.saturating_add(self.window.samples).saturating_sub(shared);
         self.end_stretch();
         if self.keeps_whole {
             self.keep_stretch(sample);
         }
         self.window.begin_stretch();
+        self.is_continued = true;
         // The next stretch counts its growth from this record on.
         self.window.record(record)
     }
@@ -282,6 +336,48 @@ mod tests {
             let told = |window: &Window| format!("{window:?}").replace("is_settled: true", "is_settled: false");
             assert_eq!(report, fold(&records).finish(), "{seconds}");
             assert_eq!(told(&window), told(&Window::from_records(&records)), "{seconds}");
+        }
+    }
+
+    #[test]
+    fn only_the_workload_of_a_run_is_diagnosed() {
+        use crate::run::Run;
+        let event = |what| Record::Event(Event { at: Nanos(1), what });
+        let started = || event(What::WorkloadStarted { scenario: "s".into(), variant: "v".into() });
+        let cliff = dirty_cliff().records();
+        let quiet = || Fixture::healthy().records().into_iter().filter(|record| matches!(record, Record::Sample(_)));
+        let rules = |report: &Report| report.findings.iter().map(|finding| finding.rule).collect::<Vec<_>>();
+        assert!(rules(&fold(&cliff).finish()).contains(&"dirty-cliff"));
+
+        // A cliff in the setup or in the tear-down is none of the workload.
+        let mut setup = cliff.clone();
+        setup.push(started());
+        setup.extend(later(quiet().collect(), 100));
+        let mut teardown: Vec<Record> =
+            cliff.iter().filter(|record| !matches!(record, Record::Sample(_))).cloned().collect();
+        teardown.push(started());
+        teardown.extend(quiet());
+        teardown.push(event(What::WorkloadEnded));
+        let samples = cliff.iter().filter(|record| matches!(record, Record::Sample(_))).cloned();
+        teardown.extend(later(samples.collect(), 100));
+        for records in [setup, teardown] {
+            let stretches = fold(&records);
+            let mut run = Run::default().of_workload();
+            for record in &records {
+                let Ok(()) = run.record(record);
+            }
+            assert_eq!(stretches.samples(), run.window.samples);
+            let report = stretches.finish();
+            assert!(!rules(&report).contains(&"dirty-cliff"), "{:?}", rules(&report));
+            assert_eq!(report, run.diagnose());
+
+            let mut whole = Stretches::with_whole();
+            for record in &records {
+                let Ok(()) = whole.record(record);
+            }
+            let (judged, window) = whole.finish_whole();
+            assert_eq!(judged, report);
+            assert_eq!(window.samples, Window::from_records(&records).samples, "the page shows all of it");
         }
     }
 
