@@ -105,6 +105,22 @@ pub(super) fn changed(
     Ok([(now, kernel), (then, kernel_then)])
 }
 
+/// The variants `now` and `then` of a text, each with its kernel. Of the change, only the kernel is read.
+pub(super) fn varied(
+    text: &str,
+    kernel: &str,
+    change: &[&str],
+    name: &str,
+) -> Result<[(Scenario, KernelVersion); 2], Failure> {
+    let wrong = |why: String| Failure::input(format!("{name}: {why}"));
+    let mut file = ScenarioFile::parse(text).map_err(|error| wrong(format!("{error:?}")))?;
+    let mut variant = |name: &str| file.variants.remove(name).ok_or_else(|| wrong(format!("no variant {name}")));
+    let (now, then) = (variant("now")?, variant("then")?);
+    let version = |text: &str| text.parse::<KernelVersion>().map_err(|error| wrong(error.to_string()));
+    let kernel_then = change.iter().find_map(|part| part.strip_prefix("kernel=")).unwrap_or(kernel);
+    Ok([(now, version(kernel)?), (then, version(kernel_then)?)])
+}
+
 /// Runs a scenario: what is felt of it, and its recording under a name.
 fn run(scenario: &Scenario, kernel: KernelVersion, name: &str) -> Result<(Felt, Vec<u8>), Failure> {
     let (window, recording) = folded(scenario, kernel, name)?;

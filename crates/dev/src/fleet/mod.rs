@@ -4,6 +4,7 @@
 
 mod kinds;
 mod lab;
+mod lifelike;
 mod made;
 mod pairs;
 mod third;
@@ -15,6 +16,7 @@ use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
 use kinds::{KINDS, Kind};
 pub(crate) use lab::FleetLab;
+use lifelike::LIFELIKE;
 use made::Host;
 pub(crate) use pairs::FleetPairs;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -66,6 +68,8 @@ pub(crate) enum Hosts {
     HeldOut,
     /// Kinds that were written down before the twin was last mended
     Unseen,
+    /// Hosts shaped like those that people run, written down after the kinds above
+    Lifelike,
 }
 
 /// A host whose change is predicted: its behaviour before and after its change, and its recording before it.
@@ -85,6 +89,7 @@ impl Hosts {
             Hosts::Seen => KINDS.iter().filter(|kind| !kind.held_out).count(),
             Hosts::HeldOut => KINDS.iter().filter(|kind| kind.held_out).count(),
             Hosts::Unseen => UNSEEN.len(),
+            Hosts::Lifelike => LIFELIKE.len(),
         }
     }
 
@@ -96,6 +101,11 @@ impl Hosts {
             Hosts::Unseen => {
                 let host = UNSEEN.get(at).ok_or_else(none)?;
                 let scenarios = made::changed(&host.text(), host.kernel, host.change, host.name)?;
+                (host.name, host.change, scenarios)
+            }
+            Hosts::Lifelike => {
+                let host = LIFELIKE.get(at).ok_or_else(none)?;
+                let scenarios = made::varied(&host.text(), host.kernel, host.change, host.name)?;
                 (host.name, host.change, scenarios)
             }
             Hosts::Seen | Hosts::HeldOut => {
@@ -374,6 +384,16 @@ mod tests {
             for host in 0..3 {
                 made::changed(&third::text(kind, host), kind.kernel, kind.change, kind.name).expect("a scenario");
             }
+        }
+    }
+
+    #[test]
+    fn each_lifelike_host_is_a_good_scenario_that_its_change_changes() {
+        assert!(LIFELIKE.len() >= 20, "{}", LIFELIKE.len());
+        for host in LIFELIKE {
+            let made = made::varied(&host.text(), host.kernel, host.change, host.name);
+            let [now, then] = made.unwrap_or_else(|why| panic!("{why}"));
+            assert_ne!(now, then, "{}", host.name);
         }
     }
 

@@ -30,6 +30,26 @@ const SHAPES: [Shape; 5] = [
     ("no root", without_root),
 ];
 
+/// Those of the hosts that are shaped like real ones: several differences together.
+const LIFELIKE: [Shape; 7] = [
+    ("samples of 5 s", |records| thinned(records, |at| at % 5 == 0)),
+    ("no root", without_root),
+    ("a hole of 8 s", |records| thinned(records, |at| !(20..28).contains(&at))),
+    ("counters that step", |records| each_sample(records, stepped)),
+    ("samples of 5 s, no root", |records| without_root(thinned(records, |at| at % 5 == 0))),
+    ("samples of 1 s", |records| records),
+    ("two holes, counters that step", |records| {
+        each_sample(thinned(records, |at| !(5..9).contains(&at) && !(30..42).contains(&at)), stepped)
+    }),
+];
+
+fn shapes(hosts: Hosts) -> &'static [Shape] {
+    match hosts {
+        Hosts::Lifelike => &LIFELIKE,
+        Hosts::Seen | Hosts::HeldOut | Hosts::Unseen => &SHAPES,
+    }
+}
+
 /// Predicts the change of each of these hosts.
 pub(super) fn all(hosts: Hosts) -> Vec<Judged> {
     let told = |at: usize| one(hosts, at).inspect_err(|why| note(why)).ok();
@@ -41,7 +61,8 @@ pub(super) fn all(hosts: Hosts) -> Vec<Judged> {
 /// Predicts the change of one host from its recording.
 pub(super) fn one(hosts: Hosts, at: usize) -> Result<Judged, String> {
     let held = hosts.host(at).map_err(|failure| failure.to_string())?;
-    let (shape, change) = SHAPES[at % SHAPES.len()];
+    let shapes = shapes(hosts);
+    let (shape, change) = shapes[at % shapes.len()];
     let wrong = |why: &dyn std::fmt::Display| format!("{}, {shape}: {why}; skipped", held.kind);
     let decoder = Decoder::new(held.recording.as_slice()).map_err(|error| wrong(&error))?;
     let records = decoder.collect::<Result<Vec<Record>, _>>().map_err(|error| wrong(&error))?;
