@@ -6,6 +6,7 @@
 use crate::Twin;
 use crate::backtest;
 use crate::changed::{Changed, Host, NotChanged, change};
+use crate::limits::smallest_budgets;
 use crate::shown::{FIGURES, Figures, Shown, Trial};
 use floodline_analysis::prediction::{Better, Doubt, LEADS, Prediction, Row, Seen, Setting, differ};
 use floodline_analysis::report::Severity;
@@ -21,6 +22,8 @@ pub struct Question {
     now: Vec<Changed>,
     /// These twins after the change.
     then: Vec<Changed>,
+    /// The smallest cgroup limit of the recording before and after the change, where arithmetic tells.
+    budgets: Option<(f64, f64)>,
 }
 
 /// One run that an answer needs.
@@ -56,7 +59,7 @@ impl Question {
         let now = scenarios().map(|scenario| Changed { scenario: scenario.clone(), kernel: twin.kernel }).collect();
         let then =
             scenarios().map(|scenario| change(scenario, twin.kernel, settings, host)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Question { settings: settings.to_vec(), now, then })
+        Ok(Question { settings: settings.to_vec(), now, then, budgets: smallest_budgets(window, settings) })
     }
 
     /// The runs that an answer needs; `few` omits other seeds and device speeds.
@@ -104,7 +107,8 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     for named in FIGURES {
         let of =
             Of { name: named.name, label: named.label, unit: named.unit, better: named.better, least: named.least() };
-        rows.extend(row(&of, measured, results, closed));
+        let limits = question.budgets.filter(|_| named.name == SMALLEST_BUDGET);
+        rows.extend(limits.map(|limits| limits_row(&of, limits)).or_else(|| row(&of, measured, results, closed)));
     }
     for name in now.figures.keys().filter(|name| name.starts_with("program ")) {
         let label = format!("throughput of {}", name.trim_start_matches("program "));
@@ -299,6 +303,23 @@ struct Of<'a> {
     least: f64,
 }
 
+/// The figure that is arithmetic: no run and no back-test decides it.
+const SMALLEST_BUDGET: &str = "smallest_budget_bytes";
+
+/// The row of the smallest cgroup limit, from all cgroups of the recording.
+fn limits_row(of: &Of<'_>, (now, then): (f64, f64)) -> Row {
+    let wider = spread(of.name).exp();
+    let (low, high) = (then / wider, then * wider);
+    Row {
+        better: of.better,
+        is_measured: true,
+        low,
+        high,
+        least: of.least,
+        ..Row::new(of.name, of.label, of.unit, now, then)
+    }
+}
+
 fn row(of: &Of<'_>, measured: &Measured, results: &[(Run, Shown)], closed: Option<(&Shown, &Shown)>) -> Option<Row> {
     let &Of { name, label, unit, better, least } = of;
     let pairs = pairs(name, results);
@@ -308,7 +329,7 @@ fn row(of: &Of<'_>, measured: &Measured, results: &[(Run, Shown)], closed: Optio
     }
     let tested = measured.back_test.iter().find(|figure| figure.name == name);
     // A limit is arithmetic: it does not scale with the error of a run.
-    let is_arithmetic = name == "smallest_budget_bytes";
+    let is_arithmetic = name == SMALLEST_BUDGET;
     let scale = match tested {
         // A value near zero is not a base for scaling.
         Some(figure) if figure.is_predictable() && sim_now > 0.0 && figure.real > least && !is_arithmetic => {

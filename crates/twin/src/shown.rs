@@ -6,7 +6,7 @@
 use crate::backtest;
 use crate::changed::Changed;
 use crate::{Programs, run::Simulated};
-use floodline_analysis::budget::budgets;
+use floodline_analysis::budget::{Budgets, budgets};
 use floodline_analysis::diagnose::diagnose;
 use floodline_analysis::prediction::{Better, Seen};
 use floodline_analysis::report::Severity;
@@ -210,7 +210,10 @@ fn every(window: &Window, programs: Option<&Programs>) -> Figures {
 
 /// The smallest hard threshold of a cgroup that has dirty pages of its own.
 pub fn smallest_budget(window: &Window) -> Option<f64> {
-    let budgets = budgets(window);
+    smallest(&budgets(window))
+}
+
+pub(crate) fn smallest(budgets: &Budgets) -> Option<f64> {
     let own = budgets.cgroups.iter().filter(|one| !one.is_inner && one.path.as_bytes() != b"/");
     own.filter_map(|one| one.domain.thresh).map(|thresh| thresh.high.0 as f64).reduce(f64::min)
 }

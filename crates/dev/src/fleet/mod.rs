@@ -93,6 +93,19 @@ impl Hosts {
         }
     }
 
+    /// Name of one of them; empty beyond their number.
+    pub(crate) fn name(self, at: usize) -> &'static str {
+        match self {
+            Hosts::Unseen => UNSEEN.get(at).map(|host| host.name),
+            Hosts::Lifelike => LIFELIKE.get(at).map(|host| host.name),
+            Hosts::Seen | Hosts::HeldOut => {
+                let is_held_out = self == Hosts::HeldOut;
+                KINDS.iter().filter(|kind| kind.held_out == is_held_out).nth(at).map(|kind| kind.name)
+            }
+        }
+        .unwrap_or_default()
+    }
+
     /// Runs one of them before and after its change.
     pub(crate) fn host(self, at: usize) -> Result<Truth, Failure> {
         let none = || Failure::input("there are not that many hosts");

@@ -40,6 +40,9 @@ pub(crate) struct PredictTruth {
     /// Predict changes of generated hosts instead; the truth is the model
     #[arg(long, value_name = "HOSTS", num_args = 0..=1, default_missing_value = "held-out", conflicts_with_all = ["recordings", "calibrate"])]
     model: Option<Hosts>,
+    /// Write the recordings of the generated hosts to this folder
+    #[arg(long, value_name = "DIR", requires = "model")]
+    save: Option<PathBuf>,
     /// Folder of scenario files, which tell what differs between variants; may be repeated
     #[arg(long = "scenarios", value_name = "DIR", default_values = ["scenarios", "scenarios/blind"])]
     scenarios: Vec<PathBuf>,
@@ -68,7 +71,7 @@ struct Pair {
 impl PredictTruth {
     pub(crate) fn run(&self) -> Result<Answer, Failure> {
         if let Some(hosts) = self.model {
-            let judged = model::all(hosts);
+            let judged = model::all(hosts, self.only.as_deref(), self.save.as_deref());
             let text = match self.format {
                 Format::Text => page::of_model(&judged),
                 Format::Json => serde_json::to_string(&serde_json::json!({ "hosts": judged }))? + "\n",

@@ -10,7 +10,7 @@ use crate::fleet::Hosts;
 use crate::note;
 use floodline_analysis::prediction::Setting;
 use floodline_record::record::{Record, Sink};
-use floodline_record::recording::Decoder;
+use floodline_record::recording::{Decoder, Encoder, Header};
 use floodline_record::sample::{ProcessRow, Sample, Table};
 use floodline_record::units::{Bytes, Pages};
 use floodline_record::version::KernelVersion;
@@ -18,6 +18,7 @@ use floodline_record::window::Window;
 use floodline_twin::predict::Measured;
 use floodline_twin::{Options, Recorded, shown};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use std::path::Path;
 
 /// How a recording differs from one of a guest.
 type Shape = (&'static str, fn(Vec<Record>) -> Vec<Record>);
@@ -50,25 +51,30 @@ fn shapes(hosts: Hosts) -> &'static [Shape] {
     }
 }
 
-/// Predicts the change of each of these hosts.
-pub(super) fn all(hosts: Hosts) -> Vec<Judged> {
-    let told = |at: usize| one(hosts, at).inspect_err(|why| note(why)).ok();
-    let mut judged: Vec<Judged> = (0..hosts.count()).into_par_iter().filter_map(told).collect();
+/// Predicts the change of each of these hosts, or of those whose name contains a text. Writes their recordings to a folder.
+pub(super) fn all(hosts: Hosts, only: Option<&str>, save: Option<&Path>) -> Vec<Judged> {
+    let told = |at: usize| one(hosts, at, save).inspect_err(|why| note(why)).ok();
+    let is_wanted = |at: &usize| only.is_none_or(|only| hosts.name(*at).contains(only));
+    let mut judged: Vec<Judged> = (0..hosts.count()).into_par_iter().filter(is_wanted).filter_map(told).collect();
     judged.sort_by(|one, other| one.order().cmp(&other.order()));
     judged
 }
 
 /// Predicts the change of one host from its recording.
-pub(super) fn one(hosts: Hosts, at: usize) -> Result<Judged, String> {
+pub(super) fn one(hosts: Hosts, at: usize, save: Option<&Path>) -> Result<Judged, String> {
     let held = hosts.host(at).map_err(|failure| failure.to_string())?;
     let shapes = shapes(hosts);
     let (shape, change) = shapes[at % shapes.len()];
     let wrong = |why: &dyn std::fmt::Display| format!("{}, {shape}: {why}; skipped", held.kind);
     let decoder = Decoder::new(held.recording.as_slice()).map_err(|error| wrong(&error))?;
     let records = decoder.collect::<Result<Vec<Record>, _>>().map_err(|error| wrong(&error))?;
+    let records = change(records);
     let mut recorded = Recorded::default();
-    for record in change(records) {
-        let Ok(()) = recorded.record(&record);
+    for record in &records {
+        let Ok(()) = recorded.record(record);
+    }
+    if let Some(folder) = save {
+        write(&records, &folder.join(format!("{}.flr", held.kind))).map_err(|error| wrong(&error))?;
     }
     let settings: Vec<Setting> = held
         .change
@@ -95,6 +101,16 @@ pub(super) fn one(hosts: Hosts, at: usize) -> Result<Judged, String> {
     };
     let all = [truth(held.before), truth(held.after)];
     Ok(judge(&prediction, &Pair { kind, settings, before: 0, after: 1 }, &all, &Noise::new()))
+}
+
+fn write(records: &[Record], path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let file = std::fs::File::create(path)?;
+    let mut encoder = Encoder::new(std::io::BufWriter::new(file), Header::new(None))?;
+    for record in records {
+        encoder.record(record)?;
+    }
+    encoder.finish()?;
+    Ok(())
 }
 
 fn told(kind: &str, shape: &str, kernel: KernelVersion, recorded: Recorded) -> One {
@@ -176,7 +192,7 @@ mod tests {
     #[test]
     fn at_least_twenty_held_out_hosts_are_recorded_in_every_shape_and_one_is_predicted() {
         assert!(Hosts::HeldOut.count() >= 20, "{}", Hosts::HeldOut.count());
-        let judged = one(Hosts::HeldOut, 0).expect("it has a twin");
+        let judged = one(Hosts::HeldOut, 0, None).expect("it has a twin");
         assert!(!judged.figures.is_empty() || judged.refused > 0, "{judged:?}");
     }
 }

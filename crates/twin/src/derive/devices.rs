@@ -12,7 +12,7 @@ use floodline_record::sample::DiskRow;
 use floodline_record::units::{Bytes, BytesPerSecond, Nanos};
 use floodline_record::window::Window;
 use floodline_scenario::{
-    BdiKnobs, ByteRate, ByteSize, Device, FsType, IoRate, Mount, QueueKnobs, RequestsPerSecond, Time,
+    Backing, BdiKnobs, ByteRate, ByteSize, Device, FsType, IoRate, Mount, QueueKnobs, RequestsPerSecond, Time,
 };
 use std::collections::BTreeMap;
 
@@ -87,7 +87,64 @@ pub(super) fn devices(window: &Window, notes: &mut Notes, unknown: &mut Vec<Stri
     if made.2.0.is_empty() {
         return Err(TwinError::NoDevice);
     }
+    add_loops(window, &mut made, (&mut taken, &mut points), notes);
     Ok(made)
+}
+
+/// Adds the loop devices that were written to and carry a filesystem, on the filesystems of their files. What a program
+/// writes to one is written below again, so the places are ordered by what was first written there.
+fn add_loops(
+    window: &Window,
+    (devices, mounts, places, _): &mut Made,
+    (taken, points): (&mut names::Taken, &mut names::Taken),
+    notes: &mut Notes,
+) {
+    let Some(facts) = window.facts.as_ref() else { return };
+    let lookup = window.lookup();
+    let written = |seen: &Seen<'_>| seen.span.growth.written.map_or(0, |bytes| bytes.0);
+    let mut own: BTreeMap<DevId, u64> = device::drains(window).iter().map(|seen| (seen.dev, written(seen))).collect();
+    for seen in device::devices(window).iter().filter(|seen| seen.is_loop() && written(seen) > 0) {
+        let Some(Stack::Loop { backing_file, dio }) = seen.facts.map(|facts| &facts.stack) else { continue };
+        let on_it = seen.mounts();
+        let Some(mounted) = main_mount(&on_it).filter(|mounted| !mounted.has_option("ro")) else { continue };
+        let below = lookup.mount_of_file(facts, backing_file).and_then(|holder| device::of_mount(window, holder));
+        let Some(below) = below.and_then(|below| places.of(below.dev).cloned()) else { continue };
+        let room = devices.get(&below.device).and_then(|device| device.size).map_or(1 << 30, |size| size.bytes());
+        let name = taken.unique(&names::word(seen.name.as_bytes()), 20);
+        let key = format!("machine.devices.{name}");
+        let file = format!("{}/twin/{name}.img", below.point);
+        notes.measured(format!("{key}.backing"), format!("a loop device with the file {backing_file}"));
+        let size = seen.facts.and_then(|facts| facts.size).map_or(1 << 30, |size| size.0).min(room / 10 * 9);
+        let device = Device {
+            size: Some(ByteSize(Bytes(size.max(64 << 20)))),
+            backing: Backing::Loop { file, direct_io: dio.unwrap_or(false) },
+            bdi: bdi(seen, &key, notes),
+            ..blank()
+        };
+        let (point, mount, fs_type) = mount(mounted, &name, points, notes);
+        if let Some(below) = own.get_mut(&below.dev) {
+            *below = below.saturating_sub(written(seen));
+        }
+        own.insert(seen.dev, written(seen));
+        let flushes = seen.span.growth.flushes.map_or(0, |count| count.0);
+        devices.insert(name.clone(), device);
+        mounts.insert(point.clone(), mount);
+        places.0.push(Place { dev: seen.dev, device: name, point, fs_type, mean_read: None, flushes });
+    }
+    places.0.sort_by_key(|place| std::cmp::Reverse(own.get(&place.dev).copied().unwrap_or(0)));
+}
+
+/// Bytes that buffered loop devices wrote up to each sample since the one before: they became dirty again in the files
+/// below.
+pub(super) fn written_twice(window: &Window) -> BTreeMap<Nanos, f64> {
+    let is_buffered =
+        |seen: &Seen<'_>| matches!(seen.facts.map(|facts| &facts.stack), Some(Stack::Loop { dio: Some(false), .. }));
+    let loops = device::devices(window).into_iter().filter(|seen| is_buffered(seen));
+    let mut written = BTreeMap::new();
+    for one in loops.flat_map(|seen| seen.intervals()) {
+        *written.entry(one.end).or_default() += one.written_bytes;
+    }
+    written
 }
 
 /// The mount that stands for a device: the first of a type that scenarios support, else the first of any.
@@ -206,7 +263,7 @@ fn blank() -> Device {
     Device {
         profile: None,
         size: None,
-        backing: floodline_scenario::Backing::Disk,
+        backing: Backing::Disk,
         write_bandwidth: None,
         read_bandwidth: None,
         write_iops: None,

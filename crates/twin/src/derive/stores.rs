@@ -9,7 +9,7 @@ use super::touched::Touched;
 use crate::Recorded;
 use crate::provenance::Notes;
 use floodline_analysis::shown::behaviour;
-use floodline_record::id::Entity;
+use floodline_record::id::{Entity, EntityId};
 use floodline_record::units::{Bytes, Nanos};
 use floodline_scenario::{Barrier, ByteSize, Frequency, FsType, MmapStore, Step, Task, Write};
 
@@ -28,6 +28,14 @@ const LARGE_FAULT: f64 = 8192.0;
 const BY_WRITE: f64 = 196_608.0;
 /// Bytes of a folio that usual readahead makes.
 const BY_READ: f64 = 131_072.0;
+/// Bytes of a fault between a folio of four pages, which faults make, and those of readahead.
+const BY_FAULT: f64 = 49_152.0;
+/// Fewest faults of a process that read from a device, and the part of the file that they must have read.
+const MAJORS_MIN: f64 = 4.0;
+const READ_SHARE: f64 = 0.2;
+/// Part of the file that write calls must have passed, and the mean size of large ones.
+const WRITTEN_SHARE: f64 = 0.5;
+const LARGE_WRITE: f64 = 65_536.0;
 /// Bytes of the largest folio.
 const FOLIO_MAX: f64 = 2_097_152.0;
 /// Name of the barrier behind which mapped files are on the device.
@@ -129,14 +137,27 @@ pub(super) fn mapped(
         FsType::Ext4 => kernel.folios.ext4,
         _ => kernel.folios.xfs_by_readahead || kernel.folios.xfs_by_write,
     });
+    let writes_folios = behaviour(window).is_some_and(|kernel| kernel.folios.xfs_by_write);
     let is_large = per_fault >= LARGE_FAULT && makes_folios;
+    let made = Made::of(group, recorded, bytes as f64);
+    let folios_by_faults = behaviour(window).is_some_and(|kernel| kernel.folios.fault_makes_four);
     let cached = match (is_not_cached, is_large) {
         (true, _) => Cached::Not,
         (false, true) if per_fault >= BY_WRITE => Cached::InFoliosOfWrites,
+        (false, true) if per_fault < BY_FAULT && folios_by_faults => Cached::InFoliosOfFaults,
         (false, true) => Cached::InFoliosOfReads,
-        (false, false) if makes_folios => Cached::InPages,
-        // A kernel without large folios does not show what another one would make of it: it is read, as after a boot.
-        (false, false) => Cached::InFoliosOfReads,
+        // Writes of this kernel make large folios, so it was written in small blocks.
+        (false, false) if makes_folios && (writes_folios || place.fs_type == FsType::Ext4) => Cached::InPages,
+        // This kernel does not show what another one would make of it: it is made again as it was.
+        (false, false) => match made {
+            Made::ByFaults => Cached::InFoliosOfFaults,
+            Made::ByWrites { are_large: true } => Cached::InFoliosOfWrites,
+            Made::ByWrites { are_large: false } => Cached::InPages,
+            // Reads of this kernel make large folios, so it was written.
+            Made::Unknown if makes_folios => Cached::InFoliosOfWrites,
+            // It is read, as after a boot.
+            Made::Unknown => Cached::InFoliosOfReads,
+        },
     };
     let stores = (if is_large { faults } else { total.mapped / PAGE }) * factor;
     // Few stores are single ones.
@@ -175,8 +196,8 @@ pub(super) fn mapped(
     let part = group.part_of_mapped / copies as f64;
     let dirty = levels.filter(|_| goes_on).map_or(0.0, |levels| (levels.at(0.0) * part).min(bytes as f64));
     let folio = match (is_large, is_hidden) {
-        (true, true) => BY_READ,
-        (true, false) => per_fault.min(BY_READ),
+        (true, true) if cached == Cached::InFoliosOfReads => BY_READ,
+        (true, _) => per_fault.min(BY_READ),
         (false, _) => PAGE,
     };
     let at_once = pages as f64 * folio;
@@ -200,6 +221,46 @@ fn is_read_by_faults(bins: &[Bin]) -> bool {
     let major: f64 = storing().map(|bin| bin.major).sum();
     let read: f64 = storing().filter(|bin| bin.read >= MAJOR_READ * bin.major).map(|bin| bin.major).sum();
     major >= MAJOR_SHARE * faults && read >= 0.5 * major
+}
+
+/// How a mapped file came into the page cache, by the counters of its programs since they started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Made {
+    /// Faults read it.
+    ByFaults,
+    /// Write calls, in blocks of 64 KiB and more or in small ones.
+    ByWrites { are_large: bool },
+    /// Neither: it was there before.
+    Unknown,
+}
+
+impl Made {
+    fn of(group: &Group, recorded: &Recorded, bytes: f64) -> Made {
+        let window = &recorded.window;
+        let is_of_group = |id: &EntityId| {
+            let is_named =
+                |entity: &Entity| matches!(entity, Entity::Process { comm, .. } if comm.as_bytes() == group.comm);
+            window.entities.get(id).is_some_and(is_named) && recorded.home(id) == group.cgroup
+        };
+        let (mut major, mut read, mut passed, mut calls, mut count) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        for (_, span) in window.processes.iter().filter(|(id, _)| is_of_group(id)) {
+            let row = &span.last;
+            let value = |n: Option<u64>| n.unwrap_or(0) as f64;
+            major += value(row.majflt.map(|n| n.0));
+            read += value(row.read_bytes.map(|n| n.0));
+            passed += value(row.wchar.map(|n| n.0));
+            calls += value(row.syscw.map(|n| n.0));
+            count += 1.0;
+        }
+        let files = bytes * f64::max(count, 1.0);
+        if major >= MAJORS_MIN * f64::max(count, 1.0) && read >= (MAJOR_READ * major).max(READ_SHARE * files) {
+            Made::ByFaults
+        } else if passed >= WRITTEN_SHARE * files {
+            Made::ByWrites { are_large: passed / calls.max(1.0) >= LARGE_WRITE }
+        } else {
+            Made::Unknown
+        }
+    }
 }
 
 /// What of a file is dirty, over time.
@@ -301,6 +362,8 @@ pub(super) enum Cached {
     Not,
     /// As reads of 128 KiB made it.
     InFoliosOfReads,
+    /// As faults that read ahead made it.
+    InFoliosOfFaults,
     /// As writes of 1 MiB made it.
     InFoliosOfWrites,
     /// As small writes made it.
@@ -310,14 +373,14 @@ pub(super) enum Cached {
 impl Cached {
     /// Whether it is read back from the device.
     pub(super) fn is_read(self) -> bool {
-        matches!(self, Cached::Not | Cached::InFoliosOfReads)
+        matches!(self, Cached::Not | Cached::InFoliosOfReads | Cached::InFoliosOfFaults)
     }
 
     /// Bytes of the calls that make it.
     pub(super) fn block(self) -> ByteSize {
         ByteSize(Bytes(match self {
             Cached::InPages => 4096,
-            Cached::Not | Cached::InFoliosOfReads => 128 << 10,
+            Cached::Not | Cached::InFoliosOfReads | Cached::InFoliosOfFaults => 128 << 10,
             Cached::InFoliosOfWrites => 1 << 20,
         }))
     }

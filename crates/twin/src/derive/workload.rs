@@ -7,7 +7,7 @@ use super::machine::{Ground, Place};
 use super::names::{self, Taken};
 use super::unmounts::Unmounts;
 use super::writer::{self, Habit, Syncs, Writer};
-use super::{Fit, asked, stores};
+use super::{Fit, asked, devices, rewrites, stores};
 use crate::provenance::Notes;
 use crate::{Program, Programs, Recorded, TwinError};
 use floodline_record::human;
@@ -99,7 +99,8 @@ pub(super) fn workload(
         // Tasks run and draw their numbers in order of name: the number in front keeps names of the host out of that.
         let task = taken.unique(&format!("{number:0digits$}-{}", names::task(&group.comm)), COMM_MAX);
         let place = place_of(window, ground, group).or(habit.map(|habit| habit.place)).unwrap_or(&ground.places.0[0]);
-        let writer = Writer::of(group, syncs, place, &task, recorded, notes, fit);
+        let rewritten = rewrites::file_bytes(group, &all, recorded);
+        let writer = Writer::of(group, syncs, place, &task, recorded, notes, fit, rewritten);
         // What is little changes no figure: it is not worth a run.
         if let Some(did) = writer.stored.filter(|_| group.total.mapped > 0.05 * moved) {
             stored.insert(task.clone(), did);
@@ -207,12 +208,19 @@ fn unattributed(recorded: &Recorded, groups: &[Group]) -> Option<Group> {
             .collect();
     }
     let (mut rest, mut all) = (0.0, 0.0);
+    let twice = devices::written_twice(window);
     for (at, pair) in window.host_series.windows(2).enumerate() {
         let grew = pair[1].1.nr_dirtied?.0.saturating_sub(pair[0].1.nr_dirtied?.0) as f64 * page;
         let known: f64 =
             groups.iter().filter_map(|group| group.bins.get(at)).map(|bin| bin.by_calls + bin.mapped).sum();
         let bin = bins.get_mut(at)?;
         let (end, length) = (bin.end, bin.length);
+        let twice: f64 = twice
+            .range(..=pair[1].0.monotonic)
+            .rev()
+            .map_while(|(end, bytes)| (*end > pair[0].0.monotonic).then_some(bytes))
+            .sum();
+        let grew = (grew - twice).max(0.0);
         let missing = (grew - known).max(0.0);
         *bin = super::group::Bin {
             end,

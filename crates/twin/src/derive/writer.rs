@@ -7,7 +7,7 @@ use super::bursts::{Branch, Burst, arrivals, size, steady, time};
 use super::group::{Group, PAGE, Stored, Synced};
 use super::machine::Place;
 use super::stores::{Cached, Mapped, PREPARED, mapped};
-use super::{Fit, asked};
+use super::{Fit, asked, rewrites};
 use crate::Recorded;
 use crate::provenance::{Notes, Origin};
 use floodline_record::programs::RECORDER;
@@ -173,6 +173,7 @@ impl Writer {
         recorded: &Recorded,
         notes: &mut Notes,
         fit: &Fit,
+        rewritten: Option<f64>,
     ) -> Writer {
         let key = format!("workload.tasks.{task}");
         let copies = group.concurrent();
@@ -190,7 +191,10 @@ impl Writer {
             stored: None,
         };
         let mut branches = Vec::new();
-        branches.extend(calls(group, syncs, file("data"), &key, notes));
+        branches.extend(match rewritten {
+            Some(bytes) => Some(rewrites(group, syncs, file("data"), bytes / copies as f64, &key, notes)),
+            None => calls(group, syncs, file("data"), &key, notes),
+        });
         branches.extend(temporary(group, file("temporary"), &key, notes));
         if let Some(Mapped { branch, bytes, cached, before, stored }) = mapped(
             group,
@@ -322,17 +326,50 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
             sync: sync.clone().filter(|_| rate.is_some()),
             ..Write::default()
         };
-        let mut steps = vec![Step::Write(write)];
-        if let (None, Some(sync)) = (rate, &sync) {
-            let on = OnFile { file: file.clone() };
-            steps.push(match sync.call {
-                SyncCall::Fsync => Step::Fsync(on),
-                _ => Step::Fdatasync(on),
-            });
-        }
-        steps
+        let then = sync.as_ref().filter(|_| rate.is_none()).map(|sync| synced(sync, &file));
+        std::iter::once(Step::Write(write)).chain(then).collect()
     };
     Some(Branch { bursts, unit: per_call, step: Box::new(step) })
+}
+
+/// Write calls to anywhere in a file of a size, to pages that may be dirty already.
+fn rewrites(group: &Group, syncs: Syncs, file: String, bytes: f64, key: &str, notes: &mut Notes) -> Branch {
+    let total = &group.total;
+    let calls = buffered_calls(group).max(1.0);
+    let block = (rewrites::passed(total) / calls / PAGE).round().clamp(1.0, 4096.0) * PAGE;
+    let bytes = ((bytes / block).round().max(1.0) * block) as u64;
+    notes.measured(format!("{key}.steps.write.block"), "wchar divided by write calls, in whole pages");
+    notes.derived(format!("{key}.steps.write.rate"), "write calls over time, bursts kept");
+    notes.derived(
+        format!("{key}.steps.write.size"),
+        "the part of its write calls that dirtied nothing grows with what is dirty: it writes the same pages again",
+    );
+    let sync = sync_of(syncs, calls, key, notes);
+    let bursts = arrivals(&group.bins, rewrites::passed_in, block);
+    let step = move |count: u64, rate: Option<Frequency>| {
+        let write = Write {
+            file: file.clone(),
+            order: Order::Random,
+            size: Some(ByteSize(Bytes(bytes))),
+            block: size(block),
+            rate: rate.map(Pace::Blocks),
+            count: Some(count),
+            sync: sync.clone().filter(|_| rate.is_some()),
+            ..Write::default()
+        };
+        let then = sync.as_ref().filter(|_| rate.is_none()).map(|sync| synced(sync, &file));
+        std::iter::once(Step::Write(write)).chain(then).collect()
+    };
+    Branch { bursts, unit: block, step: Box::new(step) }
+}
+
+/// The call of a sync on a file.
+fn synced(sync: &SyncEvery, file: &str) -> Step {
+    let on = OnFile { file: file.to_owned() };
+    match sync.call {
+        SyncCall::Fsync => Step::Fsync(on),
+        _ => Step::Fdatasync(on),
+    }
 }
 
 /// Files of one block each.

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Write calls to pages that may be dirty already: a table, a ring, a cache of sessions. Counters show the bytes passed to
+//! the calls and those that became dirty. The part that dirtied nothing grows with what is dirty of the file, so it tells
+//! how large the file is. Bytes passed to pipes and sockets dirty nothing either, but do not follow the dirty level.
+
+use super::group::{Bin, Group, PAGE};
+use crate::Recorded;
+use floodline_record::id::EntityId;
+use floodline_record::sample::HostRow;
+use floodline_record::units::Nanos;
+
+/// Least part of the passed bytes that dirtied nothing.
+const REPEATED_MIN: f64 = 0.03;
+/// Fewest intervals with writes that show how the repeated part depends on the dirty level.
+const BINS_MIN: usize = 4;
+/// Smallest mean size of a call: smaller calls dirty a page each, whether they repeat or not.
+const CALL_MIN: f64 = 0.9 * PAGE;
+/// Largest distance of the mean size of calls from whole pages, as a share of a page.
+const WHOLE_PAGES: f64 = 0.02;
+/// Error of the fit over that of a constant part, at most: where calls have whole pages, and elsewhere.
+const FIT_PAGES: f64 = 1.5;
+const FIT_OTHER: f64 = 0.7;
+/// Largest file.
+const FILE_MAX: f64 = 64.0 * 1_073_741_824.0;
+
+/// Bytes of the files that a program writes to again and again, all copies together. `None` where its calls do not
+/// repeat, or where nothing shows that they do.
+pub(super) fn file_bytes(group: &Group, groups: &[Group], recorded: &Recorded) -> Option<f64> {
+    let total = &group.total;
+    let passed = passed(total);
+    let block = passed / total.calls.max(1.0);
+    if total.direct > 0.0 || total.cancelled > 0.0 || block < CALL_MIN || total.by_calls > (1.0 - REPEATED_MIN) * passed
+    {
+        return None;
+    }
+    let level = Level::of(group, recorded)?;
+    let part = level.part_of(group, groups);
+    // Of each interval: the weight, the dirty bytes on average, and the part that dirtied nothing.
+    let points: Vec<(f64, f64, f64)> = group
+        .bins
+        .iter()
+        .filter(|bin| passed_in(bin) >= PAGE)
+        .map(|bin| {
+            let dirty = (level.at(bin.end - bin.length) + level.at(bin.end)) / 2.0 * part;
+            (passed_in(bin), dirty, (1.0 - bin.by_calls / passed_in(bin)).clamp(0.0, 1.0))
+        })
+        .collect();
+    if points.len() < BINS_MIN {
+        return None;
+    }
+    let sum = |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|(weight, x, y)| weight * of(*x, *y)).sum::<f64>();
+    let bytes = sum(&|x, _| x * x) / sum(&|x, y| x * y);
+    let weight = sum(&|_, _| 1.0);
+    let mean = sum(&|_, y| y) / weight;
+    let (fit, constant) = (sum(&|x, y| (y - x / bytes).powi(2)), sum(&|_, y| (y - mean).powi(2)));
+    let has_whole_pages = (block / PAGE - (block / PAGE).round()).abs() <= WHOLE_PAGES;
+    let most = if has_whole_pages { FIT_PAGES } else { FIT_OTHER };
+    // Levels are read a moment after the counters, so even a perfect fit leaves a little.
+    let is_shown = fit <= most * constant.max(1e-4 * weight);
+    let largest = points.iter().map(|(_, dirty, _)| *dirty).fold(0.0, f64::max);
+    (bytes.is_finite() && is_shown).then(|| bytes.max(largest).clamp(PAGE, FILE_MAX))
+}
+
+/// Bytes passed to buffered calls.
+pub(super) fn passed(total: &Bin) -> f64 {
+    total.wchar * total.by_calls / (total.by_calls + total.direct).max(1.0)
+}
+
+/// Bytes passed to the calls of an interval.
+pub(super) fn passed_in(bin: &Bin) -> f64 {
+    bin.wchar
+}
+
+/// What is dirty in the cgroup of a group, or on the machine where that is not read.
+struct Level {
+    /// Monotonic nanoseconds and bytes.
+    levels: Vec<(u64, f64)>,
+    start: u64,
+    is_of_machine: bool,
+}
+
+impl Level {
+    fn of(group: &Group, recorded: &Recorded) -> Option<Level> {
+        let start = recorded.window.first_at?.monotonic.0;
+        let of_cgroup = |id: &EntityId| -> Option<Vec<(u64, f64)>> {
+            let levels: &Vec<(Nanos, u64)> = recorded.dirty.get(id)?;
+            let is_used = levels.iter().any(|(_, bytes)| *bytes > 0);
+            is_used.then(|| levels.iter().map(|(at, bytes)| (at.0, *bytes as f64)).collect())
+        };
+        if let Some(levels) = group.cgroup.as_ref().and_then(of_cgroup) {
+            return Some(Level { levels, start, is_of_machine: false });
+        }
+        let bytes = |row: &HostRow| row.nr_dirty.map(|pages| pages.0 as f64 * PAGE);
+        let rows = recorded.window.host_series.iter();
+        let levels: Vec<_> = rows.filter_map(|(time, row)| Some((time.monotonic.0, bytes(row)?))).collect();
+        (!levels.is_empty()).then_some(Level { levels, start, is_of_machine: true })
+    }
+
+    /// The part of it that a group dirtied.
+    fn part_of(&self, group: &Group, groups: &[Group]) -> f64 {
+        let alike = groups.iter().filter(|other| self.is_of_machine || other.cgroup == group.cgroup);
+        let all: f64 = alike.map(|other| other.total.by_calls + other.total.mapped).sum();
+        (group.total.by_calls / all.max(1.0)).min(1.0)
+    }
+
+    fn at(&self, seconds: f64) -> f64 {
+        let at = self.start.saturating_add((seconds.max(0.0) * 1e9) as u64 + 1);
+        let before = self.levels.partition_point(|(time, _)| *time <= at);
+        self.levels[..before].last().map_or(0.0, |(_, bytes)| *bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_record::record::{Record, Sink};
+    use floodline_record::sample::{HostRow, Sample};
+    use floodline_record::units::Pages;
+
+    /// A second each: a program that writes 4 MB/s to 1000 pages of 4 KiB, `dirty` of which are dirty at its end.
+    fn group(dirtied: impl Fn(f64) -> f64, levels: &[u64]) -> (Group, Recorded) {
+        let mut recorded = Recorded::default();
+        let mut group = Group::default();
+        for (at, level) in levels.iter().enumerate() {
+            let mut sample = Sample::default();
+            sample.time.monotonic = Nanos(at as u64 * 1_000_000_000);
+            sample.host = HostRow { nr_dirty: Some(Pages(*level)), ..HostRow::default() };
+            let Ok(()) = recorded.record(&Record::Sample(Box::new(sample)));
+            if at > 0 {
+                let middle = (levels[at - 1] + level) as f64 / 2.0 * PAGE;
+                let bin = Bin {
+                    end: at as f64,
+                    length: 1.0,
+                    wchar: 1000.0 * PAGE,
+                    calls: 1000.0,
+                    by_calls: dirtied(middle),
+                    ..Bin::default()
+                };
+                group.total.wchar += bin.wchar;
+                group.total.calls += bin.calls;
+                group.total.by_calls += bin.by_calls;
+                group.bins.push(bin);
+            }
+        }
+        (group, recorded)
+    }
+
+    const LEVELS: [u64; 9] = [0, 800, 1500, 2200, 2800, 0, 900, 1600, 2300];
+
+    #[test]
+    fn the_part_that_dirties_nothing_tells_the_size_of_the_file() {
+        let bytes = 5000.0 * PAGE;
+        let (group, recorded) = group(|dirty| 1000.0 * PAGE * (1.0 - dirty / bytes), &LEVELS);
+        let told = file_bytes(&group, std::slice::from_ref(&group), &recorded).expect("it repeats");
+        assert!((told / bytes - 1.0).abs() < 0.05, "{told} of {bytes}");
+    }
+
+    #[test]
+    fn bytes_for_pipes_and_appends_are_no_repeats() {
+        let (mut piped, recorded) = group(|_| 600.0 * PAGE, &LEVELS);
+        piped.total.calls *= 0.7;
+        assert_eq!(file_bytes(&piped, std::slice::from_ref(&piped), &recorded), None);
+        let (appended, recorded) = group(|_| 1000.0 * PAGE, &LEVELS);
+        assert_eq!(file_bytes(&appended, std::slice::from_ref(&appended), &recorded), None);
+    }
+}
