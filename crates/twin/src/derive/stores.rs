@@ -143,6 +143,10 @@ pub(super) fn mapped(
     let folios_by_faults = behaviour(window).is_some_and(|kernel| kernel.folios.fault_makes_four);
     let cached = match (is_not_cached, is_large) {
         (true, _) => Cached::Not,
+        // Few faults in clean folios do not show their size well.
+        (false, true) if is_hidden && made == Made::ByFaults && folios_by_faults => Cached::InFoliosOfFaults,
+        (false, true) if is_hidden && made == Made::ByReads => Cached::InFoliosOfReads,
+        (false, true) if is_hidden && made == LARGE_WRITES && writes_folios => Cached::InFoliosOfWrites,
         (false, true) if per_fault >= BY_WRITE => Cached::InFoliosOfWrites,
         (false, true) if per_fault < BY_FAULT && folios_by_faults => Cached::InFoliosOfFaults,
         (false, true) => Cached::InFoliosOfReads,
@@ -151,6 +155,7 @@ pub(super) fn mapped(
         // This kernel does not show what another one would make of it: it is made again as it was.
         (false, false) => match made {
             Made::ByFaults => Cached::InFoliosOfFaults,
+            Made::ByReads => Cached::InFoliosOfReads,
             Made::ByWrites { are_large: true } => Cached::InFoliosOfWrites,
             Made::ByWrites { are_large: false } => Cached::InPages,
             // Reads of this kernel make large folios, so it was written.
@@ -228,11 +233,16 @@ fn is_read_by_faults(bins: &[Bin]) -> bool {
 enum Made {
     /// Faults read it.
     ByFaults,
+    /// Read calls.
+    ByReads,
     /// Write calls, in blocks of 64 KiB and more or in small ones.
     ByWrites { are_large: bool },
     /// Neither: it was there before.
     Unknown,
 }
+
+/// Written in large blocks.
+const LARGE_WRITES: Made = Made::ByWrites { are_large: true };
 
 impl Made {
     fn of(group: &Group, recorded: &Recorded, bytes: f64) -> Made {
@@ -255,6 +265,8 @@ impl Made {
         let files = bytes * f64::max(count, 1.0);
         if major >= MAJORS_MIN * f64::max(count, 1.0) && read >= (MAJOR_READ * major).max(READ_SHARE * files) {
             Made::ByFaults
+        } else if read >= READ_SHARE * files {
+            Made::ByReads
         } else if passed >= WRITTEN_SHARE * files {
             Made::ByWrites { are_large: passed / calls.max(1.0) >= LARGE_WRITE }
         } else {
