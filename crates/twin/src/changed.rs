@@ -7,11 +7,11 @@
 use floodline_analysis::prediction::Setting;
 use floodline_analysis::report::{Step, When};
 use floodline_kernel::{Behaviour, OLDEST_MODELLED, is_modelled};
-use floodline_record::id::DevId;
+use floodline_record::id::{DevId, Entity};
 use floodline_record::nearest::nearest;
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
-use floodline_scenario::{CgroupMode, Scenario};
+use floodline_scenario::{CgroupMode, FsType, Scenario};
 
 /// Reads `KEY=VALUE`.
 ///
@@ -100,6 +100,9 @@ pub fn change(
             "floodline twin host.flr shows the settings of the recording",
         ));
     }
+    floodline_sim::check(&changed.scenario).map_err(|error| {
+        NotChanged::new(error.to_string(), "choose a value that the model supports, or another key")
+    })?;
     let behaviour = Behaviour::of(changed.kernel);
     for (name, device) in &changed.scenario.machine.devices {
         if let Some(knob) = device.bdi.missing_on(&behaviour) {
@@ -128,7 +131,7 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
             }
             dotted(changed, "machine.cgroup_mode", value, setting)
         }
-        ["memory"] => dotted(changed, "machine.memory", value, setting),
+        ["memory"] => dotted(changed, "machine.memory", &bytes(value), setting),
         ["bdi", name, knob] => bdi(changed, (*name, *knob), setting, host),
         ["queue", name, knob] => queue(changed, (*name, *knob), setting, host),
         ["loop", name, "direct_io"] => {
@@ -141,7 +144,7 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
             dotted(changed, &format!("machine.devices.{device}.backing.loop.direct_io"), flag, setting)
         }
         ["cgroup", path @ .., file] if !path.is_empty() => {
-            let path = cgroup(&changed.scenario, &path.join("/"), setting)?;
+            let path = cgroup(&changed.scenario, &path.join("/"), setting, host)?;
             let knob = match *file {
                 "memory.max" => "memory_max",
                 "memory.high" => "memory_high",
@@ -155,7 +158,7 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
             let value = if knob == "io_weight" { value.to_owned() } else { bytes(value) };
             dotted(changed, &format!("machine.cgroups.{path:?}.{knob}"), &value, setting)
         }
-        ["mount", path @ .., what] if !path.is_empty() => mounted(changed, (&path.join("/"), what), setting),
+        ["mount", path @ .., what] if !path.is_empty() => mounted(changed, (&path.join("/"), what), setting, host),
         ["journald", "Storage"] => journald(changed, value, host),
         _ => dotted(changed, key, value, setting),
     }
@@ -214,15 +217,27 @@ fn queue(
 }
 
 /// Type or options of a mount.
-fn mounted(changed: &mut Changed, (path, what): (&str, &str), setting: &Setting) -> Result<(), NotChanged> {
-    let path = mount(&changed.scenario, path, setting)?;
+fn mounted(
+    changed: &mut Changed,
+    (path, what): (&str, &str),
+    setting: &Setting,
+    host: Host<'_>,
+) -> Result<(), NotChanged> {
     let value = setting.value.as_str();
+    let words = value.split(',').map(str::trim).filter(|word| !word.is_empty() && *word != "defaults");
+    if what == "options" && is_overlay(path, host) {
+        let mut scenario = changed.scenario.clone();
+        let overlays = scenario.machine.mounts.values_mut().filter(|mount| mount.fs_type == FsType::Overlay);
+        overlays.for_each(|mount| mount.options = words.clone().map(str::to_owned).collect());
+        changed.scenario = checked(scenario, setting)?;
+        return Ok(());
+    }
+    let path = mount(&changed.scenario, path, setting)?;
     match what {
         "type" => dotted(changed, &format!("machine.mounts.{path:?}.type"), value, setting),
         "options" => {
             let mut scenario = changed.scenario.clone();
             if let Some(mount) = scenario.machine.mounts.get_mut(&path) {
-                let words = value.split(',').map(str::trim).filter(|word| !word.is_empty() && *word != "defaults");
                 mount.options = words.map(str::to_owned).collect();
             }
             changed.scenario = checked(scenario, setting)?;
@@ -230,6 +245,15 @@ fn mounted(changed: &mut Changed, (path, what): (&str, &str), setting: &Setting)
         }
         _ => Err(invalid(setting, "type or options")),
     }
+}
+
+/// Whether a path is an overlay of the recording, or stands for all of them. A twin has as many overlays as the host, without
+/// their names: an option of one is an option of all.
+fn is_overlay(path: &str, host: Host<'_>) -> bool {
+    let bare = path.trim_matches('/').as_bytes();
+    let mut overlays =
+        host.window.facts.iter().flat_map(|facts| &facts.mounts).filter(|mount| mount.fs_type.as_str() == "overlay");
+    overlays.any(|mount| bare == b"overlay" || mount.mount_point.as_bytes().strip_prefix(b"/") == Some(bare))
 }
 
 /// Removes what version 1 of cgroups does not have. A host that moves back to it loses these.
@@ -302,10 +326,23 @@ fn device(scenario: &Scenario, name: &str, host: Host<'_>, setting: &Setting) ->
     found.ok_or_else(|| unknown("device", name, devices.keys().map(String::as_str), setting))
 }
 
-fn cgroup(scenario: &Scenario, path: &str, setting: &Setting) -> Result<String, NotChanged> {
+fn cgroup(scenario: &Scenario, path: &str, setting: &Setting, host: Host<'_>) -> Result<String, NotChanged> {
     let cgroups = &scenario.machine.cgroups;
     let bare = path.trim_matches('/');
+    let is_it = |entity: &Entity| match entity {
+        Entity::Cgroup { path, .. } => path.as_bytes().trim_ascii().strip_prefix(b"/") == Some(bare.as_bytes()),
+        _ => false,
+    };
     let found = cgroups.keys().find(|known| known.trim_matches('/') == bare);
+    if found.is_none() && host.window.entities.values().any(is_it) {
+        return Err(NotChanged::new(
+            format!(
+                "{}={}: nothing was written in cgroup {bare:?}, so the twin leaves it out",
+                setting.key, setting.value
+            ),
+            format!("floodline budget --as-if cgroup/{bare}/memory.max=SIZE host.flr shows its dirty limit"),
+        ));
+    }
     found.cloned().ok_or_else(|| unknown("cgroup", bare, cgroups.keys().map(String::as_str), setting))
 }
 
@@ -485,6 +522,7 @@ steps = [{ write = { file = "/rootfs/j", total = "1 MiB" } }]
     fn names_of_the_host_and_of_the_scenario_are_taken() {
         check("vm.dirty_bytes=64M", Ok("dirty_bytes = 67108864"));
         check("memory=8G", Ok("memory = \"8 GiB\""));
+        check("memory=8589934592", Ok("memory = \"8 GiB\""));
         check("bdi/8:0/max_ratio=40", Ok("max_ratio = 40"));
         check("bdi/sda/strict_limit=1", Ok("strict_limit = true"));
         check("queue/sda/wbt_lat_usec=-1", Ok("wbt_latency = \"2 ms\""));
@@ -512,6 +550,7 @@ steps = [{ write = { file = "/rootfs/j", total = "1 MiB" } }]
         check("kernel=3.10", Err("the oldest kernel that the model supports"));
         check("kernel=new", Err("expected a version"));
         check("colour=red", Err("no such key"));
+        check("mount//options=frobnicate", Err("a value that the model supports"));
         check("journald/Storage=persistent", Err("a twin knows volatile and none"));
         check("loop/loop0/direct_io=1", Err("no device \"loop0\""));
         check("machine.devices.sda.write_bandwidth=0 B/s", Err("nothing would ever complete"));

@@ -122,14 +122,15 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     let (stay, gone): (Vec<Seen>, Vec<Seen>) = real.into_iter().partition(|seen| is_in(&then.seen, seen));
     let is_new = |seen: &&Seen| match is_in(&now.seen, seen) {
         true => is_in(&invented, seen) && worsens(seen.rule, &rows),
-        false => true,
+        // The recording has it already, though the unchanged twin does not.
+        false => !is_in(&measured.seen, seen),
     };
     let appear: Vec<Seen> = then.seen.iter().filter(is_new).cloned().collect();
     let invented: Vec<Seen> = invented.into_iter().filter(|seen| !is_in(&appear, seen)).collect();
     let not_reproduced: Vec<&Seen> = measured.seen.iter().filter(|seen| !is_in(&now.seen, seen)).collect();
     // What no run of the model can judge stays, unless the rule says that it cannot be there.
     let is_lasting =
-        |seen: &&Seen| !is_in(&then.seen, seen) && (then.unchecked.contains(&seen.rule) || lasts(seen.rule, &rows));
+        |seen: &&Seen| is_in(&then.seen, seen) || then.unchecked.contains(&seen.rule) || lasts(seen.rule, &rows);
     let lasting: Vec<Seen> = not_reproduced.iter().copied().filter(is_lasting).cloned().collect();
     let judged = Judged { now, then, recorded: &measured.seen, rows: &rows };
     let uncertain = judged.uncertain(results, &appear, &lasting);

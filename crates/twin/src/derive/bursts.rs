@@ -28,6 +28,13 @@ pub(super) fn arrivals(bins: &[Bin], amount: impl Fn(&Bin) -> f64, unit: f64) ->
         // A writer that is there from the first to the last sample, but for what rounding hides.
         return vec![whole];
     }
+    bursts(bins, amount)
+}
+
+/// The stretches in which an amount came, each at one rate.
+pub(super) fn bursts(bins: &[Bin], amount: impl Fn(&Bin) -> f64) -> Vec<Burst> {
+    let begin = |at: usize| bins[at].end - bins[at].length;
+    let active = (0..bins.len()).filter(|at| amount(&bins[*at]) > 0.0);
     let mut bursts: Vec<Burst> = Vec::new();
     for at in active {
         let bin = Burst { from: begin(at), to: bins[at].end, amount: amount(&bins[at]) };
@@ -133,6 +140,14 @@ pub(super) struct Branch {
     pub(super) unit: f64,
     /// Steps that repeat the operation: a count and a rate, or once without a rate.
     pub(super) step: Box<dyn Fn(u64, Option<Frequency>) -> Vec<Step>>,
+    /// What it does once after each stretch that no other follows at once.
+    pub(super) end: Option<End>,
+}
+
+/// A step after a stretch, and how long it took in the recording.
+pub(super) struct End {
+    pub(super) step: Step,
+    pub(super) seconds: f64,
 }
 
 impl Branch {
@@ -140,13 +155,19 @@ impl Branch {
     pub(super) fn bursts(&self, copies: f64, of: impl Fn(f64, f64) -> Vec<Step>) -> Vec<Step> {
         let mut steps = Vec::new();
         let mut now = 0.0;
-        for burst in &self.bursts {
+        for (at, burst) in self.bursts.iter().enumerate() {
             if burst.from > now + 1e-3 {
                 steps.push(Step::Sleep(Lasting { lasting: time(burst.from - now) }));
             }
             let count = (burst.amount / self.unit / copies).round().max(1.0);
             steps.extend(of(count, (burst.to - burst.from).max(1e-3)));
             now = burst.to.max(now);
+            if self.bursts.get(at + 1).is_none_or(|next| next.from > now + 1e-3) {
+                if let Some(end) = &self.end {
+                    steps.push(end.step.clone());
+                    now += end.seconds;
+                }
+            }
         }
         steps
     }

@@ -215,7 +215,7 @@ pub(super) fn mapped(
     let step = move |count: u64, rate: Option<Frequency>| {
         vec![Step::MmapStore(MmapStore { rate, count: Some(count), ..mapping.clone() })]
     };
-    let branch = Branch { bursts, unit: per_store, step: Box::new(step) };
+    let branch = Branch { bursts, unit: per_store, step: Box::new(step), end: None };
     Some(Mapped { branch, bytes, cached, before, stored: is_fitted.then(|| group.stored(bins, goes_on)) })
 }
 

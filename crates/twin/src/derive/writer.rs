@@ -3,7 +3,7 @@
 //! written, and reads. Each is a branch of its own with the recorded arrival times. `open` runs on a clock. `closed`
 //! pauses between writes as long as the program did, and then writes again.
 
-use super::bursts::{Branch, Burst, arrivals, size, steady, time};
+use super::bursts::{Branch, Burst, End, arrivals, bursts, size, steady, time};
 use super::group::{Group, PAGE, Stored, Synced};
 use super::machine::Place;
 use super::stores::{Cached, Mapped, PREPARED, mapped};
@@ -43,11 +43,13 @@ pub(super) struct Syncs {
     pub(super) call: Option<SyncCall>,
     /// Source of that knowledge.
     pub(super) origin: Origin,
+    /// Mean wait of one, in seconds, where they come at the ends of its bursts rather than after a number of its calls.
+    pub(super) at_ends: Option<f64>,
 }
 
 impl Default for Syncs {
     fn default() -> Syncs {
-        Syncs { count: 0.0, call: None, origin: Origin::Derived }
+        Syncs { count: 0.0, call: None, origin: Origin::Derived, at_ends: None }
     }
 }
 
@@ -67,10 +69,17 @@ pub(super) fn syncs(groups: &[Group], places: &[Place]) -> Vec<Syncs> {
     if syncs.iter().any(|syncs| syncs.origin == Origin::Measured) {
         return syncs;
     }
+    for (group, syncs) in groups.iter().zip(&mut syncs) {
+        if let Some((count, wait)) = syncs_at_ends(group) {
+            *syncs = Syncs { count, call: Some(SyncCall::Fsync), origin: Origin::Derived, at_ends: Some(wait) };
+        }
+    }
     let flushes: f64 = places.iter().map(|place| flushes_for_programs(groups, place)).sum();
     let calls = |group: &Group| buffered_calls(group);
     let mut candidates: Vec<usize> = (0..groups.len())
-        .filter(|at| groups[*at].waiting_share() >= DURABLE_SHARE && calls(&groups[*at]) >= 1.0)
+        .filter(|at| {
+            syncs[*at].at_ends.is_none() && groups[*at].waiting_share() >= DURABLE_SHARE && calls(&groups[*at]) >= 1.0
+        })
         .collect();
     candidates.sort_by(|a, b| calls(&groups[*a]).total_cmp(&calls(&groups[*b])));
     let mut left = flushes.max(0.0);
@@ -91,9 +100,39 @@ pub(super) fn syncs(groups: &[Group], places: &[Place]) -> Vec<Syncs> {
             continue;
         }
         left = (left - count).max(0.0);
-        syncs[at] = Syncs { count, call: Some(SyncCall::Fdatasync), origin: Origin::Derived };
+        syncs[at] = Syncs { count, call: Some(SyncCall::Fdatasync), origin: Origin::Derived, at_ends: None };
     }
     syncs
+}
+
+/// Shortest wait after a burst that shows a sync, seconds; that of a single burst, and the share of bursts that have one.
+const END_WAIT: f64 = 0.05;
+const ONE_END_WAIT: f64 = 0.5;
+const ENDS_SHARE: f64 = 0.6;
+
+/// Number of the bursts of a program that writes, and then waits without writing, again and again, with the mean of these
+/// waits: it makes each burst durable at its end. `None` where it does not.
+fn syncs_at_ends(group: &Group) -> Option<(f64, f64)> {
+    let (mut runs, mut synced, mut longest, mut all) = (0_u32, 0_u32, 0.0_f64, 0.0);
+    let mut rest = group.bins.as_slice();
+    while let Some(start) = rest.iter().position(|bin| bin.by_calls > 0.0) {
+        let run = &rest[start..];
+        let length = run.iter().take_while(|bin| bin.by_calls > 0.0).count();
+        let after = &run[length..];
+        if after.is_empty() {
+            // The end of the recording cut it.
+            break;
+        }
+        let idle = after.iter().take_while(|bin| bin.by_calls <= 0.0).count();
+        let waited: f64 = after[..idle].iter().map(|bin| bin.waited).sum();
+        runs += 1;
+        synced += u32::from(waited >= END_WAIT);
+        longest = longest.max(waited);
+        all += waited;
+        rest = &after[idle..];
+    }
+    let is_shown = if runs == 1 { longest >= ONE_END_WAIT } else { f64::from(synced) >= ENDS_SHARE * f64::from(runs) };
+    (runs >= 1 && is_shown).then(|| (f64::from(runs), all / f64::from(runs)))
 }
 
 /// Flushes of a device that programs requested: a journal that commits by itself every five seconds flushes too.
@@ -140,7 +179,7 @@ pub(super) fn habits<'a>(groups: &[Group], places: &'a [Place], window: &Window)
         let enough = left.iter_mut().filter(|(left, _)| count <= 1.2 * *left);
         let Some((left, place)) = enough.min_by(|(one, _), (other, _)| one.total_cmp(other)) else { break };
         *left -= count;
-        let syncs = Syncs { count, call: Some(SyncCall::Fdatasync), origin: Origin::Assumed };
+        let syncs = Syncs { count, call: Some(SyncCall::Fdatasync), origin: Origin::Assumed, at_ends: None };
         habits[at] = Some(Habit { syncs, place });
     }
     habits
@@ -154,7 +193,7 @@ fn traced(group: &Group) -> Syncs {
         (fsync, data, range) if fsync >= data && fsync >= range => Some(SyncCall::Fsync),
         _ => Some(SyncCall::Fdatasync),
     };
-    Syncs { count: counts.all() as f64, call, origin: Origin::Measured }
+    Syncs { count: counts.all() as f64, call, origin: Origin::Measured, at_ends: None }
 }
 
 /// Write calls that are not direct, if they dirtied something.
@@ -299,8 +338,10 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
     let per_call = if is_less { block } else { total.by_calls / calls };
     // A program that is held up by its syncs calls later than it wants to: assume one rate.
     let is_habit = syncs.call.is_some() && syncs.origin == Origin::Assumed;
-    let bursts: Vec<Burst> = match is_habit {
+    let end = end_of(syncs, &file, key, notes);
+    let stretches: Vec<Burst> = match is_habit {
         true => steady(&group.bins, |bin| bin.by_calls * kept),
+        false if end.is_some() => bursts(&group.bins, |bin| bin.by_calls * kept),
         false => arrivals(&group.bins, |bin| bin.by_calls * kept, per_call),
     };
     // The bytes of each call are on the device before the next call: whole pages dirty the same number of bytes again.
@@ -310,11 +351,12 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
     };
     let sync = sync_of(syncs, calls, key, notes);
     // Each call dirties a page of its own and none is made durable: one-block files.
-    let is_small_files = sync.is_none() && block <= 2048.0 && total.by_calls >= 0.9 * calls * PAGE && calls >= 16.0;
+    let is_small_files =
+        sync.is_none() && end.is_none() && block <= 2048.0 && total.by_calls >= 0.9 * calls * PAGE && calls >= 16.0;
     if is_small_files {
         notes
             .assumed(format!("{key}.steps.create_files"), "each call dirtied a page of its own: taken for small files");
-        return Some(small_files(file, block, bursts, per_call));
+        return Some(small_files(file, block, stretches, per_call));
     }
     let step = move |count: u64, rate: Option<Frequency>| {
         let write = Write {
@@ -329,7 +371,7 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
         let then = sync.as_ref().filter(|_| rate.is_none()).map(|sync| synced(sync, &file));
         std::iter::once(Step::Write(write)).chain(then).collect()
     };
-    Some(Branch { bursts, unit: per_call, step: Box::new(step) })
+    Some(Branch { bursts: stretches, unit: per_call, step: Box::new(step), end })
 }
 
 /// Write calls to anywhere in a file of a size, to pages that may be dirty already.
@@ -344,8 +386,12 @@ fn rewrites(group: &Group, syncs: Syncs, file: String, bytes: f64, key: &str, no
         format!("{key}.steps.write.size"),
         "the part of its write calls that dirtied nothing grows with what is dirty: it writes the same pages again",
     );
+    let end = end_of(syncs, &file, key, notes);
     let sync = sync_of(syncs, calls, key, notes);
-    let bursts = arrivals(&group.bins, rewrites::passed_in, block);
+    let bursts = match end.is_some() {
+        true => bursts(&group.bins, rewrites::passed_in),
+        false => arrivals(&group.bins, rewrites::passed_in, block),
+    };
     let step = move |count: u64, rate: Option<Frequency>| {
         let write = Write {
             file: file.clone(),
@@ -360,7 +406,14 @@ fn rewrites(group: &Group, syncs: Syncs, file: String, bytes: f64, key: &str, no
         let then = sync.as_ref().filter(|_| rate.is_none()).map(|sync| synced(sync, &file));
         std::iter::once(Step::Write(write)).chain(then).collect()
     };
-    Branch { bursts, unit: block, step: Box::new(step) }
+    Branch { bursts, unit: block, step: Box::new(step), end }
+}
+
+/// The sync at the end of each burst.
+fn end_of(syncs: Syncs, file: &str, key: &str, notes: &mut Notes) -> Option<End> {
+    let seconds = syncs.at_ends?;
+    notes.derived(format!("{key}.steps.fsync"), "it writes, and then waits without writing, again and again");
+    Some(End { step: Step::Fsync(OnFile { file: file.to_owned() }), seconds })
 }
 
 /// The call of a sync on a file.
@@ -388,11 +441,11 @@ fn small_files(file: String, block: f64, bursts: Vec<Burst>, unit: f64) -> Branc
             fsync: false,
         })]
     };
-    Branch { bursts, unit, step: Box::new(step) }
+    Branch { bursts, unit, step: Box::new(step), end: None }
 }
 
 fn sync_of(syncs: Syncs, calls: f64, key: &str, notes: &mut Notes) -> Option<SyncEvery> {
-    let call = syncs.call?;
+    let call = syncs.call.filter(|_| syncs.at_ends.is_none())?;
     let after = (calls / syncs.count.max(1.0)).round().max(1.0) as u64;
     let key = format!("{key}.steps.write.sync");
     let text = match syncs.origin {
@@ -436,7 +489,7 @@ fn temporary(group: &Group, file: String, key: &str, notes: &mut Notes) -> Optio
             steps: vec![Step::Write(write), sleep, Step::Truncate(empty)],
         })]
     };
-    Some(Branch { bursts, unit: round, step: Box::new(step) })
+    Some(Branch { bursts, unit: round, step: Box::new(step), end: None })
 }
 
 /// Writes past the page cache.
@@ -463,7 +516,7 @@ fn direct(group: &Group, file: String, key: &str, notes: &mut Notes) -> Option<B
         };
         vec![Step::Write(write)]
     };
-    Some(Branch { bursts, unit: block, step: Box::new(step) })
+    Some(Branch { bursts, unit: block, step: Box::new(step), end: None })
 }
 
 /// Reads that reached a device, with the size of the file.
@@ -493,5 +546,5 @@ fn reads(group: &Group, place: &Place, file: String, key: &str, notes: &mut Note
         };
         vec![Step::Read(read)]
     };
-    Some((Branch { bursts, unit: block, step: Box::new(step) }, bytes))
+    Some((Branch { bursts, unit: block, step: Box::new(step), end: None }, bytes))
 }
