@@ -67,12 +67,18 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_limit_counts_cgroups_that_no_twin_has() {
-        let window = floodline_testkit::Fixture::healthy().window();
-        let Some((now, then)) = smallest_budgets(&window, &[Setting::new("vm.dirty_bytes", "64M")]) else {
-            assert!(crate::shown::smallest_budget(&window).is_none());
-            return;
-        };
-        assert!(then < now, "{now} {then}");
+    fn a_smaller_threshold_makes_the_smallest_limit_smaller() {
+        let mut judged = 0;
+        for incident in floodline_testkit::incidents::INCIDENTS {
+            let window = (incident.make)().window();
+            let known = smallest_budgets(&window, &[]);
+            assert_eq!(known.map(|(now, _)| now), crate::shown::smallest_budget(&window));
+            let Some((now, then)) = smallest_budgets(&window, &[Setting::new("vm.dirty_bytes", "65536")]) else {
+                continue;
+            };
+            assert!(then < now, "{now} {then}");
+            judged += 1;
+        }
+        assert!(judged > 0, "no incident has a cgroup with a limit");
     }
 }

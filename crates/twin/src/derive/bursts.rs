@@ -162,11 +162,10 @@ impl Branch {
             let count = (burst.amount / self.unit / copies).round().max(1.0);
             steps.extend(of(count, (burst.to - burst.from).max(1e-3)));
             now = burst.to.max(now);
-            if self.bursts.get(at + 1).is_none_or(|next| next.from > now + 1e-3) {
-                if let Some(end) = &self.end {
-                    steps.push(end.step.clone());
-                    now += end.seconds;
-                }
+            let is_last = self.bursts.get(at + 1).is_none_or(|next| next.from > now + 1e-3);
+            if let Some(end) = self.end.as_ref().filter(|_| is_last) {
+                steps.push(end.step.clone());
+                now += end.seconds;
             }
         }
         steps

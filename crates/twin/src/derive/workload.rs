@@ -100,7 +100,7 @@ pub(super) fn workload(
         let task = taken.unique(&format!("{number:0digits$}-{}", names::task(&group.comm)), COMM_MAX);
         let place = place_of(window, ground, group).or(habit.map(|habit| habit.place)).unwrap_or(&ground.places.0[0]);
         let rewritten = rewrites::file_bytes(group, &all, recorded);
-        let writer = Writer::of(group, syncs, place, &task, recorded, notes, fit, rewritten);
+        let writer = Writer::of(group, (syncs, rewritten), place, &task, recorded, notes, fit);
         // What is little changes no figure: it is not worth a run.
         if let Some(did) = writer.stored.filter(|_| group.total.mapped > 0.05 * moved) {
             stored.insert(task.clone(), did);

@@ -109,6 +109,9 @@ pub(super) fn syncs(groups: &[Group], places: &[Place]) -> Vec<Syncs> {
 const END_WAIT: f64 = 0.05;
 const ONE_END_WAIT: f64 = 0.5;
 const ENDS_SHARE: f64 = 0.6;
+/// Time without writes over the wait in it, at least: a program that is held up in each of its syncs also waits without
+/// writing, but goes on as soon as the wait ends.
+const IDLE_OVER_WAIT: f64 = 1.5;
 
 /// Number of the bursts of a program that writes, and then waits without writing, again and again, with the mean of these
 /// waits: it makes each burst durable at its end. `None` where it does not.
@@ -125,9 +128,11 @@ fn syncs_at_ends(group: &Group) -> Option<(f64, f64)> {
         }
         let idle = after.iter().take_while(|bin| bin.by_calls <= 0.0).count();
         let waited: f64 = after[..idle].iter().map(|bin| bin.waited).sum();
+        let seconds: f64 = after[..idle].iter().map(|bin| bin.length).sum();
+        let is_end = waited >= END_WAIT && seconds >= IDLE_OVER_WAIT * waited;
         runs += 1;
-        synced += u32::from(waited >= END_WAIT);
-        longest = longest.max(waited);
+        synced += u32::from(is_end);
+        longest = longest.max(if is_end { waited } else { 0.0 });
         all += waited;
         rest = &after[idle..];
     }
@@ -206,13 +211,12 @@ fn buffered_calls(group: &Group) -> f64 {
 impl Writer {
     pub(super) fn of(
         group: &Group,
-        syncs: Syncs,
+        (syncs, rewritten): (Syncs, Option<f64>),
         place: &Place,
         task: &str,
         recorded: &Recorded,
         notes: &mut Notes,
         fit: &Fit,
-        rewritten: Option<f64>,
     ) -> Writer {
         let key = format!("workload.tasks.{task}");
         let copies = group.concurrent();
