@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a twin makes of programs that write the same pages again, of loop devices, and of programs that sync at the ends of
+//! their bursts: each recorded on the model, without a trace and without the calls of its tasks.
+
+use floodline_record::record::{Record, Sink};
+use floodline_record::units::Nanos;
+use floodline_record::version::KernelVersion;
+use floodline_scenario::{Backing, Order, ScenarioFile, Step};
+use floodline_sim::{Options, simulate};
+use floodline_twin::{Options as TwinOptions, Recorded, Twin, run};
+
+const KERNEL: KernelVersion = KernelVersion::new(6, 12, 117);
+
+/// The twin of a run of 40 s of these tasks, sampled every second.
+fn twin(machine: &str, tasks: &str) -> (Twin, Recorded) {
+    let text = format!(
+        "name = \"kind\"\nsummary = \"one kind of program\"\nmachine.memory = \"4 GiB\"\nmachine.cpus = 2\n\
+         machine.devices.disk = {{ size = \"40 GiB\", write_bandwidth = \"60 MB/s\", read_bandwidth = \"60 MB/s\" }}\n{machine}\n\
+         workload.duration = \"40s\"\n{tasks}\n"
+    );
+    let file = ScenarioFile::parse(&text).unwrap_or_else(|error| panic!("{error:?}"));
+    let scenario = file.variants.into_values().next().expect("it has a variant");
+    let mut recorded = Recorded::default();
+    let options = Options { every: Nanos(1_000_000_000), ..Options::new("kind", KERNEL) };
+    let take = |record: Record| {
+        if !matches!(record, Record::Event(_)) {
+            let Ok(()) = recorded.record(&record);
+        }
+        Ok(())
+    };
+    simulate(&scenario, &options, take, |_| true).expect("it runs");
+    let twin = floodline_twin::of(&recorded, &TwinOptions::default()).expect("it has a twin");
+    (twin, recorded)
+}
+
+fn dirtied(twin: &Twin, change: &[(&str, &str)]) -> f64 {
+    let mut scenario = twin.scenario.clone();
+    for (key, value) in change {
+        scenario = scenario.changed(key, value).expect("it can be changed");
+    }
+    let window = run::run(&scenario, twin.kernel, twin.every).expect("it runs");
+    window.host.growth.nr_dirtied.map_or(0.0, |pages| pages.0 as f64 * 4096.0)
+}
+
+#[test]
+fn what_writes_the_same_pages_again_dirties_more_where_less_may_be_dirty() {
+    let machine = "machine.mounts.\"/data\" = { type = \"xfs\", device = \"disk\" }";
+    let task = "workload.tasks.table = { steps = [{ write = { file = \"/data/table\", order = \"random\", size = \"32 MiB\", \
+                rate = \"1500/s\" } }] }";
+    let (twin, recorded) = twin(machine, task);
+    let Some((_, task)) = twin.scenario.workload.tasks.iter().find(|(name, _)| name.contains("table")) else {
+        panic!("{:?}", twin.scenario.workload.tasks.keys());
+    };
+    let size = task.steps.iter().find_map(|step| match step {
+        Step::Write(write) if write.order == Order::Random => write.size,
+        _ => None,
+    });
+    let size = size.expect("it writes in random order").bytes() as f64 / (32.0 * 1_048_576.0);
+    assert!((0.8..1.25).contains(&size), "{size}");
+    let seen = recorded.window.host.growth.nr_dirtied.map_or(0.0, |pages| pages.0 as f64 * 4096.0);
+    let (now, then) =
+        (dirtied(&twin, &[]), dirtied(&twin, &[("vm.dirty_bytes", "4 MiB"), ("vm.dirty_background_bytes", "2 MiB")]));
+    // The flusher may come once more or less often in 40 s: one file of 32 MiB of about 90 MiB.
+    assert!((now / seen - 1.0).abs() < 0.25, "{now} of {seen}");
+    assert!(then > 1.5 * now, "{now} {then}");
+}
+
+#[test]
+fn a_loop_device_is_one_in_the_twin_and_is_written_to() {
+    let machine = "machine.devices.image = { size = \"8 GiB\", backing = { loop = { file = \"/host/image\" } } }\n\
+                   machine.mounts.\"/host\" = { type = \"ext4\", device = \"disk\" }\n\
+                   machine.mounts.\"/guest\" = { type = \"xfs\", device = \"image\" }";
+    let task = "workload.tasks.load = { steps = [{ write = { file = \"/guest/load\", block = \"128 KiB\", rate = \"9 MB/s\" } }] }";
+    let (twin, recorded) = twin(machine, task);
+    let device = twin.scenario.machine.devices.get("loop0").expect("it has the loop device");
+    assert!(matches!(device.backing, Backing::Loop { direct_io: false, .. }), "{device:?}");
+    assert!(twin.scenario.workload.tasks.keys().all(|task| !task.contains("unattributed")));
+    let seen = recorded.window.host.growth.nr_dirtied.map_or(0.0, |pages| pages.0 as f64 * 4096.0);
+    assert!((dirtied(&twin, &[]) / seen - 1.0).abs() < 0.2, "{} of {seen}", dirtied(&twin, &[]));
+    let direct = dirtied(&twin, &[("machine.devices.loop0.backing.loop.direct_io", "true")]);
+    assert!(direct < 0.75 * seen, "{direct} of {seen}");
+}
+
+#[test]
+fn a_program_that_waits_after_each_burst_syncs_there_and_nothing_else_does() {
+    let machine = "machine.mounts.\"/data\" = { type = \"ext4\", device = \"disk\" }";
+    let task = "workload.tasks.push = { steps = [{ repeat = { every = \"12s\", steps = [{ write = { file = \"/data/blob\", block = \
+                \"64 KiB\", total = \"200 MiB\", rate = \"50 MB/s\" } }, { fsync = { file = \"/data/blob\" } }] } }] }";
+    let (twin, _) = twin(machine, task);
+    let tasks = &twin.scenario.workload.tasks;
+    assert!(tasks.keys().all(|task| !task.contains("sync")), "{:?}", tasks.keys());
+    let (_, push) = tasks.iter().find(|(name, _)| name.contains("push")).expect("the program is there");
+    let syncs = push.steps.iter().filter(|step| matches!(step, Step::Fsync(_))).count();
+    assert!((3..=4).contains(&syncs), "{:?}", push.steps);
+}
