@@ -75,6 +75,8 @@ fn a_loop_device_is_one_in_the_twin_and_is_written_to() {
     let device = twin.scenario.machine.devices.get("loop0").expect("it has the loop device");
     assert!(matches!(device.backing, Backing::Loop { direct_io: false, .. }), "{device:?}");
     assert!(twin.scenario.workload.tasks.keys().all(|task| !task.contains("unattributed")));
+    let text = floodline_twin::to_toml(&twin).expect("it can be written");
+    assert!(text.contains("/guest/twin/") && !text.contains("/host/twin/1-load"), "{text}");
     let seen = recorded.window.host.growth.nr_dirtied.map_or(0.0, |pages| pages.0 as f64 * 4096.0);
     assert!((dirtied(&twin, &[]) / seen - 1.0).abs() < 0.2, "{} of {seen}", dirtied(&twin, &[]));
     let direct = dirtied(&twin, &[("machine.devices.loop0.backing.loop.direct_io", "true")]);

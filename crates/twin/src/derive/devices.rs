@@ -31,6 +31,8 @@ pub(super) struct Place {
     pub(super) mean_read: Option<f64>,
     /// Flushes of the device in the recording.
     pub(super) flushes: u64,
+    /// The device that has its bytes again, if it is a loop device.
+    pub(super) below: Option<DevId>,
 }
 
 /// All of them, most written first; never empty.
@@ -81,7 +83,7 @@ pub(super) fn devices(window: &Window, notes: &mut Notes, unknown: &mut Vec<Stri
         let mean_read = (reads > 0).then(|| read as f64 / reads as f64);
         made.0.insert(name.clone(), device);
         made.1.insert(point.clone(), mount);
-        made.2.0.push(Place { dev: seen.dev, device: name, point, fs_type, mean_read, flushes });
+        made.2.0.push(Place { dev: seen.dev, device: name, point, fs_type, mean_read, flushes, below: None });
         made.3.push(ceiling);
     }
     if made.2.0.is_empty() {
@@ -122,14 +124,23 @@ fn add_loops(
             ..blank()
         };
         let (point, mount, fs_type) = mount(mounted, &name, points, notes);
-        if let Some(below) = own.get_mut(&below.dev) {
-            *below = below.saturating_sub(written(seen));
+        let below = below.dev;
+        if let Some(bytes) = own.get_mut(&below) {
+            *bytes = bytes.saturating_sub(written(seen));
         }
         own.insert(seen.dev, written(seen));
         let flushes = seen.span.growth.flushes.map_or(0, |count| count.0);
         devices.insert(name.clone(), device);
         mounts.insert(point.clone(), mount);
-        places.0.push(Place { dev: seen.dev, device: name, point, fs_type, mean_read: None, flushes });
+        places.0.push(Place {
+            dev: seen.dev,
+            device: name,
+            point,
+            fs_type,
+            mean_read: None,
+            flushes,
+            below: Some(below),
+        });
     }
     places.0.sort_by_key(|place| std::cmp::Reverse(own.get(&place.dev).copied().unwrap_or(0)));
 }

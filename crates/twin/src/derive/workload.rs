@@ -185,7 +185,11 @@ fn place_of<'a>(window: &Window, ground: &'a Ground, group: &Group) -> Option<&'
         }
         Some((span.growth.wbytes?.0, ground.places.of(window.lookup().whole(window, *dev))?))
     });
-    let most = sent.filter(|(bytes, _)| *bytes > 0).max_by_key(|(bytes, _)| *bytes);
+    let sent: Vec<(u64, &Place)> = sent.collect();
+    // What went to a loop device is written again below.
+    let again = |dev| sent.iter().filter(|(_, place)| place.below == Some(dev)).map(|(bytes, _)| *bytes).sum::<u64>();
+    let own = sent.iter().map(|(bytes, place)| (bytes.saturating_sub(again(place.dev)), *place));
+    let most = own.filter(|(bytes, _)| *bytes > 0).max_by_key(|(bytes, _)| *bytes);
     most.map(|(_, place)| place)
 }
 
