@@ -116,8 +116,8 @@ pub struct Memcg {
 pub struct Journals {
     /// Whether a transaction of jbd2 may fill a third of the journal less its descriptors; before, a quarter.
     pub transaction_is_third: bool,
-    /// Whether jbd2 writes its superblock with the class of the log, which wbt does not hold up.
-    pub superblock_is_urgent: bool,
+    /// Whether wbt lets the writes of jbd2 through. Before, they are urgent ones.
+    pub jbd2_is_exempt: bool,
     /// Whether ext4 allocates unwritten extents unless `dioread_lock` is given.
     pub ext4_dioread_nolock: bool,
 }
@@ -227,7 +227,7 @@ impl Behaviour {
         },
         cgroup_writeback: CgroupFilesystems { ext2: false, ext4: false, btrfs: false, f2fs: false, xfs: false },
         memcg: Memcg { foreign_flush: false, memory_min: false, high_sleeps: false, charge_batch: 32 },
-        journal: Journals { transaction_is_third: false, superblock_is_urgent: false, ext4_dioread_nolock: false },
+        journal: Journals { transaction_is_third: false, jbd2_is_exempt: false, ext4_dioread_nolock: false },
         ioend: Ioends { iomap: IoendSize::Unlimited, request_max_kib: 1280, rotational_read_ahead: false },
         folios: Folios {
             xfs_by_readahead: false,

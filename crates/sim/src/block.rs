@@ -27,7 +27,9 @@ pub(crate) const BIO_PAGES: u64 = 256;
 pub(crate) enum Class {
     /// Not from the page cache: reads, direct writes, flushes.
     Exempt,
-    /// A buffered write that a task waits for, or of no special kind.
+    /// A buffered write of high priority: one that a task waits for (`WB_SYNC_ALL`), or metadata of XFS.
+    Urgent,
+    /// A buffered write of no special kind.
     Normal,
     /// A buffered write of background or periodic writeback.
     Background,

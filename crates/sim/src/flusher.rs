@@ -293,7 +293,11 @@ async fn writeback(sim: &Sim, wb: WbId, work: &Work) {
                     is_cyclic: !work.is_sync && !work.is_tagged,
                     by_flusher: true,
                     nr_to_write: chunk,
-                    class: if is_background { Class::Background } else { Class::Normal },
+                    class: match work.is_sync {
+                        true => Class::Urgent,
+                        false if is_background => Class::Background,
+                        false => Class::Normal,
+                    },
                     range: None,
                 };
                 let wrote = writepages(sim, inode, how).await;

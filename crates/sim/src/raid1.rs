@@ -88,9 +88,13 @@ fn read_balance(mirrors: &[Mirror], at: u64, has_nonrot: bool) -> usize {
 }
 
 /// The class of an array's writes to its members: that of the request if the array keeps its flags. An older array
-/// keeps "sync" alone, so no write is exempt or background.
+/// keeps "sync" alone, so no write is exempt or background: those of the journal and direct ones are urgent.
 fn member_class(keeps_flags: bool, class: Class) -> Class {
-    if keeps_flags { class } else { Class::Normal }
+    match class {
+        class if keeps_flags => class,
+        Class::Exempt | Class::Urgent => Class::Urgent,
+        Class::Normal | Class::Background => Class::Normal,
+    }
 }
 
 /// Submits a request to the members of an array that have a part in it (`raid1_make_request`). Returns when their
@@ -227,9 +231,14 @@ mod tests {
             let behaviour = Behaviour::of(kernel.parse().expect("a version"));
             assert_eq!(member_class(behaviour.stack.md_keeps_flags, class), expect, "{kernel}");
         };
-        for class in [Class::Exempt, Class::Normal, Class::Background] {
-            check("6.12.45", class, Class::Normal);
-            check("6.14", class, Class::Normal);
+        for (class, alone) in [
+            (Class::Exempt, Class::Urgent),
+            (Class::Urgent, Class::Urgent),
+            (Class::Normal, Class::Normal),
+            (Class::Background, Class::Normal),
+        ] {
+            check("6.12.45", class, alone);
+            check("6.14", class, alone);
             check("6.12.46", class, class);
             check("6.15", class, class);
         }

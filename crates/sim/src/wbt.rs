@@ -133,7 +133,7 @@ impl World {
         let wbt = &self.blocks[device].wbt;
         let Limits { max, normal, background } = wbt.limits;
         let now = self.now;
-        if self.wbt_dirty_sleep(device).is_some_and(|at| now.saturating_sub(at) < RECENT) {
+        if class == Class::Urgent || self.wbt_dirty_sleep(device).is_some_and(|at| now.saturating_sub(at) < RECENT) {
             max
         } else if class == Class::Background || now.saturating_sub(wbt.last_exempt) < WINDOW && wbt.last_exempt > 0 {
             background

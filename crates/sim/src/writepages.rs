@@ -46,7 +46,7 @@ impl How {
             is_cyclic: false,
             by_flusher: false,
             nr_to_write: u64::MAX,
-            class: Class::Normal,
+            class: if is_sync { Class::Urgent } else { Class::Normal },
             range: None,
         }
     }

@@ -16,9 +16,9 @@ use crate::world::PAGE;
 /// Time between rounds of the worker (`xfs_syncd_centisecs`).
 pub(crate) const INTERVAL: u64 = 30_000_000_000;
 
-/// Part of the log that changes may take before they are written to it, and the most pages.
+/// Part of the log that changes may take before they are written to it, and the most bytes.
 const CIL_PART: u64 = 8;
-const CIL_MOST: u64 = (32 << 20) / PAGE;
+const CIL_MOST: u64 = 32 << 20;
 
 /// Inodes in a cluster, which is written in one piece: 16 KiB of 512 bytes each (mkfs.xfs since 3.2.3).
 const INODES_PER_CLUSTER: u64 = 32;
@@ -62,7 +62,7 @@ pub(crate) async fn xfsaild(sim: Sim, sb: SbId) {
             way: Way::Write,
             at: METADATA + at,
             bytes: pages * PAGE,
-            class: Class::Normal,
+            class: Class::Urgent,
             merged: 0,
             cgroup: CgId::ROOT,
             done: Done::Nothing,
@@ -79,7 +79,7 @@ pub(crate) async fn xfsaild(sim: Sim, sb: SbId) {
     }
 }
 
-/// Room in the log of XFS, pages.
+/// Room in the log of XFS, bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     capacity: u64,
@@ -89,15 +89,15 @@ pub(crate) struct Room {
 impl Room {
     /// Creates the room of a log, by its size in pages; a log of `u64::MAX` never fills.
     pub(crate) fn of(capacity: u64) -> Room {
-        Room { capacity, used: 0 }
+        Room { capacity: capacity.saturating_mul(PAGE), used: 0 }
     }
 
-    pub(crate) fn take(&mut self, pages: u64) {
-        self.used = self.used.saturating_add(pages);
+    pub(crate) fn take(&mut self, bytes: u64) {
+        self.used = self.used.saturating_add(bytes);
     }
 
-    pub(crate) fn give(&mut self, pages: u64) {
-        self.used = self.used.saturating_sub(pages);
+    pub(crate) fn give(&mut self, bytes: u64) {
+        self.used = self.used.saturating_sub(bytes);
     }
 
     /// Whether the worker has to write before its interval ends.
@@ -107,12 +107,12 @@ impl Room {
 
     /// Whether changes since the last commit may not fit.
     pub(crate) fn is_lacking(self) -> bool {
-        self.used > self.capacity - self.commit_pages()
+        self.used > self.capacity - self.commit_bytes()
     }
 
-    /// Pages of the log that one commit takes. Tasks force the log when they have changed that much
+    /// Bytes of the log that one commit takes. Tasks force the log when they have changed that much
     /// (`XLOG_CIL_SPACE_LIMIT`).
-    pub(crate) fn commit_pages(self) -> u64 {
+    pub(crate) fn commit_bytes(self) -> u64 {
         (self.capacity / CIL_PART).min(CIL_MOST)
     }
 }
@@ -140,14 +140,14 @@ mod tests {
 
     #[test]
     fn a_commit_takes_an_eighth_of_the_log_and_at_most_32_mib() {
-        for (log, expect) in [(2, 64), (64, 8 * 256), (256, 32 * 256), (264, 32 * 256), (2047, 32 * 256)] {
-            let log = log * 256;
-            let mut room = Room::of(log);
-            assert_eq!(room.commit_pages(), expect, "a log of {log} pages");
-            room.take(log - expect);
-            assert!(!room.is_lacking(), "a log of {log} pages");
+        const MIB: u64 = 1 << 20;
+        for (log, expect) in [(2, MIB / 4), (64, 8 * MIB), (256, 32 * MIB), (264, 32 * MIB), (2047, 32 * MIB)] {
+            let mut room = Room::of(log * MIB / PAGE);
+            assert_eq!(room.commit_bytes(), expect, "a log of {log} MiB");
+            room.take(log * MIB - expect);
+            assert!(!room.is_lacking(), "a log of {log} MiB");
             room.take(1);
-            assert!(room.is_lacking(), "a log of {log} pages");
+            assert!(room.is_lacking(), "a log of {log} MiB");
         }
     }
 

@@ -134,7 +134,7 @@ pub(super) const CHANGES: &[Change] = &[
         before: "wbt can hold up writes of the ext4 journal behind background writeback.",
         after: "wbt lets writes of the ext4 journal through.",
         means: "fsync on ext4 waits less behind writeback.",
-        set: Some(|kernel| kernel.journal.superblock_is_urgent = true),
+        set: Some(|kernel| kernel.journal.jbd2_is_exempt = true),
     },
     Change {
         id: "memcg-stats-rate-limited",

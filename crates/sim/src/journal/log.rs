@@ -13,29 +13,36 @@ use crate::world::{PAGE, World};
 const LOG: u64 = 1 << 50;
 
 /// Writes blocks of the log. They are marked "sync" and "idle", as direct writes are: writeback throttling lets them
-/// through. (Before 6.8 jbd2 marks them "sync" only; whether stable kernels do is unverified, and not modelled.)
-pub(super) async fn write(sim: &Sim, device: BlockId, pages: u64) {
-    submit_and_wait(sim, device, request(Way::Write, pages, Class::Exempt), "").await;
+/// through. Before 6.8 jbd2 marks them "sync" only: they are throttled as urgent writes.
+pub(super) async fn write(sim: &Sim, sb: SbId, device: BlockId, bytes: u64) {
+    let class = log_class(&sim.w(), sb);
+    submit_and_wait(sim, device, request(Way::Write, bytes, class), "").await;
+}
+
+/// Class of the writes of a log.
+fn log_class(world: &World, sb: SbId) -> Class {
+    let is_jbd2 = world.sbs[sb].journal.as_ref().is_some_and(|journal| journal.is_jbd2);
+    if is_jbd2 && !world.behaviour.journal.jbd2_is_exempt { Class::Urgent } else { Class::Exempt }
 }
 
 /// Writes the journal's superblock if the log on the device is still marked empty.
 pub(super) async fn write_superblock(sim: &Sim, sb: SbId, device: BlockId) {
     let class = {
         let mut world = sim.w();
-        let class = if world.behaviour.journal.superblock_is_urgent { Class::Exempt } else { Class::Normal };
+        let class = log_class(&world, sb);
         let is_empty = of(&mut world, sb).is_some_and(|journal| std::mem::take(&mut journal.is_flushed));
         is_empty.then_some(class)
     };
     if let Some(class) = class {
-        submit_and_wait(sim, device, request(Way::Write, 1, class), "").await;
+        submit_and_wait(sim, device, request(Way::Write, PAGE, class), "").await;
     }
 }
 
 /// Writes the journal's superblock with the new start of the log. Metadata written in place has to be on the device
 /// before.
-pub(super) async fn write_tail(sim: &Sim, device: BlockId) {
+pub(super) async fn write_tail(sim: &Sim, sb: SbId, device: BlockId) {
     flush(sim, device).await;
-    submit_and_wait(sim, device, request(Way::Write, 1, Class::Exempt), "").await;
+    write(sim, sb, device, PAGE).await;
 }
 
 /// Flushes the device's cache.
@@ -43,9 +50,9 @@ pub(crate) async fn flush(sim: &Sim, device: BlockId) {
     submit_and_wait(sim, device, request(Way::Flush, 0, Class::Exempt), "a flush of the device's cache").await;
 }
 
-fn request(way: Way, pages: u64, class: Class) -> Request {
+fn request(way: Way, bytes: u64, class: Class) -> Request {
     let at = if way == Way::Flush { 0 } else { LOG };
-    Request { way, at, bytes: pages * PAGE, class, merged: 0, cgroup: CgId::ROOT, done: Done::Nothing }
+    Request { way, at, bytes, class, merged: 0, cgroup: CgId::ROOT, done: Done::Nothing }
 }
 
 impl World {

@@ -163,7 +163,7 @@ pub(super) async fn make_room(sim: &Sim, sb: SbId) {
         }
         sim.w().checkpoint_ended(sb, metadata, &holding);
     }
-    write_tail(sim, device).await;
+    write_tail(sim, sb, device).await;
     let mut world = sim.w();
     let waiting = of(&mut world, sb).map(|journal| {
         journal.log.is_busy = false;
