@@ -147,8 +147,9 @@ struct Sending {
     /// Start of the search for the next pages, and the end of the run.
     at: u64,
     end: u64,
-    /// Most pages of an ioend, and of a request.
+    /// Most pages of an ioend, of a bio and of a request.
     in_ioend: u64,
+    in_bio: u64,
     in_request: u64,
     /// Whether its blocks count as unwritten until they are converted.
     converts: bool,
@@ -158,7 +159,7 @@ struct Sending {
     cost: u64,
     /// The current ioend, and its end.
     ioend: Option<(u32, u64)>,
-    /// Pages under writeback that are in no request yet: a folio may be larger than a request.
+    /// Pages under writeback that are in no request yet: a bio may be larger than a request.
     page: u64,
     blocks: u64,
 }
@@ -263,8 +264,9 @@ impl World {
         // The bios of ext4 are never marked as background writeback.
         let is_background = pass.how.class == Class::Background;
         let class = if is_ext4 && is_background { Class::Normal } else { pass.how.class };
-        // A bio of single pages holds no more of them.
-        let in_bio = if folio == 1 && is_ext4 { BIO_PAGES } else { u64::MAX };
+        // A bio has a vector for each folio. Of single pages, ext4 makes no request larger than a bio.
+        let of_single = if folio == 1 && is_ext4 { BIO_PAGES } else { u64::MAX };
+        let in_request = self.request_pages().min(of_single);
         let sending = Sending {
             inode,
             device: sb.device?,
@@ -273,7 +275,8 @@ impl World {
             at: run.start,
             end,
             in_ioend: self.ioend_pages(i.sb, needs_blocks, folio),
-            in_request: self.request_pages().min(in_bio),
+            in_bio: if folio == 1 { in_request } else { in_request.max(BIO_PAGES * folio) },
+            in_request,
             converts: needs_blocks && sb.has_unwritten,
             transaction: (needs_blocks && (sb.journal.is_some() || sb.metadata.is_some())).then_some(i.sb),
             // Half of the cost is per folio, half per page.
@@ -328,10 +331,12 @@ impl World {
         Some(Request { way: Way::Write, at, bytes: some * PAGE, class, merged: 0, cgroup, done })
     }
 
-    /// Takes the next pages of a run for writeback, at most as many as fit into a request.
+    /// Takes the next pages of a run for writeback, at most as many as fit into a bio: they are under writeback before
+    /// its first request has a place in the queue. On 6.12, twelve files of 30 MB that went out together were all under
+    /// writeback at once, while the device had 48 requests.
     fn next_part(&mut self, sending: &mut Sending, ioend: u32, until: u64) {
         let cache = &self.inodes[sending.inode].cache;
-        let next = cache.next_dirty(sending.at, (until - sending.at).min(sending.in_request));
+        let next = cache.next_dirty(sending.at, (until - sending.at).min(sending.in_bio));
         // Pages that are gone or clean by now are not written.
         let Some(part) = next.filter(|part| part.start < until) else {
             sending.at = until;
