@@ -12,7 +12,7 @@ mod without;
 use crate::arena::{CgId, InodeId, PidId, SbId};
 use crate::engine::{Due, Sim, Ticket, Waiters, suspend};
 use crate::filesystem::FIRST_INODES;
-use crate::process::{Sleeper, may_block};
+use crate::process::{Sleeper, io_schedule, may_block};
 use crate::world::{PAGE, World};
 use crate::writepages::wait_writeback;
 use crate::xfsaild::Room;
@@ -112,8 +112,9 @@ pub(crate) struct Journal {
     is_flushed: bool,
     reserved: Reserved,
     log: LogSpace,
-    /// Blocks of the transaction whose log is being written.
-    shadow: BlockSet,
+    /// Blocks of the transaction that is being committed, and whether its log is being written.
+    committing: BlockSet,
+    is_writing: bool,
     committed: u64,
     requested: u64,
     waiters: Waiters,
@@ -161,7 +162,8 @@ impl Journal {
             is_flushed: is_jbd2,
             reserved: Reserved::unbounded(),
             log: LogSpace::unbounded(),
-            shadow: BlockSet::default(),
+            committing: BlockSet::default(),
+            is_writing: false,
             committed: 0,
             requested: 0,
             waiters: Waiters::default(),
@@ -210,7 +212,12 @@ impl Journal {
 
     /// Whether one of these blocks is being written to the log.
     fn holds_any(&self, blocks: &[u64]) -> bool {
-        blocks.iter().any(|block| self.shadow.contains(*block))
+        self.is_writing && blocks.iter().any(|block| self.committing.contains(*block))
+    }
+
+    /// Whether a transaction that is not committed has a block.
+    fn has(&self, block: u64) -> bool {
+        self.committing.contains(block) || self.running.as_ref().is_some_and(|running| running.blocks.contains(block))
     }
 
     /// Adds changed blocks to the running transaction.
@@ -306,22 +313,32 @@ pub(crate) fn stop(sim: &Sim, sb: SbId) {
     world.wake_all(waiting.unwrap_or_default());
 }
 
-/// Changes blocks within a transaction, for a thread of a memcg. Waits while one of them is being written to the log.
+/// Changes blocks within a transaction, for a thread of a memcg. Waits while one of them is being written, to the log or
+/// to its place.
 pub(crate) async fn modify(sim: &Sim, sb: SbId, blocks: &[u64], memcg: CgId) {
     sim.w().cache_metadata(sb, blocks, memcg);
     loop {
-        {
+        let on_its_way = {
             let mut world = sim.w();
             let Some(journal) = of(&mut world, sb) else {
                 world.change_in_place(sb, blocks, memcg);
                 return;
             };
-            if !journal.holds_any(blocks) {
+            let is_held = journal.holds_any(blocks);
+            let on_its_way = if is_held { None } else { world.metadata_under_writeback(sb, blocks) };
+            if let (false, None, Some(journal)) = (is_held, on_its_way, of(&mut world, sb)) {
                 journal.add(blocks);
                 return;
             }
+            on_its_way
+        };
+        match on_its_way {
+            Some(metadata) => {
+                let waits = "a metadata block on its way to the device";
+                io_schedule(sim, sim.wait(waits, |world| &mut world.inodes[metadata].waiters)).await;
+            }
+            None => wait(sim, sb, "a block on its way to the journal (jbd2)").await,
         }
-        wait(sim, sb, "a block on its way to the journal (jbd2)").await;
     }
 }
 
@@ -351,7 +368,8 @@ impl World {
             return true;
         };
         let has_room = !journal.room.is_lacking() && !journal.log.lacks_room() && journal.full().is_none();
-        if journal.is_locked || !has_room || journal.holds_any(blocks) {
+        let is_in_the_way = journal.is_locked || !has_room || journal.holds_any(blocks);
+        if is_in_the_way || self.metadata_under_writeback(sb, blocks).is_some() {
             return false;
         }
         self.cache_metadata(sb, blocks, memcg);
@@ -366,6 +384,19 @@ impl World {
             journal.leave();
         }
         true
+    }
+
+    /// The inode of the block device, if one of these blocks is being written to its place. The kernel locks a buffer
+    /// until its write is complete, and a transaction that the block joins waits for the lock
+    /// (`jbd2_lock_buffer_stall`). A block that the running transaction already has is not written.
+    fn metadata_under_writeback(&self, sb: SbId, blocks: &[u64]) -> Option<InodeId> {
+        let metadata = self.sbs[sb].metadata?;
+        let cache = &self.inodes[metadata].cache;
+        if cache.writeback == 0 {
+            return None;
+        }
+        let journal = self.sbs[sb].journal.as_ref()?;
+        blocks.iter().any(|block| !journal.has(*block) && cache.has_writeback(*block, 1)).then_some(metadata)
     }
 
     /// Adds a handle to the running transaction, and begins one if there is none.
@@ -522,7 +553,8 @@ async fn commit_running(sim: &Sim, sb: SbId) {
     if let Some(journal) = of(&mut sim.w(), sb)
         && is_jbd2
     {
-        journal.shadow.clone_from(&transaction.blocks);
+        journal.committing.clone_from(&transaction.blocks);
+        journal.is_writing = true;
     }
     let bytes = if is_jbd2 { (1 + blocks) * PAGE } else { transaction.blocks.xfs_log_bytes() };
     if !is_jbd2 {
@@ -533,7 +565,7 @@ async fn commit_running(sim: &Sim, sb: SbId) {
     {
         let mut world = sim.w();
         let waiting = of(&mut world, sb).map(|journal| {
-            journal.shadow = BlockSet::default();
+            journal.is_writing = false;
             journal.waiters.take()
         });
         world.wake_all(waiting.unwrap_or_default());
@@ -547,6 +579,7 @@ async fn commit_running(sim: &Sim, sb: SbId) {
     if is_jbd2 {
         if let Some(journal) = of(&mut world, sb) {
             journal.log.committed(transaction.tid, &transaction.blocks);
+            journal.committing = BlockSet::default();
         }
         world.checkpoint(sb, &transaction.blocks, transaction.newest);
     }

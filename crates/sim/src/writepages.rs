@@ -179,6 +179,10 @@ impl World {
         if let Some(wb) = estimates {
             self.wb_bandwidth_start(wb);
         }
+        let sb = self.inodes[inode].sb;
+        if self.sbs[sb].metadata == Some(inode) {
+            self.clean_uncommitted(sb, inode);
+        }
         let i = &self.inodes[inode];
         let tagged = match how.range {
             Some((from, to)) => Some(i.cache.dirty_within(from, to)),

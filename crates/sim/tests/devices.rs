@@ -65,13 +65,14 @@ fn writeback_that_a_task_waits_for_takes_more_of_the_queue_than_that_of_the_flus
         let task = format!("[workload.tasks.writer]\nsteps = [{write}, {then}]\n");
         let sysctls = "[machine.sysctl.vm]\ndirty_bytes = \"1 GiB\"\ndirty_background_bytes = \"1000 MiB\"\n\
                        dirty_expire_centisecs = 300\ndirty_writeback_centisecs = 100\n";
-        let run = run_for("18s", &format!("write_bandwidth = \"45 MB/s\"\n{sysctls}"), &task);
+        // Folios of XFS are single pages there: a larger bio would be under writeback as a whole.
+        let run = run_on("6.1", "18s", &format!("write_bandwidth = \"45 MB/s\"\n{sysctls}"), &task);
         figure(&run, "host.writeback_peak_bytes") / f64::from(1 << 20)
     };
     let waited_for = peak("{ fsync = { file = \"/data/a\" } }");
     assert!((180.0..250.0).contains(&waited_for), "{waited_for} MiB");
     let by_flusher = peak("{ sleep = { for = \"16s\" } }");
-    assert!((40.0..70.0).contains(&by_flusher), "{by_flusher} MiB");
+    assert!((40.0..90.0).contains(&by_flusher), "{by_flusher} MiB");
 }
 
 const SSD: &str = "profile = \"sata-ssd\"";

@@ -215,6 +215,25 @@ fn the_log_of_xfs_has_every_new_inode_as_an_item_of_its_own() {
 }
 
 #[test]
+fn a_new_file_waits_while_a_block_that_it_changes_is_written_to_its_place() {
+    let machine = MACHINE.replace("latency = \"50ms\"", "latency = \"2s\"");
+    let create = |start: &str| {
+        let of = |name: &str| format!("{{ create_files = {{ file = \"/one/{name}\", files = 1, size = \"4 KiB\" }} }}");
+        let (first, second) = (of("a{n}"), of("b{n}"));
+        let tasks = format!(
+            "[workload.tasks.first]\nsteps = [{first}, {{ sleep = {{ for = \"20s\" }} }}, \"sync\"]\n\
+             [workload.tasks.second]\nstart = \"{start}\"\nsteps = [{second}]\n"
+        );
+        let run = run_of(&scenario(&format!("{machine}{tasks}")), "6.12", |_| true);
+        figure(&run, "second.create.max_seconds")
+    };
+    // The sync writes the data for two seconds, then the blocks of the journal's last commit.
+    let (before, meanwhile) = (create("15s"), create("23s"));
+    assert!(before < 0.01, "{before} s");
+    assert!((0.5..2.1).contains(&meanwhile), "{meanwhile} s");
+}
+
+#[test]
 fn a_reader_of_xfs_waits_for_a_writer_of_the_file_that_is_throttled() {
     let read_on = |mount: &str| {
         let run = run(

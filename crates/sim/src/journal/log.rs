@@ -3,7 +3,7 @@
 //! checkpointing of committed blocks.
 
 use super::{BlockSet, of};
-use crate::arena::{BlockId, CgId, SbId};
+use crate::arena::{BlockId, CgId, InodeId, SbId};
 use crate::block::{Class, Done, Request, Way, submit_and_wait};
 use crate::engine::Sim;
 use crate::inode::Dirt;
@@ -74,6 +74,19 @@ impl World {
     /// it on the list of the second for 30 s.
     pub(super) fn checkpoint(&mut self, sb: SbId, blocks: &BlockSet, newest: Option<u64>) {
         self.dirty_metadata(sb, newest.into_iter().chain(blocks.iter()));
+    }
+
+    /// Cleans the dirty pages of a block device that a transaction has changed and not committed: their buffers are
+    /// dirty for the journal alone, so writeback finds nothing to write in them. They are dirty again after the commit.
+    pub(crate) fn clean_uncommitted(&mut self, sb: SbId, metadata: InodeId) {
+        let Some(journal) = &self.sbs[sb].journal else { return };
+        let dirty = self.inodes[metadata].cache.extents().filter(|(_, extent)| extent.dirty && !extent.writeback);
+        let pages = dirty.flat_map(|(at, extent)| (*at..at + u64::from(extent.len)).map(|page| (page, extent.owner)));
+        let uncommitted: Vec<(u64, CgId)> = pages.filter(|(page, _)| journal.has(*page)).collect();
+        for (page, owner) in uncommitted {
+            self.start_writeback(metadata, page, 1, owner);
+            self.end_writeback(metadata, page, 1);
+        }
     }
 
     /// Makes metadata blocks dirty pages of the block device.

@@ -145,10 +145,7 @@ pub(super) async fn make_room(sim: &Sim, sb: SbId) {
         let mut world = sim.w();
         let Some(journal) = of(&mut world, sb) else { return };
         let holding = journal.log.holding();
-        let running = journal.running.as_ref().map(|running| &running.blocks);
-        let is_changing = holding
-            .iter()
-            .any(|block| journal.shadow.contains(*block) || running.is_some_and(|running| running.contains(*block)));
+        let is_changing = holding.iter().any(|block| journal.has(*block));
         (holding, is_changing)
     };
     if is_changing {
@@ -185,12 +182,13 @@ fn ranges(blocks: &[u64]) -> Vec<(u64, u64)> {
 }
 
 impl World {
-    /// Handles written pages of a block device: the log needs their blocks no more, unless they have changed since.
+    /// Handles written pages of a block device: the log needs their blocks no more, unless they have changed since or
+    /// are part of a transaction that is not committed.
     pub(crate) fn checkpoint_ended(&mut self, sb: SbId, metadata: InodeId, blocks: &[u64]) {
         for block in blocks {
             let is_clean =
                 self.inodes[metadata].cache.find(*block).is_none_or(|(_, page)| !page.dirty && !page.writeback);
-            if let Some(journal) = of(self, sb).filter(|_| is_clean) {
+            if let Some(journal) = of(self, sb).filter(|journal| is_clean && !journal.has(*block)) {
                 journal.log.cleaned(*block);
             }
         }
