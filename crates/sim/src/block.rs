@@ -14,6 +14,7 @@ use crate::media::{Media, Streams};
 use crate::process::io_schedule;
 use crate::raid1::Mirror;
 use crate::stripes::Stack;
+use crate::turns::Turns;
 use crate::wbt::Wbt;
 use crate::world::World;
 use crate::write_cache::WriteCache;
@@ -165,7 +166,7 @@ pub(crate) struct Block {
     pub(crate) read: Lane,
     pub(crate) write: Lane,
     /// Caps of both ways together.
-    pub(crate) total: Lane,
+    pub(crate) total: Turns,
     /// Set if reads and writes share the device's time.
     pub(crate) media: Option<Media>,
     /// Speed of one sequential reader, if lower than the device's.
@@ -233,7 +234,7 @@ impl Block {
             write_cache: None,
             read: Lane::default(),
             write: Lane::default(),
-            total: Lane::default(),
+            total: Turns::default(),
             media: None,
             streams: None,
             mirrors: Vec::new(),
@@ -289,8 +290,8 @@ impl Block {
             (None, Some(media)) => media.serve(now, request.way, lane.time(request.bytes)),
             (None, None) => lane.serve(now, request.bytes),
         };
-        if self.total.bandwidth > 0 || self.total.iops > 0 {
-            at = at.max(self.total.serve(now, request.bytes));
+        if self.total.is_limited() {
+            at = at.max(self.total.serve(now, request.way == Way::Write, request.bytes));
         }
         if let (Way::Write, Some(cache)) = (request.way, &mut self.write_cache) {
             at = cache.take(at, request.bytes);

@@ -52,6 +52,7 @@ mod sync;
 mod syscalls;
 mod task;
 mod timer;
+mod turns;
 mod wb;
 mod wb_stat;
 mod wbt;

@@ -270,12 +270,12 @@ fn speed(block: &mut Block, name: &str, device: &Device) -> Result<(), SimError>
     block.write.bandwidth = device.write_bandwidth.map_or(UNCAPPED, |rate| rate.0.0);
     block.read.iops = device.read_iops.map_or(0, |rate| rate.0.0);
     block.write.iops = device.write_iops.map_or(0, |rate| rate.0.0);
-    block.total.bandwidth = device.bandwidth.map_or(0, |rate| rate.0.0);
-    block.total.iops = device.iops.map_or(0, |rate| rate.0.0);
-    let is_total = block.total.bandwidth > 0 || block.total.iops > 0;
+    block.total.lane.bandwidth = device.bandwidth.map_or(0, |rate| rate.0.0);
+    block.total.lane.iops = device.iops.map_or(0, |rate| rate.0.0);
+    let is_total = block.total.is_limited();
     // The credit of a scenario applies to the limits of both ways together, if there are such limits.
     let each_way = if is_total && device.burst.is_some() { 0 } else { device.credit().0 };
-    (block.read.credit, block.write.credit, block.total.credit) = (each_way, each_way, device.credit().0);
+    (block.read.credit, block.write.credit, block.total.lane.credit) = (each_way, each_way, device.credit().0);
     block.queued_latency = device.queued_latency.map_or(0, |latency| latency.nanos());
     let cache =
         |cache: &floodline_scenario::WriteCache| WriteCache::new(cache.size.bytes(), cache.drain.0.0, cache.volatile);
