@@ -12,7 +12,7 @@ mod without;
 use crate::arena::{CgId, InodeId, PidId, SbId};
 use crate::engine::{Due, Sim, Ticket, Waiters, suspend};
 use crate::filesystem::FIRST_INODES;
-use crate::process::{Sleeper, io_schedule, may_block};
+use crate::process::{Sleeper, may_block};
 use crate::world::{PAGE, World};
 use crate::writepages::wait_writeback;
 use crate::xfsaild::Room;
@@ -313,32 +313,22 @@ pub(crate) fn stop(sim: &Sim, sb: SbId) {
     world.wake_all(waiting.unwrap_or_default());
 }
 
-/// Changes blocks within a transaction, for a thread of a memcg. Waits while one of them is being written, to the log or
-/// to its place.
+/// Changes blocks within a transaction, for a thread of a memcg. Waits while one of them is being written to the log.
 pub(crate) async fn modify(sim: &Sim, sb: SbId, blocks: &[u64], memcg: CgId) {
     sim.w().cache_metadata(sb, blocks, memcg);
     loop {
-        let on_its_way = {
+        {
             let mut world = sim.w();
             let Some(journal) = of(&mut world, sb) else {
                 world.change_in_place(sb, blocks, memcg);
                 return;
             };
-            let is_held = journal.holds_any(blocks);
-            let on_its_way = if is_held { None } else { world.metadata_under_writeback(sb, blocks) };
-            if let (false, None, Some(journal)) = (is_held, on_its_way, of(&mut world, sb)) {
+            if !journal.holds_any(blocks) {
                 journal.add(blocks);
                 return;
             }
-            on_its_way
-        };
-        match on_its_way {
-            Some(metadata) => {
-                let waits = "a metadata block on its way to the device";
-                io_schedule(sim, sim.wait(waits, |world| &mut world.inodes[metadata].waiters)).await;
-            }
-            None => wait(sim, sb, "a block on its way to the journal (jbd2)").await,
         }
+        wait(sim, sb, "a block on its way to the journal (jbd2)").await;
     }
 }
 
@@ -368,8 +358,7 @@ impl World {
             return true;
         };
         let has_room = !journal.room.is_lacking() && !journal.log.lacks_room() && journal.full().is_none();
-        let is_in_the_way = journal.is_locked || !has_room || journal.holds_any(blocks);
-        if is_in_the_way || self.metadata_under_writeback(sb, blocks).is_some() {
+        if journal.is_locked || !has_room || journal.holds_any(blocks) {
             return false;
         }
         self.cache_metadata(sb, blocks, memcg);
@@ -384,19 +373,6 @@ impl World {
             journal.leave();
         }
         true
-    }
-
-    /// The inode of the block device, if one of these blocks is being written to its place. The kernel locks a buffer
-    /// until its write is complete, and a transaction that the block joins waits for the lock
-    /// (`jbd2_lock_buffer_stall`). A block that the running transaction already has is not written.
-    fn metadata_under_writeback(&self, sb: SbId, blocks: &[u64]) -> Option<InodeId> {
-        let metadata = self.sbs[sb].metadata?;
-        let cache = &self.inodes[metadata].cache;
-        if cache.writeback == 0 {
-            return None;
-        }
-        let journal = self.sbs[sb].journal.as_ref()?;
-        blocks.iter().any(|block| !journal.has(*block) && cache.has_writeback(*block, 1)).then_some(metadata)
     }
 
     /// Adds a handle to the running transaction, and begins one if there is none.

@@ -215,27 +215,6 @@ fn the_log_of_xfs_has_every_new_inode_as_an_item_of_its_own() {
 }
 
 #[test]
-fn a_new_file_waits_while_a_block_that_it_changes_is_written_to_its_place() {
-    let machine = MACHINE.replace("latency = \"50ms\"", "latency = \"2s\"");
-    let create = |start: f64| {
-        let of = |more: &str| format!("{{ create_files = {{ files = 1, size = \"4 KiB\", {more} }} }}");
-        let (first, second) = (of("file = \"/one/a{n}\", fsync = true"), of("file = \"/one/b{n}\""));
-        let tasks = format!(
-            "[workload.tasks.first]\nsteps = [{first}, {{ sleep = {{ for = \"20s\" }} }}, \"sync\"]\n\
-             [workload.tasks.second]\nstart = \"{start}s\"\nsteps = [{second}]\n"
-        );
-        let run = run_of(&scenario(&format!("{machine}{tasks}")), "6.12", |_| true);
-        figure(&run, "second.create.max_seconds")
-    };
-    let before = create(8.0);
-    assert!(before < 0.01, "{before} s");
-    // No transaction is under way. What can be waited for is the way of the last commit's blocks to their place: 2 s.
-    let meanwhile: Vec<f64> = (24..72).map(|half| create(f64::from(half) / 2.0)).collect();
-    let longest = meanwhile.iter().copied().fold(0.0, f64::max);
-    assert!((1.0..2.1).contains(&longest), "{meanwhile:?} s");
-}
-
-#[test]
 fn a_reader_of_xfs_waits_for_a_writer_of_the_file_that_is_throttled() {
     let read_on = |mount: &str| {
         let run = run(
