@@ -58,10 +58,15 @@ impl Waiter {
     }
 }
 
+/// Fewest seconds of waiting that are felt in a window of this length.
+pub fn felt_s(window_s: f64) -> f64 {
+    FELT_S.max(FELT_SHARE * window_s)
+}
+
 /// Returns the processes of programs that waited long enough to be felt, the longest first; `None` without a trace,
 /// delay accounting and process states.
 pub fn waiters(window: &Window) -> Option<Vec<Waiter>> {
-    let felt = FELT_S.max(FELT_SHARE * window.seconds());
+    let felt = felt_s(window.seconds());
     let is_felt = |waiter: &Waiter| waiter.seconds.is_none_or(|seconds| seconds >= felt);
     let mut found = match traced(window) {
         Some(traced) => traced,

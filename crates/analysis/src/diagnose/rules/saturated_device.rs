@@ -138,7 +138,8 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
     if kind != Kind::Reads && causers.first().is_some_and(|causer| causer.share > writer::DOMINANT_SHARE) {
         return None;
     }
-    let others = waiting::others_on(derived, disk, |waiter| alone.is_some_and(|causer| causer.pid == waiter.pid));
+    let is_causer = |waiter: &Waiter| alone.is_some_and(|causer| causer.pid == waiter.pid);
+    let others = waiting::others_on(derived, disk, |waiter| is_causer(waiter) || has_no_request(derived, load, waiter));
     // Quick requests of readers that read all the time keep a disk busy, and it has room for more.
     let is_reader = |waiter: &Waiter| causers.iter().any(|c| c.pid == waiter.pid && c.share >= PART_OF_LOAD);
     let has_victims = match (&others, kind) {
@@ -195,6 +196,19 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
         trade_off: trade_off(kind, load).to_owned(),
         ..Finding::default()
     })
+}
+
+/// Whether a process had no request on this disk: it read nothing at all, and all writes of the disk together took too little
+/// time to be felt. Such a process waited for another disk.
+fn has_no_request(derived: &Derived<'_>, load: &Load, waiter: &Waiter) -> bool {
+    let is_it = |id: &EntityId| match derived.window.entities.get(id) {
+        Some(Entity::Process { pid, .. }) => *pid == waiter.pid,
+        _ => false,
+    };
+    let mut reads = derived.window.processes.iter().filter(|(id, _)| is_it(id)).map(|(_, span)| span.growth.read_bytes);
+    let first = reads.next();
+    let reads_nothing = first.into_iter().chain(reads).all(|bytes| bytes.is_some_and(|bytes| bytes.0 == 0));
+    first.is_some() && reads_nothing && load.writes * load.write_await_s < waiting::felt_s(derived.seconds)
 }
 
 /// What helps instead of a setting.
@@ -261,6 +275,24 @@ mod tests {
     fn who_reads_alone_waits_for_himself() {
         let alone = reading().process("smtpd", 701, "/", |_, row| row.blkio_delay = Some(secs(0.0)));
         check_rule(&RULE, &alone, "info: sda is busy 100 % of the time with reads");
+    }
+
+    #[test]
+    fn a_process_without_a_request_on_the_disk_waits_for_another_one() {
+        let with = |read_mib: f64, writes: u64| {
+            reading()
+                .disk("sda", move |t, row| {
+                    row.writes = Some(Count(writes * (t > 20.0) as u64));
+                    row.write_time = Some(secs(0.15 * writes as f64 * f64::from(t > 20.0)));
+                })
+                .process("smtpd", 701, "/", move |t, row| {
+                    row.blkio_delay = Some(secs(0.4 * t));
+                    row.read_bytes = Some(Bytes(mib(read_mib * t)));
+                })
+        };
+        check_rule(&RULE, &with(0.0, 1), "info: sda is busy 100 % of the time with reads.");
+        check_rule(&RULE, &with(0.01, 1), "critical: sda is busy 100 % of the time with reads; smtpd[701] waited");
+        check_rule(&RULE, &with(0.0, 20), "critical: sda is busy 100 % of the time with reads; smtpd[701] waited");
     }
 
     #[test]
