@@ -431,7 +431,8 @@ mod tests {
             };
             [702, 703].into_iter().fold(backup().process("tar", 700, "/", |_, _| {}), one)
         };
-        let clear = "clear: sda was full of writeback and slow for 10 s, and no program but its writer waited for long";
+        let clear =
+            "clear: sda was full of writeback and slow for 10 s, and no program other than the writer was seen to wait";
         let idle = |_: f64, row: &mut CgroupRow| row.io_some = Some(secs(1.0));
         let held = |mib_unwritten: f64| {
             writers()

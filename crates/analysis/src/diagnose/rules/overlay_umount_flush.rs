@@ -67,7 +67,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
         .collect();
     match (unknown.is_empty(), uppers.iter().max_by_key(|upper| upper.dirty.1)) {
         (true, Some(most)) => Verdict::Clear(format!(
-            "unmounting an overlay on {} would write {} at most{}",
+            "at the last sample, unmounting an overlay on {} would have written {} at most{}",
             most.device.name,
             human::bytes(most.dirty.1 as f64),
             most.at_most_s().map(|seconds| format!(", {}", human::seconds(seconds))).unwrap_or_default()
@@ -246,7 +246,11 @@ mod tests {
         check_rule(&RULE, &asked, "critical: 1 umount waited 3.00 s for all dirty data on sdb");
         // A task called syncfs, and the burst is its intended effect.
         let plain = overlay_synced().traced(&["bytes"], vec![sync(dev(false))]);
-        check_rule(&RULE, &plain, "clear: unmounting an overlay on sdb would write 0 B at most");
+        check_rule(
+            &RULE,
+            &plain,
+            "clear: at the last sample, unmounting an overlay on sdb would have written 0 B at most",
+        );
     }
 
     #[test]
@@ -266,7 +270,11 @@ mod tests {
 
     #[test]
     fn after_a_sync_and_with_volatile_there_is_nothing_to_wait_for() {
-        check_rule(&RULE, &overlay_synced(), "clear: unmounting an overlay on sdb would write 0 B at most");
+        check_rule(
+            &RULE,
+            &overlay_synced(),
+            "clear: at the last sample, unmounting an overlay on sdb would have written 0 B at most",
+        );
         check_rule(&RULE, &overlay_volatile(), "clear: every overlay is volatile or read-only");
         check_rule(&RULE, &Fixture::healthy(), "clear: no overlay is mounted");
     }
@@ -286,7 +294,11 @@ mod tests {
         let unknown = overlay_before_teardown("6.1.0-40-amd64").without(Source::DebugBdiStats, unmounted());
         check_rule(&RULE, &unknown, "not checked: /sys/kernel/debug/bdi/NAME/stats: debugfs is not mounted");
         let little = unknown.host(|_, row| row.nr_dirty = Some(mib_pages(0.0)));
-        check_rule(&RULE, &little, "clear: unmounting an overlay on sdb would write 0 B at most");
+        check_rule(
+            &RULE,
+            &little,
+            "clear: at the last sample, unmounting an overlay on sdb would have written 0 B at most",
+        );
     }
 
     #[test]
@@ -294,7 +306,11 @@ mod tests {
         let fast = overlay_before_teardown("6.12.117").bdi("8:16", |_, row| {
             row.write_bandwidth = Some(BytesPerSecond(900_000_000));
         });
-        check_rule(&RULE, &fast, "clear: unmounting an overlay on sdb would write 300 MiB at most, 350 ms");
+        check_rule(
+            &RULE,
+            &fast,
+            "clear: at the last sample, unmounting an overlay on sdb would have written 300 MiB at most, 350 ms",
+        );
     }
 
     #[test]

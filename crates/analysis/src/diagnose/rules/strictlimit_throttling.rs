@@ -5,6 +5,7 @@
 
 use crate::advise::step;
 use crate::diagnose::derived::Derived;
+use crate::diagnose::device::Device;
 use crate::diagnose::strict::{AT_SHARE, limit, unwritten};
 use crate::diagnose::{Rule, Verdict, dirty, missing, throttle};
 use crate::report::{Brief, Evidence, Finding, Severity};
@@ -63,9 +64,11 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let severity = if seconds >= HURTS * window_s { Severity::Critical } else { Severity::Warning };
     let all = throttle::total(derived.window, Some(bdi)).unwrap_or_default();
     let knobs = knobs(derived, bdi);
+    let devices = names(derived, bdi);
+    let device = devices.first().cloned().unwrap_or_else(|| bdi.to_string());
     let mut evidence = vec![
         Evidence::seconds(format!("Paused, {comm}"), seconds, throttle::SOURCE).against(FELT * window_s),
-        Evidence::seconds(format!("Paused, all writers of {bdi}"), all.total.as_secs_f64(), throttle::SOURCE),
+        Evidence::seconds(format!("Paused, all writers of {device}"), all.total.as_secs_f64(), throttle::SOURCE),
         Evidence::seconds("Longest pause", all.longest.as_secs_f64(), throttle::SOURCE),
     ];
     evidence.extend(longest(derived, bdi).map(|state| {
@@ -91,14 +94,14 @@ fn check(derived: &Derived<'_>) -> Verdict {
         confirmed: Some(CONFIRMED.to_owned()),
         severity,
         summary: format!(
-            "{comm} was paused for {} of {} by the strict limit of {bdi}.",
+            "{comm} was paused for {} of {} by the strict limit of {device}.",
             human::seconds(seconds),
             human::seconds(window_s)
         ),
         evidence,
         brief: Brief {
             because: format!(
-                "strict_limit of {bdi} makes its writers wait at the device's own share, although the machine as a whole \
+                "strict_limit of {device} makes its writers wait at the device's own share, although the machine as a whole \
                  has room."
             ),
             who: comm.to_string(),
@@ -109,6 +112,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
                 machine has next to nothing dirty."
             .to_owned(),
         plan: step::strict_limit(&bdi.to_string(), false).into_iter().collect(),
+        devices,
         trade_off: TRADE_OFF.to_owned(),
         ..Finding::default()
     }])
@@ -141,12 +145,14 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
         _ => None,
     };
     let (bdi, limit, held, waited, source) = derived.window.bdis.iter().filter_map(strict).next()?;
+    let devices = names(derived, &bdi);
+    let device = devices.first().cloned().unwrap_or_else(|| bdi.to_string());
     let severity = if waited >= HURTS * derived.seconds { Severity::Critical } else { Severity::Warning };
     Some(Finding {
         rule: RULE.name,
         severity,
         summary: format!(
-            "{} waited {} of {} while {bdi} was at its strict limit of {} and the machine had room.",
+            "{} waited {} of {} while {device} was at its strict limit of {} and the machine had room.",
             waiter.label(),
             human::seconds(waited),
             human::seconds(derived.seconds),
@@ -165,17 +171,12 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
                  waiting is not known."
                 .to_owned(),
         brief: Brief {
-            because: format!("{bdi} has a strict limit, and its writers wait at it while the machine has room."),
+            because: format!("{device} has a strict limit, and its writers wait at it while the machine has room."),
             who: waiter.label(),
             expect: "Writers are no longer held at the limit of the device.".to_owned(),
             costs: "A slow device may fill the machine's whole dirty threshold.".to_owned(),
         },
-        devices: derived
-            .devices()
-            .iter()
-            .filter(|one| *one.dev.to_string() == *bdi.to_string())
-            .map(|one| one.name.to_string())
-            .collect(),
+        devices,
         plan: step::strict_limit(&bdi.to_string(), false).into_iter().collect(),
         trade_off: TRADE_OFF.to_owned(),
         ..Finding::default()
@@ -190,6 +191,13 @@ fn pressed_seconds(derived: &Derived<'_>, series: &[(Nanos, BdiRow)], is_at_limi
         is_at_limit(row).then(|| share * Nanos(to.0.saturating_sub(from.0)).as_secs_f64())
     };
     series.windows(2).filter_map(pressed).sum()
+}
+
+/// Names of the disks that a bdi stands for: one, or none if the recording does not have it.
+fn names(derived: &Derived<'_>, bdi: &Name) -> Vec<String> {
+    let bdi = bdi.to_string();
+    let named = |one: &Device<'_>| (one.dev.to_string() == bdi).then(|| one.name.to_string());
+    derived.devices().iter().filter_map(named).collect()
 }
 
 /// The record of the longest pause on a device.
@@ -262,7 +270,7 @@ mod tests {
         check_rule(
             &RULE,
             &held(2.0),
-            "critical: cp[900] waited 7.00 s of 10 s while 8:0 was at its strict limit of 2.50",
+            "critical: cp[900] waited 7.00 s of 10 s while sda was at its strict limit of 2.50",
         );
         check_rule(&RULE, &held(0.5), "not checked: trace of writeback/balance_dirty_pages");
     }
