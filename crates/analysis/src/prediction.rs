@@ -219,10 +219,12 @@ impl Prediction {
 }
 
 impl Row {
-    /// The change in a few words: `longest fsync 3.10 s → about 300 ms`.
+    /// The change in a few words: `longest fsync 3.10 s → about 300 ms`. If the recording does not have the figure, the present
+    /// value is the twin's: `waits of all tasks about 17 s → about 3.35 s`.
     pub fn sentence(&self) -> String {
         let (now, then) = (shown_value(self.unit, self.now), shown_value(self.unit, self.then));
-        format!("{} {now} → about {then}", self.label)
+        let about = if self.is_measured { "" } else { "about " };
+        format!("{} {about}{now} → about {then}", self.label)
     }
 }
 

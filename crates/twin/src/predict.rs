@@ -546,24 +546,24 @@ mod tests {
     #[test]
     fn a_new_critical_finding_leads_before_less_data_at_risk() {
         let rows =
-            vec![row("host.dirty_peak_bytes", "data at risk, peak", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0)];
+            vec![row("host.dirty_peak_bytes", "peak data at risk", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0)];
         let storm = Seen { rule: "starved-dirty-budget", severity: Severity::Critical };
         let prediction = Prediction { appear: vec![storm], ..prediction(Some(0.1), rows) };
         assert_eq!(
             headline(&prediction),
-            "It makes this host worse: starved-dirty-budget appears. It lowers: data at risk, peak 24.0 MiB → about 12.0 MiB."
+            "It makes this host worse: starved-dirty-budget appears. It lowers: peak data at risk 24.0 MiB → about 12.0 MiB."
         );
     }
 
     #[test]
     fn longer_waits_lead_before_less_data_at_risk() {
         let rows = vec![
-            row("stall_seconds", "tasks waiting, in all", "seconds", 0.0, 45.0),
-            row("host.dirty_peak_bytes", "data at risk, peak", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0),
+            row("stall_seconds", "waits of all tasks", "seconds", 0.0, 45.0),
+            row("host.dirty_peak_bytes", "peak data at risk", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0),
         ];
         assert_eq!(
             headline(&prediction(Some(0.1), rows)),
-            "It makes this host worse: tasks waiting, in all 0 s → about 45 s. It lowers: data at risk, peak 24.0 MiB → about \
+            "It makes this host worse: waits of all tasks 0 s → about 45 s. It lowers: peak data at risk 24.0 MiB → about \
              12.0 MiB."
         );
     }

@@ -192,7 +192,7 @@ fn details(out: &mut String, rows: &[Row], width: usize) {
         hanging(out, "", &format!("{}  {}", shortened(&row.host, width / 2), facts.join(", ")), width);
         hanging(out, "  ", &format!("{}  [{}]", row.finding, row.key), width);
         for (now, then, what) in [
-            (row.stall_now_seconds, row.stall_then_seconds, "tasks waiting, in all"),
+            (row.stall_now_seconds, row.stall_then_seconds, "waits of all tasks"),
             (row.longest_wait_now_seconds, row.longest_wait_then_seconds, "longest write or sync"),
         ] {
             if let Some((now, then)) = now.zip(then) {
