@@ -120,6 +120,15 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     let (real, invented): (Vec<Seen>, Vec<Seen>) =
         now.seen.iter().cloned().partition(|seen| is_in(&measured.seen, seen));
     let (stay, gone): (Vec<Seen>, Vec<Seen>) = real.into_iter().partition(|seen| is_in(&then.seen, seen));
+    let severity = |list: &[Seen], rule| list.iter().find(|one| one.rule == rule).map(|one| one.severity);
+    let recorded = |seen: Seen| Seen { severity: severity(&measured.seen, seen.rule).unwrap_or(seen.severity), ..seen };
+    let gone: Vec<Seen> = gone.into_iter().map(recorded).collect();
+    // The recording knows how severe a finding is. A change of severity comes from the twin.
+    let after = |seen: Seen| match severity(&then.seen, seen.rule).filter(|then| *then != seen.severity) {
+        Some(severity) => Seen { severity, ..seen },
+        None => recorded(seen),
+    };
+    let stay: Vec<Seen> = stay.into_iter().map(after).collect();
     let is_new = |seen: &&Seen| match is_in(&now.seen, seen) {
         true => is_in(&invented, seen) && worsens(seen.rule, &rows),
         // The recording has it already, though the unchanged twin does not.
@@ -545,8 +554,7 @@ mod tests {
 
     #[test]
     fn a_new_critical_finding_leads_before_less_data_at_risk() {
-        let rows =
-            vec![row("host.dirty_peak_bytes", "peak data at risk", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0)];
+        let rows = vec![row("host.dirty_peak_bytes", "peak data at risk", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0)];
         let storm = Seen { rule: "starved-dirty-budget", severity: Severity::Critical };
         let prediction = Prediction { appear: vec![storm], ..prediction(Some(0.1), rows) };
         assert_eq!(
