@@ -236,7 +236,10 @@ impl Sink for Stretches {
         }
         self.window.record(record)?;
         self.holes.record(record);
-        if matches!(record, Record::Event(Event { what: What::WorkloadEnded, .. })) && !is_over {
+        // A workload without an interval of its own cannot be judged: the rest of the recording then counts.
+        let is_end =
+            matches!(record, Record::Event(Event { what: What::WorkloadEnded, .. })) && self.window.samples > 1;
+        if is_end && !is_over {
             // The window of the whole recording goes on to its end.
             if self.keeps_whole {
                 self.end_stretch();
@@ -379,6 +382,17 @@ mod tests {
             assert_eq!(judged, report);
             assert_eq!(window.samples, Window::from_records(&records).samples, "the page shows all of it");
         }
+    }
+
+    #[test]
+    fn a_workload_without_samples_does_not_hide_the_rest() {
+        let event = |what| Record::Event(Event { at: Nanos(1), what });
+        let mut records = dirty_cliff().records();
+        let first = records.iter().position(|record| matches!(record, Record::Sample(_))).unwrap();
+        records.insert(first, event(What::WorkloadEnded));
+        records.insert(first, event(What::WorkloadStarted { scenario: "s".into(), variant: "v".into() }));
+        let report = fold(&records).finish();
+        assert_eq!(report.findings, fold(&dirty_cliff().records()).finish().findings);
     }
 
     #[test]
