@@ -42,7 +42,8 @@ pub struct Report {
     pub stretch: Option<Stretch>,
 }
 
-/// Waits that no finding explains: in fsync and its like, of 100 ms and more, by a trace; or for I/O while no disk was busy.
+/// Waits that no finding explains: in fsync and its like, of 100 ms and more, by a trace; or for I/O
+/// for longer than the disks were busy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Unexplained {
     /// The program that waited most, as `redis-server[812]`; empty where none is known.
@@ -54,7 +55,7 @@ pub struct Unexplained {
     /// Its longest wait, seconds; absent where only sums are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub longest_s: Option<f64>,
-    /// Part of the window with a task waiting for I/O, where no disk was busy enough to be the reason.
+    /// Part of the window with a task waiting for I/O, where the disks were not busy enough to be the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub io_some_share: Option<f64>,
 }

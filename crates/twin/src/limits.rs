@@ -28,6 +28,7 @@ fn condition(setting: &Setting) -> Option<String> {
     const VM: [&str; 4] =
         ["vm.dirty_ratio", "vm.dirty_bytes", "vm.dirty_background_ratio", "vm.dirty_background_bytes"];
     let (key, value) = (setting.key.as_str(), setting.value.as_str());
+    let key = key.strip_prefix("machine.sysctl.").unwrap_or(key);
     let size = || value.parse::<ByteSize>().map_or_else(|_| value.to_owned(), |size| size.bytes().to_string());
     match key {
         "cgroup" | "machine.cgroup_mode" | "kernel" => Some(format!("{key}={value}")),
@@ -59,6 +60,7 @@ mod tests {
         };
         check("vm.dirty_bytes", "64 MiB", Some("vm.dirty_bytes=67108864"));
         check("vm.dirty_bytes", "64M", Some("vm.dirty_bytes=64M"));
+        check("machine.sysctl.vm.dirty_bytes", "16777216", Some("vm.dirty_bytes=16777216"));
         check("machine.cgroups.\"a/b\".memory_max", "256 MiB", Some("cgroup/a/b/memory.max=268435456"));
         check("cgroup/a/memory.high", "max", Some("cgroup/a/memory.high=max"));
         check("machine.cgroups.a.io_weight", "50", None);

@@ -7,6 +7,7 @@ use crate::report::Evidence;
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::sample::CgroupIoRow;
 use floodline_record::units::Limit;
+use std::collections::BTreeSet;
 
 /// A cgroup, a device, and the limits of the one on the other.
 pub type WriteLimit<'a> = (EntityId, DevId, &'a CgroupIoRow);
@@ -45,7 +46,7 @@ pub fn of_memory(derived: &Derived<'_>) -> Vec<EntityId> {
         .collect()
 }
 
-/// Cgroups whose processes dirtied more than their limit permits, with the rate, bytes per second.
+/// Cgroups whose processes dirtied more than a limit permits, each once, with the rate, bytes per second.
 pub fn passed(derived: &Derived<'_>, limits: &[WriteLimit<'_>]) -> Vec<(EntityId, f64)> {
     let seconds = derived.seconds;
     if !derived.has_rates {
@@ -59,7 +60,9 @@ pub fn passed(derived: &Derived<'_>, limits: &[WriteLimit<'_>]) -> Vec<(EntityId
         let rate = bytes as f64 / seconds;
         (rate > PASSED * limit).then_some((*cgroup, rate))
     };
-    limits.iter().filter_map(of).collect()
+    // A cgroup may have a limit on each of several devices.
+    let mut seen = BTreeSet::new();
+    limits.iter().filter_map(of).filter(|(cgroup, _)| seen.insert(*cgroup)).collect()
 }
 
 /// A few limits as rows of evidence.

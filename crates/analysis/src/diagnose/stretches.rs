@@ -177,6 +177,10 @@ impl Stretches {
             self.keep_stretch(&before);
         }
         self.first_at = Some(before.time);
+        if !self.keeps_whole {
+            self.holes = Holes::default();
+            self.holes.record(&Record::Sample(before.clone()));
+        }
         (self.samples, self.ended, self.is_continued, self.worst) = (0, 0, false, None);
         self.found.clear();
         self.window.begin_again();
@@ -251,12 +255,14 @@ impl Sink for Stretches {
             whole.0.push_kept(sample);
         }
         self.first_at.get_or_insert(sample.time);
-        if is_over || (self.window.seconds() < STRETCH_S && self.window.samples < SAMPLES_MAX) {
+        if self.window.seconds() < STRETCH_S && self.window.samples < SAMPLES_MAX {
             return Ok(());
         }
         let shared = u64::from(self.is_continued);
         self.samples = self.samples.saturating_add(self.window.samples).saturating_sub(shared);
-        self.end_stretch();
+        if !is_over {
+            self.end_stretch();
+        }
         if self.keeps_whole {
             self.keep_stretch(sample);
         }

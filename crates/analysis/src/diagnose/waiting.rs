@@ -193,13 +193,13 @@ pub fn unexplained(derived: &Derived<'_>) -> Option<Unexplained> {
 }
 
 /// Waits for I/O that no disk explains, for a report in which no finding is about waits: tasks waited for a good part of the
-/// window, and the busiest disk was busy for much less. Writers that are paused, a limit, or a filesystem without a disk of
+/// window, and all disks together were busy for much less. Writers that are paused, a limit, or a filesystem without a disk of
 /// its own make tasks wait like that.
 pub fn beside_idle_disks(derived: &Derived<'_>) -> Option<Unexplained> {
     let pressure = derived.dirty.io_pressure_some?;
-    let busy: Vec<f64> = derived.disks().iter().filter_map(Device::utilisation).collect();
-    let busiest = busy.iter().copied().reduce(f64::max)?;
-    if pressure <= BUSY_FOR_EACH_WAIT * busiest + HARM_SHARE {
+    // Disks may be busy one after the other.
+    let busy = derived.disks().iter().filter_map(Device::utilisation).reduce(|one, other| one + other)?;
+    if pressure <= BUSY_FOR_EACH_WAIT * busy + HARM_SHARE {
         return None;
     }
     let known = derived.waiters().unwrap_or_default();
@@ -378,6 +378,12 @@ mod tests {
             .host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.4 * t)))
             .disk("sda", |t, row| row.io_time = Some(secs(600.0 + 0.4 * t)));
         assert_eq!(diagnose(&busy.window(), None).unexplained, None, "the disk is busy meanwhile");
+        let disks = ["sda", "sdb", "sdc", "sdd"]
+            .into_iter()
+            .fold(two(), |host, name| host.disk(name, |t, row| row.io_time = Some(secs(600.0 + 0.15 * t))));
+        let spread = disks.host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.6 * t)));
+        assert_eq!(spread.window().disk_series.len(), 4, "the disks are in the recording");
+        assert_eq!(diagnose(&spread.window(), None).unexplained, None, "one disk after the other is busy");
     }
 
     #[test]

@@ -331,7 +331,9 @@ pub(super) fn unexplained(waits: &Unexplained) -> String {
                 who => format!(" {who} waited {waited}.{more}"),
             };
             let share = human::percent(share);
-            format!("tasks waited for I/O {share} of the time while no disk was busy.{most} No rule found the cause.")
+            format!(
+                "tasks waited for I/O {share} of the time, for longer than the disks were busy.{most} No rule found the cause."
+            )
         }
         (None, longest) => {
             let at_most = longest.map(|longest| format!(", at most {} at a time", human::seconds(longest)));
@@ -528,9 +530,9 @@ mod tests {
         };
         assert_eq!(
             of_idle_disks("worker[103]"),
-            "tasks waited for I/O 31 % of the time while no disk was busy. worker[103] waited 4.60 s. No rule found the cause."
+            "tasks waited for I/O 31 % of the time, for longer than the disks were busy. worker[103] waited 4.60 s. No rule found the cause."
         );
-        assert!(of_idle_disks("").ends_with("no disk was busy. No rule found the cause."));
+        assert!(of_idle_disks("").ends_with("for longer than the disks were busy. No rule found the cause."));
     }
 
     #[test]

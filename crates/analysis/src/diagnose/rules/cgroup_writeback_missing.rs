@@ -18,7 +18,7 @@ use floodline_record::human;
 use floodline_record::id::{Entity, EntityId, Hierarchy};
 use floodline_record::name::Name;
 use floodline_record::units::Limit;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The rule and its manual page.
 pub const RULE: Rule = Rule {
@@ -65,7 +65,8 @@ fn check(derived: &Derived<'_>) -> Verdict {
 
 /// Whether cgroups that passed their limits made most of the writes, and programs outside waited long.
 fn is_harm(derived: &Derived<'_>, passed: &[(EntityId, f64)]) -> bool {
-    let is_inside = |waiter: &Waiter| passed.iter().any(|(cgroup, _)| waiter.cgroup == Some(*cgroup));
+    let inside: BTreeSet<EntityId> = passed.iter().map(|(cgroup, _)| *cgroup).collect();
+    let is_inside = |waiter: &Waiter| waiter.cgroup.is_some_and(|cgroup| inside.contains(&cgroup));
     let theirs: f64 = passed.iter().map(|(_, rate)| rate * derived.seconds).sum();
     let all = derived.writers().attributed_bytes() as f64;
     theirs > DOMINANT_SHARE * all
@@ -87,7 +88,8 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
     };
     let cgroups = |count| human::plural(count, "cgroup", "cgroups");
     let passed = limits::passed(derived, &writes);
-    let (severity, fails) = match writes.len() as u64 {
+    let limited: BTreeSet<EntityId> = writes.iter().map(|(cgroup, ..)| *cgroup).collect();
+    let (severity, fails) = match limited.len() as u64 {
         0 if weighted > 0 => (Severity::Info, format!("Weights of {} do not hold buffered writes", cgroups(weighted))),
         0 => {
             let limit = human::plural(memory.len() as u64, "cgroup limits", "cgroups limit");

@@ -131,8 +131,7 @@ fn summary(unmount: &Unmount<'_>) -> String {
     let overlays = human::plural(upper.overlays, "overlay", "overlays");
     match asked {
         Some(burst) => format!(
-            "Everything dirty on {device}, {}, was written at once for {}: an unmount of one of {overlays}, or a sync, \
-             triggered it.",
+            "Everything dirty on {device}, {}, was written at once for {}: an unmount of an overlay, or a sync, triggered it.",
             human::bytes(burst.dirty_before as f64),
             human::seconds(burst.seconds)
         ),

@@ -13,6 +13,7 @@ use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId};
+use std::collections::BTreeSet;
 
 /// The rule and its manual page.
 pub const RULE: Rule = Rule {
@@ -139,7 +140,8 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
         return None;
     }
     let is_causer = |waiter: &Waiter| alone.is_some_and(|causer| causer.pid == waiter.pid);
-    let others = waiting::others_on(derived, disk, |waiter| is_causer(waiter) || has_no_request(derived, load, waiter));
+    let idle = without_requests(derived, load);
+    let others = waiting::others_on(derived, disk, |waiter| is_causer(waiter) || idle.contains(&waiter.pid));
     // Quick requests of readers that read all the time keep a disk busy, and it has room for more.
     let is_reader = |waiter: &Waiter| causers.iter().any(|c| c.pid == waiter.pid && c.share >= PART_OF_LOAD);
     let has_victims = match (&others, kind) {
@@ -198,17 +200,22 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
     })
 }
 
-/// Whether a process had no request on this disk: it read nothing at all, and all writes of the disk together took too little
-/// time to be felt. Such a process waited for another disk.
-fn has_no_request(derived: &Derived<'_>, load: &Load, waiter: &Waiter) -> bool {
-    let is_it = |id: &EntityId| match derived.window.entities.get(id) {
-        Some(Entity::Process { pid, .. }) => *pid == waiter.pid,
-        _ => false,
-    };
-    let mut reads = derived.window.processes.iter().filter(|(id, _)| is_it(id)).map(|(_, span)| span.growth.read_bytes);
-    let first = reads.next();
-    let reads_nothing = first.into_iter().chain(reads).all(|bytes| bytes.is_some_and(|bytes| bytes.0 == 0));
-    first.is_some() && reads_nothing && load.writes * load.write_await_s < waiting::felt_s(derived.seconds)
+/// Processes without a request on this disk, by id: they read nothing at all, and all writes of the disk together took too
+/// little time to be felt. Such a process waited for another disk.
+fn without_requests(derived: &Derived<'_>, load: &Load) -> BTreeSet<u32> {
+    if load.writes * load.write_await_s >= waiting::felt_s(derived.seconds) {
+        return BTreeSet::new();
+    }
+    let (mut idle, mut reading) = (BTreeSet::new(), BTreeSet::new());
+    for (id, span) in &derived.window.processes {
+        let Some(Entity::Process { pid, .. }) = derived.window.entities.get(id) else { continue };
+        match span.growth.read_bytes {
+            Some(bytes) if bytes.0 == 0 => idle.insert(*pid),
+            _ => reading.insert(*pid),
+        };
+    }
+    // A process id may have been used again.
+    &idle - &reading
 }
 
 /// What helps instead of a setting.
@@ -221,6 +228,10 @@ fn trade_off(kind: Kind, load: &Load) -> &'static str {
         _ if load.mean_write() <= device::SMALL_WRITE => {
             "No setting of writeback helps: each fsync is a write and a flush of the disk's cache. Sync less often, \
              commit in groups, or use a disk with a cache that survives a power cut."
+        }
+        _ if load.is_synced => {
+            "No setting of writeback helps: each fsync waits until its data are on the disk. Sync less often, write less, \
+             or use a faster disk for what must be durable."
         }
         _ => {
             "No setting of writeback helps, because direct I/O bypasses it. Limit the writers (io.max of their \
