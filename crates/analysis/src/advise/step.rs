@@ -79,10 +79,9 @@ pub fn device_setting(folder: &str, name: &str, file: &str, old: &str, new: &str
     })
 }
 
-/// Makes the kernel hold a bdi to its share at all times, or only while the machine is over its freerun ceiling.
-pub fn strict_limit(bdi: &str, is_on: bool) -> Option<Step> {
-    let (old, new) = if is_on { ("0", "1") } else { ("1", "0") };
-    device_setting("/sys/class/bdi", bdi, "strict_limit", old, new)
+/// Makes the kernel hold a bdi to its share only while the machine is over its freerun ceiling.
+pub fn no_strict_limit(bdi: &str) -> Option<Step> {
+    device_setting("/sys/class/bdi", bdi, "strict_limit", "1", "0")
 }
 
 /// Keeps the journal in memory from now on.

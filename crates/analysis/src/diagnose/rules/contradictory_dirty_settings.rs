@@ -4,7 +4,7 @@
 //! thresholds suit this machine's devices.
 #![doc = include_str!("contradictory_dirty_settings.md")]
 
-use crate::advise::{step, threshold};
+use crate::advise::threshold;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::settings::Settings;
 use crate::diagnose::{Rule, Verdict};
@@ -277,7 +277,10 @@ fn unenforced_caps(derived: &Derived<'_>) -> Option<Finding> {
             .against_text("strict_limit 0")
     });
     Some(Finding {
-        trade_off: "With strict_limit, writers to the device wait at its share even when memory is plentiful."
+        // Both ways resolve the contradiction, and no reading shows which was meant: strict_limit may have been
+        // switched off because writers waited.
+        trade_off: "If the cap is meant to hold, set strict_limit to 1: writers to the device then wait at its share even when \
+                    memory is plentiful. If not, set max_ratio to 100."
             .to_owned(),
         ..finding(
             Severity::Info,
@@ -288,7 +291,7 @@ fn unenforced_caps(derived: &Derived<'_>) -> Option<Finding> {
             evidence.collect(),
             "Without strict_limit the kernel checks a bdi's share only when the whole machine is over its freerun \
              ceiling.",
-            capped.iter().filter_map(|(name, _)| step::strict_limit(name, true)).collect(),
+            Vec::new(),
         )
     })
 }
@@ -379,6 +382,9 @@ mod tests {
             })
         };
         check_rule(&RULE, &capped(0), "info: The cap on bdi 8:0 is not enforced");
+        // It must not undo what strictlimit-throttling advises.
+        let Verdict::Found(found) = super::check(&Derived::of(&capped(0).window())) else { panic!("not found") };
+        assert!(found.iter().all(|finding| finding.plan.is_empty()), "{found:?}");
         check_rule(&RULE, &capped(1), "clear:");
     }
 

@@ -111,7 +111,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
         cause: "strict_limit holds the writers of a device to its own share of the dirty threshold even when the \
                 machine has next to nothing dirty."
             .to_owned(),
-        plan: step::strict_limit(&bdi.to_string(), false).into_iter().collect(),
+        plan: step::no_strict_limit(&bdi.to_string()).into_iter().collect(),
         devices,
         trade_off: TRADE_OFF.to_owned(),
         ..Finding::default()
@@ -177,7 +177,7 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
             costs: "A slow device may fill the machine's whole dirty threshold.".to_owned(),
         },
         devices,
-        plan: step::strict_limit(&bdi.to_string(), false).into_iter().collect(),
+        plan: step::no_strict_limit(&bdi.to_string()).into_iter().collect(),
         trade_off: TRADE_OFF.to_owned(),
         ..Finding::default()
     })
