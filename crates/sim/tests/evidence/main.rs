@@ -132,7 +132,7 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
     let name = evidence.name.as_str();
     let subject = || {
         let of = finding.evidence.iter().find_map(|one| one.name.strip_prefix("Share of "));
-        Some(raw.labelled(of.expect("a share of somebody"))?.0)
+        Some(raw.labelled(of.expect("a share names its process or cgroup"))?.0)
     };
     let of_cgroup = |entity: &Entity| match entity {
         Entity::Process { cgroup, .. } => *cgroup,

@@ -34,7 +34,7 @@ pub const RULE: Rule = Rule {
 const HURTS_S: f64 = 2.0;
 /// Mean time of a write below which a task that waits for one hardly notices, seconds.
 const QUICK_S: f64 = 0.02;
-/// Time until a burst from which nobody waits for it, seconds.
+/// A burst that comes later than this is an info, not a warning. Seconds.
 const FAR_S: f64 = 600.0;
 /// Dirty data pile up when less than this share of what is dirtied is cleaned.
 const PILES_UP_SHARE: f64 = 0.5;
