@@ -11,9 +11,9 @@ pub(super) struct Lifelike {
     /// `KEY=VALUE` of the change, as `predict --set` takes it.
     pub(super) change: &'static [&'static str],
     /// The same change in the words of a scenario. Empty if only the kernel changes.
-    really: &'static str,
+    pub(super) really: &'static str,
     /// The scenario without its name.
-    scenario: &'static str,
+    pub(super) scenario: &'static str,
 }
 
 /// The list. Recordings of neighbours in it have different shapes, so that changes of one kind stand apart.

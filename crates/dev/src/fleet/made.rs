@@ -3,7 +3,6 @@
 //! the change really does to it, measured by a run before and one after.
 
 use super::kinds::Kind;
-use super::third;
 use super::unseen::Unseen;
 use crate::Failure;
 use floodline_fleet::Felt;
@@ -44,9 +43,9 @@ impl Host {
         Host::run(kind.name, kind.kernel, kind.change, &kind.scenario(number), number, again)
     }
 
-    /// The same for a kind of the third group.
-    pub(super) fn third(kind: &'static Unseen, number: u64, again: bool) -> Result<Host, Failure> {
-        Host::run(kind.name, kind.kernel, kind.change, &third::text(kind, number), number, again)
+    /// The same for a kind of a later group.
+    pub(super) fn later(kind: &'static Unseen, number: u64, again: bool) -> Result<Host, Failure> {
+        Host::run(kind.name, kind.kernel, kind.change, &kind.text_of(number), number, again)
     }
 
     fn run(
@@ -99,10 +98,20 @@ pub(super) fn changed(
         match key {
             "kernel" => kernel_then = version(value)?,
             "cgroup" => then = then.changed("machine.cgroup_mode", value).map_err(|error| wrong(error.to_string()))?,
-            key => then = then.changed(key, value).map_err(|error| wrong(error.to_string()))?,
+            key => then = then.changed(&scenario_key(key), value).map_err(|error| wrong(error.to_string()))?,
         }
     }
     Ok([(now, kernel), (then, kernel_then)])
+}
+
+/// The key of a scenario for a key of `predict --set`.
+fn scenario_key(key: &str) -> String {
+    let limit = key.strip_prefix("cgroup/").and_then(|rest| rest.rsplit_once("/memory."));
+    match limit {
+        Some((cgroup, limit)) => format!("machine.cgroups.{cgroup}.memory_{limit}"),
+        None if key == "memory" => "machine.memory".to_owned(),
+        None => key.to_owned(),
+    }
 }
 
 /// The variants `now` and `then` of a text, each with its kernel. Of the change, only the kernel is read.

@@ -2,9 +2,11 @@
 //! A generated fleet with known results: every kind of host is run before and after its change. The pre-flight, which
 //! sees only the recording before it, is compared with the measured effect.
 
+mod fourth;
 mod kinds;
 mod lab;
 mod lifelike;
+mod lifelike_second;
 mod made;
 mod pairs;
 mod third;
@@ -14,9 +16,11 @@ use crate::{Answer, Failure};
 use floodline_fleet::{Change, Depth, Felt, Row, Verdict, preflight};
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
+use fourth::FOURTH;
 use kinds::{KINDS, Kind};
 pub(crate) use lab::FleetLab;
-use lifelike::LIFELIKE;
+use lifelike::{LIFELIKE, Lifelike};
+use lifelike_second::LIFELIKE_SECOND;
 use made::Host;
 pub(crate) use pairs::FleetPairs;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -39,9 +43,12 @@ pub(crate) struct FleetTruth {
     /// Leave held-out kinds out: for choosing thresholds
     #[arg(long)]
     seen: bool,
-    /// Run the third group of kinds and no other
+    /// Run the third group of kinds instead
     #[arg(long, conflicts_with = "seen")]
     third: bool,
+    /// Run the fourth group of kinds instead
+    #[arg(long, conflicts_with = "seen")]
+    fourth: bool,
     /// Use arithmetic only
     #[arg(long)]
     arithmetic: bool,
@@ -70,6 +77,8 @@ pub(crate) enum Hosts {
     Unseen,
     /// Hosts shaped like those that people run, written down after the kinds above
     Lifelike,
+    /// A second list of such hosts, written down after the first one was scored
+    Second,
 }
 
 /// A host whose change is predicted: its behaviour before and after its change, and its recording before it.
@@ -90,6 +99,7 @@ impl Hosts {
             Hosts::HeldOut => KINDS.iter().filter(|kind| kind.held_out).count(),
             Hosts::Unseen => UNSEEN.len(),
             Hosts::Lifelike => LIFELIKE.len(),
+            Hosts::Second => LIFELIKE_SECOND.len(),
         }
     }
 
@@ -98,6 +108,7 @@ impl Hosts {
         match self {
             Hosts::Unseen => UNSEEN.get(at).map(|host| host.name),
             Hosts::Lifelike => LIFELIKE.get(at).map(|host| host.name),
+            Hosts::Second => LIFELIKE_SECOND.get(at).map(|host| host.name),
             Hosts::Seen | Hosts::HeldOut => {
                 let is_held_out = self == Hosts::HeldOut;
                 KINDS.iter().filter(|kind| kind.held_out == is_held_out).nth(at).map(|kind| kind.name)
@@ -110,17 +121,19 @@ impl Hosts {
     pub(crate) fn host(self, at: usize) -> Result<Truth, Failure> {
         let none = || Failure::input("there are not that many hosts");
         let is_held_out = self == Hosts::HeldOut;
+        let lifelike = |list: &[Lifelike]| {
+            let host = *list.get(at).ok_or_else(none)?;
+            let scenarios = made::varied(&host.text(), host.kernel, host.change, host.name)?;
+            Ok::<_, Failure>((host.name, host.change, scenarios))
+        };
         let (kind, change, scenarios) = match self {
             Hosts::Unseen => {
                 let host = UNSEEN.get(at).ok_or_else(none)?;
                 let scenarios = made::changed(&host.text(), host.kernel, host.change, host.name)?;
                 (host.name, host.change, scenarios)
             }
-            Hosts::Lifelike => {
-                let host = LIFELIKE.get(at).ok_or_else(none)?;
-                let scenarios = made::varied(&host.text(), host.kernel, host.change, host.name)?;
-                (host.name, host.change, scenarios)
-            }
+            Hosts::Lifelike => lifelike(LIFELIKE)?,
+            Hosts::Second => lifelike(LIFELIKE_SECOND)?,
             Hosts::Seen | Hosts::HeldOut => {
                 let kind = *KINDS.iter().filter(|kind| kind.held_out == is_held_out).nth(at).ok_or_else(none)?;
                 (kind.name, kind.change, made::scenarios(kind, 0, kind.name)?)
@@ -153,8 +166,11 @@ struct Judged {
 #[derive(Clone, Copy, Debug)]
 enum Case {
     Kind(&'static Kind),
-    Third(&'static Unseen),
+    Later(&'static Unseen),
 }
+
+/// Groups of kinds that were written down after the first two, in the order of the options that run them.
+const LATER: [&[Unseen]; 2] = [THIRD, FOURTH];
 
 /// Quality of the verdicts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -180,10 +196,12 @@ impl FleetTruth {
     pub(crate) fn run(&self) -> Result<Answer, Failure> {
         let depth = if self.arithmetic { Depth::ARITHMETIC } else { Depth::WHOLE };
         let wanted = |name: &str| self.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
-        let is_left_out = |kind: &&Kind| !wanted(kind.name) || self.third || (self.seen && kind.held_out);
+        let is_left_out =
+            |kind: &&Kind| !wanted(kind.name) || self.third || self.fourth || (self.seen && kind.held_out);
         let kinds = KINDS.iter().filter(|kind| !is_left_out(kind)).map(Case::Kind);
-        let third = THIRD.iter().filter(|kind| self.third && wanted(kind.name)).map(Case::Third);
-        let cases: Vec<Case> = kinds.chain(third).collect();
+        let groups = LATER.into_iter().zip([self.third, self.fourth]).filter(|(_, is_wanted)| *is_wanted);
+        let later = groups.flat_map(|(group, _)| group).filter(|kind| wanted(kind.name)).map(Case::Later);
+        let cases: Vec<Case> = kinds.chain(later).collect();
         let work: Vec<(Case, u64)> =
             (0..self.hosts).flat_map(|host| cases.iter().map(move |case| (*case, host))).collect();
         let judged = judge_all(&work, depth, self.again, self.save.as_deref())?;
@@ -263,7 +281,7 @@ fn self_agreement<'a>(judged: impl Iterator<Item = &'a Judged>) -> Option<f64> {
 fn judge_all(work: &[(Case, u64)], depth: Depth, again: bool, save: Option<&Path>) -> Result<Vec<Judged>, Failure> {
     let one = |&(case, number): &(Case, u64)| match case {
         Case::Kind(kind) => judge(&Host::of(*kind, number, again)?, kind.held_out, depth, save),
-        Case::Third(kind) => judge(&Host::third(kind, number, again)?, true, depth, save),
+        Case::Later(kind) => judge(&Host::later(kind, number, again)?, true, depth, save),
     };
     work.par_iter().map(one).collect()
 }
@@ -388,26 +406,44 @@ mod tests {
     }
 
     #[test]
-    fn the_third_group_has_names_of_its_own_and_scenarios_that_can_be_read() {
-        let known: BTreeSet<&str> =
+    fn each_later_group_has_names_of_its_own_and_scenarios_that_the_model_runs() {
+        let mut known: BTreeSet<&str> =
             KINDS.iter().map(|kind| kind.name).chain(UNSEEN.iter().map(|host| host.name)).collect();
-        let names: BTreeSet<&str> = THIRD.iter().map(|kind| kind.name).collect();
-        assert!(names.len() == THIRD.len() && names.len() >= 15 && names.is_disjoint(&known));
-        for kind in THIRD {
-            for host in 0..3 {
-                made::changed(&third::text(kind, host), kind.kernel, kind.change, kind.name).expect("a scenario");
+        for group in LATER {
+            assert!(group.len() >= 15, "{}", group.len());
+            for kind in group {
+                assert!(known.insert(kind.name), "{} is there twice", kind.name);
+                Change::parse(kind.change, None, None, None).unwrap_or_else(|why| panic!("{}: {why}", kind.name));
+                for host in 0..3 {
+                    let made = made::changed(&kind.text_of(host), kind.kernel, kind.change, kind.name);
+                    let [now, then] = made.unwrap_or_else(|why| panic!("{why}"));
+                    assert_ne!(now, then, "{}", kind.name);
+                    runs_on_the_model(&now.0, kind.name);
+                    runs_on_the_model(&then.0, kind.name);
+                }
             }
         }
     }
 
     #[test]
     fn each_lifelike_host_is_a_good_scenario_that_its_change_changes() {
-        assert!(LIFELIKE.len() >= 20, "{}", LIFELIKE.len());
-        for host in LIFELIKE {
-            let made = made::varied(&host.text(), host.kernel, host.change, host.name);
-            let [now, then] = made.unwrap_or_else(|why| panic!("{why}"));
-            assert_ne!(now, then, "{}", host.name);
+        let mut known = BTreeSet::new();
+        for (list, least) in [(LIFELIKE, 20), (LIFELIKE_SECOND, 16)] {
+            assert!(list.len() >= least, "{}", list.len());
+            for host in list {
+                assert!(known.insert(host.name), "{} is there twice", host.name);
+                Change::parse(host.change, None, None, None).unwrap_or_else(|why| panic!("{}: {why}", host.name));
+                let made = made::varied(&host.text(), host.kernel, host.change, host.name);
+                let [now, then] = made.unwrap_or_else(|why| panic!("{why}"));
+                assert_ne!(now, then, "{}", host.name);
+                runs_on_the_model(&now.0, host.name);
+                runs_on_the_model(&then.0, host.name);
+            }
         }
+    }
+
+    fn runs_on_the_model(scenario: &floodline_scenario::Scenario, name: &str) {
+        floodline_sim::check(scenario).unwrap_or_else(|why| panic!("{name}: {why}"));
     }
 
     #[test]

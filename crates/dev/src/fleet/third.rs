@@ -344,22 +344,3 @@ workload.tasks.app = { steps = [{ repeat = { every = "500ms", steps = [{ write =
 "#,
     },
 ];
-
-/// The scenario of one host of a kind: each `<N>` is between 75 % and 130 % of N, and N itself on the first host.
-pub(super) fn text(kind: &Unseen, host: u64) -> String {
-    let mut text = String::new();
-    let whole = kind.text();
-    let mut parts = whole.split(['<', '>']);
-    text.push_str(parts.next().unwrap_or_default());
-    let mut by = 0;
-    while let (Some(number), Some(rest)) = (parts.next(), parts.next()) {
-        by += 1;
-        let number = match number.parse::<u64>() {
-            Ok(number) => super::kinds::vary(host, number, by),
-            Err(_) => host,
-        };
-        text.push_str(&number.to_string());
-        text.push_str(rest);
-    }
-    text
-}

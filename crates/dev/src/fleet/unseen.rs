@@ -397,4 +397,23 @@ impl Unseen {
     pub(super) fn text(&self) -> String {
         format!("name = \"unseen\"\nsummary = \"a host of an unseen kind\"\n{}", self.scenario.trim_start())
     }
+
+    /// The scenario of one host of a kind: each `<N>` is between 75 % and 130 % of N, and N itself on the first host.
+    pub(super) fn text_of(&self, host: u64) -> String {
+        let mut text = String::new();
+        let whole = self.text();
+        let mut parts = whole.split(['<', '>']);
+        text.push_str(parts.next().unwrap_or_default());
+        let mut by = 0;
+        while let (Some(number), Some(rest)) = (parts.next(), parts.next()) {
+            by += 1;
+            let number = match number.parse::<u64>() {
+                Ok(number) => super::kinds::vary(host, number, by),
+                Err(_) => host,
+            };
+            text.push_str(&number.to_string());
+            text.push_str(rest);
+        }
+        text
+    }
 }

@@ -46,7 +46,7 @@ const LIFELIKE: [Shape; 7] = [
 
 fn shapes(hosts: Hosts) -> &'static [Shape] {
     match hosts {
-        Hosts::Lifelike => &LIFELIKE,
+        Hosts::Lifelike | Hosts::Second => &LIFELIKE,
         Hosts::Seen | Hosts::HeldOut | Hosts::Unseen => &SHAPES,
     }
 }
