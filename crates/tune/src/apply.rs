@@ -237,6 +237,16 @@ fn check_plan(site: &Site, plan: &ChangePlan) -> Result<(), TuneError> {
     Ok(())
 }
 
+/// What is not there where the file of a knob is not found, and how to see what is.
+fn absence(knob: &str) -> &'static str {
+    match knob.split_once('/') {
+        Some(("cgroup", _)) => "no such cgroup v2, or its controller is off here: systemd-cgls shows what there is",
+        Some(("bdi", _)) => "no such device, or an older kernel: ls /sys/class/bdi shows what there is",
+        Some(("queue" | "loop", _)) => "no such disk, or an older kernel: lsblk shows what there is",
+        _ => "this kernel or host does not have it",
+    }
+}
+
 /// The settings of a plan as they are now, without those that are in force already.
 fn slots(site: &Site, plan: &ChangePlan) -> Result<Vec<Slot>, TuneError> {
     let host = &site.host;
@@ -255,7 +265,7 @@ fn slots(site: &Site, plan: &ChangePlan) -> Result<Vec<Slot>, TuneError> {
             let name = &change.knob;
             let told = TuneError::refused(format!("cannot read {name}: {error}"));
             match error.kind() {
-                io::ErrorKind::NotFound => told.hint("this kernel or host does not have it").hint(NEW_PLAN),
+                io::ErrorKind::NotFound => told.hint(absence(name)).hint(NEW_PLAN),
                 _ => told.hint(as_root()),
             }
         })?;

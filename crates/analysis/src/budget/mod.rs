@@ -183,10 +183,11 @@ pub struct WbBudget {
 }
 
 impl WbBudget {
-    /// Part of a domain's threshold that the wb has, where both are known: 1.0 is all.
+    /// Part of a domain's threshold that the wb has, where both are known: 1.0 is all, and the most. The two are read one
+    /// after the other, and the kernel's own share may be of a threshold that was a little larger.
     pub fn share_of(&self, domain: &DomainBudget) -> Option<f64> {
         let (own, all) = (self.thresh?.exact()?, domain.thresh?.exact()?);
-        (all.0 > 0).then(|| own.0 as f64 / all.0 as f64)
+        (all.0 > 0).then(|| (own.0 as f64 / all.0 as f64).min(1.0))
     }
 }
 

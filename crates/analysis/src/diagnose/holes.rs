@@ -51,6 +51,7 @@ fn hides(holes: &Holes) -> bool {
 
 /// Number of missing samples and the longest hole; `None` if none is missing.
 pub fn sentence(holes: &Holes) -> Option<String> {
+    // A sample may be missing at the end, with no sample after it: then there is no hole.
     let hole = match holes.hole() {
         Some(hole) => format!(", the longest hole is {}", human::seconds(hole.length().as_secs_f64())),
         None => String::new(),

@@ -73,10 +73,13 @@ pub(crate) fn missing(observation: &Observation) -> Vec<String> {
     if observation.missing_samples > 0 {
         let due = observation.samples.saturating_add(observation.missing_samples);
         let verb = if observation.missing_samples == 1 { "is" } else { "are" };
+        // A sample may be missing at the end, with no sample after it: then there is no hole.
+        let longest = Some(observation.longest_hole_s).filter(|length| *length > 0.0);
+        let hole = longest.map(|length| format!(", the longest hole is {}", human::seconds(length)));
         sentences.push(format!(
-            "{} of {due} samples {verb} missing, the longest hole is {}.",
+            "{} of {due} samples {verb} missing{}.",
             observation.missing_samples,
-            human::seconds(observation.longest_hole_s)
+            hole.unwrap_or_default()
         ));
         let waited = |line: &&HoleLine| line.io_pressure_some_s.is_some_and(|seconds| seconds > 0.0);
         let most = observation.holes.iter().filter(waited);
