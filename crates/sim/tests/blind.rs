@@ -16,8 +16,8 @@ use floodline_record::version::KernelVersion;
 use floodline_scenario::{Expect, Scenario};
 use floodline_sim::{Options, simulate};
 use machines::{
-    FIFTH_ROUND, FOURTH_ROUND, MACHINES, Machine, SECOND_SET, SIXTH_ROUND, TABLES, THIRD_ROUND, lines, machines,
-    option, variants,
+    FIFTH_ROUND, FOURTH_ROUND, MACHINES, Machine, SECOND_SET, SEVENTH_ROUND, SIXTH_ROUND, TABLES, THIRD_ROUND, lines,
+    machines, option, variants,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -114,6 +114,11 @@ fn each_machine_of_the_fifth_round_is_told_what_is_the_matter_first() {
 #[test]
 fn each_machine_of_the_sixth_round_is_told_what_is_the_matter_first() {
     judge(SIXTH_ROUND);
+}
+
+#[test]
+fn each_machine_of_the_seventh_round_is_told_what_is_the_matter_first() {
+    judge(SEVENTH_ROUND);
 }
 
 #[test]

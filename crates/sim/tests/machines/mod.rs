@@ -48,6 +48,9 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "saturated-by-direct-writes",
     "saturated-by-reads",
     "saturated-by-syncs",
+    "seventh-budgets",
+    "seventh-storage",
+    "seventh-well",
     "shared-file",
     "sixth-budgets",
     "sixth-storage",
@@ -67,8 +70,10 @@ pub(crate) const THIRD_ROUND: &str = include_str!("../blind/third-round.txt");
 pub(crate) const FOURTH_ROUND: &str = include_str!("../blind/fourth-round.txt");
 pub(crate) const FIFTH_ROUND: &str = include_str!("../blind/fifth-round.txt");
 pub(crate) const SIXTH_ROUND: &str = include_str!("../blind/sixth-round.txt");
+pub(crate) const SEVENTH_ROUND: &str = include_str!("../blind/seventh-round.txt");
 /// All tables.
-pub(crate) const TABLES: &[&str] = &[MACHINES, SECOND_SET, THIRD_ROUND, FOURTH_ROUND, FIFTH_ROUND, SIXTH_ROUND];
+pub(crate) const TABLES: &[&str] =
+    &[MACHINES, SECOND_SET, THIRD_ROUND, FOURTH_ROUND, FIFTH_ROUND, SIXTH_ROUND, SEVENTH_ROUND];
 
 /// A machine on a kernel.
 pub(crate) struct Machine {
