@@ -102,7 +102,7 @@ pub(crate) fn answer(
 }
 
 /// Reads a recording anew; `None` for standard input, which can be read once.
-pub(crate) fn kept_of_file(file: &Path, from: Option<u64>) -> Option<Kept> {
+fn kept_of_file(file: &Path, from: Option<u64>) -> Option<Kept> {
     if file == Path::new("-") {
         return None;
     }
@@ -114,6 +114,14 @@ pub(crate) fn kept_of_file(file: &Path, from: Option<u64>) -> Option<Kept> {
         }
     }
     Some(kept)
+}
+
+/// Tries the plan of a recording's report on its twin before it is printed.
+pub(crate) fn try_plan_of_file(report: &mut Report, file: &Path) {
+    if report.plan.is_some() {
+        let kept = kept_of_file(file, report.symptom.waiting_from_wall_ns);
+        try_plan(report, kept);
+    }
 }
 
 /// Tries the plan of a report on a twin before it is printed.

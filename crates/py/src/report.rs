@@ -3,6 +3,7 @@
 
 use crate::failure::Failure;
 use crate::source::Source;
+use crate::trials::try_plan;
 use crate::watch::Control;
 use floodline_analysis::compare::{Reading, Side, compare};
 use floodline_record::record::Sink;
@@ -44,7 +45,9 @@ fn read(source: &Source, control: &Control) -> Result<Whole, Failure> {
         let Ok(()) = fold.record(&record);
         Ok(true)
     })?;
-    fold.finish(source.name.clone()).ok_or_else(|| source.no_sample())
+    let mut whole = fold.finish(source.name.clone()).ok_or_else(|| source.no_sample())?;
+    try_plan(&mut whole.report, source, control)?;
+    Ok(whole)
 }
 
 /// The page of a recording, or of two that are compared.

@@ -6,6 +6,7 @@ use crate::source::Source;
 use crate::watch::{Control, Threads};
 use floodline_analysis::diagnose::stretches::Stretches;
 use floodline_analysis::prediction::Setting;
+use floodline_analysis::report::Report;
 use floodline_record::version::KernelVersion;
 use floodline_twin::advise::Wanted;
 use floodline_twin::backtest::test;
@@ -19,6 +20,12 @@ use std::time::Instant;
 pub(crate) fn diagnose(source: &Source, rules: Vec<&'static str>, control: &Control) -> Result<String, Failure> {
     let stretches = source.folded(control, Stretches::new(rules), Stretches::samples)?;
     let mut report = stretches.finish();
+    try_plan(&mut report, source, control)?;
+    Ok(json::doctor(&report)?)
+}
+
+/// Tries the plan of a report on the twin of its recording, where it has one.
+pub(crate) fn try_plan(report: &mut Report, source: &Source, control: &Control) -> Result<(), Failure> {
     if report.plan.is_some() {
         let mut kept = Kept::new(report.symptom.waiting_from_wall_ns);
         source.each(control, |record| {
@@ -27,10 +34,9 @@ pub(crate) fn diagnose(source: &Source, rules: Vec<&'static str>, control: &Cont
         })?;
         let until = Instant::now() + LONGEST;
         let go_on = |events| events < EVENTS_MAX && !control.is_stopped() && Instant::now() < until;
-        trial::try_plan(&mut report, Some(kept), &go_on, &mut threads(control));
+        trial::try_plan(report, Some(kept), &go_on, &mut threads(control));
     }
-    control.check()?;
-    Ok(json::doctor(&report)?)
+    control.check()
 }
 
 fn threads(control: &Control) -> Threads<'_> {

@@ -15,7 +15,7 @@ use crate::interrupt::Interrupt;
 use crate::live::{Host, Tracing};
 use crate::observe::{Schedule, observe, parse_duration, parse_interval};
 use crate::output::{Existing, is_standard};
-use crate::twins::{kept_of_file, try_plan};
+use crate::twins::{try_plan, try_plan_of_file};
 use floodline_analysis::diagnose::stretches::Stretches;
 use floodline_analysis::report::{Report, Severity};
 use floodline_host::Needs;
@@ -129,10 +129,7 @@ impl Run for Doctor {
                     console.note(&format!("the newest incident is {}", shown(&file)));
                 }
                 let mut report = read(&file, rules)?;
-                if report.plan.is_some() {
-                    let kept = kept_of_file(&file, report.symptom.waiting_from_wall_ns);
-                    try_plan(&mut report, kept);
-                }
+                try_plan_of_file(&mut report, &file);
                 report
             }
             None => self.observe(console, rules)?,

@@ -8,6 +8,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::{Input, no_sample, shown};
 use crate::output::{self, Content, Existing};
+use crate::twins::try_plan_of_file;
 use floodline_analysis::compare::{Reading, Side, compare};
 use floodline_record::human;
 use floodline_view::page::{self, Fold, Whole};
@@ -112,5 +113,7 @@ fn result(path: &Path) -> Result<String, CliError> {
 fn read(path: &Path) -> Result<Whole, CliError> {
     let mut fold = Fold::default();
     Input::open(path)?.fold(&mut fold)?;
-    fold.finish(shown(path).to_string()).ok_or_else(|| no_sample(path))
+    let mut whole = fold.finish(shown(path).to_string()).ok_or_else(|| no_sample(path))?;
+    try_plan_of_file(&mut whole.report, path);
+    Ok(whole)
 }

@@ -21,6 +21,8 @@ fn a_plan_that_helps_says_what_it_does_here() {
     let screen = floodline(&["doctor", &file]);
     assert!(screen.stdout.contains("Expect     Here: "), "{screen}");
     assert!(screen.stdout.lines().count() <= 25, "{screen}");
+    let page = floodline(&["report", &file, "-o", "-"]);
+    assert!(page.stdout.contains("Here: "), "{page}");
     let piped = floodline(&["doctor", &file, "--details"]);
     assert!(piped.stdout.lines().all(|line| line.chars().count() <= 80), "{piped}");
 }
@@ -32,5 +34,7 @@ fn a_plan_that_no_twin_can_judge_says_that_it_is_arithmetic() {
     assert!(plan["arithmetic_only"].is_string() && plan["tried"].is_null(), "{plan}");
     let screen = floodline(&["doctor", file.as_str()]);
     assert!(screen.stdout.contains("By arithmetic only"), "{screen}");
+    let page = floodline(&["report", file.as_str(), "-o", "-"]);
+    assert!(page.stdout.contains("By arithmetic only: "), "{page}");
     assert!(screen.stdout.lines().count() <= 25, "{screen}");
 }

@@ -14,7 +14,7 @@ use floodline_analysis::budget::{BudgetReport, BudgetRow};
 use floodline_analysis::diagnose::{device, writer};
 use floodline_analysis::ledger::Ledger;
 use floodline_analysis::ledger::blame::Blame;
-use floodline_analysis::report::{Evidence, Report, Severity};
+use floodline_analysis::report::{Evidence, Plan, Report, Severity};
 use floodline_analysis::timeline::{Mark, Plot, Timeline};
 use floodline_record::human;
 use floodline_record::units::Nanos;
@@ -110,6 +110,7 @@ pub(super) fn verdict(report: &Report) -> Verdict {
             commands.push(("Do now", plan.now.clone()));
             rows.push(("Later", plan.later.join(" ")));
             rows.push(("Expect", plan.expect.first().cloned().unwrap_or_default()));
+            rows.push(("Untried", untried(plan)));
             rows.push(("Costs", plan.costs.first().cloned().unwrap_or_default()));
             commands.push(("Undo", plan.undo.clone()));
             commands.push(("Keep after a reboot", plan.keep.clone()));
@@ -504,6 +505,11 @@ fn ledger(ledger: Option<&Ledger>) -> Section {
     Section::new("ledger", "Ledger: where the bytes came from and went", blocks)
 }
 
+/// Why a plan was not tried on a twin; empty where it was.
+fn untried(plan: &Plan) -> String {
+    plan.arithmetic_only.as_ref().map(|why| format!("By arithmetic only: {why}.")).unwrap_or_default()
+}
+
 fn plan(report: &Report) -> Section {
     let mut blocks = Vec::new();
     if let Some(plan) = &report.plan {
@@ -526,6 +532,9 @@ fn plan(report: &Report) -> Section {
             ("Later", &plan.later),
             ("Left out", &plan.conflicts),
         ];
+        if plan.arithmetic_only.is_some() {
+            blocks.push(Block::Text(untried(plan)));
+        }
         for (label, lines) in notes {
             blocks.extend(lines.iter().map(|line| Block::Text(format!("{label}: {line}"))));
         }
