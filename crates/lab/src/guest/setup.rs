@@ -6,7 +6,7 @@ use super::devices::Devices;
 use super::{GuestError, Host, array, cgroups, devices, format, mapper, mount_at, programs};
 use crate::job::Job;
 use crate::workload::{Place, mount, set_sysctls};
-use floodline_scenario::{Backing, Device, MountCopy, Scenario};
+use floodline_scenario::{Backing, Device, Layout, MountCopy, Scenario};
 use rustix::time::{ClockId, clock_getres};
 use std::path::Path;
 
@@ -122,9 +122,19 @@ fn make_loops(scenario: &Scenario, waiting: &[MountCopy], place: &mut Place) -> 
 fn make_filesystem(scenario: &Scenario, device: &String, node: &Path) -> Result<(), GuestError> {
     let mut mounts = scenario.machine.mounts.values();
     match mounts.find(|mount| mount.device.as_ref() == Some(device)) {
+        // What is encrypted does not contain zeros: each block that must be zero is written.
+        Some(mount) if is_encrypted(scenario, device) => format::device(mount.fs_type, &mount.mkfs, node),
         Some(mount) => format::disk(mount.fs_type, &mount.mkfs, node),
         None => Ok(()),
     }
+}
+
+/// Whether a device is encrypted, or made of one that is.
+fn is_encrypted(scenario: &Scenario, device: &str) -> bool {
+    let stack = scenario.machine.devices.get(device).and_then(|device| device.backing.stack());
+    stack.is_some_and(|(layout, members)| {
+        matches!(layout, Layout::Encrypted(_)) || members.iter().any(|member| is_encrypted(scenario, member))
+    })
 }
 
 /// Makes the filesystem of a mount that is on a loop device; others were made before.
@@ -135,5 +145,36 @@ fn make_on_loop(scenario: &Scenario, copy: &MountCopy, place: &Place) -> Result<
     match place.devices.get(name).filter(|_| is_ours) {
         Some((node, _)) => format::device(copy.spec.fs_type, &copy.spec.mkfs, node),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_scenario::ScenarioFile;
+
+    #[test]
+    fn a_device_is_encrypted_where_a_layer_below_is() {
+        let text = r#"
+name = "stack"
+summary = "an encrypted disk in a stripe"
+[machine]
+memory = "1 GiB"
+[machine.devices.a]
+size = "1 GiB"
+[machine.devices.b]
+size = "1 GiB"
+[machine.devices.secret.backing]
+crypt = { member = "a" }
+[machine.devices.stripe.backing]
+raid0 = { members = ["secret", "b"] }
+[workload]
+duration = "1s"
+[workload.tasks.idle]
+steps = ["sync"]
+"#;
+        let scenario = ScenarioFile::parse(text).unwrap().variants.remove("default").unwrap();
+        let found = ["a", "b", "secret", "stripe", "other"].map(|name| is_encrypted(&scenario, name));
+        assert_eq!(found, [false, false, true, true, false]);
     }
 }
