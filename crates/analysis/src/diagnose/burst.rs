@@ -5,7 +5,7 @@
 
 use super::derived::Derived;
 use super::device::{Device, Interval};
-use super::{dirty, flusher};
+use super::{attended, dirty, flusher};
 use floodline_record::sample::{BdiRow, HostRow};
 use floodline_record::units::{Bytes, Nanos, Pages};
 
@@ -80,6 +80,8 @@ pub struct Burst {
     pub level_source: &'static str,
     /// Share of the burst with a task waiting for I/O.
     pub pressure: Option<f64>,
+    /// Whether a program can have waited for the device: its counters do not show that only the flusher used it.
+    pub is_attended: bool,
     /// Bytes per second at which the data piled up; `None` when they were there before the window, or where only the level
     /// of the machine is known and several devices write.
     pub piled_rate: Option<f64>,
@@ -100,6 +102,9 @@ impl Burst {
 
     /// Whether a task waited for the burst, not only the flusher.
     pub fn stalled(&self) -> bool {
+        if !self.is_attended {
+            return false;
+        }
         let slow = self.await_max_s >= STALL_AWAIT_S;
         match self.pressure {
             Some(share) => share >= STALL_PRESSURE || (share >= SOME_PRESSURE && slow),
@@ -328,6 +333,7 @@ impl History<'_, '_> {
             dirty_after,
             level_source: self.levels.source,
             pressure: dirty::io_pressure_between(self.derived.window, from, to),
+            is_attended: attended::may_be(self.derived, self.device, from, to),
             piled_rate,
             age_s,
             trigger: traced.unwrap_or_else(|| trigger(self.derived, dirty_before, age_s)),

@@ -44,6 +44,7 @@ pub struct Derived<'a> {
     writers: OnceCell<Writers<'a>>,
     budgets: OnceCell<Budgets>,
     waiters: OnceCell<Option<Vec<Waiter>>>,
+    is_near_a_budget: OnceCell<bool>,
 }
 
 impl<'a> Derived<'a> {
@@ -65,6 +66,7 @@ impl<'a> Derived<'a> {
             writers: OnceCell::new(),
             budgets: OnceCell::new(),
             waiters: OnceCell::new(),
+            is_near_a_budget: OnceCell::new(),
         }
     }
 
@@ -112,6 +114,11 @@ impl<'a> Derived<'a> {
     /// Budgets of every cgroup and device.
     pub fn budgets(&self) -> &Budgets {
         self.budgets.get_or_init(|| budget::budgets(self.window))
+    }
+
+    /// Whether a cgroup had so much unwritten that the flusher writes for the amount in that cgroup, or pauses its tasks.
+    pub fn is_near_a_budget(&self) -> bool {
+        *self.is_near_a_budget.get_or_init(|| load::is_near_a_budget(self))
     }
 
     /// Processes that waited for I/O long enough to be felt, the longest first: [`waiting::waiters`].

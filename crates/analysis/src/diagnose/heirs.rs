@@ -29,6 +29,8 @@ pub struct Inheritance {
     pub write_calls: u64,
     /// Dirty bytes those children dropped before they were written.
     pub cancelled_bytes: u64,
+    /// Bytes those children read from disks.
+    pub read_bytes: u64,
     /// Whether children that no sample saw likely did most of the rest.
     pub rest_is_childrens: bool,
     /// CPU seconds of reaped children, and of the process itself; `None` in recordings without them.
@@ -128,6 +130,8 @@ fn inheritance(row: &ProcessRow, left: &[&Span<ProcessRow>]) -> Option<Inheritan
             inherited.application_bytes += child.last.wchar.map_or(0, |bytes| bytes.0);
             inherited.write_calls += child.last.syscw.map_or(0, |calls| calls.0);
             inherited.cancelled_bytes += child.last.cancelled_write_bytes.map_or(0, |bytes| bytes.0);
+            inherited.read_bytes =
+                inherited.read_bytes.saturating_add(child.last.read_bytes.map_or(0, |bytes| bytes.0));
         }
     }
     let rest = dirtied - inherited.dirtied_bytes;

@@ -21,6 +21,11 @@ const NOTICED_S: f64 = 2.0;
 /// Part of the window with a busy disk from which the load is more than a moment.
 pub const LASTS_SHARE: f64 = 0.25;
 
+/// Part of the load from which reads fill a disk together with the writes.
+const MIXED: f64 = 0.25;
+/// Source of the part that is writeback, for evidence.
+pub const SHARE_SOURCE: &str = "/proc/vmstat nr_written + growth of nr_writeback, ÷ written";
+
 /// Unwritten data of less than this do not pile up, bytes.
 const LITTLE: u64 = 1 << 20;
 /// Part of the background threshold from which the flusher may write for the amount.
@@ -81,14 +86,24 @@ impl Load {
     /// Kind of the load: reads where they are more than half of the requests and bytes, both counted equally, otherwise the
     /// kind of writes with the larger part. Many small reads are little beside a few large writes.
     pub fn kind(&self) -> Kind {
-        let part = |reads: f64, writes: f64| if reads > 0.0 { reads / (reads + writes) } else { 0.0 };
-        if part(self.reads, self.writes) + part(self.read_bytes, self.written_bytes) > 1.0 {
+        if self.reads_share() > 0.5 {
             Kind::Reads
         } else if self.writeback_share >= 0.5 && !self.is_synced {
             Kind::Writeback
         } else {
             Kind::Waited
         }
+    }
+
+    /// Part of the reads in the load: the mean of their part of the requests and of the bytes.
+    fn reads_share(&self) -> f64 {
+        let part = |reads: f64, writes: f64| if reads > 0.0 { reads / (reads + writes) } else { 0.0 };
+        (part(self.reads, self.writes) + part(self.read_bytes, self.written_bytes)) / 2.0
+    }
+
+    /// Whether reads and writes fill the disk together, and the writes are not writeback: then no writer fills it alone.
+    pub fn is_mixed(&self) -> bool {
+        self.kind() == Kind::Waited && self.reads_share() >= MIXED
     }
 
     /// Mean size of a write, bytes.
@@ -187,7 +202,7 @@ fn is_young(derived: &Derived<'_>, device: &Device<'_>, intervals: &[Interval], 
     let age = level as f64 * seconds / cleaned.max(1.0);
     let is_early = (level as f64) < FAR_FROM_BACKGROUND * background.0 as f64 && age < YOUNG * expiry;
     is_early && dirtied_in(derived, intervals).is_some_and(|dirtied| dirtied >= MOSTLY_NEW * cleaned) && {
-        !strict::holds(derived, device) && !is_near_a_budget(derived)
+        !strict::holds(derived, device) && !derived.is_near_a_budget()
     }
 }
 
@@ -204,7 +219,7 @@ fn dirtied_in(derived: &Derived<'_>, intervals: &[Interval]) -> Option<f64> {
 }
 
 /// Whether a cgroup had so much unwritten that the flusher writes for the amount in that cgroup.
-fn is_near_a_budget(derived: &Derived<'_>) -> bool {
+pub(super) fn is_near_a_budget(derived: &Derived<'_>) -> bool {
     derived.budgets().cgroups.iter().any(|budget| {
         let most = derived.window.unwritten_max.get(&budget.cgroup).copied().unwrap_or(0);
         let background = budget.domain.bg_thresh.map(|bound| bound.low.0);

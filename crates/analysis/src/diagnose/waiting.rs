@@ -23,6 +23,8 @@ const FELT_SHARE: f64 = 0.02;
 pub const HARM_SHARE: f64 = 0.1;
 /// Length from which a single wait is harm, seconds.
 pub const HARM_ONCE_S: f64 = 1.0;
+/// Mean wait for stable storage above that of any disk with little to do, seconds: a slow rotating disk takes half of it.
+const SHORT_S: f64 = 0.05;
 /// Part of the window with waiting tasks that each part with a busy disk may explain: the last write of a batch that a task
 /// waits for ends later than the disk's own time.
 const BUSY_FOR_EACH_WAIT: f64 = 2.0;
@@ -106,7 +108,10 @@ pub fn others_on(
 /// Whether a process may have waited for a device. The kernel does not report the device. A cgroup that was seen to use
 /// other devices and not this one did not wait for it.
 fn may_wait_for(derived: &Derived<'_>, waiter: &Waiter, device: &Device<'_>) -> bool {
-    let Some(cgroup) = waiter.cgroup else { return true };
+    waiter.cgroup.is_none_or(|cgroup| cgroup_may_wait_for(derived, cgroup, device))
+}
+
+fn cgroup_may_wait_for(derived: &Derived<'_>, cgroup: EntityId, device: &Device<'_>) -> bool {
     let window = derived.window;
     let disks = device.bottoms();
     let is_here = |dev: DevId| {
@@ -137,8 +142,8 @@ pub fn is_harm(derived: &Derived<'_>, waiters: &[Waiter]) -> bool {
     })
 }
 
-/// Whether a program that is not a causer waited long for stable storage on a disk, by a trace of waits of 100 ms and
-/// more. The kernel's pressure misses some of these: a task that waits for a journal commit is not marked as waiting
+/// Whether a program that is not a causer waited long for stable storage on a disk, by a trace: a long wait, or many that add
+/// up. The kernel's pressure misses some of these: a task that waits for a journal commit is not marked as waiting
 /// for I/O.
 pub fn is_harm_by_syncs(derived: &Derived<'_>, disk: &Device<'_>, is_causer: impl Fn(u32) -> bool) -> bool {
     let window = derived.window;
@@ -149,29 +154,61 @@ pub fn is_harm_by_syncs(derived: &Derived<'_>, disk: &Device<'_>, is_causer: imp
         whole == disk.dev || disks.iter().all(|other| other.dev != whole)
     };
     let sums = slow_syncs(window, |dev| dev.is_none_or(is_here));
-    let programs: BTreeSet<u32> = processes(window).map(|(pid, ..)| pid).collect();
-    sums.iter()
-        .any(|(pid, (total, longest))| is_long(derived, *total, *longest) && programs.contains(pid) && !is_causer(*pid))
+    let short = short_syncs(window);
+    processes(window).any(|(pid, _, cgroup, _)| {
+        let (total, longest, elsewhere) = sums.get(&pid).copied().unwrap_or_default();
+        // Short waits are traced without their device.
+        let is_its = elsewhere <= 0.0 && cgroup.is_none_or(|cgroup| cgroup_may_wait_for(derived, cgroup, disk));
+        let short = short.get(&pid).copied().filter(|_| is_its).unwrap_or(0.0);
+        is_long(derived, total + short, longest) && !is_causer(pid)
+    })
 }
 
 fn is_long(derived: &Derived<'_>, total_s: f64, longest_s: f64) -> bool {
     total_s >= HARM_SHARE * derived.seconds || longest_s >= HARM_ONCE_S
 }
 
-/// By process: the sum of its waits of 100 ms and more for data of a file to be stored, and the longest, seconds. A sync of
-/// everything waits for all dirty data by design.
-fn slow_syncs(window: &Window, is_meant: impl Fn(Option<DevId>) -> bool) -> BTreeMap<u32, (f64, f64)> {
-    let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+/// By process: the sum of its waits of 100 ms and more for data of a file to be stored, the longest of them, and the sum of
+/// those on devices that are not meant, seconds. A sync of everything waits for all dirty data by design.
+fn slow_syncs(window: &Window, is_meant: impl Fn(Option<DevId>) -> bool) -> BTreeMap<u32, (f64, f64, f64)> {
+    let mut sums: BTreeMap<u32, (f64, f64, f64)> = BTreeMap::new();
     for event in &window.events {
         let What::SlowSync(wait) = &event.what else { continue };
-        let is_of_file = matches!(wait.operation, Operation::Fsync | Operation::Fdatasync | Operation::Range);
-        if is_of_file && is_meant(wait.device) {
-            let (total, longest) = sums.entry(wait.who.pid).or_default();
-            *total += wait.lasted.as_secs_f64();
-            *longest = longest.max(wait.lasted.as_secs_f64());
+        if !is_of_file(wait.operation) {
+            continue;
+        }
+        let (total, longest, elsewhere) = sums.entry(wait.who.pid).or_default();
+        match is_meant(wait.device) {
+            true => {
+                *total += wait.lasted.as_secs_f64();
+                *longest = longest.max(wait.lasted.as_secs_f64());
+            }
+            false => *elsewhere += wait.lasted.as_secs_f64(),
         }
     }
     sums
+}
+
+/// By process: the sum of its waits for data of a file to be stored that were shorter than 100 ms and took longer on average
+/// than on any disk that has little to do, seconds.
+fn short_syncs(window: &Window) -> BTreeMap<u32, f64> {
+    let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    for event in &window.events {
+        let (pid, seconds, count) = match &event.what {
+            What::Synced(all) if is_of_file(all.operation) => (all.who.pid, all.total.as_secs_f64(), all.count as f64),
+            // It is part of the others.
+            What::SlowSync(slow) if is_of_file(slow.operation) => (slow.who.pid, -slow.lasted.as_secs_f64(), -1.0),
+            _ => continue,
+        };
+        let (sum, waits) = sums.entry(pid).or_default();
+        (*sum, *waits) = (*sum + seconds, *waits + count);
+    }
+    let is_slow = |(sum, waits): (f64, f64)| waits >= 1.0 && sum >= SHORT_S * waits;
+    sums.into_iter().filter(|(_, short)| is_slow(*short)).map(|(pid, (sum, _))| (pid, sum)).collect()
+}
+
+fn is_of_file(operation: Operation) -> bool {
+    matches!(operation, Operation::Fsync | Operation::Fdatasync | Operation::Range)
 }
 
 /// The program that waited most in fsync and its like, if that was harm: for a report in which no rule names a cause. A
@@ -179,17 +216,25 @@ fn slow_syncs(window: &Window, is_meant: impl Fn(Option<DevId>) -> bool) -> BTre
 pub fn unexplained(derived: &Derived<'_>) -> Option<Unexplained> {
     let causer = writer::dominant(derived.writers()).map(|(writer, _)| writer.pid);
     let sums = slow_syncs(derived.window, |_| true);
-    let is_harm = |pid: &u32| sums.get(pid).is_some_and(|(total, longest)| is_long(derived, *total, *longest));
+    let short = short_syncs(derived.window);
+    let waited = |pid: u32| {
+        let (total, longest, _) = sums.get(&pid).copied().unwrap_or_default();
+        (total + short.get(&pid).copied().unwrap_or(0.0), longest)
+    };
+    let is_harm = |pid: &u32| {
+        let (total, longest) = waited(*pid);
+        is_long(derived, total, longest)
+    };
     // A process id may have been used again.
     let harmed: BTreeMap<u32, &Name> = processes(derived.window)
         .map(|(pid, comm, ..)| (pid, comm))
         .filter(|(pid, _)| Some(*pid) != causer && is_harm(pid))
         .collect();
-    let waited = |pid: u32| sums.get(&pid).copied().unwrap_or_default();
     let (&pid, comm) = harmed.iter().max_by(|(one, _), (other, _)| waited(**one).0.total_cmp(&waited(**other).0))?;
     let (waited_s, longest_s) = waited(pid);
     let (who, more) = (format!("{comm}[{pid}]"), harmed.len() as u64 - 1);
-    Some(Unexplained { who, more, waited_s, longest_s: Some(longest_s), io_some_share: None })
+    let longest_s = Some(longest_s).filter(|longest| *longest > 0.0);
+    Some(Unexplained { who, more, waited_s, longest_s, io_some_share: None })
 }
 
 /// Waits for I/O that no disk explains, for a report in which no finding is about waits: tasks waited for a good part of the
@@ -384,6 +429,21 @@ mod tests {
         let spread = disks.host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.6 * t)));
         assert_eq!(spread.window().disk_series.len(), 4, "the disks are in the recording");
         assert_eq!(diagnose(&spread.window(), None).unexplained, None, "one disk after the other is busy");
+    }
+
+    #[test]
+    fn short_waits_add_up_where_each_takes_longer_than_a_disk_needs() {
+        use crate::diagnose::diagnose;
+        use crate::diagnose::synced::tests::synced;
+        let waited = |count: u64, ms_each: u64| {
+            let events = vec![synced((812, Operation::Fdatasync, count, count * ms_each, ms_each))];
+            let host = Fixture::healthy().process("redis-server", 812, "/", |_, _| {});
+            diagnose(&host.traced(&["throttle", "bytes"], events).window(), None).unexplained
+        };
+        let told = waited(100, 60).expect("6 s of 10 s");
+        assert_eq!((told.waited_s, told.longest_s), (6.0, None));
+        assert_eq!(waited(600, 10), None, "a disk takes as long");
+        assert_eq!(waited(10, 60), None, "too few to feel");
     }
 
     #[test]

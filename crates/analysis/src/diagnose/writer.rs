@@ -47,6 +47,8 @@ pub struct Writer<'a> {
     pub write_calls: Option<u64>,
     /// Dirty bytes that this process truncated or removed before they were written; any process may have dirtied them.
     pub cancelled_bytes: Option<u64>,
+    /// Bytes read from disks.
+    pub read_bytes: Option<u64>,
     /// Page faults, minor and major: each store to a page cleaned since is one. Before 6.0, a store that waited in
     /// `balance_dirty_pages` counts as major.
     pub faults: Option<u64>,
@@ -244,6 +246,7 @@ fn writer<'a>(
         dirtied_bytes: raw(row.write_bytes).map(|bytes| bytes.saturating_sub(others.dirtied_bytes)),
         write_calls: raw(row.syscw).map(|calls| calls.saturating_sub(others.write_calls)),
         cancelled_bytes: raw(row.cancelled_write_bytes).map(|bytes| bytes.saturating_sub(others.cancelled_bytes)),
+        read_bytes: raw(row.read_bytes).map(|bytes| bytes.saturating_sub(others.read_bytes)),
         faults: raw(row.minflt).map(|minor| minor.saturating_add(raw(row.majflt).unwrap_or(0))),
         inherited,
     })

@@ -22,6 +22,7 @@ struct Completed {
     read_await_s: Option<f64>,
     utilisation: Option<f64>,
     queue: f64,
+    flushes: Option<f64>,
 }
 
 /// Returns the intervals of a layer with what its disks completed. Each byte is on `copies` of them.
@@ -37,6 +38,7 @@ pub(super) fn as_disks_complete(own: Vec<Interval>, disks: &[Device<'_>], copies
         sum.read_await_s = larger(sum.read_await_s, interval.read_await_s);
         sum.utilisation = larger(sum.utilisation, interval.utilisation);
         sum.queue += interval.queue.unwrap_or(0.0);
+        sum.flushes = interval.flushes.map(|flushes| flushes + sum.flushes.unwrap_or(0.0)).or(sum.flushes);
     }
     let with = |interval: Interval| match by_end.get(&interval.end) {
         Some(sum) => Interval {
@@ -48,6 +50,7 @@ pub(super) fn as_disks_complete(own: Vec<Interval>, disks: &[Device<'_>], copies
             read_await_s: sum.read_await_s,
             utilisation: larger(interval.utilisation, sum.utilisation),
             queue: larger(interval.queue, Some(sum.queue)),
+            flushes: larger(interval.flushes, sum.flushes),
             ..interval
         },
         None => interval,

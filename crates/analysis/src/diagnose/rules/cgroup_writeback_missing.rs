@@ -65,8 +65,11 @@ fn check(derived: &Derived<'_>) -> Verdict {
 
 /// Whether cgroups that passed their limits made most of the writes, and programs outside waited long.
 fn is_harm(derived: &Derived<'_>, passed: &[(EntityId, f64)]) -> bool {
-    let inside: BTreeSet<EntityId> = passed.iter().map(|(cgroup, _)| *cgroup).collect();
-    let is_inside = |waiter: &Waiter| waiter.cgroup.is_some_and(|cgroup| inside.contains(&cgroup));
+    let path = |id| cgroup::path(derived.window, id).map(Name::as_bytes);
+    let inside: BTreeMap<&[u8], ()> = passed.iter().filter_map(|(cgroup, _)| Some((path(*cgroup)?, ()))).collect();
+    // A process in a descendant of such a cgroup is inside, too.
+    let is_inside =
+        |waiter: &Waiter| waiter.cgroup.and_then(path).is_some_and(|at| cgroup::nearest(&inside, at).is_some());
     let theirs: f64 = passed.iter().map(|(_, rate)| rate * derived.seconds).sum();
     let all = derived.writers().attributed_bytes() as f64;
     theirs > DOMINANT_SHARE * all

@@ -11,7 +11,7 @@ use crate::diagnose::{Rule, Verdict};
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
 use floodline_record::human;
-use floodline_record::id::Entity;
+use floodline_record::id::{Entity, EntityId};
 use floodline_record::units::{Centisecs, Ppm};
 
 /// The rule and its manual page.
@@ -257,6 +257,14 @@ fn laptop_mode(derived: &Derived<'_>) -> Option<Finding> {
     ))
 }
 
+/// Name of the disk of a backing device; the name of the backing device itself where it belongs to no disk.
+fn disk_of_bdi(derived: &Derived<'_>, id: EntityId) -> Option<String> {
+    let entity = derived.window.entities.get(&id)?;
+    let Entity::Bdi { name } = entity else { return Some(entity.label()) };
+    let disk = derived.devices().iter().find(|device| device.dev.to_string().as_bytes() == name.as_bytes());
+    Some(disk.map_or_else(|| format!("bdi {name}"), |disk| disk.name.to_string()))
+}
+
 /// Caps on backing devices without effect. FUSE sets one with `strict_limit`, which is enforced.
 fn unenforced_caps(derived: &Derived<'_>) -> Option<Finding> {
     let capped: Vec<(String, Ppm)> = derived
@@ -266,7 +274,7 @@ fn unenforced_caps(derived: &Derived<'_>) -> Option<Finding> {
         .filter_map(|(id, span)| {
             let max = span.last.max_ratio.filter(|max| *max < WHOLE)?;
             let is_strict = span.last.strict_limit.is_none_or(|strict| strict.0 != 0);
-            let name = derived.window.entities.get(id).map(Entity::label)?;
+            let name = disk_of_bdi(derived, *id)?;
             (!is_strict).then_some((name, max))
         })
         .collect();
@@ -285,8 +293,8 @@ fn unenforced_caps(derived: &Derived<'_>) -> Option<Finding> {
         ..finding(
             Severity::Info,
             match others {
-                0 => format!("The cap on bdi {first} is not enforced while the machine has room."),
-                _ => format!("The caps on bdi {first} and {others} more are not enforced while the machine has room."),
+                0 => format!("The cap on {first} is not enforced while the machine has room."),
+                _ => format!("The caps on {first} and {others} more are not enforced while the machine has room."),
             },
             evidence.collect(),
             "Without strict_limit the kernel checks a bdi's share only when the whole machine is over its freerun \
@@ -381,7 +389,7 @@ mod tests {
                 row.strict_limit = Some(Flag(strict));
             })
         };
-        check_rule(&RULE, &capped(0), "info: The cap on bdi 8:0 is not enforced");
+        check_rule(&RULE, &capped(0), "info: The cap on sda is not enforced");
         // It must not undo what strictlimit-throttling advises.
         let Verdict::Found(found) = super::check(&Derived::of(&capped(0).window())) else { panic!("not found") };
         assert!(found.iter().all(|finding| finding.plan.is_empty()), "{found:?}");

@@ -138,6 +138,7 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
     };
     let what = if by_operations { "of scattered small pages" } else { "of dirty data" };
     let who = match (burst.stalled(), burst.trigger) {
+        _ if !burst.is_attended => ". Only the flusher used that disk meanwhile",
         _ if is_alone => ". No other program was seen to wait",
         _ if is_quick => ". A write in it took little time",
         (_, Trigger::Asked) if burst.is_traced => ", triggered by a sync. Other writers waited behind it",

@@ -10,7 +10,7 @@ mod trouble;
 
 use self::trouble::{Trouble, outruns, trouble};
 use crate::diagnose::derived::Derived;
-use crate::diagnose::load::{self, Kind};
+use crate::diagnose::load::{self, Kind, Load};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::writer::{self, Period, Writer, Writers};
 use crate::diagnose::{Rule, Verdict, cgroup};
@@ -161,8 +161,17 @@ fn at_start(sentence: &str) -> String {
     begins.map_or(sentence.to_owned(), |(large, rest)| format!("{large}{rest}"))
 }
 
+/// Dirtied bytes for each byte that it handed to write calls; infinite where it handed over none.
 fn amplification(dominant: &Dominant<'_, '_>) -> Option<f64> {
-    dominant.application_bytes.map(|application| dominant.dirtied_bytes as f64 / application.max(1) as f64)
+    dominant.application_bytes.map(|application| dominant.dirtied_bytes as f64 / application as f64)
+}
+
+/// Whether the writes of a disk in trouble bypass the flusher: direct I/O, or syncs.
+fn bypasses_flusher(derived: &Derived<'_>, trouble: &Trouble<'_>) -> bool {
+    derived
+        .loads()
+        .iter()
+        .any(|(disk, load)| disk.id == trouble.device.id && load.kind() == Kind::Waited && load.seconds > 0.0)
 }
 
 /// Severity, from the load of the disk and from the waits of other tasks.
@@ -187,10 +196,13 @@ fn severity(
     let has_others = others.as_ref().is_some_and(|others| !others.is_empty());
     let is_alone = others.as_ref().is_some_and(Vec::is_empty) && writers.unreadable() == 0;
     // On a disk that reads keep busy, other tasks wait for those.
-    let is_full_of_reads = derived.loads().iter().any(|(disk, load)| {
-        disk.id == trouble.device.id && load::is_full_of_other(derived, load) && load.kind() == Kind::Reads
-    });
-    let severity = if lasts && trouble.await_max_s >= STALL_AWAIT_S {
+    let load = derived.loads().iter().find(|(disk, _)| disk.id == trouble.device.id).map(|(_, load)| load);
+    let load = load.filter(|load| load::is_full_of_other(derived, load));
+    let is_full_of_reads = load.is_some_and(|load| load.kind() == Kind::Reads);
+    let severity = if load.is_some_and(Load::is_mixed) {
+        // `saturated-device` names it.
+        Severity::Info
+    } else if lasts && trouble.await_max_s >= STALL_AWAIT_S {
         Severity::Critical
     } else if trouble.saturated_s >= BUSY_SHARE * seconds {
         if is_harmed { Severity::Critical } else { Severity::Warning }
@@ -262,10 +274,11 @@ fn finding(
         (_, None) => format!("{who} made {share} of all writes since processes were started ({amount})."),
     };
     let journald = is_journald(dominant.writer) && !dominant.is_children();
+    let bypasses = trouble.is_some_and(|trouble| bypasses_flusher(derived, trouble));
     let scattered = trouble.is_some_and(|trouble| trouble.small_saturated_s >= NOTICED_S);
     let (cause, plan, trade_off) = match journald {
         true => remedy::journald_remedy(derived, dominant),
-        false => remedy::other_remedy(&who, dominant, scattered),
+        false => remedy::other_remedy(&who, dominant, scattered, bypasses),
     };
     let brief = remedy::brief(&who, journald, scattered, &plan);
     let summary = at_start(&summary);

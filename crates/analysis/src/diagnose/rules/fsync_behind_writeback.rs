@@ -316,8 +316,7 @@ fn queue_rows(queue: &Queue<'_>) -> Vec<Evidence> {
     vec![
         Evidence::seconds(full, queue.slow_s, "/proc/diskstats").against(NOTICED_S),
         Evidence::seconds("Write await, worst interval", queue.await_max_s, of_writes).against(queue.await_s),
-        Evidence::share("Part of it that is writeback", queue.writeback_share, "/proc/vmstat nr_written ÷ written")
-            .against(MOSTLY),
+        Evidence::share("Part of it that is writeback", queue.writeback_share, load::SHARE_SOURCE).against(MOSTLY),
         Evidence::share("Part of these seconds with a task waiting", queue.pressure, "/proc/pressure/io some")
             .against(FELT_PRESSURE),
     ]

@@ -8,7 +8,8 @@ use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Device};
 use crate::diagnose::load::{self, Kind, LASTS_SHARE, Load};
 use crate::diagnose::waiting::{self, Waiter};
-use crate::diagnose::{Rule, Verdict, missing, writer};
+use crate::diagnose::writer::{self, Writer};
+use crate::diagnose::{Rule, Verdict, missing};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -75,21 +76,18 @@ fn check(derived: &Derived<'_>) -> Verdict {
     })
 }
 
-/// Processes by their part of the load on the disk, most first.
+/// Processes by their part of the load on the disk, most first. What a process inherited from children that samples saw
+/// belongs to the children.
 fn causers(derived: &Derived<'_>, kind: Kind) -> Vec<Causer> {
-    let of = |(id, span): (&EntityId, &floodline_record::window::Span<floodline_record::sample::ProcessRow>)| {
+    let of = |writer: &Writer<'_>| {
         let bytes = match kind {
-            Kind::Reads => span.growth.read_bytes?.0,
-            _ => span.growth.write_bytes?.0,
+            Kind::Reads => writer.read_bytes?,
+            _ => writer.dirtied_bytes?,
         };
-        match derived.window.entities.get(id) {
-            Some(entity @ Entity::Process { pid, kthread: false, .. }) if bytes > 0 => {
-                Some(Causer { id: *id, pid: *pid, label: entity.label(), bytes, share: 0.0 })
-            }
-            _ => None,
-        }
+        let is_one = bytes > 0 && !writer.kthread;
+        is_one.then(|| Causer { id: writer.id, pid: writer.pid, label: writer.label(), bytes, share: 0.0 })
     };
-    let mut causers: Vec<Causer> = derived.window.processes.iter().filter_map(of).collect();
+    let mut causers: Vec<Causer> = derived.writers().processes.iter().filter_map(of).collect();
     let total = causers.iter().map(|causer| causer.bytes).fold(0, u64::saturating_add).max(1);
     for causer in &mut causers {
         causer.share = causer.bytes as f64 / total as f64;
@@ -113,8 +111,7 @@ fn evidence(
         Evidence::per_second("Writes while busy", per_second(load.writes), "/proc/diskstats writes"),
         Evidence::rate("Read while busy", per_second(load.read_bytes), "/proc/diskstats read"),
         Evidence::rate("Written while busy", per_second(load.written_bytes), "/proc/diskstats written"),
-        Evidence::share("Part of it that is writeback", load.writeback_share, "/proc/vmstat nr_written ÷ written")
-            .against(0.5),
+        Evidence::share("Part of it that is writeback", load.writeback_share, load::SHARE_SOURCE).against(0.5),
         Evidence::seconds("Mean time of a write while busy", load.write_await_s, "/proc/diskstats write_time ÷ writes")
             .against(SLOW_S),
         Evidence::share("Busy time with a task waiting", pressure, "/proc/pressure/io some").against(FELT_PRESSURE),
@@ -135,8 +132,12 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
     let kind = load.kind();
     let causers = causers(derived, kind);
     let alone = causers.first().filter(|causer| causer.share >= ALONE);
-    // One writer belongs to `dominant-writer`, which has its dirtied bytes and a way to reduce them.
-    if kind != Kind::Reads && causers.first().is_some_and(|causer| causer.share > writer::DOMINANT_SHARE) {
+    // One writer belongs to `dominant-writer`, which has its dirtied bytes and a way to reduce them, unless reads fill the
+    // disk as well.
+    if kind != Kind::Reads
+        && !load.is_mixed()
+        && causers.first().is_some_and(|causer| causer.share > writer::DOMINANT_SHARE)
+    {
         return None;
     }
     let is_causer = |waiter: &Waiter| alone.is_some_and(|causer| causer.pid == waiter.pid);
@@ -159,6 +160,7 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
     };
     let with = match kind {
         Kind::Reads => "reads",
+        _ if load.is_mixed() => "reads and writes that tasks wait for (fsync, direct I/O)",
         _ if load.mean_write() <= device::SMALL_WRITE => "small writes that tasks wait for (fsync, direct I/O)",
         _ if load.is_synced => "writes that tasks sync at once (fsync)",
         _ => "writes past the page cache (direct I/O)",
@@ -224,6 +226,10 @@ fn trade_off(kind: Kind, load: &Load) -> &'static str {
         Kind::Reads => {
             "No setting of writeback helps. Limit the readers (io.max rbps or riops of their cgroup), give them memory \
              to cache what they read, or move what must be durable to another disk."
+        }
+        _ if load.is_mixed() => {
+            "No setting of writeback helps: the requests bypass it. Limit the programs that make them (io.max of their \
+             cgroup) or move what must be durable to another disk."
         }
         _ if load.mean_write() <= device::SMALL_WRITE => {
             "No setting of writeback helps: each fsync is a write and a flush of the disk's cache. Sync less often, \
@@ -304,6 +310,57 @@ mod tests {
         check_rule(&RULE, &with(0.0, 1), "info: sda is busy 100 % of the time with reads.");
         check_rule(&RULE, &with(0.01, 1), "critical: sda is busy 100 % of the time with reads; smtpd[701] waited");
         check_rule(&RULE, &with(0.0, 20), "critical: sda is busy 100 % of the time with reads; smtpd[701] waited");
+    }
+
+    /// fio reads and writes at random places past the page cache, as much of each. Its parent waited for it at the end.
+    fn reading_and_writing(reads: f64) -> Fixture {
+        let all = move |t: f64| (60.0 * t, reads * t);
+        reading()
+            .disk("sda", move |t, row| {
+                let (writes, reads) = all(t);
+                (row.writes, row.written) = (Some(Count(writes as u64)), Some(Bytes((writes * 16_384.0) as u64)));
+                (row.reads, row.read) = (Some(Count(reads as u64)), Some(Bytes((reads * 16_384.0) as u64)));
+                (row.write_time, row.read_time) = (Some(secs(24.0 * t)), Some(secs(24.0 * t)));
+            })
+            .process("search", 700, "/", |_, row| *row = Default::default())
+            .process("fio", 800, "/", move |t, row| {
+                row.write_bytes = Some(Bytes((60.0 * t * 16_384.0) as u64));
+                row.read_bytes = Some(Bytes((reads * t * 16_384.0) as u64));
+                row.ppid = Some(Count(799));
+                if t > 28.0 {
+                    *row = Default::default();
+                }
+            })
+            .process("fio", 799, "/", move |t, row| {
+                let waited = if t > 28.0 { 28.0 } else { 0.0 };
+                row.write_bytes = Some(Bytes((60.0 * waited * 16_384.0) as u64));
+                row.read_bytes = Some(Bytes((reads * waited * 16_384.0) as u64));
+                (row.cminflt, row.children_time) = (Some(Count(waited as u64)), Some(secs(waited / 28.0)));
+            })
+    }
+
+    #[test]
+    fn reads_and_writes_of_one_program_past_the_page_cache_fill_a_disk_together() {
+        check_rule(&RULE, &reading_and_writing(58.0), "critical: sda is busy 100 % of the time with reads and writes");
+        check_rule(&crate::diagnose::rules::dominant_writer::RULE, &reading_and_writing(58.0), "info: fio[800] makes");
+        // One that hardly reads is a writer.
+        check_rule(&RULE, &reading_and_writing(2.0), "clear:");
+        check_rule(
+            &crate::diagnose::rules::dominant_writer::RULE,
+            &reading_and_writing(2.0),
+            "critical: fio[800] makes",
+        );
+    }
+
+    #[test]
+    fn what_a_parent_inherited_is_its_childrens() {
+        let finding = crate::diagnose::first_finding(&RULE, &reading_and_writing(58.0));
+        assert!(
+            finding.brief.who.starts_with("fio[800]") && !finding.brief.who.contains("799"),
+            "{}",
+            finding.brief.who
+        );
+        assert!(finding.cause.contains("fio[800] does nearly all of it"), "{}", finding.cause);
     }
 
     #[test]

@@ -268,3 +268,65 @@ fn without_its_inputs_it_says_so() {
     let vanished = dirty_cliff().without(Source::Vmstat, Cause::Vanished);
     check_rule(&RULE, &vanished, "not checked: /proc/vmstat: removed before it was read");
 }
+
+#[test]
+fn a_burst_of_a_disk_that_only_the_flusher_uses_stalls_no_task() {
+    // sdb drains 300 MiB in six seconds. A till syncs to sda all the time, and the flusher waits for requests of sdb.
+    let host = |flushes: u64, reads: u64, cache: bool| {
+        let busy = |t: f64| (t - 33.0).clamp(0.0, 6.0);
+        Fixture::healthy()
+            .host(move |t, row| {
+                row.nr_dirty = Some(mib_pages(if t < 3.0 { 0.0 } else { 300.0 - 50.0 * busy(t) }));
+                (row.nr_writeback, row.nr_written) = (Some(Pages(0)), Some(mib_pages(50.0 * busy(t))));
+                row.psi_io_some = Some(secs(900.0 + 0.7 * busy(t)));
+                row.pgscan_direct = Some(Pages(0));
+            })
+            .bdi("8:16", move |t, row| {
+                row.reclaimable = Some(Bytes(mib(if t < 3.0 { 0.0 } else { 300.0 - 50.0 * busy(t) })));
+                row.writeback = Some(Bytes(0));
+            })
+            .disk("sda", |t, row| {
+                row.writes = Some(Count((20.0 * t) as u64));
+                row.written = Some(Bytes((20.0 * t) as u64 * 4096));
+                row.flushes = Some(Count((20.0 * t) as u64));
+            })
+            .disk("sdb", move |t, row| {
+                row.written = Some(Bytes(mib(50.0 * busy(t))));
+                row.writes = Some(Count((100.0 * busy(t)) as u64));
+                row.write_time = Some(secs(40.0 * busy(t)));
+                row.io_time = Some(secs(busy(t)));
+                row.weighted_io_time = Some(secs(30.0 * busy(t)));
+                // The flusher reads a little as well.
+                (row.reads, row.read_time) =
+                    (Some(Count((reads as f64 * busy(t)) as u64)), Some(secs(0.01 * reads as f64 * busy(t))));
+                row.flushes = Some(Count(1 + if t >= 37.0 { flushes } else { 0 }));
+            })
+            .facts(move |facts| {
+                for device in &mut facts.devices {
+                    device.write_back_cache = Some(cache);
+                }
+            })
+            .seconds(45)
+    };
+    check_rule(
+        &RULE,
+        &host(0, 0, true),
+        "info: 300 MiB of dirty data was flushed to sdb in one 6.00 s burst. Only the flusher",
+    );
+    check_rule(
+        &RULE,
+        &host(1, 0, true),
+        "critical: 300 MiB of dirty data was flushed to sdb in one 6.00 s burst. All writers",
+    );
+    check_rule(
+        &RULE,
+        &host(0, 20, true),
+        "critical: 300 MiB of dirty data was flushed to sdb in one 6.00 s burst. All writers",
+    );
+    let reclaims = host(0, 0, true).host(|t, row| row.pgscan_direct = Some(Pages((100.0 * t) as u64)));
+    check_rule(&RULE, &reclaims, "critical: 300 MiB of dirty data");
+    let uncounted = host(0, 0, true).disk("sdb", |_, row| row.flushes = None);
+    check_rule(&RULE, &uncounted, "critical: 300 MiB of dirty data");
+    let without_cache = host(0, 0, false).disk("sdb", |_, row| row.flushes = Some(Count(0)));
+    check_rule(&RULE, &without_cache, "critical: 300 MiB of dirty data");
+}

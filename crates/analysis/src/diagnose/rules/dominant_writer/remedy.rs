@@ -93,7 +93,15 @@ pub(super) fn brief(who: &str, journald: bool, scattered: bool, plan: &[Step]) -
     }
 }
 
-pub(super) fn other_remedy(who: &str, dominant: &Dominant<'_, '_>, scattered: bool) -> (String, Vec<Step>, String) {
+/// Dirtied bytes per application byte from which the factor means nothing: there were hardly any write calls.
+const MOSTLY_STORED: f64 = 1000.0;
+
+pub(super) fn other_remedy(
+    who: &str,
+    dominant: &Dominant<'_, '_>,
+    scattered: bool,
+    bypasses: bool,
+) -> (String, Vec<Step>, String) {
     let cause = match amplification(dominant) {
         _ if dominant.is_children() => format!(
             "When a process waits for a child that ended, the kernel adds the child's I/O counters to its own. {}[{}] \
@@ -106,11 +114,20 @@ pub(super) fn other_remedy(who: &str, dominant: &Dominant<'_, '_>, scattered: bo
                 None => "had too little CPU time to write this itself",
             }
         ),
+        _ if bypasses => format!(
+            "The writes of {who} do not wait for the flusher: it writes past the page cache (direct I/O) or syncs what it \
+             wrote."
+        ),
+        Some(factor) if factor >= MOSTLY_STORED => format!(
+            "{} hands nearly nothing to write calls: it stores through mappings, or in ways that these calls do not count \
+             (io_uring, asynchronous I/O).",
+            at_start(who)
+        ),
         Some(factor) if factor >= AMPLIFIED => format!(
             "{} dirties {} bytes for each byte it hands to write calls: it stores through mappings, or it rewrites \
              pages after they were written.",
             at_start(who),
-            human::number(factor.min(1e6))
+            human::number(factor)
         ),
         _ => format!("{} writes more than everything else on this machine together.", at_start(who)),
     };
