@@ -8,9 +8,9 @@
 use crate::advise::{step, threshold};
 use crate::diagnose::database::{self, Database};
 use crate::diagnose::derived::Derived;
-use crate::diagnose::device::Device;
+use crate::diagnose::device::{Device, Interval};
 use crate::diagnose::waiting::{self, Waiter};
-use crate::diagnose::{Rule, Verdict, cgroup, load, missing, strict, synced, writer};
+use crate::diagnose::{Rule, Verdict, attended, cgroup, load, missing, strict, synced, writer};
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -66,6 +66,8 @@ struct Queue<'a> {
     writeback_share: f64,
     /// Part of these seconds with a task waiting for I/O.
     pressure: f64,
+    /// Whether a program can have waited for the disk in these seconds.
+    is_attended: bool,
 }
 
 fn check(derived: &Derived<'_>) -> Verdict {
@@ -106,7 +108,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
         |queue: &Queue<'_>| waiting::others_on(derived, &queue.device, |waiter| queue.causers.contains(&waiter.pid));
     let is_felt = |queue: &&&Queue<'_>| {
         let is_harm = || waiting::is_harm_by_syncs(derived, &queue.device, |pid| queue.causers.contains(&pid));
-        !victims.is_empty() || queue.pressure >= FELT_PRESSURE || is_harm()
+        queue.is_attended && (!victims.is_empty() || queue.pressure >= FELT_PRESSURE || is_harm())
     };
     let felt: Vec<&&Queue<'_>> = full.iter().filter(is_felt).collect();
     let with_others = |queue: &&&Queue<'_>| others_on(queue).is_none_or(|others| !others.is_empty());
@@ -118,6 +120,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let found: Vec<Finding> = found.collect();
     let Some(first) = full.first().filter(|_| found.is_empty()) else { return Verdict::Found(found) };
     let waited = match felt.is_empty() {
+        true if full.iter().all(|queue| !queue.is_attended) => "only the flusher used it meanwhile".to_owned(),
         true => format!("tasks waited for I/O {} of that time", human::percent(first.pressure)),
         false => "no program other than the writer was seen to wait for long".to_owned(),
     };
@@ -164,12 +167,18 @@ fn much_dirtied(derived: &Derived<'_>) -> Vec<u32> {
 
 /// Seconds in which a disk was saturated by writes, or had a queue of them, and a write took at least `await_s`.
 fn queue_from<'a>(derived: &Derived<'_>, device: &Device<'a>, await_s: f64, causers: Vec<u32>) -> Queue<'a> {
-    let load = load::of(derived, device, |interval| {
+    let is_slow = |interval: &Interval| {
         (interval.is_saturated() || load::is_queued(interval))
             && interval.written_bytes >= interval.read_bytes
             && interval.writes >= interval.reads
             && interval.write_await_s.is_some_and(|seconds| seconds >= await_s)
-    });
+    };
+    let load = load::of(derived, device, is_slow);
+    let slow: Vec<Interval> = device.intervals().into_iter().filter(is_slow).collect();
+    let is_attended = slow
+        .first()
+        .zip(slow.last())
+        .is_some_and(|(first, last)| attended::may_be(derived, device, load::start(first), last.end));
     Queue {
         device: *device,
         causers,
@@ -178,6 +187,7 @@ fn queue_from<'a>(derived: &Derived<'_>, device: &Device<'a>, await_s: f64, caus
         await_max_s: load.write_await_max_s,
         writeback_share: load.writeback_share,
         pressure: load.pressure.unwrap_or(0.0),
+        is_attended,
     }
 }
 
