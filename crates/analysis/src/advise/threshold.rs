@@ -195,9 +195,20 @@ pub fn choose(needs: &Needs) -> Option<Advice> {
 /// in force, and must make the flusher start earlier than it was seen to. `None` where it does neither: then no
 /// threshold helps.
 pub fn lowering(derived: &Derived<'_>, advice: &Advice) -> Option<Pair> {
+    lowering_below(derived, advice, derived.dirty.unwritten_peak?.0)
+}
+
+/// Whether thresholds that fit a device of this speed let this much be dirty: then no threshold keeps it smaller.
+pub fn lets_pile_up(derived: &Derived<'_>, speed: Speed, bytes: u64) -> bool {
+    let dirtyable = derived.dirty.dirtyable_roughly.map_or(0, |bytes| bytes.0);
+    let fits = choose(&Needs::of(derived, Some(speed)));
+    fits.is_some_and(|advice| advice.pair.background_bytes(dirtyable) >= bytes)
+}
+
+/// The same where at most `peak` bytes were dirty: a background threshold that was not reached changes nothing.
+pub fn lowering_below(derived: &Derived<'_>, advice: &Advice, peak: u64) -> Option<Pair> {
     let (background, hard) = (derived.dirty.background_threshold?.0, derived.dirty.hard_threshold?.0);
     let dirtyable = derived.dirty.dirtyable_roughly.map_or(0, |bytes| bytes.0);
-    let peak = derived.dirty.unwritten_peak?.0;
     let new = advice.pair.background_bytes(dirtyable);
     if new as f64 > NOTICEABLY_LESS * background as f64 || new >= peak {
         return None;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Limits of cgroups: which limit writes or memory, and which write limits their processes passed by dirtying pages.
 
-use super::cgroup;
 use super::derived::Derived;
+use super::{cgroup, device};
 use crate::report::Evidence;
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::sample::CgroupIoRow;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// A cgroup, a device, and the limits of the one on the other.
 pub type WriteLimit<'a> = (EntityId, DevId, &'a CgroupIoRow);
 
-/// Dirtied bytes, in multiples of a limit, from which the limit was exceeded.
+/// Dirtied bytes, or requests of them, in multiples of a limit, from which the limit was exceeded.
 const PASSED: f64 = 1.2;
 
 /// Cgroups with a limit on written bytes or operations, and the devices it is for.
@@ -53,8 +53,12 @@ pub fn passed(derived: &Derived<'_>, limits: &[WriteLimit<'_>]) -> Vec<(EntityId
         return Vec::new();
     }
     let writers = derived.writers();
-    let of = |(cgroup, _, row): &WriteLimit<'_>| {
-        let limit = row.wbps_max.and_then(Limit::bytes)?.0 as f64;
+    let of = |(cgroup, dev, row): &WriteLimit<'_>| {
+        let bytes = row.wbps_max.and_then(Limit::bytes).map(|limit| limit.0 as f64);
+        // Dirty pages become requests as large as the device's usual ones.
+        let request = || device::by_dev(derived.window, *dev)?.mean_write();
+        let requests = || Some(row.wiops_max.and_then(Limit::bytes)?.0 as f64 * request()?);
+        let limit = [bytes, requests()].into_iter().flatten().reduce(f64::min)?;
         let its = writers.processes.iter().filter(|writer| writer.cgroup == Some(*cgroup));
         let bytes = its.filter_map(|writer| writer.dirtied_bytes).fold(0, u64::saturating_add);
         let rate = bytes as f64 / seconds;

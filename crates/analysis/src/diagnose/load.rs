@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const BUSY: f64 = 0.75;
 
 /// Mean requests in flight from which a request waits for others.
-const QUEUED: f64 = 2.0;
+pub const QUEUED: f64 = 2.0;
 
 /// Fewest seconds of a busy disk that are worth a finding.
 const NOTICED_S: f64 = 2.0;
@@ -46,6 +46,8 @@ const MOSTLY_NEW: f64 = 0.75;
 pub struct Load {
     /// Length of these intervals, seconds.
     pub seconds: f64,
+    /// Time in them with a request in flight, seconds.
+    pub busy_s: f64,
     /// Their part of the window.
     pub share: f64,
     /// Requests read and written.
@@ -139,6 +141,7 @@ pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval)
         .sum();
     Load {
         seconds,
+        busy_s: sum(&|interval| interval.utilisation.unwrap_or(0.0) * interval.seconds),
         share: seconds / derived.seconds.max(f64::MIN_POSITIVE),
         reads,
         writes,

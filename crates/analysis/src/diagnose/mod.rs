@@ -20,6 +20,7 @@ pub mod heirs;
 pub mod holes;
 pub mod limits;
 pub mod load;
+pub mod loops;
 pub mod missing;
 pub mod rules;
 pub mod settings;

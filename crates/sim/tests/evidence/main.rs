@@ -200,6 +200,8 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             (from..to).map(|at| raw.wait(at)).fold(0.0, f64::max)
         }
         "Write await, worst interval" if finding.rule == "fsync-behind-writeback" => {
+            let is_of_batches = finding.evidence.iter().any(|one| one.name.ends_with("busy with queued writes"));
+            let slow = || if is_of_batches { raw.batches(await_s()) } else { slow() };
             slow().iter().map(|at| raw.wait(*at)).fold(0.0, f64::max)
         }
         "Write await, worst interval" => raw.intervals().map(|at| raw.wait(at)).fold(0.0, f64::max),
@@ -218,6 +220,15 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         "Part of these seconds with a task waiting" => {
             let slow = slow();
             raw.sum(&slow, |at| raw.pressed(at, at + 1)) / raw.sum(&slow, |at| raw.length(at))
+        }
+        "DISK busy with queued writes" => {
+            let batches = raw.batches(await_s());
+            raw.sum(&batches, |at| raw.busy(at) * raw.length(at))
+        }
+        "Part of that time with a task waiting" => {
+            let batches = raw.batches(await_s());
+            let busy = raw.sum(&batches, |at| raw.busy(at) * raw.length(at));
+            over(raw.sum(&batches, |at| raw.pressed(at, at + 1)), busy).min(1.0)
         }
         "DISK busy, part of the window" => raw.sum(&raw.busy_ones(), |at| raw.length(at)) / raw.seconds(),
         "Reads while busy" => while_busy(&|at| raw.between(at, at + 1, |row| row.reads.unwrap_or_default().0)),

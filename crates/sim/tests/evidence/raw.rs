@@ -240,12 +240,21 @@ impl Raw {
 
     /// Intervals in which the disk was full of slow writes.
     pub(crate) fn slow(&self, await_s: f64) -> Vec<usize> {
+        self.slow_ones(await_s, 0.75)
+    }
+
+    /// Intervals in which the disk had a queue of slow writes, however long it was busy.
+    pub(crate) fn batches(&self, await_s: f64) -> Vec<usize> {
+        self.slow_ones(await_s, 0.0)
+    }
+
+    fn slow_ones(&self, await_s: f64, busy: f64) -> Vec<usize> {
         let reads = |at: usize| self.between(at, at + 1, |row| row.reads.unwrap_or_default().0);
         let read = |at: usize| self.between(at, at + 1, |row| row.read.unwrap_or_default().0);
         let is_slow = |at: &usize| {
             let (at, next) = (*at, *at + 1);
             let is_of_writes = self.written(at, next) >= read(at) && self.writes(at, next) >= reads(at);
-            self.busy(at) >= 0.75 && self.queue(at) >= 2.0 && is_of_writes && self.wait(at) >= await_s
+            self.busy(at) >= busy && self.queue(at) >= 2.0 && is_of_writes && self.wait(at) >= await_s
         };
         self.intervals().filter(is_slow).collect()
     }

@@ -4,22 +4,25 @@
 //! read.
 #![doc = include_str!("buffered_loop_device.md")]
 
+use crate::diagnose::burst::{self, Burst};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Device};
-use crate::diagnose::{Rule, Verdict};
+use crate::diagnose::{Rule, Verdict, loops, waiting};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_record::facts::{BlockDevice, HostFacts, Mount, Stack};
 use floodline_record::gap::Source;
+use floodline_record::human;
 use floodline_record::name::Name;
 use floodline_record::sample::BdiRow;
 use floodline_record::units::Nanos;
+use std::collections::BTreeSet;
 
 /// The rule and its manual page.
 pub const RULE: Rule = Rule {
     name: "buffered-loop-device",
     summary: "A filesystem in a file writes through the page cache twice",
     manual: include_str!("buffered_loop_device.md"),
-    explains: &[],
+    explains: &["dirty-cliff", "fsync-behind-writeback"],
     check,
 };
 
@@ -123,13 +126,28 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
     let shown: Vec<&Buffered<'_>> = if in_use.is_empty() { found.iter().collect() } else { in_use.clone() };
     let pressure = derived.dirty.io_pressure_some;
     let hurts = !in_use.is_empty() && pressure.is_some_and(|share| share >= HURTS_PRESSURE);
-    let severity = if hurts { Severity::Warning } else { Severity::Info };
+    let bursts: Vec<(&Device<'_>, Burst)> = in_use.is_empty().then(Vec::new).unwrap_or_else(|| bursts(derived));
+    // A program that does not write to the image waits behind its flush as well.
+    let is_harm = bursts.iter().filter(|(_, burst)| burst.stalled()).any(|(disk, _)| {
+        waiting::others_on(derived, disk, |_| false).is_some_and(|others| waiting::is_harm(derived, &others))
+    });
+    let severity = match (hurts, is_harm) {
+        (_, true) => Severity::Critical,
+        (true, false) => Severity::Warning,
+        (false, false) => Severity::Info,
+    };
+    let longest = bursts.iter().max_by(|one, other| one.1.seconds.total_cmp(&other.1.seconds));
     let names: Vec<String> = shown.iter().take(4).map(|one| one.name.to_string()).collect();
     let names = match shown.len() - names.len() {
         0 => names.join(", "),
         more => format!("{} and {more} more", names.join(", ")),
     };
     let summary = match in_use.is_empty() {
+        _ if longest.is_some() => format!(
+            "Data written to {names} is cached twice: each flush wrote the image's part at once, {} for {}.",
+            longest.map_or_else(String::new, |(_, burst)| human::bytes(burst.rate * burst.seconds)),
+            longest.map_or_else(String::new, |(_, burst)| human::seconds(burst.seconds))
+        ),
         true => format!("Writes to {names} will be cached twice: the loop device is buffered."),
         false => {
             format!("Every byte written to {names} is cached twice: the loop device writes through the page cache.")
@@ -151,6 +169,18 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
             Evidence::bytes(format!("Dirty above {}, at most", one.name), dirty, "debugfs bdi stats")
                 .against(USED_DIRTY as f64)
         }));
+    }
+    if let Some((disk, burst)) = longest {
+        evidence.push(Evidence::count(
+            "Bursts that a flush of them triggered",
+            bursts.len() as u64,
+            "/proc/diskstats flushes",
+        ));
+        evidence.push(Evidence::seconds(
+            format!("Longest of them, on {}", disk.name),
+            burst.seconds,
+            "/proc/diskstats io_time",
+        ));
     }
     evidence.extend(derived.dirty.io_pressure_row().map(|row| row.against(HURTS_PRESSURE)));
     let charged = match derived.behaviour {
@@ -185,6 +215,7 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
                     .to_owned(),
         },
         plan: shown.iter().filter_map(|one| direct(one.name)).collect(),
+        devices: if bursts.is_empty() { Vec::new() } else { disks(&bursts) },
         trade_off: "Reads of the image are no longer cached a second time: what does not fit into the cache above is \
          read from the disk. The image must begin on a sector of the disk, and the loop device must use sectors of \
          the disk's size (losetup --sector-size). Otherwise the kernel refuses and stays buffered: check loop/dio \
@@ -193,6 +224,21 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
             .to_owned(),
         ..Finding::default()
     }
+}
+
+/// Bursts that a flush of a loop device triggered, with their devices.
+fn bursts<'d>(derived: &'d Derived<'_>) -> Vec<(&'d Device<'d>, Burst)> {
+    let of = |device: &'d Device<'d>| {
+        let asked = move |burst: &Burst| !loops::that_asked(derived, device, burst).is_empty();
+        burst::all(derived, device).into_iter().filter(asked).map(move |burst| (device, burst))
+    };
+    derived.drains().iter().flat_map(of).collect()
+}
+
+/// Names of the devices of bursts, each once.
+fn disks(bursts: &[(&Device<'_>, Burst)]) -> Vec<String> {
+    let names: BTreeSet<String> = bursts.iter().map(|(device, _)| device.name.to_string()).collect();
+    names.into_iter().collect()
 }
 
 /// `None` for a name that the kernel gives no loop device: it would not be safe in a command.

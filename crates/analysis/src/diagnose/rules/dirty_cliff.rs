@@ -16,7 +16,7 @@ use self::unseen::{longest_seen, too_short};
 use crate::diagnose::burst::{self, Burst, NOTICED_S, STALL_AWAIT_S, STALL_PRESSURE, Trigger};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Basis, Device, Speed};
-use crate::diagnose::{Rule, Verdict, cycle, dirtying, flusher, synced, throttle, waiting, writer};
+use crate::diagnose::{Rule, Verdict, cycle, dirtying, flusher, loops, synced, throttle, waiting, writer};
 use crate::report::{Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -116,6 +116,8 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
     let one_writer = is_of_one(derived, by_operations);
     // The unmount of an overlay requests the burst and is then its cause.
     let unmounted = derived.unmounts().explain(device, burst);
+    let images = loops::that_asked(derived, device, burst);
+    let by_image = images.first();
     // The task that makes the burst waits for its own data, and the flusher for room in the queue.
     let causer = writer::dominant(derived.writers()).map(|(writer, _)| writer.pid);
     let others = waiting::others_on(derived, device, |waiter| causer == Some(waiter.pid));
@@ -126,6 +128,8 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
     let severity = match (burst.stalled(), burst.trigger) {
         _ if is_alone => Severity::Info,
         _ if unmounted => Severity::Info,
+        // `buffered-loop-device` names it.
+        _ if by_image.is_some() => Severity::Info,
         (false, _) => Severity::Info,
         _ if is_quick => Severity::Info,
         (true, Trigger::Asked) if !is_harm => Severity::Warning,
@@ -137,7 +141,9 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
         (true, _) => Severity::Critical,
     };
     let what = if by_operations { "of scattered small pages" } else { "of dirty data" };
+    let flush = by_image.map(|image| format!(", triggered by a flush of {image}. Other writers waited behind it"));
     let who = match (burst.stalled(), burst.trigger) {
+        _ if flush.is_some() => flush.as_deref().unwrap_or_default(),
         _ if !burst.is_attended => ". Only the flusher used that disk meanwhile",
         _ if is_alone => ". No other program was seen to wait",
         _ if is_quick => ". A write in it took little time",
@@ -176,13 +182,23 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
         rate: burst.piled_rate.unwrap_or(0.0).max(rate * part_of_writes(derived, device)),
         trigger: Some(burst.trigger),
         is_traced: burst.is_traced,
+        most: burst::all(derived, device).iter().map(|one| one.dirty_before).max(),
         await_max_s: burst::all(derived, device).iter().map(|one| one.await_max_s).reduce(f64::max),
     };
+    let mut finding = finish(derived, severity, summary, evidence, pile);
+    if let Some(image) = by_image {
+        // Smaller thresholds do not keep what lies in the image below a second of writing.
+        finding.plan = Vec::new();
+        let text =
+            format!("No threshold cures it: {image} caches what it writes, and each flush of it writes all of that.");
+        (finding.trade_off, finding.brief.expect) = (format!("{text} See buffered-loop-device."), text);
+        finding.brief.costs = String::new();
+    }
     Finding {
         confirmed: traced(derived, device, burst),
         devices: vec![device.name.to_string()],
         waited_s: Some(burst::all(derived, device).iter().map(|one| one.seconds * one.pressure.unwrap_or(0.0)).sum()),
-        ..finish(derived, severity, summary, evidence, pile)
+        ..finding
     }
 }
 
@@ -260,7 +276,15 @@ fn foretold(derived: &Derived<'_>, hoard: &Hoard<'_>, rate: f64, expiry: f64) ->
     // No disk is this slow, except with small writes.
     let by_operations = hoard.by_operations.is_some() || hoard.speed.value < cycle::SLOWEST;
     let rate = rate * part_of_writes(derived, &hoard.device);
-    let pile = Pile { by_operations, speed: hoard.speed, rate, trigger: None, is_traced: false, await_max_s: None };
+    let pile = Pile {
+        by_operations,
+        speed: hoard.speed,
+        rate,
+        trigger: None,
+        is_traced: false,
+        most: None,
+        await_max_s: None,
+    };
     Finding { devices: vec![hoard.device.name.to_string()], ..finish(derived, severity, summary, evidence, pile) }
 }
 

@@ -61,6 +61,10 @@ struct Queue<'a> {
     await_s: f64,
     /// Seconds in which it was saturated by writing and slow.
     slow_s: f64,
+    /// Time in these seconds in which it had a request.
+    busy_s: f64,
+    /// Whether `slow_s` is that time: the batches may be shorter than an interval.
+    is_of_batches: bool,
     await_max_s: f64,
     /// Part of the bytes written in these seconds that writeback completed.
     writeback_share: f64,
@@ -140,14 +144,20 @@ fn queue<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Queue<'a> {
         true => much_dirtied(derived),
         false => writer::dominant(derived.writers()).map(|(writer, _)| writer.pid).into_iter().collect(),
     };
-    queue_from(derived, device, STALL_AWAIT_S, causers)
+    queue_from(derived, device, STALL_AWAIT_S, causers, load::is_queued)
 }
 
 /// The same with a lower limit, where many waits that are short one by one add up: for a good part of the window the disk
-/// has a queue, and a program that dirties little waits for a good part of its time.
+/// has a queue, and a program that dirties little waits for a good part of its time. Batches may be shorter than an interval:
+/// only the time in which the disk was busy counts.
 fn short_waits<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Option<Queue<'a>> {
-    let queue = queue_from(derived, device, SHORT_AWAIT_S, much_dirtied(derived));
-    let lasts = queue.slow_s >= NOTICED_S.max(load::LASTS_SHARE * derived.seconds);
+    let is_queued = |interval: &Interval| interval.queue.is_some_and(|queue| queue >= load::QUEUED);
+    let queue = queue_from(derived, device, SHORT_AWAIT_S, much_dirtied(derived), is_queued);
+    let pressed = queue.pressure * queue.slow_s;
+    let pressure = if queue.busy_s > 0.0 { (pressed / queue.busy_s).min(1.0) } else { 0.0 };
+    let queue = Queue { slow_s: queue.busy_s, pressure, is_of_batches: true, ..queue };
+    // The waits must last: a batch that no task waits for harms none.
+    let lasts = pressed >= NOTICED_S.max(load::LASTS_SHARE * derived.seconds);
     let others = || waiting::others_on(derived, device, |waiter| queue.causers.contains(&waiter.pid));
     let is_harm = lasts && queue.pressure >= FELT_PRESSURE && waiting::is_harm(derived, &others()?);
     is_harm.then_some(queue)
@@ -166,9 +176,15 @@ fn much_dirtied(derived: &Derived<'_>) -> Vec<u32> {
 }
 
 /// Seconds in which a disk was saturated by writes, or had a queue of them, and a write took at least `await_s`.
-fn queue_from<'a>(derived: &Derived<'_>, device: &Device<'a>, await_s: f64, causers: Vec<u32>) -> Queue<'a> {
+fn queue_from<'a>(
+    derived: &Derived<'_>,
+    device: &Device<'a>,
+    await_s: f64,
+    causers: Vec<u32>,
+    is_queued: impl Fn(&Interval) -> bool,
+) -> Queue<'a> {
     let is_slow = |interval: &Interval| {
-        (interval.is_saturated() || load::is_queued(interval))
+        (interval.is_saturated() || is_queued(interval))
             && interval.written_bytes >= interval.read_bytes
             && interval.writes >= interval.reads
             && interval.write_await_s.is_some_and(|seconds| seconds >= await_s)
@@ -184,6 +200,8 @@ fn queue_from<'a>(derived: &Derived<'_>, device: &Device<'a>, await_s: f64, caus
         causers,
         await_s,
         slow_s: load.seconds,
+        busy_s: load.busy_s,
+        is_of_batches: false,
         await_max_s: load.write_await_max_s,
         writeback_share: load.writeback_share,
         pressure: load.pressure.unwrap_or(0.0),
@@ -321,13 +339,16 @@ fn brief(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[&str]) -> Brief {
 
 /// Evidence of how slow the disk is, and of the cause.
 fn queue_rows(queue: &Queue<'_>) -> Vec<Evidence> {
-    let full = format!("{} full of writes and slow", queue.device.name);
+    let (full, time) = match queue.is_of_batches {
+        true => (format!("{} busy with queued writes", queue.device.name), "that time"),
+        false => (format!("{} full of writes and slow", queue.device.name), "these seconds"),
+    };
     let of_writes = "/proc/diskstats write_time ÷ writes";
     vec![
         Evidence::seconds(full, queue.slow_s, "/proc/diskstats").against(NOTICED_S),
         Evidence::seconds("Write await, worst interval", queue.await_max_s, of_writes).against(queue.await_s),
         Evidence::share("Part of it that is writeback", queue.writeback_share, load::SHARE_SOURCE).against(MOSTLY),
-        Evidence::share("Part of these seconds with a task waiting", queue.pressure, "/proc/pressure/io some")
+        Evidence::share(format!("Part of {time} with a task waiting"), queue.pressure, "/proc/pressure/io some")
             .against(FELT_PRESSURE),
     ]
 }

@@ -125,7 +125,8 @@ fn at_limit<'a>(derived: &Derived<'a>) -> Vec<AtLimit<'a>> {
         };
         for (limit, what, is_write, is_bytes) in limits(&span.last) {
             let (Some(limit), Some(used)) = (limit, used(span, what)) else { continue };
-            if used >= NEAR_LIMIT * limit as f64 {
+            // Below this no cgroup can be at its limit while its tasks wait long enough to be hurt.
+            if used >= HURTS * AT_LIMIT * limit as f64 {
                 let cgroup = *cgroup;
                 found.push(AtLimit { cgroup, device, what, is_write, limit, used, is_bytes, hierarchy });
             }
@@ -216,8 +217,12 @@ fn held(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Held> {
     let waiters = if others.is_empty() { waiters } else { others };
     let waited = waiters.iter().filter_map(|waiter| waiter.seconds).fold(0.0, f64::max) / derived.seconds;
     let is_unexplained = waited.max(pressure.unwrap_or(0.0)) > 2.0 * utilisation + HURTS;
-    let is_used_up = at.used >= AT_LIMIT * at.limit as f64;
-    (is_used_up || is_unexplained).then_some(Held { severity, utilisation, pressure, waiters })
+    let part = at.used / at.limit as f64;
+    // The limit was used up in the time in which its tasks waited, and not in the rest.
+    let when_waiting = AT_LIMIT * waited.max(pressure.unwrap_or(0.0)).min(1.0);
+    let is_used_up = part >= AT_LIMIT;
+    let is_near = part >= NEAR_LIMIT.min(when_waiting.max(HURTS));
+    (is_used_up || (is_unexplained && is_near)).then_some(Held { severity, utilisation, pressure, waiters })
 }
 
 fn finding(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Finding> {

@@ -25,6 +25,8 @@ pub(super) struct Pile {
     pub(super) trigger: Option<Trigger>,
     /// Whether a trace shows that.
     pub(super) is_traced: bool,
+    /// The most that was dirty at the start of a burst, bytes; `None` where none was seen.
+    pub(super) most: Option<u64>,
     /// Mean time of a write in the worst interval of the burst, seconds.
     pub(super) await_max_s: Option<f64>,
 }
@@ -52,7 +54,7 @@ pub(super) fn finish(
         true => {
             (Vec::new(), "No setting of vm cures it: see dominant-writer, which names what helps.".to_owned(), None)
         }
-        false => remedy(derived, pile.by_operations, pile.speed),
+        false => remedy(derived, pile.by_operations, pile.speed, pile.most),
     };
     let slowed = lower.filter(|_| is_too_fast).and_then(threshold::cost_of_pair);
     Finding {
@@ -151,11 +153,17 @@ fn brief(plain: &str, is_of_one: bool, is_too_fast: bool, await_max_s: Option<f6
 
 /// Bytes where no cgroup is starved by them, otherwise a shorter age at unchanged thresholds. Operations
 /// are not bytes: a threshold cannot hold "thirty writes", a short age can.
-fn remedy(derived: &Derived<'_>, by_operations: bool, speed: Speed) -> (Vec<Step>, String, Option<threshold::Pair>) {
+fn remedy(
+    derived: &Derived<'_>,
+    by_operations: bool,
+    speed: Speed,
+    most: Option<u64>,
+) -> (Vec<Step>, String, Option<threshold::Pair>) {
     let needs = threshold::Needs::of(derived, Some(speed));
     let advice = threshold::choose(&needs)
         .filter(|advice| !by_operations && matches!(advice.pair, threshold::Pair::Bytes { .. }));
-    let lower = advice.as_ref().and_then(|advice| threshold::lowering(derived, advice));
+    let peak = most.or(derived.dirty.unwritten_peak.map(|peak| peak.0));
+    let lower = advice.as_ref().zip(peak).and_then(|(advice, peak)| threshold::lowering_below(derived, advice, peak));
     if let Some((advice, pair)) = advice.as_ref().zip(lower) {
         return (
             derived.sysctls(&pair.changes()),

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Loop devices that write their image file through the page cache, and the bursts that they cause: what the loop device
+//! reported as written is dirty in the image, and a flush of the loop device (fsync in the image) syncs the image. Then
+//! all of it goes to the disk at once. No threshold helps where that is less than thresholds of a second allow.
+
+use super::burst::{Burst, Trigger};
+use super::derived::Derived;
+use super::device::{self, Basis, Device, Interval, Speed};
+use crate::advise::threshold;
+use floodline_record::facts::Stack;
+use floodline_record::name::Name;
+use floodline_record::units::Nanos;
+
+/// Most images that are looked through, one in another.
+const NESTED_MAX: usize = 8;
+/// Part of a burst that the loop device must have reported as written before it.
+const PILED_SHARE: f64 = 0.3;
+/// Part of a burst that the loop device must have written in all until its end.
+const MOST: f64 = 0.5;
+/// Intervals after a burst in which its flush may complete: it ends with the last write of the burst.
+const AFTER: usize = 2;
+
+/// Returns the loop devices whose flush triggered a burst of a device: each is buffered, its image lies on the device, it
+/// flushed meanwhile, and most of what the burst wrote is what it had been given before.
+pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst) -> Vec<&'a Name> {
+    let is_for_them = burst.trigger != Trigger::Amount && !(burst.is_traced && burst.trigger == Trigger::Age);
+    // Smaller thresholds would have cured a burst of more: `dirty-cliff` says so.
+    let speed = Speed { value: burst.rate, basis: Basis::Saturated };
+    if !is_for_them || !threshold::lets_pile_up(derived, speed, burst.dirty_before) {
+        return Vec::new();
+    }
+    let asked = |one: &&Device<'a>| {
+        is_buffered(one)
+            && holder(derived, one).is_some_and(|holder| is_same(&holder, device))
+            && asked(derived, one, burst)
+    };
+    derived.devices().iter().filter(asked).map(|one| one.name).collect()
+}
+
+fn is_buffered(device: &Device<'_>) -> bool {
+    matches!(device.facts.map(|facts| &facts.stack), Some(Stack::Loop { dio: Some(false), .. }))
+}
+
+fn is_same(holder: &Device<'_>, device: &Device<'_>) -> bool {
+    holder.dev == device.dev || holder.bottoms().iter().any(|disk| disk.dev == device.dev)
+}
+
+/// The device that holds the image of a loop device, through images in images.
+fn holder<'a>(derived: &Derived<'a>, image: &Device<'a>) -> Option<Device<'a>> {
+    let facts = derived.window.facts.as_ref()?;
+    let mut at = *image;
+    for _ in 0..NESTED_MAX {
+        let Some(Stack::Loop { backing_file, .. }) = at.facts.map(|facts| &facts.stack) else { return Some(at) };
+        let mount = derived.window.lookup().mount_of_file(facts, backing_file)?;
+        at = device::of_mount(derived.window, mount)?;
+    }
+    None
+}
+
+/// Whether a loop device flushed during a burst, and had been given most of its data.
+fn asked(derived: &Derived<'_>, image: &Device<'_>, burst: &Burst) -> bool {
+    let intervals = image.intervals();
+    let last = intervals.partition_point(|interval| interval.end <= burst.to);
+    let until = intervals.get((last + AFTER).min(intervals.len()).saturating_sub(1)).map_or(burst.to, |one| one.end);
+    let within = |from: Nanos, to: Nanos| {
+        intervals.iter().filter(move |interval: &&Interval| interval.end > from && interval.end <= to)
+    };
+    let flushes: f64 = within(burst.from, until).filter_map(|interval| interval.flushes).sum();
+    // Older data are written for their age.
+    let oldest = burst.age_s.or(derived.dirty.expiry_seconds).unwrap_or(0.0);
+    let since = Nanos(burst.from.0.saturating_sub((oldest * 1e9) as u64));
+    let given = |from: Nanos, to: Nanos| within(from, to).map(|interval| interval.written_bytes).sum::<f64>();
+    let written = burst.rate * burst.seconds;
+    flushes > 0.0 && given(since, burst.from) >= PILED_SHARE * written && given(since, burst.to) >= MOST * written
+}
