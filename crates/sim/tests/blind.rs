@@ -9,9 +9,9 @@
 
 mod machines;
 
+use floodline_analysis::diagnose::stretches::Stretches;
 use floodline_analysis::report::{Finding, Report, Severity};
-use floodline_analysis::run::Run;
-use floodline_record::record::{Record, Sink, What};
+use floodline_record::record::{Record, Sink};
 use floodline_record::version::KernelVersion;
 use floodline_scenario::{Expect, Scenario};
 use floodline_sim::{Options, simulate};
@@ -59,29 +59,19 @@ fn wrong(expect: &Expect, or: Option<&str>, findings: &[Finding]) -> Vec<String>
     wrong
 }
 
+/// Diagnoses a machine as `doctor` diagnoses a recorded run: from the start of the workload to its end.
 fn report(scenario: &Scenario, machine: &Machine) -> Report {
     let kernel: KernelVersion = machine.kernel.parse().expect("a version");
-    let mut run = Run::default();
-    let mut is_over = false;
-    // Work before the clock starts, and after the end, does not belong to the machine's normal operation.
+    let mut stretches = Stretches::with_whole();
     let take = |record: Record| {
-        if let Record::Event(event) = &record {
-            match event.what {
-                What::WorkloadStarted { .. } => run.window.begin_again(),
-                What::WorkloadEnded => is_over = true,
-                _ => {}
-            }
-        }
-        if !is_over || !matches!(record, Record::Sample(_)) {
-            let Ok(()) = run.record(&record);
-        }
+        let Ok(()) = stretches.record(&record);
         Ok(())
     };
     let options = Options::new(machine.variant, kernel);
     let options = Options { every: machine.every().unwrap_or(options.every), ..options };
     simulate(scenario, &options, take, |_| true).unwrap_or_else(|error| panic!("{}: {error}", machine.name()));
-    let report = run.diagnose();
-    let failed = floodline_analysis::run::misses(&Expect::default(), &run.window, &BTreeMap::new(), &report.findings);
+    let (report, window) = stretches.finish_whole();
+    let failed = floodline_analysis::run::misses(&Expect::default(), &window, &BTreeMap::new(), &report.findings);
     assert!(failed.is_empty(), "{}: {failed:?}", machine.name());
     report
 }

@@ -198,11 +198,9 @@ pub fn lowering(derived: &Derived<'_>, advice: &Advice) -> Option<Pair> {
     lowering_below(derived, advice, derived.dirty.unwritten_peak?.0)
 }
 
-/// Whether thresholds that fit a device of this speed let this much be dirty: then no threshold keeps it smaller.
-pub fn lets_pile_up(derived: &Derived<'_>, speed: Speed, bytes: u64) -> bool {
-    let dirtyable = derived.dirty.dirtyable_roughly.map_or(0, |bytes| bytes.0);
-    let fits = choose(&Needs::of(derived, Some(speed)));
-    fits.is_some_and(|advice| advice.pair.background_bytes(dirtyable) >= bytes)
+/// Whether thresholds that fit a device of this speed let this much be dirty: then no threshold is the cure.
+pub fn lets_pile_up(speed: Speed, bytes: u64) -> bool {
+    bytes <= LEAST_BACKGROUND || bytes as f64 <= DRAIN_LIMIT_S * speed.value
 }
 
 /// The same where at most `peak` bytes were dirty: a background threshold that was not reached changes nothing.

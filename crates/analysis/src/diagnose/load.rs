@@ -185,7 +185,9 @@ fn is_synced(derived: &Derived<'_>, device: &Device<'_>, ends: &[Nanos], rate: f
     let level = series.iter().filter(|(at, _)| ends.contains(at)).map(|(_, bytes)| *bytes).max();
     level.is_some_and(|level| {
         let level_is_low = level < LITTLE && (level as f64) < NEAR_BACKGROUND * background.0 as f64;
-        level_is_low && level as f64 <= AT_ONCE_S * rate
+        // Where data expire within a second or two, the flusher writes them as soon.
+        let at_once = derived.dirty.expiry_seconds.map_or(AT_ONCE_S, |expiry| AT_ONCE_S.min(YOUNG * expiry));
+        level_is_low && level as f64 <= at_once * rate
     })
 }
 

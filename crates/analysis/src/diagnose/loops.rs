@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Loop devices that write their image file through the page cache, and the bursts that they cause: what the loop device
 //! reported as written is dirty in the image, and a flush of the loop device (fsync in the image) syncs the image. Then
-//! all of it goes to the disk at once. No threshold helps where that is less than thresholds of a second allow.
+//! all of it goes to the disk at once. No threshold is the cure where the disk takes less than two seconds for that.
 
 use super::burst::{Burst, Trigger};
 use super::derived::Derived;
@@ -26,7 +26,7 @@ pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst)
     let is_for_them = burst.trigger != Trigger::Amount && !(burst.is_traced && burst.trigger == Trigger::Age);
     // Smaller thresholds would have cured a burst of more: `dirty-cliff` says so.
     let speed = Speed { value: burst.rate, basis: Basis::Saturated };
-    if !is_for_them || !threshold::lets_pile_up(derived, speed, burst.dirty_before) {
+    if !is_for_them || !threshold::lets_pile_up(speed, burst.dirty_before) {
         return Vec::new();
     }
     let asked = |one: &&Device<'a>| {

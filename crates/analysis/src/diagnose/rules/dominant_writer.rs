@@ -35,6 +35,10 @@ const NOTICED_S: f64 = 1.0;
 const LASTS_SHARE: f64 = 0.05;
 /// Mean time of a write from which a task that waited for one was stalled, seconds.
 const STALL_AWAIT_S: f64 = 0.3;
+/// Mean time of a write from which waiting for one is noticed, seconds.
+const SLOW_S: f64 = 0.02;
+/// Part of the busy time with a task waiting for I/O from which the load was felt.
+const FELT_PRESSURE: f64 = 0.5;
 /// Share of the window with a saturated disk that will hurt other tasks.
 const BUSY_SHARE: f64 = 0.25;
 /// Utilisation of a disk from which an info finding is justified.
@@ -220,6 +224,9 @@ fn severity(
     {
         // The queue is full from time to time, and the trace shows the tasks that wait behind it.
         Severity::Critical
+    } else if has_others && load.is_some_and(is_slow_and_felt) {
+        // It fills the disk with writes that it waits for, one after the other.
+        if is_harmed { Severity::Critical } else { Severity::Warning }
     } else if trouble.utilisation >= FELT_UTILISATION {
         Severity::Info
     } else {
@@ -227,6 +234,13 @@ fn severity(
     };
     // A task that writes alone waits only for its own data.
     Some(if is_alone { Severity::Info } else { severity })
+}
+
+/// Whether tasks waited while writes past the flusher filled a disk, and each write took long.
+fn is_slow_and_felt(load: &Load) -> bool {
+    load.kind() == Kind::Waited
+        && load.write_await_s >= SLOW_S
+        && load.pressure.is_some_and(|pressure| pressure >= FELT_PRESSURE)
 }
 
 /// Verdict from one sample, which holds only totals since each process was started. Long-running services differ in

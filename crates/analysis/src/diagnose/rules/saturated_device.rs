@@ -142,7 +142,8 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
     }
     let is_causer = |waiter: &Waiter| alone.is_some_and(|causer| causer.pid == waiter.pid);
     let idle = without_requests(derived, load);
-    let others = waiting::others_on(derived, disk, |waiter| is_causer(waiter) || idle.contains(&waiter.pid));
+    let others = waiting::others_on(derived, disk, |waiter| is_causer(waiter) || idle.contains(&waiter.pid))
+        .or_else(|| is_its_own(derived, alone?, &idle).then(Vec::new));
     // Quick requests of readers that read all the time keep a disk busy, and it has room for more.
     let is_reader = |waiter: &Waiter| causers.iter().any(|c| c.pid == waiter.pid && c.share >= PART_OF_LOAD);
     let has_victims = match (&others, kind) {
@@ -200,6 +201,13 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
         trade_off: trade_off(kind, load).to_owned(),
         ..Finding::default()
     })
+}
+
+/// Whether every program but the one that fills a disk alone is known to have no request on it.
+fn is_its_own(derived: &Derived<'_>, alone: &Causer, idle: &BTreeSet<u32>) -> bool {
+    let writers = derived.writers();
+    let has_none = |writer: &Writer<'_>| writer.kthread || writer.pid == alone.pid || idle.contains(&writer.pid);
+    !idle.is_empty() && writers.unreadable() == 0 && writers.processes.iter().all(has_none)
 }
 
 /// Processes without a request on this disk, by id: they read nothing at all, and all writes of the disk together took too
@@ -292,6 +300,24 @@ mod tests {
     fn who_reads_alone_waits_for_himself() {
         let alone = reading().process("smtpd", 701, "/", |_, row| row.blkio_delay = Some(secs(0.0)));
         check_rule(&RULE, &alone, "info: sda is busy 100 % of the time with reads");
+    }
+
+    #[test]
+    fn a_disk_whose_only_reader_is_known_harms_no_other_program_even_where_waits_are_unknown() {
+        let unknown = |mail_reads: f64| {
+            reading()
+                .process("search", 700, "/", |_, row| row.blkio_delay = None)
+                .process("smtpd", 701, "/", move |t, row| {
+                    (row.blkio_delay, row.read_bytes) = (None, Some(Bytes(mib(mail_reads * t))));
+                })
+                .process("nginx", 500, "/", |_, row| row.read_bytes = Some(Bytes(0)))
+                .disk("sda", |t, row| {
+                    (row.writes, row.write_time) = (Some(Count((0.1 * t) as u64)), Some(secs(0.015 * t)));
+                    row.read_time = Some(secs(8.0 * t));
+                })
+        };
+        check_rule(&RULE, &unknown(0.0), "info: sda is busy 100 % of the time with reads.");
+        check_rule(&RULE, &unknown(0.01), "warning: sda is busy 100 % of the time with reads.");
     }
 
     #[test]
