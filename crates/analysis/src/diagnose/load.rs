@@ -129,7 +129,6 @@ pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval)
     let reads = sum(&|interval| interval.reads);
     let waited_to_read = sum(&|interval| interval.read_await_s.unwrap_or(0.0) * interval.reads);
     let cleaned = Cleaned::of(derived, device);
-    let ends: Vec<Nanos> = intervals.iter().map(|interval| interval.end).collect();
     // What completes in one interval may be counted in the next, and pages of one large request chain all at its end.
     let begun = begun(derived, device, &intervals);
     let cleaned = sum(&|interval| cleaned.during(interval).unwrap_or(0.0)) + begun;
@@ -149,7 +148,8 @@ pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval)
         written_bytes,
         writeback_share: if written_bytes > 0.0 { (cleaned / written_bytes).min(1.0) } else { 0.0 },
         is_synced: seconds > 0.0
-            && (is_synced(derived, device, &ends, cleaned / seconds) || is_young(derived, device, &intervals, cleaned)),
+            && (is_synced(derived, device, &intervals, cleaned / seconds)
+                || is_young(derived, device, &intervals, cleaned)),
         write_await_s: if writes > 0.0 { waited / writes } else { 0.0 },
         read_await_s: if reads > 0.0 { waited_to_read / reads } else { 0.0 },
         write_await_max_s: intervals.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
@@ -177,12 +177,17 @@ fn begun(derived: &Derived<'_>, device: &Device<'_>, intervals: &[Interval]) -> 
     pages * derived.page_size as f64 * share
 }
 
-/// Whether the unwritten data at the ends of these intervals are too few for the flusher to have written `rate` bytes
+/// Whether the unwritten data in these intervals are too few for the flusher to have written `rate` bytes
 /// per second of them.
-fn is_synced(derived: &Derived<'_>, device: &Device<'_>, ends: &[Nanos], rate: f64) -> bool {
+fn is_synced(derived: &Derived<'_>, device: &Device<'_>, intervals: &[Interval], rate: f64) -> bool {
     let Some(background) = derived.dirty.background_threshold else { return false };
     let series = burst::unwritten_of(derived, device).series;
-    let level = series.iter().filter(|(at, _)| ends.contains(at)).map(|(_, bytes)| *bytes).max();
+    // What had piled up before a batch is known at the start of an interval, what is left of it at the end.
+    let during = |interval: &Interval| {
+        let from = series.partition_point(|(at, _)| at.0.saturating_add(1_000_000) < start(interval).0);
+        series.get(from..)?.iter().take_while(|(at, _)| *at <= interval.end).map(|(_, bytes)| *bytes).max()
+    };
+    let level = intervals.iter().filter_map(during).max();
     level.is_some_and(|level| {
         let level_is_low = level < LITTLE && (level as f64) < NEAR_BACKGROUND * background.0 as f64;
         // Where data expire within a second or two, the flusher writes them as soon.

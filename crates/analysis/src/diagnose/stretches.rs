@@ -223,7 +223,8 @@ impl Sink for Stretches {
 
     fn record(&mut self, record: &Record) -> Result<(), Infallible> {
         let is_over = matches!(self.phase, Phase::After);
-        if is_over && !self.keeps_whole && matches!(record, Record::Sample(_)) {
+        // A process that goes to another cgroup at the end was in the one before.
+        if is_over && !self.keeps_whole && matches!(record, Record::Sample(_) | Record::Entity(..)) {
             return Ok(());
         }
         match record {

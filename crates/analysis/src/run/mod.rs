@@ -155,6 +155,8 @@ impl Sink for Run {
                 workload.is_over = true;
                 self.window.record(record)
             }
+            // A process that goes to another cgroup at the end was in the one before.
+            Record::Entity(..) if workload.is_over => Ok(()),
             _ => self.window.record(record),
         }
     }

@@ -291,6 +291,44 @@ mod tests {
     }
 
     #[test]
+    fn a_flush_of_an_image_that_writes_what_it_had_piled_up_is_its_burst() {
+        use crate::diagnose::rules::dirty_cliff;
+        use floodline_record::units::Count;
+        use floodline_testkit::mib_pages;
+        // The image takes 5 MiB a second. A flush of it in second 6 writes 30 MiB: for a disk of 20 MiB/s, or of 6 MiB/s.
+        let flushed = |mib_per_s: f64, flushes: u64| {
+            let length = 30.0 / mib_per_s;
+            let done = move |t: f64| mib_per_s * (t - 6.0).clamp(0.0, length);
+            image("xfs", "rw")
+                .host(move |t, row| {
+                    row.nr_dirty = Some(mib_pages(5.0 * t.min(6.0) - done(t).min(30.0)));
+                    row.psi_io_some = Some(secs(900.0 + (t - 6.0).clamp(0.0, length)));
+                })
+                .disk("loop0", move |t, row| {
+                    row.written = Some(Bytes(mib(5.0 * t.min(6.0))));
+                    row.writes = Some(Count((5.0 * t.min(6.0)) as u64));
+                    row.flushes = Some(Count(if t > 6.0 + length - 1.0 { flushes } else { 0 }));
+                })
+                .disk("sda", move |t, row| {
+                    (row.written, row.writes) = (Some(Bytes(mib(done(t)))), Some(Count((2.0 * done(t)) as u64)));
+                    (row.write_time, row.flushes) = (Some(secs(done(t))), Some(Count(1)));
+                    let busy = (t - 6.0).clamp(0.0, length);
+                    (row.io_time, row.weighted_io_time) = (Some(secs(busy)), Some(secs(8.0 * busy)));
+                })
+                .process("mariadbd", 700, "/", move |t, row| {
+                    row.blkio_delay = Some(secs(1.5 * (t - 6.0).clamp(0.0, length)));
+                })
+                .seconds(16)
+        };
+        check_rule(&RULE, &flushed(20.0, 1), "critical: Data written to loop0 is cached twice: each flush wrote");
+        check_rule(&dirty_cliff::RULE, &flushed(20.0, 1), "info: 30.0 MiB of dirty data was flushed to sda");
+        check_rule(&dirty_cliff::RULE, &flushed(20.0, 0), "critical: 30.0 MiB of dirty data was flushed to sda");
+        // Smaller thresholds cure a burst of five seconds.
+        check_rule(&RULE, &flushed(6.0, 1), "warning: Every byte written to loop0 is cached twice");
+        check_rule(&dirty_cliff::RULE, &flushed(6.0, 1), "critical: 30.0 MiB of dirty data was flushed to sda");
+    }
+
+    #[test]
     fn direct_and_read_only_images_are_cleared() {
         check_rule(&RULE, &set_dio(image("xfs", "rw"), Some(true)), "clear: loop devices are direct");
         let snap = image("squashfs", "ro").facts(|facts| {

@@ -142,6 +142,10 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
                  limits and weights do not reach it."
             ),
             expect: match passed.first() {
+                _ if severity == Severity::Info => format!(
+                    "Nothing passed a limit here. If buffered writes must obey limits, put both controllers on version 2 (boot \
+                     with {UNIFIED})."
+                ),
                 Some((cgroup, rate)) => format!(
                     "After the reboot the limits hold. {} dirties {}: its tasks then wait for its limit.",
                     derived.label(*cgroup),
@@ -149,7 +153,8 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
                 ),
                 None => "After the reboot each cgroup has a limit of unwritten data of its own.".to_owned(),
             },
-            costs: "Small values of vm.dirty_bytes then starve small cgroups. Set ratios before the move.".to_owned(),
+            costs: "On version 2, small values of vm.dirty_bytes starve small cgroups. Set ratios before the move."
+                .to_owned(),
             ..Brief::default()
         },
         cause: "The memory and io controllers are not on one hierarchy. The kernel then does not know which cgroup a \
@@ -157,19 +162,25 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
          threshold throttles. A cgroup may fill its whole memory limit with dirty pages. Its reclaim then waits for \
          the disk page by page."
             .to_owned(),
-        plan: vec![Step {
-            when: When::Later,
-            write: "kernel command line".to_owned(),
-            value: UNIFIED.to_owned(),
-            undo: "take it off the command line and reboot".to_owned(),
-            command: format!("# Add {UNIFIED} to the kernel command line and reboot."),
-        }],
+        // Where no limit was passed, a reboot changes nothing that is felt.
+        plan: if severity == Severity::Info { Vec::new() } else { vec![to_version_2()] },
         trade_off: "Each memory limit then divides the dirty thresholds as well. With a small vm.dirty_bytes, small \
          cgroups starve (starved-dirty-budget): set ratios before you move. Replace software that supports version 1 \
          only before you move."
             .to_owned(),
         ..Finding::default()
     })
+}
+
+/// The step to version 2.
+fn to_version_2() -> Step {
+    Step {
+        when: When::Later,
+        write: "kernel command line".to_owned(),
+        value: UNIFIED.to_owned(),
+        undo: "take it off the command line and reboot".to_owned(),
+        command: format!("# Add {UNIFIED} to the kernel command line and reboot."),
+    }
 }
 
 /// Reason why a filesystem that has pages to write back does not support cgroup writeback.
@@ -354,6 +365,38 @@ mod tests {
             facts.cgroups.v2_controllers = vec!["io".into()];
         });
         check_rule(&RULE, &hybrid, "info: Write limits of 1 cgroup do not hold buffered writes: cgroups are hybrid");
+    }
+
+    #[test]
+    fn a_limit_of_requests_is_passed_by_buffered_writes_of_the_size_that_the_disk_sees() {
+        use floodline_record::units::{Bytes, Count};
+        let passing = |kib_each: f64| {
+            Fixture::healthy()
+                .hierarchy(Hierarchy::V1Memory)
+                .cgroup_io("/box", "sda", |_, row| row.wiops_max = Some(Limit(20)))
+                .disk("sda", move |t, row| {
+                    row.writes = Some(Count((60.0 * t) as u64));
+                    row.written = Some(Bytes((60.0 * t) as u64 * (kib_each * 1024.0) as u64));
+                })
+                .process("dd", 900, "/box", |t, row| row.write_bytes = Some(Bytes((60.0 * t) as u64 * 4096)))
+        };
+        check_rule(&RULE, &passing(4.0), "warning: Write limits of 1 cgroup do not hold buffered writes");
+        // Fifteen requests a second would do for it.
+        check_rule(&RULE, &passing(16.0), "info: Write limits of 1 cgroup do not hold buffered writes");
+        let Verdict::Found(found) = check(&Derived::of(&passing(16.0).window())) else { panic!("not found") };
+        assert!(found[0].plan.is_empty(), "no reboot where no limit was passed: {found:?}");
+    }
+
+    #[test]
+    fn a_waiter_below_a_limited_cgroup_is_not_outside() {
+        use floodline_record::units::Bytes;
+        let passing = |waiter: &'static str| {
+            io_limited(limited(Fixture::healthy().hierarchy(Hierarchy::V1Memory)), "sda")
+                .process("dd", 900, "/box", |t, row| row.write_bytes = Some(Bytes((40e6 * t) as u64)))
+                .process("mail", 901, waiter, |t, row| row.blkio_delay = Some(floodline_testkit::secs(0.4 * t)))
+        };
+        check_rule(&RULE, &passing("/boxes"), "critical: Write limits of 1 cgroup");
+        check_rule(&RULE, &passing("/box/inner"), "warning: Write limits of 1 cgroup");
     }
 
     #[test]

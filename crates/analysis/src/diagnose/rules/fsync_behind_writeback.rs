@@ -480,6 +480,33 @@ mod tests {
     }
 
     #[test]
+    fn batches_shorter_than_an_interval_count_by_the_time_of_the_disk() {
+        // In each second the disk is busy for this part of it, with 20 requests in flight, and tasks wait as long.
+        let batches = |busy: f64, waits: f64| {
+            backup()
+                .cgroup("/system.slice/redis.service", |_, row| row.io_some = Some(secs(1.0)))
+                .host(move |t, row| row.psi_io_some = Some(secs(900.0 + waits * t)))
+                .disk("sda", move |t, row| {
+                    row.write_time = Some(secs(900.0 + 200.0 * 0.08 * t));
+                    row.io_time = Some(secs(600.0 + busy * t));
+                    row.weighted_io_time = Some(secs(900.0 + 20.0 * busy * t));
+                })
+                .process("client", 702, "/", |t, row| row.blkio_delay = Some(secs(0.25 * t)))
+        };
+        check_rule(
+            &RULE,
+            &batches(0.5, 0.45),
+            "critical: client[702] waited 2.50 s behind others' writeback: for 5.00 s",
+        );
+        check_rule(
+            &RULE,
+            &batches(0.5, 0.2),
+            "clear: tasks waited for I/O 20 % of the time, but no disk was full of writes",
+        );
+        check_rule(&RULE, &batches(0.08, 0.08), "clear: no disk was full of writes");
+    }
+
+    #[test]
     fn a_moment_in_a_long_look_is_not_critical() {
         let busy = |t: f64| t.min(10.0);
         let moment = backup().seconds(300).disk("sda", move |t, row| {

@@ -196,7 +196,10 @@ fn held(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Held> {
     let inside = |id: Option<EntityId>| id.zip(above).is_some_and(|(id, above)| is_within(derived, id, above));
     let known = derived.waiters();
     let waiters: Vec<Waiter> = known.unwrap_or_default().iter().filter(|w| inside(w.cgroup)).cloned().collect();
-    let pressure = derived.window.cgroups.get(&at.cgroup).and_then(cgroup::io_pressure_some);
+    let own = derived.window.cgroups.get(&at.cgroup).and_then(cgroup::io_pressure_some);
+    // Version 1 has no pressure by cgroup. Where all tasks that waited are of this one, the machine's is theirs.
+    let is_theirs = known.is_some_and(|all| !all.is_empty() && all.len() == waiters.len());
+    let pressure = own.or(derived.dirty.io_pressure_some.filter(|_| is_theirs));
     // The search over all processes is made only for cgroups with waiting tasks.
     let hurts = pressure.is_some_and(|share| share >= HURTS);
     if waiters.is_empty() && (known.is_some() || !hurts) {
@@ -350,6 +353,31 @@ mod tests {
     fn a_limit_with_room_and_a_host_without_limits_are_clear() {
         check_rule(&RULE, &limited(1e6), "clear: 1 cgroup has a limit of I/O; the one used most is used to 25 %");
         check_rule(&RULE, &Fixture::healthy().cgroup_io("/a", "sda", |_, _| {}), "clear: no cgroup has a limit");
+    }
+
+    #[test]
+    fn a_limit_that_is_used_up_only_while_its_tasks_wait_is_the_reason() {
+        // The disk is idle. Half of the limit over the window is all of it in the half in which its tasks wait.
+        let waits = |share: f64| limited(1.9e6).cgroup("/tenant", move |t, row| row.io_some = Some(secs(share * t)));
+        check_rule(&RULE, &waits(0.5), "warning: Cgroup /tenant is held");
+        check_rule(&RULE, &waits(0.9), "clear: 1 cgroup has a limit");
+    }
+
+    #[test]
+    fn without_pressure_by_cgroup_the_machines_counts_where_all_that_wait_are_of_it() {
+        let seen = |outside: bool| {
+            let asleep = |_: f64, row: &mut ProcessRow| {
+                (row.blkio_delay, row.state) = (None, Some(Count(u64::from(b'D'))));
+            };
+            let host = limited(2.5e6)
+                .cgroup("/tenant", |_, row| row.io_some = None)
+                .host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.9 * t)))
+                .process("worker", 800, "/tenant", asleep)
+                .process("worker", 801, "/tenant", asleep);
+            if outside { host.process("mail", 802, "/", asleep) } else { host }
+        };
+        check_rule(&RULE, &seen(false), "warning: Cgroup /tenant is held");
+        check_rule(&RULE, &seen(true), "clear: 1 cgroup has a limit");
     }
 
     #[test]
