@@ -170,17 +170,9 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
                 .against(USED_DIRTY as f64)
         }));
     }
-    if let Some((disk, burst)) = longest {
-        evidence.push(Evidence::count(
-            "Bursts that a flush of them triggered",
-            bursts.len() as u64,
-            "/proc/diskstats flushes",
-        ));
-        evidence.push(Evidence::seconds(
-            format!("Longest of them, on {}", disk.name),
-            burst.seconds,
-            "/proc/diskstats io_time",
-        ));
+    if let Some((_, burst)) = longest {
+        evidence.push(Evidence::seconds("Length of the burst", burst.seconds, "/proc/diskstats io_time"));
+        evidence.push(Evidence::rate("Written during the burst", burst.rate, "/proc/diskstats written"));
     }
     evidence.extend(derived.dirty.io_pressure_row().map(|row| row.against(HURTS_PRESSURE)));
     let charged = match derived.behaviour {
