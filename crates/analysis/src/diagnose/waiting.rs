@@ -165,7 +165,8 @@ pub fn is_harm_by_syncs(derived: &Derived<'_>, disk: &Device<'_>, is_causer: imp
 }
 
 fn is_long(derived: &Derived<'_>, total_s: f64, longest_s: f64) -> bool {
-    total_s >= HARM_SHARE * derived.seconds || longest_s >= HARM_ONCE_S
+    let lasts = total_s > 0.0 && total_s >= HARM_SHARE * derived.seconds;
+    lasts || longest_s >= HARM_ONCE_S
 }
 
 /// By process: the sum of its waits of 100 ms and more for data of a file to be stored, the longest of them, and the sum of
@@ -444,6 +445,8 @@ mod tests {
         assert_eq!((told.waited_s, told.longest_s), (6.0, None));
         assert_eq!(waited(600, 10), None, "a disk takes as long");
         assert_eq!(waited(10, 60), None, "too few to feel");
+        let look = Fixture::healthy().process("redis-server", 812, "/", |_, _| {}).one_look();
+        assert_eq!(diagnose(&look.window(), None).unexplained, None, "one sample has no waits");
     }
 
     #[test]
