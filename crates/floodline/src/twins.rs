@@ -101,9 +101,9 @@ pub(crate) fn answer(
     Ok(answered.1)
 }
 
-/// Reads a recording anew; `None` for standard input, which can be read once.
+/// Reads a recording anew; `None` for standard input and for a pipe, which can be read once.
 fn kept_of_file(file: &Path, from: Option<u64>) -> Option<Kept> {
-    if file == Path::new("-") {
+    if !std::fs::metadata(file).is_ok_and(|found| found.is_file()) {
         return None;
     }
     let mut kept = Kept::new(from);

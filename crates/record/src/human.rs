@@ -67,6 +67,16 @@ fn three_figures(value: f64) -> String {
     }
 }
 
+/// A text as one word of a shell command: in quotes where a shell would take it apart or run a part of it.
+pub fn quoted(text: &str) -> String {
+    let is_plain =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '=' | ',' | ':' | '+' | '@');
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,6 +111,15 @@ mod tests {
         check(seconds(1200.0), "20 min");
         check(seconds(43200.0), "12 h");
         check(seconds(400_000.0), "5 d");
+    }
+
+    #[test]
+    fn a_shell_reads_a_quoted_text_as_one_word() {
+        check(quoted("ring/host-1.flr"), "ring/host-1.flr");
+        check(quoted("a file.flr"), "'a file.flr'");
+        check(quoted("$(reboot).flr"), "'$(reboot).flr'");
+        check(quoted("it's"), "'it'\\''s'");
+        check(quoted(""), "''");
     }
 
     #[test]

@@ -75,7 +75,8 @@ pub fn parse(text: &str) -> Result<Incident, serde_json::Error> {
 pub fn kept(file: &str) -> String {
     format!(
         "Marked. The minute before now is kept; the minute after is added when it is over.\n\
-         Read it then: floodline doctor {file}\n"
+         Read it then: floodline doctor {}\n",
+        human::quoted(file)
     )
 }
 
@@ -126,7 +127,10 @@ pub fn list(incidents: &[Incident], folder: &str, width: usize) -> String {
     }
     match incidents.first() {
         None => out.push_str(&format!("no incidents in {folder}\n")),
-        Some(newest) => out.push_str(&format!("Read the newest: floodline doctor {folder}/{}.flr\n", newest.name)),
+        Some(newest) => {
+            let file = human::quoted(&format!("{folder}/{}.flr", newest.name));
+            out.push_str(&format!("Read the newest: floodline doctor {file}\n"));
+        }
     }
     out
 }

@@ -146,26 +146,16 @@ fn next(out: &mut String, summary: &Summary, rows: &[Row], options: Options<'_>,
         rows.next().map(|first| rows.fold(first, |most, row| if row.severity > most.severity { row } else { most }));
     if let Some(worst) = worst {
         let command = match worst.samples {
-            0..=4 => format!("floodline budget {} --all", quoted(&worst.file)),
-            _ => format!("floodline predict {} {}", quoted(&worst.file), options.arguments),
+            0..=4 => format!("floodline budget {} --all", human::quoted(&worst.file)),
+            _ => format!("floodline predict {} {}", human::quoted(&worst.file), options.arguments),
         };
         let _ = writeln!(out, "The worst host in detail:");
         crate::layout::command(out, 2, &command, width);
         let key = if columns(&worst.key) <= KEY_MAX { worst.key.as_str() } else { worst.cause.name() };
-        hanging(out, "", &format!("If you accept it: --accept {}", quoted(key)), width);
+        hanging(out, "", &format!("If you accept it: --accept {}", human::quoted(key)), width);
     }
     if !options.details && summary.hosts > 0 {
         let _ = writeln!(out, "Each host: add --details, or -o hosts.parquet");
-    }
-}
-
-/// A word of a shell command.
-fn quoted(text: &str) -> String {
-    let is_plain =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '=' | ',' | ':' | '+' | '@');
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', "'\\''")),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{Existing, create, is_standard, refuse_existing};
 use crate::twins::{Budget, Threads, study};
 use floodline_analysis::advice::{Advice, Goal};
+use floodline_record::human;
 use floodline_scenario::{ByteSize, Time};
 use floodline_twin::advise::{FOLIOS, Wanted};
 use floodline_twin::trial::{self, Studied};
@@ -127,7 +128,7 @@ impl Advise {
     fn save(&self, console: &Console, advice: &Advice) -> Result<(), CliError> {
         let Some(path) = &self.output else {
             if advice.plan.is_some() && matches!(self.format, Format::Text) && !is_standard(&self.file) {
-                let file = shown_path(&self.file);
+                let file = human::quoted(&shown_path(&self.file).to_string());
                 console.note(&format!("save it for floodline apply: floodline advise {file} -o plan.json"));
             }
             return Ok(());
@@ -142,7 +143,8 @@ impl Advise {
         file.write_all(format!("{text}\n").as_bytes())
             .and_then(|()| file.flush())
             .map_err(|error| CliError::write(&target, &error))?;
-        console.note(&format!("plan written to {target}; try it with: floodline apply {target} --dry-run"));
+        let word = human::quoted(&target);
+        console.note(&format!("plan written to {word}; try it with: floodline apply {word} --dry-run"));
         Ok(())
     }
 }

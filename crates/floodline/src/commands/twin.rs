@@ -9,6 +9,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::shown;
 use crate::output::{self, Existing, called, is_standard};
+use floodline_record::human;
 use floodline_twin::backtest::test;
 use floodline_twin::{Options, TwinError, of, scenario_to_toml};
 use floodline_view::twin as view;
@@ -89,12 +90,12 @@ impl Run for TwinCommand {
             Format::Json => view::json(&twin, &tested).map_err(CliError::bug)?,
         })?;
         if let Some(path) = self.output.as_ref().filter(|_| !is_piped) {
-            let (path, kernel) = (shown(path), twin.kernel);
+            let (path, kernel) = (human::quoted(&shown(path).to_string()), twin.kernel);
             console.note(&format!("wrote {path}; run it with: floodline simulate {path} --kernel {kernel}"));
         }
         if self.output.is_none() && !is_standard(&self.file) && matches!(self.format, Format::Text) {
-            console
-                .note(&format!("nothing was saved; save it with: floodline twin {} -o twin.toml", shown(&self.file)));
+            let file = human::quoted(&shown(&self.file).to_string());
+            console.note(&format!("nothing was saved; save it with: floodline twin {file} -o twin.toml"));
         }
         Ok(Exit::Done)
     }
