@@ -164,6 +164,9 @@ pub struct Folios {
 pub struct Stacks {
     /// Whether a sync or unmount of an overlay writes the data of its upper filesystem.
     pub overlay_syncs_upper: bool,
+    /// Whether a file opened on an overlay has a page cache of its own, which stays empty: calls that work on that cache,
+    /// such as sync_file_range, do nothing.
+    pub overlay_has_own_cache: bool,
     /// Whether overlays have the mount option `volatile`.
     pub overlay_volatile: bool,
     /// Whether a buffered loop device has a worker per cgroup and charges its writes to that cgroup.
@@ -238,6 +241,7 @@ impl Behaviour {
         },
         stack: Stacks {
             overlay_syncs_upper: false,
+            overlay_has_own_cache: false,
             overlay_volatile: false,
             loop_charges_cgroup: false,
             md_keeps_flags: false,

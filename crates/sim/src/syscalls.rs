@@ -33,6 +33,14 @@ pub(crate) struct Opened {
     mount: SbId,
 }
 
+impl Opened {
+    /// Whether its page cache holds its pages: that of a file opened on an overlay is empty, see
+    /// [`Stacks::overlay_has_own_cache`](floodline_kernel::Stacks::overlay_has_own_cache).
+    pub(crate) fn has_pages(&self, world: &World) -> bool {
+        !world.behaviour.stack.overlay_has_own_cache || world.sbs[self.mount].upper.is_none()
+    }
+}
+
 /// Opens a file. Creates the file and the directories above it if they are missing.
 pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Result<Opened, Errno> {
     let call = sim.w().costs.call;

@@ -278,4 +278,18 @@ pub(super) const CHANGES: &[Change] = &[
         means: "memory.min can be set.",
         set: Some(|kernel| kernel.memcg.memory_min = true),
     },
+    Change {
+        id: "overlay-has-own-cache",
+        area: Area::Stacks,
+        since: Series(4, 19),
+        is_since_sure: true,
+        commits: &[commit("d1d04ef8572b", "ovl: stack file ops")],
+        backports: &[],
+        follows: None,
+        weight: Weight::Detail,
+        before: "A file opened on an overlay is the file of the upper filesystem, with its page cache.",
+        after: "A file opened on an overlay has a page cache of its own that stays empty: sync_file_range does nothing.",
+        means: "A database in a container that starts writeback early with sync_file_range writes all at its next fsync instead.",
+        set: Some(|kernel| kernel.stack.overlay_has_own_cache = true),
+    },
 ];

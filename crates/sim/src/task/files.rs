@@ -106,18 +106,21 @@ impl Hand<'_> {
     }
 
     pub(super) async fn make_durable(&mut self, call: SyncCall, target: &Target<'_>) -> Result<(), Failed> {
-        let (inode, for_this) = match target {
-            Target::Open(slot) => (self.at(*slot)?.file.inode, None),
+        let (file, for_this) = match target {
+            Target::Open(slot) => (self.at(*slot)?.file, None),
             Target::Path(path) => {
                 let file = syscalls::open(&self.sim, self.pid, path, false).await;
                 let file = file.map_err(|errno| format!("open {path}: {errno}"))?;
-                (file.inode, Some(file))
+                (file, Some(file))
             }
         };
-        let at = self.now();
+        let (inode, at) = (file.inode, self.now());
         if call == SyncCall::SyncFileRange {
-            // SYNC_FILE_RANGE_WRITE: a WB_SYNC_NONE pass, which waits only for a place in the queue.
-            may_block(&self.sim, self.pid, writepages(&self.sim, inode, How::all(false))).await;
+            // SYNC_FILE_RANGE_WRITE: a WB_SYNC_NONE pass, which waits only for a place in the queue. It finds no page in
+            // the own cache of a file of an overlay. On 7.2 a call took 15 us there while 150 MB were dirty.
+            if file.has_pages(&self.sim.w()) {
+                may_block(&self.sim, self.pid, writepages(&self.sim, inode, How::all(false))).await;
+            }
         } else {
             let datasync = call == SyncCall::Fdatasync;
             may_block(&self.sim, self.pid, sync::fsync(&self.sim, inode, datasync)).await;
