@@ -115,9 +115,9 @@ impl Costs {
 #[derive(Clone, Copy, Debug)]
 struct Used {
     cpu: u64,
-    /// Cost of the bytes that it copied.
+    /// Cost of the bytes that it copied, and of its faults.
     copies: f64,
-    /// Cost of its calls and faults.
+    /// Cost of its calls.
     calls: f64,
 }
 
@@ -131,18 +131,20 @@ impl Used {
         let faults = row.minflt?.0 as f64 + row.majflt?.0 as f64;
         let nanos = calls * COSTS.call as f64
             + creates as f64 * (COSTS.create + 2 * COSTS.call) as f64
-            + syncs as f64 * (COSTS.call + COSTS.request) as f64
-            + faults * COSTS.fault as f64;
+            + syncs as f64 * (COSTS.call + COSTS.request) as f64;
+        let copies = copied(row.wchar?.0, COSTS.copy_in) + copied(row.rchar?.0, COSTS.copy_out);
         Some(Used {
             cpu: row.utime?.0.saturating_add(row.stime?.0),
-            copies: copied(row.wchar?.0, COSTS.copy_in) + copied(row.rchar?.0, COSTS.copy_out),
+            // A fault works on memory and does not sleep, as a copy. Each process has some hundreds while it starts.
+            copies: copies + faults * COSTS.fault as f64,
             calls: nanos,
         })
     }
 }
 
 /// The factors of copies and of calls that explain the CPU time of processes best, by least squares of the relative
-/// errors weighted by CPU time. `pooled` is the factor that explains their sum.
+/// errors weighted by CPU time. Where the processes differ too little to tell both, or tell a ratio that is not plausible,
+/// the ratio of the two is assumed, and the factors explain the sum of all. `pooled` is the one factor that explains it.
 fn factors(all: &[Used], pooled: f64) -> (f64, f64) {
     let sum = |of: &dyn Fn(&Used) -> f64| all.iter().map(of).sum::<f64>();
     let weighed = |of: fn(&Used) -> f64| sum(&|used| of(used) / (used.cpu as f64).max(1.0));
@@ -150,14 +152,19 @@ fn factors(all: &[Used], pooled: f64) -> (f64, f64) {
     let ab = weighed(|used| used.copies * used.calls);
     let (a, b) = (sum(&|used| used.copies), sum(&|used| used.calls));
     let determinant = aa * bb - ab * ab;
+    let mut ratio = if pooled * ONE as f64 > EMULATED as f64 { CALLS_PER_COPY } else { 1.0 };
     if determinant > DIFFERENT * aa * bb {
         let (copies, calls) = ((a * bb - b * ab) / determinant, (b * aa - a * ab) / determinant);
         if copies > 0.0 && PLAUSIBLE.contains(&(calls / copies)) {
             return (copies, calls);
         }
+        // Programs that sync all the time use CPU time that the count of their calls does not show.
+        if calls > copies.max(0.0) * PLAUSIBLE.end() {
+            ratio = *PLAUSIBLE.end();
+        }
     }
-    let ratio = if pooled * ONE as f64 > EMULATED as f64 { CALLS_PER_COPY } else { 1.0 };
-    (pooled, ratio * pooled * (a + b) / (a + ratio * b))
+    let copies = pooled * (a + b) / (a + ratio * b);
+    (copies, ratio * copies)
 }
 
 impl Speed {
@@ -248,7 +255,7 @@ mod tests {
             ..ProcessRow::default()
         };
         let used = Used::of(&row, 25, 10).map(|used| (used.cpu, used.copies, used.calls));
-        assert_eq!(used, Some((1_000, 1_000_000.0, 100_000.0 + 150_000.0 + 60_000.0 + 100_000.0)));
+        assert_eq!(used, Some((1_000, 1_000_000.0 + 100_000.0, 100_000.0 + 150_000.0 + 60_000.0)));
         assert!(Used::of(&ProcessRow::default(), 0, 0).is_none(), "unknown is not nothing");
         assert_eq!(Speed::of(&Window::default()), None);
     }
@@ -263,8 +270,11 @@ mod tests {
         let used = |copies: f64, calls: f64| Used { cpu: (20.0 * copies + 600.0 * calls) as u64, copies, calls };
         let (stream, appender) = (used(250e6, 7e6), used(2e6, 1e6));
         check(&[stream, appender], 38.0, (20.0, 600.0));
-        // One kind of process: its sum decides for copies, and the ratio is assumed for calls.
-        check(&[stream, stream], 9_200.0 / 257.0, (35.8, 600.0));
+        // One kind of process: its sum decides, and the ratio is assumed.
+        check(&[stream, stream], 9_200.0 / 257.0, (20.0, 600.0));
+        // A program that syncs all the time: its calls seem 3300 times as dear as assumed, 240 times the copies.
+        let syncs = Used { cpu: 10_000_000_000, copies: 1e6, calls: 3e6 };
+        check(&[used(445e6, 1e6), syncs], 19_500.0 / 450.0, (18.64, 2_796.0));
         check(&[Used { cpu: 257_000_000, ..stream }], 1.0, (1.0, 1.0));
     }
 }
