@@ -30,8 +30,10 @@ const NEGLIGIBLE_RATE: f64 = 1024.0;
 /// Figures that are CPU time whatever their value.
 const CPU_BOUND: &[&str] = &[".burn.", "host.cpu_", ".open.", "remove_cgroup"];
 
-/// Ends of the names of figures that are judged: throughput, finish times, usual and longest waits, levels, bytes.
-const JUDGED: &[&str] = &["bytes_per_second", "finished_seconds", "p50_seconds", "max_seconds", "_bytes"];
+/// Ends of the names of figures that are judged: throughput, finish times, usual and longest waits, those of the slowest
+/// hundredth of the reads, levels, bytes.
+const JUDGED: &[&str] =
+    &["bytes_per_second", "finished_seconds", "p50_seconds", "max_seconds", "read.p99_seconds", "_bytes"];
 
 /// Verdict on a simulated figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]

@@ -26,6 +26,7 @@ pub(crate) const KINDS: &[(&str, &[&str])] = &[
     ("dirty and writeback levels", &["_mean_bytes", "_peak_bytes"]),
     ("usual latencies of syncs and unmounts", &["sync.p50_seconds", "syncfs.p50_seconds", "umount.p50_seconds"]),
     ("longest latencies of syncs and unmounts", &["sync.max_seconds", "syncfs.max_seconds", "umount.max_seconds"]),
+    ("the slowest hundredth of the reads", &["read.p99_seconds"]),
     ("usual latencies of other calls", &["p50_seconds"]),
     ("longest latencies of other calls", &["max_seconds"]),
 ];
