@@ -33,7 +33,7 @@ pub(crate) struct Validate {
     /// Recordings, or folders of them
     #[arg(required = true, value_name = "RECORDING")]
     recordings: Vec<PathBuf>,
-    /// Folder of the scenarios; its subfolder blind is searched, too
+    /// Folder of the scenarios; its subfolders blind, compared and stacks are searched, too
     #[arg(long, value_name = "FOLDER", default_value = "scenarios")]
     scenarios: PathBuf,
     /// Number of simulated runs of each, with seeds from 1
@@ -46,6 +46,9 @@ pub(crate) struct Validate {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
+
+/// Subfolders of the scenarios.
+const SUBFOLDERS: [&str; 3] = ["blind", "compared", "stacks"];
 
 /// Scenario, variant, kernel.
 type Of = (String, String, KernelVersion);
@@ -150,11 +153,11 @@ impl Validate {
         Ok(Answer { text, is_as_expected: true })
     }
 
-    /// The file of a scenario, which may be in the folder of the blind ones.
+    /// The file of a scenario, which may be in one of the subfolders.
     fn file_of(&self, scenario: &str) -> PathBuf {
         let name = format!("{scenario}.toml");
-        let blind = self.scenarios.join("blind").join(&name);
-        if blind.is_file() { blind } else { self.scenarios.join(name) }
+        let below = SUBFOLDERS.iter().map(|folder| self.scenarios.join(folder).join(&name)).find(|path| path.is_file());
+        below.unwrap_or_else(|| self.scenarios.join(name))
     }
 
     fn simulated(

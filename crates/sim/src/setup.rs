@@ -20,7 +20,7 @@ use crate::speed::Speed;
 use crate::stripes::Stack;
 use crate::wb::{Bdi, Domain, Lock};
 use crate::wbt::Wbt;
-use crate::world::{PAGE, Settings, World};
+use crate::world::{Costs, PAGE, Settings, World};
 use crate::write_cache::WriteCache;
 use floodline_kernel::{
     Behaviour, Build, CgroupWriteback, DirtyTunables, Ioends, KernelVersion, PauseArithmetic, cgroup_writeback,
@@ -30,7 +30,7 @@ use floodline_record::facts::{self, CgroupSetup};
 use floodline_record::id::DevId;
 use floodline_record::name::Name;
 use floodline_record::units::Bytes;
-use floodline_scenario::{Backing, CgroupMode, Device, FsType, Layout, Mount, MountCopy, Scenario};
+use floodline_scenario::{Backing, CgroupMode, Device, FsType, Layout, Machine, Mount, MountCopy, Scenario};
 use std::collections::BTreeMap;
 
 /// Ticks per second if the scenario gives none.
@@ -49,12 +49,7 @@ const JBD2_INTERVAL: u64 = 5_000_000_000;
 /// Builds the machine.
 pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, speed: &Speed) -> Result<World, SimError> {
     let machine = &scenario.machine;
-    let total = machine.memory.bytes() / PAGE;
-    // Descriptors of pages, 64 bytes each, and the kernel itself.
-    let total = (total - total / 64).saturating_sub(16_384);
-    if total < 8_192 {
-        return Err(SimError::Senseless(format!("machine.memory = \"{}\": too little for a kernel", machine.memory)));
-    }
+    let memory = memory(machine)?;
     let hz = machine.hz.unwrap_or(HZ);
     if ![100, 250, 300, 1000].contains(&hz) {
         return Err(SimError::Senseless(format!("machine.hz = {hz}: kernels are built with 100, 250, 300 or 1000")));
@@ -65,16 +60,64 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, speed: &Speed)
         return Err(SimError::Senseless(format!("machine.cgroups.\"{path}\".memory_min: this key was added in 4.18")));
     }
     let build = Build { hz: hz.into(), cpus_possible: machine.cpus.into(), page_size: PAGE };
+    let mut world = booted(scenario, kernel, behaviour, build, memory, crate::speed::COSTS.on(speed));
+    if let Some(copy) = &machine.copy_bandwidth {
+        world.costs.copy_in = copy.write.map_or(world.costs.copy_in, |rate| rate.0.0);
+        world.costs.copy_out = copy.read.map_or(world.costs.copy_out, |rate| rate.0.0);
+        world.copies.bandwidth = copy.total.map_or(0, |rate| rate.0.0);
+    }
+    if let Some(nodes) = machine.nodes.filter(|nodes| *nodes > 1) {
+        world.copies.first_node = world.memory.total / u64::from(nodes);
+    }
+    world.add_cgroup("", &machine.cgroups.get("/").cloned().unwrap_or_default());
+    for copy in scenario.cgroup_copies() {
+        if !copy.path.is_empty() {
+            world.add_cgroup(&copy.path, &copy.spec);
+        }
+    }
+    let devices = add_devices(&mut world, scenario)?;
+    add_filesystems(&mut world, scenario, &devices)?;
+    add_loop_files(&mut world, scenario, &devices)?;
+    for copy in scenario.cgroup_copies() {
+        if let Some(id) = world.cgroup_at(&copy.path) {
+            world.limit_io(id, &copy.spec).map_err(SimError::Senseless)?;
+        }
+    }
+    world.set_ratelimit_at_boot();
+    world.set_sysctls(&machine.sysctl).map_err(SimError::Senseless)?;
+    Ok(world)
+}
+
+/// The memory of a machine before its workload.
+fn memory(machine: &Machine) -> Result<Memory, SimError> {
+    let total = machine.memory.bytes() / PAGE;
+    // Descriptors of pages, 64 bytes each, and the kernel itself.
+    let total = (total - total / 64).saturating_sub(16_384);
+    if total < 8_192 {
+        return Err(SimError::Senseless(format!("machine.memory = \"{}\": too little for a kernel", machine.memory)));
+    }
     let used = (total / 50).min(65_536) + machine.memory_used.map_or(0, |used| used.bytes() / PAGE);
     let watermark = min_free_pages(total) * 3 / 2;
-    let memory = Memory {
+    Ok(Memory {
         total,
         reserve: watermark,
         high_watermark: watermark,
         free: total.saturating_sub(used),
         kernel: used,
         ..Memory::default()
-    };
+    })
+}
+
+/// A machine that has just booted: without devices, filesystems, cgroups and programs, its settings the kernel's own.
+fn booted(
+    scenario: &Scenario,
+    kernel: KernelVersion,
+    behaviour: Behaviour,
+    build: Build,
+    memory: Memory,
+    costs: Costs,
+) -> World {
+    let machine = &scenario.machine;
     let dirty = DirtyTunables { dirty_ratio: 20, dirty_background_ratio: 10, ..DirtyTunables::default() };
     let settings = Settings {
         dirty,
@@ -83,7 +126,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, speed: &Speed)
         dirtytime_expire_seconds: 43_200,
         laptop_mode: 0,
     };
-    let mut world = World {
+    World {
         now: 0,
         uptime: 0,
         queue: Queue::default(),
@@ -96,7 +139,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, speed: &Speed)
         sleepers: Vec::new(),
         unified: machine.cgroup_mode == CgroupMode::V2,
         settings,
-        costs: crate::speed::COSTS.on(speed),
+        costs,
         memory,
         blocks: Arena::default(),
         bdis: Arena::default(),
@@ -127,32 +170,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, speed: &Speed)
         placement: crate::wb_stat::placement(scenario.workload.seed),
         copies: crate::copies::Copies::default(),
         reclaim_waiters: crate::engine::Waiters::default(),
-    };
-    if let Some(copy) = &machine.copy_bandwidth {
-        world.costs.copy_in = copy.write.map_or(world.costs.copy_in, |rate| rate.0.0);
-        world.costs.copy_out = copy.read.map_or(world.costs.copy_out, |rate| rate.0.0);
-        world.copies.bandwidth = copy.total.map_or(0, |rate| rate.0.0);
     }
-    if let Some(nodes) = machine.nodes.filter(|nodes| *nodes > 1) {
-        world.copies.first_node = world.memory.total / u64::from(nodes);
-    }
-    world.add_cgroup("", &machine.cgroups.get("/").cloned().unwrap_or_default());
-    for copy in scenario.cgroup_copies() {
-        if !copy.path.is_empty() {
-            world.add_cgroup(&copy.path, &copy.spec);
-        }
-    }
-    let devices = add_devices(&mut world, scenario)?;
-    add_filesystems(&mut world, scenario, &devices)?;
-    add_loop_files(&mut world, scenario, &devices)?;
-    for copy in scenario.cgroup_copies() {
-        if let Some(id) = world.cgroup_at(&copy.path) {
-            world.limit_io(id, &copy.spec).map_err(SimError::Senseless)?;
-        }
-    }
-    world.set_ratelimit_at_boot();
-    world.set_sysctls(&machine.sysctl).map_err(SimError::Senseless)?;
-    Ok(world)
 }
 
 /// `min_free_kbytes` in pages: by the square root of memory, and the amount for huge pages on larger machines.
