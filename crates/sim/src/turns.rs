@@ -70,12 +70,14 @@ impl Turns {
     fn pass(&mut self, now: u64) {
         loop {
             let next = |way: &Waiting| way.queue.front().map_or(u64::MAX, |(at, _)| *at);
-            let is_write = usize::from(next(&self.ways[1]) < next(&self.ways[0]));
-            let Some((at, time)) = self.ways[is_write].queue.pop_front_if(|(at, _)| *at <= now) else { return };
-            self.ways[is_write].gone += 1;
+            let first = usize::from(next(&self.ways[1]) < next(&self.ways[0]));
+            let way = &mut self.ways[first];
+            let Some((at, time)) = way.queue.front().copied().filter(|(at, _)| *at <= now) else { return };
+            way.queue.pop_front();
+            way.gone += 1;
+            let gone = way.gone;
             self.used = self.used.max(at).saturating_add(time);
-            let gone = self.ways[is_write].gone;
-            let other = &mut self.ways[1 - is_write];
+            let other = &mut self.ways[1 - first];
             if other.seen < gone {
                 (other.used, other.seen) = (other.used.saturating_add(time), gone);
             }
