@@ -4,6 +4,7 @@
 //! `cgroup/PATH/memory.max`) or of the scenario (`vm.dirty_bytes`, `machine.memory`). The scenario's own checks refuse
 //! what the kernel refuses.
 
+use crate::fits::fits;
 use floodline_analysis::prediction::Setting;
 use floodline_analysis::report::{Step, When};
 use floodline_kernel::{Behaviour, OLDEST_MODELLED, is_modelled};
@@ -158,13 +159,26 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
                     return Err(invalid(setting, "memory.max, memory.high, memory.low, memory.min or io.weight"));
                 }
             };
-            let value = if knob == "io_weight" { value.to_owned() } else { bytes(value) };
-            dotted(changed, &format!("machine.cgroups.{path:?}.{knob}"), &value, setting)
+            let size = if knob == "io_weight" { value.to_owned() } else { bytes(value) };
+            dotted(changed, &format!("machine.cgroups.{path:?}.{knob}"), &size, setting)?;
+            let limit = changed.scenario.machine.cgroups.get(&path).and_then(|cgroup| cgroup.memory_max);
+            if knob == "memory_max" { fits(&path, limit, setting, host.window) } else { Ok(()) }
         }
         ["mount", path @ .., what] if !path.is_empty() => mounted(changed, (&path.join("/"), what), setting, host),
         ["journald", "Storage"] => journald(changed, value, host),
+        _ if is_of_run(key) => Err(NotChanged::new(
+            format!("{key}={value}: changes the run of the model, not the host"),
+            format!("keys: {KNOWN}"),
+        )),
         _ => dotted(changed, key, value, setting),
     }
+}
+
+/// Whether a key is of a run rather than of a machine or of a task: a run that is longer or has another seed does not
+/// compare with the recording.
+fn is_of_run(key: &str) -> bool {
+    const KEYS: [&str; 6] = ["for", "seed", "instances", "workload.duration", "workload.seed", "workload.settle"];
+    KEYS.contains(&key) || key == "expect" || key.starts_with("expect.")
 }
 
 fn kernel(changed: &mut Changed, setting: &Setting) -> Result<(), NotChanged> {

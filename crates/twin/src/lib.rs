@@ -7,6 +7,7 @@ pub mod backtest;
 pub mod changed;
 mod derive;
 mod error;
+mod fits;
 mod limits;
 pub mod model;
 pub mod plan;

@@ -387,36 +387,72 @@ fn headline(prediction: &Prediction) -> String {
 
 fn effect(prediction: &Prediction) -> String {
     let of = |name: &&str| prediction.rows.iter().find(|row| row.figure == **name);
-    let better: Vec<String> =
-        LEADS.iter().filter_map(of).filter(|row| row.improves()).take(2).map(Row::sentence).collect();
+    let mut better: Vec<Part> =
+        LEADS.iter().filter_map(of).filter(|row| row.improves()).take(2).map(Part::of_row).collect();
+    let is_certain = |seen: &&Seen| prediction.uncertain.iter().all(|one| one.rule != seen.rule);
     let news = prediction.appear.iter().filter(|seen| seen.severity == Severity::Critical);
-    let mut worse: Vec<String> = news.map(|seen| format!("{} appears", seen.rule)).collect();
+    let of_news = |seen: &Seen| Part { is_certain: is_certain(&seen), text: format!("{} appears", seen.rule) };
+    let mut worse: Vec<Part> = news.map(of_news).collect();
     // A new critical finding leads, then the figure with the largest weight.
     let does_harm_lead = !worse.is_empty()
         || LEADS.iter().filter_map(of).find(|row| row.improves() || row.worsens()).is_some_and(Row::worsens);
-    worse.extend(LEADS.iter().filter_map(of).filter(|row| row.worsens()).take(2).map(Row::sentence));
+    worse.extend(LEADS.iter().filter_map(of).filter(|row| row.worsens()).take(2).map(Part::of_row));
     let unclear = prediction.rows.iter().any(|row| row.doubt == Some(Doubt::Demand));
     let is_other = |row: &&Row| !LEADS.contains(&row.figure.as_str()) && !row.figure.starts_with("program ");
-    let others = prediction.rows.iter().filter(is_other).filter(|row| row.worsens()).map(Row::sentence);
-    let others: Vec<String> = others.collect();
+    let others = prediction.rows.iter().filter(is_other).filter(|row| row.worsens()).map(Part::of_row);
+    let mut others: Vec<Part> = others.collect();
+    // What is certain stands first.
+    [&mut better, &mut worse, &mut others].into_iter().for_each(|parts| parts.sort_by_key(|part| !part.is_certain));
     match (better.is_empty(), worse.is_empty()) {
         (false, true) if !others.is_empty() => {
-            format!("It helps: {}. It costs: {}.", better.join("; "), others.join("; "))
+            format!("It {}. It {}.", Part::all(&better, HELPS), Part::all(&others, COSTS))
         }
-        (false, true) => format!("It helps: {}.", better.join("; ")),
+        (false, true) => format!("It {}.", Part::all(&better, HELPS)),
         (false, false) if does_harm_lead => {
-            format!("It makes this host worse: {}. It lowers: {}.", worse.join("; "), better.join("; "))
+            format!("It {}. It {}.", Part::all(&worse, HARMS), Part::all(&better, LOWERS))
         }
-        (false, false) => format!("It helps: {}. It costs: {}.", better.join("; "), worse.join("; ")),
-        (true, false) => format!("It makes this host worse: {}.", worse.join("; ")),
+        (false, false) => format!("It {}. It {}.", Part::all(&better, HELPS), Part::all(&worse, COSTS)),
+        (true, false) => format!("It {}.", Part::all(&worse, HARMS)),
         (true, true) if unclear => {
             "It is not known in which direction it works: record with --trace on and predict again.".to_owned()
         }
         (true, true) if prediction.rows.iter().all(|row| row.doubt.is_some()) => {
             "Nothing can be predicted: the twin does not reproduce this recording.".to_owned()
         }
-        (true, true) if !others.is_empty() => format!("It helps no task, and it costs: {}.", others.join("; ")),
+        (true, true) if !others.is_empty() => format!("It helps no task, and it {}.", Part::all(&others, COSTS)),
         (true, true) => "It changes nothing that people would notice here.".to_owned(),
+    }
+}
+
+/// A verb where its first object is certain, and where none is.
+type Verb = (&'static str, &'static str);
+
+const HELPS: Verb = ("helps", "may help");
+const HARMS: Verb = ("makes this host worse", "may make this host worse");
+const LOWERS: Verb = ("lowers", "may lower");
+const COSTS: Verb = ("costs", "may cost");
+
+/// One effect in the first sentence.
+struct Part {
+    /// Whether the interval lies on one side of the present value, or all runs show the finding.
+    is_certain: bool,
+    text: String,
+}
+
+impl Part {
+    fn of_row(row: &Row) -> Part {
+        Part { is_certain: row.is_certain(), text: row.sentence() }
+    }
+
+    /// Effects behind their verb: certain ones first, "maybe" before the rest.
+    fn all(parts: &[Part], (certain, maybe): Verb) -> String {
+        let is_any = parts.iter().any(|part| part.is_certain);
+        let text = |part: &Part| match is_any && !part.is_certain {
+            true => format!("maybe {}", part.text),
+            false => part.text.clone(),
+        };
+        let texts: Vec<String> = parts.iter().map(text).collect();
+        format!("{}: {}", if is_any { certain } else { maybe }, texts.join("; "))
     }
 }
 
@@ -560,6 +596,21 @@ mod tests {
         assert_eq!(
             headline(&prediction),
             "It makes this host worse: starved-dirty-budget appears. It lowers: peak data at risk 24.0 MiB → about 12.0 MiB."
+        );
+    }
+
+    #[test]
+    fn what_may_not_come_is_said_with_maybe() {
+        let wide = |row: Row| Row { low: row.now / 4.0, high: row.now * 4.0, ..row };
+        let wait = || row("durable.longest_wait_seconds", "longest fsync", "seconds", 2.0, 1.0);
+        let risk = || row("host.dirty_peak_bytes", "peak data at risk", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0);
+        assert_eq!(
+            headline(&prediction(Some(0.1), vec![wide(wait())])),
+            "It may help: longest fsync 2.00 s → about 1.00 s."
+        );
+        assert_eq!(
+            headline(&prediction(Some(0.1), vec![wide(wait()), risk()])),
+            "It helps: peak data at risk 24.0 MiB → about 12.0 MiB; maybe longest fsync 2.00 s → about 1.00 s."
         );
     }
 

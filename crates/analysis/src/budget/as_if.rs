@@ -15,6 +15,7 @@ use floodline_record::human;
 use floodline_record::id::{Entity, EntityId, Hierarchy};
 use floodline_record::name::Name;
 use floodline_record::nearest::nearest;
+use floodline_record::sample::CgroupRow;
 use floodline_record::units::{Bytes, Limit, Pages, Percent};
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
@@ -211,6 +212,7 @@ impl AsIf {
                 "memory.max" => row.memory_max = Some(limit),
                 _ => row.memory_high = Some(limit),
             }
+            reclaim(&mut then, id);
         }
         then.lookup.take();
         Ok(then)
@@ -236,6 +238,52 @@ fn resize(then: &mut Window, bytes: u64) {
     }
     // The arithmetic would treat a second count of free memory as a disagreement.
     host.mem_free = host.nr_free_pages.map(|free| free.bytes(page));
+}
+
+/// Reclaims the page cache that a cgroup holds above a new limit, inactive pages first: no cgroup stays above its limit.
+/// What its descendants hold shrinks by the same share.
+fn reclaim(then: &mut Window, id: EntityId) {
+    let Some(limits) = then.cgroup_limits.get(&id).map(|span| &span.last) else { return };
+    let bytes = |limit: Option<Limit>| limit.and_then(Limit::bytes).map(|bytes| bytes.0);
+    let Some(most) = bytes(limits.memory_max).into_iter().chain(bytes(limits.memory_high)).min() else { return };
+    let Some(row) = then.cgroups.get_mut(&id).map(|span| &mut span.last) else { return };
+    let Some(usage) = row.memory_current.filter(|usage| usage.0 > most) else { return };
+    let before = cached(row);
+    let mut less = usage.0 - most;
+    for part in [&mut row.inactive_file, &mut row.active_file].into_iter().flatten() {
+        let taken = part.0.min(less);
+        (part.0, less) = (part.0 - taken, less - taken);
+    }
+    row.memory_current = Some(Bytes(most));
+    let after = cached(row);
+    for id in below(then, id) {
+        let Some(row) = then.cgroups.get_mut(&id).map(|span| &mut span.last) else { continue };
+        let had = cached(row);
+        for part in [&mut row.inactive_file, &mut row.active_file].into_iter().flatten() {
+            part.0 = (u128::from(part.0) * u128::from(after) / u128::from(before.max(1))) as u64;
+        }
+        let gone = had - cached(row);
+        row.memory_current = row.memory_current.map(|usage| Bytes(usage.0.saturating_sub(gone)));
+    }
+}
+
+/// Page cache of a cgroup, without that of files in memory.
+fn cached(row: &CgroupRow) -> u64 {
+    let bytes = |part: Option<Bytes>| part.map_or(0, |bytes| bytes.0);
+    bytes(row.inactive_file).saturating_add(bytes(row.active_file))
+}
+
+/// Memory cgroups below another one.
+fn below(window: &Window, id: EntityId) -> Vec<EntityId> {
+    let Some(Entity::Cgroup { path: top, .. }) = window.entities.get(&id) else { return Vec::new() };
+    let top = if top.as_bytes() == b"/" { &b""[..] } else { top.as_bytes() };
+    let is_below = |entity: &Entity| match entity {
+        Entity::Cgroup { path, hierarchy: Hierarchy::V2 | Hierarchy::V1Memory, .. } => {
+            path.as_bytes().strip_prefix(top).is_some_and(|rest| rest.len() > 1 && rest.starts_with(b"/"))
+        }
+        _ => false,
+    };
+    window.entities.iter().filter(|(other, entity)| **other != id && is_below(entity)).map(|(id, _)| *id).collect()
 }
 
 /// Moves the cgroups of version 1 onto the unified hierarchy: each memory cgroup keeps its path and its limit, has no

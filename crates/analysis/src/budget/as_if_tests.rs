@@ -64,6 +64,33 @@ fn settings_scale_the_limits_and_a_move_back_removes_them() {
 }
 
 #[test]
+fn a_limit_below_what_a_cgroup_holds_takes_its_page_cache() {
+    let holds = |current: u64, file: u64| {
+        let fixture = Fixture::healthy().settings((20, 0, 10, 0)).cgroup("/app", move |_, row| {
+            row.memory_current = Some(Bytes(current * MIB));
+            (row.inactive_file, row.active_file) = (Some(Bytes(file / 2 * MIB)), Some(Bytes(file / 2 * MIB)));
+            (row.file_dirty, row.file_writeback) = (Some(Bytes(0)), Some(Bytes(0)));
+        });
+        let limits = |_, row: &mut floodline_record::sample::CgroupLimitsRow| {
+            (row.memory_max, row.memory_high) = (Some(Limit(2048 * MIB)), Some(Limit::MAX));
+        };
+        fixture.limits("/app", limits)
+    };
+    let then = |current, file, limit: &str| {
+        let conditions = format!("cgroup/app/{limit}");
+        report(&holds(current, file), &conditions).rows[1].then_thresh_bytes.unwrap()
+    };
+    // 240 MiB of page cache do not fit into 128 MiB: a fifth of the limit may be dirty.
+    for limit in ["memory.max=128M", "memory.high=128M"] {
+        let thresh = then(240, 240, limit);
+        assert!(thresh.abs_diff(128 * MIB / 5) < MIB, "{thresh}");
+    }
+    // 100 MiB of the limit are not page cache and stay.
+    let thresh = then(340, 240, "memory.max=128M");
+    assert!(thresh.abs_diff(28 * MIB / 5) < MIB, "{thresh}");
+}
+
+#[test]
 fn each_setting_replaces_its_counterpart() {
     let machine = |conditions: &str| {
         let report = report(&host(Hierarchy::V2), conditions);

@@ -140,14 +140,23 @@ pub(super) struct Branch {
     pub(super) unit: f64,
     /// Steps that repeat the operation: a count and a rate, or once without a rate.
     pub(super) step: Box<dyn Fn(u64, Option<Frequency>) -> Vec<Step>>,
-    /// What it does once after each stretch that no other follows at once.
+    /// What it does once after stretches that no other follows at once.
     pub(super) end: Option<End>,
 }
 
-/// A step after a stretch, and how long it took in the recording.
+/// A step after some stretches, and how long it took in the recording.
 pub(super) struct End {
     pub(super) step: Step,
     pub(super) seconds: f64,
+    /// Ends of the stretches, seconds since the recording began. That of the last one may lie behind the recording.
+    pub(super) at: Vec<f64>,
+}
+
+impl End {
+    /// Whether a stretch ends with it. The last one of a recording is cut: it does what the others do.
+    fn is_after(&self, burst: &Burst, is_cut: bool) -> bool {
+        is_cut || self.at.iter().any(|at| *at > burst.from && *at <= burst.to + 1e-3)
+    }
 }
 
 impl Branch {
@@ -163,7 +172,8 @@ impl Branch {
             steps.extend(of(count, (burst.to - burst.from).max(1e-3)));
             now = burst.to.max(now);
             let is_last = self.bursts.get(at + 1).is_none_or(|next| next.from > now + 1e-3);
-            if let Some(end) = self.end.as_ref().filter(|_| is_last) {
+            let is_cut = at + 1 == self.bursts.len();
+            if let Some(end) = self.end.as_ref().filter(|end| is_last && end.is_after(burst, is_cut)) {
                 steps.push(end.step.clone());
                 now += end.seconds;
             }

@@ -31,6 +31,8 @@ pub(super) struct Place {
     pub(super) mean_read: Option<f64>,
     /// Flushes of the device in the recording.
     pub(super) flushes: u64,
+    /// Bytes that it wrote, without those of loop devices on it.
+    pub(super) written: u64,
     /// The device that has its bytes again, if it is a loop device.
     pub(super) below: Option<DevId>,
 }
@@ -83,7 +85,7 @@ pub(super) fn devices(window: &Window, notes: &mut Notes, unknown: &mut Vec<Stri
         let mean_read = (reads > 0).then(|| read as f64 / reads as f64);
         made.0.insert(name.clone(), device);
         made.1.insert(point.clone(), mount);
-        made.2.0.push(Place { dev: seen.dev, device: name, point, fs_type, mean_read, flushes, below: None });
+        made.2.0.push(Place { dev: seen.dev, device: name, point, fs_type, mean_read, flushes, written, below: None });
         made.3.push(ceiling);
     }
     if made.2.0.is_empty() {
@@ -106,6 +108,9 @@ fn add_loops(
     let written = |seen: &Seen<'_>| seen.span.growth.written.map_or(0, |bytes| bytes.0);
     let mut own: BTreeMap<DevId, u64> = device::drains(window).iter().map(|seen| (seen.dev, written(seen))).collect();
     for seen in device::devices(window).iter().filter(|seen| seen.is_loop() && written(seen) > 0) {
+        if places.0.len() >= DEVICES_MAX {
+            break;
+        }
         let Some(Stack::Loop { backing_file, dio }) = seen.facts.map(|facts| &facts.stack) else { continue };
         let on_it = seen.mounts();
         let Some(mounted) = main_mount(&on_it).filter(|mounted| !mounted.has_option("ro")) else { continue };
@@ -119,7 +124,7 @@ fn add_loops(
         let size = seen.facts.and_then(|facts| facts.size).map_or(1 << 30, |size| size.0).min(room / 10 * 9);
         let device = Device {
             size: Some(ByteSize(Bytes(size.max(64 << 20)))),
-            backing: Backing::Loop { file, direct_io: dio.unwrap_or(false) },
+            backing: Backing::Loop { file, direct_io: !is_buffered(*dio) },
             bdi: bdi(seen, &key, notes),
             ..blank()
         };
@@ -139,23 +144,32 @@ fn add_loops(
             fs_type,
             mean_read: None,
             flushes,
+            written: 0,
             below: Some(below),
         });
     }
-    places.0.sort_by_key(|place| std::cmp::Reverse(own.get(&place.dev).copied().unwrap_or(0)));
+    for place in &mut places.0 {
+        place.written = own.get(&place.dev).copied().unwrap_or(0);
+    }
+    places.0.sort_by_key(|place| std::cmp::Reverse(place.written));
 }
 
 /// Bytes that buffered loop devices wrote up to each sample since the one before: they became dirty again in the files
 /// below.
 pub(super) fn written_twice(window: &Window) -> BTreeMap<Nanos, f64> {
-    let is_buffered =
-        |seen: &Seen<'_>| matches!(seen.facts.map(|facts| &facts.stack), Some(Stack::Loop { dio: Some(false), .. }));
-    let loops = device::devices(window).into_iter().filter(|seen| is_buffered(seen));
+    let loops = device::devices(window).into_iter().filter(
+        |seen| matches!(seen.facts.map(|facts| &facts.stack), Some(Stack::Loop { dio, .. }) if is_buffered(*dio)),
+    );
     let mut written = BTreeMap::new();
     for one in loops.flat_map(|seen| seen.intervals()) {
         *written.entry(one.end).or_default() += one.written_bytes;
     }
     written
+}
+
+/// Whether a loop device goes through the page cache below it, by its `dio` file: it does unless it says otherwise.
+fn is_buffered(dio: Option<bool>) -> bool {
+    dio != Some(true)
 }
 
 /// The mount that stands for a device: the first of a type that scenarios support, else the first of any.

@@ -8,6 +8,7 @@ mod devices;
 mod group;
 mod machine;
 mod names;
+mod places;
 mod rewrites;
 mod stores;
 mod touched;

@@ -4,6 +4,7 @@
 
 use super::group::{Group, PAGE, Stored, groups};
 use super::machine::{Ground, Place};
+use super::places::assigned;
 use super::names::{self, Taken};
 use super::unmounts::Unmounts;
 use super::writer::{self, Habit, Syncs, Writer};
@@ -11,7 +12,6 @@ use super::{Fit, asked, devices, rewrites, stores};
 use crate::provenance::Notes;
 use crate::{Program, Programs, Recorded, TwinError};
 use floodline_record::human;
-use floodline_record::id::Entity;
 use floodline_record::sample::HostRow;
 use floodline_record::units::{Bytes, Nanos};
 use floodline_record::window::Window;
@@ -82,7 +82,8 @@ pub(super) fn workload(
         let left = human::plural((seen - all.len()) as u64, "program", "programs");
         unknown.push(format!("The twin leaves out {left} that wrote next to nothing."));
     }
-    let syncs = writer::syncs(&all, &ground.places.0).into_iter().zip(&habits);
+    let mut at = assigned(window, ground, &all);
+    let syncs = writer::syncs(&all, &ground.places.0, &mut at).into_iter().zip(&habits);
     let syncs: Vec<Syncs> = syncs.map(|(syncs, habit)| habit.map_or(syncs, |habit| habit.syncs)).collect();
     let of_groups: Vec<(&Group, Syncs)> = all.iter().zip(syncs.iter().copied()).collect();
     let mut asked = asked::asked(window, &of_groups, &ground.places.0);
@@ -93,12 +94,12 @@ pub(super) fn workload(
     let device = |dev| ground.places.of(dev).map(|place| place.device.clone());
     let (mut needs_prepared, mut stored, mut told) = (Vec::new(), BTreeMap::new(), 0);
     let digits = all.len().to_string().len();
-    for (number, ((group, syncs), habit)) in (1..).zip(all.iter().zip(syncs).zip(habits)) {
+    for (number, ((group, syncs), (habit, at))) in (1..).zip(all.iter().zip(syncs).zip(habits.into_iter().zip(at))) {
         let cgroup = ground.cgroups.path(group.cgroup);
         ground.cgroups.add(cgroup, machine, device, notes);
         // Tasks run and draw their numbers in order of name: the number in front keeps names of the host out of that.
         let task = taken.unique(&format!("{number:0digits$}-{}", names::task(&group.comm)), COMM_MAX);
-        let place = place_of(window, ground, group).or(habit.map(|habit| habit.place)).unwrap_or(&ground.places.0[0]);
+        let place = habit.filter(|_| !at.is_known).map_or(&ground.places.0[at.place], |habit| habit.place);
         let rewritten = rewrites::file_bytes(group, &all, recorded);
         let writer = Writer::of(group, (syncs, rewritten), place, &task, recorded, notes, fit);
         // What is little changes no figure: it is not worth a run.
@@ -174,23 +175,6 @@ pub(super) fn workload(
 /// Whether pauses in dirty throttling were traced.
 fn has_throttle(window: &Window) -> bool {
     window.traced.iter().any(|part| part.contains("throttle") || part.contains("balance_dirty"))
-}
-
-/// Place that a group writes to: the device with most of its cgroup's writes.
-fn place_of<'a>(window: &Window, ground: &'a Ground, group: &Group) -> Option<&'a Place> {
-    let sent = window.cgroup_io.iter().filter_map(|(id, span)| {
-        let Some(Entity::CgroupIo { cgroup, dev }) = window.entities.get(id) else { return None };
-        if Some(*cgroup) != group.cgroup {
-            return None;
-        }
-        Some((span.growth.wbytes?.0, ground.places.of(window.lookup().whole(window, *dev))?))
-    });
-    let sent: Vec<(u64, &Place)> = sent.collect();
-    // What went to a loop device is written again below.
-    let again = |dev| sent.iter().filter(|(_, place)| place.below == Some(dev)).map(|(bytes, _)| *bytes).sum::<u64>();
-    let own = sent.iter().map(|(bytes, place)| (bytes.saturating_sub(again(place.dev)), *place));
-    let most = own.filter(|(bytes, _)| *bytes > 0).max_by_key(|(bytes, _)| *bytes);
-    most.map(|(_, place)| place)
 }
 
 /// Bytes dirtied by no readable process, as a program of its own.

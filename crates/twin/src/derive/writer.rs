@@ -6,6 +6,7 @@
 use super::bursts::{Branch, Burst, End, arrivals, bursts, size, steady, time};
 use super::group::{Group, PAGE, Stored, Synced};
 use super::machine::Place;
+use super::places::At;
 use super::stores::{Cached, Mapped, PREPARED, mapped};
 use super::{Fit, asked, rewrites};
 use crate::Recorded;
@@ -63,8 +64,9 @@ const SHORT_LIVED: f64 = 0.2;
 const LIFE_SECONDS: f64 = 2.0;
 
 /// Number of durable writes of each group. With a trace they are counted. Without one, a program that waits in most
-/// intervals in which it writes makes its writes durable, and the flushes of the device bound their number.
-pub(super) fn syncs(groups: &[Group], places: &[Place]) -> Vec<Syncs> {
+/// intervals in which it writes makes its writes durable, and the flushes of its device bound their number. Where the place
+/// of a program is not known, it is the device whose flushes it explains.
+pub(super) fn syncs(groups: &[Group], places: &[Place], at: &mut [At]) -> Vec<Syncs> {
     let mut syncs: Vec<Syncs> = groups.iter().map(traced).collect();
     if syncs.iter().any(|syncs| syncs.origin == Origin::Measured) {
         return syncs;
@@ -74,7 +76,6 @@ pub(super) fn syncs(groups: &[Group], places: &[Place]) -> Vec<Syncs> {
             *syncs = Syncs { count, call: Some(SyncCall::Fsync), origin: Origin::Derived, at_ends: Some(wait) };
         }
     }
-    let flushes: f64 = places.iter().map(|place| flushes_for_programs(groups, place)).sum();
     let calls = |group: &Group| buffered_calls(group);
     let mut candidates: Vec<usize> = (0..groups.len())
         .filter(|at| {
@@ -82,17 +83,42 @@ pub(super) fn syncs(groups: &[Group], places: &[Place]) -> Vec<Syncs> {
         })
         .collect();
     candidates.sort_by(|a, b| calls(&groups[*a]).total_cmp(&calls(&groups[*b])));
+    let flushes: Vec<f64> = places.iter().map(|place| flushes_for_programs(groups, place)).collect();
+    let mut left = flushes.clone();
+    for group in &candidates {
+        let all = calls(&groups[*group]);
+        if !at[*group].is_known {
+            let enough = (0..left.len()).filter(|place| all <= MORE_CALLS * left[*place]);
+            let best = enough.min_by(|one, other| left[*one].total_cmp(&left[*other]));
+            at[*group].place = best.unwrap_or(at[*group].place);
+        }
+        if let Some(left) = left.get_mut(at[*group].place) {
+            *left -= all;
+        }
+    }
+    for (place, flushes) in flushes.iter().enumerate() {
+        let here: Vec<usize> = candidates.iter().copied().filter(|group| at[*group].place == place).collect();
+        share_flushes(groups, &here, *flushes, &mut syncs);
+    }
+    syncs
+}
+
+/// Calls over flushes, at most, of a program that makes each call durable.
+const MORE_CALLS: f64 = 1.2;
+
+/// Gives the flushes of a device to the groups that wait there, those with few calls first.
+fn share_flushes(groups: &[Group], candidates: &[usize], flushes: f64, syncs: &mut [Syncs]) {
     let mut left = flushes.max(0.0);
     let mut after = candidates.len();
-    for at in candidates {
+    for &at in candidates {
         // The rarest first. A frequent caller gets the remaining flushes.
         let share = left / after as f64;
-        let all = calls(&groups[at]);
+        let all = buffered_calls(&groups[at]);
         let active = groups[at].bins.iter().filter(|bin| bin.is_active()).count();
         let count = match active {
             // One or two bursts are made durable once each, at their ends.
             0..ACTIVE_MIN => (active as f64).min(all),
-            _ if all <= 1.2 * left => all,
+            _ if all <= MORE_CALLS * left => all,
             _ => share.min(all),
         };
         after -= 1;
@@ -102,7 +128,6 @@ pub(super) fn syncs(groups: &[Group], places: &[Place]) -> Vec<Syncs> {
         left = (left - count).max(0.0);
         syncs[at] = Syncs { count, call: Some(SyncCall::Fdatasync), origin: Origin::Derived, at_ends: None };
     }
-    syncs
 }
 
 /// Shortest wait after a burst that shows a sync, seconds; that of a single burst, and the share of bursts that have one.
@@ -113,31 +138,60 @@ const ENDS_SHARE: f64 = 0.6;
 /// writing, but goes on as soon as the wait ends.
 const IDLE_OVER_WAIT: f64 = 1.5;
 
-/// Number of the bursts of a program that writes, and then waits without writing, again and again, with the mean of these
-/// waits: it makes each burst durable at its end. `None` where it does not.
-fn syncs_at_ends(group: &Group) -> Option<(f64, f64)> {
-    let (mut runs, mut synced, mut longest, mut all) = (0_u32, 0_u32, 0.0_f64, 0.0);
+/// A burst of writes of a program.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// Its end, seconds since the recording began.
+    end: f64,
+    bytes: f64,
+    /// Seconds of waiting after it, before the next one.
+    waited: f64,
+    /// Whether the program waited, and then rested.
+    is_synced: bool,
+}
+
+/// The bursts of a program, but for one that the end of the recording cuts.
+fn runs(group: &Group) -> Vec<Run> {
+    let mut runs = Vec::new();
     let mut rest = group.bins.as_slice();
     while let Some(start) = rest.iter().position(|bin| bin.by_calls > 0.0) {
         let run = &rest[start..];
         let length = run.iter().take_while(|bin| bin.by_calls > 0.0).count();
-        let after = &run[length..];
-        if after.is_empty() {
-            // The end of the recording cut it.
-            break;
-        }
+        let (run, after) = run.split_at(length);
+        let Some(last) = run.last().filter(|_| !after.is_empty()) else { break };
         let idle = after.iter().take_while(|bin| bin.by_calls <= 0.0).count();
         let waited: f64 = after[..idle].iter().map(|bin| bin.waited).sum();
         let seconds: f64 = after[..idle].iter().map(|bin| bin.length).sum();
-        let is_end = waited >= END_WAIT && seconds >= IDLE_OVER_WAIT * waited;
-        runs += 1;
-        synced += u32::from(is_end);
-        longest = longest.max(if is_end { waited } else { 0.0 });
-        all += waited;
+        let is_synced = waited >= END_WAIT && seconds >= IDLE_OVER_WAIT * waited;
+        runs.push(Run { end: last.end, bytes: run.iter().map(|bin| bin.by_calls).sum(), waited, is_synced });
         rest = &after[idle..];
     }
-    let is_shown = if runs == 1 { longest >= ONE_END_WAIT } else { f64::from(synced) >= ENDS_SHARE * f64::from(runs) };
-    (runs >= 1 && is_shown).then(|| (f64::from(runs), all / f64::from(runs)))
+    runs
+}
+
+/// Bursts that a program makes durable at their ends, with the mean of the waits there: it writes, and then waits without
+/// writing, again and again. That holds for most of its bursts, or for those with most of its bytes: a job may unpack
+/// files without a sync and then sync its result. Empty where it does not.
+fn synced_runs(group: &Group) -> Vec<Run> {
+    let runs = runs(group);
+    let synced: Vec<Run> = runs.iter().copied().filter(|run| run.is_synced).collect();
+    let bytes = |runs: &[Run]| runs.iter().map(|run| run.bytes).sum::<f64>();
+    let is_most = synced.len() as f64 >= ENDS_SHARE * runs.len() as f64;
+    match runs.as_slice() {
+        [] => Vec::new(),
+        [one] if one.is_synced && one.waited >= ONE_END_WAIT => runs,
+        [_] => Vec::new(),
+        _ if is_most => runs,
+        _ if synced.len() >= 2 && bytes(&synced) >= ENDS_SHARE * bytes(&runs) => synced,
+        _ => Vec::new(),
+    }
+}
+
+/// Number of the bursts that are made durable at their ends, and the mean of the waits there.
+fn syncs_at_ends(group: &Group) -> Option<(f64, f64)> {
+    let runs = synced_runs(group);
+    let count = runs.len() as f64;
+    (!runs.is_empty()).then(|| (count, runs.iter().map(|run| run.waited).sum::<f64>() / count))
 }
 
 /// Flushes of a device that programs requested: a journal that commits by itself every five seconds flushes too.
@@ -342,7 +396,7 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
     let per_call = if is_less { block } else { total.by_calls / calls };
     // A program that is held up by its syncs calls later than it wants to: assume one rate.
     let is_habit = syncs.call.is_some() && syncs.origin == Origin::Assumed;
-    let end = end_of(syncs, &file, key, notes);
+    let end = end_of(group, syncs, &file, key, notes);
     let stretches: Vec<Burst> = match is_habit {
         true => steady(&group.bins, |bin| bin.by_calls * kept),
         false if end.is_some() => bursts(&group.bins, |bin| bin.by_calls * kept),
@@ -390,7 +444,7 @@ fn rewrites(group: &Group, syncs: Syncs, file: String, bytes: f64, key: &str, no
         format!("{key}.steps.write.size"),
         "the part of its write calls that dirtied nothing grows with what is dirty: it writes the same pages again",
     );
-    let end = end_of(syncs, &file, key, notes);
+    let end = end_of(group, syncs, &file, key, notes);
     let sync = sync_of(syncs, calls, key, notes);
     let bursts = match end.is_some() {
         true => bursts(&group.bins, rewrites::passed_in),
@@ -414,10 +468,11 @@ fn rewrites(group: &Group, syncs: Syncs, file: String, bytes: f64, key: &str, no
 }
 
 /// The sync at the end of each burst.
-fn end_of(syncs: Syncs, file: &str, key: &str, notes: &mut Notes) -> Option<End> {
+fn end_of(group: &Group, syncs: Syncs, file: &str, key: &str, notes: &mut Notes) -> Option<End> {
     let seconds = syncs.at_ends?;
+    let at = synced_runs(group).iter().map(|run| run.end).collect();
     notes.derived(format!("{key}.steps.fsync"), "it writes, and then waits without writing, again and again");
-    Some(End { step: Step::Fsync(OnFile { file: file.to_owned() }), seconds })
+    Some(End { step: Step::Fsync(OnFile { file: file.to_owned() }), seconds, at })
 }
 
 /// The call of a sync on a file.
