@@ -13,12 +13,7 @@ use floodline_scenario::SizeLimit;
 const STAYS: f64 = 0.8;
 
 /// Refuses a limit below the memory of a cgroup that is not page cache.
-pub(crate) fn fits(
-    path: &str,
-    limit: Option<SizeLimit>,
-    setting: &Setting,
-    window: &Window,
-) -> Result<(), NotChanged> {
+pub(crate) fn fits(path: &str, limit: Option<SizeLimit>, setting: &Setting, window: &Window) -> Result<(), NotChanged> {
     let (Some(held), Some(SizeLimit::Size(limit))) = (held(path, window), limit) else { return Ok(()) };
     // Part of it is slabs, of which some give way too.
     if limit.bytes() as f64 >= STAYS * held as f64 {
@@ -37,9 +32,7 @@ pub(crate) fn fits(
 /// Bytes that a cgroup held at the end without its page cache; `None` where they were not read.
 fn held(path: &str, window: &Window) -> Option<u64> {
     let bare = path.trim_matches('/').as_bytes();
-    let is_it = |entity: &Entity| {
-        matches!(entity, Entity::Cgroup { path, .. } if path.as_bytes().trim_ascii().strip_prefix(b"/") == Some(bare))
-    };
+    let is_it = |entity: &Entity| matches!(entity, Entity::Cgroup { path, .. } if path.as_bytes().trim_ascii().strip_prefix(b"/") == Some(bare));
     let rows = window.cgroups.iter().filter(|(id, _)| window.entities.get(id).is_some_and(is_it));
     let held = rows.filter_map(|(_, span)| {
         let row = &span.last;

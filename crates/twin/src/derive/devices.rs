@@ -31,6 +31,8 @@ pub(super) struct Place {
     pub(super) mean_read: Option<f64>,
     /// Flushes of the device in the recording.
     pub(super) flushes: u64,
+    /// Write requests that it completed.
+    pub(super) writes: u64,
     /// Bytes that it wrote, without those of loop devices on it.
     pub(super) written: u64,
     /// The device that has its bytes again, if it is a loop device.
@@ -82,10 +84,21 @@ pub(super) fn devices(window: &Window, notes: &mut Notes, unknown: &mut Vec<Stri
         }
         let flushes = did(seen.span.growth.flushes.map(|n| n.0));
         let reads = did(seen.span.growth.reads.map(|n| n.0));
+        let writes = did(seen.span.growth.writes.map(|n| n.0));
         let mean_read = (reads > 0).then(|| read as f64 / reads as f64);
         made.0.insert(name.clone(), device);
         made.1.insert(point.clone(), mount);
-        made.2.0.push(Place { dev: seen.dev, device: name, point, fs_type, mean_read, flushes, written, below: None });
+        made.2.0.push(Place {
+            dev: seen.dev,
+            device: name,
+            point,
+            fs_type,
+            mean_read,
+            flushes,
+            writes,
+            written,
+            below: None,
+        });
         made.3.push(ceiling);
     }
     if made.2.0.is_empty() {
@@ -144,6 +157,7 @@ fn add_loops(
             fs_type,
             mean_read: None,
             flushes,
+            writes: seen.span.growth.writes.map_or(0, |count| count.0),
             written: 0,
             below: Some(below),
         });

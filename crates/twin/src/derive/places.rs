@@ -65,8 +65,7 @@ fn of_cgroup(window: &Window, places: &Places, group: &Group) -> Option<usize> {
     let sent: Vec<(u64, usize)> = sent.collect();
     let place = |at: usize| -> &Place { &places.0[at] };
     // What went to a loop device is written again below.
-    let again =
-        |dev| sent.iter().filter(|(_, at)| place(*at).below == Some(dev)).map(|(bytes, _)| *bytes).sum::<u64>();
+    let again = |dev| sent.iter().filter(|(_, at)| place(*at).below == Some(dev)).map(|(bytes, _)| *bytes).sum::<u64>();
     let own = sent.iter().map(|(bytes, at)| (bytes.saturating_sub(again(place(*at).dev)), *at));
     let most = own.filter(|(bytes, _)| *bytes > 0).max_by_key(|(bytes, at)| (*bytes, std::cmp::Reverse(*at)));
     most.map(|(_, at)| at)

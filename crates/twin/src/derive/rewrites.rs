@@ -23,9 +23,25 @@ const FIT_OTHER: f64 = 0.7;
 /// Largest file.
 const FILE_MAX: f64 = 64.0 * 1_073_741_824.0;
 
-/// Bytes of the files that a program writes to again and again, all copies together. `None` where its calls do not
-/// repeat, or where nothing shows that they do.
-pub(super) fn file_bytes(group: &Group, groups: &[Group], recorded: &Recorded) -> Option<f64> {
+/// A file that a program writes to in random order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rewritten {
+    /// Its size, all copies together.
+    pub(super) bytes: f64,
+    /// What shows it.
+    pub(super) why: &'static str,
+}
+
+/// The file that a program writes to again and again. `None` where its calls do not repeat, or where nothing shows that they
+/// do.
+pub(super) fn file(group: &Group, groups: &[Group], recorded: &Recorded) -> Option<Rewritten> {
+    let why =
+        "the part of its write calls that dirtied nothing grows with what is dirty: it writes the same pages again";
+    file_bytes(group, groups, recorded).map(|bytes| Rewritten { bytes, why })
+}
+
+/// The size of that file.
+fn file_bytes(group: &Group, groups: &[Group], recorded: &Recorded) -> Option<f64> {
     let total = &group.total;
     let passed = passed(total);
     let block = passed / total.calls.max(1.0);

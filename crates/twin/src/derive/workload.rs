@@ -4,11 +4,12 @@
 
 use super::group::{Group, PAGE, Stored, groups};
 use super::machine::{Ground, Place};
-use super::places::assigned;
 use super::names::{self, Taken};
+use super::places::assigned;
+use super::unattributed::unattributed;
 use super::unmounts::Unmounts;
 use super::writer::{self, Habit, Syncs, Writer};
-use super::{Fit, asked, devices, rewrites, stores};
+use super::{Fit, asked, rewrites, scattered, stores};
 use crate::provenance::Notes;
 use crate::{Program, Programs, Recorded, TwinError};
 use floodline_record::human;
@@ -94,13 +95,20 @@ pub(super) fn workload(
     let device = |dev| ground.places.of(dev).map(|place| place.device.clone());
     let (mut needs_prepared, mut stored, mut told) = (Vec::new(), BTreeMap::new(), 0);
     let digits = all.len().to_string().len();
-    for (number, ((group, syncs), (habit, at))) in (1..).zip(all.iter().zip(syncs).zip(habits.into_iter().zip(at))) {
+    let on: Vec<usize> = at.iter().map(|at| at.place).collect();
+    let here = |place| -> Vec<(&Group, Syncs)> {
+        of_groups.iter().zip(&on).filter(|(_, on)| **on == place).map(|(one, _)| *one).collect()
+    };
+    for (number, ((group, syncs), (habit, at))) in
+        (1..).zip(all.iter().zip(syncs.iter().copied()).zip(habits.into_iter().zip(at)))
+    {
         let cgroup = ground.cgroups.path(group.cgroup);
         ground.cgroups.add(cgroup, machine, device, notes);
         // Tasks run and draw their numbers in order of name: the number in front keeps names of the host out of that.
         let task = taken.unique(&format!("{number:0digits$}-{}", names::task(&group.comm)), COMM_MAX);
         let place = habit.filter(|_| !at.is_known).map_or(&ground.places.0[at.place], |habit| habit.place);
-        let rewritten = rewrites::file_bytes(group, &all, recorded);
+        let rewritten = rewrites::file(group, &all, recorded)
+            .or_else(|| scattered::file(group, syncs, place, &here(at.place), recorded));
         let writer = Writer::of(group, (syncs, rewritten), place, &task, recorded, notes, fit);
         // What is little changes no figure: it is not worth a run.
         if let Some(did) = writer.stored.filter(|_| group.total.mapped > 0.05 * moved) {
@@ -175,79 +183,6 @@ pub(super) fn workload(
 /// Whether pauses in dirty throttling were traced.
 fn has_throttle(window: &Window) -> bool {
     window.traced.iter().any(|part| part.contains("throttle") || part.contains("balance_dirty"))
-}
-
-/// Bytes dirtied by no readable process, as a program of its own.
-fn unattributed(recorded: &Recorded, groups: &[Group]) -> Option<Group> {
-    let window = &recorded.window;
-    let page = window.facts.as_ref().map_or(PAGE, |facts| facts.page_size.max(1) as f64);
-    let mut bins = groups.first().map(|group| group.bins.clone()).unwrap_or_default();
-    if bins.is_empty() {
-        let start = window.first_at?.monotonic.0;
-        let seconds = |nanos: u64| nanos.saturating_sub(start) as f64 / 1e9;
-        bins = window
-            .host_series
-            .windows(2)
-            .map(|pair| super::group::Bin {
-                end: seconds(pair[1].0.monotonic.0),
-                length: (seconds(pair[1].0.monotonic.0) - seconds(pair[0].0.monotonic.0)).max(1e-3),
-                ..Default::default()
-            })
-            .collect();
-    }
-    let (mut rest, mut all) = (0.0, 0.0);
-    let twice = devices::written_twice(window);
-    for (at, pair) in window.host_series.windows(2).enumerate() {
-        let grew = pair[1].1.nr_dirtied?.0.saturating_sub(pair[0].1.nr_dirtied?.0) as f64 * page;
-        let known: f64 =
-            groups.iter().filter_map(|group| group.bins.get(at)).map(|bin| bin.by_calls + bin.mapped).sum();
-        let bin = bins.get_mut(at)?;
-        let (end, length) = (bin.end, bin.length);
-        let twice: f64 = twice
-            .range(..=pair[1].0.monotonic)
-            .rev()
-            .map_while(|(end, bytes)| (*end > pair[0].0.monotonic).then_some(bytes))
-            .sum();
-        let grew = (grew - twice).max(0.0);
-        let missing = (grew - known).max(0.0);
-        *bin = super::group::Bin {
-            end,
-            length,
-            wchar: missing,
-            calls: (missing / 65_536.0).ceil(),
-            by_calls: missing,
-            active: u64::from(missing > 0.0),
-            ..Default::default()
-        };
-        rest += missing;
-        all += grew;
-    }
-    let known: f64 = groups.iter().map(|group| group.total.by_calls + group.total.mapped).sum();
-    // Counters of processes are read a moment before or after those of the machine.
-    if rest < 0.1 * all || all - known < 0.1 * all || all - known < 4.0 * 1_048_576.0 {
-        return None;
-    }
-    let scale = (all - known) / rest;
-    for bin in &mut bins {
-        bin.wchar *= scale;
-        bin.by_calls *= scale;
-        bin.calls = (bin.wchar / 65_536.0).ceil();
-    }
-    let mut group = Group {
-        comm: b"unattributed".to_vec(),
-        shown: "unattributed".to_owned(),
-        processes: 1,
-        bins,
-        ..Group::default()
-    };
-    for bin in &group.bins {
-        group.total.length += bin.length;
-        group.total.wchar += bin.wchar;
-        group.total.by_calls += bin.by_calls;
-        group.total.calls += bin.calls;
-        group.total.active = 1;
-    }
-    Some(group)
 }
 
 /// A task that holds the memory which neither is free nor page cache.

@@ -7,6 +7,7 @@ use super::bursts::{Branch, Burst, End, arrivals, bursts, size, steady, time};
 use super::group::{Group, PAGE, Stored, Synced};
 use super::machine::Place;
 use super::places::At;
+use super::rewrites::Rewritten;
 use super::stores::{Cached, Mapped, PREPARED, mapped};
 use super::{Fit, asked, rewrites};
 use crate::Recorded;
@@ -265,7 +266,7 @@ fn buffered_calls(group: &Group) -> f64 {
 impl Writer {
     pub(super) fn of(
         group: &Group,
-        (syncs, rewritten): (Syncs, Option<f64>),
+        (syncs, rewritten): (Syncs, Option<Rewritten>),
         place: &Place,
         task: &str,
         recorded: &Recorded,
@@ -289,7 +290,10 @@ impl Writer {
         };
         let mut branches = Vec::new();
         branches.extend(match rewritten {
-            Some(bytes) => Some(rewrites(group, syncs, file("data"), bytes / copies as f64, &key, notes)),
+            Some(it) => {
+                let each = Rewritten { bytes: it.bytes / copies as f64, ..it };
+                Some(rewrites(group, syncs, file("data"), each, &key, notes))
+            }
             None => calls(group, syncs, file("data"), &key, notes),
         });
         branches.extend(temporary(group, file("temporary"), &key, notes));
@@ -433,17 +437,14 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
 }
 
 /// Write calls to anywhere in a file of a size, to pages that may be dirty already.
-fn rewrites(group: &Group, syncs: Syncs, file: String, bytes: f64, key: &str, notes: &mut Notes) -> Branch {
+fn rewrites(group: &Group, syncs: Syncs, file: String, it: Rewritten, key: &str, notes: &mut Notes) -> Branch {
     let total = &group.total;
     let calls = buffered_calls(group).max(1.0);
     let block = (rewrites::passed(total) / calls / PAGE).round().clamp(1.0, 4096.0) * PAGE;
-    let bytes = ((bytes / block).round().max(1.0) * block) as u64;
+    let bytes = ((it.bytes / block).round().max(1.0) * block) as u64;
     notes.measured(format!("{key}.steps.write.block"), "wchar divided by write calls, in whole pages");
     notes.derived(format!("{key}.steps.write.rate"), "write calls over time, bursts kept");
-    notes.derived(
-        format!("{key}.steps.write.size"),
-        "the part of its write calls that dirtied nothing grows with what is dirty: it writes the same pages again",
-    );
+    notes.derived(format!("{key}.steps.write.size"), it.why);
     let end = end_of(group, syncs, &file, key, notes);
     let sync = sync_of(syncs, calls, key, notes);
     let bursts = match end.is_some() {

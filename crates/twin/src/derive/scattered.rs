@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Write calls to pages all over a file: a database, an index. As long as what is dirty is little, they find no dirty page,
+//! and their counters are those of a program that appends. The device tells: an append arrives in large requests, and scattered
+//! pages arrive in requests that are as small as the calls.
+
+use super::group::{Group, PAGE};
+use super::machine::Place;
+use super::rewrites::{Rewritten, passed};
+use super::writer::Syncs;
+use crate::Recorded;
+use floodline_record::sample::HostRow;
+
+/// Fewest bytes that tell.
+const BYTES_MIN: f64 = 16_777_216.0;
+/// Sizes of calls that tell, bytes. Larger ones arrive in requests like those of appends, and smaller ones are one-page
+/// files.
+const CALL: std::ops::RangeInclusive<f64> = 0.9 * PAGE..=16_384.0;
+/// Part of the bytes of a device that the program must have written.
+const MOST: f64 = 0.8;
+/// Mean request over mean call, at most: some neighbours are written together.
+const REQUEST_MAX: f64 = 2.5;
+/// Requests that a sync of another program adds: its data, a descriptor and a commit block of the journal.
+const PER_SYNC: f64 = 3.0;
+/// Size of the file over the bytes written, where nearly none of its pages was written twice.
+const LARGE: f64 = 4.0;
+/// Growth of the page cache over the bytes written from which nearly each write found a page that was not cached.
+const ALL_NEW: f64 = 0.95;
+/// The same below which nearly all of the file was cached before.
+const NONE_NEW: f64 = 0.05;
+
+/// The file of a program that writes all over it. `here` are all programs that write to its device, with their syncs.
+pub(super) fn file(
+    group: &Group,
+    syncs: Syncs,
+    place: &Place,
+    here: &[(&Group, Syncs)],
+    recorded: &Recorded,
+) -> Option<Rewritten> {
+    let total = &group.total;
+    let block = passed(total) / total.calls.max(1.0);
+    let all: f64 = here.iter().map(|(other, _)| other.total.dirtied()).sum();
+    let is_synced_within = syncs.call.is_some() && syncs.at_ends.is_none();
+    if total.by_calls < BYTES_MIN
+        || !CALL.contains(&block)
+        || total.by_calls < MOST * all
+        || total.direct > 0.0
+        || total.cancelled > 0.0
+        || is_synced_within
+    {
+        return None;
+    }
+    let of_syncs: f64 = here.iter().map(|(_, syncs)| PER_SYNC * syncs.count).sum();
+    let requests = place.writes as f64 - of_syncs;
+    let mean = place.written as f64 * (total.by_calls / all.max(1.0)) / requests;
+    if requests < 1.0 || mean > REQUEST_MAX * (block / PAGE).ceil() * PAGE {
+        return None;
+    }
+    let bytes = size(total.by_calls, cached(group, recorded)?);
+    Some(Rewritten {
+        bytes,
+        why: "the device got its pages in requests as small as its calls: it writes all over a file",
+    })
+}
+
+/// Bytes of page cache at the begin and at the end: of the cgroup of a group, or of the machine.
+fn cached(group: &Group, recorded: &Recorded) -> Option<(f64, f64)> {
+    let window = &recorded.window;
+    let of_cgroup = || {
+        let span = group.cgroup.and_then(|id| window.cgroups.get(&id))?;
+        let bytes =
+            |row: &floodline_record::sample::CgroupRow| Some(row.inactive_file?.0.saturating_add(row.active_file?.0) as f64);
+        Some((bytes(&span.first)?, bytes(&span.last)?))
+    };
+    let pages = |row: &HostRow| Some(row.nr_inactive_file?.0.saturating_add(row.nr_active_file?.0) as f64 * PAGE);
+    of_cgroup().or_else(|| Some((pages(&window.host.first)?, pages(&window.host.last)?)))
+}
+
+/// Size of a file, by how many of the written bytes were new to the page cache.
+fn size(written: f64, (before, after): (f64, f64)) -> f64 {
+    let new = (after - before).max(0.0);
+    if new >= ALL_NEW * written {
+        return LARGE * written;
+    }
+    if new < NONE_NEW * written {
+        return after.clamp(BYTES_MIN, LARGE * written);
+    }
+    // Of `n` random writes to `all` places, all (1 - exp(-n / all)) meet a new one.
+    let share = |x: f64| (1.0 - (-x).exp()) / x;
+    let (mut low, mut high) = (1e-3, 1e3);
+    for _ in 0..64 {
+        let middle = (low + high) / 2.0;
+        if share(middle) > new / written { low = middle } else { high = middle }
+    }
+    (written / low).clamp(BYTES_MIN, LARGE * written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_new_to_the_page_cache_tells_the_size_of_the_file() {
+        const MIB: f64 = 1_048_576.0;
+        let near = |told: f64, real: f64| assert!((told / real - 1.0).abs() < 0.02, "{told} of {real}");
+        // A gibibyte written to random places of another one leaves 1 - 1/e of it in the page cache.
+        near(size(1024.0 * MIB, (100.0 * MIB, 100.0 * MIB + 1024.0 * MIB * 0.632)), 1024.0 * MIB);
+        near(size(100.0 * MIB, (0.0, 99.0 * MIB)), 400.0 * MIB);
+        // All of it was cached before.
+        near(size(600.0 * MIB, (500.0 * MIB, 505.0 * MIB)), 505.0 * MIB);
+    }
+}
