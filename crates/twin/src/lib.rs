@@ -8,6 +8,7 @@ pub mod changed;
 mod derive;
 mod error;
 mod fits;
+mod headline;
 mod limits;
 pub mod model;
 pub mod plan;

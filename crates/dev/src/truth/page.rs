@@ -11,10 +11,10 @@ use std::fmt::Write;
 type Kind = (&'static str, fn(&Judged) -> bool);
 
 /// Heads of the tables.
-const KIND_HEAD: &str = "| change | changes | figures | refused | median error | direction right | inside the interval | findings right | findings uncertain | findings wrong |\n\
-    |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
-const PAIR_HEAD: &str = "| scenario | kernel | change | back-test | figures | median error | direction right | inside the interval | found before | found after, predicted | uncertain | found after, real |\n\
-    |---|---|---|---:|---:|---:|---:|---:|---|---|---|---|\n";
+const KIND_HEAD: &str = "| change | changes | figures | refused | median error | direction right | stated direction right | inside the interval | findings right | findings uncertain | findings wrong |\n\
+    |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
+const PAIR_HEAD: &str = "| scenario | kernel | change | back-test | figures | median error | direction right | stated direction right | inside the interval | found before | found after, predicted | uncertain | found after, real |\n\
+    |---|---|---|---:|---:|---:|---:|---:|---:|---|---|---|---|\n";
 
 /// Kinds of changes.
 const KINDS: [Kind; 5] = [
@@ -57,8 +57,8 @@ pub(super) fn markdown((recordings, other_speed): (usize, usize), judged: &[Judg
          figures.\n",
         part(inside, all)
     );
-    text.push_str("| figure | figures | median error | direction right | inside the interval | between repeats |\n");
-    text.push_str("|---|---:|---:|---:|---:|---:|\n");
+    text.push_str("| figure | figures | median error | direction right | stated direction right | inside the interval | between repeats |\n");
+    text.push_str("|---|---:|---:|---:|---:|---:|---:|\n");
     for named in FIGURES {
         let of = |told: &&Told| told.figure == named.name;
         let all = sum(figures.iter().copied().filter(of));
@@ -115,16 +115,17 @@ fn kind(text: &mut String, name: &str, of: &[&Judged]) {
     let refused: usize = of.iter().map(|one| one.refused).sum();
     let findings = |verdict| part(of.iter().filter(|one| one.findings() == verdict).count(), of.len());
     if of.is_empty() {
-        let _ = writeln!(text, "| {name} | 0 | – | – | – | – | – | – | – | – |");
+        let _ = writeln!(text, "| {name} | 0 | – | – | – | – | – | – | – | – | – |");
         return;
     }
     let Sum { predicted, .. } = sum;
     let _ = writeln!(
         text,
-        "| {name} | {} | {predicted} | {refused} | {} | {} | {} | {} | {} | {} |",
+        "| {name} | {} | {predicted} | {refused} | {} | {} | {} | {} | {} | {} | {} |",
         of.len(),
         share(sum.median),
         part(sum.right, sum.changed),
+        part(sum.stated_right, sum.stated),
         part(sum.inside, sum.predicted),
         findings(Findings::Right),
         findings(Findings::Uncertain),
@@ -132,13 +133,14 @@ fn kind(text: &mut String, name: &str, of: &[&Judged]) {
     );
 }
 
-/// Number, median error, direction, interval.
+/// Number, median error, direction, stated direction, interval.
 fn cells(sum: &Sum) -> String {
     format!(
-        "{} | {} | {} | {}",
+        "{} | {} | {} | {} | {}",
         sum.predicted,
         share(sum.median),
         part(sum.right, sum.changed),
+        part(sum.stated_right, sum.stated),
         part(sum.inside, sum.predicted)
     )
 }

@@ -32,6 +32,9 @@ pub(super) struct Told {
     pub(super) error: f64,
     /// Whether the direction is right; absent if the figure did not really change.
     pub(super) is_right: Option<bool>,
+    /// Whether a direction that the prediction states without "maybe" is the real one; absent where it states none. A figure
+    /// that really stays counts as wrong.
+    pub(super) is_stated_right: Option<bool>,
     pub(super) is_inside: bool,
     /// Error of the back-test.
     pub(super) off_share: Option<f64>,
@@ -203,6 +206,8 @@ fn has_changed(figure: &str, least: f64, (now, real): (f64, f64), noise: &Noise)
 fn told(row: &Row, now: f64, real: f64, noise: &Noise) -> Told {
     let is_right = has_changed(&row.figure, row.least, (now, real), noise)
         .then(|| differ(row.least, now, row.then) && (row.then > now) == (real > now));
+    let is_stated = row.is_certain() && (row.improves() || row.worsens());
+    let is_stated_right = is_stated.then(|| differ(row.least, now, real) && (row.then > row.now) == (real > now));
     Told {
         figure: row.figure.clone(),
         unit: row.unit,
@@ -213,6 +218,7 @@ fn told(row: &Row, now: f64, real: f64, noise: &Noise) -> Told {
         real,
         error: (row.then - real).abs() / real.abs().max(row.least),
         is_right,
+        is_stated_right,
         is_inside: row.low <= real && real <= row.high,
         off_share: row.off_share,
         least: row.least,
@@ -239,6 +245,7 @@ pub(super) fn repeat(all: &[One], pair: &Pair) -> Judged {
             real: *real,
             error: (now - real).abs() / real.abs().max(named.least()),
             is_right: None,
+            is_stated_right: None,
             is_inside: now == real,
             off_share: None,
             least: named.least(),
@@ -319,6 +326,9 @@ pub(super) struct Sum {
     /// Figures that really changed, and those of them whose direction is right.
     pub(super) changed: usize,
     pub(super) right: usize,
+    /// Directions that predictions state without "maybe", and those of them that are right.
+    pub(super) stated: usize,
+    pub(super) stated_right: usize,
     pub(super) inside: usize,
 }
 
@@ -329,6 +339,8 @@ pub(super) fn sum<'a>(figures: impl Iterator<Item = &'a Told>) -> Sum {
         sum.predicted += 1;
         sum.changed += usize::from(told.is_right.is_some());
         sum.right += usize::from(told.is_right == Some(true));
+        sum.stated += usize::from(told.is_stated_right.is_some());
+        sum.stated_right += usize::from(told.is_stated_right == Some(true));
         sum.inside += usize::from(told.is_inside);
         errors.push(told.error);
     }
@@ -363,6 +375,16 @@ mod tests {
         assert_eq!(right(15.0, 0.1), Some(false));
         assert_eq!(right(15.0, 1.0), None);
         assert_eq!(right(9.0, 0.0), None);
+    }
+
+    #[test]
+    fn a_stated_direction_is_wrong_where_nothing_changes() {
+        let stated = |row: Row, real: f64| told(&row, 10.0, real, &Noise::new()).is_stated_right;
+        assert_eq!(stated(row(10.0, 5.0), 7.0), Some(true));
+        assert_eq!(stated(row(10.0, 5.0), 10.0), Some(false));
+        assert_eq!(stated(row(10.0, 5.0), 15.0), Some(false));
+        let maybe = Row { high: 12.0, ..row(10.0, 5.0) };
+        assert_eq!(stated(maybe, 15.0), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use super::bursts::time;
 use super::group::Group;
 use super::machine::Place;
-use super::writer::Syncs;
+use super::syncs::Syncs;
 use floodline_analysis::diagnose::burst::{self, Trigger};
 use floodline_analysis::diagnose::derived::Derived;
 use floodline_analysis::diagnose::device::{self, Interval};

@@ -12,6 +12,7 @@ mod places;
 mod rewrites;
 mod scattered;
 mod stores;
+mod syncs;
 mod touched;
 mod unattributed;
 mod unmounts;

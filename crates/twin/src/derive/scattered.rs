@@ -6,7 +6,7 @@
 use super::group::{Group, PAGE};
 use super::machine::Place;
 use super::rewrites::{Rewritten, passed};
-use super::writer::Syncs;
+use super::syncs::Syncs;
 use crate::Recorded;
 use floodline_record::sample::HostRow;
 
@@ -21,9 +21,9 @@ const MOST: f64 = 0.8;
 const REQUEST_MAX: f64 = 2.5;
 /// Requests that a sync of another program adds: its data, a descriptor and a commit block of the journal.
 const PER_SYNC: f64 = 3.0;
-/// Size of the file over the bytes written, where nearly none of its pages was written twice.
+/// Largest size of a file over the bytes written, where all of it was cached before.
 const LARGE: f64 = 4.0;
-/// Growth of the page cache over the bytes written from which nearly each write found a page that was not cached.
+/// Growth of the page cache over the bytes written from which nearly each page was written once.
 const ALL_NEW: f64 = 0.95;
 /// The same below which nearly all of the file was cached before.
 const NONE_NEW: f64 = 0.05;
@@ -55,34 +55,41 @@ pub(super) fn file(
     if requests < 1.0 || mean > REQUEST_MAX * (block / PAGE).ceil() * PAGE {
         return None;
     }
-    let bytes = size(total.by_calls, cached(group, recorded)?);
+    let bytes = size(total.by_calls, cached(group, recorded)?)?;
     Some(Rewritten {
         bytes,
         why: "the device got its pages in requests as small as its calls: it writes all over a file",
     })
 }
 
-/// Bytes of page cache at the begin and at the end: of the cgroup of a group, or of the machine.
+/// Bytes of page cache at the begin and at the end: of the cgroup of a group, or of the machine. `None` where the kernel
+/// reclaimed some of it meanwhile.
 fn cached(group: &Group, recorded: &Recorded) -> Option<(f64, f64)> {
     let window = &recorded.window;
+    let growth = &window.host.growth;
+    if [growth.pgscan_kswapd, growth.pgscan_direct].into_iter().flatten().any(|pages| pages.0 > 0) {
+        return None;
+    }
     let of_cgroup = || {
         let span = group.cgroup.and_then(|id| window.cgroups.get(&id))?;
-        let bytes =
-            |row: &floodline_record::sample::CgroupRow| Some(row.inactive_file?.0.saturating_add(row.active_file?.0) as f64);
+        let bytes = |row: &floodline_record::sample::CgroupRow| {
+            Some(row.inactive_file?.0.saturating_add(row.active_file?.0) as f64)
+        };
         Some((bytes(&span.first)?, bytes(&span.last)?))
     };
     let pages = |row: &HostRow| Some(row.nr_inactive_file?.0.saturating_add(row.nr_active_file?.0) as f64 * PAGE);
     of_cgroup().or_else(|| Some((pages(&window.host.first)?, pages(&window.host.last)?)))
 }
 
-/// Size of a file, by how many of the written bytes were new to the page cache.
-fn size(written: f64, (before, after): (f64, f64)) -> f64 {
+/// Size of a file, by how many of the written bytes were new to the page cache. `None` where all were: so are those of small
+/// files that are made one by one.
+fn size(written: f64, (before, after): (f64, f64)) -> Option<f64> {
     let new = (after - before).max(0.0);
     if new >= ALL_NEW * written {
-        return LARGE * written;
+        return None;
     }
     if new < NONE_NEW * written {
-        return after.clamp(BYTES_MIN, LARGE * written);
+        return Some(after.clamp(BYTES_MIN, LARGE * written));
     }
     // Of `n` random writes to `all` places, all (1 - exp(-n / all)) meet a new one.
     let share = |x: f64| (1.0 - (-x).exp()) / x;
@@ -91,7 +98,7 @@ fn size(written: f64, (before, after): (f64, f64)) -> f64 {
         let middle = (low + high) / 2.0;
         if share(middle) > new / written { low = middle } else { high = middle }
     }
-    (written / low).clamp(BYTES_MIN, LARGE * written)
+    Some((written / low).max(BYTES_MIN))
 }
 
 #[cfg(test)]
@@ -103,9 +110,11 @@ mod tests {
         const MIB: f64 = 1_048_576.0;
         let near = |told: f64, real: f64| assert!((told / real - 1.0).abs() < 0.02, "{told} of {real}");
         // A gibibyte written to random places of another one leaves 1 - 1/e of it in the page cache.
-        near(size(1024.0 * MIB, (100.0 * MIB, 100.0 * MIB + 1024.0 * MIB * 0.632)), 1024.0 * MIB);
-        near(size(100.0 * MIB, (0.0, 99.0 * MIB)), 400.0 * MIB);
+        let told = |written: f64, cached| size(written, cached).expect("some were not new");
+        near(told(1024.0 * MIB, (100.0 * MIB, 100.0 * MIB + 1024.0 * MIB * 0.632)), 1024.0 * MIB);
         // All of it was cached before.
-        near(size(600.0 * MIB, (500.0 * MIB, 505.0 * MIB)), 505.0 * MIB);
+        near(told(600.0 * MIB, (500.0 * MIB, 505.0 * MIB)), 505.0 * MIB);
+        // Small files, or a file that is larger than can be told.
+        assert_eq!(size(100.0 * MIB, (0.0, 99.0 * MIB)), None);
     }
 }

@@ -15,7 +15,7 @@ const CGROUPS_MAX: usize = 50;
 
 /// Programs that stand for the bytes without a process: one for each cgroup that wrote more than its processes did, and
 /// one for the rest.
-pub(super) fn unattributed(recorded: &Recorded, groups: &[Group]) -> Vec<Group> {
+pub(super) fn unattributed(recorded: &Recorded, groups: &mut [Group]) -> Vec<Group> {
     let Some(all) = of_machine(recorded, groups) else { return Vec::new() };
     let total = all.total.by_calls.max(1.0);
     let mut missing: Vec<(EntityId, f64)> = written_in(&recorded.window)
@@ -35,7 +35,36 @@ pub(super) fn unattributed(recorded: &Recorded, groups: &[Group]) -> Vec<Group> 
     if rest >= PART_MIN {
         found.push(part(&all, None, rest));
     }
+    found.iter_mut().for_each(|one| take_waits(one, groups, recorded));
     found
+}
+
+/// Gives bytes without a process to the program of their cgroup that waited most, if its I/O counters may not be read: its
+/// waits are those of a writer, and not those of a program that syncs what others wrote.
+fn take_waits(one: &mut Group, groups: &mut [Group], recorded: &Recorded) {
+    let window = &recorded.window;
+    let is_root = |cgroup: Option<EntityId>| {
+        let entity = cgroup.and_then(|id| window.entities.get(&id));
+        entity.is_none_or(|entity| matches!(entity, Entity::Cgroup { path, .. } if path.as_bytes() == b"/"))
+    };
+    let is_beside = |group: &Group| group.cgroup == one.cgroup || (one.cgroup.is_none() && is_root(group.cgroup));
+    let is_unread = |group: &Group| {
+        let mut rows = window.processes.iter().filter(|(id, _)| {
+            let entity = window.entities.get(id);
+            matches!(entity, Some(Entity::Process { comm, .. }) if comm.as_bytes() == group.comm)
+                && recorded.home(id) == group.cgroup
+        });
+        rows.all(|(_, span)| span.last.wchar.is_none())
+    };
+    let waiting = groups.iter_mut().filter(|group| group.weight() <= 0.0 && group.total.waited > 0.0);
+    let writer = waiting.filter(|group| is_beside(group) && is_unread(group));
+    let Some(writer) = writer.max_by(|a, b| a.total.waited.total_cmp(&b.total.waited)) else { return };
+    for (bin, other) in one.bins.iter_mut().zip(&mut writer.bins) {
+        (bin.waited, other.waited) = (other.waited, 0.0);
+    }
+    (one.total.waited, writer.total.waited) = (writer.total.waited, 0.0);
+    (one.comm, one.shown) = (writer.comm.clone(), writer.shown.clone());
+    one.cgroup = writer.cgroup;
 }
 
 /// A part of the bytes as the program of a cgroup.

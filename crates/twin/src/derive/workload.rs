@@ -6,9 +6,10 @@ use super::group::{Group, PAGE, Stored, groups};
 use super::machine::{Ground, Place};
 use super::names::{self, Taken};
 use super::places::assigned;
+use super::syncs::{Habit, Syncs, habits, syncs};
 use super::unattributed::unattributed;
 use super::unmounts::Unmounts;
-use super::writer::{self, Habit, Syncs, Writer};
+use super::writer::Writer;
 use super::{Fit, asked, rewrites, scattered, stores};
 use crate::provenance::Notes;
 use crate::{Program, Programs, Recorded, TwinError};
@@ -58,7 +59,8 @@ pub(super) fn workload(
     let mut all = groups(recorded, &ground.cgroups);
     let unmounts = Unmounts::of(window, &ground.places);
     all.iter_mut().for_each(|group| unmounts.leave_out(group));
-    all.extend(unattributed(recorded, &all));
+    let without_process = unattributed(recorded, &mut all);
+    all.extend(without_process);
     let moved: f64 = all.iter().map(Group::weight).sum();
     // On a quiet host, many programs write next to nothing each.
     let is_quiet = moved >= BYTES_MIN && all.iter().all(|group| group.weight() < BYTES_MIN);
@@ -68,7 +70,7 @@ pub(super) fn workload(
         bytes >= least || (bytes > 0.0 && group.total.waited > 0.05) || group.syncs_of_others().next().is_some()
     };
     let seen = all.len();
-    let habits = writer::habits(&all, &ground.places.0, window);
+    let habits = habits(&all, &ground.places.0, window);
     let mut all: Vec<(usize, (Group, Option<Habit<'_>>))> = all.into_iter().zip(habits).enumerate().collect();
     all.retain(|(_, (group, habit))| is_kept(group) || habit.is_some());
     all.sort_by(|(_, (a, _)), (_, (b, _))| b.weight().total_cmp(&a.weight()));
@@ -84,7 +86,7 @@ pub(super) fn workload(
         unknown.push(format!("The twin leaves out {left} that wrote next to nothing."));
     }
     let mut at = assigned(window, ground, &all);
-    let syncs = writer::syncs(&all, &ground.places.0, &mut at).into_iter().zip(&habits);
+    let syncs = syncs(&all, &ground.places.0, &mut at).into_iter().zip(&habits);
     let syncs: Vec<Syncs> = syncs.map(|(syncs, habit)| habit.map_or(syncs, |habit| habit.syncs)).collect();
     let of_groups: Vec<(&Group, Syncs)> = all.iter().zip(syncs.iter().copied()).collect();
     let mut asked = asked::asked(window, &of_groups, &ground.places.0);

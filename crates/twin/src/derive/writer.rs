@@ -4,17 +4,15 @@
 //! pauses between writes as long as the program did, and then writes again.
 
 use super::bursts::{Branch, Burst, End, arrivals, bursts, size, steady, time};
-use super::group::{Group, PAGE, Stored, Synced};
+use super::group::{Group, PAGE, Stored};
 use super::machine::Place;
-use super::places::At;
 use super::rewrites::Rewritten;
 use super::stores::{Cached, Mapped, PREPARED, mapped};
+use super::syncs::{Syncs, buffered_calls, synced_runs};
 use super::{Fit, asked, rewrites};
 use crate::Recorded;
 use crate::provenance::{Notes, Origin};
-use floodline_record::programs::RECORDER;
 use floodline_record::units::{Bytes, Nanos};
-use floodline_record::window::Window;
 use floodline_scenario::{
     Barrier, ByteSize, CreateFiles, Frequency, Lasting, OnFile, Order, Pace, Parallel, Read, Repeat, Step, SyncCall,
     SyncEvery, Time, Truncate, Write,
@@ -36,232 +34,10 @@ pub(super) struct Writer {
     pub(super) stored: Option<Stored>,
 }
 
-/// Calls for stable storage of one program.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Syncs {
-    /// Number in the recording.
-    pub(super) count: f64,
-    /// The call, where it is known.
-    pub(super) call: Option<SyncCall>,
-    /// Source of that knowledge.
-    pub(super) origin: Origin,
-    /// Mean wait of one, in seconds, where they come at the ends of its bursts rather than after a number of its calls.
-    pub(super) at_ends: Option<f64>,
-}
-
-impl Default for Syncs {
-    fn default() -> Syncs {
-        Syncs { count: 0.0, call: None, origin: Origin::Derived, at_ends: None }
-    }
-}
-
-/// Share of its writes in which a program that makes them durable waits.
-const DURABLE_SHARE: f64 = 0.6;
-/// Fewest intervals with writes that show a habit rather than chance.
-const ACTIVE_MIN: usize = 4;
 /// Share of the dirtied bytes that is dropped unwritten where files are short-lived.
 const SHORT_LIVED: f64 = 0.2;
 /// Life of a file that is dropped before it is written.
 const LIFE_SECONDS: f64 = 2.0;
-
-/// Number of durable writes of each group. With a trace they are counted. Without one, a program that waits in most
-/// intervals in which it writes makes its writes durable, and the flushes of its device bound their number. Where the place
-/// of a program is not known, it is the device whose flushes it explains.
-pub(super) fn syncs(groups: &[Group], places: &[Place], at: &mut [At]) -> Vec<Syncs> {
-    let mut syncs: Vec<Syncs> = groups.iter().map(traced).collect();
-    if syncs.iter().any(|syncs| syncs.origin == Origin::Measured) {
-        return syncs;
-    }
-    for (group, syncs) in groups.iter().zip(&mut syncs) {
-        if let Some((count, wait)) = syncs_at_ends(group) {
-            *syncs = Syncs { count, call: Some(SyncCall::Fsync), origin: Origin::Derived, at_ends: Some(wait) };
-        }
-    }
-    let calls = |group: &Group| buffered_calls(group);
-    let mut candidates: Vec<usize> = (0..groups.len())
-        .filter(|at| {
-            syncs[*at].at_ends.is_none() && groups[*at].waiting_share() >= DURABLE_SHARE && calls(&groups[*at]) >= 1.0
-        })
-        .collect();
-    candidates.sort_by(|a, b| calls(&groups[*a]).total_cmp(&calls(&groups[*b])));
-    let flushes: Vec<f64> = places.iter().map(|place| flushes_for_programs(groups, place)).collect();
-    let mut left = flushes.clone();
-    for group in &candidates {
-        let all = calls(&groups[*group]);
-        if !at[*group].is_known {
-            let enough = (0..left.len()).filter(|place| all <= MORE_CALLS * left[*place]);
-            let best = enough.min_by(|one, other| left[*one].total_cmp(&left[*other]));
-            at[*group].place = best.unwrap_or(at[*group].place);
-        }
-        if let Some(left) = left.get_mut(at[*group].place) {
-            *left -= all;
-        }
-    }
-    for (place, flushes) in flushes.iter().enumerate() {
-        let here: Vec<usize> = candidates.iter().copied().filter(|group| at[*group].place == place).collect();
-        share_flushes(groups, &here, *flushes, &mut syncs);
-    }
-    syncs
-}
-
-/// Calls over flushes, at most, of a program that makes each call durable.
-const MORE_CALLS: f64 = 1.2;
-
-/// Gives the flushes of a device to the groups that wait there, those with few calls first.
-fn share_flushes(groups: &[Group], candidates: &[usize], flushes: f64, syncs: &mut [Syncs]) {
-    let mut left = flushes.max(0.0);
-    let mut after = candidates.len();
-    for &at in candidates {
-        // The rarest first. A frequent caller gets the remaining flushes.
-        let share = left / after as f64;
-        let all = buffered_calls(&groups[at]);
-        let active = groups[at].bins.iter().filter(|bin| bin.is_active()).count();
-        let count = match active {
-            // One or two bursts are made durable once each, at their ends.
-            0..ACTIVE_MIN => (active as f64).min(all),
-            _ if all <= MORE_CALLS * left => all,
-            _ => share.min(all),
-        };
-        after -= 1;
-        if count < 1.0 || count * 200.0 < all {
-            continue;
-        }
-        left = (left - count).max(0.0);
-        syncs[at] = Syncs { count, call: Some(SyncCall::Fdatasync), origin: Origin::Derived, at_ends: None };
-    }
-}
-
-/// Shortest wait after a burst that shows a sync, seconds; that of a single burst, and the share of bursts that have one.
-const END_WAIT: f64 = 0.05;
-const ONE_END_WAIT: f64 = 0.5;
-const ENDS_SHARE: f64 = 0.6;
-/// Time without writes over the wait in it, at least: a program that is held up in each of its syncs also waits without
-/// writing, but goes on as soon as the wait ends.
-const IDLE_OVER_WAIT: f64 = 1.5;
-
-/// A burst of writes of a program.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    /// Its end, seconds since the recording began.
-    end: f64,
-    bytes: f64,
-    /// Seconds of waiting after it, before the next one.
-    waited: f64,
-    /// Whether the program waited, and then rested.
-    is_synced: bool,
-}
-
-/// The bursts of a program, but for one that the end of the recording cuts.
-fn runs(group: &Group) -> Vec<Run> {
-    let mut runs = Vec::new();
-    let mut rest = group.bins.as_slice();
-    while let Some(start) = rest.iter().position(|bin| bin.by_calls > 0.0) {
-        let run = &rest[start..];
-        let length = run.iter().take_while(|bin| bin.by_calls > 0.0).count();
-        let (run, after) = run.split_at(length);
-        let Some(last) = run.last().filter(|_| !after.is_empty()) else { break };
-        let idle = after.iter().take_while(|bin| bin.by_calls <= 0.0).count();
-        let waited: f64 = after[..idle].iter().map(|bin| bin.waited).sum();
-        let seconds: f64 = after[..idle].iter().map(|bin| bin.length).sum();
-        let is_synced = waited >= END_WAIT && seconds >= IDLE_OVER_WAIT * waited;
-        runs.push(Run { end: last.end, bytes: run.iter().map(|bin| bin.by_calls).sum(), waited, is_synced });
-        rest = &after[idle..];
-    }
-    runs
-}
-
-/// Bursts that a program makes durable at their ends, with the mean of the waits there: it writes, and then waits without
-/// writing, again and again. That holds for most of its bursts, or for those with most of its bytes: a job may unpack
-/// files without a sync and then sync its result. Empty where it does not.
-fn synced_runs(group: &Group) -> Vec<Run> {
-    let runs = runs(group);
-    let synced: Vec<Run> = runs.iter().copied().filter(|run| run.is_synced).collect();
-    let bytes = |runs: &[Run]| runs.iter().map(|run| run.bytes).sum::<f64>();
-    let is_most = synced.len() as f64 >= ENDS_SHARE * runs.len() as f64;
-    match runs.as_slice() {
-        [] => Vec::new(),
-        [one] if one.is_synced && one.waited >= ONE_END_WAIT => runs,
-        [_] => Vec::new(),
-        _ if is_most => runs,
-        _ if synced.len() >= 2 && bytes(&synced) >= ENDS_SHARE * bytes(&runs) => synced,
-        _ => Vec::new(),
-    }
-}
-
-/// Number of the bursts that are made durable at their ends, and the mean of the waits there.
-fn syncs_at_ends(group: &Group) -> Option<(f64, f64)> {
-    let runs = synced_runs(group);
-    let count = runs.len() as f64;
-    (!runs.is_empty()).then(|| (count, runs.iter().map(|run| run.waited).sum::<f64>() / count))
-}
-
-/// Flushes of a device that programs requested: a journal that commits by itself every five seconds flushes too.
-fn flushes_for_programs(groups: &[Group], place: &Place) -> f64 {
-    let seconds = groups.first().map_or(0.0, |group| group.total.length);
-    (place.flushes as f64 - seconds / 5.0).max(0.0)
-}
-
-/// A small program that makes each of its writes durable, and the device.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Habit<'a> {
-    pub(super) syncs: Syncs,
-    pub(super) place: &'a Place,
-}
-
-/// Most small programs that are assumed to make their writes durable.
-const HABITS_MAX: usize = 50;
-/// Share of all that became dirty up to which a program is a small one.
-const SMALL_SHARE: f64 = 0.05;
-
-/// Small programs that make each of their writes durable, judged by the flushes of the device: they write again and
-/// again, and the device is flushed as often. Used only without a trace and without the kernel's count of delays.
-pub(super) fn habits<'a>(groups: &[Group], places: &'a [Place], window: &Window) -> Vec<Option<Habit<'a>>> {
-    let mut habits = vec![None; groups.len()];
-    let counts_delays = window.facts.as_ref().is_some_and(|facts| facts.task_delayacct == Some(true));
-    if counts_delays || groups.iter().any(|group| group.synced.is_some()) {
-        return habits;
-    }
-    let moved: f64 = groups.iter().map(|group| group.total.dirtied()).sum();
-    let is_small = |group: &Group| {
-        let active = group.bins.iter().filter(|bin| bin.is_active()).count();
-        group.comm != RECORDER
-            && active >= ACTIVE_MIN
-            && buffered_calls(group) >= 1.0
-            && group.total.dirtied() <= SMALL_SHARE * moved
-    };
-    let mut small: Vec<usize> = (0..groups.len()).filter(|at| is_small(&groups[*at])).collect();
-    small.sort_by(|a, b| buffered_calls(&groups[*a]).total_cmp(&buffered_calls(&groups[*b])));
-    let mut left: Vec<(f64, &Place)> =
-        places.iter().map(|place| (flushes_for_programs(groups, place), place)).collect();
-    for at in small.into_iter().take(HABITS_MAX) {
-        let count = buffered_calls(&groups[at]);
-        // The device whose flushes it explains best.
-        let enough = left.iter_mut().filter(|(left, _)| count <= 1.2 * *left);
-        let Some((left, place)) = enough.min_by(|(one, _), (other, _)| one.total_cmp(other)) else { break };
-        *left -= count;
-        let syncs = Syncs { count, call: Some(SyncCall::Fdatasync), origin: Origin::Assumed, at_ends: None };
-        habits[at] = Some(Habit { syncs, place });
-    }
-    habits
-}
-
-fn traced(group: &Group) -> Syncs {
-    let Some(counts) = group.synced else { return Syncs::default() };
-    let Synced { fsyncs, fdatasyncs, ranges, .. } = counts;
-    let call = match (fsyncs, fdatasyncs, ranges) {
-        _ if counts.all() == 0 => None,
-        (fsync, data, range) if fsync >= data && fsync >= range => Some(SyncCall::Fsync),
-        _ => Some(SyncCall::Fdatasync),
-    };
-    Syncs { count: counts.all() as f64, call, origin: Origin::Measured, at_ends: None }
-}
-
-/// Write calls that are not direct, if they dirtied something.
-fn buffered_calls(group: &Group) -> f64 {
-    let total = &group.total;
-    let all = total.by_calls + total.direct;
-    if all <= 0.0 { 0.0 } else { total.calls * total.by_calls / all }
-}
 
 impl Writer {
     pub(super) fn of(
