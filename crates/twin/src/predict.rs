@@ -298,9 +298,17 @@ const SPREAD: &[(&str, f64)] = &[
 /// Distance for figures that too few recordings of real kernels have: from all figures together.
 const SPREAD_OF_OTHERS: f64 = 0.695;
 
-/// Factor by which the interval of a figure is wider than its runs and its back-test, as a logarithm.
-pub fn spread(figure: &str) -> f64 {
-    SPREAD.iter().find(|(name, _)| *name == figure).map_or(SPREAD_OF_OTHERS, |(_, spread)| *spread)
+/// Distance for waits that the recording does not have: the twin then assumes which programs sync, and when. It holds nine of
+/// ten such waits of the generated hosts that `floodline-dev predict-truth --model` predicts.
+const SPREAD_OF_UNMEASURED: &[(&str, f64)] =
+    &[("durable.longest_wait_seconds", 3.0), ("durable.p99_wait_seconds", 3.0)];
+
+/// Factor by which the interval of a figure is wider than its runs and its back-test, as a logarithm. `is_measured` tells
+/// whether the recording has the figure.
+pub fn spread(figure: &str, is_measured: bool) -> f64 {
+    let of = |list: &[(&str, f64)]| list.iter().find(|(name, _)| *name == figure).map(|(_, spread)| *spread);
+    let unmeasured = if is_measured { None } else { of(SPREAD_OF_UNMEASURED) };
+    unmeasured.or_else(|| of(SPREAD)).unwrap_or(SPREAD_OF_OTHERS)
 }
 
 /// A figure to predict.
@@ -317,7 +325,7 @@ const SMALLEST_BUDGET: &str = "smallest_budget_bytes";
 
 /// The row of the smallest cgroup limit, from all cgroups of the recording.
 fn limits_row(of: &Of<'_>, (now, then): (f64, f64)) -> Row {
-    let wider = spread(of.name).exp();
+    let wider = spread(of.name, true).exp();
     let (low, high) = (then / wider, then * wider);
     Row {
         better: of.better,
@@ -351,7 +359,7 @@ fn row(of: &Of<'_>, measured: &Measured, results: &[(Run, Shown)], closed: Optio
     let all = || pairs.iter().map(|(_, then)| then * scale);
     let error = if is_arithmetic { 0.0 } else { tested.map_or(ERROR_MIN, |figure| figure.off_share).max(ERROR_MIN) };
     // Small values differ by an amount rather than by a share.
-    let wider = spread(name).exp();
+    let wider = spread(name, tested.is_some()).exp();
     let low = all().reduce(f64::min).unwrap_or(then) / (1.0 + error);
     let low = ((low + least) / wider - least).max(0.0).min(low);
     let high = all().reduce(f64::max).unwrap_or(then) * (1.0 + error);

@@ -290,7 +290,7 @@ fn wanted(mut beyond: Vec<f64>) -> Option<f64> {
 pub(super) fn calibrated<'a>(judged: impl Iterator<Item = &'a Judged>) -> (Vec<(String, f64, usize)>, Option<f64>) {
     let mut by_figure: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for told in judged.flat_map(|one| &one.figures) {
-        by_figure.entry(&told.figure).or_default().push(told.beyond(spread(&told.figure)));
+        by_figure.entry(&told.figure).or_default().push(told.beyond(spread(&told.figure, told.off_share.is_some())));
     }
     let all: Vec<f64> = by_figure.values().flatten().copied().collect();
     let of = |(figure, beyond): (&str, Vec<f64>)| {
@@ -311,7 +311,9 @@ pub(super) fn left_out(judged: &[Judged]) -> (usize, usize) {
         for told in of_it.iter().flat_map(|one| &one.figures) {
             let width = widths.iter().find(|(figure, ..)| *figure == told.figure).map(|(_, width, _)| *width);
             all += 1;
-            inside += usize::from(told.beyond(spread(&told.figure)) <= width.or(usual).unwrap_or(0.0));
+            inside += usize::from(
+                told.beyond(spread(&told.figure, told.off_share.is_some())) <= width.or(usual).unwrap_or(0.0),
+            );
         }
     }
     (inside, all)

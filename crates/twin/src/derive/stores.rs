@@ -87,33 +87,10 @@ pub(super) fn mapped(
     if total.mapped < 4.0 * PAGE {
         return None;
     }
-    // The page cache of the cgroup holds the file. Without a cgroup of its own it is a journal of the usual size.
-    let cache = group.cgroup.and_then(|id| window.cgroups.get(&id)).and_then(|span| {
-        let is_root = group.cgroup.is_some_and(
-            |id| matches!(window.entities.get(&id), Some(Entity::Cgroup { path, .. }) if path.as_bytes() == b"/"),
-        );
-        span.max.file.filter(|_| !is_root)
-    });
     let copies = group.concurrent().max(1);
     let touched = Touched::of(group, recorded);
-    let by_touch = || touched.as_ref()?.file(&group.bins, group.part_of_mapped);
-    let bytes = match cache {
-        Some(cache) => {
-            notes.derived(format!("{key}.steps.mmap_store.size"), "page cache of its cgroup");
-            (cache.0 / copies).clamp(1 << 20, 64 << 20)
-        }
-        None => match by_touch() {
-            Some(bytes) => {
-                notes.derived(format!("{key}.steps.mmap_store.size"), "pages that its stores mapped, over its faults");
-                (bytes as u64 / copies).clamp(1 << 20, FILE_MAX)
-            }
-            None => {
-                notes.assumed(format!("{key}.steps.mmap_store.size"), "8 MiB, as journald's files begin");
-                8 << 20
-            }
-        },
-    };
-    let bytes = bytes / 4096 * 4096;
+    let cache = cache_of_cgroup(group, recorded);
+    let bytes = size_of_file(group, cache, touched.as_ref(), key, notes);
     let pages_of_all = (bytes * copies) as f64 / PAGE;
     // Faults on other memory are counted too: only mapped files show stores.
     let touches = touched.and_then(|touched| touched.stores(&group.bins, pages_of_all, group.part_of_mapped));
@@ -133,37 +110,10 @@ pub(super) fn mapped(
     }
     .max(1.0);
     let per_fault = total.mapped / faults;
-    let makes_folios = behaviour(window).is_some_and(|kernel| match place.fs_type {
-        FsType::Ext4 => kernel.folios.ext4,
-        _ => kernel.folios.xfs_by_readahead || kernel.folios.xfs_by_write,
-    });
-    let writes_folios = behaviour(window).is_some_and(|kernel| kernel.folios.xfs_by_write);
+    let makes_folios = makes_folios(recorded, place);
     let is_large = per_fault >= LARGE_FAULT && makes_folios;
-    let made = Made::of(group, recorded, bytes as f64);
-    let folios_by_faults = behaviour(window).is_some_and(|kernel| kernel.folios.fault_makes_four);
-    let cached = match (is_not_cached, is_large) {
-        (true, _) => Cached::Not,
-        // Few faults in clean folios do not show their size well.
-        (false, true) if is_hidden && made == Made::ByFaults && folios_by_faults => Cached::InFoliosOfFaults,
-        (false, true) if is_hidden && made == Made::ByReads => Cached::InFoliosOfReads,
-        (false, true) if is_hidden && made == LARGE_WRITES && writes_folios => Cached::InFoliosOfWrites,
-        (false, true) if per_fault >= BY_WRITE => Cached::InFoliosOfWrites,
-        (false, true) if per_fault < BY_FAULT && folios_by_faults => Cached::InFoliosOfFaults,
-        (false, true) => Cached::InFoliosOfReads,
-        // Writes of this kernel make large folios, so it was written in small blocks.
-        (false, false) if makes_folios && (writes_folios || place.fs_type == FsType::Ext4) => Cached::InPages,
-        // This kernel does not show what another one would make of it: it is made again as it was.
-        (false, false) => match made {
-            Made::ByFaults => Cached::InFoliosOfFaults,
-            Made::ByReads => Cached::InFoliosOfReads,
-            Made::ByWrites { are_large: true } => Cached::InFoliosOfWrites,
-            Made::ByWrites { are_large: false } => Cached::InPages,
-            // Reads of this kernel make large folios, so it was written.
-            Made::Unknown if makes_folios => Cached::InFoliosOfWrites,
-            // It is read, as after a boot.
-            Made::Unknown => Cached::InFoliosOfReads,
-        },
-    };
+    let shown = Folios { per_fault, is_large, is_hidden, makes_folios, is_not_cached };
+    let cached = shown.cached(Made::of(group, recorded, bytes as f64), recorded, place);
     let stores = (if is_large { faults } else { total.mapped / PAGE }) * factor;
     // Few stores are single ones.
     let pages = if stores >= 20.0 * at_once as f64 { at_once } else { 1 };
@@ -217,6 +167,92 @@ pub(super) fn mapped(
     };
     let branch = Branch { bursts, unit: per_store, step: Box::new(step), end: None };
     Some(Mapped { branch, bytes, cached, before, stored: is_fitted.then(|| group.stored(bins, goes_on)) })
+}
+
+/// Page cache of a group's cgroup, at its most. The root has that of all.
+fn cache_of_cgroup(group: &Group, recorded: &Recorded) -> Option<Bytes> {
+    let window = &recorded.window;
+    let id = group.cgroup?;
+    let is_root = matches!(window.entities.get(&id), Some(Entity::Cgroup { path, .. }) if path.as_bytes() == b"/");
+    window.cgroups.get(&id)?.max.file.filter(|_| !is_root)
+}
+
+/// Size of the mapped file of each copy, in whole pages. The page cache of the cgroup holds it. Without a cgroup of its own it
+/// is a journal of the usual size, unless the pages that its stores mapped tell.
+fn size_of_file(group: &Group, cache: Option<Bytes>, touched: Option<&Touched>, key: &str, notes: &mut Notes) -> u64 {
+    let copies = group.concurrent().max(1);
+    let by_touch = || touched?.file(&group.bins, group.part_of_mapped);
+    let size = format!("{key}.steps.mmap_store.size");
+    let bytes = match cache {
+        Some(cache) => {
+            notes.derived(size, "page cache of its cgroup");
+            (cache.0 / copies).clamp(1 << 20, 64 << 20)
+        }
+        None => match by_touch() {
+            Some(bytes) => {
+                notes.derived(size, "pages that its stores mapped, over its faults");
+                (bytes as u64 / copies).clamp(1 << 20, FILE_MAX)
+            }
+            None => {
+                notes.assumed(size, "8 MiB, as journald's files begin");
+                8 << 20
+            }
+        },
+    };
+    bytes / 4096 * 4096
+}
+
+/// Whether the kernel of the recording makes large folios for files of a place.
+fn makes_folios(recorded: &Recorded, place: &Place) -> bool {
+    behaviour(&recorded.window).is_some_and(|kernel| match place.fs_type {
+        FsType::Ext4 => kernel.folios.ext4,
+        _ => kernel.folios.xfs_by_readahead || kernel.folios.xfs_by_write,
+    })
+}
+
+/// What the faults of a mapped file show of its folios.
+struct Folios {
+    /// Bytes dirtied by a fault.
+    per_fault: f64,
+    is_large: bool,
+    /// Whether only the faults in clean folios show their size.
+    is_hidden: bool,
+    /// Whether the kernel makes large ones.
+    makes_folios: bool,
+    /// Whether faults read the file from the device.
+    is_not_cached: bool,
+}
+
+impl Folios {
+    /// How the file came into the page cache.
+    fn cached(&self, made: Made, recorded: &Recorded, place: &Place) -> Cached {
+        let kernel = behaviour(&recorded.window);
+        let writes_folios = kernel.is_some_and(|kernel| kernel.folios.xfs_by_write);
+        let folios_by_faults = kernel.is_some_and(|kernel| kernel.folios.fault_makes_four);
+        match (self.is_not_cached, self.is_large) {
+            (true, _) => Cached::Not,
+            // Few faults in clean folios do not show their size well.
+            (false, true) if self.is_hidden && made == Made::ByFaults && folios_by_faults => Cached::InFoliosOfFaults,
+            (false, true) if self.is_hidden && made == Made::ByReads => Cached::InFoliosOfReads,
+            (false, true) if self.is_hidden && made == LARGE_WRITES && writes_folios => Cached::InFoliosOfWrites,
+            (false, true) if self.per_fault >= BY_WRITE => Cached::InFoliosOfWrites,
+            (false, true) if self.per_fault < BY_FAULT && folios_by_faults => Cached::InFoliosOfFaults,
+            (false, true) => Cached::InFoliosOfReads,
+            // Writes of this kernel make large folios, so it was written in small blocks.
+            (false, false) if self.makes_folios && (writes_folios || place.fs_type == FsType::Ext4) => Cached::InPages,
+            // This kernel does not show what another one would make of it: it is made again as it was.
+            (false, false) => match made {
+                Made::ByFaults => Cached::InFoliosOfFaults,
+                Made::ByReads => Cached::InFoliosOfReads,
+                Made::ByWrites { are_large: true } => Cached::InFoliosOfWrites,
+                Made::ByWrites { are_large: false } => Cached::InPages,
+                // Reads of this kernel make large folios, so it was written.
+                Made::Unknown if self.makes_folios => Cached::InFoliosOfWrites,
+                // It is read, as after a boot.
+                Made::Unknown => Cached::InFoliosOfReads,
+            },
+        }
+    }
 }
 
 /// Whether most faults that count as major read from a device.

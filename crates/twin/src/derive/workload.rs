@@ -145,41 +145,66 @@ pub(super) fn workload(
         let idle = human::plural(idle as u64, "cgroup", "cgroups");
         unknown.push(format!("The twin leaves out {idle} in which nothing was written."));
     }
-    let mut extra = BTreeMap::new();
-    if !needs_prepared.is_empty() {
-        extra.insert(taken.unique("prepare", COMM_MAX), stores::prepare(needs_prepared));
-    }
-    if let Some(task) = other_memory(window, machine) {
-        let name = taken.unique("other-memory", COMM_MAX);
-        notes.derived(format!("workload.tasks.{name}"), "MemTotal without free memory and page cache");
-        extra.insert(name, task);
-    }
-    if let Some(task) = dirty_before(window, &ground.places.0, told) {
-        let name = taken.unique("dirty-before", COMM_MAX);
-        notes.measured(format!("workload.tasks.{name}"), "pages that were dirty when the recording began");
-        extra.insert(name, task);
-    }
-    if let Some(task) = unmounts.add(machine, notes) {
-        let name = taken.unique("umount", COMM_MAX);
-        notes.measured(format!("workload.tasks.{name}"), "unmounts that were seen waiting");
-        extra.insert(name, task);
-    }
-    if let Some(task) = asked::task(&asked) {
-        let name = taken.unique("sync", COMM_MAX);
-        let key = format!("workload.tasks.{name}");
-        match window.traced.contains("bytes") {
-            true => notes.measured(key, "waits for a whole filesystem in the trace"),
-            false => notes.assumed(
-                key,
-                "everything went to the device though it was neither old nor much: taken for a sync of the filesystem",
-            ),
-        }
-        extra.insert(name, task);
-    }
+    let besides = Besides { prepared: needs_prepared, dirty: told, unmounts, asked };
+    let extra = besides.tasks(window, ground, (machine, &mut taken), notes);
     open.extend(extra.clone());
     closed.extend(extra);
     let is_same = open == closed;
     Ok(Load { open, closed: (!is_traced && !is_same).then_some(closed), programs, stored, is_traced })
+}
+
+/// What runs beside the programs.
+struct Besides<'a> {
+    /// Mapped files that are written first, and their sizes.
+    prepared: Vec<(String, u64)>,
+    /// Bytes that the programs leave dirty before they start.
+    dirty: u64,
+    unmounts: Unmounts<'a>,
+    asked: Vec<asked::Asked<'a>>,
+}
+
+impl Besides<'_> {
+    /// Their tasks, by name.
+    fn tasks(
+        self,
+        window: &Window,
+        ground: &Ground,
+        (machine, taken): (&mut Machine, &mut Taken),
+        notes: &mut Notes,
+    ) -> BTreeMap<String, Task> {
+        let mut extra = BTreeMap::new();
+        if !self.prepared.is_empty() {
+            extra.insert(taken.unique("prepare", COMM_MAX), stores::prepare(self.prepared));
+        }
+        if let Some(task) = other_memory(window, machine) {
+            let name = taken.unique("other-memory", COMM_MAX);
+            notes.derived(format!("workload.tasks.{name}"), "MemTotal without free memory and page cache");
+            extra.insert(name, task);
+        }
+        if let Some(task) = dirty_before(window, &ground.places.0, self.dirty) {
+            let name = taken.unique("dirty-before", COMM_MAX);
+            notes.measured(format!("workload.tasks.{name}"), "pages that were dirty when the recording began");
+            extra.insert(name, task);
+        }
+        if let Some(task) = self.unmounts.add(machine, notes) {
+            let name = taken.unique("umount", COMM_MAX);
+            notes.measured(format!("workload.tasks.{name}"), "unmounts that were seen waiting");
+            extra.insert(name, task);
+        }
+        if let Some(task) = asked::task(&self.asked) {
+            let name = taken.unique("sync", COMM_MAX);
+            let key = format!("workload.tasks.{name}");
+            match window.traced.contains("bytes") {
+                true => notes.measured(key, "waits for a whole filesystem in the trace"),
+                false => notes.assumed(
+                    key,
+                    "everything went to the device though it was neither old nor much: taken for a sync of the filesystem",
+                ),
+            }
+            extra.insert(name, task);
+        }
+        extra
+    }
 }
 
 /// Whether pauses in dirty throttling were traced.
