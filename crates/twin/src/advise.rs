@@ -102,8 +102,7 @@ impl<'a> Search<'a> {
             // A quarter is left for the search around the best of them.
             let grid = self.grid();
             let room = (self.wanted.most - self.wanted.most / 4).saturating_sub(next.len());
-            let stride = grid.len().div_ceil(room.max(1)).max(1);
-            for settings in grid.into_iter().step_by(stride) {
+            for settings in evenly(grid, room) {
                 next.extend(self.candidate(settings, None));
             }
         } else if self.rounds < ROUNDS && left > 0 {
@@ -123,11 +122,13 @@ impl<'a> Search<'a> {
         self.tried.extend(results);
     }
 
-    /// Thresholds from small to large, with the background threshold at a half to an eighth of them, and two ages.
+    /// Thresholds from small to large, two for each doubling, with the background threshold at a half to an eighth of them,
+    /// and two ages.
     fn grid(&self) -> Vec<Vec<Setting>> {
         let memory = self.twin.scenario.machine.memory.bytes();
         let expire = self.window.host.last.dirty_expire_centisecs.map_or(3000, |age| age.0);
-        let sizes = (24..44).map(|shift| 1_u64 << shift).filter(|bytes| *bytes <= memory / 5 * 2);
+        let sizes = (24..44).flat_map(|shift| [1_u64 << shift, 3_u64 << (shift - 1)]);
+        let sizes = sizes.filter(|bytes| *bytes <= memory / 5 * 2);
         let ages = || [expire, 1500, 500].into_iter().enumerate().filter(|(at, age)| *at == 0 || *age < expire);
         let mut grid = Vec::new();
         for (_, age) in ages() {
@@ -317,6 +318,15 @@ impl<'a> Search<'a> {
     }
 }
 
+/// As many of some candidates as there is room for, from all parts of the list.
+fn evenly(all: Vec<Vec<Setting>>, room: usize) -> Vec<Vec<Setting>> {
+    let (count, room) = (all.len(), room.min(all.len()));
+    // The first candidate of each of `room` equal parts.
+    let part = |at: usize| at * room / count.max(1);
+    let is_first = |at: usize| room > 0 && (at == 0 || part(at) != part(at - 1));
+    all.into_iter().enumerate().filter(|(at, _)| is_first(*at)).map(|(_, one)| one).collect()
+}
+
 /// Arguments for and against the best candidate.
 struct Weighed {
     /// The best candidate, unless it is the host as it is.
@@ -433,4 +443,23 @@ fn around(best: &[Setting]) -> Vec<Vec<Setting>> {
         }
     }
     near
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn candidates_are_chosen_from_all_parts_of_the_grid() {
+        let all = |count: u64| (0..count).map(|at| vec![Setting::new("vm.dirty_bytes", at)]).collect::<Vec<_>>();
+        let chosen = |count, room| {
+            evenly(all(count), room).iter().filter_map(|one| one[0].value.parse::<u64>().ok()).collect::<Vec<_>>()
+        };
+        assert_eq!(chosen(3, 10), [0, 1, 2]);
+        assert_eq!(chosen(6, 3), [0, 2, 4]);
+        assert_eq!(chosen(159, 150).len(), 150);
+        assert!(chosen(159, 150).contains(&158));
+        assert_eq!(chosen(5, 0), [0; 0]);
+        assert_eq!(chosen(0, 5), [0; 0]);
+    }
 }

@@ -577,6 +577,8 @@ steps = [{ write = { file = "/rootfs/j", total = "1 MiB" } }]
         check("kernel=3.10", Err("the oldest kernel that the model supports"));
         check("kernel=new", Err("expected a version"));
         check("colour=red", Err("no such key"));
+        check("for=3s", Err("changes the run of the model, not the host"));
+        check("seed=3", Err("changes the run of the model, not the host"));
         check("mount//options=frobnicate", Err("a value that the model supports"));
         check("journald/Storage=persistent", Err("a twin knows volatile and none"));
         check("loop/loop0/direct_io=1", Err("no device \"loop0\""));

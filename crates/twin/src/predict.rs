@@ -259,11 +259,13 @@ impl Judged<'_> {
     }
 }
 
-/// Whether a figure that a finding rests on gets so much better that the finding ends, though the twin does not show it.
+/// Whether a figure that a finding rests on gets so much better, over its whole interval, that the finding ends, though the
+/// twin does not show it.
 fn ends(rule: &str, rows: &[Row]) -> bool {
     let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
     let rests = rows.iter().filter(|row| names.contains(&row.figure.as_str()));
-    rests.filter(|row| row.better == Better::Less && row.improves()).any(|row| row.now > ENDS * row.then)
+    let improve = |row: &&Row| row.better == Better::Less && row.improves() && row.is_certain();
+    rests.filter(improve).any(|row| row.now > ENDS * row.then)
 }
 
 /// Values of a figure before and after the change, of runs that are otherwise equal.

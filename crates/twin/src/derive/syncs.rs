@@ -232,3 +232,67 @@ pub(super) fn buffered_calls(group: &Group) -> f64 {
     let all = total.by_calls + total.direct;
     if all <= 0.0 { 0.0 } else { total.calls * total.by_calls / all }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::group::Bin;
+    use super::*;
+    use floodline_record::id::DevId;
+    use floodline_scenario::FsType;
+
+    /// Intervals of a second each: bytes written, and seconds waited.
+    fn group(seconds: &[(f64, f64)]) -> Group {
+        let mut group = Group::default();
+        for (at, (bytes, waited)) in seconds.iter().enumerate() {
+            let bin = Bin {
+                end: at as f64 + 1.0,
+                length: 1.0,
+                by_calls: *bytes,
+                wchar: *bytes,
+                calls: bytes / 4096.0,
+                waited: *waited,
+                ..Bin::default()
+            };
+            group.total.by_calls += bin.by_calls;
+            group.total.calls += bin.calls;
+            group.total.length += 1.0;
+            group.bins.push(bin);
+        }
+        group
+    }
+
+    #[test]
+    fn a_job_that_unpacks_without_a_sync_and_syncs_its_result_syncs_only_that() {
+        let job = [(4e6, 0.0), (0.0, 0.0), (90e6, 0.0), (0.0, 0.5), (0.0, 0.0)];
+        let ends = |seconds: &[(f64, f64)]| synced_runs(&group(seconds)).iter().map(|run| run.end).collect::<Vec<_>>();
+        assert_eq!(ends(&[job, job].concat()), [3.0, 8.0]);
+        // The part that is synced is small.
+        let small = [(90e6, 0.0), (0.0, 0.0), (4e6, 0.0), (0.0, 0.5), (0.0, 0.0)];
+        assert_eq!(ends(&[small, small].concat()), [0.0; 0]);
+    }
+
+    #[test]
+    fn a_program_whose_place_is_not_known_syncs_where_the_flushes_are() {
+        let place = |minor, flushes| Place {
+            dev: DevId { major: 254, minor },
+            device: format!("vd{minor}"),
+            point: "/data".to_owned(),
+            fs_type: FsType::Ext4,
+            mean_read: None,
+            flushes,
+            writes: 0,
+            written: 0,
+            below: None,
+        };
+        let groups = [group(&[(40_960.0, 0.1); 10])];
+        let places = [place(0, 2), place(1, 102)];
+        let check = |is_known: bool, place: usize, count: f64| {
+            let mut at = [At { place: 0, is_known }];
+            let syncs = syncs(&groups, &places, &mut at);
+            assert_eq!((at[0].place, syncs[0].count), (place, count), "{is_known}");
+        };
+        check(false, 1, 100.0);
+        // Known to write to a device without flushes, it waits for something else.
+        check(true, 0, 0.0);
+    }
+}
