@@ -243,7 +243,9 @@ impl Judged<'_> {
                 // It lacked an input before the change and lacks none after it: the rule says that nothing is there.
                 _ if self.now.unchecked.contains(&rule) => true,
                 // The twin is like the recording.
-                (true, true) | (false, false) => is_unanimous,
+                (true, true) | (false, false) => {
+                    is_unanimous && (is_now == is_then || changes(rule, is_then, self.rows))
+                }
                 // It lacks the finding: the changed twin may lack it for the same reason.
                 (true, false) => {
                     (is_then && is_unanimous) || (has(lasting, rule) && rests(rule, self.rows)) || ends(rule, self.rows)
@@ -257,6 +259,14 @@ impl Judged<'_> {
         }
         uncertain
     }
+}
+
+/// Whether a figure that a finding rests on gets worse, or better, over its whole interval: then a finding that all runs
+/// show, or lack, after the change appears, or vanishes, for certain. Of rules that rest on no figure the runs decide.
+fn changes(rule: &str, appears: bool, rows: &[Row]) -> bool {
+    let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return true };
+    let is_shown = |row: &Row| row.is_certain() && if appears { row.worsens() } else { row.improves() };
+    rows.iter().filter(|row| names.contains(&row.figure.as_str())).any(is_shown)
 }
 
 /// Whether a figure that a finding rests on gets so much better, over its whole interval, that the finding ends, though the
@@ -511,6 +521,16 @@ mod tests {
         check((Vec::new(), Vec::new(), [Vec::new(), cliff()]), false);
         check((cliff(), Vec::new(), [Vec::new(), Vec::new()]), false);
         check((Vec::new(), Vec::new(), [Vec::new(), Vec::new()]), true);
+    }
+
+    #[test]
+    fn a_finding_vanishes_for_certain_where_a_figure_that_it_rests_on_is_certain() {
+        let wait = |high| Row { high, ..row("durable.longest_wait_seconds", "longest fsync", "seconds", 2.0, 0.5) };
+        assert!(changes("fsync-behind-writeback", false, &[wait(1.0)]));
+        assert!(!changes("fsync-behind-writeback", false, &[wait(3.0)]), "its interval holds the present value");
+        assert!(!changes("fsync-behind-writeback", true, &[wait(1.0)]), "it gets better");
+        assert!(!changes("fsync-behind-writeback", false, &[]));
+        assert!(changes("contradictory-dirty-settings", false, &[]), "it rests on no figure");
     }
 
     #[test]
