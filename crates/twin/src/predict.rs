@@ -240,12 +240,11 @@ impl Judged<'_> {
             let is_unanimous = !diagnosed.is_empty() && diagnosed.iter().all(|shown| has(&shown.seen, rule) == is_then);
             let is_certain = match (has(self.recorded, rule), is_now) {
                 _ if self.then.unchecked.contains(&rule) => false,
-                // It lacked an input before the change and lacks none after it: the rule says that nothing is there.
-                _ if self.now.unchecked.contains(&rule) => true,
+                // It lacked an input before the change and lacks none after it: the rule says that nothing is there, as in the
+                // recording.
+                (false, _) if self.now.unchecked.contains(&rule) => true,
                 // The twin is like the recording.
-                (true, true) | (false, false) => {
-                    is_unanimous && (is_now == is_then || changes(rule, is_then, self.rows))
-                }
+                (true, true) | (false, false) => is_unanimous && (is_now || !is_then || appears(rule, self.rows)),
                 // It lacks the finding: the changed twin may lack it for the same reason.
                 (true, false) => {
                     (is_then && is_unanimous) || (has(lasting, rule) && rests(rule, self.rows)) || ends(rule, self.rows)
@@ -261,12 +260,12 @@ impl Judged<'_> {
     }
 }
 
-/// Whether a figure that a finding rests on gets worse, or better, over its whole interval: then a finding that all runs
-/// show, or lack, after the change appears, or vanishes, for certain. Of rules that rest on no figure the runs decide.
-fn changes(rule: &str, appears: bool, rows: &[Row]) -> bool {
+/// Whether a figure that a finding rests on gets worse over its whole interval: then a finding that all runs show after the
+/// change appears for certain. Of rules that rest on no figure the runs decide.
+fn appears(rule: &str, rows: &[Row]) -> bool {
     let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return true };
-    let is_shown = |row: &Row| row.is_certain() && if appears { row.worsens() } else { row.improves() };
-    rows.iter().filter(|row| names.contains(&row.figure.as_str())).any(is_shown)
+    let rests = rows.iter().filter(|row| names.contains(&row.figure.as_str()));
+    rests.filter(|row| row.is_certain()).any(Row::worsens)
 }
 
 /// Whether a figure that a finding rests on gets so much better, over its whole interval, that the finding ends, though the
@@ -524,13 +523,14 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_vanishes_for_certain_where_a_figure_that_it_rests_on_is_certain() {
-        let wait = |high| Row { high, ..row("durable.longest_wait_seconds", "longest fsync", "seconds", 2.0, 0.5) };
-        assert!(changes("fsync-behind-writeback", false, &[wait(1.0)]));
-        assert!(!changes("fsync-behind-writeback", false, &[wait(3.0)]), "its interval holds the present value");
-        assert!(!changes("fsync-behind-writeback", true, &[wait(1.0)]), "it gets better");
-        assert!(!changes("fsync-behind-writeback", false, &[]));
-        assert!(changes("contradictory-dirty-settings", false, &[]), "it rests on no figure");
+    fn a_finding_appears_for_certain_where_a_figure_that_it_rests_on_is_certain() {
+        let wait =
+            |low, then| Row { low, ..row("durable.longest_wait_seconds", "longest fsync", "seconds", 2.0, then) };
+        assert!(appears("fsync-behind-writeback", &[wait(3.0, 8.0)]));
+        assert!(!appears("fsync-behind-writeback", &[wait(1.0, 8.0)]), "its interval holds the present value");
+        assert!(!appears("fsync-behind-writeback", &[wait(0.5, 1.0)]), "it gets better");
+        assert!(!appears("fsync-behind-writeback", &[]));
+        assert!(appears("contradictory-dirty-settings", &[]), "it rests on no figure");
     }
 
     #[test]
