@@ -244,7 +244,7 @@ impl Judged<'_> {
                 // recording.
                 (false, _) if self.now.unchecked.contains(&rule) => true,
                 // The twin is like the recording.
-                (true, true) | (false, false) => is_unanimous && (is_now || !is_then || appears(rule, self.rows)),
+                (true, true) | (false, false) => is_unanimous,
                 // It lacks the finding: the changed twin may lack it for the same reason.
                 (true, false) => {
                     (is_then && is_unanimous) || (has(lasting, rule) && rests(rule, self.rows)) || ends(rule, self.rows)
@@ -258,14 +258,6 @@ impl Judged<'_> {
         }
         uncertain
     }
-}
-
-/// Whether a figure that a finding rests on gets worse over its whole interval: then a finding that all runs show after the
-/// change appears for certain. Of rules that rest on no figure the runs decide.
-fn appears(rule: &str, rows: &[Row]) -> bool {
-    let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return true };
-    let rests = rows.iter().filter(|row| names.contains(&row.figure.as_str()));
-    rests.filter(|row| row.is_certain()).any(Row::worsens)
 }
 
 /// Whether a figure that a finding rests on gets so much better, over its whole interval, that the finding ends, though the
@@ -520,17 +512,6 @@ mod tests {
         check((Vec::new(), Vec::new(), [Vec::new(), cliff()]), false);
         check((cliff(), Vec::new(), [Vec::new(), Vec::new()]), false);
         check((Vec::new(), Vec::new(), [Vec::new(), Vec::new()]), true);
-    }
-
-    #[test]
-    fn a_finding_appears_for_certain_where_a_figure_that_it_rests_on_is_certain() {
-        let wait =
-            |low, then| Row { low, ..row("durable.longest_wait_seconds", "longest fsync", "seconds", 2.0, then) };
-        assert!(appears("fsync-behind-writeback", &[wait(3.0, 8.0)]));
-        assert!(!appears("fsync-behind-writeback", &[wait(1.0, 8.0)]), "its interval holds the present value");
-        assert!(!appears("fsync-behind-writeback", &[wait(0.5, 1.0)]), "it gets better");
-        assert!(!appears("fsync-behind-writeback", &[]));
-        assert!(appears("contradictory-dirty-settings", &[]), "it rests on no figure");
     }
 
     #[test]
