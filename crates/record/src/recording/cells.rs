@@ -16,6 +16,8 @@ pub(super) struct Cells {
     /// The last reading of the file, where there is one.
     now: Vec<u64>,
     state: Vec<State>,
+    /// Slots that run. If all do, as on most hosts, no step asks for the state of its slot.
+    running: usize,
     /// Smallest and largest reading. Of a counter that runs without those since its `base`.
     range: Vec<(u64, u64)>,
     rest: Vec<Rest>,
@@ -72,6 +74,7 @@ impl Cells {
             is_counter,
             now: Vec::new(),
             state: Vec::new(),
+            running: 0,
             range: Vec::new(),
             rest: Vec::new(),
             odd: Vec::new(),
@@ -129,6 +132,7 @@ impl Cells {
         rest.last = *now;
         rest.readings = rest.readings.saturating_add(sample.saturating_sub(rest.since));
         *state = State::Odd;
+        self.running = self.running.saturating_sub(1);
     }
 
     /// Begins a run with the present reading, if it counts.
@@ -140,14 +144,15 @@ impl Cells {
             return;
         }
         (rest.since, rest.base, *state) = (sample, now, State::Runs);
-        if !rest.is_read {
+        if rest.is_read {
+            if is_counter {
+                rest.growth = rest.growth.saturating_add(step(rest.last, now));
+            }
+            *range = (range.0.min(now), range.1.max(now));
+        } else {
             (rest.is_read, rest.first, *range) = (true, now, (now, now));
-            return;
         }
-        if is_counter {
-            rest.growth = rest.growth.saturating_add(step(rest.last, now));
-        }
-        *range = (range.0.min(now), range.1.max(now));
+        self.running += 1;
     }
 
     /// Takes a reading of a counter that runs, and which stepped back or left the range of a counter.
@@ -217,9 +222,31 @@ impl Cells {
         divisor: i64,
         slot_of: impl Fn(u32) -> Option<usize>,
     ) -> Result<(), Malformed> {
+        let all_run = self.running == self.state.len();
         let Cells { now, state, range, odd, .. } = self;
         let (now, state, range) = (now.as_mut_slice(), state.as_slice(), range.as_mut_slice());
         let mut steps = cursor.clone();
+        if all_run {
+            let read = changed.try_each(|at| {
+                let by = column::step(steps.varint()?, divisor);
+                let Some(slot) = slot_of(at) else { return Ok(()) };
+                let Some(now) = now.get_mut(slot) else { return Ok(()) };
+                let to = now.wrapping_add(by);
+                if !COUNTER {
+                    *now = to;
+                    if let Some(range) = range.get_mut(slot) {
+                        *range = (range.0.min(to), range.1.max(to));
+                    }
+                } else if *now <= to && to <= COUNTER_MAX {
+                    *now = to;
+                } else {
+                    odd.push((slot, to));
+                }
+                Ok(())
+            });
+            *cursor = steps;
+            return read;
+        }
         let read = changed.try_each(|at| {
             let by = column::step(steps.varint()?, divisor);
             let Some(slot) = slot_of(at) else { return Ok(()) };

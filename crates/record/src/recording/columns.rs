@@ -41,7 +41,7 @@ pub(super) struct Columns {
     at: Nanos,
     /// Whether the last sample had the table.
     pub(super) is_new: bool,
-    /// Whether rows came or went.
+    /// Whether rows came or went since the bdis of wbs were last looked up: [`Fold::raise_bdis`].
     has_other_rows: bool,
     /// Whether the slot of each row is its position.
     are_slots_in_order: bool,
@@ -137,12 +137,13 @@ impl Columns {
         } else if !scratch.set.is_empty() {
             self.remove(&scratch.set);
         }
-        self.has_other_rows |= !scratch.set.is_empty() || !scratch.ids.is_empty();
+        let has_other_rows = afresh || !scratch.set.is_empty() || !scratch.ids.is_empty();
+        self.has_other_rows |= has_other_rows;
         (self.samples, self.at, self.is_new) = (self.samples.saturating_add(1), now, true);
         if !scratch.ids.is_empty() && !self.add(&scratch.ids, now) {
             return Ok(false);
         }
-        if self.has_other_rows {
+        if has_other_rows {
             self.are_slots_in_order = (0..).zip(&self.rows).all(|(at, (_, slot))| at == *slot);
         }
         let rows = match self.are_slots_in_order {
