@@ -139,9 +139,10 @@ fn recording(host: Host) -> Vec<u8> {
         !is_snapshot || ["memory.stat", "memory.current", "memory.usage"].iter().any(|s| source.contains(s))
     };
     let mut cgroups: Vec<(EntityId, CgroupRow)> = each(CGROUPS).map(|id| (id, fill(dice, takes))).collect();
-    let memory_max = Some(Limit(mib(512.0)));
-    let limits: Vec<(EntityId, CgroupLimitsRow)> =
-        each(CGROUPS).map(|id| (id, CgroupLimitsRow { memory_max, ..CgroupLimitsRow::default() })).collect();
+    let (memory_max, memory_high) = (Some(Limit(mib(512.0))), Some(Limit::MAX));
+    let limits: Vec<(EntityId, CgroupLimitsRow)> = each(CGROUPS)
+        .map(|id| (id, CgroupLimitsRow { memory_max, memory_high, ..CgroupLimitsRow::default() }))
+        .collect();
     let mut cgroup_io: Vec<(EntityId, CgroupIoRow)> = each(CGROUP_IO).map(|id| (id, fill(dice, |_| true))).collect();
     let mut wbs: Vec<(EntityId, WbRow)> = each(WBS).take(100).map(|id| (id, fill(dice, |_| true))).collect();
     let mut processes: Vec<(EntityId, ProcessRow)> = each(PROCESSES).map(|id| (id, fill(dice, |_| true))).collect();

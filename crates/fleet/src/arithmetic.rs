@@ -78,7 +78,11 @@ pub(crate) fn judge(window: &Window, name: &str, change: &Change) -> Row {
     if is_in_force(window, facts, &as_if) && change.simulated_only.is_empty() {
         let sick =
             row.sick_already.as_ref().map(|rule| format!(" The host is sick already: {rule}.")).unwrap_or_default();
-        row.decide(Verdict::Fine, Cause::NoChange, format!("The change is in force on this host already.{sick}"));
+        let told = match row.absent.first() {
+            None => "The change is in force on this host already.".to_owned(),
+            Some(key) => format!("The change means nothing on this host, which has nothing to set {key} on."),
+        };
+        row.decide(Verdict::Fine, Cause::NoChange, format!("{told}{sick}"));
         row.confidence = Confidence::High;
         return row;
     }
@@ -249,6 +253,7 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         if let Some((need, room)) = over.rewrites {
             // Neither the recording nor a twin contains the rate of stores into a dirty page.
             row.is_firm = true;
+            row.hides_stores = rewriters.hides_stores;
             row.severity = rewriting(&all, &assumed.window);
             return row.decide(Verdict::Suffers, Cause::StarvedBudget, rewritten_sentence(over, need, room, facts));
         }

@@ -7,7 +7,7 @@ use floodline_record::facts::{HostFacts, SysctlLine};
 use floodline_record::sample::HostRow;
 
 /// Pairs of settings of which writing one clears the other.
-const PAIRS: [[&str; 2]; 2] =
+pub(crate) const PAIRS: [[&str; 2]; 2] =
     [["vm.dirty_ratio", "vm.dirty_bytes"], ["vm.dirty_background_ratio", "vm.dirty_background_bytes"]];
 
 /// Effect of a boot on the settings.

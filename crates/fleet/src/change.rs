@@ -2,6 +2,7 @@
 //! A change as requested: settings by `KEY=VALUE`, another kernel, cgroup version or memory. One value for the whole
 //! fleet. Its effect on a host is decided per host.
 
+use crate::boot::PAIRS;
 use floodline_analysis::budget::AsIf;
 use floodline_analysis::prediction::Setting;
 use floodline_kernel::{OLDEST_KNOWN, is_known};
@@ -78,6 +79,15 @@ impl Change {
                 hint: "name each setting once".to_owned(),
             });
         }
+        if let Some((other, value)) = self.contradicts(&setting) {
+            return Err(NotAChange {
+                what: format!(
+                    "{} and {other} exclude each other: the kernel clears one when the other is written",
+                    Text::new(key)
+                ),
+                hint: format!("name one of them, such as {other}={}", Text::new(value)),
+            });
+        }
         if SIMULATED_VM.contains(&key) || (is_simulated(key) && !is_arithmetic(key)) {
             self.simulated_only.push(key.to_owned());
         } else {
@@ -95,6 +105,15 @@ impl Change {
         Ok(())
     }
 
+    /// The other of a pair of which only one can be in force, and its value, if both are to be set. Zero clears nothing.
+    fn contradicts(&self, setting: &Setting) -> Option<(&str, &str)> {
+        let pair = PAIRS.into_iter().find(|pair| pair.contains(&setting.key.as_str()))?;
+        let is_set = |value: &str| value.trim() != "0";
+        let is_other = |known: &&Setting| known.key != setting.key && pair.contains(&known.key.as_str());
+        let other = self.settings.iter().find(is_other)?;
+        (is_set(&setting.value) && is_set(&other.value)).then_some((other.key.as_str(), other.value.as_str()))
+    }
+
     /// Adds a condition to those of the arithmetic.
     fn assume(&mut self, setting: &Setting) -> Result<(), NotAChange> {
         let told: AsIf = format!("{}={}", setting.key, setting.value).parse().map_err(
@@ -104,6 +123,7 @@ impl Change {
                     "kernel" => format!("e.g. --kernel 6.12; the oldest known is {OLDEST_KNOWN}"),
                     "cgroup" => "use --cgroup v2 or --cgroup v1".to_owned(),
                     "memory" => "e.g. --memory 8G".to_owned(),
+                    key if key.ends_with("_bytes") => format!("e.g. --set {}=100M", Text::new(key)),
                     // A list of conditions is one value of --as-if and several options here.
                     _ if error.hint.contains(',') => "e.g. --set vm.dirty_ratio=10 --cgroup v2".to_owned(),
                     _ => Text::new(error.hint.replace("--as-if", "--set")).to_string(),
@@ -186,6 +206,14 @@ mod tests {
         check(parse(&["vm.dirty_ratoi=10"], None, None, None), "did you mean vm.dirty_ratio?");
         check(parse(&["vm.dirty_ratio=101"], None, None, None), "0 to 100");
         check(parse(&["vm.dirty_ratio=10", "vm.dirty_ratio=20"], None, None, None), "given twice");
+        check(parse(&["vm.dirty_bytes=1"], None, None, None), "| e.g. --set vm.dirty_bytes=100M");
+        let both = parse(&["vm.dirty_ratio=10", "vm.dirty_bytes=100M"], None, None, None);
+        check(
+            both,
+            "exclude each other: the kernel clears one when the other is written | name one of them, such as vm.dirty_ratio=10",
+        );
+        let cleared = parse(&["vm.dirty_bytes=100M", "vm.dirty_ratio=0"], None, None, None);
+        check(cleared, "vm.dirty_bytes=100M, vm.dirty_ratio=0");
         check(parse(&[], Some("new"), None, None), "use a version such as 6.12".trim_start_matches("use "));
         check(parse(&[], Some("2.6.18"), None, None), "the oldest known is");
         check(parse(&[], None, Some("v3"), None), "use --cgroup v2 or --cgroup v1");

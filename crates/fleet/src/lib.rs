@@ -69,14 +69,31 @@ pub fn preflight_of<R: Read>(
         Err(why) => return why.row(name, change),
     };
     let mut row = arithmetic::judge(&window, name, change);
-    row.notes.extend(note);
-    let Some(wanted) = simulated::is_wanted(&row, change, depth) else { return row };
-    // The window keeps sums only. A twin needs the activity of each process over time: the file is read again.
-    match opened().and_then(read::fold::<Recorded>) {
-        Ok((recorded, _)) => simulated::refine(&recorded, change, wanted, depth, &mut row, go_on),
-        Err(why) => row.notes.push(format!("Not simulated: {}", why.why)),
+    let has_holes = note.as_ref().is_some_and(|note| note.has_holes);
+    row.notes.extend(note.map(|note| note.text));
+    if let Some(wanted) = simulated::is_wanted(&row, change, depth) {
+        simulate(&opened, change, wanted, depth, &mut row, go_on);
+    }
+    if has_holes {
+        row.confidence = Confidence::Low;
     }
     row
+}
+
+/// Runs the twin of a host on a recording that is opened once more.
+fn simulate<R: Read>(
+    opened: &impl Fn() -> Result<R, Unreadable>,
+    change: &Change,
+    wanted: simulated::Wanted,
+    depth: Depth,
+    row: &mut Row,
+    go_on: &dyn Fn() -> bool,
+) {
+    // The window keeps sums only. A twin needs the activity of each process over time: the file is read again.
+    match opened().and_then(read::fold::<Recorded>) {
+        Ok((recorded, _)) => simulated::refine(&recorded, change, wanted, depth, row, go_on),
+        Err(why) => row.notes.push(format!("Not simulated: {}", why.why)),
+    }
 }
 
 /// Judges a change by a recording that is folded already.

@@ -83,10 +83,17 @@ impl Unreadable {
     }
 }
 
-/// Folds a recording. Returns what was missing in it as a note.
-pub(crate) fn fold<S: Sink<Error = Infallible> + Default>(
-    reader: impl Read,
-) -> Result<(S, Option<String>), Unreadable> {
+/// What was missing in a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    /// One sentence.
+    pub(crate) text: String,
+    /// Whether samples were lost between those that were read: what happened meanwhile is not known.
+    pub(crate) has_holes: bool,
+}
+
+/// Folds a recording. Returns what was missing in it.
+pub(crate) fn fold<S: Sink<Error = Infallible> + Default>(reader: impl Read) -> Result<(S, Option<Note>), Unreadable> {
     let mut decoder = Decoder::new(reader).map_err(Unreadable::of)?;
     let mut folded = S::default();
     let mut samples = 0;
@@ -100,9 +107,7 @@ pub(crate) fn fold<S: Sink<Error = Infallible> + Default>(
 }
 
 /// Folds a recording into a window for the arithmetic, by column where that is possible. `open` is called once more where it is not.
-pub(crate) fn window<R: Read>(
-    open: impl Fn() -> Result<R, Unreadable>,
-) -> Result<(Window, Option<String>), Unreadable> {
+pub(crate) fn window<R: Read>(open: impl Fn() -> Result<R, Unreadable>) -> Result<(Window, Option<Note>), Unreadable> {
     let mut decoder = Decoder::new(open()?).map_err(Unreadable::of)?;
     let mut window = Window::default();
     match decoder.fold_into(&mut window, SAMPLES_MAX, &UNUSED).map_err(Unreadable::of)? {
@@ -112,7 +117,7 @@ pub(crate) fn window<R: Read>(
 }
 
 /// What was missing in a recording of which a number of samples were read.
-fn note<R: Read>(decoder: &Decoder<R>, samples: u64) -> Result<Option<String>, Unreadable> {
+fn note<R: Read>(decoder: &Decoder<R>, samples: u64) -> Result<Option<Note>, Unreadable> {
     let cut = decoder.cuts().iter().find(|cut| cut.why != Why::NotClosed);
     if samples == 0 {
         return Err(match cut {
@@ -123,7 +128,8 @@ fn note<R: Read>(decoder: &Decoder<R>, samples: u64) -> Result<Option<String>, U
             None => Unreadable { cause: Cause::NoSample, why: "The recording contains no sample.".to_owned() },
         });
     }
-    Ok(match (cut, decoder.unknown_records()) {
+    let has_holes = decoder.cuts().iter().any(|cut| matches!(cut.why, Why::Damaged | Why::Malformed));
+    let text = match (cut, decoder.unknown_records()) {
         _ if samples >= SAMPLES_MAX => {
             Some(format!("Judged by the first {} only.", human::plural(samples, "sample", "samples")))
         }
@@ -133,7 +139,8 @@ fn note<R: Read>(decoder: &Decoder<R>, samples: u64) -> Result<Option<String>, U
             human::plural(unknown, "record of a newer version", "records of a newer version")
         )),
         _ => None,
-    })
+    };
+    Ok(text.map(|text| Note { text, has_holes }))
 }
 
 #[cfg(test)]
@@ -250,5 +257,19 @@ mod tests {
                 assert_eq!(judged(&narrow), expected, "{name}");
             }
         }
+    }
+
+    #[test]
+    fn a_recording_with_a_hole_has_a_low_confidence() {
+        let (name, kernel, text) = SCENARIOS[3];
+        let whole = encoded(&records(name, kernel, text));
+        let change = Change::parse(&["vm.dirty_ratio=60"], None, None, None).unwrap();
+        let judged = |file: &[u8]| crate::preflight(file, "a.flr", &change, crate::Depth::ARITHMETIC);
+        assert_eq!(judged(&whole).confidence, crate::Confidence::Medium);
+        let mut damaged = whole.clone();
+        damaged[whole.len() * 4 / 5] ^= 0xff;
+        let row = judged(&damaged);
+        assert_eq!(row.confidence, crate::Confidence::Low, "{row:?}");
+        assert!(row.samples > 0 && row.notes.iter().any(|note| note.contains("damaged")), "{:?}", row.notes);
     }
 }

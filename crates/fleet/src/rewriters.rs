@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 const STORES: u64 = 4;
 /// Dirtied bytes below which a process does not count.
 const LEAST: u64 = 256 << 10;
+/// Times that pages must have been dirtied for the counters to show the rate of the stores.
+const SHOWN: u64 = 2;
 /// Pages of the folio that readahead makes at its usual size of 128 KiB.
 const FOLIO_PAGES: u64 = 32;
 
@@ -21,6 +23,8 @@ const FOLIO_PAGES: u64 = 32;
 #[derive(Debug, Default)]
 pub(crate) struct Rewriters {
     needs: BTreeMap<String, u64>,
+    /// Whether their pages were dirtied about once each: stores into dirty pages are not counted, so their rate is unknown.
+    pub(crate) hides_stores: bool,
     /// Whether the new kernel makes large folios where the old one does not.
     pub(crate) gets_folios: bool,
     /// Whether it makes large folios at all: a store into a small page dirties no more than that.
@@ -34,6 +38,7 @@ impl Rewriters {
         let (had_folios, has_folios) = (has_folios(window, window), has_folios(window, then));
         let gets_folios = has_folios && !had_folios;
         let mut needs: BTreeMap<String, u64> = BTreeMap::new();
+        let (mut all_dirtied, mut all_peaks) = (0u64, 0u64);
         for writer in derived.writers().processes.iter().filter(|writer| !writer.kthread) {
             let (dirtied, written) = (writer.dirtied_bytes.unwrap_or(0), writer.application_bytes.unwrap_or(0));
             let stores = dirtied >= LEAST && dirtied >= written.saturating_mul(STORES);
@@ -42,9 +47,13 @@ impl Rewriters {
             let peak = window.unwritten_max.get(&id).copied().unwrap_or(0);
             let cached = window.cgroups.get(&id).and_then(|span| span.max.file).map_or(u64::MAX, |file| file.0);
             let need = if gets_folios { peak.saturating_mul(FOLIO_PAGES).min(cached).max(peak) } else { peak };
-            needs.insert(path.to_string(), need);
+            all_dirtied = all_dirtied.saturating_add(dirtied);
+            if needs.insert(path.to_string(), need).is_none() {
+                all_peaks = all_peaks.saturating_add(peak);
+            }
         }
-        Rewriters { needs, gets_folios, has_folios }
+        let hides_stores = all_dirtied < all_peaks.saturating_mul(SHOWN);
+        Rewriters { needs, hides_stores, gets_folios, has_folios }
     }
 
     /// The bytes that a cgroup rewrites, if it does.

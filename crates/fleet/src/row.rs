@@ -121,8 +121,8 @@ causes! {
     Simulated = "simulated-harm", "the simulation waits or writes more";
     /// The host is sick before the change and no worse after it.
     SickAlready = "sick-already", "sick before the change and no worse after it";
-    /// The change is in force already.
-    NoChange = "no-change", "the change is in force already";
+    /// The change is in force already, or the host has nothing that it changes.
+    NoChange = "no-change", "the change is in force already, or means nothing there";
     /// The file could not be opened or read.
     FileUnreadable = "file-unreadable", "the file cannot be read";
     /// The file has no bytes.
@@ -275,6 +275,9 @@ pub struct Row {
     /// Whether a calm twin does not clear the host: the cause of the suffering is not in a recording.
     #[serde(skip)]
     pub(crate) is_firm: bool,
+    /// Whether most stores into mapped files met pages that were dirty already, so that no counter shows their rate.
+    #[serde(skip)]
+    pub(crate) hides_stores: bool,
     /// Settings that the boot applies.
     #[serde(skip)]
     pub(crate) boot_settings: Vec<(&'static str, u64)>,

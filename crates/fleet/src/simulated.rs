@@ -14,6 +14,7 @@ use floodline_twin::backtest::{self, MISS_MAX};
 use floodline_twin::predict::{Measured, Question, Run, conclude};
 use floodline_twin::shown::{self, Shown};
 use floodline_twin::{Options, Recorded, Twin, TwinError, of};
+use std::collections::BTreeMap;
 
 /// Severity from which a host suffers.
 const SUFFERS: f64 = 1.0;
@@ -21,6 +22,15 @@ const SUFFERS: f64 = 1.0;
 const SUFFERS_DOUBTFUL: f64 = 5.0;
 /// Severity from which its margin is small.
 const TIGHT: f64 = 0.5;
+/// Multiple of the recorded peak of unwritten data from which a twin is that of another host: it lacks what cleans the data
+/// early, such as `sync_file_range`, and meets limits that the host does not meet.
+const OTHER_HOST: f64 = 3.0;
+/// The same multiple where the recorded data fits below a limit that the data of the twin exceeds.
+const MEETS_LIMIT: f64 = 1.5;
+/// Deviation of that peak up to which a twin has what a threshold held back.
+const SAME_PEAK: f64 = 0.1;
+/// Part of the arithmetic's severity below which a twin misses stores that no counter shows.
+const MISSES_STORES: f64 = 1.0 / 3.0;
 
 /// Whether a host should be simulated, and whether only as a control.
 pub(crate) fn is_wanted(row: &Row, change: &Change, depth: Depth) -> Option<Wanted> {
@@ -61,8 +71,13 @@ fn is_control(host: &str, share: f64) -> bool {
 
 /// Result of the twin.
 struct Answer {
-    /// Harm by the open twin, and by the closed one where demand is bounded.
+    /// Harm by the open twin, and by the closed one where demand is bounded: the smaller and the larger of both.
     severity: f64,
+    severity_max: f64,
+    /// Whether both bounds of the demand are the same.
+    is_demand_known: bool,
+    /// Largest amount of unwritten data, as a multiple of the recorded one.
+    peak: Option<f64>,
     error: Option<f64>,
     prediction: Prediction,
     is_cut: bool,
@@ -132,43 +147,89 @@ fn answer(
     let worse = |demand| Some(felt(demand, false)?.worse(&felt(demand, true)?));
     let Some(open) = worse(0) else { return Ok(None) };
     // The demand lies between the two twins: an effect in only one of them is not certain.
-    let severity = worse(1).map_or(open, |closed| open.min(closed));
+    let closed = worse(1);
+    let peak = |figures: &BTreeMap<String, f64>| figures.get("host.dirty_peak_bytes").copied();
+    let now = results.iter().find(|(run, _)| run.demand == 0 && !run.is_changed);
+    let peak = now
+        .and_then(|(_, shown)| peak(&shown.figures))
+        .zip(peak(&shown::figures(&recorded.window, &twin.programs)).filter(|recorded| *recorded > 0.0))
+        .map(|(simulated, recorded)| simulated / recorded);
     let Some(prediction) = conclude(twin, question, &measured, &results) else { return Ok(None) };
-    Ok(Some(Answer { severity, error: prediction.back_test_error, is_cut: prediction.is_cut, prediction }))
+    Ok(Some(Answer {
+        severity: closed.map_or(open, |closed| open.min(closed)),
+        severity_max: closed.map_or(open, |closed| open.max(closed)),
+        is_demand_known: closed.is_none(),
+        peak,
+        error: prediction.back_test_error,
+        is_cut: prediction.is_cut,
+        prediction,
+    }))
+}
+
+impl Answer {
+    /// Whether its waits are those of a host with more unwritten data than was recorded: it holds several times as much,
+    /// or it meets a limit below which the recorded data fits.
+    fn is_of_another_host(&self, margin: Option<f64>) -> bool {
+        let Some(peak) = self.peak else { return false };
+        let meets_limit = margin.is_some_and(|margin| margin >= 1.0 && margin < peak);
+        peak > OTHER_HOST || (peak > MEETS_LIMIT && meets_limit)
+    }
+
+    /// Whether it has the data that a threshold held back, and lets it loose.
+    fn has_what_was_held_back(&self) -> bool {
+        self.is_demand_known && self.peak.is_some_and(|peak| (peak - 1.0).abs() <= SAME_PEAK)
+    }
 }
 
 /// Decides from both tiers.
 fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
-    let Answer { severity, error, prediction, is_cut } = answer;
+    let Answer { error, is_cut, ref prediction, .. } = answer;
     row.tier = 2;
     row.control = wanted == Wanted::Control;
     row.back_test_error = error;
-    fill(&prediction, row);
-    let is_reliable = error.is_some_and(|error| error <= MISS_MAX) && !is_cut;
+    fill(prediction, row);
+    let is_of_another = answer.is_of_another_host(row.margin);
+    let is_reliable = error.is_some_and(|error| error <= MISS_MAX) && !is_cut && !is_of_another;
+    let is_cliff = row.is_firm && row.cause == Cause::DirtyCliff;
+    let severity = match () {
+        () if is_of_another => 0.0,
+        // Writers that a threshold held back want more than they show: the larger demand is nearer.
+        () if is_cliff => answer.severity_max,
+        () => answer.severity,
+    };
+    if is_cliff && is_reliable && severity < SUFFERS && answer.has_what_was_held_back() {
+        row.is_firm = false;
+    }
     row.confidence = if is_reliable { Confidence::High } else { Confidence::Low };
     if let Some(error) = error.filter(|error| *error > MISS_MAX) {
         row.notes.push(format!("The twin misses this recording by {}.", human::percent(error)));
     }
+    if let Some(peak) = answer.peak.filter(|_| is_of_another) {
+        row.notes.push(format!("The twin holds {peak:.1} times the recorded unwritten data: it does not count."));
+    }
     if is_cut {
         row.notes.push("The simulation exceeded its budget: only its beginning counts.".to_owned());
+    }
+    if is_of_another && row.verdict != Verdict::Suffers {
+        return;
     }
     let arithmetic = (row.verdict, row.cause, row.finding.clone());
     let by_arithmetic = row.severity;
     row.severity = severity;
-    let effect = effect(row, &prediction, seconds);
-    // The effect in a twin that misses its recording must exceed its error, and more so without a finding of the
-    // arithmetic.
+    let effect = effect(row, prediction, seconds);
+    // The effect in a twin that misses its recording must be large, unless arithmetic finds the same without a twin.
     let enough = match (is_reliable, row.verdict) {
-        (true, _) => SUFFERS,
-        (false, Verdict::Suffers) => SUFFERS * (1.0 + 2.0 * error.unwrap_or(1.0)),
+        (true, _) | (false, Verdict::Suffers) => SUFFERS,
         (false, _) => SUFFERS_DOUBTFUL,
     };
     match arithmetic {
         (_, cause, told) if severity >= enough => {
             let is_named = matches!(row.verdict, Verdict::Suffers | Verdict::Tight);
-            let cause = if is_named { cause } else { appeared(&prediction).unwrap_or(Cause::Simulated) };
+            let cause = if is_named { cause } else { appeared(prediction).unwrap_or(Cause::Simulated) };
             let told = if is_named { format!("{told} {effect}") } else { effect };
-            row.severity = if row.is_firm && !is_reliable { by_arithmetic } else { severity };
+            let misses_stores = row.hides_stores && severity < MISSES_STORES * by_arithmetic;
+            let is_by_arithmetic = row.is_firm && (misses_stores || !is_reliable && !is_cliff);
+            row.severity = if is_by_arithmetic { by_arithmetic } else { severity };
             row.decide(Verdict::Suffers, cause, told);
         }
         (Verdict::Suffers, cause, told) if row.is_firm => {
@@ -199,7 +260,7 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
         }
         (Verdict::Tight, ..) => {}
         (_, _, told) if severity >= TIGHT => {
-            row.decide(Verdict::Tight, appeared(&prediction).unwrap_or(Cause::Simulated), format!("{told} {effect}"));
+            row.decide(Verdict::Tight, appeared(prediction).unwrap_or(Cause::Simulated), format!("{told} {effect}"));
         }
         (Verdict::NotKnown, ..) => {
             row.decide(
@@ -265,7 +326,85 @@ fn effect(row: &Row, prediction: &Prediction, seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::is_control;
+    use super::*;
+    use floodline_record::version::KernelVersion;
+
+    /// A host that arithmetic has judged, and its answer after a twin.
+    fn judged(verdict: Verdict, cause: Cause, severity: f64, margin: f64, answer: Answer) -> (Verdict, f64) {
+        let mut row = Row { severity, margin: Some(margin), is_firm: cause == Cause::DirtyCliff, ..Row::default() };
+        row.decide(verdict, cause, "So it is.".to_owned());
+        weigh(answer, Wanted::Flagged, 60.0, &mut row);
+        (row.verdict, row.severity)
+    }
+
+    /// A twin with a harm by each demand, a multiple of the recorded unwritten data, and an error of its back-test.
+    fn twin(severity: f64, severity_max: f64, peak: f64, error: f64) -> Answer {
+        Answer {
+            severity,
+            severity_max,
+            is_demand_known: severity == severity_max,
+            peak: Some(peak),
+            error: Some(error),
+            prediction: nothing_predicted(),
+            is_cut: false,
+        }
+    }
+
+    fn nothing_predicted() -> Prediction {
+        let kernel = KernelVersion { major: 6, minor: 12, patch: 0 };
+        Prediction {
+            schema: "",
+            settings: Vec::new(),
+            kernel,
+            kernel_then: kernel,
+            headline: String::new(),
+            back_test_error: None,
+            missed: Vec::new(),
+            rows: Vec::new(),
+            vanish: Vec::new(),
+            appear: Vec::new(),
+            stay: Vec::new(),
+            not_reproduced: Vec::new(),
+            lasting: Vec::new(),
+            uncertain: Vec::new(),
+            unjudged: Vec::new(),
+            runs: 2,
+            is_cut: false,
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn arithmetic_and_a_twin_that_agree_need_no_more_than_what_is_noticed() {
+        let check = |verdict, answer, expect| {
+            assert_eq!(judged(verdict, Cause::CgroupLimit, 4.0, 0.3, answer).0, expect);
+        };
+        check(Verdict::Suffers, twin(1.2, 1.2, 1.0, 0.5), Verdict::Suffers);
+        check(Verdict::Suffers, twin(0.9, 0.9, 1.0, 0.5), Verdict::Tight);
+        check(Verdict::Tight, twin(4.9, 4.9, 1.0, 0.5), Verdict::Tight);
+        check(Verdict::Tight, twin(5.1, 5.1, 1.0, 0.5), Verdict::Suffers);
+    }
+
+    #[test]
+    fn a_twin_that_holds_what_the_host_does_not_hold_does_not_count() {
+        let check = |verdict, margin, peak, expect| {
+            assert_eq!(judged(verdict, Cause::CgroupLimit, 2.0, margin, twin(6.0, 6.0, peak, 0.1)).0, expect);
+        };
+        check(Verdict::Suffers, 0.8, 8.0, Verdict::Tight);
+        check(Verdict::Suffers, 0.8, 2.0, Verdict::Suffers);
+        check(Verdict::Tight, 1.1, 1.9, Verdict::Tight);
+        check(Verdict::Tight, 1.1, 1.2, Verdict::Suffers);
+        check(Verdict::Tight, 1.9, 1.7, Verdict::Suffers);
+    }
+
+    #[test]
+    fn a_cliff_is_cleared_only_by_a_twin_that_has_what_was_held_back() {
+        let check = |answer, expect| assert_eq!(judged(Verdict::Suffers, Cause::DirtyCliff, 3.0, 40.0, answer), expect);
+        check(twin(0.2, 0.2, 1.0, 0.1), (Verdict::Tight, 0.2));
+        check(twin(0.2, 0.2, 0.4, 0.1), (Verdict::Suffers, 3.0));
+        check(twin(0.2, 0.4, 1.0, 0.1), (Verdict::Suffers, 3.0));
+        check(twin(0.2, 1.4, 1.0, 0.1), (Verdict::Suffers, 1.4));
+    }
 
     #[test]
     fn the_control_is_the_share_asked_for_and_the_same_each_time() {

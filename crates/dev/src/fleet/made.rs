@@ -15,6 +15,7 @@ use floodline_scenario::{Scenario, ScenarioFile};
 use floodline_sim::{Options, simulate};
 use floodline_twin::run::Simulated;
 use floodline_twin::{Programs, shown};
+use std::fmt::Display;
 
 /// A host, measured.
 #[derive(Clone, Debug)]
@@ -87,18 +88,16 @@ pub(super) fn changed(
     change: &[&str],
     name: &str,
 ) -> Result<[(Scenario, KernelVersion); 2], Failure> {
-    let wrong = |why: String| Failure::input(format!("{name}: {why}"));
-    let file = ScenarioFile::parse(text).map_err(|error| wrong(error.to_string()))?;
-    let now = file.variants.into_values().next().ok_or_else(|| wrong("no variant".to_owned()))?;
-    let version = |text: &str| text.parse::<KernelVersion>().map_err(|error| wrong(error.to_string()));
-    let kernel = version(kernel)?;
+    let file = parsed(text, name)?;
+    let now = file.variants.into_values().next().ok_or_else(|| wrong(name, &"no variant"))?;
+    let kernel = version(kernel, name)?;
     let (mut then, mut kernel_then) = (now.clone(), kernel);
     for part in change {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
         match key {
-            "kernel" => kernel_then = version(value)?,
-            "cgroup" => then = then.changed("machine.cgroup_mode", value).map_err(|error| wrong(error.to_string()))?,
-            key => then = then.changed(&scenario_key(key), value).map_err(|error| wrong(error.to_string()))?,
+            "kernel" => kernel_then = version(value, name)?,
+            "cgroup" => then = then.changed("machine.cgroup_mode", value).map_err(|error| wrong(name, &error))?,
+            key => then = then.changed(&scenario_key(key), value).map_err(|error| wrong(name, &error))?,
         }
     }
     Ok([(now, kernel), (then, kernel_then)])
@@ -121,13 +120,26 @@ pub(super) fn varied(
     change: &[&str],
     name: &str,
 ) -> Result<[(Scenario, KernelVersion); 2], Failure> {
-    let wrong = |why: String| Failure::input(format!("{name}: {why}"));
-    let mut file = ScenarioFile::parse(text).map_err(|error| wrong(format!("{error:?}")))?;
-    let mut variant = |name: &str| file.variants.remove(name).ok_or_else(|| wrong(format!("no variant {name}")));
+    let mut file = parsed(text, name)?;
+    let mut variant = |of: &str| file.variants.remove(of).ok_or_else(|| wrong(name, &format_args!("no variant {of}")));
     let (now, then) = (variant("now")?, variant("then")?);
-    let version = |text: &str| text.parse::<KernelVersion>().map_err(|error| wrong(error.to_string()));
     let kernel_then = change.iter().find_map(|part| part.strip_prefix("kernel=")).unwrap_or(kernel);
-    Ok([(now, version(kernel)?), (then, version(kernel_then)?)])
+    Ok([(now, version(kernel, name)?), (then, version(kernel_then, name)?)])
+}
+
+/// Reads the scenario of a host.
+fn parsed(text: &str, name: &str) -> Result<ScenarioFile, Failure> {
+    ScenarioFile::parse(text).map_err(|error| wrong(name, &error))
+}
+
+/// Reads the kernel of a host.
+fn version(text: &str, name: &str) -> Result<KernelVersion, Failure> {
+    text.parse().map_err(|error| wrong(name, &error))
+}
+
+/// What is wrong with a host.
+fn wrong(name: &str, why: &dyn Display) -> Failure {
+    Failure::input(format!("{name}: {why}"))
 }
 
 /// Runs a scenario: what is felt of it, and its recording under a name.
