@@ -60,6 +60,9 @@ impl Found {
         }
         if found.files.is_empty() && found.unreadable.is_empty() {
             let others = match found.others {
+                0 if paths.iter().all(|path| path.as_os_str() == "-") => {
+                    "nothing to judge: standard input names no file".to_owned()
+                }
                 0 => "nothing to judge: the folders contain no file".to_owned(),
                 others => format!("nothing to judge: none of {} files ends in .flr", thousands(others)),
             };

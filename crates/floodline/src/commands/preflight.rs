@@ -136,6 +136,7 @@ impl Run for Preflight {
         let kind = self.output.as_deref().map(kind).transpose()?;
         for path in self.output.iter().chain(&self.report) {
             output::refuse_existing(path, self.force)?;
+            refuse_without_folder(path)?;
         }
         let found = Found::of(&self.paths)?;
         let depth = match self.tier {
@@ -174,7 +175,7 @@ impl Run for Preflight {
             }
             Format::Json => view::json(&summary, &rows).map_err(CliError::bug)?,
         })?;
-        kept.map_err(|error| error.hint("the table is incomplete"))?;
+        kept.map_err(|error| error.hint("what was written is incomplete; the answer above is whole"))?;
         if left_out > 0 {
             return Err(CliError::cannot_observe(format!(
                 "interrupted: {} of {} files were judged",
@@ -259,6 +260,17 @@ impl Preflight {
         let html = floodline_view::page::fleet(summary, rows);
         let mut out = output::create(path, Existing::by_force(self.force))?;
         out.write_all(html.as_bytes()).map_err(|error| CliError::write(&output::called(path), &error))
+    }
+}
+
+/// Refuses a file in a folder that does not exist, before thousands of hosts are judged.
+fn refuse_without_folder(path: &Path) -> Result<(), CliError> {
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        Some(folder) => {
+            let (file, folder) = (crate::input::shown(path), crate::input::shown(folder));
+            Err(CliError::usage(format!("cannot write {file}: no folder {folder}")).hint(format!("mkdir -p {folder}")))
+        }
+        None => Ok(()),
     }
 }
 

@@ -217,6 +217,21 @@ fn tables_hold_one_row_per_file_and_are_not_overwritten() {
     assert!(again.code == 2 && again.stderr.contains("--force"), "{again}");
     let other = floodline(&["preflight", text(fleet.path()), "--cgroup", "v2", "-o", text(&at("hosts.xls"))]);
     assert!(other.code == 2 && other.stderr.contains(".parquet, .csv or .json"), "{other}");
+    let nowhere = floodline(&["preflight", text(fleet.path()), "--cgroup", "v2", "-o", text(&at("gone/hosts.csv"))]);
+    assert!(nowhere.code == 2 && nowhere.stdout.is_empty() && nowhere.stderr.contains("mkdir -p"), "{nowhere}");
+}
+
+#[test]
+fn a_change_that_means_nothing_or_two_things_is_told() {
+    let fleet = fleet();
+    let (told, run) = judged(fleet.path(), &["--set", "cgroup/gone/memory.max=1G"]);
+    let row = row(&told, "a.flr");
+    assert!(run.code == 0 && row["finding"].as_str().is_some_and(|text| !text.contains("means nothing")), "{row}");
+    let only = floodline(&["preflight", text(fleet.path()), "--set", "cgroup/gone/memory.max=1G", "--details"]);
+    assert!(only.code == 0 && only.stdout.contains("The change means nothing on this host"), "{only}");
+    let both =
+        floodline(&["preflight", text(fleet.path()), "--set", "vm.dirty_ratio=10", "--set", "vm.dirty_bytes=100M"]);
+    assert!(both.code == 2 && both.stderr.contains("exclude each other") && both.stderr.contains("hint:"), "{both}");
 }
 
 #[test]
