@@ -2,7 +2,7 @@
 //! Everything a report holds: each finding with its evidence, why, the change and what it trades; what was ruled out,
 //! what was not checked, what was not read.
 
-use super::screen::{calm_headline, when, you_see};
+use super::screen::{calm_headline, checked, when, you_see};
 use super::{BOLD, DIM, PLAIN, Page, color_of, is_calm, missing, rules, time};
 use crate::layout::{Column, command, hanging, row};
 use anstyle::Style;
@@ -41,7 +41,7 @@ impl Page {
     fn healthy(&mut self, report: &Report) {
         let (verdict, sentence) = calm_headline(report);
         self.paragraph("", &format!("{verdict}{sentence}"), BOLD);
-        let checked = report.ruled_out.len() + report.findings.len();
+        let checked = checked(report);
         let all = checked + report.not_checked.len();
         let counted = match (report.findings.len(), checked) {
             (_, 0) => String::new(),
@@ -202,7 +202,7 @@ impl Page {
         }
         self.section("Not seen");
         for gap in rest {
-            self.paragraph_after("  ", &format!("{}: {}; without it: {}", gap.source, gap.cause, gap.lost));
+            self.paragraph_after("  ", &format!("{}: {}; lost: {}", gap.source, gap.cause, gap.lost));
         }
     }
 
@@ -359,8 +359,8 @@ mod tests {
           dirty-cliff: /proc/vmstat: permission denied (needs root)
 
         Not seen
-          /sys/kernel/debug/bdi/NAME/stats: debugfs is not mounted; without it: the
-            kernel's own bandwidth estimate of a device
+          /sys/kernel/debug/bdi/NAME/stats: debugfs is not mounted; lost: the kernel's
+            own bandwidth estimate of a device
         ");
     }
 

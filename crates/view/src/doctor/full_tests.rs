@@ -119,3 +119,13 @@ fn the_last_lines_count_findings_by_severity() {
     assert!(counted(3).starts_with("1 critical, 1 warning, 1 info."), "{}", counted(3));
     assert!(counted(6).starts_with("2 critical, 2 warnings, 2 info."), "{}", counted(6));
 }
+
+#[test]
+fn a_rule_with_several_findings_counts_once() {
+    let mut report = diagnose(&starved_budget().window(), None);
+    let again = report.findings[0].clone();
+    report.findings.push(again);
+    report.findings.iter_mut().for_each(|finding| finding.severity = Severity::Info);
+    let calm = render(&report, Options::default());
+    assert!(calm.contains(&format!(" of {} causes ruled out", RULES.len())), "{calm}");
+}

@@ -9,6 +9,7 @@ use crate::layout::command;
 use anstyle::Style;
 use floodline_analysis::report::{BusyDisk, Finding, Plan, Report, Severity, Symptom, Unexplained};
 use floodline_record::human;
+use std::collections::BTreeSet;
 
 /// Columns of the labels at the left.
 const LABEL: usize = 13;
@@ -175,7 +176,7 @@ impl Screen {
     }
 
     fn calm(&mut self, report: &Report) {
-        let checked = report.ruled_out.len() + report.findings.len();
+        let checked = checked(report);
         let all = checked + report.not_checked.len();
         let watched = human::seconds(report.window_s);
         let (verdict, sentence) = calm_headline(report);
@@ -261,6 +262,12 @@ impl Screen {
     }
 }
 
+/// Number of rules that were checked. A rule counts once, even if it has several findings.
+pub(super) fn checked(report: &Report) -> usize {
+    let found: BTreeSet<&str> = report.findings.iter().map(|finding| finding.rule).collect();
+    report.ruled_out.len() + found.len()
+}
+
 /// "dirty-cliff (warning), dominant-writer (info; 2 findings)".
 fn names<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     let mut named: Vec<(&str, Severity, u64)> = Vec::new();
@@ -290,7 +297,7 @@ pub(super) fn calm_headline(report: &Report) -> (String, String) {
 
 /// The verdict on a host on which nothing hurts: its word and its sentence.
 pub(crate) fn calm_verdict(report: &Report) -> (&'static str, String) {
-    let checked = report.ruled_out.len() + report.findings.len();
+    let checked = checked(report);
     let from = report.symptom.from_wall_ns.map_or_else(String::new, |at| format!(" from {}", clock(at)));
     let watched = human::seconds(report.window_s);
     if checked == 0 {
