@@ -75,7 +75,7 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
             _ => "no figure changes".to_owned(),
         };
         let what = if harms { "harms" } else { "does not help" };
-        plan.conflicts.insert(0, format!("Tried on a twin of this host, it {what} ({why}): {}", withheld.join("; ")));
+        plan.conflicts.insert(0, format!("On a twin of this host, this {what} ({why}): {}", withheld.join("; ")));
         plan.expect = vec!["No setting that was tried helps here.".to_owned()];
         plan.costs.clear();
     }
@@ -133,7 +133,7 @@ pub fn withhold(report: &mut Report) {
     for finding in report.findings.iter_mut().filter(|finding| finding.plan.iter().any(|step| step.when != When::Later))
     {
         finding.plan.retain(|step| step.when == When::Later);
-        finding.trade_off = format!("The change for this is withheld: tried on a twin of this host, it {what}.");
+        finding.trade_off = format!("The change for this is withheld: on a twin of this host, it {what}.");
     }
 }
 
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn a_plan_that_does_not_help_loses_its_commands() {
         let plan = check(vec![row(WAIT, 3.1, 3.1, None)], &[], &["dirty-cliff"], &[]);
-        assert!(plan.now.is_empty() && plan.conflicts[0].contains("it does not help"), "{plan:?}");
+        assert!(plan.now.is_empty() && plan.conflicts[0].contains("this does not help"), "{plan:?}");
         let tried = plan.tried.unwrap();
         assert_eq!((tried.verdict, tried.withheld.len()), ("does_not_help", 1));
     }
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn a_plan_that_harms_or_makes_a_new_finding_loses_its_commands() {
         let plan = check(vec![row(WAIT, 0.3, 3.1, None)], &[], &["dirty-cliff"], &[]);
-        assert!(plan.now.is_empty() && plan.conflicts[0].contains("it harms (longest fsync 300 ms"), "{plan:?}");
+        assert!(plan.now.is_empty() && plan.conflicts[0].contains("this harms (longest fsync 300 ms"), "{plan:?}");
         let plan = check(vec![row(WAIT, 3.1, 0.3, None)], &["dirty-cliff"], &[], &["starved-dirty-budget"]);
         assert!(plan.now.is_empty() && plan.conflicts[0].contains("starved-dirty-budget would appear"), "{plan:?}");
     }
@@ -265,7 +265,7 @@ mod tests {
             vec![row(WAIT, 1.6, 1.2, None), named("stall_seconds", 31.0, total_then), named(PEAK, 2e8, 5e7)]
         };
         let plan = check(all(61.0), &["dirty-cliff"], &[], &[]);
-        assert!(plan.now.is_empty() && plan.conflicts[0].contains("it harms"), "{plan:?}");
+        assert!(plan.now.is_empty() && plan.conflicts[0].contains("this harms"), "{plan:?}");
         let plan = check(all(33.0), &["dirty-cliff"], &[], &[]);
         assert_eq!(plan.tried.map(|tried| tried.verdict), Some("helps"), "hardly longer");
         let much = vec![row(WAIT, 3.1, 0.3, None), named("stall_seconds", 6.0, 10.0)];

@@ -266,7 +266,7 @@ fn describe(needs: &Needs, pair: Pair) -> Advice {
             let dirty = human::bytes(pair.background_bytes(needs.dirtyable_bytes) as f64);
             let written = human::seconds(seconds);
             (
-                format!("Ratios, because the device writes a full background threshold in {written}."),
+                format!("The plan sets ratios: the device writes a full background threshold in {written}."),
                 format!("Up to {dirty} may be dirty before the flusher starts."),
             )
         }
@@ -287,8 +287,8 @@ fn bytes_explained(needs: &Needs, pair: Pair, drain_s: f64, room: Option<(u64, u
         None => "No cgroup with a memory limit writes here, so none is starved by it.".to_owned(),
     };
     let why = format!(
-        "Bytes, because the device writes this background threshold in {}; the kernel's default of 10 % would take it \
-         {}. {cgroups}",
+        "The plan sets bytes: the device writes this background threshold in {}. For the kernel's default of 10 % it \
+         needs {}. {cgroups}",
         human::seconds(drain_s),
         human::seconds(by_default_s)
     );
@@ -316,8 +316,8 @@ fn ratios_for_cgroups_explained(
 ) -> (String, String) {
     let background = human::bytes(pair.background_bytes(needs.dirtyable_bytes) as f64);
     let why = format!(
-        "Ratios, because a cgroup's budget is the machine's fraction of its own memory: this gives the smallest one {} \
-         before its pages are written; it needs {}.",
+        "The plan sets ratios, because a cgroup's budget is the machine's fraction of the cgroup's own memory. The \
+         smallest cgroup then holds {} before its pages are written. It needs {}.",
         human::bytes(has as f64),
         human::bytes(wants as f64)
     );
@@ -340,8 +340,8 @@ fn ratios_for_cgroups_explained(
             human::seconds(seconds)
         ),
         None => format!(
-            "Up to {background} may be dirty before the flusher starts; how long the device needs for it is not \
-             known: fsync, sync and unmounting wait for it."
+            "Up to {background} may be dirty before the flusher starts. How long the device needs to write it is not \
+             known. fsync, sync and unmounting wait for it."
         ),
     };
     (why, format!("{too_little}{piles_up}"))
@@ -351,7 +351,7 @@ fn ratios_for_cgroups_explained(
 pub fn cost_of_pair(pair: Pair) -> Option<String> {
     let Pair::Bytes { hard, background } = pair else { return None };
     let freerun = hard.saturating_add(background) / 2;
-    Some(format!("Above {} unwritten, writers go at the disk's speed.", human::bytes(freerun as f64)))
+    Some(format!("With more than {} unwritten, writers are slowed to the disk's speed.", human::bytes(freerun as f64)))
 }
 
 /// States what writing by age alone costs: data of `expiry_seconds` leave in one burst.
@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn a_pair_of_bytes_has_a_cost_for_fast_writers() {
         let cost = cost_of_pair(Pair::bytes(32 << 20));
-        assert_eq!(cost.as_deref(), Some("Above 80.0 MiB unwritten, writers go at the disk's speed."));
+        assert_eq!(cost.as_deref(), Some("With more than 80.0 MiB unwritten, writers are slowed to the disk's speed."));
         assert_eq!(cost_of_pair(Pair::ratios(10)), None);
     }
 

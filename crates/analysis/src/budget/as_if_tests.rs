@@ -36,7 +36,7 @@ fn a_move_to_version_2_gives_the_limits_that_a_host_of_version_2_has() {
     assert_eq!(moved.rows[1].now_thresh_bytes, None);
     assert_eq!(moved.rows[1].then_thresh_bytes, is.rows[1].now_thresh_bytes);
     assert_eq!(moved.rows[1].verdict, "over");
-    assert!(moved.headline.contains("Their writers will stop"), "{}", moved.headline);
+    assert!(moved.headline.contains("The writers there will stop"), "{}", moved.headline);
     assert_eq!(moved.then.scope, "per_cgroup");
 }
 

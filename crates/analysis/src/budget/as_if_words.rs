@@ -47,11 +47,11 @@ pub(super) fn headline(now: &Budgets, then: &Budgets, rows: &[AsIfRow]) -> Strin
     if over > 0 {
         let (rows, have) = (human::plural(over, "row", "rows"), if over == 1 { "has" } else { "have" });
         text.push_str(&format!(
-            " {rows} below {have} held more dirty data than the new limit allows. Their writers will stop."
+            " {rows} below {have} held more dirty data than the new limit allows. The writers there will stop."
         ));
     } else if slowed > 0 {
         let (rows, have) = (human::plural(slowed, "row", "rows"), if slowed == 1 { "has" } else { "have" });
-        text.push_str(&format!(" {rows} below {have} held enough dirty data for their writers to be slowed."));
+        text.push_str(&format!(" {rows} below {have} held so much dirty data that the writers there will be slowed."));
     } else {
         text.push_str(" The dirty data seen here fits below every new limit.");
     }

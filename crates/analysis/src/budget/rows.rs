@@ -278,8 +278,9 @@ fn notes(budgets: &Budgets) -> Vec<String> {
              whole machine holds."
                 .to_owned(),
         ),
-        Scope::Unknown => notes
-            .push("It was not read how cgroups are set up here: whether their limits hold is not known.".to_owned()),
+        Scope::Unknown => {
+            notes.push("The cgroup setup was not read: whether limits of cgroups hold is not known.".to_owned())
+        }
     }
     let below = |budget: &&CgroupBudget| budget.outlook.flags.contains(&Flag::BelowStatError);
     let small = budgets.cgroups.iter().filter(below).count();

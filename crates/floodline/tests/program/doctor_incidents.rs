@@ -82,7 +82,7 @@ fn captured_kernels_are_healthy_and_say_what_was_not_seen() {
                 "wrapped-dirty-counter: clear:",
                 "overlay-umount-flush: clear: at the last sample, unmounting an overlay on vdb would have written",
                 "buffered-loop-device: info: Writes to loop0 will be cached twice",
-                "cgroup-writeback-missing: info: The I/O weights of 1 cgroup share out nothing",
+                "cgroup-writeback-missing: info: The I/O weights of 1 cgroup have no effect",
                 "fsync-behind-writeback: not checked: /proc/diskstats",
             ],
         );

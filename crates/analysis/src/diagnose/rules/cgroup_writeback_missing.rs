@@ -165,8 +165,8 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
         // Where no limit was passed, a reboot changes nothing that is felt.
         plan: if severity == Severity::Info { Vec::new() } else { vec![to_version_2()] },
         trade_off: "Each memory limit then divides the dirty thresholds as well. With a small vm.dirty_bytes, small \
-         cgroups starve (starved-dirty-budget): set ratios before you move. Replace software that supports version 1 \
-         only before you move."
+                    cgroups starve (starved-dirty-budget): set ratios before you move. Before you move, replace \
+                    software that supports only version 1."
             .to_owned(),
         ..Finding::default()
     })
@@ -239,8 +239,8 @@ fn escaping_filesystem(derived: &Derived<'_>, facts: &HostFacts) -> Option<Findi
                 dirty budget of its own."
             .to_owned(),
         trade_off:
-            "Move the data to ext4 (not with data=journal), btrfs, f2fs or XFS on a kernel that supports it, or \
-                    let the programs write directly. Removing the limit is more honest than trusting it."
+            "Move the data to ext4 (not with data=journal), btrfs, f2fs or XFS on a kernel that supports it, or let \
+             the programs write directly. If neither is possible, remove the limit: it does not hold."
                 .to_owned(),
         ..Finding::default()
     })

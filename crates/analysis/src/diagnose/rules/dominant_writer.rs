@@ -250,7 +250,7 @@ fn since_start(derived: &Derived<'_>, writers: &Writers<'_>, dominant: &Dominant
         return Verdict::Found(vec![finding(derived, writers, dominant, Severity::Info, None)]);
     }
     Verdict::Clear(format!(
-        "{} wrote {} of all bytes since processes were started, {}; whether it is too much needs --for",
+        "{} wrote {} of all bytes since processes were started, {}; to see whether that is too much, add --for 1m",
         name(derived, dominant),
         human::percent(dominant.share),
         human::bytes(dominant.dirtied_bytes as f64)
@@ -354,7 +354,10 @@ mod tests {
         let finding = &findings[0];
         assert!(finding.plan.is_empty() && finding.summary.contains("scattered"), "{}", finding.summary);
         for text in [&finding.trade_off, &finding.brief.expect] {
-            assert!(text.starts_with("No setting makes its writes fewer") && text.contains("Move its files"), "{text}");
+            assert!(
+                text.starts_with("No setting reduces the writes of this program") && text.contains("Move its files"),
+                "{text}"
+            );
         }
     }
 

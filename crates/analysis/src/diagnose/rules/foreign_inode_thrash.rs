@@ -138,10 +138,10 @@ fn finding(severity: Severity, summary: String, evidence: Vec<Evidence>) -> Find
             ..Brief::default()
         },
         cause:
-            "An inode belongs to one cgroup. Who writes to another's is throttled by what its own pages are charged \
-                with, and written out by the other's flusher. After 9 of the last 16 slots of its writing were foreign \
-                the inode is moved, and moved back when the other one writes again; each move walks its dirty pages \
-                under the locks of both wbs."
+            "An inode belongs to one cgroup. A cgroup that writes to an inode of another one is throttled by its own \
+             charge. The flusher of the other one writes the pages. The kernel moves an inode when 9 of the last 16 \
+             slots of its writing were foreign. It moves the inode back when the other one writes again. Each move \
+             walks the inode's dirty pages under the locks of both wbs."
                 .to_owned(),
         trade_off:
             "Let one cgroup write a file: a file for each service, or one process that writes for both. The file \

@@ -90,7 +90,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
         return Verdict::Clear(match splits.len() as u64 {
             0 => "no cgroup had dirty pages in the last sample".to_owned(),
             count => format!(
-                "of {} none has most of its dirty pages, and {}, in inodes of others",
+                "none of {} has more than half of its dirty pages, and at least {}, in inodes of other cgroups",
                 human::plural(count, "cgroup", "cgroups"),
                 human::bytes(LEAST as f64)
             ),

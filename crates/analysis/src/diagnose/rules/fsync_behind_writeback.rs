@@ -328,7 +328,8 @@ fn brief(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[&str]) -> Brief {
         who: who.join(", "),
         expect: match derived.is_outrun() || felt.queue.slow_s >= ALWAYS_FULL * derived.seconds {
             true => {
-                "More is written than the disk can take: it is full either way, and each fsync hardly waits for less."
+                "Programs write more than the disk can take. The disk is full either way, and each fsync waits about \
+                 as long as now."
                     .to_owned()
             }
             false => "The batches get smaller, and each fsync waits for less.".to_owned(),

@@ -81,14 +81,14 @@ fn check(derived: &Derived<'_>) -> Verdict {
     match (storm.cost, storm.cpu_s, storm.dying) {
         (Cost::None, _, _) => Verdict::Clear("this kernel does not switch inodes of removed cgroups".to_owned()),
         (_, Some(cpu), _) if storm.moves.as_ref().is_some_and(|moves| !moves.is_empty()) => Verdict::Clear(format!(
-            "kworkers seen at it used {} of CPU{}",
+            "kworkers that move inodes used {} of CPU{}",
             human::seconds(cpu),
             storm.moves.as_deref().map(|moves| counted(derived, moves)).unwrap_or_default()
         )),
         (_, None, _) => Verdict::NotChecked(vec![derived.rate_gap(Source::ProcessStat, "CPU of kworkers")]),
         (_, Some(_), None) => derived.not_checked(Source::CgroupStat, "nr_dying_descendants"),
         (_, Some(cpu), Some(dying)) => Verdict::Clear(format!(
-            "kworkers seen at it used {} of CPU, {}",
+            "kworkers that move inodes used {} of CPU, {}",
             human::seconds(cpu),
             human::plural(dying, "removed cgroup lingers", "removed cgroups linger")
         )),
@@ -205,7 +205,8 @@ fn finding(derived: &Derived<'_>, storm: &Storm, severity: Severity, summary: St
             false => "A kernel with the fixes of 6.18 moves the inodes without the storm.".to_owned(),
         },
         costs: format!(
-            "Until then, run {} in a cgroup that stays.",
+            "{} {} in a cgroup that stays.",
+            if plan.is_empty() { "Run" } else { "A reboot. Until then, run" },
             whose.unwrap_or_else(|| "short-lived units that write many files".to_owned())
         ),
     };
@@ -301,9 +302,9 @@ mod tests {
         check_rule(
             &RULE,
             &inode_switch_fixed(),
-            "clear: kworkers seen at it used 110 ms of CPU, 1 removed cgroup lingers",
+            "clear: kworkers that move inodes used 110 ms of CPU, 1 removed cgroup lingers",
         );
-        check_rule(&RULE, &inode_switch_6_1(), "clear: kworkers seen at it used 200 ms of CPU");
+        check_rule(&RULE, &inode_switch_6_1(), "clear: kworkers that move inodes used 200 ms of CPU");
         // A longer observation of the same storm.
         check_rule(&RULE, &inode_switch_storm().seconds(60), "critical: Kworkers moving inodes of removed cgroups");
     }
@@ -328,11 +329,16 @@ mod tests {
                       cgroup 77 to /.";
         check_rule(&RULE, &inode_switch_storm().traced(&["switches"], vec![switched()]), expect);
         let little = inode_switch_fixed().traced(&["switches"], vec![switched()]);
-        check_rule(&RULE, &little, "clear: kworkers seen at it used 110 ms of CPU: 20011 inodes went from cgroup 77");
+        check_rule(
+            &RULE,
+            &little,
+            "clear: kworkers that move inodes used 110 ms of CPU: 20011 inodes went from cgroup \
+                                    77",
+        );
         check_rule(
             &RULE,
             &inode_switch_fixed().traced(&["switches"], vec![]),
-            "clear: kworkers seen at it used 110 ms of CPU, 1",
+            "clear: kworkers that move inodes used 110 ms of CPU, 1",
         );
     }
 

@@ -256,13 +256,14 @@ fn finding(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Finding> {
 /// What helps instead of a writeback setting. `memory.high` exists on version 2 only, and bounds dirty pages there.
 fn what_helps(at: &AtLimit<'_>, file: &str) -> String {
     let less = match (at.is_write, at.hierarchy) {
-        (false, _) => "let it read less, or give it memory to cache what it reads again",
+        (false, _) => "let its programs read less, or give them memory to cache what they read again",
         (true, Hierarchy::V2) => {
-            "let it write less, or bound its unwritten data with memory.high, so that its own fsyncs wait for less"
+            "let its programs write less, or bound its unwritten data with memory.high. Its own fsyncs then wait for \
+             less"
         }
-        (true, _) => "or let it write less",
+        (true, _) => "or let its programs write less",
     };
-    format!("Raise the limit ({file} of the cgroup) to what it needs, {less}. No writeback setting raises this limit.")
+    format!("Raise the limit ({file}) to what the cgroup needs, {less}. No writeback setting raises this limit.")
 }
 
 fn summary(at: &AtLimit<'_>, held: &Held, who: &str) -> String {

@@ -131,7 +131,8 @@ fn summary(unmount: &Unmount<'_>) -> String {
     let overlays = human::plural(upper.overlays, "overlay", "overlays");
     match asked {
         Some(burst) => format!(
-            "Everything dirty on {device}, {}, was written at once for {}: an unmount of an overlay, or a sync, triggered it.",
+            "All dirty data of {device}, {}, was written in one burst of {}. An unmount of an overlay or a sync \
+             triggered it.",
             human::bytes(burst.dirty_before as f64),
             human::seconds(burst.seconds)
         ),
@@ -212,10 +213,10 @@ mod tests {
                 row.io_time = Some(secs(busy(t)));
                 row.weighted_io_time = Some(secs(30.0 * busy(t)));
             });
-        let expect = "warning: Everything dirty on sdb, 105 MiB, was written at once for 4.00 s";
+        let expect = "warning: All dirty data of sdb, 105 MiB, was written in one burst of 4.00 s";
         check_rule(&RULE, &written, expect);
         let calm = written.host(|_, row| row.psi_io_some = Some(secs(900.0)));
-        check_rule(&RULE, &calm, "info: Everything dirty on sdb");
+        check_rule(&RULE, &calm, "info: All dirty data of sdb");
     }
 
     #[test]

@@ -72,7 +72,7 @@ fn without_sharing(derived: &Derived<'_>, disks: &[Device<'_>], weighted: &[Weig
         rule: RULE.name,
         severity: Severity::Info,
         summary: format!(
-            "The I/O weights of {} share out nothing: io.cost is off and no disk is scheduled by bfq.",
+            "The I/O weights of {} have no effect: io.cost is off and no disk is scheduled by bfq.",
             human::plural(weighted.len() as u64, "cgroup", "cgroups")
         ),
         evidence,
@@ -117,7 +117,7 @@ fn escaping(derived: &Derived<'_>, facts: &HostFacts, weighted: &[Weighted]) -> 
         rule: RULE.name,
         severity: Severity::Info,
         summary: format!(
-            "The I/O weights of {} pass by buffered writes on {}: {fs_type} has no cgroup writeback here.",
+            "The I/O weights of {} do not reach buffered writes on {}: {fs_type} has no cgroup writeback here.",
             human::plural(whose.len() as u64, "cgroup", "cgroups"),
             mount.mount_point
         ),
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn weights_need_somebody_who_shares_out() {
-        let expect = "info: The I/O weights of 1 cgroup share out nothing: io.cost is off";
+        let expect = "info: The I/O weights of 1 cgroup have no effect: io.cost is off";
         check_rule(&RULE, &weighted("ext4"), expect);
         check_rule(&RULE, &io_cost(weighted("ext4"), "enable=0 ctrl=auto"), expect);
         check_rule(&RULE, &io_cost(weighted("ext4"), "enable=1 ctrl=auto"), "clear:");
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn weights_pass_by_buffered_writes_of_a_filesystem_without_support() {
-        let expect = "info: The I/O weights of 1 cgroup pass by buffered writes on /data: vfat";
+        let expect = "info: The I/O weights of 1 cgroup do not reach buffered writes on /data: vfat";
         check_rule(&RULE, &io_cost(weighted("vfat"), "enable=1"), expect);
     }
 

@@ -82,17 +82,17 @@ fn woken_by(derived: &Derived<'_>, trigger: Option<Trigger>) -> (&'static str, &
         ),
         _ if trigger == Some(Trigger::Amount) || reached.is_some_and(was_reached) => (
             "Dirty data reached the background threshold, which is more than this device writes in a second",
-            "The kernel starts writing late: at an amount that this disk needs more than a second for",
+            "The kernel starts writing late: the background threshold is more than this disk writes in a second",
         ),
         Some(Trigger::Unknown) => (
             "Dirty data stayed below the background threshold and were there before the first sample. Their age, a \
              sync, an fsync of a large file or an unmount may have woken the flusher",
-            "The kernel writes nothing until the data are old enough or a sync asks for them, and then all of it",
+            "The kernel waits until the data are old enough or a sync asks for them. Then it writes all of them",
         ),
         _ => (
             "Dirty data stay below the background threshold. Their age wakes the flusher, which then writes all that \
              has expired",
-            "The kernel writes nothing until the data are old enough, and then all of it",
+            "The kernel waits until the data are old enough. Then it writes all of them",
         ),
     }
 }
@@ -129,8 +129,8 @@ fn brief(plain: &str, is_of_one: bool, is_too_fast: bool, await_max_s: Option<f6
                 .to_owned()
         }
         (false, true, _) => {
-            "Programs write faster than the disk. The kernel pauses these programs instead. The waits of \
-                             other programs get shorter at best."
+            "Programs write faster than the disk. The kernel pauses these programs instead. The waits of other \
+             programs may get shorter, but do not end."
                 .to_owned()
         }
         (false, false, Some(longest)) if longest < STALL_AWAIT_S => format!(
@@ -168,7 +168,7 @@ fn remedy(
         return (
             derived.sysctls(&pair.changes()),
             format!(
-                "{} {} Instead, at unchanged thresholds: vm.dirty_expire_centisecs=300 and \
+                "{} {} Another way, with unchanged thresholds: vm.dirty_expire_centisecs=300 and \
                  vm.dirty_writeback_centisecs=100.",
                 advice.why, advice.trade_off
             ),
@@ -182,13 +182,13 @@ fn remedy(
             "The thresholds and the age in force are already as low as is useful: no setting of vm cures this. Write \
              less, spread the writes, or use a faster disk."
         }
-        (Some(_), ..) => "A shorter age, because the thresholds in force do not cause this.",
+        (Some(_), ..) => "The plan shortens the age: the thresholds in force do not cause this.",
         (None, true, _) => {
-            "A shorter age, because the device is limited by operations, which no byte threshold counts."
+            "The plan shortens the age: the device is limited by operations, and no byte threshold counts these."
         }
         (None, false, _) => {
-            "A shorter age, because byte thresholds do not fit here: they would starve cgroups with memory limits, or \
-             the speed of the device is not known."
+            "The plan shortens the age, because byte thresholds do not fit here: they would starve cgroups with memory \
+             limits, or the speed of the device is not known."
         }
     };
     let costs = if shorter_age.is_empty() { "" } else { costs };

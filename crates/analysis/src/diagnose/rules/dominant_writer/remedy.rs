@@ -48,7 +48,8 @@ pub(super) fn journald_remedy(derived: &Derived<'_>, dominant: &Dominant<'_, '_>
 }
 
 /// What is said of scattered pages instead of a change.
-const SCATTERED: &str = "No setting makes its writes fewer: each scattered page is a request of its own. A shorter expiry only spreads them.";
+const SCATTERED: &str = "No setting reduces the writes of this program: each scattered page is a request of its own. A \
+                         shorter expiry only spreads them.";
 const SCATTERED_HELP: &str = "Move its files to a faster disk or into memory, or let it write fewer pages.";
 
 /// The same in few words.
@@ -137,9 +138,9 @@ pub(super) fn other_remedy(
     (
         cause,
         Vec::new(),
-        "No setting makes its writes fewer. Let it write less or in larger pieces, move its files to another device, \
-         or bound its unwritten data with MemoryHigh= of its unit. A hard io.max is not advised: a capped writer that \
-         holds the filesystem's journal stops all other writers."
+        "No setting reduces the writes of this program. Let it write less or in larger pieces, move its files to \
+         another device, or bound its unwritten data with MemoryHigh= of its unit. A hard io.max is not advised: a \
+         capped writer that holds the filesystem's journal stops all other writers."
             .to_owned(),
     )
 }

@@ -145,11 +145,11 @@ pub(super) fn of_storm(
     }
     let partly = match has < storm.rewritten {
         true => format!(
-            " Up to {all} are rewritten, of which this holds {}: of the storm as much as {} may remain.",
+            " Up to {all} are rewritten. This holds {} of them: up to {} of the storm may remain.",
             human::bytes(has as f64),
             human::percent(1.0 - has as f64 / storm.rewritten.max(1) as f64)
         ),
-        false => format!(" It holds all of the {all} that are rewritten at most."),
+        false => format!(" This holds all of the pages that are rewritten, {all} at most."),
     };
     match advice {
         Some(advice) => (derived.sysctls(&advice.pair.changes()), format!("{}{partly}", advice.why), advice.trade_off),
