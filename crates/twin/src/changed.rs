@@ -375,7 +375,10 @@ fn mount(scenario: &Scenario, path: &str, setting: &Setting) -> Result<String, N
 fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str> + Clone, setting: &Setting) -> NotChanged {
     let hint = match nearest(name, known.clone()) {
         Some(near) => format!("did you mean {near:?}?"),
-        None if known.clone().next().is_none() => format!("the recording has no {what} at all that was written to"),
+        None if known.clone().next().is_none() => format!(
+            "nothing was written to any {what} in this recording: record \
+                                                           while the load runs"
+        ),
         None => format!("known here: {}", known.take(8).collect::<Vec<_>>().join(", ")),
     };
     NotChanged::new(
@@ -481,7 +484,7 @@ mod tests {
     fn an_unknown_name_is_answered_with_those_there_are() {
         let setting = Setting::new("cgroup/x/memory.max", "1G");
         let told = |known: &[&str]| unknown("cgroup", "x", known.iter().copied(), &setting).hint;
-        assert_eq!(told(&[]), "the recording has no cgroup at all that was written to");
+        assert_eq!(told(&[]), "nothing was written to any cgroup in this recording: record while the load runs");
         assert_eq!(told(&["/a", "/b"]), "known here: /a, /b");
     }
     use floodline_scenario::ScenarioFile;

@@ -169,7 +169,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     if !invented.is_empty() {
         let rules: Vec<&str> = invented.iter().map(|seen| seen.rule).collect();
         prediction.notes.push(format!(
-            "The twin shows what the recording does not, so nothing is said of it: {}.",
+            "The twin has findings that the recording does not have. They are left out: {}.",
             rules.join(", ")
         ));
     }
@@ -385,8 +385,8 @@ fn notes(twin: &Twin, prediction: &Prediction) -> Vec<String> {
     let mut notes = Vec::new();
     if prediction.rows.iter().any(|row| row.doubt == Some(Doubt::Demand)) {
         notes.push(
-            "The pauses of writers were not traced, so their demand is known only between two bounds, and these disagree \
-             on some figures: record with --trace on."
+            "The pauses of writers were not traced. Their demand is known only between two bounds, which disagree on \
+             some figures: record with --trace on."
                 .to_owned(),
         );
     }
@@ -394,7 +394,7 @@ fn notes(twin: &Twin, prediction: &Prediction) -> Vec<String> {
         twin.ceilings.iter().filter(|ceiling| !ceiling.is_known).map(|ceiling| ceiling.device.as_str()).collect();
     if !unknown.is_empty() {
         notes.push(format!(
-            "{} never saturated here: the prediction holds if the device is about as fast as it was seen.",
+            "{} never saturated here: the prediction holds up to the speed that was seen.",
             match unknown.as_slice() {
                 [one] => format!("{one} was"),
                 many => format!("{} were", many.join(", ")),

@@ -319,7 +319,8 @@ pub fn try_plan(report: &mut Report, kept: Option<Kept>, go_on: GoOn<'_>, runner
     }
     if let Some(plan) = report.plan.as_mut().filter(|plan| plan.tried.is_some()) {
         plan.expect.extend(is_part.then(|| format!("Simulated: the {PART} s around the first symptom.")));
-        let untried = (!unknown.is_empty()).then(|| format!("not tried on the twin: {}", unknown.join("; ")));
+        let steps: Vec<&str> = unknown.iter().map(|step| step.trim_start_matches("# ")).collect();
+        let untried = (!steps.is_empty()).then(|| format!("The prediction leaves out: {}", steps.join("; ")));
         plan.conflicts.extend(untried);
     }
     tried::withhold(report);

@@ -164,7 +164,7 @@ pub fn list(only: Option<&Release>, details: bool, width: usize) -> String {
             }
             let newest = newest_modelled();
             out.push('\n');
-            let text = "floodline kernels 5.10 6.12 tells what differs between two kernels.";
+            let text = "floodline kernels 5.10 6.12 shows the changes between two kernels.";
             hanging(&mut out, "", &format!("Known up to {newest}. {text}"), width);
         }
         Some(release) => {

@@ -284,9 +284,9 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         (Some(bandwidth), None, _) => format!("{name} was saturated at {:.1} MB/s", bandwidth / 1e6),
         (None, Some(iops), _) => format!("{name} was saturated at {iops:.0} small requests per second"),
         (None, None, Some(busy)) => {
-            format!("{name} was never saturated; while busy it wrote {:.1} MB/s, its ceiling is unknown", busy / 1e6)
+            format!("{name} was never saturated: its ceiling is unknown. While busy it wrote {:.1} MB/s", busy / 1e6)
         }
-        (None, None, None) => format!("{name} was never saturated; its ceiling is unknown"),
+        (None, None, None) => format!("{name} was never saturated: its ceiling is unknown"),
     };
     let ceiling = Ceiling {
         device: name.to_owned(),
@@ -400,7 +400,7 @@ fn latency(window: &Window, seen: &Seen<'_>, key: &str, notes: &mut Notes) -> Op
     if USUAL.contains(&median) || median < 10_000 {
         return None;
     }
-    notes.measured(format!("{key}.latency"), "median time of a small request while few were under way");
+    notes.measured(format!("{key}.latency"), "median time of a small request while few requests were under way");
     let rounded =
         if median >= 1_000_000 { (median + 500_000) / 1_000_000 * 1_000_000 } else { median / 10_000 * 10_000 };
     Some(Time(Nanos(rounded.min(1_000_000_000))))

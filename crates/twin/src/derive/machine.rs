@@ -34,7 +34,7 @@ pub(super) fn machine(
     let total = facts.mem_total.or(window.host.first.mem_total).ok_or(TwinError::Missing("the memory"))?;
     // The model takes 1/64 and 64 MiB for descriptors of pages and for itself: `MemTotal` is what is left.
     let memory = (total.0 / 4096).saturating_add(KERNEL_PAGES).saturating_mul(64) / 63 * 4096;
-    notes.derived("machine.memory", "MemTotal and what the kernel takes before it counts");
+    notes.derived("machine.memory", "MemTotal plus the memory that the kernel takes at boot");
     let cpus = window.host.last.cpus_online.map(|count| count.0).or(facts.cpus_possible.map(u64::from));
     let cpus = u32::try_from(cpus.unwrap_or(1)).unwrap_or(1).clamp(1, 8192);
     notes.measured("machine.cpus", "CPUs online");

@@ -257,7 +257,7 @@ fn limits_of_knowledge(window: &Window, recorded: &Recorded) -> Vec<String> {
     }
     if let Some(hole) = window.holes.hole() {
         unknown.push(format!(
-            "The recorder missed samples for up to {:.1} s: a burst there has lost its arrival times.",
+            "The recorder missed samples for up to {:.1} s: when bursts in that time began is not known.",
             hole.length().as_secs_f64()
         ));
     }

@@ -134,11 +134,15 @@ pub(super) fn mapped(
     let goes_on = always.is_some() || unseen.is_some();
     let bursts = match (unseen, always) {
         (Some(stores), _) => {
-            notes.derived(rate, "pages that it mapped, over the part that was not mapped yet");
+            notes.derived(rate, "pages that the program mapped, divided by the part that was not mapped yet");
             arrivals(stores, |bin| bin.faults * per_fault, per_store)
         }
         (None, Some(burst)) => {
-            notes.derived(rate, "faults that dirtied, over the part that was clean: it stores all the time");
+            notes.derived(
+                rate,
+                "faults that dirtied, divided by the part that was clean: the program stores all the \
+                                 time",
+            );
             vec![burst]
         }
         (None, None) => {

@@ -136,7 +136,7 @@ fn syncs_of_others(group: &Group, place: &Place, key: &str, notes: &mut Notes) -
     if !steps.is_empty() {
         notes.assumed(
             format!("{key}.steps.syncfs"),
-            "it waited and neither wrote nor read: taken for a sync of the filesystem",
+            "the program waited and neither wrote nor read: assumed to be a sync of the filesystem",
         );
     }
     steps
@@ -192,8 +192,11 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
     let is_small_files =
         sync.is_none() && end.is_none() && block <= 2048.0 && total.by_calls >= 0.9 * calls * PAGE && calls >= 16.0;
     if is_small_files {
-        notes
-            .assumed(format!("{key}.steps.create_files"), "each call dirtied a page of its own: taken for small files");
+        notes.assumed(
+            format!("{key}.steps.create_files"),
+            "each call dirtied a page of its own: assumed to be small \
+                                                           files",
+        );
         return Some(small_files(file, block, stretches, per_call));
     }
     let step = move |count: u64, rate: Option<Frequency>| {
@@ -286,8 +289,8 @@ fn sync_of(syncs: Syncs, calls: f64, key: &str, notes: &mut Notes) -> Option<Syn
     let key = format!("{key}.steps.write.sync");
     let text = match syncs.origin {
         Origin::Measured => "calls for stable storage in the trace",
-        Origin::Derived => "it waits whenever it writes; flushes of the device bound how often",
-        Origin::Assumed => "it writes little, again and again, and the device is flushed as often",
+        Origin::Derived => "the program waits whenever it writes; flushes of the device bound how often it syncs",
+        Origin::Assumed => "the program writes little and often, and the device is flushed equally often",
     };
     notes.put(syncs.origin, key, text);
     Some(SyncEvery { call, every: None, after: Some(after) })
@@ -337,7 +340,7 @@ fn direct(group: &Group, file: String, key: &str, notes: &mut Notes) -> Option<B
     let calls: f64 = group.bins.iter().filter(|bin| bin.direct > 0.0).map(|bin| bin.calls).sum();
     let passed: f64 = group.bins.iter().filter(|bin| bin.direct > 0.0).map(|bin| bin.direct + bin.by_calls).sum();
     let block = ((passed / calls.max(1.0) / PAGE).round().max(1.0) * PAGE).min(1_048_576.0);
-    notes.derived(format!("{key}.steps.write.direct"), "bytes written by processes that never were dirty");
+    notes.derived(format!("{key}.steps.write.direct"), "bytes that processes wrote and that never were dirty");
     let bursts = arrivals(&group.bins, |bin| bin.direct, block);
     let step = move |count: u64, rate: Option<Frequency>| {
         let write = Write {
