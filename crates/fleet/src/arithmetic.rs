@@ -131,7 +131,7 @@ fn missing(window: &Window, facts: &HostFacts, change: &Change) -> Option<(Cause
         return Some((Cause::NoSettings, "The settings vm.dirty_* were not read."));
     }
     if host.nr_free_pages.is_none() && host.nr_dirty_threshold.is_none() {
-        return Some((Cause::NoSettings, "Free memory was not read, of which every limit is a part."));
+        return Some((Cause::NoSettings, "Free memory was not read. Every limit is a part of it."));
     }
     let unified_now = facts.cgroups.has_unified_writeback();
     if facts.cgroups.v2_controllers_unread && change.unified().is_none() {
@@ -139,7 +139,7 @@ fn missing(window: &Window, facts: &HostFacts, change: &Change) -> Option<(Cause
     }
     let per_cgroup = change.unified().unwrap_or(unified_now);
     if per_cgroup && facts.cgroups.mode != CgroupMode::None && window.cgroups.is_empty() {
-        return Some((Cause::NoCgroups, "No cgroup was read, and each has a limit of its own after the change."));
+        return Some((Cause::NoCgroups, "No cgroup was read, but each gets a limit of its own with the change."));
     }
     None
 }
@@ -382,7 +382,7 @@ fn starved(assumed: &Assumed<'_>) -> Option<String> {
     let small: Vec<&AsIfRow> = assumed.rows.iter().filter(is_small).collect();
     let least = small.iter().min_by_key(|row| row.then_thresh_bytes)?;
     Some(format!(
-        "{} may hold {} of unwritten data at most, {} the least: a folio of 2 MiB can exceed it.",
+        "{} may hold at most {} of unwritten data, {} the least of them: a folio of 2 MiB can exceed that.",
         human::plural(small.len() as u64, "cgroup that writes", "cgroups that write"),
         human::bytes(FOLIOS as f64),
         name(least, assumed.window.facts.as_ref()).unwrap_or_default()
@@ -431,7 +431,8 @@ fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Cliff> {
     // A program that syncs is seen by the flushes of its disk; how long it waits is not recorded without a trace.
     let syncs = derived.window.disks.values().filter_map(|span| span.growth.flushes).any(|flushes| flushes.0 >= SYNCS);
     let told = format!(
-        "A threshold held unwritten data back at {}. Then {} can pile up, which the disk writes in {}: a sync can wait for that.",
+        "Now a threshold holds unwritten data back at {}. After the change {} can pile up. The disk writes that in {}, \
+         and a sync can wait for it.",
         human::bytes(peak),
         human::bytes(pile),
         human::seconds(pile / speed)

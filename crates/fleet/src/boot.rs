@@ -41,7 +41,7 @@ pub(crate) fn boot(facts: &HostFacts, row: &HostRow, change: &Change) -> Boot {
             None if running.is_some_and(|running| running != (name, value)) && change.reboots() => {
                 boot.settings.push((name, value));
                 let now = running.map(|(name, value)| format!("{name} = {value}")).unwrap_or_default();
-                told.push(format!("the boot sets {name} = {value} ({}), in force is {now}", place(line)));
+                told.push(format!("{} sets {name} = {value} at boot; in force now is {now}", place(line)));
             }
             _ => {}
         }

@@ -100,11 +100,11 @@ macro_rules! causes {
 
 causes! {
     /// A cgroup holds more unwritten data than its limit after the change.
-    CgroupLimit = "cgroup-dirty-limit", "cgroups hold more unwritten data than their new limits";
+    CgroupLimit = "cgroup-dirty-limit", "cgroups held more unwritten data than their new limits allow";
     /// A cgroup that writes gets a limit of a few folios.
     StarvedBudget = "starved-dirty-budget", "a dirty setting leaves cgroups a limit of a few folios";
     /// The machine holds more unwritten data than its limit after the change.
-    MachineLimit = "machine-dirty-limit", "the machine holds more unwritten data than its new limit";
+    MachineLimit = "machine-dirty-limit", "the machine held more unwritten data than its new limit allows";
     /// More unwritten data can pile up than the disk writes in a few seconds.
     DirtyCliff = "dirty-cliff", "more unwritten data can pile up than the disk writes quickly";
     /// The new kernel moves inodes of removed cgroups at great cost.
@@ -116,9 +116,9 @@ causes! {
     /// Two settings contradict each other after the change.
     Contradiction = "contradictory-dirty-settings", "dirty settings contradict each other";
     /// The programs do not fit into the memory.
-    MemoryTooSmall = "memory-too-small", "the memory in use does not fit";
+    MemoryTooSmall = "memory-too-small", "the memory in use exceeds the new memory";
     /// The twin waits or writes more after the change, and no limit explains it.
-    Simulated = "simulated-harm", "the simulation waits or writes more";
+    Simulated = "simulated-harm", "in the simulation, tasks wait longer or disks write more";
     /// The host is sick before the change and no worse after it.
     SickAlready = "sick-already", "sick before the change and no worse after it";
     /// The change is in force already, or the host has nothing that it changes.
@@ -166,7 +166,9 @@ impl Cause {
             Cause::NewerFormat => "use the floodline version that is named, or a later one",
             Cause::NoFacts | Cause::NoKernelVersion => "on the host: floodline record --for 60s -o host.flr",
             Cause::NoSettings | Cause::NoCgroups => "as root: sudo floodline record --for 60s -o host.flr",
-            Cause::TooShort | Cause::NotSimulated => "without --tier 1, and: floodline record --for 60s -o host.flr",
+            Cause::TooShort | Cause::NotSimulated => {
+                "on the host: floodline record --for 60s -o host.flr; then without --tier 1"
+            }
             Cause::Failed => "floodline doctor FILE shows whether other commands can read it",
             _ => "",
         }

@@ -247,7 +247,7 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
             );
         }
         (Verdict::Suffers, cause, told) => {
-            row.decide(Verdict::Tight, cause, format!("{told} Simulated, nothing waits noticeably longer."));
+            row.decide(Verdict::Tight, cause, format!("{told} In the simulation no task waits noticeably longer."));
         }
         (Verdict::Tight, ..)
             if severity < TIGHT && row.margin.is_none_or(|margin| margin >= crate::arithmetic::TIGHT) =>
@@ -255,7 +255,7 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
             row.decide(
                 Verdict::Fine,
                 Cause::WideMargin,
-                format!("Simulated, nothing waits noticeably longer. {effect}"),
+                format!("In the simulation no task waits noticeably longer. {effect}"),
             );
         }
         (Verdict::Tight, ..) => {}
@@ -266,7 +266,7 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
             row.decide(
                 Verdict::Fine,
                 Cause::WideMargin,
-                format!("Simulated, nothing waits noticeably longer. {effect}"),
+                format!("In the simulation no task waits noticeably longer. {effect}"),
             );
         }
         (Verdict::Fine, ..) => {}
