@@ -48,7 +48,10 @@ fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     let name = shown(path);
     let mut key = Vec::new();
     let read = File::open(path).and_then(|file| file.take(FILE_BYTES + 1).read_to_end(&mut key));
-    read.map_err(|error| CliError::usage(format!("cannot read the key of --redact from {name}: {error}")))?;
+    read.map_err(|error| {
+        CliError::usage(format!("cannot read the key of --redact from {name}: {error}"))
+            .hint("make one: openssl rand -hex 32 > redact.key")
+    })?;
     if key.len() as u64 > FILE_BYTES {
         return Err(CliError::usage(format!("{name} is longer than {FILE_BYTES} bytes"))
             .hint("--redact @FILE expects a file that contains only the key"));

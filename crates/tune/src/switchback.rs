@@ -234,7 +234,7 @@ pub fn check(host: &Host) -> Result<(), TuneError> {
     match Reading::of(host) {
         Some(_) => Ok(()),
         None => {
-            Err(TuneError::refused("the host does not tell its stalls: /proc/pressure/io or nr_dirtied is missing")
+            Err(TuneError::refused("the host does not report its stalls: /proc/pressure/io or nr_dirtied is missing")
                 .hint("use a kernel with PSI (CONFIG_PSI, psi=1)"))
         }
     }

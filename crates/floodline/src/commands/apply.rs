@@ -67,7 +67,7 @@ pub(crate) struct Apply {
     /// Shell command to run every 5 s; undo the change if it fails
     #[arg(long, value_name = "CMD")]
     probe: Option<String>,
-    /// Make and undo the change by turns, and judge whether it helps: 6x10m is 6 blocks of 10 minutes
+    /// Make and undo the change in turns, and judge whether it helps: 6x10m is 6 blocks of 10 minutes
     #[arg(long, value_name = "BLOCKSxDURATION", value_parser = parse_design, conflicts_with_all = ["confirm_within", "persist"])]
     switchback: Option<Design>,
     #[command(flatten)]

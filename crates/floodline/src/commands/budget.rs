@@ -18,8 +18,9 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Parser)]
 #[command(
     name = "budget",
-    after_help = "Amounts count the cgroup's pages on all devices. Share is the device's part of the limit. \
-        Below freerun no writer is slowed. Above the limit all writers stop. A number with ≤ is an upper \
+    after_help = "Amounts count the cgroup's pages on all devices. From backgr. on, the flusher writes. Below freerun no writer \
+        is slowed. Above the limit all writers stop. Full is dirty and writeback, in percent of the limit. Share is \
+        the device's part of the limit. A number with ≤ is an upper \
         bound: the notes below the table name the source that was not read.\n\n\
         Examples:\n  \
         floodline budget --sort thresh\n  \

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 #[command(
     name = "compare",
     after_help = "Shows waits for stable storage (fsync, sync, umount) first, then the figures that changed. \
-        They are in order of the factor between A and B: 3 us against 200 us stands above 1 GiB against 9 GiB. --all \
-        shows the rest. Each argument is a recording, several repeats separated by commas, or a directory of repeats. \
+        The figure whose value changed by the largest factor from A to B comes first: 3 us to 200 us is above 1 GiB \
+        to 9 GiB. --all shows the rest. Each argument is a recording, several repeats separated by commas, or a directory of repeats. \
         With repeats, each difference is compared with the spread of the repeats; * marks a difference that \
         exceeds chance. Series are compared point by point from the start of the workload.\n\n\
         Examples:\n  \

@@ -34,6 +34,8 @@ use std::time::Duration;
         samples collected until then. --for 0s takes a single sample, which gives no rates. Use --for 1m to \
         see a full stall that is caused by the expiry of dirty data.\n\n\
         An observation longer than ten minutes is diagnosed in stretches, and the worst stretch is reported.\n\n\
+        In the evidence of --details, measured is the value, against is the bound that the rule compares it with, \
+        and from is its source.\n\n\
         Examples:\n  \
         floodline doctor\n  \
         floodline doctor --for 1m --save host.flr\n  \

@@ -22,7 +22,7 @@ use floodline_view::kernels;
 pub(crate) struct Kernels {
     /// Kernel before the move. Without it, every known release is listed
     from: Option<String>,
-    /// Kernel after the move. Without it, the changes of the first are shown
+    /// Kernel after the move. Without it, the changes of FROM itself are shown
     to: Option<String>,
     /// Show small changes and commits too
     #[arg(long)]

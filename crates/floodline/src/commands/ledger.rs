@@ -19,7 +19,8 @@ use std::path::PathBuf;
     after_help = "Needs a recording made with the tracer (record --trace on). Application bytes were passed to \
         write calls. Dirtied bytes are folios that became dirty. Disk bytes were queued at a disk; they count for \
         the process that dirtied the file, not for the kernel thread that wrote it. \
-        ×N is disk bytes divided by application bytes.\n\n\
+        ×N is disk bytes divided by application bytes. Again is the share of the dirtied bytes that had been dirty \
+        before. Charged bytes are those that the kernel charged to the cgroup. A ? was not seen by the trace.\n\n\
         Examples:\n  \
         floodline record --for 1m --trace on -o host.flr && floodline ledger host.flr\n  \
         floodline ledger host.flr --rows 30\n  \

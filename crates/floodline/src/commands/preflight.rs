@@ -24,9 +24,9 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Parser)]
 #[command(
     name = "preflight",
-    after_help = "Every host gets one of three answers: it suffers, it is fine, or it is not known because of a stated \
-        cause. Hosts are grouped by cause. Tier 1 is arithmetic: the dirty limit of every cgroup under the change, held \
-        against the most unwritten data that was seen. Tier 2 simulates the hosts that tier 1 flags or leaves within a \
+    after_help = "Every host gets one of four answers: SUFFERS, TIGHT (it does not suffer, but its margin is small), FINE, \
+        or UNKNOWN with the cause and the next command. Hosts are grouped by cause. Tier 1 is arithmetic: the dirty limit of every cgroup under the change, compared \
+        with the most unwritten data that was seen. Tier 2 simulates the hosts that tier 1 flags or leaves within a \
         factor of two of a limit, and 1 % of the others as a control.\n\n\
         Example of how to collect recordings:\n  \
         mkdir -p fleet\n  \

@@ -29,7 +29,7 @@ const JSON_MAX: u64 = 64 << 20;
         Examples:\n  \
         floodline report host.flr -o report.html\n  \
         floodline report before.flr after.flr -o change.html\n  \
-        floodline sweep pipeline-20gb.toml --grid vm.dirty_ratio=5,10,20,40 \\\n    \
+        floodline sweep pipeline-20gb --grid vm.dirty_ratio=5,10,20,40 \\\n    \
         --format json | floodline report - -o sweep.html"
 )]
 pub(crate) struct ReportCommand {

@@ -54,13 +54,13 @@ pub(crate) struct ServeCommand {
     /// Limit of the samples in memory
     #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = parse_size)]
     ring_memory: u64,
-    /// Start an incident if tasks waited for I/O for this part of 10 s, in percent; 0 turns it off
+    /// Start an incident if tasks waited for I/O for this percentage of 10 s; 0 turns this trigger off
     #[arg(long, value_name = "PERCENT", default_value = "50", value_parser = clap::value_parser!(u8).range(0..=100))]
     on_pressure: u8,
     /// Start an incident if one task waits this long
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     on_wait: Duration,
-    /// Time after an incident in which the same trigger for the same task or finding starts no other incident. It is counted
+    /// Time after an incident in which the same trigger for the same task or finding starts no other incident. The incident counts such triggers
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
     cooldown: Duration,
     /// Largest number of incidents kept in 24 hours

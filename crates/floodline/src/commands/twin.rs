@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
         Examples:\n  \
         floodline record --for 1m --trace on -o host.flr\n  \
         floodline twin host.flr -o twin.toml\n  \
-        floodline simulate twin.toml --set vm.dirty_bytes=64M\n  \
+        floodline simulate twin.toml --kernel 6.12 --set vm.dirty_bytes=64M\n  \
         floodline twin host.flr --format json | jq '.twins[].median_off_share'"
 )]
 pub(crate) struct TwinCommand {

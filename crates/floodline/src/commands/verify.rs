@@ -26,14 +26,14 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Parser)]
 #[command(
     name = "verify",
-    after_help = "In force: the values now, what each program that applies sysctl.d would set at boot, and the dirty limit of each cgroup, \
-        expected beside found. Helped: the \
-        seconds in which tasks waited for I/O (PSI io some) per hour of writing, compared at like load. The verdict \
-        is one of: helped, harmed, no difference larger than --difference, not enough (with the minutes it needs). You \
-        may repeat the command while the recording after the change grows. If the change does nothing, at most one of 20 \
-        such series ends with a wrong verdict.\n\n\
-        With --switchback a guard watches this host, and the change is in force at the end. If the change does \
-        nothing, at most one of 20 such trials ends with a wrong verdict. A trial takes 6 blocks or more.\n\n\
+    after_help = "Whether a change is in force is read from the values now, from what each program that applies sysctl.d \
+        would set at boot, and from the dirty limit of each cgroup. Whether it helped is judged by the seconds in \
+        which tasks waited for I/O (PSI io some) per hour of writing, at similar load. The verdict is helped, harmed, \
+        no difference larger than --difference, or not enough (with the minutes it needs). You may repeat the command \
+        while the recording after the change grows. If the change has no effect, at most one of 20 such series ends \
+        with a wrong verdict.\n\n\
+        With --switchback a guard watches this host, and the change is in force at the end. If the change has \
+        no effect, at most one of 20 such trials ends with a wrong verdict. A trial takes 6 blocks or more.\n\n\
         The exit code is 1 if the change is not in force or did harm.\n\n\
         Examples:\n  \
         floodline verify\n  \
@@ -46,7 +46,7 @@ pub(crate) struct Verify {
     /// Number of the change [default: the last one in force], recordings before and after it, or both
     #[arg(value_name = "ID | FILE", num_args = 0..=3)]
     what: Vec<PathBuf>,
-    /// Switch the change on and off on this host, and compare. The parts of a block are without, with, with, without the change, or the reverse, at random
+    /// Switch the change on and off on this host, and compare. A block has four parts: without, with, with and without the change, or the reverse, chosen at random
     #[arg(long, value_name = "BLOCKSxDURATION", value_parser = parse_design)]
     switchback: Option<Design>,
     /// Compare even if the loads differ. Meant for a change that itself reduces the writes
@@ -81,7 +81,7 @@ impl Run for Verify {
         let files = self.what.get(usize::from(id.is_some())..).unwrap_or_default();
         if let Some(design) = self.switchback {
             if !files.is_empty() {
-                return Err(CliError::usage("--switchback takes no recordings: it looks at this host")
+                return Err(CliError::usage("--switchback takes no recordings: it observes this host")
                     .hint("floodline verify --switchback 6x10m"));
             }
             return self.by_turns(console, id, design);
@@ -107,7 +107,7 @@ impl Run for Verify {
             None => Vec::new(),
         };
         if judged.is_some_and(|judged| matches!(judged.verdict, Verdict::NotEnough { why: Why::OtherLoad, .. })) {
-            console.note("a change that itself makes the writes fewer is judged with --any-load");
+            console.note("for a change that itself reduces the writes, add --any-load");
         }
         let benefit = judged.map(|judged| self.benefit(&judged, change.as_ref().map(|(journal, _)| journal)));
         if let (Some((journal, _)), Some(benefit)) = (&mut change, &benefit) {

@@ -141,7 +141,7 @@ fn hz(prober: &mut Prober<'_>) -> Hz {
     let config = plain.or_else(|| prober.root.read("/proc/config.gz", LARGE).ok().and_then(|packed| unpack(&packed)));
     let known = config.as_deref().and_then(hz_of_config);
     if known.is_none() {
-        prober.gap(Source::KernelConfig, Cause::NotFound, format!("HZ taken to be {HZ_USUAL}").as_bytes());
+        prober.gap(Source::KernelConfig, Cause::NotFound, format!("HZ assumed to be {HZ_USUAL}").as_bytes());
     }
     Hz { value: known.unwrap_or(HZ_USUAL), assumed: known.is_none() }
 }
