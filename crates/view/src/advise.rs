@@ -43,8 +43,9 @@ pub fn text(advice: &Advice, width: usize, details: bool) -> String {
             let _ = writeln!(out, "  # {} = {}", other.knob, other.new);
         }
         if !plan.evidence.is_empty() {
-            let seen: Vec<&str> = plan.evidence.iter().map(|one| one.trim_end_matches(" in the recording")).collect();
-            let said = format!("The figures above are those of the twin. The recording has {}.", seen.join("; "));
+            let seen = |one: &String| one.trim_end_matches(" in the recording").replacen(": ", " ", 1);
+            let seen: Vec<String> = plan.evidence.iter().map(seen).collect();
+            let said = format!("The figures above are those of the twin. In the recording: {}.", seen.join("; "));
             hanging(&mut out, "Note   ", &said, width);
         }
         if let Some(why) = &plan.arithmetic_only {

@@ -89,7 +89,7 @@ pub(crate) fn missing(observation: &Observation) -> Vec<String> {
             let waited = human::seconds(hole.io_pressure_some_s.unwrap_or(0.0));
             let length = human::seconds(hole.length_s);
             format!(
-                "Tasks waited for I/O for {waited} of the hole of {length} that begins at {}.",
+                "Tasks waited for I/O for {waited} in the hole of {length} that begins at {}.",
                 time(hole.from_wall_ns)
             )
         }));
