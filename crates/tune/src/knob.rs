@@ -101,7 +101,8 @@ pub fn near(name: &str) -> Option<String> {
         let attribute = nearest(attribute, BDI.iter().map(|(known, ..)| *known))?;
         Some(format!("bdi/{device}/{attribute}"))
     };
-    nearest(name, names()).map(str::to_owned).or_else(of_device)
+    // What was typed is no answer: then the device is what is wrong.
+    nearest(name, names()).map(str::to_owned).or_else(of_device).filter(|near| near != name)
 }
 
 const PAGE: u64 = 4096;
