@@ -242,8 +242,8 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             over(time, raw.sum(&busy, |at| raw.writes(at, at + 1)))
         }
         // The bytes of a mirror are counted once for the machine and twice for its disks.
-        "Part of it that is writeback" if raw.has_layers() => return number(evidence),
-        "Part of it that is writeback" if finding.rule == "saturated-device" => {
+        "Writeback among its writes" if raw.has_layers() => return number(evidence),
+        "Writeback among its writes" if finding.rule == "saturated-device" => {
             let busy = raw.busy_ones();
             over(raw.sum(&busy, |at| raw.cleaned(at)) + raw.begun(&busy), raw.sum(&busy, |at| raw.written(at, at + 1)))
                 .min(1.0)
@@ -272,7 +272,7 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         "Background threshold in force" => raw.last().host.nr_dirty_background_threshold?.0 as f64 * PAGE,
         "Written to DISK" => raw.written(0, last) / raw.seconds(),
         "Dirty above DISK, at most" => (0..=last).map(|at| raw.of_device(at)).fold(0.0, f64::max),
-        "Part of it that is writeback" => {
+        "Writeback among its writes" => {
             let slow = slow();
             let cleaned = raw.sum(&slow, |at| raw.cleaned(at)) + raw.begun(&slow);
             (cleaned / raw.sum(&slow, |at| raw.written(at, at + 1))).min(1.0)

@@ -198,7 +198,7 @@ impl Besides<'_> {
                 true => notes.measured(key, "waits for a whole filesystem in the trace"),
                 false => notes.assumed(
                     key,
-                    "everything went to the device though it was neither old nor much: taken for a sync of the filesystem",
+                    "all dirty data went to the device, although it was neither old nor much: assumed to be a sync of the filesystem",
                 ),
             }
             extra.insert(name, task);

@@ -251,7 +251,7 @@ fn rewrites(group: &Group, syncs: Syncs, file: String, it: Rewritten, key: &str,
 fn end_of(group: &Group, syncs: Syncs, file: &str, key: &str, notes: &mut Notes) -> Option<End> {
     let seconds = syncs.at_ends?;
     let at = synced_runs(group).iter().map(|run| run.end).collect();
-    notes.derived(format!("{key}.steps.fsync"), "it writes, and then waits without writing, again and again");
+    notes.derived(format!("{key}.steps.fsync"), "the program writes in bursts, and waits after each without writing");
     Some(End { step: Step::Fsync(OnFile { file: file.to_owned() }), seconds, at })
 }
 

@@ -348,7 +348,7 @@ fn queue_rows(queue: &Queue<'_>) -> Vec<Evidence> {
     vec![
         Evidence::seconds(full, queue.slow_s, "/proc/diskstats").against(NOTICED_S),
         Evidence::seconds("Write await, worst interval", queue.await_max_s, of_writes).against(queue.await_s),
-        Evidence::share("Part of it that is writeback", queue.writeback_share, load::SHARE_SOURCE).against(MOSTLY),
+        Evidence::share("Writeback among its writes", queue.writeback_share, load::SHARE_SOURCE).against(MOSTLY),
         Evidence::share(format!("Part of {time} with a task waiting"), queue.pressure, "/proc/pressure/io some")
             .against(FELT_PRESSURE),
     ]

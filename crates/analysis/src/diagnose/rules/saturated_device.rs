@@ -111,7 +111,7 @@ fn evidence(
         Evidence::per_second("Writes while busy", per_second(load.writes), "/proc/diskstats writes"),
         Evidence::rate("Read while busy", per_second(load.read_bytes), "/proc/diskstats read"),
         Evidence::rate("Written while busy", per_second(load.written_bytes), "/proc/diskstats written"),
-        Evidence::share("Part of it that is writeback", load.writeback_share, load::SHARE_SOURCE).against(0.5),
+        Evidence::share("Writeback among its writes", load.writeback_share, load::SHARE_SOURCE).against(0.5),
         Evidence::seconds("Mean time of a write while busy", load.write_await_s, "/proc/diskstats write_time ÷ writes")
             .against(SLOW_S),
         Evidence::share("Busy time with a task waiting", pressure, "/proc/pressure/io some").against(FELT_PRESSURE),
