@@ -41,7 +41,9 @@ const SLOWED: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor:
 pub fn text(report: &BudgetReport, options: Options) -> String {
     let width = options.width.clamp(WIDTH_MIN, WIDTH_MAX);
     let mut out = String::new();
-    let cells: Vec<[String; 7]> = report.rows.iter().map(|row| numbers(row, options.bytes)).collect();
+    let rows: Vec<BudgetRow> =
+        report.rows.iter().map(|row| row.of_strict_limit().unwrap_or_else(|| row.clone())).collect();
+    let cells: Vec<[String; 7]> = rows.iter().map(|row| numbers(row, options.bytes)).collect();
     let mut widths = HEADINGS.map(columns);
     for row in &cells {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -50,7 +52,7 @@ pub fn text(report: &BudgetReport, options: Options) -> String {
     }
     heading(&mut out, |_| "cgroup on device".to_owned(), "limit set by", width);
     line(&mut out, &HEADINGS.map(str::to_owned), &widths);
-    for (row, cells) in report.rows.iter().zip(&cells) {
+    for (row, cells) in rows.iter().zip(&cells) {
         let style = accent(row).filter(|_| options.color);
         if let Some(style) = style {
             let _ = write!(out, "{style}");
@@ -315,6 +317,21 @@ mod tests {
         let v1 = Fixture::healthy()
             .facts(|facts| facts.cgroups = CgroupSetup { mode: CgroupMode::V1, ..CgroupSetup::default() });
         insta::assert_snapshot!(text(&report(v1, Choice::default()), Options::default()));
+    }
+
+    #[test]
+    fn a_strict_limit_is_the_limit_that_is_shown() {
+        let mut report = report(containers(), Choice { all: true, ..Choice::default() });
+        let row = report.rows.iter_mut().find(|row| row.device.is_some()).unwrap();
+        row.is_strict = true;
+        (row.thresh_bytes_min, row.thresh_bytes_max) = (Some(800 * MIB), Some(800 * MIB));
+        (row.bg_thresh_bytes_min, row.bg_thresh_bytes_max) = (Some(400 * MIB), Some(400 * MIB));
+        (row.wb_thresh_bytes_min, row.wb_thresh_bytes_max) = (Some(4 * MIB), Some(4 * MIB));
+        (row.wb_dirty_bytes, row.wb_writeback_bytes) = (Some(2 * MIB), Some(MIB));
+        let shown = numbers(&row.of_strict_limit().unwrap(), false);
+        assert_eq!(&shown[..6], ["2.00 MiB", "1.00 MiB", "2.00 MiB", "3.00 MiB", "4.00 MiB", "75 %"]);
+        row.is_strict = false;
+        assert_eq!(row.of_strict_limit(), None);
     }
 
     #[test]

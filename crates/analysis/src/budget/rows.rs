@@ -104,6 +104,44 @@ pub struct BudgetRow {
     pub flags: Vec<&'static str>,
     /// Inputs that were not read.
     pub missing: Vec<String>,
+    /// Whether the device has a strict limit: its part alone holds its writers, whatever room the domain has.
+    #[serde(skip)]
+    pub is_strict: bool,
+}
+
+impl BudgetRow {
+    /// The row with the numbers that hold a writer: on a device with a strict limit those of its part. Its background
+    /// threshold is to its part as that of the domain is to the whole. `None` where the domain itself holds writers.
+    pub fn of_strict_limit(&self) -> Option<BudgetRow> {
+        let part = self.wb_thresh_bytes_max.filter(|part| self.is_strict && *part < u64::MAX)?;
+        let least = self.wb_thresh_bytes_min.unwrap_or(0);
+        let scaled = |part: u64, bg: Option<u64>, whole: Option<u64>| {
+            let (bg, whole) = bg.zip(whole).filter(|(_, whole)| *whole > 0)?;
+            u64::try_from(u128::from(part) * u128::from(bg) / u128::from(whole)).ok()
+        };
+        let background = scaled(part, self.bg_thresh_bytes_max, self.thresh_bytes_max);
+        let background_min = scaled(least, self.bg_thresh_bytes_min, self.thresh_bytes_min);
+        // The ceiling of free running lies halfway between both.
+        let between = |background: Option<u64>, part: u64| background.map(|bg| bg / 2 + part / 2);
+        let (freerun, freerun_min) = (between(background, part), between(background_min, least));
+        let exact = |max: Option<u64>, min: Option<u64>| max.filter(|_| max == min);
+        let used = self.wb_dirty_bytes.zip(self.wb_writeback_bytes).map(|(one, other)| one.saturating_add(other));
+        Some(BudgetRow {
+            dirty_bytes: self.wb_dirty_bytes,
+            writeback_bytes: self.wb_writeback_bytes,
+            bg_thresh_bytes: exact(background, background_min),
+            bg_thresh_bytes_min: background_min,
+            bg_thresh_bytes_max: background,
+            freerun_bytes: exact(freerun, freerun_min),
+            freerun_bytes_min: freerun_min,
+            freerun_bytes_max: freerun,
+            thresh_bytes: (least == part).then_some(part),
+            thresh_bytes_min: Some(least),
+            thresh_bytes_max: Some(part),
+            over_ratio: used.filter(|_| part > 0).map(|used| used as f64 / part as f64),
+            ..self.clone()
+        })
+    }
 }
 
 /// Order of the rows.
@@ -236,6 +274,7 @@ fn wb_row(domain: &DomainBudget, wb: &WbBudget) -> BudgetRow {
     };
     BudgetRow {
         device: Some(wb.device.as_ref().unwrap_or(&wb.bdi).to_string()),
+        is_strict: wb.strictlimit == Some(true),
         share: wb.share_of(domain),
         binding,
         wb_dirty_bytes: wb.dirty.map(|bytes| bytes.0),
