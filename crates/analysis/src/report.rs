@@ -25,6 +25,9 @@ pub struct Report {
     pub ruled_out: Vec<RuledOut>,
     /// Rules that could not be checked, and why.
     pub not_checked: Vec<NotChecked>,
+    /// Number of rules that were not run, as others were asked for by name.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub rules_not_run: usize,
     /// Everything that could not be read, whether or not a rule needed it.
     pub gaps: Vec<GapLine>,
     /// The change that covers all findings together; absent where no command helps.
@@ -40,6 +43,10 @@ pub struct Report {
     /// The stretch of a long recording that this report covers; absent where it covers all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stretch: Option<Stretch>,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Waits that no finding explains: in fsync and its like, of 100 ms and more, by a trace; or for I/O

@@ -85,6 +85,7 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
         findings: Vec::new(),
         ruled_out: Vec::new(),
         not_checked: Vec::new(),
+        rules_not_run: only.map_or(0, |names| RULES.iter().filter(|rule| !names.contains(&rule.name)).count()),
         gaps: gap_lines(&window.gaps),
         plan: None,
         symptom: symptom::symptom(derived),

@@ -305,6 +305,16 @@ pub(crate) fn calm_verdict(report: &Report) -> (&'static str, String) {
         let all = rules(report.not_checked.len());
         return ("UNKNOWN", format!("nothing can be said about {host}. None of {all} could check it."));
     }
+    if report.rules_not_run > 0 {
+        let asked: Vec<&str> = report.ruled_out.iter().map(|ruled_out| ruled_out.rule).collect();
+        let seen = match asked.as_slice() {
+            [] => "no finding that hurts".to_owned(),
+            asked => asked.join(", "),
+        };
+        let seen = blind(report).map_or_else(|| seen.clone(), |blind| format!("{seen}, as far as {blind}"));
+        let (others, were) = (rules(report.rules_not_run), if report.rules_not_run == 1 { "was" } else { "were" });
+        return ("NOT FOUND", format!("{seen}. {others} {were} not run. {watched} watched{from}."));
+    }
     if let Some(waits) = &report.unexplained {
         return ("NO CAUSE FOUND", format!("{} {watched} watched{from}.", unexplained(waits)));
     }
@@ -540,6 +550,21 @@ mod tests {
             "tasks waited for I/O 31 % of the time, for longer than the disks were busy. worker[103] waited 4.60 s. No rule found the cause."
         );
         assert!(of_idle_disks("").ends_with("for longer than the disks were busy. No rule found the cause."));
+    }
+
+    #[test]
+    fn a_rule_that_finds_nothing_does_not_call_the_host_healthy() {
+        let report = |only: Option<&[&str]>| diagnose(&starved_budget().window(), only);
+        let all = report(None);
+        assert_eq!(all.rules_not_run, 0);
+        let one = report(Some(&["dirty-cliff"]));
+        let (word, sentence) = calm_verdict(&one);
+        assert_eq!(word, "NOT FOUND");
+        let told = format!("dirty-cliff. {} rules were not run. ", one.rules_not_run);
+        assert!(one.rules_not_run > 1 && sentence.starts_with(&told), "{sentence}");
+        let page = render(&one, Options::default());
+        assert!(page.starts_with("NOT FOUND on ") && !page.contains("OK on"), "{page}");
+        assert!(render(&all, Options::default()).starts_with("CRITICAL"));
     }
 
     #[test]
