@@ -135,7 +135,7 @@ impl Found {
         Ok(())
     }
 
-    /// Adds paths, one a line.
+    /// Adds paths, one a line. A line that begins with # is a comment.
     fn add_list(&mut self, list: &mut impl BufRead) -> Result<(), CliError> {
         let unreadable = |error: io::Error| CliError::usage(format!("cannot read standard input: {error}"));
         loop {
@@ -151,7 +151,7 @@ impl Found {
             while line.last().is_some_and(u8::is_ascii_whitespace) {
                 line.pop();
             }
-            if !line.is_empty() {
+            if !line.is_empty() && line.first() != Some(&b'#') {
                 self.add(Path::new(&std::ffi::OsString::from_vec(line)))?;
             }
         }

@@ -15,8 +15,8 @@ const GROUPS_ALL: usize = 5;
 const GROUPS: (usize, usize) = (2, 1);
 /// Longest key that is shown in one line.
 const KEY_MAX: usize = 44;
-/// Lines of a finding that a screen shows.
-const FINDING_LINES: usize = 2;
+/// Lines that the findings of a screen share. A group has at least one, and sufferers two.
+const FINDING_LINES: usize = 7;
 
 /// How the text is shown.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,9 @@ fn groups(out: &mut String, summary: &Summary, verdict: Verdict, counts: usize, 
         Verdict::Suffers => GROUPS.0,
         _ => GROUPS.1,
     };
-    let lines = if verdict == Verdict::Suffers { FINDING_LINES } else { 1 };
+    let least = if verdict == Verdict::Suffers { 2 } else { 1 };
+    let told = |group: &&Group| matches!(group.verdict, Verdict::Suffers | Verdict::Tight);
+    let lines = (FINDING_LINES / summary.groups.iter().filter(told).count().max(1)).max(least);
     for (at, group) in of.iter().take(most).enumerate() {
         let head = if at == 0 { word(verdict) } else { "" };
         let accepted = match group.accepted {
@@ -151,8 +153,11 @@ fn next(out: &mut String, summary: &Summary, rows: &[Row], options: Options<'_>,
         };
         let _ = writeln!(out, "The worst host in detail:");
         crate::layout::command(out, 2, &command, width);
-        let key = if columns(&worst.key) <= KEY_MAX { worst.key.as_str() } else { worst.cause.name() };
-        hanging(out, "", &format!("If you accept it: --accept {}", human::quoted(key)), width);
+        let accept = match columns(&worst.key) <= KEY_MAX {
+            true => format!("If you accept it: --accept {}", human::quoted(&worst.key)),
+            false => format!("If you accept it on every host: --accept {}", human::quoted(worst.cause.name())),
+        };
+        hanging(out, "", &accept, width);
     }
     if !options.details && summary.hosts > 0 {
         let _ = writeln!(out, "Each host: add --details, or -o hosts.parquet");
@@ -300,6 +305,22 @@ mod tests {
         let mut out = Vec::new();
         table(&[row("a", Verdict::Fine, Cause::WideMargin)]).unwrap().csv(&mut out).unwrap();
         assert!(String::from_utf8(out).unwrap().contains("a,a.flr,fine,wide-margin"));
+    }
+
+    #[test]
+    fn one_group_is_explained_whole_and_what_an_accepted_cause_covers_is_said() {
+        let shown = |name: &str| {
+            let mut one = row(name, Verdict::Suffers, Cause::Simulated);
+            one.finding = format!("{} The end.", "It held 4 MiB of unwritten data. ".repeat(6));
+            one.key = format!("simulated-harm@{name}");
+            let summary = Summary::of(std::slice::from_ref(&one), "cgroup v2".to_owned());
+            text(&summary, &[one], Options { width: 80, details: false, arguments: "--set cgroup=v2" })
+        };
+        let short = shown("web1");
+        assert!(short.contains("The end.") && !short.contains('…') && short.lines().count() <= 25, "{short}");
+        assert!(short.contains("If you accept it: --accept simulated-harm@web1"), "{short}");
+        let long = shown(&"web".repeat(20));
+        assert!(long.contains("If you accept it on every host: --accept simulated-harm\n"), "{long}");
     }
 
     #[test]

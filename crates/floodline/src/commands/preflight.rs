@@ -41,7 +41,8 @@ use std::path::{Path, PathBuf};
         --accept cgroup-dirty-limit@web17"
 )]
 pub(crate) struct Preflight {
-    /// Recordings, folders of them, or quoted patterns; - reads a list of paths from standard input
+    /// Recordings, folders of them, or quoted patterns; - reads a list of paths from standard input, one a line; # begins
+    /// a comment line
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// Setting to change, as in floodline predict; may be repeated

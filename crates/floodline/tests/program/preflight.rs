@@ -180,7 +180,8 @@ fn paths_come_from_folders_patterns_and_lists() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .expect("it starts");
-    let list = format!("{}\n\n{}\n", fleet.path().join("a.flr").display(), fleet.path().join("gone.flr").display());
+    let (there, gone) = (fleet.path().join("a.flr"), fleet.path().join("gone.flr"));
+    let list = format!("# rack 1\n{}\n\n{}\n", there.display(), gone.display());
     child.stdin.take().expect("a pipe").write_all(list.as_bytes()).expect("it is read");
     let told: serde_json::Value =
         serde_json::from_slice(&child.wait_with_output().expect("it ends").stdout).expect("valid JSON");
