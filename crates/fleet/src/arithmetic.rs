@@ -15,6 +15,7 @@ use floodline_kernel::{Behaviour, MemcgStats};
 use floodline_record::facts::{CgroupMode, HostFacts};
 use floodline_record::human;
 use floodline_record::id::{Entity, Hierarchy};
+use floodline_record::units::Pages;
 use floodline_record::window::Window;
 use std::borrow::Cow;
 
@@ -270,6 +271,10 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         row.is_firm = cliff.is_firm;
         return row.decide(cliff.verdict, Cause::DirtyCliff, cliff.told);
     }
+    if let Some(told) = memory_tight(window, change) {
+        row.severity = 0.7;
+        return row.decide(Verdict::Tight, Cause::MemoryTooSmall, told);
+    }
     if let Some(starved) = starved(assumed) {
         row.severity = 0.7;
         return row.decide(Verdict::Tight, Cause::StarvedBudget, starved);
@@ -299,7 +304,13 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
             format!("Arithmetic has no answer for {}.", change.simulated_only.join(", ")),
         );
     }
-    row.decide(Verdict::Fine, Cause::WideMargin, fine_sentence(window, assumed, row));
+    let cause = fine_cause(row);
+    row.decide(Verdict::Fine, cause, fine_sentence(window, assumed, row));
+}
+
+/// Why a host is fine. A limit that the change makes smaller has a wide margin here; another limit can be near.
+pub(crate) fn fine_cause(row: &Row) -> Cause {
+    if row.margin.is_some_and(|margin| margin < TIGHT) { Cause::SameLimit } else { Cause::WideMargin }
 }
 
 /// Severity where cgroups rewrite more than fits. All of them count: each writes pages of its own.
@@ -365,6 +376,12 @@ fn fine_sentence(window: &Window, assumed: &Assumed<'_>, row: &Row) -> String {
     let same = kernels.is_some_and(|(now, then)| now != then && Behaviour::of(now) == Behaviour::of(then));
     let kernel = if same { " The two kernels do not differ in writeback." } else { "" };
     match row.margin {
+        Some(margin) if margin < TIGHT => {
+            let whose = row.worst_cgroup.as_deref().unwrap_or("the machine");
+            format!(
+                "The smallest margin is {margin:.1}, of {whose}, and the change does not make that limit smaller.{kernel}"
+            )
+        }
         Some(margin) if margin < 1000.0 => format!("The smallest margin is {margin:.1}.{kernel}"),
         Some(_) => format!("The smallest margin is over 1000.{kernel}"),
         None => format!("No unwritten data was seen that a limit could hold back.{kernel}"),
@@ -465,23 +482,71 @@ struct Cliff {
     told: String,
 }
 
-/// Reason why the programs do not fit into less memory.
-fn memory_too_small(window: &Window, change: &Change) -> Option<String> {
+/// Bytes of memory in use.
+struct Used {
+    /// All that is neither free nor page cache, in the last sample.
+    programs: u64,
+    /// The most of it in any sample. Some of that was the kernel's and can be reclaimed, such as its caches of inodes.
+    programs_max: u64,
+    /// Page cache that cannot be dropped without harm: what programs map, such as their own code, and what is not
+    /// written. The most of any sample.
+    cache: u64,
+}
+
+/// What is in use on a host that gets less memory, and how much it gets.
+fn used(window: &Window, change: &Change) -> Option<(Used, u64)> {
     let memory = change.as_if.memory?;
     let host = &window.host.last;
     let total = window.facts.as_ref().and_then(|facts| facts.mem_total).or(host.mem_total)?.0;
     let page = window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1));
-    let free: u64 = [host.nr_free_pages, host.nr_inactive_file, host.nr_active_file]
-        .into_iter()
-        .flatten()
-        .fold(0u64, |sum, pages| sum.saturating_add(pages.0))
-        .saturating_mul(page);
-    let used = total.saturating_sub(free);
-    (used >= memory).then(|| {
+    let bytes = |pages: &[Option<Pages>]| {
+        let sum = pages.iter().flatten().fold(0u64, |sum, pages| sum.saturating_add(pages.0));
+        sum.saturating_mul(page)
+    };
+    let mut used = Used { programs: 0, programs_max: 0, cache: 0 };
+    for row in window.host_series.iter().map(|(_, row)| row).chain([host]) {
+        if row.nr_free_pages.is_some() {
+            let free = bytes(&[row.nr_free_pages, row.nr_inactive_file, row.nr_active_file]);
+            used.programs = total.saturating_sub(free);
+            used.programs_max = used.programs_max.max(used.programs);
+        }
+        let mapped = bytes(&[row.nr_mapped]).min(bytes(&[row.nr_inactive_file, row.nr_active_file]));
+        let cache = bytes(&[row.nr_dirty, row.nr_writeback]).saturating_add(mapped);
+        used.cache = used.cache.max(cache);
+    }
+    (memory < total).then_some((used, memory))
+}
+
+/// Reason why the programs do not fit into less memory.
+fn memory_too_small(window: &Window, change: &Change) -> Option<String> {
+    let (used, memory) = used(window, change)?;
+    (used.programs >= memory).then(|| {
         format!(
             "{} are in use beside the page cache, and the machine would have {}.",
-            human::bytes(used as f64),
+            human::bytes(used.programs as f64),
             human::bytes(memory as f64)
         )
     })
 }
+
+/// Reason why they fit by less than the factor of two that a wide margin is. The kernel's own reserves come out of the
+/// same rest.
+fn memory_tight(window: &Window, change: &Change) -> Option<String> {
+    let (used, memory) = used(window, change)?;
+    let need = used.programs_max.saturating_add(used.cache);
+    ((memory as f64) < TIGHT * need as f64).then(|| {
+        let rest = memory.saturating_sub(used.programs_max);
+        format!(
+            "Up to {} are in use beside the page cache, and {} are left of {} for all page cache, of which {} were mapped or not \
+             yet written.",
+            human::bytes(used.programs_max as f64),
+            human::bytes(rest as f64),
+            human::bytes(memory as f64),
+            human::bytes(used.cache as f64)
+        )
+    })
+}
+
+#[cfg(test)]
+#[path = "arithmetic_tests.rs"]
+mod tests;

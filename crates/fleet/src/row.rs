@@ -116,11 +116,13 @@ causes! {
     /// Two settings contradict each other after the change.
     Contradiction = "contradictory-dirty-settings", "dirty settings contradict each other";
     /// The programs do not fit into the memory.
-    MemoryTooSmall = "memory-too-small", "the memory in use exceeds the new memory";
+    MemoryTooSmall = "memory-too-small", "the memory in use fills the new memory";
     /// The twin waits or writes more after the change, and no limit explains it.
     Simulated = "simulated-harm", "in the simulation, tasks wait longer or disks write more";
     /// The host is sick before the change and no worse after it.
     SickAlready = "sick-already", "sick before the change and no worse after it";
+    /// A limit is near, now as after the change.
+    SameLimit = "same-limit", "a limit is near, and the change does not make it smaller";
     /// The change is in force already, or the host has nothing that it changes.
     NoChange = "no-change", "the change is in force already, or means nothing there";
     /// The file could not be opened or read.
