@@ -6,12 +6,12 @@ use crate::Depth;
 use crate::change::Change;
 use crate::harm::Felt;
 use crate::row::{Cause, Confidence, Row, Verdict};
-use floodline_analysis::prediction::{Prediction, Setting};
+use floodline_analysis::prediction::{self, Better, Prediction, Setting};
 use floodline_analysis::report::Severity;
 use floodline_record::human;
 use floodline_sim::{Progress, SimError};
 use floodline_twin::backtest::{self, MISS_MAX};
-use floodline_twin::predict::{Measured, Question, Run, conclude};
+use floodline_twin::predict::{Measured, Question, Run, conclude, rests_on};
 use floodline_twin::shown::{self, Shown};
 use floodline_twin::{Options, Recorded, Twin, TwinError, of};
 use std::collections::BTreeMap;
@@ -29,6 +29,8 @@ const OTHER_HOST: f64 = 3.0;
 const MEETS_LIMIT: f64 = 1.5;
 /// Deviation of that peak up to which a twin has what a threshold held back.
 const SAME_PEAK: f64 = 0.1;
+/// Severity of a trade: a host that is sick before the change gets rid of more waiting than it gets.
+const TRADE: f64 = 0.9;
 /// Part of the arithmetic's severity below which a twin misses stores that no counter shows.
 const MISSES_STORES: f64 = 1.0 / 3.0;
 
@@ -222,6 +224,11 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
         (true, _) | (false, Verdict::Suffers) => SUFFERS,
         (false, _) => SUFFERS_DOUBTFUL,
     };
+    if let Some(relief) = Relief::of(prediction, row).filter(|_| is_reliable && row.verdict == Verdict::Suffers) {
+        let (_, cause, told) = arithmetic;
+        row.severity = severity.clamp(TIGHT, TRADE);
+        return row.decide(Verdict::Tight, cause, format!("{} {told}", relief.told(row)));
+    }
     match arithmetic {
         (_, cause, told) if severity >= enough => {
             let is_named = matches!(row.verdict, Verdict::Suffers | Verdict::Tight);
@@ -247,10 +254,12 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
             );
         }
         (Verdict::Suffers, cause, told) => {
-            row.decide(Verdict::Tight, cause, format!("{told} In the simulation no task waits noticeably longer."));
+            row.decide(Verdict::Tight, cause, format!("{told} In the simulation no task waits noticeably longer. {effect}"));
         }
         (Verdict::Tight, ..)
-            if severity < TIGHT && row.margin.is_none_or(|margin| margin >= crate::arithmetic::TIGHT) =>
+            if severity < TIGHT
+                && row.cause != Cause::MemoryTooSmall
+                && row.margin.is_none_or(|margin| margin >= crate::arithmetic::TIGHT) =>
         {
             row.decide(
                 Verdict::Fine,
@@ -263,13 +272,45 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
             row.decide(Verdict::Tight, appeared(prediction).unwrap_or(Cause::Simulated), format!("{told} {effect}"));
         }
         (Verdict::NotKnown, ..) => {
-            row.decide(
-                Verdict::Fine,
-                Cause::WideMargin,
-                format!("In the simulation no task waits noticeably longer. {effect}"),
-            );
+            let cause = crate::arithmetic::fine_cause(row);
+            row.decide(Verdict::Fine, cause, format!("In the simulation no task waits noticeably longer. {effect}"));
         }
         (Verdict::Fine, ..) => {}
+    }
+}
+
+/// What a limit by arithmetic does to a host that is sick before the change: a wait of its sickness gets shorter, by a
+/// larger factor than any wait gets longer.
+struct Relief<'a> {
+    better: &'a prediction::Row,
+    worse: Option<&'a prediction::Row>,
+}
+
+impl<'a> Relief<'a> {
+    fn of(prediction: &'a Prediction, row: &Row) -> Option<Relief<'a>> {
+        let rule = row.sick_already.as_deref()?;
+        let is_limit = matches!(row.cause, Cause::CgroupLimit | Cause::MachineLimit) && !row.is_firm;
+        let is_new = prediction.appear.iter().any(|seen| seen.severity == Severity::Critical);
+        if !is_limit || is_new {
+            return None;
+        }
+        // Values below what people notice are no base of a factor.
+        let grows = |wait: &prediction::Row| (wait.then + wait.least) / (wait.now + wait.least).max(f64::MIN_POSITIVE);
+        let largest = |one: &&prediction::Row, other: &&prediction::Row| grows(one).total_cmp(&grows(other));
+        let waits = || prediction.rows.iter().filter(|wait| wait.unit == "seconds" && wait.better == Better::Less);
+        let of_sickness = waits().filter(|wait| rests_on(rule).contains(&wait.figure.as_str()) && wait.improves());
+        let better = of_sickness.min_by(largest)?;
+        let worse = waits().filter(|wait| wait.worsens()).max_by(largest);
+        worse.is_none_or(|worse| grows(worse) * grows(better) <= 1.0).then_some(Relief { better, worse })
+    }
+
+    fn told(&self, row: &Row) -> String {
+        let change = |wait: &prediction::Row| {
+            format!("{} {} → about {}", wait.label, human::seconds(wait.now), human::seconds(wait.then))
+        };
+        let rule = row.sick_already.as_deref().unwrap_or_default();
+        let costs = self.worse.map_or_else(String::new, |worse| format!(" It costs: {}.", change(worse)));
+        format!("The host suffers now ({rule}), and the change helps: {}.{costs}", change(self.better))
     }
 }
 
@@ -280,7 +321,7 @@ fn appeared(prediction: &Prediction) -> Option<Cause> {
     Cause::ALL.iter().copied().find(|cause| cause.name() == worst.rule)
 }
 
-/// Copies predicted figures.
+/// Copies predicted figures. A longest wait that is not predictable is left out, as `floodline predict` does.
 fn fill(prediction: &Prediction, row: &mut Row) {
     let of = |name: &str| prediction.rows.iter().find(|row| row.figure == name);
     if let Some(stall) = of("stall_seconds") {
@@ -289,10 +330,10 @@ fn fill(prediction: &Prediction, row: &mut Row) {
         row.stall_then_low_seconds = Some(stall.low);
         row.stall_then_high_seconds = Some(stall.high);
     }
-    let waits = [of("durable.longest_wait_seconds"), of("longest_write_wait_seconds")];
-    let longest = waits.into_iter().flatten().max_by(|one, other| one.then.total_cmp(&other.then));
-    row.longest_wait_now_seconds = longest.map(|wait| wait.now);
-    row.longest_wait_then_seconds = longest.map(|wait| wait.then);
+    let kinds = [of("durable.longest_wait_seconds"), of("longest_write_wait_seconds")];
+    let waits = || kinds.into_iter().flatten().filter(|wait| wait.doubt.is_none());
+    row.longest_wait_now_seconds = waits().map(|wait| wait.now).reduce(f64::max);
+    row.longest_wait_then_seconds = waits().map(|wait| wait.then).reduce(f64::max);
     let written = of("devices.written_bytes");
     row.written_now_bytes = written.map(|bytes| bytes.now);
     row.written_then_bytes = written.map(|bytes| bytes.then);
@@ -320,6 +361,9 @@ fn effect(row: &Row, prediction: &Prediction, seconds: f64) -> String {
     match (told.is_empty(), prediction.appear.first()) {
         (false, _) => format!("Predicted: {}.", told.join("; ")),
         (true, Some(seen)) => format!("Predicted: {} appears.", seen.rule),
+        (true, None) if prediction.rows.iter().any(|row| row.doubt.is_some()) => {
+            "Of figures that the twin predicts, none changes noticeably.".to_owned()
+        }
         (true, None) => "Predicted: no figure changes noticeably.".to_owned(),
     }
 }
@@ -404,6 +448,54 @@ mod tests {
         check(twin(0.2, 0.2, 0.4, 0.1), (Verdict::Suffers, 3.0));
         check(twin(0.2, 0.4, 1.0, 0.1), (Verdict::Suffers, 3.0));
         check(twin(0.2, 1.4, 1.0, 0.1), (Verdict::Suffers, 1.4));
+    }
+
+    fn wait(figure: &str, now: f64, then: f64) -> prediction::Row {
+        prediction::Row { least: 0.1, ..prediction::Row::new(figure, figure, "seconds", now, then) }
+    }
+
+    #[test]
+    fn a_longest_wait_that_is_not_predictable_is_not_shown() {
+        let doubtful = |row| prediction::Row { doubt: Some(prediction::Doubt::BackTest), ..row };
+        let check = |fsync: prediction::Row, write: prediction::Row, expect| {
+            let mut row = Row::default();
+            fill(&Prediction { rows: vec![fsync, write], ..nothing_predicted() }, &mut row);
+            assert_eq!(row.longest_wait_now_seconds.zip(row.longest_wait_then_seconds), expect);
+        };
+        let fsync = || wait("durable.longest_wait_seconds", 6.17, 0.109);
+        let write = || wait("longest_write_wait_seconds", 0.02, 0.216);
+        check(fsync(), doubtful(write()), Some((6.17, 0.109)));
+        check(doubtful(fsync()), write(), Some((0.02, 0.216)));
+        // The longest of both, before and after.
+        check(fsync(), write(), Some((6.17, 0.216)));
+        check(doubtful(fsync()), doubtful(write()), None);
+    }
+
+    #[test]
+    fn a_sick_host_that_gets_better_does_not_suffer_from_a_limit() {
+        let check = |sick: Option<&str>, cause, rows: Vec<prediction::Row>, expect| {
+            let mut row = Row { sick_already: sick.map(str::to_owned), margin: Some(0.3), ..Row::default() };
+            row.decide(Verdict::Suffers, cause, "It held much.".to_owned());
+            let prediction = Prediction { rows, ..nothing_predicted() };
+            weigh(Answer { prediction, ..twin(5.0, 5.0, 1.0, 0.02) }, Wanted::Flagged, 60.0, &mut row);
+            assert_eq!(row.verdict, expect, "{}", row.finding);
+            row.finding
+        };
+        let sick = Some("overlay-umount-flush");
+        let umount = |then| wait("umount.longest_wait_seconds", 6.0, then);
+        let stall = |then| wait("stall_seconds", 49.0, then);
+        let limit = Cause::MachineLimit;
+        let told = check(sick, limit, vec![umount(0.9), stall(73.0)], Verdict::Tight);
+        assert!(
+            told.starts_with("The host suffers now (overlay-umount-flush), and the change helps: umount"),
+            "{told}"
+        );
+        assert!(told.contains("It costs: stall_seconds 49 s → about 73 s."), "{told}");
+        check(sick, limit, vec![umount(0.9), stall(30.0)], Verdict::Tight);
+        check(sick, limit, vec![umount(4.5), stall(730.0)], Verdict::Suffers);
+        check(sick, limit, vec![umount(6.0), stall(30.0)], Verdict::Suffers);
+        check(None, limit, vec![umount(0.9), stall(73.0)], Verdict::Suffers);
+        check(sick, Cause::StarvedBudget, vec![umount(0.9), stall(73.0)], Verdict::Suffers);
     }
 
     #[test]

@@ -187,6 +187,11 @@ const RESTS_ON: &[(&str, &[&str])] = &[
     ("starved-dirty-budget", &["smallest_budget_bytes", "host.dirtied_bytes", "devices.written_bytes"]),
 ];
 
+/// The figures that the findings of a rule rest on; none for a rule that judges no measured figure.
+pub fn rests_on(rule: &str) -> &'static [&'static str] {
+    RESTS_ON.iter().find(|(name, _)| *name == rule).map_or(&[], |(_, figures)| figures)
+}
+
 /// Whether a finding that the twin does not show persists: no figure that it rests on improves.
 fn lasts(rule: &str, rows: &[Row]) -> bool {
     let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
