@@ -254,7 +254,11 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
             );
         }
         (Verdict::Suffers, cause, told) => {
-            row.decide(Verdict::Tight, cause, format!("{told} In the simulation no task waits noticeably longer. {effect}"));
+            row.decide(
+                Verdict::Tight,
+                cause,
+                format!("{told} In the simulation no task waits noticeably longer. {effect}"),
+            );
         }
         (Verdict::Tight, ..)
             if severity < TIGHT
