@@ -8,6 +8,9 @@ use floodline_record::human;
 use floodline_record::version::KernelVersion;
 use serde::Serialize;
 
+/// Largest error of a figure that is still predicted, and largest median error of a twin that is still relied on.
+pub const MISS_MAX: f64 = 0.25;
+
 /// Version of the JSON form.
 pub const SCHEMA: &str = "floodline.predict/1";
 
@@ -203,6 +206,29 @@ impl Prediction {
         lists.iter().any(|list| list.iter().any(|seen| seen.rule == rule)) || self.not_reproduced.contains(&rule)
     }
 
+    /// Whether the twin is like its recording: then its figures are said without reserve.
+    pub fn is_reliable(&self) -> bool {
+        self.back_test_error.is_some_and(|error| error <= MISS_MAX)
+    }
+
+    /// Figures that lead, the most important first. The total of waits is left out where the recording does not have it:
+    /// the twin's own total is no figure of this host.
+    pub fn leads(&self) -> impl Iterator<Item = &Row> {
+        let is_own = |row: &&Row| row.is_measured || row.figure != WAITS;
+        LEADS.iter().filter_map(|name| self.rows.iter().find(|row| row.figure == *name)).filter(is_own)
+    }
+
+    /// Whether the change harms: a finding appears, a wait grows while nothing gets better, or a wait grows by more than
+    /// what tasks feel gets better. Every command judges by this.
+    pub fn harms(&self) -> bool {
+        let better: Vec<&Row> = self.leads().filter(|row| row.improves()).collect();
+        // Of waits that only the twin has, the harm counts.
+        let named = |name: &str| self.rows.iter().find(|row| row.figure == name);
+        let worse: Vec<&Row> = LEADS.iter().filter_map(|name| named(name)).filter(|row| row.worsens()).collect();
+        let is_longer = worse.iter().any(|row| row.unit == "seconds");
+        !self.appear.is_empty() || (better.is_empty() && is_longer) || loses_more(&better, &worse)
+    }
+
     /// The figures of the machine that are predicted, as a plan file has them.
     pub fn expected(&self) -> Vec<Expected> {
         let is_shown = |row: &&Row| row.doubt.is_none() && !row.figure.starts_with("program ");
@@ -228,15 +254,31 @@ impl Row {
     }
 }
 
+/// Whether some wait grows by more than the best figure that tasks feel shrinks. Less data at risk makes no wait shorter.
+fn loses_more(better: &[&Row], worse: &[&Row]) -> bool {
+    let ratio = |row: &&Row| {
+        let least = if row.unit == "seconds" { SHORTEST_FELT_S } else { 1e6 };
+        row.then.max(least) / row.now.max(least)
+    };
+    let is_felt = |row: &&&Row| row.figure != PEAK && row.figure != DIRTIED;
+    let best = better.iter().filter(is_felt).map(ratio).fold(1.0, f64::min);
+    let worst = worse.iter().filter(|row| row.unit == "seconds").map(ratio).fold(1.0, f64::max);
+    worst > WORSE && worst * best > 1.0
+}
+
+/// The total of waits.
+pub const WAITS: &str = "stall_seconds";
+/// Figures that no task feels: data at risk, and what is dirtied before it is written.
+pub const PEAK: &str = "host.dirty_peak_bytes";
+const DIRTIED: &str = "host.dirtied_bytes";
+/// A wait below this is not felt, seconds.
+const SHORTEST_FELT_S: f64 = 0.1;
+/// Growth of a wait from which it is weighed against what gets better.
+const WORSE: f64 = 1.5;
+
 /// Figures that matter most to people, the first first.
-pub const LEADS: [&str; 6] = [
-    "durable.longest_wait_seconds",
-    "umount.longest_wait_seconds",
-    "stall_seconds",
-    "longest_write_wait_seconds",
-    "host.dirtied_bytes",
-    "host.dirty_peak_bytes",
-];
+pub const LEADS: [&str; 6] =
+    ["durable.longest_wait_seconds", "umount.longest_wait_seconds", WAITS, "longest_write_wait_seconds", DIRTIED, PEAK];
 
 /// A value for people.
 pub fn shown_value(unit: &str, value: f64) -> String {
@@ -244,5 +286,32 @@ pub fn shown_value(unit: &str, value: f64) -> String {
         "seconds" => human::seconds(value),
         "bytes_per_second" => human::bytes_per_second(value),
         _ => human::bytes(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(rows: Vec<Row>) -> Prediction {
+        Prediction { rows, ..Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0)) }
+    }
+
+    #[test]
+    fn a_total_of_waits_that_only_the_twin_has_never_leads_but_its_growth_is_harm() {
+        let waits =
+            |now, then| Row { is_measured: false, ..Row::new(WAITS, "waits of all tasks", "seconds", now, then) };
+        let shorter = of(vec![waits(4.7, 2.0)]);
+        assert_eq!((shorter.leads().count(), shorter.harms()), (0, false));
+        assert!(of(vec![waits(2.0, 7.3)]).harms());
+        let measured = of(vec![Row { is_measured: true, ..waits(4.7, 2.0) }]);
+        assert_eq!(measured.leads().count(), 1);
+    }
+
+    #[test]
+    fn a_twin_without_a_back_test_is_not_relied_on() {
+        let with = |error| Prediction { back_test_error: error, ..of(Vec::new()) };
+        assert!(with(Some(MISS_MAX)).is_reliable());
+        assert!(!with(Some(0.26)).is_reliable() && !with(None).is_reliable());
     }
 }

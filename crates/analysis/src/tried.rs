@@ -2,17 +2,9 @@
 //! Applies the result of the host's twin to a report's plan: a plan that helps gets its figures, a plan that does not
 //! help loses its commands, and a plan that the twin cannot judge is marked as arithmetic. Runs nothing.
 
-use crate::prediction::{LEADS, Prediction, Row};
+use crate::prediction::{LEADS, PEAK, Prediction, Row};
 use crate::report::{Plan, Report, TriedPlan, When};
 use floodline_record::human;
-
-/// Figures that no task feels: data at risk, and what is dirtied before it is written.
-const PEAK: &str = "host.dirty_peak_bytes";
-const DIRTIED: &str = "host.dirtied_bytes";
-/// A wait below this is not felt, seconds.
-const SHORTEST_FELT_S: f64 = 0.1;
-/// Growth of a wait from which it is weighed against what gets better.
-const WORSE: f64 = 1.5;
 
 /// Marks a plan that was not tried.
 pub fn arithmetic_only(plan: &mut Plan, why: impl Into<String>) {
@@ -22,7 +14,7 @@ pub fn arithmetic_only(plan: &mut Plan, why: impl Into<String>) {
 /// Writes what the twin showed into a plan.
 pub fn tried(plan: &mut Plan, prediction: &Prediction) {
     let rows = || LEADS.iter().filter_map(|name| prediction.rows.iter().find(|row| row.figure == *name));
-    let better: Vec<&Row> = rows().filter(|row| row.improves()).collect();
+    let better: Vec<&Row> = prediction.leads().filter(|row| row.improves()).collect();
     let worse: Vec<&Row> = rows().filter(|row| row.worsens()).collect();
     let answers = |rule: &str| plan.rules.contains(&rule);
     let ends = prediction.vanish.iter().any(|seen| answers(seen.rule));
@@ -38,14 +30,12 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
     if !is_shown {
         return arithmetic_only(plan, "the twin of this host does not show the finding");
     }
-    if certain == 0 && !ends {
-        let off = error.map_or_else(String::new, |error| format!(" by {}", human::percent(error)));
-        return arithmetic_only(plan, format!("the twin misses this recording{off}"));
+    if !prediction.is_reliable() || (certain == 0 && !ends) {
+        return arithmetic_only(plan, missed(error));
     }
     let appears = prediction.appear.first().map(|seen| seen.rule);
     let waits = |row: &&&Row| row.unit == "seconds";
-    let harms =
-        appears.is_some() || (better.is_empty() && worse.iter().any(|row| waits(&row))) || loses_more(&better, &worse);
+    let harms = prediction.harms();
     let verdict = match (harms, better.is_empty() && !ends) {
         (true, _) => "harms",
         (false, true) => "does_not_help",
@@ -82,16 +72,12 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
     plan.tried = Some(TriedPlan { verdict, back_test_error: error, expected: prediction.expected(), withheld });
 }
 
-/// Whether some wait grows by more than the best figure that tasks feel shrinks. Less data at risk makes no wait shorter.
-fn loses_more(better: &[&Row], worse: &[&Row]) -> bool {
-    let ratio = |row: &&Row| {
-        let least = if row.unit == "seconds" { SHORTEST_FELT_S } else { 1e6 };
-        row.then.max(least) / row.now.max(least)
-    };
-    let is_felt = |row: &&&Row| row.figure != PEAK && row.figure != DIRTIED;
-    let best = better.iter().filter(is_felt).map(ratio).fold(1.0, f64::min);
-    let worst = worse.iter().filter(|row| row.unit == "seconds").map(ratio).fold(1.0, f64::max);
-    worst > WORSE && worst * best > 1.0
+/// Why a plan rests on arithmetic where the twin is not like its recording.
+fn missed(error: Option<f64>) -> String {
+    match error {
+        Some(error) => format!("the twin misses this recording by {}", human::percent(error)),
+        None => "the recording has no figure to hold the twin against".to_owned(),
+    }
 }
 
 /// Writes into a plan that waits for a reboot what the twin showed of it: another kernel, or cgroups of version 2.
@@ -99,9 +85,9 @@ fn loses_more(better: &[&Row], worse: &[&Row]) -> bool {
 pub fn tried_later(plan: &mut Plan, prediction: &Prediction) {
     let rows = || prediction.rows.iter().filter(|row| LEADS.contains(&row.figure.as_str()));
     let error = prediction.back_test_error;
-    if prediction.is_cut || !rows().any(|row| row.doubt.is_none() && row.is_measured) {
-        let off = error.map_or_else(String::new, |error| format!(" by {}", human::percent(error)));
-        return arithmetic_only(plan, format!("the twin misses this recording{off}"));
+    let is_any = rows().any(|row| row.doubt.is_none() && row.is_measured);
+    if prediction.is_cut || !is_any || !prediction.is_reliable() {
+        return arithmetic_only(plan, missed(error));
     }
     let sentences = |of: fn(&Row) -> bool| rows().filter(|row| of(row)).take(2).map(Row::sentence).collect::<Vec<_>>();
     let (mut better, mut worse) = (sentences(Row::improves), sentences(Row::worsens));
@@ -209,7 +195,12 @@ mod tests {
         let (rows, vanish) = (vec![row(WAIT, 3.1, 3.1, None)], vec![seen("inode-switch-storm")]);
         tried_later(
             &mut storm,
-            &Prediction { rows, vanish, ..Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0)) },
+            &Prediction {
+                rows,
+                vanish,
+                back_test_error: Some(0.1),
+                ..Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0))
+            },
         );
         assert_eq!(storm.expect, ["Here: inode-switch-storm vanishes."]);
         let unknown = later(vec![row(WAIT, 3.1, 0.3, Some(Doubt::BackTest))]);
@@ -272,6 +263,24 @@ mod tests {
         let plan = check(much, &["dirty-cliff"], &[], &[]);
         assert_eq!(plan.expect[0], "Here: longest fsync 3.10 s → about 300 ms.");
         assert_eq!(plan.costs, ["Here: longest fsync 6.00 s → about 10 s."]);
+    }
+
+    #[test]
+    fn a_twin_that_predict_calls_not_reliable_leaves_the_plan_as_arithmetic() {
+        let told = |error| {
+            let mut plan = Plan { now: vec!["x".to_owned()], rules: vec!["dirty-cliff"], ..Plan::default() };
+            let prediction = Prediction {
+                back_test_error: error,
+                rows: vec![row(WAIT, 3.1, 0.3, None)],
+                vanish: vec![seen("dirty-cliff")],
+                ..Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0))
+            };
+            tried(&mut plan, &prediction);
+            (plan.arithmetic_only, plan.expect.len(), plan.now.len())
+        };
+        assert_eq!(told(Some(0.48)), (Some("the twin misses this recording by 48 %".to_owned()), 0, 1));
+        assert_eq!(told(Some(0.25)), (None, 1, 1));
+        assert!(told(None).0.is_some());
     }
 
     #[test]

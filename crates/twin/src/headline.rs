@@ -4,7 +4,6 @@
 
 use crate::backtest;
 use floodline_analysis::prediction::{Doubt, LEADS, Prediction, Row, Seen};
-use floodline_analysis::report::Severity;
 use floodline_record::human;
 
 /// The first sentence. If the twin misses its own recording, the sentence begins with that.
@@ -23,15 +22,12 @@ pub(crate) fn headline(prediction: &Prediction) -> String {
 
 fn effect(prediction: &Prediction) -> String {
     let of = |name: &&str| prediction.rows.iter().find(|row| row.figure == **name);
-    let mut better: Vec<Part> =
-        LEADS.iter().filter_map(of).filter(|row| row.improves()).take(2).map(Part::of_row).collect();
-    let is_certain = |seen: &&Seen| prediction.uncertain.iter().all(|one| one.rule != seen.rule);
-    let news = prediction.appear.iter().filter(|seen| seen.severity == Severity::Critical);
-    let of_news = |seen: &Seen| Part { is_certain: is_certain(&seen), text: format!("{} appears", seen.rule) };
-    let mut worse: Vec<Part> = news.map(of_news).collect();
-    // A new critical finding leads, then the figure with the largest weight.
-    let does_harm_lead = !worse.is_empty()
-        || LEADS.iter().filter_map(of).find(|row| row.improves() || row.worsens()).is_some_and(Row::worsens);
+    let mut better: Vec<Part> = prediction.leads().filter(|row| row.improves()).take(2).map(Part::of_row).collect();
+    let is_certain = |seen: &Seen| prediction.uncertain.iter().all(|one| one.rule != seen.rule);
+    let news = prediction.appear.iter().max_by_key(|seen| (is_certain(seen), seen.severity));
+    let of_news = |seen: &Seen| Part { is_certain: is_certain(seen), text: format!("{} appears", seen.rule) };
+    let mut worse: Vec<Part> = news.map(of_news).into_iter().collect();
+    let does_harm_lead = prediction.harms();
     worse.extend(LEADS.iter().filter_map(of).filter(|row| row.worsens()).take(2).map(Part::of_row));
     let unclear = prediction.rows.iter().any(|row| row.doubt == Some(Doubt::Demand));
     let is_other = |row: &&Row| !LEADS.contains(&row.figure.as_str()) && !row.figure.starts_with("program ");
