@@ -132,7 +132,8 @@ fn answer(
     for run in question.runs(true) {
         let Some(changed) = question.scenario(&run) else { continue };
         let may_go_on = |at: &Progress| at.events < depth.events_max && go_on();
-        let (shown, window) = shown::run(changed, run.trial, twin.every, &twin.programs, may_go_on)?;
+        let (mut shown, window) = shown::run(changed, run.trial, twin.every, &twin.programs, may_go_on)?;
+        shown.like(&recorded.window);
         if !go_on() {
             return Ok(None);
         }

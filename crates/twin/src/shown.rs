@@ -88,6 +88,14 @@ pub struct Shown {
     pub is_cut: bool,
 }
 
+impl Shown {
+    /// Keeps the total of waits that the recording has too: of tasks that measured their waits, or of the kernel's
+    /// counters.
+    pub fn like(&mut self, recording: &Window) {
+        backtest::like(recording, &mut self.figures);
+    }
+}
+
 /// Options of a run of a twin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Trial {
@@ -198,7 +206,9 @@ pub fn figures(window: &Window, programs: &Programs) -> Figures {
 
 /// The same figures of a recording, to compare predictions with; without throughput of programs.
 pub fn of_recording(window: &Window) -> Figures {
-    every(window, None)
+    let mut figures = every(window, None);
+    backtest::like(window, &mut figures);
+    figures
 }
 
 fn every(window: &Window, programs: Option<&Programs>) -> Figures {

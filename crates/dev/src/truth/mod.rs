@@ -191,7 +191,8 @@ fn predict(
             None => {
                 let changed = question.scenario(&run).ok_or("a run without a scenario")?;
                 let ran = shown::run(changed, run.trial, twin.every, &twin.programs, |_| true);
-                let (shown, simulated) = ran.map_err(|error| error.to_string())?;
+                let (mut shown, simulated) = ran.map_err(|error| error.to_string())?;
+                shown.like(window);
                 if measured.back_test.is_empty() && !run.is_changed {
                     measured.back_test = backtest::backtest(window, &simulated, &twin.programs);
                 }
