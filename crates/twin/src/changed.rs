@@ -4,7 +4,7 @@
 //! `cgroup/PATH/memory.max`) or of the scenario (`vm.dirty_bytes`, `machine.memory`). The scenario's own checks refuse
 //! what the kernel refuses.
 
-use crate::fits::fits;
+use crate::fits::{fits, fits_machine};
 use floodline_analysis::prediction::Setting;
 use floodline_analysis::report::{Step, When};
 use floodline_kernel::{Behaviour, OLDEST_MODELLED, is_modelled};
@@ -119,6 +119,36 @@ pub fn change(
     Ok(changed)
 }
 
+/// The name under which two settings are the same one: bytes and ratio of a threshold exclude each other.
+fn name_of(key: &str) -> String {
+    let key = key.strip_prefix("machine.sysctl.").or_else(|| key.strip_prefix("machine.")).unwrap_or(key);
+    let key = if key == "cgroup_mode" { "cgroup" } else { key };
+    let stem = key.strip_prefix("vm.dirty_").and_then(|rest| rest.strip_suffix("bytes").or(rest.strip_suffix("ratio")));
+    stem.map_or_else(|| key.to_owned(), |stem| format!("vm.dirty_{stem}"))
+}
+
+/// Refuses a setting that is given twice, as `apply` does.
+///
+/// # Errors
+///
+/// Two settings have one name, or are the bytes and the ratio of one threshold.
+pub(crate) fn unambiguous(settings: &[Setting]) -> Result<(), NotChanged> {
+    for (at, setting) in settings.iter().enumerate() {
+        // Of a pair, 0 says that the other member is in force.
+        let is_other = |other: &&Setting| {
+            let is_void = other.key != setting.key && (other.value == "0" || setting.value == "0");
+            name_of(&other.key) == name_of(&setting.key) && !(is_void && setting.key.contains("dirty_"))
+        };
+        if let Some(other) = settings[..at].iter().find(is_other) {
+            return Err(NotChanged::new(
+                format!("{}={} and {}={} set the same", other.key, other.value, setting.key, setting.value),
+                "keep one of them",
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Returns the error for a value that is not of the kind that its key takes.
 fn invalid(setting: &Setting, expected: &str) -> NotChanged {
     NotChanged::new(format!("{}={}: expected {expected}", setting.key, setting.value), format!("keys: {KNOWN}"))
@@ -135,7 +165,11 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
             }
             dotted(changed, "machine.cgroup_mode", value, setting)
         }
-        ["memory"] => dotted(changed, "machine.memory", &bytes(value), setting),
+        ["memory" | "machine.memory"] => {
+            let size = if key == "memory" { bytes(value) } else { value.to_owned() };
+            dotted(changed, "machine.memory", &size, setting)?;
+            fits_machine(changed.scenario.machine.memory.bytes(), setting, host.window)
+        }
         ["bdi", name, knob] => bdi(changed, (*name, *knob), setting, host),
         ["queue", name, knob] => queue(changed, (*name, *knob), setting, host),
         ["loop", name, "direct_io"] => {
@@ -567,6 +601,22 @@ steps = [{ write = { file = "/rootfs/j", total = "1 MiB" } }]
         assert_eq!(old.to_string(), "kernel 6.1.0 has no max_bytes, which sda needs");
         let volatile = changed(&["journald/Storage=volatile"]).unwrap();
         assert_eq!(volatile.scenario.workload.tasks.keys().collect::<Vec<_>>(), ["w"]);
+    }
+
+    #[test]
+    fn a_setting_that_is_given_twice_is_refused() {
+        let check = |settings: &[&str], is_good: bool| {
+            let settings: Vec<Setting> = settings.iter().map(|text| setting(text).unwrap()).collect();
+            assert_eq!(unambiguous(&settings).is_ok(), is_good, "{settings:?}");
+        };
+        check(&["vm.dirty_bytes=64M", "vm.dirty_background_bytes=16M"], true);
+        check(&["vm.dirty_bytes=64M", "vm.dirty_bytes=32M"], false);
+        check(&["vm.dirty_bytes=64M", "vm.dirty_ratio=5"], false);
+        check(&["vm.dirty_bytes=64M", "vm.dirty_ratio=0"], true);
+        check(&["vm.dirty_bytes=64M", "machine.sysctl.vm.dirty_bytes=32M"], false);
+        check(&["memory=8G", "machine.memory=4 GiB"], false);
+        check(&["kernel=6.1", "kernel=6.12"], false);
+        check(&["cgroup/a/memory.max=1G", "cgroup/b/memory.max=1G"], true);
     }
 
     #[test]

@@ -12,9 +12,43 @@ use floodline_scenario::SizeLimit;
 /// Part of the memory without page cache that stays.
 const STAYS: f64 = 0.8;
 
+/// A limit that no process fits in: its page tables and stacks alone take more.
+const LEAST: u64 = 1 << 20;
+/// What a kernel takes for itself and keeps free, beside a part of all memory for the table of pages.
+const RESERVE: u64 = 24 << 20;
+const TABLE_PART: u64 = 64;
+
+/// Refuses less memory than a machine had in use beside its page cache.
+pub(crate) fn fits_machine(memory: u64, setting: &Setting, window: &Window) -> Result<(), NotChanged> {
+    let rows = window.host_series.iter().map(|(_, row)| row).chain(std::iter::once(&window.host.last));
+    let used = rows.filter_map(|row| Some(row.mem_total?.0.saturating_sub(row.mem_available?.0))).max();
+    let Some(used) = used.filter(|used| memory < used.saturating_add(memory / TABLE_PART).saturating_add(RESERVE))
+    else {
+        return Ok(());
+    };
+    let used = human::bytes(used as f64);
+    Err(NotChanged::new(
+        format!(
+            "{}={}: {used} were in use beside the page cache, so the kernel would swap or kill processes",
+            setting.key, setting.value
+        ),
+        format!("choose clearly more than {used}"),
+    ))
+}
+
 /// Refuses a limit below the memory of a cgroup that is not page cache.
 pub(crate) fn fits(path: &str, limit: Option<SizeLimit>, setting: &Setting, window: &Window) -> Result<(), NotChanged> {
-    let (Some(held), Some(SizeLimit::Size(limit))) = (held(path, window), limit) else { return Ok(()) };
+    let Some(SizeLimit::Size(limit)) = limit else { return Ok(()) };
+    if limit.bytes() < LEAST {
+        return Err(NotChanged::new(
+            format!(
+                "{}={}: no process fits in it, so the kernel would kill those of cgroup {path}",
+                setting.key, setting.value
+            ),
+            "choose a limit above what its processes hold beside the page cache",
+        ));
+    }
+    let Some(held) = held(path, window) else { return Ok(()) };
     // Part of it is slabs, of which some give way too.
     if limit.bytes() as f64 >= STAYS * held as f64 {
         return Ok(());
@@ -65,8 +99,31 @@ mod tests {
             }
         };
         check("79 MiB", false);
-        check("0 B", false);
+        check("80 MiB", true);
         check("100 MiB", true);
         check("max", true);
+    }
+
+    #[test]
+    fn a_limit_in_which_no_process_fits_is_refused_whatever_was_read() {
+        let window = Fixture::healthy().window();
+        for value in ["0 B", "1 B", "64 KiB"] {
+            let setting = Setting::new("cgroup/none/memory.max", value);
+            let told = fits("/none", Some(value.parse().unwrap()), &setting, &window).unwrap_err();
+            assert!(told.to_string().contains("would kill"), "{told}");
+        }
+    }
+
+    #[test]
+    fn less_memory_than_a_machine_uses_beside_its_cache_is_refused() {
+        const MIB: u64 = 1 << 20;
+        let mut window = Fixture::healthy().window();
+        window.host_series.clear();
+        (window.host.last.mem_total, window.host.last.mem_available) = (Some(Bytes(480 * MIB)), Some(Bytes(373 * MIB)));
+        let check = |bytes: u64| fits_machine(bytes, &Setting::new("memory", bytes), &window);
+        assert!(check(128 * MIB).unwrap_err().to_string().contains("107 MiB were in use"));
+        assert!(check(256 * MIB).is_ok());
+        window.host.last.mem_available = None;
+        assert!(fits_machine(MIB, &Setting::new("memory", MIB), &window).is_ok(), "not read");
     }
 }
