@@ -5,12 +5,14 @@
 //! candidates.
 
 use crate::Twin;
+use crate::backtest::Figure;
 use crate::changed::{Changed, Host, change, kernel_default};
 use crate::plan::{changed, plan, undo as undo_of};
-use crate::predict::{Measured, journald};
-use crate::shown::{Figures, Shown, Trial};
+use crate::predict::{Measured, journald, scale};
+use crate::shown::{Figures, Shown, Trial, figure};
+use crate::thresholds::{Thresholds, least_limit};
 use floodline_analysis::advice::{Advice, Constraints, Goal, SCHEMA, Tried};
-use floodline_analysis::prediction::{Doubt, Prediction, Setting};
+use floodline_analysis::prediction::{Doubt, PEAK, Prediction, Setting, WAITS};
 use floodline_record::human;
 use floodline_record::window::Window;
 use std::collections::BTreeSet;
@@ -62,17 +64,41 @@ pub struct Search<'a> {
     tried: Vec<(Candidate, Shown)>,
     known: BTreeSet<String>,
     rounds: usize,
+    /// The back-test: figures of candidates are scaled to the recording as those of a prediction are.
+    back_test: Vec<Figure>,
+    /// The smallest limit of the host that is tried, bytes.
+    least_limit: f64,
 }
 
 impl<'a> Search<'a> {
     /// Starts a search on a twin.
     pub fn new(twin: &'a Twin, window: &'a Window, wanted: Wanted) -> Search<'a> {
         let (tried, known) = (Vec::new(), BTreeSet::new());
-        Search { twin, window, wanted, journald: journald(twin), tried, known, rounds: 0 }
+        let least_limit = least_limit(window, wanted.folios as f64 * FOLIO);
+        let journald = journald(twin);
+        Search { twin, window, wanted, journald, tried, known, rounds: 0, back_test: Vec::new(), least_limit }
     }
 
-    /// Returns a candidate that was not tried before; `None` if the kernel refuses it or it changes nothing.
+    /// Takes over the back-test of the host as it is.
+    pub fn tested(&mut self, back_test: &[Figure]) {
+        self.back_test = back_test.to_vec();
+    }
+
+    /// A figure of a candidate, scaled to the recording.
+    fn value(&self, shown: &Shown, name: &str) -> Option<f64> {
+        let value = shown.figures.get(name).copied()?;
+        let now = self.tried.first().and_then(|(_, as_is)| as_is.figures.get(name).copied()).unwrap_or(0.0);
+        let tested = self.back_test.iter().find(|figure| figure.name == name);
+        Some(value * scale(tested, now, figure(name).map_or(0.0, |figure| figure.least())))
+    }
+
+    /// Returns a candidate that was not tried before; `None` if the kernel refuses it, it changes nothing, or its
+    /// thresholds help nobody.
     fn candidate(&mut self, settings: Vec<Setting>, label: Option<&str>) -> Option<Candidate> {
+        let is_good = |set: Thresholds| set.can_be_advised(self.window, self.least_limit);
+        if !settings.is_empty() && !Thresholds::of(self.window, &settings).is_none_or(is_good) {
+            return None;
+        }
         let host = Host { window: self.window, journald: &self.journald };
         let changed = match settings.is_empty() {
             true => Changed { scenario: self.twin.scenario.clone(), kernel: self.twin.kernel },
@@ -158,7 +184,7 @@ impl<'a> Search<'a> {
 
     /// All candidates with their figures and the constraints, and the best of those that meet them.
     fn judged(&self) -> ((Vec<Tried>, Constraints), Option<usize>) {
-        let of = |shown: &Shown, name: &str| shown.figures.get(name).copied();
+        let of = |shown: &Shown, name: &str| self.value(shown, name);
         let Some((_, as_is)) = self.tried.first() else {
             let none = Constraints { at_risk_bytes: 0.0, smallest_budget_bytes: None, pause_seconds: 0.0 };
             return ((Vec::new(), none), None);
@@ -183,7 +209,7 @@ impl<'a> Search<'a> {
                 settings: candidate.settings.clone(),
                 label: candidate.label.clone(),
                 at_risk_bytes: of(shown, "host.dirty_peak_bytes").unwrap_or(0.0),
-                stall_seconds: stall_seconds(shown),
+                stall_seconds: of(shown, WAITS).unwrap_or(0.0),
                 longest_wait_seconds: of(shown, "durable.longest_wait_seconds"),
                 pause_seconds: of(shown, "longest_write_wait_seconds").unwrap_or(0.0),
                 written_bytes: of(shown, "devices.written_bytes").unwrap_or(0.0),
@@ -205,10 +231,8 @@ impl<'a> Search<'a> {
         tried.iter_mut().zip(on_curve).for_each(|(one, on_curve)| one.on_curve = on_curve);
         let allowed = tried.iter().enumerate().filter(|(at, one)| *at == 0 || one.breaks.is_none());
         let stalled = tried.first().map_or(0.0, |one| one.stall_seconds);
-        // Less data at risk is not an improvement if tasks wait longer for it.
-        let allowed = allowed.filter(|(at, one)| {
-            *at == 0 || self.wanted.goal != Goal::Safety || one.stall_seconds <= stalled * 1.05 + 0.2
-        });
+        // Nothing is an improvement for which tasks wait longer, by the figure that people are shown.
+        let allowed = allowed.filter(|(at, one)| *at == 0 || !is_longer(stalled, one.stall_seconds));
         let best = allowed.min_by(|(a_at, a), (b_at, b)| {
             let key = |one: &Tried| rank(self.wanted.goal, one);
             let (a_key, b_key) = (key(a), key(b));
@@ -220,7 +244,7 @@ impl<'a> Search<'a> {
     }
 
     fn constraints(&self, as_is: &Shown) -> Constraints {
-        let of = |name: &str| as_is.figures.get(name).copied();
+        let of = |name: &str| self.value(as_is, name);
         let at_risk = of("host.dirty_peak_bytes").unwrap_or(0.0);
         // Bytes that the fastest device writes in ten seconds.
         let ceilings = self.twin.ceilings.iter().filter_map(|ceiling| ceiling.write_bytes_per_second);
@@ -263,11 +287,11 @@ impl<'a> Search<'a> {
         let unclear = prediction.as_ref().is_some_and(|prediction| {
             prediction.rows.iter().any(|row| row.figure == figure && row.doubt == Some(Doubt::Demand))
         });
-        let harm = prediction.as_ref().and_then(|prediction| prediction.appear.first()).map(|seen| seen.rule);
+        let harm = prediction.as_ref().and_then(harm);
         let small = gain_share.is_none_or(|gain| gain <= error_share);
         let chosen = found.map(|(at, _, _)| at).filter(|_| !small && !unclear && harm.is_none());
         let weighed = Weighed { best: found.map(|(at, ..)| at), chosen, unclear, harm, gain_share, error_share };
-        let headline = self.headline(&tried, &weighed);
+        let headline = self.headline(&tried, &weighed, prediction.as_ref());
         let notes = notes(measured, &tried, &constraints, chosen.is_some());
         let plan = chosen.and_then(|at| self.tried.get(at)).map(|(candidate, _)| {
             plan(self.window, &candidate.settings, prediction.as_ref(), measured, constraints.pause_seconds)
@@ -291,27 +315,32 @@ impl<'a> Search<'a> {
     }
 
     /// The advice as one sentence.
-    fn headline(&self, tried: &[Tried], weighed: &Weighed) -> String {
+    fn headline(&self, tried: &[Tried], weighed: &Weighed, prediction: Option<&Prediction>) -> String {
         let goal = self.wanted.goal;
-        let best = weighed.best.and_then(|at| tried.get(at));
-        match (best, weighed.chosen, weighed.harm) {
+        let gain = weighed.gain_share.unwrap_or(0.0);
+        let best = weighed.best.and_then(|at| tried.get(at)).filter(|_| gain >= GAIN_MIN);
+        match (best, weighed.chosen, &weighed.harm) {
             (_, Some(at), _) => {
                 let settings = self.tried.get(at).map_or(&[][..], |(candidate, _)| &candidate.settings);
                 let changed: Vec<String> =
                     changed(self.window, settings).iter().map(|one| format!("{}={}", one.key, one.value)).collect();
-                format!("Set {}: {}.", changed.join(" "), effect(goal, &tried[at], &tried[0]))
+                format!("Set {}: {}.", changed.join(" "), effect(goal, &tried[at], &tried[0], prediction))
             }
             (None, None, _) => format!("Leave it as it is: no other setting serves {} better here.", goal.name()),
             (Some(_), None, _) if weighed.unclear => {
                 "No advice: the demand of throttled writers is not known. Record with --trace on.".to_owned()
             }
-            (Some(best), None, Some(rule)) => {
-                format!("Leave it as it is: with {} a new finding appears, {rule}.", best.label)
-            }
+            (Some(best), None, Some(harm)) => format!("Leave it as it is: with {} {harm}.", best.label),
+            // A figure that the twin misses by more than itself says nothing, however much better it looks.
+            (Some(_), None, None) if weighed.error_share >= 1.0 => format!(
+                "Leave it as it is: the twin misses the figure that decides for {} by {}.",
+                goal.name(),
+                times_or_percent(weighed.error_share)
+            ),
             (Some(best), None, None) => format!(
                 "Leave it as it is: {} is better by {}, which is less than the error of the twin ({}).",
                 best.label,
-                human::percent(weighed.gain_share.unwrap_or(0.0).max(0.0)),
+                times_or_percent(gain),
                 human::percent(weighed.error_share)
             ),
         }
@@ -335,8 +364,8 @@ struct Weighed {
     chosen: Option<usize>,
     /// Whether the demand is too uncertain to determine the direction.
     unclear: bool,
-    /// The rule of a finding that would appear.
-    harm: Option<&'static str>,
+    /// What would get worse: a new finding, or a wait.
+    harm: Option<String>,
     /// Improvement of the best candidate, and the error of the back-test, as shares.
     gain_share: Option<f64>,
     error_share: f64,
@@ -345,8 +374,7 @@ struct Weighed {
 /// Notes to an advice: the reliability of the twin, and the candidates that the constraints excluded.
 fn notes(measured: &Measured, tried: &[Tried], constraints: &Constraints, is_chosen: bool) -> Vec<String> {
     let mut notes = Vec::new();
-    let simulated: Vec<_> = measured.back_test.iter().filter(|one| !one.name.starts_with("budget.")).cloned().collect();
-    let missed = crate::backtest::median_error(&simulated);
+    let missed = crate::backtest::median_error(&measured.back_test);
     if !is_chosen && missed > crate::backtest::MISS_MAX {
         notes.push(format!(
             "Not reliable: the twin misses this recording by {} (median). Record for longer, with --trace on.",
@@ -368,11 +396,24 @@ fn notes(measured: &Measured, tried: &[Tried], constraints: &Constraints, is_cho
     notes
 }
 
-/// Seconds that tasks waited: by their counters, or by their stalls where these are longer.
-fn stall_seconds(shown: &Shown) -> f64 {
-    let counted = shown.figures.get("stall_seconds").copied().unwrap_or(0.0);
-    let stalls: f64 = shown.parts.iter().filter_map(|part| part.get("stall_seconds")).sum();
-    counted.max(stalls)
+/// Gain below which settings are not better.
+const GAIN_MIN: f64 = 0.005;
+
+/// Whether tasks wait longer by more than people notice.
+fn is_longer(now: f64, then: f64) -> bool {
+    then > now * 1.05 + 0.2
+}
+
+/// What a change makes worse by its own prediction: a finding that appears, or the total of waits.
+fn harm(prediction: &Prediction) -> Option<String> {
+    let waits = || prediction.rows.iter().find(|row| row.figure == WAITS && row.worsens());
+    let appears = prediction.appear.first().map(|seen| format!("a new finding appears, {}", seen.rule));
+    appears.or_else(|| Some(format!("tasks wait longer: {}", waits()?.sentence())))
+}
+
+/// A share for people: a multiple where it is large.
+fn times_or_percent(share: f64) -> String {
+    if share >= 10.0 { format!("more than {:.0} times", share.floor()) } else { human::percent(share) }
 }
 
 fn breaks(one: &Tried, constraints: &Constraints) -> Option<&'static str> {
@@ -412,9 +453,18 @@ fn gain(goal: Goal, best: &Tried, as_is: &Tried) -> f64 {
     }
 }
 
-fn effect(goal: Goal, best: &Tried, as_is: &Tried) -> String {
-    let risk = format!("data at risk {} → {}", human::bytes(as_is.at_risk_bytes), human::bytes(best.at_risk_bytes));
-    let stall = format!("tasks wait {} → {}", human::seconds(as_is.stall_seconds), human::seconds(best.stall_seconds));
+/// What the advised settings do, by the figures of their prediction.
+fn effect(goal: Goal, best: &Tried, as_is: &Tried, prediction: Option<&Prediction>) -> String {
+    let row = |name: &str| prediction.and_then(|prediction| prediction.rows.iter().find(|row| row.figure == name));
+    let pair = |name: &str, now: f64, then: f64| match row(name) {
+        Some(row) if row.doubt.is_none() => (row.now, row.then, ""),
+        Some(_) => (now, then, " (in the model only)"),
+        None => (now, then, ""),
+    };
+    let (now, then, only) = pair(PEAK, as_is.at_risk_bytes, best.at_risk_bytes);
+    let risk = format!("data at risk {} → {}{only}", human::bytes(now), human::bytes(then));
+    let (now, then, only) = pair(WAITS, as_is.stall_seconds, best.stall_seconds);
+    let stall = format!("tasks wait {} → {}{only}", human::seconds(now), human::seconds(then));
     match goal {
         Goal::Latency => format!("{stall}, {risk}"),
         Goal::Safety => format!("{risk}, {stall}"),
@@ -448,6 +498,7 @@ fn around(best: &[Setting]) -> Vec<Vec<Setting>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_analysis::prediction::Row;
 
     #[test]
     fn candidates_are_chosen_from_all_parts_of_the_grid() {
@@ -461,5 +512,52 @@ mod tests {
         assert!(chosen(159, 150).contains(&158));
         assert_eq!(chosen(5, 0), [0; 0]);
         assert_eq!(chosen(0, 5), [0; 0]);
+    }
+
+    fn tried(stall_seconds: f64) -> Tried {
+        Tried {
+            settings: Vec::new(),
+            label: "as it is".to_owned(),
+            at_risk_bytes: 64e6,
+            stall_seconds,
+            longest_wait_seconds: None,
+            pause_seconds: 0.0,
+            written_bytes: 0.0,
+            throughput: 0.0,
+            smallest_budget_bytes: None,
+            regret_seconds: 0.0,
+            breaks: None,
+            on_curve: false,
+        }
+    }
+
+    fn predicted(row: Row) -> Prediction {
+        let kernel = floodline_record::version::KernelVersion::new(6, 12, 0);
+        Prediction { rows: vec![row], ..Prediction::new(Vec::new(), kernel) }
+    }
+
+    #[test]
+    fn the_first_sentence_has_the_figures_of_the_prediction() {
+        let waits = Row::new(WAITS, "waits of all tasks", "seconds", 0.026, 9.09);
+        let told = effect(Goal::Safety, &tried(9.3), &tried(9.2), Some(&predicted(waits.clone())));
+        assert!(told.contains("tasks wait 26.0 ms → 9.09 s"), "{told}");
+        let doubtful = predicted(Row { doubt: Some(Doubt::BackTest), ..waits });
+        let told = effect(Goal::Safety, &tried(9.3), &tried(9.2), Some(&doubtful));
+        assert!(told.contains("tasks wait 9.20 s → 9.30 s (in the model only)"), "{told}");
+    }
+
+    #[test]
+    fn a_plan_whose_own_figure_has_longer_waits_is_none() {
+        let waits =
+            |then| predicted(Row { least: 0.2, ..Row::new(WAITS, "waits of all tasks", "seconds", 0.026, then) });
+        assert!(harm(&waits(9.09)).is_some_and(|why| why.contains("tasks wait longer")));
+        assert_eq!(harm(&waits(0.02)), None);
+        assert!(is_longer(0.026, 9.09) && !is_longer(9.2, 9.3));
+    }
+
+    #[test]
+    fn a_gain_is_said_as_a_multiple_where_a_percentage_is_out_of_proportion() {
+        assert_eq!(times_or_percent(382.79), "more than 382 times");
+        assert_eq!(times_or_percent(0.2), "20 %");
     }
 }

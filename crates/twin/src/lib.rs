@@ -18,6 +18,7 @@ mod recorded;
 pub mod run;
 pub mod shown;
 mod text;
+mod thresholds;
 pub mod trial;
 
 pub use error::TwinError;

@@ -5,11 +5,12 @@
 
 use crate::Twin;
 use crate::backtest;
-use crate::changed::{Changed, Host, NotChanged, change};
+use crate::changed::{Changed, Host, NotChanged, change, unambiguous};
 use crate::headline::headline;
 use crate::limits::smallest_budgets;
 use crate::shown::{FIGURES, Figures, Shown, Trial};
-use floodline_analysis::prediction::{Better, Doubt, Prediction, Row, Seen, Setting, differ};
+use crate::thresholds::Thresholds;
+use floodline_analysis::prediction::{Better, Doubt, Prediction, Row, Seen, Setting, WAITS, differ};
 use floodline_record::window::Window;
 
 /// A twin before and after a change.
@@ -23,6 +24,8 @@ pub struct Question {
     then: Vec<Changed>,
     /// The smallest cgroup limit of the recording before and after the change, where arithmetic tells.
     budgets: Option<(f64, f64)>,
+    /// What is wrong with the change itself.
+    warning: Option<String>,
 }
 
 /// One run that an answer needs.
@@ -50,15 +53,17 @@ impl Question {
     ///
     /// # Errors
     ///
-    /// A setting that the kernel refuses, or that means nothing on this host.
+    /// A setting that the kernel refuses, that means nothing on this host, or that another one contradicts.
     pub fn new(twin: &Twin, window: &Window, settings: &[Setting]) -> Result<Question, NotChanged> {
+        unambiguous(settings)?;
         let journald = journald(twin);
         let host = Host { window, journald: &journald };
         let scenarios = || std::iter::once(&twin.scenario).chain(twin.demand.closed());
         let now = scenarios().map(|scenario| Changed { scenario: scenario.clone(), kernel: twin.kernel }).collect();
         let then =
             scenarios().map(|scenario| change(scenario, twin.kernel, settings, host)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Question { settings: settings.to_vec(), now, then, budgets: smallest_budgets(window, settings) })
+        let warning = Thresholds::of(window, settings).and_then(|set| set.warning());
+        Ok(Question { settings: settings.to_vec(), now, then, budgets: smallest_budgets(window, settings), warning })
     }
 
     /// The runs that an answer needs; `few` omits other seeds and device speeds.
@@ -143,10 +148,8 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     let judged = Judged { now, then, recorded: &measured.seen, rows: &rows };
     let uncertain = judged.uncertain(results, &appear, &lasting);
     let not_reproduced = not_reproduced.iter().map(|seen| seen.rule).collect();
-    // Limits of cgroups are arithmetic. Hundreds of them would hide the error of the simulated figures.
-    let simulated = measured.back_test.iter().filter(|figure| !figure.name.starts_with("budget."));
-    let simulated: Vec<backtest::Figure> = simulated.cloned().collect();
-    let error = (!simulated.is_empty()).then(|| backtest::median_error(&simulated));
+    let is_tested = measured.back_test.iter().any(|figure| !figure.name.starts_with("budget."));
+    let error = is_tested.then(|| backtest::median_error(&measured.back_test));
     let missed = measured.back_test.iter().filter(|figure| !figure.is_predictable());
     let kernel_then = question.then.first().map_or(twin.kernel, |then| then.kernel);
     let mut prediction = Prediction {
@@ -165,7 +168,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         is_cut: results.iter().any(|(_, shown)| shown.is_cut),
         ..Prediction::new(question.settings.clone(), twin.kernel)
     };
-    prediction.notes = notes(twin, &prediction);
+    prediction.notes = question.warning.iter().cloned().chain(notes(twin, &prediction)).collect();
     if !invented.is_empty() {
         let rules: Vec<&str> = invented.iter().map(|seen| seen.rule).collect();
         prediction.notes.push(format!(
@@ -345,6 +348,19 @@ fn limits_row(of: &Of<'_>, (now, then): (f64, f64)) -> Row {
     }
 }
 
+/// Factor from a figure of the twin to that of its recording. Every command that shows a figure of a changed twin applies it.
+pub(crate) fn scale(tested: Option<&backtest::Figure>, sim_now: f64, least: f64) -> f64 {
+    match tested {
+        // A value near zero is not a base for scaling.
+        Some(figure)
+            if figure.is_predictable() && sim_now > 0.0 && figure.real > least && figure.name != SMALLEST_BUDGET =>
+        {
+            figure.real / sim_now
+        }
+        _ => 1.0,
+    }
+}
+
 fn row(of: &Of<'_>, measured: &Measured, results: &[(Run, Shown)], closed: Option<(&Shown, &Shown)>) -> Option<Row> {
     let &Of { name, label, unit, better, least } = of;
     let pairs = pairs(name, results);
@@ -355,13 +371,7 @@ fn row(of: &Of<'_>, measured: &Measured, results: &[(Run, Shown)], closed: Optio
     let tested = measured.back_test.iter().find(|figure| figure.name == name);
     // A limit is arithmetic: it does not scale with the error of a run.
     let is_arithmetic = name == SMALLEST_BUDGET;
-    let scale = match tested {
-        // A value near zero is not a base for scaling.
-        Some(figure) if figure.is_predictable() && sim_now > 0.0 && figure.real > least && !is_arithmetic => {
-            figure.real / sim_now
-        }
-        _ => 1.0,
-    };
+    let scale = scale(tested, sim_now, least);
     let now = tested.map_or(sim_now, |figure| figure.real);
     let then = sim_then * scale;
     let all = || pairs.iter().map(|(_, then)| then * scale);
@@ -394,6 +404,13 @@ fn notes(twin: &Twin, prediction: &Prediction) -> Vec<String> {
              some figures: record with --trace on."
                 .to_owned(),
         );
+    }
+    let is_unmeasured = |row: &&Row| row.figure == WAITS && !row.is_measured;
+    if let Some(waits) = prediction.rows.iter().find(is_unmeasured) {
+        notes.push(format!(
+            "The recording has no {}: delay accounting is off. The figure is the twin's own and leads nowhere.",
+            waits.label
+        ));
     }
     let unknown: Vec<&str> =
         twin.ceilings.iter().filter(|ceiling| !ceiling.is_known).map(|ceiling| ceiling.device.as_str()).collect();
@@ -542,6 +559,30 @@ mod tests {
         assert_eq!(
             headline(&prediction(Some(0.1), vec![wide(wait()), risk()])),
             "It helps: peak data at risk 24.0 MiB → about 12.0 MiB; maybe longest fsync 2.00 s → about 1.00 s."
+        );
+    }
+
+    #[test]
+    fn a_total_of_waits_that_only_the_twin_has_does_not_lead() {
+        let waits = Row { is_measured: false, ..row("stall_seconds", "waits of all tasks", "seconds", 4.7, 2.0) };
+        let risk = row("host.dirty_peak_bytes", "peak data at risk", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0);
+        assert_eq!(
+            headline(&prediction(Some(0.1), vec![waits, risk])),
+            "It helps: peak data at risk 24.0 MiB → about 12.0 MiB."
+        );
+    }
+
+    #[test]
+    fn what_costs_less_than_it_helps_is_no_harm_in_the_first_sentence_either() {
+        let rows = vec![
+            row("durable.longest_wait_seconds", "longest fsync", "seconds", 1.0, 1.4),
+            row("stall_seconds", "waits of all tasks", "seconds", 60.0, 20.0),
+        ];
+        let prediction = prediction(Some(0.1), rows);
+        assert!(!prediction.harms());
+        assert_eq!(
+            headline(&prediction),
+            "It helps: waits of all tasks 60 s → about 20 s. It costs: longest fsync 1.00 s → about 1.40 s."
         );
     }
 

@@ -127,7 +127,9 @@ const AS_IS: Run = Run { demand: 0, is_changed: false, trial: shown::Trial::NOMI
 
 fn ran(studied: &Studied, changed: &Changed, run: Run, go_on: GoOn<'_>) -> Result<Ran, SimError> {
     let twin = &studied.twin;
-    let (shown, window) = shown::run(changed, run.trial, twin.every, &twin.programs, |at: &Progress| go_on(at.events))?;
+    let (mut shown, window) =
+        shown::run(changed, run.trial, twin.every, &twin.programs, |at: &Progress| go_on(at.events))?;
+    shown.like(&studied.recorded.window);
     let back_test = match run == AS_IS && !shown.is_cut {
         true => backtest::backtest(&studied.recorded.window, &window, &twin.programs),
         false => Vec::new(),
@@ -198,6 +200,7 @@ pub fn advise(
             match result {
                 Ok((shown, back_test)) => {
                     if candidate.settings.is_empty() {
+                        search.tested(&back_test);
                         as_is = Some((shown.clone(), back_test));
                     }
                     results.push((candidate, shown));
