@@ -81,7 +81,13 @@ pub(crate) fn predict(
         crate::change::kernel(&one.value)?;
     }
     let studied = study(source, control)?;
-    let unknown = trial::add_findings(&studied, findings, &mut settings)?;
+    let unknown = match findings.is_empty() {
+        true => Vec::new(),
+        false => {
+            let report = source.folded(control, Stretches::new(Vec::new()), Stretches::samples)?.finish();
+            trial::add_findings(&report, findings, &mut settings)?
+        }
+    };
     let question = Question::new(&studied.twin, &studied.recorded.window, &settings)?;
     let go_on = |_| !control.is_stopped();
     let answered = trial::answered(&studied, &question, false, &go_on, &mut threads(control));

@@ -66,41 +66,61 @@ impl Studied {
     }
 }
 
-/// Adds the changes that the findings of these rules print, and returns their steps that a twin cannot make.
+/// Adds the changes that `doctor` prints for these rules, and returns their steps that a twin cannot make. `report` is
+/// doctor's: its joined plan is the one that people see.
 ///
 /// # Errors
 ///
-/// A rule has no finding in the recording, or its finding has no step that a twin can make.
+/// A rule has no finding in the report, or its change has no step that a twin can make.
 pub fn add_findings(
-    studied: &Studied,
+    report: &Report,
     rules: &[&'static str],
     settings: &mut Vec<Setting>,
 ) -> Result<Vec<String>, NotChanged> {
-    if rules.is_empty() {
-        return Ok(Vec::new());
-    }
-    let report = diagnose(&studied.recorded.window, None);
     let mut unknown = Vec::new();
     for rule in rules {
         let Some(finding) = report.findings.iter().find(|finding| finding.rule == *rule) else {
-            let found: Vec<&str> = report.findings.iter().map(|finding| finding.rule).collect();
+            let mut found: Vec<&str> = report.findings.iter().map(|finding| finding.rule).collect();
+            found.dedup();
             let hint = match found.is_empty() {
                 true => "the recording has no finding; use --set KEY=VALUE".to_owned(),
                 false => format!("found here: {}", found.join(", ")),
             };
             return Err(NotChanged::new(format!("{rule} is not found in this recording"), hint));
         };
-        let (known, rest) = of_steps(&finding.plan);
+        let (own, own_rest) = of_steps(&finding.plan);
+        let joined = report.plan.as_ref().filter(|plan| plan.rules.contains(rule));
+        // A plan without commands that act at once waits for a reboot, as a finding does that asks for nothing else.
+        let (known, rest) = match joined {
+            Some(plan) if !own.iter().all(is_move) => {
+                let (known, rest) = of_steps(&plan.steps);
+                (known.into_iter().filter(|one| !is_move(one)).collect(), rest)
+            }
+            _ => (own, own_rest),
+        };
         if known.is_empty() {
             return Err(NotChanged::new(
                 format!("the plan of {rule} has no step that a twin can make"),
                 "give the change with --set KEY=VALUE",
             ));
         }
-        settings.extend(known);
-        unknown.extend(rest);
+        for one in known {
+            if !settings.contains(&one) {
+                settings.push(one);
+            }
+        }
+        for one in rest {
+            if !unknown.contains(&one) {
+                unknown.push(one);
+            }
+        }
     }
     Ok(unknown)
+}
+
+/// Whether a setting takes a reboot.
+fn is_move(setting: &Setting) -> bool {
+    matches!(setting.key.as_str(), "kernel" | "cgroup")
 }
 
 /// Runs the trials of a question and answers it; `None` where a run is missing. Also returns the figures of the
@@ -181,7 +201,7 @@ pub fn advise(
     // The plan of doctor is a candidate too, except for steps without immediate effect.
     let plan = diagnose(window, None).plan;
     let (plan, _) = of_steps(plan.as_ref().map_or(&[][..], |plan| &plan.steps));
-    let plan: Vec<_> = plan.into_iter().filter(|one| !matches!(one.key.as_str(), "kernel" | "cgroup")).collect();
+    let plan: Vec<_> = plan.into_iter().filter(|one| !is_move(one)).collect();
     let mut search = Search::new(twin, window, wanted);
     let mut as_is: Option<Ran> = None;
     loop {
@@ -293,8 +313,7 @@ impl Kept {
 pub fn try_plan(report: &mut Report, kept: Option<Kept>, go_on: GoOn<'_>, runner: &mut impl Runner) {
     let Some(plan) = report.plan.as_mut() else { return };
     let (settings, unknown) = of_steps(&plan.steps);
-    let (moves, settings): (Vec<Setting>, Vec<Setting>) =
-        settings.into_iter().partition(|one| matches!(one.key.as_str(), "kernel" | "cgroup"));
+    let (moves, settings): (Vec<Setting>, Vec<Setting>) = settings.into_iter().partition(is_move);
     // A move takes a reboot: it is tried only without other steps.
     let is_move = plan.now.is_empty();
     let settings = if is_move { moves } else { settings };

@@ -204,7 +204,8 @@ fn progress_line(stretches: &Stretches, length: Duration) -> String {
     )
 }
 
-fn read(file: &Path, rules: Vec<&'static str>) -> Result<Report, CliError> {
+/// The report of a recording, before its plan is tried on a twin.
+pub(super) fn read(file: &Path, rules: Vec<&'static str>) -> Result<Report, CliError> {
     let mut stretches = Stretches::new(rules);
     Input::open(file)?.fold(&mut stretches)?;
     if stretches.samples() == 0 {

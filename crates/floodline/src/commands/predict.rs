@@ -3,6 +3,7 @@
 //! runs and the conclusion are `floodline_twin`. Nothing of this host is read or changed.
 
 use super::Run;
+use super::doctor::read as diagnosed;
 use super::explain::named;
 use crate::asked::modelled;
 use crate::console::{Console, Format};
@@ -76,7 +77,10 @@ impl Run for Predict {
         }
         let interrupt = Interrupt::watch()?;
         let studied = study(&self.file)?;
-        let unknown = add_findings(&studied, &rules, &mut settings)?;
+        let unknown = match rules.is_empty() {
+            true => Vec::new(),
+            false => add_findings(&diagnosed(&self.file, Vec::new())?, &rules, &mut settings)?,
+        };
         let question = Question::new(&studied.twin, &studied.recorded.window, &settings)?;
         let budget = Budget { interrupt: Some(&interrupt), ..Budget::default() };
         let mut progress = console.progress();
