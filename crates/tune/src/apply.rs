@@ -51,6 +51,8 @@ pub struct Prepared {
     pub settled: Vec<Settled>,
     /// Files that a confirmation would write.
     pub files: Vec<(String, String)>,
+    /// What people have to know before they make the change.
+    pub warning: Option<String>,
     /// `None` for a trial, which changes nothing.
     lock: Option<Lock>,
 }
@@ -153,7 +155,9 @@ pub fn prepare(site: &Site, request: &Request, is_trial: bool) -> Result<Prepare
         return Err(TuneError::refused("nothing to change: every value of the plan is in force")
             .hint(format!("{} shows whether it stays in force after a reboot", site.command("verify"))));
     }
-    ramp::plan(&mut slots, Memory::read(host));
+    let memory = Memory::read(host);
+    let warning = memory.as_ref().and_then(|memory| ramp::void_background(&slots, memory));
+    ramp::plan(&mut slots, memory);
     // What is written first is put back last: nothing waits for a restart of journald.
     slots.sort_by_key(|slot| !slot.is_journald());
     for slot in slots.iter().filter(|slot| slot.is_journald()) {
@@ -193,7 +197,7 @@ pub fn prepare(site: &Site, request: &Request, is_trial: bool) -> Result<Prepare
                 .hint("give a command that succeeds on this host"));
         }
     }
-    Ok(Prepared { slots, settled, files, lock })
+    Ok(Prepared { slots, settled, files, warning, lock })
 }
 
 /// What of a plan does not fit the host.

@@ -5,6 +5,7 @@
 
 use crate::host::Host;
 use crate::slot::{Slot, Write};
+use floodline_record::human;
 use std::time::{Duration, Instant};
 
 /// Each step keeps this much of the one before.
@@ -52,6 +53,27 @@ impl Memory {
         let value: u64 = write.value.parse().ok()?;
         Some(if write.at == 0 { value } else { self.available / 100 * value })
     }
+}
+
+/// What is wrong with the thresholds that some settings leave: the kernel does not use a background threshold that is not
+/// below the limit.
+pub fn void_background(slots: &[Slot], memory: &Memory) -> Option<String> {
+    let of = |names: [&str; 2]| {
+        let is_it = |slot: &&Slot| slot.attributes.first().is_some_and(|first| names.contains(&first.name.as_str()));
+        memory.threshold(slots.iter().find(is_it)?.writes.last()?)
+    };
+    let (limit, background) = (of(HARD), of(BACKGROUND));
+    if limit.is_none() && background.is_none() {
+        return None;
+    }
+    let (limit, background) = (limit.unwrap_or(memory.hard), background.unwrap_or(memory.background));
+    (background >= limit).then(|| {
+        format!(
+            "the background threshold ({}) is not below the limit ({}), so the kernel uses half of the limit",
+            human::bytes(background as f64),
+            human::bytes(limit as f64)
+        )
+    })
 }
 
 /// Thresholds between two, each a part of the one before, both ends left out.
@@ -211,5 +233,20 @@ mod tests {
         let named = |name: &str, writes| (format!("vm.{name}_bytes"), writes);
         assert_eq!(ordered(100 * MIB), [named("dirty_background", 1), named("dirty", 5)]);
         assert_eq!(ordered(800 * MIB), [named("dirty", 1), named("dirty_background", 1)]);
+    }
+
+    #[test]
+    fn a_background_threshold_that_is_not_below_the_limit_is_said() {
+        let memory = Memory { hard: 400 * MIB, background: 200 * MIB, available: 2000 * MIB };
+        let check = |slots: &[Slot], is_void: bool| {
+            assert_eq!(void_background(slots, &memory).is_some(), is_void, "{slots:?}");
+        };
+        let (limit, background) = (|mib| pair("dirty", mib), |mib| pair("dirty_background", mib));
+        check(&[limit("67108864"), background("67108864")], true);
+        check(&[limit("67108864"), background("16777216")], false);
+        check(&[limit("67108864")], true);
+        check(&[background("536870912")], true);
+        check(&[background("67108864")], false);
+        check(&[], false);
     }
 }

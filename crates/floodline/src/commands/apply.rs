@@ -119,6 +119,9 @@ impl Run for Apply {
         let request = Request { plan, within: self.confirm_within, persist: self.persist, probe: self.probe.clone() };
         let prepared = prepare(&site, &request, !self.yes)?;
         tell_settled(console, &prepared.settled);
+        if let Some(warning) = &prepared.warning {
+            console.note(warning);
+        }
         if !self.yes {
             console.print(&self.shown(&writes(&prepared))?)?;
             if self.dry_run {
