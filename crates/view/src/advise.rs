@@ -45,7 +45,10 @@ pub fn text(advice: &Advice, width: usize, details: bool) -> String {
         if !plan.evidence.is_empty() {
             let seen = |one: &String| one.trim_end_matches(" in the recording").replacen(": ", " ", 1);
             let seen: Vec<String> = plan.evidence.iter().map(seen).collect();
-            let said = format!("The figures above are those of the twin. In the recording: {}.", seen.join("; "));
+            let said = format!(
+                "The figures above are those of the twin, scaled to the recording where it reproduces them. In the recording: {}.",
+                seen.join("; ")
+            );
             hanging(&mut out, "Note   ", &said, width);
         }
         if let Some(why) = &plan.arithmetic_only {
