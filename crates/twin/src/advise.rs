@@ -281,7 +281,8 @@ impl<'a> Search<'a> {
             Goal::Safety => "host.dirty_peak_bytes",
         };
         let tested = measured.back_test.iter().find(|tested| tested.name == figure).map(|tested| tested.off_share);
-        let error_share = tested.unwrap_or_else(|| crate::backtest::median_error(&measured.back_test)).max(0.05);
+        let error_share =
+            tested.unwrap_or_else(|| crate::backtest::simulated_error(&measured.back_test).unwrap_or(0.0)).max(0.05);
         let found = best.filter(|at| *at > 0).and_then(|at| Some((at, tried.get(at)?, tried.first()?)));
         let gain_share = found.map(|(_, best, as_is)| gain(goal, best, as_is));
         let unclear = prediction.as_ref().is_some_and(|prediction| {
@@ -374,7 +375,7 @@ struct Weighed {
 /// Notes to an advice: the reliability of the twin, and the candidates that the constraints excluded.
 fn notes(measured: &Measured, tried: &[Tried], constraints: &Constraints, is_chosen: bool) -> Vec<String> {
     let mut notes = Vec::new();
-    let missed = crate::backtest::median_error(&measured.back_test);
+    let missed = crate::backtest::simulated_error(&measured.back_test).unwrap_or(0.0);
     if !is_chosen && missed > crate::backtest::MISS_MAX {
         notes.push(format!(
             "Not reliable: the twin misses this recording by {} (median). Record for longer, with --trace on.",

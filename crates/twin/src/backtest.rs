@@ -288,15 +288,59 @@ pub fn test<'a>(recorded: &Recorded, twin: &'a Twin) -> Vec<Tested<'a>> {
     }
 }
 
-/// Median of the errors of what was simulated; 0 without figures. Limits of cgroups are arithmetic: hundreds of them would
-/// hide the error of the simulated figures.
+/// Median error of what was simulated; `None` without such a figure. Every command says this one. Limits of cgroups are
+/// arithmetic: hundreds of them would hide the error of the simulated figures.
+pub fn simulated_error(figures: &[Figure]) -> Option<f64> {
+    let simulated: Vec<Figure> = figures.iter().filter(|one| !one.name.starts_with("budget.")).cloned().collect();
+    (!simulated.is_empty()).then(|| median_error(&simulated))
+}
+
+/// Median of the errors of all figures; 0 without figures.
 pub fn median_error(figures: &[Figure]) -> f64 {
-    let simulated = figures.iter().filter(|figure| !figure.name.starts_with("budget."));
-    let mut errors: Vec<f64> = simulated.map(|figure| figure.off_share).collect();
+    let mut errors: Vec<f64> = figures.iter().map(|figure| figure.off_share).collect();
     errors.sort_by(f64::total_cmp);
     match errors.len() {
         0 => 0.0,
         n if n % 2 == 1 => errors[n / 2],
         n => (errors[n / 2 - 1] + errors[n / 2]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_of_cgroups_do_not_hide_the_error_of_what_was_simulated() {
+        let figure = |name: &str, off_share| Figure {
+            name: name.to_owned(),
+            unit: "bytes",
+            real: 1.0,
+            simulated: 1.0,
+            off_share,
+        };
+        let all = [figure("budget.a.bytes", 0.0), figure("budget.b.bytes", 0.0), figure("host.dirtied_bytes", 0.4)];
+        assert_eq!(simulated_error(&all), Some(0.4));
+        assert_eq!(simulated_error(&all[..2]), None);
+    }
+
+    #[test]
+    fn a_run_has_the_waits_that_its_recording_has() {
+        let of = |recording: &Window| {
+            let mut figures = BTreeMap::from([(WAITS.to_owned(), 60.0), (COUNTED.to_owned(), 10.0)]);
+            like(recording, &mut figures);
+            assert!(!figures.contains_key(COUNTED));
+            figures[WAITS]
+        };
+        assert_eq!(of(&Window::default()), 10.0, "the kernel's counters");
+        let mut measured = floodline_testkit::Fixture::healthy().window();
+        assert_eq!(measured_waits(&measured), None);
+        let what = What::TaskStall {
+            task: floodline_record::record::TaskName { task: "w".into(), copy: 0 },
+            operation: "fsync".into(),
+            lasted: Nanos(3_000_000_000),
+        };
+        measured.events.push(floodline_record::record::Event { at: Nanos(1), what });
+        assert_eq!((measured_waits(&measured), of(&measured)), (Some(3.0), 60.0));
     }
 }

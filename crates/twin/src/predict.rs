@@ -148,8 +148,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     let judged = Judged { now, then, recorded: &measured.seen, rows: &rows };
     let uncertain = judged.uncertain(results, &appear, &lasting);
     let not_reproduced = not_reproduced.iter().map(|seen| seen.rule).collect();
-    let is_tested = measured.back_test.iter().any(|figure| !figure.name.starts_with("budget."));
-    let error = is_tested.then(|| backtest::median_error(&measured.back_test));
+    let error = backtest::simulated_error(&measured.back_test);
     let missed = measured.back_test.iter().filter(|figure| !figure.is_predictable());
     let kernel_then = question.then.first().map_or(twin.kernel, |then| then.kernel);
     let mut prediction = Prediction {

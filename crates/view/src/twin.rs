@@ -3,7 +3,7 @@
 
 use crate::layout::{hanging, shortened};
 use floodline_record::human;
-use floodline_twin::backtest::{Figure, Tested, median_error};
+use floodline_twin::backtest::{Figure, Tested, simulated_error};
 use floodline_twin::{Origin, Twin};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -88,7 +88,7 @@ fn backtest(out: &mut String, tested: &Tested<'_>, width: usize, details: bool) 
         "{}: median {} {}, {near} of {} figures within 25 %.",
         title(tested),
         if tested.recorded_on.is_some() { "difference" } else { "error" },
-        human::percent(median_error(figures)),
+        human::percent(simulated_error(figures).unwrap_or(0.0)),
         figures.len()
     );
     hanging(out, "", &said, width);
@@ -161,7 +161,7 @@ pub fn json(twin: &Twin, tested: &[Tested<'_>]) -> Result<String, serde_json::Er
             });
             json!({
                 "demand": tested.demand,
-                "median_off_share": tested.figures.as_ref().ok().map(|figures| median_error(figures)),
+                "median_off_share": tested.figures.as_ref().ok().and_then(|figures| simulated_error(figures)),
                 "figures": figures,
                 "not_run": tested.figures.as_ref().err(),
                 "scenario": tested.scenario,
