@@ -13,7 +13,7 @@ fn plan(file: &str) -> serde_json::Value {
 #[test]
 fn a_plan_that_helps_says_what_it_does_here() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = recorded(folder.path(), "starved-budget", "incident-short").display().to_string();
+    let file = recorded(folder.path(), "dirty-cliff", "incident-short").display().to_string();
     let plan = plan(&file);
     assert_eq!(plan["tried"]["verdict"], "helps", "{plan}");
     assert!(plan["expect"][0].as_str().is_some_and(|text| text.starts_with("Here: ")), "{plan}");
@@ -25,6 +25,27 @@ fn a_plan_that_helps_says_what_it_does_here() {
     assert!(page.stdout.contains("Here: "), "{page}");
     let piped = floodline(&["doctor", &file, "--details"]);
     assert!(piped.stdout.lines().all(|line| line.chars().count() <= 80), "{piped}");
+}
+
+#[test]
+fn a_plan_is_arithmetic_where_predict_calls_the_same_twin_not_reliable() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["starved-budget", "dirty-cliff"] {
+        let file = recorded(folder.path(), name, "incident-short").display().to_string();
+        let plan = plan(&file);
+        let rule = plan["rules"][0].as_str().expect("a rule").to_owned();
+        let run = floodline(&["predict", &file, "--finding", &rule, "--format", "json"]);
+        let told: serde_json::Value = serde_json::from_str(&run.stdout).expect("valid JSON");
+        let error = told["back_test_error"].as_f64().expect("a back-test");
+        assert_eq!(plan["arithmetic_only"].is_string(), error > 0.25, "{name} {error}: {plan}");
+        let headline = told["headline"].as_str().expect("a sentence");
+        assert_eq!(headline.starts_with("Not reliable"), error > 0.25, "{name}: {headline}");
+        // The settings are those of the printed command.
+        for one in told["settings"].as_array().expect("settings") {
+            let set = format!("{}={}", one["key"].as_str().expect("a key"), one["value"].as_str().expect("a value"));
+            assert!(plan["now"].to_string().contains(&set), "{name} {set}: {plan}");
+        }
+    }
 }
 
 #[test]

@@ -65,6 +65,9 @@ fn what_cannot_be_predicted_is_refused_with_what_to_type() {
     check(&[&file, "--set", "vm.dirty_bytes=1"], "the kernel refuses 1 here");
     check(&[&file, "--set", "vm.dirty_bytes=100M"], "nothing changes");
     check(&[&file, "--set", "bdi/9:9/max_ratio=1"], "no device");
+    check(&[&file, "--set", "vm.dirty_bytes=64M", "--set", "vm.dirty_ratio=5"], "set the same");
+    check(&[&file, "--set", "cgroup/box0/memory.max=0"], "would kill");
+    check(&[&file, "--set", "cgroup/box0/memory.max=1"], "would kill");
     check(&[&file, "--kernel", "3.10"], "older than");
     check(&[&file, "--finding", "dirty-clif"], "unknown rule");
     check(&[&file, "--set", "vm.dirty_bytez=64M"], "did you mean vm.dirty_bytes?");
