@@ -78,7 +78,11 @@ impl Thresholds {
     }
 }
 
+/// A value as `sysctl` takes it, with a unit where it has one: `64M` is 64 MiB.
 fn number(value: &str) -> Option<u64> {
+    let short = [('K', "KiB"), ('M', "MiB"), ('G', "GiB"), ('T', "TiB")];
+    let long = short.iter().find_map(|(letter, unit)| Some(format!("{} {unit}", value.strip_suffix(*letter)?)));
+    let value = long.as_deref().unwrap_or(value);
     value.parse().ok().or_else(|| value.parse::<ByteSize>().ok().map(|size| size.bytes()))
 }
 
@@ -117,6 +121,12 @@ mod tests {
         assert!(after(&[("vm.dirty_bytes", MIB)]).is_void());
         let told = after(&[("vm.dirty_ratio", 5)]).warning().unwrap();
         assert!(told.contains("10 %") && told.contains("5 %"), "{told}");
+    }
+
+    #[test]
+    fn values_have_the_units_of_the_command_line() {
+        assert_eq!(["64M", "64 MiB", "67108864"].map(number), [Some(64 * MIB); 3]);
+        assert_eq!(["2G", "much"].map(number), [Some(2048 * MIB), None]);
     }
 
     #[test]
