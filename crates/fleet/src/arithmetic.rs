@@ -488,8 +488,8 @@ struct Used {
     programs: u64,
     /// The most of it in any sample. Some of that was the kernel's and can be reclaimed, such as its caches of inodes.
     programs_max: u64,
-    /// Page cache that cannot be dropped without harm: what programs map, such as their own code, and what is not
-    /// written. The most of any sample.
+    /// Page cache that the kernel has to keep, bytes: mapped pages, such as the code of programs, and unwritten pages. The
+    /// most of any sample.
     cache: u64,
 }
 

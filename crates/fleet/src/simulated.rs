@@ -400,27 +400,7 @@ mod tests {
     }
 
     fn nothing_predicted() -> Prediction {
-        let kernel = KernelVersion { major: 6, minor: 12, patch: 0 };
-        Prediction {
-            schema: "",
-            settings: Vec::new(),
-            kernel,
-            kernel_then: kernel,
-            headline: String::new(),
-            back_test_error: None,
-            missed: Vec::new(),
-            rows: Vec::new(),
-            vanish: Vec::new(),
-            appear: Vec::new(),
-            stay: Vec::new(),
-            not_reproduced: Vec::new(),
-            lasting: Vec::new(),
-            uncertain: Vec::new(),
-            unjudged: Vec::new(),
-            runs: 2,
-            is_cut: false,
-            notes: Vec::new(),
-        }
+        Prediction { runs: 2, ..Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0)) }
     }
 
     #[test]

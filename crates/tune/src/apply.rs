@@ -241,7 +241,7 @@ fn check_plan(site: &Site, plan: &ChangePlan) -> Result<(), TuneError> {
     Ok(())
 }
 
-/// What is not there where the file of a knob is not found, and how to see what is.
+/// The reason why the file of a knob is absent, and the command that lists what the host has.
 fn absence(knob: &str) -> &'static str {
     match knob.split_once('/') {
         Some(("cgroup", _)) => "no such cgroup v2, or its controller is off here: systemd-cgls shows what there is",

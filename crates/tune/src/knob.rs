@@ -101,7 +101,7 @@ pub fn near(name: &str) -> Option<String> {
         let attribute = nearest(attribute, BDI.iter().map(|(known, ..)| *known))?;
         Some(format!("bdi/{device}/{attribute}"))
     };
-    // What was typed is no answer: then the device is what is wrong.
+    // A name that equals the typed one has a good attribute: its device is wrong, and no name helps.
     nearest(name, names()).map(str::to_owned).or_else(of_device).filter(|near| near != name)
 }
 

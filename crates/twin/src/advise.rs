@@ -93,7 +93,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns a candidate that was not tried before; `None` if the kernel refuses it, it changes nothing, or its
-    /// thresholds help nobody.
+    /// thresholds are useless.
     fn candidate(&mut self, settings: Vec<Setting>, label: Option<&str>) -> Option<Candidate> {
         let is_good = |set: Thresholds| set.can_be_advised(self.window, self.least_limit);
         if !settings.is_empty() && !Thresholds::of(self.window, &settings).is_none_or(is_good) {

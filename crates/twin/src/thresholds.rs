@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The limit and the background threshold that a host would have after a change, and which of them help nobody: a
-//! background threshold that is void, and a limit that a moment of writing exceeds. Arithmetic only, no run.
+//! The limit and the background threshold that a host would have after a change, and which of them are useless: a
+//! background threshold that is not below the limit, and a limit that a moment of writing exceeds. Arithmetic only, no run.
 
 use floodline_analysis::diagnose::dirty::dirtyable_roughly;
 use floodline_analysis::diagnose::settings::Settings;

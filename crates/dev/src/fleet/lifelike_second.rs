@@ -279,14 +279,14 @@ machine.devices.archive = { profile = "hdd-5400" }
 machine.devices.root = { profile = "sata-ssd" }
 machine.devices.volume = { profile = "network-small" }
 machine.mounts."/archive" = { type = "xfs", device = "archive" }
-machine.mounts."/root" = { type = "ext4", device = "root" }
+machine.mounts."/system" = { type = "ext4", device = "root" }
 machine.mounts."/volume" = { type = "xfs", device = "volume" }
 workload.seed = 212
 workload.duration = "60s"
 workload.settle = "4s"
 workload.tasks.camera = { instances = 3, steps = [{ write = { file = "/archive/camera{j}", order = "append", block = "64 KiB", rate = "6 MB/s" } }] }
 workload.tasks.render = { steps = [{ repeat = { every = "17s", steps = [{ write = { file = "/volume/render", block = "512 KiB", total = "350 MiB", truncate = true } }] } }] }
-workload.tasks.state = { steps = [{ write = { file = "/root/state", order = "append", block = "16 KiB", rate = "12/s", sync = { call = "fdatasync", after = 3 } } }] }
+workload.tasks.state = { steps = [{ write = { file = "/system/state", order = "append", block = "16 KiB", rate = "12/s", sync = { call = "fdatasync", after = 3 } } }] }
 "#,
     },
     // Containers that start, write, end and are removed, on a kernel two releases later.
