@@ -3,7 +3,7 @@
 //! those that keep them, and the undo as a block of its own. Where two findings want different values of one setting,
 //! the worse finding decides and the conflict is named. Decides nothing about the values themselves.
 
-use crate::change::knob_of;
+use crate::knob_of::knob_of;
 use crate::report::{Finding, Plan, Severity, Step, When};
 use floodline_record::facts::SysctlLine;
 

@@ -2,13 +2,9 @@
 //! Settings of the next boot: lines of files compared with the values in force. A change that takes a reboot also
 //! applies these values, wanted or not.
 
-use crate::change::Change;
+use crate::change::{Change, PAIRS};
 use floodline_record::facts::{HostFacts, SysctlLine};
 use floodline_record::sample::HostRow;
-
-/// Pairs of settings of which writing one clears the other.
-pub(crate) const PAIRS: [[&str; 2]; 2] =
-    [["vm.dirty_ratio", "vm.dirty_bytes"], ["vm.dirty_background_ratio", "vm.dirty_background_bytes"]];
 
 /// Effect of a boot on the settings.
 #[derive(Debug, Default, PartialEq)]

@@ -2,7 +2,6 @@
 //! A change as requested: settings by `KEY=VALUE`, another kernel, cgroup version or memory. One value for the whole
 //! fleet. Its effect on a host is decided per host.
 
-use crate::boot::PAIRS;
 use floodline_analysis::budget::AsIf;
 use floodline_analysis::prediction::Setting;
 use floodline_kernel::{OLDEST_KNOWN, is_known};
@@ -31,6 +30,9 @@ pub struct NotAChange {
     pub hint: String,
 }
 
+/// Pairs of settings of which writing one clears the other.
+pub(crate) const PAIRS: [[&str; 2]; 2] =
+    [["vm.dirty_ratio", "vm.dirty_bytes"], ["vm.dirty_background_ratio", "vm.dirty_background_bytes"]];
 /// Settings of virtual memory that no budget depends on.
 const SIMULATED_VM: [&str; 4] =
     ["vm.dirty_expire_centisecs", "vm.dirty_writeback_centisecs", "vm.dirtytime_expire_seconds", "vm.laptop_mode"];

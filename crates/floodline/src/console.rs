@@ -6,10 +6,10 @@
 
 use crate::ascii;
 use crate::error::CliError;
+use crate::stderr::{tell, wants_ascii};
 use floodline_record::name::{harmless, is_plain};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::borrow::Cow;
-use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -51,18 +51,6 @@ const WIDTH_DEFAULT: u16 = 80;
 
 /// Commands that take longer than this show progress.
 const PROGRESS_AFTER: Duration = Duration::from_secs(2);
-
-/// Whether text on a stream must be ASCII, by the locale of the environment.
-fn wants_ascii(stream: &impl IsTerminal) -> bool {
-    ascii::is_wanted(|name| std::env::var(name).ok(), stream.is_terminal())
-}
-
-/// Writes a line to standard error, escaped. Where that is closed or full, the line is lost and the command goes on.
-pub(crate) fn tell(line: fmt::Arguments<'_>) {
-    let line = format!("{}\n", harmless(&line.to_string()));
-    let line = if wants_ascii(&io::stderr()) { ascii::of(&line) } else { line.as_str().into() };
-    let _ = io::stderr().write_all(line.as_bytes());
-}
 
 impl Console {
     pub(crate) fn new(wanted: ColorChoice) -> Console {

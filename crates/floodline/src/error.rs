@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The one error type of the program: what kind, what happened, what to type next.
 
-use crate::console::tell;
 use crate::exit::Exit;
+use crate::stderr::tell;
 use floodline_lab::kernels::KernelError;
 use floodline_lab::run::RunError;
 use floodline_scenario::NotACell;
@@ -189,6 +189,19 @@ impl CliError {
 pub(crate) fn report_bug() -> Exit {
     tell(format_args!("floodline: this is a bug in floodline; please report the lines above"));
     Exit::Bug
+}
+
+/// Prints clap's answer (help, version or an error) where it belongs.
+pub(crate) fn of_clap(answer: &clap::Error) -> Result<Exit, CliError> {
+    let printed = answer.print();
+    if answer.use_stderr() {
+        // A failed write to standard error cannot be reported anywhere.
+        return Ok(Exit::Usage);
+    }
+    match printed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::write("standard output", &error)),
+        _ => Ok(Exit::Done),
+    }
 }
 
 impl fmt::Display for CliError {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Exit codes. They are an interface: scripts and monitors read them.
 
-use crate::error::CliError;
-use std::io;
-
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -59,18 +56,5 @@ impl Exit {
             Exit::OutOfMemory => 71,
             Exit::OfGuest(code) => code,
         }
-    }
-}
-
-/// Prints clap's answer (help, version or an error) where it belongs.
-pub(crate) fn of_clap(answer: &clap::Error) -> Result<Exit, CliError> {
-    let printed = answer.print();
-    if answer.use_stderr() {
-        // A failed write to standard error cannot be reported anywhere.
-        return Ok(Exit::Usage);
-    }
-    match printed {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::write("standard output", &error)),
-        _ => Ok(Exit::Done),
     }
 }

@@ -2,11 +2,11 @@
 //! This program inside a guest of the lab: as its init it builds the machine, runs the workload and
 //! records, each with the part of Floodline that does it elsewhere too; as a worker it runs one task.
 
-use crate::console::tell;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::observe::{Schedule, observe};
+use crate::stderr::tell;
 use floodline_host::collect::{Collector, raise_descriptor_limit};
 use floodline_host::plan::Plan;
 use floodline_host::probe::{Probe, probe};

@@ -3,8 +3,8 @@
 //! damaged, or written by a newer version) is said once, on standard error, and the rest is used. And the text of
 //! scenario files.
 
-use crate::console::tell;
 use crate::error::CliError;
+use crate::stderr::tell;
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::name::Name;
 use floodline_record::nearest::nearest;

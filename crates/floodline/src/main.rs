@@ -19,6 +19,7 @@ mod output;
 #[cfg(test)]
 mod pages;
 mod redaction;
+mod stderr;
 mod trial;
 mod tuning;
 mod twins;
@@ -66,7 +67,7 @@ fn run() -> Result<Exit, CliError> {
         Err(answer) => {
             // Clap shows arguments as they are: it is asked once more, about their escaped form.
             let escaped = given.iter().map(|argument| Text::new(argument.to_string_lossy()).to_string());
-            return exit::of_clap(&arguments().try_get_matches_from(escaped).err().unwrap_or(answer));
+            return error::of_clap(&arguments().try_get_matches_from(escaped).err().unwrap_or(answer));
         }
     };
     let color = matches.get_one::<ColorChoice>("color").copied().unwrap_or_default();

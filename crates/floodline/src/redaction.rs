@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The option `--redact KEY`: recordings with hashes in place of names.
 
-use crate::console::tell;
 use crate::error::CliError;
 use crate::input::shown;
+use crate::stderr::tell;
 use floodline_record::redact::{KEY_BYTES, Redactor};
 use std::fs::File;
 use std::io::Read;

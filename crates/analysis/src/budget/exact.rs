@@ -14,7 +14,7 @@ mod rows;
 use self::rows::{Completions, Row, Still, rows};
 use super::domain::computed_global;
 use super::inputs::{Inputs, PageBound};
-use super::throttled::{Throttles, Witness};
+use super::throttled::{Throttles, Witness, share};
 use floodline_record::id::EntityId;
 use floodline_record::record::{Record, Sink};
 use floodline_record::sample::Sample;
@@ -71,10 +71,6 @@ impl Exactness {
     pub fn moved_share(&self) -> Option<f64> {
         share(self.moved_within, self.moved)
     }
-}
-
-pub(super) fn share(part: u64, of: u64) -> Option<f64> {
-    (of > 0).then(|| part as f64 / of as f64)
 }
 
 /// A row that does not match the kernel.

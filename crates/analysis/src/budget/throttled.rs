@@ -41,13 +41,18 @@ pub struct Throttles {
 impl Throttles {
     /// Part of all that is within.
     pub fn within_share(&self) -> Option<f64> {
-        super::exact::share(self.within, self.all)
+        share(self.within, self.all)
     }
 
     /// Part of the still ones that is exact.
     pub fn exact_share(&self) -> Option<f64> {
-        super::exact::share(self.exact, self.still)
+        share(self.exact, self.still)
     }
+}
+
+/// Part of a whole; `None` if there is no whole.
+pub(super) fn share(part: u64, of: u64) -> Option<f64> {
+    (of > 0).then(|| part as f64 / of as f64)
 }
 
 /// An event that differs from the arithmetic.

@@ -3,10 +3,11 @@
 
 use super::Run;
 use super::mark::RING;
-use crate::console::{Console, Format, tell};
+use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::shown;
+use crate::stderr::tell;
 use floodline_view::incidents::{self, Incident};
 use std::fs;
 use std::io::ErrorKind;

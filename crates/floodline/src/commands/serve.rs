@@ -3,13 +3,14 @@
 //! Wiring only: what happens with a sample is `floodline_serve`.
 
 use super::Run;
-use crate::console::{Console, tell};
+use crate::console::Console;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::shown;
 use crate::interrupt::Interrupt;
 use crate::live::{Host, Trace};
 use crate::observe::{Schedule, observe, parse_duration, parse_interval};
+use crate::stderr::tell;
 use floodline_host::apart::Apart;
 use floodline_record::human;
 use floodline_record::record::Record;

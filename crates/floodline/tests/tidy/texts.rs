@@ -57,7 +57,7 @@ fn text_reaches_a_terminal_from_few_files() {
         for (number, line) in read(&path).lines().enumerate() {
             let prints = ["println!", "print!(", "stdout().lock", "stdout().write", "stderr().write", "stderr().lock"];
             if prints.iter().any(|word| line.contains(word)) {
-                complaints.push(format!("{shown}:{}: print with Console::print or console::tell", number + 1));
+                complaints.push(format!("{shown}:{}: print with Console::print or stderr::tell", number + 1));
             }
         }
     }
