@@ -20,6 +20,9 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "cliff-that-only-the-flusher-meets",
     "cliff-v1",
     "data-at-risk",
+    "eighth-budgets",
+    "eighth-storage",
+    "eighth-well",
     "fifth-round",
     "foreign-owner",
     "fourth-budgets",
@@ -71,9 +74,10 @@ pub(crate) const FOURTH_ROUND: &str = include_str!("../blind/fourth-round.txt");
 pub(crate) const FIFTH_ROUND: &str = include_str!("../blind/fifth-round.txt");
 pub(crate) const SIXTH_ROUND: &str = include_str!("../blind/sixth-round.txt");
 pub(crate) const SEVENTH_ROUND: &str = include_str!("../blind/seventh-round.txt");
+pub(crate) const EIGHTH_ROUND: &str = include_str!("../blind/eighth-round.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] =
-    &[MACHINES, SECOND_SET, THIRD_ROUND, FOURTH_ROUND, FIFTH_ROUND, SIXTH_ROUND, SEVENTH_ROUND];
+    &[MACHINES, SECOND_SET, THIRD_ROUND, FOURTH_ROUND, FIFTH_ROUND, SIXTH_ROUND, SEVENTH_ROUND, EIGHTH_ROUND];
 
 /// A machine on a kernel.
 pub(crate) struct Machine {
