@@ -8,7 +8,8 @@ const RECORDS: &[&str] = &["/record.rs", "/gap.rs", "/facts.rs", "/id.rs", "/rec
 
 /// Files of the program that write to standard output or standard error by themselves, and why.
 const PRINTERS: &[(&str, &str)] = &[
-    ("console.rs", "is where text is printed"),
+    ("console.rs", "is where results are printed"),
+    ("stderr.rs", "is where errors, hints and progress are printed"),
     ("output.rs", "hands standard output to a recording or an export"),
     ("guest.rs", "speaks with the host side inside of a guest"),
     ("commands/top/terminal.rs", "draws the screen of cells that view made"),
