@@ -2,17 +2,20 @@
 //! A generated fleet with known results: every kind of host is run before and after its change. The pre-flight, which
 //! sees only the recording before it, is compared with the measured effect.
 
+mod fifth;
 mod fourth;
 mod kinds;
 mod lab;
 mod lifelike;
 mod lifelike_second;
+mod lifelike_third;
 mod made;
 mod pairs;
 mod third;
 mod unseen;
 
 use crate::{Answer, Failure};
+use fifth::FIFTH;
 use floodline_fleet::{Change, Depth, Felt, Row, Verdict, preflight};
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
@@ -21,6 +24,7 @@ use kinds::{KINDS, Kind};
 pub(crate) use lab::FleetLab;
 use lifelike::{LIFELIKE, Lifelike};
 use lifelike_second::LIFELIKE_SECOND;
+use lifelike_third::LIFELIKE_THIRD;
 use made::Host;
 pub(crate) use pairs::FleetPairs;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -49,6 +53,9 @@ pub(crate) struct FleetTruth {
     /// Run the fourth group of kinds instead
     #[arg(long, conflicts_with = "seen")]
     fourth: bool,
+    /// Run the fifth group of kinds instead
+    #[arg(long, conflicts_with = "seen")]
+    fifth: bool,
     /// Use arithmetic only
     #[arg(long)]
     arithmetic: bool,
@@ -79,6 +86,8 @@ pub(crate) enum Hosts {
     Lifelike,
     /// A second list of such hosts, written down after the first one was scored
     Second,
+    /// A third list of such hosts, written down after the second one was scored
+    Third,
 }
 
 /// A host whose change is predicted: its behaviour before and after its change, and its recording before it.
@@ -92,27 +101,41 @@ pub(crate) struct Truth {
 }
 
 impl Hosts {
+    /// Returns the list of hosts shaped like those that people run; `None` of other kinds.
+    fn lifelike(self) -> Option<&'static [Lifelike]> {
+        match self {
+            Hosts::Lifelike => Some(LIFELIKE),
+            Hosts::Second => Some(LIFELIKE_SECOND),
+            Hosts::Third => Some(LIFELIKE_THIRD),
+            Hosts::Seen | Hosts::HeldOut | Hosts::Unseen => None,
+        }
+    }
+
+    /// Whether they are shaped like those that people run.
+    pub(crate) fn is_lifelike(self) -> bool {
+        self.lifelike().is_some()
+    }
+
+    /// The generated kinds that are held out, or the others.
+    fn kinds(self) -> impl Iterator<Item = &'static Kind> {
+        KINDS.iter().filter(move |kind| kind.held_out == (self == Hosts::HeldOut))
+    }
+
     /// Their number.
     pub(crate) fn count(self) -> usize {
-        match self {
-            Hosts::Seen => KINDS.iter().filter(|kind| !kind.held_out).count(),
-            Hosts::HeldOut => KINDS.iter().filter(|kind| kind.held_out).count(),
-            Hosts::Unseen => UNSEEN.len(),
-            Hosts::Lifelike => LIFELIKE.len(),
-            Hosts::Second => LIFELIKE_SECOND.len(),
+        match (self.lifelike(), self) {
+            (Some(list), _) => list.len(),
+            (None, Hosts::Unseen) => UNSEEN.len(),
+            (None, _) => self.kinds().count(),
         }
     }
 
     /// Name of one of them; empty beyond their number.
     pub(crate) fn name(self, at: usize) -> &'static str {
-        match self {
-            Hosts::Unseen => UNSEEN.get(at).map(|host| host.name),
-            Hosts::Lifelike => LIFELIKE.get(at).map(|host| host.name),
-            Hosts::Second => LIFELIKE_SECOND.get(at).map(|host| host.name),
-            Hosts::Seen | Hosts::HeldOut => {
-                let is_held_out = self == Hosts::HeldOut;
-                KINDS.iter().filter(|kind| kind.held_out == is_held_out).nth(at).map(|kind| kind.name)
-            }
+        match (self.lifelike(), self) {
+            (Some(list), _) => list.get(at).map(|host| host.name),
+            (None, Hosts::Unseen) => UNSEEN.get(at).map(|host| host.name),
+            (None, _) => self.kinds().nth(at).map(|kind| kind.name),
         }
         .unwrap_or_default()
     }
@@ -120,22 +143,17 @@ impl Hosts {
     /// Runs one of them before and after its change.
     pub(crate) fn host(self, at: usize) -> Result<Truth, Failure> {
         let none = || Failure::input("there are not that many hosts");
-        let is_held_out = self == Hosts::HeldOut;
-        let lifelike = |list: &[Lifelike]| {
-            let host = *list.get(at).ok_or_else(none)?;
-            let scenarios = made::varied(&host.text(), host.kernel, host.change, host.name)?;
-            Ok::<_, Failure>((host.name, host.change, scenarios))
-        };
-        let (kind, change, scenarios) = match self {
-            Hosts::Unseen => {
-                let host = UNSEEN.get(at).ok_or_else(none)?;
-                let scenarios = made::changed(&host.text(), host.kernel, host.change, host.name)?;
-                (host.name, host.change, scenarios)
+        let (kind, change, scenarios) = match (self.lifelike(), self) {
+            (Some(list), _) => {
+                let host = list.get(at).ok_or_else(none)?;
+                (host.name, host.change, made::varied(&host.text(), host.kernel, host.change, host.name)?)
             }
-            Hosts::Lifelike => lifelike(LIFELIKE)?,
-            Hosts::Second => lifelike(LIFELIKE_SECOND)?,
-            Hosts::Seen | Hosts::HeldOut => {
-                let kind = *KINDS.iter().filter(|kind| kind.held_out == is_held_out).nth(at).ok_or_else(none)?;
+            (None, Hosts::Unseen) => {
+                let host = UNSEEN.get(at).ok_or_else(none)?;
+                (host.name, host.change, made::changed(&host.text(), host.kernel, host.change, host.name)?)
+            }
+            (None, _) => {
+                let kind = *self.kinds().nth(at).ok_or_else(none)?;
                 (kind.name, kind.change, made::scenarios(kind, 0, kind.name)?)
             }
         };
@@ -170,7 +188,7 @@ enum Case {
 }
 
 /// Groups of kinds that were written down after the first two, in the order of the options that run them.
-const LATER: [&[Unseen]; 2] = [THIRD, FOURTH];
+const LATER: [&[Unseen]; 3] = [THIRD, FOURTH, FIFTH];
 
 /// Quality of the verdicts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -196,10 +214,11 @@ impl FleetTruth {
     pub(crate) fn run(&self) -> Result<Answer, Failure> {
         let depth = if self.arithmetic { Depth::ARITHMETIC } else { Depth::WHOLE };
         let wanted = |name: &str| self.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
-        let is_left_out =
-            |kind: &&Kind| !wanted(kind.name) || self.third || self.fourth || (self.seen && kind.held_out);
+        let later = [self.third, self.fourth, self.fifth];
+        let is_later = later.contains(&true);
+        let is_left_out = |kind: &&Kind| !wanted(kind.name) || is_later || (self.seen && kind.held_out);
         let kinds = KINDS.iter().filter(|kind| !is_left_out(kind)).map(Case::Kind);
-        let groups = LATER.into_iter().zip([self.third, self.fourth]).filter(|(_, is_wanted)| *is_wanted);
+        let groups = LATER.into_iter().zip(later).filter(|(_, is_wanted)| *is_wanted);
         let later = groups.flat_map(|(group, _)| group).filter(|kind| wanted(kind.name)).map(Case::Later);
         let cases: Vec<Case> = kinds.chain(later).collect();
         let work: Vec<(Case, u64)> =
@@ -428,7 +447,7 @@ mod tests {
     #[test]
     fn each_lifelike_host_is_a_good_scenario_that_its_change_changes() {
         let mut known = BTreeSet::new();
-        for (list, least) in [(LIFELIKE, 20), (LIFELIKE_SECOND, 16)] {
+        for (list, least) in [(LIFELIKE, 20), (LIFELIKE_SECOND, 16), (LIFELIKE_THIRD, 16)] {
             assert!(list.len() >= least, "{}", list.len());
             for host in list {
                 assert!(known.insert(host.name), "{} is there twice", host.name);

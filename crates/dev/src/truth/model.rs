@@ -45,10 +45,7 @@ const LIFELIKE: [Shape; 7] = [
 ];
 
 fn shapes(hosts: Hosts) -> &'static [Shape] {
-    match hosts {
-        Hosts::Lifelike | Hosts::Second => &LIFELIKE,
-        Hosts::Seen | Hosts::HeldOut | Hosts::Unseen => &SHAPES,
-    }
+    if hosts.is_lifelike() { &LIFELIKE } else { &SHAPES }
 }
 
 /// Predicts the change of each of these hosts, or of those whose name contains a text. Writes their recordings to a folder.
