@@ -10,7 +10,7 @@ use super::unseen::Unseen;
 pub(super) const FIFTH: &[Unseen] = &[
     // Suffer.
     Unseen {
-        // 20 % of 64 MiB are 13 MiB. Four workers write 40 MiB of thumbnails each: 5.5 s of the disk every 11 s.
+        // 20 % of 192 MiB are 38 MiB. Four workers write 61 MiB of thumbnails each: 8.5 s of the disk every 16 s.
         name: "fifth-thumbnails-in-boxes",
         kernel: "6.12.117",
         change: &["cgroup=v2"],
@@ -21,15 +21,15 @@ machine.cgroup_mode = "v1"
 machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<30> MB/s", read_bandwidth = "<30> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
-machine.cgroups."thumbs/worker{i}" = { instances = 4, memory_max = "64 MiB" }
+machine.cgroups."thumbs/worker{i}" = { instances = 4, memory_max = "192 MiB" }
 workload.seed = <seed>
 workload.duration = "42s"
 workload.settle = "4s"
-workload.tasks.worker = { cgroup = "thumbs/worker{i}", stagger = "600ms", steps = [{ repeat = { every = "11s", steps = [{ create_files = { file = "/data/t{i}/{d}/{n}", files = <850>, files_per_dir = 85, size = "48 KiB", rate = "900/s" } }] } }] }
+workload.tasks.worker = { cgroup = "thumbs/worker{i}", stagger = "600ms", steps = [{ repeat = { every = "16s", steps = [{ create_files = { file = "/data/t{i}/{d}/{n}", files = <1300>, files_per_dir = 100, size = "48 KiB", rate = "900/s" } }] } }] }
 "#,
     },
     Unseen {
-        // 20 % of 112 MiB are 22 MiB. Two clones write 110 MiB each: 6.8 s of the disk every 18 s.
+        // 20 % of 192 MiB are 38 MiB. Two clones write 110 MiB each: 6.8 s of the disk every 18 s.
         name: "fifth-clones-of-a-database",
         kernel: "5.10.223",
         change: &["cgroup=v2", "kernel=6.12.117"],
@@ -40,7 +40,7 @@ machine.cgroup_mode = "v1"
 machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<34> MB/s", read_bandwidth = "<34> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
-machine.cgroups."clone{i}" = { instances = 2, memory_max = "112 MiB" }
+machine.cgroups."clone{i}" = { instances = 2, memory_max = "192 MiB" }
 workload.seed = <seed>
 workload.duration = "46s"
 workload.settle = "4s"
