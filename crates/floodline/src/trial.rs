@@ -81,7 +81,7 @@ pub(crate) fn try_by_turns(console: &Console, site: &Site, trial: Trial) -> Resu
 
 fn because(why: Why) -> &'static str {
     match why {
-        Why::Short => "the trial has too few blocks",
+        Why::ShortBefore | Why::Short => "the trial has too few blocks",
         Why::Silent => "nothing was written in some of the blocks",
         Why::OtherLoad => "the loads of the blocks are too different",
         Why::NoStalls => "tasks did not stall",

@@ -214,7 +214,11 @@ fn predicted(journal: &Journal, measured: Option<f64>) -> Option<(f64, f64, bool
 
 fn because(why: Why) -> &'static str {
     match why {
-        Why::Short => "a recording is too short (it takes 100 s before and 5 minutes after the change)",
+        Why::ShortBefore => {
+            "the recording before the change is shorter than 100 s, and a longer one after it does not mend that \
+             (before the next change, make one with floodline record --for 10m -o before.flr)"
+        }
+        Why::Short => "the recording after the change is shorter than 5 minutes",
         Why::Silent => "nothing was written on one side",
         Why::OtherLoad => "the loads before and after are too different",
         Why::NoStalls => "tasks did not stall before or after",

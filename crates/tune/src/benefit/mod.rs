@@ -53,7 +53,9 @@ pub enum Verdict {
 /// Why recordings do not answer the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// A recording is too short.
+    /// The recording before the change is too short. A longer one after it does not mend that.
+    ShortBefore,
+    /// The recording after the change, or the trial, is too short.
     Short,
     /// Nothing was written on one side: silence is not success.
     Silent,
@@ -107,17 +109,17 @@ pub fn judge(before: &[Interval], after: &[Interval], loads: Loads, difference: 
         ratio: None,
         matched: 0.0,
     };
+    let before = batches(before, f64::INFINITY);
+    if before.len() < BATCHES_MIN {
+        return empty(Why::ShortBefore, None);
+    }
     // What lies behind the last look belongs to the next one.
     let length: f64 = after.iter().map(|interval| interval.seconds).sum();
     let Some((look, look_s)) = look(length) else {
         return empty(Why::Short, Some((FIRST_LOOK_S - length) / 60.0));
     };
     let next_minutes = (look_s * 2.0 - length).max(60.0) / 60.0;
-    let (before, after) = (batches(before, f64::INFINITY), batches(after, look_s));
-    if before.len() < BATCHES_MIN {
-        // More of the time after the change does not mend it.
-        return empty(Why::Short, None);
-    }
+    let after = batches(after, look_s);
     let is_silent = |batches: &[Batch]| batches.iter().all(|batch| batch.load <= 0.0);
     if is_silent(&before) || is_silent(&after) {
         return empty(Why::Silent, Some(next_minutes));

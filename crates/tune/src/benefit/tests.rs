@@ -95,7 +95,8 @@ fn check(before: &[Interval], after: &[Interval], expect: Why) {
 fn silence_is_never_success() {
     let busy = host(1, 10, 0.2, LOAD);
     check(&busy, &busy[..200], Why::Short);
-    check(&busy[..60], &busy, Why::Short);
+    check(&busy[..60], &busy, Why::ShortBefore);
+    check(&busy[..60], &busy[..200], Why::ShortBefore);
     check(&busy, &[], Why::Short);
     check(&busy, &host(2, 10, 0.0, 0.0), Why::Silent);
     check(&busy, &host(2, 10, 0.0, LOAD / 1e6), Why::OtherLoad);
