@@ -230,11 +230,14 @@ fn device(machine: &Machine, name: &str, device: &Device, complaints: &mut Compl
 
 /// The mount that a path is on: the longest mount point that is a prefix, copies taken as one.
 pub(super) fn mount_of<'a>(machine: &'a Machine, path: &str) -> Option<&'a Mount> {
-    let is_below = |point: &str| {
-        let mut path = path.split('/');
-        point.trim_end_matches('/').split('/').all(|have| path.next().is_some_and(|want| same_part(have, want)))
-    };
-    machine.mounts.iter().filter(|(point, _)| is_below(point)).max_by_key(|(point, _)| point.len()).map(|(_, m)| m)
+    let below = machine.mounts.iter().filter(|(point, _)| is_below(point, path));
+    below.max_by_key(|(point, _)| point.len()).map(|(_, mount)| mount)
+}
+
+/// Whether a path is at a mount point or below it, copies taken as one.
+pub(super) fn is_below(point: &str, path: &str) -> bool {
+    let mut path = path.split('/');
+    point.trim_end_matches('/').split('/').all(|have| path.next().is_some_and(|want| same_part(have, want)))
 }
 
 /// Whether two parts of paths can be the same once their numbers are filled in: letters in braces stand

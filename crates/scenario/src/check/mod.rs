@@ -2,6 +2,7 @@
 //! What types cannot say: references, ranges, and what the kernel itself would refuse. All that is wrong
 //! is collected, each with the path of its key.
 
+mod layers;
 mod machine;
 mod program;
 mod workload;
@@ -104,6 +105,9 @@ pub(super) fn check(scenario: &Scenario, steps: usize) -> Vec<Complaint> {
         complaints.add(&["about"], "it holds control characters");
     }
     machine::check(&scenario.machine, &mut complaints);
+    if complaints.found.is_empty() {
+        layers::check(&scenario.machine, &mut complaints);
+    }
     // The rest refers to the machine: with a wrong one it would only repeat the complaints.
     if complaints.found.is_empty() {
         workload::check(scenario, &mut complaints);
