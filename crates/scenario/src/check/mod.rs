@@ -2,6 +2,7 @@
 //! What types cannot say: references, ranges, and what the kernel itself would refuse. All that is wrong
 //! is collected, each with the path of its key.
 
+mod bounds;
 mod layers;
 mod machine;
 mod program;

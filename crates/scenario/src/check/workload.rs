@@ -2,7 +2,7 @@
 //! What is wrong with the workload of a scenario: tasks and their steps.
 
 use super::machine::{limits, mount_of, same_part, sysctls};
-use super::{Complaints, is_plain_path, letters};
+use super::{Complaints, bounds, is_plain_path, letters};
 use crate::expand::Role;
 use crate::quantity::ByteSize;
 use crate::step::{MmapStore, Mounting, Order, Parallel, Read, Repeat, SetLimits, Step, SyncCall, SyncEvery, Write};
@@ -119,7 +119,7 @@ fn step(at: &At<'_>, step: &Step, task: &Task, complaints: &mut Complaints) {
     match step {
         Step::Write(write) => self::write(write, &key, complaints),
         Step::Read(read) => self::read(read, &key, complaints),
-        Step::MmapStore(store) => mmap_store(store, &key, complaints),
+        Step::MmapStore(store) => mmap_store(at, store, &key, complaints),
         Step::CreateFiles(create) => {
             several(&create.file, create.files.unwrap_or(2), create.files_per_dir, &key, complaints);
         }
@@ -291,8 +291,9 @@ fn read(read: &Read, key: &[&str], complaints: &mut Complaints) {
     }
 }
 
-fn mmap_store(store: &MmapStore, key: &[&str], complaints: &mut Complaints) {
+fn mmap_store(at: &At<'_>, store: &MmapStore, key: &[&str], complaints: &mut Complaints) {
     sync(store.sync.as_ref(), key, complaints);
+    bounds::mapping(&at.scenario.machine, store, key, complaints);
     let pages = store.size.bytes() / 4096;
     if store.order == Order::Append {
         complaints.add(key, "a store into a mapping cannot append");
@@ -362,6 +363,8 @@ fn mounting(at: &At<'_>, mounting: &Mounting, key: &[&str], complaints: &mut Com
 fn repeat(at: &At<'_>, repeat: &Repeat, task: &Task, key: &[&str], complaints: &mut Complaints) {
     if repeat.steps.is_empty() {
         complaints.add(key, "nothing to repeat");
+    } else {
+        bounds::rounds(repeat, key, complaints);
     }
     if repeat.every.is_some_and(|every| every.nanos() == 0) {
         complaints.hint(key, "every 0s is as fast as it goes", "leave it out");

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What no executor can carry out, although each key is valid: rounds that take no time and go on for ever, and mappings
+//! that are larger than the filesystem of their file.
+
+use super::Complaints;
+use super::machine::mount_of;
+use crate::machine::{Backing, FsType, Layout, Machine};
+use crate::step::{MmapStore, Repeat, Step};
+use crate::{ByteSize, Device};
+use floodline_record::units::Bytes;
+
+/// Rounds that may take no time: each makes a line of the recording at the most.
+const ROUNDS_MAX: u64 = 10_000;
+/// Pages of one burst of stores, 4 GiB: an executor holds the number of each.
+const BURST_MAX: u64 = 1 << 20;
+/// Overlays and stacks of devices are lower than this, which other checks see to.
+const LAYERS_MAX: usize = 16;
+
+/// Refuses a `repeat` that goes on for ever, or for very many rounds, without time passing.
+pub(super) fn rounds(repeat: &Repeat, key: &[&str], complaints: &mut Complaints) {
+    let is_paced = repeat.every.is_some_and(|every| every.nanos() > 0);
+    let is_short = repeat.times.is_some_and(|times| times <= ROUNDS_MAX);
+    if is_paced || is_short || repeat.steps.iter().any(takes_time) {
+        return;
+    }
+    let rounds = repeat.times.map_or("endless".to_owned(), |times| times.to_string());
+    let message = format!("its steps take no time: {rounds} rounds would be over at one moment, or never");
+    complaints.hint(key, message, "give it every = \"1s\", or a step that takes time, such as a sleep");
+}
+
+/// Whether time passes in a step, in every round of a loop around it. Calls of the kernel take time, if little.
+fn takes_time(step: &Step) -> bool {
+    match step {
+        // A task that has ended is not waited for again.
+        Step::Note(_) | Step::WaitFor(_) => false,
+        Step::Sleep(step) | Step::Burn(step) => step.lasting.nanos() > 0,
+        Step::Repeat(repeat) => {
+            let is_paced = repeat.every.is_some_and(|every| every.nanos() > 0);
+            repeat.times != Some(0) && (is_paced && repeat.times != Some(1) || repeat.steps.iter().any(takes_time))
+        }
+        Step::Parallel(parallel) => parallel.branches.iter().flatten().any(takes_time),
+        _ => true,
+    }
+}
+
+/// Refuses a mapping that its filesystem cannot hold, and a burst of more pages than an executor holds.
+pub(super) fn mapping(machine: &Machine, store: &MmapStore, key: &[&str], complaints: &mut Complaints) {
+    if store.pages > BURST_MAX {
+        let message = format!("{} pages in one burst; at most {BURST_MAX}", store.pages);
+        complaints.hint(key, message, "write fewer pages, and a higher rate");
+    }
+    if !complaints.spend(machine.mounts.len()) {
+        return;
+    }
+    let Some(room) = room(machine, &store.file, LAYERS_MAX).filter(|room| store.size.bytes() > *room) else { return };
+    let (size, room) = (store.size, ByteSize(Bytes(room)));
+    let message = format!("a mapping of {size} is larger than the filesystem of {:?}, which has {room}", store.file);
+    complaints.hint(key, message, "write a smaller size, or give the device a larger one");
+}
+
+/// Bytes that the filesystem of a path has at most; `None` where that is unknown.
+fn room(machine: &Machine, path: &str, layers: usize) -> Option<u64> {
+    let layers = layers.checked_sub(1)?;
+    // A tmpfs takes half of the memory, and so does what is on no mount: the guest's own.
+    let of_memory = machine.memory.bytes() / 2;
+    let Some(mount) = mount_of(machine, path) else { return Some(of_memory) };
+    match (mount.fs_type, &mount.overlay, &mount.device) {
+        (FsType::Tmpfs, ..) => Some(of_memory),
+        (FsType::Overlay, Some(dirs), _) => room(machine, &dirs.upper, layers),
+        (.., Some(device)) => size(machine, machine.devices.get(device)?, layers),
+        _ => None,
+    }
+}
+
+/// Bytes of a device.
+fn size(machine: &Machine, device: &Device, layers: usize) -> Option<u64> {
+    let layers = layers.checked_sub(1)?;
+    let (layout, members) = match &device.backing {
+        Backing::Disk | Backing::Loop { .. } => return device.size.map(ByteSize::bytes),
+        stacked => stacked.stack()?,
+    };
+    let sizes = members.iter().map(|member| size(machine, machine.devices.get(member)?, layers));
+    let sizes: Vec<u64> = sizes.collect::<Option<_>>()?;
+    let sum = sizes.iter().copied().fold(0, u64::saturating_add);
+    Some(match layout {
+        Layout::Mirrors => sizes.iter().copied().min()?,
+        Layout::MirroredStripes(_) => sum / 2,
+        Layout::Stripes(_) | Layout::Linear | Layout::Encrypted(_) => sum,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ScenarioFile;
+
+    const MACHINE: &str = "name = \"s\"\nsummary = \"s\"\n[machine]\nmemory = \"1 GiB\"\n\
+        devices.a.size = \"4 GiB\"\ndevices.b.size = \"3 GiB\"\ndevices.c.size = \"2 GiB\"\n\
+        devices.r = { backing = { raid1 = { members = [\"b\", \"c\"] } } }\n\
+        mounts.\"/data\" = { type = \"ext4\", device = \"a\" }\nmounts.\"/mirror\" = { type = \"ext4\", device = \"r\" }\n\
+        mounts.\"/memory\" = { type = \"tmpfs\" }\n\
+        [machine.mounts.\"/over\"]\ntype = \"overlay\"\n\
+        overlay = { lower = \"/data/l\", upper = \"/mirror/u\", work = \"/mirror/w\" }\n";
+
+    /// The complaint about one step; empty where it is good.
+    fn wrong(step: &str) -> String {
+        let text = format!("{MACHINE}[workload]\nduration = \"9s\"\n[workload.tasks.t]\nsteps = [{step}]\n");
+        let problems = ScenarioFile::parse(&text).map_or_else(|error| error.problems, |_| Vec::new());
+        problems.iter().map(|problem| format!("{}: {}\n", problem.key, problem.message)).collect()
+    }
+
+    #[test]
+    fn rounds_that_take_no_time_are_refused() {
+        let note = "{ note = { text = \"x\" } }";
+        let refused = [
+            format!("{{ repeat = {{ steps = [{note}] }} }}"),
+            format!(
+                "{{ repeat = {{ every = \"1s\", steps = [{{ repeat = {{ for = \"1s\", steps = [{note}] }} }}] }} }}"
+            ),
+            format!("{{ repeat = {{ times = 1_000_000_000_000, steps = [{note}] }} }}"),
+            format!("{{ repeat = {{ for = \"2s\", steps = [{note}, {{ sleep = {{ for = \"0s\" }} }}] }} }}"),
+            format!("{{ repeat = {{ steps = [{{ repeat = {{ times = 3, steps = [{note}] }} }}] }} }}"),
+            format!("{{ repeat = {{ steps = [{{ parallel = {{ branches = [[{note}], [{note}]] }} }}] }} }}"),
+            format!("{{ repeat = {{ steps = [{note}, {{ repeat = {{ times = 0, steps = [\"sync\"] }} }}] }} }}"),
+        ];
+        for step in refused {
+            assert!(wrong(&step).contains("repeat: its steps take no time: "), "{step}: {}", wrong(&step));
+        }
+        let good = [
+            format!("{{ repeat = {{ times = 9, steps = [{note}] }} }}"),
+            format!("{{ repeat = {{ every = \"1s\", steps = [{note}] }} }}"),
+            format!("{{ repeat = {{ steps = [{note}, {{ sleep = {{ for = \"1s\" }} }}] }} }}"),
+            format!("{{ repeat = {{ steps = [{{ repeat = {{ times = 2, every = \"1s\", steps = [{note}] }} }}] }} }}"),
+            format!("{{ repeat = {{ steps = [{{ parallel = {{ branches = [[{note}], [\"sync\"]] }} }}] }} }}"),
+        ];
+        for step in good {
+            assert_eq!(wrong(&step), "", "{step}");
+        }
+    }
+
+    #[test]
+    fn a_mapping_fits_its_filesystem() {
+        let check = |file: &str, size: &str, room: &str| {
+            let step = format!("{{ mmap_store = {{ file = \"{file}\", size = \"{size}\", rate = \"1/s\" }} }}");
+            let wrong = wrong(&step);
+            match room {
+                "" => assert_eq!(wrong, "", "{file} {size}"),
+                room => assert!(
+                    wrong.contains(&format!("mapping of {size} is larger than the filesystem of "))
+                        && wrong.contains(&format!("which has {room}\n")),
+                    "{file} {size}: {wrong}"
+                ),
+            }
+        };
+        check("/data/m", "4 GiB", "");
+        check("/data/m", "900 TiB", "4 GiB");
+        check("/mirror/m", "2 GiB", "");
+        check("/mirror/m", "3 GiB", "2 GiB");
+        check("/over/m", "3 GiB", "2 GiB");
+        check("/memory/m", "512 MiB", "");
+        check("/memory/m", "1 GiB", "512 MiB");
+        check("/tmp/m", "1 GiB", "512 MiB");
+        let burst = wrong("{ mmap_store = { file = \"/data/m\", size = \"4 GiB\", pages = 2_000_000 } }");
+        assert!(burst.contains("2000000 pages in one burst; at most 1048576"), "{burst}");
+    }
+}
