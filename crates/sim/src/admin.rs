@@ -13,6 +13,8 @@ use floodline_scenario::{Cgroup as CgroupSpec, Controller, SizeLimit, Sysctls};
 
 /// Kernel memory that a cgroup uses by existing, pages.
 const CGROUP_KERNEL: u64 = 80;
+/// Memory of any program by existing, pages: stack, heap, page tables.
+pub(crate) const PROCESS_PAGES: u64 = 150;
 
 fn limit(limit: Option<SizeLimit>) -> Option<u64> {
     limit.map(|limit| match limit {
@@ -205,8 +207,7 @@ impl World {
         let now = self.now;
         self.cgroups[cgroup].processes += 1;
         let id = self.pids.push(Pid::new(pid, comm, cgroup, cpu, now));
-        // Memory of any program: stack, heap, page tables.
-        self.hold_anon(id, 150);
+        self.hold_anon(id, PROCESS_PAGES);
         id
     }
 

@@ -2,6 +2,7 @@
 //! The machine of a scenario: memory, devices, filesystems and cgroups as they are before any program runs.
 
 use crate::SimError;
+use crate::admin::PROCESS_PAGES;
 use crate::arena::{Arena, BdiId, BlockId, CgId, SbId};
 use crate::arm::Arm;
 use crate::block::{Block, Worker};
@@ -85,7 +86,27 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, speed: &Speed)
     }
     world.set_ratelimit_at_boot();
     world.set_sysctls(&machine.sysctl).map_err(SimError::Senseless)?;
+    fit_into_memory(&world, scenario)?;
     Ok(world)
+}
+
+/// Refuses tasks and cgroups that fill the memory by existing. A kernel would kill some of them, which the model does not
+/// do.
+fn fit_into_memory(world: &World, scenario: &Scenario) -> Result<(), SimError> {
+    let (tasks, cgroups) = (scenario.number_of_tasks(), scenario.number_of_cgroups());
+    let Memory { total, kernel, reserve, .. } = world.memory;
+    let need = tasks.saturating_mul(PROCESS_PAGES).saturating_add(kernel).saturating_add(reserve);
+    if need < total {
+        return Ok(());
+    }
+    let mebibytes = |pages: u64| pages / ((1 << 20) / PAGE);
+    Err(SimError::Senseless(format!(
+        "machine.memory = \"{}\": {tasks} tasks, {cgroups} cgroups and the kernel use {} MiB before they do anything, and \
+         the machine has {} MiB: raise machine.memory or lower instances",
+        scenario.machine.memory,
+        mebibytes(need),
+        mebibytes(total)
+    )))
 }
 
 /// The memory of a machine before its workload.

@@ -19,7 +19,6 @@ use crate::process::{Sleeper, may_block, use_cpu};
 use crate::sync;
 use crate::syscalls::{self, Opened, Readahead};
 use crate::world::PAGE;
-use floodline_record::record::{Event, What};
 use floodline_record::units::Nanos;
 use floodline_scenario::program::{Answer, Op, Program};
 use floodline_scenario::{Parallel, Step};
@@ -248,11 +247,7 @@ impl<'s> Hand<'s> {
             }
             Step::SetLimits(step) => self.sim.w().set_limits(&step.cgroup, &step.limits)?,
             Step::SetSysctl(step) => self.sim.w().set_sysctls(step)?,
-            Step::Note(step) => {
-                let mut world = self.sim.w();
-                let at = Nanos(world.now);
-                world.events.push(Event { at, what: What::Note { text: step.text.clone().into() } });
-            }
+            Step::Note(step) => self.note(&step.text)?,
             _ => return Err(format!("{} is more than one operation", step.verb()).into()),
         }
         DONE

@@ -65,6 +65,12 @@ fn what_cannot_be_is_refused_with_its_rule() {
         ("6.12", memory, "memory = \"0 B\"", "no kernel boots in less than 16 MiB"),
         ("6.12", memory, "memory = \"20 MiB\"", "too little for a kernel"),
         ("6.12", memory, "memory = \"99999999999 GiB\"", "memory"),
+        (
+            "6.12",
+            "[workload.tasks.writer]",
+            "[workload.tasks.writer]\ninstances = 400",
+            "400 tasks, 1 cgroups and the kernel use 241 MiB before they do anything, and the machine has 188 MiB",
+        ),
         ("6.12", "cpus = 2", "cpus = 0", "1 to 8192 CPUs"),
         ("6.12", "cpus = 2", "cpus = 2\nhz = 7", "100, 250, 300 or 1000"),
         // Devices.
@@ -166,7 +172,8 @@ fn a_loop_of_steps_that_take_no_time_comes_to_its_end() {
         "{ mkdir = { path = \"/data/d\" } }",
     ] {
         let text = SMALL.replace("duration = \"2s\"", "duration = \"20ms\"");
-        let steps = format!("[{{ repeat = {{ steps = [{step}] }} }}]");
+        // More rounds than there are moments. The scenario's check refuses more of them for steps without time.
+        let steps = format!("[{{ repeat = {{ times = 10_000, steps = [{step}] }} }}]");
         let from = text.find("steps = [").expect("steps") + "steps = ".len();
         let text = format!("{}{steps}\n", &text[..from]);
         let mut ended = 0;
@@ -204,4 +211,20 @@ fn a_run_can_be_ended_while_a_single_program_does_things_that_take_no_time() {
 fn a_disk_that_takes_minutes_for_a_request_is_waited_for() {
     let slow = SMALL.replace("50 MB/s", "8 kB/s");
     assert_eq!(run(&slow, "6.12", drop), "");
+}
+
+/// A note after every call would fill the memory of the reader: the task that writes them fails, and the run goes on.
+#[test]
+fn notes_of_a_run_are_bounded() {
+    let step = "{ fsync = { file = \"/data/a\" } }";
+    let noting = "{ repeat = { steps = [\"drop_caches\", { note = { text = \"x\" } }] } }";
+    let (mut notes, mut failure) = (0, None);
+    let error = run(&SMALL.replace(step, noting), "6.12", |record| match record {
+        Record::Event(Event { what: What::Note { .. }, .. }) => notes += 1,
+        Record::Event(Event { what: What::TaskEnded { failure: why, .. }, .. }) => failure = why,
+        _ => {}
+    });
+    assert_eq!((error.as_str(), notes), ("", 100_000));
+    let failure = failure.expect("its failure").to_string();
+    assert!(failure.contains("steps[1].repeat.steps[1].note: more than 100000 notes in one run"), "{failure}");
 }
