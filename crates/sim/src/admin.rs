@@ -13,6 +13,8 @@ use floodline_scenario::{Cgroup as CgroupSpec, Controller, SizeLimit, Sysctls};
 
 /// Kernel memory that a cgroup uses by existing, pages.
 const CGROUP_KERNEL: u64 = 80;
+/// Cgroups of one run, removed ones included: as many as a kernel has ids of memory cgroups.
+const CGROUPS_EVER_MAX: usize = 65_535;
 /// Memory of any program by existing, pages: stack, heap, page tables.
 pub(crate) const PROCESS_PAGES: u64 = 150;
 
@@ -111,6 +113,10 @@ impl World {
         if self.cgroup_at(above).is_none() {
             return Err(format!("mkdir {path}: {}", Errno::Enoent));
         }
+        // A removed cgroup keeps its place here: what is left of its page cache belongs to it.
+        if self.cgroups.len() >= CGROUPS_EVER_MAX {
+            return Err(format!("mkdir {path}: more than {CGROUPS_EVER_MAX} cgroups in one run; create fewer of them"));
+        }
         self.add_cgroup(path, &CgroupSpec::default());
         Ok(())
     }
@@ -118,12 +124,20 @@ impl World {
     /// Removes a cgroup.
     pub(crate) fn remove_cgroup(&mut self, path: &str) -> Result<(), String> {
         let id = self.cgroup_at(path).ok_or_else(|| format!("rmdir {path}: {}", Errno::Enoent))?;
-        let has_children = self.cgroups.iter().any(|(_, cgroup)| cgroup.parent == Some(id) && !cgroup.is_dead);
+        let is_child = |cgroup: &Cgroup| cgroup.parent == Some(id) && !cgroup.is_dead;
+        let has_children = self.cgroups[id].has_children && self.cgroups.iter().any(|(_, cgroup)| is_child(cgroup));
         if self.cgroups[id].processes > 0 || has_children || id == CgId::ROOT {
             return Err(format!("rmdir {path}: {}", Errno::Ebusy));
         }
         self.cgroups[id].is_dead = true;
         self.cgroup_paths.remove(path.trim_matches('/'));
+        // A memcg without pages is released at once; one with pages stays until they are gone, which is not modelled.
+        if self.cgroups[id].charged.file + self.cgroups[id].charged.shmem == 0 {
+            self.memory.free += CGROUP_KERNEL;
+            self.memory.kernel = self.memory.kernel.saturating_sub(CGROUP_KERNEL);
+            let memcg = self.cgroups[id].memcg;
+            self.charge(memcg, |charged| charged.kernel = charged.kernel.saturating_sub(CGROUP_KERNEL));
+        }
         if self.cgroups[id].has_controllers {
             self.memcg_offline(id);
         }

@@ -90,8 +90,9 @@ pub(crate) struct Engine {
     pub(crate) events: Cell<u64>,
 }
 
-/// Events handled before the engine returns to its caller: some tenths of a second of host time.
-const PORTION: u64 = 1 << 20;
+/// Events handled before the engine returns to its caller: some hundredths of a second of host time as a rule, and not much
+/// more than a second where each event is expensive, so that a run can be ended at any moment.
+const PORTION: u64 = 1 << 14;
 
 /// Reason for which a run stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
