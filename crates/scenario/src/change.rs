@@ -3,6 +3,7 @@
 //! `machine.memory=8G`, `instances=500`. What comes out is checked like a file: a value that the kernel
 //! would refuse is refused here with the kernel's rule.
 
+use super::host_key;
 use super::load::DEFAULT_VARIANT;
 use super::profile::FILLED;
 use super::sysctl::EXCLUSIVE;
@@ -17,6 +18,13 @@ pub struct NotAChange {
     key: String,
     value: String,
     why: String,
+}
+
+impl NotAChange {
+    /// What is wrong, without the key and the value.
+    pub(super) fn why(&self) -> &str {
+        &self.why
+    }
 }
 
 /// Tables below `/proc/sys` that can be named without `machine.sysctl`.
@@ -50,13 +58,17 @@ impl Scenario {
             }
             _ => {}
         }
+        if let Some(changed) = host_key::changed(self, key, &value) {
+            return changed.map_err(wrong);
+        }
         let path = if SYSCTLS.contains(&key.split('.').next().unwrap_or_default()) {
             format!("machine.sysctl.{key}")
         } else if ["machine.", "workload."].iter().any(|table| key.starts_with(table)) {
             key.to_owned()
         } else {
             return Err(wrong(
-                "no such key; write vm.dirty_bytes, machine.memory, workload.duration, instances, for or seed"
+                "no such key; write vm.dirty_bytes, machine.memory, bdi/NAME/max_ratio, workload.duration, instances, for or \
+                 seed"
                     .to_owned(),
             ));
         };
@@ -94,7 +106,7 @@ impl Scenario {
     }
 
     /// The same scenario after all the checks of a file.
-    fn checked(&self) -> Result<Scenario, String> {
+    pub(super) fn checked(&self) -> Result<Scenario, String> {
         parse(&self.to_toml().map_err(|error| error.to_string())?)
     }
 }

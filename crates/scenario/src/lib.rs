@@ -14,6 +14,7 @@ mod expand;
 mod expect;
 mod figures;
 mod grid;
+mod host_key;
 mod keys;
 mod load;
 mod machine;

@@ -59,6 +59,7 @@ impl ScenarioFile {
         }
         problems.sort();
         problems.dedup();
+        let problems = problem::few_of_each(problems, check::COMPLAINTS_MAX);
         match variants.values().next().map(|any| (any.name.clone(), any.summary.clone())) {
             Some((name, summary)) if problems.is_empty() => Ok(ScenarioFile { name, summary, variants }),
             _ => Err(ScenarioError { problems }),

@@ -4,6 +4,7 @@
 
 use floodline_record::nearest::nearest;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// One thing that is wrong.
@@ -46,6 +47,38 @@ impl fmt::Display for ScenarioError {
         }
         Ok(())
     }
+}
+
+/// Problems that are told of each kind: their messages are the same.
+const SAME_MAX: usize = 5;
+
+/// Leaves a few of the problems that have the same message and hint. The last of them then says how many there are more;
+/// `most` is the number from which the check looks for no more.
+pub(super) fn few_of_each(problems: Vec<Problem>, most: usize) -> Vec<Problem> {
+    let mut counts: BTreeMap<(String, Option<String>), usize> = BTreeMap::new();
+    for problem in &problems {
+        *counts.entry((problem.message.clone(), problem.hint.clone())).or_default() += 1;
+    }
+    let is_cut = problems.len() >= most;
+    let mut told: BTreeMap<(String, Option<String>), usize> = BTreeMap::new();
+    let mut few = Vec::new();
+    for mut problem in problems {
+        let kind = (problem.message.clone(), problem.hint.clone());
+        let all = counts.get(&kind).copied().unwrap_or(1);
+        let number = told.entry(kind).or_default();
+        *number += 1;
+        if *number > SAME_MAX {
+            continue;
+        }
+        if *number == SAME_MAX && all > SAME_MAX {
+            let more = format!("{} more places have the same problem", all - SAME_MAX);
+            let cut = if is_cut { format!("; only the first {most} problems are looked for") } else { String::new() };
+            let hint = problem.hint.take().map(|hint| hint + "; ").unwrap_or_default();
+            problem.hint = Some(hint + &more + &cut);
+        }
+        few.push(problem);
+    }
+    few
 }
 
 /// Line and column of a byte offset.

@@ -31,6 +31,10 @@ const SIZES: &[(&str, u64)] = &[
     ("GiB", 1 << 30),
     ("TB", 1_000_000_000_000),
     ("TiB", 1 << 40),
+    ("PB", 1_000_000_000_000_000),
+    ("PiB", 1 << 50),
+    ("EB", 1_000_000_000_000_000_000),
+    ("EiB", 1 << 60),
 ];
 const RATES: &[(&str, u64)] = &[
     ("B/s", 1),
@@ -54,6 +58,7 @@ const TIMES: &[(&str, u64)] = &[
 /// What a text is instead of a quantity.
 const NOT: &str = "not";
 const TOO_LARGE: &str = "too large for";
+const TOO_FINE: &str = "too exact for";
 
 /// `NUMBER[.FRACTION] UNIT` as a whole number of the smallest unit, or what is wrong with it.
 fn read(text: &str, units: &[(&str, u64)]) -> Result<u64, &'static str> {
@@ -165,7 +170,7 @@ pub struct RequestsPerSecond(pub u64);
 
 quantities! {
     /// An amount of memory or of data, e.g. `128 MiB`.
-    ByteSize(Bytes) SIZES, "a size", "\"128 MiB\", \"4 KiB\" or \"100 MB\"", r"^[0-9]+(\.[0-9]+)? ?([kMGT]B|[KMGT]iB|B)$";
+    ByteSize(Bytes) SIZES, "a size", "\"128 MiB\", \"4 KiB\" or \"100 MB\"", r"^[0-9]+(\.[0-9]+)? ?([kMGTPE]B|[KMGTPE]iB|B)$";
     /// A rate of bytes, e.g. `100 MB/s`.
     ByteRate(BytesPerSecond) RATES, "a rate of bytes", "\"100 MB/s\" or \"64 KiB/s\"", r"^[0-9]+(\.[0-9]+)? ?([kMG]B|[KMG]iB|B)/s$";
     /// A rate of device requests, e.g. `30 IO/s`.
@@ -202,6 +207,24 @@ const PERS: &[(&str, u64)] =
     &[("ms", 1_000_000), ("s", 1_000_000_000), ("min", 60_000_000_000), ("h", 3_600_000_000_000)];
 
 impl Frequency {
+    /// Reads it, or returns what the text is instead.
+    fn read(text: &str) -> Result<Frequency, &'static str> {
+        let (times, per) = text.split_once('/').ok_or(NOT)?;
+        let per = PERS.iter().find(|(name, _)| *name == per.trim()).ok_or(NOT)?.1;
+        let (whole, part) = times.trim().split_once('.').unwrap_or((times.trim(), "0"));
+        let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_digits(whole) || !is_digits(part) {
+            return Err(NOT);
+        }
+        // 0.25/s are 25 in 100 s.
+        let part = part.trim_end_matches('0');
+        let scale = u32::try_from(part.len()).ok().and_then(|digits| 10_u64.checked_pow(digits)).ok_or(TOO_FINE)?;
+        // What is left of a number of digits only is its size: its kind of error is not asked for.
+        let times = format!("{whole}{part}").parse().map_err(|_| if part.is_empty() { TOO_LARGE } else { TOO_FINE })?;
+        let per = scale.checked_mul(per).ok_or(TOO_FINE)?;
+        if times == 0 { Err(NOT) } else { Ok(Frequency { times, per: Nanos(per) }) }
+    }
+
     /// When the n-th time is due after the start, saturating.
     pub fn due(self, n: u64) -> Nanos {
         let nanos = u128::from(n) * u128::from(self.per.0) / u128::from(self.times.max(1));
@@ -217,20 +240,7 @@ impl Frequency {
 impl FromStr for Frequency {
     type Err = NotAQuantity;
     fn from_str(text: &str) -> Result<Frequency, NotAQuantity> {
-        let parsed = text.split_once('/').and_then(|(times, per)| {
-            let per = PERS.iter().find(|(name, _)| *name == per.trim())?.1;
-            let (whole, part) = times.trim().split_once('.').unwrap_or((times.trim(), "0"));
-            let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            if !is_digits(whole) || !is_digits(part) {
-                return None;
-            }
-            // 0.25/s are 25 in 100 s.
-            let part = part.trim_end_matches('0');
-            let scale = 10_u64.checked_pow(u32::try_from(part.len()).ok()?)?;
-            let times = format!("{whole}{part}").parse().ok().filter(|times| *times > 0)?;
-            Some(Frequency { times, per: Nanos(scale.checked_mul(per)?) })
-        });
-        parsed.ok_or_else(|| Frequency::wrong(text))
+        Frequency::read(text).map_err(|not| NotAQuantity { not, ..Frequency::wrong(text) })
     }
 }
 
@@ -269,8 +279,14 @@ pub enum Pace {
 impl FromStr for Pace {
     type Err = NotAQuantity;
     fn from_str(text: &str) -> Result<Pace, NotAQuantity> {
-        let bytes = text.parse().map(Pace::Bytes).ok().filter(|&pace| pace != Pace::Bytes(ByteRate::default()));
-        bytes.or_else(|| text.parse().map(Pace::Blocks).ok()).ok_or_else(|| Pace::wrong(text))
+        let wrong = |not| NotAQuantity { not, ..Pace::wrong(text) };
+        // Of the two kinds, the one whose unit is given says what is wrong.
+        match (text.parse::<ByteRate>(), text.parse::<Frequency>()) {
+            (Ok(rate), _) if rate != ByteRate::default() => Ok(Pace::Bytes(rate)),
+            (_, Ok(frequency)) => Ok(Pace::Blocks(frequency)),
+            (Err(bytes), Err(_)) if bytes.not != NOT => Err(wrong(bytes.not)),
+            (_, Err(blocks)) => Err(wrong(blocks.not)),
+        }
     }
 }
 
@@ -317,7 +333,10 @@ impl FromStr for SizeLimit {
     fn from_str(text: &str) -> Result<SizeLimit, NotAQuantity> {
         match text {
             "max" => Ok(SizeLimit::Max),
-            text => text.parse().map(SizeLimit::Size).map_err(|_| SizeLimit::wrong(text)),
+            text => text
+                .parse()
+                .map(SizeLimit::Size)
+                .map_err(|error: NotAQuantity| NotAQuantity { not: error.not, ..SizeLimit::wrong(text) }),
         }
     }
 }
@@ -331,7 +350,12 @@ impl fmt::Display for SizeLimit {
     }
 }
 
-as_text!(SizeLimit, "a size or \"max\"", "\"128 MiB\" or \"max\"", r"^(max|[0-9]+(\.[0-9]+)? ?([kMGT]B|[KMGT]iB|B))$");
+as_text!(
+    SizeLimit,
+    "a size or \"max\"",
+    "\"128 MiB\" or \"max\"",
+    r"^(max|[0-9]+(\.[0-9]+)? ?([kMGTPE]B|[KMGTPE]iB|B))$"
+);
 
 /// A bound of a figure: a plain number, or a quantity in the figure's base unit (bytes, bytes per second,
 /// seconds, times per second).
@@ -416,8 +440,34 @@ mod tests {
         check("1.50/s", 666_666_666, "1.5/s");
         check("3.0/h", 1_200_000_000_000, "3/h");
         check("0.05/ms", 20_000_000, "0.05/ms");
+        let said = |text: &str| text.parse::<Frequency>().unwrap_err().to_string();
+        assert!(
+            said("5000000000/s").contains("is too large for a number of times per time"),
+            "{}",
+            said("5000000000/s")
+        );
+        assert!(said("0.00000000000000000000001/s").contains("is too exact for"));
+        assert!(said("0/s").contains("is not a number of times per time"));
         for wrong in ["0.0/s", ".5/s", "1./s", "1..5/s", "-0.2/s", "0.00000000000000000000001/s"] {
             assert!(wrong.parse::<Frequency>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_is_too_large_is_not_said_to_be_something_else() {
+        let pace = |text: &str| text.parse::<Pace>().unwrap_err().to_string();
+        assert!(pace("1000000000000000000/s").starts_with("\"1000000000000000000/s\" is too large for a pace"));
+        assert!(pace("99999999999999999999 GB/s").contains("is too large for a pace"));
+        assert!(
+            pace("0 B/s").contains("is not a pace above zero") && pace("fast").contains("is not a pace above zero")
+        );
+        let size = |text: &str| text.parse::<ByteSize>().map_err(|error| error.to_string());
+        assert_eq!(size("900 TiB"), Ok(ByteSize(Bytes(900 << 40))));
+        assert_eq!(size("7 EiB").map(|size| size.to_string()), Ok("7 EiB".to_owned()));
+        for large in ["8 EiB", "16383 PiB", "9999999 TiB"] {
+            assert!(size(large).unwrap_err().contains("is too large for a size"), "{large}");
+        }
+        let limit = "9999 PiB".parse::<SizeLimit>().unwrap_err().to_string();
+        assert!(limit.contains("is too large for a size or \"max\""), "{limit}");
     }
 }

@@ -172,7 +172,7 @@ fn steps_that_make_no_sense_are_named_by_their_place() {
     );
     check(
         "\"sync\", { repeat = { times = 2, steps = [{ fsync = { file = \"x\" } }] } }",
-        "12:52: workload.tasks.w.steps[1].repeat.steps[0].fsync: \"x\" is no absolute path",
+        "12:52: workload.tasks.w.steps[1].repeat.steps[0].fsync: \"x\" is not an absolute path",
     );
     check(
         "{ wrte = { file = \"/data/x\" } }",

@@ -7,7 +7,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::{scenario_text, shown};
 use floodline_record::human;
-use floodline_record::name::Name;
+use floodline_record::name::{Name, harmless};
 use floodline_scenario::shipped;
 use floodline_scenario::{DEVICE_PROFILES, DeviceProfile, Problem, Scenario, ScenarioError, ScenarioFile};
 use floodline_view::paragraph;
@@ -122,9 +122,10 @@ fn parse(path: &Path) -> Result<Result<ScenarioFile, ScenarioError>, CliError> {
 
 fn line(path: &Path, problem: &Problem) -> String {
     // The text may quote the file's own bytes.
-    let mut line = format!("{}:{}", shown(path), Name::from(problem.to_string().as_str()));
+    let one_line = |text: &str| harmless(text).replace('\n', "\\n");
+    let mut line = format!("{}:{}", shown(path), one_line(&problem.to_string()));
     if let Some(hint) = &problem.hint {
-        line.push_str(&format!("\n  hint: {}", Name::from(hint.as_str())));
+        line.push_str(&format!("\n  hint: {}", one_line(hint)));
     }
     line
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is wrong with the machine of a scenario.
 
-use super::{Complaints, is_plain_path, is_shown, letters};
+use super::{Complaints, is_plain_path, is_shown, letters, wrong_with_path};
 use crate::machine::{Backing, Cgroup, CgroupMode, Controller, Device, IoMax, Layout, Machine, Mount, STACK_MAX};
 use crate::profile::{DEVICE_PROFILES, device_profile};
 use crate::sysctl::{EXCLUSIVE, RANGES, Sysctls};
@@ -176,7 +176,9 @@ fn device(machine: &Machine, name: &str, device: &Device, complaints: &mut Compl
                 return;
             }
             let is_on_mount = mount_of(machine, file).is_some_and(|mount| mount.device.as_deref() != Some(name));
-            if !is_plain_path(file) || !is_on_mount {
+            if let Some(why) = wrong_with_path(file) {
+                complaints.add(&at("backing"), format!("{file:?} {why}"));
+            } else if !is_on_mount {
                 complaints.add(&at("backing"), format!("{file:?} is no path on another mount of this machine"));
             }
         }
@@ -267,7 +269,9 @@ pub(super) fn same_part(a: &str, b: &str) -> bool {
 fn mount(machine: &Machine, point: &str, mount: &Mount, complaints: &mut Complaints) {
     let at = |key: &'static str| ["machine", "mounts", point, key];
     let here = ["machine", "mounts", point];
-    if !is_plain_path(point) || point == "/" {
+    if let Some(why) = wrong_with_path(point) {
+        complaints.hint(&here, format!("the mount point {why}"), "write [machine.mounts.\"/data\"]");
+    } else if point == "/" {
         complaints.hint(&here, "a mount point is an absolute path below /", "write [machine.mounts.\"/data\"]");
     }
     numbered(point, mount.instances, &here, complaints);
@@ -295,8 +299,10 @@ fn mount(machine: &Machine, point: &str, mount: &Mount, complaints: &mut Complai
         (Some(_), false) => complaints.add(&at("overlay"), "only an overlay has these"),
         (Some(dirs), true) => {
             for dir in [&dirs.lower, &dirs.upper, &dirs.work] {
-                if !is_plain_path(dir) || letters(dir).is_none_or(|found| found.iter().any(|&letter| letter != 'i')) {
-                    complaints.add(&at("overlay"), format!("{dir:?} is no absolute path"));
+                if let Some(why) = wrong_with_path(dir) {
+                    complaints.add(&at("overlay"), format!("{dir:?} {why}"));
+                } else if letters(dir).is_none_or(|found| found.iter().any(|&letter| letter != 'i')) {
+                    complaints.add(&at("overlay"), format!("{dir:?} has a brace that is not {{i}}"));
                 }
             }
         }

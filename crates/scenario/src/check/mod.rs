@@ -21,7 +21,7 @@ pub(super) struct Complaint {
 }
 
 /// Most complaints about one scenario: a person reads no more, and each costs a search for its line.
-const COMPLAINTS_MAX: usize = 100;
+pub(super) const COMPLAINTS_MAX: usize = 100;
 /// Most names that a hint lists.
 const LISTED_MAX: usize = 20;
 /// Most names that one that names nothing is compared with, letter by letter.
@@ -144,12 +144,27 @@ fn expect(expect: &Expect, at: &[&str], complaints: &mut Complaints) {
     }
 }
 
+/// Longest path of a kernel, with the byte that ends it.
+const PATH_MAX: usize = 4096;
+
 /// Whether a path is absolute and says what it means: no empty, `.` or `..` parts.
 fn is_plain_path(path: &str) -> bool {
-    path.strip_prefix('/').is_some_and(|rest| {
-        rest.is_empty() || rest.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
-    }) && path.len() < 4096
-        && is_shown(path)
+    wrong_with_path(path).is_none()
+}
+
+/// Why a path is not one that is absolute and says what it means, as the end of a sentence about it.
+fn wrong_with_path(path: &str) -> Option<&'static str> {
+    let Some(rest) = path.strip_prefix('/') else { return Some("is not an absolute path") };
+    if !is_shown(path) {
+        return Some("holds control characters");
+    }
+    if path.len() >= PATH_MAX {
+        return Some("is longer than the 4095 bytes of a path");
+    }
+    if rest.split('/').any(|part| part == "." || part == "..") {
+        return Some("has a part \".\" or \"..\": write the path without it");
+    }
+    (!rest.is_empty() && rest.split('/').any(str::is_empty)).then_some("has an empty part: a slash too many")
 }
 
 /// Whether a terminal can show a text as it is: no control characters, none that turn the direction of writing.
@@ -271,6 +286,34 @@ mod tests {
             format!("{head}[machine.devices.a]\nbacking = {{ raid1 = {{ members = [{members}] }} }}\n{task}"),
             "raid1 needs 2 to 32 members",
         );
+    }
+
+    #[test]
+    fn a_path_is_refused_for_what_is_wrong_with_it() {
+        let check = |path: &str, expect: &str| assert_eq!(wrong_with_path(path), Some(expect), "{path:?}");
+        check("data/x", "is not an absolute path");
+        check("", "is not an absolute path");
+        check("/data/../../etc/passwd", "has a part \".\" or \"..\": write the path without it");
+        check("/data/\u{1b}[2Jx", "holds control characters");
+        check("/data//x", "has an empty part: a slash too many");
+        check(&format!("/{}", "x".repeat(PATH_MAX)), "is longer than the 4095 bytes of a path");
+        let told = read(PLACES[8], "/data/../x").unwrap_err();
+        assert!(told.contains("\"/data/../x\" has a part \".\" or"), "{told}");
+    }
+
+    #[test]
+    fn what_is_wrong_many_times_is_told_a_few_times() {
+        let branch = "[{ write = { file = \"/data/a\", depth = 0, count = 1 } }],";
+        let told = read(PLACES[7], "/data/x").err();
+        assert_eq!(told, None);
+        let step = format!("{{ parallel = {{ branches = [{}] }} }}", branch.repeat(200));
+        let place = format!("[workload.tasks.t]\nsteps = [{step}]");
+        let base = "name = \"s\"\nsummary = \"s\"\n[machine]\nmemory = \"1 GiB\"\n[machine.mounts.\"/data\"]\n\
+                    type = \"tmpfs\"\n[machine.devices.small]\nsize = \"1 MiB\"\nbdi.max_ratio = 50\n";
+        let Err(error) = ScenarioFile::parse(&format!("{base}{place}\n")) else { panic!("it is good") };
+        assert_eq!(error.problems.len(), 5, "{error}");
+        let last = error.problems.last().and_then(|last| last.hint.clone()).unwrap_or_default();
+        assert_eq!(last, "95 more places have the same problem; only the first 100 problems are looked for");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is wrong with a real program of a scenario.
 
-use super::{Complaints, is_plain_path};
+use super::{Complaints, wrong_with_path};
 use crate::{RealProgram, Scenario};
 
 /// Longest script, bytes: the kernel takes arguments of 128 KiB.
@@ -55,8 +55,10 @@ pub(super) fn check(scenario: &Scenario, task: &str, program: &RealProgram, comp
     if let Some(user) = program.user.as_ref().filter(|user| !is_user(user)) {
         complaints.hint(&at("user"), format!("{user:?} is not the name of a user"), "write \"postgres\"");
     }
-    for path in program.files.keys().chain(&program.ready).filter(|path| !is_plain_path(path)) {
-        complaints.add(&here, format!("{path:?} is not an absolute path"));
+    for path in program.files.keys().chain(&program.ready) {
+        if let Some(why) = wrong_with_path(path) {
+            complaints.add(&here, format!("{path:?} {why}"));
+        }
     }
     if program.exit_code.is_some() && program.ready.is_some() {
         complaints.hint(

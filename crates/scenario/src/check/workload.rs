@@ -2,7 +2,7 @@
 //! What is wrong with the workload of a scenario: tasks and their steps.
 
 use super::machine::{limits, mount_of, same_part, sysctls};
-use super::{Complaints, bounds, is_plain_path, letters};
+use super::{Complaints, bounds, letters, wrong_with_path};
 use crate::expand::Role;
 use crate::quantity::ByteSize;
 use crate::step::{MmapStore, Mounting, Order, Parallel, Read, Repeat, SetLimits, Step, SyncCall, SyncEvery, Write};
@@ -207,8 +207,8 @@ fn names(at: &At<'_>, step: &Step, task: &Task, key: &[&str], complaints: &mut C
         match role {
             Role::Path => {
                 let is_in_memory = MEMORY_PATHS.iter().any(|prefix| text.starts_with(prefix));
-                if !is_plain_path(text) {
-                    complaints.add(key, format!("{text:?} is no absolute path"));
+                if let Some(why) = wrong_with_path(text) {
+                    complaints.add(key, format!("{text:?} {why}"));
                 } else if !is_in_memory && mount_of(machine, text).is_none() {
                     let points: Vec<&str> = machine.mounts.keys().map(String::as_str).collect();
                     let hint =

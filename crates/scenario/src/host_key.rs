@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Changes of a scenario by the names that a host has for them, as `predict`, `apply` and a finding write them:
+//! `bdi/sda/strict_limit`, `queue/sda/wbt_lat_usec`, `loop/loop0/direct_io`, `cgroup/PATH/memory.max`,
+//! `mount/PATH/options`. A scenario knows its devices by name only: a number such as `8:0` is refused with the key of the
+//! file.
+
+use super::change::NotAChange;
+use super::{Backing, Scenario};
+use floodline_record::nearest::nearest;
+
+/// Devices, cgroups and mounts that an error lists.
+const LISTED_MAX: usize = 8;
+
+/// The scenario with a key of a host changed; `None` where the key is not of this kind.
+pub(super) fn changed(scenario: &Scenario, key: &str, value: &str) -> Option<Result<Scenario, String>> {
+    let parts: Vec<&str> = key.split('/').collect();
+    let made = match parts.as_slice() {
+        ["bdi", name, knob] => bdi(knob, value).and_then(|(knob, value)| {
+            let device = device(scenario, name, &format!("bdi.{knob}"))?;
+            Ok((format!("machine.devices.{device}.bdi.{knob}"), value))
+        }),
+        ["queue", name, knob] => {
+            let turns = scenario.machine.devices.get(*name).is_some_and(|device| device.rotational);
+            queue(knob, value, turns).and_then(|(knob, value)| {
+                let device = device(scenario, name, &format!("queue.{knob}"))?;
+                Ok((format!("machine.devices.{device}.queue.{knob}"), value))
+            })
+        }
+        ["loop", name, "direct_io"] => flag(value).and_then(|value| {
+            let device = device(scenario, name, "backing.loop.direct_io")?;
+            let backing = scenario.machine.devices.get(device).map(|device| &device.backing);
+            if !matches!(backing, Some(Backing::Loop { .. })) {
+                return Err(format!("{device} is not a loop device"));
+            }
+            Ok((format!("machine.devices.{device}.backing.loop.direct_io"), value))
+        }),
+        ["cgroup", path @ .., file] if !path.is_empty() => cgroup(scenario, &path.join("/"), file, value),
+        ["mount", path @ .., "options"] if !path.is_empty() => {
+            return Some(options(scenario, &path.join("/"), value));
+        }
+        ["mount", path @ .., "type"] if !path.is_empty() => {
+            mount(scenario, &path.join("/")).map(|point| (format!("machine.mounts.{point:?}.type"), value.to_owned()))
+        }
+        _ => return None,
+    };
+    let why = |error: NotAChange| error.why().to_owned();
+    Some(made.and_then(|(key, value)| scenario.changed(&key, &value).map_err(why)))
+}
+
+fn bdi(knob: &str, value: &str) -> Result<(&'static str, String), String> {
+    Ok(match knob {
+        "min_ratio" => ("min_ratio", value.to_owned()),
+        "max_ratio" => ("max_ratio", value.to_owned()),
+        "max_bytes" => ("max_bytes", size(value)),
+        "strict_limit" => ("strict_limit", flag(value)?),
+        "read_ahead_kb" => ("read_ahead", format!("{value} KiB")),
+        _ => return Err("expected min_ratio, max_ratio, max_bytes, strict_limit or read_ahead_kb".to_owned()),
+    })
+}
+
+fn queue(knob: &str, value: &str, turns: bool) -> Result<(&'static str, String), String> {
+    Ok(match (knob, value) {
+        // The kernel's default: 2 ms, and 75 ms on rotating disks.
+        ("wbt_lat_usec", "-1") => ("wbt_latency", if turns { "75ms" } else { "2ms" }.to_owned()),
+        ("wbt_lat_usec", _) => ("wbt_latency", format!("{value}us")),
+        ("scheduler", _) => ("scheduler", value.to_owned()),
+        ("nr_requests", _) => ("nr_requests", value.to_owned()),
+        _ => return Err("expected wbt_lat_usec, scheduler or nr_requests".to_owned()),
+    })
+}
+
+fn cgroup(scenario: &Scenario, path: &str, file: &str, value: &str) -> Result<(String, String), String> {
+    let (knob, value) = match file {
+        "memory.max" => ("memory_max", size(value)),
+        "memory.high" => ("memory_high", size(value)),
+        "memory.low" => ("memory_low", size(value)),
+        "memory.min" => ("memory_min", size(value)),
+        "io.weight" => ("io_weight", value.to_owned()),
+        _ => return Err("expected memory.max, memory.high, memory.low, memory.min or io.weight".to_owned()),
+    };
+    let known = scenario.machine.cgroups.keys();
+    let path = named("cgroup", path.trim_matches('/'), known.map(|known| (known.trim_matches('/'), known.as_str())))?;
+    Ok((format!("machine.cgroups.{path:?}.{knob}"), value))
+}
+
+fn mount<'a>(scenario: &'a Scenario, path: &str) -> Result<&'a str, String> {
+    let known = scenario.machine.mounts.keys();
+    named("mount", path.trim_matches('/'), known.map(|known| (known.trim_matches('/'), known.as_str())))
+}
+
+/// Mount options are a list in a file and words joined by commas on a host.
+fn options(scenario: &Scenario, path: &str, value: &str) -> Result<Scenario, String> {
+    let point = mount(scenario, path)?.to_owned();
+    let mut changed = scenario.clone();
+    if let Some(mount) = changed.machine.mounts.get_mut(&point) {
+        let words = value.split(',').map(str::trim).filter(|word| !word.is_empty() && *word != "defaults");
+        mount.options = words.map(str::to_owned).collect();
+    }
+    changed.checked()
+}
+
+/// The device of a name; `key` is what would be changed of it in the file.
+fn device<'a>(scenario: &'a Scenario, name: &str, key: &str) -> Result<&'a str, String> {
+    let devices = &scenario.machine.devices;
+    if name.parse::<floodline_record::id::DevId>().is_ok() {
+        let known: Vec<&str> = devices.keys().map(String::as_str).take(LISTED_MAX).collect();
+        return Err(format!(
+            "a scenario has no device numbers; write machine.devices.NAME.{key} (devices here: {})",
+            known.join(", ")
+        ));
+    }
+    named("device", name, devices.keys().map(|known| (known.as_str(), known.as_str())))
+}
+
+/// The key of a name, out of pairs of name and key.
+fn named<'a>(
+    what: &str,
+    name: &str,
+    known: impl Iterator<Item = (&'a str, &'a str)> + Clone,
+) -> Result<&'a str, String> {
+    if let Some((_, key)) = known.clone().find(|(known, _)| *known == name) {
+        return Ok(key);
+    }
+    let listed: Vec<&str> = known.clone().map(|(_, key)| key).take(LISTED_MAX).collect();
+    Err(match nearest(name, known.map(|(known, _)| known)) {
+        Some(near) => format!("no {what} is called {name:?} (did you mean {near:?}?)"),
+        None if listed.is_empty() => format!("no {what} is called {name:?}: this scenario has no {what}"),
+        None => format!("no {what} is called {name:?} (known here: {})", listed.join(", ")),
+    })
+}
+
+fn flag(value: &str) -> Result<String, String> {
+    match value {
+        "1" | "true" | "on" => Ok("true".to_owned()),
+        "0" | "false" | "off" => Ok("false".to_owned()),
+        _ => Err("expected 0 or 1".to_owned()),
+    }
+}
+
+/// A number of a host's file is one of bytes.
+fn size(value: &str) -> String {
+    if value.parse::<u64>().is_ok() { format!("{value} B") } else { value.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ScenarioFile;
+
+    const BASE: &str = r#"
+name = "base"
+summary = "a disk, an image and a writer"
+[machine]
+memory = "2 GiB"
+[machine.devices.sda]
+size = "1 GiB"
+rotational = true
+[machine.devices.loop0]
+size = "64 MiB"
+backing = { loop = { file = "/srv/image" } }
+[machine.mounts."/srv"]
+type = "ext4"
+device = "sda"
+[machine.mounts."/srv/image-fs"]
+type = "ext4"
+device = "loop0"
+[machine.cgroups."system.slice/db"]
+[workload]
+duration = "5s"
+[workload.tasks.w]
+steps = [{ write = { file = "/srv/x", total = "1 MiB" } }]
+"#;
+
+    fn check(change: &str, expect: Result<&str, &str>) {
+        let scenario = ScenarioFile::parse(BASE).unwrap().variants.remove("default").unwrap();
+        let (key, value) = change.split_once('=').unwrap();
+        let told = scenario.changed(key, value).map_err(|error| error.to_string());
+        match (told.map(|changed| changed.to_toml().unwrap()), expect) {
+            (Ok(text), Ok(part)) => assert!(text.contains(part), "{change}: {text}"),
+            (Err(error), Err(part)) => assert!(error.contains(part), "{change}: {error}"),
+            (told, expect) => panic!("{change}: {told:?}, expected {expect:?}"),
+        }
+    }
+
+    #[test]
+    fn a_key_of_a_host_changes_what_it_names() {
+        check("bdi/sda/strict_limit=1", Ok("strict_limit = true"));
+        check("bdi/sda/max_ratio=7", Ok("max_ratio = 7"));
+        check("bdi/sda/max_bytes=16M", Ok("max_bytes = \"16 MiB\""));
+        check("bdi/sda/read_ahead_kb=512", Ok("read_ahead = \"512 KiB\""));
+        check("queue/sda/wbt_lat_usec=-1", Ok("wbt_latency = \"75 ms\""));
+        check("queue/loop0/wbt_lat_usec=0", Ok("wbt_latency = \"0 ns\""));
+        check("queue/sda/nr_requests=32", Ok("nr_requests = 32"));
+        check("loop/loop0/direct_io=1", Ok("direct_io = true"));
+        check("cgroup/system.slice/db/memory.max=67108864", Ok("memory_max = \"64 MiB\""));
+        check("cgroup//system.slice/db/memory.max=max", Ok("memory_max = \"max\""));
+        check("mount/srv/options=noatime,lazytime", Ok("options = [\"noatime\", \"lazytime\"]"));
+        check("mount//srv/image-fs/type=xfs", Ok("type = \"xfs\""));
+    }
+
+    #[test]
+    fn what_a_scenario_does_not_have_is_refused_with_its_key() {
+        check(
+            "bdi/254:16/strict_limit=0",
+            Err(
+                "a scenario has no device numbers; write machine.devices.NAME.bdi.strict_limit (devices here: loop0, sda)",
+            ),
+        );
+        check("loop/7:0/direct_io=1", Err("write machine.devices.NAME.backing.loop.direct_io"));
+        check("bdi/sdb/max_ratio=7", Err("no device is called \"sdb\" (did you mean \"sda\"?)"));
+        check("bdi/sda/colour=7", Err("expected min_ratio, max_ratio"));
+        check("bdi/sda/strict_limit=2", Err("expected 0 or 1"));
+        check("bdi/sda/max_ratio=101", Err("the kernel refuses this (EINVAL)"));
+        check("cgroup/web/memory.max=1G", Err("no cgroup is called \"web\" (known here: system.slice/db)"));
+        check("mount/var/options=noatime", Err("no mount is called \"var\""));
+        check("loop/sda/direct_io=1", Err("sda is not a loop device"));
+        check("journald/Storage=auto", Err("no such key; write vm.dirty_bytes"));
+    }
+}
