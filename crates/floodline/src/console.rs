@@ -160,6 +160,11 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
+    /// Whether the line is shown: standard error is a terminal.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.terminal
+    }
+
     /// Says how far the command is. `message` is called only if the line is shown.
     pub(crate) fn tell(&mut self, message: impl FnOnce() -> String) {
         if !self.terminal || self.since.elapsed() < PROGRESS_AFTER {

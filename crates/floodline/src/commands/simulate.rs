@@ -88,6 +88,22 @@ impl Command for Simulate {
     }
 }
 
+/// A run that takes longer says once what it will cost, if no progress is shown.
+const SLOW: Duration = Duration::from_secs(20);
+
+/// How far a run is after some time, and how long it will take at this pace, e.g. `3 s simulated, 0.2 × real time, about 40 s
+/// left`. The length of a workload leaves out its setup.
+fn pace(simulated: Duration, elapsed: Duration, length: Option<Duration>) -> String {
+    let speed = simulated.as_secs_f64() / elapsed.as_secs_f64().max(1e-3);
+    let far = match speed {
+        slow if slow < 9.95 => format!("{slow:.1} × real time"),
+        fast => format!("{fast:.0} × real time"),
+    };
+    let left = length.map(|length| length.saturating_sub(simulated).as_secs_f64() / speed.max(1e-9));
+    let left = left.map_or(String::new(), |left| format!(", about {} left", human::seconds(left)));
+    format!("{:.0} s simulated, {far}{left}", simulated.as_secs_f64())
+}
+
 /// Whether runs are as their scenarios expect.
 fn exit(outcomes: &[&Outcome]) -> Exit {
     if outcomes.iter().all(|outcome| outcome.report.not_as_expected.is_empty()) { Exit::Done } else { Exit::Findings }
@@ -152,12 +168,19 @@ impl Simulate {
             Some(kept) => kept.record(record),
             None => Ok(()),
         };
+        let length = scenario.workload.duration.map(|time| Duration::from_nanos(time.nanos()));
+        let mut is_slow_said = false;
         let outcome = model::run(&order, take, |at| {
+            let pace = || pace(Duration::from_nanos(at.now.0), started.elapsed(), length);
             progress.tell(|| {
-                let speed = at.now.as_secs_f64() / started.elapsed().as_secs_f64().max(1e-3);
                 let dirty = human::bytes(at.nr_dirty as f64 * 4096.0);
-                format!("{variant}: {:.0} s simulated, {speed:.0} × real time, dirty {dirty}", at.now.as_secs_f64())
+                format!("{variant}: {}, dirty {dirty}", pace())
             });
+            // Without a terminal, nothing else shows that the run goes on.
+            if !is_slow_said && !progress.is_shown() && started.elapsed() >= SLOW {
+                is_slow_said = true;
+                console.note(&format!("the run is slow: {}; lower instances or --for to shorten it", pace()));
+            }
             !interrupt.is_asked()
         });
         drop(progress);
@@ -216,5 +239,21 @@ impl<'a> Kept<'a> {
             (None, Some(recorder)) => recorder.finish().map(drop),
             (None, None) => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_says_what_it_will_cost() {
+        let pace = |simulated, elapsed, length: Option<u64>| {
+            super::pace(Duration::from_secs(simulated), Duration::from_secs(elapsed), length.map(Duration::from_secs))
+        };
+        assert_eq!(pace(3, 60, Some(11)), "3 s simulated, 0.1 × real time, about 3 min left");
+        assert_eq!(pace(100, 1, Some(600)), "100 s simulated, 100 × real time, about 5.00 s left");
+        assert_eq!(pace(5, 1, None), "5 s simulated, 5.0 × real time");
+        assert_eq!(pace(0, 1, Some(0)), "0 s simulated, 0.0 × real time, about 0 s left");
     }
 }
