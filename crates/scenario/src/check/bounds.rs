@@ -81,11 +81,12 @@ fn size(machine: &Machine, device: &Device, layers: usize) -> Option<u64> {
     };
     let sizes = members.iter().map(|member| size(machine, machine.devices.get(member)?, layers));
     let sizes: Vec<u64> = sizes.collect::<Option<_>>()?;
-    let sum = sizes.iter().copied().fold(0, u64::saturating_add);
+    let (least, count) = (sizes.iter().copied().min()?, u64::try_from(sizes.len()).ok()?);
     Some(match layout {
-        Layout::Mirrors => sizes.iter().copied().min()?,
-        Layout::MirroredStripes(_) => sum / 2,
-        Layout::Stripes(_) | Layout::Linear | Layout::Encrypted(_) => sum,
+        Layout::Mirrors => least,
+        Layout::Stripes(_) => least.saturating_mul(count),
+        Layout::MirroredStripes(_) => least.saturating_mul(count / 2),
+        Layout::Linear | Layout::Encrypted(_) => sizes.iter().copied().fold(0, u64::saturating_add),
     })
 }
 
