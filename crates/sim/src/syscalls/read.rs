@@ -3,6 +3,7 @@
 //! (mm/readahead.c).
 
 use super::INODE_LOCKED;
+use super::store::Faults;
 use super::write::folio_for;
 use crate::arena::{BlockId, CgId, InodeId, PidId};
 use crate::block::{Class, Done, Entry, Request, Way, device_page, enter, submit_and_wait};
@@ -26,6 +27,8 @@ pub(crate) struct Readahead {
     size: u64,
     /// Pages of the folios made last: each window has four times larger ones, up to its own size.
     folio: u64,
+    /// What faults of its mapping found.
+    pub(super) faults: Faults,
 }
 
 /// A readahead request: first page, number of pages, largest folio in pages, and its completion cell.

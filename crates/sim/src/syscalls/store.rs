@@ -2,7 +2,7 @@
 //! Stores through a shared mapping: the fault that brings in a page, or makes it writable again after it was
 //! cleaned. Mirrors filemap_fault and do_page_mkwrite.
 
-use super::read::fetch;
+use super::read::{Readahead, fetch};
 use super::{OUT_OF_MEMORY, update_time};
 use crate::arena::{InodeId, PidId};
 use crate::balance_dirty_pages::balance_dirty_pages;
@@ -12,16 +12,47 @@ use crate::memory_high::handle_over_high;
 use crate::process::use_cpu;
 use crate::space::NO_SPACE;
 use crate::world::{PAGE, World};
+use crate::writable::Writable;
 
 /// A store that faults more often than this will not succeed. With a budget below a folio, each fault wakes the
 /// flusher, which cleans the folio before the store is retried.
 const FAULTS_MAX: u32 = 10_000;
 
-/// Stores into a page of a shared mapping.
+/// Net misses of an open file above which a fault reads one page alone (`MMAP_LOTSAMISS`), and the highest count.
+const MISSES: u32 = 100;
+const MISSES_MAX: u32 = 10 * MISSES;
+
+/// Faults of a mapping of an open file (`mmap_miss` of its readahead).
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    /// Faults that found their page missing, less those that found it cached.
+    missed: u32,
+    /// Pages that were mapped by a fault.
+    mapped: Writable,
+}
+
+impl Faults {
+    /// Counts a fault on a missing page. Returns whether it reads around the page: a file whose faults mostly miss
+    /// gains nothing from it.
+    fn misses(&mut self) -> bool {
+        self.missed = (self.missed + 1).min(MISSES_MAX);
+        self.missed <= MISSES
+    }
+
+    /// Counts a fault that found its page cached, unless only its write protection caused it.
+    fn hits(&mut self, page: u64) {
+        if !self.mapped.has(page) {
+            self.missed = self.missed.saturating_sub(1);
+        }
+    }
+}
+
+/// Stores into a page of a shared mapping of an open file.
 pub(crate) async fn store(
     sim: &Sim,
     pid: PidId,
     inode: InodeId,
+    ahead: &mut Readahead,
     page: u64,
     end: Option<u64>,
 ) -> Result<(), &'static str> {
@@ -44,7 +75,7 @@ pub(crate) async fn store(
         if faults > FAULTS_MAX {
             return Err("one store faulted over and over: its folio is cleaned before every retry");
         }
-        filemap_fault(sim, pid, inode, page).await.map_err(|_| OUT_OF_MEMORY)?;
+        filemap_fault(sim, pid, inode, &mut ahead.faults, page).await.map_err(|_| OUT_OF_MEMORY)?;
         if is_new && !sim.w().take_blocks(inode, 1) {
             return Err(NO_SPACE);
         }
@@ -72,7 +103,13 @@ pub(crate) async fn store(
 }
 
 /// Brings a page into the cache on a fault, if it is not there yet.
-async fn filemap_fault(sim: &Sim, pid: PidId, inode: InodeId, page: u64) -> Result<(), NoMemory> {
+async fn filemap_fault(
+    sim: &Sim,
+    pid: PidId,
+    inode: InodeId,
+    faults: &mut Faults,
+    page: u64,
+) -> Result<(), NoMemory> {
     let (is_cached, is_on_disk, cgroup) = {
         let mut world = sim.w();
         let i = &world.inodes[inode];
@@ -82,10 +119,15 @@ async fn filemap_fault(sim: &Sim, pid: PidId, inode: InodeId, page: u64) -> Resu
         (is_cached, is_on_disk, world.pids[pid].cgroup)
     };
     if is_cached {
+        faults.hits(page);
+        faults.mapped.add(page);
         return Ok(());
     }
+    faults.mapped.add(page);
     if is_on_disk {
-        let (start, len, folio) = sim.w().fault_around(inode, page);
+        let reads_around = faults.misses();
+        let alone = (page, 1, 1);
+        let (start, len, folio) = if reads_around { sim.w().fault_around(inode, page) } else { alone };
         return fetch(sim, pid, inode, start, len, folio).await;
     }
     make_room(sim, pid, cgroup, 1).await?;
@@ -127,5 +169,23 @@ impl World {
         } else {
             io.minflt += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_whose_faults_miss_is_read_page_by_page() {
+        let mut faults = Faults::default();
+        let around = (0..300).filter(|_| faults.misses()).count();
+        assert_eq!(around, 100);
+        // A page that is only write-protected says nothing; others count back.
+        faults.mapped.add(7);
+        (0..300).for_each(|_| faults.hits(7));
+        assert!(!faults.misses());
+        (1000..1300).for_each(|page| faults.hits(page));
+        assert!(faults.misses());
     }
 }

@@ -90,9 +90,13 @@ impl Hand<'_> {
     }
 
     pub(super) async fn store(&mut self, slot: Slot, page: u64, length: u64) -> Result<(), Failed> {
-        let inode = self.at(slot)?.file.inode;
+        let open = self.at(slot)?;
+        let inode = open.file.inode;
+        let mut ahead = std::mem::take(&mut open.ahead);
         let at = self.now();
-        syscalls::store(&self.sim, self.pid, inode, page, self.end).await?;
+        let stored = syscalls::store(&self.sim, self.pid, inode, &mut ahead, page, self.end).await;
+        self.at(slot)?.ahead = ahead;
+        stored?;
         self.measures.took("mmap_store", at, self.sim.now(), length);
         Ok(())
     }
