@@ -73,7 +73,16 @@ pub struct HostFacts {
     pub cgroup_inodes: BTreeMap<Text, u64>,
 }
 
+/// Parameter on the kernel's command line of a lab guest whose disks take each request as the guest made it. Before the
+/// lab set it, QEMU made one request of several that follow each other.
+pub const UNJOINED_DISKS: &str = "floodline.disks=unjoined";
+
 impl HostFacts {
+    /// Whether the disks of a lab guest take each request as the guest made it.
+    pub fn has_unjoined_disks(&self) -> bool {
+        self.cmdline.to_string().split_ascii_whitespace().any(|word| word == UNJOINED_DISKS)
+    }
+
     /// Returns the name of a container by its full id: from root's runtimes, or else from the user `host_uid`, in whose
     /// slice the container is.
     pub fn container_name(&self, id: &str, host_uid: Option<u32>) -> Option<&Name> {

@@ -88,7 +88,9 @@ impl Disk {
         for (name, limit) in limits.into_iter().filter(|(_, limit)| *limit > 0) {
             drive.push_str(&format!(",throttling.{name}={limit}"));
         }
-        let device = format!("virtio-blk-pci,drive=disk{number},serial={}", self.serial);
+        // QEMU would make one request of several writes that follow each other and that it finds together in the ring. Its
+        // throttle lets a request through whole: of 8 MiB at 30 MB/s the next read waits for 280 ms.
+        let device = format!("virtio-blk-pci,drive=disk{number},serial={},request-merging=off", self.serial);
         ["-drive".to_owned(), drive, "-device".to_owned(), device]
     }
 }
@@ -108,7 +110,7 @@ mod tests {
         assert_eq!(
             arguments,
             "-drive id=disk3,if=none,format=raw,discard=unmap,file=/run/disk,throttling.bps-write=1048576,\
-             throttling.iops-read=30 -device virtio-blk-pci,drive=disk3,serial=disk0"
+             throttling.iops-read=30 -device virtio-blk-pci,drive=disk3,serial=disk0,request-merging=off"
         );
     }
 

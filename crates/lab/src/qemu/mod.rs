@@ -13,6 +13,7 @@ pub use disk::{Disk, DiskError, Throttle, WriteBucket};
 
 use crate::job::{LINE_MAX, Status, port};
 use crate::tool::{self, ToolError};
+use floodline_record::facts::UNJOINED_DISKS;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
@@ -299,7 +300,7 @@ impl Vm {
         command.args(self.accel.arguments());
         command.args(["-smp", &self.cpus.to_string(), "-m", &format!("{}M", self.memory_bytes.div_ceil(1 << 20))]);
         command.arg("-kernel").arg(&self.kernel).arg("-initrd").arg(&self.initrd);
-        command.args(["-append", APPEND]);
+        command.args(["-append", &format!("{APPEND} {UNJOINED_DISKS}")]);
         command.args(["-chardev", &format!("file,id=console,path={dir}/console.log"), "-serial", "chardev:console"]);
         command.args(["-device", "virtio-serial-pci"]);
         if self.terminal.is_some() {
