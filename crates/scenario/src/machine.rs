@@ -187,6 +187,20 @@ impl Device {
         self.read_preference.or_else(profile)
     }
 
+    /// Commands that it holds at once where a scheduler keeps the other requests: 32 of a SATA or SAS disk (NCQ), whose
+    /// scheduler is mq-deadline unless the scenario names another. `None` where all requests are in the device: without a
+    /// scheduler, and on NVMe.
+    pub fn holds(&self) -> Option<u32> {
+        const NCQ: u32 = 32;
+        let profile = self.known_profile();
+        let is_nvme = profile.is_some_and(|profile| profile.name.starts_with("nvme"));
+        let has_scheduler = match self.queue.scheduler.as_deref() {
+            Some(scheduler) => scheduler != "none",
+            None => self.rotational || profile.is_some_and(|profile| profile.rotational || profile.name == "sata-ssd"),
+        };
+        (has_scheduler && !is_nvme).then_some(NCQ)
+    }
+
     /// Credit of its limits. A limit of a hypervisor lets a tenth of a second through at once; a device of the library has
     /// none.
     pub fn credit(&self) -> Nanos {

@@ -220,7 +220,10 @@ impl World {
         };
         let merged = cells.len() as u64 - 1;
         let cell = self.crypt_writes.open(Below { device, bytes, cells });
-        Some((member, Request { way: Way::Write, at, bytes, class, merged, cgroup, done: Done::Crypt(cell) }))
+        Some((
+            member,
+            Request { way: Way::Write, at, bytes, class, merged, goes_on: false, cgroup, done: Done::Crypt(cell) },
+        ))
     }
 
     /// Handles copies that the device below has written.

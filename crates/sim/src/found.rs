@@ -9,6 +9,7 @@ use floodline_record::id::Entity;
 use floodline_record::record::{TaskName, What};
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
+use floodline_scenario::Random;
 use std::collections::BTreeMap;
 
 /// Longest plausible delay of a program's start. A longer one has another reason.
@@ -25,17 +26,24 @@ pub struct Found {
     pub starts: BTreeMap<TaskName, Nanos>,
     /// Disks by name.
     pub disks: BTreeMap<String, FoundDisk>,
+    /// Whether its disks are those of a QEMU that makes one request of several that it finds together.
+    pub joins: bool,
 }
 
 impl World {
     /// Applies the known uptime of the kernel, and the time its disks take to flush their caches.
     pub(crate) fn set_found(&mut self, found: &Found) {
         self.uptime = found.uptime.0;
+        let disks: Vec<_> = self.blocks.iter().filter(|(_, block)| block.has_credit()).map(|(id, _)| id).collect();
+        for id in disks {
+            self.blocks[id].joins = found.joins.then(|| Random::new(self.placement.number()));
+        }
         for (name, disk) in &found.disks {
             let Some(id) = self.blocks.iter().find(|(_, block)| block.name == *name).map(|(id, _)| id) else {
                 continue;
             };
             let block = &mut self.blocks[id];
+            block.read_latency = disk.read_latency.map(|latency| latency.0);
             block.flush_latency = disk.flush_latency.map(|latency| latency.0);
             block.flush_bandwidth = disk.flush_bandwidth.unwrap_or(0);
         }
@@ -59,6 +67,7 @@ impl Found {
             uptime: window.first_at.map_or(Nanos(0), |first| first.monotonic),
             quiet: window.first_at.and_then(|first| began.checked_sub(first.monotonic.0)).map(Nanos),
             starts: window.events.iter().filter_map(started).collect(),
+            joins: window.facts.as_ref().is_some_and(|facts| !facts.has_unjoined_disks()),
             disks: window
                 .disk_series
                 .iter()

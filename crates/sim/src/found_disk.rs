@@ -11,6 +11,9 @@ use std::sync::Arc;
 pub struct FoundDisk {
     /// Median time of a small read or write while few are in flight, or one at a time.
     pub latency: Option<Nanos>,
+    /// Usual time of a small read while nothing is written: the lower quartile between two samples. Counters give means,
+    /// which a few slow reads of a busy host raise, but writeback throttling looks at the fastest read of a window.
+    pub read_latency: Option<Nanos>,
     /// Median time of a cache flush under the same conditions.
     pub flush_latency: Option<Nanos>,
     /// Median bytes per second that left its cache when it held many.
@@ -32,6 +35,7 @@ impl FoundDisk {
     /// needs the same CPUs.
     pub fn of(series: &[(Nanos, Arc<DiskRow>)]) -> FoundDisk {
         let (mut latencies, mut flushes, mut rates) = (Vec::new(), Vec::new(), Vec::new());
+        let mut reads = Vec::new();
         let (mut unflushed, mut flush_rates) = (0_u64, Vec::new());
         for pair in series.windows(2) {
             let Some(step) = Step::between(&pair[0].1, &pair[1].1) else { continue };
@@ -50,20 +54,25 @@ impl FoundDisk {
                 }
                 unflushed = 0;
             }
+            if step.reads > 0 && step.reads == step.requests && is_idle && is_small {
+                reads.push(step.read_time / step.reads);
+            }
             if step.written >= MANY && step.busy >= BUSY {
                 rates.push(per_second(step.written, step.busy));
             }
         }
-        let usual = |mut times: Vec<u64>| {
+        let part = |mut times: Vec<u64>, of: usize| {
             times.sort_unstable();
-            times.get(times.len() / 2).filter(|_| times.len() >= 5).copied().map(Nanos)
+            times.get(times.len() / of).filter(|_| times.len() >= 5).copied().map(Nanos)
         };
+        let usual = |times| part(times, 2);
         let median = |mut rates: Vec<u64>| {
             rates.sort_unstable();
             rates.get(rates.len() / 2).copied()
         };
         FoundDisk {
             latency: usual(latencies),
+            read_latency: part(reads, 4),
             flush_latency: usual(flushes),
             flush_bandwidth: median(flush_rates),
             write_bandwidth: median(rates),
@@ -79,6 +88,8 @@ fn per_second(bytes: u64, nanos: u64) -> u64 {
 struct Step {
     /// Reads and writes.
     requests: u64,
+    reads: u64,
+    read_time: u64,
     flushes: u64,
     /// Bytes read and written.
     moved: u64,
@@ -98,6 +109,8 @@ impl Step {
         Some(Step {
             moved: moved(after)?.checked_sub(moved(before)?)?,
             requests: requests(after)?.checked_sub(requests(before)?)?,
+            reads: after.reads?.0.checked_sub(before.reads?.0)?,
+            read_time: after.read_time?.0.checked_sub(before.read_time?.0)?,
             flushes: after.flushes?.0.checked_sub(before.flushes?.0)?,
             // A write that flushes the cache before and after it takes as long as all three together, and each
             // flush is also counted by itself.

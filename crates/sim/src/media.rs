@@ -1,14 +1,52 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A non-rotational device whose reads and writes share its time. A request waits for all requests before it, but a
-//! read overtakes a part of the writes: that part is the device's preference. A read that overtakes still takes its
-//! time, from later requests. One sequential reader may be slower than the device, which can serve more requests at
+//! read overtakes a part of the writes: that part is the device's preference. It also overtakes all writes that a
+//! scheduler still keeps, because the device does not hold as many commands at once (`Queued`). A read that overtakes
+//! still takes its time, from later requests. One sequential reader may be slower than the device, which can serve more requests at
 //! once than that reader submits.
 
 use crate::block::{Request, Way, time_of};
 use crate::world::PAGE;
+use std::collections::VecDeque;
+
+/// Writes that are not complete, in their order: the first ones are in the device, the others wait in the scheduler.
+#[derive(Clone, Debug)]
+pub(crate) struct Queued {
+    /// Commands that the device holds at once.
+    holds: usize,
+    /// Time that each write needs, and all of them.
+    times: VecDeque<u64>,
+    total: u64,
+}
+
+impl Queued {
+    pub(crate) fn new(holds: usize) -> Queued {
+        Queued { holds, times: VecDeque::new(), total: 0 }
+    }
+
+    pub(crate) fn push(&mut self, time: u64) {
+        self.times.push_back(time);
+        self.total = self.total.saturating_add(time);
+    }
+
+    /// Completes the oldest write.
+    pub(crate) fn pop(&mut self) {
+        let time = self.times.pop_front().unwrap_or(0);
+        self.total = self.total.saturating_sub(time);
+    }
+
+    /// Time of the writes in the device, and of those in the scheduler.
+    pub(crate) fn split(&self) -> (u64, u64) {
+        if self.times.len() <= self.holds {
+            return (self.total, 0);
+        }
+        let in_device = self.times.iter().take(self.holds).fold(0_u64, |sum, time| sum.saturating_add(*time));
+        (in_device, self.total.saturating_sub(in_device))
+    }
+}
 
 /// A device whose reads and writes share its time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Media {
     /// Percent of the writes before it that a read overtakes.
     read_preference: u64,
@@ -17,13 +55,13 @@ pub(crate) struct Media {
     busy_until: u64,
     /// End of the last read.
     read_until: u64,
-    /// Time of the writes that are not complete.
-    writes: u64,
+    writes: Queued,
 }
 
 impl Media {
-    pub(crate) fn new(read_preference: u64, credit: u64) -> Media {
-        Media { read_preference: read_preference.min(100), credit, busy_until: 0, read_until: 0, writes: 0 }
+    pub(crate) fn new(read_preference: u64, credit: u64, holds: usize) -> Media {
+        let writes = Queued::new(holds);
+        Media { read_preference: read_preference.min(100), credit, busy_until: 0, read_until: 0, writes }
     }
 
     /// Takes a request that needs the device for `time`. Returns the time of its completion.
@@ -31,17 +69,19 @@ impl Media {
         let before = self.busy_until.max(now);
         self.busy_until = before.saturating_add(time);
         if way == Way::Write {
-            self.writes = self.writes.saturating_add(time);
+            self.writes.push(time);
             return self.busy_until.saturating_sub(self.credit).max(now);
         }
-        let overtaken = self.writes.min(before - now) / 100 * self.read_preference;
+        let (in_device, in_scheduler) = self.writes.split();
+        let waits = (before - now).saturating_sub(in_scheduler);
+        let overtaken = in_scheduler.min(before - now) + in_device.min(waits) / 100 * self.read_preference;
         self.read_until = self.read_until.max(self.busy_until - overtaken);
         self.read_until.saturating_sub(self.credit).max(now)
     }
 
-    /// Completes a write that took `time`.
-    pub(crate) fn written(&mut self, time: u64) {
-        self.writes = self.writes.saturating_sub(time);
+    /// Completes the oldest write.
+    pub(crate) fn written(&mut self) {
+        self.writes.pop();
     }
 }
 
@@ -89,16 +129,30 @@ mod tests {
 
     #[test]
     fn what_is_done_for_one_way_cannot_be_done_for_the_other() {
-        let mut media = Media::new(0, 0);
+        let mut media = Media::new(0, 0, usize::MAX);
         assert_eq!((media.serve(0, Way::Write, 10), media.serve(0, Way::Read, 5)), (10, 15));
         assert_eq!((media.serve(2, Way::Write, 10), media.serve(40, Way::Read, 5)), (25, 45));
-        let mut prefers = Media::new(50, 0);
+        let mut prefers = Media::new(50, 0, usize::MAX);
         let writes = [0, 0].map(|now| prefers.serve(now, Way::Write, 1_000));
         // The read overtakes half of them, and takes its time from later requests.
         assert_eq!((writes, prefers.serve(0, Way::Read, 300)), ([1_000, 2_000], 1_300));
         assert_eq!(prefers.serve(0, Way::Write, 1_000), 3_300);
-        prefers.written(3_000);
+        (0..3).for_each(|_| prefers.written());
         assert_eq!(prefers.serve(3_300, Way::Read, 300), 3_600);
+    }
+
+    #[test]
+    fn a_read_waits_for_what_is_in_the_device() {
+        // Of 192 writes of 2.3 ms a SATA disk holds 32; the scheduler lets the read go before the others.
+        let mut disk = Media::new(0, 0, 32);
+        (0..192).for_each(|_| drop(disk.serve(0, Way::Write, 2_300)));
+        assert_eq!(disk.serve(0, Way::Read, 100), 32 * 2_300 + 100);
+        // Another read waits for the first one, too.
+        assert_eq!(disk.serve(0, Way::Read, 100), 32 * 2_300 + 200);
+        assert_eq!(disk.serve(0, Way::Write, 2_300), 193 * 2_300 + 200);
+        // Once few are left, all of them are in the device.
+        (0..183).for_each(|_| disk.written());
+        assert_eq!(disk.serve(183 * 2_300 + 200, Way::Read, 100), 193 * 2_300 + 300);
     }
 
     #[test]
@@ -106,7 +160,10 @@ mod tests {
         let mut streams = Streams::new(4_096_000);
         let mut done = |now, at| {
             let (way, class, done) = (Way::Read, Class::Exempt, Done::Nothing);
-            streams.serve(now, &Request { way, at, bytes: PAGE, class, merged: 0, cgroup: CgId::ROOT, done }) / 1000
+            streams.serve(
+                now,
+                &Request { way, at, bytes: PAGE, class, merged: 0, goes_on: false, cgroup: CgId::ROOT, done },
+            ) / 1000
         };
         assert_eq!((done(0, 7), done(0, 8), done(0, 900)), (1000, 2000, 1000));
         assert_eq!((done(0, 9), done(0, 901)), (3000, 2000));

@@ -120,7 +120,7 @@ impl PageCache {
         let (at, extent) = entries.find(|(_, extent)| extent.is_waiting())?;
         // A folio is written whole, even if the search begins within it.
         let start = if *at >= from { *at } else { from - (from - at) % u64::from(extent.folio.max(1)) };
-        let mut run = DirtyRun { start, len: 0, blocks: 0, folios: 0, owner: extent.owner };
+        let mut run = DirtyRun { start, len: 0, blocks: 0, stretches: 0, folios: 0, owner: extent.owner };
         let mut is_all = run.take(extent, at + u64::from(extent.len) - start, most);
         for (at, extent) in entries {
             let is_next = *at == run.start + run.len && extent.owner == run.owner && extent.is_waiting();

@@ -302,7 +302,8 @@ fn speed(block: &mut Block, name: &str, device: &Device) -> Result<(), SimError>
     }
     block.size = device.size.map_or(1 << 30, |size| size.bytes());
     block.rotational = device.rotational;
-    block.arm = device.seek_time().map(|seek| Arm::new(seek.nanos()));
+    let holds = device.holds().and_then(|holds| usize::try_from(holds).ok()).unwrap_or(usize::MAX);
+    block.arm = device.seek_time().map(|seek| Arm::new(seek.nanos(), holds));
     block.latency = device.latency.map_or(LATENCY, |latency| latency.nanos());
     block.depth = device.queue.nr_requests.unwrap_or(DEPTH).max(1);
     block.read.bandwidth = device.read_bandwidth.map_or(UNCAPPED, |rate| rate.0.0);
@@ -319,7 +320,7 @@ fn speed(block: &mut Block, name: &str, device: &Device) -> Result<(), SimError>
     let cache =
         |cache: &floodline_scenario::WriteCache| WriteCache::new(cache.size.bytes(), cache.drain.0.0, cache.volatile);
     block.write_cache = device.write_cache.as_ref().map(cache);
-    block.media = device.shared_time().map(|percent| Media::new(percent.into(), each_way));
+    block.media = device.shared_time().map(|percent| Media::new(percent.into(), each_way, holds));
     block.streams = device.stream_rate().map(|rate| Streams::new(rate.0.0));
     Ok(())
 }

@@ -158,7 +158,8 @@ pub(crate) async fn direct(
     while left > 0 {
         let bytes = left.min(most);
         let at = device_page(inode, (offset + len - left) / PAGE);
-        requests.push(Request { way, at, bytes, class: Class::Exempt, merged: 0, cgroup, done: Done::Nothing });
+        let (class, goes_on, done) = (Class::Exempt, left < len, Done::Nothing);
+        requests.push(Request { way, at, bytes, class, merged: 0, goes_on, cgroup, done });
         left -= bytes;
     }
     // All requests of a call are in flight at once (`__iomap_dio_rw`).

@@ -14,6 +14,8 @@ pub(crate) struct Turns {
     pub(crate) lane: Lane,
     /// Time until which the requests that went use up the limit.
     used: u64,
+    /// When the last of them went, and its time of the limit.
+    last: u64,
     /// Reads, writes.
     ways: [Waiting; 2],
 }
@@ -23,6 +25,8 @@ pub(crate) struct Turns {
 struct Waiting {
     /// When each of them goes, and the time of the limit that it takes.
     queue: VecDeque<(u64, u64)>,
+    /// When the last of them goes, or went.
+    passes: u64,
     /// Number of requests of this way that left the queue.
     gone: u64,
     /// Time until which the last of them will have used up the limit, with the requests that went before it.
@@ -37,21 +41,40 @@ impl Turns {
         self.lane.bandwidth > 0 || self.lane.iops > 0
     }
 
-    /// Takes a request. Returns the time at which it is transferred.
-    pub(crate) fn serve(&mut self, now: u64, is_write: bool, bytes: u64) -> u64 {
+    /// Takes a request, or a part that joins the last one. Returns the time at which it is transferred: with credit, as
+    /// soon as it passes (see [`Lane::serve`]).
+    pub(crate) fn serve(&mut self, now: u64, is_write: bool, bytes: u64, joins: bool) -> u64 {
         self.pass(now);
-        let (time, credit) = (self.lane.time(bytes), self.lane.credit);
         let (reads, writes) = self.ways.split_at_mut(1);
-        let (own, other) = if is_write { (&mut writes[0], &reads[0]) } else { (&mut reads[0], &writes[0]) };
+        let (own, other) = if is_write { (&mut writes[0], &mut reads[0]) } else { (&mut reads[0], &mut writes[0]) };
+        let credit = self.lane.credit;
+        if joins {
+            let time = self.lane.time_of(bytes);
+            own.used = own.used.saturating_add(time);
+            match own.queue.back_mut() {
+                Some((_, takes)) => *takes = takes.saturating_add(time),
+                // It has passed already.
+                None => {
+                    self.used = self.used.saturating_add(time);
+                    self.last = self.last.saturating_add(time);
+                    other.used = other.used.saturating_add(time);
+                }
+            }
+            return if credit > 0 { own.passes } else { own.used };
+        }
+        let time = self.lane.time(bytes);
+        // Each request went when no more than the credit was used, so that no more than the last one is in the way. The
+        // times of waiting requests do not change, so `used` grows beyond that when the other way goes in between.
+        let used = self.used.min(self.last.saturating_add(credit));
         let last = match own.queue.back() {
             Some((at, _)) => *at,
             None => {
-                (own.used, own.seen) = (self.used, other.gone);
+                (own.used, own.seen) = (used, other.gone);
                 now
             }
         };
         let goes = |used: u64| used.saturating_sub(credit).max(last);
-        own.used = own.used.max(self.used);
+        own.used = own.used.max(used);
         // A request of the other way has its turn first, if it goes before. At the same moment neither waits for the
         // other; small requests in between have moved that moment by less than half a request.
         let turn = usize::try_from(own.seen - other.gone).ok().and_then(|at| other.queue.get(at));
@@ -60,8 +83,9 @@ impl Turns {
         }
         let at = goes(own.used);
         own.used = own.used.max(at).saturating_add(time);
-        let transferred = own.used.saturating_sub(credit).max(at);
+        own.passes = at;
         own.queue.push_back((at, time));
+        let transferred = if credit > 0 { at } else { own.used };
         self.pass(now);
         transferred
     }
@@ -77,6 +101,7 @@ impl Turns {
             way.gone += 1;
             let gone = way.gone;
             self.used = self.used.max(at).saturating_add(time);
+            self.last = at.saturating_add(time);
             let other = &mut self.ways[1 - first];
             if other.seen < gone {
                 (other.used, other.seen) = (other.used.saturating_add(time), gone);
@@ -100,10 +125,10 @@ mod tests {
     #[test]
     fn a_write_among_many_reads_waits_for_one_of_them() {
         let mut turns = limited(0);
-        let reads: Vec<u64> = (0..20).map(|_| turns.serve(0, false, 4096) / MS).collect();
+        let reads: Vec<u64> = (0..20).map(|_| turns.serve(0, false, 4096, false) / MS).collect();
         assert_eq!((reads[0], reads[19]), (10, 200));
-        assert_eq!(turns.serve(0, true, 4096), 20 * MS);
-        assert_eq!(turns.serve(0, true, 4096), 40 * MS, "the second waits for two reads");
+        assert_eq!(turns.serve(0, true, 4096, false), 20 * MS);
+        assert_eq!(turns.serve(0, true, 4096, false), 40 * MS, "the second waits for two reads");
     }
 
     #[test]
@@ -111,13 +136,13 @@ mod tests {
         let mut turns = Turns::default();
         (turns.lane.bandwidth, turns.lane.credit) = (40_000_000, 100 * MS);
         // Twenty writes of 33 ms each: the credit lets three of them go at once.
-        let writes: Vec<u64> = (0..20).map(|_| turns.serve(0, true, 1_320_000) / MS).collect();
-        assert_eq!((writes[0], writes[19]), (0, 560));
+        let writes: Vec<u64> = (0..20).map(|_| turns.serve(0, true, 1_320_000, false) / MS).collect();
+        assert_eq!((writes[0], writes[3], writes[19]), (0, 0, 527));
         for at in [40, 150, 290] {
-            let waits = turns.serve(at * MS, false, 4_000) / MS - at;
+            let waits = turns.serve(at * MS, false, 4_000, false) / MS - at;
             assert!(waits <= 34, "{waits} ms at {at}");
         }
-        let waits = turns.serve(300 * MS, false, 4_000) / MS - 300;
+        let waits = turns.serve(300 * MS, false, 4_000, false) / MS - 300;
         assert!(waits <= 67, "the second of two waits for another write: {waits} ms");
     }
 
@@ -133,7 +158,7 @@ mod tests {
                     break;
                 }
                 done[usize::from(is_write)] += u64::from(now > 0);
-                due[number] = (turns.serve(now, is_write, 4096), is_write);
+                due[number] = (turns.serve(now, is_write, 4096, false), is_write);
             }
             let most = 2000 + credit / (10 * MS);
             assert!((most - 30..=most + 16).contains(&(done[0] + done[1])), "{done:?}");

@@ -86,9 +86,11 @@ impl Wbt {
         self.read_issued.get_or_insert(now);
     }
 
-    /// Whether reads took too long in the window that ends.
+    /// Whether reads took too long in the window that ends. A read under way counts once it takes longer than a window,
+    /// or longer than the target if no read has completed in the window (`latency_exceeded`).
     fn is_exceeded(&self, now: u64) -> bool {
-        let is_stuck = self.read_issued.is_some_and(|since| now.saturating_sub(since) > self.window);
+        let most = if self.reads == 0 { self.target.min(self.window) } else { self.window };
+        let is_stuck = self.read_issued.is_some_and(|since| now.saturating_sub(since) > most);
         is_stuck || self.reads >= 1 && self.writes >= WRITES_MIN && self.read_min > self.target
     }
 }
@@ -274,6 +276,8 @@ mod tests {
     fn a_read_that_is_under_way_for_longer_than_a_window_is_slow() {
         let mut wbt = Wbt::new(2_000_000, 256);
         wbt.read_issue(10_000_000);
+        assert!(!wbt.is_exceeded(12_000_000) && wbt.is_exceeded(12_000_001), "no read has completed");
+        wbt.reads = 1;
         wbt.read_issue(90_000_000);
         assert!(!wbt.is_exceeded(100_000_000) && wbt.is_exceeded(110_000_001));
         // For completed reads the shortest one counts, if there were enough writes.

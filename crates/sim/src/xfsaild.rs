@@ -64,6 +64,7 @@ pub(crate) async fn xfsaild(sim: Sim, sb: SbId) {
             bytes: pages * PAGE,
             class: Class::Urgent,
             merged: 0,
+            goes_on: false,
             cgroup: CgId::ROOT,
             done: Done::Nothing,
         };

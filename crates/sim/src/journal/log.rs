@@ -52,7 +52,7 @@ pub(crate) async fn flush(sim: &Sim, device: BlockId) {
 
 fn request(way: Way, bytes: u64, class: Class) -> Request {
     let at = if way == Way::Flush { 0 } else { LOG };
-    Request { way, at, bytes, class, merged: 0, cgroup: CgId::ROOT, done: Done::Nothing }
+    Request { way, at, bytes, class, merged: 0, goes_on: false, cgroup: CgId::ROOT, done: Done::Nothing }
 }
 
 impl World {

@@ -13,6 +13,9 @@ pub(crate) struct Extent {
     /// Pages of it that have to be written: less than `len` if the filesystem tracks the dirty blocks of a folio.
     /// Such extents are one folio.
     pub(crate) blocks: u32,
+    /// Stretches of such blocks, each a request of its own; and the page of the folio after the one dirtied last.
+    pub(crate) stretches: u16,
+    pub(crate) edge: u16,
     /// The memcg it is charged to: that of the task that brought it into the cache.
     pub(crate) owner: CgId,
     /// Has to be written.
@@ -31,7 +34,27 @@ impl Extent {
     /// An empty extent of folios of a size, clean, and read by no program.
     pub(crate) fn clean(folio: u32, owner: CgId) -> Extent {
         let (dirty, writeback, referenced, active, reclaim) = (false, false, false, false, false);
-        Extent { len: 0, folio, blocks: 0, owner, dirty, writeback, referenced, active, reclaim }
+        let (stretches, edge) = (0, 0);
+        Extent { len: 0, folio, blocks: 0, stretches, edge, owner, dirty, writeback, referenced, active, reclaim }
+    }
+
+    /// Marks blocks of a folio dirty, from its page `at`. `is_first` if none of them is dirty yet.
+    pub(crate) fn dirty_blocks(&mut self, at: u64, count: u32, is_first: bool) {
+        let before = if is_first { 0 } else { self.blocks };
+        if is_first {
+            (self.stretches, self.edge) = (0, 0);
+        }
+        self.blocks = before.saturating_add(count).min(self.len);
+        let at = u16::try_from(at).unwrap_or(u16::MAX);
+        if is_first || at != self.edge {
+            self.stretches = self.stretches.saturating_add(1);
+        }
+        self.edge = at.saturating_add(u16::try_from(count).unwrap_or(u16::MAX));
+    }
+
+    /// Number of stretches of blocks to write: each has a gap behind it, but for the last one.
+    pub(super) fn stretches(&self) -> u64 {
+        if self.is_whole() { 1 } else { u64::from(self.stretches).clamp(1, u64::from(self.len - self.blocks) + 1) }
     }
 
     /// Whether all of it has to be written if any of it has.
@@ -81,6 +104,8 @@ pub(crate) struct DirtyRun {
     pub(crate) len: u64,
     /// Pages of the run that have to be written.
     pub(crate) blocks: u64,
+    /// Stretches of these pages.
+    pub(crate) stretches: u64,
     pub(crate) folios: u64,
     pub(crate) owner: CgId,
 }
@@ -92,6 +117,8 @@ impl DirtyRun {
         let (folio, room) = (u64::from(extent.folio.max(1)), most - self.len);
         let some = if have <= room { have } else { have.min(room.div_ceil(folio) * folio) };
         self.len += some;
+        let is_joined = extent.is_whole() && self.len > some && self.blocks + some == self.len;
+        self.stretches += if is_joined { 0 } else { extent.stretches() };
         self.blocks += if extent.is_whole() { some } else { extent.blocks.into() };
         self.folios += if folio == 1 { some } else { some.div_ceil(folio) };
         some == have

@@ -303,6 +303,7 @@ impl World {
             bytes: pages * PAGE,
             class: Class::Exempt,
             merged: 0,
+            goes_on: false,
             cgroup: self.memcg(cgroup),
             done: Done::Complete(slot),
         }

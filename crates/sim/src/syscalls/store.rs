@@ -103,13 +103,7 @@ pub(crate) async fn store(
 }
 
 /// Brings a page into the cache on a fault, if it is not there yet.
-async fn filemap_fault(
-    sim: &Sim,
-    pid: PidId,
-    inode: InodeId,
-    faults: &mut Faults,
-    page: u64,
-) -> Result<(), NoMemory> {
+async fn filemap_fault(sim: &Sim, pid: PidId, inode: InodeId, faults: &mut Faults, page: u64) -> Result<(), NoMemory> {
     let (is_cached, is_on_disk, cgroup) = {
         let mut world = sim.w();
         let i = &world.inodes[inode];

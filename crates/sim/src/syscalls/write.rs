@@ -261,16 +261,18 @@ impl World {
             if extent.dirty {
                 if is_part {
                     let more = extent.len;
-                    self.inodes[inode]
-                        .cache
-                        .update(from, to - from, |_, e| e.blocks = e.blocks.saturating_add(more).min(e.len));
+                    self.inodes[inode].cache.update(from, to - from, |_, e| e.dirty_blocks(at - from, more, false));
                 }
                 continue;
             }
             let touched = extent.len;
             self.inodes[inode].cache.update(from, to - from, |_, e| {
                 e.dirty = true;
-                e.blocks = if is_part { touched.min(e.len) } else { e.len };
+                if is_part {
+                    e.dirty_blocks(at - from, touched, true);
+                } else {
+                    e.blocks = e.len;
+                }
             });
             became += to - from;
             self.account_dirtied(inode, to - from, extent.folio.into(), extent.owner, by);
