@@ -180,12 +180,13 @@ impl Validate {
         if let Some(name) = other_setting(&scenario.machine, &real.host) {
             return Err(format!("the recording and the current scenario differ in {name}"));
         }
-        let mut scenario = as_found(scenario, real);
+        let (mut scenario, delays) = as_found(scenario, real);
         scenario.workload.seed = seed;
         let ran = scenario.workload.duration.and_then(|told| other_duration(told.0, &real.ends));
         scenario.workload.duration = ran.map(Time).or(scenario.workload.duration);
         let every = Nanos::from_millis(500);
-        let options = Options { every, speed, found: real.found.clone(), ..Options::new(variant, kernel) };
+        let found = Found { delays, ..real.found.clone() };
+        let options = Options { every, speed, found, ..Options::new(variant, kernel) };
         let mut run = Run::expecting(&scenario.expect.on(kernel));
         let fold = |record| {
             let Ok(()) = run.record(&record);
@@ -198,22 +199,33 @@ impl Validate {
 
 /// The scenario with the properties of its disks as recorded: whether they rotate, which sets the target of writeback
 /// throttling, the time of a request where the scenario omits it, and their highest speed. A guest's disks are the
-/// scenario's in order of their names. The lab makes a device of the library of limits that QEMU keeps, with a tenth of
+/// scenario's in order of their names. A latency in the scenario is a delay of device-mapper, which is returned by disk. The lab makes a device of the library of limits that QEMU keeps, with a tenth of
 /// a second of credit: its arm does not seek, and its reads and writes do not share one time.
-fn as_found(scenario: &Scenario, real: &Real) -> Scenario {
+fn as_found(scenario: &Scenario, real: &Real) -> (Scenario, BTreeMap<String, Nanos>) {
+    let mut delays = BTreeMap::new();
     let mut scenario = scenario.clone();
     let disks = scenario.machine.devices.values_mut().filter(|device| device.backing == Backing::Disk);
     for (device, letter) in disks.zip('a'..='z') {
         (device.profile, device.seek) = (None, None);
         let name = format!("vd{letter}");
+        if let Some(latency) = device.latency.take() {
+            delays.insert(name.clone(), latency.0);
+        }
         let Some(disk) = real.facts.devices.iter().find(|disk| disk.name == Name::new(&name)) else { continue };
         device.rotational |= disk.rotational.unwrap_or(false);
         let Some(found) = real.found.disks.get(&name) else { continue };
-        device.latency = device.latency.or(found.latency.map(Time));
-        let rate = found.write_bandwidth.filter(|rate| device.write_bandwidth.is_none_or(|told| *rate < told.0.0));
-        device.write_bandwidth = rate.map(|rate| ByteRate(BytesPerSecond(rate))).or(device.write_bandwidth);
+        device.latency = found.latency.map(Time);
+        let lower = |told: Option<ByteRate>, rate: Option<u64>| {
+            let rate = rate.filter(|rate| told.is_none_or(|told| *rate < told.0.0));
+            rate.map(|rate| ByteRate(BytesPerSecond(rate))).or(told)
+        };
+        // Of a limit of both ways together, reads leave less to the writes, but the disk is as fast.
+        match device.bandwidth {
+            Some(told) => device.bandwidth = lower(Some(told), found.bandwidth),
+            None => device.write_bandwidth = lower(device.write_bandwidth, found.write_bandwidth),
+        }
     }
-    scenario
+    (scenario, delays)
 }
 
 /// Duration of the workload, if the scenario now states another. Programs that run until their time is up end together,

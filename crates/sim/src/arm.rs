@@ -4,7 +4,8 @@
 //! queue: at most the time given by its requests per second. A read goes before the writes that the scheduler still
 //! keeps. There is no credit and no cache on the disk.
 
-use crate::block::{Lane, Request, Way, time_of};
+use crate::block::{Request, Way};
+use crate::hypervisor::{Lane, time_of};
 use crate::media::Queued;
 use crate::world::PAGE;
 
@@ -85,7 +86,9 @@ mod tests {
             let request = Request { way, at, bytes: PAGE, class, merged: 0, goes_on: false, cgroup: CgId::ROOT, done };
             arm.serve(0, &request, &lane, false) / 1000
         };
-        (0..100).for_each(|at| drop(done(Way::Write, 2 * at)));
+        for at in 1..100 {
+            done(Way::Write, 2 * at);
+        }
         // 32 writes of 5 ms, and its own seek; then another read.
         assert_eq!((done(Way::Read, 900), done(Way::Read, 1900)), (33 * 5_001, 34 * 5_001));
     }

@@ -5,8 +5,9 @@
 //! block/blk-throttle.c; limits have no effect on I/O charged to the root.
 
 use crate::arena::{BlockId, CgId};
-use crate::block::{Request, Way, enter, time_of};
+use crate::block::{Request, Way, enter};
 use crate::engine::{Due, Sim, Ticket, suspend};
+use crate::hypervisor::time_of;
 use crate::world::World;
 use floodline_scenario::IoMax;
 use std::collections::BTreeMap;

@@ -8,7 +8,9 @@ use crate::arena::{BdiId, BlockId, CgId, InodeId};
 use crate::arm::Arm;
 use crate::blk_throttle::Throttle;
 use crate::crypt::Crypt;
+use crate::delay::Delay;
 use crate::engine::{Sim, Waiters, suspend};
+use crate::hypervisor::{Joins, Lane, time_of};
 use crate::loop_device::LoopFile;
 use crate::media::{Media, Streams};
 use crate::process::io_schedule;
@@ -16,10 +18,9 @@ use crate::raid1::Mirror;
 use crate::stripes::Stack;
 use crate::turns::Turns;
 use crate::wbt::Wbt;
-use crate::world::{PAGE, World};
+use crate::world::World;
 use crate::write_cache::WriteCache;
 use floodline_record::id::DevId;
-use floodline_scenario::Random;
 
 /// Pages of 4 KiB in one bio (`BIO_MAX_VECS`).
 pub(crate) const BIO_PAGES: u64 = 256;
@@ -72,6 +73,8 @@ pub(crate) enum Worker {
     Loop(BlockId, CgId),
     /// Encrypts, decrypts and writes for a device of dm-crypt.
     Crypt(BlockId),
+    /// Submits the requests that device-mapper delays.
+    Delay(BlockId),
 }
 
 impl Worker {
@@ -84,6 +87,7 @@ impl Worker {
             Worker::Loop(device, of) => {
                 sim.spawn("loop", true, crate::loop_device::worker(sim.clone(), device, of));
             }
+            Worker::Delay(device) => sim.spawn("kdelayd", true, crate::delay::worker(sim.clone(), device)),
             Worker::Crypt(device) => {
                 let cpus = sim.w().cpus.max(1);
                 for _ in 0..cpus {
@@ -116,21 +120,6 @@ impl Request {
     pub(crate) fn is_buffered_write(&self) -> bool {
         self.way == Way::Write && self.class != Class::Exempt
     }
-}
-
-/// One way of a device, or both together: caps, and the times until which they are used up.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Lane {
-    /// Bytes per second; 0 is no cap.
-    pub(crate) bandwidth: u64,
-    /// Requests per second; 0 is no cap.
-    pub(crate) iops: u64,
-    /// Nanoseconds of the caps that may be used in advance, if a hypervisor keeps them.
-    pub(crate) credit: u64,
-    bytes_until: u64,
-    requests_until: u64,
-    /// When the last request passed.
-    passed: u64,
 }
 
 /// Counters of `/proc/diskstats`.
@@ -175,9 +164,8 @@ pub(crate) struct Block {
     pub(crate) write: Lane,
     /// Caps of both ways together.
     pub(crate) total: Turns,
-    /// Set if a hypervisor joins requests that it finds together: decides when it does.
-    pub(crate) joins: Option<Random>,
-    last: Option<Joinable>,
+    /// Set if a hypervisor joins requests that it finds together.
+    pub(crate) joins: Option<Joins>,
     /// Set if reads and writes share the device's time.
     pub(crate) media: Option<Media>,
     /// Speed of one sequential reader, if lower than the device's.
@@ -186,6 +174,8 @@ pub(crate) struct Block {
     pub(crate) mirrors: Vec<Mirror>,
     /// Layout of the array on its members.
     pub(crate) stack: Option<Stack>,
+    /// Set if device-mapper delays its requests.
+    pub(crate) delay: Option<Delay>,
     /// Set if dm-crypt encrypts it.
     pub(crate) crypt: Option<Crypt>,
     /// The file of a loop device.
@@ -201,66 +191,6 @@ pub(crate) struct Block {
     /// Bytes and requests by cgroup number, read and written; none for a cgroup without requests.
     by_cgroup: Vec<Option<[u64; 4]>>,
 }
-
-/// Time to transfer a number of bytes at a bandwidth, nanoseconds.
-pub(crate) fn time_of(bytes: u64, bandwidth: u64) -> u64 {
-    // All but absurd sizes fit into 64 bits.
-    match bytes.checked_mul(1_000_000_000) {
-        Some(product) => product / bandwidth.max(1),
-        None => u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(bandwidth.max(1))).unwrap_or(u64::MAX),
-    }
-}
-
-impl Lane {
-    /// Time of its caps that a request takes.
-    pub(crate) fn time(&self, bytes: u64) -> u64 {
-        self.time_of(bytes).max(self.time_of_request())
-    }
-
-    /// Time of its bandwidth that a number of bytes takes.
-    pub(crate) fn time_of(&self, bytes: u64) -> u64 {
-        if self.bandwidth == 0 { 0 } else { time_of(bytes, self.bandwidth) }
-    }
-
-    fn time_of_request(&self) -> u64 {
-        1_000_000_000_u64.checked_div(self.iops).unwrap_or(0)
-    }
-
-    /// Takes a request into account, or a part that joins the last one. Returns the time at which it is transferred.
-    ///
-    /// A hypervisor (`throttle_compute_wait` and `throttle_account` of QEMU) lets a request pass as soon as no more than
-    /// the credit is used, whatever its size, and counts it then: the next one waits for it. It counts bytes and requests
-    /// apart. Without credit a request has to be transferred itself.
-    pub(crate) fn serve(&mut self, now: u64, bytes: u64, joins: bool) -> u64 {
-        if !joins {
-            let used = self.bytes_until.max(self.requests_until);
-            self.passed = used.saturating_sub(self.credit).max(now);
-            self.requests_until = self.requests_until.max(self.passed).saturating_add(self.time_of_request());
-        }
-        self.bytes_until = self.bytes_until.max(self.passed).saturating_add(self.time_of(bytes));
-        if self.credit > 0 { self.passed } else { self.bytes_until.max(self.requests_until) }
-    }
-}
-
-/// The last request that reached the device, which the next one may join. A hypervisor that finds several requests in its
-/// ring makes one of those that follow each other (`virtio_blk_submit_multireq` of QEMU). Traced in two lab runs on a busy
-/// host, beside a stream on ext4 and two on XFS: of the parts of one bio, 0.05 ms apart, it found either all at once or
-/// each by itself, depending on whether its thread had to wait for a CPU. About half of the bytes were in joined requests.
-#[derive(Clone, Copy, Debug)]
-struct Joinable {
-    /// When it was submitted.
-    at: u64,
-    way: Way,
-    /// The page after it.
-    end: u64,
-    /// Number of its parts.
-    parts: u32,
-    /// Whether the hypervisor was late, and finds the next parts together with it.
-    is_late: bool,
-}
-
-/// Most requests that a hypervisor makes one of (`VIRTIO_BLK_MAX_MERGE_REQS`).
-const JOINED_MAX: u32 = 32;
 
 impl Block {
     pub(crate) fn new(name: &str, dev: DevId) -> Block {
@@ -284,11 +214,11 @@ impl Block {
             write: Lane::default(),
             total: Turns::default(),
             joins: None,
-            last: None,
             media: None,
             streams: None,
             mirrors: Vec::new(),
             stack: None,
+            delay: None,
             crypt: None,
             loop_file: None,
             throttle: Throttle::default(),
@@ -335,7 +265,7 @@ impl Block {
     /// Starts a read or a write. Returns the time at which it is transferred.
     fn transfer(&mut self, now: u64, request: &Request) -> u64 {
         let is_idle = self.in_flight == 0;
-        let joins = self.is_joined(now, request);
+        let joins = self.joins.as_mut().is_some_and(|joins| joins.is_joined(now, request));
         let lane = if request.way == Way::Read { &mut self.read } else { &mut self.write };
         let mut at = match (&mut self.arm, &mut self.media) {
             (Some(arm), _) => arm.serve(now, request, lane, is_idle),
@@ -360,22 +290,6 @@ impl Block {
     pub(crate) fn has_credit(&self) -> bool {
         let lanes = [&self.read, &self.write, &self.total.lane];
         self.arm.is_none() && self.media.is_none() && lanes.iter().any(|lane| lane.credit > 0)
-    }
-
-    /// Whether a hypervisor makes one request of this and the last one.
-    fn is_joined(&mut self, now: u64, request: &Request) -> bool {
-        let Some(random) = &mut self.joins else { return false };
-        let end = request.at + request.bytes.div_ceil(PAGE);
-        let before = self.last.filter(|last| {
-            let follows = (last.at, last.way, last.end) == (now, request.way, request.at);
-            request.goes_on && follows && last.parts < JOINED_MAX
-        });
-        let (parts, is_late) = match before {
-            Some(last) => (last.parts + 1, last.is_late),
-            None => (1, random.below(2) == 0),
-        };
-        self.last = Some(Joinable { at: now, way: request.way, end, parts, is_late });
-        parts > 1 && is_late
     }
 
     /// Returns a request in flight.
@@ -514,6 +428,14 @@ impl World {
         if !self.blocks[device].mirrors.is_empty() {
             return Some(Entry::Members);
         }
+        if self.holds(device, request) {
+            return None;
+        }
+        self.enter_disk(device, request)
+    }
+
+    /// Submits a request to the queue of a disk. Returns what the caller has to wait for, if anything.
+    pub(crate) fn enter_disk(&mut self, device: BlockId, request: &Request) -> Option<Entry> {
         if !self.wbt_admits(device, request) {
             return Some(Entry::Wbt);
         }

@@ -3,7 +3,7 @@
 //! a page from another node's memory takes longer. Memory is taken from the first node until it is full (first
 //! touch), as if all programs ran there. Later accesses cost the same on every node.
 
-use crate::block::time_of;
+use crate::hypervisor::time_of;
 use crate::world::World;
 
 /// Copies between programs and the page cache.

@@ -6,8 +6,9 @@
 //! (`no_read_workqueue`, `no_write_workqueue`) are not modelled. Mirrors drivers/md/dm-crypt.c.
 
 use crate::arena::{BlockId, CgId};
-use crate::block::{Class, Done, Request, Way, submit, time_of};
+use crate::block::{Class, Done, Request, Way, submit};
 use crate::engine::{Sim, Ticket, suspend};
+use crate::hypervisor::time_of;
 use crate::process::{Sleeper, use_cpu};
 use crate::world::{PAGE, World};
 use std::collections::{BTreeMap, VecDeque};

@@ -3,7 +3,10 @@
 //! and each program began, and the time its disks take to flush their caches. A simulated run that is compared with
 //! the recording uses the same. None of them is a figure that is compared.
 
+use crate::block::Worker;
+use crate::delay::Delay;
 use crate::found_disk::FoundDisk;
+use crate::hypervisor::Joins;
 use crate::world::World;
 use floodline_record::id::Entity;
 use floodline_record::record::{TaskName, What};
@@ -26,6 +29,8 @@ pub struct Found {
     pub starts: BTreeMap<TaskName, Nanos>,
     /// Disks by name.
     pub disks: BTreeMap<String, FoundDisk>,
+    /// Delays that device-mapper puts before disks, by their names.
+    pub delays: BTreeMap<String, Nanos>,
     /// Whether its disks are those of a QEMU that makes one request of several that it finds together.
     pub joins: bool,
 }
@@ -36,7 +41,13 @@ impl World {
         self.uptime = found.uptime.0;
         let disks: Vec<_> = self.blocks.iter().filter(|(_, block)| block.has_credit()).map(|(id, _)| id).collect();
         for id in disks {
-            self.blocks[id].joins = found.joins.then(|| Random::new(self.placement.number()));
+            self.blocks[id].joins = found.joins.then(|| Joins::new(Random::new(self.placement.number())));
+        }
+        for (name, delay) in &found.delays {
+            let id = self.blocks.iter().find(|(_, block)| block.name == *name).map(|(id, _)| id);
+            let Some(id) = id else { continue };
+            self.blocks[id].delay = Some(Delay::new(delay.0));
+            self.new_workers.push(Worker::Delay(id));
         }
         for (name, disk) in &found.disks {
             let Some(id) = self.blocks.iter().find(|(_, block)| block.name == *name).map(|(id, _)| id) else {
@@ -67,6 +78,7 @@ impl Found {
             uptime: window.first_at.map_or(Nanos(0), |first| first.monotonic),
             quiet: window.first_at.and_then(|first| began.checked_sub(first.monotonic.0)).map(Nanos),
             starts: window.events.iter().filter_map(started).collect(),
+            delays: BTreeMap::new(),
             joins: window.facts.as_ref().is_some_and(|facts| !facts.has_unjoined_disks()),
             disks: window
                 .disk_series

@@ -20,6 +20,8 @@ pub struct FoundDisk {
     pub flush_bandwidth: Option<u64>,
     /// Median bytes per second written while it was busy with many.
     pub write_bandwidth: Option<u64>,
+    /// The same, with what it read meanwhile.
+    pub bandwidth: Option<u64>,
 }
 
 /// Largest number of requests between two samples that counts as few.
@@ -35,7 +37,7 @@ impl FoundDisk {
     /// needs the same CPUs.
     pub fn of(series: &[(Nanos, Arc<DiskRow>)]) -> FoundDisk {
         let (mut latencies, mut flushes, mut rates) = (Vec::new(), Vec::new(), Vec::new());
-        let mut reads = Vec::new();
+        let (mut reads, mut moved) = (Vec::new(), Vec::new());
         let (mut unflushed, mut flush_rates) = (0_u64, Vec::new());
         for pair in series.windows(2) {
             let Some(step) = Step::between(&pair[0].1, &pair[1].1) else { continue };
@@ -59,6 +61,7 @@ impl FoundDisk {
             }
             if step.written >= MANY && step.busy >= BUSY {
                 rates.push(per_second(step.written, step.busy));
+                moved.push(per_second(step.moved, step.busy));
             }
         }
         let part = |mut times: Vec<u64>, of: usize| {
@@ -76,6 +79,7 @@ impl FoundDisk {
             flush_latency: usual(flushes),
             flush_bandwidth: median(flush_rates),
             write_bandwidth: median(rates),
+            bandwidth: median(moved),
         }
     }
 }

@@ -5,7 +5,8 @@
 //! still takes its time, from later requests. One sequential reader may be slower than the device, which can serve more requests at
 //! once than that reader submits.
 
-use crate::block::{Request, Way, time_of};
+use crate::block::{Request, Way};
+use crate::hypervisor::time_of;
 use crate::world::PAGE;
 use std::collections::VecDeque;
 
@@ -145,7 +146,9 @@ mod tests {
     fn a_read_waits_for_what_is_in_the_device() {
         // Of 192 writes of 2.3 ms a SATA disk holds 32; the scheduler lets the read go before the others.
         let mut disk = Media::new(0, 0, 32);
-        (0..192).for_each(|_| drop(disk.serve(0, Way::Write, 2_300)));
+        for _ in 0..192 {
+            disk.serve(0, Way::Write, 2_300);
+        }
         assert_eq!(disk.serve(0, Way::Read, 100), 32 * 2_300 + 100);
         // Another read waits for the first one, too.
         assert_eq!(disk.serve(0, Way::Read, 100), 32 * 2_300 + 200);

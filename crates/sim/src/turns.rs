@@ -5,7 +5,7 @@
 //! which take 33 ms each. A write among many reads waits for one or two of them: on a real 6.12 with 150 requests a second
 //! and 64 direct reads under way, a small fsync took 27 ms, three writes of two turns each and one flush.
 
-use crate::block::Lane;
+use crate::hypervisor::Lane;
 use std::collections::VecDeque;
 
 /// A limit of both ways together.
@@ -66,6 +66,8 @@ impl Turns {
         // Each request went when no more than the credit was used, so that no more than the last one is in the way. The
         // times of waiting requests do not change, so `used` grows beyond that when the other way goes in between.
         let used = self.used.min(self.last.saturating_add(credit));
+        // The first of a way is timed as it comes, by what is used then. Another is timed when the one before it goes, by
+        // what is used then: requests of the other way that go until that moment, or at it, go before it.
         let last = match own.queue.back() {
             Some((at, _)) => *at,
             None => {
@@ -73,14 +75,15 @@ impl Turns {
                 now
             }
         };
-        let goes = |used: u64| used.saturating_sub(credit).max(last);
         own.used = own.used.max(used);
-        // A request of the other way has its turn first, if it goes before. At the same moment neither waits for the
-        // other; small requests in between have moved that moment by less than half a request.
-        let turn = usize::try_from(own.seen - other.gone).ok().and_then(|at| other.queue.get(at));
-        if let Some((_, takes)) = turn.filter(|(at, takes)| at.saturating_add(takes / 2) < goes(own.used)) {
+        while let Some((_, takes)) = usize::try_from(own.seen.saturating_sub(other.gone))
+            .ok()
+            .and_then(|at| other.queue.get(at))
+            .filter(|(at, _)| *at <= last)
+        {
             (own.used, own.seen) = (own.used.saturating_add(*takes), own.seen + 1);
         }
+        let goes = |used: u64| used.saturating_sub(credit).max(last);
         let at = goes(own.used);
         own.used = own.used.max(at).saturating_add(time);
         own.passes = at;

@@ -164,7 +164,9 @@ impl World {
 
     /// Time at which a dirtier last slept for a bdi of this device, as its queue sees it.
     pub(crate) fn wbt_dirty_sleep(&self, device: BlockId) -> Option<u64> {
-        let bdi = &self.bdis[self.blocks[device].bdi?];
+        let block = &self.blocks[device];
+        // A task sleeps for the bdi of the delayed device, not for that of the disk below.
+        let bdi = &self.bdis[block.bdi.filter(|_| block.delay.is_none())?];
         let at = if self.behaviour.wbt.sees_cgroup_throttling { bdi.last_sleep } else { self.wbs[bdi.root].last_sleep };
         (at > 0).then_some(at)
     }

@@ -3,7 +3,7 @@
 //! full one accepts writes only as fast as it drains. Examples are the fast cells of an SSD and the memory of a
 //! controller. A flush drains a volatile one and waits for that.
 
-use crate::block::time_of;
+use crate::hypervisor::time_of;
 
 /// Write cache of a device, with the bytes in it.
 #[derive(Clone, Copy, Debug)]
