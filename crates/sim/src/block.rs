@@ -144,7 +144,7 @@ pub(crate) struct Block {
     pub(crate) rotational: bool,
     /// Seek model of a rotating disk, if its times are known.
     pub(crate) arm: Option<Arm>,
-    /// As the kernel spells it; it does not reorder requests here.
+    /// As the kernel spells it. It only lets reads go before writes that the device does not hold yet.
     pub(crate) scheduler: String,
     pub(crate) depth: u32,
     pub(crate) latency: u64,
