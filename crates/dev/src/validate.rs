@@ -72,7 +72,14 @@ struct Real {
     longest_delay: Option<Nanos>,
 }
 
-/// The mean of the recorded values; where a case has none, the mean of all recordings.
+/// The median speed by slowdown, for cases that tell none. A few recordings of tasks that do next to nothing but wake up
+/// tell slowdowns of hundreds, which would decide a mean.
+fn median(mut speeds: Vec<Speed>) -> Option<Speed> {
+    speeds.sort_unstable_by_key(|speed| speed.slowdown);
+    speeds.get(speeds.len() / 2).copied()
+}
+
+/// The mean of the repeats of a case.
 fn mean(speeds: &[Speed]) -> Option<Speed> {
     let count = u64::try_from(speeds.len()).ok().filter(|count| *count > 0)?;
     let mean = |of: fn(&Speed) -> u64| speeds.iter().map(of).sum::<u64>() / count;
@@ -112,7 +119,7 @@ impl Validate {
         }
         let mut cases = Vec::new();
         let count = real.len();
-        let usual = mean(&real.values().flat_map(|real| real.speeds.clone()).collect::<Vec<_>>());
+        let usual = median(real.values().flat_map(|real| real.speeds.clone()).collect());
         for ((scenario, variant, kernel), real) in real {
             note(&format!("{} of {count} simulated: {scenario} {variant}", cases.len()));
             let speed = mean(&real.speeds).or(usual).unwrap_or_default();
@@ -277,6 +284,13 @@ fn one(window: Window) -> Result<One, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_usual_speed_is_the_median() {
+        let of = |slowdown| Speed { slowdown, ..Speed::default() };
+        assert_eq!(median(vec![of(100_000), of(3_000), of(4_000)]), Some(of(4_000)));
+        assert_eq!(median(Vec::new()), None);
+    }
 
     #[test]
     fn a_recording_of_another_duration_tells_its_own() {

@@ -37,8 +37,6 @@ pub(crate) const COSTS: Costs = Costs {
 const ONE: u64 = 100;
 /// Least CPU time to measure a speed by: CPU time is counted in ticks.
 const LEAST: u64 = 200_000_000;
-/// Least CPU use of a process to be measured: processes that mostly sleep spend their time on waking up.
-const BUSY: f64 = 0.1;
 /// Largest plausible slowdown.
 const MOST: u64 = 1_000 * ONE;
 
@@ -123,8 +121,13 @@ struct Used {
 
 impl Used {
     /// What a process used. `creates` and `syncs` are files that it created and calls that made data durable: the kernel
-    /// does not count the calls that open, close and sync.
+    /// does not count the calls that open, close and sync. Returns nothing for a process that mostly computes: its calls
+    /// do not explain its CPU time, and a task that computes until the end has counted no operation.
     fn of(row: &ProcessRow, creates: u64, syncs: u64) -> Option<Used> {
+        let (user, system) = (row.utime?.0, row.stime?.0);
+        if user > system {
+            return None;
+        }
         // A damaged recording may have any number.
         let calls = row.syscr?.0 as f64 + row.syscw?.0 as f64;
         let copied = |bytes: u64, speed: u64| bytes as f64 * 1e9 / speed as f64;
@@ -134,7 +137,7 @@ impl Used {
             + syncs as f64 * (COSTS.call + COSTS.request) as f64;
         let copies = copied(row.wchar?.0, COSTS.copy_in) + copied(row.rchar?.0, COSTS.copy_out);
         Some(Used {
-            cpu: row.utime?.0.saturating_add(row.stime?.0),
+            cpu: user.saturating_add(system),
             // A fault works on memory and does not sleep, as a copy. Each process has some hundreds while it starts.
             copies: copies + faults * COSTS.fault as f64,
             calls: nanos,
@@ -194,23 +197,21 @@ impl Speed {
         for (task, _) in &started {
             *copies.entry(task).or_default() += 1;
         }
-        let (mut all, mut longest) = (Vec::new(), 0.0_f64);
+        let mut all = Vec::new();
         for (task, pid) in started {
             if done(task, &["burn"]) > 0 {
                 continue;
             }
             // Operations are counted for all copies together.
             let each = |operations: &[&str]| done(task, operations) / copies[task];
-            let Some((row, seconds)) = growth(pid) else { continue };
+            let Some((row, _)) = growth(pid) else { continue };
             let syncs = each(&["fsync", "fdatasync", "msync"]);
             let Some(used) = Used::of(row, each(&["create"]), syncs) else { continue };
             all.push(used);
-            longest = longest.max(seconds);
         }
         let total = all.iter().fold(0u64, |sum, used| sum.saturating_add(used.cpu));
         let assumed: f64 = all.iter().map(|used| used.copies + used.calls).sum();
-        let share = total as f64 / 1e9 / longest.max(1e-9);
-        if total < LEAST || assumed < 1.0 || share < BUSY {
+        if total < LEAST || assumed < 1.0 {
             return None;
         }
         let pooled = total as f64 / assumed;
@@ -257,6 +258,8 @@ mod tests {
         let used = Used::of(&row, 25, 10).map(|used| (used.cpu, used.copies, used.calls));
         assert_eq!(used, Some((1_000, 1_000_000.0 + 100_000.0, 100_000.0 + 150_000.0 + 60_000.0)));
         assert!(Used::of(&ProcessRow::default(), 0, 0).is_none(), "unknown is not nothing");
+        let computes = ProcessRow { utime: Some(Nanos(701)), ..row };
+        assert!(Used::of(&computes, 25, 10).is_none(), "it computes");
         assert_eq!(Speed::of(&Window::default()), None);
     }
 
