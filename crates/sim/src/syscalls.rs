@@ -10,7 +10,7 @@ pub(crate) use read::{Readahead, read};
 pub(crate) use store::store;
 pub(crate) use write::write;
 
-use crate::arena::{InodeId, PidId, SbId};
+use crate::arena::{BlockId, CgId, InodeId, PidId, SbId};
 use crate::block::{Class, Done, Request, Way, device_page, submit_all_and_wait};
 use crate::engine::Sim;
 use crate::inode::Dirt;
@@ -18,7 +18,7 @@ use crate::journal;
 use crate::namespace::{Errno, change_dir, shut_down};
 use crate::process::{may_block, use_cpu};
 use crate::space::NO_SPACE;
-use crate::sync::{lock, unlock};
+use crate::sync::{lock, lock_shared, unlock, unlock_shared};
 use crate::world::{PAGE, World};
 use crate::writepages::{How, wait_writeback, writepages};
 use floodline_scenario::FsType;
@@ -146,6 +146,59 @@ pub(crate) async fn direct(
     };
     use_cpu(sim, pid, call, false).await;
     let Some(device) = device else { return Ok(()) };
+    let held = if way == Way::Write { hold_for_direct(sim, inode, offset, len).await } else { Held::Nothing };
+    let done = transfer(sim, pid, inode, (offset, len), way, (device, cgroup)).await;
+    match held {
+        Held::Alone => unlock(sim, |world| &mut world.inodes[inode].lock),
+        Held::Shared => unlock_shared(sim, |world| &mut world.inodes[inode].lock),
+        Held::Nothing => {}
+    }
+    done
+}
+
+/// How a direct write holds the lock of its inode.
+enum Held {
+    Alone,
+    Shared,
+    Nothing,
+}
+
+/// Takes the lock of an inode for a direct write. On ext4 a write that needs blocks or extends the file has it alone
+/// until its data are on the device (`ext4_dio_write_checks`): of eight that a program has under way on a real 6.12, one is
+/// in the queue. On XFS, a write beyond the end of the file waits for all before it (`xfs_file_write_checks`).
+async fn hold_for_direct(sim: &Sim, inode: InodeId, offset: u64, len: u64) -> Held {
+    const WAITS: &str = "a file that a direct write extends";
+    let (is_alone, is_beyond) = {
+        let world = sim.w();
+        let i = &world.inodes[inode];
+        let end = offset.saturating_add(len);
+        match world.sbs[i.sb].fs_type {
+            FsType::Xfs => (false, offset > i.size),
+            _ => (end > i.size || end.div_ceil(PAGE) > i.allocated, false),
+        }
+    };
+    if is_alone || is_beyond {
+        lock(sim, WAITS, |world| &mut world.inodes[inode].lock).await;
+    }
+    if is_alone {
+        return Held::Alone;
+    }
+    if is_beyond {
+        unlock(sim, |world| &mut world.inodes[inode].lock);
+    }
+    lock_shared(sim, WAITS, |world| &mut world.inodes[inode].lock).await;
+    Held::Shared
+}
+
+/// Transfers a range of a file to or from its device.
+async fn transfer(
+    sim: &Sim,
+    pid: PidId,
+    inode: InodeId,
+    (offset, len): (u64, u64),
+    way: Way,
+    (device, cgroup): (BlockId, CgId),
+) -> Result<(), &'static str> {
     if way == Way::Write {
         let mut world = sim.w();
         let (allocated, end) = (world.inodes[inode].allocated, (offset + len).div_ceil(PAGE));
