@@ -10,6 +10,7 @@ use crate::blk_throttle::Throttle;
 use crate::crypt::Crypt;
 use crate::delay::Delay;
 use crate::engine::{Sim, Waiters, suspend};
+use crate::flush::Flushes;
 use crate::hypervisor::{Joins, Lane, time_of};
 use crate::loop_device::LoopFile;
 use crate::media::{Media, Streams};
@@ -156,6 +157,7 @@ pub(crate) struct Block {
     pub(crate) flush_bandwidth: u64,
     /// Bytes in its cache that are not flushed.
     unflushed: u64,
+    pub(crate) flushes: Flushes,
     /// Nanoseconds that each request in flight adds to the latency of the next one.
     pub(crate) queued_latency: u64,
     /// The write cache that a scenario configures.
@@ -208,6 +210,7 @@ impl Block {
             flush_latency: None,
             flush_bandwidth: 0,
             unflushed: 0,
+            flushes: Flushes::default(),
             queued_latency: 0,
             write_cache: None,
             read: Lane::default(),
@@ -444,19 +447,29 @@ impl World {
 
     /// Puts a request into the queue of a device. Returns false if all its requests are in use.
     fn take_request(&mut self, device: BlockId, request: &Request) -> bool {
-        let now = self.now;
-        let block = &mut self.blocks[device];
+        if request.way == Way::Flush {
+            self.flush_insert(device, request);
+            return true;
+        }
+        let block = &self.blocks[device];
         if block.in_flight >= block.depth {
             return false;
         }
+        self.issue(device, request);
+        true
+    }
+
+    /// Hands a request to a device.
+    pub(crate) fn issue(&mut self, device: BlockId, request: &Request) {
+        let now = self.now;
+        let block = &mut self.blocks[device];
         if block.loop_file.is_some() {
             let slot = block.admit(now, request);
             self.loop_queue(device, request, slot);
-            return true;
+            return;
         }
         let (at, slot) = block.start(now, request);
         self.queue.push_completion(at, device, request.way, slot);
-        true
     }
 
     /// Counts a bio in `io.stat`, at submission.
@@ -503,13 +516,28 @@ impl World {
         if self.settings.laptop_mode > 0 {
             self.laptop_io_completion(device);
         }
-        match request.done {
+        if request.way != Way::Flush {
+            return self.request_done(device, &request, request.done);
+        }
+        let served = self.flush_end(device);
+        if served.is_empty() {
+            // A flush of an array is shared by its members.
+            return self.request_done(device, &request, request.done);
+        }
+        for done in served {
+            self.request_done(device, &request, done);
+        }
+    }
+
+    /// Tells those who wait for a completed request.
+    fn request_done(&mut self, device: BlockId, request: &Request, done: Done) {
+        match done {
             Done::Writeback(ioend) => self.ioend_done(ioend),
             Done::Complete(slot) => {
                 let waiting = self.completions.complete(slot);
                 self.wake_all(waiting);
             }
-            Done::R1bio(cell) => self.r1bio_done(device, &request, cell),
+            Done::R1bio(cell) => self.r1bio_done(device, request, cell),
             Done::Crypt(cell) => self.crypt_written(cell),
             Done::Nothing => {}
         }

@@ -12,6 +12,7 @@ mod without;
 use crate::arena::{CgId, InodeId, PidId, SbId};
 use crate::engine::{Due, Sim, Ticket, Waiters, suspend};
 use crate::filesystem::FIRST_INODES;
+use crate::flush::with_data;
 use crate::process::{Sleeper, may_block};
 use crate::world::{PAGE, World};
 use crate::writepages::wait_writeback;
@@ -537,7 +538,11 @@ async fn commit_running(sim: &Sim, sb: SbId) {
         // The log must not reach the device before the data it refers to.
         flush(sim, device).await;
     }
-    write(sim, sb, device, bytes).await;
+    let log = write(sim, sb, device, bytes);
+    match is_jbd2 {
+        true => log.await,
+        false => with_data(sim, device, log).await,
+    }
     {
         let mut world = sim.w();
         let waiting = of(&mut world, sb).map(|journal| {
@@ -548,7 +553,7 @@ async fn commit_running(sim: &Sim, sb: SbId) {
     }
     flush(sim, device).await;
     if is_jbd2 {
-        write(sim, sb, device, PAGE).await;
+        with_data(sim, device, write(sim, sb, device, PAGE)).await;
         flush(sim, device).await;
     }
     let mut world = sim.w();

@@ -21,6 +21,7 @@ mod delay;
 mod domain;
 mod engine;
 mod filesystem;
+mod flush;
 mod flusher;
 mod found;
 mod found_disk;
