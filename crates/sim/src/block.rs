@@ -11,6 +11,7 @@ use crate::crypt::Crypt;
 use crate::delay::Delay;
 use crate::engine::{Sim, Waiters, suspend};
 use crate::flush::Flushes;
+use crate::found_disk::Moments;
 use crate::hypervisor::{Joins, Lane, time_of};
 use crate::loop_device::LoopFile;
 use crate::media::{Media, Streams};
@@ -158,6 +159,8 @@ pub(crate) struct Block {
     /// Bytes in its cache that are not flushed.
     unflushed: u64,
     pub(crate) flushes: Flushes,
+    /// Its speed from moment to moment, where a recording tells it.
+    pub(crate) moments: Moments,
     /// Nanoseconds that each request in flight adds to the latency of the next one.
     pub(crate) queued_latency: u64,
     /// The write cache that a scenario configures.
@@ -211,6 +214,7 @@ impl Block {
             flush_bandwidth: 0,
             unflushed: 0,
             flushes: Flushes::default(),
+            moments: Moments::default(),
             queued_latency: 0,
             write_cache: None,
             read: Lane::default(),
@@ -256,10 +260,12 @@ impl Block {
             let bytes = std::mem::take(&mut self.unflushed);
             let takes = if self.flush_bandwidth == 0 { 0 } else { time_of(bytes, self.flush_bandwidth) };
             let drained = self.write_cache.as_mut().map_or(now, |cache| cache.flush(now));
-            (drained.max(now.saturating_add(takes)), self.flush_latency.unwrap_or(self.latency))
+            let latency = self.moments.time(now, self.flush_latency.unwrap_or(self.latency), true);
+            (drained.max(now.saturating_add(takes)), latency)
         } else {
             let queued = self.queued_latency.saturating_mul(self.in_flight.into());
             let latency = self.read_latency.filter(|_| request.way == Way::Read).unwrap_or(self.latency);
+            let latency = self.moments.time(now, latency, false);
             (self.transfer(now, request), latency.saturating_add(queued))
         };
         (start.saturating_add(latency), self.admit(now, request))

@@ -277,7 +277,7 @@ impl World {
                 let at = self.now.saturating_add(left);
                 self.queue.push(at, Due::Wake(ticket));
             }
-            None => self.wake(ticket),
+            None => self.wake_now(ticket),
         }
     }
 

@@ -219,7 +219,11 @@ impl Engine {
         self.events.set(self.events.get() + 1);
         match due {
             Due::Wake(ticket) => return Some(ticket),
-            Due::IoDone(device, request) => world.io_done(device, request),
+            Due::IoDone(device, request) => {
+                world.is_interrupt = true;
+                world.io_done(device, request);
+                world.is_interrupt = false;
+            }
             Due::WbtWindow(device) => world.wbt_window(device),
             Due::Bandwidth(wb) => {
                 world.wbs[wb].bw_due = false;

@@ -5,8 +5,9 @@
 
 use crate::block::Worker;
 use crate::delay::Delay;
-use crate::found_disk::FoundDisk;
+use crate::found_disk::{FoundDisk, Moment};
 use crate::hypervisor::Joins;
+use crate::wake_ups::{Late, WakeUps, delays};
 use crate::world::World;
 use floodline_record::id::Entity;
 use floodline_record::record::{TaskName, What};
@@ -33,10 +34,15 @@ pub struct Found {
     pub delays: BTreeMap<String, Nanos>,
     /// Whether its disks are those of a QEMU that makes one request of several that it finds together.
     pub joins: bool,
+    /// Their speed from moment to moment, where it was measured, by time since the workload's start.
+    pub moments: BTreeMap<String, Vec<Moment>>,
+    /// How late threads were that were woken.
+    pub wake_ups: Vec<Late>,
 }
 
 impl World {
-    /// Applies the known uptime of the kernel, and the time its disks take to flush their caches.
+    /// Applies the known uptime of the kernel, the time its disks take to flush their caches, and how late its threads
+    /// wake up.
     pub(crate) fn set_found(&mut self, found: &Found) {
         self.uptime = found.uptime.0;
         let disks: Vec<_> = self.blocks.iter().filter(|(_, block)| block.has_credit()).map(|(id, _)| id).collect();
@@ -49,6 +55,7 @@ impl World {
             self.blocks[id].delay = Some(Delay::new(delay.0));
             self.new_workers.push(Worker::Delay(id));
         }
+        self.wake_ups = WakeUps::new(found.wake_ups.clone());
         for (name, disk) in &found.disks {
             let Some(id) = self.blocks.iter().find(|(_, block)| block.name == *name).map(|(id, _)| id) else {
                 continue;
@@ -57,6 +64,7 @@ impl World {
             block.read_latency = disk.read_latency.map(|latency| latency.0);
             block.flush_latency = disk.flush_latency.map(|latency| latency.0);
             block.flush_bandwidth = disk.flush_bandwidth.unwrap_or(0);
+            block.moments.known = found.moments.get(name).cloned().unwrap_or_default();
         }
     }
 }
@@ -74,17 +82,16 @@ impl Found {
             Some(Entity::Disk { name, .. }) => Some(name.to_string()),
             _ => None,
         };
+        let disks = || window.disk_series.iter().filter_map(|(id, series)| Some((name(id)?, series)));
         Found {
             uptime: window.first_at.map_or(Nanos(0), |first| first.monotonic),
             quiet: window.first_at.and_then(|first| began.checked_sub(first.monotonic.0)).map(Nanos),
             starts: window.events.iter().filter_map(started).collect(),
             delays: BTreeMap::new(),
             joins: window.facts.as_ref().is_some_and(|facts| !facts.has_unjoined_disks()),
-            disks: window
-                .disk_series
-                .iter()
-                .filter_map(|(id, series)| Some((name(id)?, FoundDisk::of(series))))
-                .collect(),
+            disks: disks().map(|(name, series)| (name, FoundDisk::of(series))).collect(),
+            moments: disks().map(|(name, series)| (name, Moment::of(series, began))).collect(),
+            wake_ups: delays(&window.host_series, began),
         }
     }
 

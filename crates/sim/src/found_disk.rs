@@ -41,11 +41,7 @@ impl FoundDisk {
         let (mut unflushed, mut flush_rates) = (0_u64, Vec::new());
         for pair in series.windows(2) {
             let Some(step) = Step::between(&pair[0].1, &pair[1].1) else { continue };
-            let is_idle = pair[1].1.in_flight.is_some_and(|count| count.0 == 0);
-            let is_one_by_one = step.requests + step.flushes <= FEW || step.time <= step.busy + step.busy / 5;
-            // A large transfer determines the time of its request.
-            let is_small = step.moved <= step.requests.saturating_mul(SMALL);
-            if step.requests > 0 && is_idle && is_one_by_one && is_small {
+            if step.is_of_few(&pair[1].1) {
                 latencies.push(step.time / step.requests);
                 flushes.extend(step.flush_time.checked_div(step.flushes));
             }
@@ -84,6 +80,58 @@ impl FoundDisk {
     }
 }
 
+/// Speed of a disk between two samples with few requests. An emulated disk on a busy host takes a hundred milliseconds
+/// for a flush that mostly takes five.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// From here to there, from the workload's start.
+    from: u64,
+    to: u64,
+    /// Mean time of a small read or write, and of a flush if there was one, above the median ones; negative if they were
+    /// faster.
+    request: i64,
+    flush: i64,
+}
+
+impl Moment {
+    /// The moments of a disk that show its speed, in order of time.
+    pub(crate) fn of(series: &[(Nanos, Arc<DiskRow>)], began: u64) -> Vec<Moment> {
+        let usual = FoundDisk::of(series);
+        let Some(request) = usual.latency else { return Vec::new() };
+        let above = |time: u64, usual: Nanos| i64::try_from(i128::from(time) - i128::from(usual.0)).unwrap_or(0);
+        let moment = |pair: &[(Nanos, Arc<DiskRow>)]| {
+            let step = Step::between(&pair[0].1, &pair[1].1).filter(|step| step.is_of_few(&pair[1].1))?;
+            let flush = step.flush_time.checked_div(step.flushes).zip(usual.flush_latency);
+            Some(Moment {
+                from: pair[0].0.0.checked_sub(began)?,
+                to: pair[1].0.0.checked_sub(began)?,
+                request: above(step.time.checked_div(step.requests)?, request),
+                flush: flush.map_or(0, |(time, usual)| above(time, usual)),
+            })
+        };
+        series.windows(2).filter_map(moment).collect()
+    }
+}
+
+/// Known moments of a disk, and the start of the workload in the present run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Moments {
+    pub(crate) known: Vec<Moment>,
+    pub(crate) began: Option<u64>,
+}
+
+impl Moments {
+    /// Time of a request of few, or of a flush, that starts now and usually takes `usual`.
+    pub(crate) fn time(&self, now: u64, usual: u64, is_flush: bool) -> u64 {
+        let Some(since) = self.began.and_then(|began| now.checked_sub(began)).filter(|_| !self.known.is_empty()) else {
+            return usual;
+        };
+        let next = self.known.partition_point(|moment| moment.to <= since);
+        let moment = self.known.get(next).filter(|moment| moment.from <= since);
+        moment.map_or(usual, |moment| usual.saturating_add_signed(if is_flush { moment.flush } else { moment.request }))
+    }
+}
+
 fn per_second(bytes: u64, nanos: u64) -> u64 {
     u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(nanos.max(1))).unwrap_or(u64::MAX)
 }
@@ -105,6 +153,15 @@ struct Step {
 }
 
 impl Step {
+    /// Whether it shows the time of a small request alone: few are in flight, or one at a time.
+    fn is_of_few(&self, after: &DiskRow) -> bool {
+        let is_idle = after.in_flight.is_some_and(|count| count.0 == 0);
+        let is_one_by_one = self.requests + self.flushes <= FEW || self.time <= self.busy + self.busy / 5;
+        // A large transfer determines the time of its request.
+        let is_small = self.moved <= self.requests.saturating_mul(SMALL);
+        self.requests > 0 && is_idle && is_one_by_one && is_small
+    }
+
     fn between(before: &DiskRow, after: &DiskRow) -> Option<Step> {
         let requests = |row: &DiskRow| Some(row.reads?.0 + row.writes?.0);
         let time = |row: &DiskRow| Some(row.read_time?.0 + row.write_time?.0);
@@ -129,6 +186,50 @@ impl Step {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slow_moment_is_as_slow_as_it_was_found() {
+        use floodline_record::units::{Bytes, Count};
+        let (mut writes, mut millis, mut flush_millis) = (0, 0, 0);
+        let mut series = Vec::new();
+        // Two writes of 2 ms and a flush of 4 ms in each second; in the seventh second 3, 3 and 90 ms.
+        for second in 0..12_u64 {
+            let row = DiskRow {
+                reads: Some(Count(0)),
+                read: Some(Bytes(0)),
+                read_time: Some(Nanos(0)),
+                writes: Some(Count(writes)),
+                written: Some(Bytes(4096 * writes)),
+                write_time: Some(Nanos::from_millis(millis)),
+                flushes: Some(Count(writes / 2)),
+                flush_time: Some(Nanos::from_millis(flush_millis)),
+                io_time: Some(Nanos::from_millis(millis)),
+                in_flight: Some(Count(0)),
+                ..DiskRow::default()
+            };
+            series.push((Nanos::from_millis(1_000 * second), Arc::new(row)));
+            let (write, flush) = if second == 6 { (3, 90) } else { (2, 4) };
+            (writes, millis, flush_millis) = (writes + 2, millis + 2 * write + flush, flush_millis + flush);
+        }
+        // The workload begins with the third sample, in this run 10 s after the first.
+        let known = Moment::of(&series, 2_000_000_000);
+        let mut moments = Moments { known, began: None };
+        let time = |moments: &Moments, millis: u64, usual: u64, is_flush| {
+            moments.time(millis * 1_000_000, usual * 1_000_000, is_flush) / 1_000_000
+        };
+        assert_eq!(time(&moments, 14_500, 4, true), 4, "it has not begun");
+        moments.began = Some(10_000_000_000);
+        let check = |millis: u64, flush: u64, write: u64| {
+            assert_eq!((time(&moments, millis, 4, true), time(&moments, millis, 2, false)), (flush, write), "{millis}");
+        };
+        check(9_000, 4, 2);
+        check(13_900, 4, 2);
+        check(14_000, 90, 3);
+        check(14_999, 90, 3);
+        check(15_000, 4, 2);
+        check(90_000, 4, 2);
+        assert_eq!(time(&Moments::default(), 14_500, 4, true), 4);
+    }
 
     #[test]
     fn a_disk_is_as_slow_as_it_was_found() {

@@ -56,6 +56,7 @@ mod syscalls;
 mod task;
 mod timer;
 mod turns;
+mod wake_ups;
 mod wb;
 mod wb_stat;
 mod wbt;
@@ -66,10 +67,11 @@ mod writepages;
 mod xfsaild;
 
 pub use found::Found;
-pub use found_disk::FoundDisk;
+pub use found_disk::{FoundDisk, Moment};
 pub use honoured::{check, meant, simplified};
 pub use run::{Options, Progress, Summary, simulate};
 pub use speed::Speed;
+pub use wake_ups::Late;
 
 use floodline_kernel::{KernelVersion, OLDEST_MODELLED};
 use floodline_scenario::UsedKey;

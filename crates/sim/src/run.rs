@@ -213,6 +213,11 @@ async fn one_task(sim: Sim, number: usize, copy: TaskCopy, timing: Timing) {
         if world.meeting.unprepared == 0 {
             let now = world.now;
             world.meeting.started = Some(now);
+            world.wake_ups.began = Some(now);
+            let blocks: Vec<_> = world.blocks.iter().map(|(id, _)| id).collect();
+            for block in blocks {
+                world.blocks[block].moments.began = Some(now);
+            }
             let what = What::WorkloadStarted { scenario: timing.scenario.into(), variant: timing.variant.into() };
             world.events.push(Event { at: Nanos(now), what });
             let waiting = world.meeting.changed.take();

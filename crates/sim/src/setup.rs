@@ -189,6 +189,8 @@ fn booted(
         cgroup_paths: BTreeMap::new(),
         next_pid: 100,
         placement: crate::wb_stat::placement(scenario.workload.seed),
+        wake_ups: crate::wake_ups::WakeUps::default(),
+        is_interrupt: false,
         copies: crate::copies::Copies::default(),
         reclaim_waiters: crate::engine::Waiters::default(),
     }

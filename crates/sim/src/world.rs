@@ -127,6 +127,9 @@ pub(crate) struct World {
     pub(crate) next_pid: u32,
     /// Random choice of the CPUs on which flushers wake up, on machines where that matters.
     pub(crate) placement: Random,
+    /// How late threads run that were woken, and whether a device's interrupt is being handled.
+    pub(crate) wake_ups: crate::wake_ups::WakeUps,
+    pub(crate) is_interrupt: bool,
     /// Copies in progress, for their speed; and tasks throttled until reclaim finds clean pages.
     pub(crate) copies: crate::copies::Copies,
     pub(crate) reclaim_waiters: Waiters,
@@ -151,7 +154,18 @@ impl World {
         (self.now / tick + jiffies + 1).saturating_mul(tick)
     }
 
+    /// Wakes a process. On a machine whose CPUs wake up late, a thread that another thread wakes runs later. After an
+    /// interrupt it runs on the CPU that is awake already: how late that was is part of the device's time.
     pub(crate) fn wake(&mut self, ticket: Ticket) {
+        let late = if self.is_interrupt { 0 } else { self.wake_ups.late(self.now) };
+        match late {
+            0 => self.wake_now(ticket),
+            late => self.queue.push(self.now.saturating_add(late), Due::Wake(ticket)),
+        }
+    }
+
+    /// Wakes a process on a CPU that is awake.
+    pub(crate) fn wake_now(&mut self, ticket: Ticket) {
         let now = self.now;
         self.queue.push_now(now, Due::Wake(ticket));
     }
