@@ -97,7 +97,7 @@ impl Costs {
             request: time(self.request, requests),
             map: time(self.map, requests),
             convert: time(self.convert, requests),
-            page: time(self.page, all),
+            page: time(self.page, copies),
             switch_inode: time(self.switch_inode, all),
             switch_folio: time(self.switch_folio, all),
             list_step: time(self.list_step, all),
@@ -234,7 +234,7 @@ mod tests {
         let machine = Speed { slowdown: 4_000, copies: 2_000, calls: 60_000, observer: Nanos(0) };
         let slow = COSTS.on(&machine);
         assert_eq!((slow.copy_in, slow.call, slow.fault), (100_000_000, 150_000, 80_000));
-        assert_eq!((slow.request, slow.page, slow.list_step), (1_500_000, 8_000, 1_000));
+        assert_eq!((slow.request, slow.page, slow.list_step), (1_500_000, 4_000, 1_000));
         let assumed = COSTS.on(&Speed::default());
         assert_eq!((assumed.copy_out, assumed.request, assumed.page), (COSTS.copy_out, COSTS.request, COSTS.page));
         let none = Speed { slowdown: 0, copies: 0, calls: 0, observer: Nanos(0) };

@@ -18,6 +18,9 @@ const EXT4_EXTENT: u64 = 2048;
 /// Most pages that other filesystems map at once. Bounds the work between two checks of the rest.
 const OTHER_EXTENT: u64 = 8192;
 
+/// CPU time for each request from which a run is submitted request by request, nanoseconds.
+const STEP: u64 = 200_000;
+
 /// Mode of writing an inode.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
@@ -111,12 +114,16 @@ pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
             world.inodes[inode].allocated = run.end;
             world.journal_joins(inode, true);
         }
-        crate::cpu::run(sim, run.cost).await;
-        sim.w().memory.cpu_system += run.cost;
-        loop {
-            let waiting = sim.w().send(&mut run);
-            let Some((request, entry)) = waiting else { break };
-            enter(sim, run.device, &request, entry).await;
+        if run.cost > STEP * run.requests() {
+            send_slowly(sim, &mut run).await;
+        } else {
+            crate::cpu::run(sim, run.cost).await;
+            sim.w().memory.cpu_system += run.cost;
+            loop {
+                let waiting = sim.w().send(&mut run);
+                let Some((request, entry)) = waiting else { break };
+                enter(sim, run.device, &request, entry).await;
+            }
         }
         if let Some(sb) = run.transaction {
             journal::stop(sim, sb);
@@ -124,6 +131,25 @@ pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
     }
     sim.w().end_pass(&pass);
     pass.wrote
+}
+
+/// Submits a run on a slow CPU: between two requests other threads get theirs into the queue. An fsync that waited with a
+/// flusher for the same place in the queue is the third or fourth there, not the ninth.
+async fn send_slowly(sim: &Sim, run: &mut Sending) {
+    let cost = run.cost / run.requests();
+    loop {
+        let next = sim.w().next_request(run);
+        let Some(request) = next else { break };
+        crate::cpu::run(sim, cost).await;
+        let entry = {
+            let mut world = sim.w();
+            world.memory.cpu_system += cost;
+            world.submit_now(run.device, &request)
+        };
+        if let Some(entry) = entry {
+            enter(sim, run.device, &request, entry).await;
+        }
+    }
 }
 
 /// Waits until no page of a range is under writeback.
@@ -170,6 +196,13 @@ struct Sending {
     is_one_bio: bool,
     /// Whether a part of the bio is in a request already.
     goes_on: bool,
+}
+
+impl Sending {
+    /// Number of its requests if all of its pages are still to be written.
+    fn requests(&self) -> u64 {
+        (self.end - self.at).div_ceil(self.in_request).max(1)
+    }
 }
 
 impl World {

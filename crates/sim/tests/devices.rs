@@ -270,7 +270,9 @@ fn a_write_cache_fills_and_drains() {
     let device =
         "write_bandwidth = \"500 MB/s\"\nburst = \"0s\"\nwrite_cache = { size = \"1 GB\", drain = \"100 MB/s\" }";
     let written = |seconds: u32| {
-        let steps = "steps = [{ write = { file = \"/data/a\", block = \"1 MiB\", size = \"4 GiB\", direct = true, depth = 4 } }]";
+        // Writes that extend a file of ext4 go one after the other.
+        let steps = "setup = [{ fallocate = { file = \"/data/a\", size = \"4 GiB\" } }]\n\
+                     steps = [{ write = { file = \"/data/a\", block = \"1 MiB\", size = \"4 GiB\", direct = true, depth = 4 } }]";
         let run = run_for(&format!("{seconds}s"), device, &format!("[workload.tasks.t]\n{steps}\n"));
         figure(&run, "t.write.bytes_per_second") * f64::from(seconds) / 1e6
     };
