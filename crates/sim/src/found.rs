@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Circumstances of a real machine's run that a recording contains, besides the speed of its CPU: when its workload
-//! and each program began, and the time its disks take to flush their caches. A simulated run that is compared with
-//! the recording uses the same. None of them is a figure that is compared.
+//! and each program began, how fast its disks were, and how late its threads woke up. A simulated run that is compared
+//! with the recording uses the same. None of them is a figure that is compared.
 
 use crate::block::Worker;
 use crate::delay::Delay;
