@@ -10,6 +10,7 @@ mod pages;
 mod published;
 mod truth;
 mod validate;
+mod vary;
 
 use clap::Parser;
 use floodline_record::text::Text;
@@ -33,6 +34,7 @@ enum Verb {
     FleetPairs(fleet::FleetPairs),
     FleetLab(fleet::FleetLab),
     PredictTruth(truth::PredictTruth),
+    Vary(vary::Vary),
 }
 
 /// Form of an answer.
@@ -92,6 +94,7 @@ fn main() -> ExitCode {
         Verb::FleetPairs(pairs) => pairs.run(),
         Verb::FleetLab(lab) => lab.run(),
         Verb::PredictTruth(truth) => truth.run(),
+        Verb::Vary(vary) => vary.run(),
     };
     let code = answer.and_then(|answer| {
         io::stdout().write_all(screened(&answer.text).as_bytes())?;

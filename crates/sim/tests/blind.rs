@@ -10,7 +10,8 @@
 mod machines;
 
 use floodline_analysis::diagnose::stretches::Stretches;
-use floodline_analysis::report::{Finding, Report, Severity};
+use floodline_analysis::report::Report;
+use floodline_analysis::run::verdict::{is_sick, wrong};
 use floodline_record::record::{Record, Sink};
 use floodline_record::version::KernelVersion;
 use floodline_scenario::{Expect, Scenario};
@@ -23,41 +24,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const ON_KERNELS: &str = include_str!("../../../scenarios/blind/on-kernels.txt");
 const MISSES: &str = include_str!("blind/misses.txt");
-
-/// Whether the machine is sick in any way.
-fn is_sick(expect: &Expect) -> bool {
-    expect.found.as_ref().is_some_and(|found| !found.is_empty())
-}
-
-/// Mistakes in the findings of a machine; empty if there are none.
-fn wrong(expect: &Expect, or: Option<&str>, findings: &[Finding]) -> Vec<String> {
-    let mut wrong = Vec::new();
-    let found: Vec<&str> = expect.found.iter().flatten().map(String::as_str).collect();
-    let place = |rule: &str| findings.iter().position(|finding| finding.rule == rule);
-    let is_other_first = or.is_some_and(|or| findings.first().is_some_and(|finding| finding.rule == or));
-    if let Some(first) = found.first().map(|first| or.filter(|_| is_other_first).unwrap_or(first)) {
-        // A harmless condition may be found as an info; a disease needs a warning.
-        let may_be_info = expect.quiet_from == Some(Severity::Warning);
-        match place(first) {
-            Some(0) if may_be_info || findings[0].severity >= Severity::Warning => {}
-            Some(0) => wrong.push("only an info".to_owned()),
-            Some(_) => wrong.push("not first".to_owned()),
-            None => wrong.push("not found".to_owned()),
-        }
-    }
-    wrong.extend(found.iter().skip(1).filter(|rule| place(rule).is_none()).map(|rule| format!("{rule} not found")));
-    let loud = |finding: &&Finding| {
-        let is_expected = found.contains(&finding.rule) || or == Some(finding.rule);
-        let is_forbidden = expect.not_found.iter().flatten().any(|rule| rule == finding.rule);
-        let limit = expect.quiet_from.unwrap_or(Severity::Critical);
-        !is_expected
-            && (is_forbidden && finding.severity >= Severity::Warning
-                || expect.quiet_from.is_some() && finding.severity >= limit)
-    };
-    let alarms = findings.iter().filter(loud);
-    wrong.extend(alarms.map(|finding| format!("false {} ({})", finding.rule, finding.severity.name())));
-    wrong
-}
 
 /// Diagnoses a machine as `doctor` diagnoses a recorded run: from the start of the workload to its end.
 fn report(scenario: &Scenario, machine: &Machine) -> Report {

@@ -60,6 +60,7 @@ pub struct RunReport {
 }
 
 pub mod order;
+pub mod verdict;
 
 /// A run as read from its recording.
 #[derive(Debug, Default)]
