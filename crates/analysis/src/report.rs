@@ -3,7 +3,7 @@
 //! `floodline-view` turns it into text or JSON and computes nothing. The JSON form is a stable interface: fields are
 //! added, never renamed; `schema` names the version.
 
-use floodline_record::gap::Gap;
+use floodline_record::gap::{Cause, Gap};
 pub use floodline_record::severity::Severity;
 use serde::Serialize;
 
@@ -397,6 +397,9 @@ pub struct GapLine {
     /// The cause in one word ([`floodline_record::gap::Cause::kind`]), for metrics; not in the JSON form.
     #[serde(skip)]
     pub kind: &'static str,
+    /// Seconds that an observation that was too short needs; not in the JSON form.
+    #[serde(skip)]
+    pub need_s: Option<u64>,
     /// Conclusions that are not possible without it.
     pub lost: String,
 }
@@ -411,6 +414,12 @@ impl From<&Gap> for GapLine {
             0 | 1 => gap.cause.to_string(),
             times => format!("{} ({times} times)", gap.cause),
         };
-        GapLine { source, cause, kind: gap.cause.kind(), lost: gap.source.lost_without().to_owned() }
+        let need_s = match &gap.cause {
+            Cause::TooShort { need } => {
+                need.strip_prefix("--for ").and_then(|need| need.strip_suffix('s')).and_then(|need| need.parse().ok())
+            }
+            _ => None,
+        };
+        GapLine { source, cause, kind: gap.cause.kind(), need_s, lost: gap.source.lost_without().to_owned() }
     }
 }

@@ -83,10 +83,12 @@ fn busiest(derived: &Derived<'_>, spans: &[(Nanos, Nanos)]) -> Option<BusyDisk> 
         let last = before.checked_sub(1).and_then(|last| spans.get(last));
         last.is_some_and(|(_, to)| end.0 <= to.0.saturating_add(500_000_000))
     };
+    let watched: f64 = spans.iter().map(|(from, to)| Nanos(to.0.saturating_sub(from.0)).as_secs_f64()).sum();
     let of = |disk: &device::Device<'_>| {
         let intervals = disk.intervals();
         let inside: Vec<_> = intervals.iter().filter(|interval| within(interval.end)).collect();
-        let seconds: f64 = inside.iter().map(|interval| interval.seconds).sum();
+        // Equal readings are kept once: the time without any request counts, too.
+        let seconds: f64 = inside.iter().map(|interval| interval.seconds).sum::<f64>().max(watched);
         let busy: f64 = inside.iter().filter_map(|interval| Some(interval.utilisation? * interval.seconds)).sum();
         let writes: f64 = inside.iter().map(|interval| interval.writes).sum();
         let waited: f64 = inside.iter().filter_map(|interval| Some(interval.write_await_s? * interval.writes)).sum();

@@ -139,7 +139,8 @@ impl Run for Doctor {
         match self.format {
             Format::Text => {
                 let (width, rows) = (console.width(), console.rows());
-                let options = doctor::Options { width, rows, color: console.is_colored(), details: self.details };
+                let (color, is_live) = (console.is_colored(), self.file.is_none());
+                let options = doctor::Options { width, rows, color, details: self.details, is_live };
                 console.print(&doctor::render(&report, options))?;
             }
             Format::Json => console.print(&json::doctor(&report).map_err(CliError::bug)?)?,

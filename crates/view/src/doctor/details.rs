@@ -2,7 +2,7 @@
 //! Everything a report holds: each finding with its evidence, why, the change and what it trades; what was ruled out,
 //! what was not checked, what was not read.
 
-use super::screen::{calm_headline, checked, when, you_see};
+use super::words::{calm_headline, checked, when, you_see};
 use super::{BOLD, DIM, PLAIN, Page, color_of, is_calm, missing, rules, time};
 use crate::layout::{Column, command, hanging, row};
 use anstyle::Style;

@@ -7,6 +7,7 @@ mod fit;
 #[cfg(test)]
 mod full_tests;
 pub(crate) mod screen;
+pub(crate) mod words;
 
 use crate::export::rfc3339;
 use anstyle::{AnsiColor, Style};
@@ -25,11 +26,13 @@ pub struct Options {
     pub color: bool,
     /// Whether to print evidence, sources, what was ruled out and what was not read, instead of one screen.
     pub details: bool,
+    /// Whether the host can be observed again, with a trace: not where a kept recording is read.
+    pub is_live: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { width: 80, rows: fit::LINES, color: false, details: false }
+        Options { width: 80, rows: fit::LINES, color: false, details: false, is_live: true }
     }
 }
 
@@ -45,7 +48,7 @@ pub fn render(report: &Report, options: Options) -> String {
     let width = options.width.clamp(WIDTH_MIN, WIDTH_MAX);
     match options.details {
         true => details::render(report, width, options.color),
-        false => screen::render(report, width, options.rows, options.color),
+        false => screen::render(report, width, options),
     }
 }
 

@@ -4,32 +4,31 @@
 //! words and every source are in the details.
 
 use super::fit::{LINES, LINES_MIN, Limits, Part, paragraph};
-use super::{BOLD, DIM, PLAIN, Page, color_of, is_calm, missing, rules, time};
+use super::words::{calm_headline, checked, names, not_checked, readings, when, you_see};
+use super::{BOLD, DIM, Options, PLAIN, Page, color_of, is_calm, missing};
 use crate::layout::command;
 use anstyle::Style;
-use floodline_analysis::report::{BusyDisk, Finding, Plan, Report, Severity, Symptom, Unexplained};
+use floodline_analysis::report::{Finding, Plan, Report, Severity};
 use floodline_record::human;
-use std::collections::BTreeSet;
 
 /// Columns of the labels at the left.
 const LABEL: usize = 13;
 /// A stall that comes twice a minute can hide from an observation that is shorter than this, seconds.
 const SEES_MOST_S: f64 = 30.0;
-/// Minimum length of a meaningful observation, seconds.
-const SHORT_S: f64 = 10.0;
 /// Findings beside the first that get a line of their own.
 const OTHERS: usize = 2;
 /// Labels of what was cut that the last line names; it counts more of them as "what is cut short".
 const NAMED: usize = 3;
 
 /// The first screen of a report, of at most `rows` lines.
-pub(super) fn render(report: &Report, width: usize, rows: usize, color: bool) -> String {
+pub(super) fn render(report: &Report, width: usize, options: Options) -> String {
+    let Options { rows, color, is_live, .. } = options;
     let rows = rows.clamp(LINES_MIN, LINES);
     let sick = report.findings.first().filter(|_| !is_calm(report));
     let mut out = String::new();
     for limits in Limits::all() {
         let page = Page { out: String::new(), width, color };
-        let mut screen = Screen { page, limits, cut: Vec::new() };
+        let mut screen = Screen { page, limits, cut: Vec::new(), is_live };
         match sick {
             Some(first) => screen.sick(report, first),
             None => screen.calm(report),
@@ -47,6 +46,8 @@ struct Screen {
     page: Page,
     limits: Limits,
     cut: Vec<&'static str>,
+    /// Whether a new observation can be made.
+    is_live: bool,
 }
 
 impl Screen {
@@ -154,7 +155,11 @@ impl Screen {
             0 => String::new(),
             many => format!(" {} ruled out.", human::plural(many as u64, "other cause", "other causes")),
         };
-        self.text(Part::Count, &format!("{}.{ruled_out}{}", counts.join(", "), not_checked(report)), BOLD);
+        self.text(
+            Part::Count,
+            &format!("{}.{ruled_out}{}", counts.join(", "), not_checked(report, self.is_live)),
+            BOLD,
+        );
         let evidence = self.rest("Evidence");
         let explain = format!("What it means: floodline explain {}", first.rule);
         if evidence.len() + 2 + explain.len() <= self.page.width {
@@ -197,7 +202,7 @@ impl Screen {
             }
         }
         self.blank();
-        let of = format!("{} of {all} causes ruled out.{}", report.ruled_out.len(), not_checked(report));
+        let of = format!("{} of {all} causes ruled out.{}", report.ruled_out.len(), not_checked(report, self.is_live));
         self.text(Part::Count, &of, PLAIN);
         if report.window_s < SEES_MOST_S && checked > 0 {
             let hidden = match report.window_s {
@@ -262,243 +267,12 @@ impl Screen {
     }
 }
 
-/// Number of rules that were checked. A rule counts once, even if it has several findings.
-pub(super) fn checked(report: &Report) -> usize {
-    let found: BTreeSet<&str> = report.findings.iter().map(|finding| finding.rule).collect();
-    report.ruled_out.len() + found.len()
-}
-
-/// "dirty-cliff (warning), dominant-writer (info; 2 findings)".
-fn names<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
-    let mut named: Vec<(&str, Severity, u64)> = Vec::new();
-    for finding in findings {
-        match named.iter_mut().find(|(rule, severity, _)| (*rule, *severity) == (finding.rule, finding.severity)) {
-            Some((_, _, count)) => *count += 1,
-            None => named.push((finding.rule, finding.severity, 1)),
-        }
-    }
-    let text = named.iter().map(|(rule, severity, count)| match count {
-        1 => format!("{rule} ({})", severity.name()),
-        _ => format!("{rule} ({}; {count} findings)", severity.name()),
-    });
-    text.collect::<Vec<_>>().join(", ")
-}
-
-/// The verdict on a host on which nothing hurts: its word with the host, and its sentence.
-pub(super) fn calm_headline(report: &Report) -> (String, String) {
-    let (verdict, sentence) = calm_verdict(report);
-    let verdict = match (verdict, report.host.hostname.as_str()) {
-        ("UNKNOWN", _) => "UNKNOWN: ".to_owned(),
-        (verdict, "") => format!("{verdict} on this host: "),
-        (verdict, host) => format!("{verdict} on {host}: "),
-    };
-    (verdict, sentence)
-}
-
-/// The verdict on a host on which nothing hurts: its word and its sentence.
-pub(crate) fn calm_verdict(report: &Report) -> (&'static str, String) {
-    let checked = checked(report);
-    let from = report.symptom.from_wall_ns.map_or_else(String::new, |at| format!(" from {}", clock(at)));
-    let watched = human::seconds(report.window_s);
-    if checked == 0 {
-        let host = if report.host.hostname.is_empty() { "this host" } else { &report.host.hostname };
-        let all = rules(report.not_checked.len());
-        return ("UNKNOWN", format!("nothing can be said about {host}. None of {all} could check it."));
-    }
-    if report.rules_not_run > 0 {
-        let asked: Vec<&str> = report.ruled_out.iter().map(|ruled_out| ruled_out.rule).collect();
-        let seen = match asked.as_slice() {
-            [] => "no finding that hurts".to_owned(),
-            asked => asked.join(", "),
-        };
-        let seen = blind(report).map_or_else(|| seen.clone(), |blind| format!("{seen}, as far as {blind}"));
-        let (others, were) = (rules(report.rules_not_run), if report.rules_not_run == 1 { "was" } else { "were" });
-        return ("NOT FOUND", format!("{seen}. {others} {were} not run. {watched} watched{from}."));
-    }
-    if let Some(waits) = &report.unexplained {
-        return ("NO CAUSE FOUND", format!("{} {watched} watched{from}.", unexplained(waits)));
-    }
-    if report.window_s < SHORT_S {
-        return match report.window_s {
-            0.0 => ("NOTHING SEEN", "nothing conspicuous in one sample. It shows no rates.".to_owned()),
-            _ => ("NOTHING SEEN", format!("nothing stalls or storms in these {watched}{from}.")),
-        };
-    }
-    match (report.observation.may_hide_stall, blind(report)) {
-        (true, _) => ("NOTHING SEEN", format!("nothing stalls or storms in the samples of {watched}{from}.")),
-        (false, Some(blind)) => {
-            ("NOTHING SEEN", format!("nothing stalls or storms in these {watched}{from}, as far as {blind}."))
-        }
-        (false, None) => ("OK", format!("nothing stalls or storms. {watched} watched{from}.")),
-    }
-}
-
-/// "calls of fsync and its like took long: worker[171] waited 18 s, at most 447 ms at a time. 9 more programs waited long, too.
-/// No rule found the cause."
-pub(super) fn unexplained(waits: &Unexplained) -> String {
-    let more = match waits.more {
-        0 => String::new(),
-        more => format!(" {} waited long, too.", human::plural(more, "more program", "more programs")),
-    };
-    let waited = human::seconds(waits.waited_s);
-    match (waits.io_some_share, waits.longest_s) {
-        (Some(share), _) => {
-            let most = match waits.who.as_str() {
-                "" => String::new(),
-                who => format!(" {who} waited {waited}.{more}"),
-            };
-            let share = human::percent(share);
-            format!(
-                "tasks waited for I/O {share} of the time, for longer than the disks were busy.{most} No rule found the cause."
-            )
-        }
-        (None, longest) => {
-            let at_most = longest.map(|longest| format!(", at most {} at a time", human::seconds(longest)));
-            let (who, at_most) = (&waits.who, at_most.unwrap_or_default());
-            format!(
-                "calls of fsync and its like took long: {who} waited {waited}{at_most}.{more} No rule found the cause."
-            )
-        }
-    }
-}
-
-/// "Tasks wait for I/O 69 % of the time (iowait 43 to 74 %). vda is 9 % busy, a write takes 2 ms."
-pub(crate) fn you_see(symptom: &Symptom) -> String {
-    let mut sentences = Vec::new();
-    if let Some(share) = symptom.io_some_share.filter(|_| symptom.waiting_s > 0.0) {
-        let iowait = match symptom.iowait_share {
-            Some((least, most)) if most >= 0.01 => {
-                let (least, most) = (format!("{:.0}", least * 100.0), format!("{:.0}", most * 100.0));
-                match least == most {
-                    true => format!(" (iowait {most} %)"),
-                    false => format!(" (iowait {least} to {most} %)"),
-                }
-            }
-            _ => String::new(),
-        };
-        sentences.push(format!("Tasks wait for I/O {} of the time{iowait}.", human::percent(share)));
-    }
-    sentences.extend(symptom.busiest.as_ref().map(busy));
-    sentences.join(" ")
-}
-
-fn busy(disk: &BusyDisk) -> String {
-    let takes = disk.write_await_s.map_or_else(String::new, |s| format!(", a write takes {}", human::seconds(s)));
-    format!("{} is {} busy{takes}.", disk.name, human::percent(disk.busy_share))
-}
-
-pub(crate) fn when(report: &Report) -> String {
-    let symptom = &report.symptom;
-    let stretch = match &report.stretch {
-        Some(stretch) => {
-            let others = match stretch.others.len() {
-                0 => String::new(),
-                many => format!("; {} at other times", human::plural(many as u64, "finding", "findings")),
-            };
-            format!(". This is the worst of {} stretches{others}", stretch.of_stretches)
-        }
-        None => String::new(),
-    };
-    match (symptom.waiting_from_wall_ns, symptom.from_wall_ns) {
-        (Some(at), _) => format!(
-            "{} of {} watched, from {}{stretch}",
-            human::seconds(symptom.waiting_s),
-            human::seconds(report.window_s),
-            clock(at)
-        ),
-        (None, Some(at)) if report.window_s > 0.0 => {
-            format!("{} watched from {}{stretch}", human::seconds(report.window_s), clock(at))
-        }
-        _ => String::new(),
-    }
-}
-
-/// "03:12:04 UTC".
-pub(crate) fn clock(wall_ns: u64) -> String {
-    match time(wall_ns).get(11..19) {
-        Some(clock) => format!("{clock} UTC"),
-        None => "an unknown time".to_owned(),
-    }
-}
-
-/// The key readings of a calm machine.
-pub(crate) fn readings(report: &Report) -> Vec<(&'static str, String)> {
-    let symptom = &report.symptom;
-    let amount = |bytes: u64| human::bytes(bytes as f64);
-    let mut lines = Vec::new();
-    if let Some(dirty) = symptom.dirty_max_bytes {
-        let limits = match (symptom.background_threshold_bytes, symptom.freerun_ceiling_bytes) {
-            (Some(background), Some(ceiling)) => {
-                format!("; writing starts at {}, waiting at {}", amount(background), amount(ceiling))
-            }
-            _ => String::new(),
-        };
-        lines.push(("Unwritten data", format!("up to {}{limits}", amount(dirty))));
-    }
-    if let Some(share) = symptom.io_some_share_max {
-        lines.push(("Waiting for I/O", format!("up to {} of the time between two samples", human::percent(share))));
-    }
-    lines.extend(symptom.busiest.as_ref().map(|disk| {
-        let sentence = busy(disk);
-        ("Busiest disk", sentence.trim_end_matches('.').replacen(" is ", " ", 1).replacen(" busy", "", 1))
-    }));
-    lines.extend(symptom.tightest.as_ref().map(|tight| {
-        ("Containers", format!("{}; the tightest may hold {} ({})", tight.of, amount(tight.thresh_bytes), tight.name))
-    }));
-    lines
-}
-
-/// What keeps a calm observation from being proof of health, beside a tracer that is not in use: as the end of "as far
-/// as". `None` where nothing does.
-fn blind(report: &Report) -> Option<&'static str> {
-    let is_for = |kind: &str| {
-        report.not_checked.iter().any(|rule| rule.gaps.iter().any(|gap| gap.kind == kind && !of_trace(gap)))
-    };
-    if is_for("permission_denied") {
-        return Some("this user may see");
-    }
-    is_for("too_short").then_some("an observation this short shows")
-}
-
-fn of_trace(gap: &floodline_analysis::report::GapLine) -> bool {
-    gap.source.starts_with("trace of ")
-}
-
-/// Number of rules that were not checked, and the remedy.
-pub(crate) fn not_checked(report: &Report) -> String {
-    if report.not_checked.is_empty() {
-        return String::new();
-    }
-    let needs_trace = |gaps: &[floodline_analysis::report::GapLine]| gaps.iter().all(of_trace);
-    let (traced, others): (Vec<_>, Vec<_>) = report.not_checked.iter().partition(|rule| needs_trace(&rule.gaps));
-    let is_short = |gaps: &[floodline_analysis::report::GapLine]| gaps.iter().all(|gap| gap.kind == "too_short");
-    let (short, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|rule| is_short(&rule.gaps));
-    let mut parts = Vec::new();
-    if !short.is_empty() {
-        let gaps = || short.iter().flat_map(|rule| &rule.gaps);
-        let longest = gaps().max_by_key(|gap| {
-            gap.cause
-                .bytes()
-                .filter(u8::is_ascii_digit)
-                .fold(0_u64, |number, digit| number.saturating_mul(10).saturating_add(u64::from(digit - b'0')))
-        });
-        let need = longest.and_then(|gap| gap.cause.split_once("(use ")?.1.strip_suffix(')')).unwrap_or("--for 1m");
-        parts.push(format!("{} not checked ({need})", short.len()));
-    }
-    if !traced.is_empty() {
-        parts.push(format!("{} not checked (--trace on)", traced.len()));
-    }
-    if !others.is_empty() {
-        parts.push(format!("{} not checked (see --details)", others.len()));
-    }
-    format!(" {}.", parts.join(", "))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::words::calm_verdict;
     use super::super::{Options, render};
-    use super::{Unexplained, calm_verdict};
     use floodline_analysis::diagnose::diagnose;
+    use floodline_analysis::report::Unexplained;
     use floodline_testkit::Fixture;
     use floodline_testkit::incidents::{INCIDENTS, dirty_cliff, starved_budget};
 

@@ -7,7 +7,7 @@ use super::figure::{Axis, figure, marks, second, spark};
 use super::model::{Block, Cell, Finding, Row, Section, Table, Verdict, class_of};
 use super::packed::{Set, pack_all};
 use crate::doctor::details::{host_line, shown};
-use crate::doctor::screen::{calm_verdict, readings, when, you_see};
+use crate::doctor::words::{calm_verdict, readings, when, you_see};
 use crate::doctor::{is_calm, missing, time};
 use crate::layout::capital;
 use floodline_analysis::budget::{BudgetReport, BudgetRow};

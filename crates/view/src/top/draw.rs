@@ -109,7 +109,9 @@ fn head(buffer: &mut Buffer, area: Rect, look: &Look, state: &State) {
         let (end, _) = buffer.set_stringn(x, 3, &text, usize::from(area.right().saturating_sub(x)), style);
         x = end + 1;
     }
-    if let Some(finding) = look.report.as_ref().and_then(|report| report.findings.first()) {
+    // The page of the verdict says it in its first line.
+    let is_said = state.screen == Screen::Verdict;
+    if let Some(finding) = look.report.as_ref().and_then(|report| report.findings.first()).filter(|_| !is_said) {
         let (word, rule) = (finding.severity.name(), finding.rule);
         let room = usize::from(area.right().saturating_sub(x));
         let texts = [format!("{word}: {rule}"), word.to_owned()];
@@ -185,7 +187,8 @@ fn verdict(buffer: &mut Buffer, area: Rect, look: &Look, state: &mut State) {
     let Some(report) = &look.report else {
         return put(buffer, area, area.y, "A diagnosis needs two samples.", PLAIN);
     };
-    let options = doctor::Options { width: usize::from(area.width), ..doctor::Options::default() };
+    let (width, is_live) = (usize::from(area.width), look.position.is_live);
+    let options = doctor::Options { width, is_live, ..doctor::Options::default() };
     let text = doctor::render(report, options);
     let lines: Vec<&str> = text.lines().collect();
     let height = usize::from(area.height);
