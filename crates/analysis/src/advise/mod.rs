@@ -4,6 +4,7 @@
 //! cgroups and device speed. It never includes a hard `io.max`: a capped cgroup that holds a journal open stops the
 //! whole filesystem.
 
+pub mod beside;
 pub mod knob;
 pub mod step;
 pub mod threshold;

@@ -2,10 +2,10 @@
 //! What let data pile up, and what helps: smaller thresholds, or a shorter age.
 
 use super::{RULE, is_of_one};
-use crate::advise::threshold;
+use crate::advise::{beside, threshold};
 use crate::diagnose::burst::{STALL_AWAIT_S, Trigger};
 use crate::diagnose::derived::Derived;
-use crate::diagnose::device::Speed;
+use crate::diagnose::device::{Device, Speed};
 use crate::diagnose::throttle;
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::human;
@@ -15,7 +15,9 @@ use floodline_record::units::Bytes;
 const SHORT_AGE_S: f64 = 3.5;
 
 /// What piled up, as far as cause and cure depend on it.
-pub(super) struct Pile {
+pub(super) struct Pile<'a> {
+    /// The device for which it piled up.
+    pub(super) device: Device<'a>,
     /// Whether operations and not bytes are the device's limit.
     pub(super) by_operations: bool,
     pub(super) speed: Speed,
@@ -37,10 +39,10 @@ pub(super) fn finish(
     severity: Severity,
     summary: String,
     evidence: Vec<Evidence>,
-    pile: Pile,
+    pile: Pile<'_>,
 ) -> Finding {
     let is_too_fast = !pile.by_operations && pile.rate > pile.speed.value;
-    let is_of_one = is_of_one(derived, pile.by_operations);
+    let is_of_one = is_of_one(derived, &pile.device, pile.by_operations);
     let (cause, plain) = woken_by(derived, pile.trigger);
     let (likely, throttled) = (likely(derived, &pile), throttled(derived));
     let faster = match is_too_fast {
@@ -57,6 +59,8 @@ pub(super) fn finish(
         false => remedy(derived, pile.by_operations, pile.speed, pile.most),
     };
     let slowed = lower.filter(|_| is_too_fast).and_then(threshold::cost_of_pair);
+    let syncs = lower.and_then(|pair| beside::cost_of_syncs(derived, &pile.device, Some(pile.speed), pair));
+    let slowed = slowed.into_iter().chain(syncs).collect();
     Finding {
         rule: RULE.name,
         severity,
@@ -98,7 +102,7 @@ fn woken_by(derived: &Derived<'_>, trigger: Option<Trigger>) -> (&'static str, &
 }
 
 /// How certain the trigger is: level and age alone allow another one.
-fn likely(derived: &Derived<'_>, pile: &Pile) -> &'static str {
+fn likely(derived: &Derived<'_>, pile: &Pile<'_>) -> &'static str {
     match pile.trigger {
         Some(_) if !pile.is_traced && derived.window.traced.contains("flusher") => {
             " Amount and age make this likely. The flusher itself wrote too little of it to be the reason."
@@ -121,7 +125,7 @@ fn throttled(derived: &Derived<'_>) -> &'static str {
     }
 }
 
-fn brief(plain: &str, is_of_one: bool, is_too_fast: bool, await_max_s: Option<f64>, slowed: Option<String>) -> Brief {
+fn brief(plain: &str, is_of_one: bool, is_too_fast: bool, await_max_s: Option<f64>, slowed: Vec<String>) -> Brief {
     let expect = match (is_of_one, is_too_fast, await_max_s) {
         (true, ..) => {
             "No setting makes a program write less. Let it write less or in larger pieces, move its files to \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What helps: to sync before the unmount, to keep less dirty, or to give the sync up.
 
+use crate::advise::beside;
 use crate::advise::threshold::{self, Pair};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Speed;
@@ -58,7 +59,9 @@ pub(super) fn remedy(derived: &Derived<'_>, upper: &Upper<'_>) -> Remedy {
         expect: expect(smaller, upper.speed),
         costs: match smaller {
             Some(pair) => {
-                threshold::cost_of_pair(pair).into_iter().chain([REWRITTEN.to_owned()]).collect::<Vec<_>>().join(" ")
+                let syncs = beside::cost_of_syncs(derived, &upper.device, upper.speed, pair);
+                let costs = threshold::cost_of_pair(pair).into_iter().chain(syncs).chain([REWRITTEN.to_owned()]);
+                costs.collect::<Vec<_>>().join(" ")
             }
             None => String::new(),
         },

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What smaller thresholds cost a sync beside a program that writes faster than the disk. With large thresholds such a
+//! program writes into memory, and the disk follows later. With small ones the disk is full while the program writes: the
+//! wait moves there. Computed from the rates of the window, because no threshold tells how fast programs write.
+
+use super::threshold::Pair;
+use crate::diagnose::derived::Derived;
+use crate::diagnose::device::{Device, Speed};
+use floodline_record::human;
+use floodline_record::units::{Nanos, Pages};
+
+/// A wait that people notice, seconds.
+const NOTICED_S: f64 = 1.0;
+
+/// Programs that will fill the disk while they write.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Ahead {
+    /// The most that is unwritten while the flusher works, bytes.
+    most: f64,
+    /// The highest rate at which they dirty, bytes per second.
+    rate: f64,
+}
+
+/// States for how long a sync on the device will wait while programs write faster than it; `None` where none does, or
+/// where the pair is in percent.
+pub fn cost_of_syncs(derived: &Derived<'_>, device: &Device<'_>, speed: Option<Speed>, pair: Pair) -> Option<String> {
+    let Pair::Bytes { hard, background } = pair else { return None };
+    let speed = speed.filter(|speed| speed.basis.is_known() && speed.value > 0.0)?.value;
+    let ahead = ahead(&dirtied(derived, device), speed, background as f64, hard as f64)?;
+    let seconds = ahead.most / speed;
+    (seconds >= NOTICED_S).then(|| {
+        format!(
+            "Programs dirty up to {} here, {} writes {}: it is full while they write. A sync beside them waits for {} at \
+             most, {}.",
+            human::bytes_per_second(ahead.rate),
+            device.name,
+            human::bytes_per_second(speed),
+            human::bytes(ahead.most),
+            human::seconds(seconds)
+        )
+    })
+}
+
+/// Bytes dirtied for a device in each interval, with its seconds: by the counter of its backing device where there are
+/// several devices, otherwise by that of the machine. Empty where neither tells.
+fn dirtied(derived: &Derived<'_>, device: &Device<'_>) -> Vec<(f64, f64)> {
+    let between = |(at, bytes): (Nanos, u64), (next_at, next): (Nanos, u64)| {
+        let seconds = Nanos(next_at.0.checked_sub(at.0)?).as_secs_f64();
+        Some((seconds, next.checked_sub(bytes)? as f64))
+    };
+    let readings: Vec<(Nanos, u64)> = match derived.drains().len() {
+        0 | 1 => {
+            let of = |pages: Pages| pages.bytes(derived.page_size).0;
+            let series = derived.window.host_series.iter();
+            series.filter_map(|(at, row)| Some((at.monotonic, row.nr_dirtied.map(of)?))).collect()
+        }
+        _ => {
+            let series = device.bdi_series().unwrap_or_default().iter();
+            series.filter_map(|(at, row)| Some((*at, row.dirtied?.0))).collect()
+        }
+    };
+    readings.windows(2).filter_map(|pair| between(pair[0], pair[1])).collect()
+}
+
+/// The level under a pair of thresholds: the disk writes above the background threshold, writers are paused at the hard
+/// one. Only what is unwritten while they dirty faster than the disk writes counts.
+fn ahead(intervals: &[(f64, f64)], speed: f64, background: f64, hard: f64) -> Option<Ahead> {
+    let (mut level, mut held) = (0.0_f64, 0.0_f64);
+    let mut ahead: Option<Ahead> = None;
+    for (seconds, dirtied) in intervals.iter().filter(|(seconds, _)| *seconds > 0.0) {
+        // What writers could not dirty yet they dirty as soon as there is room.
+        let wanted = dirtied + held;
+        let rate = dirtied / seconds;
+        let writes = (level + wanted - background).clamp(0.0, speed * seconds);
+        let next = level + wanted - writes;
+        (level, held) = (next.min(hard), (next - hard).max(0.0));
+        if level > background && (rate > speed || held > 0.0) {
+            let so_far = ahead.unwrap_or(Ahead { most: 0.0, rate: 0.0 });
+            ahead = Some(Ahead { most: so_far.most.max(level), rate: so_far.rate.max(rate) });
+        }
+    }
+    ahead
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::device::{Basis, drains};
+    use floodline_testkit::incidents::dirty_cliff;
+    use floodline_testkit::{Fixture, grows};
+
+    const MIB: f64 = 1048576.0;
+    const PAIR: Pair = Pair::Bytes { hard: 64 << 20, background: 16 << 20 };
+
+    fn check(intervals: &[(f64, f64)], expect: Option<f64>) {
+        let most = ahead(intervals, 20.0 * MIB, 16.0 * MIB, 64.0 * MIB).map(|ahead| ahead.most / MIB);
+        assert_eq!(most, expect);
+    }
+
+    #[test]
+    fn a_program_that_is_slower_than_the_disk_leaves_room_for_syncs() {
+        check(&[(1.0, 10.0 * MIB); 30], None);
+        // The flusher catches up after each piece.
+        check(&[(1.0, 30.0 * MIB), (1.0, 0.0), (1.0, 0.0)], None);
+    }
+
+    #[test]
+    fn a_program_that_is_faster_fills_it_up_to_the_hard_threshold() {
+        check(&[(1.0, 40.0 * MIB), (1.0, 0.0)], Some(20.0));
+        check(&[(1.0, 120.0 * MIB), (1.0, 0.0), (1.0, 0.0)], Some(64.0));
+        check(&[(1.0, 30.0 * MIB); 3], Some(36.0));
+    }
+
+    fn said(fixture: &Fixture) -> Option<String> {
+        let window = fixture.window();
+        let speed = Speed { value: 20.0 * MIB, basis: Basis::Saturated };
+        cost_of_syncs(&Derived::of(&window), &drains(&window)[0], Some(speed), PAIR)
+    }
+
+    #[test]
+    fn the_wait_is_said_where_the_rates_show_it() {
+        let of =
+            |pages_per_second: f64| dirty_cliff().host(move |t, row| row.nr_dirtied = grows(t, 0, pages_per_second));
+        assert_eq!(said(&of(1000.0)), None);
+        let text = said(&of(20_000.0)).unwrap();
+        assert!(text.starts_with("Programs dirty up to 78.1 MiB/s here, "), "{text}");
+        assert!(text.ends_with("A sync beside them waits for 64.0 MiB at most, 3.20 s."), "{text}");
+    }
+}
