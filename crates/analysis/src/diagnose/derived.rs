@@ -92,7 +92,22 @@ impl<'a> Derived<'a> {
 
     /// Whether dirtying is faster than the device with the most written bytes.
     pub fn is_outrun(&self) -> bool {
-        matches!((self.dirty.dirtying_rate, self.speed()), (Some(rate), Some(speed)) if rate > speed.value)
+        self.drains().first().is_some_and(|drain| {
+            matches!((self.dirty.dirtying_rate, drain.write_bandwidth()), (Some(rate), Some(speed)) if rate > speed.value)
+        })
+    }
+
+    /// Whether programs dirty faster than one device writes: by the machine's counter where it is the only one, otherwise
+    /// by that of its backing device.
+    pub fn is_outrun_on(&self, device: &Device<'_>) -> bool {
+        let rate = match self.drains().len() {
+            0 | 1 => self.dirty.dirtying_rate,
+            _ => {
+                let dirtied = device.bdi().and_then(|bdi| bdi.growth.dirtied);
+                dirtied.filter(|_| self.seconds > 0.0).map(|bytes| bytes.0 as f64 / self.seconds)
+            }
+        };
+        matches!((rate, device.write_bandwidth()), (Some(rate), Some(speed)) if rate > speed.value)
     }
 
     /// Load of each disk while it was busy, in the order of [`Derived::disks`].

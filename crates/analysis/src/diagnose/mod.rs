@@ -14,6 +14,7 @@ pub mod derived;
 pub mod device;
 pub mod dirty;
 pub mod dirtying;
+pub mod elsewhere;
 mod evidence;
 pub mod flusher;
 pub mod heirs;

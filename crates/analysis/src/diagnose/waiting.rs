@@ -54,6 +54,12 @@ impl Waiter {
         format!("{}[{}]", self.comm, self.pid)
     }
 
+    /// The same, if it waited here for so many seconds at most: it may have waited elsewhere as well.
+    #[must_use]
+    pub fn at_most(&self, seconds: f64) -> Waiter {
+        Waiter { seconds: self.seconds.map(|waited| waited.min(seconds)), ..self.clone() }
+    }
+
     /// How long it waited, as evidence.
     pub fn evidence(&self) -> Option<Evidence> {
         Some(Evidence::seconds(format!("Waited, {}", self.label()), self.seconds?, self.source))

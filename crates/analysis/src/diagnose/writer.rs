@@ -6,7 +6,8 @@
 
 use super::derived::Derived;
 use super::device::Device;
-use super::dirty::page_size;
+use super::dirty::{self, page_size};
+use super::elsewhere::Elsewhere;
 use super::heirs::{Inheritance, inheritances};
 use super::{cgroup, device};
 use floodline_record::id::{Entity, EntityId};
@@ -22,6 +23,8 @@ const NANOS_PER_TICK: u64 = 10_000_000;
 
 /// Bytes dirtied, in multiples of what a device wrote, from which a process writes mostly elsewhere.
 const ELSEWHERE: f64 = 1.5;
+/// The same in multiples of what it wrote and what is still unwritten for it, where both are known.
+const FITS: f64 = 1.2;
 
 /// One process and the amounts it wrote.
 #[derive(Clone, Copy)]
@@ -182,21 +185,59 @@ pub fn dominant_cgroup(window: &Window, writers: &Writers<'_>) -> Option<(Entity
 }
 
 /// Returns the processes that may have written to a device. With one device, these are all processes. With several, a
-/// process that dirtied much more than the device wrote is left out, because it writes mostly elsewhere.
+/// process that dirtied much more than the device wrote is left out, because it writes mostly elsewhere, and so is one that
+/// was seen to write elsewhere ([`Elsewhere`]).
 pub fn on_device<'a>(derived: &Derived<'a>, drain: &Device<'_>) -> Writers<'a> {
     let writers = derived.writers();
     let written = drain.span.growth.written.map_or(0, |bytes| bytes.0);
     let is_only = derived.drains().len() < 2;
     let left = derived.dirty.now.map_or(0, |bytes| bytes.0);
-    // The bytes dirtied last may still be in memory, for all devices together.
-    let most = (ELSEWHERE * written as f64) as u64 + left.min(written);
-    let fits = |writer: &&Writer<'_>| is_only || writer.dirtied_bytes.is_none_or(|bytes| bytes <= most);
+    let most = match unwritten_on(derived, drain) {
+        Some(unwritten) => (FITS * written.saturating_add(unwritten) as f64) as u64,
+        // The bytes dirtied last may still be in memory, for all devices together.
+        None => (ELSEWHERE * written as f64) as u64 + left.min(written),
+    };
+    let elsewhere = (!is_only).then(|| Elsewhere::of(derived, drain));
+    let is_elsewhere =
+        |writer: &Writer<'_>| elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.holds(derived, writer));
+    let fits = |writer: &&Writer<'_>| {
+        is_only || writer.dirtied_bytes.is_none_or(|bytes| bytes <= most) && !is_elsewhere(writer)
+    };
     Writers {
         processes: writers.processes.iter().filter(fits).copied().collect(),
         period: writers.period,
         machine_dirtied_bytes: writers.machine_dirtied_bytes.filter(|_| is_only),
         disk_bytes: if is_only { writers.disk_bytes } else { Some(written) },
     }
+}
+
+/// Bytes that may be unwritten for a device at the end of the window: those of its backing device, and those that no backing
+/// device counts, such as data of cgroups up to 6.9. `None` where the backing devices were not read.
+fn unwritten_on(derived: &Derived<'_>, drain: &Device<'_>) -> Option<u64> {
+    let of = |device: &Device<'_>| {
+        let last = &device.bdi()?.last;
+        Some(last.reclaimable?.0.saturating_add(last.writeback?.0))
+    };
+    let all: Option<u64> = derived.drains().iter().map(of).sum();
+    let machine = dirty::unwritten_of(derived.window, &derived.window.host.last)?.0;
+    Some(of(drain)?.saturating_add(machine.saturating_sub(all?)))
+}
+
+/// Returns the processes that may have written to a disk or to what is built on it. Where several filesystems share the
+/// disk by layers of their own, these are all processes.
+pub fn on_disk<'a>(derived: &Derived<'a>, disk: &Device<'_>) -> Writers<'a> {
+    let is_on_it =
+        |drain: &&Device<'_>| drain.bottoms().iter().any(|bottom| bottom.id == disk.id) || drain.id == disk.id;
+    let mut on_it = derived.drains().iter().filter(is_on_it);
+    match (on_it.next(), on_it.next()) {
+        (Some(drain), None) => on_device(derived, drain),
+        _ => writers(derived.window),
+    }
+}
+
+/// The process that dominates a disk or a device that is built on disks, by its id.
+pub fn causer_on(derived: &Derived<'_>, device: &Device<'_>) -> Option<u32> {
+    dominant(&on_disk(derived, device)).map(|(writer, _)| writer.pid)
 }
 
 fn dominant_share(writers: &Writers<'_>, bytes: u64) -> Option<f64> {

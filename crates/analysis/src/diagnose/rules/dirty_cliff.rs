@@ -107,19 +107,19 @@ fn is_by_operations(device: &Device<'_>, burst: &Burst) -> bool {
 }
 
 /// Whether the data that pile up are scattered writes of one process: that process is then the cause.
-fn is_of_one(derived: &Derived<'_>, by_operations: bool) -> bool {
-    by_operations && writer::dominant(derived.writers()).is_some()
+fn is_of_one(derived: &Derived<'_>, device: &Device<'_>, by_operations: bool) -> bool {
+    by_operations && writer::causer_on(derived, device).is_some()
 }
 
 fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f64) -> Finding {
     let by_operations = is_by_operations(device, burst);
-    let one_writer = is_of_one(derived, by_operations);
+    let one_writer = is_of_one(derived, device, by_operations);
     // The unmount of an overlay requests the burst and is then its cause.
     let unmounted = derived.unmounts().explain(device, burst);
     let images = loops::that_asked(derived, device, burst);
     let by_image = images.first();
     // The task that makes the burst waits for its own data, and the flusher for room in the queue.
-    let causer = writer::dominant(derived.writers()).map(|(writer, _)| writer.pid);
+    let causer = writer::causer_on(derived, device);
     let others = waiting::others_on(derived, device, |waiter| causer == Some(waiter.pid));
     let is_harm = others.as_ref().is_some_and(|others| waiting::is_harm(derived, others));
     let (is_known, is_alone) = (others.is_some(), others.is_some_and(|others| others.is_empty()));
@@ -177,6 +177,7 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
     evidence.extend(common_evidence(derived, rate));
     let speed = Speed { value: burst.rate, basis: Basis::Saturated };
     let pile = Pile {
+        device: *device,
         by_operations,
         speed,
         rate: burst.piled_rate.unwrap_or(0.0).max(rate * part_of_writes(derived, device)),
@@ -277,6 +278,7 @@ fn foretold(derived: &Derived<'_>, hoard: &Hoard<'_>, rate: f64, expiry: f64) ->
     let by_operations = hoard.by_operations.is_some() || hoard.speed.value < cycle::SLOWEST;
     let rate = rate * part_of_writes(derived, &hoard.device);
     let pile = Pile {
+        device: hoard.device,
         by_operations,
         speed: hoard.speed,
         rate,

@@ -10,6 +10,7 @@ mod trouble;
 
 use self::trouble::{Trouble, outruns, trouble};
 use crate::diagnose::derived::Derived;
+use crate::diagnose::device::Device;
 use crate::diagnose::load::{self, Kind, Load};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::writer::{self, Period, Writer, Writers};
@@ -84,6 +85,11 @@ fn check(derived: &Derived<'_>) -> Verdict {
         };
     }
     let Some(dominant) = dominant(derived, writers) else {
+        // Of writers that are alike, each may have a disk to itself.
+        let findings = if writers.period == Period::Window { by_disk(derived) } else { Vec::new() };
+        if !findings.is_empty() {
+            return Verdict::Found(findings);
+        }
         if writers.unseen_could_dominate() {
             return derived.not_checked(Source::ProcessIo, "write_bytes");
         }
@@ -100,17 +106,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     if writers.period == Period::SinceStart {
         return since_start(derived, writers, &dominant);
     }
-    let findings: Vec<Finding> = derived
-        .drains()
-        .iter()
-        .filter_map(|drain| {
-            let trouble = drain.bottoms().iter().filter_map(trouble).max_by(|one, other| one.worse(other))?;
-            let on_it = writer::on_device(derived, drain);
-            let dominant = self::dominant(derived, &on_it)?;
-            let severity = severity(derived, &trouble, &dominant, &on_it)?;
-            Some(finding(derived, &on_it, &dominant, severity, Some(&trouble)))
-        })
-        .collect();
+    let findings = by_disk(derived);
     if !findings.is_empty() {
         return Verdict::Found(findings);
     }
@@ -126,6 +122,18 @@ fn check(derived: &Derived<'_>) -> Verdict {
         human::percent(dominant.share),
         human::bytes_per_second(dominant.dirtied_bytes as f64 / derived.seconds)
     ))
+}
+
+/// A finding for each device that is in trouble and has a dominant writer.
+fn by_disk(derived: &Derived<'_>) -> Vec<Finding> {
+    let of = |drain: &Device<'_>| {
+        let trouble = drain.bottoms().iter().filter_map(trouble).max_by(|one, other| one.worse(other))?;
+        let on_it = writer::on_device(derived, drain);
+        let dominant = dominant(derived, &on_it)?;
+        let severity = severity(derived, &trouble, &dominant, &on_it)?;
+        Some(finding(derived, &on_it, &dominant, severity, Some(&trouble)))
+    };
+    derived.drains().iter().filter_map(of).collect()
 }
 
 fn dominant<'w, 'a>(derived: &Derived<'_>, writers: &'w Writers<'a>) -> Option<Dominant<'w, 'a>> {
@@ -203,15 +211,14 @@ fn severity(
     let load = derived.loads().iter().find(|(disk, _)| disk.id == trouble.device.id).map(|(_, load)| load);
     let load = load.filter(|load| load::is_full_of_other(derived, load));
     let is_full_of_reads = load.is_some_and(|load| load.kind() == Kind::Reads);
-    let severity = if load.is_some_and(Load::is_mixed) {
-        // `saturated-device` names it.
+    let severity = if load.is_some_and(Load::is_mixed) || (is_full_of_reads && trouble.utilisation >= FELT_UTILISATION)
+    {
+        // `saturated-device` names it: writes wait behind the reads as well.
         Severity::Info
     } else if lasts && trouble.await_max_s >= STALL_AWAIT_S {
         Severity::Critical
     } else if trouble.saturated_s >= BUSY_SHARE * seconds {
         if is_harmed { Severity::Critical } else { Severity::Warning }
-    } else if is_full_of_reads && trouble.utilisation >= FELT_UTILISATION {
-        Severity::Info
     } else if trouble.utilisation >= BUSY_UTILISATION && trouble.queue >= QUEUED && is_harmed {
         // The disk is never full for long, but other tasks wait behind its queue.
         Severity::Critical

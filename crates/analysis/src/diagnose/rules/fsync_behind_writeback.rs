@@ -5,16 +5,17 @@
 //! `dirty-cliff` or `dominant-writer`.
 #![doc = include_str!("fsync_behind_writeback.md")]
 
-use crate::advise::{step, threshold};
+mod remedy;
+
+use self::remedy::remedy;
 use crate::diagnose::database::{self, Database};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{Device, Interval};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::{Rule, Verdict, attended, cgroup, load, missing, strict, synced, writer};
-use crate::report::{Brief, Evidence, Finding, Severity, Step};
+use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
-use floodline_record::units::Nanos;
 use std::collections::BTreeMap;
 
 /// The rule and its manual page.
@@ -142,7 +143,7 @@ fn queue<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Queue<'a> {
     // Each writer of a device at its strict limit waits at the limit, not behind the others.
     let causers = match strict::holds(derived, device) {
         true => much_dirtied(derived),
-        false => writer::dominant(derived.writers()).map(|(writer, _)| writer.pid).into_iter().collect(),
+        false => writer::causer_on(derived, device).into_iter().collect(),
     };
     queue_from(derived, device, STALL_AWAIT_S, causers, load::is_queued)
 }
@@ -244,7 +245,9 @@ fn finding(derived: &Derived<'_>, felt: &Felt<'_>) -> Finding {
 fn severity(derived: &Derived<'_>, felt: &Felt<'_>) -> Severity {
     // A moment in a long recording is not an incident, whichever tasks waited.
     let lasts = felt.queue.slow_s >= LASTS_SHARE * derived.seconds;
-    let is_harm = !felt.victims.is_empty() || felt.others.is_some_and(|others| waiting::is_harm(derived, others));
+    let others: Vec<Waiter> =
+        felt.others.into_iter().flatten().map(|waiter| waiter.at_most(felt.queue.slow_s)).collect();
+    let is_harm = !felt.victims.is_empty() || waiting::is_harm(derived, &others);
     match (is_harm && lasts, felt.victims.is_empty()) {
         (true, _) => Severity::Critical,
         // Short, not very slow, and no client of a database waits for it.
@@ -256,16 +259,19 @@ fn severity(derived: &Derived<'_>, felt: &Felt<'_>) -> Severity {
 fn summary(felt: &Felt<'_>) -> String {
     let disk = felt.queue.device.name;
     let (slow, longest) = (human::seconds(felt.queue.slow_s), human::seconds(felt.queue.await_max_s));
-    let waiter = felt.others.and_then(|others| others.first().and_then(|first| Some((first.label(), first.seconds?))));
+    let waiter = felt.others.and_then(|others| Some((others.first()?.label(), others.first()?.seconds?)));
+    let waiter = waiter.map(|(waiter, seconds)| match seconds > felt.queue.slow_s {
+        true => (waiter, format!("up to {slow}")),
+        false => (waiter, human::seconds(seconds)),
+    });
     match (felt.victims.first(), waiter) {
         (Some(victim), _) => format!(
             "{} waits {} of the time behind others' writeback: writes on {disk} take up to {longest}.",
             victim.label,
             human::percent(victim.pressure),
         ),
-        (None, Some((waiter, seconds))) => format!(
-            "{waiter} waited {} behind others' writeback: for {slow}, writes to {disk} took up to {longest}.",
-            human::seconds(seconds),
+        (None, Some((waiter, waited))) => format!(
+            "{waiter} waited {waited} behind others' writeback: for {slow}, writes to {disk} took up to {longest}."
         ),
         (None, None) => {
             format!("fsync callers queue behind writeback: for {slow}, writes to {disk} took up to {longest}.")
@@ -293,7 +299,7 @@ fn evidence(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[(String, u64)]) ->
     evidence.extend(owners.iter().map(|(owner, bytes)| {
         Evidence::bytes(format!("Most dirty, {owner}"), *bytes, "memory.stat file_dirty + file_writeback")
     }));
-    evidence.extend(writer_row(derived));
+    evidence.extend(writer_row(derived, &felt.queue.device));
     evidence
 }
 
@@ -326,7 +332,7 @@ fn brief(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[&str]) -> Brief {
             "The kernel hands {disk} a large batch of unwritten data at once. Each fsync waits behind it.{whose}"
         ),
         who: who.join(", "),
-        expect: match derived.is_outrun() || felt.queue.slow_s >= ALWAYS_FULL * derived.seconds {
+        expect: match derived.is_outrun_on(&felt.queue.device) || felt.queue.slow_s >= ALWAYS_FULL * derived.seconds {
             true => {
                 "Programs write more than the disk can take. The disk is full either way, and each fsync waits about \
                  as long as now."
@@ -355,257 +361,12 @@ fn queue_rows(queue: &Queue<'_>) -> Vec<Evidence> {
 }
 
 /// The process that dirtied most, if that is much.
-fn writer_row(derived: &Derived<'_>) -> Option<Evidence> {
-    let writers = derived.writers();
+fn writer_row(derived: &Derived<'_>, device: &Device<'_>) -> Option<Evidence> {
+    let writers = writer::on_disk(derived, device);
     let first = writers.processes.first()?;
     let bytes = first.dirtied_bytes.filter(|bytes| *bytes >= MUCH)?;
     Some(Evidence::bytes(format!("Dirtied by {}", first.label()), bytes, "/proc/PID/io write_bytes"))
 }
 
-fn remedy(derived: &Derived<'_>, queue: &Queue<'_>) -> (Vec<Step>, String) {
-    let outruns = derived.is_outrun();
-    let advice = threshold::choose(&threshold::Needs::of(derived, derived.speed()))
-        .filter(|advice| matches!(advice.pair, threshold::Pair::Bytes { .. }));
-    let lower = advice.as_ref().and_then(|advice| threshold::lowering(derived, advice));
-    let mut plan: Vec<Step> = lower.iter().flat_map(|pair| derived.sysctls(&pair.changes())).collect();
-    let is_off = queue.device.facts.and_then(|facts| facts.wbt_lat) == Some(Nanos(0));
-    let has_room = queue.device.utilisation().is_some_and(|busy| busy < HAS_ROOM);
-    if is_off && has_room {
-        let name = queue.device.name.to_string();
-        plan.extend(step::device_setting("/sys/block", &name, "queue/wbt_lat_usec", "0", "-1"));
-    }
-    let faster = match (outruns, plan.is_empty()) {
-        (true, _) => {
-            "Programs dirty more than the disk writes. No setting cures that: the disk is full either way. Limit the writer \
-             or give it another disk. "
-        }
-        (false, true) => "No threshold helps: the one in force already starts the flusher early. ",
-        (false, false) => "",
-    };
-    let smaller = match plan.iter().any(|step| step.write.starts_with("/proc/sys/vm/")) {
-        true => "With smaller bursts, pages that are rewritten often are written more often. ",
-        false => "",
-    };
-    let throttling = match is_off && !has_room {
-        true => {
-            "Writeback throttling of the disk is off (wbt_lat_usec = 0). On a disk this busy it would make writeback slower \
-             and waits longer. "
-        }
-        false => "",
-    };
-    (
-        plan,
-        format!(
-            "{faster}{smaller}{throttling}Another disk for data that must be synchronous always helps (Redis: dir of the append-only \
-             file; databases: the log). \
-             A hard io.max for the writers is not advised: a capped writer that holds the filesystem's journal stops the \
-             database as well."
-        ),
-    )
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::diagnose::check_rule;
-    use crate::diagnose::synced::tests::slow;
-    use floodline_record::gap::Cause;
-    use floodline_record::traced::waits::Operation;
-    use floodline_record::units::{Bytes, Pages};
-    use floodline_testkit::incidents::*;
-    use floodline_testkit::{Fixture, dev_of, grows, mib, mib_pages, secs};
-
-    /// A backup that fills the disk for the whole window, and Redis with an append-only file beside it.
-    fn backup() -> Fixture {
-        Fixture::healthy()
-            .host(|t, row| {
-                // The flusher writes all the time: the level stays near the background threshold.
-                row.nr_dirty = Some(Pages(100_000));
-                row.nr_dirtied = grows(t, 40_000_000, 24_000.0);
-                row.nr_written = grows(t, 38_000_000, 24_000.0);
-                row.psi_io_some = Some(secs(900.0 + 0.5 * t));
-            })
-            .disk("sda", |t, row| {
-                row.written = grows(t, mib(9_000.0), 100e6);
-                row.writes = grows(t, 9_000, 200.0);
-                row.write_time = Some(secs(900.0 + 200.0 * 0.35 * t));
-                row.io_time = Some(secs(600.0 + t));
-                row.weighted_io_time = Some(secs(900.0 + 70.0 * t));
-            })
-            .cgroup("/system.slice/backup.service", |_, row| row.file_writeback = Some(Bytes(mib(90.0))))
-            .process("tar", 700, "/system.slice/backup.service", |t, row| row.write_bytes = grows(t, 0, 100e6))
-            .cgroup("/system.slice/redis.service", |t, row| row.io_some = Some(secs(1.0 + 0.4 * t)))
-            .process("redis-server", 701, "/system.slice/redis.service", |t, row| row.write_bytes = grows(t, 0, 1e5))
-    }
-
-    #[test]
-    fn a_database_behind_a_backup_is_critical_and_both_are_named() {
-        check_rule(
-            &RULE,
-            &backup(),
-            "critical: redis-server[701] waits 40 % of the time behind others' writeback: writes on sda take up to 350 ms.",
-        );
-        let Verdict::Found(findings) = check(&Derived::of(&backup().window())) else { panic!("not found") };
-        assert!(findings[0].cause.contains("belongs to /system.slice/backup.service"), "{}", findings[0].cause);
-    }
-
-    #[test]
-    fn writers_held_by_a_strict_limit_do_not_wait_behind_each_other() {
-        use floodline_record::sample::CgroupRow;
-        use floodline_record::units::{Flag, Ppm};
-        let writers = || {
-            let one = |fixture: Fixture, pid| {
-                fixture.process("cp", pid, "/", |t, row| {
-                    row.write_bytes = grows(t, 0, 50e6);
-                    row.blkio_delay = Some(secs(0.4 * t));
-                })
-            };
-            [702, 703].into_iter().fold(backup().process("tar", 700, "/", |_, _| {}), one)
-        };
-        let clear =
-            "clear: sda was full of writeback and slow for 10 s, and no program other than the writer was seen to wait";
-        let idle = |_: f64, row: &mut CgroupRow| row.io_some = Some(secs(1.0));
-        let held = |mib_unwritten: f64| {
-            writers()
-                .cgroup("/system.slice/redis.service", idle)
-                .host(|_, row| row.nr_dirty_threshold = Some(mib_pages(500.0)))
-                .bdi("8:0", move |_, row| {
-                    row.strict_limit = Some(Flag(1));
-                    row.max_ratio = Some(Ppm(5000));
-                    row.reclaimable = Some(Bytes(mib(mib_unwritten)));
-                    row.writeback = Some(Bytes(0));
-                })
-        };
-        check_rule(&RULE, &held(2.0), clear);
-        check_rule(&RULE, &held(0.5), "critical: cp[702] waited 4.00 s behind others' writeback");
-    }
-
-    #[test]
-    fn batches_shorter_than_an_interval_count_by_the_time_of_the_disk() {
-        // In each second the disk is busy for this part of it, with 20 requests in flight, and tasks wait as long.
-        let batches = |busy: f64, waits: f64| {
-            backup()
-                .cgroup("/system.slice/redis.service", |_, row| row.io_some = Some(secs(1.0)))
-                .host(move |t, row| row.psi_io_some = Some(secs(900.0 + waits * t)))
-                .disk("sda", move |t, row| {
-                    row.write_time = Some(secs(900.0 + 200.0 * 0.08 * t));
-                    row.io_time = Some(secs(600.0 + busy * t));
-                    row.weighted_io_time = Some(secs(900.0 + 20.0 * busy * t));
-                })
-                .process("client", 702, "/", |t, row| row.blkio_delay = Some(secs(0.25 * t)))
-        };
-        check_rule(
-            &RULE,
-            &batches(0.5, 0.45),
-            "critical: client[702] waited 2.50 s behind others' writeback: for 5.00 s",
-        );
-        check_rule(
-            &RULE,
-            &batches(0.5, 0.2),
-            "clear: tasks waited for I/O 20 % of the time, but no disk was full of writes",
-        );
-        check_rule(&RULE, &batches(0.08, 0.08), "clear: no disk was full of writes");
-    }
-
-    #[test]
-    fn a_moment_in_a_long_look_is_not_critical() {
-        let busy = |t: f64| t.min(10.0);
-        let moment = backup().seconds(300).disk("sda", move |t, row| {
-            row.written = grows(busy(t), mib(9_000.0), 100e6);
-            row.writes = grows(busy(t), 9_000, 200.0);
-            row.write_time = Some(secs(900.0 + 200.0 * 0.35 * busy(t)));
-            row.io_time = Some(secs(600.0 + busy(t)));
-            row.weighted_io_time = Some(secs(900.0 + 70.0 * busy(t)));
-        });
-        check_rule(&RULE, &moment, "warning: redis-server[701] waits");
-    }
-
-    #[test]
-    fn without_a_database_it_is_a_warning() {
-        let nobody = backup().cgroup("/system.slice/redis.service", |_, row| row.io_some = Some(secs(1.0)));
-        check_rule(&RULE, &nobody, "warning: fsync callers queue behind writeback");
-        let calm = nobody.host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.02 * t)));
-        check_rule(
-            &RULE,
-            &calm,
-            "clear: sda was full of writeback and slow for 10 s, and tasks waited for I/O 2.0 % of that time",
-        );
-    }
-
-    /// A task that waits for a journal commit does not count as waiting for I/O in the kernel.
-    #[test]
-    fn a_traced_wait_counts_where_pressure_does_not_show_it() {
-        let calm = || {
-            backup()
-                .cgroup("/system.slice/redis.service", |_, row| row.io_some = Some(secs(1.0)))
-                .host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.3 * t)))
-        };
-        let waits = |pid, ms, device| {
-            let (parts, events) = slow((pid, Operation::Fdatasync, ms, device));
-            calm().traced(parts, events)
-        };
-        check_rule(
-            &RULE,
-            &waits(701, 2_000, None),
-            "critical: redis-server[701] waited 2.00 s behind others' writeback",
-        );
-        check_rule(&RULE, &waits(701, 200, None), "clear: sda was full of writeback and slow for 10 s");
-        check_rule(&RULE, &waits(701, 2_000, Some(dev_of("sda"))), "critical: redis-server[701] waited");
-        let other = waits(701, 2_000, Some(dev_of("sdb"))).disk("sdb", |_, _| {});
-        check_rule(&RULE, &other, "clear: sda was full of writeback and slow for 10 s");
-        // A sync of everything waits for all dirty data by design.
-        let (parts, events) = slow((701, Operation::Sync, 5_000, None));
-        check_rule(&RULE, &calm().traced(parts, events), "clear: sda was full of writeback and slow for 10 s");
-        // The process that makes the writeback waits for its own data.
-        check_rule(&RULE, &waits(700, 9_000, None), "clear: sda was full of writeback and slow for 10 s");
-    }
-
-    #[test]
-    fn a_database_that_waits_for_its_own_writing_is_no_victim() {
-        let own = backup()
-            .process("tar", 700, "/system.slice/backup.service", |_, row| row.write_bytes = Some(Bytes(0)))
-            .process("redis-server", 701, "/system.slice/redis.service", |t, row| row.write_bytes = grows(t, 0, 1e8));
-        check_rule(&RULE, &own, "warning: fsync callers queue");
-    }
-
-    #[test]
-    fn direct_writes_reads_and_throttling_are_told_apart() {
-        let direct = backup().host(|t, row| row.nr_written = grows(t, 38_000_000, 10.0));
-        check_rule(&RULE, &direct, "clear: sda was full and slow for 10 s, mostly by requests that are not writeback");
-        let reads = backup().disk("sda", |t, row| row.read = grows(t, 0, 500e6));
-        check_rule(&RULE, &reads, "clear: tasks waited for I/O 50 % of the time, but no disk was full of writes");
-        let idle = backup().disk("sda", |t, row| row.io_time = Some(secs(600.0 + 0.2 * t)));
-        check_rule(&RULE, &idle, "clear: tasks waited for I/O 50 % of the time, but no disk");
-        check_rule(&RULE, &starved_budget_published(), "clear: tasks waited for I/O");
-        check_rule(&RULE, &Fixture::healthy(), "clear: no disk was full of writes");
-    }
-
-    #[test]
-    fn a_disk_with_writeback_throttling_off_gets_it_on_if_it_has_room() {
-        let off = || backup().facts(|facts| facts.devices.iter_mut().for_each(|one| one.wbt_lat = Some(Nanos(0))));
-        let found = |fixture: Fixture| {
-            let Verdict::Found(mut findings) = check(&Derived::of(&fixture.window())) else { panic!("not found") };
-            findings.remove(0)
-        };
-        let bursts = off().disk("sda", |t, row| {
-            let busy = t.min(4.0);
-            row.written = grows(busy, mib(9_000.0), 100e6);
-            row.writes = grows(busy, 9_000, 200.0);
-            row.write_time = Some(secs(900.0 + 200.0 * 0.35 * busy));
-            row.io_time = Some(secs(600.0 + busy));
-            row.weighted_io_time = Some(secs(900.0 + 70.0 * busy));
-        });
-        let last = found(bursts).plan.last().map(|step| step.command.clone());
-        assert_eq!(last.as_deref(), Some("echo -1 > /sys/block/sda/queue/wbt_lat_usec"));
-        let full = found(off());
-        assert!(full.plan.iter().all(|step| !step.command.contains("wbt_lat_usec")), "{:?}", full.plan);
-        assert!(full.trade_off.contains("wbt_lat_usec = 0"), "{}", full.trade_off);
-    }
-
-    #[test]
-    fn without_its_inputs_it_says_so() {
-        check_rule(&RULE, &backup().one_look(), "not checked: /proc/diskstats (write await): observation too short");
-        let no_psi = backup().without(Source::Pressure, Cause::Unsupported { since: "since 4.20".into() });
-        check_rule(&RULE, &no_psi, "not checked: /proc/pressure/RESOURCE: not in this kernel (since 4.20)");
-    }
-}
+mod tests;

@@ -11,7 +11,7 @@ use crate::diagnose::burst::{self, Burst, NOTICED_S};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::unmount::Unmount;
 use crate::diagnose::unmount::upper::{self, Upper};
-use crate::diagnose::{Rule, Verdict};
+use crate::diagnose::{Rule, Verdict, waiting, writer};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::{Gap, Source};
 use floodline_record::human;
@@ -82,6 +82,8 @@ fn finding(derived: &Derived<'_>, unmount: &Unmount<'_>) -> Finding {
     let hurt = asked.is_some_and(|burst| burst.stalled());
     let severity = match seen.is_happening() {
         true => Severity::Critical,
+        // The burst made other programs wait: that is as bad as a umount that waits.
+        false if hurt && harms_others(derived, upper) => Severity::Critical,
         false if foretold_s >= HURTS_S || hurt => Severity::Warning,
         false => Severity::Info,
     };
@@ -123,6 +125,13 @@ fn finding(derived: &Derived<'_>, unmount: &Unmount<'_>) -> Finding {
         trade_off,
         ..Finding::default()
     }
+}
+
+/// Whether programs other than the one that writes most waited long for the device.
+fn harms_others(derived: &Derived<'_>, upper: &Upper<'_>) -> bool {
+    let causer = writer::causer_on(derived, &upper.device);
+    let others = waiting::others_on(derived, &upper.device, |waiter| causer == Some(waiter.pid));
+    others.is_some_and(|others| waiting::is_harm(derived, &others))
 }
 
 fn summary(unmount: &Unmount<'_>) -> String {

@@ -114,6 +114,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
         plan: step::no_strict_limit(&bdi.to_string()).into_iter().collect(),
         devices,
         trade_off: TRADE_OFF.to_owned(),
+        waited_s: Some(seconds),
         ..Finding::default()
     }])
 }
@@ -179,6 +180,7 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
         devices,
         plan: step::no_strict_limit(&bdi.to_string()).into_iter().collect(),
         trade_off: TRADE_OFF.to_owned(),
+        waited_s: Some(waited),
         ..Finding::default()
     })
 }

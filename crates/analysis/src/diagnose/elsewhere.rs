@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which of several devices a process writes to. `/proc` counts the bytes of a process without the device. A trace has the
+//! filesystem of each dirtied page; a cgroup's `io.stat` has the devices of its writes. What neither tells stays with every
+//! device.
+
+use super::derived::Derived;
+use super::device::Device;
+use super::writer::{DOMINANT_LEAST, Writer};
+use super::{cgroup, writer};
+use floodline_record::id::{DevId, Entity, EntityId};
+use floodline_record::record::What;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Share of what is known of a process or cgroup below which it writes elsewhere.
+const HARDLY: f64 = 0.2;
+/// Part of a process' dirtied bytes that its cgroup must have sent to disks, for the disks to say where they go: the rest
+/// may be in memory still.
+const MOSTLY: f64 = 0.5;
+
+/// Bytes on a device, and on all others.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Parts {
+    here: u64,
+    elsewhere: u64,
+}
+
+impl Parts {
+    fn add(&mut self, is_here: bool, bytes: u64) {
+        let part = if is_here { &mut self.here } else { &mut self.elsewhere };
+        *part = part.saturating_add(bytes);
+    }
+
+    fn all(self) -> u64 {
+        self.here.saturating_add(self.elsewhere)
+    }
+
+    fn is_hardly_here(self) -> bool {
+        (self.here as f64) < HARDLY * self.all() as f64
+    }
+}
+
+/// What is known of the writers of one device.
+pub struct Elsewhere {
+    /// Traced bytes by process id.
+    traced: BTreeMap<u32, Parts>,
+    /// Device bytes by cgroup, descendants included.
+    sent: BTreeMap<EntityId, Parts>,
+}
+
+impl Elsewhere {
+    /// What is known for a device of several.
+    pub fn of(derived: &Derived<'_>, drain: &Device<'_>) -> Elsewhere {
+        Elsewhere { traced: traced(derived, drain), sent: sent(derived, drain) }
+    }
+
+    /// Whether a process was seen to write to other devices and hardly to this one.
+    pub fn holds(&self, derived: &Derived<'_>, writer: &Writer<'_>) -> bool {
+        let dirtied = writer.dirtied_bytes.unwrap_or(0);
+        if let Some(parts) = self.traced.get(&writer.pid).filter(|parts| parts.all() >= DOMINANT_LEAST) {
+            return parts.is_hardly_here();
+        }
+        let is_root = |id| cgroup::path(derived.window, id).is_some_and(|path| path.as_bytes() == b"/");
+        let Some(parts) = writer.cgroup.filter(|id| !is_root(*id)).and_then(|id| self.sent.get(&id)) else {
+            return false;
+        };
+        parts.all() >= writer::DOMINANT_LEAST
+            && parts.elsewhere as f64 >= MOSTLY * dirtied as f64
+            && parts.is_hardly_here()
+    }
+}
+
+/// Bytes that each process dirtied in filesystems on the device and on other devices. Filesystems on a loop device are on
+/// neither: their data become dirty again in the file behind it.
+fn traced(derived: &Derived<'_>, drain: &Device<'_>) -> BTreeMap<u32, Parts> {
+    let window = derived.window;
+    let drains: BTreeSet<DevId> = derived.drains().iter().map(|one| one.dev).collect();
+    let facts = window.facts.as_ref();
+    let device_of = |superblock: DevId| {
+        let number = match superblock.major {
+            // btrfs: the number is anonymous, and the mount's source tells the device.
+            0 => window
+                .lookup()
+                .mounts_of_number(facts?, superblock)
+                .find_map(|one| window.lookup().number_of_mount(one)),
+            _ => Some(superblock),
+        };
+        number.map(|number| window.lookup().whole(window, number)).filter(|whole| drains.contains(whole))
+    };
+    let mut known: BTreeMap<DevId, Option<DevId>> = BTreeMap::new();
+    let mut processes: BTreeMap<u32, Parts> = BTreeMap::new();
+    for event in &window.events {
+        let What::Dirtied(dirtied) = &event.what else { continue };
+        let of = *known.entry(dirtied.device).or_insert_with(|| device_of(dirtied.device));
+        if let Some(of) = of {
+            processes.entry(dirtied.who.pid).or_default().add(of == drain.dev, dirtied.bytes.0);
+        }
+    }
+    processes
+}
+
+/// Bytes that each cgroup sent to the disks of the device and to other disks.
+fn sent(derived: &Derived<'_>, drain: &Device<'_>) -> BTreeMap<EntityId, Parts> {
+    let disks: BTreeSet<DevId> = derived.disks().iter().map(|disk| disk.dev).collect();
+    let own: BTreeSet<DevId> = drain.bottoms().iter().map(|disk| disk.dev).collect();
+    let mut cgroups: BTreeMap<EntityId, Parts> = BTreeMap::new();
+    for (id, span) in &derived.window.cgroup_io {
+        if let Some(Entity::CgroupIo { cgroup, dev }) = derived.window.entities.get(id)
+            && disks.contains(dev)
+            && let Some(written) = span.growth.wbytes
+        {
+            cgroups.entry(*cgroup).or_default().add(own.contains(dev), written.0);
+        }
+    }
+    cgroups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::writer::{dominant, on_device};
+    use floodline_record::id::DevId;
+    use floodline_record::traced::Who;
+    use floodline_record::traced::bytes::Dirtied;
+    use floodline_record::units::{Bytes, Nanos};
+    use floodline_testkit::{Fixture, dev_of, grows};
+
+    /// Two disks of which each gets as much, and two programs that write as much. Which one writes where is not in `/proc`.
+    fn two() -> Fixture {
+        let disk = |fixture: Fixture, name| {
+            fixture.disk(name, |t, row| {
+                row.written = grows(t, 0, 20e6);
+                row.writes = grows(t, 0, 40.0);
+            })
+        };
+        let fixture = ["sda", "sdb"].into_iter().fold(Fixture::healthy(), disk);
+        let program = |fixture: Fixture, (name, pid, group): (&'static str, u32, &'static str)| {
+            fixture.process(name, pid, group, |t, row| row.write_bytes = grows(t, 0, 21e6))
+        };
+        [("store", 71, "/store"), ("copy", 72, "/copy")].into_iter().fold(fixture, program)
+    }
+
+    fn dominants(fixture: &Fixture) -> String {
+        let window = fixture.window();
+        let derived = Derived::of(&window);
+        let of = |name: &str| {
+            let drain = derived.drains().iter().find(|drain| drain.name.as_bytes() == name.as_bytes()).unwrap();
+            let writers = on_device(&derived, drain);
+            dominant(&writers).map_or("nobody".to_owned(), |(writer, _)| writer.comm.to_string())
+        };
+        format!("{} {}", of("sda"), of("sdb"))
+    }
+
+    #[test]
+    fn a_trace_tells_which_disk_a_program_writes_to() {
+        assert_eq!(dominants(&two()), "nobody nobody");
+        let dirtied = |pid, device: DevId, bytes| {
+            let who = Who { pid, comm: "any".into(), cgroup_ino: 1 };
+            let (bytes, redirtied) = (Bytes(bytes), Bytes(0));
+            What::Dirtied(Dirtied { since: Nanos(0), who, device, file: None, bytes, folios: 1, redirtied })
+        };
+        let events = |both: u64| {
+            vec![
+                dirtied(71, dev_of("sda"), 90 << 20),
+                dirtied(71, dev_of("sdb"), both),
+                dirtied(72, dev_of("sdb"), 90 << 20),
+            ]
+        };
+        assert_eq!(dominants(&two().traced(&["bytes"], events(1 << 20))), "store copy");
+        // A program that writes to both stays a writer of both.
+        assert_eq!(dominants(&two().traced(&["bytes"], events(60 << 20))), "store nobody");
+    }
+
+    #[test]
+    fn the_disks_of_its_cgroup_tell_as_well() {
+        let sends = |fixture: Fixture, (group, disk, rate): (&'static str, &'static str, f64)| {
+            fixture.cgroup_io(group, disk, move |t, row| row.wbytes = grows(t, 0, rate))
+        };
+        let known = [("/store", "sda", 20e6), ("/copy", "sdb", 20e6)].into_iter().fold(two(), sends);
+        assert_eq!(dominants(&known), "store copy");
+        // Little of it has left memory.
+        let early = [("/store", "sda", 20e6), ("/copy", "sdb", 2e6)].into_iter().fold(two(), sends);
+        assert_eq!(dominants(&early), "nobody copy");
+    }
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writeback before an fsync: who waits, how long, and what is none.
+
+use super::*;
+use crate::diagnose::check_rule;
+use crate::diagnose::synced::tests::slow;
+use floodline_record::gap::Cause;
+use floodline_record::traced::waits::Operation;
+use floodline_record::units::{Bytes, Nanos, Pages};
+use floodline_testkit::incidents::*;
+use floodline_testkit::{Fixture, dev_of, grows, mib, mib_pages, secs};
+
+/// A backup that fills the disk for the whole window, and Redis with an append-only file beside it.
+fn backup() -> Fixture {
+    Fixture::healthy()
+        .host(|t, row| {
+            // The flusher writes all the time: the level stays near the background threshold.
+            row.nr_dirty = Some(Pages(100_000));
+            row.nr_dirtied = grows(t, 40_000_000, 24_000.0);
+            row.nr_written = grows(t, 38_000_000, 24_000.0);
+            row.psi_io_some = Some(secs(900.0 + 0.5 * t));
+        })
+        .disk("sda", |t, row| {
+            row.written = grows(t, mib(9_000.0), 100e6);
+            row.writes = grows(t, 9_000, 200.0);
+            row.write_time = Some(secs(900.0 + 200.0 * 0.35 * t));
+            row.io_time = Some(secs(600.0 + t));
+            row.weighted_io_time = Some(secs(900.0 + 70.0 * t));
+        })
+        .cgroup("/system.slice/backup.service", |_, row| row.file_writeback = Some(Bytes(mib(90.0))))
+        .process("tar", 700, "/system.slice/backup.service", |t, row| row.write_bytes = grows(t, 0, 100e6))
+        .cgroup("/system.slice/redis.service", |t, row| row.io_some = Some(secs(1.0 + 0.4 * t)))
+        .process("redis-server", 701, "/system.slice/redis.service", |t, row| row.write_bytes = grows(t, 0, 1e5))
+}
+
+#[test]
+fn a_database_behind_a_backup_is_critical_and_both_are_named() {
+    check_rule(
+        &RULE,
+        &backup(),
+        "critical: redis-server[701] waits 40 % of the time behind others' writeback: writes on sda take up to 350 ms.",
+    );
+    let Verdict::Found(findings) = check(&Derived::of(&backup().window())) else { panic!("not found") };
+    assert!(findings[0].cause.contains("belongs to /system.slice/backup.service"), "{}", findings[0].cause);
+}
+
+#[test]
+fn writers_held_by_a_strict_limit_do_not_wait_behind_each_other() {
+    use floodline_record::sample::CgroupRow;
+    use floodline_record::units::{Flag, Ppm};
+    let writers = || {
+        let one = |fixture: Fixture, pid| {
+            fixture.process("cp", pid, "/", |t, row| {
+                row.write_bytes = grows(t, 0, 50e6);
+                row.blkio_delay = Some(secs(0.4 * t));
+            })
+        };
+        [702, 703].into_iter().fold(backup().process("tar", 700, "/", |_, _| {}), one)
+    };
+    let clear =
+        "clear: sda was full of writeback and slow for 10 s, and no program other than the writer was seen to wait";
+    let idle = |_: f64, row: &mut CgroupRow| row.io_some = Some(secs(1.0));
+    let held = |mib_unwritten: f64| {
+        writers()
+            .cgroup("/system.slice/redis.service", idle)
+            .host(|_, row| row.nr_dirty_threshold = Some(mib_pages(500.0)))
+            .bdi("8:0", move |_, row| {
+                row.strict_limit = Some(Flag(1));
+                row.max_ratio = Some(Ppm(5000));
+                row.reclaimable = Some(Bytes(mib(mib_unwritten)));
+                row.writeback = Some(Bytes(0));
+            })
+    };
+    check_rule(&RULE, &held(2.0), clear);
+    check_rule(&RULE, &held(0.5), "critical: cp[702] waited 4.00 s behind others' writeback");
+}
+
+#[test]
+fn batches_shorter_than_an_interval_count_by_the_time_of_the_disk() {
+    // In each second the disk is busy for this part of it, with 20 requests in flight, and tasks wait as long.
+    let batches = |busy: f64, waits: f64| {
+        backup()
+            .cgroup("/system.slice/redis.service", |_, row| row.io_some = Some(secs(1.0)))
+            .host(move |t, row| row.psi_io_some = Some(secs(900.0 + waits * t)))
+            .disk("sda", move |t, row| {
+                row.write_time = Some(secs(900.0 + 200.0 * 0.08 * t));
+                row.io_time = Some(secs(600.0 + busy * t));
+                row.weighted_io_time = Some(secs(900.0 + 20.0 * busy * t));
+            })
+            .process("client", 702, "/", |t, row| row.blkio_delay = Some(secs(0.25 * t)))
+    };
+    check_rule(&RULE, &batches(0.5, 0.45), "critical: client[702] waited 2.50 s behind others' writeback: for 5.00 s");
+    check_rule(
+        &RULE,
+        &batches(0.5, 0.2),
+        "clear: tasks waited for I/O 20 % of the time, but no disk was full of writes",
+    );
+    check_rule(&RULE, &batches(0.08, 0.08), "clear: no disk was full of writes");
+}
+
+#[test]
+fn a_moment_in_a_long_look_is_not_critical() {
+    let busy = |t: f64| t.min(10.0);
+    let moment = backup().seconds(300).disk("sda", move |t, row| {
+        row.written = grows(busy(t), mib(9_000.0), 100e6);
+        row.writes = grows(busy(t), 9_000, 200.0);
+        row.write_time = Some(secs(900.0 + 200.0 * 0.35 * busy(t)));
+        row.io_time = Some(secs(600.0 + busy(t)));
+        row.weighted_io_time = Some(secs(900.0 + 70.0 * busy(t)));
+    });
+    check_rule(&RULE, &moment, "warning: redis-server[701] waits");
+}
+
+#[test]
+fn without_a_database_it_is_a_warning() {
+    let nobody = backup().cgroup("/system.slice/redis.service", |_, row| row.io_some = Some(secs(1.0)));
+    check_rule(&RULE, &nobody, "warning: fsync callers queue behind writeback");
+    let calm = nobody.host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.02 * t)));
+    check_rule(
+        &RULE,
+        &calm,
+        "clear: sda was full of writeback and slow for 10 s, and tasks waited for I/O 2.0 % of that time",
+    );
+}
+
+/// A task that waits for a journal commit does not count as waiting for I/O in the kernel.
+#[test]
+fn a_traced_wait_counts_where_pressure_does_not_show_it() {
+    let calm = || {
+        backup()
+            .cgroup("/system.slice/redis.service", |_, row| row.io_some = Some(secs(1.0)))
+            .host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.3 * t)))
+    };
+    let waits = |pid, ms, device| {
+        let (parts, events) = slow((pid, Operation::Fdatasync, ms, device));
+        calm().traced(parts, events)
+    };
+    check_rule(&RULE, &waits(701, 2_000, None), "critical: redis-server[701] waited 2.00 s behind others' writeback");
+    check_rule(&RULE, &waits(701, 200, None), "clear: sda was full of writeback and slow for 10 s");
+    check_rule(&RULE, &waits(701, 2_000, Some(dev_of("sda"))), "critical: redis-server[701] waited");
+    let other = waits(701, 2_000, Some(dev_of("sdb"))).disk("sdb", |_, _| {});
+    check_rule(&RULE, &other, "clear: sda was full of writeback and slow for 10 s");
+    // A sync of everything waits for all dirty data by design.
+    let (parts, events) = slow((701, Operation::Sync, 5_000, None));
+    check_rule(&RULE, &calm().traced(parts, events), "clear: sda was full of writeback and slow for 10 s");
+    // The process that makes the writeback waits for its own data.
+    check_rule(&RULE, &waits(700, 9_000, None), "clear: sda was full of writeback and slow for 10 s");
+}
+
+#[test]
+fn a_database_that_waits_for_its_own_writing_is_no_victim() {
+    let own = backup()
+        .process("tar", 700, "/system.slice/backup.service", |_, row| row.write_bytes = Some(Bytes(0)))
+        .process("redis-server", 701, "/system.slice/redis.service", |t, row| row.write_bytes = grows(t, 0, 1e8));
+    check_rule(&RULE, &own, "warning: fsync callers queue");
+}
+
+#[test]
+fn direct_writes_reads_and_throttling_are_told_apart() {
+    let direct = backup().host(|t, row| row.nr_written = grows(t, 38_000_000, 10.0));
+    check_rule(&RULE, &direct, "clear: sda was full and slow for 10 s, mostly by requests that are not writeback");
+    let reads = backup().disk("sda", |t, row| row.read = grows(t, 0, 500e6));
+    check_rule(&RULE, &reads, "clear: tasks waited for I/O 50 % of the time, but no disk was full of writes");
+    let idle = backup().disk("sda", |t, row| row.io_time = Some(secs(600.0 + 0.2 * t)));
+    check_rule(&RULE, &idle, "clear: tasks waited for I/O 50 % of the time, but no disk");
+    check_rule(&RULE, &starved_budget_published(), "clear: tasks waited for I/O");
+    check_rule(&RULE, &Fixture::healthy(), "clear: no disk was full of writes");
+}
+
+#[test]
+fn a_disk_with_writeback_throttling_off_gets_it_on_if_it_has_room() {
+    let off = || backup().facts(|facts| facts.devices.iter_mut().for_each(|one| one.wbt_lat = Some(Nanos(0))));
+    let found = |fixture: Fixture| {
+        let Verdict::Found(mut findings) = check(&Derived::of(&fixture.window())) else { panic!("not found") };
+        findings.remove(0)
+    };
+    let bursts = off().disk("sda", |t, row| {
+        let busy = t.min(4.0);
+        row.written = grows(busy, mib(9_000.0), 100e6);
+        row.writes = grows(busy, 9_000, 200.0);
+        row.write_time = Some(secs(900.0 + 200.0 * 0.35 * busy));
+        row.io_time = Some(secs(600.0 + busy));
+        row.weighted_io_time = Some(secs(900.0 + 70.0 * busy));
+    });
+    let last = found(bursts).plan.last().map(|step| step.command.clone());
+    assert_eq!(last.as_deref(), Some("echo -1 > /sys/block/sda/queue/wbt_lat_usec"));
+    let full = found(off());
+    assert!(full.plan.iter().all(|step| !step.command.contains("wbt_lat_usec")), "{:?}", full.plan);
+    assert!(full.trade_off.contains("wbt_lat_usec = 0"), "{}", full.trade_off);
+}
+
+#[test]
+fn without_its_inputs_it_says_so() {
+    check_rule(&RULE, &backup().one_look(), "not checked: /proc/diskstats (write await): observation too short");
+    let no_psi = backup().without(Source::Pressure, Cause::Unsupported { since: "since 4.20".into() });
+    check_rule(&RULE, &no_psi, "not checked: /proc/pressure/RESOURCE: not in this kernel (since 4.20)");
+}
