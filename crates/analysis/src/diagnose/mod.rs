@@ -149,11 +149,19 @@ fn by_harm(findings: &mut [Finding]) {
         let is_much_less = one.waited_s.zip(other.waited_s).is_some_and(|(less, more)| more > MUCH_MORE * less);
         one.severity == other.severity && is_much_less && !(is_related && shares_a_disk)
     };
+    // What it goes past may have no figure, but is not a cause of it.
+    let may_pass = |one: &Finding, other: &Finding| {
+        let is_cause = rule(one.rule).is_some_and(|rule| rule.explains.contains(&other.rule));
+        let shares_a_disk = one.devices.is_empty()
+            || other.devices.is_empty()
+            || one.devices.iter().any(|disk| other.devices.contains(disk));
+        yields(one, other) || one.severity == other.severity && one.waited_s.is_none() && !(is_cause && shares_a_disk)
+    };
     for at in 1..findings.len() {
-        let mut at = at;
-        while at > 0 && yields(&findings[at - 1], &findings[at]) {
-            findings.swap(at - 1, at);
-            at -= 1;
+        let passed = findings[..at].iter().rev().take_while(|one| may_pass(one, &findings[at])).count();
+        let to = findings[at - passed..at].iter().position(|one| yields(one, &findings[at]));
+        if let Some(to) = to {
+            findings[at - passed + to..=at].rotate_right(1);
         }
     }
 }

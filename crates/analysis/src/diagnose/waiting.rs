@@ -23,6 +23,10 @@ const FELT_SHARE: f64 = 0.02;
 pub const HARM_SHARE: f64 = 0.1;
 /// Length from which a single wait is harm, seconds.
 pub const HARM_ONCE_S: f64 = 1.0;
+/// Processes that must wait for a harm to be shared.
+const SHARED_BY: usize = 3;
+/// Sum of their waits, in parts of the window, that is as bad as that of one process.
+const SHARED_HARM: f64 = 0.3;
 /// Mean wait for stable storage above that of any disk with little to do, seconds: a slow rotating disk takes half of it.
 const SHORT_S: f64 = 0.05;
 /// Part of the window with waiting tasks that each part with a busy disk may explain: the last write of a batch that a task
@@ -146,6 +150,15 @@ pub fn is_harm(derived: &Derived<'_>, waiters: &[Waiter]) -> bool {
         let share = waiter.seconds.map_or(0.0, |waited| waited / seconds.max(f64::MIN_POSITIVE));
         share >= HARM_SHARE || waiter.longest_s.is_some_and(|longest| longest >= HARM_ONCE_S)
     })
+}
+
+/// Whether these processes share a harm that is small for each of them: several wait for a good part of the window, and long
+/// in sum.
+pub fn is_shared_harm(derived: &Derived<'_>, waiters: &[Waiter]) -> bool {
+    let seconds = derived.seconds.max(f64::MIN_POSITIVE);
+    let shares = waiters.iter().filter_map(|waiter| Some(waiter.seconds? / seconds));
+    let large: Vec<f64> = shares.filter(|share| *share >= HARM_SHARE / 2.0).collect();
+    large.len() >= SHARED_BY && large.iter().sum::<f64>() >= SHARED_HARM
 }
 
 /// Whether a program that is not a causer waited long for stable storage on a disk, by a trace: a long wait, or many that add

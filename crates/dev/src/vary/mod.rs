@@ -137,6 +137,10 @@ impl Judged {
         for ruled_out in report.ruled_out.iter().filter(|ruled_out| ruled_out.rule == truth) {
             self.lines.push_str(&format!("    ruled out: {}\n", ruled_out.reason));
         }
+        for rule in report.not_checked.iter().filter(|rule| rule.rule == truth) {
+            let gaps = rule.gaps.iter().map(|gap| format!("{}: {}", gap.source, gap.cause));
+            self.lines.push_str(&format!("    not checked: {}\n", gaps.collect::<Vec<_>>().join("; ")));
+        }
         for finding in report.findings.iter().take(3) {
             self.lines.push_str(&format!("    {} {}: {}\n", finding.severity.name(), finding.rule, finding.summary));
         }
@@ -235,10 +239,14 @@ impl Vary {
     ) -> Result<(), Failure> {
         for path in self.recordings.iter().map(|path| files(path)).collect::<Result<Vec<_>, _>>()?.iter().flatten() {
             let mut records = Vec::new();
-            each(path, |record| {
+            let read = each(path, |record| {
                 records.push(record);
                 true
-            })?;
+            });
+            if let Err(failure) = read {
+                note(&format!("{failure}; skipped"));
+                continue;
+            }
             let started = records.iter().find_map(|record| match record {
                 Record::Event(event) => match &event.what {
                     What::WorkloadStarted { scenario, variant } => Some((scenario.to_string(), variant.to_string())),

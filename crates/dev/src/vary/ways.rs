@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ways in which a machine is varied: what is recorded of one run, and the run itself.
 
+use floodline_record::id::EntityId;
+use floodline_record::metric::Row;
 use floodline_record::record::{Record, What};
+use floodline_record::sample::{HostRow, Sample, Table};
 use floodline_record::units::BytesPerSecond;
 use floodline_scenario::{ByteRate, Device, IoRate, RequestsPerSecond, Scenario};
+use std::collections::BTreeMap;
 
 /// What is kept of one recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,14 +51,57 @@ pub(super) fn is_traced(record: &Record) -> bool {
     )
 }
 
+/// What a recorder reads only now and then is in the next sample that is kept.
 fn thinned(records: &[Record], every: usize) -> Vec<Record> {
     let mut number = 0;
-    let keeps = |record: &&Record| {
-        let is_kept = !matches!(record, Record::Sample(_)) || number % every == 0;
-        number += usize::from(matches!(record, Record::Sample(_)));
-        is_kept
-    };
-    records.iter().filter(keeps).cloned().collect()
+    let mut left: Option<Sample> = None;
+    let mut kept = Vec::new();
+    for record in records {
+        let Record::Sample(sample) = record else {
+            kept.push(record.clone());
+            continue;
+        };
+        let mut sample = (**sample).clone();
+        if let Some(left) = left.take() {
+            carry(&mut sample, left);
+        }
+        match number % every {
+            0 => kept.push(Record::Sample(Box::new(sample))),
+            _ => left = Some(sample),
+        }
+        number += 1;
+    }
+    kept
+}
+
+/// Rows and readings of a sample that the next one has not: settings of backing devices, limits of cgroups.
+fn carry(sample: &mut Sample, left: Sample) {
+    sample.bdis = carried(&sample.bdis, &left.bdis);
+    sample.cgroups = carried(&sample.cgroups, &left.cgroups);
+    sample.cgroup_limits = carried(&sample.cgroup_limits, &left.cgroup_limits);
+    sample.cgroup_io = carried(&sample.cgroup_io, &left.cgroup_io);
+    sample.zones = carried(&sample.zones, &left.zones);
+    for column in 0..HostRow::METRICS.len() {
+        if sample.host.get(column).is_none() {
+            sample.host.set(column, left.host.get(column));
+        }
+    }
+}
+
+fn carried<R: Row + Clone>(table: &Table<R>, left: &Table<R>) -> Table<R> {
+    let mut rows: BTreeMap<EntityId, R> = left.rows().iter().cloned().collect();
+    for (id, row) in table.rows() {
+        let mut row = row.clone();
+        if let Some(before) = rows.get(id) {
+            for column in (0..R::METRICS.len()).filter(|column| before.get(*column).is_some()) {
+                if row.get(column).is_none() {
+                    row.set(column, before.get(column));
+                }
+            }
+        }
+        rows.insert(*id, row);
+    }
+    Table::read(rows.into_iter().collect())
 }
 
 /// The workload starts with the first sample that is kept, and ends with the last one.

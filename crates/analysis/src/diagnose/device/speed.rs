@@ -127,8 +127,13 @@ impl Device<'_> {
     /// Whether small writes were the limit in an interval: the device was saturated by them, and wrote much less than it
     /// writes when it is saturated by large ones. Adjacent small writes are as fast as large ones.
     pub fn is_limited_by_operations(&self, interval: &Interval) -> bool {
+        interval.is_saturated() && self.is_of_small(interval)
+    }
+
+    /// Whether the writes of an interval were small, and far from the rate at which the device writes large ones.
+    pub fn is_of_small(&self, interval: &Interval) -> bool {
         let is_small = interval.mean_write().is_some_and(|bytes| bytes <= SMALL_WRITE);
-        interval.is_saturated() && is_small && !self.is_near_bandwidth(interval.write_rate())
+        is_small && !self.is_near_bandwidth(interval.write_rate())
     }
 
     /// Whether a rate is near the one that was measured while the device was saturated by large writes.

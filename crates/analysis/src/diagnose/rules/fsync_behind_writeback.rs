@@ -160,8 +160,11 @@ fn short_waits<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Option<Queue<'
     // The waits must last: a batch that no task waits for harms none.
     let lasts = pressed >= NOTICED_S.max(load::LASTS_SHARE * derived.seconds);
     let others = || waiting::others_on(derived, device, |waiter| queue.causers.contains(&waiter.pid));
-    let is_harm = lasts && queue.pressure >= FELT_PRESSURE && waiting::is_harm(derived, &others()?);
-    is_harm.then_some(queue)
+    if !lasts || queue.pressure < FELT_PRESSURE {
+        return None;
+    }
+    let others = others()?;
+    (waiting::is_harm(derived, &others) || waiting::is_shared_harm(derived, &others)).then_some(queue)
 }
 
 /// Process ids of programs that dirtied a good part of all bytes.

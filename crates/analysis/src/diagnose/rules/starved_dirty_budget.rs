@@ -15,13 +15,14 @@ mod stormy;
 
 use crate::budget::{Budgets, CgroupBudget, Scope, Setting};
 use crate::diagnose::derived::Derived;
+use crate::diagnose::writer::Writers;
 use crate::diagnose::{Rule, Verdict};
 use crate::report::{Finding, Severity};
 use activity::Activity;
-use floodline_record::gap::Source;
+use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::human;
 use measured::Measured;
-use starved::{Candidates, Starved};
+use starved::{Candidates, Occupied, Starved};
 
 /// The rule and its manual page.
 pub const RULE: Rule = Rule {
@@ -37,9 +38,26 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let writers = derived.writers();
     let occupied = starved::occupied(derived, budgets, &writers.processes);
     let storms = storm::storms(derived, budgets, writers, occupied.as_ref());
-    if !storms.is_empty() {
-        return Verdict::Found(stormy::findings(derived, budgets, &storms, occupied.as_ref(), writers.period));
+    if !storms.found.is_empty() {
+        return Verdict::Found(stormy::findings(derived, budgets, &storms.found, occupied.as_ref(), writers.period));
     }
+    match (small(derived, budgets, writers, occupied.as_ref()), storms.needs_s) {
+        (Verdict::Clear(_), Some(seconds)) => {
+            let need = format!("--for {:.0}s", seconds.ceil() + 1.0);
+            let what = "whether the same pages are written again";
+            Verdict::NotChecked(vec![Gap::detailed(Source::ProcessIo, Cause::TooShort { need: need.into() }, what)])
+        }
+        (verdict, _) => verdict,
+    }
+}
+
+/// The budgets that are small whatever is written now.
+fn small<'w, 'a>(
+    derived: &Derived<'a>,
+    budgets: &Budgets,
+    writers: &'w Writers<'a>,
+    occupied: Option<&Occupied<'w, 'a>>,
+) -> Verdict {
     match budgets.scope {
         Scope::PerCgroup => {}
         Scope::NoUnifiedHierarchy => {
@@ -56,10 +74,10 @@ fn check(derived: &Derived<'_>) -> Verdict {
             _ => Verdict::Clear("no cgroup has a memory controller of its own".into()),
         };
     }
-    let lives = |id| occupied.as_ref().is_none_or(|occupied| occupied.contains_key(&id));
+    let lives = |id| occupied.is_none_or(|occupied| occupied.contains_key(&id));
     let Candidates { starved, tight } =
         starved::candidates(derived, known.iter().copied().filter(|budget| lives(budget.cgroup)));
-    let of = |some: &[Starved<'_>]| activity::activity(derived, some, occupied.as_ref(), writers.period);
+    let of = |some: &[Starved<'_>]| activity::activity(derived, some, occupied, writers.period);
     // A budget that is enough for some writers counts only if it is seen hurting.
     let tight_ones = tight.len() as u64;
     let starved = if starved.is_empty() && of(&tight).is_amplified() { tight } else { starved };

@@ -25,6 +25,8 @@ const MANY_TIMES: f64 = 3.0;
 const COUNTS: f64 = 50e3;
 /// What the kernel starts with.
 const USUAL_EXPIRY_S: f64 = 30.0;
+/// Longest observation that is worth waiting for, seconds.
+const LONGEST_S: f64 = 600.0;
 /// Folios that a domain should hold at least, whatever was seen.
 const FOLIOS_WANTED: u64 = 32;
 /// Room to spare above what was seen to be rewritten.
@@ -69,6 +71,15 @@ pub(super) struct Storm<'w, 'a, 'b> {
     pub(super) reason: Reason,
 }
 
+/// The storms of a window.
+#[derive(Default)]
+pub(super) struct Storms<'w, 'a, 'b> {
+    /// Those that were seen long enough, the largest first.
+    pub(super) found: Vec<Storm<'w, 'a, 'b>>,
+    /// Length of an observation that tells whether there are more, seconds: what was dirtied so far may still be written once.
+    pub(super) needs_s: Option<f64>,
+}
+
 /// Every domain with a storm, the most dirtied first; none where they dirty little together, or where one look cannot
 /// tell.
 pub(super) fn storms<'w, 'a, 'b>(
@@ -76,11 +87,11 @@ pub(super) fn storms<'w, 'a, 'b>(
     budgets: &'b Budgets,
     writers: &'w Writers<'a>,
     occupied: Option<&Occupied<'w, 'a>>,
-) -> Vec<Storm<'w, 'a, 'b>> {
+) -> Storms<'w, 'a, 'b> {
     if writers.period != Period::Window || derived.seconds <= 0.0 {
-        return Vec::new();
+        return Storms::default();
     }
-    let mut found = Vec::new();
+    let mut seen = Vec::new();
     let mut placed = BTreeSet::new();
     let per_cgroup = occupied.filter(|_| budgets.scope.is_per_cgroup());
     for budget in &budgets.cgroups {
@@ -89,16 +100,21 @@ pub(super) fn storms<'w, 'a, 'b>(
         let span = derived.window.cgroups.get(&budget.cgroup);
         let peak = derived.window.unwritten_max.get(&budget.cgroup).copied().unwrap_or(0);
         let file = span.and_then(|span| span.max.file).map(|file| file.0);
-        found.extend(storm(derived, Some(budget), &budget.domain, processes, peak, file));
+        seen.extend(storm(derived, Some(budget), &budget.domain, processes, peak, file));
     }
     let rest: Vec<&Writer<'_>> = writers.processes.iter().filter(|writer| !placed.contains(&writer.id)).collect();
     let peak = derived.dirty.unwritten_peak;
-    found.extend(storm(derived, None, &budgets.global, &rest, peak.map_or(0, |bytes| bytes.0), None));
+    seen.extend(storm(derived, None, &budgets.global, &rest, peak.map_or(0, |bytes| bytes.0), None));
+    if seen.iter().map(|(storm, _)| storm.rate).sum::<f64>() < HURTS_RATE {
+        return Storms::default();
+    }
+    let needs_s = seen.iter().filter_map(|(_, needs_s)| *needs_s).reduce(f64::min);
+    let mut found: Vec<_> = seen.into_iter().filter(|(_, needs_s)| needs_s.is_none()).map(|(storm, _)| storm).collect();
     if found.iter().map(|storm| storm.rate).sum::<f64>() < HURTS_RATE {
-        return Vec::new();
+        found.clear();
     }
     found.sort_by(|one, other| other.rate.total_cmp(&one.rate));
-    found
+    Storms { found, needs_s: needs_s.filter(|needs_s| *needs_s <= LONGEST_S) }
 }
 
 /// Whether a process dirties folios by storing little into them, or single pages many times over: more than three
@@ -118,7 +134,7 @@ fn storm<'w, 'a, 'b>(
     processes: &[&'w Writer<'a>],
     peak: u64,
     file: Option<u64>,
-) -> Option<Storm<'w, 'a, 'b>> {
+) -> Option<(Storm<'w, 'a, 'b>, Option<f64>)> {
     let cached =
         [derived.window.host.max.nr_inactive_file, derived.window.host.max.nr_active_file].into_iter().flatten();
     let cached = cached.fold(0u64, |sum, pages| sum.saturating_add(pages.bytes(derived.page_size).0));
@@ -135,8 +151,12 @@ fn storm<'w, 'a, 'b>(
     // Age writes what is dirty once in an expiry period.
     let by_age = peak as f64 * (1.0 + derived.seconds / expiry);
     let is_at = peak as f64 >= AT_THRESHOLD * background as f64;
-    let is_again = dirtied as f64 >= if is_at { AGAIN } else { OFTEN_AGAIN } * by_age;
-    if rate < COUNTS || !is_again || (peak as f64) < NEAR_THRESHOLD * background as f64 {
+    let times = if is_at { AGAIN } else { OFTEN_AGAIN };
+    let is_again = dirtied as f64 >= times * by_age;
+    // At this rate it is so after this time: what is written for its age must be left behind.
+    let gains = rate - times * peak as f64 / expiry;
+    let needs_s = (!is_again).then(|| times * peak as f64 / gains);
+    if rate < COUNTS || (!is_again && gains <= 0.0) || (peak as f64) < NEAR_THRESHOLD * background as f64 {
         return None;
     }
     let per_fault = (dirtied / faults.max(1)).clamp(4096, 2 << 20);
@@ -162,7 +182,9 @@ fn storm<'w, 'a, 'b>(
     } else {
         Reason::Memory
     };
-    Some(Storm { budget, writers, rate, per_fault, background, hard, available, peak, wanted, rewritten, reason })
+    let storm =
+        Storm { budget, writers, rate, per_fault, background, hard, available, peak, wanted, rewritten, reason };
+    Some((storm, needs_s))
 }
 
 /// The setting that makes the room too small, for a sentence.
