@@ -15,7 +15,7 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio systemd
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor python test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice chain power-cuts apply-pauses validate validation truth storm bench page-check promtool dashboard-check helm-check package-check pages package ring-day fleet-truth fleet-pairs fleet-lab wheels rayjob-check
+.PHONY: doctor python test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice chain power-cuts apply-pauses validate validation truth storm bench page-check promtool dashboard-check helm-check package-check pages package ring-day vary fleet-truth fleet-pairs fleet-lab wheels rayjob-check
 
 doctor: build
 	target/release/floodline doctor || [ $$? = 1 ]
@@ -184,6 +184,11 @@ validation:
 # Serve in a guest whose only disk, with the program and its ring, is flooded. Prints figures (docs/serving.md).
 storm: packages build
 	.ci/storm target/release/floodline
+
+# Machines beside those of the blind set: other seeds, kernels, memory, disks, lengths and looks. Exit code 1 when a cause changes
+# with the seed or with the time between two samples. VARY="--only seventh" takes a part, VARY=recordings/ cuts recordings.
+vary:
+	cargo run --locked -p floodline-dev -- vary $(VARY)
 
 # A fleet of generated hosts, each run before and after its change: how often the pre-flight is right. Held-out kinds decide.
 fleet-truth:

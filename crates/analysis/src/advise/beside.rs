@@ -31,7 +31,7 @@ pub fn cost_of_syncs(derived: &Derived<'_>, device: &Device<'_>, speed: Option<S
     (seconds >= NOTICED_S).then(|| {
         format!(
             "Programs dirty up to {} here, {} writes {}: it is full while they write. A sync beside them waits for {} at \
-             most, {}.",
+             most, {}, and more of them wait.",
             human::bytes_per_second(ahead.rate),
             device.name,
             human::bytes_per_second(speed),
@@ -124,6 +124,9 @@ mod tests {
         assert_eq!(said(&of(1000.0)), None);
         let text = said(&of(20_000.0)).unwrap();
         assert!(text.starts_with("Programs dirty up to 78.1 MiB/s here, "), "{text}");
-        assert!(text.ends_with("A sync beside them waits for 64.0 MiB at most, 3.20 s."), "{text}");
+        assert!(
+            text.ends_with("A sync beside them waits for 64.0 MiB at most, 3.20 s, and more of them wait."),
+            "{text}"
+        );
     }
 }

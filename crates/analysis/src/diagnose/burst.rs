@@ -19,6 +19,8 @@ const SOME_PRESSURE: f64 = 0.2;
 pub const STALL_AWAIT_S: f64 = 0.3;
 /// The device is quiet below this share of its rate in the burst.
 const QUIET_SHARE: f64 = 0.4;
+/// Intervals before a burst from which one of them may be left out.
+const USUAL_INTERVALS: usize = 5;
 /// Utilisation from which an interval at such a rate belongs to a burst.
 const BUSY: f64 = 0.5;
 /// Mean requests in flight from which an interval at such a rate belongs to a burst.
@@ -283,6 +285,16 @@ struct History<'a, 'w> {
 }
 
 impl History<'_, '_> {
+    /// Bytes per second before a run without the interval in which most was written: where requests are the limit, a few large
+    /// ones hold more bytes than a whole burst of small ones. Infinite where there are too few intervals to tell.
+    fn usual_rate(&self, start: usize) -> f64 {
+        let before = self.intervals.get(..start).unwrap_or_default();
+        let most = before.iter().max_by(|one, other| one.written_bytes.total_cmp(&other.written_bytes));
+        let Some(most) = most.filter(|_| before.len() >= USUAL_INTERVALS) else { return f64::INFINITY };
+        let sum = |of: fn(&Interval) -> f64| before.iter().map(of).sum::<f64>() - of(most);
+        sum(|interval| interval.written_bytes) / sum(|interval| interval.seconds).max(f64::MIN_POSITIVE)
+    }
+
     /// Returns the burst of a run of full intervals, if it is one: it follows a quiet time and drains data that had
     /// piled up.
     fn burst(&self, start: usize, end: usize) -> Result<Burst, NoBurst> {
@@ -309,7 +321,7 @@ impl History<'_, '_> {
         // The pages of one large request chain are counted as written at its end, after the last busy interval.
         let next = self.intervals.get(end).and_then(|next| level(next.end));
         let dirty_after = dirty_after.min(next.unwrap_or(dirty_after));
-        if quiet_rate > QUIET_SHARE * rate {
+        if quiet_rate > QUIET_SHARE * rate && self.usual_rate(start) > QUIET_SHARE * rate {
             return Err(NoBurst::NotQuiet);
         }
         if !has_drained(written, dirty_before, dirty_after) {

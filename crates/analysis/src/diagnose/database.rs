@@ -4,6 +4,7 @@
 
 use super::cgroup;
 use super::derived::Derived;
+use super::writer::{Writer, Writers};
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::programs::DATABASES;
 
@@ -49,4 +50,13 @@ pub fn waiting(derived: &Derived<'_>) -> Vec<Database> {
     databases.sort_by(|one, other| other.pressure.total_cmp(&one.pressure));
     databases.dedup_by_key(|database| database.cgroup);
     databases
+}
+
+/// Whether a database that is not meant wrote in the window while nothing shows the waits of its threads: without a trace,
+/// the kernel shows those of a program's first thread only, and databases sync in others.
+pub fn may_wait_unseen(derived: &Derived<'_>, writers: &Writers<'_>, is_meant: impl Fn(&Writer<'_>) -> bool) -> bool {
+    let wrote = |writer: &&Writer<'_>| {
+        DATABASES.contains(&writer.comm.as_bytes()) && writer.dirtied_bytes.is_some_and(|bytes| bytes > 0)
+    };
+    !derived.window.traced.contains("bytes") && writers.processes.iter().filter(wrote).any(|writer| !is_meant(writer))
 }

@@ -398,6 +398,28 @@ mod tests {
     }
 
     #[test]
+    fn a_harm_may_be_shared_by_several_that_wait_less() {
+        let window = floodline_testkit::Fixture::healthy().window();
+        let derived = Derived::of(&window);
+        let of = |shares: &[f64]| {
+            let one = |share: &f64| Waiter {
+                pid: 1,
+                comm: Name::new("client"),
+                cgroup: None,
+                seconds: Some(share * derived.seconds),
+                longest_s: None,
+                source: "",
+            };
+            let waiters: Vec<Waiter> = shares.iter().map(one).collect();
+            (is_harm(&derived, &waiters), is_shared_harm(&derived, &waiters))
+        };
+        assert_eq!(of(&[0.11]), (true, false));
+        assert_eq!(of(&[0.09, 0.09, 0.08, 0.08]), (false, true));
+        assert_eq!(of(&[0.09, 0.09]), (false, false), "two are none that share");
+        assert_eq!(of(&[0.04; 20]), (false, false), "each of them hardly waits");
+    }
+
+    #[test]
     fn delay_accounting_tells_who_waited_long_enough_to_feel_it() {
         assert_eq!(labels(&two()), Some(vec!["dd[900]".to_owned()]));
         let window = two().window();

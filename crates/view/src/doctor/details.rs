@@ -311,7 +311,7 @@ mod tests {
     use floodline_testkit::Fixture;
     use floodline_testkit::incidents::{INCIDENTS, dirty_cliff, slow_journal};
 
-    const DETAILS: Options = Options { width: 80, rows: 25, color: false, details: true };
+    const DETAILS: Options = Options { width: 80, rows: 25, color: false, details: true, is_live: true };
 
     fn page(fixture: &Fixture, only: Option<&[&str]>) -> String {
         render(&diagnose(&fixture.window(), only), DETAILS)

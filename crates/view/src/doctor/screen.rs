@@ -317,7 +317,13 @@ mod tests {
         assert!(sentence.starts_with(told), "{sentence}");
         let of_idle_disks = |who: &str| {
             let (who, io_some_share) = (who.to_owned(), Some(0.31));
-            super::unexplained(&Unexplained { who, more: 0, waited_s: 4.6, longest_s: None, io_some_share })
+            super::super::words::unexplained(&Unexplained {
+                who,
+                more: 0,
+                waited_s: 4.6,
+                longest_s: None,
+                io_some_share,
+            })
         };
         assert_eq!(
             of_idle_disks("worker[103]"),

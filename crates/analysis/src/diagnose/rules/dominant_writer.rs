@@ -14,7 +14,7 @@ use crate::diagnose::device::Device;
 use crate::diagnose::load::{self, Kind, Load};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::writer::{self, Period, Writer, Writers};
-use crate::diagnose::{Rule, Verdict, cgroup};
+use crate::diagnose::{Rule, Verdict, cgroup, database};
 use crate::report::{Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -194,7 +194,7 @@ fn severity(
     writers: &Writers<'_>,
 ) -> Option<Severity> {
     let seconds = derived.seconds;
-    let lasts = trouble.small_saturated_s >= NOTICED_S.max(LASTS_SHARE * seconds);
+    let lasts = trouble.scattered_s() >= NOTICED_S.max(LASTS_SHARE * seconds);
     let is_its = |waiter: &Waiter| match dominant.cgroup {
         Some(cgroup) => waiter.cgroup == Some(cgroup),
         None => waiter.pid == dominant.writer.pid,
@@ -205,8 +205,11 @@ fn severity(
     };
     let others = waiting::others_on(derived, &trouble.device, is_its);
     let is_harmed = others.as_ref().is_some_and(|others| waiting::is_harm(derived, others));
-    let has_others = others.as_ref().is_some_and(|others| !others.is_empty());
-    let is_alone = others.as_ref().is_some_and(Vec::is_empty) && writers.unreadable() == 0;
+    // Of several processes of one database, each is its own cause.
+    let is_of_it = |writer: &Writer<'_>| is_process_of_it(writer.pid) || writer.comm == dominant.writer.comm;
+    let is_unseen = database::may_wait_unseen(derived, writers, is_of_it);
+    let has_others = is_unseen || others.as_ref().is_some_and(|others| !others.is_empty());
+    let is_alone = !is_unseen && others.as_ref().is_some_and(Vec::is_empty) && writers.unreadable() == 0;
     // On a disk that reads keep busy, other tasks wait for those.
     let load = derived.loads().iter().find(|(disk, _)| disk.id == trouble.device.id).map(|(_, load)| load);
     let load = load.filter(|load| load::is_full_of_other(derived, load));
@@ -276,11 +279,17 @@ fn finding(
     let share = human::percent(dominant.share);
     let amount = human::bytes(dominant.dirtied_bytes as f64);
     let summary = match (severity, trouble) {
-        (Severity::Critical, Some(trouble)) if trouble.small_saturated_s >= NOTICED_S => format!(
-            "{who} make{s} {share} of all writes; {its} small scattered pages kept {} saturated for {}.",
-            trouble.device.name,
-            human::seconds(trouble.small_saturated_s)
-        ),
+        (Severity::Critical, Some(trouble)) if trouble.scattered_s() >= NOTICED_S => {
+            let (how, seconds) = match trouble.small_saturated_s >= NOTICED_S {
+                true => ("saturated", trouble.small_saturated_s),
+                false => ("busy with a queue", trouble.small_busy_s),
+            };
+            format!(
+                "{who} make{s} {share} of all writes; {its} small scattered pages kept {} {how} for {}.",
+                trouble.device.name,
+                human::seconds(seconds)
+            )
+        }
         (_, Some(trouble)) if outruns(derived, trouble) => format!(
             "{who} make{s} {share} of all writes ({amount}) as fast as {} takes them: the disk is {} busy, and no setting \
              makes it faster.",
@@ -296,7 +305,7 @@ fn finding(
     };
     let journald = is_journald(dominant.writer) && !dominant.is_children();
     let bypasses = trouble.is_some_and(|trouble| bypasses_flusher(derived, trouble));
-    let scattered = trouble.is_some_and(|trouble| trouble.small_saturated_s >= NOTICED_S);
+    let scattered = trouble.is_some_and(|trouble| trouble.scattered_s() >= NOTICED_S);
     let (cause, plan, trade_off) = match journald {
         true => remedy::journald_remedy(derived, dominant),
         false => remedy::other_remedy(&who, dominant, scattered, bypasses),
@@ -403,6 +412,33 @@ mod tests {
         check_rule(&RULE, &busy(41, 300), "info: systemd-journal[300]");
         // Journald waits for its own data.
         check_rule(&RULE, &busy(300, 9_000), "info: systemd-journal[300]");
+    }
+
+    #[test]
+    fn a_database_beside_it_may_wait_where_nothing_shows_its_threads() {
+        let beside = |name: &'static str| {
+            Fixture::healthy()
+                .disk("sda", |t, row| {
+                    row.written = grows(t, 0, 12e6);
+                    row.writes = grows(t, 0, 16.0);
+                    row.write_time = Some(secs(16.0 * 0.28 * t));
+                    row.io_time = Some(secs(t));
+                    row.weighted_io_time = Some(secs(4.5 * t));
+                })
+                .process("dd", 700, "/", |t, row| {
+                    row.write_bytes = grows(t, 0, 12e6);
+                    row.state = Some(Count(u64::from(b'D')));
+                })
+                .process(name, 701, "/", |t, row| {
+                    row.write_bytes = grows(t, 0, 5e3);
+                    row.state = Some(Count(u64::from(b'S')));
+                })
+        };
+        check_rule(&RULE, &beside("mariadbd"), "warning: dd[700] makes");
+        check_rule(&RULE, &beside("copy"), "info: dd[700] makes");
+        // A trace shows the waits of all threads, and there are none.
+        let traced = beside("mariadbd").traced(&["throttle", "bytes"], Vec::new());
+        check_rule(&RULE, &traced, "info: dd[700] makes");
     }
 
     #[test]

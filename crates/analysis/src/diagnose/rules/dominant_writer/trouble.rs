@@ -17,17 +17,26 @@ pub(super) struct Trouble<'a> {
     pub(super) device: Device<'a>,
     pub(super) utilisation: f64,
     pub(super) saturated_s: f64,
-    /// Of small writes, where much of what was written is small.
     pub(super) small_saturated_s: f64,
+    /// Time in which it had a queue of small writes.
+    pub(super) small_busy_s: f64,
+    /// Whether much of what was written went in such writes.
+    pub(super) is_mostly_small: bool,
     pub(super) await_max_s: f64,
     /// Mean requests in flight while it was busy.
     pub(super) queue: f64,
 }
 
 impl Trouble<'_> {
+    /// Seconds in which the scattered pages of a dominant writer filled the disk or its queue; none where small writes are
+    /// those of others.
+    pub(super) fn scattered_s(&self) -> f64 {
+        if self.is_mostly_small { self.small_saturated_s.max(self.small_busy_s) } else { 0.0 }
+    }
+
     /// Which of two disks suffers more.
     pub(super) fn worse(&self, other: &Trouble<'_>) -> std::cmp::Ordering {
-        let small = self.small_saturated_s.total_cmp(&other.small_saturated_s);
+        let small = self.scattered_s().total_cmp(&other.scattered_s());
         small.then(self.utilisation.total_cmp(&other.utilisation))
     }
 }
@@ -39,29 +48,23 @@ pub(super) fn trouble<'a>(device: &Device<'a>) -> Option<Trouble<'a>> {
         intervals.iter().filter(|interval| wanted(interval)).map(|interval| interval.seconds).sum()
     };
     let writes_mostly = |interval: &&Interval| interval.is_saturated() && interval.writes >= interval.reads;
-    // Batches may be shorter than an interval: there, the time in which the disk had a queue of small writes counts.
-    let small_of = |interval: &&Interval| {
-        let is_of_writes = interval.writes >= interval.reads;
-        let busy_s = interval.utilisation.unwrap_or(0.0) * interval.seconds;
-        let is_queued = interval.queue.is_some_and(|queue| queue >= load::QUEUED);
-        match is_of_writes && device.is_of_small(interval) {
-            true if interval.is_saturated() => interval.seconds,
-            true if is_queued => busy_s,
-            _ => 0.0,
-        }
-    };
-    let small = |interval: &&Interval| small_of(interval) > 0.0;
-    let small_s: f64 = intervals.iter().map(|interval| small_of(&interval)).sum();
+    let is_small = |interval: &&Interval| interval.writes >= interval.reads && device.is_of_small(interval);
+    // Batches may be shorter than an interval: there, the time in which the disk had a queue counts.
+    let is_queued = |interval: &&Interval| interval.queue.is_some_and(|queue| queue >= load::QUEUED);
+    let small = |interval: &&Interval| is_small(interval) && (interval.is_saturated() || is_queued(interval));
+    let busy = |interval: &Interval| interval.utilisation.unwrap_or(0.0) * interval.seconds;
+    let small_busy_s = intervals.iter().filter(|interval| small(interval)).map(busy).sum();
     // Beside a writer of large pieces, small writes are those of others, such as a journal.
     let written = |wanted: &dyn Fn(&&Interval) -> bool| -> f64 {
         intervals.iter().filter(|interval| wanted(interval)).map(|interval| interval.written_bytes).sum()
     };
-    let is_mostly_small = written(&small) >= OF_SMALL * written(&|_| true);
     Some(Trouble {
         device: *device,
         utilisation: device.utilisation()?,
         saturated_s: total(&writes_mostly),
-        small_saturated_s: if is_mostly_small { small_s } else { 0.0 },
+        small_saturated_s: total(&|interval| interval.is_saturated() && is_small(interval)),
+        small_busy_s,
+        is_mostly_small: written(&small) >= OF_SMALL * written(&|_| true),
         await_max_s: intervals.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
         queue: device.queue().unwrap_or(0.0),
     })

@@ -195,3 +195,26 @@ fn without_its_inputs_it_says_so() {
     let no_psi = backup().without(Source::Pressure, Cause::Unsupported { since: "since 4.20".into() });
     check_rule(&RULE, &no_psi, "not checked: /proc/pressure/RESOURCE: not in this kernel (since 4.20)");
 }
+
+#[test]
+fn who_waits_elsewhere_waits_here_for_the_slow_time_at_most() {
+    let copies = |waited: f64| {
+        backup()
+            .seconds(60)
+            .cgroup("/system.slice/redis.service", |_, row| row.io_some = Some(secs(1.0)))
+            .disk("sda", |t, row| {
+                let busy = t.min(8.0);
+                row.written = grows(busy, mib(9_000.0), 100e6);
+                row.writes = grows(busy, 9_000, 200.0);
+                row.write_time = Some(secs(900.0 + 200.0 * 0.35 * busy));
+                row.io_time = Some(secs(600.0 + busy));
+                row.weighted_io_time = Some(secs(900.0 + 70.0 * busy));
+            })
+            .process("cp", 702, "/", move |t, row| {
+                row.write_bytes = grows(t, 0, 1e6);
+                row.blkio_delay = Some(secs(waited * t));
+            })
+    };
+    check_rule(&RULE, &copies(0.6), "critical: cp[702] waited up to 8.00 s behind others' writeback: for 8.00 s");
+    check_rule(&RULE, &copies(0.1), "critical: cp[702] waited 6.00 s behind others' writeback: for 8.00 s");
+}
