@@ -261,21 +261,23 @@ def _contents(names: list[str], options: Mapping[str, Any], timeout: float) -> l
 
     contents: dict[str, object] = {name: name for name in names if not _is_url(name)}
     urls = [name for name in names if name not in contents]
-    silent = 0
+    is_silent = False
     for at in range(0, len(urls), FETCHED):
         some = urls[at : at + FETCHED]
-        if silent >= FETCHED:
+        if is_silent:
             # The store answered none of a whole round: more rounds would only wait.
             contents.update((url, TimeoutError(f"the store did not answer within {timeout:g} s")) for url in some)
             continue
         waits = [_begin(partial(_fetch, url, options)) for url in some]
         until = time.monotonic() + timeout
+        is_silent = True
         for url, wait in zip(some, waits, strict=True):
             content = wait(max(0.0, until - time.monotonic()))
-            if isinstance(content, TimeoutError):
-                silent, content = silent + 1, TimeoutError(f"the store did not answer within {timeout:g} s")
-            elif isinstance(content, BaseException):
-                content = OSError(_said(content))
+            if isinstance(content, TimeoutError) and not content.args:
+                content = TimeoutError(f"the store did not answer within {timeout:g} s")
+            else:
+                is_silent = False
+                content = OSError(_said(content)) if isinstance(content, BaseException) else content
             contents[url] = content
     return [(name, contents[name]) for name in names]
 

@@ -5,6 +5,8 @@ import json
 import pickle
 import socket
 import subprocess
+import threading
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -173,6 +175,32 @@ def test_a_store_that_does_not_answer_is_a_clear_error() -> None:
         with pytest.raises(floodline.Error, match="did not answer within 1 s") as error:
             floodline.fleet.run("s3://bucket/fleet", CHANGE, storage_options=options, timeout=1)
         assert error.value.hint is not None and "timeout" in error.value.hint
+
+
+def test_files_that_come_late_or_never_are_rows_and_the_others_are_judged(
+    fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = (fleet / "host=h00" / "1.flr").read_bytes()
+    ended = threading.Event()
+
+    def fetch(url: str, options: object) -> bytes:
+        ended.wait(30 if "never" in url else 0.05)
+        return content
+
+    monkeypatch.setattr(floodline.fleet, "_fetch", fetch)
+    # One file in eight never comes: as many in all as are fetched at once.
+    names = [f"memory://late/{'never' if at % 8 == 0 else 'late'}{at}.flr" for at in range(72)]
+    begun = time.perf_counter()
+    found = dict(floodline.fleet._contents(names, {}, 0.5))
+    assert time.perf_counter() - begun < 20
+    assert list(found) == names
+    for name in names:
+        assert isinstance(found[name], TimeoutError if "never" in name else bytes), name
+    # A store that answers nothing is asked once.
+    begun = time.perf_counter()
+    silent = floodline.fleet._contents([f"memory://silent/never{at}.flr" for at in range(800)], {}, 0.5)
+    assert len(silent) == 800 and time.perf_counter() - begun < 20
+    ended.set()
 
 
 def test_a_scheme_that_nobody_knows_is_a_clear_error() -> None:
