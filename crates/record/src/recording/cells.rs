@@ -240,7 +240,7 @@ impl Cells {
                 } else if *now <= to && to <= COUNTER_MAX {
                     *now = to;
                 } else {
-                    odd.push((slot, to));
+                    put_aside(odd, slot, to);
                 }
                 Ok(())
             });
@@ -293,6 +293,13 @@ impl Cells {
             _ => {}
         }
     }
+}
+
+/// Leaves a slot for later.
+#[cold]
+#[inline(never)]
+fn put_aside(odd: &mut Vec<(usize, u64)>, slot: usize, to: u64) {
+    odd.push((slot, to));
 }
 
 impl Rest {

@@ -135,12 +135,18 @@ impl Positions {
 /// Turns a bitmap into positions.
 fn unpack(bitmap: &[u8], set: &mut Vec<u32>) {
     set.clear();
+    set.reserve(bitmap.len() * 8);
     for (word, bytes) in (0u32..).zip(bitmap.chunks(8)) {
-        let mut bits = bytes.iter().rev().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
-        while bits != 0 {
-            set.push(word * 64 + bits.trailing_zeros());
+        let mut bits = match bytes.first_chunk::<8>() {
+            Some(eight) => u64::from_le_bytes(*eight),
+            None => bytes.iter().rev().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte)),
+        };
+        let count = bits.count_ones();
+        set.extend((0..count).map(|_| {
+            let at = word * 64 + bits.trailing_zeros();
             bits &= bits - 1;
-        }
+            at
+        }));
     }
 }
 

@@ -43,6 +43,23 @@ pub(super) struct Cursor<'a> {
     rest: &'a [u8],
 }
 
+/// Reads a number of any length. Takes and returns the bytes, so that those of a reader of short numbers stay in registers.
+#[cold]
+fn long_varint(bytes: &[u8]) -> Result<(u64, &[u8]), Malformed> {
+    let mut value = 0u64;
+    for (at, &byte) in bytes.iter().enumerate().take(10) {
+        let bits = u64::from(byte & 0x7f);
+        if at == 9 && bits > 1 {
+            return Err(Malformed("a number does not fit 64 bits"));
+        }
+        value |= bits << (7 * at);
+        if byte & 0x80 == 0 {
+            return Ok((value, bytes.get(at + 1..).unwrap_or_default()));
+        }
+    }
+    Err(Malformed("a number does not end"))
+}
+
 impl<'a> Cursor<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Cursor<'a> {
         Cursor { rest: bytes }
@@ -65,34 +82,17 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     pub(super) fn varint(&mut self) -> Result<u64, Malformed> {
-        // Most numbers have one byte or two.
-        match *self.rest {
-            [first @ 0..=0x7f, ref rest @ ..] => {
-                self.rest = rest;
-                Ok(u64::from(first))
+        // Most numbers have one byte to three.
+        let (value, rest) = match *self.rest {
+            [first @ 0..=0x7f, ref rest @ ..] => (u64::from(first), rest),
+            [first, second @ 0..=0x7f, ref rest @ ..] => (u64::from(first & 0x7f) | u64::from(second) << 7, rest),
+            [first, second, third @ 0..=0x7f, ref rest @ ..] => {
+                (u64::from(first & 0x7f) | u64::from(second & 0x7f) << 7 | u64::from(third) << 14, rest)
             }
-            [first, second @ 0..=0x7f, ref rest @ ..] => {
-                self.rest = rest;
-                Ok(u64::from(first & 0x7f) | u64::from(second) << 7)
-            }
-            _ => self.long_varint(),
-        }
-    }
-
-    fn long_varint(&mut self) -> Result<u64, Malformed> {
-        let mut value = 0u64;
-        for (at, &byte) in self.rest.iter().enumerate().take(10) {
-            let bits = u64::from(byte & 0x7f);
-            if at == 9 && bits > 1 {
-                return Err(Malformed("a number does not fit 64 bits"));
-            }
-            value |= bits << (7 * at);
-            if byte & 0x80 == 0 {
-                self.rest = self.rest.get(at + 1..).unwrap_or_default();
-                return Ok(value);
-            }
-        }
-        Err(Malformed("a number does not end"))
+            _ => long_varint(self.rest)?,
+        };
+        self.rest = rest;
+        Ok(value)
     }
 
     /// Passes over a number of variable-length integers. Accepts what [`Cursor::varint`] accepts.
