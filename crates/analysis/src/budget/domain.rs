@@ -3,7 +3,7 @@
 //! the kernel's arithmetic, and the result lies between the two results.
 
 use super::available::{available, noise};
-use super::headroom::headroom;
+use super::headroom::{Above, headroom};
 use super::inputs::{Inputs, PageBound, gap};
 use super::{Binding, Bound, CgroupBudget, DomainBudget, Headroom, MemoryBound, Outlook, Setting};
 use crate::report::{Evidence, Value};
@@ -98,11 +98,18 @@ pub(super) fn cgroup_of(
         thresh: Some(inputs.bound(thresh)),
         ..DomainBudget::default()
     };
-    cgroup(inputs, &global, path, id)
+    cgroup(inputs, &global, &mut Above::default(), path, id)
 }
 
 /// One cgroup's domain; `None` for a cgroup without a memory controller of its own and for the root.
-pub(super) fn cgroup(inputs: &Inputs, global: &DomainBudget, path: &Name, id: EntityId) -> Option<CgroupBudget> {
+/// `above` keeps what is known of the ancestors of the cgroup before.
+pub(super) fn cgroup(
+    inputs: &Inputs,
+    global: &DomainBudget,
+    above: &mut Above,
+    path: &Name,
+    id: EntityId,
+) -> Option<CgroupBudget> {
     let row = inputs.cgroup(id)?;
     // Without the controller there is no memory.stat. The root memcg has no domain of its own; the root of
     // a cgroup namespace is an ordinary cgroup and has a limit to read.
@@ -112,14 +119,12 @@ pub(super) fn cgroup(inputs: &Inputs, global: &DomainBudget, path: &Name, id: En
         return None;
     }
     let mut missing = inputs.missing.clone();
-    let (room, unread) = headroom(inputs, path);
-    missing.extend(unread);
-    let shown = path.to_string();
+    let room = headroom(inputs, above, path, &mut missing);
     let pages = |bytes: Option<Bytes>| bytes.map(|bytes| inputs.pages(bytes));
     let file = match (pages(row.inactive_file), pages(row.active_file)) {
         (Some(inactive), Some(active)) => PageBound::exactly(inactive.saturating_add(active)),
         _ => {
-            missing.push(gap(inputs.window, Source::MemoryStat, &format!("{shown}: inactive_file, active_file")));
+            missing.push(gap(inputs.window, Source::MemoryStat, &format!("{path}: inactive_file, active_file")));
             // `file` counts shared memory and unevictable pages too.
             PageBound { low: 0, high: pages(row.file).unwrap_or(u64::MAX) }
         }
@@ -127,7 +132,7 @@ pub(super) fn cgroup(inputs: &Inputs, global: &DomainBudget, path: &Name, id: En
     let dirty = match (pages(row.file_dirty), pages(row.file_writeback)) {
         (Some(dirty), Some(writeback)) => PageBound::exactly(dirty.saturating_add(writeback)),
         _ => {
-            missing.push(gap(inputs.window, Source::MemoryStat, &format!("{shown}: file_dirty, file_writeback")));
+            missing.push(gap(inputs.window, Source::MemoryStat, &format!("{path}: file_dirty, file_writeback")));
             ANY
         }
     };

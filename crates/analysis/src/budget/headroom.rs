@@ -7,6 +7,7 @@ use super::inputs::{Inputs, PageBound, gap};
 use floodline_record::gap::{Gap, Source};
 use floodline_record::id::EntityId;
 use floodline_record::name::Name;
+use floodline_record::units::Limit;
 
 /// The least room, and whose limit it is below.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,71 +27,104 @@ fn ancestors(path: &Name) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The least room of a cgroup, `None` without any limit, and what of it was not read.
-pub(super) fn headroom(inputs: &Inputs, path: &Name) -> (Option<Room>, Vec<Gap>) {
-    let mut least: Option<Room> = None;
-    let mut missing = Vec::new();
-    // A limit that was not read could leave no room at all.
-    let mut unread = false;
-    for ancestor in ancestors(path) {
-        let is_root = ancestor == b"/";
-        let shown = || Name::new(ancestor).to_string();
-        let Some(&id) = inputs.paths.get(ancestor) else {
+/// What limits of one or more nested cgroups leave.
+#[derive(Clone, Debug, Default)]
+struct Rooms {
+    least: Option<Room>,
+    missing: Vec<Gap>,
+    /// Whether a limit was not read: it could leave no room at all.
+    unread: bool,
+}
+
+/// The rooms of all ancestors of the cgroup that was looked at last. Siblings follow each other in order of path, and have
+/// the same ones.
+#[derive(Debug, Default)]
+pub(super) struct Above {
+    parent: Option<Name>,
+    rooms: Rooms,
+}
+
+/// The least room of a cgroup; `None` without any limit. Adds what was not read to `missing`.
+pub(super) fn headroom(inputs: &Inputs, above: &mut Above, path: &Name, missing: &mut Vec<Gap>) -> Option<Room> {
+    let mut own = Rooms::default();
+    let mut upwards = ancestors(path);
+    if let Some(itself) = upwards.next() {
+        own.add(inputs, itself);
+    }
+    if let Some(parent) = upwards.next() {
+        if above.parent.as_ref().is_none_or(|known| known.as_bytes() != parent) {
+            let mut rooms = Rooms::default();
+            std::iter::once(parent).chain(upwards).for_each(|ancestor| rooms.add(inputs, ancestor));
+            *above = Above { parent: Some(Name::new(parent)), rooms };
+        }
+        let Rooms { least, missing, unread } = &above.rooms;
+        own.missing.extend(missing.iter().cloned());
+        own.unread |= unread;
+        if let Some(room) = least {
+            own.below(room.clone());
+        }
+    }
+    missing.append(&mut own.missing);
+    if own.unread
+        && let Some(room) = &mut own.least
+    {
+        room.pages.low = 0;
+    }
+    own.least
+}
+
+impl Rooms {
+    /// Adds the limits of one cgroup.
+    fn add(&mut self, inputs: &Inputs, path: &[u8]) {
+        let is_root = path == b"/";
+        let shown = || Name::new(path).to_string();
+        let limits = inputs.paths.get(path).and_then(|id| Some((*id, inputs.limits(*id)?)));
+        let Some((id, limits)) = limits else {
             if !is_root {
-                unread = true;
-                missing.push(gap(inputs.window, Source::MemoryLimits, &shown()));
+                self.unread = true;
+                self.missing.push(gap(inputs.window, Source::MemoryLimits, &shown()));
             }
-            continue;
-        };
-        let Some(limits) = inputs.limits(id) else {
-            if !is_root {
-                unread = true;
-                missing.push(gap(inputs.window, Source::MemoryLimits, &shown()));
-            }
-            continue;
+            return;
         };
         let (max, high) = match (limits.memory_max, limits.memory_high) {
-            (None, None) if is_root => continue,
+            (None, None) if is_root => return,
             (Some(max), Some(high)) => (max, high),
             (max, high) => {
-                unread = true;
-                missing.push(gap(inputs.window, Source::MemoryLimits, &shown()));
-                (
-                    max.unwrap_or(floodline_record::units::Limit::MAX),
-                    high.unwrap_or(floodline_record::units::Limit::MAX),
-                )
+                self.unread = true;
+                self.missing.push(gap(inputs.window, Source::MemoryLimits, &shown()));
+                (max.unwrap_or(Limit::MAX), high.unwrap_or(Limit::MAX))
             }
         };
         let (limit, kind) = if high.0 < max.0 { (high, LimitKind::High) } else { (max, LimitKind::Max) };
-        let Some(limit) = limit.bytes().map(|bytes| inputs.pages(bytes)) else { continue };
+        let Some(limit) = limit.bytes().map(|bytes| inputs.pages(bytes)) else { return };
         let pages = match inputs.cgroup(id).and_then(|row| row.memory_current) {
             Some(usage) => PageBound::exactly(limit.saturating_sub(inputs.pages(usage))),
             None => {
-                missing.push(gap(inputs.window, Source::MemoryCurrent, &shown()));
+                self.missing.push(gap(inputs.window, Source::MemoryCurrent, &shown()));
                 PageBound { low: 0, high: limit }
             }
         };
-        least = Some(match least {
-            None => Room { pages, of: id, path: Name::new(ancestor), limit: kind },
+        self.below(Room { pages, of: id, path: Name::new(path), limit: kind });
+    }
+
+    /// Adds the room that an ancestor leaves.
+    fn below(&mut self, room: Room) {
+        self.least = Some(match self.least.take() {
+            None => room,
             Some(least) => {
-                let both = PageBound { low: least.pages.low.min(pages.low), high: least.pages.high.min(pages.high) };
-                if pages.high < least.pages.high {
-                    Room { pages: both, of: id, path: Name::new(ancestor), limit: kind }
-                } else {
-                    Room { pages: both, ..least }
-                }
+                let low = least.pages.low.min(room.pages.low);
+                let nearest = if room.pages.high < least.pages.high { room } else { least };
+                Room { pages: PageBound { low, high: nearest.pages.high }, ..nearest }
             }
         });
     }
-    if unread && let Some(room) = &mut least {
-        room.pages.low = 0;
-    }
-    (least, missing)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_record::units::Bytes;
+    use floodline_testkit::{Dice, Fixture};
 
     #[test]
     fn ancestors_end_at_the_root() {
@@ -102,5 +136,43 @@ mod tests {
         check("/a", &["/a", "/"]);
         check("/", &["/"]);
         check("", &[""]);
+    }
+
+    #[test]
+    fn siblings_have_the_rooms_that_each_of_them_has_alone() {
+        let mut dice = Dice(0x5eed_ab0e);
+        for _ in 0..40 {
+            let mut fixture = Fixture::healthy();
+            for number in 0..12 {
+                let parts = ["/a", "/b", "/c"];
+                let depth = 1 + dice.roll(3);
+                let path: String = (0..depth).map(|_| parts[dice.roll(3) as usize]).chain(["/x"]).collect();
+                let path = format!("{path}{number}");
+                let usage = (dice.roll(5) > 0).then(|| Bytes(dice.roll(64) << 20));
+                fixture = fixture.cgroup(&path, move |_, row| row.memory_current = usage);
+                for above in ancestors(&Name::from(path.as_str())).map(|above| Name::new(above).to_string()) {
+                    let mut limit = || match dice.roll(4) {
+                        0 => None,
+                        1 => Some(Limit::MAX),
+                        _ => Some(Limit(dice.roll(64) << 20)),
+                    };
+                    let (max, high, is_read) = (limit(), limit(), dice.roll(4) > 0);
+                    if is_read && above != "/" {
+                        fixture = fixture.cgroup(&above, move |_, row| row.memory_current = usage);
+                        fixture = fixture.limits(&above, move |_, row| (row.memory_max, row.memory_high) = (max, high));
+                    }
+                }
+            }
+            let window = fixture.window();
+            let inputs = Inputs::of(&window);
+            assert!(inputs.paths.len() > 12, "{}", inputs.paths.len());
+            let mut shared = Above::default();
+            for path in inputs.paths.keys() {
+                let (mut missing, mut alone_missing) = (Vec::new(), Vec::new());
+                let room = headroom(&inputs, &mut shared, path, &mut missing);
+                let alone = headroom(&inputs, &mut Above::default(), path, &mut alone_missing);
+                assert_eq!((room, missing), (alone, alone_missing), "{path}");
+            }
+        }
     }
 }

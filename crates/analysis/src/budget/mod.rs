@@ -387,13 +387,14 @@ fn budgets_of(inputs: &Inputs) -> Budgets {
     // The root's wbs cover the rest of the machine.
     printed.remove(&ROOT_INO);
     let mut cgroups = Vec::new();
+    let mut above = headroom::Above::default();
     if matches!(inputs.scope, Scope::PerCgroup | Scope::Unknown) {
         for (path, &id) in &inputs.paths {
             let ino = match window.entities.get(&id) {
                 Some(Entity::Cgroup { ino: Some(ino), .. }) => printed.remove(ino),
                 _ => None,
             };
-            let Some(mut budget) = domain::cgroup(inputs, &global, path, id) else { continue };
+            let Some(mut budget) = domain::cgroup(inputs, &global, &mut above, path, id) else { continue };
             if let Some(wbs) = ino {
                 budget.wbs = wb::of_printed(inputs, &wbs, Some(&budget.domain));
             }
@@ -402,11 +403,12 @@ fn budgets_of(inputs: &Inputs) -> Budgets {
     }
     let paths: Vec<Name> = cgroups.iter().map(|budget| budget.path.clone()).collect();
     let inner = inner_paths(&paths);
+    let mut devices = wb::WrittenDevices::default();
     for budget in &mut cgroups {
         budget.is_inner = inner.contains(budget.path.as_bytes());
         // An inner cgroup has no processes: its io.stat is the sum of the cgroups below.
         if !are_printed && !budget.is_inner {
-            budget.wbs = wb::of_written_devices(inputs, budget.cgroup, &budget.domain, &global);
+            budget.wbs = wb::of_written_devices(inputs, &mut devices, budget.cgroup, &budget.domain, &global);
         }
     }
     for budget in &mut cgroups {

@@ -76,25 +76,49 @@ fn bandwidths(inputs: &Inputs, wb: &PrintedWb) -> (Option<u64>, Option<u64>) {
     (wb.row.write_bandwidth.map(|bandwidth| bandwidth.0), all)
 }
 
+/// A device that cgroups wrote to, and on which they have wbs.
+struct WrittenDevice {
+    bdi: Name,
+    device: Option<Name>,
+    knobs: Knobs,
+}
+
+/// Devices that cgroups wrote to, each looked up once: on most hosts hundreds of cgroups write to one or two.
+#[derive(Default)]
+pub(super) struct WrittenDevices {
+    known: BTreeMap<DevId, Option<WrittenDevice>>,
+}
+
+impl WrittenDevices {
+    /// A device; `None` if cgroups have no wbs on it.
+    fn get(&mut self, inputs: &Inputs, dev: DevId) -> Option<&WrittenDevice> {
+        let found = || {
+            if inputs.window.facts.as_ref().is_some_and(|facts| !may_have_wb(inputs.window, facts, dev)) {
+                return None;
+            }
+            let bdi = Name::from(dev.to_string().as_str());
+            Some(WrittenDevice { device: device_name(inputs, &bdi), knobs: Knobs::of(inputs, &bdi), bdi })
+        };
+        self.known.entry(dev).or_insert_with(found).as_ref()
+    }
+}
+
 /// Shares of a cgroup on the devices it wrote to, where the kernel does not print them.
 pub(super) fn of_written_devices(
     inputs: &Inputs,
+    devices: &mut WrittenDevices,
     cgroup: EntityId,
     domain: &DomainBudget,
     global: &DomainBudget,
 ) -> Vec<WbBudget> {
     let mut found = Vec::new();
     for dev in inputs.written.get(&cgroup).into_iter().flatten() {
-        let bdi = Name::from(dev.to_string().as_str());
-        if inputs.window.facts.as_ref().is_some_and(|facts| !may_have_wb(inputs.window, facts, *dev)) {
-            continue;
-        }
-        let knobs = Knobs::of(inputs, &bdi);
+        let Some(WrittenDevice { bdi, device, knobs }) = devices.get(inputs, *dev) else { continue };
         found.push(WbBudget {
             wb: None,
-            device: device_name(inputs, &bdi),
+            device: device.clone(),
             thresh: knobs.share_bound(inputs, domain, global),
-            bdi,
+            bdi: bdi.clone(),
             dirty: None,
             writeback: None,
             is_printed: false,
