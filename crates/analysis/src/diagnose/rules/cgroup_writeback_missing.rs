@@ -15,7 +15,7 @@ use floodline_kernel::{Behaviour, CgroupWriteback, WhyNot, cgroup_writeback};
 use floodline_record::facts::{CgroupMode, HostFacts, Mount};
 use floodline_record::gap::Source;
 use floodline_record::human;
-use floodline_record::id::{Entity, EntityId, Hierarchy};
+use floodline_record::id::{DevId, Entity, EntityId, Hierarchy};
 use floodline_record::name::Name;
 use floodline_record::units::Limit;
 use std::collections::{BTreeMap, BTreeSet};
@@ -197,11 +197,15 @@ fn lacks_support(facts: &HostFacts, mount: &Mount) -> Option<WhyNot> {
 fn escaping_filesystem(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
     let mut escaping: Vec<(EntityId, &Mount, WhyNot)> = Vec::new();
     let limits = limits::of_writes(derived);
+    // Hundreds of cgroups have limits on the same few devices.
+    let mut lacking: BTreeMap<DevId, Option<(&Mount, WhyNot)>> = BTreeMap::new();
     for (cgroup, dev, _) in &limits {
-        let mounts = device::by_dev(derived.window, *dev).map(|device| device.mounts()).unwrap_or_default();
-        let writable = mounts.into_iter().filter(|mount| !mount.has_option("ro"));
-        let mut lacking = writable.filter_map(|mount| Some((*cgroup, mount, lacks_support(facts, mount)?)));
-        escaping.extend(lacking.next());
+        let lacks = lacking.entry(*dev).or_insert_with(|| {
+            let mounts = device::by_dev(derived.window, *dev).map(|device| device.mounts()).unwrap_or_default();
+            let mut writable = mounts.into_iter().filter(|mount| !mount.has_option("ro"));
+            writable.find_map(|mount| Some((mount, lacks_support(facts, mount)?)))
+        });
+        escaping.extend(lacks.map(|(mount, why)| (*cgroup, mount, why)));
     }
     let (_, mount, why) = *escaping.first()?;
     let mut evidence = vec![

@@ -188,10 +188,6 @@ struct Held {
 
 /// Judges a limit; `None` if nothing waits for it, or if the disk has no room anyway.
 fn held(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Held> {
-    let utilisation = at.device.utilisation()?;
-    if utilisation >= ROOM {
-        return None;
-    }
     let above = cgroup::path(derived.window, at.cgroup);
     let inside = |id: Option<EntityId>| id.zip(above).is_some_and(|(id, above)| is_within(derived, id, above));
     let known = derived.waiters();
@@ -203,6 +199,11 @@ fn held(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Held> {
     // The search over all processes is made only for cgroups with waiting tasks.
     let hurts = pressure.is_some_and(|share| share >= HURTS);
     if waiters.is_empty() && (known.is_some() || !hurts) {
+        return None;
+    }
+    // Read from every sample of the disk, and hosts have hundreds of limits at which nothing waits.
+    let utilisation = at.device.utilisation()?;
+    if utilisation >= ROOM {
         return None;
     }
     let user = largest_user(derived, at, inside);
