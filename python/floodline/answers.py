@@ -74,6 +74,12 @@ class BudgetRow(TypedDict, total=False):
     may_hold_bytes: int | None
     flags: list[str]
     missing: list[Any]
+    strictlimit: bool
+    wb_bg_thresh_bytes_min: int | None
+    wb_bg_thresh_bytes_max: int | None
+    wb_freerun_bytes_min: int | None
+    wb_freerun_bytes_max: int | None
+    wb_over_ratio: float | None
 
 
 class Budget(TypedDict, total=False):

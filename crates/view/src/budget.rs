@@ -187,7 +187,7 @@ pub fn json(report: &BudgetReport) -> Result<String, serde_json::Error> {
 }
 
 /// Columns of the CSV form: names of the JSON rows.
-const CSV_COLUMNS: [&str; 17] = [
+const CSV_COLUMNS: [&str; 21] = [
     "cgroup",
     "container",
     "device",
@@ -205,6 +205,10 @@ const CSV_COLUMNS: [&str; 17] = [
     "thresh_bytes_max",
     "wb_dirty_bytes",
     "wb_thresh_bytes_max",
+    "strictlimit",
+    "wb_bg_thresh_bytes_max",
+    "wb_freerun_bytes_max",
+    "wb_over_ratio",
 ];
 
 /// A header line and one line per row; a number that is not known is empty.
@@ -233,6 +237,10 @@ pub fn csv(report: &BudgetReport) -> Result<String, csv::Error> {
             number(row.thresh_bytes_max),
             number(row.wb_dirty_bytes),
             number(row.wb_thresh_bytes_max),
+            row.is_strict.to_string(),
+            number(row.wb_bg_thresh_bytes_max),
+            number(row.wb_freerun_bytes_max),
+            decimal(row.wb_over_ratio),
         ])?;
     }
     let bytes = writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
@@ -328,10 +336,21 @@ mod tests {
         (row.bg_thresh_bytes_min, row.bg_thresh_bytes_max) = (Some(400 * MIB), Some(400 * MIB));
         (row.wb_thresh_bytes_min, row.wb_thresh_bytes_max) = (Some(4 * MIB), Some(4 * MIB));
         (row.wb_dirty_bytes, row.wb_writeback_bytes) = (Some(2 * MIB), Some(MIB));
+        row.divide();
         let shown = numbers(&row.of_strict_limit().unwrap(), false);
         assert_eq!(&shown[..6], ["2.00 MiB", "1.00 MiB", "2.00 MiB", "3.00 MiB", "4.00 MiB", "75 %"]);
         row.is_strict = false;
         assert_eq!(row.of_strict_limit(), None);
+        row.is_strict = true;
+        // Programs get the same numbers, beside those of the domain.
+        let json: serde_json::Value = serde_json::from_str(&json(&report).unwrap()).unwrap();
+        let row = json["rows"].as_array().unwrap().iter().find(|row| row["strictlimit"] == true).unwrap();
+        let parts =
+            ["wb_bg_thresh_bytes_max", "wb_freerun_bytes_max", "wb_thresh_bytes_max"].map(|name| row[name].as_u64());
+        assert_eq!(parts, [Some(2 * MIB), Some(3 * MIB), Some(4 * MIB)]);
+        assert_eq!((row["thresh_bytes_max"].as_u64(), row["wb_over_ratio"].as_f64()), (Some(800 * MIB), Some(0.75)));
+        let csv = csv(&report).unwrap();
+        assert!(csv.lines().any(|line| line.ends_with(",true,2097152,3145728,0.75")), "{csv}");
     }
 
     #[test]

@@ -105,42 +105,65 @@ pub struct BudgetRow {
     /// Inputs that were not read.
     pub missing: Vec<String>,
     /// Whether the device has a strict limit: its part alone holds its writers, whatever room the domain has.
-    #[serde(skip)]
+    #[serde(rename = "strictlimit")]
     pub is_strict: bool,
+    /// On a device with a strict limit: writeback of the wb begins at this or more.
+    pub wb_bg_thresh_bytes_min: Option<u64>,
+    /// On a device with a strict limit: writeback of the wb begins at this or less.
+    pub wb_bg_thresh_bytes_max: Option<u64>,
+    /// On a device with a strict limit: writers of the wb are slowed from this or more.
+    pub wb_freerun_bytes_min: Option<u64>,
+    /// On a device with a strict limit: writers of the wb are slowed from this or less.
+    pub wb_freerun_bytes_max: Option<u64>,
+    /// On a device with a strict limit: dirty and under writeback in this wb, as a part of its share of the threshold.
+    pub wb_over_ratio: Option<f64>,
 }
 
 impl BudgetRow {
-    /// The row with the numbers that hold a writer: on a device with a strict limit those of its part. Its background
-    /// threshold is to its part as that of the domain is to the whole. `None` where the domain itself holds writers.
+    /// The row with the numbers that hold a writer: on a device with a strict limit those of its part. `None` where the
+    /// domain itself holds writers.
     pub fn of_strict_limit(&self) -> Option<BudgetRow> {
-        let part = self.wb_thresh_bytes_max.filter(|part| self.is_strict && *part < u64::MAX)?;
+        let part = self.strict_part()?;
+        let exact = |max: Option<u64>, min: Option<u64>| max.filter(|_| max == min);
+        Some(BudgetRow {
+            dirty_bytes: self.wb_dirty_bytes,
+            writeback_bytes: self.wb_writeback_bytes,
+            bg_thresh_bytes: exact(self.wb_bg_thresh_bytes_max, self.wb_bg_thresh_bytes_min),
+            bg_thresh_bytes_min: self.wb_bg_thresh_bytes_min,
+            bg_thresh_bytes_max: self.wb_bg_thresh_bytes_max,
+            freerun_bytes: exact(self.wb_freerun_bytes_max, self.wb_freerun_bytes_min),
+            freerun_bytes_min: self.wb_freerun_bytes_min,
+            freerun_bytes_max: self.wb_freerun_bytes_max,
+            thresh_bytes: exact(Some(part), self.wb_thresh_bytes_min),
+            thresh_bytes_min: self.wb_thresh_bytes_min,
+            thresh_bytes_max: Some(part),
+            over_ratio: self.wb_over_ratio,
+            ..self.clone()
+        })
+    }
+
+    /// The largest part of the threshold that a strict limit gives to the device, if it has such a limit.
+    fn strict_part(&self) -> Option<u64> {
+        self.wb_thresh_bytes_max.filter(|part| self.is_strict && *part < u64::MAX)
+    }
+
+    /// Computes the thresholds of the part, if the device has a strict limit. The background threshold is to the part as
+    /// that of the domain is to the whole.
+    pub fn divide(&mut self) {
+        let Some(part) = self.strict_part() else { return };
         let least = self.wb_thresh_bytes_min.unwrap_or(0);
         let scaled = |part: u64, bg: Option<u64>, whole: Option<u64>| {
             let (bg, whole) = bg.zip(whole).filter(|(_, whole)| *whole > 0)?;
             u64::try_from(u128::from(part) * u128::from(bg) / u128::from(whole)).ok()
         };
-        let background = scaled(part, self.bg_thresh_bytes_max, self.thresh_bytes_max);
-        let background_min = scaled(least, self.bg_thresh_bytes_min, self.thresh_bytes_min);
+        self.wb_bg_thresh_bytes_max = scaled(part, self.bg_thresh_bytes_max, self.thresh_bytes_max);
+        self.wb_bg_thresh_bytes_min = scaled(least, self.bg_thresh_bytes_min, self.thresh_bytes_min);
         // The ceiling of free running lies halfway between both.
         let between = |background: Option<u64>, part: u64| background.map(|bg| bg / 2 + part / 2);
-        let (freerun, freerun_min) = (between(background, part), between(background_min, least));
-        let exact = |max: Option<u64>, min: Option<u64>| max.filter(|_| max == min);
+        self.wb_freerun_bytes_max = between(self.wb_bg_thresh_bytes_max, part);
+        self.wb_freerun_bytes_min = between(self.wb_bg_thresh_bytes_min, least);
         let used = self.wb_dirty_bytes.zip(self.wb_writeback_bytes).map(|(one, other)| one.saturating_add(other));
-        Some(BudgetRow {
-            dirty_bytes: self.wb_dirty_bytes,
-            writeback_bytes: self.wb_writeback_bytes,
-            bg_thresh_bytes: exact(background, background_min),
-            bg_thresh_bytes_min: background_min,
-            bg_thresh_bytes_max: background,
-            freerun_bytes: exact(freerun, freerun_min),
-            freerun_bytes_min: freerun_min,
-            freerun_bytes_max: freerun,
-            thresh_bytes: (least == part).then_some(part),
-            thresh_bytes_min: Some(least),
-            thresh_bytes_max: Some(part),
-            over_ratio: used.filter(|_| part > 0).map(|used| used as f64 / part as f64),
-            ..self.clone()
-        })
+        self.wb_over_ratio = used.filter(|_| part > 0).map(|used| used as f64 / part as f64);
     }
 }
 
@@ -199,7 +222,7 @@ pub fn rows(window: &Window, budgets: &Budgets, choice: Choice) -> BudgetReport 
     match choice.sort {
         // Their fill levels are lower bounds. Rows without a number come last.
         Sort::Over => cgroups.sort_by(|(_, a), (_, b)| {
-            let over = |row: &BudgetRow| row.over_ratio.unwrap_or(-1.0);
+            let over = |row: &BudgetRow| row.wb_over_ratio.or(row.over_ratio).unwrap_or(-1.0);
             over(b).total_cmp(&over(a)).then_with(|| thresh_max(a).cmp(&thresh_max(b)))
         }),
         Sort::Dirty => cgroups.sort_by_key(|(budget, _)| Reverse(budget.domain.used())),
@@ -272,7 +295,7 @@ fn wb_row(domain: &DomainBudget, wb: &WbBudget) -> BudgetRow {
         (None, Some(true)) => format!("{} strictlimit", row.binding).trim_start().to_owned(),
         (None, _) => row.binding.clone(),
     };
-    BudgetRow {
+    let mut row = BudgetRow {
         device: Some(wb.device.as_ref().unwrap_or(&wb.bdi).to_string()),
         is_strict: wb.strictlimit == Some(true),
         share: wb.share_of(domain),
@@ -282,7 +305,9 @@ fn wb_row(domain: &DomainBudget, wb: &WbBudget) -> BudgetRow {
         wb_thresh_bytes_min: wb.thresh.map(|bound| bound.low.0),
         wb_thresh_bytes_max: wb.thresh.map(|bound| bound.high.0),
         ..row
-    }
+    };
+    row.divide();
+    row
 }
 
 fn scope_name(scope: Scope) -> &'static str {

@@ -242,6 +242,8 @@ fn budgets(host: &Host<'_>, axis: Axis<'_>) -> Section {
         ],
     );
     for row in report.rows.iter().take(BUDGETS) {
+        let strict = row.of_strict_limit();
+        let row = strict.as_ref().unwrap_or(row);
         let curve = row.cgroup.as_ref().and_then(|path| curves.get(path));
         let most = curve.map(|line| line.points.iter().map(|(_, extent)| extent.max).fold(0.0, f32::max));
         let full = row.over_ratio.map_or_else(|| "?".to_owned(), human::percent);
@@ -264,6 +266,11 @@ fn budgets(host: &Host<'_>, axis: Axis<'_>) -> Section {
         });
     }
     table.notes.extend(report.notes.iter().cloned());
+    if report.rows.iter().take(BUDGETS).any(|row| row.of_strict_limit().is_some()) {
+        table.notes.push(
+            "A device with a strict limit has the numbers of its part, which alone holds its writers.".to_owned(),
+        );
+    }
     let hidden = report.rows.len().saturating_sub(BUDGETS) as u64 + report.hidden;
     if hidden > 0 {
         table.notes.push(format!(

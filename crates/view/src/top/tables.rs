@@ -152,6 +152,8 @@ pub(super) fn cgroups(now: &Window) -> Table {
 }
 
 fn budget(row: &BudgetRow) -> Row {
+    let strict = row.of_strict_limit();
+    let row = strict.as_ref().unwrap_or(row);
     let name = match (&row.container, &row.cgroup) {
         (Some(container), _) => container.clone(),
         (None, Some(cgroup)) => cgroup.clone(),
