@@ -54,30 +54,28 @@ fn word(verdict: Verdict) -> &'static str {
 }
 
 fn causes(summary: &Summary) -> Table {
-    let heads = [
-        "Cause",
-        "Answer",
-        "#Hosts",
-        "#Accepted",
-        "#Worst severity",
-        "#Smallest margin",
-        "Worst host",
-        "What is found",
-    ];
-    let mut table = Table::new("Hosts by cause", &heads);
+    // A column of zeros takes room from the sentences.
+    let has_accepted = summary.groups.iter().any(|group| group.accepted > 0);
+    let accepted_head = if has_accepted { vec!["#Accepted"] } else { Vec::new() };
+    let heads =
+        [&["Cause", "Answer", "#Hosts"][..], &accepted_head[..], &["#Severity", "#Margin", "Worst host"][..]].concat();
+    let mut table = Table::new("Hosts by cause; severity and margin are those of the worst host", &heads);
     for group in &summary.groups {
         let number = |number: Option<f64>| Cell::Number(number.map(human::number).unwrap_or_default());
         let hint = if group.hint.is_empty() { String::new() } else { format!(" Next: {}", group.hint) };
-        table.push(vec![
+        let worst = group.examples.first().map(|host| format!("{host}: ")).unwrap_or_default();
+        let mut cells = vec![
             Cell::Name(group.title.to_owned()),
             Cell::Text(word(group.verdict).to_owned()),
             Cell::Number(thousands(group.hosts)),
-            Cell::Number(thousands(group.accepted)),
+        ];
+        cells.extend(has_accepted.then(|| Cell::Number(thousands(group.accepted))));
+        cells.extend([
             number(Some(group.severity_max).filter(|severity| *severity > 0.0)),
             number(group.margin_min),
-            Cell::Text(group.examples.first().cloned().unwrap_or_default()),
-            Cell::Text(format!("{}{hint}", group.finding)),
+            Cell::Text(format!("{worst}{}{hint}", group.finding)),
         ]);
+        table.push(cells);
     }
     table.notes.push(
         "Severity 1 is just noticeable, 10 is ten times that. Below a margin of 1, writers are slowed.".to_owned(),
@@ -86,7 +84,7 @@ fn causes(summary: &Summary) -> Table {
 }
 
 fn hosts(rows: &[Row]) -> Table {
-    let heads = ["Host", "Answer", "#Severity", "#Margin", "#Waiting", "Confidence", "Key", "What is found"];
+    let heads = ["Host", "Answer", "#Severity", "#Margin", "#Waiting", "Confidence", "What is found"];
     let mut table = Table::new("Hosts, worst first", &heads);
     let mut sorted: Vec<&Row> = rows.iter().filter(|row| !row.superseded).collect();
     sorted.sort_by(|one, other| {
@@ -112,14 +110,12 @@ fn hosts(rows: &[Row]) -> Table {
             Cell::Number(row.margin.map(human::number).unwrap_or_default()),
             Cell::Number(waiting.unwrap_or_default()),
             Cell::Text(format!("{}{}", row.confidence.name(), if row.tier == 2 { ", simulated" } else { "" })),
-            Cell::Text(row.key.clone()),
-            Cell::Text(
-                [Some(row.finding.as_str()), row.boot.as_deref()]
-                    .into_iter()
-                    .flatten()
-                    .collect::<Vec<_>>()
-                    .join(" Boot: "),
-            ),
+            Cell::Text(format!(
+                "{}{} [{}]",
+                row.finding,
+                row.boot.as_ref().map(|boot| format!(" Boot: {boot}.")).unwrap_or_default(),
+                row.key
+            )),
         ]);
     }
     if sorted.len() > HOSTS {
