@@ -88,9 +88,8 @@ pub(super) fn changed(
     change: &[&str],
     name: &str,
 ) -> Result<[(Scenario, KernelVersion); 2], Failure> {
-    let file = parsed(text, name)?;
+    let (file, kernel) = parsed(text, kernel, name)?;
     let now = file.variants.into_values().next().ok_or_else(|| wrong(name, &"no variant"))?;
-    let kernel = version(kernel, name)?;
     let (mut then, mut kernel_then) = (now.clone(), kernel);
     for part in change {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
@@ -126,16 +125,16 @@ pub(super) fn varied(
     change: &[&str],
     name: &str,
 ) -> Result<[(Scenario, KernelVersion); 2], Failure> {
-    let mut file = parsed(text, name)?;
+    let (mut file, kernel) = parsed(text, kernel, name)?;
     let mut variant = |of: &str| file.variants.remove(of).ok_or_else(|| wrong(name, &format_args!("no variant {of}")));
     let (now, then) = (variant("now")?, variant("then")?);
-    let kernel_then = change.iter().find_map(|part| part.strip_prefix("kernel=")).unwrap_or(kernel);
-    Ok([(now, version(kernel, name)?), (then, version(kernel_then, name)?)])
+    let kernel_then = change.iter().find_map(|part| part.strip_prefix("kernel="));
+    Ok([(now, kernel), (then, kernel_then.map_or(Ok(kernel), |text| version(text, name))?)])
 }
 
-/// Reads the scenario of a host.
-fn parsed(text: &str, name: &str) -> Result<ScenarioFile, Failure> {
-    ScenarioFile::parse(text).map_err(|error| wrong(name, &error))
+/// Reads the scenario and the kernel of a host.
+fn parsed(text: &str, kernel: &str, name: &str) -> Result<(ScenarioFile, KernelVersion), Failure> {
+    Ok((ScenarioFile::parse(text).map_err(|error| wrong(name, &error))?, version(kernel, name)?))
 }
 
 /// Reads the kernel of a host.
