@@ -4,12 +4,13 @@
 
 use crate::boot::boot;
 use crate::change::Change;
+use crate::harm::STALL;
 use crate::rewriters::Rewriters;
 use crate::row::{Cause, Confidence, Row, Verdict};
 use crate::rules;
+use crate::waits::{self, Dirtying};
 use floodline_analysis::budget::{AsIf, AsIfRow, Assumed, Bound, assume};
 use floodline_analysis::diagnose::derived::Derived;
-use floodline_analysis::diagnose::device::{Basis, Speed};
 use floodline_analysis::report::Severity;
 use floodline_kernel::{Behaviour, MemcgStats};
 use floodline_record::facts::{CgroupMode, HostFacts};
@@ -33,6 +34,8 @@ const CLIFF_S: f64 = 2.0;
 const SYNCS: u64 = 3;
 /// Share of the time that a disk is busy from which writers outrun it.
 const SATURATED: f64 = 0.9;
+/// Severity of waits that are just noticed.
+const NOTICED: f64 = 1.0;
 /// Limit below which a writing cgroup is starved, bytes: two folios of 2 MiB.
 const FOLIOS: u64 = 4 << 20;
 /// Severity of pages that are written again and again, for each cgroup without any room for what it rewrites; and by
@@ -258,9 +261,19 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
             row.severity = rewriting(&all, &assumed.window);
             return row.decide(Verdict::Suffers, Cause::StarvedBudget, rewritten_sentence(over, need, room, facts));
         }
-        row.severity = (1.0 / over.margin).min(SEVERITY_MAX);
         let cause = if over.row.cgroup.is_some() { Cause::CgroupLimit } else { Cause::MachineLimit };
-        return row.decide(Verdict::Suffers, cause, over_sentence(over, row.cgroups_over, facts));
+        let told = over_sentence(over, row.cgroups_over, facts);
+        let Some(dirtying) = Dirtying::of(derived) else {
+            row.severity = (1.0 / over.margin).min(SEVERITY_MAX);
+            return row.decide(Verdict::Suffers, cause, told);
+        };
+        let all_over = all.iter().filter(|one| one.shrinks && one.margin < 1.0).map(|one| (one.row, one.margin));
+        let waits = dirtying.waits(all_over, &assumed.rows);
+        row.predicts_waits = true;
+        row.severity = (waits / STALL).min(SEVERITY_MAX);
+        let verdict = if row.severity < NOTICED { Verdict::Tight } else { Verdict::Suffers };
+        let (waits, seconds) = (human::seconds(waits * derived.seconds), human::seconds(derived.seconds));
+        return row.decide(verdict, cause, format!("{told} By arithmetic they wait about {waits} in {seconds}."));
     }
     if let Some(found) = appears.iter().find(|found| found.severity == Severity::Critical) {
         row.severity = 2.0;
@@ -413,12 +426,7 @@ fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Cliff> {
     let (bg_now, bg_then) = (high(now.bg_thresh)?, high(then.bg_thresh)?);
     let (freerun_now, freerun_then) = (high(now.freerun)?, high(then.freerun)?);
     let peak = derived.dirty.unwritten_peak?.0 as f64;
-    // The kernel's estimate is that of a burst where the disk was not saturated.
-    let speed = match (derived.speed(), busy_speed(derived)) {
-        (Some(Speed { value, basis: Basis::Saturated }), _) | (Some(Speed { value, .. }), None) => value,
-        (Some(Speed { value, .. }), Some(busy)) => value.min(busy),
-        (None, busy) => busy?,
-    };
+    let speed = waits::speed(derived.drains().first()?)?;
     if speed <= 0.0 {
         return None;
     }
@@ -464,13 +472,6 @@ fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Cliff> {
         },
         false => Cliff { verdict: Verdict::Tight, severity: 0.8, is_firm: false, told },
     })
-}
-
-/// Bytes per second of the most written device while it has a request in flight: a lower bound of its speed.
-fn busy_speed(derived: &Derived<'_>) -> Option<f64> {
-    let growth = &derived.drains().first()?.span.growth;
-    let (written, busy) = (growth.written?.0 as f64, growth.io_time?.as_secs_f64());
-    (written > 0.0 && busy > 0.0).then(|| written / busy)
 }
 
 /// Effect of a larger threshold.

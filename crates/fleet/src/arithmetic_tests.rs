@@ -4,8 +4,9 @@
 use super::judge;
 use crate::change::Change;
 use crate::row::{Cause, Row, Verdict};
-use floodline_record::units::{Bytes, Pages};
-use floodline_testkit::{Fixture, mib, mib_pages};
+use floodline_record::id::Hierarchy;
+use floodline_record::units::{Bytes, Limit, Pages};
+use floodline_testkit::{Fixture, mib, mib_pages, secs};
 
 const MIB: u64 = 1 << 20;
 
@@ -59,4 +60,43 @@ fn a_limit_that_is_near_and_stays_the_same_is_named() {
     assert!(near.finding.contains("the change does not make that limit smaller"), "{}", near.finding);
     let far = judged(&host(107.0, 1.0), Some("6.18"), None);
     assert_eq!((far.verdict, far.cause), (Verdict::Fine, Cause::WideMargin), "{far:?}");
+}
+
+/// A host of version 1 whose cgroup writes bursts of so many MiB, so many in a minute, to a disk of 50 MB/s.
+fn bursts(mib_each: f64, bursts: f64) -> Row {
+    let written = move |t: f64| (t / 60.0 * bursts).floor() * mib_each;
+    let fixture = Fixture::healthy()
+        .hierarchy(Hierarchy::V1Memory)
+        .settings((20, 0, 10, 0))
+        .seconds(60)
+        .host(move |t, row| {
+            row.nr_dirtied = Some(mib_pages(written(t)));
+            row.nr_dirty = Some(mib_pages(mib_each));
+        })
+        .disk("sda", move |t, row| {
+            row.written = Some(Bytes(mib(written(t))));
+            row.io_time = Some(secs(mib(written(t)) as f64 / 50e6));
+        })
+        .cgroup("/job", move |_, row| {
+            row.memory_current = Some(Bytes(mib(64.0)));
+            (row.inactive_file, row.active_file) = (Some(Bytes(mib(30.0))), Some(Bytes(0)));
+            (row.file_dirty, row.file_writeback) = (Some(Bytes(mib(mib_each))), Some(Bytes(0)));
+        })
+        .limits("/job", |_, row| row.memory_max = Some(Limit(mib(128.0))))
+        .process("dump", 70, "/job", move |t, row| row.write_bytes = Some(Bytes(mib(written(t)))));
+    let change = Change::parse::<&str>(&[], None, Some("v2"), None).expect("a change");
+    judge(&fixture.window(), "host.flr", &change)
+}
+
+#[test]
+fn a_limit_makes_a_host_suffer_by_the_time_that_its_writers_wait() {
+    // 15 % of 94 MiB fit. The rest of 100 MiB takes 1.8 s of the disk each time.
+    let often = bursts(100.0, 12.0);
+    assert_eq!((often.verdict, often.cause), (Verdict::Suffers, Cause::CgroupLimit), "{often:?}");
+    assert!((2.0..6.0).contains(&often.severity), "{}: {}", often.severity, often.finding);
+    let once = bursts(100.0, 1.0);
+    assert_eq!((once.verdict, once.cause), (Verdict::Tight, Cause::CgroupLimit), "{once:?}");
+    assert!(once.severity < 1.0 && once.finding.contains("By arithmetic they wait about"), "{}", once.finding);
+    // Twice the data beyond the limit takes twice the time.
+    assert!(bursts(200.0, 12.0).severity > 1.8 * often.severity);
 }

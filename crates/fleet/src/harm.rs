@@ -7,7 +7,7 @@ use floodline_analysis::report::Severity;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Task-seconds of waiting per second that are just noticeable.
-const STALL: f64 = 0.1;
+pub(crate) const STALL: f64 = 0.1;
 /// Longer wait of one call that is just noticeable, seconds.
 const LONGEST_S: f64 = 1.0;
 /// More bytes per second that are just noticeable where they are written to disks and dirtied again.

@@ -14,6 +14,7 @@ mod row;
 mod rules;
 mod simulated;
 mod summary;
+mod waits;
 
 pub use change::{Change, NotAChange};
 pub use harm::Felt;

@@ -279,6 +279,9 @@ pub struct Row {
     /// Whether a calm twin does not clear the host: the cause of the suffering is not in a recording.
     #[serde(skip)]
     pub(crate) is_firm: bool,
+    /// Whether arithmetic predicts how long writers wait, so that its severity has the unit of the twin's.
+    #[serde(skip)]
+    pub(crate) predicts_waits: bool,
     /// Whether most stores into mapped files met pages that were dirty already, so that no counter shows their rate.
     #[serde(skip)]
     pub(crate) hides_stores: bool,

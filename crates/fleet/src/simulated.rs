@@ -4,7 +4,7 @@
 
 use crate::Depth;
 use crate::change::Change;
-use crate::harm::Felt;
+use crate::harm::{Felt, STALL};
 use crate::row::{Cause, Confidence, Row, Verdict};
 use floodline_analysis::prediction::{self, Better, Prediction, Setting};
 use floodline_analysis::report::Severity;
@@ -219,7 +219,7 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
     let arithmetic = (row.verdict, row.cause, row.finding.clone());
     let by_arithmetic = row.severity;
     row.severity = severity;
-    let effect = effect(row, prediction, seconds);
+    let effect = if is_of_another { String::new() } else { effect(row, prediction, seconds) };
     // The effect in a twin that misses its recording must be large, unless arithmetic finds the same without a twin.
     let enough = match (is_reliable, row.verdict) {
         (true, _) | (false, Verdict::Suffers) => SUFFERS,
@@ -234,10 +234,15 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
         (_, cause, told) if severity >= enough => {
             let is_named = matches!(row.verdict, Verdict::Suffers | Verdict::Tight);
             let cause = if is_named { cause } else { appeared(prediction).unwrap_or(Cause::Simulated) };
-            let told = if is_named { format!("{told} {effect}") } else { effect };
+            let told = if is_named { format!("{told} {effect}").trim_end().to_owned() } else { effect };
             let misses_stores = row.hides_stores && severity < MISSES_STORES * by_arithmetic;
             let is_by_arithmetic = row.is_firm && (misses_stores || !is_reliable && !is_cliff);
-            row.severity = if is_by_arithmetic { by_arithmetic } else { severity };
+            row.severity = match () {
+                () if is_by_arithmetic => by_arithmetic,
+                // Tasks of a sick host wait already, which arithmetic does not subtract.
+                () if row.predicts_waits && row.sick_already.is_none() => of_both(&answer, by_arithmetic),
+                () => severity,
+            };
             row.decide(Verdict::Suffers, cause, told);
         }
         (Verdict::Suffers, cause, told) if row.is_firm => {
@@ -255,11 +260,13 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
             );
         }
         (Verdict::Suffers, cause, told) => {
-            row.decide(
-                Verdict::Tight,
-                cause,
-                format!("{told} In the simulation no task waits noticeably longer. {effect}"),
-            );
+            // The twin can wait before the change, too, where the host did not.
+            let waits = row.stall_now_seconds.zip(row.stall_then_seconds).map_or(0.0, |(now, then)| then - now);
+            let calm = match waits >= STALL * seconds {
+                true => "In the simulation the change makes no noticeable difference.".to_owned(),
+                false => format!("In the simulation no task waits noticeably longer. {effect}"),
+            };
+            row.decide(Verdict::Tight, cause, format!("{told} {calm}"));
         }
         (Verdict::Tight, ..)
             if severity < TIGHT
@@ -282,6 +289,13 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
         }
         (Verdict::Fine, ..) => {}
     }
+}
+
+/// Severity by two predictions of the same waits, that of the twin and that of arithmetic: their geometric mean. Where the
+/// demand lies between two twins, the one counts that is nearer to what arithmetic predicts.
+fn of_both(answer: &Answer, by_arithmetic: f64) -> f64 {
+    let twin = by_arithmetic.max(answer.severity).min(answer.severity_max);
+    (twin * by_arithmetic).sqrt().max(SUFFERS)
 }
 
 /// What a limit by arithmetic does to a host that is sick before the change: a wait of its sickness gets shorter, by a
