@@ -83,7 +83,9 @@ fn bursts(mib_each: f64, bursts: f64) -> Row {
             (row.file_dirty, row.file_writeback) = (Some(Bytes(mib(mib_each))), Some(Bytes(0)));
         })
         .limits("/job", |_, row| row.memory_max = Some(Limit(mib(128.0))))
-        .process("dump", 70, "/job", move |t, row| row.write_bytes = Some(Bytes(mib(written(t)))));
+        .process("dump", 70, "/job", move |t, row| {
+            (row.wchar, row.write_bytes) = (Some(Bytes(mib(written(t)))), Some(Bytes(mib(written(t)))));
+        });
     let change = Change::parse::<&str>(&[], None, Some("v2"), None).expect("a change");
     judge(&fixture.window(), "host.flr", &change)
 }
