@@ -57,6 +57,8 @@ pub enum Doubt {
     BackTest,
     /// The two bounds of demand disagree in direction.
     Demand,
+    /// The recording does not have this wait, and the twin changes it by less than its assumptions about syncs may be wrong.
+    Unmeasured,
 }
 
 /// One figure before and after.
@@ -117,9 +119,10 @@ impl Row {
         self.doubt.is_none() && self.differs() && (self.then > self.now) == (self.better == Better::Less)
     }
 
-    /// Whether the whole interval lies on one side of the present value.
+    /// Whether the whole interval lies on one side of the present value, further from it than people notice.
     pub fn is_certain(&self) -> bool {
-        self.high < self.now || self.low > self.now
+        let is_beyond = |end| differ(self.least, self.now, end);
+        (self.high < self.now && is_beyond(self.high)) || (self.low > self.now && is_beyond(self.low))
     }
 
     fn differs(&self) -> bool {
@@ -252,6 +255,11 @@ impl Row {
         let about = if self.is_measured { "" } else { "about " };
         format!("{} {about}{now} → about {then}", self.label)
     }
+
+    /// The sentence, after "maybe" where the interval contains the present value.
+    pub fn reserved(&self) -> String {
+        if self.is_certain() { self.sentence() } else { format!("maybe {}", self.sentence()) }
+    }
 }
 
 /// Whether some wait grows by more than the best figure that tasks feel shrinks. Less data at risk makes no wait shorter.
@@ -306,6 +314,16 @@ mod tests {
         assert!(of(vec![waits(2.0, 7.3)]).harms());
         let measured = of(vec![Row { is_measured: true, ..waits(4.7, 2.0) }]);
         assert_eq!(measured.leads().count(), 1);
+    }
+
+    #[test]
+    fn an_interval_that_ends_next_to_the_present_value_is_not_certain() {
+        let row = |low, high| Row { low, high, least: 0.02, ..Row::new(WAITS, "waits", "seconds", 1.0, 0.5) };
+        assert!(row(0.3, 0.9).is_certain() && row(1.1, 4.0).is_certain());
+        assert!(!row(0.3, 0.97).is_certain() && !row(1.01, 4.0).is_certain() && !row(0.3, 2.0).is_certain());
+        // A wait from nothing to what hardly lasts longer.
+        let little = Row { now: 0.0001, ..row(0.01, 40.0) };
+        assert!(!little.is_certain());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! Applies the result of the host's twin to a report's plan: a plan that helps gets its figures, a plan that does not
 //! help loses its commands, and a plan that the twin cannot judge is marked as arithmetic. Runs nothing.
 
-use crate::prediction::{LEADS, PEAK, Prediction, Row};
+use crate::prediction::{LEADS, PEAK, Prediction, Row, Seen};
 use crate::report::{Plan, Report, TriedPlan, When};
 use floodline_record::human;
 
@@ -46,7 +46,7 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         plan.expect.insert(0, expectation(&better, prediction));
         // A wait that grows is the first cost: the first screen has room for few words. Data at risk that grow follow.
         let (risk, others): (Vec<&Row>, Vec<&Row>) = worse.iter().copied().partition(|row| row.figure == PEAK);
-        let grows: Vec<String> = others.iter().take(1).chain(&risk).map(|row| row.sentence()).collect();
+        let grows: Vec<String> = others.iter().take(1).chain(&risk).map(|row| row.reserved()).collect();
         if !grows.is_empty() {
             plan.costs.insert(0, format!("Here: {}.", grows.join("; ")));
         }
@@ -60,7 +60,7 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         plan.steps.clear();
         let why = match (appears, worse.first(), rows().find(|row| row.doubt.is_none() && waits(&row))) {
             (Some(rule), _, _) => format!("{rule} would appear"),
-            (None, Some(row), _) if harms => row.sentence(),
+            (None, Some(row), _) if harms => row.reserved(),
             (_, _, Some(row)) => row.sentence(),
             _ => "no figure changes".to_owned(),
         };
@@ -89,12 +89,12 @@ pub fn tried_later(plan: &mut Plan, prediction: &Prediction) {
     if prediction.is_cut || !is_any || !prediction.is_reliable() {
         return arithmetic_only(plan, missed(error));
     }
-    let sentences = |of: fn(&Row) -> bool| rows().filter(|row| of(row)).take(2).map(Row::sentence).collect::<Vec<_>>();
+    let sentences = |of: fn(&Row) -> bool| said(rows().filter(|row| of(row)).take(2).collect());
     let (mut better, mut worse) = (sentences(Row::improves), sentences(Row::worsens));
     // Harm that is no wait, such as CPU time, ends with its finding.
     let ends = prediction.vanish.iter().filter(|seen| plan.rules.contains(&seen.rule));
-    better.extend(ends.map(|seen| format!("{} vanishes", seen.rule)));
-    worse.extend(prediction.appear.first().map(|seen| format!("{} appears", seen.rule)));
+    better.extend(ends.map(|seen| finding(seen, "vanishes", prediction)));
+    worse.extend(prediction.appear.first().map(|seen| finding(seen, "appears", prediction)));
     let verdict = match (worse.is_empty(), better.is_empty()) {
         (false, true) => "harms",
         (_, false) => "helps",
@@ -123,22 +123,35 @@ pub fn withhold(report: &mut Report) {
     }
 }
 
-/// What the change does here, in a sentence.
+/// What the change does here, in a sentence. An effect that may not come is said with "maybe", as `predict` says it.
 fn expectation(better: &[&Row], prediction: &Prediction) -> String {
-    let mut parts: Vec<String> = better.iter().take(2).map(|row| row.sentence()).collect();
+    let shown: Vec<&Row> = better.iter().copied().take(2).collect();
+    let mut parts = said(shown.clone());
     if parts.is_empty() {
-        parts.extend(prediction.vanish.first().map(|seen| format!("{} vanishes", seen.rule)));
+        parts.extend(prediction.vanish.first().map(|seen| finding(seen, "vanishes", prediction)));
     }
     let risk = prediction.rows.iter().find(|row| row.figure == PEAK && row.doubt.is_none());
-    let is_new = |risk: &&Row| !better.iter().take(2).any(|row| row.figure == risk.figure);
-    parts.extend(risk.filter(is_new).filter(|risk| risk.improves()).map(Row::sentence));
+    let is_new = |risk: &&Row| !shown.iter().any(|row| row.figure == risk.figure);
+    parts.extend(risk.filter(is_new).filter(|risk| risk.improves()).map(Row::reserved));
     format!("Here: {}.", parts.join("; "))
+}
+
+/// Effects in words, certain ones first.
+fn said(mut rows: Vec<&Row>) -> Vec<String> {
+    rows.sort_by_key(|row| !row.is_certain());
+    rows.into_iter().map(Row::reserved).collect()
+}
+
+/// A finding that comes or goes, after "maybe" where the runs disagree.
+fn finding(seen: &Seen, what: &str, prediction: &Prediction) -> String {
+    let is_uncertain = prediction.uncertain.iter().any(|one| one.rule == seen.rule);
+    format!("{}{} {what}", if is_uncertain { "maybe " } else { "" }, seen.rule)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prediction::{Doubt, Seen};
+    use crate::prediction::Doubt;
     use crate::report::Severity;
     use floodline_record::version::KernelVersion;
 
@@ -231,6 +244,20 @@ mod tests {
         assert_eq!(plan.expect, ["Here: longest fsync 3.10 s → about 300 ms.", "The waits end."]);
         assert_eq!(plan.tried.map(|tried| tried.verdict), Some("helps"));
         assert_eq!(plan.now.len(), 1);
+    }
+
+    #[test]
+    fn an_effect_that_may_not_come_is_said_with_maybe_after_those_that_will() {
+        let wide = |row: Row| Row { low: row.then / 9.0, high: row.then * 20.0, ..row };
+        let waits = || row("stall_seconds", 60.0, 20.0, None);
+        let plan = check(vec![wide(row(WAIT, 3.1, 0.3, None)), waits()], &["dirty-cliff"], &[], &[]);
+        assert_eq!(plan.expect[0], "Here: longest fsync 60 s → about 20 s; maybe longest fsync 3.10 s → about 300 ms.");
+        let plan = check(vec![wide(row(WAIT, 3.1, 0.3, None))], &["dirty-cliff"], &[], &[]);
+        assert_eq!(plan.expect[0], "Here: maybe longest fsync 3.10 s → about 300 ms.");
+        let mut prediction = Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0));
+        assert_eq!(finding(&seen("dirty-cliff"), "vanishes", &prediction), "dirty-cliff vanishes");
+        prediction.uncertain = vec![seen("dirty-cliff")];
+        assert_eq!(finding(&seen("dirty-cliff"), "vanishes", &prediction), "maybe dirty-cliff vanishes");
     }
 
     #[test]

@@ -15,6 +15,11 @@ use std::time::Duration;
 /// Reads a kernel to model. A release that never existed is refused. A release newer than the newest known here gets a
 /// note: the model simulates it like the newest.
 pub(crate) fn modelled(text: &str, console: Option<&Console>) -> Result<KernelVersion, CliError> {
+    known(text, "it is simulated", console)
+}
+
+/// Reads a kernel as [`modelled`] does. `what` says what is done like that of the newest known release.
+pub(crate) fn known(text: &str, what: &str, console: Option<&Console>) -> Result<KernelVersion, CliError> {
     let wrong =
         || CliError::usage(format!("invalid kernel version {text:?}: expected a version such as 6.12 or 5.10.223"));
     let version = text.parse().map_err(|_| wrong())?;
@@ -24,7 +29,7 @@ pub(crate) fn modelled(text: &str, console: Option<&Console>) -> Result<KernelVe
         }
         Err(error @ NotARelease::TooNew(..)) => {
             if let Some(console) = console {
-                console.note(&format!("{error}: it is simulated like that one"));
+                console.note(&format!("{error}: {what} like that one"));
             }
             Ok(version)
         }

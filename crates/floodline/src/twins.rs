@@ -2,6 +2,7 @@
 //! Twins as commands use them: a recording read, its twin made, and trials of it run in threads. Knows neither arguments
 //! nor how a result is printed.
 
+use crate::commands::doctor::read as diagnosed;
 use crate::console::Progress;
 use crate::error::CliError;
 use crate::input::{Input, folded};
@@ -43,9 +44,24 @@ pub(crate) fn read(file: &Path) -> Result<Recorded, CliError> {
     folded(file, |recorded: &Recorded| recorded.window.samples)
 }
 
-/// Reads a recording and makes its twin.
-pub(crate) fn study(file: &Path) -> Result<Studied, CliError> {
-    Ok(Studied::of(read(file)?)?)
+/// Reads a recording, diagnoses it, and makes the twin of the part that the report is about. Standard input and pipes can
+/// be read once: all of them is simulated.
+pub(crate) fn study(file: &Path) -> Result<(Studied, Option<Report>), CliError> {
+    if !is_file(file) {
+        return Ok((Studied::of(read(file)?)?, None));
+    }
+    let report = diagnosed(file, Vec::new())?;
+    let mut kept = Kept::of(&report).of_any_size();
+    for record in Input::open(file)?.quietly() {
+        kept.record(&record?);
+    }
+    let part = kept.finish().ok_or_else(|| CliError::bug("a part of a recording that is too long"))?;
+    Ok((Studied::of_part(part)?, Some(report)))
+}
+
+/// Whether a path names a file that can be read twice.
+fn is_file(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|found| found.is_file())
 }
 
 /// How long runs may take.
@@ -102,11 +118,11 @@ pub(crate) fn answer(
 }
 
 /// Reads a recording anew; `None` for standard input and for a pipe, which can be read once.
-fn kept_of_file(file: &Path, from: Option<u64>) -> Option<Kept> {
-    if !std::fs::metadata(file).is_ok_and(|found| found.is_file()) {
+fn kept_of_file(file: &Path, report: &Report) -> Option<Kept> {
+    if !is_file(file) {
         return None;
     }
-    let mut kept = Kept::new(from);
+    let mut kept = Kept::of(report);
     for record in Input::open(file).ok()?.quietly() {
         kept.record(&record.ok()?);
         if !kept.is_kept() {
@@ -119,7 +135,7 @@ fn kept_of_file(file: &Path, from: Option<u64>) -> Option<Kept> {
 /// Tries the plan of a recording's report on its twin before it is printed.
 pub(crate) fn try_plan_of_file(report: &mut Report, file: &Path) {
     if report.plan.is_some() {
-        let kept = kept_of_file(file, report.symptom.waiting_from_wall_ns);
+        let kept = kept_of_file(file, report);
         try_plan(report, kept);
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn diagnose(source: &Source, rules: Vec<&'static str>, control: &Cont
 /// Tries the plan of a report on the twin of its recording, where it has one.
 pub(crate) fn try_plan(report: &mut Report, source: &Source, control: &Control) -> Result<(), Failure> {
     if report.plan.is_some() {
-        let mut kept = Kept::new(report.symptom.waiting_from_wall_ns);
+        let mut kept = Kept::of(report);
         source.each(control, |record| {
             kept.record(&record);
             Ok(kept.is_kept())
@@ -47,8 +47,16 @@ fn recorded(source: &Source, control: &Control) -> Result<Recorded, Failure> {
     source.folded(control, Recorded::default(), |recorded| recorded.window.samples)
 }
 
-fn study(source: &Source, control: &Control) -> Result<Studied, Failure> {
-    Ok(Studied::of(recorded(source, control)?)?)
+/// The twin of the part of a recording that its report is about, and the report.
+fn study(source: &Source, control: &Control) -> Result<(Studied, Report), Failure> {
+    let report = source.folded(control, Stretches::new(Vec::new()), Stretches::samples)?.finish();
+    let mut kept = Kept::of(&report).of_any_size();
+    source.each(control, |record| {
+        kept.record(&record);
+        Ok(kept.is_kept())
+    })?;
+    let part = kept.finish().ok_or_else(|| Failure::bug("a part of a recording that is too long"))?;
+    Ok((Studied::of_part(part)?, report))
 }
 
 /// The twin: its scenario as TOML, and the JSON of its back-test.
@@ -80,13 +88,10 @@ pub(crate) fn predict(
     for one in settings.iter().filter(|one| one.key == "kernel" && one.value.parse::<KernelVersion>().is_ok()) {
         crate::change::kernel(&one.value)?;
     }
-    let studied = study(source, control)?;
+    let (studied, report) = study(source, control)?;
     let unknown = match findings.is_empty() {
         true => Vec::new(),
-        false => {
-            let report = source.folded(control, Stretches::new(Vec::new()), Stretches::samples)?.finish();
-            trial::add_findings(&report, findings, &mut settings)?
-        }
+        false => trial::add_findings(&report, findings, &mut settings)?,
     };
     let question = Question::new(&studied.twin, &studied.recorded.window, &settings)?;
     let go_on = |_| !control.is_stopped();
@@ -99,7 +104,7 @@ pub(crate) fn predict(
 
 /// The settings that serve the host best.
 pub(crate) fn advise(source: &Source, wanted: Wanted, control: &Control) -> Result<String, Failure> {
-    let studied = study(source, control)?;
+    let (studied, _) = study(source, control)?;
     let go_on = |_| !control.is_stopped();
     let advice = trial::advise(&studied, wanted, &go_on, &mut threads(control));
     control.check()?;

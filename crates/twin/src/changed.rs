@@ -4,15 +4,21 @@
 //! `cgroup/PATH/memory.max`) or of the scenario (`vm.dirty_bytes`, `machine.memory`). The scenario's own checks refuse
 //! what the kernel refuses.
 
+mod mounts;
+mod names;
+mod steps;
+
+pub use self::steps::{kernel_default, of_steps};
+
+use self::mounts::{fitting, mounted};
+use self::names::{cgroup, device};
 use crate::fits::{fits, fits_machine};
 use floodline_analysis::prediction::Setting;
-use floodline_analysis::report::{Step, When};
-use floodline_kernel::{Behaviour, OLDEST_MODELLED, is_modelled};
-use floodline_record::id::{DevId, Entity};
+use floodline_kernel::{Behaviour, OLDEST_MODELLED, is_modelled, newest_modelled};
 use floodline_record::nearest::nearest;
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
-use floodline_scenario::{CgroupMode, FsType, Scenario};
+use floodline_scenario::{CgroupMode, Scenario};
 
 /// Reads `KEY=VALUE`.
 ///
@@ -107,6 +113,7 @@ pub fn change(
             NotChanged::new(error.to_string(), "choose a value that the model supports, or another key")
         })?;
     }
+    fitting(scenario, &changed.scenario)?;
     let behaviour = Behaviour::of(changed.kernel);
     for (name, device) in &changed.scenario.machine.devices {
         if let Some(knob) = device.bdi.missing_on(&behaviour) {
@@ -216,7 +223,8 @@ fn is_of_run(key: &str) -> bool {
 }
 
 fn kernel(changed: &mut Changed, setting: &Setting) -> Result<(), NotChanged> {
-    let kernel: KernelVersion = setting.value.parse().map_err(|_| invalid(setting, "a version such as 6.12"))?;
+    let newest = || format!("a version such as 6.12; the newest kernel known here is {}", newest_modelled());
+    let kernel: KernelVersion = setting.value.parse().map_err(|_| invalid(setting, &newest()))?;
     if !is_modelled(kernel) {
         return Err(NotChanged::new(
             format!("kernel {kernel} is older than {OLDEST_MODELLED}, the oldest kernel that the model supports"),
@@ -265,46 +273,6 @@ fn queue(
         _ => return Err(invalid(setting, "wbt_lat_usec, scheduler or nr_requests")),
     };
     dotted(changed, &format!("machine.devices.{device}.queue.{knob}"), &value, setting)
-}
-
-/// Type or options of a mount.
-fn mounted(
-    changed: &mut Changed,
-    (path, what): (&str, &str),
-    setting: &Setting,
-    host: Host<'_>,
-) -> Result<(), NotChanged> {
-    let value = setting.value.as_str();
-    let words = value.split(',').map(str::trim).filter(|word| !word.is_empty() && *word != "defaults");
-    if what == "options" && is_overlay(path, host) {
-        let mut scenario = changed.scenario.clone();
-        let overlays = scenario.machine.mounts.values_mut().filter(|mount| mount.fs_type == FsType::Overlay);
-        overlays.for_each(|mount| mount.options = words.clone().map(str::to_owned).collect());
-        changed.scenario = checked(scenario, setting)?;
-        return Ok(());
-    }
-    let path = mount(&changed.scenario, path, setting)?;
-    match what {
-        "type" => dotted(changed, &format!("machine.mounts.{path:?}.type"), value, setting),
-        "options" => {
-            let mut scenario = changed.scenario.clone();
-            if let Some(mount) = scenario.machine.mounts.get_mut(&path) {
-                mount.options = words.map(str::to_owned).collect();
-            }
-            changed.scenario = checked(scenario, setting)?;
-            Ok(())
-        }
-        _ => Err(invalid(setting, "type or options")),
-    }
-}
-
-/// Whether a path is an overlay of the recording, or stands for all of them. A twin has as many overlays as the host, without
-/// their names: an option of one is an option of all.
-fn is_overlay(path: &str, host: Host<'_>) -> bool {
-    let bare = path.trim_matches('/').as_bytes();
-    let mut overlays =
-        host.window.facts.iter().flat_map(|facts| &facts.mounts).filter(|mount| mount.fs_type.as_str() == "overlay");
-    overlays.any(|mount| bare == b"overlay" || mount.mount_point.as_bytes().strip_prefix(b"/") == Some(bare))
 }
 
 /// Removes what version 1 of cgroups does not have. A host that moves back to it loses these.
@@ -357,70 +325,6 @@ fn checked(scenario: Scenario, setting: &Setting) -> Result<Scenario, NotChanged
     same.map_err(|error| NotChanged::new(format!("{}={}: {error}", setting.key, setting.value), KNOWN))
 }
 
-/// Finds a device of the scenario by its name on the host, by its number, or by its own name.
-fn device(scenario: &Scenario, name: &str, host: Host<'_>, setting: &Setting) -> Result<String, NotChanged> {
-    let devices = &scenario.machine.devices;
-    let word = |bytes: &[u8]| -> String {
-        bytes.iter().map(|&byte| if byte.is_ascii_alphanumeric() { char::from(byte) } else { '_' }).collect()
-    };
-    let of_number = || {
-        let dev: DevId = name.parse().ok()?;
-        let facts = host.window.facts.as_ref();
-        let lookup = host.window.lookup();
-        let known = lookup.device(facts, dev).map(|device| &device.name).or_else(|| lookup.disk_name(dev))?;
-        Some(word(known.as_bytes()))
-    };
-    let found = [Some(name.to_owned()), of_number(), Some(word(name.as_bytes()))]
-        .into_iter()
-        .flatten()
-        .find(|name| devices.contains_key(name));
-    found.ok_or_else(|| unknown("device", name, devices.keys().map(String::as_str), setting))
-}
-
-fn cgroup(scenario: &Scenario, path: &str, setting: &Setting, host: Host<'_>) -> Result<String, NotChanged> {
-    let cgroups = &scenario.machine.cgroups;
-    let bare = path.trim_matches('/');
-    let is_it = |entity: &Entity| match entity {
-        Entity::Cgroup { path, .. } => path.as_bytes().trim_ascii().strip_prefix(b"/") == Some(bare.as_bytes()),
-        _ => false,
-    };
-    let found = cgroups.keys().find(|known| known.trim_matches('/') == bare);
-    if found.is_none() && host.window.entities.values().any(is_it) {
-        return Err(NotChanged::new(
-            format!(
-                "{}={}: nothing was written in cgroup {bare:?}, so the twin leaves it out",
-                setting.key, setting.value
-            ),
-            format!("floodline budget --as-if cgroup/{bare}/memory.max=SIZE host.flr shows its dirty limit"),
-        ));
-    }
-    found.cloned().ok_or_else(|| unknown("cgroup", bare, cgroups.keys().map(String::as_str), setting))
-}
-
-fn mount(scenario: &Scenario, path: &str, setting: &Setting) -> Result<String, NotChanged> {
-    let mounts = &scenario.machine.mounts;
-    let bare = path.trim_matches('/');
-    // The root filesystem has another name in a scenario, which mounts nothing at its root.
-    let bare = if bare.is_empty() { "rootfs" } else { bare };
-    let found = mounts.keys().find(|known| known.trim_matches('/') == bare);
-    found.cloned().ok_or_else(|| unknown("mount", bare, mounts.keys().map(String::as_str), setting))
-}
-
-fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str> + Clone, setting: &Setting) -> NotChanged {
-    let hint = match nearest(name, known.clone()) {
-        Some(near) => format!("did you mean {near:?}?"),
-        None if known.clone().next().is_none() => format!(
-            "nothing was written to any {what} in this recording: record \
-                                                           while the load runs"
-        ),
-        None => format!("known here: {}", known.take(8).collect::<Vec<_>>().join(", ")),
-    };
-    NotChanged::new(
-        format!("{}={}: the recording has no {what} {name:?} that was written to", setting.key, setting.value),
-        hint,
-    )
-}
-
 /// Removes the tasks that stand for journald: a journal in memory writes nothing to a disk.
 fn journald(changed: &mut Changed, value: &str, host: Host<'_>) -> Result<(), NotChanged> {
     if !matches!(value, "volatile" | "none") {
@@ -455,56 +359,6 @@ fn bytes(value: &str) -> String {
     }
 }
 
-/// The settings that the steps of a plan write now, and the steps that a twin cannot simulate.
-pub fn of_steps(steps: &[Step]) -> (Vec<Setting>, Vec<String>) {
-    let (mut settings, mut unknown) = (Vec::new(), Vec::new());
-    for step in steps.iter().filter(|step| step.when != When::Keep) {
-        match of_step(step) {
-            Some(setting) => settings.push(setting),
-            None => unknown.push(step.command.clone()),
-        }
-    }
-    (settings, unknown)
-}
-
-fn of_step(step: &Step) -> Option<Setting> {
-    if let Some(name) = step.sysctl() {
-        return Some(Setting::new(name, &step.value));
-    }
-    if let Some(rest) = step.write.strip_prefix("/sys/class/bdi/") {
-        return Some(Setting::new(format!("bdi/{rest}"), &step.value));
-    }
-    if let Some(rest) = step.write.strip_prefix("/sys/block/") {
-        let (name, knob) = rest.split_once("/queue/")?;
-        return Some(Setting::new(format!("queue/{name}/{knob}"), &step.value));
-    }
-    if let Some(name) = step.write.strip_prefix("/dev/loop") {
-        return step.value.starts_with("direct I/O on").then(|| Setting::new(format!("loop/loop{name}/direct_io"), 1));
-    }
-    if step.write.starts_with("/etc/systemd/journald.conf.d/") {
-        return Some(Setting::new("journald/Storage", "volatile"));
-    }
-    match step.write.as_str() {
-        "kernel command line" => Some(Setting::new("cgroup", "v2")),
-        // The first release that has the fix is the first version in the text.
-        "kernel" => {
-            let version = step.value.split([' ', ',']).find_map(|word| word.parse::<KernelVersion>().ok())?;
-            Some(Setting::new("kernel", version))
-        }
-        _ => None,
-    }
-}
-
-/// The settings of an unconfigured kernel.
-pub fn kernel_default() -> Vec<Setting> {
-    vec![
-        Setting::new("vm.dirty_ratio", 20),
-        Setting::new("vm.dirty_background_ratio", 10),
-        Setting::new("vm.dirty_expire_centisecs", 3000),
-        Setting::new("vm.dirty_writeback_centisecs", 500),
-    ]
-}
-
 /// Whether a scenario has version 2 of cgroups.
 pub fn is_unified(scenario: &Scenario) -> bool {
     scenario.machine.cgroup_mode == CgroupMode::V2
@@ -513,14 +367,6 @@ pub fn is_unified(scenario: &Scenario) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_unknown_name_is_answered_with_those_there_are() {
-        let setting = Setting::new("cgroup/x/memory.max", "1G");
-        let told = |known: &[&str]| unknown("cgroup", "x", known.iter().copied(), &setting).hint;
-        assert_eq!(told(&[]), "nothing was written to any cgroup in this recording: record while the load runs");
-        assert_eq!(told(&["/a", "/b"]), "known here: /a, /b");
-    }
     use floodline_scenario::ScenarioFile;
     use floodline_testkit::Fixture;
 
@@ -633,23 +479,12 @@ steps = [{ write = { file = "/rootfs/j", total = "1 MiB" } }]
         check("for=3s", Err("changes the run of the model, not the host"));
         check("seed=3", Err("changes the run of the model, not the host"));
         check("mount//options=frobnicate", Err("a value that the model supports"));
+        check("mount//options=volatile", Err("volatile is an option of overlay, and /rootfs is ext4"));
+        check("machine.mounts.\"/rootfs\".options=[\"volatile\"]", Err("volatile is an option of overlay"));
+        check("mount//options=inode64", Err("inode64 is an option of xfs, and /rootfs is ext4"));
+        check("mount//options=commit=30", Ok("commit=30"));
         check("journald/Storage=persistent", Err("a twin knows volatile and none"));
         check("loop/loop0/direct_io=1", Err("no device \"loop0\""));
         check("machine.devices.sda.write_bandwidth=0 B/s", Err("nothing would ever complete"));
-    }
-
-    #[test]
-    fn steps_of_every_rule_are_settings_or_named_as_unknown() {
-        for incident in floodline_testkit::incidents::INCIDENTS {
-            let report = floodline_analysis::diagnose::diagnose(&(incident.make)().window(), None);
-            for finding in &report.findings {
-                let (settings, unknown) = of_steps(&finding.plan);
-                let written = finding.plan.iter().filter(|step| step.when != When::Keep).count();
-                assert_eq!(settings.len() + unknown.len(), written, "{}", finding.rule);
-                for setting in &settings {
-                    assert!(!setting.value.contains('\n') && !setting.key.is_empty(), "{setting:?}");
-                }
-            }
-        }
     }
 }

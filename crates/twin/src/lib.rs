@@ -9,6 +9,7 @@ mod derive;
 mod error;
 mod fits;
 mod headline;
+mod kept;
 mod limits;
 pub mod model;
 pub mod plan;

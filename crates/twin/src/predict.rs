@@ -3,14 +3,22 @@
 //! writers on a clock and with writers that wait for their own writes. A figure that the back-test misses is not
 //! predicted. Pure: the program runs the trials, in threads, and passes the results back.
 
+mod rests;
+mod row;
+
+pub(crate) use self::row::scale;
+pub use self::{rests::rests_on, row::spread};
+
+use self::rests::{Judged, lasts, worsens};
+use self::row::{Of, SMALLEST_BUDGET, limits_row, row};
 use crate::Twin;
 use crate::backtest;
 use crate::changed::{Changed, Host, NotChanged, change, unambiguous};
 use crate::headline::headline;
 use crate::limits::smallest_budgets;
-use crate::shown::{FIGURES, Figures, Shown, Trial};
+use crate::shown::{FIGURES, Shown, Trial};
 use crate::thresholds::Thresholds;
-use floodline_analysis::prediction::{Better, Doubt, Prediction, Row, Seen, Setting, WAITS, differ};
+use floodline_analysis::prediction::{Better, Doubt, Prediction, Row, Seen, Setting, WAITS};
 use floodline_record::window::Window;
 
 /// A twin before and after a change.
@@ -179,222 +187,6 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     Some(prediction)
 }
 
-/// The figures that the findings of a rule rest on, for rules that judge measured figures.
-const RESTS_ON: &[(&str, &[&str])] = &[
-    ("dirty-cliff", &["longest_write_wait_seconds", "durable.longest_wait_seconds", "host.dirty_peak_bytes"]),
-    ("dirty-data-at-risk", &["host.dirty_peak_bytes"]),
-    ("dominant-writer", &["durable.longest_wait_seconds", "devices.written_bytes"]),
-    ("fsync-behind-writeback", &["durable.longest_wait_seconds", "durable.p99_wait_seconds"]),
-    ("overlay-umount-flush", &["umount.longest_wait_seconds", "host.dirty_peak_bytes"]),
-    ("starved-dirty-budget", &["smallest_budget_bytes", "host.dirtied_bytes", "devices.written_bytes"]),
-];
-
-/// The figures that the findings of a rule rest on; none for a rule that judges no measured figure.
-pub fn rests_on(rule: &str) -> &'static [&'static str] {
-    RESTS_ON.iter().find(|(name, _)| *name == rule).map_or(&[], |(_, figures)| figures)
-}
-
-/// Whether a finding that the twin does not show persists: no figure that it rests on improves.
-fn lasts(rule: &str, rows: &[Row]) -> bool {
-    let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
-    !rows.iter().filter(|row| names.contains(&row.figure.as_str())).any(Row::improves)
-}
-
-/// Whether a figure that a finding rests on is predicted.
-fn rests(rule: &str, rows: &[Row]) -> bool {
-    let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
-    rows.iter().any(|row| names.contains(&row.figure.as_str()) && row.doubt.is_none())
-}
-
-/// Factor by which a figure must grow to be clearly worse.
-const WORSE: f64 = 1.25;
-
-/// Factor by which a figure must shrink to end a finding.
-const ENDS: f64 = 2.0;
-
-/// Whether a finding that only the twin shows appears: a figure that it rests on gets clearly worse.
-fn worsens(rule: &str, rows: &[Row]) -> bool {
-    let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
-    let rests = rows.iter().filter(|row| names.contains(&row.figure.as_str()));
-    rests.filter(|row| row.better == Better::Less && row.worsens()).any(|row| row.then > WORSE * row.now)
-}
-
-/// What rules find: in the twin as it is, in the changed one, and in the recording.
-struct Judged<'a> {
-    now: &'a Shown,
-    then: &'a Shown,
-    recorded: &'a [Seen],
-    rows: &'a [Row],
-}
-
-impl Judged<'_> {
-    /// The findings of which it is not certain whether they are there after the change.
-    fn uncertain(&self, results: &[(Run, Shown)], appear: &[Seen], lasting: &[Seen]) -> Vec<Seen> {
-        let has = |seen: &[Seen], rule: &str| seen.iter().any(|one| one.rule == rule);
-        let diagnosed: Vec<&Shown> = results
-            .iter()
-            .filter(|(run, shown)| run.is_changed && run.trial.diagnosed && !shown.is_cut)
-            .map(|(_, shown)| shown)
-            .collect();
-        let mut uncertain: Vec<Seen> = Vec::new();
-        let others = diagnosed.iter().flat_map(|shown| &shown.seen);
-        for seen in self.recorded.iter().chain(&self.now.seen).chain(&self.then.seen).chain(others) {
-            let rule = seen.rule;
-            if has(&uncertain, rule) {
-                continue;
-            }
-            let (is_now, is_then) = (has(&self.now.seen, rule), has(&self.then.seen, rule));
-            let is_unanimous = !diagnosed.is_empty() && diagnosed.iter().all(|shown| has(&shown.seen, rule) == is_then);
-            let is_certain = match (has(self.recorded, rule), is_now) {
-                _ if self.then.unchecked.contains(&rule) => false,
-                // It lacked an input before the change and lacks none after it: the rule says that nothing is there, as in the
-                // recording.
-                (false, _) if self.now.unchecked.contains(&rule) => true,
-                // The twin is like the recording.
-                (true, true) | (false, false) => is_unanimous,
-                // It lacks the finding: the changed twin may lack it for the same reason.
-                (true, false) => {
-                    (is_then && is_unanimous) || (has(lasting, rule) && rests(rule, self.rows)) || ends(rule, self.rows)
-                }
-                // It has one too many.
-                (false, true) => !is_then || has(appear, rule) || !worsens(rule, self.rows),
-            };
-            if !is_certain {
-                uncertain.push(seen.clone());
-            }
-        }
-        uncertain
-    }
-}
-
-/// Whether a figure that a finding rests on gets so much better, over its whole interval, that the finding ends, though the
-/// twin does not show it.
-fn ends(rule: &str, rows: &[Row]) -> bool {
-    let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
-    let rests = rows.iter().filter(|row| names.contains(&row.figure.as_str()));
-    let improve = |row: &&Row| row.better == Better::Less && row.improves() && row.is_certain();
-    rests.filter(improve).any(|row| row.now > ENDS * row.then)
-}
-
-/// Values of a figure before and after the change, of runs that are otherwise equal.
-fn pairs(name: &str, results: &[(Run, Shown)]) -> Vec<(f64, f64)> {
-    let value = |shown: &Shown| shown.figures.get(name).copied();
-    let is_like = |run: &Run, of: &Run| {
-        (run.demand, run.trial.seed, run.trial.device_percent) == (of.demand, of.trial.seed, of.trial.device_percent)
-    };
-    let changed = |of: &Run| results.iter().find(|(run, _)| run.is_changed && is_like(run, of));
-    results
-        .iter()
-        .filter(|(run, _)| !run.is_changed)
-        .filter_map(|(run, now)| Some((value(now)?, value(&changed(run)?.1)?)))
-        .collect()
-}
-
-/// Smallest error given with a prediction.
-const ERROR_MIN: f64 = 0.05;
-
-/// Distance of a real kernel beyond the runs and the back-test in nine of ten predictions, as a logarithm: from
-/// `floodline-dev predict-truth --calibrate` on recordings of real kernels. `docs/predict.md` reports how well such
-/// widths hold on other scenarios.
-const SPREAD: &[(&str, f64)] = &[
-    ("durable.longest_wait_seconds", 1.239),
-    ("durable.p99_wait_seconds", 1.543),
-    ("longest_write_wait_seconds", 3.261),
-    ("host.dirty_peak_bytes", 0.341),
-    ("host.dirtied_bytes", 0.703),
-    ("devices.written_bytes", 0.378),
-    ("smallest_budget_bytes", 0.027),
-];
-/// Distance for figures that too few recordings of real kernels have: from all figures together.
-const SPREAD_OF_OTHERS: f64 = 0.695;
-
-/// Distance for waits that the recording does not have: the twin then assumes which programs sync, and when. It holds nine of
-/// ten such waits of the generated hosts that `floodline-dev predict-truth --model` predicts.
-const SPREAD_OF_UNMEASURED: &[(&str, f64)] =
-    &[("durable.longest_wait_seconds", 3.0), ("durable.p99_wait_seconds", 3.0)];
-
-/// Factor by which the interval of a figure is wider than its runs and its back-test, as a logarithm. `is_measured` tells
-/// whether the recording has the figure.
-pub fn spread(figure: &str, is_measured: bool) -> f64 {
-    let of = |list: &[(&str, f64)]| list.iter().find(|(name, _)| *name == figure).map(|(_, spread)| *spread);
-    let unmeasured = if is_measured { None } else { of(SPREAD_OF_UNMEASURED) };
-    unmeasured.or_else(|| of(SPREAD)).unwrap_or(SPREAD_OF_OTHERS)
-}
-
-/// A figure to predict.
-struct Of<'a> {
-    name: &'a str,
-    label: &'a str,
-    unit: &'static str,
-    better: Better,
-    least: f64,
-}
-
-/// The figure that is arithmetic: no run and no back-test decides it.
-const SMALLEST_BUDGET: &str = "smallest_budget_bytes";
-
-/// The row of the smallest cgroup limit, from all cgroups of the recording.
-fn limits_row(of: &Of<'_>, (now, then): (f64, f64)) -> Row {
-    let wider = spread(of.name, true).exp();
-    let (low, high) = (then / wider, then * wider);
-    Row {
-        better: of.better,
-        is_measured: true,
-        low,
-        high,
-        least: of.least,
-        ..Row::new(of.name, of.label, of.unit, now, then)
-    }
-}
-
-/// Factor from a figure of the twin to that of its recording. Every command that shows a figure of a changed twin applies it.
-pub(crate) fn scale(tested: Option<&backtest::Figure>, sim_now: f64, least: f64) -> f64 {
-    match tested {
-        // A value near zero is not a base for scaling.
-        Some(figure)
-            if figure.is_predictable() && sim_now > 0.0 && figure.real > least && figure.name != SMALLEST_BUDGET =>
-        {
-            figure.real / sim_now
-        }
-        _ => 1.0,
-    }
-}
-
-fn row(of: &Of<'_>, measured: &Measured, results: &[(Run, Shown)], closed: Option<(&Shown, &Shown)>) -> Option<Row> {
-    let &Of { name, label, unit, better, least } = of;
-    let pairs = pairs(name, results);
-    let &(sim_now, sim_then) = pairs.first()?;
-    if sim_now == 0.0 && sim_then == 0.0 {
-        return None;
-    }
-    let tested = measured.back_test.iter().find(|figure| figure.name == name);
-    // A limit is arithmetic: it does not scale with the error of a run.
-    let is_arithmetic = name == SMALLEST_BUDGET;
-    let scale = scale(tested, sim_now, least);
-    let now = tested.map_or(sim_now, |figure| figure.real);
-    let then = sim_then * scale;
-    let all = || pairs.iter().map(|(_, then)| then * scale);
-    let error = if is_arithmetic { 0.0 } else { tested.map_or(ERROR_MIN, |figure| figure.off_share).max(ERROR_MIN) };
-    // Small values differ by an amount rather than by a share.
-    let wider = spread(name, tested.is_some()).exp();
-    let low = all().reduce(f64::min).unwrap_or(then) / (1.0 + error);
-    let low = ((low + least) / wider - least).max(0.0).min(low);
-    let high = all().reduce(f64::max).unwrap_or(then) * (1.0 + error);
-    let high = (high + least) * wider - least;
-    let differ = |one, other| differ(least, one, other);
-    let of = |figures: &Figures| figures.get(name).copied();
-    let disagree = closed.and_then(|(now, then)| of(&now.figures).zip(of(&then.figures))).is_some_and(|(now, then)| {
-        differ(sim_now, sim_then) && differ(now, then) && (sim_then > sim_now) != (then > now)
-    });
-    let doubt = match tested {
-        Some(figure) if !figure.is_predictable() => Some(Doubt::BackTest),
-        _ if disagree => Some(Doubt::Demand),
-        _ => None,
-    };
-    let (is_measured, off_share) = (tested.is_some(), tested.map(|figure| figure.off_share));
-    Some(Row { better, is_measured, low, high, off_share, least, doubt, ..Row::new(name, label, unit, now, then) })
-}
-
 fn notes(twin: &Twin, prediction: &Prediction) -> Vec<String> {
     let mut notes = Vec::new();
     if prediction.rows.iter().any(|row| row.doubt == Some(Doubt::Demand)) {
@@ -460,79 +252,6 @@ mod tests {
             runs: 4,
             ..Prediction::new(vec![Setting::new("vm.dirty_bytes", "64M")], KernelVersion::new(6, 12, 0))
         }
-    }
-
-    /// The row of a figure: the twin shows `sim` before and after a change, and the recording has `real`.
-    fn predicted(name: &str, real: f64, sim: (f64, f64)) -> Row {
-        let named = crate::shown::figure(name).expect("it is one");
-        let of =
-            Of { name: named.name, label: named.label, unit: named.unit, better: named.better, least: named.least() };
-        let shown = |value| Shown { figures: Figures::from([(name.to_owned(), value)]), ..Shown::default() };
-        let run = |is_changed| Run { demand: 0, is_changed, trial: Trial::NOMINAL };
-        let results = [(run(false), shown(sim.0)), (run(true), shown(sim.1))];
-        let off_share = (sim.0 - real).abs() / real;
-        let tested = backtest::Figure { name: name.to_owned(), unit: named.unit, real, simulated: sim.0, off_share };
-        let measured = Measured { back_test: vec![tested], seen: Vec::new() };
-        super::row(&of, &measured, &results, None).expect("it is predicted")
-    }
-
-    #[test]
-    fn an_interval_is_as_wide_as_real_kernels_differ_from_the_model() {
-        let row = predicted("host.dirty_peak_bytes", 100e6, (100e6, 50e6));
-        assert!(row.low < 50e6 / 1.3 && row.high > 50e6 * 1.3, "{row:?}");
-        assert!(row.low > 50e6 / 2.0 && row.high < 50e6 * 2.0, "{row:?}");
-        // A value near zero may turn out to be just noticeable, and no wait is negative.
-        let row = predicted("durable.longest_wait_seconds", 1.0, (1.0, 0.001));
-        assert!(row.low == 0.0 && row.high > 0.02 && row.high < 0.2, "{row:?}");
-        // A limit is arithmetic, but memory changes from day to day.
-        let row = predicted("smallest_budget_bytes", 64e6, (64e6, 32e6));
-        assert!(row.low < 32e6 && row.high > 32e6 && row.high < 34e6, "{row:?}");
-    }
-
-    #[test]
-    fn what_is_next_to_nothing_now_is_no_measure_of_what_comes() {
-        let now = 0.9 * crate::shown::figure("devices.written_bytes").expect("it is one").least();
-        let row = predicted("devices.written_bytes", now, (now / 0.9, 300e6));
-        assert_eq!((row.then, row.doubt), (300e6, None));
-    }
-
-    #[test]
-    fn a_finding_that_the_twin_lacks_stays_unless_what_it_rests_on_gets_better() {
-        let wait = |then| row("durable.longest_wait_seconds", "longest fsync", "seconds", 2.0, then);
-        assert!(lasts("fsync-behind-writeback", &[wait(2.0)]));
-        assert!(lasts("fsync-behind-writeback", &[wait(3.0)]));
-        assert!(!lasts("fsync-behind-writeback", &[wait(1.0)]));
-        let unknown = Row { doubt: Some(Doubt::BackTest), ..wait(2.0) };
-        assert!(lasts("fsync-behind-writeback", std::slice::from_ref(&unknown)));
-        assert!(!rests("fsync-behind-writeback", &[unknown]), "no figure that it rests on is predicted");
-        assert!(!lasts("contradictory-dirty-settings", &[wait(2.0)]), "it rests on no figure");
-    }
-
-    #[test]
-    fn a_finding_that_only_the_twin_shows_appears_if_what_it_rests_on_gets_worse() {
-        let wait = |then| row("durable.longest_wait_seconds", "longest fsync", "seconds", 0.6, then);
-        assert!(worsens("fsync-behind-writeback", &[wait(8.0)]));
-        assert!(!worsens("fsync-behind-writeback", &[wait(0.7)]));
-        assert!(!worsens("fsync-behind-writeback", &[wait(0.1)]));
-        assert!(!worsens("dirty-data-at-risk", &[wait(8.0)]), "it rests on another figure");
-    }
-
-    #[test]
-    fn a_finding_is_certain_where_the_twin_is_like_the_recording_and_all_runs_agree() {
-        let cliff = || vec![Seen { rule: "dirty-cliff", severity: Severity::Warning }];
-        let with = |seen: Vec<Seen>| Shown { seen, ..Shown::default() };
-        let run = |seed| Run { demand: 0, is_changed: true, trial: Trial { seed, ..Trial::NOMINAL } };
-        let check = |(recorded, now, then): (Vec<Seen>, Vec<Seen>, [Vec<Seen>; 2]), expect: bool| {
-            let [first, other] = then.map(with);
-            let (now, results) = (with(now), [(run(0), first.clone()), (run(1), other)]);
-            let judged = Judged { now: &now, then: &first, recorded: &recorded, rows: &[] };
-            assert_eq!(judged.uncertain(&results, &[], &[]).is_empty(), expect, "{recorded:?} {now:?} {results:?}");
-        };
-        check((cliff(), cliff(), [cliff(), cliff()]), true);
-        check((cliff(), cliff(), [cliff(), Vec::new()]), false);
-        check((Vec::new(), Vec::new(), [Vec::new(), cliff()]), false);
-        check((cliff(), Vec::new(), [Vec::new(), Vec::new()]), false);
-        check((Vec::new(), Vec::new(), [Vec::new(), Vec::new()]), true);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A recording, folded as a window, plus the activity of each process between two samples: a window keeps sums only,
-//! and a twin keeps the arrival times of bursts.
+//! and a twin keeps the arrival times of bursts. Of a recorded run only the workload counts, as in a diagnosis: its setup
+//! and its tear-down are no load of the host.
 
 use floodline_record::facts::HostFacts;
 use floodline_record::id::{Entity, EntityId};
-use floodline_record::record::{Record, Sink};
+use floodline_record::record::{Event, Record, Sink, What};
 use floodline_record::sample::{ProcessRow, Sample};
 use floodline_record::units::{Bytes, Nanos};
 use floodline_record::window::{Window, step};
@@ -95,6 +96,21 @@ fn stores_to_mappings(row: &ProcessRow) -> bool {
     row.write_bytes.zip(row.wchar).is_some_and(|(dirtied, passed)| dirtied.0 > passed.0)
 }
 
+/// Position in the recording of a run. A recording of a host stays in its first phase.
+#[derive(Clone, Debug)]
+enum Phase {
+    /// No workload has started. Holds the last sample: counters of the workload grow from it.
+    Before(Option<Box<Sample>>),
+    Workload,
+    After,
+}
+
+impl Default for Phase {
+    fn default() -> Phase {
+        Phase::Before(None)
+    }
+}
+
 /// A recording as the input of a twin.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
@@ -119,6 +135,7 @@ pub struct Recorded {
     levels: [usize; 2],
     /// Counters of processes that are gone, by the process that reaps them.
     left: BTreeMap<u32, Did>,
+    phase: Phase,
 }
 
 impl Recorded {
@@ -129,6 +146,21 @@ impl Recorded {
             let Ok(()) = recorded.record(record);
         }
         recorded
+    }
+
+    /// Forgets the setup of a run. Counters that were read in it stay: the first growth of the workload counts from them.
+    fn begin_workload(&mut self) {
+        let Phase::Before(before) = std::mem::replace(&mut self.phase, Phase::Workload) else { return };
+        let Some(before) = before else { return };
+        self.window.begin_again();
+        self.processes.clear();
+        self.parents.clear();
+        self.dirty.clear();
+        self.mapped.clear();
+        self.homes.clear();
+        (self.intervals, self.levels, self.is_cut) = (0, [0, 0], false);
+        self.push_levels(&before);
+        let Ok(()) = self.window.record(&Record::Sample(before));
     }
 
     /// The cgroup in which a process did most of its work; without any work, that of its last description.
@@ -298,11 +330,77 @@ impl Sink for Recorded {
     type Error = Infallible;
 
     fn record(&mut self, record: &Record) -> Result<(), Infallible> {
+        let is_over = matches!(self.phase, Phase::After);
+        // A process that goes to another cgroup at the end was in the one before.
+        if is_over && matches!(record, Record::Sample(_) | Record::Entity(..)) {
+            return Ok(());
+        }
+        match record {
+            Record::Event(Event { what: What::WorkloadStarted { .. }, .. }) => self.begin_workload(),
+            Record::Sample(sample) => {
+                if let Phase::Before(before) = &mut self.phase {
+                    match before {
+                        Some(before) => before.clone_from(sample),
+                        None => *before = Some(sample.clone()),
+                    }
+                }
+            }
+            _ => {}
+        }
         self.window.record(record)?;
+        // A workload without an interval of its own cannot be judged: the rest of the recording then counts.
+        let is_end = matches!(record, Record::Event(Event { what: What::WorkloadEnded, .. }));
+        if is_end && self.window.samples > 1 {
+            self.phase = Phase::After;
+        }
         if let Record::Sample(sample) = record {
             self.push_levels(sample);
             self.push(sample);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_analysis::diagnose::stretches::Stretches;
+    use floodline_testkit::Fixture;
+
+    /// The records with a workload that starts after one sample and ends after another.
+    fn with_workload(mut records: Vec<Record>, [from, to]: [usize; 2]) -> Vec<Record> {
+        let event = |what| Record::Event(Event { at: Nanos(0), what });
+        let after = |records: &[Record], number: usize| {
+            let mut samples = records.iter().enumerate().filter(|(_, record)| matches!(record, Record::Sample(_)));
+            samples.nth(number).map(|(at, _)| at + 1).expect("there are as many samples")
+        };
+        let end = after(&records, to);
+        records.insert(end, event(What::WorkloadEnded));
+        let start = after(&records, from);
+        records.insert(start, event(What::WorkloadStarted { scenario: "s".into(), variant: "v".into() }));
+        records
+    }
+
+    #[test]
+    fn of_a_run_only_the_workload_counts_as_in_a_diagnosis() {
+        let records = with_workload(Fixture::healthy().seconds(30).records(), [9, 19]);
+        let recorded = Recorded::from_records(&records);
+        let mut stretches = Stretches::new(Vec::new());
+        for record in &records {
+            let Ok(()) = stretches.record(record);
+        }
+        assert_eq!(recorded.window.samples, stretches.samples());
+        assert_eq!(recorded.window.seconds(), stretches.finish().window_s);
+        let (first, last) = recorded.window.first_at.zip(recorded.window.last_at).unwrap();
+        let mut intervals = recorded.processes.values().flatten().peekable();
+        assert!(intervals.peek().is_some());
+        for did in intervals {
+            assert!(did.from >= first.monotonic && did.to <= last.monotonic, "{did:?}");
+        }
+        let whole = Recorded::from_records(&Fixture::healthy().seconds(30).records());
+        assert!(recorded.window.seconds() < 0.5 * whole.window.seconds());
+        // A workload without an interval of its own leaves the rest of the recording.
+        let records = with_workload(Fixture::healthy().seconds(30).records(), [9, 9]);
+        assert!(Recorded::from_records(&records).window.samples > 10);
     }
 }

@@ -6,6 +6,7 @@
 use crate::advise::{Candidate, Search, Wanted};
 use crate::backtest::{self, Figure};
 use crate::changed::{Changed, NotChanged, of_steps};
+use crate::kept::Part;
 use crate::predict::{Measured, Question, Run, conclude};
 use crate::shown::{self, Shown};
 use crate::{Options, Recorded, Twin, TwinError};
@@ -15,9 +16,10 @@ use floodline_analysis::milder;
 use floodline_analysis::prediction::{Prediction, Seen, Setting};
 use floodline_analysis::report::Report;
 use floodline_analysis::tried;
-use floodline_record::record::{Record, Sink};
 use floodline_sim::{Progress, SimError};
 use std::time::Duration;
+
+pub use crate::kept::Kept;
 
 /// Runs trials, on threads where the caller has some.
 pub trait Runner {
@@ -51,9 +53,20 @@ pub struct Studied {
     pub twin: Twin,
     /// Findings of the rules in the recording.
     pub seen: Vec<Seen>,
+    /// Which part of the recording this is, where it is not all of it.
+    pub notes: Vec<String>,
 }
 
 impl Studied {
+    /// Makes the twin of the part of a recording that is simulated.
+    ///
+    /// # Errors
+    ///
+    /// The part has no twin.
+    pub fn of_part(part: Part) -> Result<Studied, TwinError> {
+        Ok(Studied { notes: part.note.into_iter().collect(), ..Studied::of(part.recorded)? })
+    }
+
     /// Makes the twin of a recording.
     ///
     /// # Errors
@@ -62,7 +75,7 @@ impl Studied {
     pub fn of(recorded: Recorded) -> Result<Studied, TwinError> {
         let twin = crate::of(&recorded, &Options::default())?;
         let seen = shown::seen(&recorded.window);
-        Ok(Studied { recorded, twin, seen })
+        Ok(Studied { recorded, twin, seen, notes: Vec::new() })
     }
 }
 
@@ -182,7 +195,10 @@ fn knowing(
         measured.back_test.extend(back_test);
         results.push((*run, shown));
     }
-    let prediction = conclude(twin, question, &measured, &results);
+    let mut prediction = conclude(twin, question, &measured, &results);
+    if let Some(prediction) = &mut prediction {
+        prediction.notes.splice(0..0, studied.notes.iter().cloned());
+    }
     Ok((measured, prediction))
 }
 
@@ -246,7 +262,9 @@ pub fn advise(
             (None, Measured { back_test, seen: studied.seen.clone() })
         }
     };
-    Ok(search.advice(prediction, &measured))
+    let mut advice = search.advice(prediction, &measured);
+    advice.notes.splice(0..0, studied.notes.iter().cloned());
+    Ok(advice)
 }
 
 /// Most simulated events of one run that `doctor` waits for: about half a second.
@@ -255,60 +273,6 @@ pub const EVENTS_MAX: u64 = 2_000_000;
 /// simulates many times slower, and its tests run beside each other.
 pub const LONGEST: Duration =
     if cfg!(debug_assertions) { Duration::from_secs(60) } else { Duration::from_millis(1500) };
-/// Longest recording that `doctor` makes a twin of, seconds: one stretch.
-const SECONDS_MAX: f64 = 600.0;
-/// Most processes, cgroups and devices of such a recording.
-const ENTITIES_MAX: usize = 20_000;
-/// Recording size above which only a part is simulated.
-const MANY: usize = 300;
-/// Length of that part, seconds, and how long before the first symptom it begins.
-const PART: f64 = 20.0;
-const BEFORE: u64 = 5_000_000_000;
-
-/// A recording that is kept for a twin, unless it becomes too large for one that `doctor` waits for.
-#[derive(Debug)]
-pub struct Kept {
-    recorded: Option<Recorded>,
-    /// Samples before this moment of the wall clock do not count, if there are many processes.
-    from: Option<u64>,
-    is_part: bool,
-}
-
-impl Kept {
-    /// Keeps what is observed. `from` is when the first symptom was seen, where that is known.
-    pub fn new(from: Option<u64>) -> Kept {
-        Kept { recorded: Some(Recorded::default()), from: from.map(|at| at.saturating_sub(BEFORE)), is_part: false }
-    }
-
-    /// Whether the recording is still small enough. After it became too large, further records change nothing.
-    pub fn is_kept(&self) -> bool {
-        self.recorded.is_some()
-    }
-
-    /// Adds a record.
-    pub fn record(&mut self, record: &Record) {
-        let Some(recorded) = &mut self.recorded else { return };
-        let window = &recorded.window;
-        if window.entities.len() > MANY {
-            let is_before = |at: u64| self.from.is_some_and(|from| at < from);
-            match record {
-                Record::Sample(sample) if is_before(sample.time.wall.0) || window.seconds() >= PART => {
-                    self.is_part = true;
-                    return;
-                }
-                // A program's totals are not valid for a part of the recording.
-                Record::Event(_) if self.is_part => return,
-                _ => {}
-            }
-        }
-        let Ok(()) = recorded.record(record);
-        let window = &recorded.window;
-        if window.seconds() > SECONDS_MAX || window.entities.len() > ENTITIES_MAX {
-            self.recorded = None;
-        }
-    }
-}
-
 /// Tries the plan of a report on a twin before it is printed. Without `kept` the recording could be read only once.
 pub fn try_plan(report: &mut Report, kept: Option<Kept>, go_on: GoOn<'_>, runner: &mut impl Runner) {
     let Some(plan) = report.plan.as_mut() else { return };
@@ -320,15 +284,15 @@ pub fn try_plan(report: &mut Report, kept: Option<Kept>, go_on: GoOn<'_>, runner
     if is_move && settings.is_empty() {
         return;
     }
-    let is_part = kept.as_ref().is_some_and(|kept| kept.is_part);
     let studied = match (kept, settings.is_empty()) {
         (_, true) => Err("no command of it is a setting that a twin can make".to_owned()),
         (None, _) => Err("a recording from standard input is read once".to_owned()),
-        (Some(Kept { recorded: None, .. }), _) => {
-            Err("the recording is too long or too large for a quick twin".to_owned())
-        }
-        (Some(Kept { recorded: Some(recorded), .. }), _) => Studied::of(recorded).map_err(|error| error.to_string()),
+        (Some(kept), _) => match kept.finish() {
+            None => Err("the recording is too long or too large for a quick twin".to_owned()),
+            Some(part) => Studied::of_part(part).map_err(|error| error.to_string()),
+        },
     };
+    let simulated = studied.as_ref().map_or_else(|_| Vec::new(), |studied| studied.notes.clone());
     let predicted = studied.as_ref().map_err(Clone::clone).and_then(|it| of_settings(it, &settings, go_on, runner));
     match predicted {
         Ok(prediction) if is_move => tried::tried_later(plan, &prediction),
@@ -340,7 +304,7 @@ pub fn try_plan(report: &mut Report, kept: Option<Kept>, go_on: GoOn<'_>, runner
         (*report, unknown) = (milder, rest);
     }
     if let Some(plan) = report.plan.as_mut().filter(|plan| plan.tried.is_some()) {
-        plan.expect.extend(is_part.then(|| format!("Simulated: the {PART} s around the first symptom.")));
+        plan.expect.extend(simulated);
         let steps: Vec<&str> = unknown.iter().map(|step| step.trim_start_matches("# ")).collect();
         let untried = (!steps.is_empty()).then(|| format!("The prediction leaves out: {}", steps.join("; ")));
         plan.conflicts.extend(untried);

@@ -42,7 +42,7 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
                 let off = row.off_share.map_or_else(String::new, human::percent);
                 ("?".to_owned(), format!("not predictable: off {off}"))
             }
-            Some(Doubt::Demand) => ("?".to_owned(), "unclear without --trace on".to_owned()),
+            Some(Doubt::Demand | Doubt::Unmeasured) => ("?".to_owned(), "unclear without --trace on".to_owned()),
             None => {
                 let (low, high) = (shown_value(row.unit, row.low), shown_value(row.unit, row.high));
                 let mark = match (row.improves(), row.worsens(), row.is_certain()) {

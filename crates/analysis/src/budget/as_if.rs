@@ -9,7 +9,7 @@ use super::{Bound, Budgets, Choice, SCHEMA as BUDGET_SCHEMA, available, budgets,
 use super::{BudgetReport, Sort};
 use crate::advise::knob::KNOBS;
 use crate::container::identify;
-use floodline_kernel::{OLDEST_KNOWN, is_known};
+use floodline_kernel::{OLDEST_KNOWN, is_known, newest_modelled};
 use floodline_record::facts::{CgroupMode, HostFacts};
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId, Hierarchy};
@@ -107,7 +107,9 @@ impl AsIf {
                 });
             }
             "kernel" => {
-                let kernel: KernelVersion = value.parse().map_err(|_| invalid("a version such as 6.12"))?;
+                let newest =
+                    || format!("a version such as 6.12; the newest kernel known here is {}", newest_modelled());
+                let kernel: KernelVersion = value.parse().map_err(|_| invalid(&newest()))?;
                 if !is_known(kernel) {
                     return Err(invalid(&format!("{OLDEST_KNOWN} or newer")));
                 }

@@ -92,7 +92,7 @@ impl Run for Advise {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         self.output.as_deref().map_or(Ok(()), |path| refuse_existing(path, self.force))?;
         let interrupt = Interrupt::watch()?;
-        let studied = study(&self.file)?;
+        let (studied, _) = study(&self.file)?;
         let budget = Budget { interrupt: Some(&interrupt), ..Budget::default() };
         let advice = self.advise(console, &studied, &budget)?;
         if interrupt.is_asked() {

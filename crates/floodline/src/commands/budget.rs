@@ -3,6 +3,7 @@
 //! limit. Wiring only: the arithmetic is `floodline_analysis::budget`.
 
 use super::Run;
+use crate::asked::known;
 use crate::console::Console;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -113,6 +114,9 @@ impl Budget {
     fn print_as_if(&self, console: &mut Console, window: &Window, conditions: &str) -> Result<Exit, CliError> {
         let refused = |error: NotAsIf| CliError::usage(&error).hint(&error.hint);
         let conditions: AsIf = conditions.parse().map_err(refused)?;
+        if let Some(kernel) = conditions.kernel {
+            known(&kernel.to_string(), "its limits are computed", Some(&*console))?;
+        }
         let report = as_if(window, &conditions, self.all).map_err(refused)?;
         console.print(&match self.format {
             BudgetFormat::Text => floodline_view::as_if::text(&report, console.width(), self.bytes),

@@ -169,7 +169,7 @@ impl Doctor {
             None => None,
         };
         let mut stretches = Stretches::new(rules);
-        let mut kept = Kept::new(None);
+        let mut kept = Kept::live();
         let mut progress = console.progress();
         // A captured tree stands still: further looks would show the same.
         let length = if self.root.is_some() { Duration::ZERO } else { self.length };
@@ -206,7 +206,7 @@ fn progress_line(stretches: &Stretches, length: Duration) -> String {
 }
 
 /// The report of a recording, before its plan is tried on a twin.
-pub(super) fn read(file: &Path, rules: Vec<&'static str>) -> Result<Report, CliError> {
+pub(crate) fn read(file: &Path, rules: Vec<&'static str>) -> Result<Report, CliError> {
     let mut stretches = Stretches::new(rules);
     Input::open(file)?.fold(&mut stretches)?;
     if stretches.samples() == 0 {

@@ -7,7 +7,7 @@ mod budget;
 mod compare;
 mod completions;
 mod confirm;
-mod doctor;
+pub(crate) mod doctor;
 mod explain;
 mod export;
 mod history;

@@ -3,7 +3,6 @@
 //! runs and the conclusion are `floodline_twin`. Nothing of this host is read or changed.
 
 use super::Run;
-use super::doctor::read as diagnosed;
 use super::explain::named;
 use crate::asked::modelled;
 use crate::console::{Console, Format};
@@ -76,10 +75,16 @@ impl Run for Predict {
             modelled(&one.value, Some(console))?;
         }
         let interrupt = Interrupt::watch()?;
-        let studied = study(&self.file)?;
-        let unknown = match rules.is_empty() {
-            true => Vec::new(),
-            false => add_findings(&diagnosed(&self.file, Vec::new())?, &rules, &mut settings)?,
+        let (studied, report) = study(&self.file)?;
+        let unknown = match (rules.is_empty(), report) {
+            (true, _) => Vec::new(),
+            (false, Some(report)) => add_findings(&report, &rules, &mut settings)?,
+            (false, None) => {
+                return Err(CliError::usage(
+                    "--finding reads the recording twice, and standard input can be read once",
+                )
+                .hint("save it to a file, or give the change with --set KEY=VALUE"));
+            }
         };
         let question = Question::new(&studied.twin, &studied.recorded.window, &settings)?;
         let budget = Budget { interrupt: Some(&interrupt), ..Budget::default() };

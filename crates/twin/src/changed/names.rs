@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Names of a host as names of its twin: devices, cgroups and mounts. A name that the twin does not have gets an error with
+//! those that it has.
+
+use super::{Host, NotChanged};
+use floodline_analysis::prediction::Setting;
+use floodline_record::id::{DevId, Entity};
+use floodline_record::nearest::nearest;
+use floodline_scenario::Scenario;
+
+/// Finds a device of the scenario by its name on the host, by its number, or by its own name.
+pub(super) fn device(scenario: &Scenario, name: &str, host: Host<'_>, setting: &Setting) -> Result<String, NotChanged> {
+    let devices = &scenario.machine.devices;
+    let word = |bytes: &[u8]| -> String {
+        bytes.iter().map(|&byte| if byte.is_ascii_alphanumeric() { char::from(byte) } else { '_' }).collect()
+    };
+    let of_number = || {
+        let dev: DevId = name.parse().ok()?;
+        let facts = host.window.facts.as_ref();
+        let lookup = host.window.lookup();
+        let known = lookup.device(facts, dev).map(|device| &device.name).or_else(|| lookup.disk_name(dev))?;
+        Some(word(known.as_bytes()))
+    };
+    let found = [Some(name.to_owned()), of_number(), Some(word(name.as_bytes()))]
+        .into_iter()
+        .flatten()
+        .find(|name| devices.contains_key(name));
+    found.ok_or_else(|| unknown("device", name, devices.keys().map(String::as_str), setting))
+}
+
+/// Finds a cgroup of the scenario by its path on the host.
+pub(super) fn cgroup(scenario: &Scenario, path: &str, setting: &Setting, host: Host<'_>) -> Result<String, NotChanged> {
+    let cgroups = &scenario.machine.cgroups;
+    let bare = path.trim_matches('/');
+    let is_it = |entity: &Entity| match entity {
+        Entity::Cgroup { path, .. } => path.as_bytes().trim_ascii().strip_prefix(b"/") == Some(bare.as_bytes()),
+        _ => false,
+    };
+    let found = cgroups.keys().find(|known| known.trim_matches('/') == bare);
+    if found.is_none() && host.window.entities.values().any(is_it) {
+        return Err(NotChanged::new(
+            format!(
+                "{}={}: nothing was written in cgroup {bare:?}, so the twin leaves it out",
+                setting.key, setting.value
+            ),
+            format!("floodline budget --as-if cgroup/{bare}/memory.max=SIZE host.flr shows its dirty limit"),
+        ));
+    }
+    found.cloned().ok_or_else(|| unknown("cgroup", bare, cgroups.keys().map(String::as_str), setting))
+}
+
+/// Finds a mount of the scenario by its mount point on the host.
+pub(super) fn mount(scenario: &Scenario, path: &str, setting: &Setting) -> Result<String, NotChanged> {
+    let mounts = &scenario.machine.mounts;
+    let bare = path.trim_matches('/');
+    // The root filesystem has another name in a scenario, which mounts nothing at its root.
+    let bare = if bare.is_empty() { "rootfs" } else { bare };
+    let found = mounts.keys().find(|known| known.trim_matches('/') == bare);
+    found.cloned().ok_or_else(|| unknown("mount", bare, mounts.keys().map(String::as_str), setting))
+}
+
+fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str> + Clone, setting: &Setting) -> NotChanged {
+    let hint = match nearest(name, known.clone()) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None if known.clone().next().is_none() => format!(
+            "nothing was written to any {what} in this recording: record \
+                                                           while the load runs"
+        ),
+        None => format!("known here: {}", known.take(8).collect::<Vec<_>>().join(", ")),
+    };
+    NotChanged::new(
+        format!("{}={}: the recording has no {what} {name:?} that was written to", setting.key, setting.value),
+        hint,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_name_is_answered_with_those_there_are() {
+        let setting = Setting::new("cgroup/x/memory.max", "1G");
+        let told = |known: &[&str]| unknown("cgroup", "x", known.iter().copied(), &setting).hint;
+        assert_eq!(told(&[]), "nothing was written to any cgroup in this recording: record while the load runs");
+        assert_eq!(told(&["/a", "/b"]), "known here: /a, /b");
+    }
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which findings the changed host has, where the twin and its recording differ in one: the figures that the finding rests
+//! on decide. Also which of these answers are certain.
+
+use super::Run;
+use crate::shown::Shown;
+use floodline_analysis::prediction::{Better, PEAK, Row, Seen};
+use floodline_analysis::report::Severity;
+
+/// The figures that the findings of a rule rest on, for rules that judge measured figures.
+const RESTS_ON: &[(&str, &[&str])] = &[
+    ("dirty-cliff", &["longest_write_wait_seconds", "durable.longest_wait_seconds", "host.dirty_peak_bytes"]),
+    ("dirty-data-at-risk", &["host.dirty_peak_bytes"]),
+    ("dominant-writer", &["durable.longest_wait_seconds", "devices.written_bytes"]),
+    ("fsync-behind-writeback", &["durable.longest_wait_seconds", "durable.p99_wait_seconds"]),
+    ("overlay-umount-flush", &["umount.longest_wait_seconds", "host.dirty_peak_bytes"]),
+    ("starved-dirty-budget", &["smallest_budget_bytes", "host.dirtied_bytes", "devices.written_bytes"]),
+];
+
+/// The figures that the findings of a rule rest on; none for a rule that judges no measured figure.
+pub fn rests_on(rule: &str) -> &'static [&'static str] {
+    RESTS_ON.iter().find(|(name, _)| *name == rule).map_or(&[], |(_, figures)| figures)
+}
+
+/// Whether a finding that the twin does not show persists: no figure that it rests on improves.
+pub(super) fn lasts(rule: &str, rows: &[Row]) -> bool {
+    let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
+    !rows.iter().filter(|row| names.contains(&row.figure.as_str())).any(Row::improves)
+}
+
+/// Whether a figure that a finding rests on is predicted.
+fn rests(rule: &str, rows: &[Row]) -> bool {
+    let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
+    rows.iter().any(|row| names.contains(&row.figure.as_str()) && row.doubt.is_none())
+}
+
+/// Factor by which a figure must grow to be clearly worse.
+const WORSE: f64 = 1.25;
+
+/// Factor by which a figure must shrink to end a finding.
+const ENDS: f64 = 2.0;
+
+/// Whether a finding that only the twin shows appears: a figure that it rests on gets clearly worse.
+pub(super) fn worsens(rule: &str, rows: &[Row]) -> bool {
+    let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
+    let rests = rows.iter().filter(|row| names.contains(&row.figure.as_str()));
+    rests.filter(|row| row.better == Better::Less && row.worsens()).any(|row| row.then > WORSE * row.now)
+}
+
+/// What rules find: in the twin as it is, in the changed one, and in the recording.
+pub(super) struct Judged<'a> {
+    pub(super) now: &'a Shown,
+    pub(super) then: &'a Shown,
+    pub(super) recorded: &'a [Seen],
+    pub(super) rows: &'a [Row],
+}
+
+impl Judged<'_> {
+    /// The findings of which it is not certain whether they are there after the change.
+    pub(super) fn uncertain(&self, results: &[(Run, Shown)], appear: &[Seen], lasting: &[Seen]) -> Vec<Seen> {
+        let has = |seen: &[Seen], rule: &str| seen.iter().any(|one| one.rule == rule);
+        let diagnosed: Vec<&Shown> = results
+            .iter()
+            .filter(|(run, shown)| run.is_changed && run.trial.diagnosed && !shown.is_cut)
+            .map(|(_, shown)| shown)
+            .collect();
+        let mut uncertain: Vec<Seen> = Vec::new();
+        let others = diagnosed.iter().flat_map(|shown| &shown.seen);
+        for seen in self.recorded.iter().chain(&self.now.seen).chain(&self.then.seen).chain(others) {
+            let rule = seen.rule;
+            if has(&uncertain, rule) {
+                continue;
+            }
+            let (is_now, is_then) = (has(&self.now.seen, rule), has(&self.then.seen, rule));
+            let is_unanimous = !diagnosed.is_empty() && diagnosed.iter().all(|shown| has(&shown.seen, rule) == is_then);
+            let is_certain = match (has(self.recorded, rule), is_now) {
+                _ if self.then.unchecked.contains(&rule) => false,
+                // It lacked an input before the change and lacks none after it: the rule says that nothing is there, as in the
+                // recording.
+                (false, _) if self.now.unchecked.contains(&rule) => true,
+                // The twin is like the recording.
+                (true, true) | (false, false) => is_unanimous,
+                // It lacks the finding: the changed twin may lack it for the same reason.
+                (true, false) => {
+                    (is_then && is_unanimous) || (has(lasting, rule) && rests(rule, self.rows)) || ends(rule, self.rows)
+                }
+                // It has one too many.
+                (false, true) => !is_then || has(appear, rule) || !worsens(rule, self.rows),
+            };
+            if !is_certain {
+                uncertain.push(seen.clone());
+            }
+        }
+        for rule in COMES.into_iter().filter(|_| self.may_come()) {
+            let lists = [self.recorded, &self.now.seen, &self.then.seen, &uncertain];
+            if !lists.into_iter().any(|seen| has(seen, rule)) {
+                uncertain.push(Seen { rule, severity: Severity::Warning });
+            }
+        }
+        uncertain
+    }
+}
+
+/// Findings of syncs that wait, the wait itself, and the figure that decides how much a sync waits for.
+const COMES: [&str; 2] = ["dirty-cliff", "fsync-behind-writeback"];
+const DURABLE: &str = "durable.longest_wait_seconds";
+
+impl Judged<'_> {
+    /// Whether findings of waits may come though no run shows them: more data become dirty, programs sync, and the recording
+    /// does not tell which. A sync that has little to wait for now leaves no trace in the counters.
+    fn may_come(&self) -> bool {
+        let row = |name: &str| self.rows.iter().find(|row| row.figure == name);
+        let is_hidden = row(DURABLE).is_some_and(|row| !row.is_measured);
+        is_hidden && row(PEAK).is_some_and(|row| row.worsens() && row.then > WORSE * row.now)
+    }
+}
+
+/// Whether a figure that a finding rests on gets so much better, over its whole interval, that the finding ends, though the
+/// twin does not show it.
+fn ends(rule: &str, rows: &[Row]) -> bool {
+    let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
+    let rests = rows.iter().filter(|row| names.contains(&row.figure.as_str()));
+    let improve = |row: &&Row| row.better == Better::Less && row.improves() && row.is_certain();
+    rests.filter(improve).any(|row| row.now > ENDS * row.then)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shown::Trial;
+    use floodline_analysis::prediction::Doubt;
+
+    fn row(figure: &str, label: &str, unit: &'static str, now: f64, then: f64) -> Row {
+        Row { least: 0.02, ..Row::new(figure, label, unit, now, then) }
+    }
+
+    #[test]
+    fn a_finding_that_the_twin_lacks_stays_unless_what_it_rests_on_gets_better() {
+        let wait = |then| row("durable.longest_wait_seconds", "longest fsync", "seconds", 2.0, then);
+        assert!(lasts("fsync-behind-writeback", &[wait(2.0)]));
+        assert!(lasts("fsync-behind-writeback", &[wait(3.0)]));
+        assert!(!lasts("fsync-behind-writeback", &[wait(1.0)]));
+        let unknown = Row { doubt: Some(Doubt::BackTest), ..wait(2.0) };
+        assert!(lasts("fsync-behind-writeback", std::slice::from_ref(&unknown)));
+        assert!(!rests("fsync-behind-writeback", &[unknown]), "no figure that it rests on is predicted");
+        assert!(!lasts("contradictory-dirty-settings", &[wait(2.0)]), "it rests on no figure");
+    }
+
+    #[test]
+    fn a_finding_that_only_the_twin_shows_appears_if_what_it_rests_on_gets_worse() {
+        let wait = |then| row("durable.longest_wait_seconds", "longest fsync", "seconds", 0.6, then);
+        assert!(worsens("fsync-behind-writeback", &[wait(8.0)]));
+        assert!(!worsens("fsync-behind-writeback", &[wait(0.7)]));
+        assert!(!worsens("fsync-behind-writeback", &[wait(0.1)]));
+        assert!(!worsens("dirty-data-at-risk", &[wait(8.0)]), "it rests on another figure");
+    }
+
+    #[test]
+    fn where_syncs_are_not_measured_more_dirty_data_may_make_them_wait() {
+        let peak = |then| row("host.dirty_peak_bytes", "peak data at risk", "bytes", 30e6, then);
+        let wait = |is_measured| Row { is_measured, ..row(DURABLE, "longest fsync", "seconds", 0.2, 0.2) };
+        let check = |rows: &[Row], expect: &[&str]| {
+            let (now, then) = (Shown::default(), Shown::default());
+            let judged = Judged { now: &now, then: &then, recorded: &[], rows };
+            let told: Vec<&str> = judged.uncertain(&[], &[], &[]).iter().map(|seen| seen.rule).collect();
+            assert_eq!(told, expect, "{rows:?}");
+        };
+        check(&[wait(false), peak(600e6)], &COMES);
+        check(&[wait(true), peak(600e6)], &[]);
+        check(&[wait(false), peak(20e6)], &[]);
+        check(&[peak(600e6)], &[]);
+    }
+
+    #[test]
+    fn a_finding_is_certain_where_the_twin_is_like_the_recording_and_all_runs_agree() {
+        let cliff = || vec![Seen { rule: "dirty-cliff", severity: Severity::Warning }];
+        let with = |seen: Vec<Seen>| Shown { seen, ..Shown::default() };
+        let run = |seed| Run { demand: 0, is_changed: true, trial: Trial { seed, ..Trial::NOMINAL } };
+        let check = |(recorded, now, then): (Vec<Seen>, Vec<Seen>, [Vec<Seen>; 2]), expect: bool| {
+            let [first, other] = then.map(with);
+            let (now, results) = (with(now), [(run(0), first.clone()), (run(1), other)]);
+            let judged = Judged { now: &now, then: &first, recorded: &recorded, rows: &[] };
+            assert_eq!(judged.uncertain(&results, &[], &[]).is_empty(), expect, "{recorded:?} {now:?} {results:?}");
+        };
+        check((cliff(), cliff(), [cliff(), cliff()]), true);
+        check((cliff(), cliff(), [cliff(), Vec::new()]), false);
+        check((Vec::new(), Vec::new(), [Vec::new(), cliff()]), false);
+        check((cliff(), Vec::new(), [Vec::new(), Vec::new()]), false);
+        check((Vec::new(), Vec::new(), [Vec::new(), Vec::new()]), true);
+    }
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One figure before and after a change: scaled to the recording, with an interval from the runs, the back-test and the
+//! distance of real kernels from the model.
+
+use super::{Measured, Run};
+use crate::backtest;
+use crate::shown::{Figures, Shown};
+use floodline_analysis::prediction::{Better, Doubt, Row, differ};
+
+/// Values of a figure before and after the change, of runs that are otherwise equal.
+fn pairs(name: &str, results: &[(Run, Shown)]) -> Vec<(f64, f64)> {
+    let value = |shown: &Shown| shown.figures.get(name).copied();
+    let is_like = |run: &Run, of: &Run| {
+        (run.demand, run.trial.seed, run.trial.device_percent) == (of.demand, of.trial.seed, of.trial.device_percent)
+    };
+    let changed = |of: &Run| results.iter().find(|(run, _)| run.is_changed && is_like(run, of));
+    results
+        .iter()
+        .filter(|(run, _)| !run.is_changed)
+        .filter_map(|(run, now)| Some((value(now)?, value(&changed(run)?.1)?)))
+        .collect()
+}
+
+/// Smallest error given with a prediction.
+const ERROR_MIN: f64 = 0.05;
+
+/// Distance of a real kernel beyond the runs and the back-test in nine of ten predictions, as a logarithm: from
+/// `floodline-dev predict-truth --calibrate` on recordings of real kernels. `docs/predict.md` reports how well such
+/// widths hold on other scenarios.
+const SPREAD: &[(&str, f64)] = &[
+    ("durable.longest_wait_seconds", 1.239),
+    ("durable.p99_wait_seconds", 1.543),
+    ("longest_write_wait_seconds", 3.261),
+    ("host.dirty_peak_bytes", 0.341),
+    ("host.dirtied_bytes", 0.703),
+    ("devices.written_bytes", 0.378),
+    ("smallest_budget_bytes", 0.027),
+];
+/// Distance for figures that too few recordings of real kernels have: from all figures together.
+const SPREAD_OF_OTHERS: f64 = 0.695;
+
+/// Distance for waits that the recording does not have: the twin then assumes which programs sync, and when. It holds nine of
+/// ten such waits of the generated hosts that `floodline-dev predict-truth --model` predicts.
+const SPREAD_OF_UNMEASURED: &[(&str, f64)] =
+    &[("durable.longest_wait_seconds", 3.0), ("durable.p99_wait_seconds", 3.0)];
+
+/// Factor by which the interval of a figure is wider than its runs and its back-test, as a logarithm. `is_measured` tells
+/// whether the recording has the figure.
+pub fn spread(figure: &str, is_measured: bool) -> f64 {
+    let of = |list: &[(&str, f64)]| list.iter().find(|(name, _)| *name == figure).map(|(_, spread)| *spread);
+    let unmeasured = if is_measured { None } else { of(SPREAD_OF_UNMEASURED) };
+    unmeasured.or_else(|| of(SPREAD)).unwrap_or(SPREAD_OF_OTHERS)
+}
+
+/// Least factor by which a wait that the recording does not have must change to be predicted. Which programs sync, and when,
+/// is then assumed: of the generated hosts that `floodline-dev predict-truth --model` predicts, the direction of smaller
+/// changes was wrong in eight of ten cases, that of larger ones in one of twenty.
+const UNMEASURED: f64 = 1.5;
+
+/// Whether a figure is a wait that only tasks or a trace report.
+fn is_hidden_wait(name: &str) -> bool {
+    SPREAD_OF_UNMEASURED.iter().any(|(known, _)| *known == name)
+}
+
+/// Factor between two values, the larger over the smaller. Small ones count as the least difference that people notice.
+fn ratio(least: f64, one: f64, other: f64) -> f64 {
+    let (one, other) = (one.max(0.0) + least, other.max(0.0) + least);
+    (one / other).max(other / one)
+}
+
+/// A figure to predict.
+pub(super) struct Of<'a> {
+    pub(super) name: &'a str,
+    pub(super) label: &'a str,
+    pub(super) unit: &'static str,
+    pub(super) better: Better,
+    pub(super) least: f64,
+}
+
+/// The figure that is arithmetic: no run and no back-test decides it.
+pub(super) const SMALLEST_BUDGET: &str = "smallest_budget_bytes";
+
+/// The row of the smallest cgroup limit, from all cgroups of the recording.
+pub(super) fn limits_row(of: &Of<'_>, (now, then): (f64, f64)) -> Row {
+    let wider = spread(of.name, true).exp();
+    let (low, high) = (then / wider, then * wider);
+    Row {
+        better: of.better,
+        is_measured: true,
+        low,
+        high,
+        least: of.least,
+        ..Row::new(of.name, of.label, of.unit, now, then)
+    }
+}
+
+/// Factor from a figure of the twin to that of its recording. Every command that shows a figure of a changed twin applies it.
+pub(crate) fn scale(tested: Option<&backtest::Figure>, sim_now: f64, least: f64) -> f64 {
+    match tested {
+        // A value near zero is not a base for scaling.
+        Some(figure)
+            if figure.is_predictable() && sim_now > 0.0 && figure.real > least && figure.name != SMALLEST_BUDGET =>
+        {
+            figure.real / sim_now
+        }
+        _ => 1.0,
+    }
+}
+
+/// The row of a figure; `None` where no run has it.
+pub(super) fn row(
+    of: &Of<'_>,
+    measured: &Measured,
+    results: &[(Run, Shown)],
+    closed: Option<(&Shown, &Shown)>,
+) -> Option<Row> {
+    let &Of { name, label, unit, better, least } = of;
+    let pairs = pairs(name, results);
+    let &(sim_now, sim_then) = pairs.first()?;
+    if sim_now == 0.0 && sim_then == 0.0 {
+        return None;
+    }
+    let tested = measured.back_test.iter().find(|figure| figure.name == name);
+    // A limit is arithmetic: it does not scale with the error of a run.
+    let is_arithmetic = name == SMALLEST_BUDGET;
+    let scale = scale(tested, sim_now, least);
+    let now = tested.map_or(sim_now, |figure| figure.real);
+    let then = sim_then * scale;
+    let all = || pairs.iter().map(|(_, then)| then * scale);
+    let error = if is_arithmetic { 0.0 } else { tested.map_or(ERROR_MIN, |figure| figure.off_share).max(ERROR_MIN) };
+    // Small values differ by an amount rather than by a share.
+    let wider = spread(name, tested.is_some()).exp();
+    let low = all().reduce(f64::min).unwrap_or(then) / (1.0 + error);
+    let low = ((low + least) / wider - least).max(0.0).min(low);
+    let high = all().reduce(f64::max).unwrap_or(then) * (1.0 + error);
+    let high = (high + least) * wider - least;
+    let differ = |one, other| differ(least, one, other);
+    let of = |figures: &Figures| figures.get(name).copied();
+    let disagree = closed.and_then(|(now, then)| of(&now.figures).zip(of(&then.figures))).is_some_and(|(now, then)| {
+        differ(sim_now, sim_then) && differ(now, then) && (sim_then > sim_now) != (then > now)
+    });
+    let doubt = match tested {
+        Some(figure) if !figure.is_predictable() => Some(Doubt::BackTest),
+        _ if disagree => Some(Doubt::Demand),
+        None if is_hidden_wait(name) && ratio(least, sim_now, sim_then) < UNMEASURED => Some(Doubt::Unmeasured),
+        _ => None,
+    };
+    let (is_measured, off_share) = (tested.is_some(), tested.map(|figure| figure.off_share));
+    Some(Row { better, is_measured, low, high, off_share, least, doubt, ..Row::new(name, label, unit, now, then) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shown::Trial;
+
+    /// The row of a figure: the twin shows `sim` before and after a change, and the recording has `real`.
+    fn predicted(name: &str, real: f64, sim: (f64, f64)) -> Row {
+        let named = crate::shown::figure(name).expect("it is one");
+        let of =
+            Of { name: named.name, label: named.label, unit: named.unit, better: named.better, least: named.least() };
+        let shown = |value| Shown { figures: Figures::from([(name.to_owned(), value)]), ..Shown::default() };
+        let run = |is_changed| Run { demand: 0, is_changed, trial: Trial::NOMINAL };
+        let results = [(run(false), shown(sim.0)), (run(true), shown(sim.1))];
+        let off_share = (sim.0 - real).abs() / real;
+        let tested = backtest::Figure { name: name.to_owned(), unit: named.unit, real, simulated: sim.0, off_share };
+        let measured = Measured { back_test: vec![tested], seen: Vec::new() };
+        super::row(&of, &measured, &results, None).expect("it is predicted")
+    }
+
+    #[test]
+    fn an_interval_is_as_wide_as_real_kernels_differ_from_the_model() {
+        let row = predicted("host.dirty_peak_bytes", 100e6, (100e6, 50e6));
+        assert!(row.low < 50e6 / 1.3 && row.high > 50e6 * 1.3, "{row:?}");
+        assert!(row.low > 50e6 / 2.0 && row.high < 50e6 * 2.0, "{row:?}");
+        // A value near zero may turn out to be just noticeable, and no wait is negative.
+        let row = predicted("durable.longest_wait_seconds", 1.0, (1.0, 0.001));
+        assert!(row.low == 0.0 && row.high > 0.02 && row.high < 0.2, "{row:?}");
+        // A limit is arithmetic, but memory changes from day to day.
+        let row = predicted("smallest_budget_bytes", 64e6, (64e6, 32e6));
+        assert!(row.low < 32e6 && row.high > 32e6 && row.high < 34e6, "{row:?}");
+    }
+
+    #[test]
+    fn a_wait_that_the_recording_lacks_is_predicted_only_where_the_change_decides_it() {
+        let of = |name| Of { name, label: name, unit: "seconds", better: Better::Less, least: 0.02 };
+        let told = |name: &str, now: f64, then: f64| {
+            let shown = |value| Shown { figures: Figures::from([(name.to_owned(), value)]), ..Shown::default() };
+            let run = |is_changed| Run { demand: 0, is_changed, trial: Trial::NOMINAL };
+            let results = [(run(false), shown(now)), (run(true), shown(then))];
+            super::row(&of(name), &Measured::default(), &results, None).expect("it has a value").doubt
+        };
+        assert_eq!(told("durable.longest_wait_seconds", 2.3, 2.4), Some(Doubt::Unmeasured));
+        assert_eq!(told("durable.longest_wait_seconds", 0.001, 0.003), Some(Doubt::Unmeasured));
+        assert_eq!(told("durable.longest_wait_seconds", 2.3, 0.4), None);
+        assert_eq!(told("longest_write_wait_seconds", 2.3, 2.4), None, "nothing is assumed of write calls");
+    }
+
+    #[test]
+    fn what_is_next_to_nothing_now_is_no_measure_of_what_comes() {
+        let now = 0.9 * crate::shown::figure("devices.written_bytes").expect("it is one").least();
+        let row = predicted("devices.written_bytes", now, (now / 0.9, 300e6));
+        assert_eq!((row.then, row.doubt), (300e6, None));
+    }
+}
