@@ -3,6 +3,7 @@
 //! traced waits, else in writes to the device of data that was neither old nor much.
 
 use super::bursts::time;
+use super::drained::drained;
 use super::group::Group;
 use super::machine::Place;
 use super::syncs::Syncs;
@@ -22,10 +23,10 @@ const ASKED_MAX: usize = 1000;
 /// Largest distance of two requests that count as one, seconds.
 const NEAR: f64 = 1.0;
 /// Largest share of the written data that programs with fsyncs of their own may have written.
-const OWN_SHARE: f64 = 0.5;
+pub(super) const OWN_SHARE: f64 = 0.5;
 
 /// Age that the level of dirty data does not tell, seconds: an inode is as old as its first change, be it its creation.
-const UNSEEN_AGE_S: f64 = 10.0;
+pub(super) const UNSEEN_AGE_S: f64 = 10.0;
 
 /// A sync of one filesystem, seconds since the recording began.
 #[derive(Clone, Copy, Debug)]
@@ -147,7 +148,7 @@ fn at_once<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec<Asked<'a>>
 }
 
 /// Bytes that a device wrote from one sample to another.
-fn written_between(intervals: &[Interval], from: Nanos, to: Nanos) -> f64 {
+pub(super) fn written_between(intervals: &[Interval], from: Nanos, to: Nanos) -> f64 {
     let after = &intervals[intervals.partition_point(|one| one.end <= from)..];
     after.iter().take_while(|one| one.end <= to).map(|one| one.written_bytes).sum()
 }
@@ -158,6 +159,7 @@ fn from_bursts<'a>(window: &Window, groups: &[(&Group, Syncs)], places: &'a [Pla
     let own: f64 =
         groups.iter().filter(|(_, syncs)| syncs.call.is_some()).map(|(group, _)| group.total.dirtied()).sum();
     let mut found = at_once(window, own, places);
+    found.extend(drained(window, own, places));
     let derived = Derived::of(window);
     for drain in derived.drains() {
         let Some(place) = places.iter().find(|place| place.dev == drain.dev) else { continue };

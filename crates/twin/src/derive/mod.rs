@@ -5,6 +5,7 @@ mod asked;
 mod bursts;
 mod cgroups;
 mod devices;
+mod drained;
 mod group;
 mod machine;
 mod names;

@@ -78,8 +78,9 @@ impl Judged<'_> {
                 // It lacked an input before the change and lacks none after it: the rule says that nothing is there, as in the
                 // recording.
                 (false, _) if self.now.unchecked.contains(&rule) => true,
-                // The twin is like the recording.
-                (true, true) | (false, false) => is_unanimous,
+                // The twin is like the recording. Which tasks wait is the part of it that is assumed most.
+                (true, true) => is_unanimous && (is_then || !WAITS_ALONE.contains(&rule) || ends(rule, self.rows)),
+                (false, false) => is_unanimous,
                 // It lacks the finding: the changed twin may lack it for the same reason.
                 (true, false) => {
                     (is_then && is_unanimous) || (has(lasting, rule) && rests(rule, self.rows)) || ends(rule, self.rows)
@@ -100,6 +101,9 @@ impl Judged<'_> {
         uncertain
     }
 }
+
+/// Findings that rest on the waits of syncs more than on data.
+const WAITS_ALONE: [&str; 2] = ["dominant-writer", "fsync-behind-writeback"];
 
 /// Findings of syncs that wait, the wait itself, and the figure that decides how much a sync waits for.
 const COMES: [&str; 2] = ["dirty-cliff", "fsync-behind-writeback"];
@@ -153,6 +157,23 @@ mod tests {
         assert!(!worsens("fsync-behind-writeback", &[wait(0.7)]));
         assert!(!worsens("fsync-behind-writeback", &[wait(0.1)]));
         assert!(!worsens("dirty-data-at-risk", &[wait(8.0)]), "it rests on another figure");
+    }
+
+    #[test]
+    fn a_finding_of_waits_vanishes_for_certain_only_where_a_wait_shrinks_clearly() {
+        let seen = |rule| Seen { rule, severity: Severity::Critical };
+        let wait = |high| Row { low: 0.1, high, ..row(DURABLE, "longest fsync", "seconds", 4.0, 0.4) };
+        let check = |rule: &'static str, high: f64, is_certain: bool| {
+            let now = Shown { seen: vec![seen(rule)], ..Shown::default() };
+            let then = Shown::default();
+            let run = Run { demand: 0, is_changed: true, trial: Trial::NOMINAL };
+            let (recorded, rows) = ([seen(rule)], [wait(high)]);
+            let judged = Judged { now: &now, then: &then, recorded: &recorded, rows: &rows };
+            assert_eq!(judged.uncertain(&[(run, then.clone())], &[], &[]).is_empty(), is_certain, "{rule} {high}");
+        };
+        check("fsync-behind-writeback", 1.5, true);
+        check("fsync-behind-writeback", 8.0, false);
+        check("dirty-cliff", 8.0, true);
     }
 
     #[test]

@@ -52,9 +52,8 @@ pub fn spread(figure: &str, is_measured: bool) -> f64 {
     unmeasured.or_else(|| of(SPREAD)).unwrap_or(SPREAD_OF_OTHERS)
 }
 
-/// Least factor by which a wait that the recording does not have must change to be predicted. Which programs sync, and when,
-/// is then assumed: of the generated hosts that `floodline-dev predict-truth --model` predicts, the direction of smaller
-/// changes was wrong in eight of ten cases, that of larger ones in one of twenty.
+/// Least factor by which a wait that the recording does not have must change to be predicted. The twin then assumes which
+/// programs sync, and when: smaller changes are within what these assumptions decide.
 const UNMEASURED: f64 = 1.5;
 
 /// Whether a figure is a wait that only tasks or a trace report.

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Syncs after a burst that the flusher was writing already. The flusher stops at the background threshold, or one chunk
+//! below it, and leaves the rest until it is old. Where the level goes on to next to nothing, a caller requested it. With a
+//! small background threshold such a sync waits for little, and no other counter shows it; with a larger one it waits for
+//! all of the burst.
+
+use super::asked::{Asked, UNSEEN_AGE_S, written_between};
+use super::machine::Place;
+use floodline_analysis::diagnose::device::{self, Interval};
+use floodline_analysis::diagnose::dirty;
+use floodline_record::sample::HostRow;
+use floodline_record::units::Nanos;
+use floodline_record::window::Window;
+
+/// Share of the background threshold below which next to nothing is dirty.
+const LITTLE: f64 = 0.1;
+/// Least that the flusher writes of an inode at once, bytes: a thousand pages, or half of what the device writes in a second.
+const CHUNK_MIN: f64 = 4_194_304.0;
+/// What must be left for a caller beside the last chunk of the flusher, bytes.
+const LEFT_MIN: f64 = 4_194_304.0;
+/// Share of what is written that becomes dirty again while a burst still goes on.
+const GOES_ON: f64 = 0.5;
+
+/// One sample of the machine.
+#[derive(Clone, Copy)]
+struct Level {
+    at: Nanos,
+    /// Bytes that are dirty or being written.
+    held: f64,
+    background: f64,
+    dirtied: f64,
+    written: f64,
+}
+
+fn levels(window: &Window) -> Vec<Level> {
+    let page = window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1)) as f64;
+    let of = |at: Nanos, row: &HostRow| {
+        let writeback = row.nr_writeback.map_or(0, |pages| pages.0);
+        Some(Level {
+            at,
+            held: row.nr_dirty?.0.saturating_add(writeback) as f64 * page,
+            background: row.nr_dirty_background_threshold?.0 as f64 * page,
+            dirtied: row.nr_dirtied?.0 as f64 * page,
+            written: row.nr_written?.0 as f64 * page,
+        })
+    };
+    window.host_series.iter().filter_map(|(time, row)| of(time.monotonic, row)).collect()
+}
+
+/// Half of what the machine writes in its fastest second, as far as samples show.
+fn chunk(levels: &[Level]) -> f64 {
+    let rate = |pair: &[Level]| {
+        let seconds = pair[1].at.0.saturating_sub(pair[0].at.0) as f64 / 1e9;
+        (pair[1].written - pair[0].written) / seconds.max(0.1)
+    };
+    (levels.windows(2).map(rate).fold(0.0, f64::max) / 2.0).max(CHUNK_MIN)
+}
+
+/// Requests that drained what the flusher would have left, where `own` bytes were written by programs whose syncs are known.
+pub(super) fn drained<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec<Asked<'a>> {
+    let levels = levels(window);
+    let (Some(first), Some(expiry)) = (levels.first(), dirty::expiry_seconds(window)) else { return Vec::new() };
+    let seconds = |at: Nanos| at.0.saturating_sub(first.at.0) as f64 / 1e9;
+    let chunk = chunk(&levels);
+    let intervals =
+        |place: &Place| device::by_dev(window, place.dev).map_or_else(Vec::new, |device| device.intervals());
+    let devices: Vec<(&Place, Vec<Interval>)> = places.iter().map(|place| (place, intervals(place))).collect();
+    let mut found = Vec::new();
+    // The last sample with next to nothing dirty, and whether a request was the reason: then no inode is older.
+    let mut clean: Option<(f64, bool)> = None;
+    // The most that was dirty since then, what was dirtied until then, and the end of the burst.
+    let (mut peak, mut dirtied_before, mut end) = (0.0_f64, first.dirtied, first.at);
+    for pair in levels.windows(2) {
+        let [before, now] = pair else { continue };
+        let floor = now.background - chunk - LEFT_MIN;
+        if now.held > (LITTLE * now.background).min(floor.max(0.0)) {
+            peak = peak.max(now.held);
+            if now.dirtied - before.dirtied >= GOES_ON * (now.written - before.written) {
+                end = now.at;
+            }
+            continue;
+        }
+        let is_old = clean.is_none_or(|(since, is_asked)| {
+            seconds(now.at) - since + if is_asked { 0.0 } else { UNSEEN_AGE_S } >= expiry
+        });
+        let burst = now.dirtied - dirtied_before;
+        let is_asked = peak >= now.background && floor > 0.0 && !is_old && own < super::asked::OWN_SHARE * burst;
+        if is_asked {
+            let wrote = |intervals: &[Interval]| written_between(intervals, end, now.at);
+            let most = devices.iter().max_by(|(_, one), (_, other)| wrote(one).total_cmp(&wrote(other)));
+            let (at, length) = (seconds(end), seconds(now.at) - seconds(end));
+            found.extend(most.map(|(place, _)| Asked { at, seconds: length.max(0.0), place }));
+        }
+        if peak > 0.0 || clean.is_none() {
+            clean = Some((seconds(now.at), is_asked));
+        } else if let Some((since, _)) = &mut clean {
+            *since = seconds(now.at);
+        }
+        (peak, dirtied_before, end) = (0.0, now.dirtied, now.at);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_record::id::DevId;
+    use floodline_record::sample::SampleTime;
+    use floodline_record::units::{Centisecs, Pages};
+    use floodline_scenario::FsType;
+
+    const MIB: u64 = 256;
+
+    /// Samples of a second each: MiB that are dirty, that were dirtied and that were written so far.
+    fn window(samples: &[(u64, u64, u64)], background: u64) -> Window {
+        let mut window = Window::default();
+        for (at, (held, dirtied, written)) in samples.iter().enumerate() {
+            let time = SampleTime { monotonic: Nanos(at as u64 * 1_000_000_000), ..SampleTime::default() };
+            let row = HostRow {
+                nr_dirty: Some(Pages(held * MIB)),
+                nr_dirtied: Some(Pages(dirtied * MIB)),
+                nr_written: Some(Pages(written * MIB)),
+                nr_dirty_background_threshold: Some(Pages(background * MIB)),
+                dirty_expire_centisecs: Some(Centisecs(3000)),
+                dirty_writeback_centisecs: Some(Centisecs(500)),
+                ..HostRow::default()
+            };
+            window.host.last = row.clone();
+            window.host_series.push((time, row));
+        }
+        window
+    }
+
+    fn told(samples: &[(u64, u64, u64)], background: u64, own: f64) -> Vec<f64> {
+        let places = [Place {
+            dev: DevId { major: 254, minor: 0 },
+            device: "vda".to_owned(),
+            point: "/data".to_owned(),
+            fs_type: FsType::Ext4,
+            mean_read: None,
+            flushes: 0,
+            writes: 0,
+            written: 0,
+            below: None,
+        }];
+        drained(&window(samples, background), own, &places).iter().map(|one| one.at).collect()
+    }
+
+    /// 150 MiB in three seconds to a device of 20 MiB/s; the level goes down until it is at `left`.
+    fn burst(left: u64) -> Vec<(u64, u64, u64)> {
+        let mut samples = vec![(0, 0, 0), (0, 0, 0)];
+        for second in 1..=12_u64 {
+            let dirtied = (second * 50).min(150);
+            let written = (second * 20).min(150 - left);
+            samples.push((dirtied - written, dirtied, written));
+        }
+        samples
+    }
+
+    #[test]
+    fn a_level_that_falls_far_below_the_background_threshold_was_requested() {
+        assert_eq!(told(&burst(0), 40, 0.0), [4.0]);
+        // The flusher stops one chunk below the threshold.
+        assert!(told(&burst(30), 40, 0.0).is_empty());
+        // One chunk is all that the threshold leaves.
+        assert!(told(&burst(0), 12, 0.0).is_empty());
+        // A program whose syncs are known wrote it.
+        assert!(told(&burst(0), 40, 150e6).is_empty());
+    }
+
+    #[test]
+    fn what_is_old_goes_to_the_device_by_itself() {
+        let mut samples = vec![(0, 0, 0), (50, 50, 0)];
+        samples.extend((0..30).map(|_| (50, 50, 0)));
+        samples.extend([(30, 50, 20), (10, 50, 40), (0, 50, 50)]);
+        assert!(told(&samples, 40, 0.0).is_empty());
+    }
+}
