@@ -14,8 +14,10 @@ use floodline_record::window::Window;
 
 /// Share of the background threshold below which next to nothing is dirty.
 const LITTLE: f64 = 0.1;
-/// Least that the flusher writes of an inode at once, bytes: a thousand pages, or half of what the device writes in a second.
-const CHUNK_MIN: f64 = 4_194_304.0;
+/// Step of the number of bytes that the flusher writes of an inode at once (`MIN_WRITEBACK_PAGES`).
+const CHUNK_STEP: f64 = 4_194_304.0;
+/// Part of the dirty limit that it does not exceed but for one step (`DIRTY_SCOPE`).
+const PART_OF_LIMIT: f64 = 8.0;
 /// What must be left for a caller beside the last chunk of the flusher, bytes.
 const LEFT_MIN: f64 = 4_194_304.0;
 /// Share of what is written that becomes dirty again while a burst still goes on.
@@ -28,6 +30,7 @@ struct Level {
     /// Bytes that are dirty or being written.
     held: f64,
     background: f64,
+    limit: f64,
     dirtied: f64,
     written: f64,
 }
@@ -40,6 +43,7 @@ fn levels(window: &Window) -> Vec<Level> {
             at,
             held: row.nr_dirty?.0.saturating_add(writeback) as f64 * page,
             background: row.nr_dirty_background_threshold?.0 as f64 * page,
+            limit: row.nr_dirty_threshold?.0 as f64 * page,
             dirtied: row.nr_dirtied?.0 as f64 * page,
             written: row.nr_written?.0 as f64 * page,
         })
@@ -48,12 +52,12 @@ fn levels(window: &Window) -> Vec<Level> {
 }
 
 /// Half of what the machine writes in its fastest second, as far as samples show.
-fn chunk(levels: &[Level]) -> f64 {
+fn half_a_second(levels: &[Level]) -> f64 {
     let rate = |pair: &[Level]| {
         let seconds = pair[1].at.0.saturating_sub(pair[0].at.0) as f64 / 1e9;
         (pair[1].written - pair[0].written) / seconds.max(0.1)
     };
-    (levels.windows(2).map(rate).fold(0.0, f64::max) / 2.0).max(CHUNK_MIN)
+    levels.windows(2).map(rate).fold(0.0, f64::max) / 2.0
 }
 
 /// Requests that drained what the flusher would have left, where `own` bytes were written by programs whose syncs are known.
@@ -61,7 +65,7 @@ pub(super) fn drained<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec
     let levels = levels(window);
     let (Some(first), Some(expiry)) = (levels.first(), dirty::expiry_seconds(window)) else { return Vec::new() };
     let seconds = |at: Nanos| at.0.saturating_sub(first.at.0) as f64 / 1e9;
-    let chunk = chunk(&levels);
+    let fastest = half_a_second(&levels);
     let intervals =
         |place: &Place| device::by_dev(window, place.dev).map_or_else(Vec::new, |device| device.intervals());
     let devices: Vec<(&Place, Vec<Interval>)> = places.iter().map(|place| (place, intervals(place))).collect();
@@ -72,6 +76,8 @@ pub(super) fn drained<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec
     let (mut peak, mut dirtied_before, mut end) = (0.0_f64, first.dirtied, first.at);
     for pair in levels.windows(2) {
         let [before, now] = pair else { continue };
+        // What the flusher writes of an inode at once: a part of the limit, and no more than half a second of writing.
+        let chunk = fastest.min(now.limit / PART_OF_LIMIT) + CHUNK_STEP;
         let floor = now.background - chunk - LEFT_MIN;
         if now.held > (LITTLE * now.background).min(floor.max(0.0)) {
             peak = peak.max(now.held);
@@ -121,6 +127,7 @@ mod tests {
                 nr_dirtied: Some(Pages(dirtied * MIB)),
                 nr_written: Some(Pages(written * MIB)),
                 nr_dirty_background_threshold: Some(Pages(background * MIB)),
+                nr_dirty_threshold: Some(Pages(4 * background * MIB)),
                 dirty_expire_centisecs: Some(Centisecs(3000)),
                 dirty_writeback_centisecs: Some(Centisecs(500)),
                 ..HostRow::default()
