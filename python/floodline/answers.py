@@ -255,6 +255,8 @@ class Advice(TypedDict, total=False):
     prediction: Prediction | None
     plan: Json | None
     undo: list[str]
+    commands: list[str]
+    undo_commands: list[str]
     notes: list[str]
 
 

@@ -99,6 +99,10 @@ pub struct Advice {
     pub plan: Option<ChangePlan>,
     /// Settings that restore its sysctls, as `NAME=VALUE`; empty where the old values were not read.
     pub undo: Vec<String>,
+    /// Commands that make the change, for a shell of any user with sudo rights: those that `doctor` prints.
+    pub commands: Vec<String>,
+    /// Commands that undo it.
+    pub undo_commands: Vec<String>,
     /// Notes to the advice.
     pub notes: Vec<String>,
 }

@@ -10,6 +10,7 @@ pub mod change;
 pub mod compare;
 pub mod container;
 pub mod diagnose;
+pub mod judgement;
 pub mod knob_of;
 pub mod ledger;
 pub mod milder;

@@ -155,6 +155,9 @@ pub struct Prediction {
     pub missed: Vec<String>,
     /// Figures.
     pub rows: Vec<Row>,
+    /// Data at risk up to which more of them are a price of the change, bytes: about as much as now, or what the disks write
+    /// in a few seconds. Absent where any more is harm.
+    pub risk_room_bytes: Option<f64>,
     /// Rules with a finding now and none after the change.
     pub vanish: Vec<Seen>,
     /// Rules with a finding after the change and none now.
@@ -190,6 +193,7 @@ impl Prediction {
             back_test_error: None,
             missed: Vec::new(),
             rows: Vec::new(),
+            risk_room_bytes: None,
             vanish: Vec::new(),
             appear: Vec::new(),
             stay: Vec::new(),
@@ -219,17 +223,6 @@ impl Prediction {
     pub fn leads(&self) -> impl Iterator<Item = &Row> {
         let is_own = |row: &&Row| row.is_measured || row.figure != WAITS;
         LEADS.iter().filter_map(|name| self.rows.iter().find(|row| row.figure == *name)).filter(is_own)
-    }
-
-    /// Whether the change harms: a finding appears, a wait grows while nothing gets better, or a wait grows by more than
-    /// what tasks feel gets better. Every command judges by this.
-    pub fn harms(&self) -> bool {
-        let better: Vec<&Row> = self.leads().filter(|row| row.improves()).collect();
-        // Of waits that only the twin has, the harm counts.
-        let named = |name: &str| self.rows.iter().find(|row| row.figure == name);
-        let worse: Vec<&Row> = LEADS.iter().filter_map(|name| named(name)).filter(|row| row.worsens()).collect();
-        let is_longer = worse.iter().any(|row| row.unit == "seconds");
-        !self.appear.is_empty() || (better.is_empty() && is_longer) || loses_more(&better, &worse)
     }
 
     /// The figures of the machine that are predicted, as a plan file has them.
@@ -262,27 +255,12 @@ impl Row {
     }
 }
 
-/// Whether some wait grows by more than the best figure that tasks feel shrinks. Less data at risk makes no wait shorter.
-fn loses_more(better: &[&Row], worse: &[&Row]) -> bool {
-    let ratio = |row: &&Row| {
-        let least = if row.unit == "seconds" { SHORTEST_FELT_S } else { 1e6 };
-        row.then.max(least) / row.now.max(least)
-    };
-    let is_felt = |row: &&&Row| row.figure != PEAK && row.figure != DIRTIED;
-    let best = better.iter().filter(is_felt).map(ratio).fold(1.0, f64::min);
-    let worst = worse.iter().filter(|row| row.unit == "seconds").map(ratio).fold(1.0, f64::max);
-    worst > WORSE && worst * best > 1.0
-}
-
 /// The total of waits.
 pub const WAITS: &str = "stall_seconds";
-/// Figures that no task feels: data at risk, and what is dirtied before it is written.
+/// Data at risk, which no task feels.
 pub const PEAK: &str = "host.dirty_peak_bytes";
-const DIRTIED: &str = "host.dirtied_bytes";
-/// A wait below this is not felt, seconds.
-const SHORTEST_FELT_S: f64 = 0.1;
-/// Growth of a wait from which it is weighed against what gets better.
-const WORSE: f64 = 1.5;
+/// What is dirtied before it is written.
+pub const DIRTIED: &str = "host.dirtied_bytes";
 
 /// Figures that matter most to people, the first first.
 pub const LEADS: [&str; 6] =

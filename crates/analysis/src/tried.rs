@@ -2,9 +2,9 @@
 //! Applies the result of the host's twin to a report's plan: a plan that helps gets its figures, a plan that does not
 //! help loses its commands, and a plan that the twin cannot judge is marked as arithmetic. Runs nothing.
 
+use crate::judgement::{Verdict, missed};
 use crate::prediction::{LEADS, PEAK, Prediction, Row, Seen};
 use crate::report::{Plan, Report, TriedPlan, When};
-use floodline_record::human;
 
 /// Marks a plan that was not tried.
 pub fn arithmetic_only(plan: &mut Plan, why: impl Into<String>) {
@@ -15,38 +15,25 @@ pub fn arithmetic_only(plan: &mut Plan, why: impl Into<String>) {
 pub fn tried(plan: &mut Plan, prediction: &Prediction) {
     let rows = || LEADS.iter().filter_map(|name| prediction.rows.iter().find(|row| row.figure == *name));
     let better: Vec<&Row> = prediction.leads().filter(|row| row.improves()).collect();
-    let worse: Vec<&Row> = rows().filter(|row| row.worsens()).collect();
-    let answers = |rule: &str| plan.rules.contains(&rule);
-    let ends = prediction.vanish.iter().any(|seen| answers(seen.rule));
-    let is_shown = ends || prediction.stay.iter().any(|seen| answers(seen.rule));
-    let certain = rows().filter(|row| row.doubt.is_none() && row.is_measured).count();
+    let losses = prediction.losses();
     let error = prediction.back_test_error;
-    if prediction.is_cut {
-        return arithmetic_only(
-            plan,
-            "the simulation of this load exceeds its budget here; floodline predict runs all of it",
-        );
+    if let Some(why) = prediction.no_verdict(&plan.rules) {
+        return arithmetic_only(plan, why);
     }
-    if !is_shown {
-        return arithmetic_only(plan, "the twin of this host does not show the finding");
-    }
-    if !prediction.is_reliable() || (certain == 0 && !ends) {
-        return arithmetic_only(plan, missed(error));
-    }
-    let appears = prediction.appear.first().map(|seen| seen.rule);
     let waits = |row: &&&Row| row.unit == "seconds";
-    let harms = prediction.harms();
-    let verdict = match (harms, better.is_empty() && !ends) {
-        (true, _) => "harms",
-        (false, true) => "does_not_help",
-        (false, false) => "helps",
-    };
+    let judged = prediction.verdict(&plan.rules);
+    let harms = judged == Verdict::Harms;
+    let verdict = word(judged);
     let mut withheld = Vec::new();
     if verdict == "helps" {
         plan.expect.insert(0, expectation(&better, prediction));
-        // A wait that grows is the first cost: the first screen has room for few words. Data at risk that grow follow.
-        let (risk, others): (Vec<&Row>, Vec<&Row>) = worse.iter().copied().partition(|row| row.figure == PEAK);
-        let grows: Vec<String> = others.iter().take(1).chain(&risk).map(|row| row.reserved()).collect();
+        // A wait that grows is the first cost: the first screen has room for few words. Data at risk that grow follow, and the
+        // program that surely loses most.
+        let is_slowed = |row: &&Row| row.figure.starts_with("program ");
+        let others = losses.iter().copied().filter(|row| row.figure != PEAK && !is_slowed(row)).take(1);
+        let risk = losses.iter().copied().filter(|row| row.figure == PEAK);
+        let slowed = losses.iter().copied().filter(is_slowed).take(1);
+        let grows: Vec<String> = others.chain(risk).chain(slowed).map(|row| row.reserved()).collect();
         if !grows.is_empty() {
             plan.costs.insert(0, format!("Here: {}.", grows.join("; ")));
         }
@@ -58,9 +45,13 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         plan.guarded.clear();
         plan.at_boot.clear();
         plan.steps.clear();
-        let why = match (appears, worse.first(), rows().find(|row| row.doubt.is_none() && waits(&row))) {
-            (Some(rule), _, _) => format!("{rule} would appear"),
+        let longer = losses.iter().find(|row| row.unit == "seconds").or(losses.first());
+        let why = match (prediction.hurting(), longer, rows().find(|row| row.doubt.is_none() && waits(&row))) {
+            (Some(seen), _, _) => format!("{} would appear", seen.rule),
             (None, Some(row), _) if harms => row.reserved(),
+            (_, Some(longer), Some(row)) if longer.figure != row.figure && longer.unit == "seconds" => {
+                format!("{}; {}", row.sentence(), longer.reserved())
+            }
             (_, _, Some(row)) => row.sentence(),
             _ => "no figure changes".to_owned(),
         };
@@ -72,11 +63,12 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
     plan.tried = Some(TriedPlan { verdict, back_test_error: error, expected: prediction.expected(), withheld });
 }
 
-/// Why a plan rests on arithmetic where the twin is not like its recording.
-fn missed(error: Option<f64>) -> String {
-    match error {
-        Some(error) => format!("the twin misses this recording by {}", human::percent(error)),
-        None => "the recording has no figure to hold the twin against".to_owned(),
+/// The verdict as a report has it.
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Helps => "helps",
+        Verdict::DoesNotHelp => "does_not_help",
+        Verdict::Harms => "harms",
     }
 }
 

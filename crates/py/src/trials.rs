@@ -91,7 +91,7 @@ pub(crate) fn predict(
     let (studied, report) = study(source, control)?;
     let unknown = match findings.is_empty() {
         true => Vec::new(),
-        false => trial::add_findings(&report, findings, &mut settings)?,
+        false => trial::add_findings(&studied.twin, &report, findings, &mut settings)?,
     };
     let question = Question::new(&studied.twin, &studied.recorded.window, &settings)?;
     let go_on = |_| !control.is_stopped();
@@ -104,9 +104,9 @@ pub(crate) fn predict(
 
 /// The settings that serve the host best.
 pub(crate) fn advise(source: &Source, wanted: Wanted, control: &Control) -> Result<String, Failure> {
-    let (studied, _) = study(source, control)?;
+    let (studied, report) = study(source, control)?;
     let go_on = |_| !control.is_stopped();
-    let advice = trial::advise(&studied, wanted, &go_on, &mut threads(control));
+    let advice = trial::advise(&studied, Some(&report), wanted, &go_on, &mut threads(control));
     control.check()?;
     Ok(floodline_view::advise::json(&advice?)?)
 }

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Settings tried on a twin: first a grid, then a search around the best. Constraints come first (data at risk,
 //! smallest cgroup limit, longest pause), then the goal, as the worst regret over the parts of the recording, then the
-//! bytes written. The host as it is and the kernel's default are always candidates. Pure: the program runs the
-//! candidates.
+//! bytes written. The host as it is, the kernel's default and what `doctor` prints are always candidates. Pure: the program
+//! runs the candidates. What is said of them is in `advise/told.rs`.
+
+mod told;
+
+pub use self::told::Doctor;
 
 use crate::Twin;
 use crate::backtest::Figure;
 use crate::changed::{Changed, Host, change, kernel_default};
-use crate::plan::{changed, plan, undo as undo_of};
+use crate::plan::{commands, plan, undo as undo_of};
 use crate::predict::{Measured, journald, scale};
 use crate::shown::{Figures, Shown, Trial, figure};
-use crate::thresholds::{Thresholds, least_limit};
+use crate::thresholds::{Thresholds, least_limit, risk_room};
 use floodline_analysis::advice::{Advice, Constraints, Goal, SCHEMA, Tried};
+use floodline_analysis::judgement::Verdict;
 use floodline_analysis::prediction::{Doubt, PEAK, Prediction, Setting, WAITS};
-use floodline_record::human;
 use floodline_record::window::Window;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Folios of 2 MiB that the smallest cgroup limit should hold.
 pub const FOLIOS: u64 = 4;
@@ -46,6 +50,8 @@ pub struct Candidate {
     /// Its settings; empty for the host as it is.
     pub settings: Vec<Setting>,
     label: String,
+    /// Whether it is a change that `doctor` prints. What that costs is told, and only a constraint that was asked for excludes it.
+    is_of_doctor: bool,
     /// The changed twin.
     pub changed: Changed,
 }
@@ -64,6 +70,8 @@ pub struct Search<'a> {
     tried: Vec<(Candidate, Shown)>,
     known: BTreeSet<String>,
     rounds: usize,
+    /// Candidates whose prediction speaks against them, by number, with the reason in two words.
+    excluded: BTreeMap<usize, &'static str>,
     /// The back-test: figures of candidates are scaled to the recording as those of a prediction are.
     back_test: Vec<Figure>,
     /// The smallest limit of the host that is tried, bytes.
@@ -76,7 +84,8 @@ impl<'a> Search<'a> {
         let (tried, known) = (Vec::new(), BTreeSet::new());
         let least_limit = least_limit(window, wanted.folios as f64 * FOLIO);
         let journald = journald(twin);
-        Search { twin, window, wanted, journald, tried, known, rounds: 0, back_test: Vec::new(), least_limit }
+        let (excluded, back_test) = (BTreeMap::new(), Vec::new());
+        Search { twin, window, wanted, journald, tried, known, rounds: 0, excluded, back_test, least_limit }
     }
 
     /// Takes over the back-test of the host as it is.
@@ -99,6 +108,11 @@ impl<'a> Search<'a> {
         if !settings.is_empty() && !Thresholds::of(self.window, &settings).is_none_or(is_good) {
             return None;
         }
+        self.of_any_size(settings, label)
+    }
+
+    /// The same, whatever the thresholds are: those of `doctor` are tried as they are printed.
+    fn of_any_size(&mut self, settings: Vec<Setting>, label: Option<&str>) -> Option<Candidate> {
         let host = Host { window: self.window, journald: &self.journald };
         let changed = match settings.is_empty() {
             true => Changed { scenario: self.twin.scenario.clone(), kernel: self.twin.kernel },
@@ -112,19 +126,20 @@ impl<'a> Search<'a> {
         }
         let words = || settings.iter().map(|one| format!("{}={}", one.key, one.value)).collect::<Vec<_>>().join(" ");
         let label = label.map_or_else(words, str::to_owned);
-        Some(Candidate { settings, label, changed })
+        Some(Candidate { settings, label, is_of_doctor: false, changed })
     }
 
-    /// Returns the next candidates to run, none when the search is over. `plan` holds the settings of doctor's plan.
-    pub fn next(&mut self, plan: &[Setting]) -> Vec<Candidate> {
+    /// Returns the next candidates to run, none when the search is over. `plans` holds the changes that `doctor` prints.
+    pub fn next(&mut self, plans: &[Vec<Setting>]) -> Vec<Candidate> {
         let left = self.wanted.most.saturating_sub(self.tried.len());
         let mut next = Vec::new();
         if self.tried.is_empty() {
             next.extend(self.candidate(Vec::new(), Some("as it is")));
-            next.extend(self.candidate(kernel_default(), Some("kernel default")));
-            if !plan.is_empty() {
-                next.extend(self.candidate(plan.to_vec(), None));
+            for plan in plans.iter().filter(|plan| !plan.is_empty()) {
+                let candidate = self.of_any_size(plan.clone(), None);
+                next.extend(candidate.map(|one| Candidate { is_of_doctor: true, ..one }));
             }
+            next.extend(self.candidate(kernel_default(), Some("kernel default")));
             // A quarter is left for the search around the best of them.
             let grid = self.grid();
             let room = (self.wanted.most - self.wanted.most / 4).saturating_sub(next.len());
@@ -219,7 +234,9 @@ impl<'a> Search<'a> {
                 breaks: None,
                 on_curve: false,
             };
-            one.breaks = breaks(&one, &constraints);
+            let is_price = candidate.is_of_doctor && self.wanted.at_risk_bytes.is_none();
+            one.breaks = breaks(&one, &constraints).filter(|what| !(is_price && *what == AT_RISK));
+            one.breaks = one.breaks.or(self.excluded.get(&tried.len()).copied());
             tried.push(one);
         }
         let beats = |one: &Tried, other: &Tried| {
@@ -246,14 +263,7 @@ impl<'a> Search<'a> {
     fn constraints(&self, as_is: &Shown) -> Constraints {
         let of = |name: &str| self.value(as_is, name);
         let at_risk = of("host.dirty_peak_bytes").unwrap_or(0.0);
-        // Bytes that the fastest device writes in ten seconds.
-        let ceilings = self.twin.ceilings.iter().filter_map(|ceiling| ceiling.write_bytes_per_second);
-        let drained = ceilings.fold(0.0, f64::max) * 10.0;
-        let default = match self.wanted.goal {
-            Goal::Safety => at_risk,
-            Goal::Latency => (at_risk * 1.1).max(drained),
-            Goal::Throughput => (at_risk * 1.1).max(3.0 * drained),
-        };
+        let default = if self.wanted.goal == Goal::Safety { at_risk } else { risk_room(self.twin, at_risk) };
         let budget = of("smallest_budget_bytes");
         Constraints {
             at_risk_bytes: self.wanted.at_risk_bytes.map_or(default, |bytes| bytes as f64),
@@ -266,39 +276,52 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns the best candidate, unless it is the host as it is.
-    pub fn best(&self) -> Option<&Candidate> {
-        self.judged().1.filter(|at| *at > 0).and_then(|at| self.tried.get(at)).map(|(candidate, _)| candidate)
+    /// Returns the number and the settings of the best candidate, unless it is the host as it is.
+    pub fn best(&self) -> Option<(usize, Vec<Setting>)> {
+        let at = self.judged().1.filter(|at| *at > 0)?;
+        Some((at, self.tried.get(at)?.0.settings.clone()))
     }
 
-    /// Returns the advice. `prediction` is that of the best candidate.
-    pub fn advice(&self, prediction: Option<Prediction>, measured: &Measured) -> Advice {
-        let ((tried, constraints), best) = self.judged();
-        let goal = self.wanted.goal;
-        let figure = match goal {
-            Goal::Latency => "stall_seconds",
-            Goal::Throughput => "host.dirtied_bytes",
-            Goal::Safety => "host.dirty_peak_bytes",
-        };
+    /// The number of the candidate with these settings, if it was tried and meets the constraints.
+    pub fn number_of(&self, settings: &[Setting]) -> Option<usize> {
+        let at = self.tried.iter().position(|(candidate, _)| candidate.settings == settings)?;
+        self.judged().0.0.get(at).filter(|one| one.breaks.is_none()).map(|_| at)
+    }
+
+    /// Excludes a candidate whose prediction speaks against it, so that the next best one is considered.
+    pub fn exclude(&mut self, at: usize, why: &Against) {
+        self.excluded.insert(at, why.short);
+    }
+
+    /// Whether a candidate is better than the host as it is by more than the error of the twin.
+    pub fn is_clear_gain(&self, at: usize, measured: &Measured) -> bool {
+        let ((tried, _), _) = self.judged();
+        let gain = tried.get(at).zip(tried.first()).map_or(0.0, |(one, as_is)| gain(self.wanted.goal, one, as_is));
+        gain > self.error_share(measured) && gain >= GAIN_MIN
+    }
+
+    fn error_share(&self, measured: &Measured) -> f64 {
+        let figure = figure_of(self.wanted.goal);
         let tested = measured.back_test.iter().find(|tested| tested.name == figure).map(|tested| tested.off_share);
-        let error_share =
-            tested.unwrap_or_else(|| crate::backtest::simulated_error(&measured.back_test).unwrap_or(0.0)).max(0.05);
-        let found = best.filter(|at| *at > 0).and_then(|at| Some((at, tried.get(at)?, tried.first()?)));
-        let gain_share = found.map(|(_, best, as_is)| gain(goal, best, as_is));
-        let unclear = prediction.as_ref().is_some_and(|prediction| {
-            prediction.rows.iter().any(|row| row.figure == figure && row.doubt == Some(Doubt::Demand))
-        });
-        let harm = prediction.as_ref().and_then(harm);
-        let small = gain_share.is_none_or(|gain| gain <= error_share);
-        let chosen = found.map(|(at, _, _)| at).filter(|_| !small && !unclear && harm.is_none());
-        let weighed = Weighed { best: found.map(|(at, ..)| at), chosen, unclear, harm, gain_share, error_share };
-        let headline = self.headline(&tried, &weighed, prediction.as_ref());
-        let notes = notes(measured, &tried, &constraints, chosen.is_some());
-        let plan = chosen.and_then(|at| self.tried.get(at)).map(|(candidate, _)| {
-            plan(self.window, &candidate.settings, prediction.as_ref(), measured, constraints.pause_seconds)
-        });
-        let undo = chosen.and_then(|at| self.tried.get(at));
-        let undo = undo.map_or_else(Vec::new, |(candidate, _)| undo_of(self.window, &candidate.settings));
+        tested.unwrap_or_else(|| crate::backtest::simulated_error(&measured.back_test).unwrap_or(0.0)).max(0.05)
+    }
+
+    /// Returns the advice. `chosen` is the number of the advised candidate.
+    pub fn advice(&self, chosen: Option<usize>, told: &Told<'_>) -> Advice {
+        let ((tried, constraints), best) = self.judged();
+        let (goal, measured) = (self.wanted.goal, told.measured);
+        let error_share = self.error_share(measured);
+        // If nothing is chosen, the sentence is about what would be best without its prediction.
+        let at = chosen.or(told.refused.map(|(at, _)| at)).or(best).filter(|at| *at > 0);
+        let gain_share = at.and_then(|at| Some(gain(goal, tried.get(at)?, tried.first()?)));
+        let headline = self.headline(&tried, (at, chosen), (gain_share, error_share), told);
+        let notes = told::notes(measured, &tried, (&constraints, &self.excluded), chosen.is_some());
+        let chosen_settings = chosen.and_then(|at| self.tried.get(at)).map(|(candidate, _)| &candidate.settings[..]);
+        let plan = chosen_settings
+            .map(|settings| plan(self.window, settings, told.prediction, measured, constraints.pause_seconds));
+        let undo = chosen_settings.map_or_else(Vec::new, |settings| undo_of(self.window, settings));
+        let (commands, undo_commands) = chosen_settings
+            .map_or_else(Default::default, |settings| commands(self.window, settings, &told.doctor.steps));
         Advice {
             schema: SCHEMA,
             goal,
@@ -308,43 +331,70 @@ impl<'a> Search<'a> {
             chosen,
             gain_share,
             error_share,
-            prediction,
+            prediction: told.prediction.cloned(),
             plan,
             undo,
+            commands,
+            undo_commands,
             notes,
         }
     }
+}
 
-    /// The advice as one sentence.
-    fn headline(&self, tried: &[Tried], weighed: &Weighed, prediction: Option<&Prediction>) -> String {
-        let goal = self.wanted.goal;
-        let gain = weighed.gain_share.unwrap_or(0.0);
-        let best = weighed.best.and_then(|at| tried.get(at)).filter(|_| gain >= GAIN_MIN);
-        match (best, weighed.chosen, &weighed.harm) {
-            (_, Some(at), _) => {
-                let settings = self.tried.get(at).map_or(&[][..], |(candidate, _)| &candidate.settings);
-                let changed: Vec<String> =
-                    changed(self.window, settings).iter().map(|one| format!("{}={}", one.key, one.value)).collect();
-                format!("Set {}: {}.", changed.join(" "), effect(goal, &tried[at], &tried[0], prediction))
-            }
-            (None, None, _) => format!("Leave it as it is: no other setting serves {} better here.", goal.name()),
-            (Some(_), None, _) if weighed.unclear => {
-                "No advice: the demand of throttled writers is not known. Record with --trace on.".to_owned()
-            }
-            (Some(best), None, Some(harm)) => format!("Leave it as it is: with {} {harm}.", best.label),
-            // A figure that the twin misses by more than itself says nothing, however much better it looks.
-            (Some(_), None, None) if weighed.error_share >= 1.0 => format!(
-                "Leave it as it is: the twin misses the figure that decides for {} by {}.",
-                goal.name(),
-                times_or_percent(weighed.error_share)
-            ),
-            (Some(best), None, None) => format!(
-                "Leave it as it is: {} is better by {}, which is less than the error of the twin ({}).",
-                best.label,
-                times_or_percent(gain),
-                human::percent(weighed.error_share)
-            ),
-        }
+/// What a prediction says against a candidate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Against {
+    /// For the table.
+    short: &'static str,
+    /// For a sentence; `None` where the demand of writers is too uncertain to tell.
+    long: Option<String>,
+}
+
+/// What the prediction of a candidate says against it, by the judgement of every command. `rules` are those that the
+/// recording has findings of.
+pub fn against(goal: Goal, prediction: &Prediction, rules: &[&str]) -> Option<Against> {
+    let row = prediction.rows.iter().find(|row| row.figure == figure_of(goal));
+    if row.is_some_and(|row| row.doubt == Some(Doubt::Demand)) {
+        return Some(Against { short: "demand unknown", long: None });
+    }
+    let against = |short, long| Some(Against { short, long: Some(long) });
+    let waits = prediction.losses().into_iter().find(|row| row.unit == "seconds");
+    match prediction.verdict(rules) {
+        Verdict::Harms => match (prediction.hurting(), waits) {
+            (Some(seen), _) => against("new finding", format!("a new finding appears, {}", seen.rule)),
+            (None, Some(row)) => against("longer waits", format!("tasks wait longer: {}", row.sentence())),
+            (None, None) => against("data at risk", "much more data are at risk".to_owned()),
+        },
+        // Less data at risk and more throughput are goals of their own.
+        Verdict::DoesNotHelp if goal == Goal::Latency => match waits {
+            Some(row) => against("longer waits", format!("tasks wait longer: {}", row.sentence())),
+            None => against("no help", "no wait gets shorter by more than the error of the twin".to_owned()),
+        },
+        Verdict::DoesNotHelp | Verdict::Helps => None,
+    }
+}
+
+/// What an advice is told from, besides the search.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    /// The prediction of the advised candidate, else that of the best one.
+    pub prediction: Option<&'a Prediction>,
+    /// Readings of the recording.
+    pub measured: &'a Measured,
+    /// The best candidate, where its prediction speaks against it.
+    pub refused: Option<(usize, &'a Against)>,
+    /// Why the twin gives no verdict on this host, if it gives none.
+    pub no_verdict: Option<&'a str>,
+    /// What `doctor` prints.
+    pub doctor: &'a Doctor,
+}
+
+/// The figure that decides for a goal.
+fn figure_of(goal: Goal) -> &'static str {
+    match goal {
+        Goal::Latency => WAITS,
+        Goal::Throughput => "host.dirtied_bytes",
+        Goal::Safety => PEAK,
     }
 }
 
@@ -357,45 +407,8 @@ fn evenly(all: Vec<Vec<Setting>>, room: usize) -> Vec<Vec<Setting>> {
     all.into_iter().enumerate().filter(|(at, _)| is_first(*at)).map(|(_, one)| one).collect()
 }
 
-/// Arguments for and against the best candidate.
-struct Weighed {
-    /// The best candidate, unless it is the host as it is.
-    best: Option<usize>,
-    /// The best candidate, if nothing speaks against it.
-    chosen: Option<usize>,
-    /// Whether the demand is too uncertain to determine the direction.
-    unclear: bool,
-    /// What would get worse: a new finding, or a wait.
-    harm: Option<String>,
-    /// Improvement of the best candidate, and the error of the back-test, as shares.
-    gain_share: Option<f64>,
-    error_share: f64,
-}
-
-/// Notes to an advice: the reliability of the twin, and the candidates that the constraints excluded.
-fn notes(measured: &Measured, tried: &[Tried], constraints: &Constraints, is_chosen: bool) -> Vec<String> {
-    let mut notes = Vec::new();
-    let missed = crate::backtest::simulated_error(&measured.back_test).unwrap_or(0.0);
-    if !is_chosen && missed > crate::backtest::MISS_MAX {
-        notes.push(format!(
-            "Not reliable: the twin misses this recording by {} (median). Record for longer, with --trace on.",
-            human::percent(missed)
-        ));
-    }
-    let breaking = tried.iter().filter(|one| one.breaks.is_some()).count();
-    if breaking > 0 {
-        notes.push(format!(
-            "{} a constraint: at most {} at risk, no write call over {}{}.",
-            human::plural(breaking as u64, "candidate breaks", "candidates break"),
-            human::bytes(constraints.at_risk_bytes),
-            human::seconds(constraints.pause_seconds),
-            constraints
-                .smallest_budget_bytes
-                .map_or_else(String::new, |bytes| format!(", no cgroup limit below {}", human::bytes(bytes)))
-        ));
-    }
-    notes
-}
+/// The constraint on data at risk.
+const AT_RISK: &str = "data at risk";
 
 /// Gain below which settings are not better.
 const GAIN_MIN: f64 = 0.005;
@@ -405,23 +418,11 @@ fn is_longer(now: f64, then: f64) -> bool {
     then > now * 1.05 + 0.2
 }
 
-/// What a change makes worse by its own prediction: a finding that appears, or the total of waits.
-fn harm(prediction: &Prediction) -> Option<String> {
-    let waits = || prediction.rows.iter().find(|row| row.figure == WAITS && row.worsens());
-    let appears = prediction.appear.first().map(|seen| format!("a new finding appears, {}", seen.rule));
-    appears.or_else(|| Some(format!("tasks wait longer: {}", waits()?.sentence())))
-}
-
-/// A share for people: a multiple where it is large.
-fn times_or_percent(share: f64) -> String {
-    if share >= 10.0 { format!("more than {:.0} times", share.floor()) } else { human::percent(share) }
-}
-
 fn breaks(one: &Tried, constraints: &Constraints) -> Option<&'static str> {
     let is_less =
         |bytes: Option<f64>, least: Option<f64>| bytes.zip(least).is_some_and(|(bytes, least)| bytes < least * 0.99);
     if one.at_risk_bytes > constraints.at_risk_bytes * 1.01 {
-        return Some("data at risk");
+        return Some(AT_RISK);
     }
     if is_less(one.smallest_budget_bytes, constraints.smallest_budget_bytes) {
         return Some("smallest cgroup limit");
@@ -454,29 +455,6 @@ fn gain(goal: Goal, best: &Tried, as_is: &Tried) -> f64 {
     }
 }
 
-/// What the advised settings do, by the figures of their prediction.
-fn effect(goal: Goal, best: &Tried, as_is: &Tried, prediction: Option<&Prediction>) -> String {
-    let row = |name: &str| prediction.and_then(|prediction| prediction.rows.iter().find(|row| row.figure == name));
-    let pair = |name: &str, now: f64, then: f64| match row(name) {
-        Some(row) if row.doubt.is_none() => (row.now, row.then, ""),
-        Some(_) => (now, then, " (in the model only)"),
-        None => (now, then, ""),
-    };
-    let (now, then, only) = pair(PEAK, as_is.at_risk_bytes, best.at_risk_bytes);
-    let risk = format!("data at risk {} → {}{only}", human::bytes(now), human::bytes(then));
-    let (now, then, only) = pair(WAITS, as_is.stall_seconds, best.stall_seconds);
-    let stall = format!("tasks wait {} → {}{only}", human::seconds(now), human::seconds(then));
-    match goal {
-        Goal::Latency => format!("{stall}, {risk}"),
-        Goal::Safety => format!("{risk}, {stall}"),
-        Goal::Throughput => format!(
-            "throughput {} → {}, {stall}",
-            human::bytes_per_second(as_is.throughput),
-            human::bytes_per_second(best.throughput)
-        ),
-    }
-}
-
 /// Settings near others: each number a half, three quarters, one and a half times and twice as large.
 fn around(best: &[Setting]) -> Vec<Vec<Setting>> {
     let mut near = Vec::new();
@@ -499,7 +477,6 @@ fn around(best: &[Setting]) -> Vec<Vec<Setting>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_analysis::prediction::Row;
 
     #[test]
     fn candidates_are_chosen_from_all_parts_of_the_grid() {
@@ -513,52 +490,5 @@ mod tests {
         assert!(chosen(159, 150).contains(&158));
         assert_eq!(chosen(5, 0), [0; 0]);
         assert_eq!(chosen(0, 5), [0; 0]);
-    }
-
-    fn tried(stall_seconds: f64) -> Tried {
-        Tried {
-            settings: Vec::new(),
-            label: "as it is".to_owned(),
-            at_risk_bytes: 64e6,
-            stall_seconds,
-            longest_wait_seconds: None,
-            pause_seconds: 0.0,
-            written_bytes: 0.0,
-            throughput: 0.0,
-            smallest_budget_bytes: None,
-            regret_seconds: 0.0,
-            breaks: None,
-            on_curve: false,
-        }
-    }
-
-    fn predicted(row: Row) -> Prediction {
-        let kernel = floodline_record::version::KernelVersion::new(6, 12, 0);
-        Prediction { rows: vec![row], ..Prediction::new(Vec::new(), kernel) }
-    }
-
-    #[test]
-    fn the_first_sentence_has_the_figures_of_the_prediction() {
-        let waits = Row::new(WAITS, "waits of all tasks", "seconds", 0.026, 9.09);
-        let told = effect(Goal::Safety, &tried(9.3), &tried(9.2), Some(&predicted(waits.clone())));
-        assert!(told.contains("tasks wait 26.0 ms → 9.09 s"), "{told}");
-        let doubtful = predicted(Row { doubt: Some(Doubt::BackTest), ..waits });
-        let told = effect(Goal::Safety, &tried(9.3), &tried(9.2), Some(&doubtful));
-        assert!(told.contains("tasks wait 9.20 s → 9.30 s (in the model only)"), "{told}");
-    }
-
-    #[test]
-    fn a_plan_whose_own_figure_has_longer_waits_is_none() {
-        let waits =
-            |then| predicted(Row { least: 0.2, ..Row::new(WAITS, "waits of all tasks", "seconds", 0.026, then) });
-        assert!(harm(&waits(9.09)).is_some_and(|why| why.contains("tasks wait longer")));
-        assert_eq!(harm(&waits(0.02)), None);
-        assert!(is_longer(0.026, 9.09) && !is_longer(9.2, 9.3));
-    }
-
-    #[test]
-    fn a_gain_is_said_as_a_multiple_where_a_percentage_is_out_of_proportion() {
-        assert_eq!(times_or_percent(382.79), "more than 382 times");
-        assert_eq!(times_or_percent(0.2), "20 %");
     }
 }

@@ -3,56 +3,91 @@
 //! with "may" or "maybe".
 
 use crate::backtest;
+use floodline_analysis::judgement::Verdict;
 use floodline_analysis::prediction::{Doubt, LEADS, Prediction, Row, Seen};
 use floodline_record::human;
 
-/// The first sentence. If the twin misses its own recording, the sentence begins with that.
+/// The first sentence. If the twin misses its own recording, or shows none of its findings, the sentence begins with that.
 pub(crate) fn headline(prediction: &Prediction) -> String {
     let effect = effect(prediction);
-    match prediction.back_test_error {
-        Some(error) if error > backtest::MISS_MAX => format!(
-            "Not reliable: the twin misses this recording by {} (median). In the model: {}{}",
-            human::percent(error),
+    let in_model = |why: &str| {
+        format!(
+            "{why} In the model: {}{}",
             effect.chars().take(1).flat_map(char::to_lowercase).collect::<String>(),
             effect.chars().skip(1).collect::<String>()
-        ),
+        )
+    };
+    let is_shown = !(prediction.vanish.is_empty() && prediction.stay.is_empty());
+    match prediction.back_test_error {
+        Some(error) if error > backtest::MISS_MAX => {
+            in_model(&format!("Not reliable: the twin misses this recording by {} (median).", human::percent(error)))
+        }
+        _ if !is_shown && !prediction.not_reproduced.is_empty() => {
+            in_model(&format!("No verdict: the twin does not show {}.", prediction.not_reproduced.join(", ")))
+        }
         _ => effect,
     }
 }
 
 fn effect(prediction: &Prediction) -> String {
-    let of = |name: &&str| prediction.rows.iter().find(|row| row.figure == **name);
     let mut better: Vec<Part> = prediction.leads().filter(|row| row.improves()).take(2).map(Part::of_row).collect();
     let is_certain = |seen: &Seen| prediction.uncertain.iter().all(|one| one.rule != seen.rule);
-    let news = prediction.appear.iter().max_by_key(|seen| (is_certain(seen), seen.severity));
     let of_news = |seen: &Seen| Part { is_certain: is_certain(seen), text: format!("{} appears", seen.rule) };
-    let mut worse: Vec<Part> = news.map(of_news).into_iter().collect();
-    let does_harm_lead = prediction.harms();
-    worse.extend(LEADS.iter().filter_map(of).filter(|row| row.worsens()).take(2).map(Part::of_row));
+    let news = prediction.appear.iter().max_by_key(|seen| (is_certain(seen), seen.severity));
+    let news = prediction.hurting().or(news).map(of_news);
+    let losses = prediction.losses();
+    let is_lead = |row: &&&Row| LEADS.contains(&row.figure.as_str());
+    let mut worse: Vec<Part> = news.into_iter().collect();
+    worse.extend(losses.iter().filter(is_lead).take(2).map(|row| Part::of_row(row)));
+    // A program that surely writes more slowly is a cost as well, whatever gets better.
+    let slowed = losses.iter().filter(|row| !is_lead(row)).take(1).map(|row| Part::of_row(row));
+    let mut costs: Vec<Part> = slowed.collect();
     let unclear = prediction.rows.iter().any(|row| row.doubt == Some(Doubt::Demand));
     let is_other = |row: &&Row| !LEADS.contains(&row.figure.as_str()) && !row.figure.starts_with("program ");
     let others = prediction.rows.iter().filter(is_other).filter(|row| row.worsens()).map(Part::of_row);
-    let mut others: Vec<Part> = others.collect();
+    match worse.is_empty() {
+        true => costs.extend(others),
+        false if !prediction.harms() => costs.extend(std::mem::take(&mut worse)),
+        false => {}
+    }
     // What is certain stands first.
-    [&mut better, &mut worse, &mut others].into_iter().for_each(|parts| parts.sort_by_key(|part| !part.is_certain));
-    match (better.is_empty(), worse.is_empty()) {
-        (false, true) if !others.is_empty() => {
-            format!("It {}. It {}.", Part::all(&better, HELPS), Part::all(&others, COSTS))
+    [&mut better, &mut worse, &mut costs].into_iter().for_each(|parts| parts.sort_by_key(|part| !part.is_certain));
+    let and = |parts: &[Part], verb| {
+        if parts.is_empty() { String::new() } else { format!(" It {}.", Part::all(parts, verb)) }
+    };
+    let found: Vec<&str> = prediction.vanish.iter().chain(&prediction.stay).map(|seen| seen.rule).collect();
+    match (prediction.verdict(&found), better.is_empty()) {
+        (Verdict::Harms, _) => {
+            format!("It {}.{}{}", Part::all(&worse, HARMS), and(&better, LOWERS), and(&costs, COSTS))
         }
-        (false, true) => format!("It {}.", Part::all(&better, HELPS)),
-        (false, false) if does_harm_lead => {
-            format!("It {}. It {}.", Part::all(&worse, HARMS), Part::all(&better, LOWERS))
+        (Verdict::Helps, false) => format!("It {}.{}", Part::all(&better, HELPS), and(&costs, COSTS)),
+        (Verdict::DoesNotHelp, false) => {
+            format!("{}{}{}", why_no_help(prediction), and(&better, LOWERS), and(&costs, COSTS))
         }
-        (false, false) => format!("It {}. It {}.", Part::all(&better, HELPS), Part::all(&worse, COSTS)),
-        (true, false) => format!("It {}.", Part::all(&worse, HARMS)),
-        (true, true) if unclear => {
+        (_, true) if unclear && costs.is_empty() => {
             "It is not known in which direction it works: record with --trace on and predict again.".to_owned()
         }
-        (true, true) if prediction.rows.iter().all(|row| row.doubt.is_some()) => {
+        (_, true) if prediction.rows.iter().all(|row| row.doubt.is_some()) => {
             "Nothing can be predicted: the twin does not reproduce this recording.".to_owned()
         }
-        (true, true) if !others.is_empty() => format!("It helps no task, and it {}.", Part::all(&others, COSTS)),
-        (true, true) => "It changes nothing that people would notice here.".to_owned(),
+        (Verdict::Helps, true) => {
+            let ended = prediction.vanish.first().map_or("the finding", |seen| seen.rule);
+            format!("It ends {ended}.{}", and(&costs, COSTS))
+        }
+        (_, true) if !costs.is_empty() => format!("It helps no task, and it {}.", Part::all(&costs, COSTS)),
+        (_, true) => "It changes nothing that people would notice here.".to_owned(),
+    }
+}
+
+/// Why a change that makes a figure better is no help.
+fn why_no_help(prediction: &Prediction) -> &'static str {
+    let is_wait = |row: &&Row| row.unit == "seconds";
+    if prediction.losses().into_iter().any(|row| is_wait(&row)) {
+        "It does not help on the whole."
+    } else if !prediction.leads().filter(is_wait).any(Row::improves) {
+        "It makes no wait shorter."
+    } else {
+        "It helps by less than the error of the twin."
     }
 }
 

@@ -2,10 +2,14 @@
 //! The plan file of a change that was tried on a twin: the host it was made for, each knob with its old and new value,
 //! the evidence, and the expected effect.
 
+use crate::changed::of_steps;
 use crate::predict::Measured;
 use floodline_analysis::advise::knob::knob;
+use floodline_analysis::advise::step;
 use floodline_analysis::change::{Change, ChangePlan, Fingerprint, SCHEMA};
+use floodline_analysis::plan::merge;
 use floodline_analysis::prediction::{Prediction, Setting, shown_value};
+use floodline_analysis::report::{Finding, Step, When};
 use floodline_record::window::Window;
 
 /// Figure that decides if a change helped.
@@ -32,6 +36,21 @@ pub fn undo(window: &Window, settings: &[Setting]) -> Vec<String> {
         value => Some(format!("{}={value}", one.key)),
     });
     undone.collect::<Option<Vec<String>>>().unwrap_or_default()
+}
+
+/// Commands that make a change and commands that undo it, as `doctor` prints them. `steps` are those of doctor's plans: they
+/// know how to change what is no sysctl.
+pub(crate) fn commands(window: &Window, settings: &[Setting], steps: &[Step]) -> (Vec<String>, Vec<String>) {
+    let (sysctls, others): (Vec<&Setting>, Vec<&Setting>) =
+        changed(window, settings).into_iter().partition(|one| one.key.starts_with("vm."));
+    let sysctls: Vec<(&str, u64)> =
+        sysctls.iter().filter_map(|one| Some((one.key.as_str(), one.value.parse().ok()?))).collect();
+    let mut plan = step::sysctls(window, &sysctls);
+    plan.retain(|step| step.when == When::Now);
+    let is_of = |step: &&Step, one: &Setting| of_steps(std::slice::from_ref(*step)).0.contains(one);
+    plan.extend(others.iter().filter_map(|one| steps.iter().find(|step| is_of(step, one)).cloned()));
+    let merged = merge(&[Finding { plan, ..Finding::default() }]).unwrap_or_default();
+    (merged.now, merged.undo)
 }
 
 /// The plan of settings. `longest_pause_s` is the longest pause that the change itself may cause.
@@ -90,6 +109,26 @@ mod tests {
         let keys: Vec<&str> = changed(&window, &settings).iter().map(|one| one.key.as_str()).collect();
         assert_eq!(keys, ["vm.dirty_background_bytes"]);
         assert_eq!(undo(&window, &settings), ["vm.dirty_background_ratio=10"]);
+    }
+
+    #[test]
+    fn every_knob_has_the_commands_that_doctor_prints() {
+        let window = Fixture::healthy().settings((20, 0, 10, 0)).window();
+        let steps = [step::no_strict_limit("254:16").unwrap()];
+        let settings =
+            [Setting::new("vm.dirty_background_bytes", 33_554_432), Setting::new("bdi/254:16/strict_limit", 0)];
+        let (now, undo) = commands(&window, &settings, &steps);
+        assert_eq!(
+            now,
+            [
+                "sudo sysctl -w vm.dirty_background_bytes=33554432",
+                "echo 0 | sudo tee /sys/class/bdi/254:16/strict_limit"
+            ]
+        );
+        assert_eq!(
+            undo,
+            ["echo 1 | sudo tee /sys/class/bdi/254:16/strict_limit", "sudo sysctl -w vm.dirty_background_ratio=10"]
+        );
     }
 
     #[test]

@@ -17,8 +17,8 @@ use crate::changed::{Changed, Host, NotChanged, change, unambiguous};
 use crate::headline::headline;
 use crate::limits::smallest_budgets;
 use crate::shown::{FIGURES, Shown, Trial};
-use crate::thresholds::Thresholds;
-use floodline_analysis::prediction::{Better, Doubt, Prediction, Row, Seen, Setting, WAITS};
+use crate::thresholds::{Thresholds, risk_room};
+use floodline_analysis::prediction::{Better, Doubt, PEAK, Prediction, Row, Seen, Setting, WAITS};
 use floodline_record::window::Window;
 
 /// A twin before and after a change.
@@ -163,6 +163,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         kernel_then,
         back_test_error: error,
         missed: missed.map(|figure| figure.name.clone()).collect(),
+        risk_room_bytes: measured_peak(&rows).map(|now| risk_room(twin, now)),
         rows,
         vanish: gone,
         appear,
@@ -185,6 +186,11 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     }
     prediction.headline = headline(&prediction);
     Some(prediction)
+}
+
+/// The present peak of data at risk.
+fn measured_peak(rows: &[Row]) -> Option<f64> {
+    rows.iter().find(|row| row.figure == PEAK).map(|row| row.now)
 }
 
 fn notes(twin: &Twin, prediction: &Prediction) -> Vec<String> {

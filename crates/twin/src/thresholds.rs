@@ -2,9 +2,11 @@
 //! The limit and the background threshold that a host would have after a change, and which of them are useless: a
 //! background threshold that is not below the limit, and a limit that a moment of writing exceeds. Arithmetic only, no run.
 
+use crate::Twin;
 use floodline_analysis::diagnose::dirty::dirtyable_roughly;
 use floodline_analysis::diagnose::settings::Settings;
 use floodline_analysis::prediction::Setting;
+use floodline_record::units::Centisecs;
 use floodline_record::window::Window;
 use floodline_scenario::ByteSize;
 
@@ -17,12 +19,17 @@ pub(crate) struct Thresholds {
     set: Settings,
     /// Bytes that percentages are of; `None` where they were not read.
     dirtyable: Option<f64>,
+    /// Age at which data are written, and time between two looks of the flusher, centiseconds.
+    expire: Option<u64>,
+    period: Option<u64>,
 }
 
 impl Thresholds {
     /// Of a host after a change; `None` where its settings were not read.
     pub(crate) fn of(window: &Window, settings: &[Setting]) -> Option<Thresholds> {
         let mut set = Settings::of(&window.host.last)?;
+        let last = &window.host.last;
+        let (mut expire, mut period) = (last.dirty_expire_centisecs, last.dirty_writeback_centisecs);
         for setting in settings {
             let Some(value) = number(&setting.value) else { continue };
             let pair = match setting.key.strip_prefix("machine.sysctl.").unwrap_or(&setting.key) {
@@ -30,13 +37,23 @@ impl Thresholds {
                 "vm.dirty_ratio" => [&mut set.ratio, &mut set.bytes],
                 "vm.dirty_background_bytes" => [&mut set.background_bytes, &mut set.background_ratio],
                 "vm.dirty_background_ratio" => [&mut set.background_ratio, &mut set.background_bytes],
+                "vm.dirty_expire_centisecs" => {
+                    expire = Some(Centisecs(value));
+                    continue;
+                }
+                "vm.dirty_writeback_centisecs" => {
+                    period = Some(Centisecs(value));
+                    continue;
+                }
                 _ => continue,
             };
             // The kernel sets the other member of a pair to 0.
             let [named, other] = pair;
             (*named, *other) = (value, 0);
         }
-        Some(Thresholds { set, dirtyable: dirtyable_roughly(window).map(|bytes| bytes.0 as f64) })
+        let dirtyable = dirtyable_roughly(window).map(|bytes| bytes.0 as f64);
+        let (expire, period) = (expire.map(|age| age.0), period.map(|time| time.0));
+        Some(Thresholds { set, dirtyable, expire, period })
     }
 
     fn bytes(&self, ratio: u64, bytes: u64) -> Option<f64> {
@@ -69,12 +86,20 @@ impl Thresholds {
         })
     }
 
-    /// Whether these thresholds can be advised: the background threshold has effect, and the limit is no lower than `least`
-    /// bytes, unless it is that low already.
+    /// Whether these settings contradict each other, as `contradictory-dirty-settings` judges: the background threshold is
+    /// void or tiny, the limit is tiny, or data expire before the flusher looks.
+    fn is_contradictory(&self) -> bool {
+        let is_late = self.expire.zip(self.period).is_some_and(|(age, period)| period > 0 && age < period);
+        self.is_void() || self.set.has_tiny_background() || self.set.has_tiny_limit() || is_late
+    }
+
+    /// Whether these thresholds can be advised: they do not contradict each other, unless those of now do, and the limit is
+    /// no lower than `least` bytes, unless it is that low already.
     pub(crate) fn can_be_advised(&self, window: &Window, least: f64) -> bool {
-        let now = Thresholds::of(window, &[]).and_then(|now| now.limit());
-        let is_low = self.limit().is_some_and(|limit| limit < least && now.is_none_or(|now| limit < now));
-        !is_low && !self.is_void()
+        let now = Thresholds::of(window, &[]);
+        let limit = now.and_then(|now| now.limit());
+        let is_low = self.limit().is_some_and(|new| new < least && limit.is_none_or(|limit| new < limit));
+        !is_low && !self.is_void() && (!self.is_contradictory() || now.is_some_and(|now| now.is_contradictory()))
     }
 }
 
@@ -84,6 +109,20 @@ fn number(value: &str) -> Option<u64> {
     let long = short.iter().find_map(|(letter, unit)| Some(format!("{} {unit}", value.strip_suffix(*letter)?)));
     let value = long.as_deref().unwrap_or(value);
     value.parse().ok().or_else(|| value.parse::<ByteSize>().ok().map(|size| size.bytes()))
+}
+
+/// Seconds of writing at the speed of the fastest disk that may be at risk without being harm.
+const DRAIN_S: f64 = 3.0;
+/// Part of memory that may be.
+const RISK_SHARE: f64 = 0.05;
+
+/// Data at risk that a change may have without being worse for it: about as much as now, or what the disks write in a few
+/// seconds where that is little of the memory. Every command judges by it.
+pub(crate) fn risk_room(twin: &Twin, now: f64) -> f64 {
+    let speeds = twin.ceilings.iter().filter_map(|ceiling| ceiling.write_bytes_per_second);
+    let memory = twin.scenario.machine.memory.bytes() as f64;
+    let drained = (speeds.fold(0.0, f64::max) * DRAIN_S).min(memory * RISK_SHARE);
+    (now * 1.1).max(drained)
 }
 
 /// The smallest limit of a whole host that helps anyone: that many bytes of folios, and what the host dirtied in a moment
@@ -139,6 +178,11 @@ mod tests {
             after(&set).can_be_advised(&window, least)
         };
         assert!(!can(2 * MIB) && !can(4 * MIB) && can(64 * MIB));
+        let late = [("vm.dirty_expire_centisecs", 300)];
+        assert!(after(&[("vm.dirty_expire_centisecs", 600)]).can_be_advised(&window, least));
+        assert!(!after(&late).can_be_advised(&window, least), "data expire before the flusher looks");
+        let tiny = after(&[("vm.dirty_bytes", 16 * MIB), ("vm.dirty_background_bytes", 3 * MIB / 4)]);
+        assert!(!tiny.can_be_advised(&window, least), "contradictory-dirty-settings would appear");
         let low = Fixture::healthy().settings((0, 2 * MIB, 0, MIB)).window();
         assert!(Thresholds::of(&low, &[]).unwrap().can_be_advised(&low, least), "it is that low already");
     }

@@ -3,19 +3,20 @@
 //! The program and the Python package share it, so both print the same. They provide threads, clocks and progress: each
 //! passes a [`Runner`] and decides when to stop.
 
-use crate::advise::{Candidate, Search, Wanted};
+use crate::advise::{Against, Candidate, Doctor, Search, Told, Wanted, against};
 use crate::backtest::{self, Figure};
 use crate::changed::{Changed, NotChanged, of_steps};
 use crate::kept::Part;
 use crate::predict::{Measured, Question, Run, conclude};
 use crate::shown::{self, Shown};
 use crate::{Options, Recorded, Twin, TwinError};
-use floodline_analysis::advice::Advice;
+use floodline_analysis::advice::{Advice, Goal};
 use floodline_analysis::diagnose::diagnose;
 use floodline_analysis::milder;
 use floodline_analysis::prediction::{Prediction, Seen, Setting};
-use floodline_analysis::report::Report;
+use floodline_analysis::report::{Report, Step};
 use floodline_analysis::tried;
+use floodline_record::human;
 use floodline_sim::{Progress, SimError};
 use std::time::Duration;
 
@@ -86,6 +87,7 @@ impl Studied {
 ///
 /// A rule has no finding in the report, or its change has no step that a twin can make.
 pub fn add_findings(
+    twin: &Twin,
     report: &Report,
     rules: &[&'static str],
     settings: &mut Vec<Setting>,
@@ -114,7 +116,7 @@ pub fn add_findings(
         if known.is_empty() {
             return Err(NotChanged::new(
                 format!("the plan of {rule} has no step that a twin can make"),
-                "give the change with --set KEY=VALUE",
+                keys_of(rule, twin),
             ));
         }
         for one in known {
@@ -129,6 +131,29 @@ pub fn add_findings(
         }
     }
     Ok(unknown)
+}
+
+/// What to type for a finding whose plan is no command: the keys of the twin that it is about, with their present values.
+fn keys_of(rule: &str, twin: &Twin) -> String {
+    let mut keys = Vec::new();
+    for (path, cgroup) in twin.scenario.machine.cgroups.iter().filter(|_| rule == "io-limit-throttling") {
+        for (device, max) in &cgroup.io_max {
+            let rates = [("read_bandwidth", max.read_bandwidth), ("write_bandwidth", max.write_bandwidth)];
+            let rates = rates.into_iter().filter_map(|(name, rate)| Some((name, rate?.to_string())));
+            let requests = [("read_iops", max.read_iops), ("write_iops", max.write_iops)];
+            let requests = requests.into_iter().filter_map(|(name, rate)| Some((name, rate?.to_string())));
+            // A path of several parts is quoted, as in the scenario.
+            let is_plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+            let path = if is_plain { path.clone() } else { format!("{path:?}") };
+            keys.extend(
+                rates.chain(requests).map(|(name, now)| format!("machine.cgroups.{path}.io_max.{device}.{name}={now}")),
+            );
+        }
+    }
+    match keys.as_slice() {
+        [] => "give the change with --set KEY=VALUE; floodline twin host.flr prints every key".to_owned(),
+        keys => format!("give the change with --set KEY=VALUE; now: {}", keys.join(", ")),
+    }
 }
 
 /// Whether a setting takes a reboot.
@@ -202,26 +227,28 @@ fn knowing(
     Ok((measured, prediction))
 }
 
-/// Searches for the best settings for the host of a recording. Ends early when `go_on` returns false.
+/// Candidates whose prediction is looked at before `advise` gives up.
+const FINALISTS: usize = 6;
+
+/// Searches for the best settings for the host of a recording. `report` is doctor's, not tried yet: what it prints is a
+/// candidate. Ends early when `go_on` returns false.
 ///
 /// # Errors
 ///
 /// The model cannot run the host as it is.
 pub fn advise(
     studied: &Studied,
+    report: Option<&Report>,
     wanted: Wanted,
     go_on: GoOn<'_>,
     runner: &mut impl Runner,
 ) -> Result<Advice, TrialError> {
     let (twin, window) = (&studied.twin, &studied.recorded.window);
-    // The plan of doctor is a candidate too, except for steps without immediate effect.
-    let plan = diagnose(window, None).plan;
-    let (plan, _) = of_steps(plan.as_ref().map_or(&[][..], |plan| &plan.steps));
-    let plan: Vec<_> = plan.into_iter().filter(|one| !is_move(one)).collect();
+    let (doctor, plans) = of_doctor(studied, report, go_on, runner);
     let mut search = Search::new(twin, window, wanted);
     let mut as_is: Option<Ran> = None;
     loop {
-        let next = search.next(&plan);
+        let next = search.next(&plans);
         if next.is_empty() || !go_on(0) {
             break;
         }
@@ -249,22 +276,78 @@ pub fn advise(
         }
         search.take(results);
     }
-    // With nothing to change the back-test is that of a question without an answer.
-    let best = search.best().map(|best| best.settings.clone()).filter(|_| go_on(0));
-    let question = best.map(|settings| Question::new(twin, window, &settings)).transpose()?;
-    let (prediction, measured) = match question {
-        Some(question) => {
-            let (measured, prediction) = knowing(studied, &question, false, as_is, go_on, runner)?;
-            (prediction, measured)
-        }
-        None => {
-            let back_test = as_is.map_or_else(Vec::new, |(_, back_test)| back_test);
-            (None, Measured { back_test, seen: studied.seen.clone() })
-        }
+    let back_test = as_is.as_ref().map_or_else(Vec::new, |(_, back_test)| back_test.clone());
+    let measured = Measured { back_test, seen: studied.seen.clone() };
+    let no_verdict = as_is.as_ref().and_then(|(shown, _)| no_verdict(shown, &measured));
+    let rules: Vec<&str> = studied.seen.iter().map(|seen| seen.rule).collect();
+    let predicted = |settings: &[Setting], runner: &mut _| -> Result<Option<Prediction>, TrialError> {
+        let question = Question::new(twin, window, settings)?;
+        Ok(knowing(studied, &question, false, as_is.clone(), go_on, runner)?.1)
     };
-    let mut advice = search.advice(prediction, &measured);
+    let (mut chosen, mut refused): (Option<(usize, Prediction)>, Option<(usize, Against, Prediction)>) = (None, None);
+    for _ in 0..if no_verdict.is_none() { FINALISTS } else { 0 } {
+        let best = search.best().filter(|(at, _)| go_on(0) && search.is_clear_gain(*at, &measured));
+        let Some((at, settings)) = best else { break };
+        let Some(prediction) = predicted(&settings, runner)? else { break };
+        let Some(why) = against(wanted.goal, &prediction, &rules) else {
+            chosen = Some((at, prediction));
+            break;
+        };
+        search.exclude(at, &why);
+        refused.get_or_insert((at, why, prediction));
+    }
+    // What doctor prints as a help is one here too.
+    let is_of_doctor = chosen.is_none() && no_verdict.is_none() && wanted.goal == Goal::Latency && go_on(0);
+    if let Some(at) = search.number_of(&doctor.helps).filter(|at| is_of_doctor && *at > 0) {
+        let prediction = predicted(&doctor.helps, runner)?;
+        chosen = prediction.filter(|one| against(wanted.goal, one, &rules).is_none()).map(|one| (at, one));
+    }
+    let told = Told {
+        prediction: chosen.as_ref().map(|(_, one)| one).or(refused.as_ref().map(|(.., one)| one)),
+        measured: &measured,
+        refused: refused.as_ref().map(|(at, why, _)| (*at, why)),
+        no_verdict: no_verdict.as_deref(),
+        doctor: &doctor,
+    };
+    let mut advice = search.advice(chosen.as_ref().map(|(at, _)| *at), &told);
     advice.notes.splice(0..0, studied.notes.iter().cloned());
     Ok(advice)
+}
+
+/// Why the twin as it is gives no verdict on the host: it misses the recording, or shows none of its findings.
+fn no_verdict(as_is: &Shown, measured: &Measured) -> Option<String> {
+    let is_shown = |seen: &Seen| as_is.seen.iter().any(|one| one.rule == seen.rule);
+    let missed = backtest::simulated_error(&measured.back_test).filter(|error| *error > backtest::MISS_MAX);
+    if let Some(missed) = missed {
+        return Some(format!("the twin misses this recording by {} (median)", human::percent(missed)));
+    }
+    let rules: Vec<&str> = measured.seen.iter().map(|seen| seen.rule).collect();
+    (!rules.is_empty() && !measured.seen.iter().any(is_shown))
+        .then(|| format!("the twin does not show what was found in the recording, {}", rules.join(", ")))
+}
+
+/// What `doctor` says on this recording, and its changes as candidates: its plan, the milder one that replaces it, and what
+/// single findings ask for.
+fn of_doctor(
+    studied: &Studied,
+    report: Option<&Report>,
+    go_on: GoOn<'_>,
+    runner: &mut impl Runner,
+) -> (Doctor, Vec<Vec<Setting>>) {
+    let mut report = report.map_or_else(|| diagnose(&studied.recorded.window, None), Clone::clone);
+    let settings =
+        |steps: &[Step]| -> Vec<Setting> { of_steps(steps).0.into_iter().filter(|one| !is_move(one)).collect() };
+    let plan_of = |report: &Report| report.plan.as_ref().map_or_else(Vec::new, |plan| plan.steps.clone());
+    let mut steps = plan_of(&report);
+    steps.extend(report.findings.iter().flat_map(|finding| finding.plan.clone()));
+    let mut plans = vec![settings(&plan_of(&report))];
+    plans.extend(report.findings.iter().map(|finding| settings(&finding.plan)));
+    judge(&mut report, Ok(studied), go_on, runner);
+    let printed = plan_of(&report);
+    steps.extend(printed.iter().cloned());
+    let printed = settings(&printed);
+    plans.insert(0, printed.clone());
+    (Doctor::of(report.plan.as_ref(), printed, steps), plans)
 }
 
 /// Most simulated events of one run that `doctor` waits for: about half a second.
@@ -273,8 +356,24 @@ pub const EVENTS_MAX: u64 = 2_000_000;
 /// simulates many times slower, and its tests run beside each other.
 pub const LONGEST: Duration =
     if cfg!(debug_assertions) { Duration::from_secs(60) } else { Duration::from_millis(1500) };
+
 /// Tries the plan of a report on a twin before it is printed. Without `kept` the recording could be read only once.
 pub fn try_plan(report: &mut Report, kept: Option<Kept>, go_on: GoOn<'_>, runner: &mut impl Runner) {
+    let Some(plan) = report.plan.as_ref() else { return };
+    // A plan of which the twin can make nothing needs no twin.
+    if of_steps(&plan.steps).0.is_empty() {
+        return judge(report, Err(String::new()), go_on, runner);
+    }
+    let studied = match kept.map(Kept::finish) {
+        None => Err("a recording from standard input is read once".to_owned()),
+        Some(None) => Err("the recording is too long or too large for a quick twin".to_owned()),
+        Some(Some(part)) => Studied::of_part(part).map_err(|error| error.to_string()),
+    };
+    judge(report, studied.as_ref().map_err(Clone::clone), go_on, runner);
+}
+
+/// Judges the plan of a report by a twin. `doctor` and `advise` share it.
+fn judge(report: &mut Report, studied: Result<&Studied, String>, go_on: GoOn<'_>, runner: &mut impl Runner) {
     let Some(plan) = report.plan.as_mut() else { return };
     let (settings, unknown) = of_steps(&plan.steps);
     let (moves, settings): (Vec<Setting>, Vec<Setting>) = settings.into_iter().partition(is_move);
@@ -284,23 +383,19 @@ pub fn try_plan(report: &mut Report, kept: Option<Kept>, go_on: GoOn<'_>, runner
     if is_move && settings.is_empty() {
         return;
     }
-    let studied = match (kept, settings.is_empty()) {
-        (_, true) => Err("no command of it is a setting that a twin can make".to_owned()),
-        (None, _) => Err("a recording from standard input is read once".to_owned()),
-        (Some(kept), _) => match kept.finish() {
-            None => Err("the recording is too long or too large for a quick twin".to_owned()),
-            Some(part) => Studied::of_part(part).map_err(|error| error.to_string()),
-        },
+    let studied = match settings.is_empty() {
+        true => Err("no command of it is a setting that a twin can make".to_owned()),
+        false => studied,
     };
     let simulated = studied.as_ref().map_or_else(|_| Vec::new(), |studied| studied.notes.clone());
-    let predicted = studied.as_ref().map_err(Clone::clone).and_then(|it| of_settings(it, &settings, go_on, runner));
+    let predicted = studied.clone().and_then(|it| of_settings(it, &settings, go_on, runner));
     match predicted {
         Ok(prediction) if is_move => tried::tried_later(plan, &prediction),
         Ok(prediction) => tried::tried(plan, &prediction),
         Err(why) => tried::arithmetic_only(plan, why),
     }
     let mut unknown = unknown;
-    if let Some((milder, rest)) = studied.ok().and_then(|studied| that_helps(report, &studied, go_on, runner)) {
+    if let Some((milder, rest)) = studied.ok().and_then(|studied| that_helps(report, studied, go_on, runner)) {
         (*report, unknown) = (milder, rest);
     }
     if let Some(plan) = report.plan.as_mut().filter(|plan| plan.tried.is_some()) {

@@ -24,23 +24,12 @@ pub fn text(advice: &Advice, width: usize, details: bool) -> String {
     let _ = writeln!(out);
     table(&mut out, advice, width, details);
     if let Some(plan) = &advice.plan {
-        let set: Vec<String> = plan
-            .changes
-            .iter()
-            .filter(|one| one.knob.starts_with("vm."))
-            .map(|one| format!("{}={}", one.knob, one.new))
-            .collect();
         let _ = writeln!(out);
-        if !set.is_empty() {
-            let _ = writeln!(out, "Do now");
-            command(&mut out, 2, &format!("sudo sysctl -w {}", set.join(" ")), width);
-            if !advice.undo.is_empty() {
-                let _ = writeln!(out, "Undo");
-                command(&mut out, 2, &format!("sudo sysctl -w {}", advice.undo.join(" ")), width);
+        for (lead, commands) in [("Do now", &advice.commands), ("Undo", &advice.undo_commands)] {
+            if !commands.is_empty() {
+                let _ = writeln!(out, "{lead}");
+                commands.iter().for_each(|one| command(&mut out, 2, one, width));
             }
-        }
-        for other in plan.changes.iter().filter(|one| !one.knob.starts_with("vm.")) {
-            let _ = writeln!(out, "  # {} = {}", other.knob, other.new);
         }
         if !plan.evidence.is_empty() {
             let seen = |one: &String| one.trim_end_matches(" in the recording").replacen(": ", " ", 1);

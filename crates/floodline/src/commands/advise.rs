@@ -11,6 +11,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{Existing, create, is_standard, refuse_existing};
 use crate::twins::{Budget, Threads, study};
 use floodline_analysis::advice::{Advice, Goal};
+use floodline_analysis::report::Report;
 use floodline_record::human;
 use floodline_scenario::{ByteSize, Time};
 use floodline_twin::advise::{FOLIOS, Wanted};
@@ -37,7 +38,7 @@ pub(crate) struct Advise {
     /// What to improve once the constraints hold
     #[arg(long, value_enum, default_value_t)]
     goal: Wish,
-    /// Most data at risk, e.g. 256M [default: about as much as now]
+    /// Most data at risk, e.g. 256M [default: about as much as now, or what the disks write in 3 s and at most 5 % of memory]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_at_risk: Option<u64>,
     /// Longest pause of a write call, e.g. 200ms [default: as long as now, at least 200ms]
@@ -92,9 +93,9 @@ impl Run for Advise {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         self.output.as_deref().map_or(Ok(()), |path| refuse_existing(path, self.force))?;
         let interrupt = Interrupt::watch()?;
-        let (studied, _) = study(&self.file)?;
+        let (studied, report) = study(&self.file)?;
         let budget = Budget { interrupt: Some(&interrupt), ..Budget::default() };
-        let advice = self.advise(console, &studied, &budget)?;
+        let advice = self.advise(console, &studied, report.as_ref(), &budget)?;
         if interrupt.is_asked() {
             return Err(CliError::cannot_observe("interrupted before all settings were tried, so nothing is advised"));
         }
@@ -108,7 +109,13 @@ impl Run for Advise {
 }
 
 impl Advise {
-    fn advise(&self, console: &Console, studied: &Studied, budget: &Budget<'_>) -> Result<Advice, CliError> {
+    fn advise(
+        &self,
+        console: &Console,
+        studied: &Studied,
+        report: Option<&Report>,
+        budget: &Budget<'_>,
+    ) -> Result<Advice, CliError> {
         let wanted = Wanted {
             goal: match self.goal {
                 Wish::Latency => Goal::Latency,
@@ -122,7 +129,7 @@ impl Advise {
         };
         let mut progress = console.progress();
         let go_on = |events| budget.is_left(events);
-        Ok(trial::advise(studied, wanted, &go_on, &mut Threads { progress: Some(&mut progress) })?)
+        Ok(trial::advise(studied, report, wanted, &go_on, &mut Threads { progress: Some(&mut progress) })?)
     }
 
     fn save(&self, console: &Console, advice: &Advice) -> Result<(), CliError> {

@@ -78,7 +78,7 @@ impl Run for Predict {
         let (studied, report) = study(&self.file)?;
         let unknown = match (rules.is_empty(), report) {
             (true, _) => Vec::new(),
-            (false, Some(report)) => add_findings(&report, &rules, &mut settings)?,
+            (false, Some(report)) => add_findings(&studied.twin, &report, &rules, &mut settings)?,
             (false, None) => {
                 return Err(CliError::usage(
                     "--finding reads the recording twice, and standard input can be read once",

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One judgement of a predicted change: whether it helps, does not help, or harms. `predict`, `doctor` and `advise` all say
+//! what stands here, so that none of them advises what another one warns of. Judges figures; runs nothing.
+
+use crate::prediction::{DIRTIED, LEADS, PEAK, Prediction, Row, Seen};
+use floodline_record::human;
+
+/// What a change does to its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// A figure gets better by more than the error of the twin, or the finding ends, and no wait takes that back.
+    Helps,
+    /// Nothing gets better by more than the error of the twin.
+    DoesNotHelp,
+    /// A wait grows, or a finding appears that hurts.
+    Harms,
+}
+
+/// A wait below this is not felt, seconds.
+const SHORTEST_FELT_S: f64 = 0.1;
+/// Growth of a wait from which it is weighed against what gets better.
+const WORSE: f64 = 1.5;
+/// The smallest error of a twin.
+const ERROR_MIN: f64 = 0.05;
+
+/// Rules whose finding hurts by waits alone. Where the waits are predicted, they tell how much it hurts.
+const OF_WAITS: [&str; 7] = [
+    "dirty-cliff",
+    "dominant-writer",
+    "fsync-behind-writeback",
+    "io-limit-throttling",
+    "overlay-umount-flush",
+    "saturated-device",
+    "strictlimit-throttling",
+];
+/// The rule whose finding is the data at risk themselves.
+const OF_RISK: &str = "dirty-data-at-risk";
+
+/// Whether the finding of a rule hurts by waits alone.
+pub fn is_of_waits(rule: &str) -> bool {
+    OF_WAITS.contains(&rule)
+}
+
+impl Row {
+    /// Part of the present value that the change takes away; negative where it adds.
+    fn gain(&self) -> f64 {
+        if self.now > 0.0 { (self.now - self.then) / self.now } else { 0.0 }
+    }
+
+    fn is_wait(&self) -> bool {
+        self.unit == "seconds"
+    }
+}
+
+impl Prediction {
+    /// Judges the change. `rules` are those whose findings it is to end; empty where it is to end none.
+    pub fn verdict(&self, rules: &[&str]) -> Verdict {
+        if self.harms() {
+            return Verdict::Harms;
+        }
+        let is_own = |rule: &str| rules.contains(&rule);
+        let ended: Vec<&Seen> = self.vanish.iter().filter(|seen| is_own(seen.rule)).collect();
+        let is_longer = self.wait_growth() * self.best_felt() > 1.0;
+        // Less data at risk is no cure of waits.
+        let is_for_waits = !rules.is_empty() && rules.iter().all(|rule| is_of_waits(rule));
+        let is_cure = |row: &&Row| row.is_wait() || !is_for_waits;
+        let better = self.leads().filter(|row| row.improves() && row.gain() > self.error_of(row)).filter(is_cure);
+        let helps = better.count() > 0 && !is_longer;
+        let ends = ended.iter().any(|seen| !is_of_waits(seen.rule) || !is_longer);
+        if helps || ends { Verdict::Helps } else { Verdict::DoesNotHelp }
+    }
+
+    /// Error of the twin in a figure, as a share.
+    pub fn error_of(&self, row: &Row) -> f64 {
+        row.off_share.or(self.back_test_error).unwrap_or(0.0).max(ERROR_MIN)
+    }
+
+    /// Whether the change harms: a finding appears that hurts, a wait grows while nothing gets better, a wait grows by more
+    /// than what tasks feel gets better, or much more data are at risk while nothing gets better. Every command judges by
+    /// this.
+    pub fn harms(&self) -> bool {
+        let is_any_better = self.leads().any(Row::improves);
+        // Of waits that only the twin has, the harm counts.
+        let is_longer = self.rows_of(LEADS).any(|row| row.is_wait() && row.worsens());
+        let growth = self.wait_growth();
+        self.hurting().is_some()
+            || (!is_any_better && (is_longer || self.is_much_more_at_risk()))
+            || (growth > WORSE && growth * self.best_felt() > 1.0)
+    }
+
+    /// The worst finding that appears and hurts. A finding of waits does not hurt where a wait gets shorter and none gets
+    /// longer: it names who waits then.
+    pub fn hurting(&self) -> Option<&Seen> {
+        let shorter = self.leads().any(|row| row.is_wait() && row.improves());
+        let longer = self.rows_of(LEADS).any(|row| row.is_wait() && row.worsens());
+        let is_harmless = |seen: &Seen| match seen.rule {
+            OF_RISK => !self.is_much_more_at_risk(),
+            rule => is_of_waits(rule) && shorter && !longer,
+        };
+        self.appear.iter().filter(|seen| !is_harmless(seen)).max_by_key(|seen| seen.severity)
+    }
+
+    /// Whether so much more data are at risk that this is no price but harm: more than now, and more than the disks write in
+    /// a few seconds.
+    pub fn is_much_more_at_risk(&self) -> bool {
+        let room = self.risk_room_bytes.unwrap_or(0.0);
+        self.rows_of([PEAK]).any(|row| row.worsens() && row.then > room)
+    }
+
+    /// Figures that get worse, the most important first: what leads, then programs that surely write more slowly.
+    pub fn losses(&self) -> Vec<&Row> {
+        let mut losses: Vec<&Row> = self.rows_of(LEADS).filter(|row| row.worsens()).collect();
+        let is_slowed = |row: &&Row| row.figure.starts_with("program ") && row.worsens() && row.is_certain();
+        let mut slowed: Vec<&Row> = self.rows.iter().filter(is_slowed).collect();
+        slowed.sort_by(|one, other| (other.now - other.then).total_cmp(&(one.now - one.then)));
+        losses.extend(slowed);
+        losses
+    }
+
+    /// Whether the unchanged twin shows a finding of the recording, or the recording has none: only then does it tell
+    /// whether the finding ends.
+    pub fn shows(&self, rules: &[&str]) -> bool {
+        let is_own = |seen: &Seen| rules.contains(&seen.rule);
+        self.vanish.iter().chain(&self.stay).any(is_own)
+    }
+
+    /// Why the prediction is no verdict on the findings of these rules; `None` where it is one. `doctor` prints such a change
+    /// as arithmetic, `advise` gives none of its own.
+    pub fn no_verdict(&self, rules: &[&str]) -> Option<String> {
+        let certain = self.rows_of(LEADS).filter(|row| row.doubt.is_none() && row.is_measured).count();
+        let ends = self.vanish.iter().any(|seen| rules.contains(&seen.rule));
+        if self.is_cut {
+            return Some(
+                "the simulation of this load exceeds its budget here; floodline predict runs all of it".to_owned(),
+            );
+        }
+        if !rules.is_empty() && !self.shows(rules) {
+            return Some("the twin of this host does not show the finding".to_owned());
+        }
+        (!self.is_reliable() || (certain == 0 && !ends)).then(|| missed(self.back_test_error))
+    }
+
+    fn rows_of<const N: usize>(&self, names: [&'static str; N]) -> impl Iterator<Item = &Row> {
+        names.into_iter().filter_map(|name| self.rows.iter().find(|row| row.figure == name))
+    }
+
+    /// How much is left of the figure that tasks feel and that gets better most; 1 where none does.
+    fn best_felt(&self) -> f64 {
+        let is_felt = |row: &&Row| row.figure != PEAK && row.figure != DIRTIED;
+        self.leads().filter(|row| row.improves()).filter(is_felt).map(ratio).fold(1.0, f64::min)
+    }
+
+    /// Factor of the wait that grows most; 1 where none does.
+    fn wait_growth(&self) -> f64 {
+        self.rows_of(LEADS).filter(|row| row.is_wait() && row.worsens()).map(ratio).fold(1.0, f64::max)
+    }
+}
+
+/// Why a plan rests on arithmetic where the twin is not like its recording.
+pub fn missed(error: Option<f64>) -> String {
+    match error {
+        Some(error) => format!("the twin misses this recording by {}", human::percent(error)),
+        None => "the recording has no figure to hold the twin against".to_owned(),
+    }
+}
+
+fn ratio(row: &Row) -> f64 {
+    let least = if row.is_wait() { SHORTEST_FELT_S } else { 1e6 };
+    row.then.max(least) / row.now.max(least)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prediction::{Doubt, WAITS};
+    use crate::report::Severity;
+    use floodline_record::version::KernelVersion;
+
+    const MIB: f64 = 1_048_576.0;
+    const FSYNC: &str = "durable.longest_wait_seconds";
+
+    fn wait(figure: &str, now: f64, then: f64) -> Row {
+        Row { off_share: Some(0.02), least: 0.02, ..Row::new(figure, figure, "seconds", now, then) }
+    }
+
+    fn risk(now: f64, then: f64) -> Row {
+        Row { least: MIB, ..Row::new(PEAK, "peak data at risk", "bytes", now * MIB, then * MIB) }
+    }
+
+    fn of(rows: Vec<Row>) -> Prediction {
+        let kernel = KernelVersion::new(6, 12, 0);
+        Prediction { rows, back_test_error: Some(0.1), ..Prediction::new(Vec::new(), kernel) }
+    }
+
+    fn seen(rule: &'static str) -> Seen {
+        Seen { rule, severity: Severity::Critical }
+    }
+
+    #[test]
+    fn more_data_at_risk_are_a_price_while_the_disks_write_them_in_a_moment() {
+        let lifted = |room| Prediction { risk_room_bytes: Some(room * MIB), ..of(vec![risk(7.7, 28.9)]) };
+        assert_eq!(lifted(48.0).verdict(&["strictlimit-throttling"]), Verdict::DoesNotHelp);
+        assert_eq!(lifted(16.0).verdict(&["strictlimit-throttling"]), Verdict::Harms);
+        let helps = Prediction { rows: vec![wait(WAITS, 4.9, 0.0), risk(7.7, 28.9)], ..lifted(16.0) };
+        assert_eq!(helps.verdict(&["strictlimit-throttling"]), Verdict::Helps, "waits get shorter for it");
+    }
+
+    #[test]
+    fn a_new_finding_that_names_who_waits_is_no_harm_where_waits_get_shorter() {
+        let after = |rows, rule| Prediction { appear: vec![seen(rule)], ..of(rows) };
+        let shorter = || vec![wait(WAITS, 29.0, 25.0)];
+        assert_eq!(after(shorter(), "dominant-writer").verdict(&[]), Verdict::Helps);
+        assert_eq!(after(shorter(), "starved-dirty-budget").verdict(&[]), Verdict::Harms, "it hurts by rewriting");
+        assert!(after(vec![wait(WAITS, 29.0, 29.0)], "dominant-writer").harms(), "nothing gets shorter");
+        let mixed = vec![wait(WAITS, 29.0, 25.0), wait(FSYNC, 1.0, 1.3)];
+        assert!(after(mixed, "dominant-writer").harms(), "one wait gets longer");
+    }
+
+    #[test]
+    fn a_gain_below_the_error_of_the_twin_is_no_cure() {
+        let with = |off, then| of(vec![Row { off_share: Some(off), ..wait(FSYNC, 5.0, then) }]);
+        assert_eq!(with(0.02, 4.0).verdict(&["fsync-behind-writeback"]), Verdict::Helps);
+        assert_eq!(with(0.24, 4.0).verdict(&["fsync-behind-writeback"]), Verdict::DoesNotHelp);
+    }
+
+    #[test]
+    fn a_change_for_which_all_tasks_wait_longer_is_no_cure() {
+        let rows = || vec![wait(FSYNC, 5.68, 5.05), wait(WAITS, 34.3, 41.8), risk(76.5, 30.1)];
+        let rules = ["fsync-behind-writeback"];
+        assert_eq!(of(rows()).verdict(&rules), Verdict::DoesNotHelp);
+        let ends = Prediction { vanish: vec![seen(rules[0])], ..of(rows()) };
+        assert_eq!(ends.verdict(&rules), Verdict::DoesNotHelp, "the finding ends, the waits do not");
+        let much = of(vec![wait(FSYNC, 5.68, 0.5), wait(WAITS, 34.3, 41.8)]);
+        assert_eq!(much.verdict(&rules), Verdict::Helps);
+    }
+
+    #[test]
+    fn less_data_at_risk_is_a_cure_of_what_is_at_risk_only() {
+        let rows = || vec![risk(300.0, 30.0)];
+        assert_eq!(of(rows()).verdict(&["fsync-behind-writeback"]), Verdict::DoesNotHelp);
+        assert_eq!(of(rows()).verdict(&["dirty-data-at-risk"]), Verdict::Helps);
+        assert_eq!(of(rows()).verdict(&[]), Verdict::Helps);
+    }
+
+    #[test]
+    fn sure_losses_of_programs_are_losses() {
+        let speed = |low: f64, high: f64| Row {
+            better: crate::prediction::Better::More,
+            low: low * MIB,
+            high: high * MIB,
+            ..Row::new("program tar", "throughput of tar", "bytes_per_second", 120.0 * MIB, 38.0 * MIB)
+        };
+        let names = |row| of(vec![row]).losses().iter().map(|row| row.figure.clone()).collect::<Vec<_>>();
+        assert_eq!(names(speed(20.0, 60.0)), ["program tar"]);
+        assert_eq!(names(speed(10.0, 150.0)), [""; 0], "it may be as fast as now");
+    }
+
+    #[test]
+    fn a_twin_without_the_finding_or_unlike_its_recording_gives_no_verdict() {
+        let rules = ["io-limit-throttling"];
+        let told = |one: Prediction| one.no_verdict(&rules);
+        let hidden = Prediction { not_reproduced: vec![rules[0]], ..of(vec![wait(WAITS, 34.0, 3.0)]) };
+        assert_eq!(told(hidden.clone()).as_deref(), Some("the twin of this host does not show the finding"));
+        let shown = Prediction { stay: vec![seen(rules[0])], ..hidden };
+        assert_eq!(told(shown.clone()), None);
+        let missed = Prediction { back_test_error: Some(0.61), ..shown.clone() };
+        assert_eq!(told(missed).as_deref(), Some("the twin misses this recording by 61 %"));
+        let doubted = Row { doubt: Some(Doubt::BackTest), ..wait(WAITS, 34.0, 3.0) };
+        assert!(told(Prediction { rows: vec![doubted], ..shown }).is_some(), "no figure is predicted");
+    }
+}

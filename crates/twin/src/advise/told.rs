@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `advise` says: its first sentence, what the advised settings do, and the notes. Decides nothing.
+
+use super::{GAIN_MIN, Search, Told};
+use crate::plan::changed;
+use crate::predict::Measured;
+use floodline_analysis::advice::{Constraints, Goal, Tried};
+use floodline_analysis::prediction::{PEAK, Prediction, Setting, WAITS};
+use floodline_analysis::report::{Plan, Step};
+use floodline_record::human;
+use std::collections::BTreeMap;
+
+/// The longest wait for data to be durable.
+const DURABLE: &str = "durable.longest_wait_seconds";
+
+/// What `doctor` says on the same recording.
+#[derive(Clone, Debug, Default)]
+pub struct Doctor {
+    /// The change that it prints as helping, after its trial on the twin; empty where it prints none.
+    pub helps: Vec<Setting>,
+    /// Commands that it prints by arithmetic alone, in words.
+    pub arithmetic: Vec<String>,
+    /// The steps of all its plans.
+    pub steps: Vec<Step>,
+}
+
+impl Doctor {
+    /// Of a plan as `doctor` prints it. `settings` are those of its steps that a twin can make.
+    pub fn of(plan: Option<&Plan>, settings: Vec<Setting>, steps: Vec<Step>) -> Doctor {
+        let is_printed = plan.is_some_and(|plan| !plan.now.is_empty());
+        let is_tried = plan.is_some_and(|plan| plan.tried.is_some());
+        let names = || settings.iter().map(|one| format!("{}={}", one.key, one.value)).collect::<Vec<_>>();
+        let arithmetic = match (is_printed && !is_tried, settings.is_empty()) {
+            (false, _) => Vec::new(),
+            (true, false) => names(),
+            (true, true) => plan.map_or_else(Vec::new, |plan| plan.now.clone()),
+        };
+        Doctor { helps: if is_printed && is_tried { settings } else { Vec::new() }, arithmetic, steps }
+    }
+}
+
+impl Search<'_> {
+    /// The advice as one sentence. `at` is the candidate that it is about.
+    pub(super) fn headline(
+        &self,
+        tried: &[Tried],
+        (at, chosen): (Option<usize>, Option<usize>),
+        (gain, error): (Option<f64>, f64),
+        told: &Told<'_>,
+    ) -> String {
+        let goal = self.wanted.goal;
+        if let Some(at) = chosen {
+            let settings = self.tried.get(at).map_or(&[][..], |(candidate, _)| &candidate.settings);
+            let changed: Vec<String> =
+                changed(self.window, settings).iter().map(|one| format!("{}={}", one.key, one.value)).collect();
+            return format!("Set {}: {}.", changed.join(" "), effect(goal, &tried[at], &tried[0], told.prediction));
+        }
+        // What doctor prints by arithmetic stands beside this sentence: the host is not to be left as it is then.
+        let (leave, by_arithmetic) = match told.doctor.arithmetic.as_slice() {
+            [] => ("Leave it as it is", String::new()),
+            all => ("No advice", format!(" By arithmetic alone, floodline doctor advises: {}.", all.join("; "))),
+        };
+        let gain = gain.unwrap_or(0.0);
+        let best = at.and_then(|at| tried.get(at)).filter(|_| gain >= GAIN_MIN);
+        let why = match (told.no_verdict, best, told.refused) {
+            (Some(why), ..) => return format!("No verdict: {why}.{by_arithmetic}"),
+            (_, None, _) => format!("no other setting serves {} better here", goal.name()),
+            (_, Some(_), Some((_, against))) if against.long.is_none() => {
+                return format!(
+                    "No advice: the demand of throttled writers is not known. Record with --trace on.{by_arithmetic}"
+                );
+            }
+            (_, Some(best), Some((_, against))) => {
+                format!("with {} {}", best.label, against.long.as_deref().unwrap_or_default())
+            }
+            // A figure that the twin misses by more than itself says nothing, however much better it looks.
+            (_, Some(_), None) if error >= 1.0 => {
+                format!("the twin misses the figure that decides for {} by {}", goal.name(), times_or_percent(error))
+            }
+            (_, Some(best), None) => format!(
+                "{} is better by {}, which is less than the error of the twin ({})",
+                best.label,
+                times_or_percent(gain),
+                human::percent(error)
+            ),
+        };
+        format!("{leave}: {why}.{by_arithmetic}")
+    }
+}
+
+/// Notes to an advice: the reliability of the twin, and the candidates that the constraints excluded.
+pub(super) fn notes(
+    measured: &Measured,
+    tried: &[Tried],
+    (constraints, excluded): (&Constraints, &BTreeMap<usize, &'static str>),
+    is_chosen: bool,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    let missed = crate::backtest::simulated_error(&measured.back_test).unwrap_or(0.0);
+    if let Some(excluded) = (!excluded.is_empty()).then_some(excluded.len() as u64) {
+        notes.push(format!(
+            "{} the prediction speaks against: the table says why.",
+            human::plural(excluded, "setting was better in one run, but", "settings were better in one run, but")
+        ));
+    }
+    if !is_chosen && missed > crate::backtest::MISS_MAX {
+        notes.push(format!(
+            "Not reliable: the twin misses this recording by {} (median). Record for longer, with --trace on.",
+            human::percent(missed)
+        ));
+    }
+    let breaking = tried.iter().enumerate();
+    let breaking = breaking.filter(|(at, one)| one.breaks.is_some() && !excluded.contains_key(at)).count();
+    if breaking > 0 {
+        notes.push(format!(
+            "{} a constraint: at most {} at risk, no write call over {}{}.",
+            human::plural(breaking as u64, "candidate breaks", "candidates break"),
+            human::bytes(constraints.at_risk_bytes),
+            human::seconds(constraints.pause_seconds),
+            constraints
+                .smallest_budget_bytes
+                .map_or_else(String::new, |bytes| format!(", no cgroup limit below {}", human::bytes(bytes)))
+        ));
+    }
+    notes
+}
+
+/// A share for people: a multiple where it is large.
+fn times_or_percent(share: f64) -> String {
+    if share >= 10.0 { format!("more than {:.0} times", share.floor()) } else { human::percent(share) }
+}
+
+/// What the advised settings do, by the figures of their prediction.
+fn effect(goal: Goal, best: &Tried, as_is: &Tried, prediction: Option<&Prediction>) -> String {
+    let row = |name: &str| prediction.and_then(|prediction| prediction.rows.iter().find(|row| row.figure == name));
+    let pair = |name: &str, now: f64, then: f64| match row(name) {
+        Some(row) if row.doubt.is_none() => (row.now, row.then, ""),
+        Some(_) => (now, then, " (in the model only)"),
+        None => (now, then, ""),
+    };
+    let (now, then, only) = pair(PEAK, as_is.at_risk_bytes, best.at_risk_bytes);
+    let risk = format!("data at risk {} → {}{only}", human::bytes(now), human::bytes(then));
+    let (now, then, only) = pair(WAITS, as_is.stall_seconds, best.stall_seconds);
+    let stall = format!("tasks wait {} → {}{only}", human::seconds(now), human::seconds(then));
+    // The wait that people report first.
+    let fsync =
+        row(DURABLE).filter(|row| row.improves()).map_or_else(String::new, |row| format!("{}, ", row.sentence()));
+    match goal {
+        Goal::Latency => format!("{fsync}{stall}, {risk}"),
+        Goal::Safety => format!("{risk}, {stall}"),
+        Goal::Throughput => format!(
+            "throughput {} → {}, {stall}",
+            human::bytes_per_second(as_is.throughput),
+            human::bytes_per_second(best.throughput)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advise::against;
+    use floodline_analysis::prediction::{Doubt, Row};
+    use floodline_analysis::report::TriedPlan;
+
+    fn tried(stall_seconds: f64) -> Tried {
+        Tried {
+            settings: Vec::new(),
+            label: "as it is".to_owned(),
+            at_risk_bytes: 64e6,
+            stall_seconds,
+            longest_wait_seconds: None,
+            pause_seconds: 0.0,
+            written_bytes: 0.0,
+            throughput: 0.0,
+            smallest_budget_bytes: None,
+            regret_seconds: 0.0,
+            breaks: None,
+            on_curve: false,
+        }
+    }
+
+    fn predicted(row: Row) -> Prediction {
+        let kernel = floodline_record::version::KernelVersion::new(6, 12, 0);
+        Prediction { rows: vec![row], ..Prediction::new(Vec::new(), kernel) }
+    }
+
+    #[test]
+    fn the_first_sentence_has_the_figures_of_the_prediction() {
+        let waits = Row::new(WAITS, "waits of all tasks", "seconds", 0.026, 9.09);
+        let told = effect(Goal::Safety, &tried(9.3), &tried(9.2), Some(&predicted(waits.clone())));
+        assert!(told.contains("tasks wait 26.0 ms → 9.09 s"), "{told}");
+        let doubtful = predicted(Row { doubt: Some(Doubt::BackTest), ..waits });
+        let told = effect(Goal::Safety, &tried(9.3), &tried(9.2), Some(&doubtful));
+        assert!(told.contains("tasks wait 9.20 s → 9.30 s (in the model only)"), "{told}");
+    }
+
+    #[test]
+    fn what_the_prediction_speaks_against_is_not_advised() {
+        let of = |row: Row| Prediction { back_test_error: Some(0.1), ..predicted(row) };
+        let waits = |then| of(Row { least: 0.2, ..Row::new(WAITS, "waits of all tasks", "seconds", 1.0, then) });
+        let told = |goal, one: &Prediction| against(goal, one, &[]).map(|why| why.short);
+        assert_eq!(told(Goal::Latency, &waits(9.09)), Some("longer waits"));
+        assert_eq!(told(Goal::Latency, &waits(0.02)), None);
+        assert_eq!(told(Goal::Latency, &waits(0.93)), Some("no help"), "less than the error of the twin");
+        assert_eq!(told(Goal::Safety, &waits(0.93)), None, "it has another goal");
+        let doubtful = of(Row { doubt: Some(Doubt::Demand), ..Row::new(WAITS, "waits", "seconds", 1.0, 0.1) });
+        assert_eq!(told(Goal::Latency, &doubtful), Some("demand unknown"));
+    }
+
+    #[test]
+    fn what_doctor_prints_is_told_as_it_prints_it() {
+        let setting = || vec![Setting::new("bdi/254:16/strict_limit", 0)];
+        let plan = Plan { now: vec!["echo 0".to_owned()], ..Plan::default() };
+        let doctor = Doctor::of(Some(&plan), setting(), Vec::new());
+        assert_eq!((doctor.helps.len(), doctor.arithmetic), (0, vec!["bdi/254:16/strict_limit=0".to_owned()]));
+        let tried = TriedPlan { verdict: "helps", back_test_error: None, expected: Vec::new(), withheld: Vec::new() };
+        let doctor = Doctor::of(Some(&Plan { tried: Some(tried.clone()), ..plan.clone() }), setting(), Vec::new());
+        assert_eq!((doctor.helps, doctor.arithmetic.len()), (setting(), 0));
+        let withheld = Plan { now: Vec::new(), tried: Some(tried), ..plan };
+        let doctor = Doctor::of(Some(&withheld), setting(), Vec::new());
+        assert_eq!((doctor.helps.len(), doctor.arithmetic.len()), (0, 0), "it prints no command");
+    }
+
+    #[test]
+    fn a_gain_is_said_as_a_multiple_where_a_percentage_is_out_of_proportion() {
+        assert_eq!(times_or_percent(382.79), "more than 382 times");
+        assert_eq!(times_or_percent(0.2), "20 %");
+    }
+}
