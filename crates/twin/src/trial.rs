@@ -17,6 +17,7 @@ use floodline_analysis::prediction::{Prediction, Seen, Setting};
 use floodline_analysis::report::{Report, Step};
 use floodline_analysis::tried;
 use floodline_record::human;
+use floodline_scenario::Scenario;
 use floodline_sim::{Progress, SimError};
 use std::time::Duration;
 
@@ -116,7 +117,7 @@ pub fn add_findings(
         if known.is_empty() {
             return Err(NotChanged::new(
                 format!("the plan of {rule} has no step that a twin can make"),
-                keys_of(rule, twin),
+                keys_of(rule, &twin.scenario),
             ));
         }
         for one in known {
@@ -134,9 +135,9 @@ pub fn add_findings(
 }
 
 /// What to type for a finding whose plan is no command: the keys of the twin that it is about, with their present values.
-fn keys_of(rule: &str, twin: &Twin) -> String {
+fn keys_of(rule: &str, scenario: &Scenario) -> String {
     let mut keys = Vec::new();
-    for (path, cgroup) in twin.scenario.machine.cgroups.iter().filter(|_| rule == "io-limit-throttling") {
+    for (path, cgroup) in scenario.machine.cgroups.iter().filter(|_| rule == "io-limit-throttling") {
         for (device, max) in &cgroup.io_max {
             let rates = [("read_bandwidth", max.read_bandwidth), ("write_bandwidth", max.write_bandwidth)];
             let rates = rates.into_iter().filter_map(|(name, rate)| Some((name, rate?.to_string())));
@@ -244,45 +245,37 @@ pub fn advise(
     runner: &mut impl Runner,
 ) -> Result<Advice, TrialError> {
     let (twin, window) = (&studied.twin, &studied.recorded.window);
-    let (doctor, plans) = of_doctor(studied, report, go_on, runner);
+    // The host as it is runs once: the back-test, the plan of doctor and the predictions need its run as well.
+    let unchanged = Changed { scenario: twin.scenario.clone(), kernel: twin.kernel };
+    let as_is: Ran = match runner.each(&[unchanged], |one| ran(studied, one, AS_IS, go_on)).pop() {
+        // Without the host as it is there is no reference.
+        Some(result) => result?,
+        None => (Shown { is_cut: true, ..Shown::default() }, Vec::new()),
+    };
+    let (doctor, plans) = of_doctor(studied, report, &as_is, go_on, runner);
     let mut search = Search::new(twin, window, wanted);
-    let mut as_is: Option<Ran> = None;
+    search.tested(&as_is.1);
     loop {
         let next = search.next(&plans);
         if next.is_empty() || !go_on(0) {
             break;
         }
-        // The first candidate is the host as it is: the back-test and the prediction need its run as well.
-        let run = |candidate: &Candidate| {
-            let run = if candidate.settings.is_empty() { AS_IS } else { Run { trial: Candidate::TRIAL, ..AS_IS } };
-            ran(studied, &candidate.changed, run, go_on)
-        };
-        let shown = runner.each(&next, run);
-        let mut results = Vec::new();
-        for (at, (candidate, result)) in next.into_iter().zip(shown).enumerate() {
-            match result {
-                Ok((shown, back_test)) => {
-                    if candidate.settings.is_empty() {
-                        search.tested(&back_test);
-                        as_is = Some((shown.clone(), back_test));
-                    }
-                    results.push((candidate, shown));
-                }
-                // Without the host as it is there is no reference.
-                Err(error) if at == 0 => return Err(error.into()),
-                // A setting under which the load cannot continue is never advised.
-                Err(_) => {}
-            }
-        }
+        let (first, next): (Vec<Candidate>, Vec<Candidate>) =
+            next.into_iter().partition(|candidate| candidate.settings.is_empty());
+        let run = Run { trial: Candidate::TRIAL, ..AS_IS };
+        let shown = runner.each(&next, |candidate| ran(studied, &candidate.changed, run, go_on));
+        let as_is = first.into_iter().map(|candidate| (candidate, as_is.0.clone()));
+        // A setting under which the load cannot continue is never advised.
+        let others = next.into_iter().zip(shown).filter_map(|(candidate, result)| Some((candidate, result.ok()?.0)));
+        let results: Vec<(Candidate, Shown)> = as_is.chain(others).collect();
         search.take(results);
     }
-    let back_test = as_is.as_ref().map_or_else(Vec::new, |(_, back_test)| back_test.clone());
-    let measured = Measured { back_test, seen: studied.seen.clone() };
-    let no_verdict = as_is.as_ref().and_then(|(shown, _)| no_verdict(shown, &measured));
+    let measured = Measured { back_test: as_is.1.clone(), seen: studied.seen.clone() };
+    let no_verdict = no_verdict(&as_is.0, &measured);
     let rules: Vec<&str> = studied.seen.iter().map(|seen| seen.rule).collect();
     let predicted = |settings: &[Setting], runner: &mut _| -> Result<Option<Prediction>, TrialError> {
         let question = Question::new(twin, window, settings)?;
-        Ok(knowing(studied, &question, false, as_is.clone(), go_on, runner)?.1)
+        Ok(knowing(studied, &question, false, Some(as_is.clone()), go_on, runner)?.1)
     };
     let (mut chosen, mut refused): (Option<(usize, Prediction)>, Option<(usize, Against, Prediction)>) = (None, None);
     for _ in 0..if no_verdict.is_none() { FINALISTS } else { 0 } {
@@ -331,6 +324,7 @@ fn no_verdict(as_is: &Shown, measured: &Measured) -> Option<String> {
 fn of_doctor(
     studied: &Studied,
     report: Option<&Report>,
+    as_is: &Ran,
     go_on: GoOn<'_>,
     runner: &mut impl Runner,
 ) -> (Doctor, Vec<Vec<Setting>>) {
@@ -342,7 +336,7 @@ fn of_doctor(
     steps.extend(report.findings.iter().flat_map(|finding| finding.plan.clone()));
     let mut plans = vec![settings(&plan_of(&report))];
     plans.extend(report.findings.iter().map(|finding| settings(&finding.plan)));
-    judge(&mut report, Ok(studied), go_on, runner);
+    judge(&mut report, Ok((studied, Some(as_is))), go_on, runner);
     let printed = plan_of(&report);
     steps.extend(printed.iter().cloned());
     let printed = settings(&printed);
@@ -369,11 +363,14 @@ pub fn try_plan(report: &mut Report, kept: Option<Kept>, go_on: GoOn<'_>, runner
         Some(None) => Err("the recording is too long or too large for a quick twin".to_owned()),
         Some(Some(part)) => Studied::of_part(part).map_err(|error| error.to_string()),
     };
-    judge(report, studied.as_ref().map_err(Clone::clone), go_on, runner);
+    judge(report, studied.as_ref().map(|studied| (studied, None)).map_err(Clone::clone), go_on, runner);
 }
 
+/// A twin to judge by, and its run as it is where that is known.
+type Judge<'a> = (&'a Studied, Option<&'a Ran>);
+
 /// Judges the plan of a report by a twin. `doctor` and `advise` share it.
-fn judge(report: &mut Report, studied: Result<&Studied, String>, go_on: GoOn<'_>, runner: &mut impl Runner) {
+fn judge(report: &mut Report, studied: Result<Judge<'_>, String>, go_on: GoOn<'_>, runner: &mut impl Runner) {
     let Some(plan) = report.plan.as_mut() else { return };
     let (settings, unknown) = of_steps(&plan.steps);
     let (moves, settings): (Vec<Setting>, Vec<Setting>) = settings.into_iter().partition(is_move);
@@ -387,7 +384,7 @@ fn judge(report: &mut Report, studied: Result<&Studied, String>, go_on: GoOn<'_>
         true => Err("no command of it is a setting that a twin can make".to_owned()),
         false => studied,
     };
-    let simulated = studied.as_ref().map_or_else(|_| Vec::new(), |studied| studied.notes.clone());
+    let simulated = studied.as_ref().map_or_else(|_| Vec::new(), |(studied, _)| studied.notes.clone());
     let predicted = studied.clone().and_then(|it| of_settings(it, &settings, go_on, runner));
     match predicted {
         Ok(prediction) if is_move => tried::tried_later(plan, &prediction),
@@ -408,30 +405,88 @@ fn judge(report: &mut Report, studied: Result<&Studied, String>, go_on: GoOn<'_>
 }
 
 fn of_settings(
-    studied: &Studied,
+    (studied, as_is): Judge<'_>,
     settings: &[Setting],
     go_on: GoOn<'_>,
     runner: &mut impl Runner,
 ) -> Result<Prediction, String> {
     let question = Question::new(&studied.twin, &studied.recorded.window, settings).map_err(|why| why.to_string())?;
-    let answer = answered(studied, &question, true, go_on, runner).map_err(|error| error.to_string())?;
+    let answer = knowing(studied, &question, true, as_is.cloned(), go_on, runner).map_err(|error| error.to_string())?;
     answer.1.ok_or_else(|| "the simulation did not end".to_owned())
 }
 
 /// The first milder plan that helps where the plan of a report harms, with its steps that a twin cannot make.
 fn that_helps(
     report: &Report,
-    studied: &Studied,
+    judge: Judge<'_>,
     go_on: GoOn<'_>,
     runner: &mut impl Runner,
 ) -> Option<(Report, Vec<String>)> {
-    for mut milder in milder::reports(report, &studied.recorded.window) {
+    for mut milder in milder::reports(report, &judge.0.recorded.window) {
         let plan = milder.plan.as_mut()?;
         let (settings, unknown) = of_steps(&plan.steps);
-        tried::tried(plan, &of_settings(studied, &settings, go_on, runner).ok()?);
+        tried::tried(plan, &of_settings(judge, &settings, go_on, runner).ok()?);
         if plan.tried.as_ref().is_some_and(|tried| tried.verdict == "helps") {
             return Some((milder, unknown));
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_analysis::report::Severity;
+    use floodline_scenario::ScenarioFile;
+
+    #[test]
+    fn a_finding_without_a_command_names_the_keys_to_set_with_their_present_values() {
+        let text = r#"
+            schema = "floodline.scenario/2"
+            name = "held"
+            [machine]
+            memory = "2 GiB"
+            [machine.devices.vda]
+            bandwidth = "100 MB/s"
+            [machine.mounts."/"]
+            device = "vda"
+            [machine.cgroups."a/b".io_max.vda]
+            write_bandwidth = "2 MB/s"
+            [machine.cgroups.tenant.io_max.vda]
+            write_iops = "50/s"
+            [workload]
+            duration = "5 s"
+            [workload.tasks.one]
+            steps = [{ write = { file = "/x", size = "1 MiB" } }]
+        "#;
+        let scenario = ScenarioFile::parse(text).map(|file| file.scenario).unwrap();
+        let hint = keys_of("io-limit-throttling", &scenario);
+        assert!(hint.contains("machine.cgroups.tenant.io_max.vda.write_iops=50"), "{hint}");
+        assert!(hint.contains(r#"machine.cgroups."a/b".io_max.vda.write_bandwidth=2 MB/s"#), "{hint}");
+        // Each key of the hint is one that a change takes.
+        assert!(scenario.changed("machine.cgroups.tenant.io_max.vda.write_iops", "90/s").is_ok());
+        assert!(scenario.changed(r#"machine.cgroups."a/b".io_max.vda.write_bandwidth"#, "8 MB/s").is_ok());
+        assert!(!keys_of("dirty-cliff", &scenario).contains("io_max"), "it is another finding");
+    }
+
+    #[test]
+    fn a_twin_that_misses_the_recording_or_lacks_its_findings_gives_no_verdict() {
+        let seen = |rule| vec![Seen { rule, severity: Severity::Warning }];
+        let figure = |off_share| Figure {
+            name: "stall_seconds".to_owned(),
+            unit: "seconds",
+            real: 1.0,
+            simulated: 1.0 - off_share,
+            off_share,
+        };
+        let told = |shown, found, off| {
+            let as_is = Shown { seen: shown, ..Shown::default() };
+            no_verdict(&as_is, &Measured { back_test: vec![figure(off)], seen: found })
+        };
+        let limit = || seen("io-limit-throttling");
+        assert_eq!(told(limit(), limit(), 0.1), None);
+        assert_eq!(told(Vec::new(), Vec::new(), 0.1), None, "nothing was found");
+        assert!(told(Vec::new(), limit(), 0.1).is_some_and(|why| why.contains("io-limit-throttling")));
+        assert!(told(limit(), limit(), 0.6).is_some_and(|why| why.contains("60 %")));
+    }
 }

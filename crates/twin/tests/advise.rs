@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A search runs the host as it is once: the back-test and the prediction use that run.
+//! The search of `advise`: the host as it is runs once, what doctor prints is a candidate, and a candidate that its
+//! prediction speaks against does not end the search.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use floodline_analysis::advice::Goal;
+use floodline_analysis::prediction::{Prediction, Row, Setting};
 use floodline_record::record::Sink;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::ScenarioFile;
 use floodline_sim::simulate;
 use floodline_twin::Recorded;
-use floodline_twin::advise::{FOLIOS, Wanted};
+use floodline_twin::advise::{Candidate, Doctor, FOLIOS, Search, Told, Wanted, against};
+use floodline_twin::predict::Measured;
+use floodline_twin::shown::run;
 use floodline_twin::trial::{Runner, Studied, advise};
 
 /// Runs one after the other, and counts.
@@ -21,8 +25,8 @@ impl Runner for Counting {
     }
 }
 
-#[test]
-fn the_host_as_it_is_runs_once() {
+/// The recording of a variant of `dirty-cliff` in the model.
+fn cliff() -> Studied {
     let text = include_str!("../../../scenarios/dirty-cliff.toml");
     let scenario = ScenarioFile::parse(text).unwrap().variants.remove("incident-short").unwrap();
     let mut recorded = Recorded::default();
@@ -32,11 +36,79 @@ fn the_host_as_it_is_runs_once() {
         Ok(())
     };
     simulate(&scenario, &options, take, |_| true).unwrap();
-    let studied = Studied::of(recorded).unwrap();
-    let wanted = Wanted { goal: Goal::Latency, at_risk_bytes: None, folios: FOLIOS, pause_seconds: None, most: 3 };
+    Studied::of(recorded).unwrap()
+}
+
+fn wanted(most: usize) -> Wanted {
+    Wanted { goal: Goal::Latency, at_risk_bytes: None, folios: FOLIOS, pause_seconds: None, most }
+}
+
+#[test]
+fn the_host_as_it_is_runs_once() {
+    let studied = cliff();
     let mut runner = Counting(0);
-    let advice = advise(&studied, wanted, &|_| true, &mut runner).unwrap();
+    let advice = advise(&studied, None, wanted(3), &|_| true, &mut runner).unwrap();
     let prediction = advice.prediction.expect("a setting is better than the cliff");
     assert!(prediction.back_test_error.is_some());
-    assert_eq!(runner.0, advice.tried.len() + prediction.runs - 1);
+    // One run judges what doctor prints, which is also a candidate.
+    assert_eq!(runner.0, advice.tried.len() + prediction.runs - 1 + 1);
+}
+
+#[test]
+fn data_at_risk_are_bounded_by_what_is_at_risk_now_or_little_of_the_memory() {
+    let studied = cliff();
+    let advice = advise(&studied, None, wanted(2), &|_| true, &mut Counting(0)).unwrap();
+    let now = advice.tried.first().unwrap().at_risk_bytes;
+    let memory = studied.twin.scenario.machine.memory.bytes() as f64;
+    let bound = advice.constraints.at_risk_bytes;
+    assert!(bound >= now && bound <= (now * 1.1).max(memory * 0.05), "{bound} of {now} and {memory}");
+}
+
+/// Runs the first candidates of a search.
+fn started<'a>(studied: &'a Studied, plans: &[Vec<Setting>]) -> Search<'a> {
+    let mut search = Search::new(&studied.twin, &studied.recorded.window, wanted(12));
+    let run = |one: &Candidate| {
+        let shown = run(&one.changed, Candidate::TRIAL, studied.twin.every, &studied.twin.programs, |_| true);
+        shown.unwrap().0
+    };
+    let first: Vec<_> = search.next(plans).into_iter().map(|one| (one.clone(), run(&one))).collect();
+    search.take(first);
+    search
+}
+
+#[test]
+fn the_next_best_candidate_follows_one_that_its_prediction_speaks_against() {
+    let studied = cliff();
+    let mut search = started(&studied, &[]);
+    let (first, settings) = search.best().expect("one is better than the cliff");
+    let row = Row { least: 0.2, ..Row::new("stall_seconds", "waits of all tasks", "seconds", 1.0, 9.0) };
+    let kernel = KernelVersion::new(6, 12, 0);
+    let prediction = Prediction { rows: vec![row], ..Prediction::new(settings.clone(), kernel) };
+    let why = against(Goal::Latency, &prediction, &[]).expect("tasks wait longer");
+    search.exclude(first, &why);
+    let (second, _) = search.best().expect("another one is better than the cliff too");
+    assert_ne!(second, first);
+    assert_eq!(search.number_of(&settings), None, "the first is out");
+}
+
+#[test]
+fn what_doctor_prints_is_always_a_candidate() {
+    let studied = cliff();
+    // A limit that no candidate of the search has, as a moment exceeds it, and a void background threshold.
+    let plan = vec![Setting::new("vm.dirty_bytes", 1 << 20), Setting::new("vm.dirty_background_bytes", 2 << 20)];
+    let mut search = Search::new(&studied.twin, &studied.recorded.window, wanted(12));
+    assert!(search.next(std::slice::from_ref(&plan)).iter().any(|one| one.settings == plan));
+    // More data at risk than the default allows are its price, unless the bound was asked for.
+    let roomy = vec![Setting::new("vm.dirty_ratio", 60), Setting::new("vm.dirty_background_ratio", 50)];
+    let search = started(&studied, std::slice::from_ref(&roomy));
+    let told = Told {
+        prediction: None,
+        measured: &Measured::default(),
+        refused: None,
+        no_verdict: None,
+        doctor: &Doctor::default(),
+    };
+    let advice = search.advice(None, &told);
+    let tried = advice.tried.iter().find(|one| one.settings == roomy).unwrap();
+    assert_ne!(tried.breaks, Some("data at risk"), "{tried:?}");
 }

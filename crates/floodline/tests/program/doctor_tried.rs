@@ -59,3 +59,43 @@ fn a_plan_that_no_twin_can_judge_says_that_it_is_arithmetic() {
     assert!(page.stdout.contains("By arithmetic only: "), "{page}");
     assert!(screen.stdout.lines().count() <= 25, "{screen}");
 }
+
+#[test]
+fn doctor_predict_and_advise_say_the_same() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut judged = 0;
+    for (name, variant) in
+        [("dirty-cliff", "incident-short"), ("starved-budget", "incident-short"), ("overlay-umount", "incident")]
+    {
+        let file = recorded(folder.path(), name, variant).display().to_string();
+        let plan = plan(&file);
+        let rules = plan["rules"].as_array().expect("rules");
+        let rules: Vec<&str> = rules.iter().filter_map(serde_json::Value::as_str).collect();
+        let mut asked = vec!["predict", &file, "--format", "json"];
+        asked.extend(rules.iter().flat_map(|rule| ["--finding", rule]));
+        let headline = |args: &[&str]| -> String {
+            let run = floodline(args);
+            let told: serde_json::Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run}"));
+            told["headline"].as_str().expect("a sentence").to_owned()
+        };
+        let predicted = headline(&asked);
+        let advised = headline(&["advise", &file, "--settings", "4", "--format", "json"]);
+        let told = format!("{name}: {predicted} {advised} {plan}");
+        match plan["tried"]["verdict"].as_str() {
+            Some("helps") => {
+                assert!(["It helps", "It may help", "It ends"].iter().any(|says| predicted.starts_with(says)), "{told}");
+                assert!(advised.starts_with("Set "), "{told}");
+                judged += 1;
+            }
+            Some("harms") => {
+                assert!(predicted.contains("make this host worse") || predicted.contains("makes this host"), "{told}");
+            }
+            Some(_) => assert!(!predicted.contains("It helps: "), "{told}"),
+            None => {
+                assert!(["Not reliable", "No verdict"].iter().any(|says| predicted.starts_with(says)), "{told}");
+                assert!(advised.starts_with("No verdict") && advised.contains("doctor advises"), "{told}");
+            }
+        }
+    }
+    assert!(judged > 0, "no plan was judged");
+}
