@@ -12,11 +12,11 @@ use floodline_analysis::prediction::Prediction;
 use floodline_analysis::report::Report;
 use floodline_record::human;
 use floodline_twin::predict::{Measured, Question};
-use floodline_twin::trial::{self, EVENTS_MAX, Kept, LONGEST, Runner, Studied, TrialError};
+use floodline_twin::trial::{self, EVENTS_MAX, Kept, LONGEST, LONGEST_LOADED, Runner, Studied, TrialError};
 use floodline_twin::{Recorded, TwinError};
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 impl From<TwinError> for CliError {
     fn from(error: TwinError) -> CliError {
@@ -71,6 +71,8 @@ pub(crate) struct Budget<'a> {
     pub(crate) interrupt: Option<&'a Interrupt>,
     /// When to end them.
     pub(crate) until: Option<Instant>,
+    /// CPU time of this process, used up so far and from now on, at which to end them.
+    pub(crate) cpu: Option<Duration>,
     /// Simulated events after which one run ends: the same on a fast and a slow machine.
     pub(crate) events: Option<u64>,
 }
@@ -81,7 +83,19 @@ impl Budget<'_> {
         self.events.is_none_or(|most| events < most)
             && !self.interrupt.is_some_and(Interrupt::is_asked)
             && self.until.is_none_or(|until| Instant::now() < until)
+            && self.cpu.is_none_or(|most| cpu_used() < most)
     }
+}
+
+/// Threads that simulate.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// CPU time of this process.
+fn cpu_used() -> Duration {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(used.tv_sec.try_into().unwrap_or(0), used.tv_nsec.try_into().unwrap_or(0))
 }
 
 /// Runs that take at once as many threads as there are CPUs.
@@ -92,7 +106,7 @@ pub(crate) struct Threads<'a> {
 
 impl Runner for Threads<'_> {
     fn each<T: Sync, R: Send>(&mut self, items: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R> {
-        let jobs = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let jobs = workers();
         let look = |done: Done, _: Option<&R>| {
             if let Some(progress) = self.progress.as_deref_mut() {
                 let runs = human::plural(done.of as u64, "run", "runs");
@@ -142,6 +156,28 @@ pub(crate) fn try_plan_of_file(report: &mut Report, file: &Path) {
 
 /// Tries the plan of a report on a twin before it is printed.
 pub(crate) fn try_plan(report: &mut Report, kept: Option<Kept>) {
-    let budget = Budget { until: Some(Instant::now() + LONGEST), events: Some(EVENTS_MAX), ..Budget::default() };
+    // A sick host is loaded: what other programs take of the CPUs must not change the answer.
+    let cpus = u32::try_from(workers()).unwrap_or(u32::MAX);
+    let budget = Budget {
+        until: Some(Instant::now() + LONGEST_LOADED),
+        cpu: Some(cpu_used() + LONGEST.saturating_mul(cpus)),
+        events: Some(EVENTS_MAX),
+        ..Budget::default()
+    };
     trial::try_plan(report, kept, &|events| budget.is_left(events), &mut Threads { progress: None });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_of_cpu_time_does_not_end_while_others_have_the_cpu() {
+        let budget = Budget { cpu: Some(cpu_used() + Duration::from_millis(300)), ..Budget::default() };
+        std::thread::sleep(Duration::from_millis(400));
+        assert!(budget.is_left(0), "it slept");
+        let end = Instant::now() + Duration::from_secs(60);
+        while budget.is_left(0) && Instant::now() < end {}
+        assert!(!budget.is_left(0), "it used its time");
+    }
 }

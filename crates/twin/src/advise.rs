@@ -296,8 +296,15 @@ impl<'a> Search<'a> {
     /// Whether a candidate is better than the host as it is by more than the error of the twin.
     pub fn is_clear_gain(&self, at: usize, measured: &Measured) -> bool {
         let ((tried, _), _) = self.judged();
-        let gain = tried.get(at).zip(tried.first()).map_or(0.0, |(one, as_is)| gain(self.wanted.goal, one, as_is));
-        gain > self.error_share(measured) && gain >= GAIN_MIN
+        let Some((one, as_is)) = tried.get(at).zip(tried.first()) else { return false };
+        // People notice neither a wait of a few milliseconds less nor a few kilobytes.
+        let is_noticed = match self.wanted.goal {
+            Goal::Latency => as_is.stall_seconds - one.stall_seconds > least(WAITS),
+            Goal::Safety => as_is.at_risk_bytes - one.at_risk_bytes > least(PEAK),
+            Goal::Throughput => true,
+        };
+        let gain = gain(self.wanted.goal, one, as_is);
+        is_noticed && gain > self.error_share(measured) && gain >= GAIN_MIN
     }
 
     fn error_share(&self, measured: &Measured) -> f64 {
@@ -387,6 +394,11 @@ pub struct Told<'a> {
     pub no_verdict: Option<&'a str>,
     /// What `doctor` prints.
     pub doctor: &'a Doctor,
+}
+
+/// The least difference of a figure that people notice.
+fn least(name: &str) -> f64 {
+    figure(name).map_or(0.0, |figure| figure.least())
 }
 
 /// The figure that decides for a goal.

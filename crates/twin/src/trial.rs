@@ -346,10 +346,13 @@ fn of_doctor(
 
 /// Most simulated events of one run that `doctor` waits for: about half a second.
 pub const EVENTS_MAX: u64 = 2_000_000;
-/// After this time `doctor` leaves the plan untried, even if other programs took the CPUs meanwhile. A debug build
-/// simulates many times slower, and its tests run beside each other.
+/// After this time on each CPU `doctor` leaves the plan untried. A debug build simulates many times slower, and its tests run
+/// beside each other.
 pub const LONGEST: Duration =
     if cfg!(debug_assertions) { Duration::from_secs(60) } else { Duration::from_millis(1500) };
+
+/// After this time it does so even if other programs had the CPUs meanwhile.
+pub const LONGEST_LOADED: Duration = Duration::from_secs(if cfg!(debug_assertions) { 120 } else { 15 });
 
 /// Tries the plan of a report on a twin before it is printed. Without `kept` the recording could be read only once.
 pub fn try_plan(report: &mut Report, kept: Option<Kept>, go_on: GoOn<'_>, runner: &mut impl Runner) {

@@ -83,7 +83,10 @@ fn doctor_predict_and_advise_say_the_same() {
         let told = format!("{name}: {predicted} {advised} {plan}");
         match plan["tried"]["verdict"].as_str() {
             Some("helps") => {
-                assert!(["It helps", "It may help", "It ends"].iter().any(|says| predicted.starts_with(says)), "{told}");
+                assert!(
+                    ["It helps", "It may help", "It ends"].iter().any(|says| predicted.starts_with(says)),
+                    "{told}"
+                );
                 assert!(advised.starts_with("Set "), "{told}");
                 judged += 1;
             }

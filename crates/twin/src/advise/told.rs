@@ -64,6 +64,9 @@ impl Search<'_> {
         let best = at.and_then(|at| tried.get(at)).filter(|_| gain >= GAIN_MIN);
         let why = match (told.no_verdict, best, told.refused) {
             (Some(why), ..) => return format!("No verdict: {why}.{by_arithmetic}"),
+            (_, None, _) if tried.len() > 1 && tried.iter().skip(1).all(|one| one.breaks.is_some()) => {
+                "no setting that was tried meets the constraints".to_owned()
+            }
             (_, None, _) => format!("no other setting serves {} better here", goal.name()),
             (_, Some(_), Some((_, against))) if against.long.is_none() => {
                 return format!(
