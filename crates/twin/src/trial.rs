@@ -445,24 +445,29 @@ mod tests {
     #[test]
     fn a_finding_without_a_command_names_the_keys_to_set_with_their_present_values() {
         let text = r#"
-            schema = "floodline.scenario/2"
             name = "held"
+            summary = "Cgroups with limits of their own"
             [machine]
             memory = "2 GiB"
+            cpus = 1
             [machine.devices.vda]
-            bandwidth = "100 MB/s"
-            [machine.mounts."/"]
+            size = "2 GiB"
+            write_bandwidth = "100 MB/s"
+            read_bandwidth = "100 MB/s"
+            [machine.mounts."/data"]
+            type = "ext4"
             device = "vda"
             [machine.cgroups."a/b".io_max.vda]
             write_bandwidth = "2 MB/s"
+            [machine.cgroups.a]
             [machine.cgroups.tenant.io_max.vda]
             write_iops = "50/s"
             [workload]
             duration = "5 s"
             [workload.tasks.one]
-            steps = [{ write = { file = "/x", size = "1 MiB" } }]
+            steps = [{ write = { file = "/data/x", total = "1 MiB" } }]
         "#;
-        let scenario = ScenarioFile::parse(text).map(|file| file.scenario).unwrap();
+        let scenario = ScenarioFile::parse(text).unwrap().variants.remove("default").unwrap();
         let hint = keys_of("io-limit-throttling", &scenario);
         assert!(hint.contains("machine.cgroups.tenant.io_max.vda.write_iops=50"), "{hint}");
         assert!(hint.contains(r#"machine.cgroups."a/b".io_max.vda.write_bandwidth=2 MB/s"#), "{hint}");

@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn a_wait_that_the_recording_lacks_is_predicted_only_where_the_change_decides_it() {
-        let of = |name| Of { name, label: name, unit: "seconds", better: Better::Less, least: 0.02 };
-        let told = |name: &str, now: f64, then: f64| {
+        let of = |name: &'static str| Of { name, label: name, unit: "seconds", better: Better::Less, least: 0.02 };
+        let told = |name: &'static str, now: f64, then: f64| {
             let shown = |value| Shown { figures: Figures::from([(name.to_owned(), value)]), ..Shown::default() };
             let run = |is_changed| Run { demand: 0, is_changed, trial: Trial::NOMINAL };
             let results = [(run(false), shown(now)), (run(true), shown(then))];
