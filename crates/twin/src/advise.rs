@@ -234,8 +234,7 @@ impl<'a> Search<'a> {
                 breaks: None,
                 on_curve: false,
             };
-            let is_price = candidate.is_of_doctor && self.wanted.at_risk_bytes.is_none();
-            one.breaks = breaks(&one, &constraints).filter(|what| !(is_price && *what == AT_RISK));
+            one.breaks = breaks(&one, &constraints).filter(|what| !(candidate.is_of_doctor && self.is_price(what)));
             one.breaks = one.breaks.or(self.excluded.get(&tried.len()).copied());
             tried.push(one);
         }
@@ -258,6 +257,16 @@ impl<'a> Search<'a> {
         });
         let best = best.map(|(at, _)| at);
         ((tried, constraints), best)
+    }
+
+    /// Whether a constraint is none that was asked for: what a change of `doctor` costs beyond it is told, and judged by its
+    /// prediction.
+    fn is_price(&self, constraint: &str) -> bool {
+        match constraint {
+            AT_RISK => self.wanted.at_risk_bytes.is_none(),
+            PAUSES => self.wanted.pause_seconds.is_none(),
+            _ => self.wanted.folios == FOLIOS,
+        }
     }
 
     fn constraints(&self, as_is: &Shown) -> Constraints {
@@ -285,12 +294,18 @@ impl<'a> Search<'a> {
     /// The number of the candidate with these settings, if it was tried and meets the constraints.
     pub fn number_of(&self, settings: &[Setting]) -> Option<usize> {
         let at = self.tried.iter().position(|(candidate, _)| candidate.settings == settings)?;
-        self.judged().0.0.get(at).filter(|one| one.breaks.is_none()).map(|_| at)
+        let is_allowed = |one: &&Tried| one.breaks.is_none() || self.excluded.contains_key(&at);
+        self.judged().0.0.get(at).filter(is_allowed).map(|_| at)
     }
 
     /// Excludes a candidate whose prediction speaks against it, so that the next best one is considered.
     pub fn exclude(&mut self, at: usize, why: &Against) {
         self.excluded.insert(at, why.short);
+    }
+
+    /// Takes back an exclusion.
+    pub fn admit(&mut self, at: usize) {
+        self.excluded.remove(&at);
     }
 
     /// Whether a candidate is better than the host as it is by more than the error of the twin.
@@ -419,8 +434,9 @@ fn evenly(all: Vec<Vec<Setting>>, room: usize) -> Vec<Vec<Setting>> {
     all.into_iter().enumerate().filter(|(at, _)| is_first(*at)).map(|(_, one)| one).collect()
 }
 
-/// The constraint on data at risk.
+/// The constraints on data at risk and on pauses.
 const AT_RISK: &str = "data at risk";
+const PAUSES: &str = "longest pause";
 
 /// Gain below which settings are not better.
 const GAIN_MIN: f64 = 0.005;
@@ -439,7 +455,7 @@ fn breaks(one: &Tried, constraints: &Constraints) -> Option<&'static str> {
     if is_less(one.smallest_budget_bytes, constraints.smallest_budget_bytes) {
         return Some("smallest cgroup limit");
     }
-    (one.pause_seconds > constraints.pause_seconds * 1.01).then_some("longest pause")
+    (one.pause_seconds > constraints.pause_seconds * 1.01).then_some(PAUSES)
 }
 
 /// Criteria that decide between candidates, the most important first; less is better. Values that people cannot

@@ -292,8 +292,8 @@ pub fn advise(
     // What doctor prints as a help is one here too.
     let is_of_doctor = chosen.is_none() && no_verdict.is_none() && wanted.goal == Goal::Latency && go_on(0);
     if let Some(at) = search.number_of(&doctor.helps).filter(|at| is_of_doctor && *at > 0) {
-        let prediction = predicted(&doctor.helps, runner)?;
-        chosen = prediction.filter(|one| against(wanted.goal, one, &rules).is_none()).map(|one| (at, one));
+        search.admit(at);
+        chosen = predicted(&doctor.helps, runner)?.map(|one| (at, one));
     }
     let told = Told {
         prediction: chosen.as_ref().map(|(_, one)| one).or(refused.as_ref().map(|(.., one)| one)),
