@@ -52,7 +52,7 @@ impl FoundDisk {
                 }
                 unflushed = 0;
             }
-            if step.reads > 0 && step.reads == step.requests && is_idle && is_small {
+            if step.reads > 0 && step.reads == step.requests && is_idle(&pair[1].1) && step.is_small() {
                 reads.push(step.read_time / step.reads);
             }
             if step.written >= MANY && step.busy >= BUSY {
@@ -152,14 +152,21 @@ struct Step {
     busy: u64,
 }
 
+/// Whether nothing is in flight.
+fn is_idle(row: &DiskRow) -> bool {
+    row.in_flight.is_some_and(|count| count.0 == 0)
+}
+
 impl Step {
     /// Whether it shows the time of a small request alone: few are in flight, or one at a time.
     fn is_of_few(&self, after: &DiskRow) -> bool {
-        let is_idle = after.in_flight.is_some_and(|count| count.0 == 0);
         let is_one_by_one = self.requests + self.flushes <= FEW || self.time <= self.busy + self.busy / 5;
-        // A large transfer determines the time of its request.
-        let is_small = self.moved <= self.requests.saturating_mul(SMALL);
-        self.requests > 0 && is_idle && is_one_by_one && is_small
+        self.requests > 0 && is_idle(after) && is_one_by_one && self.is_small()
+    }
+
+    /// Whether its requests are small. A large transfer determines the time of its request.
+    fn is_small(&self) -> bool {
+        self.moved <= self.requests.saturating_mul(SMALL)
     }
 
     fn between(before: &DiskRow, after: &DiskRow) -> Option<Step> {
