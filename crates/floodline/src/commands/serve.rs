@@ -177,6 +177,10 @@ impl ServeCommand {
             return Ok((listeners, Some(reach.to_owned())));
         }
         if self.listen == "none" {
+            if self.ring.is_none() {
+                return Err(CliError::usage("--listen none without --ring: nothing would be served and nothing kept")
+                    .hint("--ring FOLDER keeps samples and incidents; without --listen, metrics are served"));
+            }
             return Ok((Vec::new(), None));
         }
         let (listener, address) = bind(&self.listen).map_err(failed)?;

@@ -120,6 +120,7 @@ fn rings_that_cannot_be_used_are_errors_that_say_what_to_type() {
     let run = floodline(&["serve", "--listen", "127.0.0.1:0", "--ring", "/proc/nothing"]);
     assert!(run.code == 3 && !run.stderr.contains("serving metrics"), "{run}");
     check(&["--ring", ring, "--ring-size", "5k"], 2, "ring too small");
+    check(&[], 2, "nothing would be served and nothing kept");
     let empty = floodline(&["doctor", "last", "--ring", ring]);
     assert!(empty.code == 2 && empty.stderr.contains("no incidents in"), "{empty}");
     assert_eq!(floodline(&["incidents", "--ring", "/does/not/exist"]).code, 2);

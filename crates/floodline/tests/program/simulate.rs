@@ -153,6 +153,8 @@ fn settings_kernels_and_copies_change_the_run() {
     assert!(written(&with(&["--instances", "4"])) > 1.5 * written(&two), "{two}");
     assert_eq!(with(&["--kernel", "5.10"])["kernel_version"], "5.10.0");
     let fsync = |value: &Value| value["figures"]["writer.fsync.max_seconds"]["value"].as_f64().expect("a figure");
+    // The name of a host for a key of the file.
+    assert_eq!(with(&["--set", "bdi/data/max_ratio=10"]), with(&["--set", "machine.devices.data.bdi.max_ratio=10"]));
     let (slow, tight) = (with(&[]), with(&["--set", "vm.dirty_bytes=1M"]));
     assert!(fsync(&tight) < fsync(&slow) / 2.0, "{tight}");
 }
@@ -172,6 +174,7 @@ fn what_cannot_be_is_refused_with_the_rule_that_it_breaks() {
     check(&["--set", "machine.devices.data.write_bandwidth=0 B/s"], "nothing would ever complete");
     check(&["--set", "machine.hz=77"], "100, 250, 300 or 1000");
     check(&["--set", "dirty_bytes=1M"], "no such key; write vm.dirty_bytes");
+    check(&["--set", "bdi/254:16/strict_limit=0"], "write machine.devices.NAME.bdi.strict_limit (devices here: data)");
     check(&["--set", "machine.devices.dat.size=1G"], "no device is called \"dat\" (did you mean \"data\"?)");
     check(&["--set", "vm.dirty_bytes=18446744073709551615"], "refuses more than 2^32 - 1 pages (ERANGE)");
     check(&["--for", "99999999h"], "duration too long: the maximum is 292 years");
