@@ -278,7 +278,8 @@ fn who_set_nothing_has_the_small_chunks_of_a_machine_that_boots() {
         figure(&run("6.12", &format!("{settings}{workload}")), "host.writeback_peak_bytes")
     };
     let (nothing, same) = (written_at_once(""), written_at_once("[machine.sysctl.vm]\ndirty_ratio = 20\n"));
-    assert!(nothing < 13e6 && nothing == same, "chunks of 8 MiB: {nothing} and {same}");
+    // The next chunk begins while the last one is under writeback: two of 8 MiB, or of 24 MiB.
+    assert!(nothing < 17e6 && nothing == same, "chunks of 8 MiB: {nothing} and {same}");
     let changed = written_at_once("[machine.sysctl.vm]\ndirty_ratio = 21\n");
     assert!(changed > 20e6, "chunks of 24 MiB: {changed}");
 }
@@ -294,10 +295,10 @@ fn what_xfs_writes_as_one_is_one_bio_since_6_9() {
         let written: Vec<u64> = series.iter().filter_map(|(_, row)| Some(row.nr_written?.0)).collect();
         written.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
     };
-    // Half a second of the disk are 488 pages.
+    // Half a second of the disk are 488 pages, and its credit at the start 98. A request of 256 is clean as a whole.
     let (before, since) = (clean_at_once("6.8"), clean_at_once("6.9"));
     assert!(before >= 4096, "4096 folios: {before} pages from one sample to the next");
-    assert!((400..=488 + 256).contains(&since), "256 folios: {since} pages from one sample to the next");
+    assert!((400..=488 + 98 + 256).contains(&since), "256 folios: {since} pages from one sample to the next");
 }
 
 /// Bytes written to all disks within ten seconds, with laptop mode set to some seconds. The steps begin after all
