@@ -347,6 +347,11 @@ fn ratios_for_cgroups_explained(
     (why, format!("{too_little}{piles_up}"))
 }
 
+/// What it costs that the flusher starts earlier. Measured on real kernels: the longest waits got shorter, and the wait that
+/// nine of ten stay below grew in 12 of 19 pairs of runs.
+pub const EARLIER: &str =
+    "Usual syncs meet writeback more often and take longer. Pages that are rewritten often are written more often.";
+
 /// States what smaller thresholds in bytes cost a program that writes faster than the disk; `None` for percentages.
 pub fn cost_of_pair(pair: Pair) -> Option<String> {
     let Pair::Bytes { hard, background } = pair else { return None };

@@ -180,8 +180,11 @@ pub fn dominant_cgroup(window: &Window, writers: &Writers<'_>) -> Option<(Entity
             *sum = sum.saturating_add(bytes);
         }
     }
-    let (cgroup, bytes) = by_cgroup.into_iter().max_by_key(|(_, bytes)| *bytes)?;
-    Some((cgroup, bytes, dominant_share(writers, bytes)?))
+    let (cgroup, bytes) = by_cgroup.iter().map(|(id, bytes)| (*id, *bytes)).max_by_key(|(_, bytes)| *bytes)?;
+    let next = by_cgroup.iter().filter(|(id, _)| **id != cgroup).map(|(_, bytes)| *bytes).max().unwrap_or(0);
+    // Of two cgroups that write about as much, neither stands out.
+    let leads = bytes as f64 >= LEADS * next as f64;
+    Some((cgroup, bytes, dominant_share(writers, bytes).filter(|_| leads)?))
 }
 
 /// Returns the processes that may have written to a device. With one device, these are all processes. With several, a

@@ -8,6 +8,7 @@
 mod remedy;
 
 use self::remedy::remedy;
+use crate::advise::threshold;
 use crate::diagnose::database::{self, Database};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{Device, Interval};
@@ -343,7 +344,7 @@ fn brief(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[&str]) -> Brief {
             }
             false => "The batches get smaller, and each fsync waits for less.".to_owned(),
         },
-        costs: "Pages that are rewritten often are written more often.".to_owned(),
+        costs: threshold::EARLIER.to_owned(),
     }
 }
 

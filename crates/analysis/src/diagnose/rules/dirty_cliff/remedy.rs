@@ -145,7 +145,7 @@ fn brief(plain: &str, is_of_one: bool, is_too_fast: bool, await_max_s: Option<f6
             "The disk writes small pieces early instead of one large piece late. The waits get short.".to_owned()
         }
     };
-    let rewritten = (!is_of_one).then(|| "Pages that are rewritten often are written more often.".to_owned());
+    let rewritten = (!is_of_one).then(|| threshold::EARLIER.to_owned());
     let costs = slowed.into_iter().chain(rewritten).collect::<Vec<_>>().join(" ");
     Brief {
         because: format!("{plain}. Every other write waits behind this one large piece."),

@@ -60,15 +60,14 @@ pub(super) fn remedy(derived: &Derived<'_>, upper: &Upper<'_>) -> Remedy {
         costs: match smaller {
             Some(pair) => {
                 let syncs = beside::cost_of_syncs(derived, &upper.device, upper.speed, pair);
-                let costs = threshold::cost_of_pair(pair).into_iter().chain(syncs).chain([REWRITTEN.to_owned()]);
+                let costs =
+                    threshold::cost_of_pair(pair).into_iter().chain(syncs).chain([threshold::EARLIER.to_owned()]);
                 costs.collect::<Vec<_>>().join(" ")
             }
             None => String::new(),
         },
     }
 }
-
-const REWRITTEN: &str = "Pages that are rewritten often are written more often.";
 
 /// States how far smaller thresholds help: an unmount waits for what may still be unwritten.
 fn expect(smaller: Option<Pair>, speed: Option<Speed>) -> String {
