@@ -62,7 +62,7 @@ fn a_limit_that_is_near_and_stays_the_same_is_named() {
     assert_eq!((far.verdict, far.cause), (Verdict::Fine, Cause::WideMargin), "{far:?}");
 }
 
-/// A host of version 1 whose cgroup writes bursts of so many MiB, so many in a minute, to a disk of 50 MB/s.
+/// A host of version 1 whose cgroup writes bursts of a size, in MiB, a number of times in a minute, to a disk of 50 MB/s.
 fn bursts(mib_each: f64, bursts: f64) -> Row {
     let written = move |t: f64| (t / 60.0 * bursts).floor() * mib_each;
     let fixture = Fixture::healthy()
