@@ -34,8 +34,6 @@ const CLIFF_S: f64 = 2.0;
 const SYNCS: u64 = 3;
 /// Share of the time that a disk is busy from which writers outrun it.
 const SATURATED: f64 = 0.9;
-/// Severity of waits that are just noticed.
-const NOTICED: f64 = 1.0;
 /// Limit below which a writing cgroup is starved, bytes: two folios of 2 MiB.
 const FOLIOS: u64 = 4 << 20;
 /// Severity of pages that are written again and again, for each cgroup without any room for what it rewrites; and by
@@ -271,9 +269,9 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         let waits = dirtying.waits(all_over, &assumed.rows);
         row.predicts_waits = true;
         row.severity = (waits / STALL).min(SEVERITY_MAX);
-        let verdict = if row.severity < NOTICED { Verdict::Tight } else { Verdict::Suffers };
         let (waits, seconds) = (human::seconds(waits * derived.seconds), human::seconds(derived.seconds));
-        return row.decide(verdict, cause, format!("{told} By arithmetic they wait about {waits} in {seconds}."));
+        let told = format!("{told} By arithmetic they wait about {waits} in {seconds}.");
+        return row.decide(Verdict::Suffers, cause, told);
     }
     if let Some(found) = appears.iter().find(|found| found.severity == Severity::Critical) {
         row.severity = 2.0;

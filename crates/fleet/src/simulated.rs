@@ -221,10 +221,9 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
     row.severity = severity;
     let effect = if is_of_another { String::new() } else { effect(row, prediction, seconds) };
     // The effect in a twin that misses its recording must be large, unless arithmetic finds the same without a twin.
-    let enough = match (is_reliable, row.verdict) {
-        (true, _) | (false, Verdict::Suffers) => SUFFERS,
-        (false, _) => SUFFERS_DOUBTFUL,
-    };
+    // A wait by arithmetic that is too short to be noticed is not the same.
+    let agrees = row.verdict == Verdict::Suffers && !(row.predicts_waits && by_arithmetic < SUFFERS);
+    let enough = if is_reliable || agrees { SUFFERS } else { SUFFERS_DOUBTFUL };
     if let Some(relief) = Relief::of(prediction, row).filter(|_| is_reliable && row.verdict == Verdict::Suffers) {
         let (_, cause, told) = arithmetic;
         row.severity = severity.clamp(TIGHT, TRADE);
