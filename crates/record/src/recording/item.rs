@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn numerous_entities_are_read_as_serde_reads_them() {
-        let (name, dev) = (Name::new(b"/a\"b\xff".to_vec()), DevId { major: 8, minor: 16 });
+        let (name, dev) = (Name::new(b"/a\"b\xff"), DevId { major: 8, minor: 16 });
         let process = |cgroup, kthread| Entity::Process {
             pid: u32::MAX,
             start_ticks: u64::MAX,
