@@ -480,7 +480,6 @@ steps = [{ write = { file = "/rootfs/j", total = "1 MiB" } }]
         check("seed=3", Err("changes the run of the model, not the host"));
         check("mount//options=frobnicate", Err("a value that the model supports"));
         check("mount//options=volatile", Err("volatile is an option of overlay, and /rootfs is ext4"));
-        check("machine.mounts.\"/rootfs\".options=[\"volatile\"]", Err("volatile is an option of overlay"));
         check("mount//options=inode64", Err("inode64 is an option of xfs, and /rootfs is ext4"));
         check("mount//options=commit=30", Ok("commit=30"));
         check("journald/Storage=persistent", Err("a twin knows volatile and none"));
