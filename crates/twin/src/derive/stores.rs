@@ -67,6 +67,8 @@ pub(super) struct Mapped {
     /// Size of the file.
     pub(super) bytes: u64,
     pub(super) cached: Cached,
+    /// Bytes of the calls that make it.
+    pub(super) block: ByteSize,
     /// Bursts of stores before the recording, and the bytes that these leave dirty.
     pub(super) before: Option<(MmapStore, u64)>,
     /// Their recorded result, where that is to be fitted.
@@ -170,7 +172,8 @@ pub(super) fn mapped(
         vec![Step::MmapStore(MmapStore { rate, count: Some(count), ..mapping.clone() })]
     };
     let branch = Branch { bursts, unit: per_store, step: Box::new(step), end: None };
-    Some(Mapped { branch, bytes, cached, before, stored: is_fitted.then(|| group.stored(bins, goes_on)) })
+    let block = if is_large { cached.block_of(per_fault) } else { cached.block() };
+    Some(Mapped { branch, bytes, cached, block, before, stored: is_fitted.then(|| group.stored(bins, goes_on)) })
 }
 
 /// Page cache of a group's cgroup, at its most. The root has that of all.
@@ -428,8 +431,19 @@ impl Cached {
         matches!(self, Cached::Not | Cached::InFoliosOfReads | Cached::InFoliosOfFaults)
     }
 
+    /// Bytes of the calls that make it, where a fault dirtied that many bytes: a call of their size makes folios of their size.
+    fn block_of(self, per_fault: f64) -> ByteSize {
+        match self {
+            Cached::InFoliosOfWrites if per_fault < (1 << 20) as f64 => {
+                let folio = (per_fault.max(BY_WRITE) as u64).next_power_of_two();
+                ByteSize(Bytes(folio.min(1 << 20)))
+            }
+            _ => self.block(),
+        }
+    }
+
     /// Bytes of the calls that make it.
-    pub(super) fn block(self) -> ByteSize {
+    fn block(self) -> ByteSize {
         ByteSize(Bytes(match self {
             Cached::InPages => 4096,
             Cached::Not | Cached::InFoliosOfReads | Cached::InFoliosOfFaults => 128 << 10,

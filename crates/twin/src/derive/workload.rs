@@ -62,8 +62,10 @@ pub(super) fn workload(
     let without_process = unattributed(recorded, &mut all);
     all.extend(without_process);
     let moved: f64 = all.iter().map(Group::weight).sum();
-    // On a quiet host, each program writes next to nothing.
-    let is_quiet = moved >= PAGE && all.iter().all(|group| group.weight() < BYTES_MIN);
+    // On a quiet host, each program writes next to nothing. Where nothing became dirty, none wrote to a file.
+    let is_dirtied = window.host.growth.nr_dirtied.is_none_or(|pages| pages.0 > 0);
+    let is_quiet =
+        (moved >= BYTES_MIN || (moved >= PAGE && is_dirtied)) && all.iter().all(|group| group.weight() < BYTES_MIN);
     let least = if is_quiet { PAGE } else { BYTES_MIN.max(moved / 1000.0) };
     let is_kept = |group: &Group| {
         let bytes = group.weight();

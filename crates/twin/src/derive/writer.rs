@@ -73,7 +73,7 @@ impl Writer {
             None => calls(group, syncs, file("data"), &key, notes),
         });
         branches.extend(temporary(group, file("temporary"), &key, notes));
-        if let Some(Mapped { branch, bytes, cached, before, stored }) = mapped(
+        if let Some(Mapped { branch, bytes, cached, block, before, stored }) = mapped(
             group,
             place,
             file("mapped"),
@@ -89,10 +89,9 @@ impl Writer {
                 writer.prepared = Some((path.clone(), bytes));
                 writer.setup.push(Step::Barrier(Barrier { name: PREPARED.to_owned() }));
                 if cached == Cached::InFoliosOfReads {
-                    writer.setup.push(Step::Read(Read { file: path, block: cached.block(), ..Read::default() }));
+                    writer.setup.push(Step::Read(Read { file: path, block, ..Read::default() }));
                 }
             } else {
-                let block = cached.block();
                 let total = Some(ByteSize(Bytes(bytes)));
                 writer.setup.push(Step::Write(Write { file: path.clone(), block, total, ..Write::default() }));
                 writer.setup.push(Step::Fsync(OnFile { file: path }));
