@@ -461,7 +461,7 @@ mod tests {
             write_bandwidth = "2 MB/s"
             [machine.cgroups.a]
             [machine.cgroups.tenant.io_max.vda]
-            write_iops = "50/s"
+            write_iops = "50 IO/s"
             [workload]
             duration = "5 s"
             [workload.tasks.one]
@@ -472,7 +472,7 @@ mod tests {
         assert!(hint.contains("machine.cgroups.tenant.io_max.vda.write_iops=50"), "{hint}");
         assert!(hint.contains(r#"machine.cgroups."a/b".io_max.vda.write_bandwidth=2 MB/s"#), "{hint}");
         // Each key of the hint is one that a change takes.
-        assert!(scenario.changed("machine.cgroups.tenant.io_max.vda.write_iops", "90/s").is_ok());
+        assert!(scenario.changed("machine.cgroups.tenant.io_max.vda.write_iops", "90 IO/s").is_ok());
         assert!(scenario.changed(r#"machine.cgroups."a/b".io_max.vda.write_bandwidth"#, "8 MB/s").is_ok());
         assert!(!keys_of("dirty-cliff", &scenario).contains("io_max"), "it is another finding");
     }
