@@ -89,12 +89,15 @@ pub(crate) fn predict(
         crate::change::kernel(&one.value)?;
     }
     let (studied, report) = study(source, control)?;
+    let go_on = |_| !control.is_stopped();
     let unknown = match findings.is_empty() {
         true => Vec::new(),
-        false => trial::add_findings(&studied.twin, &report, findings, &mut settings)?,
+        false => {
+            let report = trial::as_printed(&report, &studied, &go_on, &mut threads(control));
+            trial::add_findings(&studied.twin, &report, findings, &mut settings)?
+        }
     };
     let question = Question::new(&studied.twin, &studied.recorded.window, &settings)?;
-    let go_on = |_| !control.is_stopped();
     let answered = trial::answered(&studied, &question, false, &go_on, &mut threads(control));
     control.check()?;
     let mut prediction = answered?.1.ok_or_else(|| Failure::bug("a prediction without a run"))?;

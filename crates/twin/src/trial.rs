@@ -344,6 +344,15 @@ fn of_doctor(
     (Doctor::of(report.plan.as_ref(), printed, steps), plans)
 }
 
+/// The report as `doctor` prints it, with the milder plan where that replaces one that harms. A plan that is withheld stays,
+/// so that a prediction can say why.
+pub fn as_printed(report: &Report, studied: &Studied, go_on: GoOn<'_>, runner: &mut impl Runner) -> Report {
+    let mut printed = report.clone();
+    judge(&mut printed, Ok((studied, None)), go_on, runner);
+    let is_withheld = printed.plan.as_ref().is_some_and(|plan| plan.steps.is_empty());
+    if is_withheld { report.clone() } else { printed }
+}
+
 /// Most simulated events of one run that `doctor` waits for: about half a second.
 pub const EVENTS_MAX: u64 = 2_000_000;
 /// After this time on each CPU `doctor` leaves the plan untried. A debug build simulates many times slower, and its tests run

@@ -9,12 +9,12 @@ use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::twins::{Budget, answer, study};
+use crate::twins::{Budget, Threads, answer, study};
 use floodline_analysis::prediction::Setting;
 use floodline_record::version::KernelVersion;
 use floodline_twin::changed::{NotChanged, setting};
 use floodline_twin::predict::Question;
-use floodline_twin::trial::add_findings;
+use floodline_twin::trial::{add_findings, as_printed};
 use std::path::PathBuf;
 
 /// Predict what a change will do on the host of a recording
@@ -76,9 +76,14 @@ impl Run for Predict {
         }
         let interrupt = Interrupt::watch()?;
         let (studied, report) = study(&self.file)?;
+        let budget = Budget { interrupt: Some(&interrupt), ..Budget::default() };
         let unknown = match (rules.is_empty(), report) {
             (true, _) => Vec::new(),
-            (false, Some(report)) => add_findings(&studied.twin, &report, &rules, &mut settings)?,
+            (false, Some(report)) => {
+                let go_on = |events| budget.is_left(events);
+                let report = as_printed(&report, &studied, &go_on, &mut Threads { progress: None });
+                add_findings(&studied.twin, &report, &rules, &mut settings)?
+            }
             (false, None) => {
                 return Err(CliError::usage(
                     "--finding reads the recording twice, and standard input can be read once",
@@ -87,7 +92,6 @@ impl Run for Predict {
             }
         };
         let question = Question::new(&studied.twin, &studied.recorded.window, &settings)?;
-        let budget = Budget { interrupt: Some(&interrupt), ..Budget::default() };
         let mut progress = console.progress();
         let answered = answer(&studied, &question, false, &budget, Some(&mut progress))?;
         drop(progress);
