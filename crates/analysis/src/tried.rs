@@ -33,7 +33,10 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         let others = losses.iter().copied().filter(|row| row.figure != PEAK && !is_slowed(row)).take(1);
         let risk = losses.iter().copied().filter(|row| row.figure == PEAK);
         let slowed = losses.iter().copied().filter(is_slowed).take(1);
-        let grows: Vec<String> = others.chain(risk).chain(slowed).map(|row| row.reserved()).collect();
+        let mut grows: Vec<String> = others.chain(risk).chain(slowed).map(|row| row.reserved()).collect();
+        // A finding that appears without harm is a cost too.
+        let news = prediction.appear.iter().max_by_key(|seen| seen.severity);
+        grows.extend(news.map(|seen| finding(seen, "appears", prediction)));
         if !grows.is_empty() {
             plan.costs.insert(0, format!("Here: {}.", grows.join("; ")));
         }
@@ -250,6 +253,13 @@ mod tests {
         assert_eq!(finding(&seen("dirty-cliff"), "vanishes", &prediction), "dirty-cliff vanishes");
         prediction.uncertain = vec![seen("dirty-cliff")];
         assert_eq!(finding(&seen("dirty-cliff"), "vanishes", &prediction), "maybe dirty-cliff vanishes");
+    }
+
+    #[test]
+    fn a_finding_that_appears_while_waits_get_shorter_is_a_cost() {
+        let plan = check(vec![row(WAIT, 3.1, 0.3, None)], &["dirty-cliff"], &[], &["dominant-writer"]);
+        assert_eq!(plan.costs, ["Here: dominant-writer appears."]);
+        assert_eq!(plan.tried.map(|tried| tried.verdict), Some("helps"));
     }
 
     #[test]

@@ -71,8 +71,9 @@ fn effect(prediction: &Prediction) -> String {
             "Nothing can be predicted: the twin does not reproduce this recording.".to_owned()
         }
         (Verdict::Helps, true) => {
-            let ended = prediction.vanish.first().map_or("the finding", |seen| seen.rule);
-            format!("It ends {ended}.{}", and(&costs, COSTS))
+            let ended = prediction.vanish.first();
+            let verb = if ended.is_none_or(is_certain) { "ends" } else { "may end" };
+            format!("It {verb} {}.{}", ended.map_or("the finding", |seen| seen.rule), and(&costs, COSTS))
         }
         (_, true) if !costs.is_empty() => format!("It helps no task, and it {}.", Part::all(&costs, COSTS)),
         (_, true) => "It changes nothing that people would notice here.".to_owned(),
