@@ -85,7 +85,7 @@ mod tests {
     fn flushes_that_come_during_one_share_the_next() {
         let flush = |slot| {
             let (way, class, done) = (Way::Flush, Class::Exempt, Done::Complete(slot));
-            Request { way, at: 0, bytes: 0, class, merged: 0, cgroup: CgId::ROOT, done }
+            Request { way, at: 0, bytes: 0, class, merged: 0, goes_on: false, cgroup: CgId::ROOT, done }
         };
         let mut flushes = Flushes { pending: vec![flush(1)], ..Flushes::default() };
         assert!(flushes.begin(0).is_some() && flushes.running.len() == 1);
