@@ -277,7 +277,8 @@ pub fn advise(
         let question = Question::new(twin, window, settings)?;
         Ok(knowing(studied, &question, false, Some(as_is.clone()), go_on, runner)?.1)
     };
-    let (mut chosen, mut refused): (Option<(usize, Prediction)>, Option<(usize, Against, Prediction)>) = (None, None);
+    let mut chosen: Option<(usize, Prediction)> = None;
+    let mut refused: Option<(usize, Against, Prediction)> = None;
     for _ in 0..if no_verdict.is_none() { FINALISTS } else { 0 } {
         let best = search.best().filter(|(at, _)| go_on(0) && search.is_clear_gain(*at, &measured));
         let Some((at, settings)) = best else { break };
