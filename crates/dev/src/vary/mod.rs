@@ -282,7 +282,7 @@ fn key_contains(key: &(String, String), only: &str) -> bool {
 }
 
 fn version(text: &str) -> Result<KernelVersion, Failure> {
-    text.parse().map_err(|_| Failure::input(format!("{text} is no kernel version")))
+    text.parse().map_err(|_| Failure::input(format!("{text} cannot be read as a kernel version")))
 }
 
 /// Files of a folder whose names end so, in order.
