@@ -8,8 +8,8 @@ use crate::diagnose::load;
 /// Share of the window with a saturated disk from which the writer is faster than the disk.
 const OUTRUNS_SHARE: f64 = 0.8;
 
-/// Part of the written bytes that small writes must be for them to be those of a dominant writer: it makes more than half of
-/// all bytes.
+/// Part of the time in which the disk wrote that it must have been full of small writes for them to be those of a dominant
+/// writer, which makes more than half of all bytes.
 const OF_SMALL: f64 = 0.25;
 
 /// What the most troubled disk went through.
@@ -20,7 +20,7 @@ pub(super) struct Trouble<'a> {
     pub(super) small_saturated_s: f64,
     /// Time in which it had a queue of small writes.
     pub(super) small_busy_s: f64,
-    /// Whether much of what was written went in such writes.
+    /// Whether the disk wrote in such writes for much of the time.
     pub(super) is_mostly_small: bool,
     pub(super) await_max_s: f64,
     /// Mean requests in flight while it was busy.
@@ -53,18 +53,18 @@ pub(super) fn trouble<'a>(device: &Device<'a>) -> Option<Trouble<'a>> {
     let is_queued = |interval: &&Interval| interval.queue.is_some_and(|queue| queue >= load::QUEUED);
     let small = |interval: &&Interval| is_small(interval) && (interval.is_saturated() || is_queued(interval));
     let busy = |interval: &Interval| interval.utilisation.unwrap_or(0.0) * interval.seconds;
-    let small_busy_s = intervals.iter().filter(|interval| small(interval)).map(busy).sum();
-    // Beside a writer of large pieces, small writes are those of others, such as a journal.
-    let written = |wanted: &dyn Fn(&&Interval) -> bool| -> f64 {
-        intervals.iter().filter(|interval| wanted(interval)).map(|interval| interval.written_bytes).sum()
-    };
+    let busy_of = |wanted: &dyn Fn(&&Interval) -> bool| -> f64 { intervals.iter().filter(wanted).map(busy).sum() };
+    let small_busy_s = busy_of(&small);
+    // Beside a writer of large pieces, small writes are those of others, such as a journal. Time decides: a file that is made
+    // in large pieces takes a moment, and its pages may be written one by one for minutes.
+    let wrote = |interval: &&Interval| interval.writes >= interval.reads;
     Some(Trouble {
         device: *device,
         utilisation: device.utilisation()?,
         saturated_s: total(&writes_mostly),
         small_saturated_s: total(&|interval| interval.is_saturated() && is_small(interval)),
         small_busy_s,
-        is_mostly_small: written(&small) >= OF_SMALL * written(&|_| true),
+        is_mostly_small: small_busy_s >= OF_SMALL * busy_of(&wrote),
         await_max_s: intervals.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
         queue: device.queue().unwrap_or(0.0),
     })
