@@ -54,9 +54,16 @@ pub fn text(summary: &Summary, rows: &[Row], options: Options<'_>) -> String {
 fn looked_at(summary: &Summary) -> String {
     let mut text = format!("If {}. ", summary.change);
     text.push_str(&match summary.files {
-        1 => "1 file was read.".to_owned(),
-        files => format!("{} files were read.", thousands(files)),
+        1 => "1 file was looked at.".to_owned(),
+        files => format!("{} files were looked at.", thousands(files)),
     });
+    let is_unread = |group: &&Group| group.cause.is_of_file();
+    match summary.groups.iter().filter(is_unread).map(|group| group.hosts).sum() {
+        _ if summary.files == 1 => {}
+        0 => {}
+        1 => text.push_str(" 1 of them cannot be used."),
+        unread => text.push_str(&format!(" {} of them cannot be used.", thousands(unread))),
+    }
     if summary.superseded > 0 {
         text.push_str(&format!(" {} of them are older recordings of the same hosts.", thousands(summary.superseded)));
     }
@@ -321,6 +328,18 @@ mod tests {
         assert!(short.contains("If you accept it: --accept simulated-harm@web1"), "{short}");
         let long = shown(&"web".repeat(20));
         assert!(long.contains("If you accept it on every host: --accept simulated-harm\n"), "{long}");
+    }
+
+    #[test]
+    fn files_without_an_answer_are_not_said_to_be_read() {
+        let rows = [
+            row("a", Verdict::Fine, Cause::WideMargin),
+            row("b", Verdict::NotKnown, Cause::FileEmpty),
+            row("c", Verdict::NotKnown, Cause::Damaged),
+        ];
+        let of = |rows: &[Row]| looked_at(&Summary::of(rows, "cgroup v2".to_owned()));
+        assert_eq!(of(&rows), "If cgroup v2. 3 files were looked at. 2 of them cannot be used.");
+        assert_eq!(of(&rows[..1]), "If cgroup v2. 1 file was looked at.");
     }
 
     #[test]
