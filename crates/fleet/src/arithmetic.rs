@@ -18,6 +18,7 @@ use floodline_record::human;
 use floodline_record::id::{Entity, Hierarchy};
 use floodline_record::units::Pages;
 use floodline_record::window::Window;
+use floodline_twin::lacks_memory;
 use std::borrow::Cow;
 
 /// Margin below which a host is tight.
@@ -48,7 +49,7 @@ const LATE: f64 = 12.0;
 const CLIFF_OUTRUN: f64 = 0.8;
 const CLIFF_BURST: f64 = 1.5;
 /// Severity of a host with a small margin, and the largest severity given by arithmetic.
-const SEVERITY_MAX: f64 = 100.0;
+pub(crate) const SEVERITY_MAX: f64 = 100.0;
 
 /// Judges a change by a folded recording.
 pub(crate) fn judge(window: &Window, name: &str, change: &Change) -> Row {
@@ -519,13 +520,12 @@ fn used(window: &Window, change: &Change) -> Option<(Used, u64)> {
 /// Reason why the programs do not fit into less memory.
 fn memory_too_small(window: &Window, change: &Change) -> Option<String> {
     let (used, memory) = used(window, change)?;
-    (used.programs >= memory).then(|| {
-        format!(
-            "{} are in use beside the page cache, and the machine would have {}.",
-            human::bytes(used.programs as f64),
-            human::bytes(memory as f64)
-        )
-    })
+    let lacking = lacks_memory(memory, window).or((used.programs >= memory).then_some(used.programs))?;
+    Some(format!(
+        "{} are in use that cannot be reclaimed, and the machine would have {}: the kernel would swap or kill processes.",
+        human::bytes(lacking as f64),
+        human::bytes(memory as f64)
+    ))
 }
 
 /// Reason why they fit by less than the factor of two that a wide margin is. The kernel's own reserves come out of the

@@ -54,6 +54,24 @@ fn memory_that_programs_nearly_fill_is_tight_and_memory_they_exceed_is_too_small
 }
 
 #[test]
+fn memory_that_could_not_be_reclaimed_at_any_time_counts() {
+    let host = |used_then: f64| {
+        host(107.0, 0.1).host(move |t, row| {
+            let used = if t < 5.0 { used_then } else { 107.0 };
+            row.mem_available = Some(Bytes(mib(1024.0 - used)));
+        })
+    };
+    let check = |used, expect| {
+        let row = judged(&host(used), None, Some("512M"));
+        assert_eq!((row.verdict, row.cause), expect, "{}", row.finding);
+    };
+    check(653.0, (Verdict::Suffers, Cause::MemoryTooSmall));
+    // The kernel needs some for itself.
+    check(490.0, (Verdict::Suffers, Cause::MemoryTooSmall));
+    check(400.0, (Verdict::Fine, Cause::WideMargin));
+}
+
+#[test]
 fn a_limit_that_is_near_and_stays_the_same_is_named() {
     let near = judged(&host(107.0, 290.0), Some("6.18"), None);
     assert_eq!((near.verdict, near.cause), (Verdict::Fine, Cause::SameLimit), "{near:?}");

@@ -3,6 +3,7 @@
 //! units are in their names.
 
 use crate::change::Change;
+use floodline_record::text::Text;
 use serde::{Deserialize, Serialize};
 
 /// Version of the JSON form of a row.
@@ -149,6 +150,10 @@ causes! {
     NoCgroups = "no-cgroups", "the cgroups were not read";
     /// Only a simulation can answer, and the recording is too short for one.
     TooShort = "too-short", "the recording is too short for a simulation";
+    /// Only a simulation can answer, and that of this host is not like its recording.
+    UnlikeTwin = "unlike-twin", "only a simulation can answer, and its model is not like the host";
+    /// Only a simulation can answer, and the model of this host cannot make the change.
+    NotModelled = "not-modelled", "only a simulation can answer, and it cannot make the change there";
     /// Only a simulation can answer, and none was made.
     NotSimulated = "not-simulated", "only a simulation can answer";
     /// The program failed on this file.
@@ -156,6 +161,20 @@ causes! {
 }
 
 impl Cause {
+    /// Whether the file itself, not its content, is the reason for no answer.
+    pub fn is_of_file(self) -> bool {
+        matches!(
+            self,
+            Cause::FileUnreadable
+                | Cause::FileEmpty
+                | Cause::NotARecording
+                | Cause::Truncated
+                | Cause::Damaged
+                | Cause::NewerFormat
+                | Cause::NoSample
+        )
+    }
+
     /// What to type next where the answer is not known.
     pub fn hint(self) -> &'static str {
         match self {
@@ -171,6 +190,8 @@ impl Cause {
             Cause::TooShort | Cause::NotSimulated => {
                 "on the host: floodline record --for 60s -o host.flr; then without --tier 1"
             }
+            Cause::UnlikeTwin => "on the host: floodline record --for 5m --trace on -o host.flr",
+            Cause::NotModelled => "leave the host out, or name a setting that it has",
             Cause::Failed => "floodline doctor FILE shows whether other commands can read it",
             _ => "",
         }
@@ -301,7 +322,7 @@ fn of_file(file: &str) -> String {
 impl Row {
     /// The row of a file that cannot answer. `why` is a sentence.
     pub fn not_known(name: &str, change: &Change, cause: Cause, why: String) -> Row {
-        let file = floodline_record::name::harmless(name).into_owned();
+        let file = Text::new(name).to_string();
         let mut row = Row {
             host: of_file(&file),
             file,
@@ -324,7 +345,7 @@ impl Row {
     pub(crate) fn decide(&mut self, verdict: Verdict, cause: Cause, finding: String) {
         self.verdict = verdict;
         self.cause = cause;
-        self.finding = floodline_record::name::harmless(&finding).into_owned();
+        self.finding = Text::new(&finding).to_string();
         self.key = format!("{}@{}", cause.name(), self.host);
         self.hint = if verdict == Verdict::NotKnown { cause.hint().to_owned() } else { String::new() };
     }
@@ -348,6 +369,9 @@ mod tests {
         assert!(!row.hint.is_empty() && !row.file.contains('\u{1b}') && row.key.starts_with("damaged@x"), "{row:?}");
         assert_eq!([of_file("a/host=b/c.flr"), of_file("a/c.flr"), of_file("/"), of_file("")], ["b", "c", "/", ""]);
         assert!(row.is_named_by("damaged") && row.is_named_by(&row.key.clone()) && !row.is_named_by("damage"));
+        let forged = Row::not_known("a\nhost SUFFERS.flr", &Change::default(), Cause::Damaged, "It\nis.".to_owned());
+        let texts = [&forged.file, &forged.host, &forged.key, &forged.finding];
+        assert!(texts.iter().all(|text| !text.contains('\n')) && forged.file.starts_with("a\\x0ahost"), "{forged:?}");
         for verdict in [Verdict::Suffers, Verdict::Tight, Verdict::Fine, Verdict::NotKnown] {
             assert_eq!(Verdict::of(verdict.name()), Some(verdict));
         }

@@ -9,8 +9,10 @@ use crate::row::{Cause, Confidence, Row, Verdict};
 use floodline_analysis::prediction::{self, Better, Prediction, Setting};
 use floodline_analysis::report::Severity;
 use floodline_record::human;
+use floodline_record::text::Text;
 use floodline_sim::{Progress, SimError};
 use floodline_twin::backtest::{self, MISS_MAX};
+use floodline_twin::changed::Refusal;
 use floodline_twin::predict::{Measured, Question, Run, conclude, rests_on};
 use floodline_twin::shown::{self, Shown};
 use floodline_twin::{Options, Recorded, Twin, TwinError, of};
@@ -95,21 +97,48 @@ pub(crate) fn refine(
     go_on: &dyn Fn() -> bool,
 ) {
     let settings = settings(change, row);
-    let asked = || -> Result<Option<Answer>, String> {
-        let twin = of(recorded, &Options::default()).map_err(|error: TwinError| error.to_string())?;
-        let question = Question::new(&twin, &recorded.window, &settings).map_err(|error| error.to_string())?;
-        answer(recorded, &twin, &question, depth, go_on).map_err(|error| error.to_string())
+    let asked = || -> Result<Option<Answer>, (Why, String)> {
+        let twin = of(recorded, &Options::default()).map_err(|error: TwinError| (Why::NoTwin, error.to_string()))?;
+        let question = Question::new(&twin, &recorded.window, &settings)
+            .map_err(|error| (Why::Refused(error.refusal), error.to_string()))?;
+        answer(recorded, &twin, &question, depth, go_on).map_err(|error| (Why::NotRun, error.to_string()))
     };
     match asked() {
         Ok(Some(answer)) => weigh(answer, wanted, recorded.window.seconds(), row),
         Ok(None) => row.notes.push("The simulation was ended before it had an answer.".to_owned()),
-        Err(why) => {
-            row.notes.push(format!("Not simulated: {}.", floodline_record::name::harmless(&why)));
-            if row.cause == Cause::NotSimulated {
-                let finding = format!("Only a simulation can answer, and none is possible: {why}.");
-                row.decide(Verdict::NotKnown, Cause::TooShort, finding);
-            }
+        Err((why, told)) => not_simulated(why, &told, row),
+    }
+}
+
+/// Why a host was not simulated.
+#[derive(Clone, Copy)]
+enum Why {
+    /// The recording makes no twin.
+    NoTwin,
+    /// The change cannot be made on this host.
+    Refused(Refusal),
+    /// The model does not run the twin.
+    NotRun,
+}
+
+/// Decides on a host that was not simulated. What refuses the change can tell of the host.
+fn not_simulated(why: Why, told: &str, row: &mut Row) {
+    if let Why::Refused(Refusal::MemoryTooSmall) = why {
+        row.severity = crate::arithmetic::SEVERITY_MAX;
+        return row.decide(Verdict::Suffers, Cause::MemoryTooSmall, format!("No simulation is possible: {told}."));
+    }
+    row.notes.push(format!("Not simulated: {}.", Text::new(told)));
+    if row.cause != Cause::NotSimulated {
+        return;
+    }
+    let finding = format!("Only a simulation can answer, and none is possible: {told}.");
+    match why {
+        Why::Refused(Refusal::InForce) => {
+            row.confidence = Confidence::High;
+            row.decide(Verdict::Fine, Cause::NoChange, "The change is in force on this host already.".to_owned());
         }
+        Why::NoTwin => row.decide(Verdict::NotKnown, Cause::TooShort, finding),
+        Why::Refused(_) | Why::NotRun => row.decide(Verdict::NotKnown, Cause::NotModelled, finding),
     }
 }
 
@@ -214,6 +243,10 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
         row.notes.push("The simulation exceeded its budget: only its beginning counts.".to_owned());
     }
     if is_of_another && row.verdict != Verdict::Suffers {
+        if row.cause == Cause::NotSimulated {
+            let told = "Only a simulation can answer, and that of this host holds far more unwritten data than it did.";
+            row.decide(Verdict::NotKnown, Cause::UnlikeTwin, told.to_owned());
+        }
         return;
     }
     let arithmetic = (row.verdict, row.cause, row.finding.clone());
@@ -494,6 +527,34 @@ mod tests {
         check(sick, limit, vec![umount(6.0), stall(30.0)], Verdict::Suffers);
         check(None, limit, vec![umount(0.9), stall(73.0)], Verdict::Suffers);
         check(sick, Cause::StarvedBudget, vec![umount(0.9), stall(73.0)], Verdict::Suffers);
+    }
+
+    #[test]
+    fn a_refused_change_tells_of_the_host() {
+        let decided = |why, cause| {
+            let mut row = Row::default();
+            row.decide(Verdict::NotKnown, cause, "Arithmetic has no answer.".to_owned());
+            not_simulated(why, "742 MiB were in use\nSUFFERS forged", &mut row);
+            assert!(!row.finding.contains('\n') && row.notes.iter().all(|note| !note.contains('\n')), "{row:?}");
+            (row.verdict, row.cause)
+        };
+        let refused = Why::Refused;
+        let small = (Verdict::Suffers, Cause::MemoryTooSmall);
+        assert_eq!(decided(refused(Refusal::MemoryTooSmall), Cause::NotSimulated), small);
+        assert_eq!(decided(refused(Refusal::MemoryTooSmall), Cause::CgroupLimit), small);
+        assert_eq!(decided(refused(Refusal::InForce), Cause::NotSimulated), (Verdict::Fine, Cause::NoChange));
+        assert_eq!(decided(refused(Refusal::Other), Cause::NotSimulated), (Verdict::NotKnown, Cause::NotModelled));
+        assert_eq!(decided(Why::NoTwin, Cause::NotSimulated), (Verdict::NotKnown, Cause::TooShort));
+        assert_eq!(decided(Why::NoTwin, Cause::CgroupLimit), (Verdict::NotKnown, Cause::CgroupLimit));
+    }
+
+    #[test]
+    fn a_twin_of_another_host_is_named_as_the_reason() {
+        let mut row = Row::default();
+        row.decide(Verdict::NotKnown, Cause::NotSimulated, "Arithmetic has no answer.".to_owned());
+        weigh(twin(0.0, 0.0, 9.0, 0.1), Wanted::Flagged, 60.0, &mut row);
+        assert_eq!((row.verdict, row.cause), (Verdict::NotKnown, Cause::UnlikeTwin));
+        assert!(!row.hint.contains("--tier"), "{}", row.hint);
     }
 
     #[test]

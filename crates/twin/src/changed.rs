@@ -44,11 +44,28 @@ pub struct NotChanged {
     what: String,
     /// Correct input to type instead.
     pub hint: String,
+    /// What the refusal tells of the host.
+    pub refusal: Refusal,
+}
+
+/// What a refused change tells of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Nothing: the change is wrong, or the model lacks it.
+    Other,
+    /// The change is in force already.
+    InForce,
+    /// The programs do not fit into the memory that the change leaves them.
+    MemoryTooSmall,
 }
 
 impl NotChanged {
     pub(crate) fn new(what: impl Into<String>, hint: impl Into<String>) -> NotChanged {
-        NotChanged { what: what.into(), hint: hint.into() }
+        NotChanged { what: what.into(), hint: hint.into(), refusal: Refusal::Other }
+    }
+
+    pub(crate) fn telling(self, refusal: Refusal) -> NotChanged {
+        NotChanged { refusal, ..self }
     }
 }
 
@@ -105,7 +122,8 @@ pub fn change(
         return Err(NotChanged::new(
             format!("nothing changes: {} is in force already", named.join(", ")),
             "floodline twin host.flr shows the settings of the recording",
-        ));
+        )
+        .telling(Refusal::InForce));
     }
     // A scenario of the lab may run programs, which the model does not support before the change either.
     if floodline_sim::check(scenario).is_ok() {

@@ -2,7 +2,7 @@
 //! Whether a cgroup of the recording fits into a new memory limit. Page cache gives way. What else it holds does not, and
 //! the kernel kills processes of a cgroup that cannot get below its limit: no figure of such a host is worth a prediction.
 
-use crate::changed::NotChanged;
+use crate::changed::{NotChanged, Refusal};
 use floodline_analysis::prediction::Setting;
 use floodline_record::human;
 use floodline_record::id::Entity;
@@ -18,14 +18,16 @@ const LEAST: u64 = 1 << 20;
 const RESERVE: u64 = 24 << 20;
 const TABLE_PART: u64 = 64;
 
-/// Refuses less memory than a machine had in use beside its page cache.
-pub(crate) fn fits_machine(memory: u64, setting: &Setting, window: &Window) -> Result<(), NotChanged> {
+/// The most bytes that a machine had in use beside what the kernel could reclaim, where so much memory cannot hold them.
+pub fn lacks_memory(memory: u64, window: &Window) -> Option<u64> {
     let rows = window.host_series.iter().map(|(_, row)| row).chain(std::iter::once(&window.host.last));
     let used = rows.filter_map(|row| Some(row.mem_total?.0.saturating_sub(row.mem_available?.0))).max();
-    let Some(used) = used.filter(|used| memory < used.saturating_add(memory / TABLE_PART).saturating_add(RESERVE))
-    else {
-        return Ok(());
-    };
+    used.filter(|used| memory < used.saturating_add(memory / TABLE_PART).saturating_add(RESERVE))
+}
+
+/// Refuses less memory than a machine had in use beside its page cache.
+pub(crate) fn fits_machine(memory: u64, setting: &Setting, window: &Window) -> Result<(), NotChanged> {
+    let Some(used) = lacks_memory(memory, window) else { return Ok(()) };
     let used = human::bytes(used as f64);
     Err(NotChanged::new(
         format!(
@@ -33,7 +35,8 @@ pub(crate) fn fits_machine(memory: u64, setting: &Setting, window: &Window) -> R
             setting.key, setting.value
         ),
         format!("choose clearly more than {used}"),
-    ))
+    )
+    .telling(Refusal::MemoryTooSmall))
 }
 
 /// Refuses a limit below the memory of a cgroup that is not page cache.
@@ -46,7 +49,8 @@ pub(crate) fn fits(path: &str, limit: Option<SizeLimit>, setting: &Setting, wind
                 setting.key, setting.value
             ),
             "choose a limit above what its processes hold beside the page cache",
-        ));
+        )
+        .telling(Refusal::MemoryTooSmall));
     }
     let Some(held) = held(path, window) else { return Ok(()) };
     // Part of it is slabs, of which some give way too.
@@ -60,7 +64,8 @@ pub(crate) fn fits(path: &str, limit: Option<SizeLimit>, setting: &Setting, wind
             setting.key, setting.value
         ),
         format!("choose a limit above {held}"),
-    ))
+    )
+    .telling(Refusal::MemoryTooSmall))
 }
 
 /// Bytes that a cgroup held at the end without its page cache; `None` where they were not read.

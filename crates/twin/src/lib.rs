@@ -23,6 +23,7 @@ mod thresholds;
 pub mod trial;
 
 pub use error::TwinError;
+pub use fits::lacks_memory;
 pub use provenance::{Origin, Provenance};
 pub use recorded::{Did, Recorded};
 pub use text::{scenario_to_toml, to_toml};
