@@ -3,10 +3,12 @@
 //! as necessary, and weighs the result by the error of its back-test.
 
 use crate::Depth;
+use crate::arithmetic::SEVERITY_MAX;
 use crate::change::Change;
-use crate::harm::{Felt, STALL};
+use crate::harm::Felt;
 use crate::row::{Cause, Confidence, Row, Verdict};
-use floodline_analysis::prediction::{self, Better, Prediction, Setting};
+use floodline_analysis::judgement::Verdict as Judged;
+use floodline_analysis::prediction::{self, Better, LEADS, Prediction, Setting, WAITS};
 use floodline_analysis::report::Severity;
 use floodline_record::human;
 use floodline_record::text::Text;
@@ -124,7 +126,7 @@ enum Why {
 /// Decides on a host that was not simulated. What refuses the change can tell of the host.
 fn not_simulated(why: Why, told: &str, row: &mut Row) {
     if let Why::Refused(Refusal::MemoryTooSmall) = why {
-        row.severity = crate::arithmetic::SEVERITY_MAX;
+        row.severity = SEVERITY_MAX;
         return row.decide(Verdict::Suffers, Cause::MemoryTooSmall, format!("No simulation is possible: {told}."));
     }
     row.notes.push(format!("Not simulated: {}.", Text::new(told)));
@@ -251,8 +253,13 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
     }
     let arithmetic = (row.verdict, row.cause, row.finding.clone());
     let by_arithmetic = row.severity;
-    row.severity = severity;
-    let effect = if is_of_another { String::new() } else { effect(row, prediction, seconds) };
+    row.severity = severity.min(SEVERITY_MAX);
+    let stated = if is_of_another { Stated::Nothing } else { Stated::of(prediction) };
+    let effect = match (is_of_another, is_reliable) {
+        (true, _) => String::new(),
+        (false, true) => effect("Predicted", row, prediction, seconds),
+        (false, false) => effect("In a twin that misses this recording", row, prediction, seconds),
+    };
     // The effect in a twin that misses its recording must be large, unless arithmetic finds the same without a twin.
     // A wait by arithmetic that is too short to be noticed is not the same.
     let agrees = row.verdict == Verdict::Suffers && !(row.predicts_waits && by_arithmetic < SUFFERS);
@@ -262,11 +269,17 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
         row.severity = severity.clamp(TIGHT, TRADE);
         return row.decide(Verdict::Tight, cause, format!("{} {told}", relief.told(row)));
     }
+    let is_suffering = severity >= enough && stated.allows(row, is_reliable);
     match arithmetic {
-        (_, cause, told) if severity >= enough => {
+        (_, cause, told) if is_suffering => {
             let is_named = matches!(row.verdict, Verdict::Suffers | Verdict::Tight);
             let cause = if is_named { cause } else { appeared(prediction).unwrap_or(Cause::Simulated) };
-            let told = if is_named { format!("{told} {effect}").trim_end().to_owned() } else { effect };
+            // Where the twin states no longer wait, arithmetic alone says that the host suffers.
+            let effect = if stated.is_longer() { effect } else { NOT_STATED.to_owned() };
+            if !stated.is_longer() && is_reliable {
+                row.confidence = Confidence::Medium;
+            }
+            let told = if is_named { format!("{told} {effect}") } else { effect };
             let misses_stores = row.hides_stores && severity < MISSES_STORES * by_arithmetic;
             let is_by_arithmetic = row.is_firm && (misses_stores || !is_reliable && !is_cliff);
             row.severity = match () {
@@ -274,7 +287,8 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
                 // Tasks of a sick host wait already, which arithmetic does not subtract.
                 () if row.predicts_waits && row.sick_already.is_none() => of_both(&answer, by_arithmetic),
                 () => severity,
-            };
+            }
+            .min(SEVERITY_MAX);
             row.decide(Verdict::Suffers, cause, told);
         }
         (Verdict::Suffers, cause, told) if row.is_firm => {
@@ -292,34 +306,95 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
             );
         }
         (Verdict::Suffers, cause, told) => {
-            // The twin can wait before the change, too, where the host did not.
-            let waits = row.stall_now_seconds.zip(row.stall_then_seconds).map_or(0.0, |(now, then)| then - now);
-            let calm = match waits >= STALL * seconds {
-                true => "In the simulation the change makes no noticeable difference.".to_owned(),
-                false => format!("In the simulation no task waits noticeably longer. {effect}"),
+            row.severity = row.severity.clamp(0.0, TRADE);
+            let calm = match stated.is_longer() {
+                true => "In the simulation the change makes less difference.",
+                false => calm(is_reliable),
             };
-            row.decide(Verdict::Tight, cause, format!("{told} {calm}"));
+            row.decide(Verdict::Tight, cause, format!("{told} {calm} {effect}"));
         }
         (Verdict::Tight, ..)
             if severity < TIGHT
+                && !stated.is_longer()
                 && row.cause != Cause::MemoryTooSmall
                 && row.margin.is_none_or(|margin| margin >= crate::arithmetic::TIGHT) =>
         {
-            row.decide(
-                Verdict::Fine,
-                Cause::WideMargin,
-                format!("In the simulation no task waits noticeably longer. {effect}"),
-            );
+            row.decide(Verdict::Fine, Cause::WideMargin, format!("{} {effect}", calm(is_reliable)));
         }
-        (Verdict::Tight, ..) => {}
-        (_, _, told) if severity >= TIGHT => {
-            row.decide(Verdict::Tight, appeared(prediction).unwrap_or(Cause::Simulated), format!("{told} {effect}"));
+        (Verdict::Tight, cause, told) => {
+            row.severity = row.severity.clamp(0.0, TRADE);
+            row.decide(Verdict::Tight, cause, format!("{told} {effect}").trim_end().to_owned());
+        }
+        // Harm that is stated is no wide margin, however small it is.
+        _ if stated == Stated::Worse || (severity >= TIGHT && stated == Stated::Nothing) => {
+            row.severity = row.severity.clamp(TIGHT, TRADE);
+            row.decide(Verdict::Tight, appeared(prediction).unwrap_or(Cause::Simulated), effect);
         }
         (Verdict::NotKnown, ..) => {
             let cause = crate::arithmetic::fine_cause(row);
-            row.decide(Verdict::Fine, cause, format!("In the simulation no task waits noticeably longer. {effect}"));
+            let told = if stated.is_longer() { "On the whole the change helps." } else { calm(is_reliable) };
+            row.decide(Verdict::Fine, cause, format!("{told} {effect}"));
         }
         (Verdict::Fine, ..) => {}
+    }
+}
+
+/// What a row says where the twin cannot tell how long tasks wait.
+const NOT_STATED: &str = "How much longer tasks wait is not predictable here.";
+
+/// What a row says of a twin in which no wait gets longer.
+fn calm(is_reliable: bool) -> &'static str {
+    match is_reliable {
+        true => "In the simulation no task waits noticeably longer.",
+        false => "In a simulation that is not reliable here, no task waits noticeably longer.",
+    }
+}
+
+/// What a prediction states, by the judgement that every command has. Figures that it refuses state nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stated {
+    /// The change harms.
+    Worse,
+    /// A wait gets longer, and the change helps on the whole.
+    Mixed,
+    /// The change helps, and no wait gets longer.
+    Better,
+    /// The waits are predicted, and stay the same.
+    Same,
+    /// The waits are not predicted.
+    Nothing,
+}
+
+impl Stated {
+    fn of(prediction: &Prediction) -> Stated {
+        let waits =
+            || prediction.rows.iter().filter(|row| row.unit == "seconds" && LEADS.contains(&row.figure.as_str()));
+        let is_longer = waits().any(|wait| wait.worsens());
+        let found: Vec<&str> = prediction.vanish.iter().chain(&prediction.stay).map(|seen| seen.rule).collect();
+        match prediction.verdict(&found) {
+            Judged::Harms => Stated::Worse,
+            Judged::Helps if is_longer => Stated::Mixed,
+            Judged::Helps => Stated::Better,
+            Judged::DoesNotHelp if is_longer => Stated::Worse,
+            Judged::DoesNotHelp if waits().any(|wait| wait.doubt.is_some()) || waits().next().is_none() => {
+                Stated::Nothing
+            }
+            Judged::DoesNotHelp => Stated::Same,
+        }
+    }
+
+    fn is_longer(self) -> bool {
+        matches!(self, Stated::Worse | Stated::Mixed)
+    }
+
+    /// Whether a host may suffer for it, by a twin that gets worse. What arithmetic found needs no figure of the twin, unless
+    /// a reliable twin states the opposite. What no recording shows cannot be cleared by a twin.
+    fn allows(self, row: &Row, is_reliable: bool) -> bool {
+        match self {
+            Stated::Worse => true,
+            Stated::Mixed | Stated::Nothing => row.verdict == Verdict::Suffers,
+            Stated::Better | Stated::Same => row.verdict == Verdict::Suffers && (row.is_firm || !is_reliable),
+        }
     }
 }
 
@@ -372,9 +447,9 @@ fn appeared(prediction: &Prediction) -> Option<Cause> {
     Cause::ALL.iter().copied().find(|cause| cause.name() == worst.rule)
 }
 
-/// Copies predicted figures. A longest wait that is not predictable is left out, as `floodline predict` does.
+/// Copies predicted figures. What is not predictable is left out, as `floodline predict` does.
 fn fill(prediction: &Prediction, row: &mut Row) {
-    let of = |name: &str| prediction.rows.iter().find(|row| row.figure == name);
+    let of = |name: &str| prediction.rows.iter().find(|row| row.figure == name && row.doubt.is_none());
     if let Some(stall) = of("stall_seconds") {
         row.stall_now_seconds = Some(stall.now);
         row.stall_then_seconds = Some(stall.then);
@@ -382,7 +457,7 @@ fn fill(prediction: &Prediction, row: &mut Row) {
         row.stall_then_high_seconds = Some(stall.high);
     }
     let kinds = [of("durable.longest_wait_seconds"), of("longest_write_wait_seconds")];
-    let waits = || kinds.into_iter().flatten().filter(|wait| wait.doubt.is_none());
+    let waits = || kinds.into_iter().flatten();
     row.longest_wait_now_seconds = waits().map(|wait| wait.now).reduce(f64::max);
     row.longest_wait_then_seconds = waits().map(|wait| wait.then).reduce(f64::max);
     let written = of("devices.written_bytes");
@@ -391,7 +466,7 @@ fn fill(prediction: &Prediction, row: &mut Row) {
 }
 
 /// The figures in a sentence.
-fn effect(row: &Row, prediction: &Prediction, seconds: f64) -> String {
+fn effect(by: &str, row: &Row, prediction: &Prediction, seconds: f64) -> String {
     let mut told = Vec::new();
     if let Some((now, then)) =
         row.stall_now_seconds.zip(row.stall_then_seconds).filter(|(now, then)| (then - now).abs() > 0.05)
@@ -409,13 +484,18 @@ fn effect(row: &Row, prediction: &Prediction, seconds: f64) -> String {
     {
         told.push(format!("written to disks {} → about {}", human::bytes(now), human::bytes(then)));
     }
-    match (told.is_empty(), prediction.appear.first()) {
-        (false, _) => format!("Predicted: {}.", told.join("; ")),
-        (true, Some(seen)) => format!("Predicted: {} appears.", seen.rule),
-        (true, None) if prediction.rows.iter().any(|row| row.doubt.is_some()) => {
+    let is_told = |loss: &&&prediction::Row| {
+        [WAITS, "durable.longest_wait_seconds", "longest_write_wait_seconds"].contains(&loss.figure.as_str())
+    };
+    told.extend(prediction.losses().iter().filter(|loss| !is_told(loss)).take(1).map(|loss| loss.sentence()));
+    let seen = prediction.hurting().or(prediction.appear.first());
+    told.extend(seen.map(|seen| format!("{} appears", seen.rule)));
+    match (told.is_empty(), by) {
+        (false, _) => format!("{by}: {}.", told.join("; ")),
+        (true, _) if prediction.rows.iter().any(|row| row.doubt.is_some()) => {
             "Of figures that the twin predicts, none changes noticeably.".to_owned()
         }
-        (true, None) => "Predicted: no figure changes noticeably.".to_owned(),
+        (true, by) => format!("{by}: no figure changes noticeably."),
     }
 }
 
@@ -440,7 +520,11 @@ mod tests {
             is_demand_known: severity == severity_max,
             peak: Some(peak),
             error: Some(error),
-            prediction: nothing_predicted(),
+            // The figure that gets worse with the severity is stated.
+            prediction: Prediction {
+                rows: vec![wait("stall_seconds", 1.0, 1.0 + 6.0 * severity)],
+                ..nothing_predicted()
+            },
             is_cut: false,
         }
     }
@@ -524,9 +608,60 @@ mod tests {
         assert!(told.contains("It costs: stall_seconds 49 s → about 73 s."), "{told}");
         check(sick, limit, vec![umount(0.9), stall(30.0)], Verdict::Tight);
         check(sick, limit, vec![umount(4.5), stall(730.0)], Verdict::Suffers);
-        check(sick, limit, vec![umount(6.0), stall(30.0)], Verdict::Suffers);
+        // No wait gets longer.
+        let told = check(sick, limit, vec![umount(6.0), stall(30.0)], Verdict::Tight);
+        assert!(told.contains("no task waits noticeably longer"), "{told}");
         check(None, limit, vec![umount(0.9), stall(73.0)], Verdict::Suffers);
         check(sick, Cause::StarvedBudget, vec![umount(0.9), stall(73.0)], Verdict::Suffers);
+    }
+
+    #[test]
+    fn a_host_suffers_only_by_figures_that_are_stated_and_get_worse() {
+        let doubted = |now, then| prediction::Row {
+            doubt: Some(prediction::Doubt::BackTest),
+            ..wait("stall_seconds", now, then)
+        };
+        let check = |from, error, stall: prediction::Row, expect| {
+            let mut row = Row { margin: Some(0.3), ..Row::default() };
+            row.decide(from, Cause::MachineLimit, "By arithmetic.".to_owned());
+            let prediction = Prediction { rows: vec![stall], ..nothing_predicted() };
+            weigh(Answer { prediction, ..twin(60.0, 60.0, 1.0, error) }, Wanted::Flagged, 60.0, &mut row);
+            assert_eq!((row.verdict, row.confidence), expect, "{}", row.finding);
+            row
+        };
+        let (suffers, tight, fine) = (Verdict::Suffers, Verdict::Tight, Verdict::Fine);
+        let (low, medium, high) = (Confidence::Low, Confidence::Medium, Confidence::High);
+        let stall = |then| wait("stall_seconds", 62.0, then);
+        for from in [suffers, tight, fine] {
+            check(from, 0.1, stall(97.0), (suffers, high));
+        }
+        check(suffers, 0.1, stall(4.11), (tight, high));
+        check(tight, 0.1, stall(4.11), (tight, high));
+        check(suffers, 0.1, stall(62.5), (tight, high));
+        check(fine, 0.1, stall(62.5), (fine, high));
+        // The twin refuses the figure: arithmetic stands, and no figure does.
+        let row = check(suffers, 0.1, doubted(62.0, 4.11), (suffers, medium));
+        assert!(!row.finding.contains("62 s") && row.finding.contains("not predictable"), "{}", row.finding);
+        assert_eq!((row.stall_now_seconds, row.stall_then_seconds), (None, None));
+        check(fine, 0.1, doubted(62.0, 97.0), (tight, high));
+        // A twin that misses its recording: the figure is marked.
+        let row = check(suffers, 0.4, stall(97.0), (suffers, low));
+        assert!(row.finding.contains("In a twin that misses this recording: tasks wait 62 s"), "{}", row.finding);
+        let row = check(suffers, 0.4, stall(4.11), (suffers, low));
+        assert!(!row.finding.contains("4.11"), "{}", row.finding);
+        assert!(row.severity <= SEVERITY_MAX);
+    }
+
+    #[test]
+    fn a_row_does_not_say_that_no_wait_gets_longer_beside_one_that_does() {
+        for from in [Verdict::Tight, Verdict::NotKnown, Verdict::Fine] {
+            let mut row = Row { margin: Some(9.0), ..Row::default() };
+            row.decide(from, Cause::NotSimulated, "By arithmetic.".to_owned());
+            let prediction = Prediction { rows: vec![wait("stall_seconds", 5.63, 16.0)], ..nothing_predicted() };
+            weigh(Answer { prediction, ..twin(0.1, 0.1, 1.0, 0.1) }, Wanted::Flagged, 48.0, &mut row);
+            assert_eq!(row.verdict, Verdict::Tight, "{}", row.finding);
+            assert!(row.finding.contains("5.63 s → about 16 s") && !row.finding.contains("no task"), "{}", row.finding);
+        }
     }
 
     #[test]
