@@ -31,6 +31,8 @@ const SAME: f64 = 0.01;
 const USUAL_EXPIRY_S: f64 = 30.0;
 /// Time to write out all unwritten data from which a sync is a stall, seconds.
 const CLIFF_S: f64 = 2.0;
+/// Time to write a larger threshold from which arithmetic does not clear a host that the threshold held back, seconds.
+const RAISED_S: f64 = 1.0;
 /// Flushes of a disk from which programs are assumed to sync.
 const SYNCS: u64 = 3;
 /// Share of the time that a disk is busy from which writers outrun it.
@@ -296,6 +298,10 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         let cause = if tight.row.cgroup.is_some() { Cause::CgroupLimit } else { Cause::MachineLimit };
         return row.decide(Verdict::Tight, cause, tight_sentence(tight, facts));
     }
+    if let Some(told) = raised(derived, assumed) {
+        row.severity = 0.5;
+        return row.decide(Verdict::Tight, Cause::DirtyCliff, told);
+    }
     if let Some(found) = appears.first() {
         row.severity = 0.5;
         return row.decide(Verdict::Tight, found.cause, found.summary.clone());
@@ -470,6 +476,30 @@ fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Cliff> {
             told,
         },
         false => Cliff { verdict: Verdict::Tight, severity: 0.8, is_firm: false, told },
+    })
+}
+
+/// A threshold that held data back and grows to more than the disk writes in about a second: how much of it fills, only a
+/// simulation tells. Rates of a recording are means, and a burst fills more.
+fn raised(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<String> {
+    let high = |bound: Option<Bound>| bound.map(|bound| bound.high.0 as f64);
+    let (now, then) = (&assumed.now.global, &assumed.then.global);
+    let peak = derived.dirty.unwritten_peak?.0 as f64;
+    let grows = |now: Option<Bound>, then: Option<Bound>| {
+        let (now, then) = high(now).zip(high(then))?;
+        (then > now * (1.0 + SAME) && peak >= HELD * now).then_some((now, then))
+    };
+    let (from, to) = grows(now.bg_thresh, then.bg_thresh).or_else(|| grows(now.freerun, then.freerun))?;
+    let speed = waits::speed(derived.drains().first()?).filter(|speed| *speed > 0.0)?;
+    let seconds = to / speed;
+    (seconds >= RAISED_S).then(|| {
+        format!(
+            "Unwritten data reached {}, which a threshold of {} holds back. It becomes {}, which the disk writes in {}.",
+            human::bytes(peak),
+            human::bytes(from),
+            human::bytes(to),
+            human::seconds(seconds)
+        )
     })
 }
 

@@ -120,3 +120,33 @@ fn a_limit_makes_a_host_suffer_by_the_time_that_its_writers_wait() {
     // Twice the data beyond the limit takes twice the time.
     assert!(bursts(200.0, 12.0).severity > 1.8 * often.severity);
 }
+
+#[test]
+fn a_threshold_that_holds_data_back_is_not_raised_by_arithmetic_alone() {
+    // A disk of 50 MB/s whose flusher begins at 8 MiB, so that about as much is unwritten.
+    let host = |unwritten: f64| {
+        let written = |t: f64| mib(t);
+        Fixture::healthy()
+            .settings((0, 64 * MIB, 0, 8 * MIB))
+            .seconds(60)
+            .host(move |t, row| {
+                row.nr_dirtied = Some(mib_pages(t));
+                row.nr_dirty = Some(mib_pages(unwritten));
+                row.nr_writeback = Some(Pages(0));
+                (row.nr_dirty_threshold, row.nr_dirty_background_threshold) = (None, None);
+            })
+            .disk("sda", move |t, row| {
+                row.written = Some(Bytes(written(t)));
+                row.io_time = Some(secs(written(t) as f64 / 50e6));
+            })
+    };
+    let check = |unwritten, bg: u64, expect| {
+        let settings = [format!("vm.dirty_bytes={}", 256 * MIB), format!("vm.dirty_background_bytes={}", bg * MIB)];
+        let change = Change::parse(&settings, None, None, None).expect("a change");
+        let row = judge(&host(unwritten).window(), "host.flr", &change);
+        assert_eq!((row.verdict, row.cause), expect, "{unwritten} MiB, {bg} MiB: {}", row.finding);
+    };
+    check(7.0, 128, (Verdict::Tight, Cause::DirtyCliff));
+    check(7.0, 16, (Verdict::Fine, Cause::WideMargin));
+    check(0.5, 128, (Verdict::Fine, Cause::WideMargin));
+}
