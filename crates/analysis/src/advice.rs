@@ -99,7 +99,7 @@ pub struct Advice {
     pub plan: Option<ChangePlan>,
     /// Settings that restore its sysctls, as `NAME=VALUE`; empty where the old values were not read.
     pub undo: Vec<String>,
-    /// Commands that make the change, for a shell of any user with sudo rights: those that `doctor` prints.
+    /// Commands that make the change, as `doctor` prints them: for a shell of any user with sudo rights.
     pub commands: Vec<String>,
     /// Commands that undo it.
     pub undo_commands: Vec<String>,

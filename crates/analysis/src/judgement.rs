@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One judgement of a predicted change: whether it helps, does not help, or harms. `predict`, `doctor` and `advise` all say
-//! what stands here, so that none of them advises what another one warns of. Judges figures; runs nothing.
+//! One judgement of a predicted change: whether it helps, does not help, or harms. `predict`, `doctor` and `advise` share
+//! it, so that no command advises a change that another one warns of. Judges figures; runs nothing.
 
 use crate::prediction::{DIRTIED, LEADS, PEAK, Prediction, Row, Seen};
 use floodline_record::human;
@@ -16,14 +16,14 @@ pub enum Verdict {
     Harms,
 }
 
-/// A wait below this is not felt, seconds.
+/// Shortest wait that people notice, seconds.
 const SHORTEST_FELT_S: f64 = 0.1;
 /// Growth of a wait from which it is weighed against what gets better.
 const WORSE: f64 = 1.5;
 /// The smallest error of a twin.
 const ERROR_MIN: f64 = 0.05;
 
-/// Rules whose finding hurts by waits alone. Where the waits are predicted, they tell how much it hurts.
+/// Rules whose finding hurts by waits alone. Predicted waits show how much it hurts.
 const OF_WAITS: [&str; 7] = [
     "dirty-cliff",
     "dominant-writer",
@@ -76,8 +76,8 @@ impl Prediction {
     }
 
     /// Whether the change harms: a finding appears that hurts, a wait grows while nothing gets better, a wait grows by more
-    /// than what tasks feel gets better, or much more data are at risk while nothing gets better. Every command judges by
-    /// this.
+    /// than what tasks feel gets better, or much more data are at risk while nothing gets better. Every command uses this
+    /// judgement.
     pub fn harms(&self) -> bool {
         let is_any_better = self.leads().any(Row::improves);
         // Of waits that only the twin has, the harm counts.
@@ -89,7 +89,7 @@ impl Prediction {
     }
 
     /// The worst finding that appears and hurts. A finding of waits does not hurt where a wait gets shorter and none gets
-    /// longer: it names who waits then.
+    /// longer: then it only names the waiting program.
     pub fn hurting(&self) -> Option<&Seen> {
         let shorter = self.leads().any(|row| row.is_wait() && row.improves());
         let longer = self.rows_of(LEADS).any(|row| row.is_wait() && row.worsens());
@@ -160,7 +160,7 @@ impl Prediction {
 pub fn missed(error: Option<f64>) -> String {
     match error {
         Some(error) => format!("the twin misses this recording by {}", human::percent(error)),
-        None => "the recording has no figure to hold the twin against".to_owned(),
+        None => "the recording has no figure to compare the twin with".to_owned(),
     }
 }
 

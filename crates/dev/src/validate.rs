@@ -206,8 +206,9 @@ impl Validate {
 
 /// The scenario with the properties of its disks as recorded: whether they rotate, which sets the target of writeback
 /// throttling, the time of a request where the scenario omits it, and their highest speed. A guest's disks are the
-/// scenario's in order of their names. A latency in the scenario is a delay of device-mapper, which is returned by disk. The lab makes a device of the library of limits that QEMU keeps, with a tenth of
-/// a second of credit: its arm does not seek, and its reads and writes do not share one time.
+/// scenario's in order of their names. A latency in the scenario is a delay of device-mapper; the delays are returned
+/// by disk. The lab gives a device of the library its limits with QEMU's throttle, which has a tenth of a second of credit:
+/// such a disk does not seek, and its reads and writes do not share one time.
 fn as_found(scenario: &Scenario, real: &Real) -> (Scenario, BTreeMap<String, Nanos>) {
     let mut delays = BTreeMap::new();
     let mut scenario = scenario.clone();

@@ -45,7 +45,7 @@ pub(crate) fn read(file: &Path) -> Result<Recorded, CliError> {
 }
 
 /// Reads a recording, diagnoses it, and makes the twin of the part that the report is about. Standard input and pipes can
-/// be read once: all of them is simulated.
+/// be read only once: the whole recording is simulated.
 pub(crate) fn study(file: &Path) -> Result<(Studied, Option<Report>), CliError> {
     if !is_file(file) {
         return Ok((Studied::of(read(file)?)?, None));
@@ -71,7 +71,7 @@ pub(crate) struct Budget<'a> {
     pub(crate) interrupt: Option<&'a Interrupt>,
     /// When to end them.
     pub(crate) until: Option<Instant>,
-    /// CPU time of this process, used up so far and from now on, at which to end them.
+    /// CPU time of this process at which to end the runs.
     pub(crate) cpu: Option<Duration>,
     /// Simulated events after which one run ends: the same on a fast and a slow machine.
     pub(crate) events: Option<u64>,

@@ -21,7 +21,7 @@ pub struct NotAChange {
 }
 
 impl NotAChange {
-    /// What is wrong, without the key and the value.
+    /// Description of the error, without the key and the value.
     pub(super) fn why(&self) -> &str {
         &self.why
     }

@@ -49,7 +49,7 @@ impl fmt::Display for ScenarioError {
     }
 }
 
-/// Problems that are told of each kind: their messages are the same.
+/// Most problems reported with one message.
 const SAME_MAX: usize = 5;
 
 /// Leaves a few of the problems that have the same message and hint. The last of them then says how many there are more;

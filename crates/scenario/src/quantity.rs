@@ -58,7 +58,7 @@ const TIMES: &[(&str, u64)] = &[
 /// What a text is instead of a quantity.
 const NOT: &str = "not";
 const TOO_LARGE: &str = "too large for";
-const TOO_FINE: &str = "too exact for";
+const TOO_FINE: &str = "too precise for";
 
 /// `NUMBER[.FRACTION] UNIT` as a whole number of the smallest unit, or what is wrong with it.
 fn read(text: &str, units: &[(&str, u64)]) -> Result<u64, &'static str> {
@@ -446,7 +446,7 @@ mod tests {
             "{}",
             said("5000000000/s")
         );
-        assert!(said("0.00000000000000000000001/s").contains("is too exact for"));
+        assert!(said("0.00000000000000000000001/s").contains("is too precise for"));
         assert!(said("0/s").contains("is not a number of times per time"));
         for wrong in ["0.0/s", ".5/s", "1./s", "1..5/s", "-0.2/s", "0.00000000000000000000001/s"] {
             assert!(wrong.parse::<Frequency>().is_err(), "{wrong}");

@@ -150,7 +150,7 @@ pub(crate) struct Block {
     pub(crate) scheduler: String,
     pub(crate) depth: u32,
     pub(crate) latency: u64,
-    /// That of a read, if it is known apart.
+    /// Time of a read, if it is known apart.
     pub(crate) read_latency: Option<u64>,
     /// Time to flush its cache, if not that of any request; and bytes per second that leave the cache then, 0 if
     /// they take no time.
@@ -535,7 +535,7 @@ impl World {
         }
     }
 
-    /// Tells those who wait for a completed request.
+    /// Wakes the tasks that wait for a completed request.
     fn request_done(&mut self, device: BlockId, request: &Request, done: Done) {
         match done {
             Done::Writeback(ioend) => self.ioend_done(ioend),

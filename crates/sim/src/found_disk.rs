@@ -84,7 +84,7 @@ impl FoundDisk {
 /// for a flush that mostly takes five.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// From here to there, from the workload's start.
+    /// Start and end, from the workload's start.
     from: u64,
     to: u64,
     /// Mean time of a small read or write, and of a flush if there was one, above the median ones; negative if they were

@@ -163,7 +163,7 @@ pub fn simplified(scenario: &Scenario) -> Vec<String> {
         }
         if let Some(scheduler) = device.queue.scheduler.as_deref().filter(|scheduler| *scheduler != "none") {
             let wbt = if scheduler == "bfq" { ", but switches writeback throttling off" } else { "" };
-            said.push(format!("{scheduler} of {name} orders requests as none does{wbt}"));
+            said.push(format!("{scheduler} of {name} orders requests as none does, but a read overtakes writes that a SATA or rotating disk does not hold yet{wbt}"));
         }
     }
     for (point, mount) in &machine.mounts {

@@ -67,7 +67,7 @@ impl Lane {
 /// wait for a CPU. About half of the bytes were in joined requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Joins {
-    /// Decides when it does.
+    /// Decides when the hypervisor joins requests.
     random: Random,
     last: Option<Last>,
 }

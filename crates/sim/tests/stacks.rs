@@ -342,7 +342,7 @@ fn what_is_honoured_in_part_is_said() {
         .replace("io_max.disk =", "io_weight = 50\nmemory_low = \"1 MiB\"\nio_max.disk =");
     let said = said(&text);
     let check = |part: &str| assert!(said.iter().any(|line| line.contains(part)), "{part}: {said:?}");
-    check("mq-deadline of disk orders requests as none does");
+    check("mq-deadline of disk orders requests as none does, but a read overtakes writes that ");
     check("/data: btrfs is ext4 without its journal");
     check("io.weight has no effect");
     check("memory.low holds as on kernels without");

@@ -2,7 +2,7 @@
 //! Settings tried on a twin: first a grid, then a search around the best. Constraints come first (data at risk,
 //! smallest cgroup limit, longest pause), then the goal, as the worst regret over the parts of the recording, then the
 //! bytes written. The host as it is, the kernel's default and what `doctor` prints are always candidates. Pure: the program
-//! runs the candidates. What is said of them is in `advise/told.rs`.
+//! runs the candidates. The text about them is in `advise/told.rs`.
 
 mod told;
 
@@ -396,7 +396,7 @@ pub fn against(goal: Goal, prediction: &Prediction, rules: &[&str]) -> Option<Ag
     }
 }
 
-/// What an advice is told from, besides the search.
+/// Inputs of an advice besides the search.
 #[derive(Clone, Copy, Debug)]
 pub struct Told<'a> {
     /// The prediction of the advised candidate, else that of the best one.

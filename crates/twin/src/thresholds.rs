@@ -113,11 +113,11 @@ fn number(value: &str) -> Option<u64> {
 
 /// Seconds of writing at the speed of the fastest disk that may be at risk without being harm.
 const DRAIN_S: f64 = 3.0;
-/// Part of memory that may be.
+/// Part of memory that may be at risk without being harm.
 const RISK_SHARE: f64 = 0.05;
 
-/// Data at risk that a change may have without being worse for it: about as much as now, or what the disks write in a few
-/// seconds where that is little of the memory. Every command judges by it.
+/// Data at risk that a change may have without being worse for it: 1.1 times the present peak or, if that is
+/// more, what the fastest disk writes in 3 s, up to 5 % of the memory. Every command judges by it.
 pub(crate) fn risk_room(twin: &Twin, now: f64) -> f64 {
     let speeds = twin.ceilings.iter().filter_map(|ceiling| ceiling.write_bytes_per_second);
     let memory = twin.scenario.machine.memory.bytes() as f64;

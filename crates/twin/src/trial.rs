@@ -361,7 +361,7 @@ pub const EVENTS_MAX: u64 = 2_000_000;
 pub const LONGEST: Duration =
     if cfg!(debug_assertions) { Duration::from_secs(60) } else { Duration::from_millis(1500) };
 
-/// After this time it does so even if other programs had the CPUs meanwhile.
+/// After this time `doctor` leaves the plan untried even if other programs had the CPUs meanwhile.
 pub const LONGEST_LOADED: Duration = Duration::from_secs(if cfg!(debug_assertions) { 120 } else { 15 });
 
 /// Tries the plan of a report on a twin before it is printed. Without `kept` the recording could be read only once.
@@ -372,7 +372,7 @@ pub fn try_plan(report: &mut Report, kept: Option<Kept>, go_on: GoOn<'_>, runner
         return judge(report, Err(String::new()), go_on, runner);
     }
     let studied = match kept.map(Kept::finish) {
-        None => Err("a recording from standard input is read once".to_owned()),
+        None => Err("a recording from standard input can be read only once".to_owned()),
         Some(None) => Err("the recording is too long or too large for a quick twin".to_owned()),
         Some(Some(part)) => Studied::of_part(part).map_err(|error| error.to_string()),
     };
@@ -394,7 +394,7 @@ fn judge(report: &mut Report, studied: Result<Judge<'_>, String>, go_on: GoOn<'_
         return;
     }
     let studied = match settings.is_empty() {
-        true => Err("no command of it is a setting that a twin can make".to_owned()),
+        true => Err("none of its commands is a setting that a twin can simulate".to_owned()),
         false => studied,
     };
     let simulated = studied.as_ref().map_or_else(|_| Vec::new(), |(studied, _)| studied.notes.clone());

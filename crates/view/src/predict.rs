@@ -98,7 +98,7 @@ fn back_test(prediction: &Prediction) -> String {
         Some(error) => {
             format!("Back-test: the unchanged twin misses the recording by {} (median)", human::percent(error))
         }
-        None => "Back-test: the recording has no figure to hold the twin against".to_owned(),
+        None => "Back-test: the recording has no figure to compare the twin with".to_owned(),
     };
     match prediction.missed.len() {
         0 => format!("{error}."),

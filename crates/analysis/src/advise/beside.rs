@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What smaller thresholds cost a sync beside a program that writes faster than the disk. With large thresholds such a
+//! The cost of smaller thresholds for a sync beside a program that writes faster than the disk. With large thresholds such a
 //! program writes into memory, and the disk follows later. With small ones the disk is full while the program writes: the
 //! wait moves there. Computed from the rates of the window, because no threshold tells how fast programs write.
 
@@ -21,8 +21,8 @@ struct Ahead {
     rate: f64,
 }
 
-/// States for how long a sync on the device will wait while programs write faster than it; `None` where none does, or
-/// where the pair is in percent.
+/// States how long a sync on the device will wait while programs write faster than the device. Returns `None` if no
+/// program does, or if the pair is in percent.
 pub fn cost_of_syncs(derived: &Derived<'_>, device: &Device<'_>, speed: Option<Speed>, pair: Pair) -> Option<String> {
     let Pair::Bytes { hard, background } = pair else { return None };
     let speed = speed.filter(|speed| speed.basis.is_known() && speed.value > 0.0)?.value;
@@ -30,8 +30,8 @@ pub fn cost_of_syncs(derived: &Derived<'_>, device: &Device<'_>, speed: Option<S
     let seconds = ahead.most / speed;
     (seconds >= NOTICED_S).then(|| {
         format!(
-            "Programs dirty up to {} here, {} writes {}: it is full while they write. A sync beside them waits for {} at \
-             most, {}, and more of them wait.",
+            "Programs dirty up to {} here, and {} writes {}: the disk is full while they write. A sync beside them waits for at \
+             most {}, which takes {}. More syncs wait than now.",
             human::bytes_per_second(ahead.rate),
             device.name,
             human::bytes_per_second(speed),
@@ -125,7 +125,9 @@ mod tests {
         let text = said(&of(20_000.0)).unwrap();
         assert!(text.starts_with("Programs dirty up to 78.1 MiB/s here, "), "{text}");
         assert!(
-            text.ends_with("A sync beside them waits for 64.0 MiB at most, 3.20 s, and more of them wait."),
+            text.ends_with(
+                "A sync beside them waits for at most 64.0 MiB, which takes 3.20 s. More syncs wait than now."
+            ),
             "{text}"
         );
     }

@@ -27,7 +27,7 @@ fn ancestors(path: &Name) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// What limits of one or more nested cgroups leave.
+/// Room that the limits of one or more nested cgroups leave.
 #[derive(Clone, Debug, Default)]
 struct Rooms {
     least: Option<Room>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which of several devices a process writes to. `/proc` counts the bytes of a process without the device. A trace has the
-//! filesystem of each dirtied page; a cgroup's `io.stat` has the devices of its writes. What neither tells stays with every
+//! filesystem of each dirtied page; a cgroup's `io.stat` has the devices of its writes. Bytes that neither places count for every
 //! device.
 
 use super::derived::Derived;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether the findings of a machine say what is the matter with it: the right cause first, no false alarm. Stricter than
+//! Whether the findings of a machine are right: the true cause first, no false alarm. Stricter than
 //! [`misses`](super::misses), which holds a run against everything that its scenario expects.
 
 use crate::report::{Finding, Severity};

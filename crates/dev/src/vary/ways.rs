@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// What is kept of one recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Cut {
-    /// One of so many samples.
+    /// One sample of this number of them.
     Thinned(usize),
     /// The workload from one share of its samples to another, in percent.
     Part(usize, usize),
@@ -51,7 +51,7 @@ pub(super) fn is_traced(record: &Record) -> bool {
     )
 }
 
-/// What a recorder reads only now and then is in the next sample that is kept.
+/// Moves readings that a recorder takes only now and then to the next kept sample.
 fn thinned(records: &[Record], every: usize) -> Vec<Record> {
     let mut number = 0;
     let mut left: Option<Sample> = None;
@@ -74,7 +74,7 @@ fn thinned(records: &[Record], every: usize) -> Vec<Record> {
     kept
 }
 
-/// Rows and readings of a sample that the next one has not: settings of backing devices, limits of cgroups.
+/// Rows and readings of a sample that the next sample lacks: settings of backing devices, limits of cgroups.
 fn carry(sample: &mut Sample, left: Sample) {
     sample.bdis = carried(&sample.bdis, &left.bdis);
     sample.cgroups = carried(&sample.cgroups, &left.cgroups);
@@ -144,11 +144,11 @@ pub(super) enum Other {
     Seed(u64),
     /// Another kernel.
     Kernel(&'static str),
-    /// So many percent of the memory, and of what is used of it.
+    /// This percentage of the memory and of its used part.
     Memory(u64),
-    /// So many percent of the speed of each device.
+    /// This percentage of the speed of each device.
     Speed(u64),
-    /// So many percent of its length.
+    /// This percentage of its length.
     Length(u64),
 }
 

@@ -38,7 +38,8 @@ pub(crate) struct Advise {
     /// What to improve once the constraints hold
     #[arg(long, value_enum, default_value_t)]
     goal: Wish,
-    /// Most data at risk, e.g. 256M [default: about as much as now, or what the disks write in 3 s and at most 5 % of memory]
+    /// Most data at risk, e.g. 256M [default: what the fastest disk writes in 3 s, up to 5 % of memory, or 1.1 × the present peak if that
+    /// is more; with --goal safety, the present peak]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_at_risk: Option<u64>,
     /// Longest pause of a write call, e.g. 200ms [default: as long as now, at least 200ms]

@@ -179,7 +179,9 @@ impl ServeCommand {
         if self.listen == "none" {
             if self.ring.is_none() {
                 return Err(CliError::usage("--listen none without --ring: nothing would be served and nothing kept")
-                    .hint("--ring FOLDER keeps samples and incidents; without --listen, metrics are served"));
+                    .hint(
+                        "add --ring FOLDER to keep samples and incidents, or leave out --listen none to serve metrics",
+                    ));
             }
             return Ok((Vec::new(), None));
         }

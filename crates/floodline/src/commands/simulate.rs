@@ -88,7 +88,7 @@ impl Command for Simulate {
     }
 }
 
-/// A run that takes longer says once what it will cost, if no progress is shown.
+/// Run time after which a note reports the pace once, if no progress is shown.
 const SLOW: Duration = Duration::from_secs(20);
 
 /// How far a run is after some time, and how long it will take at this pace, e.g. `3 s simulated, 0.2 × real time, about 40 s

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What no executor can carry out, although each key is valid: rounds that take no time and go on for ever, and mappings
+//! Steps that no executor can carry out although each key is valid: rounds that take no time and go on for ever, and mappings
 //! that are larger than the filesystem of their file.
 
 use super::Complaints;
@@ -28,7 +28,7 @@ pub(super) fn rounds(repeat: &Repeat, key: &[&str], complaints: &mut Complaints)
     complaints.hint(key, message, "give it every = \"1s\", or a step that takes time, such as a sleep");
 }
 
-/// Whether time passes in a step, in every round of a loop around it. Calls of the kernel take time, if little.
+/// Whether time passes in a step, in every round of a loop around it. Calls of the kernel take a little time.
 fn takes_time(step: &Step) -> bool {
     match step {
         // A task that has ended is not waited for again.

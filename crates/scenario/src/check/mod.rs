@@ -103,7 +103,7 @@ pub(super) fn check(scenario: &Scenario, steps: usize) -> Vec<Complaint> {
             .add(&["summary"], "the summary is one line of at most 200 characters, none of them a control character");
     }
     if scenario.about.iter().flat_map(|about| about.lines()).any(|line| !is_shown(&line.replace('\t', " "))) {
-        complaints.add(&["about"], "it holds control characters");
+        complaints.add(&["about"], "it contains control characters");
     }
     machine::check(&scenario.machine, &mut complaints);
     if complaints.found.is_empty() {
@@ -156,7 +156,7 @@ fn is_plain_path(path: &str) -> bool {
 fn wrong_with_path(path: &str) -> Option<&'static str> {
     let Some(rest) = path.strip_prefix('/') else { return Some("is not an absolute path") };
     if !is_shown(path) {
-        return Some("holds control characters");
+        return Some("contains control characters");
     }
     if path.len() >= PATH_MAX {
         return Some("is longer than the 4095 bytes of a path");
@@ -294,7 +294,7 @@ mod tests {
         check("data/x", "is not an absolute path");
         check("", "is not an absolute path");
         check("/data/../../etc/passwd", "has a part \".\" or \"..\": write the path without it");
-        check("/data/\u{1b}[2Jx", "holds control characters");
+        check("/data/\u{1b}[2Jx", "contains control characters");
         check("/data//x", "has an empty part: a slash too many");
         check(&format!("/{}", "x".repeat(PATH_MAX)), "is longer than the 4095 bytes of a path");
         let told = read(PLACES[8], "/data/../x").unwrap_err();

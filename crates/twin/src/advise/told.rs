@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `advise` says: its first sentence, what the advised settings do, and the notes. Decides nothing.
+//! Text of `advise`: its first sentence, the effect of the advised settings, and the notes. Decides nothing.
 
 use super::{GAIN_MIN, Search, Told};
 use crate::plan::changed;
@@ -102,8 +102,12 @@ pub(super) fn notes(
     let missed = crate::backtest::simulated_error(&measured.back_test).unwrap_or(0.0);
     if let Some(excluded) = (!excluded.is_empty()).then_some(excluded.len() as u64) {
         notes.push(format!(
-            "{} the prediction speaks against: the table says why.",
-            human::plural(excluded, "setting was better in one run, but", "settings were better in one run, but")
+            "{} speaks against it. The table gives the reason.",
+            human::plural(
+                excluded,
+                "setting was better in one run, but its prediction",
+                "settings were better in one run, but the prediction of each"
+            )
         ));
     }
     if !is_chosen && missed > crate::backtest::MISS_MAX {

@@ -312,7 +312,7 @@ mod tests {
             Some(Unexplained { who, more: 9, waited_s: 19.0, longest_s: Some(0.386), io_some_share: None });
         let (word, sentence) = calm_verdict(&report);
         assert_eq!(word, "NO CAUSE FOUND");
-        let told = "calls of fsync and its like took long: redis-server[812] waited 19 s, at most 386 ms at a time. 9 more programs \
+        let told = "fsync and similar calls took long: redis-server[812] waited 19 s, at most 386 ms at a time. 9 more programs \
                     waited long, too. No rule found the cause. 40 s watched";
         assert!(sentence.starts_with(told), "{sentence}");
         let of_idle_disks = |who: &str| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sentences of a report that more than one page prints: the verdict on a calm host, what people see, the key readings,
-//! and what was not checked. Lays nothing out.
+//! Sentences of a report that more than one page prints: the verdict on a calm host, the symptoms, the key readings, and
+//! the rules that were not checked. Lays nothing out.
 
 use super::{rules, time};
 use floodline_analysis::report::{BusyDisk, Finding, GapLine, Report, Severity, Symptom, Unexplained};
@@ -51,7 +51,7 @@ pub(crate) fn calm_verdict(report: &Report) -> (&'static str, String) {
     if checked == 0 {
         let host = if report.host.hostname.is_empty() { "this host" } else { &report.host.hostname };
         let all = rules(report.not_checked.len());
-        return ("UNKNOWN", format!("nothing can be said about {host}. None of {all} could check it."));
+        return ("UNKNOWN", format!("no verdict on {host}. None of {all} could check it."));
     }
     if report.rules_not_run > 0 {
         let asked: Vec<&str> = report.ruled_out.iter().map(|ruled_out| ruled_out.rule).collect();
@@ -81,7 +81,7 @@ pub(crate) fn calm_verdict(report: &Report) -> (&'static str, String) {
     }
 }
 
-/// "calls of fsync and its like took long: worker[171] waited 18 s, at most 447 ms at a time. 9 more programs waited long, too.
+/// "fsync and similar calls took long: worker[171] waited 18 s, at most 447 ms at a time. 9 more programs waited long, too.
 /// No rule found the cause."
 pub(super) fn unexplained(waits: &Unexplained) -> String {
     let more = match waits.more {
@@ -103,9 +103,7 @@ pub(super) fn unexplained(waits: &Unexplained) -> String {
         (None, longest) => {
             let at_most = longest.map(|longest| format!(", at most {} at a time", human::seconds(longest)));
             let (who, at_most) = (&waits.who, at_most.unwrap_or_default());
-            format!(
-                "calls of fsync and its like took long: {who} waited {waited}{at_most}.{more} No rule found the cause."
-            )
+            format!("fsync and similar calls took long: {who} waited {waited}{at_most}.{more} No rule found the cause.")
         }
     }
 }
@@ -212,7 +210,7 @@ fn of_trace(gap: &GapLine) -> bool {
     gap.source.starts_with("trace of ")
 }
 
-/// Number of rules that were not checked, and the remedy: what a kept recording lacks cannot be asked for any more.
+/// Number of rules that were not checked, and the remedy: a kept recording cannot be completed any more.
 pub(super) fn not_checked(report: &Report, is_live: bool) -> String {
     if report.not_checked.is_empty() {
         return String::new();

@@ -84,7 +84,7 @@ fn causes(summary: &Summary) -> Table {
 }
 
 fn hosts(rows: &[Row]) -> Table {
-    let heads = ["Host", "Answer", "#Severity", "#Margin", "#Waiting", "Confidence", "What is found"];
+    let heads = ["Host", "Answer", "#Severity", "#Margin", "#Waiting", "Confidence", "Finding"];
     let mut table = Table::new("Hosts, worst first", &heads);
     let mut sorted: Vec<&Row> = rows.iter().filter(|row| !row.superseded).collect();
     sorted.sort_by(|one, other| {

@@ -268,7 +268,8 @@ fn budgets(host: &Host<'_>, axis: Axis<'_>) -> Section {
     table.notes.extend(report.notes.iter().cloned());
     if report.rows.iter().take(BUDGETS).any(|row| row.of_strict_limit().is_some()) {
         table.notes.push(
-            "A device with a strict limit has the numbers of its part, which alone holds its writers.".to_owned(),
+            "Numbers of a device with a strict limit are those of its part: only this part limits its writers."
+                .to_owned(),
         );
     }
     let hidden = report.rows.len().saturating_sub(BUDGETS) as u64 + report.hidden;

@@ -147,8 +147,8 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
                      with {UNIFIED})."
                 ),
                 Some((cgroup, rate)) => format!(
-                    "After the reboot the limits hold for what a cgroup itself brings into memory; pages that another one read \
-                     or wrote first stay that one's. {} dirties {}: its tasks then wait for its limit.",
+                    "After the reboot each limit covers the pages that its cgroup brings into memory. Pages that another cgroup \
+                     read or wrote first stay charged to that cgroup. {} dirties {}: its tasks then wait for its limit.",
                     derived.label(*cgroup),
                     human::bytes_per_second(*rate)
                 ),

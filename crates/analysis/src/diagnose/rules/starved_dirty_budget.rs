@@ -51,7 +51,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     }
 }
 
-/// The budgets that are small whatever is written now.
+/// The budgets that are small at any rate of writing.
 fn small<'w, 'a>(
     derived: &Derived<'a>,
     budgets: &Budgets,

@@ -16,7 +16,7 @@ const SHORT_AGE_S: f64 = 3.5;
 
 /// What piled up, as far as cause and cure depend on it.
 pub(super) struct Pile<'a> {
-    /// The device for which it piled up.
+    /// The device for which dirty data piled up.
     pub(super) device: Device<'a>,
     /// Whether operations and not bytes are the device's limit.
     pub(super) by_operations: bool,

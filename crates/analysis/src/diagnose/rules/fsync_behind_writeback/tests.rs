@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writeback before an fsync: who waits, how long, and what is none.
+//! Writeback before an fsync: which program waits, how long, and what is no finding.
 
 use super::*;
 use crate::diagnose::check_rule;
