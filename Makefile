@@ -185,7 +185,7 @@ validation:
 storm: packages build
 	.ci/storm target/release/floodline
 
-# Machines beside those of the blind set: other seeds, kernels, memory, disks, lengths and looks. Exit code 1 when a cause changes
+# Machines beside those of the blind set: other seeds, kernels, memory, disks, lengths and samples. Exit code 1 when a cause changes
 # with the seed or with the time between two samples. VARY="--only seventh" takes a part, VARY=recordings/ cuts recordings.
 vary:
 	cargo run --locked -p floodline-dev -- vary $(VARY)

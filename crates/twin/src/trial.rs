@@ -152,7 +152,7 @@ fn keys_of(rule: &str, scenario: &Scenario) -> String {
         }
     }
     match keys.as_slice() {
-        [] => "give the change with --set KEY=VALUE; floodline twin host.flr prints every key".to_owned(),
+        [] => "give the change with --set KEY=VALUE; floodline twin host.flr -o - prints every key".to_owned(),
         keys => format!("give the change with --set KEY=VALUE; now: {}", keys.join(", ")),
     }
 }
