@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `floodline-dev vary`: how firm the rules are. Each machine of the blind set is simulated, and so are its neighbours: other
 //! seeds, kernels, memory, disks, lengths. Each recording is diagnosed as it is, with fewer samples, in part, and without its
-//! trace. A cause that changes with the seed or with the length of the look is a fragile rule. Runs no machine.
+//! trace. A cause that changes with the seed or with the length of the recording shows a fragile rule. Runs no machine.
 
 mod ways;
 
@@ -38,11 +38,11 @@ const MACHINES: &[Other] = &[
 const CUTS: &[Cut] =
     &[Cut::Untraced, Cut::Thinned(2), Cut::Thinned(4), Cut::Thinned(10), Cut::Part(0, 60), Cut::Part(40, 100)];
 
-/// Judge the neighbours of known machines: which causes change with the seed or with the look?
+/// Judge variations of known machines: which causes change with the seed or with the samples?
 #[derive(clap::Args)]
 #[command(
-    after_help = "Of another seed, the truth is that of the machine. Of all other machines and of parts of a recording it need not be: \
-        they are listed, and do not count.\n\n\
+    after_help = "Another seed has the truth of its machine. Other machines and parts of a recording may have another truth: they \
+        are listed, and do not count.\n\n\
         Examples:\n  \
         floodline-dev vary --only seventh > flips.txt\n  \
         floodline-dev vary recordings/"
@@ -259,7 +259,7 @@ impl Vary {
                 _ => None,
             });
             let Some((key, kernel)) = started.zip(kernel) else {
-                note(&format!("{}: no run of a scenario; skipped", shown(path)));
+                note(&format!("{}: not the run of a scenario; skipped", shown(path)));
                 continue;
             };
             let Some(scenario) = scenarios.get(&key).filter(|_| key_contains(&key, &self.only)) else { continue };
@@ -282,10 +282,10 @@ fn key_contains(key: &(String, String), only: &str) -> bool {
 }
 
 fn version(text: &str) -> Result<KernelVersion, Failure> {
-    text.parse().map_err(|_| Failure::input(format!("{text} cannot be read as a kernel version")))
+    text.parse().map_err(|_| Failure::input(format!("invalid kernel version {text}")))
 }
 
-/// Files of a folder whose names end so, in order.
+/// Files of a folder with this extension, in order of their names.
 fn named(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, Failure> {
     let entries =
         std::fs::read_dir(folder).map_err(|error| Failure::input(format!("cannot read {}: {error}", shown(folder))))?;
