@@ -18,7 +18,7 @@ use crate::sample::{
     BdiRow, CgroupIoRow, CgroupLimitsRow, CgroupRow, DiskRow, HostRow, ProcessRow, Sample, SampleTime, Table, WbRow,
     ZoneRow,
 };
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, Count, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::{Arc, OnceLock};
@@ -93,6 +93,9 @@ impl<R: Row> Span<R> {
 /// Rows of one kind, folded, by entity.
 pub type Spans<R> = BTreeMap<EntityId, Span<R>>;
 
+/// State letter of an uninterruptible sleep.
+const ASLEEP: Count = Count(b'D' as u64);
+
 /// A stretch of recording.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
@@ -130,6 +133,8 @@ pub struct Window {
     pub cgroup_io: Spans<CgroupIoRow>,
     /// Processes.
     pub processes: Spans<ProcessRow>,
+    /// Times of the samples in which a process, or a kernel thread, slept uninterruptibly (state D), in order.
+    pub asleep: BTreeMap<EntityId, Vec<Nanos>>,
     /// Maximum number of bytes that were dirty or under writeback in one sample, by cgroup. Not the sum of both maxima,
     /// which can be at different times.
     pub unwritten_max: BTreeMap<EntityId, u64>,
@@ -212,6 +217,9 @@ impl Window {
         }
         for (id, row) in sample.bdis.rows() {
             self.bdi_series.entry(*id).or_default().push((at, row.clone()));
+        }
+        for (id, _) in sample.processes.rows().iter().filter(|(_, row)| row.state == Some(ASLEEP)) {
+            self.asleep.entry(*id).or_default().push(at);
         }
         fold(&mut self.zones, at, &sample.zones, before);
         fold(&mut self.disks, at, &sample.disks, before);

@@ -2,13 +2,14 @@
 //! Whether a task can have waited for a device in a stretch of the window. The kernel's pressure has no device and counts the
 //! flusher too: on a machine with several disks it does not show which disk a task waited for. A task that waits for a
 //! device reads from it, makes it flush its cache (fsync, a journal commit), writes past the page cache, or is paused
-//! because much is dirty. A device that shows none of these was used by the flusher alone.
+//! because much is dirty. A device that shows none of these was used by the flusher alone. The journal of ext4 commits by a
+//! timer, too: its flushes are no task's where no program slept more in the stretch than outside it.
 
 use super::derived::Derived;
 use super::device::{Device, Interval};
-use super::{load, strict};
+use super::{cgroup, load, strict};
 use floodline_record::facts::{CgroupMode, Mount};
-use floodline_record::id::DevId;
+use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::record::What;
 use floodline_record::units::Nanos;
 
@@ -18,6 +19,10 @@ const FEW_READS_S: f64 = 0.1;
 const PAST_THE_CACHE: f64 = 0.05;
 /// Intervals after a stretch that belong to it: a sync flushes the disk's cache after its data are written.
 const AFTER: usize = 2;
+/// Period of the timer by which a journal commits, seconds: the default of ext4.
+const COMMIT_S: f64 = 5.0;
+/// Waiting of a cgroup in the window from which a thread in it may have waited for the stretch, seconds.
+const PRESSED_S: f64 = 0.5;
 /// Mount options with which a sync does not flush the cache of the disk.
 const WITHOUT_FLUSH: [&str; 2] = ["nobarrier", "barrier=0"];
 
@@ -38,7 +43,59 @@ pub fn may_be(derived: &Derived<'_>, device: &Device<'_>, from: Nanos, to: Nanos
     let flushes: Option<f64> = during().map(|interval| interval.flushes).sum();
     let read_s: f64 = during().map(|interval| interval.reads * interval.read_await_s.unwrap_or(0.0)).sum();
     let other_share = 1.0 - load::of(derived, device, is_meant).writeback_share;
-    flushes != Some(0.0) || read_s >= FEW_READS_S || other_share >= PAST_THE_CACHE
+    let are_of_tasks = |flushes: f64| {
+        flushes > 0.0 && !(flushes <= of_timer(from, until) && is_journal_alone(derived, device, from, until))
+    };
+    flushes.is_none_or(are_of_tasks) || read_s >= FEW_READS_S || other_share >= PAST_THE_CACHE
+}
+
+/// Most flushes of a journal that commits by its timer in a stretch: each commit flushes before and after its last block.
+fn of_timer(from: Nanos, until: Nanos) -> f64 {
+    2.0 * (1.0 + Nanos(until.0.saturating_sub(from.0)).as_secs_f64() / COMMIT_S)
+}
+
+/// Whether the journal of a device committed in a stretch for no task: its thread was seen to wait, the device flushed nothing
+/// for a whole period of the timer before, and no program slept more in the stretch than outside it, as far as samples
+/// tell.
+fn is_journal_alone(derived: &Derived<'_>, device: &Device<'_>, from: Nanos, until: Nanos) -> bool {
+    let window = derived.window;
+    let is_meant = |at: Nanos| at > from && at <= until;
+    let slept =
+        |id: &EntityId| window.asleep.get(id).map_or(0, |times| times.iter().filter(|at| is_meant(**at)).count());
+    let journal = format!("jbd2/{}", device.name);
+    let is_journal = |(id, entity): (&EntityId, &Entity)| match entity {
+        Entity::Process { comm, kthread: true, .. } => comm.as_bytes().starts_with(journal.as_bytes()) && slept(id) > 0,
+        _ => false,
+    };
+    if !window.entities.iter().any(is_journal) || !was_without_flushes(device, from) {
+        return false;
+    }
+    // The state of a process is that of its first thread. The pressure of its cgroup counts all of them.
+    let is_pressed = window.cgroups.iter().any(|(id, span)| {
+        let pressed = span.growth.io_some.is_some_and(|waited| waited.as_secs_f64() >= PRESSED_S);
+        pressed && cgroup::path(window, *id).is_none_or(|path| path.as_bytes() != b"/")
+    });
+    let samples = window.host_series.len();
+    let inside = window.host_series.iter().filter(|(at, _)| is_meant(at.monotonic)).count();
+    let outside = samples.saturating_sub(inside);
+    // A program that waits for another disk does so as often before and after. The margin is two standard deviations.
+    let slept_more = |id: &EntityId, all: usize| {
+        let slept = slept(id);
+        let usual = (all - slept) as f64 * inside as f64 / outside.max(1) as f64;
+        slept as f64 > usual + 2.0 * usual.sqrt()
+    };
+    let is_program = |id: &EntityId| matches!(window.entities.get(id), Some(Entity::Process { kthread: false, .. }));
+    let others = window.asleep.iter().filter(|(id, _)| is_program(id));
+    !is_pressed && outside >= inside && !others.into_iter().any(|(id, times)| slept_more(id, times.len()))
+}
+
+/// Whether a device flushed nothing for a period of the journal's timer before a moment: programs that sync as a habit flush it.
+fn was_without_flushes(device: &Device<'_>, until: Nanos) -> bool {
+    let since = Nanos(until.0.saturating_sub((COMMIT_S * 1e9) as u64));
+    let intervals = device.intervals();
+    let is_whole = intervals.first().is_some_and(|first| load::start(first) <= since);
+    let before = intervals.iter().filter(|interval| interval.end > since && interval.end <= until);
+    is_whole && before.into_iter().all(|interval| interval.flushes == Some(0.0))
 }
 
 /// Whether tasks can have waited for writeback while they reclaimed memory: the machine was short of memory, or cgroups of
@@ -73,4 +130,82 @@ fn was_seen(derived: &Derived<'_>, device: &Device<'_>, from: Nanos, to: Nanos) 
         }
         _ => false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::burst;
+    use crate::diagnose::device::drains;
+    use floodline_record::units::{Bytes, Count, Pages};
+    use floodline_testkit::{Fixture, mib, mib_pages, secs};
+
+    /// A copy to a stick: 160 MiB dirty from second 4 on, written from second 16 to 26, while the journal of the stick waits to
+    /// commit and flushes at the end. A shop sleeps in every third sample, all the time.
+    fn copied() -> Fixture {
+        let busy = |t: f64| (t - 16.0).clamp(0.0, 10.0);
+        let asleep = |is: bool| Some(Count(u64::from(if is { b'D' } else { b'S' })));
+        Fixture::healthy()
+            .every(0.5)
+            .seconds(60)
+            .host(move |t, row| {
+                row.nr_dirty = Some(if t < 4.0 { Pages(0) } else { mib_pages(160.0 - 16.0 * busy(t)) });
+                row.psi_io_some = Some(secs(900.0 + busy(t)));
+                row.pgscan_direct = Some(Pages(0));
+                row.nr_written = Some(mib_pages(16.0 * busy(t)));
+            })
+            .disk("sdb", move |t, row| {
+                row.written = Some(Bytes(mib(16.0 * busy(t))));
+                row.writes = Some(Count((4.0 * busy(t)) as u64));
+                row.write_time = Some(secs(8.0 * busy(t)));
+                row.io_time = Some(secs(busy(t)));
+                row.weighted_io_time = Some(secs(30.0 * busy(t)));
+                row.flushes = Some(Count(if t < 26.0 { 0 } else { 2 }));
+            })
+            .process("jbd2/sdb1-8", 90, "/", move |t, row| row.state = asleep(busy(t) > 0.0 && t < 26.0))
+            .process("shop", 91, "/", move |t, row| row.state = asleep((2.0 * t) as u64 % 3 == 0))
+    }
+
+    fn is_attended(fixture: &Fixture) -> Option<bool> {
+        let window = fixture.window();
+        let derived = Derived::of(&window);
+        let devices = drains(&window);
+        let burst = devices.iter().find_map(|device| burst::longest(&derived, device))?;
+        Some(burst.is_attended)
+    }
+
+    #[test]
+    fn a_journal_that_commits_by_its_timer_is_no_task() {
+        assert_eq!(is_attended(&copied()), Some(false));
+    }
+
+    #[test]
+    fn a_program_that_sleeps_more_meanwhile_may_wait() {
+        let waits = copied().process("cp", 92, "/", |t, row| {
+            row.state = Some(Count(u64::from(if (16.0..26.0).contains(&t) { b'D' } else { b'S' })));
+        });
+        assert_eq!(is_attended(&waits), Some(true));
+        // The state is that of the first thread: another one shows in the pressure of its cgroup.
+        let thread =
+            copied().cgroup("/system.slice/db", |t, row| row.io_some = Some(secs((t - 16.0).clamp(0.0, 10.0))));
+        assert_eq!(is_attended(&thread), Some(true));
+    }
+
+    #[test]
+    fn flushes_before_or_too_many_are_those_of_programs() {
+        let before = copied().disk("sdb", |t, row| {
+            row.flushes = Some(Count(if t < 14.0 {
+                0
+            } else if t < 26.0 {
+                2
+            } else {
+                4
+            }))
+        });
+        assert_eq!(is_attended(&before), Some(true));
+        let many = copied().disk("sdb", |t, row| row.flushes = Some(Count((8.0 * (t - 16.0).clamp(0.0, 10.0)) as u64)));
+        assert_eq!(is_attended(&many), Some(true));
+        let without = copied().process("jbd2/sdb1-8", 90, "/", |_, row| row.state = Some(Count(u64::from(b'S'))));
+        assert_eq!(is_attended(&without), Some(true), "no journal was seen to wait");
+    }
 }

@@ -45,6 +45,8 @@ const FRESH_S: f64 = 4.0;
 pub enum Trigger {
     /// The background threshold was reached.
     Amount,
+    /// The device's own part of the background threshold was reached.
+    Part,
     /// The data may have been as old as the expiry.
     Age,
     /// No threshold or expiry was reached in the samples: sync, fsync, or an unmount.
@@ -100,6 +102,12 @@ impl Burst {
     /// no reasonable setting would have written them before.
     pub fn is_fresh(&self) -> bool {
         self.trigger == Trigger::Asked && self.age_s.is_some_and(|age| age < FRESH_S)
+    }
+
+    /// Whether a task may have requested it: amount and age do not tell a request from a flusher that looks at the device's own
+    /// part of the threshold.
+    pub fn may_be_asked(&self) -> bool {
+        matches!(self.trigger, Trigger::Asked | Trigger::Part)
     }
 
     /// Whether a task waited for the burst, not only the flusher.
@@ -348,7 +356,7 @@ impl History<'_, '_> {
             is_attended: attended::may_be(self.derived, self.device, from, to),
             piled_rate,
             age_s,
-            trigger: traced.unwrap_or_else(|| trigger(self.derived, dirty_before, age_s)),
+            trigger: traced.unwrap_or_else(|| trigger(self.derived, dirty_before, age_s, self.has_reached_part(from))),
             is_traced: traced.is_some(),
         })
     }
@@ -356,6 +364,35 @@ impl History<'_, '_> {
     /// Index in the series of the last sample at or before `time`.
     fn sample_at(&self, time: Nanos) -> Option<usize> {
         self.levels.series.partition_point(|(at, _)| *at <= time).checked_sub(1)
+    }
+
+    /// The device's own part of the background threshold at `time`: the same part as it has of the limit, which the kernel
+    /// prints. `None` where the level is not the device's own.
+    fn own_background(&self, time: Nanos) -> Option<Bytes> {
+        let series = self.device.bdi_series().filter(|_| self.levels.is_own)?;
+        let place = series.partition_point(|(at, _)| *at <= time).checked_sub(1)?;
+        let own = series.get(place)?.1.dirty_thresh.filter(|own| own.0 > 0)?;
+        let host = &self.derived.window.host_series;
+        let place = host.partition_point(|(at, _)| at.monotonic <= time).checked_sub(1)?;
+        let row = &host.get(place)?.1;
+        let (limit, background) = (row.nr_dirty_threshold?.0, row.nr_dirty_background_threshold?.0);
+        (limit > 0).then(|| Bytes((own.0 as f64 * background as f64 / limit as f64) as u64))
+    }
+
+    /// Whether the device's own part of the background threshold was reached before `time`, and not longer ago than the
+    /// flusher needs to look at it.
+    fn has_reached_part(&self, time: Nanos) -> bool {
+        let Some(part) = self.own_background(time) else { return false };
+        let period = self.derived.window.host.last.dirty_writeback_centisecs;
+        let Some(period_s) = period.map(|period| period.0 as f64 / 100.0).filter(|period| *period > 0.0) else {
+            return false;
+        };
+        let until = self.sample_at(time).and_then(|at| self.levels.series.get(..=at)).unwrap_or_default();
+        let is_over = |level: u64| level as f64 >= NEAR_THRESHOLD * part.0 as f64;
+        let below = until.iter().rev().find(|(_, level)| !is_over(*level));
+        let since_s = |(at, _): &(Nanos, u64)| Nanos(time.0.saturating_sub(at.0)).as_secs_f64();
+        until.last().is_some_and(|(_, level)| is_over(*level))
+            && below.is_some_and(|below| since_s(below) <= period_s + NOTICED_S)
     }
 
     /// Trigger of a burst of `written` bytes, as a trace recorded it.
@@ -406,14 +443,16 @@ fn named(reasons: &[(&str, flusher::Rounds)], least: Pages) -> Option<Trigger> {
     }
 }
 
-/// Trigger of a burst, from the amount of dirty data at its start and their age.
-fn trigger(derived: &Derived<'_>, dirty_before: u64, age_s: Option<f64>) -> Trigger {
+/// Trigger of a burst, from the amount of dirty data at its start and their age. The flusher looks at a device's own part of
+/// the threshold once in a period only: fresh data that a sync asks for may exceed it.
+fn trigger(derived: &Derived<'_>, dirty_before: u64, age_s: Option<f64>, is_part: bool) -> Trigger {
     let is_there = |threshold: Bytes| dirty_before as f64 >= NEAR_THRESHOLD * threshold.0 as f64;
     if derived.dirty.background_threshold.is_some_and(is_there) {
         return Trigger::Amount;
     }
     match (age_s, derived.dirty.expiry_seconds) {
         (Some(age), Some(expiry)) if age >= NEAR_EXPIRY * expiry => Trigger::Age,
+        (Some(age), _) if age >= FRESH_S && is_part => Trigger::Part,
         (Some(_), Some(_)) => Trigger::Asked,
         _ => Trigger::Unknown,
     }

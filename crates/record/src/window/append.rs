@@ -27,6 +27,10 @@ impl Window {
         append(&mut self.cgroups, &next.cgroups, &shared.cgroups);
         append(&mut self.cgroup_io, &next.cgroup_io, &shared.cgroup_io);
         append(&mut self.processes, &next.processes, &shared.processes);
+        for (id, times) in &next.asleep {
+            let later = times.iter().filter(|at| **at > shared.time.monotonic);
+            self.asleep.entry(*id).or_default().extend(later);
+        }
         raise(&mut self.unwritten_max, &next.unwritten_max);
         raise(&mut self.wbs_unwritten_max, &next.wbs_unwritten_max);
         self.events.extend(next.events.iter().cloned());

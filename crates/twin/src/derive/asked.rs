@@ -7,7 +7,7 @@ use super::drained::drained;
 use super::group::Group;
 use super::machine::Place;
 use super::syncs::Syncs;
-use floodline_analysis::diagnose::burst::{self, Trigger};
+use floodline_analysis::diagnose::burst;
 use floodline_analysis::diagnose::derived::Derived;
 use floodline_analysis::diagnose::device::{self, Interval};
 use floodline_analysis::diagnose::dirty;
@@ -167,7 +167,7 @@ fn from_bursts<'a>(window: &Window, groups: &[(&Group, Syncs)], places: &'a [Pla
             let expiry = dirty::expiry_seconds(window).filter(|_| !one.is_traced);
             let may_be_old = expiry.is_some_and(|expiry| one.age_s.is_none_or(|age| age + UNSEEN_AGE_S > expiry));
             let is_own = own >= OWN_SHARE * one.dirty_before as f64;
-            if one.trigger != Trigger::Asked || may_be_old || is_own {
+            if !one.may_be_asked() || may_be_old || is_own {
                 continue;
             }
             let at = Nanos(one.from.0.saturating_sub(first.0)).as_secs_f64();

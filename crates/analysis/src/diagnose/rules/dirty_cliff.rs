@@ -132,7 +132,7 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
         _ if by_image.is_some() => Severity::Info,
         (false, _) => Severity::Info,
         _ if is_quick => Severity::Info,
-        (true, Trigger::Asked) if !is_harm => Severity::Warning,
+        (true, Trigger::Asked | Trigger::Part) if !is_harm => Severity::Warning,
         (true, _) if one_writer => Severity::Warning,
         // Short, or long while no program is known to have waited long and each write took little, as on a device limited by
         // requests.

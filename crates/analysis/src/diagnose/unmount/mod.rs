@@ -5,7 +5,7 @@
 pub mod upper;
 pub mod wait;
 
-use super::burst::{self, Burst, NOTICED_S, Trigger};
+use super::burst::{self, Burst, NOTICED_S};
 use super::derived::Derived;
 use super::device::Device;
 use upper::{Level, Upper};
@@ -48,7 +48,7 @@ impl<'a> Unmounts<'a> {
     /// are.
     pub fn explain(&self, device: &Device<'_>, burst: &Burst) -> bool {
         let carries = || self.uppers.iter().any(|upper| upper.device.id == device.id);
-        let is_asked = !self.noticed.is_empty() && burst.trigger == Trigger::Asked;
+        let is_asked = !self.noticed.is_empty() && burst.may_be_asked();
         self.noticed.iter().any(|unmount| unmount.seen.is_happening()) || (is_asked && carries())
     }
 }
@@ -56,7 +56,7 @@ impl<'a> Unmounts<'a> {
 fn unmount<'a>(derived: &Derived<'a>, upper: Upper<'a>) -> Option<Unmount<'a>> {
     let seen = Seen::of(derived, &upper);
     let asked = burst::longest(derived, &upper.device);
-    let asked = asked.filter(|burst| burst.trigger == Trigger::Asked && !seen.is_happening());
+    let asked = asked.filter(|burst| burst.may_be_asked() && !seen.is_happening());
     let level = if seen.is_happening() { Level::Most } else { Level::Now };
     let ((dirty, _), source) = upper::dirty_of(derived, &upper.device, level, upper.is_one_drain)?;
     let foretold_s = match upper.speed.filter(|speed| speed.basis.is_known()) {

@@ -84,6 +84,12 @@ fn woken_by(derived: &Derived<'_>, trigger: Option<Trigger>) -> (&'static str, &
              large file or an unmount asked for it",
             "A sync, an fsync of a large file or an unmount asked for the data",
         ),
+        Some(Trigger::Part) => (
+            "Dirty data of this device reached its own part of the background threshold, which is more than it writes in \
+             a second",
+            "The kernel starts writing late: this disk's part of the background threshold is more than it writes in a \
+             second",
+        ),
         _ if trigger == Some(Trigger::Amount) || reached.is_some_and(was_reached) => (
             "Dirty data reached the background threshold, which is more than this device writes in a second",
             "The kernel starts writing late: the background threshold is more than this disk writes in a second",
