@@ -112,6 +112,39 @@ fn small_programs_that_sync_are_known_by_the_flushes_of_the_device() {
     }
 }
 
+/// A copy past the page cache in large blocks, which keeps the disk busy, and small writes that wait for it.
+const PAST_THE_CACHE: &str = r#"
+name = "past-the-cache"
+summary = "Direct writes of large blocks beside a log"
+[machine]
+memory = "2 GiB"
+cpus = 2
+[machine.devices.data]
+size = "8 GiB"
+write_bandwidth = "20 MB/s"
+read_bandwidth = "20 MB/s"
+[machine.mounts."/data"]
+type = "ext4"
+device = "data"
+[workload]
+duration = "30s"
+[workload.tasks.copier]
+steps = [{ sleep = { for = "4s" } }, { write = { file = "/data/raw", block = "4 MiB", count = 90, direct = true } }]
+[workload.tasks.log]
+steps = [{ write = { file = "/data/log", block = "4 KiB", rate = "3/s", for = "25s", sync = { call = "fdatasync", after = 1 } } }]
+"#;
+
+#[test]
+fn direct_writes_are_kept_where_no_waits_are_measured() {
+    let figures = figures_without_waits(PAST_THE_CACHE, "default");
+    for (name, most) in [("devices.written_bytes", 0.1), ("devices.busy_seconds", 0.2)] {
+        let figure = &figures[name];
+        assert!(figure.off_share <= most, "{figure:?}");
+    }
+    let dirtied = &figures["host.dirtied_bytes"];
+    assert!(dirtied.simulated < 4e6, "they are not dirty: {dirtied:?}");
+}
+
 #[test]
 fn what_left_for_the_device_though_it_was_young_was_asked_for() {
     let figures = figures_without_waits(include_str!("../../../scenarios/overlay-umount.toml"), "incident-short");

@@ -142,6 +142,8 @@ pub(super) struct Branch {
     pub(super) step: Box<dyn Fn(u64, Option<Frequency>) -> Vec<Step>>,
     /// What it does once after stretches that no other follows at once.
     pub(super) end: Option<End>,
+    /// Whether only the device sets its pace.
+    pub(super) is_unpaced: bool,
 }
 
 /// A step after some stretches, and how long it took in the recording.
@@ -181,9 +183,10 @@ impl Branch {
         steps
     }
 
-    /// On a clock.
+    /// On a clock, unless the device sets the pace.
     pub(super) fn open(&self, copies: f64) -> Vec<Step> {
-        self.bursts(copies, |count, length| (self.step)(count as u64, Some(frequency(count / length))))
+        let rate = |count: f64, length: f64| (!self.is_unpaced).then(|| frequency(count / length));
+        self.bursts(copies, |count, length| (self.step)(count as u64, rate(count, length)))
     }
 
     /// Write, then work for as long as the program did not wait, and again.

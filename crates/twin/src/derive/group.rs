@@ -14,6 +14,8 @@ pub(super) const PAGE: f64 = 4096.0;
 /// Most processes of a group that are taken to work at the same time.
 const CONCURRENT_MAX: u64 = 16;
 
+/// Fewest calls of which one under way is no evidence of a mapping.
+const MANY_CALLS: f64 = 20.0;
 /// Shortest wait of a program without writes that counts as a sync.
 const WAIT_MIN: f64 = 0.1;
 
@@ -44,6 +46,8 @@ pub(super) struct Bin {
     pub(super) major: f64,
     /// Seconds of waiting, all processes together.
     pub(super) waited: f64,
+    /// Bytes written by processes that reaped no children, for certain their own.
+    pub(super) own: f64,
     /// Processes with activity.
     pub(super) active: u64,
 }
@@ -183,10 +187,11 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
             ..Group::default()
         });
         group.processes += 1;
-        group.is_parent |= recorded.parents.contains(id);
+        let is_parent = recorded.parents.contains(id);
+        group.is_parent |= is_parent;
         let has_mapping = has_mapping(list);
         for did in list {
-            add(&mut group.bins, &times, did, has_mapping);
+            add(&mut group.bins, &times, did, Whose { has_mapping, is_parent });
         }
     }
     let mut groups: Vec<((String, Vec<u8>), Group)> = found.into_iter().collect();
@@ -216,20 +221,32 @@ fn by_calls(did: &Did) -> f64 {
 fn has_mapping(list: &[Did]) -> bool {
     let sum = |of: fn(&Did) -> f64| list.iter().map(of).sum::<f64>();
     let most = sum(|did| did.wchar as f64 + did.syscw as f64 * PAGE);
-    let excess = sum(|did| did.dirtied as f64) - most;
+    // A call of direct I/O counts as written when it begins and as passed when it ends: one of many may be under way.
+    let calls = sum(|did| did.syscw as f64);
+    let under_way = if calls >= MANY_CALLS { sum(|did| did.wchar as f64) / calls } else { 0.0 };
+    let excess = sum(|did| did.dirtied as f64) - most - under_way;
     let by_interval = sum(|did| did.dirtied as f64 - by_calls(did));
     excess > 0.25 * by_interval
 }
 
+/// What is known of all intervals of a process.
+#[derive(Clone, Copy, Debug)]
+struct Whose {
+    /// Whether it stores to mappings.
+    has_mapping: bool,
+    /// Whether it reaped children: their bytes may be in its own.
+    is_parent: bool,
+}
+
 /// Adds the activity of a process to the interval that ends with it. Activity over several samples is spread over them.
-fn add(bins: &mut [Bin], times: &[u64], did: &Did, has_mapping: bool) {
+fn add(bins: &mut [Bin], times: &[u64], did: &Did, whose: Whose) {
     let first = times.partition_point(|time| *time <= did.from.0).saturating_sub(1);
     let last = times.partition_point(|time| *time < did.to.0).saturating_sub(1);
     let last = last.min(bins.len().saturating_sub(1));
     let first = first.min(last);
     let Some(bins) = bins.get_mut(first..=last) else { return };
     let part = 1.0 / bins.len().max(1) as f64;
-    let by_calls = if has_mapping { by_calls(did) } else { did.dirtied as f64 };
+    let by_calls = if whose.has_mapping { by_calls(did) } else { did.dirtied as f64 };
     let mapped = did.dirtied as f64 - by_calls;
     for bin in bins {
         bin.wchar += did.wchar as f64 * part;
@@ -242,11 +259,13 @@ fn add(bins: &mut [Bin], times: &[u64], did: &Did, has_mapping: bool) {
         bin.faults += did.faults as f64 * part;
         bin.major += did.major as f64 * part;
         bin.waited += did.waited as f64 / 1e9 * part;
+        bin.own += if whose.is_parent { 0.0 } else { by_calls * part };
         bin.active += u64::from(!did.is_nothing());
     }
 }
 
-/// Written bytes that never were dirty went past the page cache: they belong to groups that waited while they wrote.
+/// Written bytes that never were dirty went past the page cache: they belong to groups that waited while they wrote. Where
+/// no waits are measured, they belong to processes that wrote them themselves: bytes of children may count twice.
 fn take_direct(groups: &mut [((String, Vec<u8>), Group)], recorded: &Recorded, page: f64) {
     let series = &recorded.window.host_series;
     let total = |row: &floodline_record::sample::HostRow| row.nr_dirtied.map(|pages| pages.0 as f64 * page);
@@ -257,25 +276,53 @@ fn take_direct(groups: &mut [((String, Vec<u8>), Group)], recorded: &Recorded, p
     if written - (last - first) < 0.02 * written + 4.0 * 1048576.0 {
         return;
     }
-    for (at, pair) in series.windows(2).enumerate() {
-        let (Some(before), Some(now)) = (total(&pair[0].1), total(&pair[1].1)) else { continue };
-        let of = |bin: &Bin| bin.by_calls;
-        let all: f64 =
-            groups.iter().filter_map(|(_, group)| group.bins.get(at)).map(|bin| bin.by_calls + bin.mapped).sum();
-        let direct = all - (now - before).max(0.0);
-        if direct <= 0.05 * all {
-            continue;
-        }
-        let waiting: f64 =
-            groups.iter().filter_map(|(_, group)| group.bins.get(at)).filter(|bin| bin.waited > 0.0).map(of).sum();
-        if waiting <= 0.0 {
-            continue;
-        }
-        for (_, group) in groups.iter_mut() {
-            let Some(bin) = group.bins.get_mut(at).filter(|bin| bin.waited > 0.0) else { continue };
-            let part = (direct * bin.by_calls / waiting).min(bin.by_calls);
+    let missing: Vec<f64> = series
+        .windows(2)
+        .enumerate()
+        .map(|(at, pair)| {
+            let (Some(before), Some(now)) = (total(&pair[0].1), total(&pair[1].1)) else { return 0.0 };
+            let bins = groups.iter().filter_map(|(_, group)| group.bins.get(at));
+            let all: f64 = bins.map(|bin| bin.by_calls + bin.mapped).sum();
+            let direct = all - (now - before).max(0.0);
+            if direct > 0.05 * all { direct } else { 0.0 }
+        })
+        .collect();
+    if groups.iter().flat_map(|(_, group)| &group.bins).any(|bin| bin.waited > 0.0) {
+        take_direct_of_waiting(groups, &missing);
+    } else {
+        take_direct_alike(groups, &missing);
+    }
+}
+
+/// Divides direct bytes among the groups that waited in their interval.
+fn take_direct_of_waiting(groups: &mut [((String, Vec<u8>), Group)], missing: &[f64]) {
+    for (at, direct) in missing.iter().enumerate().filter(|(_, direct)| **direct > 0.0) {
+        let of = |bin: &Bin| if bin.waited > 0.0 { bin.by_calls } else { 0.0 };
+        let waiting: f64 = groups.iter().filter_map(|(_, group)| group.bins.get(at)).map(of).sum();
+        let bins = groups.iter_mut().filter_map(|(_, group)| group.bins.get_mut(at));
+        for bin in bins.filter(|_| waiting > 0.0) {
+            let part = (direct * of(bin) / waiting).min(of(bin));
             bin.by_calls -= part;
             bin.direct += part;
+        }
+    }
+}
+
+/// Gives direct bytes to the groups that wrote about as many in all, the most alike first.
+fn take_direct_alike(groups: &mut [((String, Vec<u8>), Group)], missing: &[f64]) {
+    let of = |bin: &Bin| bin.own.min(bin.by_calls);
+    let all: f64 = missing.iter().sum();
+    let differs = |group: &Group| (group.bins.iter().map(of).sum::<f64>() - all).abs();
+    let mut order: Vec<usize> = (0..groups.len()).collect();
+    order.sort_by(|one, other| differs(&groups[*one].1).total_cmp(&differs(&groups[*other].1)));
+    for (at, direct) in missing.iter().enumerate() {
+        let mut left = *direct;
+        for number in &order {
+            let Some(bin) = groups[*number].1.bins.get_mut(at) else { continue };
+            let part = of(bin).min(left);
+            bin.by_calls -= part;
+            bin.direct += part;
+            left -= part;
         }
     }
 }
@@ -297,8 +344,14 @@ fn take_inherited(groups: &mut [((String, Vec<u8>), Group)], recorded: &Recorded
     let kept = (1.0 - surplus / parents).max(0.02);
     for (_, group) in groups.iter_mut().filter(|(_, group)| group.is_parent) {
         for bin in &mut group.bins {
-            for part in [&mut bin.by_calls, &mut bin.mapped, &mut bin.wchar, &mut bin.calls, &mut bin.cancelled] {
+            // Calls of direct writes are no part of the bytes that count twice.
+            let dirty = (bin.by_calls + bin.mapped) / bin.dirtied().max(1.0);
+            let kept_of_calls = if bin.direct > 0.0 { 1.0 - (1.0 - kept) * dirty } else { kept };
+            for part in [&mut bin.by_calls, &mut bin.mapped, &mut bin.cancelled] {
                 *part *= kept;
+            }
+            for part in [&mut bin.wchar, &mut bin.calls] {
+                *part *= kept_of_calls;
             }
             for part in [&mut bin.read, &mut bin.reads] {
                 *part *= kept;
@@ -355,6 +408,7 @@ fn sum(bins: &[Bin]) -> Bin {
         total.faults += bin.faults;
         total.major += bin.major;
         total.waited += bin.waited;
+        total.own += bin.own;
         total.active = total.active.max(bin.active);
     }
     total

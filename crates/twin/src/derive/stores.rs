@@ -171,7 +171,7 @@ pub(super) fn mapped(
     let step = move |count: u64, rate: Option<Frequency>| {
         vec![Step::MmapStore(MmapStore { rate, count: Some(count), ..mapping.clone() })]
     };
-    let branch = Branch { bursts, unit: per_store, step: Box::new(step), end: None };
+    let branch = Branch { bursts, unit: per_store, step: Box::new(step), end: None, is_unpaced: false };
     let block = if is_large { cached.block_of(per_fault) } else { cached.block() };
     Some(Mapped { branch, bytes, cached, block, before, stored: is_fitted.then(|| group.stored(bins, goes_on)) })
 }

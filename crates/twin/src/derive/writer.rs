@@ -4,7 +4,7 @@
 //! pauses between writes as long as the program did, and then writes again.
 
 use super::bursts::{Branch, Burst, End, arrivals, bursts, size, steady, time};
-use super::group::{Group, PAGE, Stored};
+use super::group::{Bin, Group, PAGE, Stored};
 use super::machine::Place;
 use super::rewrites::Rewritten;
 use super::stores::{Cached, Mapped, PREPARED, mapped};
@@ -12,7 +12,9 @@ use super::syncs::{Syncs, buffered_calls, synced_runs};
 use super::{Fit, asked, rewrites};
 use crate::Recorded;
 use crate::provenance::{Notes, Origin};
+use floodline_analysis::diagnose::device;
 use floodline_record::units::{Bytes, Nanos};
+use floodline_record::window::Window;
 use floodline_scenario::{
     Barrier, ByteSize, CreateFiles, Frequency, Lasting, OnFile, Order, Pace, Parallel, Read, Repeat, Step, SyncCall,
     SyncEvery, Time, Truncate, Write,
@@ -38,6 +40,9 @@ pub(super) struct Writer {
 const SHORT_LIVED: f64 = 0.2;
 /// Life of a file that is dropped before it is written.
 const LIFE_SECONDS: f64 = 2.0;
+/// Busy share of a device that direct writes keep busy, and their part of its bytes.
+const FILLED: f64 = 0.9;
+const MOST_OF_DEVICE: f64 = 0.8;
 
 impl Writer {
     pub(super) fn of(
@@ -102,7 +107,7 @@ impl Writer {
             }
             branches.push(branch);
         }
-        branches.extend(direct(group, file("direct"), &key, notes));
+        branches.extend(direct(group, place, &recorded.window, file("direct"), &key, notes));
         if let Some((branch, bytes)) = reads(group, place, file("read"), &key, notes) {
             let total = Some(ByteSize(Bytes(bytes)));
             let block = ByteSize(Bytes(1 << 20));
@@ -211,7 +216,7 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
         let then = sync.as_ref().filter(|_| rate.is_none()).map(|sync| synced(sync, &file));
         std::iter::once(Step::Write(write)).chain(then).collect()
     };
-    Some(Branch { bursts: stretches, unit: per_call, step: Box::new(step), end })
+    Some(Branch { bursts: stretches, unit: per_call, step: Box::new(step), end, is_unpaced: false })
 }
 
 /// Write calls to anywhere in a file of a size, to pages that may be dirty already.
@@ -243,7 +248,7 @@ fn rewrites(group: &Group, syncs: Syncs, file: String, it: Rewritten, key: &str,
         let then = sync.as_ref().filter(|_| rate.is_none()).map(|sync| synced(sync, &file));
         std::iter::once(Step::Write(write)).chain(then).collect()
     };
-    Branch { bursts, unit: block, step: Box::new(step), end }
+    Branch { bursts, unit: block, step: Box::new(step), end, is_unpaced: false }
 }
 
 /// The sync at the end of each burst.
@@ -279,7 +284,7 @@ fn small_files(file: String, block: f64, bursts: Vec<Burst>, unit: f64) -> Branc
             fsync: false,
         })]
     };
-    Branch { bursts, unit, step: Box::new(step), end: None }
+    Branch { bursts, unit, step: Box::new(step), end: None, is_unpaced: false }
 }
 
 fn sync_of(syncs: Syncs, calls: f64, key: &str, notes: &mut Notes) -> Option<SyncEvery> {
@@ -327,20 +332,25 @@ fn temporary(group: &Group, file: String, key: &str, notes: &mut Notes) -> Optio
             steps: vec![Step::Write(write), sleep, Step::Truncate(empty)],
         })]
     };
-    Some(Branch { bursts, unit: round, step: Box::new(step), end: None })
+    Some(Branch { bursts, unit: round, step: Box::new(step), end: None, is_unpaced: false })
 }
 
 /// Writes past the page cache.
-fn direct(group: &Group, file: String, key: &str, notes: &mut Notes) -> Option<Branch> {
+fn direct(group: &Group, place: &Place, window: &Window, file: String, key: &str, notes: &mut Notes) -> Option<Branch> {
     let total = &group.total;
     if total.direct < 4.0 * PAGE {
         return None;
     }
     let calls: f64 = group.bins.iter().filter(|bin| bin.direct > 0.0).map(|bin| bin.calls).sum();
     let passed: f64 = group.bins.iter().filter(|bin| bin.direct > 0.0).map(|bin| bin.direct + bin.by_calls).sum();
-    let block = ((passed / calls.max(1.0) / PAGE).round().max(1.0) * PAGE).min(1_048_576.0);
+    let block = ((passed / calls.max(1.0) / PAGE).round().max(1.0) * PAGE).min(16_777_216.0);
     notes.derived(format!("{key}.steps.write.direct"), "bytes that processes wrote and that never were dirty");
     let bursts = arrivals(&group.bins, |bin| bin.direct, block);
+    let is_unpaced = fills_device(group, place, window);
+    if is_unpaced {
+        let text = "the device was busy all the time and wrote little else: each call waits for the one before";
+        notes.derived(format!("{key}.steps.write.rate"), text);
+    }
     let step = move |count: u64, rate: Option<Frequency>| {
         let write = Write {
             file: file.clone(),
@@ -354,7 +364,24 @@ fn direct(group: &Group, file: String, key: &str, notes: &mut Notes) -> Option<B
         };
         vec![Step::Write(write)]
     };
-    Some(Branch { bursts, unit: block, step: Box::new(step), end: None })
+    Some(Branch { bursts, unit: block, step: Box::new(step), end: None, is_unpaced })
+}
+
+/// Whether direct writes keep their device busy while they last. Such a writer is as fast as the device.
+fn fills_device(group: &Group, place: &Place, window: &Window) -> bool {
+    let start = window.first_at.map_or(0, |first| first.monotonic.0);
+    let Some(device) = device::devices(window).into_iter().find(|device| device.dev == place.dev) else { return false };
+    let (mut busy, mut seconds, mut written, mut direct) = (0.0, 0.0, 0.0, 0.0);
+    for interval in device.intervals() {
+        let end = interval.end.0.saturating_sub(start) as f64 / 1e9;
+        let is_then = |bin: &&Bin| bin.direct > 0.0 && (bin.end - end).abs() < 0.5 * bin.length;
+        let Some(bin) = group.bins.iter().find(is_then) else { continue };
+        busy += interval.utilisation.unwrap_or(0.0) * interval.seconds;
+        seconds += interval.seconds;
+        written += interval.written_bytes;
+        direct += bin.direct;
+    }
+    seconds > 0.0 && busy >= FILLED * seconds && direct >= MOST_OF_DEVICE * written
 }
 
 /// Reads that reached a device, with the size of the file.
@@ -384,5 +411,5 @@ fn reads(group: &Group, place: &Place, file: String, key: &str, notes: &mut Note
         };
         vec![Step::Read(read)]
     };
-    Some((Branch { bursts, unit: block, step: Box::new(step), end: None }, bytes))
+    Some((Branch { bursts, unit: block, step: Box::new(step), end: None, is_unpaced: false }, bytes))
 }
