@@ -163,7 +163,7 @@ mod tests {
                 row.flushes = Some(Count(if t < 26.0 { 0 } else { 2 }));
             })
             .process("jbd2/sdb1-8", 90, "/", move |t, row| row.state = asleep(busy(t) > 0.0 && t < 26.0))
-            .process("shop", 91, "/", move |t, row| row.state = asleep((2.0 * t) as u64 % 3 == 0))
+            .process("shop", 91, "/", move |t, row| row.state = asleep(((2.0 * t) as u64).is_multiple_of(3)))
     }
 
     fn is_attended(fixture: &Fixture) -> Option<bool> {
