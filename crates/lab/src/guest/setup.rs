@@ -123,7 +123,7 @@ fn make_filesystem(scenario: &Scenario, device: &String, node: &Path) -> Result<
     let mut mounts = scenario.machine.mounts.values();
     match mounts.find(|mount| mount.device.as_ref() == Some(device)) {
         // What is encrypted does not contain zeros: each block that must be zero is written.
-        Some(mount) if is_encrypted(scenario, device) => format::device(mount.fs_type, &mount.mkfs, node),
+        Some(mount) if is_encrypted(scenario, device) => format::device_of_noise(mount.fs_type, &mount.mkfs, node),
         Some(mount) => format::disk(mount.fs_type, &mount.mkfs, node),
         None => Ok(()),
     }
