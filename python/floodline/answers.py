@@ -125,6 +125,7 @@ class Prediction(TypedDict, total=False):
     back_test_error: float | None
     missed: list[str]
     rows: list[Predicted]
+    risk_room_bytes: float | None
     vanish: list[Json]
     appear: list[Json]
     stay: list[Json]
