@@ -135,7 +135,7 @@ impl Prediction {
             );
         }
         if !rules.is_empty() && !self.shows(rules) {
-            return Some("the twin of this host does not show the finding".to_owned());
+            return Some("the twin does not show the finding".to_owned());
         }
         (!self.is_reliable() || (certain == 0 && !ends)).then(|| missed(self.back_test_error))
     }
@@ -260,7 +260,7 @@ mod tests {
         let rules = ["io-limit-throttling"];
         let told = |one: Prediction| one.no_verdict(&rules);
         let hidden = Prediction { not_reproduced: vec![rules[0]], ..of(vec![wait(WAITS, 34.0, 3.0)]) };
-        assert_eq!(told(hidden.clone()).as_deref(), Some("the twin of this host does not show the finding"));
+        assert_eq!(told(hidden.clone()).as_deref(), Some("the twin does not show the finding"));
         let shown = Prediction { stay: vec![seen(rules[0])], ..hidden };
         assert_eq!(told(shown.clone()), None);
         let missed = Prediction { back_test_error: Some(0.61), ..shown.clone() };

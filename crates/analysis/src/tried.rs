@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn a_twin_that_does_not_show_the_finding_or_misses_leaves_the_plan_as_arithmetic() {
         let plan = check(vec![row(WAIT, 3.1, 3.1, None)], &[], &[], &[]);
-        assert_eq!(plan.arithmetic_only.as_deref(), Some("the twin of this host does not show the finding"));
+        assert_eq!(plan.arithmetic_only.as_deref(), Some("the twin does not show the finding"));
         let plan = check(vec![row(WAIT, 3.1, 3.1, Some(Doubt::BackTest))], &[], &["dirty-cliff"], &[]);
         assert_eq!(plan.arithmetic_only.as_deref(), Some("the twin misses this recording by 10 %"));
         assert_eq!((plan.now.len(), plan.tried), (1, None));

@@ -121,10 +121,11 @@ impl Screen {
         let expect = if plan.now.is_empty() && plan.later.is_empty() { "What helps" } else { "  Expect" };
         self.labelled(Part::Expect, expect, plan.expect.first().map_or("", String::as_str), PLAIN);
         if let Some(why) = &plan.arithmetic_only {
-            match self.limits.of(Part::Untried) {
-                1 => self.labelled(Part::Untried, "  Untried", "By arithmetic only.", DIM),
-                _ => self.labelled(Part::Untried, "  Untried", &format!("By arithmetic only: {why}."), DIM),
-            }
+            let told = format!("By arithmetic only: {why}.");
+            // A reason that does not fit on a single line is left out, not cut.
+            let is_short = self.limits.of(Part::Untried) > 1 || LABEL + told.chars().count() <= self.page.width;
+            let told = if is_short { told.as_str() } else { "By arithmetic only." };
+            self.labelled(Part::Untried, "  Untried", told, DIM);
         }
         self.labelled(Part::Costs, "  Costs", plan.costs.first().map_or("", String::as_str), PLAIN);
         self.commands(Part::Undo, "  Undo", &plan.undo, DIM);
