@@ -310,7 +310,7 @@ fn finding(
         true => remedy::journald_remedy(derived, dominant),
         false => remedy::other_remedy(&who, dominant, scattered, bypasses),
     };
-    let brief = remedy::brief(&who, journald, scattered, &plan);
+    let brief = remedy::brief(&who, journald, scattered, bypasses, &plan);
     let summary = at_start(&summary);
     Finding {
         rule: RULE.name,
@@ -436,6 +436,10 @@ mod tests {
         };
         check_rule(&RULE, &beside("mariadbd"), "warning: dd[700] makes");
         check_rule(&RULE, &beside("copy"), "info: dd[700] makes");
+        let finding = first_finding(&RULE, &beside("mariadbd"));
+        let advice = [finding.cause, finding.trade_off, finding.brief.expect].join(" ");
+        assert!(advice.contains("direct I/O") && advice.contains("has no effect"), "{advice}");
+        assert!(!advice.contains("set MemoryHigh=") && !advice.contains("bound its unwritten data"), "{advice}");
         // A trace shows the waits of all threads, and there are none.
         let traced = beside("mariadbd").traced(&["throttle", "bytes"], Vec::new());
         check_rule(&RULE, &traced, "info: dd[700] makes");

@@ -53,7 +53,7 @@ const SCATTERED: &str = "No setting reduces the writes of this program: each sca
 const SCATTERED_HELP: &str = "Move its files to a faster disk or into memory, or let it write fewer pages.";
 
 /// The same in few words.
-pub(super) fn brief(who: &str, journald: bool, scattered: bool, plan: &[Step]) -> Brief {
+pub(super) fn brief(who: &str, journald: bool, scattered: bool, bypasses: bool, plan: &[Step]) -> Brief {
     let who = who.to_owned();
     match (journald, plan.is_empty()) {
         (true, false) => Brief {
@@ -86,9 +86,17 @@ pub(super) fn brief(who: &str, journald: bool, scattered: bool, plan: &[Step]) -
         (false, _) => Brief {
             because: "It writes more than all other programs of this machine together.".to_owned(),
             who,
-            expect: "No setting makes a program write less. Let it write less or in larger pieces, move its files to \
-                     another disk, or set MemoryHigh= for its unit."
-                .to_owned(),
+            expect: match bypasses {
+                true => {
+                    "No setting makes a program write less, and its writes do not stay in memory: MemoryHigh= has no \
+                         effect on them. Let it write less or more slowly, or move its files to another disk."
+                }
+                false => {
+                    "No setting makes a program write less. Let it write less or in larger pieces, move its files to \
+                          another disk, or set MemoryHigh= for its unit."
+                }
+            }
+            .to_owned(),
             costs: String::new(),
         },
     }
@@ -135,12 +143,19 @@ pub(super) fn other_remedy(
     if scattered {
         return (cause, Vec::new(), format!("{SCATTERED} {SCATTERED_HELP}"));
     }
-    (
-        cause,
-        Vec::new(),
-        "No setting reduces the writes of this program. Let it write less or in larger pieces, move its files to \
-         another device, or bound its unwritten data with MemoryHigh= of its unit. A hard io.max is not advised: a \
-         capped writer that holds the filesystem's journal stops all other writers."
-            .to_owned(),
-    )
+    let less = match bypasses {
+        true => {
+            "Let it write less or more slowly, or move its files to another device. MemoryHigh= of its unit has no \
+                 effect: its writes do not stay in memory."
+        }
+        false => {
+            "Let it write less or in larger pieces, move its files to another device, or bound its unwritten data \
+                  with MemoryHigh= of its unit."
+        }
+    };
+    let advice = format!(
+        "No setting reduces the writes of this program. {less} A hard io.max is not advised: a capped writer that holds \
+         the filesystem's journal stops all other writers."
+    );
+    (cause, Vec::new(), advice)
 }
