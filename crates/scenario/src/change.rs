@@ -22,7 +22,7 @@ pub struct NotAChange {
 
 impl NotAChange {
     /// Description of the error, without the key and the value.
-    pub(super) fn why(&self) -> &str {
+    pub fn why(&self) -> &str {
         &self.why
     }
 }
@@ -106,14 +106,18 @@ impl Scenario {
     }
 
     /// The same scenario after all the checks of a file.
-    pub(super) fn checked(&self) -> Result<Scenario, String> {
+    ///
+    /// # Errors
+    ///
+    /// A file with this scenario would be refused.
+    pub fn checked(&self) -> Result<Scenario, String> {
         parse(&self.to_toml().map_err(|error| error.to_string())?)
     }
 }
 
 fn parse(text: &str) -> Result<Scenario, String> {
     let mut file = ScenarioFile::parse(text).map_err(|error| {
-        // Lines of a text that nobody wrote mean nothing.
+        // The text is written here: its line numbers tell a reader nothing.
         let said = |problem: &super::Problem| match &problem.hint {
             Some(hint) => format!("{}: {} ({hint})", problem.key, problem.message),
             None => format!("{}: {}", problem.key, problem.message),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Changes of a scenario by the names that a host has for them, as `predict`, `apply` and a finding write them:
-//! `bdi/sda/strict_limit`, `queue/sda/wbt_lat_usec`, `loop/loop0/direct_io`, `cgroup/PATH/memory.max`,
+//! `memory`, `bdi/sda/strict_limit`, `queue/sda/wbt_lat_usec`, `loop/loop0/direct_io`, `cgroup/PATH/memory.max`,
 //! `mount/PATH/options`. A scenario knows its devices by name only: a number such as `8:0` is refused with the key of the
-//! file.
+//! file. A twin, which knows the numbers of its host, writes the name in their place first.
 
 use super::change::NotAChange;
 use super::{Backing, Scenario};
@@ -15,6 +15,7 @@ const LISTED_MAX: usize = 8;
 pub(super) fn changed(scenario: &Scenario, key: &str, value: &str) -> Option<Result<Scenario, String>> {
     let parts: Vec<&str> = key.split('/').collect();
     let made = match parts.as_slice() {
+        ["memory"] => Ok(("machine.memory".to_owned(), size(value))),
         ["bdi", name, knob] => bdi(knob, value).and_then(|(knob, value)| {
             let device = device(scenario, name, &format!("bdi.{knob}"))?;
             Ok((format!("machine.devices.{device}.bdi.{knob}"), value))
@@ -41,6 +42,7 @@ pub(super) fn changed(scenario: &Scenario, key: &str, value: &str) -> Option<Res
         ["mount", path @ .., "type"] if !path.is_empty() => {
             mount(scenario, &path.join("/")).map(|point| (format!("machine.mounts.{point:?}.type"), value.to_owned()))
         }
+        ["mount", path @ .., _] if !path.is_empty() => Err("expected type or options".to_owned()),
         _ => return None,
     };
     let why = |error: NotAChange| error.why().to_owned();
@@ -62,7 +64,10 @@ fn queue(knob: &str, value: &str, turns: bool) -> Result<(&'static str, String),
     Ok(match (knob, value) {
         // The kernel's default: 2 ms, and 75 ms on rotating disks.
         ("wbt_lat_usec", "-1") => ("wbt_latency", if turns { "75ms" } else { "2ms" }.to_owned()),
-        ("wbt_lat_usec", _) => ("wbt_latency", format!("{value}us")),
+        ("wbt_lat_usec", _) => {
+            let latency: u32 = value.parse().map_err(|_| "expected microseconds, or -1".to_owned())?;
+            ("wbt_latency", format!("{latency}us"))
+        }
         ("scheduler", _) => ("scheduler", value.to_owned()),
         ("nr_requests", _) => ("nr_requests", value.to_owned()),
         _ => return Err("expected wbt_lat_usec, scheduler or nr_requests".to_owned()),
@@ -192,6 +197,8 @@ steps = [{ write = { file = "/srv/x", total = "1 MiB" } }]
         check("queue/sda/nr_requests=32", Ok("nr_requests = 32"));
         check("loop/loop0/direct_io=1", Ok("direct_io = true"));
         check("cgroup/system.slice/db/memory.max=67108864", Ok("memory_max = \"64 MiB\""));
+        check("memory=4294967296", Ok("memory = \"4 GiB\""));
+        check("memory=4G", Ok("memory = \"4 GiB\""));
         check("cgroup//system.slice/db/memory.max=max", Ok("memory_max = \"max\""));
         check("mount/srv/options=noatime,lazytime", Ok("options = [\"noatime\", \"lazytime\"]"));
         check("mount//srv/image-fs/type=xfs", Ok("type = \"xfs\""));
@@ -208,6 +215,9 @@ steps = [{ write = { file = "/srv/x", total = "1 MiB" } }]
         check("loop/7:0/direct_io=1", Err("write machine.devices.NAME.backing.loop.direct_io"));
         check("bdi/sdb/max_ratio=7", Err("no device is called \"sdb\" (did you mean \"sda\"?)"));
         check("bdi/sda/colour=7", Err("expected min_ratio, max_ratio"));
+        check("queue/sda/wbt_lat_usec=2ms", Err("expected microseconds, or -1"));
+        check("mount/srv/colour=red", Err("expected type or options"));
+        check("memory=none", Err("machine.memory"));
         check("bdi/sda/strict_limit=2", Err("expected 0 or 1"));
         check("bdi/sda/max_ratio=101", Err("the kernel refuses this (EINVAL)"));
         check("cgroup/web/memory.max=1G", Err("no cgroup is called \"web\" (known here: system.slice/db)"));

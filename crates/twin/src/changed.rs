@@ -188,40 +188,21 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
             if value == "v1" {
                 without_v2(&mut changed.scenario);
             }
-            dotted(changed, "machine.cgroup_mode", value, setting)
+            set(changed, "machine.cgroup_mode", value, setting)
         }
         ["memory" | "machine.memory"] => {
-            let size = if key == "memory" { bytes(value) } else { value.to_owned() };
-            dotted(changed, "machine.memory", &size, setting)?;
+            set(changed, key, value, setting)?;
             fits_machine(changed.scenario.machine.memory.bytes(), setting, host.window)
         }
-        ["bdi", name, knob] => bdi(changed, (*name, *knob), setting, host),
-        ["queue", name, knob] => queue(changed, (*name, *knob), setting, host),
-        ["loop", name, "direct_io"] => {
+        [kind @ ("bdi" | "queue" | "loop"), name, knob] => {
             let device = device(&changed.scenario, name, host, setting)?;
-            let flag = match value {
-                "1" | "true" | "on" => "true",
-                "0" | "false" | "off" => "false",
-                _ => return Err(invalid(setting, "0 or 1")),
-            };
-            dotted(changed, &format!("machine.devices.{device}.backing.loop.direct_io"), flag, setting)
+            set(changed, &format!("{kind}/{device}/{knob}"), value, setting)
         }
         ["cgroup", path @ .., file] if !path.is_empty() => {
             let path = cgroup(&changed.scenario, &path.join("/"), setting, host)?;
-            let knob = match *file {
-                "memory.max" => "memory_max",
-                "memory.high" => "memory_high",
-                "memory.low" => "memory_low",
-                "memory.min" => "memory_min",
-                "io.weight" => "io_weight",
-                _ => {
-                    return Err(invalid(setting, "memory.max, memory.high, memory.low, memory.min or io.weight"));
-                }
-            };
-            let size = if knob == "io_weight" { value.to_owned() } else { bytes(value) };
-            dotted(changed, &format!("machine.cgroups.{path:?}.{knob}"), &size, setting)?;
+            set(changed, &format!("cgroup/{path}/{file}"), value, setting)?;
             let limit = changed.scenario.machine.cgroups.get(&path).and_then(|cgroup| cgroup.memory_max);
-            if knob == "memory_max" { fits(&path, limit, setting, host.window) } else { Ok(()) }
+            if *file == "memory.max" { fits(&path, limit, setting, host.window) } else { Ok(()) }
         }
         ["mount", path @ .., what] if !path.is_empty() => mounted(changed, (&path.join("/"), what), setting, host),
         ["journald", "Storage"] => journald(changed, value, host),
@@ -229,7 +210,7 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
             format!("{key}={value}: changes the run of the model, not the host"),
             format!("keys: {KNOWN}"),
         )),
-        _ => dotted(changed, key, value, setting),
+        _ => set(changed, key, value, setting),
     }
 }
 
@@ -253,46 +234,6 @@ fn kernel(changed: &mut Changed, setting: &Setting) -> Result<(), NotChanged> {
     Ok(())
 }
 
-/// A knob of a backing device.
-fn bdi(changed: &mut Changed, (name, knob): (&str, &str), setting: &Setting, host: Host<'_>) -> Result<(), NotChanged> {
-    let device = device(&changed.scenario, name, host, setting)?;
-    let value = setting.value.as_str();
-    let (knob, value) = match (knob, value) {
-        ("min_ratio" | "max_ratio", _) => (knob, value.to_owned()),
-        ("max_bytes", _) => (knob, bytes(value)),
-        ("strict_limit", "0" | "false") => (knob, "false".to_owned()),
-        ("strict_limit", "1" | "true") => (knob, "true".to_owned()),
-        ("strict_limit", _) => return Err(invalid(setting, "0 or 1")),
-        ("read_ahead_kb", _) => ("read_ahead", format!("{value} KiB")),
-        _ => return Err(invalid(setting, "min_ratio, max_ratio, max_bytes, strict_limit or read_ahead_kb")),
-    };
-    dotted(changed, &format!("machine.devices.{device}.bdi.{knob}"), &value, setting)
-}
-
-/// A knob of a request queue.
-fn queue(
-    changed: &mut Changed,
-    (name, knob): (&str, &str),
-    setting: &Setting,
-    host: Host<'_>,
-) -> Result<(), NotChanged> {
-    let device = device(&changed.scenario, name, host, setting)?;
-    let turning = changed.scenario.machine.devices.get(&device).is_some_and(|device| device.rotational);
-    let value = setting.value.as_str();
-    let (knob, value) = match (knob, value) {
-        // The kernel's default: 2 ms, or 75 ms on rotating disks.
-        ("wbt_lat_usec", "-1") if turning => ("wbt_latency", "75ms".to_owned()),
-        ("wbt_lat_usec", "-1") => ("wbt_latency", "2ms".to_owned()),
-        ("wbt_lat_usec", _) => {
-            let latency = value.parse::<u32>().map_err(|_| invalid(setting, "microseconds, or -1"))?;
-            ("wbt_latency", format!("{latency}us"))
-        }
-        ("scheduler" | "nr_requests", _) => (knob, value.to_owned()),
-        _ => return Err(invalid(setting, "wbt_lat_usec, scheduler or nr_requests")),
-    };
-    dotted(changed, &format!("machine.devices.{device}.queue.{knob}"), &value, setting)
-}
-
 /// Removes what version 1 of cgroups does not have. A host that moves back to it loses these.
 fn without_v2(scenario: &mut Scenario) {
     for cgroup in scenario.machine.cgroups.values_mut() {
@@ -301,8 +242,8 @@ fn without_v2(scenario: &mut Scenario) {
     }
 }
 
-/// Changes a key of the scenario.
-fn dotted(changed: &mut Changed, key: &str, value: &str, setting: &Setting) -> Result<(), NotChanged> {
+/// Changes what the scenario's own key names. `setting` is what was asked for.
+fn set(changed: &mut Changed, key: &str, value: &str, setting: &Setting) -> Result<(), NotChanged> {
     if let Some(name) = key.strip_prefix("vm.").filter(|_| !VM.contains(&key)) {
         let near = nearest(key, VM.iter().copied());
         return Err(NotChanged::new(
@@ -310,37 +251,19 @@ fn dotted(changed: &mut Changed, key: &str, value: &str, setting: &Setting) -> R
             near.map_or_else(|| format!("it has {}", VM.join(", ")), |near| format!("did you mean {near}?")),
         ));
     }
-    let refused = |error: String| {
-        let hint = if error.contains("no such key") { format!("known: {KNOWN}") } else { hint(&error) };
-        NotChanged::new(
-            match error.split_once(": ") {
-                Some((_, why)) => format!("{}={}: {why}", setting.key, setting.value),
-                None => error,
-            },
-            hint,
-        )
-    };
-    changed.scenario = changed.scenario.changed(key, value).map_err(|error| refused(error.to_string()))?;
+    let refused = |why: &str| NotChanged::new(format!("{}={}: {why}", setting.key, setting.value), hint(why));
+    changed.scenario = changed.scenario.changed(key, value).map_err(|error| refused(error.why()))?;
     Ok(())
 }
 
-fn hint(error: &str) -> String {
-    match error.contains("(known here") || error.contains("did you mean") {
-        true => "floodline twin host.flr lists the names of the recording".to_owned(),
+fn hint(why: &str) -> String {
+    if why.contains("(known here") || why.contains("did you mean") {
+        return "floodline twin host.flr lists the names of the recording".to_owned();
+    }
+    match why.contains("no such key") || why.starts_with("expected ") {
+        true => format!("keys: {KNOWN}"),
         false => "choose a value that the kernel accepts, or another key".to_owned(),
     }
-}
-
-/// Returns the scenario after all the checks of a file.
-fn checked(scenario: Scenario, setting: &Setting) -> Result<Scenario, NotChanged> {
-    let seed = scenario.workload.seed.to_string();
-    // Changing a key parses the text anew.
-    let duration = scenario.workload.duration.map(|time| time.to_string());
-    let same = match duration {
-        Some(duration) => scenario.changed("for", &duration),
-        None => scenario.changed("seed", &seed),
-    };
-    same.map_err(|error| NotChanged::new(format!("{}={}: {error}", setting.key, setting.value), KNOWN))
 }
 
 /// Removes the tasks that stand for journald: a journal in memory writes nothing to a disk.
@@ -367,14 +290,6 @@ fn journald(changed: &mut Changed, value: &str, host: Host<'_>) -> Result<(), No
         ));
     }
     Ok(())
-}
-
-/// Adds a unit to bytes without one, so that the scenario can parse them.
-fn bytes(value: &str) -> String {
-    match value.parse::<u64>() {
-        Ok(bytes) => format!("{bytes} B"),
-        Err(_) => value.to_owned(),
-    }
 }
 
 /// Whether a scenario has version 2 of cgroups.
@@ -452,6 +367,7 @@ steps = [{ write = { file = "/rootfs/j", total = "1 MiB" } }]
         check("memory=8G", Ok("memory = \"8 GiB\""));
         check("memory=8589934592", Ok("memory = \"8 GiB\""));
         check("bdi/8:0/max_ratio=40", Ok("max_ratio = 40"));
+        check("bdi/8:0/max_bytes=16777216", Ok("max_bytes = \"16 MiB\""));
         check("bdi/sda/strict_limit=1", Ok("strict_limit = true"));
         check("queue/sda/wbt_lat_usec=-1", Ok("wbt_latency = \"2 ms\""));
         check("cgroup/app.slice/memory.max=1G", Ok("memory_max = \"1 GiB\""));
@@ -501,6 +417,9 @@ steps = [{ write = { file = "/rootfs/j", total = "1 MiB" } }]
         check("mount//options=inode64", Err("inode64 is an option of xfs, and /rootfs is ext4"));
         check("mount//options=commit=30", Ok("commit=30"));
         check("journald/Storage=persistent", Err("a twin knows volatile and none"));
+        check("queue/sda/wbt_lat_usec=2ms", Err("expected microseconds, or -1 | keys: "));
+        check("mount//colour=red", Err("expected type or options | keys: "));
+        check("loop/sda/direct_io=1", Err("loop/sda/direct_io=1: sda is not a loop device"));
         check("loop/loop0/direct_io=1", Err("no device \"loop0\""));
         check("machine.devices.sda.write_bandwidth=0 B/s", Err("nothing would ever complete"));
     }

@@ -2,7 +2,7 @@
 //! Type and options of mounts. An option that the filesystem of a mount does not have is refused, as `mount` refuses it.
 
 use super::names::mount;
-use super::{Changed, Host, NotChanged, checked, dotted, invalid};
+use super::{Changed, Host, KNOWN, NotChanged, set};
 use floodline_analysis::prediction::Setting;
 use floodline_scenario::{FsType, Scenario};
 
@@ -13,28 +13,17 @@ pub(super) fn mounted(
     setting: &Setting,
     host: Host<'_>,
 ) -> Result<(), NotChanged> {
-    let value = setting.value.as_str();
-    let words = value.split(',').map(str::trim).filter(|word| !word.is_empty() && *word != "defaults");
     if what == "options" && is_overlay(path, host) {
+        let words = setting.value.split(',').map(str::trim).filter(|word| !word.is_empty() && *word != "defaults");
         let mut scenario = changed.scenario.clone();
         let overlays = scenario.machine.mounts.values_mut().filter(|mount| mount.fs_type == FsType::Overlay);
         overlays.for_each(|mount| mount.options = words.clone().map(str::to_owned).collect());
-        changed.scenario = checked(scenario, setting)?;
+        let refused = |why: String| NotChanged::new(format!("{}={}: {why}", setting.key, setting.value), KNOWN);
+        changed.scenario = scenario.checked().map_err(refused)?;
         return Ok(());
     }
     let path = mount(&changed.scenario, path, setting)?;
-    match what {
-        "type" => dotted(changed, &format!("machine.mounts.{path:?}.type"), value, setting),
-        "options" => {
-            let mut scenario = changed.scenario.clone();
-            if let Some(mount) = scenario.machine.mounts.get_mut(&path) {
-                mount.options = words.map(str::to_owned).collect();
-            }
-            changed.scenario = checked(scenario, setting)?;
-            Ok(())
-        }
-        _ => Err(invalid(setting, "type or options")),
-    }
+    set(changed, &format!("mount/{path}/{what}"), &setting.value, setting)
 }
 
 /// Whether a path is an overlay of the recording, or stands for all of them. A twin has as many overlays as the host, without
