@@ -96,26 +96,10 @@ pub(super) fn changed(
         match key {
             "kernel" => kernel_then = version(value, name)?,
             "cgroup" => then = then.changed("machine.cgroup_mode", value).map_err(|error| wrong(name, &error))?,
-            key => {
-                let (key, value) = in_words(key, value);
-                then = then.changed(&key, &value).map_err(|error| wrong(name, &error))?;
-            }
+            key => then = then.changed(key, value).map_err(|error| wrong(name, &error))?,
         }
     }
     Ok([(now, kernel), (then, kernel_then)])
-}
-
-/// The key and value of a scenario for those of `predict --set`. A limit there may be a number of bytes without a unit.
-fn in_words(key: &str, value: &str) -> (String, String) {
-    let limit = key.strip_prefix("cgroup/").and_then(|rest| rest.rsplit_once("/memory."));
-    match limit {
-        Some((cgroup, limit)) => {
-            let unit = if value.parse::<u64>().is_ok() { " B" } else { "" };
-            (format!("machine.cgroups.\"{cgroup}\".memory_{limit}"), format!("{value}{unit}"))
-        }
-        None if key == "memory" => ("machine.memory".to_owned(), value.to_owned()),
-        None => (key.to_owned(), value.to_owned()),
-    }
 }
 
 /// The variants `now` and `then` of a text, each with its kernel. Of the change, only the kernel is read.
