@@ -6,17 +6,17 @@ use crate::commands::doctor::read as diagnosed;
 use crate::console::Progress;
 use crate::error::CliError;
 use crate::input::{Input, folded};
-use crate::interrupt::Interrupt;
 use crate::workers::{self, Done};
 use floodline_analysis::prediction::Prediction;
 use floodline_analysis::report::Report;
 use floodline_record::human;
 use floodline_twin::predict::{Measured, Question};
-use floodline_twin::trial::{self, EVENTS_MAX, Kept, LONGEST, LONGEST_LOADED, Runner, Studied, TrialError};
+use floodline_twin::trial::{self, GoOn, Kept, Patience, Runner, Spent, Studied, TrialError};
 use floodline_twin::{Recorded, TwinError};
+use rustix::time::{ClockId, clock_gettime};
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 impl From<TwinError> for CliError {
     fn from(error: TwinError) -> CliError {
@@ -64,38 +64,18 @@ fn is_file(file: &Path) -> bool {
     std::fs::metadata(file).is_ok_and(|found| found.is_file())
 }
 
-/// How long runs may take.
-#[derive(Default)]
-pub(crate) struct Budget<'a> {
-    /// Ends all runs.
-    pub(crate) interrupt: Option<&'a Interrupt>,
-    /// When to end them.
-    pub(crate) until: Option<Instant>,
-    /// CPU time of this process at which to end the runs.
-    pub(crate) cpu: Option<Duration>,
-    /// Simulated events after which one run ends: the same on a fast and a slow machine.
-    pub(crate) events: Option<u64>,
-}
-
-impl Budget<'_> {
-    /// Whether a run that handled that number of events may go on.
-    pub(crate) fn is_left(&self, events: u64) -> bool {
-        self.events.is_none_or(|most| events < most)
-            && !self.interrupt.is_some_and(Interrupt::is_asked)
-            && self.until.is_none_or(|until| Instant::now() < until)
-            && self.cpu.is_none_or(|most| cpu_used() < most)
-    }
-}
-
 /// Threads that simulate.
 fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// CPU time of this process.
-fn cpu_used() -> Duration {
-    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(used.tv_sec.try_into().unwrap_or(0), used.tv_nsec.try_into().unwrap_or(0))
+/// The clocks of this process.
+fn spent() -> Spent {
+    let read = |clock| {
+        let time = clock_gettime(clock);
+        Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
+    };
+    Spent { time: read(ClockId::Monotonic), cpu: read(ClockId::ProcessCPUTime) }
 }
 
 /// Runs that take at once as many threads as there are CPUs.
@@ -123,11 +103,10 @@ pub(crate) fn answer(
     studied: &Studied,
     question: &Question,
     few: bool,
-    budget: &Budget<'_>,
+    go_on: GoOn<'_>,
     progress: Option<&mut Progress>,
 ) -> Result<Option<Prediction>, CliError> {
-    let go_on = |events| budget.is_left(events);
-    let answered: (Measured, _) = trial::answered(studied, question, few, &go_on, &mut Threads { progress })?;
+    let answered: (Measured, _) = trial::answered(studied, question, few, go_on, &mut Threads { progress })?;
     Ok(answered.1)
 }
 
@@ -156,15 +135,8 @@ pub(crate) fn try_plan_of_file(report: &mut Report, file: &Path) {
 
 /// Tries the plan of a report on a twin before it is printed.
 pub(crate) fn try_plan(report: &mut Report, kept: Option<Kept>) {
-    // A sick host is loaded: what other programs take of the CPUs must not change the answer.
-    let cpus = u32::try_from(workers()).unwrap_or(u32::MAX);
-    let budget = Budget {
-        until: Some(Instant::now() + LONGEST_LOADED),
-        cpu: Some(cpu_used() + LONGEST.saturating_mul(cpus)),
-        events: Some(EVENTS_MAX),
-        ..Budget::default()
-    };
-    trial::try_plan(report, kept, &|events| budget.is_left(events), &mut Threads { progress: None });
+    let patience = Patience::from(spent(), workers());
+    trial::try_plan(report, kept, &|events| patience.lasts(events, spent()), &mut Threads { progress: None });
 }
 
 #[cfg(test)]
@@ -172,12 +144,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_of_cpu_time_ends_with_the_time_that_was_used() {
-        let start = cpu_used();
-        let left = |cpu| Budget { cpu: Some(cpu), ..Budget::default() }.is_left(0);
-        assert!(left(start + Duration::from_secs(3600)));
-        let end = Instant::now() + Duration::from_secs(60);
-        while left(start + Duration::from_millis(50)) && Instant::now() < end {}
-        assert!(!left(start + Duration::from_millis(50)), "it used its time");
+    fn both_clocks_go_on_while_this_process_works() {
+        let (start, worked) = (spent(), Duration::from_millis(50));
+        let is_over = |now: Spent| now.cpu >= start.cpu + worked || now.time >= start.time + Duration::from_secs(60);
+        let end = std::iter::repeat_with(spent).find(|now| is_over(*now)).unwrap();
+        assert!(end.cpu >= start.cpu + worked && end.time > start.time, "{start:?} {end:?}");
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::failure::Failure;
 use crate::source::Source;
-use crate::watch::{Control, Threads};
+use crate::watch::{Control, Threads, spent, workers};
 use floodline_analysis::diagnose::stretches::Stretches;
 use floodline_analysis::prediction::Setting;
 use floodline_analysis::report::Report;
@@ -11,10 +11,9 @@ use floodline_record::version::KernelVersion;
 use floodline_twin::advise::Wanted;
 use floodline_twin::backtest::test;
 use floodline_twin::predict::Question;
-use floodline_twin::trial::{self, EVENTS_MAX, Kept, LONGEST, Studied};
+use floodline_twin::trial::{self, Kept, Patience, Studied};
 use floodline_twin::{Options, Recorded, scenario_to_toml};
 use floodline_view::{json, twin as view};
-use std::time::Instant;
 
 /// Diagnoses as `doctor` does: in stretches, and the plan tried on a twin.
 pub(crate) fn diagnose(source: &Source, rules: Vec<&'static str>, control: &Control) -> Result<String, Failure> {
@@ -32,8 +31,8 @@ pub(crate) fn try_plan(report: &mut Report, source: &Source, control: &Control) 
             kept.record(&record);
             Ok(kept.is_kept())
         })?;
-        let until = Instant::now() + LONGEST;
-        let go_on = |events| events < EVENTS_MAX && !control.is_stopped() && Instant::now() < until;
+        let patience = Patience::from(spent(), workers());
+        let go_on = |events| !control.is_stopped() && patience.lasts(events, spent());
         trial::try_plan(report, Some(kept), &go_on, &mut threads(control));
     }
     control.check()

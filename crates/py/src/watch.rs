@@ -3,8 +3,9 @@
 //! progress. A panic of the work is an error.
 
 use crate::failure::Failure;
-use floodline_twin::trial::Runner;
+use floodline_twin::trial::{Runner, Spent};
 use pyo3::prelude::*;
+use rustix::time::{ClockId, clock_gettime};
 use std::any::Any;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -109,6 +110,20 @@ fn message(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a message")
 }
 
+/// Threads that simulate.
+pub(crate) fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// The clocks of this process.
+pub(crate) fn spent() -> Spent {
+    let read = |clock| {
+        let time = clock_gettime(clock);
+        Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
+    };
+    Spent { time: read(ClockId::Monotonic), cpu: read(ClockId::ProcessCPUTime) }
+}
+
 /// Runs trials on as many threads as there are CPUs and counts them.
 pub(crate) struct Threads<'a> {
     pub(crate) control: &'a Control,
@@ -118,7 +133,7 @@ pub(crate) struct Threads<'a> {
 
 impl Runner for Threads<'_> {
     fn each<T: Sync, R: Send>(&mut self, items: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R> {
-        let jobs = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(items.len());
+        let jobs = workers().min(items.len());
         let results = on_threads(jobs, items, self.control, self.before, run);
         self.before += items.len() as u64;
         // A trial that panicked has no result: the panic goes on here and becomes an error.

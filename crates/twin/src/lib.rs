@@ -12,6 +12,7 @@ mod headline;
 mod kept;
 mod limits;
 pub mod model;
+mod patience;
 pub mod plan;
 pub mod predict;
 mod provenance;

@@ -19,9 +19,9 @@ use floodline_analysis::tried;
 use floodline_record::human;
 use floodline_scenario::Scenario;
 use floodline_sim::{Progress, SimError};
-use std::time::Duration;
 
 pub use crate::kept::Kept;
+pub use crate::patience::{Patience, Spent};
 
 /// Runs trials, on threads where the caller has some.
 pub trait Runner {
@@ -353,16 +353,6 @@ pub fn as_printed(report: &Report, studied: &Studied, go_on: GoOn<'_>, runner: &
     let is_withheld = printed.plan.as_ref().is_some_and(|plan| plan.steps.is_empty());
     if is_withheld { report.clone() } else { printed }
 }
-
-/// Most simulated events of one run that `doctor` waits for: about half a second.
-pub const EVENTS_MAX: u64 = 2_000_000;
-/// After this time on each CPU `doctor` leaves the plan untried. A debug build simulates many times slower, and its tests run
-/// beside each other.
-pub const LONGEST: Duration =
-    if cfg!(debug_assertions) { Duration::from_secs(60) } else { Duration::from_millis(1500) };
-
-/// After this time `doctor` leaves the plan untried even if other programs had the CPUs meanwhile.
-pub const LONGEST_LOADED: Duration = Duration::from_secs(if cfg!(debug_assertions) { 120 } else { 15 });
 
 /// Tries the plan of a report on a twin before it is printed. Without `kept` the recording could be read only once.
 pub fn try_plan(report: &mut Report, kept: Option<Kept>, go_on: GoOn<'_>, runner: &mut impl Runner) {

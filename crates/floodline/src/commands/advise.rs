@@ -9,13 +9,13 @@ use crate::exit::Exit;
 use crate::input::shown as shown_path;
 use crate::interrupt::Interrupt;
 use crate::output::{Existing, create, is_standard, refuse_existing};
-use crate::twins::{Budget, Threads, study};
+use crate::twins::{Threads, study};
 use floodline_analysis::advice::{Advice, Goal};
 use floodline_analysis::report::Report;
 use floodline_record::human;
 use floodline_scenario::{ByteSize, Time};
 use floodline_twin::advise::{FOLIOS, Wanted};
-use floodline_twin::trial::{self, Studied};
+use floodline_twin::trial::{self, GoOn, Studied};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -95,8 +95,7 @@ impl Run for Advise {
         self.output.as_deref().map_or(Ok(()), |path| refuse_existing(path, self.force))?;
         let interrupt = Interrupt::watch()?;
         let (studied, report) = study(&self.file)?;
-        let budget = Budget { interrupt: Some(&interrupt), ..Budget::default() };
-        let advice = self.advise(console, &studied, report.as_ref(), &budget)?;
+        let advice = self.advise(console, &studied, report.as_ref(), &|_| !interrupt.is_asked())?;
         if interrupt.is_asked() {
             return Err(CliError::cannot_observe("interrupted before all settings were tried, so nothing is advised"));
         }
@@ -115,7 +114,7 @@ impl Advise {
         console: &Console,
         studied: &Studied,
         report: Option<&Report>,
-        budget: &Budget<'_>,
+        go_on: GoOn<'_>,
     ) -> Result<Advice, CliError> {
         let wanted = Wanted {
             goal: match self.goal {
@@ -129,8 +128,7 @@ impl Advise {
             most: usize::try_from(self.settings).unwrap_or(usize::MAX),
         };
         let mut progress = console.progress();
-        let go_on = |events| budget.is_left(events);
-        Ok(trial::advise(studied, report, wanted, &go_on, &mut Threads { progress: Some(&mut progress) })?)
+        Ok(trial::advise(studied, report, wanted, go_on, &mut Threads { progress: Some(&mut progress) })?)
     }
 
     fn save(&self, console: &Console, advice: &Advice) -> Result<(), CliError> {

@@ -9,7 +9,7 @@ use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::twins::{Budget, Threads, answer, study};
+use crate::twins::{Threads, answer, study};
 use floodline_analysis::prediction::Setting;
 use floodline_record::version::KernelVersion;
 use floodline_twin::changed::{NotChanged, setting};
@@ -76,11 +76,10 @@ impl Run for Predict {
         }
         let interrupt = Interrupt::watch()?;
         let (studied, report) = study(&self.file)?;
-        let budget = Budget { interrupt: Some(&interrupt), ..Budget::default() };
+        let go_on = |_| !interrupt.is_asked();
         let unknown = match (rules.is_empty(), report) {
             (true, _) => Vec::new(),
             (false, Some(report)) => {
-                let go_on = |events| budget.is_left(events);
                 let report = as_printed(&report, &studied, &go_on, &mut Threads { progress: None });
                 add_findings(&studied.twin, &report, &rules, &mut settings)?
             }
@@ -93,7 +92,7 @@ impl Run for Predict {
         };
         let question = Question::new(&studied.twin, &studied.recorded.window, &settings)?;
         let mut progress = console.progress();
-        let answered = answer(&studied, &question, false, &budget, Some(&mut progress))?;
+        let answered = answer(&studied, &question, false, &go_on, Some(&mut progress))?;
         drop(progress);
         if interrupt.is_asked() {
             return Err(CliError::cannot_observe("interrupted before all runs had ended, so nothing is predicted"));

@@ -8,7 +8,7 @@ use super::matrix::TableFormat;
 use crate::console::Console;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::twins::{Budget, answer, study};
+use crate::twins::{answer, study};
 use floodline_analysis::prediction::Setting;
 use floodline_analysis::run::RunReport;
 use floodline_record::window::Window;
@@ -249,7 +249,7 @@ fn predict(recording: &Path, settings: &[Setting]) -> Result<BTreeMap<String, f6
     let (studied, _) = study(recording)?;
     let question = Question::new(&studied.twin, &studied.recorded.window, settings)
         .map_err(|error| CliError::usage(&error).hint(error.hint.clone()))?;
-    let prediction = answer(&studied, &question, true, &Budget::default(), None)?;
+    let prediction = answer(&studied, &question, true, &|_| true, None)?;
     let rows = prediction.map(|prediction| prediction.rows).unwrap_or_default();
     Ok(rows.into_iter().filter(|row| row.doubt.is_none()).map(|row| (row.figure, row.then)).collect())
 }
