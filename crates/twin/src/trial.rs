@@ -134,7 +134,7 @@ pub fn add_findings(
     Ok(unknown)
 }
 
-/// What to type for a finding whose plan is no command: the keys of the twin that it is about, with their present values.
+/// What to type for a finding that has no command: the keys of the twin that it is about, with their present values.
 fn keys_of(rule: &str, scenario: &Scenario) -> String {
     let mut keys = Vec::new();
     for (path, cgroup) in scenario.machine.cgroups.iter().filter(|_| rule == "io-limit-throttling") {

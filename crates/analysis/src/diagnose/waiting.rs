@@ -58,7 +58,7 @@ impl Waiter {
         format!("{}[{}]", self.comm, self.pid)
     }
 
-    /// The same, if it waited here for so many seconds at most: it may have waited elsewhere as well.
+    /// The same with at most `seconds` of waits here: it may have waited elsewhere as well.
     #[must_use]
     pub fn at_most(&self, seconds: f64) -> Waiter {
         Waiter { seconds: self.seconds.map(|waited| waited.min(seconds)), ..self.clone() }
