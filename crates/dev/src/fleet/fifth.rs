@@ -18,13 +18,11 @@ pub(super) const FIFTH: &[Unseen] = &[
 machine.memory = "8 GiB"
 machine.cpus = 4
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<30> MB/s", read_bandwidth = "<30> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."thumbs/worker{i}" = { instances = 4, memory_max = "192 MiB" }
 workload.seed = <seed>
 workload.duration = "42s"
-workload.settle = "4s"
 workload.tasks.worker = { cgroup = "thumbs/worker{i}", stagger = "600ms", steps = [{ repeat = { every = "16s", steps = [{ create_files = { file = "/data/t{i}/{d}/{n}", files = <1300>, files_per_dir = 100, size = "48 KiB", rate = "900/s" } }] } }] }
 "#,
     },
@@ -37,13 +35,11 @@ workload.tasks.worker = { cgroup = "thumbs/worker{i}", stagger = "600ms", steps 
 machine.memory = "16 GiB"
 machine.cpus = 4
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<34> MB/s", read_bandwidth = "<34> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups."clone{i}" = { instances = 2, memory_max = "192 MiB" }
 workload.seed = <seed>
 workload.duration = "46s"
-workload.settle = "4s"
 workload.tasks.clone = { cgroup = "clone{i}", stagger = "3s", steps = [{ repeat = { every = "18s", steps = [{ write = { file = "/data/base{i}", block = "1 MiB", total = "<110> MiB", truncate = true } }, { write = { file = "/data/label{i}", count = 1, truncate = true } }, { fsync = { file = "/data/label{i}" } }] } }] }
 "#,
     },
@@ -55,14 +51,11 @@ workload.tasks.clone = { cgroup = "clone{i}", stagger = "3s", steps = [{ repeat 
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<44> MB/s", read_bandwidth = "<44> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups.sort = { memory_max = "3 GiB" }
 workload.seed = <seed>
 workload.duration = "46s"
-workload.settle = "4s"
 workload.tasks.sort = { cgroup = "sort", steps = [{ repeat = { every = "14s", steps = [{ parallel = { branches = [[{ write = { file = "/data/spill0", block = "256 KiB", total = "<45> MiB", truncate = true } }], [{ write = { file = "/data/spill1", block = "256 KiB", total = "<45> MiB", truncate = true } }], [{ write = { file = "/data/spill2", block = "256 KiB", total = "<45> MiB", truncate = true } }]] } }, { burn = { for = "500ms" } }] } }] }
 "#,
     },
@@ -93,13 +86,11 @@ workload.tasks.lmdb = { cgroup = "maps/lmdb{i}", setup = [{ write = { file = "/d
         scenario: r#"
 machine.memory = "12 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 15, dirty_background_ratio = 5 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<32> MB/s", read_bandwidth = "<32> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 workload.seed = <seed>
 workload.duration = "56s"
-workload.settle = "4s"
 workload.tasks.guest = { instances = 2, stagger = "1s", steps = [{ repeat = { every = "26s", steps = [{ write = { file = "/data/image{j}", order = "random", size = "500 MiB", block = "64 KiB", total = "<210> MiB" } }] } }] }
 "#,
     },
@@ -111,14 +102,11 @@ workload.tasks.guest = { instances = 2, stagger = "1s", steps = [{ repeat = { ev
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<42> MB/s", read_bandwidth = "<42> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups.collect = { memory_max = "4 GiB" }
 workload.seed = <seed>
 workload.duration = "38s"
-workload.settle = "4s"
 workload.tasks.collect = { cgroup = "collect", instances = 10, steps = [{ repeat = { every = "4s", steps = [{ write = { file = "/data/part{j}", order = "append", block = "64 KiB", total = "<7> MiB" } }] } }] }
 "#,
     },
@@ -130,14 +118,12 @@ workload.tasks.collect = { cgroup = "collect", instances = 10, steps = [{ repeat
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_bytes = "24 MiB", dirty_background_bytes = "6 MiB" }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<24> MB/s", read_bandwidth = "<24> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups.backup = {}
 workload.seed = <seed>
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.stream = { steps = [{ write = { file = "/data/stream", order = "append", block = "64 KiB", rate = "<11> MB/s" } }] }
 workload.tasks.freeze = { cgroup = "backup", steps = [{ repeat = { every = "20s", steps = [{ sleep = { for = "13s" } }, { syncfs = { path = "/data" } }] } }] }
 "#,
@@ -150,13 +136,11 @@ workload.tasks.freeze = { cgroup = "backup", steps = [{ repeat = { every = "20s"
         scenario: r#"
 machine.memory = "2 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 30, dirty_background_ratio = 15 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<27> MB/s", read_bandwidth = "<27> MB/s" }
 machine.mounts."/data" = { type = "btrfs", device = "data" }
 workload.seed = <seed>
 workload.duration = "50s"
-workload.settle = "4s"
 workload.tasks.export = { instances = 3, stagger = "500ms", steps = [{ repeat = { every = "16s", steps = [{ write = { file = "/data/export{j}", block = "128 KiB", total = "<60> MiB", truncate = true } }] } }] }
 "#,
     },
@@ -168,15 +152,12 @@ workload.tasks.export = { instances = 3, stagger = "500ms", steps = [{ repeat = 
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.left = { size = "16 GiB", write_bandwidth = "<38> MB/s", read_bandwidth = "<38> MB/s" }
 machine.devices.right = { size = "16 GiB", write_bandwidth = "<38> MB/s", read_bandwidth = "<38> MB/s" }
 machine.devices.mirror = { backing = { raid1 = { members = ["left", "right"] } } }
 machine.mounts."/data" = { type = "xfs", device = "mirror" }
 workload.seed = <seed>
 workload.duration = "50s"
-workload.settle = "4s"
 workload.tasks.copy = { setup = [{ write = { file = "/data/source", block = "1 MiB", total = "170 MiB" } }, { fsync = { file = "/data/source" } }], steps = [{ repeat = { every = "16s", steps = [{ read = { file = "/data/source", block = "1 MiB", total = "160 MiB" } }, { write = { file = "/data/copy", block = "128 KiB", total = "<130> MiB", truncate = true } }] } }] }
 "#,
     },
@@ -190,13 +171,11 @@ workload.tasks.copy = { setup = [{ write = { file = "/data/source", block = "1 M
 machine.memory = "8 GiB"
 machine.cpus = 2
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<60> MB/s", read_bandwidth = "<60> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups."album{i}" = { instances = 2, memory_max = "384 MiB" }
 workload.seed = <seed>
 workload.duration = "46s"
-workload.settle = "4s"
 workload.tasks.import = { cgroup = "album{i}", stagger = "6s", steps = [{ repeat = { every = "14s", steps = [{ create_files = { file = "/data/a{i}/{d}/{n}", files = <250>, files_per_dir = 50, size = "200 KiB", rate = "<400>/s" } }] } }] }
 "#,
     },
@@ -215,7 +194,6 @@ machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."slice{i}" = { instances = 3, memory_max = "192 MiB" }
 workload.seed = <seed>
 workload.duration = "42s"
-workload.settle = "4s"
 workload.tasks.slice = { cgroup = "slice{i}", stagger = "3300ms", steps = [{ repeat = { every = "10s", steps = [{ write = { file = "/data/slice{i}", block = "128 KiB", total = "<36> MiB", rate = "<70> MB/s", truncate = true } }] } }] }
 "#,
     },
@@ -227,14 +205,12 @@ workload.tasks.slice = { cgroup = "slice{i}", stagger = "3300ms", steps = [{ rep
         scenario: r#"
 machine.memory = "12 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 8, dirty_background_ratio = 4 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<48> MB/s", read_bandwidth = "<48> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups.dump = {}
 workload.seed = <seed>
 workload.duration = "52s"
-workload.settle = "4s"
 workload.tasks.dump = { cgroup = "dump", steps = [{ repeat = { every = "22s", steps = [{ write = { file = "/data/dump", block = "256 KiB", total = "<330> MiB", truncate = true } }] } }] }
 workload.tasks.lock = { steps = [{ repeat = { every = "3s", steps = [{ write = { file = "/data/lock", count = 1, truncate = true } }, { fsync = { file = "/data/lock" } }] } }] }
 "#,
@@ -247,14 +223,11 @@ workload.tasks.lock = { steps = [{ repeat = { every = "3s", steps = [{ write = {
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<50> MB/s", read_bandwidth = "<50> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."build{i}" = { instances = 2, memory_max = "2 GiB" }
 workload.seed = <seed>
 workload.duration = "42s"
-workload.settle = "4s"
 workload.tasks.compile = { cgroup = "build{i}", steps = [{ repeat = { every = "12s", steps = [{ create_files = { file = "/data/o{i}/{d}/{n}", files = <550>, files_per_dir = 55, size = "60 KiB", rate = "<800>/s" } }, { burn = { for = "2s" } }] } }] }
 "#,
     },
@@ -267,13 +240,11 @@ workload.tasks.compile = { cgroup = "build{i}", steps = [{ repeat = { every = "1
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_bytes = "64 MiB", dirty_background_bytes = "16 MiB" }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<40> MB/s", read_bandwidth = "<40> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 workload.seed = <seed>
 workload.duration = "64s"
-workload.settle = "4s"
 workload.tasks.burst = { steps = [{ repeat = { every = "15s", steps = [{ write = { file = "/data/burst", order = "append", block = "256 KiB", total = "<120> MiB" } }] } }] }
 workload.tasks.editor = { steps = [{ repeat = { every = "2s", steps = [{ write = { file = "/data/draft.tmp", count = 2, truncate = true } }, { fsync = { file = "/data/draft.tmp" } }, { close = { file = "/data/draft.tmp" } }, { rename = { from = "/data/draft.tmp", to = "/data/draft" } }] } }] }
 "#,
@@ -286,7 +257,6 @@ workload.tasks.editor = { steps = [{ repeat = { every = "2s", steps = [{ write =
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_bytes = "192 MiB", dirty_background_bytes = "96 MiB" }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<80> MB/s", read_bandwidth = "<80> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
@@ -307,13 +277,11 @@ workload.tasks.ring = { cgroup = "ring{i}", setup = [{ write = { file = "/data/r
 machine.memory = "8 GiB"
 machine.cpus = 2
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<90> MB/s", read_bandwidth = "<90> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."receiver{i}" = { instances = 3, memory_max = "256 MiB" }
 workload.seed = <seed>
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.receiver = { cgroup = "receiver{i}", steps = [{ write = { file = "/data/wal{i}", order = "append", block = "16 KiB", rate = "<40>/s", sync = { call = "fdatasync", after = 4 } } }] }
 "#,
     },
@@ -325,15 +293,12 @@ workload.tasks.receiver = { cgroup = "receiver{i}", steps = [{ write = { file = 
         scenario: r#"
 machine.memory = "16 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.disk = { size = "16 GiB", write_bandwidth = "<60> MB/s", read_bandwidth = "<60> MB/s" }
 machine.devices.vault = { backing = { crypt = { member = "disk" } } }
 machine.mounts."/data" = { type = "ext4", device = "vault" }
 machine.cgroups.export = {}
 workload.seed = <seed>
 workload.duration = "44s"
-workload.settle = "4s"
 workload.tasks.export = { cgroup = "export", steps = [{ repeat = { every = "16s", steps = [{ write = { file = "/data/export", block = "512 KiB", total = "<140> MiB", truncate = true } }] } }] }
 workload.tasks.line = { preset.logger = { file = "/data/lines", lines = "<80>/s" } }
 "#,
@@ -346,14 +311,11 @@ workload.tasks.line = { preset.logger = { file = "/data/lines", lines = "<80>/s"
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<60> MB/s", read_bandwidth = "<60> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."queue{i}" = { instances = 2, memory_max = "1 GiB" }
 workload.seed = <seed>
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.queue = { cgroup = "queue{i}", preset.mail = { dir = "/data/spool{i}", messages = "<6>/s", message = "16 KiB" } }
 "#,
     },

@@ -18,13 +18,11 @@ pub(super) const FOURTH: &[Unseen] = &[
 machine.memory = "8 GiB"
 machine.cpus = 4
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<32> MB/s", read_bandwidth = "<32> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."runner{i}" = { instances = 3, memory_max = "128 MiB" }
 workload.seed = <seed>
 workload.duration = "44s"
-workload.settle = "4s"
 workload.tasks.job = { cgroup = "runner{i}", stagger = "1500ms", steps = [{ repeat = { every = "20s", steps = [{ create_files = { file = "/data/r{i}/{d}/{n}", files = <300>, files_per_dir = 50, size = "40 KiB" } }, { burn = { for = "1s" } }, { write = { file = "/data/r{i}.image", block = "256 KiB", total = "<70> MiB", truncate = true } }, { unlink = { file = "/data/r{i}/{d}/{n}", files = 200, files_per_dir = 50 } }] } }] }
 "#,
     },
@@ -37,13 +35,11 @@ workload.tasks.job = { cgroup = "runner{i}", stagger = "1500ms", steps = [{ repe
 machine.memory = "8 GiB"
 machine.cpus = 4
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<40> MB/s", read_bandwidth = "<40> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups."broker{i}" = { instances = 4, memory_max = "96 MiB" }
 workload.seed = <seed>
 workload.duration = "43s"
-workload.settle = "4s"
 workload.tasks.broker = { cgroup = "broker{i}", stagger = "700ms", steps = [{ repeat = { every = "13s", steps = [{ write = { file = "/data/segment{i}", order = "append", block = "64 KiB", total = "<50> MiB", rate = "100 MB/s" } }, { write = { file = "/data/offset{i}", order = "append", count = 1 } }] } }] }
 "#,
     },
@@ -55,14 +51,11 @@ workload.tasks.broker = { cgroup = "broker{i}", stagger = "700ms", steps = [{ re
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<42> MB/s", read_bandwidth = "<42> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups.etl = { memory_max = "2 GiB" }
 workload.seed = <seed>
 workload.duration = "49s"
-workload.settle = "4s"
 workload.tasks.etl = { cgroup = "etl", steps = [{ repeat = { every = "15s", steps = [{ write = { file = "/data/load", block = "512 KiB", total = "<190> MiB", rate = "200 MB/s", truncate = true } }] } }] }
 "#,
     },
@@ -94,13 +87,10 @@ workload.tasks.log = { cgroup = "tenants/store{i}", preset.logger = { file = "/d
         scenario: r#"
 machine.memory = "16 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<36> MB/s", read_bandwidth = "<36> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 workload.seed = <seed>
 workload.duration = "52s"
-workload.settle = "4s"
 workload.tasks.batch = { steps = [{ repeat = { every = "24s", steps = [{ write = { file = "/data/batch", block = "1 MiB", total = "<480> MiB", truncate = true } }] } }] }
 "#,
     },
@@ -112,13 +102,10 @@ workload.tasks.batch = { steps = [{ repeat = { every = "24s", steps = [{ write =
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<40> MB/s", read_bandwidth = "<40> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 workload.seed = <seed>
 workload.duration = "46s"
-workload.settle = "4s"
 workload.tasks.dump = { steps = [{ repeat = { every = "14s", steps = [{ write = { file = "/data/dump", block = "256 KiB", total = "<140> MiB", truncate = true } }] } }] }
 workload.tasks.cleaner = { steps = [{ repeat = { every = "2s", steps = [{ write = { file = "/data/doublewrite", size = "1 MiB", block = "128 KiB", count = 4 } }, { fdatasync = { file = "/data/doublewrite" } }] } }] }
 "#,
@@ -131,13 +118,11 @@ workload.tasks.cleaner = { steps = [{ repeat = { every = "2s", steps = [{ write 
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_bytes = "32 MiB", dirty_background_bytes = "8 MiB" }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<26> MB/s", read_bandwidth = "<26> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 workload.seed = <seed>
 workload.duration = "50s"
-workload.settle = "4s"
 workload.tasks.load = { steps = [{ write = { file = "/data/load", order = "append", block = "64 KiB", rate = "<12> MB/s" } }] }
 workload.tasks.snapshot = { steps = [{ repeat = { every = "15s", steps = [{ sleep = { for = "14s" } }, "sync"] } }] }
 "#,
@@ -150,15 +135,12 @@ workload.tasks.snapshot = { steps = [{ repeat = { every = "15s", steps = [{ slee
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<38> MB/s", read_bandwidth = "<38> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups.pods = { memory_max = "4 GiB" }
 machine.cgroups."pods/pod{i}" = { instances = 5, memory_max = "1 GiB" }
 workload.seed = <seed>
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.upload = { cgroup = "pods/pod{i}", stagger = "900ms", steps = [{ repeat = { every = "8s", steps = [{ write = { file = "/data/pod{i}", block = "128 KiB", total = "<30> MiB", rate = "150 MB/s", truncate = true } }] } }] }
 "#,
     },
@@ -170,15 +152,12 @@ workload.tasks.upload = { cgroup = "pods/pod{i}", stagger = "900ms", steps = [{ 
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.fast = { size = "16 GiB", write_bandwidth = "<220> MB/s", read_bandwidth = "<220> MB/s" }
 machine.devices.slow = { size = "16 GiB", write_bandwidth = "<17> MB/s", read_bandwidth = "<17> MB/s" }
 machine.mounts."/fast" = { type = "xfs", device = "fast" }
 machine.mounts."/slow" = { type = "ext4", device = "slow" }
 workload.seed = <seed>
 workload.duration = "56s"
-workload.settle = "4s"
 workload.tasks.export = { steps = [{ repeat = { every = "26s", steps = [{ write = { file = "/slow/export", block = "256 KiB", total = "<190> MiB", truncate = true } }] } }] }
 workload.tasks.index = { steps = [{ repeat = { every = "10s", steps = [{ write = { file = "/fast/index", block = "128 KiB", total = "<60> MiB", rate = "90 MB/s", truncate = true } }] } }] }
 "#,
@@ -193,13 +172,11 @@ workload.tasks.index = { steps = [{ repeat = { every = "10s", steps = [{ write =
 machine.memory = "8 GiB"
 machine.cpus = 2
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.home = { size = "16 GiB", write_bandwidth = "<60> MB/s", read_bandwidth = "<60> MB/s" }
 machine.mounts."/home" = { type = "ext4", device = "home" }
 machine.cgroups."user{i}" = { instances = 3, memory_max = "256 MiB" }
 workload.seed = <seed>
 workload.duration = "44s"
-workload.settle = "4s"
 workload.tasks.checkout = { cgroup = "user{i}", stagger = "4s", steps = [{ repeat = { every = "13s", steps = [{ create_files = { file = "/home/u{i}/{d}/{n}", files = <700>, files_per_dir = 70, size = "48 KiB", rate = "<900>/s" } }] } }] }
 "#,
     },
@@ -211,8 +188,6 @@ workload.tasks.checkout = { cgroup = "user{i}", stagger = "4s", steps = [{ repea
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.base = { size = "16 GiB", write_bandwidth = "<50> MB/s", read_bandwidth = "<50> MB/s" }
 machine.devices.wal = { size = "16 GiB", write_bandwidth = "<120> MB/s", read_bandwidth = "<120> MB/s" }
 machine.mounts."/base" = { type = "xfs", device = "base" }
@@ -220,7 +195,6 @@ machine.mounts."/wal" = { type = "xfs", device = "wal" }
 machine.cgroups.db = { memory_max = "1 GiB" }
 workload.seed = <seed>
 workload.duration = "48s"
-workload.settle = "4s"
 workload.tasks.checkpoint = { cgroup = "db", steps = [{ repeat = { every = "15s", steps = [{ write = { file = "/base/heap", order = "random", size = "256 MiB", block = "8 KiB", total = "<70> MiB" } }] } }] }
 workload.tasks.wal = { cgroup = "db", steps = [{ write = { file = "/wal/segment", order = "append", block = "8 KiB", rate = "<20>/s", sync = { call = "fdatasync", after = 1 } } }] }
 "#,
@@ -233,13 +207,11 @@ workload.tasks.wal = { cgroup = "db", steps = [{ write = { file = "/wal/segment"
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 10, dirty_background_ratio = 5 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<50> MB/s", read_bandwidth = "<50> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 workload.seed = <seed>
 workload.duration = "48s"
-workload.settle = "4s"
 workload.tasks.report = { steps = [{ repeat = { every = "20s", steps = [{ write = { file = "/data/report", block = "1 MiB", total = "<270> MiB", truncate = true } }] } }] }
 workload.tasks.session = { steps = [{ repeat = { every = "1s", steps = [{ write = { file = "/data/session", order = "append", count = 1 } }, { fdatasync = { file = "/data/session" } }] } }] }
 "#,
@@ -252,14 +224,11 @@ workload.tasks.session = { steps = [{ repeat = { every = "1s", steps = [{ write 
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<45> MB/s", read_bandwidth = "<45> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups.ship = { memory_max = "2 GiB" }
 workload.seed = <seed>
 workload.duration = "42s"
-workload.settle = "4s"
 workload.tasks.ship = { cgroup = "ship", steps = [{ repeat = { every = "12s", steps = [{ write = { file = "/data/spool", block = "64 KiB", total = "<90> MiB", rate = "180 MB/s", truncate = true } }] } }] }
 workload.tasks.line = { preset.logger = { file = "/data/lines", lines = "<150>/s" } }
 "#,
@@ -272,13 +241,11 @@ workload.tasks.line = { preset.logger = { file = "/data/lines", lines = "<150>/s
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_bytes = "96 MiB", dirty_background_bytes = "32 MiB" }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<50> MB/s", read_bandwidth = "<50> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 workload.seed = <seed>
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.stream = { steps = [{ write = { file = "/data/stream", order = "append", block = "128 KiB", rate = "<40> MB/s" } }] }
 workload.tasks.etcd = { steps = [{ write = { file = "/data/etcd", order = "append", block = "4 KiB", rate = "<15>/s", sync = { call = "fdatasync", after = 1 } } }] }
 "#,
@@ -291,7 +258,6 @@ workload.tasks.etcd = { steps = [{ write = { file = "/data/etcd", order = "appen
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_bytes = "256 MiB", dirty_background_bytes = "128 MiB" }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<90> MB/s", read_bandwidth = "<90> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
@@ -312,13 +278,11 @@ workload.tasks.head = { cgroup = "head{i}", setup = [{ write = { file = "/data/h
 machine.memory = "8 GiB"
 machine.cpus = 2
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<100> MB/s", read_bandwidth = "<100> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."short{i}" = { instances = 25, memory_max = "512 MiB", remove_after = "2s" }
 workload.seed = <seed>
 workload.duration = "42s"
-workload.settle = "4s"
 workload.tasks.short = { cgroup = "short{i}", stagger = "1400ms", steps = [{ write = { file = "/data/short{i}", block = "16 KiB", total = "<2> MiB" } }, { sleep = { for = "3s" } }, "exit"] }
 "#,
     },
@@ -330,14 +294,11 @@ workload.tasks.short = { cgroup = "short{i}", stagger = "1400ms", steps = [{ wri
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<70> MB/s", read_bandwidth = "<70> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups.monitoring = { memory_max = "256 MiB" }
 workload.seed = <seed>
 workload.duration = "42s"
-workload.settle = "4s"
 workload.tasks.wal = { cgroup = "monitoring", steps = [{ write = { file = "/data/wal", order = "append", block = "32 KiB", rate = "<1> MB/s" } }] }
 workload.tasks.compact = { cgroup = "monitoring", steps = [{ repeat = { every = "14s", steps = [{ write = { file = "/data/block", block = "512 KiB", total = "<40> MiB", truncate = true } }, { fsync = { file = "/data/block" } }] } }] }
 "#,
@@ -350,14 +311,11 @@ workload.tasks.compact = { cgroup = "monitoring", steps = [{ repeat = { every = 
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "16 GiB", write_bandwidth = "<300> MB/s", read_bandwidth = "<300> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups."db{i}" = { instances = 2, memory_max = "1 GiB" }
 workload.seed = <seed>
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.db = { cgroup = "db{i}", preset.database = { data = "/data/db{i}/tables", log = "/data/db{i}/log", size = "192 MiB", reads = "<50>/s", commits = "<25>/s", flushes = "<40>/s", direct = true } }
 "#,
     },

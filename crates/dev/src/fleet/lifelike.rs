@@ -3,6 +3,8 @@
 //! and changes of every kind that a prediction takes. They were written down before the twin was read and changed, so that
 //! their first score is that of hosts unseen. The effect of a change is measured by running the host before and after it.
 
+use super::usual::with_usual;
+
 /// One host and its change.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lifelike {
@@ -12,7 +14,7 @@ pub(super) struct Lifelike {
     pub(super) change: &'static [&'static str],
     /// The same change in the words of a scenario. Empty if only the kernel changes.
     pub(super) really: &'static str,
-    /// The scenario without its name.
+    /// The scenario without its name and without what is usual.
     pub(super) scenario: &'static str,
 }
 
@@ -28,15 +30,12 @@ unset = ["machine.sysctl.vm.dirty_ratio", "machine.sysctl.vm.dirty_background_ra
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "40 GiB", write_bandwidth = "60 MB/s", read_bandwidth = "60 MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."kubepods/pod{i}" = { instances = 90, memory_max = "256 MiB" }
 machine.cgroups.export = { memory_max = "2 GiB" }
 workload.seed = 101
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.sidecar = { cgroup = "kubepods/pod{i}", stagger = "150ms", steps = [{ repeat = { every = "23s", steps = [{ write = { file = "/data/pod{i}.log", order = "append", count = 1 } }] } }] }
 workload.tasks.export = { cgroup = "export", steps = [{ repeat = { every = "20s", steps = [{ write = { file = "/data/export", block = "256 KiB", total = "500 MiB", truncate = true } }] } }] }
 workload.tasks.consul = { steps = [{ repeat = { every = "600ms", steps = [{ write = { file = "/data/raft", order = "append", count = 1 } }, { fdatasync = { file = "/data/raft" } }] } }] }
@@ -50,14 +49,12 @@ workload.tasks.consul = { steps = [{ repeat = { every = "600ms", steps = [{ writ
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 40, dirty_background_ratio = 20 }
 machine.devices.data = { profile = "nvme-boot" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."runner{i}" = { instances = 10, memory_max = "1 GiB" }
 workload.seed = 102
 workload.duration = "70s"
-workload.settle = "4s"
 workload.tasks.job = { cgroup = "runner{i}", stagger = "6s", steps = [{ create_files = { file = "/data/job{i}/{d}/{n}", files = 1500, files_per_dir = 100, size = "48 KiB", rate = "400/s" } }, { write = { file = "/data/job{i}.tar", block = "128 KiB", total = "180 MiB" } }, { fsync = { file = "/data/job{i}.tar" } }, "exit"] }
 workload.tasks.agent = { steps = [{ repeat = { every = "1s", steps = [{ write = { file = "/data/agent.state", count = 1, truncate = true } }, { fsync = { file = "/data/agent.state" } }] } }] }
 "#,
@@ -70,14 +67,12 @@ workload.tasks.agent = { steps = [{ repeat = { every = "1s", steps = [{ write = 
         scenario: r#"
 machine.memory = "16 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10, dirty_expire_centisecs = 500 }
 machine.devices.data = { profile = "sata-ssd" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups."unit{i}" = { instances = 30 }
 workload.seed = 103
 workload.duration = "90s"
-workload.settle = "4s"
 workload.tasks.unit = { cgroup = "unit{i}", steps = [{ sleep = { for = "300s" } }] }
 workload.tasks.rrd = { cgroup = "unit0", steps = [{ write = { file = "/data/rrd", order = "random", size = "64 MiB", rate = "700/s" } }] }
 workload.tasks.wal = { cgroup = "unit1", steps = [{ write = { file = "/data/wal", order = "append", block = "32 KiB", rate = "2 MB/s" } }] }
@@ -92,13 +87,11 @@ unset = ["machine.sysctl.vm.dirty_bytes", "machine.sysctl.vm.dirty_background_by
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_bytes = "192 MiB", dirty_background_bytes = "16 MiB" }
 machine.devices.data = { size = "40 GiB", write_bandwidth = "45 MB/s", read_bandwidth = "90 MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 workload.seed = 104
 workload.duration = "75s"
-workload.settle = "4s"
 workload.tasks.postgres = { steps = [{ repeat = { every = "30s", steps = [{ write = { file = "/data/base", order = "random", block = "8 KiB", size = "1 GiB", rate = "20 MB/s", for = "24s" } }, { fsync = { file = "/data/base" } }] } }] }
 workload.tasks.walwriter = { steps = [{ write = { file = "/data/wal", order = "append", block = "8 KiB", rate = "10/s", sync = { call = "fdatasync", after = 1 } } }] }
 "#,
@@ -111,14 +104,12 @@ workload.tasks.walwriter = { steps = [{ write = { file = "/data/wal", order = "a
         scenario: r#"
 machine.memory = "2 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10, dirty_expire_centisecs = 1000 }
 machine.devices.data = { profile = "hdd-7200" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."site{i}" = { instances = 12, memory_max = "256 MiB" }
 workload.seed = 105
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.nginx = { cgroup = "site{i}", preset.logger = { file = "/data/site{i}.log", lines = "400/s", line = "180 B" } }
 "#,
     },
@@ -131,15 +122,12 @@ workload.tasks.nginx = { cgroup = "site{i}", preset.logger = { file = "/data/sit
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "40 GiB", write_bandwidth = "50 MB/s", read_bandwidth = "100 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups.registry = { memory_max = "768 MiB" }
 machine.cgroups."idle{i}" = { instances = 25 }
 workload.seed = 106
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.wait = { cgroup = "idle{i}", steps = [{ sleep = { for = "300s" } }] }
 workload.tasks.push = { cgroup = "registry", steps = [{ repeat = { every = "15s", steps = [{ write = { file = "/data/blob", block = "64 KiB", total = "250 MiB", rate = "35 MB/s", truncate = true } }, { fsync = { file = "/data/blob" } }] } }] }
 "#,
@@ -152,14 +140,11 @@ workload.tasks.push = { cgroup = "registry", steps = [{ repeat = { every = "15s"
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { profile = "nvme-512g" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups."etcd{i}" = { instances = 3, memory_max = "512 MiB" }
 workload.seed = 107
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.etcd = { cgroup = "etcd{i}", steps = [{ write = { file = "/data/etcd{i}/wal", order = "append", block = "4 KiB", rate = "60/s", sync = { call = "fdatasync", after = 1 } } }] }
 workload.tasks.snapshot = { cgroup = "etcd0", steps = [{ repeat = { every = "25s", steps = [{ sleep = { for = "10s" } }, { write = { file = "/data/etcd0/snap", block = "1 MiB", total = "300 MiB", truncate = true } }, { fsync = { file = "/data/etcd0/snap" } }] } }] }
 "#,
@@ -172,7 +157,6 @@ workload.tasks.snapshot = { cgroup = "etcd0", steps = [{ repeat = { every = "25s
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_bytes = "100 MiB", dirty_background_bytes = "50 MiB" }
 machine.devices.data = { size = "40 GiB", write_bandwidth = "150 MB/s", read_bandwidth = "150 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
@@ -191,14 +175,11 @@ workload.tasks.broker = { cgroup = "broker{i}", setup = [{ write = { file = "/da
         scenario: r#"
 machine.memory = "2 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "40 GiB", write_bandwidth = "25 MB/s", read_bandwidth = "25 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups.ingest = { memory_max = "400 MiB" }
 workload.seed = 109
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.ingest = { cgroup = "ingest", steps = [{ write = { file = "/data/ingest", block = "64 KiB", rate = "32 MB/s" } }] }
 workload.tasks.offsets = { steps = [{ repeat = { every = "1s", steps = [{ write = { file = "/data/offsets", order = "append", count = 1 } }, { fsync = { file = "/data/offsets" } }] } }] }
 "#,
@@ -213,14 +194,12 @@ workload.tasks.offsets = { steps = [{ repeat = { every = "1s", steps = [{ write 
 machine.memory = "8 GiB"
 machine.cpus = 4
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { profile = "sata-ssd" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."site{i}" = { instances = 8, memory_max = "96 MiB" }
 machine.cgroups."parked{i}" = { instances = 40, memory_max = "128 MiB" }
 workload.seed = 110
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.parked = { cgroup = "parked{i}", steps = [{ repeat = { every = "17s", steps = [{ write = { file = "/data/parked{i}", order = "append", count = 1 } }] } }] }
 workload.tasks.sessions = { cgroup = "site{i}", steps = [{ write = { file = "/data/site{i}/sessions", order = "random", size = "24 MiB", rate = "900/s" } }] }
 "#,
@@ -255,14 +234,12 @@ workload.tasks.journal = { cgroup = "machine.slice/box{i}", preset.journald_like
 machine.memory = "8 GiB"
 machine.cpus = 4
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "40 GiB", write_bandwidth = "70 MB/s", read_bandwidth = "70 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups.java = { memory_max = "600 MiB" }
 machine.cgroups.db = { memory_max = "1 GiB" }
 workload.seed = 112
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.dump = { cgroup = "java", start = "15s", steps = [{ write = { file = "/data/heap.hprof", block = "512 KiB", total = "700 MiB" } }, "exit"] }
 workload.tasks.db = { cgroup = "db", steps = [{ repeat = { every = "300ms", steps = [{ write = { file = "/data/log", order = "append", count = 2 } }, { fdatasync = { file = "/data/log" } }] } }] }
 "#,
@@ -275,14 +252,12 @@ workload.tasks.db = { cgroup = "db", steps = [{ repeat = { every = "300ms", step
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_bytes = "100 MiB", dirty_background_bytes = "50 MiB" }
 machine.devices.data = { profile = "nvme-256g" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."agent{i}" = { instances = 10, memory_max = "100 MiB" }
 workload.seed = 113
 workload.duration = "50s"
-workload.settle = "4s"
 workload.tasks.agent = { cgroup = "agent{i}", steps = [{ write = { file = "/data/agent{i}", order = "append", block = "8 KiB", rate = "600 kB/s" } }] }
 workload.tasks.buffer = { cgroup = "agent{i}", steps = [{ write = { file = "/data/buffer{i}", order = "random", size = "2 MiB", rate = "150/s" } }] }
 "#,
@@ -296,15 +271,12 @@ workload.tasks.buffer = { cgroup = "agent{i}", steps = [{ write = { file = "/dat
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "40 GiB", write_bandwidth = "60 MB/s", read_bandwidth = "60 MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups.importer = { memory_max = "2 GiB" }
 machine.cgroups."other{i}" = { instances = 20, memory_max = "512 MiB" }
 workload.seed = 114
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.other = { cgroup = "other{i}", steps = [{ repeat = { every = "11s", steps = [{ write = { file = "/data/other{i}", order = "append", count = 2 } }] } }] }
 workload.tasks.importer = { cgroup = "importer", steps = [{ repeat = { every = "12s", steps = [{ write = { file = "/data/import", block = "128 KiB", total = "240 MiB", rate = "80 MB/s", truncate = true } }] } }] }
 "#,
@@ -317,14 +289,11 @@ workload.tasks.importer = { cgroup = "importer", steps = [{ repeat = { every = "
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "40 GiB", write_bandwidth = "80 MB/s", read_bandwidth = "80 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups.convert = { memory_max = "1 GiB", memory_high = "120 MiB" }
 workload.seed = 115
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.convert = { cgroup = "convert", steps = [{ repeat = { every = "10s", steps = [{ write = { file = "/data/out", block = "128 KiB", total = "160 MiB", rate = "60 MB/s", truncate = true } }] } }] }
 workload.tasks.beat = { steps = [{ repeat = { every = "1s", steps = [{ write = { file = "/data/beat", order = "append", count = 1 } }, { fsync = { file = "/data/beat" } }] } }] }
 "#,
@@ -337,14 +306,11 @@ workload.tasks.beat = { steps = [{ repeat = { every = "1s", steps = [{ write = {
         scenario: r#"
 machine.memory = "16 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "40 GiB", write_bandwidth = "50 MB/s", read_bandwidth = "50 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups.batch = {}
 workload.seed = 116
 workload.duration = "75s"
-workload.settle = "4s"
 workload.tasks.batch = { cgroup = "batch", steps = [{ repeat = { every = "25s", steps = [{ write = { file = "/data/batch", block = "1 MiB", total = "900 MiB", truncate = true } }] } }] }
 workload.tasks.api = { steps = [{ repeat = { every = "500ms", steps = [{ write = { file = "/data/api", order = "append", count = 1 } }, { fdatasync = { file = "/data/api" } }] } }] }
 "#,
@@ -358,15 +324,12 @@ workload.tasks.api = { steps = [{ repeat = { every = "500ms", steps = [{ write =
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.astick = { size = "60 GiB", write_bandwidth = "12 MB/s", read_bandwidth = "25 MB/s" }
 machine.devices.data = { profile = "sata-ssd" }
 machine.mounts."/stick" = { type = "ext4", device = "astick" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 workload.seed = 117
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.rsync = { steps = [{ repeat = { every = "14s", steps = [{ write = { file = "/stick/backup", order = "append", block = "256 KiB", total = "120 MiB" } }] } }] }
 workload.tasks.app = { steps = [{ write = { file = "/data/app", order = "append", block = "16 KiB", rate = "20/s", sync = { call = "fdatasync", after = 4 } } }] }
 "#,
@@ -379,13 +342,11 @@ workload.tasks.app = { steps = [{ write = { file = "/data/app", order = "append"
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_bytes = "256 MiB", dirty_background_bytes = "64 MiB" }
 machine.devices.data = { profile = "hdd-7200" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 workload.seed = 118
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.copy = { steps = [{ write = { file = "/data/copy", block = "128 KiB", rate = "70 MB/s" } }] }
 workload.tasks.mail = { preset.mail = { dir = "/data/spool", messages = "3/s" } }
 "#,
@@ -398,13 +359,11 @@ workload.tasks.mail = { preset.mail = { dir = "/data/spool", messages = "3/s" } 
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 10, dirty_background_ratio = 5 }
 machine.devices.data = { size = "40 GiB", write_bandwidth = "30 MB/s", read_bandwidth = "60 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 workload.seed = 119
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.capture = { instances = 2, steps = [{ write = { file = "/data/capture{j}", order = "append", block = "64 KiB", rate = "20 MB/s" } }] }
 workload.tasks.index = { steps = [{ repeat = { every = "2s", steps = [{ write = { file = "/data/index", order = "append", count = 2 } }, { fsync = { file = "/data/index" } }] } }] }
 "#,
@@ -418,14 +377,11 @@ workload.tasks.index = { steps = [{ repeat = { every = "2s", steps = [{ write = 
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { profile = "hdd-7200" }
 machine.mounts."/data" = { type = "ext4", device = "data", options = ["noatime"] }
 machine.cgroups."idle{i}" = { instances = 15 }
 workload.seed = 120
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.idle = { cgroup = "idle{i}", steps = [{ sleep = { for = "300s" } }] }
 workload.tasks.spool = { steps = [{ create_files = { file = "/data/spool/{d}/{n}", files_per_dir = 200, size = "8 KiB", rate = "40/s" } }] }
 "#,
@@ -438,7 +394,6 @@ workload.tasks.spool = { steps = [{ create_files = { file = "/data/spool/{d}/{n}
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10, dirty_expire_centisecs = 1500 }
 machine.devices.disk = { size = "40 GiB", write_bandwidth = "50 MB/s", read_bandwidth = "50 MB/s" }
 machine.devices.image = { size = "10 GiB", backing = { loop = { file = "/host/image" } } }
@@ -446,7 +401,6 @@ machine.mounts."/host" = { type = "ext4", device = "disk" }
 machine.mounts."/guest" = { type = "xfs", device = "image" }
 workload.seed = 121
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.load = { steps = [{ write = { file = "/guest/load", block = "128 KiB", rate = "9 MB/s" } }] }
 workload.tasks.state = { steps = [{ repeat = { every = "800ms", steps = [{ write = { file = "/guest/state", order = "append", count = 1 } }, { fdatasync = { file = "/guest/state" } }] } }] }
 "#,
@@ -459,7 +413,6 @@ workload.tasks.state = { steps = [{ repeat = { every = "800ms", steps = [{ write
         scenario: r#"
 machine.memory = "2 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10, dirty_expire_centisecs = 1500 }
 machine.devices.data = { size = "20 GiB", write_iops = "60 IO/s", read_iops = "60 IO/s", rotational = true }
 machine.mounts."/var" = { type = "ext4", device = "data" }
@@ -467,7 +420,6 @@ machine.cgroups."system.slice/systemd-journald.service" = {}
 machine.cgroups."system.slice/unit{i}" = { instances = 20 }
 workload.seed = 122
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.unit = { cgroup = "system.slice/unit{i}", steps = [{ sleep = { for = "300s" } }] }
 workload.tasks.systemd-journal = { cgroup = "system.slice/systemd-journald.service", preset.journald_like = { file = "/var/log/system.journal", messages = "12/s", pages = 1 } }
 workload.tasks.postfix = { preset.mail = { dir = "/var/spool", messages = "1/s" } }
@@ -483,14 +435,11 @@ unset = ["machine.sysctl.vm.dirty_ratio", "machine.sysctl.vm.dirty_background_ra
         scenario: r#"
 machine.memory = "32 GiB"
 machine.cpus = 8
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { profile = "nvme-512g" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups."pod{i}" = { instances = 50, memory_max = "1 GiB" }
 workload.seed = 123
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.pod = { cgroup = "pod{i}", stagger = "300ms", steps = [{ repeat = { every = "9s", steps = [{ write = { file = "/data/pod{i}", order = "append", count = 4 } }] } }] }
 workload.tasks.collector = { cgroup = "pod0", steps = [{ write = { file = "/data/collect", order = "append", block = "64 KiB", rate = "30 MB/s" } }] }
 "#,
@@ -504,14 +453,11 @@ unset = ["machine.sysctl.vm.dirty_background_ratio"]"#,
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "40 GiB", write_bandwidth = "40 MB/s", read_bandwidth = "80 MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."user.slice/app{i}" = { instances = 12 }
 workload.seed = 124
 workload.duration = "70s"
-workload.settle = "4s"
 workload.tasks.app = { cgroup = "user.slice/app{i}", stagger = "1700ms", steps = [{ repeat = { every = "20s", steps = [{ write = { file = "/data/app{i}", count = 3, truncate = true } }, { fsync = { file = "/data/app{i}" } }] } }] }
 workload.tasks.download = { start = "5s", steps = [{ write = { file = "/data/film", order = "append", block = "64 KiB", rate = "14 MB/s" } }] }
 workload.tasks.unpack = { start = "25s", steps = [{ create_files = { file = "/data/src/{d}/{n}", files = 6000, files_per_dir = 60, size = "24 KiB", rate = "900/s" } }, "exit"] }
@@ -523,6 +469,6 @@ impl Lifelike {
     /// The scenario, with the host as it is as variant `now` and the changed one as variant `then`.
     pub(super) fn text(&self) -> String {
         let head = "name = \"lifelike\"\nsummary = \"a host as people run them\"";
-        format!("{head}\n{}\n[variants.now]\n[variants.then]\n{}\n", self.scenario.trim(), self.really)
+        format!("{head}\n{}[variants.now]\n[variants.then]\n{}\n", with_usual(self.scenario), self.really)
     }
 }

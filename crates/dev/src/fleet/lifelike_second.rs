@@ -18,15 +18,12 @@ unset = ["machine.sysctl.vm.dirty_ratio", "machine.sysctl.vm.dirty_background_ra
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { profile = "hdd-7200" }
 machine.mounts."/var" = { type = "ext4", device = "data" }
 machine.cgroups."system.slice/unit{i}" = { instances = 18 }
 machine.cgroups."system.slice/dovecot" = {}
 workload.seed = 201
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.unit = { cgroup = "system.slice/unit{i}", steps = [{ sleep = { for = "300s" } }] }
 workload.tasks.smtp = { instances = 2, preset.mail = { dir = "/var/queue{j}", messages = "1/s", message = "12 KiB" } }
 workload.tasks.index = { cgroup = "system.slice/dovecot", steps = [{ repeat = { every = "3s", steps = [{ write = { file = "/var/mail/index", order = "append", count = 3 } }, { fdatasync = { file = "/var/mail/index" } }] } }] }
@@ -43,7 +40,6 @@ unset = ["machine.sysctl.vm.dirty_background_ratio"]"#,
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 30, dirty_background_ratio = 15 }
 machine.devices.base = { size = "60 GiB", write_bandwidth = "70 MB/s", read_bandwidth = "120 MB/s" }
 machine.devices.wal = { profile = "nvme-boot" }
@@ -52,7 +48,6 @@ machine.mounts."/wal" = { type = "ext4", device = "wal" }
 machine.cgroups."system.slice/postgresql" = { memory_max = "6 GiB" }
 workload.seed = 202
 workload.duration = "80s"
-workload.settle = "4s"
 workload.tasks.backend = { cgroup = "system.slice/postgresql", instances = 3, steps = [{ write = { file = "/wal/segment{j}", order = "append", block = "8 KiB", rate = "25/s", sync = { call = "fdatasync", after = 1 } } }] }
 workload.tasks.checkpointer = { cgroup = "system.slice/postgresql", steps = [{ repeat = { every = "26s", steps = [{ write = { file = "/base/heap", order = "random", block = "8 KiB", size = "768 MiB", rate = "22 MB/s", for = "20s" } }, { fsync = { file = "/base/heap" } }] } }] }
 "#,
@@ -66,7 +61,6 @@ workload.tasks.checkpointer = { cgroup = "system.slice/postgresql", steps = [{ r
         scenario: r#"
 machine.memory = "16 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 5 }
 machine.devices.data = { size = "80 GiB", write_bandwidth = "110 MB/s", read_bandwidth = "110 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
@@ -87,15 +81,12 @@ workload.tasks.index = { cgroup = "broker{i}", setup = [{ write = { file = "/dat
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "60 GiB", write_bandwidth = "55 MB/s", read_bandwidth = "110 MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups.mariadb = { memory_max = "3 GiB" }
 machine.cgroups.dump = { memory_max = "3 GiB" }
 workload.seed = 204
 workload.duration = "70s"
-workload.settle = "4s"
 workload.tasks.redo = { cgroup = "mariadb", steps = [{ write = { file = "/data/redo", size = "48 MiB", block = "4 KiB", rate = "15/s", sync = { call = "fdatasync", after = 1 } } }] }
 workload.tasks.cleaner = { cgroup = "mariadb", steps = [{ repeat = { every = "1s", steps = [{ write = { file = "/data/doublewrite", size = "2 MiB", block = "128 KiB", count = 8 } }, { fdatasync = { file = "/data/doublewrite" } }, { write = { file = "/data/tables", order = "random", size = "600 MiB", block = "16 KiB", count = 64 } }, { fdatasync = { file = "/data/tables" } }] } }] }
 workload.tasks.dump = { cgroup = "dump", start = "10s", steps = [{ repeat = { every = "20s", steps = [{ write = { file = "/data/dump", order = "append", block = "256 KiB", total = "300 MiB", rate = "90 MB/s" } }] } }] }
@@ -110,7 +101,6 @@ workload.tasks.dump = { cgroup = "dump", start = "10s", steps = [{ repeat = { ev
         scenario: r#"
 machine.memory = "16 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10, dirty_expire_centisecs = 3000 }
 machine.devices.data = { profile = "sata-ssd" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
@@ -134,8 +124,6 @@ workload.tasks.compact = { cgroup = "monitoring/prometheus", start = "20s", step
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.etcd = { profile = "network-general" }
 machine.devices.images = { profile = "network-small" }
 machine.mounts."/etcd" = { type = "ext4", device = "etcd" }
@@ -144,7 +132,6 @@ machine.cgroups."kubepods/etcd" = { memory_max = "1 GiB" }
 machine.cgroups."kubepods/pause{i}" = { instances = 45, memory_max = "64 MiB" }
 workload.seed = 206
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.pause = { cgroup = "kubepods/pause{i}", steps = [{ sleep = { for = "300s" } }] }
 workload.tasks.etcd = { cgroup = "kubepods/etcd", steps = [{ write = { file = "/etcd/wal", order = "append", block = "4 KiB", rate = "40/s", sync = { call = "fdatasync", after = 1 } } }] }
 workload.tasks.pull = { start = "6s", steps = [{ repeat = { every = "18s", steps = [{ write = { file = "/images/layer.gz", block = "64 KiB", total = "110 MiB", rate = "70 MB/s", truncate = true } }, { create_files = { file = "/images/fs/{d}/{n}", files = 1800, files_per_dir = 60, size = "40 KiB" } }] } }] }
@@ -167,7 +154,6 @@ machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."docker/c{i}" = { instances = 24, memory_max = "256 MiB" }
 workload.seed = 207
 workload.duration = "75s"
-workload.settle = "4s"
 workload.tasks.app = { cgroup = "docker/c{i}", preset.logger = { file = "/data/c{i}.log", lines = "500/s", line = "220 B" } }
 workload.tasks.ship = { steps = [{ repeat = { every = "2s", steps = [{ write = { file = "/data/spool", order = "append", block = "64 KiB", total = "24 MiB" } }, { write = { file = "/data/places", count = 1, truncate = true } }, { fsync = { file = "/data/places" } }] } }] }
 "#,
@@ -182,7 +168,6 @@ workload.tasks.ship = { steps = [{ repeat = { every = "2s", steps = [{ write = {
 machine.memory = "8 GiB"
 machine.cpus = 4
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "80 GiB", write_bandwidth = "65 MB/s", read_bandwidth = "130 MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups.backup = { memory_max = "320 MiB" }
@@ -190,7 +175,6 @@ machine.cgroups.ledger = { memory_max = "1 GiB" }
 machine.cgroups."web{i}" = { instances = 9, memory_max = "384 MiB" }
 workload.seed = 208
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.web = { cgroup = "web{i}", stagger = "700ms", steps = [{ repeat = { every = "7s", steps = [{ write = { file = "/data/web{i}.log", order = "append", count = 6 } }] } }] }
 workload.tasks.ledger = { cgroup = "ledger", steps = [{ repeat = { every = "400ms", steps = [{ write = { file = "/data/ledger", order = "append", count = 2 } }, { fdatasync = { file = "/data/ledger" } }] } }] }
 workload.tasks.backup = { cgroup = "backup", start = "15s", steps = [{ write = { file = "/data/backup", block = "256 KiB", total = "1200 MiB", rate = "55 MB/s" } }, "exit"] }
@@ -205,8 +189,6 @@ workload.tasks.backup = { cgroup = "backup", start = "15s", steps = [{ write = {
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.disk = { size = "80 GiB", write_bandwidth = "75 MB/s", read_bandwidth = "75 MB/s" }
 machine.devices.image0 = { size = "8 GiB", backing = { loop = { file = "/pool/image0" } } }
 machine.devices.image1 = { size = "8 GiB", backing = { loop = { file = "/pool/image1" } } }
@@ -215,7 +197,6 @@ machine.mounts."/one" = { type = "ext4", device = "image0" }
 machine.mounts."/two" = { type = "ext4", device = "image1" }
 workload.seed = 209
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.upgrade = { steps = [{ repeat = { every = "22s", steps = [{ create_files = { file = "/one/usr/{d}/{n}", files = 2000, files_per_dir = 100, size = "60 KiB", rate = "350/s" } }] } }] }
 workload.tasks.queue = { steps = [{ repeat = { every = "900ms", steps = [{ write = { file = "/two/queue", order = "append", count = 2 } }, { fdatasync = { file = "/two/queue" } }] } }] }
 "#,
@@ -229,14 +210,12 @@ workload.tasks.queue = { steps = [{ repeat = { every = "900ms", steps = [{ write
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10, dirty_expire_centisecs = 1500 }
 machine.devices.data = { profile = "hdd-10000" }
 machine.mounts."/home" = { type = "ext4", device = "data" }
 machine.cgroups."user.slice/user{i}" = { instances = 8, memory_max = "1 GiB" }
 workload.seed = 210
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.sync = { cgroup = "user.slice/user{i}", stagger = "900ms", steps = [{ repeat = { every = "12s", steps = [{ create_files = { file = "/home/u{i}/cache/{d}/{n}", files = 90, files_per_dir = 30, size = "14 KiB", rate = "45/s" } }, { unlink = { file = "/home/u{i}/cache/{d}/{n}", files = 90, files_per_dir = 30 } }] } }] }
 workload.tasks.browser = { cgroup = "user.slice/user{i}", stagger = "1300ms", steps = [{ repeat = { every = "9s", steps = [{ write = { file = "/home/u{i}/places", order = "append", count = 2 } }, { fsync = { file = "/home/u{i}/places" } }] } }] }
 workload.tasks.download = { cgroup = "user.slice/user3", start = "18s", steps = [{ write = { file = "/home/iso", block = "64 KiB", total = "300 MiB", rate = "11 MB/s" } }, "exit"] }
@@ -251,15 +230,12 @@ workload.tasks.download = { cgroup = "user.slice/user3", start = "18s", steps = 
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "60 GiB", write_bandwidth = "45 MB/s", read_bandwidth = "90 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups.tenants = { memory_max = "4 GiB" }
 machine.cgroups."tenants/t{i}" = { instances = 6, memory_max = "1 GiB" }
 workload.seed = 211
 workload.duration = "65s"
-workload.settle = "4s"
 workload.tasks.report = { cgroup = "tenants/t{i}", stagger = "2s", steps = [{ repeat = { every = "13s", steps = [{ write = { file = "/data/t{i}/report", block = "128 KiB", total = "48 MiB", rate = "70 MB/s", truncate = true } }] } }] }
 workload.tasks.session = { cgroup = "tenants/t{i}", steps = [{ repeat = { every = "3s", steps = [{ write = { file = "/data/t{i}/session", order = "append", count = 1 } }, { fsync = { file = "/data/t{i}/session" } }] } }] }
 "#,
@@ -273,8 +249,6 @@ workload.tasks.session = { cgroup = "tenants/t{i}", steps = [{ repeat = { every 
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.archive = { profile = "hdd-5400" }
 machine.devices.root = { profile = "sata-ssd" }
 machine.devices.volume = { profile = "network-small" }
@@ -283,7 +257,6 @@ machine.mounts."/system" = { type = "ext4", device = "root" }
 machine.mounts."/volume" = { type = "xfs", device = "volume" }
 workload.seed = 212
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.camera = { instances = 3, steps = [{ write = { file = "/archive/camera{j}", order = "append", block = "64 KiB", rate = "6 MB/s" } }] }
 workload.tasks.render = { steps = [{ repeat = { every = "17s", steps = [{ write = { file = "/volume/render", block = "512 KiB", total = "350 MiB", truncate = true } }] } }] }
 workload.tasks.state = { steps = [{ write = { file = "/system/state", order = "append", block = "16 KiB", rate = "12/s", sync = { call = "fdatasync", after = 3 } } }] }
@@ -298,7 +271,6 @@ workload.tasks.state = { steps = [{ write = { file = "/system/state", order = "a
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 15, dirty_background_ratio = 5 }
 machine.devices.data = { size = "40 GiB", write_bandwidth = "35 MB/s", read_bandwidth = "70 MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
@@ -306,7 +278,6 @@ machine.cgroups."short{i}" = { instances = 26, memory_max = "128 MiB", remove_af
 machine.cgroups."long{i}" = { instances = 20, memory_max = "128 MiB" }
 workload.seed = 213
 workload.duration = "65s"
-workload.settle = "4s"
 workload.tasks.wait = { cgroup = "long{i}", steps = [{ sleep = { for = "300s" } }] }
 workload.tasks.task = { cgroup = "short{i}", stagger = "2200ms", steps = [{ create_files = { file = "/data/short{i}/{d}/{n}", files = 120, files_per_dir = 40, size = "20 KiB" } }, { write = { file = "/data/short{i}/result", block = "128 KiB", total = "38 MiB" } }, { sleep = { for = "2s" } }, "exit"] }
 workload.tasks.runtime = { steps = [{ repeat = { every = "1100ms", steps = [{ write = { file = "/data/runtime.db", order = "append", count = 2 } }, { fsync = { file = "/data/runtime.db" } }] } }] }
@@ -344,13 +315,11 @@ workload.tasks.ldap = { cgroup = "ldap{i}", setup = [{ write = { file = "/data/l
 machine.memory = "8 GiB"
 machine.cpus = 4
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "80 GiB", write_bandwidth = "90 MB/s", read_bandwidth = "180 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups."farm/runner{i}" = { instances = 5, memory_max = "384 MiB" }
 workload.seed = 215
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.job = { cgroup = "farm/runner{i}", stagger = "4s", steps = [{ repeat = { every = "24s", steps = [{ create_files = { file = "/data/r{i}/{d}/{n}", files = 1400, files_per_dir = 70, size = "32 KiB", rate = "300/s" } }, { burn = { for = "2s" } }, { write = { file = "/data/r{i}.image", block = "256 KiB", total = "130 MiB", truncate = true } }, { fsync = { file = "/data/r{i}.image" } }, { unlink = { file = "/data/r{i}/{d}/{n}", files = 1400, files_per_dir = 70 } }] } }] }
 workload.tasks.agent = { steps = [{ repeat = { every = "2s", steps = [{ write = { file = "/data/agent", order = "append", count = 1 } }] } }] }
 "#,
@@ -364,7 +333,6 @@ workload.tasks.agent = { steps = [{ repeat = { every = "2s", steps = [{ write = 
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 10, dirty_background_ratio = 5 }
 machine.devices.data = { profile = "network-general" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
@@ -372,7 +340,6 @@ machine.cgroups.stage = {}
 machine.cgroups."worker{i}" = { instances = 16, memory_max = "512 MiB" }
 workload.seed = 216
 workload.duration = "75s"
-workload.settle = "4s"
 workload.tasks.worker = { cgroup = "worker{i}", steps = [{ sleep = { for = "300s" } }] }
 workload.tasks.stage = { cgroup = "stage", steps = [{ repeat = { every = "24s", steps = [{ write = { file = "/data/one", block = "1 MiB", total = "640 MiB", truncate = true } }, { read = { file = "/data/one", block = "1 MiB" } }, { write = { file = "/data/two", block = "1 MiB", total = "320 MiB", truncate = true } }] } }] }
 workload.tasks.catalogue = { steps = [{ repeat = { every = "700ms", steps = [{ write = { file = "/data/catalogue", order = "append", count = 1 } }, { fdatasync = { file = "/data/catalogue" } }] } }] }

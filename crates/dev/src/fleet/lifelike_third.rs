@@ -19,8 +19,6 @@ unset = ["machine.sysctl.vm.dirty_ratio", "machine.sysctl.vm.dirty_background_ra
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.left = { size = "60 GiB", write_bandwidth = "55 MB/s", read_bandwidth = "110 MB/s" }
 machine.devices.right = { size = "60 GiB", write_bandwidth = "55 MB/s", read_bandwidth = "110 MB/s" }
 machine.devices.mirror = { backing = { raid1 = { members = ["left", "right"] } } }
@@ -30,7 +28,6 @@ machine.cgroups."system.slice/closing" = { memory_max = "2 GiB" }
 machine.cgroups."system.slice/unit{i}" = { instances = 14 }
 workload.seed = 301
 workload.duration = "80s"
-workload.settle = "4s"
 workload.tasks.unit = { cgroup = "system.slice/unit{i}", steps = [{ sleep = { for = "300s" } }] }
 workload.tasks.ledger = { cgroup = "system.slice/ledger", steps = [{ write = { file = "/srv/ledger", order = "append", block = "8 KiB", dsync = true, rate = "12/s" } }] }
 workload.tasks.closing = { cgroup = "system.slice/closing", start = "8s", steps = [{ repeat = { every = "30s", steps = [{ write = { file = "/srv/closing", block = "512 KiB", total = "420 MiB", rate = "110 MB/s", truncate = true } }] } }] }
@@ -46,7 +43,6 @@ workload.tasks.closing = { cgroup = "system.slice/closing", start = "8s", steps 
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_bytes = "24 MiB", dirty_background_bytes = "6 MiB" }
 machine.devices.flash = { size = "200 GiB", write_bandwidth = "90 MB/s", read_bandwidth = "250 MB/s" }
 machine.devices.vault = { backing = { crypt = { member = "flash", cpu_bandwidth = "700 MB/s" } } }
@@ -56,7 +52,6 @@ machine.cgroups."user.slice/editor" = {}
 machine.cgroups."user.slice/app{i}" = { instances = 9 }
 workload.seed = 302
 workload.duration = "66s"
-workload.settle = "4s"
 workload.tasks.app = { cgroup = "user.slice/app{i}", stagger = "800ms", steps = [{ repeat = { every = "15s", steps = [{ write = { file = "/home/app{i}", order = "append", count = 2 } }] } }] }
 workload.tasks.checkout = { cgroup = "user.slice/terminal", steps = [{ repeat = { every = "22s", steps = [{ create_files = { file = "/home/tree/{d}/{n}", files = 2500, files_per_dir = 50, size = "30 KiB", rate = "1200/s" } }] } }] }
 workload.tasks.editor = { cgroup = "user.slice/editor", steps = [{ repeat = { every = "4s", steps = [{ write = { file = "/home/notes.tmp", count = 3, truncate = true } }, { fsync = { file = "/home/notes.tmp" } }, { close = { file = "/home/notes.tmp" } }, { rename = { from = "/home/notes.tmp", to = "/home/notes" } }] } }] }
@@ -72,8 +67,6 @@ workload.tasks.export = { start = "20s", steps = [{ write = { file = "/home/film
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "80 GiB", write_bandwidth = "30 MB/s", read_bandwidth = "90 MB/s" }
 machine.mounts."/var" = { type = "xfs", device = "data" }
 machine.mounts."/build" = { type = "overlay", overlay = { lower = "/var/base", upper = "/var/upper", work = "/var/work" } }
@@ -81,7 +74,6 @@ machine.cgroups."builder{i}" = { instances = 3, memory_max = "1 GiB" }
 machine.cgroups."parked{i}" = { instances = 12, memory_max = "256 MiB" }
 workload.seed = 303
 workload.duration = "62s"
-workload.settle = "4s"
 workload.tasks.parked = { cgroup = "parked{i}", steps = [{ sleep = { for = "300s" } }] }
 workload.tasks.layer = { cgroup = "builder{i}", stagger = "5s", steps = [{ repeat = { every = "16s", steps = [{ create_files = { file = "/build/b{i}/{d}/{n}", files = 700, files_per_dir = 50, size = "36 KiB", rate = "350/s" } }, { syncfs = { path = "/build" } }] } }] }
 workload.tasks.daemon = { steps = [{ repeat = { every = "1500ms", steps = [{ write = { file = "/var/daemon.db", order = "append", count = 2 } }, { fsync = { file = "/var/daemon.db" } }] } }] }
@@ -96,15 +88,12 @@ workload.tasks.daemon = { steps = [{ repeat = { every = "1500ms", steps = [{ wri
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "200 GiB", write_bandwidth = "48 MB/s", read_bandwidth = "120 MB/s" }
 machine.mounts."/photos" = { type = "btrfs", device = "data" }
 machine.cgroups.photos = { memory_max = "384 MiB" }
 machine.cgroups."site{i}" = { instances = 10, memory_max = "128 MiB" }
 workload.seed = 304
 workload.duration = "64s"
-workload.settle = "4s"
 workload.tasks.site = { cgroup = "site{i}", stagger = "600ms", steps = [{ repeat = { every = "8s", steps = [{ write = { file = "/photos/site{i}.log", order = "append", count = 3 } }] } }] }
 workload.tasks.import = { cgroup = "photos", steps = [{ repeat = { every = "24s", steps = [{ create_files = { file = "/photos/raw/{d}/{n}", files = 220, files_per_dir = 40, size = "1800 KiB", rate = "50/s" } }] } }] }
 workload.tasks.catalogue = { cgroup = "photos", steps = [{ repeat = { every = "3s", steps = [{ write = { file = "/photos/catalogue", order = "random", size = "40 MiB", count = 20 } }, { fsync = { file = "/photos/catalogue" } }] } }] }
@@ -119,7 +108,6 @@ workload.tasks.catalogue = { cgroup = "photos", steps = [{ repeat = { every = "3
         scenario: r#"
 machine.memory = "1 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10, dirty_expire_centisecs = 1500, dirty_writeback_centisecs = 500 }
 machine.devices.card = { size = "32 GiB", write_bandwidth = "12 MB/s", read_bandwidth = "40 MB/s", write_iops = "120 IO/s", read_iops = "900 IO/s" }
 machine.mounts."/data" = { type = "ext4", device = "card", options = ["noatime"] }
@@ -127,7 +115,6 @@ machine.cgroups."sensor{i}" = { instances = 14 }
 machine.cgroups.gateway = {}
 workload.seed = 305
 workload.duration = "90s"
-workload.settle = "4s"
 workload.tasks.sensor = { cgroup = "sensor{i}", stagger = "400ms", preset.logger = { file = "/data/sensor{i}.csv", lines = "9/s", line = "200 B" } }
 workload.tasks.picture = { cgroup = "gateway", steps = [{ repeat = { every = "6s", steps = [{ create_files = { file = "/data/pictures/{n}", files = 4, size = "380 KiB" } }] } }] }
 workload.tasks.database = { cgroup = "gateway", steps = [{ repeat = { every = "5s", steps = [{ write = { file = "/data/gateway.db", order = "random", size = "6 MiB", count = 3 } }, { fsync = { file = "/data/gateway.db" } }] } }] }
@@ -142,15 +129,12 @@ workload.tasks.database = { cgroup = "gateway", steps = [{ repeat = { every = "5
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "100 GiB", write_bandwidth = "70 MB/s", read_bandwidth = "140 MB/s" }
 machine.mounts."/media" = { type = "xfs", device = "data" }
 machine.cgroups."media/video" = { memory_max = "2 GiB" }
 machine.cgroups."media/web" = { memory_max = "512 MiB" }
 workload.seed = 306
 workload.duration = "62s"
-workload.settle = "4s"
 workload.tasks.video = { cgroup = "media/video", setup = [{ write = { file = "/media/source", block = "1 MiB", total = "200 MiB" } }, { fsync = { file = "/media/source" } }], steps = [{ repeat = { every = "14s", steps = [{ read = { file = "/media/source", block = "1 MiB", total = "200 MiB" } }, { burn = { for = "1s" } }, { write = { file = "/media/target", block = "256 KiB", total = "260 MiB", rate = "90 MB/s", truncate = true } }] } }] }
 workload.tasks.web = { cgroup = "media/web", steps = [{ repeat = { every = "600ms", steps = [{ write = { file = "/media/web.db", order = "append", count = 1 } }, { fdatasync = { file = "/media/web.db" } }] } }] }
 "#,
@@ -165,15 +149,12 @@ workload.tasks.web = { cgroup = "media/web", steps = [{ repeat = { every = "600m
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "100 GiB", write_bandwidth = "95 MB/s", read_bandwidth = "190 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups.sort = {}
 machine.cgroups.status = { memory_max = "128 MiB" }
 workload.seed = 307
 workload.duration = "80s"
-workload.settle = "4s"
 workload.tasks.sort = { cgroup = "sort", setup = [{ anon = { size = "400 MiB" } }], steps = [{ repeat = { every = "26s", steps = [{ write = { file = "/data/run0", block = "1 MiB", total = "256 MiB", truncate = true } }, { write = { file = "/data/run1", block = "1 MiB", total = "256 MiB", truncate = true } }, { read = { file = "/data/run0", block = "1 MiB" } }, { read = { file = "/data/run1", block = "1 MiB" } }, { write = { file = "/data/sorted", block = "1 MiB", total = "512 MiB", truncate = true } }] } }] }
 workload.tasks.status = { cgroup = "status", steps = [{ repeat = { every = "2s", steps = [{ write = { file = "/data/status", count = 1, truncate = true } }, { fsync = { file = "/data/status" } }] } }] }
 "#,
@@ -188,15 +169,12 @@ workload.tasks.status = { cgroup = "status", steps = [{ repeat = { every = "2s",
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.vda = { size = "100 GiB", write_bandwidth = "60 MB/s", read_bandwidth = "120 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "vda" }
 machine.cgroups.thumbs = { memory_max = "1 GiB" }
 machine.cgroups.orders = { memory_max = "1 GiB" }
 workload.seed = 308
 workload.duration = "80s"
-workload.settle = "4s"
 workload.tasks.thumbs = { cgroup = "thumbs", steps = [{ repeat = { every = "24s", steps = [{ create_files = { file = "/data/thumbs/{d}/{n}", files = 3600, files_per_dir = 120, size = "120 KiB", rate = "700/s" } }] } }] }
 workload.tasks.orders = { cgroup = "orders", steps = [{ repeat = { every = "250ms", steps = [{ write = { file = "/data/orders", order = "append", count = 2 } }, { fdatasync = { file = "/data/orders" } }] } }] }
 "#,
@@ -211,14 +189,12 @@ workload.tasks.orders = { cgroup = "orders", steps = [{ repeat = { every = "250m
 machine.memory = "8 GiB"
 machine.cpus = 4
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "100 GiB", write_bandwidth = "55 MB/s", read_bandwidth = "110 MB/s" }
 machine.mounts."/git" = { type = "ext4", device = "data" }
 machine.cgroups."git/repo{i}" = { instances = 4, memory_max = "160 MiB" }
 machine.cgroups."git/idle{i}" = { instances = 18, memory_max = "96 MiB" }
 workload.seed = 309
 workload.duration = "64s"
-workload.settle = "4s"
 workload.tasks.idle = { cgroup = "git/idle{i}", steps = [{ sleep = { for = "300s" } }] }
 workload.tasks.repack = { cgroup = "git/repo{i}", stagger = "4s", setup = [{ write = { file = "/git/r{i}/objects", block = "1 MiB", total = "60 MiB" } }, { fsync = { file = "/git/r{i}/objects" } }], steps = [{ repeat = { every = "18s", steps = [{ read = { file = "/git/r{i}/objects", block = "256 KiB", total = "60 MiB" } }, { burn = { for = "1s" } }, { write = { file = "/git/r{i}/pack.tmp", block = "128 KiB", total = "90 MiB", truncate = true } }, { fsync = { file = "/git/r{i}/pack.tmp" } }, { close = { file = "/git/r{i}/pack.tmp" } }, { rename = { from = "/git/r{i}/pack.tmp", to = "/git/r{i}/pack" } }] } }] }
 workload.tasks.refs = { steps = [{ repeat = { every = "1200ms", steps = [{ write = { file = "/git/refs", order = "append", count = 1 } }, { fsync = { file = "/git/refs" } }] } }] }
@@ -233,8 +209,6 @@ workload.tasks.refs = { steps = [{ repeat = { every = "1200ms", steps = [{ write
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.archive = { size = "200 GiB", write_bandwidth = "11 MB/s", read_bandwidth = "40 MB/s" }
 machine.devices.boot = { profile = "nvme-boot" }
 machine.mounts."/archive" = { type = "ext4", device = "archive" }
@@ -243,7 +217,6 @@ machine.cgroups.staging = {}
 machine.cgroups.api = { memory_max = "2 GiB" }
 workload.seed = 310
 workload.duration = "75s"
-workload.settle = "4s"
 workload.tasks.stage = { cgroup = "staging", instances = 3, stagger = "2s", steps = [{ repeat = { every = "35s", steps = [{ write = { file = "/archive/reel{j}", order = "append", block = "512 KiB", total = "90 MiB" } }] } }] }
 workload.tasks.api = { cgroup = "api", steps = [{ write = { file = "/srv/events", order = "append", block = "32 KiB", rate = "6 MB/s" } }] }
 workload.tasks.index = { cgroup = "api", steps = [{ repeat = { every = "900ms", steps = [{ write = { file = "/srv/index", order = "append", count = 1 } }, { fsync = { file = "/srv/index" } }] } }] }
@@ -258,7 +231,6 @@ workload.tasks.index = { cgroup = "api", steps = [{ repeat = { every = "900ms", 
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_bytes = "256 MiB", dirty_background_bytes = "64 MiB" }
 machine.devices.data = { profile = "sata-ssd", queue = { wbt_latency = "0s" } }
 machine.mounts."/search" = { type = "xfs", device = "data" }
@@ -266,7 +238,6 @@ machine.cgroups.search = { memory_max = "2 GiB" }
 machine.cgroups.index = { memory_max = "3 GiB" }
 workload.seed = 311
 workload.duration = "62s"
-workload.settle = "4s"
 workload.tasks.search = { cgroup = "search", setup = [{ write = { file = "/search/terms", block = "1 MiB", total = "300 MiB" } }, { fsync = { file = "/search/terms" } }, "drop_caches"], steps = [{ read = { file = "/search/terms", order = "random", block = "16 KiB", rate = "140/s", direct = true } }] }
 workload.tasks.index = { cgroup = "index", steps = [{ repeat = { every = "15s", steps = [{ write = { file = "/search/index", block = "1 MiB", total = "700 MiB", truncate = true } }] } }] }
 "#,
@@ -281,7 +252,6 @@ workload.tasks.index = { cgroup = "index", steps = [{ repeat = { every = "15s", 
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 40, dirty_background_ratio = 10 }
 machine.devices.one = { size = "60 GiB", write_bandwidth = "35 MB/s", read_bandwidth = "70 MB/s" }
 machine.devices.three = { size = "60 GiB", write_bandwidth = "35 MB/s", read_bandwidth = "70 MB/s" }
@@ -291,7 +261,6 @@ machine.mounts."/scratch" = { type = "xfs", device = "scratch" }
 machine.cgroups.job = {}
 workload.seed = 312
 workload.duration = "90s"
-workload.settle = "4s"
 workload.tasks.rank = { cgroup = "job", instances = 4, steps = [{ repeat = { every = "28s", steps = [{ burn = { for = "2s" } }, { write = { file = "/scratch/rank{j}", block = "1 MiB", total = "150 MiB", truncate = true } }, { barrier = { name = "step" } }] } }] }
 workload.tasks.monitor = { steps = [{ repeat = { every = "1s", steps = [{ write = { file = "/scratch/monitor", order = "append", count = 1 } }, { fdatasync = { file = "/scratch/monitor" } }] } }] }
 "#,
@@ -305,7 +274,6 @@ workload.tasks.monitor = { steps = [{ repeat = { every = "1s", steps = [{ write 
         scenario: r#"
 machine.memory = "16 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 10, dirty_background_ratio = 5 }
 machine.devices.data = { profile = "nvme-256g" }
 machine.mounts."/db" = { type = "xfs", device = "data" }
@@ -313,7 +281,6 @@ machine.cgroups."db/mysql{i}" = { instances = 2, memory_max = "2 GiB" }
 machine.cgroups."db/exporter{i}" = { instances = 6, memory_max = "64 MiB" }
 workload.seed = 313
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.exporter = { cgroup = "db/exporter{i}", stagger = "900ms", steps = [{ repeat = { every = "13s", steps = [{ write = { file = "/db/exporter{i}.log", order = "append", count = 1 } }] } }] }
 workload.tasks.mysql = { cgroup = "db/mysql{i}", preset.database = { data = "/db/m{i}/tables", log = "/db/m{i}/log", size = "256 MiB", reads = "80/s", commits = "20/s", flushes = "60/s", direct = true } }
 "#,
@@ -328,7 +295,6 @@ unset = ["machine.sysctl.vm.dirty_bytes", "machine.sysctl.vm.dirty_background_by
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_bytes = "40 MiB", dirty_background_bytes = "10 MiB" }
 machine.devices.data = { size = "100 GiB", write_bandwidth = "24 MB/s", read_bandwidth = "60 MB/s" }
 machine.mounts."/log" = { type = "ext4", device = "data" }
@@ -337,7 +303,6 @@ machine.cgroups.api = { memory_max = "512 MiB" }
 machine.cgroups."pod{i}" = { instances = 16, memory_max = "128 MiB" }
 workload.seed = 314
 workload.duration = "80s"
-workload.settle = "4s"
 workload.tasks.pod = { cgroup = "pod{i}", steps = [{ sleep = { for = "300s" } }] }
 workload.tasks.collector = { cgroup = "collector", steps = [{ write = { file = "/log/stream", order = "append", block = "64 KiB", rate = "10 MB/s" } }] }
 workload.tasks.rotate = { cgroup = "collector", steps = [{ repeat = { every = "16s", steps = [{ sleep = { for = "13s" } }, { syncfs = { path = "/log" } }] } }] }
@@ -353,15 +318,12 @@ workload.tasks.api = { cgroup = "api", steps = [{ repeat = { every = "800ms", st
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "100 GiB", write_bandwidth = "65 MB/s", read_bandwidth = "130 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups.search = { memory_max = "176 MiB" }
 machine.cgroups."idle{i}" = { instances = 10, memory_max = "256 MiB" }
 workload.seed = 315
 workload.duration = "85s"
-workload.settle = "4s"
 workload.tasks.idle = { cgroup = "idle{i}", steps = [{ sleep = { for = "300s" } }] }
 workload.tasks.refresh = { cgroup = "search", steps = [{ repeat = { every = "5s", steps = [{ write = { file = "/data/segment", order = "append", block = "64 KiB", total = "12 MiB", rate = "30 MB/s" } }] } }] }
 workload.tasks.merge = { cgroup = "search", start = "3s", steps = [{ repeat = { every = "21s", steps = [{ write = { file = "/data/merged", block = "256 KiB", total = "170 MiB", rate = "130 MB/s", truncate = true } }] } }] }
@@ -376,7 +338,6 @@ workload.tasks.merge = { cgroup = "search", start = "3s", steps = [{ repeat = { 
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 4
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10, dirty_expire_centisecs = 800 }
 machine.devices.data = { profile = "hdd-10000" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
@@ -384,7 +345,6 @@ machine.cgroups."web/php{i}" = { instances = 6, memory_max = "1 GiB" }
 machine.cgroups.queue = { memory_max = "256 MiB" }
 workload.seed = 316
 workload.duration = "84s"
-workload.settle = "4s"
 workload.tasks.upload = { cgroup = "web/php{i}", stagger = "4s", steps = [{ repeat = { every = "26s", steps = [{ create_files = { file = "/data/tmp{i}/{d}/{n}", files = 160, files_per_dir = 40, size = "256 KiB", rate = "40/s" } }, { sleep = { for = "18s" } }, { unlink = { file = "/data/tmp{i}/{d}/{n}", files = 160, files_per_dir = 40 } }] } }] }
 workload.tasks.queue = { cgroup = "queue", steps = [{ repeat = { every = "1s", steps = [{ write = { file = "/data/queue", order = "append", count = 2 } }, { fdatasync = { file = "/data/queue" } }] } }] }
 "#,

@@ -13,6 +13,7 @@ mod made;
 mod pairs;
 mod third;
 mod unseen;
+mod usual;
 
 use crate::{Answer, Failure};
 use fifth::FIFTH;

@@ -16,13 +16,11 @@ pub(super) const THIRD: &[Unseen] = &[
 machine.memory = "8 GiB"
 machine.cpus = 2
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "<60> MB/s", read_bandwidth = "<60> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."build{i}" = { instances = 3, memory_max = "192 MiB" }
 workload.seed = <seed>
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.unpack = { cgroup = "build{i}", stagger = "3s", steps = [{ repeat = { every = "12s", steps = [{ create_files = { file = "/data/b{i}/{d}/{n}", files = <900>, files_per_dir = 100, size = "48 KiB" } }, { unlink = { file = "/data/b{i}/{d}/{n}", files = <900>, files_per_dir = 100 } }] } }] }
 "#,
     },
@@ -34,13 +32,11 @@ workload.tasks.unpack = { cgroup = "build{i}", stagger = "3s", steps = [{ repeat
 machine.memory = "4 GiB"
 machine.cpus = 2
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "<80> MB/s", read_bandwidth = "<80> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups.job = { memory_max = "512 MiB" }
 workload.seed = <seed>
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.pipeline = { cgroup = "job", steps = [{ repeat = { every = "15s", steps = [{ write = { file = "/data/one", block = "1 MiB", total = "<120> MiB", truncate = true } }, { read = { file = "/data/one", block = "1 MiB" } }, { burn = { for = "1s" } }, { write = { file = "/data/two", block = "1 MiB", total = "<90> MiB", truncate = true } }] } }] }
 "#,
     },
@@ -58,7 +54,6 @@ machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups."store{i}" = { instances = 3, memory_max = "160 MiB" }
 workload.seed = <seed>
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.store = { cgroup = "store{i}", steps = [{ write = { file = "/data/store{i}", order = "random", size = "96 MiB", block = "4 KiB", rate = "<3> MB/s" } }] }
 "#,
     },
@@ -89,13 +84,11 @@ workload.tasks.bulk = { steps = [{ write = { file = "/data/bulk", block = "64 Ki
 machine.memory = "4 GiB"
 machine.cpus = 2
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "<30> MB/s", read_bandwidth = "<30> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."copy{i}" = { instances = 2, memory_max = "96 MiB" }
 workload.seed = <seed>
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.copy = { cgroup = "copy{i}", stagger = "4s", steps = [{ repeat = { every = "10s", steps = [{ write = { file = "/data/copy{i}", block = "128 KiB", total = "<50> MiB", truncate = true } }, { fsync = { file = "/data/copy{i}" } }] } }] }
 "#,
     },
@@ -107,14 +100,12 @@ workload.tasks.copy = { cgroup = "copy{i}", stagger = "4s", steps = [{ repeat = 
 machine.memory = "8 GiB"
 machine.cpus = 2
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "<50> MB/s", read_bandwidth = "<50> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups.pods = { memory_max = "256 MiB" }
 machine.cgroups."pods/child{i}" = { instances = 4 }
 workload.seed = <seed>
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.upload = { cgroup = "pods/child{i}", stagger = "2s", steps = [{ repeat = { every = "8s", steps = [{ write = { file = "/data/child{i}", block = "128 KiB", total = "<30> MiB", rate = "120 MB/s", truncate = true } }] } }] }
 "#,
     },
@@ -126,13 +117,11 @@ workload.tasks.upload = { cgroup = "pods/child{i}", stagger = "2s", steps = [{ r
 machine.memory = "8 GiB"
 machine.cpus = 2
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "<60> MB/s", read_bandwidth = "<60> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups."java{i}" = { instances = 3, memory_max = "320 MiB" }
 workload.seed = <seed>
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.java = { cgroup = "java{i}", stagger = "3s", setup = [{ anon = { size = "<220> MiB" } }], steps = [{ repeat = { every = "9s", steps = [{ write = { file = "/data/dump{i}", block = "128 KiB", total = "<24> MiB", rate = "80 MB/s", truncate = true } }] } }] }
 "#,
     },
@@ -144,13 +133,11 @@ workload.tasks.java = { cgroup = "java{i}", stagger = "3s", setup = [{ anon = { 
 machine.memory = "4 GiB"
 machine.cpus = 2
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "<80> MB/s", read_bandwidth = "<80> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups.ingest = { memory_max = "160 MiB" }
 workload.seed = <seed>
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.ingest = { cgroup = "ingest", steps = [{ write = { file = "/data/ingest", block = "256 KiB", rate = "<40> MB/s", sync = { call = "sync_file_range", every = "500ms" } } }] }
 "#,
     },
@@ -162,13 +149,11 @@ workload.tasks.ingest = { cgroup = "ingest", steps = [{ write = { file = "/data/
 machine.memory = "16 GiB"
 machine.cpus = 2
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "<200> MB/s", read_bandwidth = "<200> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."quiet{i}" = { instances = 40, memory_max = "256 MiB" }
 workload.seed = <seed>
 workload.duration = "30s"
-workload.settle = "4s"
 workload.tasks.quiet = { cgroup = "quiet{i}", preset.logger = { file = "/data/quiet{i}.log", lines = "<20>/s" } }
 "#,
     },
@@ -180,14 +165,12 @@ workload.tasks.quiet = { cgroup = "quiet{i}", preset.logger = { file = "/data/qu
 machine.memory = "4 GiB"
 machine.cpus = 2
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "<120> MB/s", read_bandwidth = "<120> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups.search = { memory_max = "256 MiB" }
 machine.cgroups.index = { memory_max = "384 MiB" }
 workload.seed = <seed>
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.search = { cgroup = "search", setup = [{ write = { file = "/data/segments", block = "1 MiB", total = "200 MiB" } }, { fsync = { file = "/data/segments" } }], steps = [{ read = { file = "/data/segments", order = "random", block = "16 KiB", rate = "<200>/s" } }] }
 workload.tasks.index = { cgroup = "index", steps = [{ write = { file = "/data/index", block = "64 KiB", rate = "<12> MB/s" } }] }
 "#,
@@ -200,13 +183,11 @@ workload.tasks.index = { cgroup = "index", steps = [{ write = { file = "/data/in
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_bytes = "100 MiB", dirty_background_bytes = "50 MiB" }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "<60> MB/s", read_bandwidth = "<60> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 workload.seed = <seed>
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.bulk = { steps = [{ write = { file = "/data/bulk", block = "128 KiB", rate = "<45> MB/s" } }] }
 workload.tasks.ledger = { steps = [{ write = { file = "/data/ledger", order = "append", block = "4 KiB", dsync = true, rate = "<20>/s" } }] }
 "#,
@@ -218,13 +199,10 @@ workload.tasks.ledger = { steps = [{ write = { file = "/data/ledger", order = "a
         scenario: r#"
 machine.memory = "2 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "<50> MB/s", read_bandwidth = "<50> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 workload.seed = <seed>
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.burst = { steps = [{ repeat = { every = "10s", steps = [{ write = { file = "/data/burst", block = "256 KiB", total = "<100> MiB", rate = "150 MB/s", truncate = true } }] } }] }
 workload.tasks.app = { steps = [{ repeat = { every = "500ms", steps = [{ write = { file = "/data/app", order = "append", count = 1 } }, { fdatasync = { file = "/data/app" } }] } }] }
 "#,
@@ -236,14 +214,11 @@ workload.tasks.app = { steps = [{ repeat = { every = "500ms", steps = [{ write =
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "<80> MB/s", read_bandwidth = "<80> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups.scratch = { memory_max = "1 GiB" }
 workload.seed = <seed>
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.scratch = { cgroup = "scratch", steps = [{ write = { file = "/data/scratch", order = "random", size = "64 MiB", block = "4 KiB", rate = "<8> MB/s" } }] }
 workload.tasks.app = { steps = [{ repeat = { every = "500ms", steps = [{ write = { file = "/data/app", order = "append", count = 1 } }, { fdatasync = { file = "/data/app" } }] } }] }
 "#,
@@ -255,7 +230,6 @@ workload.tasks.app = { steps = [{ repeat = { every = "500ms", steps = [{ write =
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_bytes = "100 MiB", dirty_background_bytes = "50 MiB" }
 machine.devices.fast = { size = "8 GiB", write_bandwidth = "<300> MB/s", read_bandwidth = "<300> MB/s" }
 machine.devices.slow = { size = "8 GiB", write_bandwidth = "<20> MB/s", read_bandwidth = "<20> MB/s" }
@@ -263,7 +237,6 @@ machine.mounts."/data" = { type = "xfs", device = "fast" }
 machine.mounts."/backup" = { type = "ext4", device = "slow" }
 workload.seed = <seed>
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.backup = { steps = [{ write = { file = "/backup/tar", block = "128 KiB" } }] }
 workload.tasks.app = { steps = [{ repeat = { every = "500ms", steps = [{ write = { file = "/data/app", order = "append", count = 1 } }, { fdatasync = { file = "/data/app" } }] } }] }
 "#,
@@ -275,8 +248,6 @@ workload.tasks.app = { steps = [{ repeat = { every = "500ms", steps = [{ write =
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "<100> MB/s", read_bandwidth = "<100> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."store{i}" = { instances = 3, memory_max = "1 GiB" }
@@ -312,7 +283,6 @@ workload.tasks.map = { cgroup = "map{i}", setup = [{ write = { file = "/data/map
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_bytes = "100 MiB", dirty_background_bytes = "50 MiB" }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "<70> MB/s", read_bandwidth = "<70> MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
@@ -331,14 +301,11 @@ workload.tasks.map = { cgroup = "map{i}", setup = [{ write = { file = "/data/map
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "<60> MB/s", read_bandwidth = "<60> MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."ship{i}" = { instances = 3, memory_max = "128 MiB" }
 workload.seed = <seed>
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.ship = { cgroup = "ship{i}", steps = [{ write = { file = "/data/ship{i}", order = "append", block = "64 KiB", rate = "<18> MB/s" } }] }
 workload.tasks.app = { steps = [{ repeat = { every = "500ms", steps = [{ write = { file = "/data/app", order = "append", count = 1 } }, { fdatasync = { file = "/data/app" } }] } }] }
 "#,

@@ -3,6 +3,8 @@
 //! and changed, so that their first score is that of hosts unseen. The effect of a change is not written here: it is
 //! measured by running the host before and after it.
 
+use super::usual::with_usual;
+
 /// One host and its change.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unseen {
@@ -10,7 +12,7 @@ pub(super) struct Unseen {
     pub(super) kernel: &'static str,
     /// `KEY=VALUE` of the change.
     pub(super) change: &'static [&'static str],
-    /// The scenario without its name.
+    /// The scenario without its name and without what is usual.
     pub(super) scenario: &'static str,
 }
 
@@ -25,14 +27,12 @@ pub(super) const UNSEEN: &[Unseen] = &[
 machine.memory = "8 GiB"
 machine.cpus = 2
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "80 MB/s", read_bandwidth = "80 MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups.mail = { memory_max = "256 MiB" }
 machine.cgroups.backup = { memory_max = "512 MiB" }
 workload.seed = 11
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.mail = { cgroup = "mail", preset.mail = { dir = "/data/spool", messages = "15/s" } }
 workload.tasks.backup = { cgroup = "backup", steps = [{ write = { file = "/data/tar", block = "128 KiB", rate = "16 MB/s" } }] }
 "#,
@@ -45,14 +45,12 @@ workload.tasks.backup = { cgroup = "backup", steps = [{ write = { file = "/data/
 machine.memory = "4 GiB"
 machine.cpus = 2
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "60 MB/s", read_bandwidth = "60 MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."cache{i}" = { instances = 5, memory_max = "128 MiB" }
 machine.cgroups.import = { memory_max = "256 MiB" }
 workload.seed = 12
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.cache = { cgroup = "cache{i}", preset.redis_aof = { file = "/data/cache{i}/aof", commands = "40/s" } }
 workload.tasks.import = { cgroup = "import", steps = [{ write = { file = "/data/import", block = "256 KiB" } }] }
 "#,
@@ -83,13 +81,11 @@ workload.tasks.journal = { cgroup = "services/unit{i}", preset.journald_like = {
 machine.memory = "8 GiB"
 machine.cpus = 2
 machine.cgroup_mode = "v1"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "150 MB/s", read_bandwidth = "150 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups."db{i}" = { instances = 2, memory_max = "1 GiB" }
 workload.seed = 14
 workload.duration = "30s"
-workload.settle = "4s"
 workload.tasks.db = { cgroup = "db{i}", preset.database = { data = "/data/db{i}/tables", log = "/data/db{i}/wal", size = "256 MiB", reads = "60/s", commits = "25/s", flushes = "80/s", direct = false } }
 workload.tasks.dump = { cgroup = "db0", steps = [{ write = { file = "/data/dump", block = "64 KiB", rate = "20 MB/s" } }] }
 "#,
@@ -108,7 +104,6 @@ machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups."site{i}" = { instances = 4, memory_max = "192 MiB" }
 workload.seed = 15
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.upload = { cgroup = "site{i}", stagger = "2s", steps = [{ repeat = { every = "8s", steps = [{ write = { file = "/data/site{i}/upload", block = "256 KiB", total = "40 MiB", rate = "100 MB/s", truncate = true } }, { fsync = { file = "/data/site{i}/upload" } }] } }] }
 "#,
     },
@@ -120,14 +115,11 @@ workload.tasks.upload = { cgroup = "site{i}", stagger = "2s", steps = [{ repeat 
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "50 MB/s", read_bandwidth = "50 MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups.backup = { memory_max = "256 MiB" }
 workload.seed = 16
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.backup = { cgroup = "backup", steps = [{ write = { file = "/data/tar", block = "128 KiB", rate = "40 MB/s" } }] }
 workload.tasks.app = { steps = [{ repeat = { every = "400ms", steps = [{ write = { file = "/data/app.log", order = "append", count = 2 } }, { fsync = { file = "/data/app.log" } }] } }] }
 "#,
@@ -139,7 +131,6 @@ workload.tasks.app = { steps = [{ repeat = { every = "400ms", steps = [{ write =
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_bytes = "100 MiB", dirty_background_bytes = "50 MiB" }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "100 MB/s", read_bandwidth = "100 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
@@ -158,14 +149,11 @@ workload.tasks.index = { cgroup = "tenant{i}", setup = [{ write = { file = "/dat
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "100 MB/s", read_bandwidth = "100 MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups.build = { memory_max = "1 GiB" }
 workload.seed = 18
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.build = { cgroup = "build", steps = [{ repeat = { every = "10s", steps = [{ create_files = { file = "/data/obj/{d}/{n}", files = 800, files_per_dir = 100, size = "40 KiB", rate = "200/s" } }, { unlink = { file = "/data/obj/{d}/{n}", files = 800, files_per_dir = 100 } }, { write = { file = "/data/image", block = "1 MiB", total = "60 MiB", truncate = true } }] } }] }
 workload.tasks.cache = { steps = [{ repeat = { every = "1s", steps = [{ write = { file = "/data/db", order = "append", count = 1 } }, { fdatasync = { file = "/data/db" } }] } }] }
 "#,
@@ -177,8 +165,6 @@ workload.tasks.cache = { steps = [{ repeat = { every = "1s", steps = [{ write = 
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "90 MB/s", read_bandwidth = "90 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups.lmdb = { memory_max = "512 MiB" }
@@ -195,14 +181,11 @@ workload.tasks.lmdb = { cgroup = "lmdb", setup = [{ write = { file = "/data/lmdb
         scenario: r#"
 machine.memory = "2 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "40 MB/s", read_bandwidth = "40 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups."camera{i}" = { instances = 3, memory_max = "128 MiB" }
 workload.seed = 20
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.camera = { cgroup = "camera{i}", steps = [{ write = { file = "/data/camera{i}", order = "append", block = "64 KiB", rate = "4 MB/s", sync = { call = "fdatasync", every = "2s" } } }] }
 "#,
     },
@@ -214,8 +197,6 @@ workload.tasks.camera = { cgroup = "camera{i}", steps = [{ write = { file = "/da
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "70 MB/s", read_bandwidth = "140 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 workload.seed = 21
@@ -232,15 +213,12 @@ workload.tasks.app = { steps = [{ repeat = { every = "500ms", steps = [{ write =
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.stick = { size = "8 GiB", write_bandwidth = "8 MB/s", read_bandwidth = "20 MB/s" }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "200 MB/s", read_bandwidth = "200 MB/s" }
 machine.mounts."/stick" = { type = "ext4", device = "stick" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 workload.seed = 22
 workload.duration = "45s"
-workload.settle = "4s"
 workload.tasks.copy = { steps = [{ write = { file = "/stick/film", block = "128 KiB", rate = "25 MB/s" } }] }
 workload.tasks.app = { steps = [{ repeat = { every = "250ms", steps = [{ write = { file = "/data/app", order = "append", block = "64 KiB", count = 8 } }, { fdatasync = { file = "/data/app" } }] } }] }
 "#,
@@ -258,7 +236,6 @@ machine.devices.data = { size = "8 GiB", write_bandwidth = "30 MB/s", read_bandw
 machine.mounts."/data" = { type = "ext4", device = "data" }
 workload.seed = 23
 workload.duration = "45s"
-workload.settle = "4s"
 workload.tasks.ship = { instances = 3, steps = [{ write = { file = "/data/ship{j}", order = "append", block = "16 KiB", rate = "5 MB/s" } }] }
 workload.tasks.index = { steps = [{ repeat = { every = "1s", steps = [{ write = { file = "/data/index", order = "append", count = 4 } }, { fsync = { file = "/data/index" } }] } }] }
 "#,
@@ -270,13 +247,11 @@ workload.tasks.index = { steps = [{ repeat = { every = "1s", steps = [{ write = 
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10, dirty_expire_centisecs = 1500, dirty_writeback_centisecs = 500 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "60 MB/s", read_bandwidth = "60 MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 workload.seed = 24
 workload.duration = "60s"
-workload.settle = "4s"
 workload.tasks.export = { steps = [{ write = { file = "/data/export", block = "64 KiB", rate = "9 MB/s" } }] }
 workload.tasks.state = { steps = [{ repeat = { every = "700ms", steps = [{ write = { file = "/data/state", count = 1, truncate = true } }, { fsync = { file = "/data/state" } }] } }] }
 "#,
@@ -288,13 +263,10 @@ workload.tasks.state = { steps = [{ repeat = { every = "700ms", steps = [{ write
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "100 MB/s", read_bandwidth = "100 MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 workload.seed = 25
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.counter = { steps = [{ write = { file = "/data/counters", order = "random", size = "96 MiB", rate = "3000/s" } }] }
 "#,
     },
@@ -305,7 +277,6 @@ workload.tasks.counter = { steps = [{ write = { file = "/data/counters", order =
         scenario: r#"
 machine.memory = "2 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_bytes = "16 MiB", dirty_background_bytes = "8 MiB" }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "80 MB/s", read_bandwidth = "80 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
@@ -323,13 +294,11 @@ workload.tasks.notes = { steps = [{ repeat = { every = "2s", steps = [{ write = 
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_bytes = "800 MiB", dirty_background_bytes = "400 MiB" }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "40 MB/s", read_bandwidth = "40 MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 workload.seed = 27
 workload.duration = "50s"
-workload.settle = "4s"
 workload.tasks.writer = { steps = [{ write = { file = "/data/out", block = "64 KiB", rate = "10 MB/s" } }] }
 workload.tasks.cron = { steps = [{ repeat = { every = "12s", steps = [{ sleep = { for = "11s" } }, "sync"] } }] }
 "#,
@@ -342,8 +311,6 @@ workload.tasks.cron = { steps = [{ repeat = { every = "12s", steps = [{ sleep = 
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "30 MB/s", read_bandwidth = "30 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
 machine.cgroups.batch = { memory_max = "128 MiB" }
@@ -360,7 +327,6 @@ workload.tasks.batch = { cgroup = "batch", steps = [{ repeat = { every = "9s", s
         scenario: r#"
 machine.memory = "8 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
 machine.sysctl.vm = { dirty_bytes = "100 MiB", dirty_background_bytes = "50 MiB" }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "120 MB/s", read_bandwidth = "120 MB/s" }
 machine.mounts."/data" = { type = "xfs", device = "data" }
@@ -378,14 +344,11 @@ workload.tasks.index = { cgroup = "index", setup = [{ write = { file = "/data/in
         scenario: r#"
 machine.memory = "4 GiB"
 machine.cpus = 2
-machine.cgroup_mode = "v2"
-machine.sysctl.vm = { dirty_ratio = 20, dirty_background_ratio = 10 }
 machine.devices.data = { size = "8 GiB", write_bandwidth = "40 MB/s", read_bandwidth = "40 MB/s" }
 machine.mounts."/data" = { type = "ext4", device = "data" }
 machine.cgroups.job = { memory_max = "2 GiB" }
 workload.seed = 30
 workload.duration = "40s"
-workload.settle = "4s"
 workload.tasks.job = { cgroup = "job", steps = [{ write = { file = "/data/job", block = "128 KiB", rate = "50 MB/s" } }] }
 workload.tasks.app = { steps = [{ repeat = { every = "500ms", steps = [{ write = { file = "/data/app", order = "append", count = 1 } }, { fdatasync = { file = "/data/app" } }] } }] }
 "#,
@@ -395,7 +358,7 @@ workload.tasks.app = { steps = [{ repeat = { every = "500ms", steps = [{ write =
 impl Unseen {
     /// The scenario with a name.
     pub(super) fn text(&self) -> String {
-        format!("name = \"unseen\"\nsummary = \"a host of an unseen kind\"\n{}", self.scenario.trim_start())
+        format!("name = \"unseen\"\nsummary = \"a host of an unseen kind\"\n{}", with_usual(self.scenario))
     }
 
     /// The scenario of one host of a kind: each `<N>` is between 75 % and 130 % of N, and N itself on the first host.
