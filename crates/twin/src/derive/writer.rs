@@ -192,6 +192,13 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
         false => (block, per_call),
     };
     let sync = sync_of(syncs, calls, key, notes);
+    // Bursts that are written and synced within one interval each: the sync is in it too, so they are not spread over it.
+    let is_in_one = |burst: &Burst| {
+        let is_its = |bin: &Bin| (bin.end - burst.to).abs() < 1e-6 && burst.to - burst.from <= bin.length + 1e-6;
+        group.bins.iter().any(is_its)
+    };
+    let is_synced_each = sync.is_some() && syncs.count == stretches.len() as f64;
+    let is_unpaced = is_synced_each && stretches.iter().all(is_in_one);
     // Each call dirties a page of its own and none is made durable: one-block files.
     let is_small_files =
         sync.is_none() && end.is_none() && block <= 2048.0 && total.by_calls >= 0.9 * calls * PAGE && calls >= 16.0;
@@ -216,7 +223,7 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
         let then = sync.as_ref().filter(|_| rate.is_none()).map(|sync| synced(sync, &file));
         std::iter::once(Step::Write(write)).chain(then).collect()
     };
-    Some(Branch { bursts: stretches, unit: per_call, step: Box::new(step), end, is_unpaced: false })
+    Some(Branch { bursts: stretches, unit: per_call, step: Box::new(step), end, is_unpaced })
 }
 
 /// Write calls to anywhere in a file of a size, to pages that may be dirty already.
