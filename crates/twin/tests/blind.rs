@@ -315,8 +315,7 @@ fn a_twin_of_a_database_that_is_well_is_well() {
 #[test]
 fn a_twin_of_a_slow_disk_is_slow() {
     let text = include_str!("../../../scenarios/slow-disk-journal.toml");
-    // FIXME: since flushes of a device are shared in the model, 15 % is missed by 2 points.
-    check_with_setup("slow-disk-journal", text, "incident-short", 0.18);
+    check_with_setup("slow-disk-journal", text, "incident-short", 0.15);
     // FIXME: without its setup, 15 % is missed: 2 MB of small synced writes are all that is left.
     check("slow-disk-journal", text, "incident-short", 0.3);
 }

@@ -85,7 +85,8 @@ fn share_flushes(groups: &[Group], candidates: &[usize], flushes: f64, syncs: &m
         // The rarest first. A frequent caller gets the remaining flushes.
         let share = left / after as f64;
         let all = buffered_calls(&groups[at]);
-        let active = groups[at].bins.iter().filter(|bin| bin.is_active()).count();
+        // Stores to mappings show nothing of its calls.
+        let active = groups[at].bins.iter().filter(|bin| bin.by_calls > 0.0).count();
         let count = match active {
             // One or two bursts are made durable once each, at their ends.
             0..ACTIVE_MIN => (active as f64).min(all),
@@ -269,6 +270,24 @@ mod tests {
         // The part that is synced is small.
         let small = [(90e6, 0.0), (0.0, 0.0), (4e6, 0.0), (0.0, 0.5), (0.0, 0.0)];
         assert_eq!(ends(&[small, small].concat()), [0.0; 0]);
+    }
+
+    #[test]
+    fn stores_to_a_mapping_are_no_bursts_of_calls() {
+        let check = |mapped: f64, synced: f64| {
+            let mut group = group(&[(0.0, 0.1); 10]);
+            for bin in &mut group.bins {
+                bin.mapped = mapped;
+            }
+            let first = &mut group.bins[0];
+            (first.by_calls, first.wchar, first.calls) = (8.0 * 4096.0, 8.0 * 4096.0, 8.0);
+            group.total = Bin { by_calls: 8.0 * 4096.0, calls: 8.0, length: 10.0, ..Bin::default() };
+            let mut syncs = [Syncs::default()];
+            share_flushes(&[group], &[0], 50.0, &mut syncs);
+            assert_eq!(syncs[0].count, synced, "{mapped}");
+        };
+        check(0.0, 1.0);
+        check(4096.0, 1.0);
     }
 
     #[test]
