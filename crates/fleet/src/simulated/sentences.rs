@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a row says of a twin: its figures before and after the change, what is not predictable, and what a change costs that
+//! helps a sick host.
+
+use super::weigh::Relief;
+use crate::row::Row;
+use floodline_analysis::prediction::{self, Prediction, WAITS};
+use floodline_record::human;
+
+/// What a row says where the twin cannot tell how long tasks wait.
+pub(super) const NOT_STATED: &str = "How much longer tasks wait is not predictable here.";
+
+/// What a row says of a twin in which no wait gets longer.
+pub(super) fn calm(is_reliable: bool) -> &'static str {
+    match is_reliable {
+        true => "In the simulation no task waits noticeably longer.",
+        false => "In a simulation that is not reliable here, no task waits noticeably longer.",
+    }
+}
+
+impl Relief<'_> {
+    pub(super) fn told(&self, row: &Row) -> String {
+        let change = |wait: &prediction::Row| {
+            format!("{} {} → about {}", wait.label, human::seconds(wait.now), human::seconds(wait.then))
+        };
+        let rule = row.sick_already.as_deref().unwrap_or_default();
+        let costs = self.worse.map_or_else(String::new, |worse| format!(" It costs: {}.", change(worse)));
+        format!("The host suffers now ({rule}), and the change helps: {}.{costs}", change(self.better))
+    }
+}
+
+/// The figures in a sentence.
+pub(super) fn effect(by: &str, row: &Row, prediction: &Prediction, seconds: f64) -> String {
+    let mut told = Vec::new();
+    if let Some((now, then)) =
+        row.stall_now_seconds.zip(row.stall_then_seconds).filter(|(now, then)| (then - now).abs() > 0.05)
+    {
+        let (now, then) = (human::seconds(now), human::seconds(then));
+        told.push(format!("tasks wait {now} → about {then} in {}", human::seconds(seconds)));
+    }
+    if let Some((now, then)) = row.longest_wait_now_seconds.zip(row.longest_wait_then_seconds)
+        && (then - now).abs() > 0.1
+    {
+        told.push(format!("the longest write or sync {} → about {}", human::seconds(now), human::seconds(then)));
+    }
+    if let Some((now, then)) = row.written_now_bytes.zip(row.written_then_bytes)
+        && (then > 1.2 * now || now > 1.2 * then)
+    {
+        told.push(format!("written to disks {} → about {}", human::bytes(now), human::bytes(then)));
+    }
+    let is_told = |loss: &&&prediction::Row| {
+        [WAITS, "durable.longest_wait_seconds", "longest_write_wait_seconds"].contains(&loss.figure.as_str())
+    };
+    told.extend(prediction.losses().iter().filter(|loss| !is_told(loss)).take(1).map(|loss| loss.sentence()));
+    let seen = prediction.hurting().or(prediction.appear.first());
+    told.extend(seen.map(|seen| format!("{} appears", seen.rule)));
+    match (told.is_empty(), by) {
+        (false, _) => format!("{by}: {}.", told.join("; ")),
+        (true, _) if prediction.rows.iter().any(|row| row.doubt.is_some()) => {
+            "Of figures that the twin predicts, none changes noticeably.".to_owned()
+        }
+        (true, by) => format!("{by}: no figure changes noticeably."),
+    }
+}

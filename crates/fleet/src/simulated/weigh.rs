@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Weighs the answer of a twin: by the error of its back-test, by the unwritten data that it holds, and beside what arithmetic
+//! found without it.
+
+use super::sentences::{NOT_STATED, calm, effect};
+use super::{Answer, Wanted};
+use crate::arithmetic::SEVERITY_MAX;
+use crate::row::{Cause, Confidence, Row, Verdict};
+use floodline_analysis::judgement::Verdict as Judged;
+use floodline_analysis::prediction::{self, Better, LEADS, Prediction};
+use floodline_analysis::report::Severity;
+use floodline_record::human;
+use floodline_twin::backtest::MISS_MAX;
+use floodline_twin::predict::rests_on;
+
+/// Severity from which a host suffers.
+const SUFFERS: f64 = 1.0;
+/// Severity from which a host suffers if the twin misses its own recording and arithmetic does not agree.
+const SUFFERS_DOUBTFUL: f64 = 5.0;
+/// Severity from which its margin is small.
+const TIGHT: f64 = 0.5;
+/// Multiple of the recorded peak of unwritten data from which a twin is that of another host: it lacks what cleans the data
+/// early, such as `sync_file_range`, and meets limits that the host does not meet.
+const OTHER_HOST: f64 = 3.0;
+/// The same multiple where the recorded data fits below a limit that the data of the twin exceeds.
+const MEETS_LIMIT: f64 = 1.5;
+/// Deviation of that peak up to which a twin has what a threshold held back.
+const SAME_PEAK: f64 = 0.1;
+/// Severity of a trade: a host that is sick before the change gets rid of more waiting than it gets.
+const TRADE: f64 = 0.9;
+/// Part of the arithmetic's severity below which a twin misses stores that no counter shows.
+const MISSES_STORES: f64 = 1.0 / 3.0;
+
+impl Answer {
+    /// Whether its waits are those of a host with more unwritten data than was recorded: it holds several times as much,
+    /// or it meets a limit below which the recorded data fits.
+    fn is_of_another_host(&self, margin: Option<f64>) -> bool {
+        let Some(peak) = self.peak else { return false };
+        let meets_limit = margin.is_some_and(|margin| margin >= 1.0 && margin < peak);
+        peak > OTHER_HOST || (peak > MEETS_LIMIT && meets_limit)
+    }
+
+    /// Whether it has the data that a threshold held back, and lets it loose.
+    fn has_what_was_held_back(&self) -> bool {
+        self.is_demand_known && self.peak.is_some_and(|peak| (peak - 1.0).abs() <= SAME_PEAK)
+    }
+}
+
+/// Decides from both tiers.
+pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
+    let Answer { error, is_cut, ref prediction, .. } = answer;
+    row.tier = 2;
+    row.control = wanted == Wanted::Control;
+    row.back_test_error = error;
+    fill(prediction, row);
+    let is_of_another = answer.is_of_another_host(row.margin);
+    let is_reliable = error.is_some_and(|error| error <= MISS_MAX) && !is_cut && !is_of_another;
+    let is_cliff = row.is_firm && row.cause == Cause::DirtyCliff;
+    let severity = match () {
+        () if is_of_another => 0.0,
+        // Writers that a threshold held back want more than they show: the larger demand is nearer.
+        () if is_cliff => answer.severity_max,
+        () => answer.severity,
+    };
+    if is_cliff && is_reliable && severity < SUFFERS && answer.has_what_was_held_back() {
+        row.is_firm = false;
+    }
+    row.confidence = if is_reliable { Confidence::High } else { Confidence::Low };
+    if let Some(error) = error.filter(|error| *error > MISS_MAX) {
+        row.notes.push(format!("The twin misses this recording by {}.", human::percent(error)));
+    }
+    if let Some(peak) = answer.peak.filter(|_| is_of_another) {
+        row.notes.push(format!("The twin holds {peak:.1} times the recorded unwritten data: it does not count."));
+    }
+    if is_cut {
+        row.notes.push("The simulation exceeded its budget: only its beginning counts.".to_owned());
+    }
+    if is_of_another && row.verdict != Verdict::Suffers {
+        if row.cause == Cause::NotSimulated {
+            let told = "Only a simulation can answer, and that of this host holds far more unwritten data than it did.";
+            row.decide(Verdict::NotKnown, Cause::UnlikeTwin, told.to_owned());
+        }
+        return;
+    }
+    let arithmetic = (row.verdict, row.cause, row.finding.clone());
+    let by_arithmetic = row.severity;
+    row.severity = severity.min(SEVERITY_MAX);
+    let stated = if is_of_another { Stated::Nothing } else { Stated::of(prediction) };
+    let effect = match (is_of_another, is_reliable) {
+        (true, _) => String::new(),
+        (false, true) => effect("Predicted", row, prediction, seconds),
+        (false, false) => effect("In a twin that misses this recording", row, prediction, seconds),
+    };
+    // The effect in a twin that misses its recording must be large, unless arithmetic finds the same without a twin.
+    // A wait by arithmetic that is too short to be noticed is not the same.
+    let agrees = row.verdict == Verdict::Suffers && !(row.predicts_waits && by_arithmetic < SUFFERS);
+    let enough = if is_reliable || agrees { SUFFERS } else { SUFFERS_DOUBTFUL };
+    if let Some(relief) = Relief::of(prediction, row).filter(|_| is_reliable && row.verdict == Verdict::Suffers) {
+        let (_, cause, told) = arithmetic;
+        row.severity = severity.clamp(TIGHT, TRADE);
+        return row.decide(Verdict::Tight, cause, format!("{} {told}", relief.told(row)));
+    }
+    let is_suffering = severity >= enough && stated.allows(row, is_reliable);
+    match arithmetic {
+        (_, cause, told) if is_suffering => {
+            let is_named = matches!(row.verdict, Verdict::Suffers | Verdict::Tight);
+            let cause = if is_named { cause } else { appeared(prediction).unwrap_or(Cause::Simulated) };
+            // Where the twin states no longer wait, arithmetic alone says that the host suffers.
+            let effect = if stated.is_longer() { effect } else { NOT_STATED.to_owned() };
+            if !stated.is_longer() && is_reliable {
+                row.confidence = Confidence::Medium;
+            }
+            let told = if is_named { format!("{told} {effect}") } else { effect };
+            let misses_stores = row.hides_stores && severity < MISSES_STORES * by_arithmetic;
+            let is_by_arithmetic = row.is_firm && (misses_stores || !is_reliable && !is_cliff);
+            row.severity = match () {
+                () if is_by_arithmetic => by_arithmetic,
+                // Tasks of a sick host wait already, which arithmetic does not subtract.
+                () if row.predicts_waits && row.sick_already.is_none() => of_both(&answer, by_arithmetic),
+                () => severity,
+            }
+            .min(SEVERITY_MAX);
+            row.decide(Verdict::Suffers, cause, told);
+        }
+        (Verdict::Suffers, cause, told) if row.is_firm => {
+            row.severity = by_arithmetic;
+            row.confidence = Confidence::Medium;
+            row.decide(Verdict::Suffers, cause, told);
+        }
+        (Verdict::Suffers, cause, told) if !is_reliable => {
+            // The twin is calm but unreliable: neither tier is conclusive.
+            row.severity = severity.max(TIGHT);
+            row.decide(
+                Verdict::Tight,
+                cause,
+                format!("{told} The simulation does not show it, but is not reliable here."),
+            );
+        }
+        (Verdict::Suffers, cause, told) => {
+            row.severity = row.severity.clamp(0.0, TRADE);
+            let calm = match stated.is_longer() {
+                true => "In the simulation the change makes less difference.",
+                false => calm(is_reliable),
+            };
+            row.decide(Verdict::Tight, cause, format!("{told} {calm} {effect}"));
+        }
+        (Verdict::Tight, ..)
+            if severity < TIGHT
+                && !stated.is_longer()
+                && row.cause != Cause::MemoryTooSmall
+                && row.margin.is_none_or(|margin| margin >= crate::arithmetic::TIGHT) =>
+        {
+            row.decide(Verdict::Fine, Cause::WideMargin, format!("{} {effect}", calm(is_reliable)));
+        }
+        (Verdict::Tight, cause, told) => {
+            row.severity = row.severity.clamp(0.0, TRADE);
+            row.decide(Verdict::Tight, cause, format!("{told} {effect}").trim_end().to_owned());
+        }
+        // Harm that is stated is no wide margin, however small it is.
+        _ if stated == Stated::Worse || (severity >= TIGHT && stated == Stated::Nothing) => {
+            row.severity = row.severity.clamp(TIGHT, TRADE);
+            row.decide(Verdict::Tight, appeared(prediction).unwrap_or(Cause::Simulated), effect);
+        }
+        (Verdict::NotKnown, ..) => {
+            let cause = crate::arithmetic::fine_cause(row);
+            let told = if stated.is_longer() { "On the whole the change helps." } else { calm(is_reliable) };
+            row.decide(Verdict::Fine, cause, format!("{told} {effect}"));
+        }
+        (Verdict::Fine, ..) => {}
+    }
+}
+
+/// What a prediction states, by the judgement that every command has. Figures that it refuses state nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stated {
+    /// The change harms.
+    Worse,
+    /// A wait gets longer, and the change helps on the whole.
+    Mixed,
+    /// The change helps, and no wait gets longer.
+    Better,
+    /// The waits are predicted, and stay the same.
+    Same,
+    /// The waits are not predicted.
+    Nothing,
+}
+
+impl Stated {
+    fn of(prediction: &Prediction) -> Stated {
+        let waits =
+            || prediction.rows.iter().filter(|row| row.unit == "seconds" && LEADS.contains(&row.figure.as_str()));
+        let is_longer = waits().any(|wait| wait.worsens());
+        let found: Vec<&str> = prediction.vanish.iter().chain(&prediction.stay).map(|seen| seen.rule).collect();
+        match prediction.verdict(&found) {
+            Judged::Harms => Stated::Worse,
+            Judged::Helps if is_longer => Stated::Mixed,
+            Judged::Helps => Stated::Better,
+            Judged::DoesNotHelp if is_longer => Stated::Worse,
+            Judged::DoesNotHelp if waits().any(|wait| wait.doubt.is_some()) || waits().next().is_none() => {
+                Stated::Nothing
+            }
+            Judged::DoesNotHelp => Stated::Same,
+        }
+    }
+
+    fn is_longer(self) -> bool {
+        matches!(self, Stated::Worse | Stated::Mixed)
+    }
+
+    /// Whether a host may suffer for it, by a twin that gets worse. What arithmetic found needs no figure of the twin, unless
+    /// a reliable twin states the opposite. What no recording shows cannot be cleared by a twin.
+    fn allows(self, row: &Row, is_reliable: bool) -> bool {
+        match self {
+            Stated::Worse => true,
+            Stated::Mixed | Stated::Nothing => row.verdict == Verdict::Suffers,
+            Stated::Better | Stated::Same => row.verdict == Verdict::Suffers && (row.is_firm || !is_reliable),
+        }
+    }
+}
+
+/// Severity by two predictions of the same waits, that of the twin and that of arithmetic: their geometric mean. Where the
+/// demand lies between two twins, the one counts that is nearer to what arithmetic predicts.
+fn of_both(answer: &Answer, by_arithmetic: f64) -> f64 {
+    let twin = by_arithmetic.max(answer.severity).min(answer.severity_max);
+    (twin * by_arithmetic).sqrt().max(SUFFERS)
+}
+
+/// What a limit by arithmetic does to a host that is sick before the change: a wait of its sickness gets shorter, by a
+/// larger factor than any wait gets longer.
+pub(super) struct Relief<'a> {
+    pub(super) better: &'a prediction::Row,
+    pub(super) worse: Option<&'a prediction::Row>,
+}
+
+impl<'a> Relief<'a> {
+    fn of(prediction: &'a Prediction, row: &Row) -> Option<Relief<'a>> {
+        let rule = row.sick_already.as_deref()?;
+        let is_limit = matches!(row.cause, Cause::CgroupLimit | Cause::MachineLimit) && !row.is_firm;
+        let is_new = prediction.appear.iter().any(|seen| seen.severity == Severity::Critical);
+        if !is_limit || is_new {
+            return None;
+        }
+        // Values below what people notice are no base of a factor.
+        let grows = |wait: &prediction::Row| (wait.then + wait.least) / (wait.now + wait.least).max(f64::MIN_POSITIVE);
+        let largest = |one: &&prediction::Row, other: &&prediction::Row| grows(one).total_cmp(&grows(other));
+        let waits = || prediction.rows.iter().filter(|wait| wait.unit == "seconds" && wait.better == Better::Less);
+        let of_sickness = waits().filter(|wait| rests_on(rule).contains(&wait.figure.as_str()) && wait.improves());
+        let better = of_sickness.min_by(largest)?;
+        let worse = waits().filter(|wait| wait.worsens()).max_by(largest);
+        worse.is_none_or(|worse| grows(worse) * grows(better) <= 1.0).then_some(Relief { better, worse })
+    }
+}
+
+/// The cause of the worst finding that appears in the simulation.
+fn appeared(prediction: &Prediction) -> Option<Cause> {
+    let worst =
+        prediction.appear.iter().filter(|seen| seen.severity >= Severity::Warning).max_by_key(|seen| seen.severity)?;
+    Cause::ALL.iter().copied().find(|cause| cause.name() == worst.rule)
+}
+
+/// Copies predicted figures. What is not predictable is left out, as `floodline predict` does.
+fn fill(prediction: &Prediction, row: &mut Row) {
+    let of = |name: &str| prediction.rows.iter().find(|row| row.figure == name && row.doubt.is_none());
+    if let Some(stall) = of("stall_seconds") {
+        row.stall_now_seconds = Some(stall.now);
+        row.stall_then_seconds = Some(stall.then);
+        row.stall_then_low_seconds = Some(stall.low);
+        row.stall_then_high_seconds = Some(stall.high);
+    }
+    let kinds = [of("durable.longest_wait_seconds"), of("longest_write_wait_seconds")];
+    let waits = || kinds.into_iter().flatten();
+    row.longest_wait_now_seconds = waits().map(|wait| wait.now).reduce(f64::max);
+    row.longest_wait_then_seconds = waits().map(|wait| wait.then).reduce(f64::max);
+    let written = of("devices.written_bytes");
+    row.written_now_bytes = written.map(|bytes| bytes.now);
+    row.written_then_bytes = written.map(|bytes| bytes.then);
+}
+
+#[cfg(test)]
+#[path = "weigh_tests.rs"]
+mod tests;

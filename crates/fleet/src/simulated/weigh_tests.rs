@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests of how the answer of a twin is weighed beside that of arithmetic.
+
+use super::*;
+use floodline_record::version::KernelVersion;
+
+/// A host that arithmetic has judged, and its answer after a twin.
+fn judged(verdict: Verdict, cause: Cause, severity: f64, margin: f64, answer: Answer) -> (Verdict, f64) {
+    let mut row = Row { severity, margin: Some(margin), is_firm: cause == Cause::DirtyCliff, ..Row::default() };
+    row.decide(verdict, cause, "So it is.".to_owned());
+    weigh(answer, Wanted::Flagged, 60.0, &mut row);
+    (row.verdict, row.severity)
+}
+
+/// A twin with a harm by each demand, a multiple of the recorded unwritten data, and an error of its back-test.
+fn twin(severity: f64, severity_max: f64, peak: f64, error: f64) -> Answer {
+    Answer {
+        severity,
+        severity_max,
+        is_demand_known: severity == severity_max,
+        peak: Some(peak),
+        error: Some(error),
+        // The figure that gets worse with the severity is stated.
+        prediction: Prediction { rows: vec![wait("stall_seconds", 1.0, 1.0 + 6.0 * severity)], ..nothing_predicted() },
+        is_cut: false,
+    }
+}
+
+fn nothing_predicted() -> Prediction {
+    Prediction { runs: 2, ..Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0)) }
+}
+
+#[test]
+fn arithmetic_and_a_twin_that_agree_need_no_more_than_what_is_noticed() {
+    let check = |verdict, answer, expect| {
+        assert_eq!(judged(verdict, Cause::CgroupLimit, 4.0, 0.3, answer).0, expect);
+    };
+    check(Verdict::Suffers, twin(1.2, 1.2, 1.0, 0.5), Verdict::Suffers);
+    check(Verdict::Suffers, twin(0.9, 0.9, 1.0, 0.5), Verdict::Tight);
+    check(Verdict::Tight, twin(4.9, 4.9, 1.0, 0.5), Verdict::Tight);
+    check(Verdict::Tight, twin(5.1, 5.1, 1.0, 0.5), Verdict::Suffers);
+}
+
+#[test]
+fn a_twin_that_holds_what_the_host_does_not_hold_does_not_count() {
+    let check = |verdict, margin, peak, expect| {
+        assert_eq!(judged(verdict, Cause::CgroupLimit, 2.0, margin, twin(6.0, 6.0, peak, 0.1)).0, expect);
+    };
+    check(Verdict::Suffers, 0.8, 8.0, Verdict::Tight);
+    check(Verdict::Suffers, 0.8, 2.0, Verdict::Suffers);
+    check(Verdict::Tight, 1.1, 1.9, Verdict::Tight);
+    check(Verdict::Tight, 1.1, 1.2, Verdict::Suffers);
+    check(Verdict::Tight, 1.9, 1.7, Verdict::Suffers);
+}
+
+#[test]
+fn a_cliff_is_cleared_only_by_a_twin_that_has_what_was_held_back() {
+    let check = |answer, expect| assert_eq!(judged(Verdict::Suffers, Cause::DirtyCliff, 3.0, 40.0, answer), expect);
+    check(twin(0.2, 0.2, 1.0, 0.1), (Verdict::Tight, 0.2));
+    check(twin(0.2, 0.2, 0.4, 0.1), (Verdict::Suffers, 3.0));
+    check(twin(0.2, 0.4, 1.0, 0.1), (Verdict::Suffers, 3.0));
+    check(twin(0.2, 1.4, 1.0, 0.1), (Verdict::Suffers, 1.4));
+}
+
+fn wait(figure: &str, now: f64, then: f64) -> prediction::Row {
+    prediction::Row { least: 0.1, ..prediction::Row::new(figure, figure, "seconds", now, then) }
+}
+
+#[test]
+fn a_longest_wait_that_is_not_predictable_is_not_shown() {
+    let doubtful = |row| prediction::Row { doubt: Some(prediction::Doubt::BackTest), ..row };
+    let check = |fsync: prediction::Row, write: prediction::Row, expect| {
+        let mut row = Row::default();
+        fill(&Prediction { rows: vec![fsync, write], ..nothing_predicted() }, &mut row);
+        assert_eq!(row.longest_wait_now_seconds.zip(row.longest_wait_then_seconds), expect);
+    };
+    let fsync = || wait("durable.longest_wait_seconds", 6.17, 0.109);
+    let write = || wait("longest_write_wait_seconds", 0.02, 0.216);
+    check(fsync(), doubtful(write()), Some((6.17, 0.109)));
+    check(doubtful(fsync()), write(), Some((0.02, 0.216)));
+    // The longest of both, before and after.
+    check(fsync(), write(), Some((6.17, 0.216)));
+    check(doubtful(fsync()), doubtful(write()), None);
+}
+
+#[test]
+fn a_sick_host_that_gets_better_does_not_suffer_from_a_limit() {
+    let check = |sick: Option<&str>, cause, rows: Vec<prediction::Row>, expect| {
+        let mut row = Row { sick_already: sick.map(str::to_owned), margin: Some(0.3), ..Row::default() };
+        row.decide(Verdict::Suffers, cause, "It held much.".to_owned());
+        let prediction = Prediction { rows, ..nothing_predicted() };
+        weigh(Answer { prediction, ..twin(5.0, 5.0, 1.0, 0.02) }, Wanted::Flagged, 60.0, &mut row);
+        assert_eq!(row.verdict, expect, "{}", row.finding);
+        row.finding
+    };
+    let sick = Some("overlay-umount-flush");
+    let umount = |then| wait("umount.longest_wait_seconds", 6.0, then);
+    let stall = |then| wait("stall_seconds", 49.0, then);
+    let limit = Cause::MachineLimit;
+    let told = check(sick, limit, vec![umount(0.9), stall(73.0)], Verdict::Tight);
+    assert!(told.starts_with("The host suffers now (overlay-umount-flush), and the change helps: umount"), "{told}");
+    assert!(told.contains("It costs: stall_seconds 49 s → about 73 s."), "{told}");
+    check(sick, limit, vec![umount(0.9), stall(30.0)], Verdict::Tight);
+    check(sick, limit, vec![umount(4.5), stall(730.0)], Verdict::Suffers);
+    // No wait gets longer.
+    let told = check(sick, limit, vec![umount(6.0), stall(30.0)], Verdict::Tight);
+    assert!(told.contains("no task waits noticeably longer"), "{told}");
+    check(None, limit, vec![umount(0.9), stall(73.0)], Verdict::Suffers);
+    check(sick, Cause::StarvedBudget, vec![umount(0.9), stall(73.0)], Verdict::Suffers);
+}
+
+#[test]
+fn a_host_suffers_only_by_figures_that_are_stated_and_get_worse() {
+    let doubted =
+        |now, then| prediction::Row { doubt: Some(prediction::Doubt::BackTest), ..wait("stall_seconds", now, then) };
+    let check = |from, error, stall: prediction::Row, expect| {
+        let mut row = Row { margin: Some(0.3), ..Row::default() };
+        row.decide(from, Cause::MachineLimit, "By arithmetic.".to_owned());
+        let prediction = Prediction { rows: vec![stall], ..nothing_predicted() };
+        weigh(Answer { prediction, ..twin(60.0, 60.0, 1.0, error) }, Wanted::Flagged, 60.0, &mut row);
+        assert_eq!((row.verdict, row.confidence), expect, "{}", row.finding);
+        row
+    };
+    let (suffers, tight, fine) = (Verdict::Suffers, Verdict::Tight, Verdict::Fine);
+    let (low, medium, high) = (Confidence::Low, Confidence::Medium, Confidence::High);
+    let stall = |then| wait("stall_seconds", 62.0, then);
+    for from in [suffers, tight, fine] {
+        check(from, 0.1, stall(97.0), (suffers, high));
+    }
+    check(suffers, 0.1, stall(4.11), (tight, high));
+    check(tight, 0.1, stall(4.11), (tight, high));
+    check(suffers, 0.1, stall(62.5), (tight, high));
+    check(fine, 0.1, stall(62.5), (fine, high));
+    // The twin refuses the figure: arithmetic stands, and no figure does.
+    let row = check(suffers, 0.1, doubted(62.0, 4.11), (suffers, medium));
+    assert!(!row.finding.contains("62 s") && row.finding.contains("not predictable"), "{}", row.finding);
+    assert_eq!((row.stall_now_seconds, row.stall_then_seconds), (None, None));
+    check(fine, 0.1, doubted(62.0, 97.0), (tight, high));
+    // A twin that misses its recording: the figure is marked.
+    let row = check(suffers, 0.4, stall(97.0), (suffers, low));
+    assert!(row.finding.contains("In a twin that misses this recording: tasks wait 62 s"), "{}", row.finding);
+    let row = check(suffers, 0.4, stall(4.11), (suffers, low));
+    assert!(!row.finding.contains("4.11"), "{}", row.finding);
+    assert!(row.severity <= SEVERITY_MAX);
+}
+
+#[test]
+fn a_row_does_not_say_that_no_wait_gets_longer_beside_one_that_does() {
+    for from in [Verdict::Tight, Verdict::NotKnown, Verdict::Fine] {
+        let mut row = Row { margin: Some(9.0), ..Row::default() };
+        row.decide(from, Cause::NotSimulated, "By arithmetic.".to_owned());
+        let prediction = Prediction { rows: vec![wait("stall_seconds", 5.63, 16.0)], ..nothing_predicted() };
+        weigh(Answer { prediction, ..twin(0.1, 0.1, 1.0, 0.1) }, Wanted::Flagged, 48.0, &mut row);
+        assert_eq!(row.verdict, Verdict::Tight, "{}", row.finding);
+        assert!(row.finding.contains("5.63 s → about 16 s") && !row.finding.contains("no task"), "{}", row.finding);
+    }
+}
+
+#[test]
+fn a_twin_of_another_host_is_named_as_the_reason() {
+    let mut row = Row::default();
+    row.decide(Verdict::NotKnown, Cause::NotSimulated, "Arithmetic has no answer.".to_owned());
+    weigh(twin(0.0, 0.0, 9.0, 0.1), Wanted::Flagged, 60.0, &mut row);
+    assert_eq!((row.verdict, row.cause), (Verdict::NotKnown, Cause::UnlikeTwin));
+    assert!(!row.hint.contains("--tier"), "{}", row.hint);
+}
