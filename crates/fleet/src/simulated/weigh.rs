@@ -122,7 +122,10 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
             .min(SEVERITY_MAX);
             row.decide(Verdict::Suffers, cause, told);
         }
-        (Verdict::Suffers, cause, told) if row.is_firm => {
+        // Without a twin of this host, the wait that arithmetic predicts stands.
+        (Verdict::Suffers, cause, told)
+            if row.is_firm || (is_of_another && row.predicts_waits && by_arithmetic >= SUFFERS) =>
+        {
             row.severity = by_arithmetic;
             row.confidence = Confidence::Medium;
             row.decide(Verdict::Suffers, cause, told);
