@@ -5,6 +5,7 @@
 use super::sentences::{NOT_STATED, calm, effect};
 use super::{Answer, Wanted};
 use crate::arithmetic::SEVERITY_MAX;
+use crate::harm::STALL;
 use crate::row::{Cause, Confidence, Row, Verdict};
 use floodline_analysis::judgement::Verdict as Judged;
 use floodline_analysis::prediction::{self, Better, LEADS, Prediction};
@@ -100,7 +101,11 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         row.severity = severity.clamp(TIGHT, TRADE);
         return row.decide(Verdict::Tight, cause, format!("{} {told}", relief.told(row)));
     }
-    let is_suffering = severity >= enough && stated.allows(row, is_reliable);
+    // Two predictions of the same waits, both longer: their mean decides.
+    let both = (is_reliable && agrees && stated == Stated::Worse)
+        .then(|| mean_of_longer(severity, by_arithmetic, seconds, row))
+        .flatten();
+    let is_suffering = both.map_or(severity, |both| both.max(severity)) >= enough && stated.allows(row, is_reliable);
     match arithmetic {
         (_, cause, told) if is_suffering => {
             let is_named = matches!(row.verdict, Verdict::Suffers | Verdict::Tight);
@@ -226,6 +231,15 @@ impl Stated {
 fn of_both(answer: &Answer, by_arithmetic: f64) -> f64 {
     let twin = by_arithmetic.max(answer.severity).min(answer.severity_max);
     (twin * by_arithmetic).sqrt().max(SUFFERS)
+}
+
+/// Geometric mean of how much longer tasks wait by the twin and by arithmetic, whose waits include those before the change.
+/// `None` where one of both does not predict longer waits.
+fn mean_of_longer(severity: f64, by_arithmetic: f64, seconds: f64, row: &Row) -> Option<f64> {
+    let (now, then) = row.stall_now_seconds.zip(row.stall_then_seconds)?;
+    let more = by_arithmetic - now / seconds.max(f64::MIN_POSITIVE) / STALL;
+    let is_longer = row.predicts_waits && row.sick_already.is_none() && then > now && more > 0.0;
+    is_longer.then(|| (severity * more).sqrt())
 }
 
 /// What a limit by arithmetic does to a host that is sick before the change: a wait of its sickness gets shorter, by a

@@ -164,3 +164,45 @@ fn a_twin_of_another_host_is_named_as_the_reason() {
     assert_eq!((row.verdict, row.cause), (Verdict::NotKnown, Cause::UnlikeTwin));
     assert!(!row.hint.contains("--tier"), "{}", row.hint);
 }
+
+/// A host for which arithmetic predicts waits of this severity, after the answer of a twin.
+fn with_predicted_waits(by_arithmetic: f64, answer: Answer) -> Row {
+    let mut row = Row { severity: by_arithmetic, margin: Some(0.3), predicts_waits: true, ..Row::default() };
+    row.decide(Verdict::Suffers, Cause::CgroupLimit, "By arithmetic.".to_owned());
+    weigh(answer, Wanted::Flagged, 60.0, &mut row);
+    row
+}
+
+#[test]
+fn a_predicted_wait_stands_where_the_twin_is_that_of_another_host() {
+    let check = |by_arithmetic, peak, expect| {
+        let row = with_predicted_waits(by_arithmetic, twin(0.0, 0.0, peak, 0.75));
+        assert_eq!((row.verdict, row.severity, row.confidence), expect, "{}", row.finding);
+    };
+    check(2.6, 3.1, (Verdict::Suffers, 2.6, Confidence::Medium));
+    // Too short to be noticed.
+    check(0.9, 3.1, (Verdict::Tight, 0.5, Confidence::Low));
+    // A twin of this host that misses its recording.
+    check(2.6, 2.9, (Verdict::Tight, 0.5, Confidence::Low));
+}
+
+#[test]
+fn two_predictions_of_longer_waits_decide_by_their_mean() {
+    let check = |by_arithmetic, rows: Vec<prediction::Row>, error, expect| {
+        let prediction = Prediction { rows, ..nothing_predicted() };
+        let row = with_predicted_waits(by_arithmetic, Answer { prediction, ..twin(0.5, 0.5, 1.0, error) });
+        assert_eq!(row.verdict, expect, "{}", row.finding);
+        row.severity
+    };
+    let stall = |now, then| vec![wait("stall_seconds", now, then)];
+    let severity = check(4.5, stall(0.0, 3.0), 0.1, Verdict::Suffers);
+    assert!((severity - 1.5).abs() < 1e-9, "{severity}");
+    check(1.5, stall(0.0, 3.0), 0.1, Verdict::Tight);
+    // Of the waits by arithmetic, tasks wait 18 s of 60 s before the change.
+    check(4.5, stall(18.0, 24.0), 0.1, Verdict::Tight);
+    check(4.5, stall(30.0, 38.0), 0.1, Verdict::Tight);
+    // The twin predicts another wait only.
+    check(4.5, vec![wait("longest_write_wait_seconds", 0.1, 0.6)], 0.1, Verdict::Tight);
+    // The twin misses its recording.
+    check(4.5, stall(0.0, 3.0), 0.4, Verdict::Tight);
+}
