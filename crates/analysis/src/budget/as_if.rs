@@ -505,8 +505,10 @@ fn compare(window: &Window, now: &Budgets, then: &Budgets) -> Vec<AsIfRow> {
     for (id, (now, then)) in ids {
         let Some(any) = then.or(now).filter(|budget| !budget.is_inner) else { continue };
         let domain = then.map(|then| &then.domain);
+        // Both are read: where one is not, the peak is not known.
         let max = window.cgroups.get(&id).map(|span| &span.max);
-        let peak = max.and_then(|row| Some(row.file_dirty?.0.saturating_add(row.file_writeback?.0)));
+        let is_read = max.is_some_and(|row| row.file_dirty.is_some() && row.file_writeback.is_some());
+        let peak = window.unwritten_max.get(&id).copied().filter(|_| is_read);
         let mut row = AsIfRow {
             cgroup: Some(any.path.to_string()),
             container: None,

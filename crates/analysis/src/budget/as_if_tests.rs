@@ -161,3 +161,17 @@ fn conditions_that_cannot_hold_are_refused_with_what_to_type() {
     check("cgroup/ap/memory.max=1G", "did you mean /app?");
     check("cgroup/app/memory.low=1G", "unknown limit");
 }
+
+#[test]
+fn the_peak_is_that_of_one_moment() {
+    // 60 MiB are dirty at first. Then they are under writeback.
+    let fixture = host(Hierarchy::V2).cgroup("/app", |seconds, row| {
+        let (dirty, writeback) = if seconds < 5.0 { (60, 0) } else { (2, 58) };
+        (row.file_dirty, row.file_writeback) = (Some(Bytes(dirty * MIB)), Some(Bytes(writeback * MIB)));
+    });
+    let conditions = "vm.dirty_ratio=10";
+    assert_eq!(report(&fixture, conditions).rows[1].peak_bytes, Some(60 * MIB));
+    // Where one of both was not read, it is not known.
+    let unread = host(Hierarchy::V2).cgroup("/app", |_, row| row.file_writeback = None);
+    assert_eq!(report(&unread, conditions).rows[1].peak_bytes, None);
+}
