@@ -17,8 +17,8 @@ use floodline_record::version::KernelVersion;
 use floodline_scenario::{Expect, Scenario};
 use floodline_sim::{Options, simulate};
 use machines::{
-    EIGHTH_ROUND, FIFTH_ROUND, FOURTH_ROUND, MACHINES, Machine, SECOND_SET, SEVENTH_ROUND, SIXTH_ROUND, TABLES,
-    THIRD_ROUND, lines, machines, option, variants,
+    EIGHTH_ROUND, FIFTH_ROUND, FOURTH_ROUND, MACHINES, Machine, NINTH_ROUND, SECOND_SET, SEVENTH_ROUND, SIXTH_ROUND,
+    TABLES, THIRD_ROUND, lines, machines, option, variants,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -80,6 +80,11 @@ fn each_machine_of_the_seventh_round_is_told_what_is_the_matter_first() {
 #[test]
 fn each_machine_of_the_eighth_round_is_told_what_is_the_matter_first() {
     judge(EIGHTH_ROUND);
+}
+
+#[test]
+fn each_machine_of_the_ninth_round_is_told_what_is_the_matter_first() {
+    judge(NINTH_ROUND);
 }
 
 #[test]

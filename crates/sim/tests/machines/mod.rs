@@ -38,6 +38,9 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "more-overload",
     "more-removals",
     "more-rewrites",
+    "ninth-budgets",
+    "ninth-storage",
+    "ninth-well",
     "outrun",
     "overlay-teardown",
     "periodic-writeback-off",
@@ -75,9 +78,19 @@ pub(crate) const FIFTH_ROUND: &str = include_str!("../blind/fifth-round.txt");
 pub(crate) const SIXTH_ROUND: &str = include_str!("../blind/sixth-round.txt");
 pub(crate) const SEVENTH_ROUND: &str = include_str!("../blind/seventh-round.txt");
 pub(crate) const EIGHTH_ROUND: &str = include_str!("../blind/eighth-round.txt");
+pub(crate) const NINTH_ROUND: &str = include_str!("../blind/ninth-round.txt");
 /// All tables.
-pub(crate) const TABLES: &[&str] =
-    &[MACHINES, SECOND_SET, THIRD_ROUND, FOURTH_ROUND, FIFTH_ROUND, SIXTH_ROUND, SEVENTH_ROUND, EIGHTH_ROUND];
+pub(crate) const TABLES: &[&str] = &[
+    MACHINES,
+    SECOND_SET,
+    THIRD_ROUND,
+    FOURTH_ROUND,
+    FIFTH_ROUND,
+    SIXTH_ROUND,
+    SEVENTH_ROUND,
+    EIGHTH_ROUND,
+    NINTH_ROUND,
+];
 
 /// A machine on a kernel.
 pub(crate) struct Machine {
