@@ -47,6 +47,8 @@ pub(crate) struct Inode {
     pub(crate) size: u64,
     /// End of the allocated blocks; dirty pages beyond are delayed allocations.
     pub(crate) allocated: u64,
+    /// End of the blocks that XFS reserved for it and for its growth.
+    pub(crate) reserved: u64,
     /// Blocks allocated or reserved for it.
     pub(crate) space: u64,
     pub(crate) cache: PageCache,
@@ -98,6 +100,7 @@ impl Inode {
             sb,
             size: 0,
             allocated: 0,
+            reserved: 0,
             space: 0,
             cache: PageCache::default(),
             conserved: Conserved::default(),

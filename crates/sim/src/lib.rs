@@ -39,6 +39,7 @@ mod memory;
 mod memory_high;
 mod namespace;
 mod page_cache;
+mod preallocation;
 mod process;
 mod protection;
 mod raid1;

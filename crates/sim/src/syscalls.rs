@@ -265,6 +265,7 @@ pub(crate) async fn truncate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) {
         i.was_truncated |= size < i.size;
         i.size = size;
         i.allocated = i.allocated.min(first);
+        i.reserved = i.reserved.min(first);
         world.release_space(inode, first);
         world.data_blocks(inode)
     };

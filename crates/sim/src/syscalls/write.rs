@@ -40,7 +40,19 @@ pub(crate) async fn write(
         let mut world = sim.w();
         let offset = offset.unwrap_or(world.inodes[inode].size);
         let wb = if len > 0 { world.throttled_wb(pid, inode) } else { None };
-        (offset, Writing { pid, inode, cgroup, owner: world.page_owner(cgroup), at: offset, end: offset + len, wb })
+        (
+            offset,
+            Writing {
+                pid,
+                inode,
+                cgroup,
+                owner: world.page_owner(cgroup),
+                at: offset,
+                pass: offset,
+                end: offset + len,
+                wb,
+            },
+        )
     };
     let mut result = Ok(offset);
     while writing.at < writing.end {
@@ -51,6 +63,9 @@ pub(crate) async fn write(
             let mut world = sim.w();
             if world.pids[pid].is_killed(world.now) {
                 break;
+            }
+            if writing.at >= writing.pass {
+                writing.pass = world.pass_end(inode, writing.at, writing.end);
             }
             let stride = world.stride(&writing);
             let missing = world.missing(inode, &stride.pages);
@@ -89,8 +104,9 @@ struct Writing {
     /// The cgroup whose limits apply, and the memcg that its pages are charged to.
     cgroup: CgId,
     owner: CgId,
-    /// Current position and end of the write; bytes.
+    /// Current position, end of the present pass over an extent, and end of the write; bytes.
     at: u64,
+    pass: u64,
     end: u64,
     /// The wb that throttles it, if its pages have a device to go to. It stays the same to the end: branches of a task
     /// share its process, but none may move it (the check of scenarios), and a cgroup that has a process cannot be
@@ -160,23 +176,23 @@ async fn read_partial_pages(sim: &Sim, pid: PidId, inode: InodeId, stride: &Stri
 impl World {
     /// Returns the next stride of a write, up to the next check of the dirty domains by its task.
     fn stride(&self, writing: &Writing) -> Stride {
-        let &Writing { pid, inode, at, end, wb, .. } = writing;
+        let &Writing { pid, inode, at, pass, wb, .. } = writing;
         let some = match wb {
             Some(wb) => self.pages_until_look(pid, wb).max(1),
             None => 1 << 16,
         };
         let first = at / PAGE;
-        let until = self.chunk(self.inodes[inode].sb, first, end.div_ceil(PAGE), some);
-        Stride { bytes: at..(until * PAGE).min(end), pages: first..until }
+        let until = self.chunk(self.inodes[inode].sb, first, pass.div_ceil(PAGE), some);
+        Stride { bytes: at..(until * PAGE).min(pass), pages: first..until }
     }
 
     /// Puts the pages of a stride into the cache, dirty if they have a device to go to.
     fn take_in(&mut self, writing: &Writing, stride: &Stride, missing: u64) {
-        let &Writing { pid, inode, owner, end, .. } = writing;
+        let &Writing { pid, inode, owner, pass, .. } = writing;
         if writing.wb.is_some() {
-            self.write_pages(inode, &stride.pages, missing, owner, end.div_ceil(PAGE), Some(pid));
+            self.write_pages(inode, &stride.pages, missing, owner, pass.div_ceil(PAGE), Some(pid));
         } else if missing > 0 {
-            self.fill_holes(inode, &stride.pages, owner, end.div_ceil(PAGE));
+            self.fill_holes(inode, &stride.pages, owner, pass.div_ceil(PAGE));
         }
         let i = &mut self.inodes[inode];
         i.size = i.size.max(stride.bytes.end);
