@@ -67,6 +67,8 @@ pub(crate) struct Row {
     pub(crate) verdict: Verdict,
     /// Whether the speed of an emulated CPU determines it, however close the model is.
     pub(crate) is_cpu_bound: bool,
+    /// Mean of simulated runs that are not told how slow disks and CPUs were from moment to moment.
+    pub(crate) unreplayed: Option<f64>,
 }
 
 /// A variant of a scenario on a kernel.
@@ -121,6 +123,14 @@ pub(crate) fn rows(
     let runs = Runs { real: real.iter().collect(), simulated: simulated.iter().collect(), longest_delay };
     let is_judged = |name: &&str| JUDGED.iter().any(|end| name.ends_with(end));
     Spread::names(&runs.simulated).into_iter().filter(is_judged).filter_map(|name| runs.row(name)).collect()
+}
+
+/// Adds the means of runs without the recording's moments to the rows.
+pub(crate) fn add_unreplayed(rows: &mut [Row], simulated: &[BTreeMap<String, Figure>]) {
+    let simulated: Vec<_> = simulated.iter().collect();
+    for row in rows {
+        row.unreplayed = Spread::of(&simulated, &row.figure).map(|spread| spread.mean);
+    }
 }
 
 fn is_negligible(unit: &str, value: f64) -> bool {
@@ -180,7 +190,7 @@ impl Runs<'_> {
             || is_wait_for_cpu
             || CPU_BOUND.iter().any(|part| name.contains(part))
             || self.is_bound_by_cpu(name);
-        Some(Row { figure: name.to_owned(), real, simulated, off_share, verdict, is_cpu_bound })
+        Some(Row { figure: name.to_owned(), real, simulated, off_share, verdict, is_cpu_bound, unreplayed: None })
     }
 
     /// Whether a longest wait exceeds the model's by no more than the delay of a task that only needs a CPU. A shorter

@@ -106,6 +106,9 @@ pub(crate) struct Line {
     pub(crate) off_share: f64,
     /// Its verdict.
     pub(crate) verdict: Verdict,
+    /// Of a wait: mean of the model without the recording's moments, in which its disks and CPUs were slow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unreplayed: Option<f64>,
 }
 
 impl Line {
@@ -207,6 +210,7 @@ fn line(row: &Row) -> Line {
         model: [row.simulated.min, row.simulated.mean, row.simulated.max].map(rounded),
         off_share: rounded(row.off_share),
         verdict: row.verdict,
+        unreplayed: row.unreplayed.filter(|_| row.real.unit == "seconds").map(rounded),
     }
 }
 

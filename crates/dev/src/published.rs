@@ -79,6 +79,7 @@ fn part(name: &str, artefact: &Artefact) -> Result<String, Failure> {
         "earlier" => earlier(artefact),
         "holds" => holds(artefact),
         "repeats" => repeats(artefact),
+        "replay" => replay(artefact),
         "misses" => misses(artefact),
         "throttle" => throttle(artefact),
         "modules" => modules(artefact),
@@ -141,6 +142,35 @@ fn headline(artefact: &Artefact) -> String {
         text.push_str(&by_cpu(kind, &of_kind));
     }
     text + &by_cpu("**all**", &lines)
+}
+
+/// Kinds of waits whose agreement depends on what the recording tells of single moments.
+const WAITS: [&str; 3] = [
+    "usual latencies of syncs and unmounts",
+    "longest latencies of syncs and unmounts",
+    "the slowest hundredth of the reads",
+];
+
+/// Waits with and without the moments of the recording: the same figures in both halves.
+fn replay(artefact: &Artefact) -> String {
+    let mut text = "| kind | figures | told the moments: within 25 % | within 2 × | not told: within 25 % | within 2 × |\n\
+                    |---|---:|---:|---:|---:|---:|\n"
+        .to_owned();
+    for kind in WAITS {
+        let counts = |line: &&Line| line.kind == kind && !line.is_cpu_bound && line.unreplayed.is_some();
+        let lines: Vec<&Line> = artefact.measured.figures().filter(counts).collect();
+        let share = |of: fn(&Line) -> f64, fits: fn(f64) -> bool| {
+            let fitting = lines.iter().filter(|line| fits(of(line) / line.real[1])).count();
+            percent(fitting, lines.len())
+        };
+        let (told, not_told): (fn(&Line) -> f64, fn(&Line) -> f64) =
+            (|line| line.model[1], |line| line.unreplayed.unwrap_or(0.0));
+        let (quarter, twice): (fn(f64) -> bool, fn(f64) -> bool) =
+            (|ratio| (0.75..=1.25).contains(&ratio), |ratio| (0.5..=2.0).contains(&ratio));
+        let cells = [share(told, quarter), share(told, twice), share(not_told, quarter), share(not_told, twice)];
+        text.push_str(&format!("| {kind} | {} | {} |\n", count(lines.len()), cells.join(" | ")));
+    }
+    text
 }
 
 /// Further keys from which a list of them is long.

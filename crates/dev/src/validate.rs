@@ -2,7 +2,7 @@
 //! `floodline-dev validate RECORDING…`: compares recordings of real runs with simulated ones. A recording contains its
 //! scenario, variant and kernel; several of the same are repeats. Runs no machine.
 
-use crate::agreement::{Case, Outcome, Told, longest_delay, other_setting, rows};
+use crate::agreement::{Case, Outcome, Told, add_unreplayed, longest_delay, other_setting, rows};
 use crate::artefact::{self, Measured};
 use crate::input::{Workload, files, read, shown};
 use crate::{Answer, Failure, Format, note, pages};
@@ -54,7 +54,7 @@ const SUBFOLDERS: [&str; 3] = ["blind", "compared", "stacks"];
 type Of = (String, String, KernelVersion);
 
 /// Real runs of one of these.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Real {
     release: String,
     repeats: Vec<BTreeMap<String, Figure>>,
@@ -70,6 +70,14 @@ struct Real {
     ends: Vec<Nanos>,
     /// Largest delay of its recorder, in the run where that is smallest.
     longest_delay: Option<Nanos>,
+}
+
+impl Real {
+    /// The machine without the moments in which its disks and CPUs were slow.
+    fn without_moments(&self) -> Real {
+        let found = Found { moments: BTreeMap::new(), wake_ups: Vec::new(), ..self.found.clone() };
+        Real { found, ..self.clone() }
+    }
 }
 
 /// The median speed by slowdown, for cases that tell none. A few recordings of tasks that do next to nothing but wake up
@@ -123,18 +131,21 @@ impl Validate {
         for ((scenario, variant, kernel), real) in real {
             note(&format!("{} of {count} simulated: {scenario} {variant}", cases.len()));
             let speed = mean(&real.speeds).or(usual).unwrap_or_default();
-            let simulated: Result<Vec<_>, _> = (1..=self.seeds)
-                .map(|seed| self.simulated((&scenario, &variant, kernel), seed, speed, &real))
-                .collect();
-            let (outcome, ran) = match simulated {
-                Ok(runs) => {
-                    let (figures, ran): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
-                    (
-                        Outcome::Figures(rows(&real.repeats, &figures, real.longest_delay)),
-                        ran.first().copied().flatten(),
-                    )
+            let simulated = |real: &Real| -> Result<Vec<_>, _> {
+                (1..=self.seeds)
+                    .map(|seed| self.simulated((&scenario, &variant, kernel), seed, speed, real))
+                    .collect()
+            };
+            let (told, unreplayed) = (simulated(&real), simulated(&real.without_moments()));
+            let (outcome, ran) = match (told, unreplayed) {
+                (Ok(told), Ok(unreplayed)) => {
+                    let (figures, ran): (Vec<_>, Vec<_>) = told.into_iter().unzip();
+                    let mut rows = rows(&real.repeats, &figures, real.longest_delay);
+                    let unreplayed: Vec<_> = unreplayed.into_iter().map(|(figures, _)| figures).collect();
+                    add_unreplayed(&mut rows, &unreplayed);
+                    (Outcome::Figures(rows), ran.first().copied().flatten())
                 }
-                Err(why) => (Outcome::NotSimulated(why), None),
+                (Err(why), _) | (_, Err(why)) => (Outcome::NotSimulated(why), None),
             };
             let recordings = real.repeats.len();
             let told = Told { slowdown_percent: speed.slowdown, observer_ns: speed.observer.0, ran };
