@@ -153,9 +153,10 @@ const WAITS: [&str; 3] = [
 
 /// Waits with and without the moments of the recording: the same figures in both halves.
 fn replay(artefact: &Artefact) -> String {
-    let mut text = "| kind | figures | told the moments: within 25 % | within 2 × | not told: within 25 % | within 2 × |\n\
+    let mut text =
+        "| kind | figures | told the moments: within 25 % | within 2 × | not told: within 25 % | within 2 × |\n\
                     |---|---:|---:|---:|---:|---:|\n"
-        .to_owned();
+            .to_owned();
     for kind in WAITS {
         let counts = |line: &&Line| line.kind == kind && !line.is_cpu_bound && line.unreplayed.is_some();
         let lines: Vec<&Line> = artefact.measured.figures().filter(counts).collect();

@@ -132,9 +132,7 @@ impl Validate {
             note(&format!("{} of {count} simulated: {scenario} {variant}", cases.len()));
             let speed = mean(&real.speeds).or(usual).unwrap_or_default();
             let simulated = |real: &Real| -> Result<Vec<_>, _> {
-                (1..=self.seeds)
-                    .map(|seed| self.simulated((&scenario, &variant, kernel), seed, speed, real))
-                    .collect()
+                (1..=self.seeds).map(|seed| self.simulated((&scenario, &variant, kernel), seed, speed, real)).collect()
             };
             let (told, unreplayed) = (simulated(&real), simulated(&real.without_moments()));
             let (outcome, ran) = match (told, unreplayed) {

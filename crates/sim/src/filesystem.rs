@@ -70,6 +70,8 @@ pub(crate) struct Superblock {
     pub(crate) metadata: Option<InodeId>,
     pub(crate) upper: Option<Upper>,
     pub(crate) created: u64,
+    /// The small file of ext4 that got blocks last.
+    pub(crate) last_small: Option<InodeId>,
 }
 
 /// The filesystem below an overlay.

@@ -49,6 +49,8 @@ pub(crate) struct Inode {
     pub(crate) allocated: u64,
     /// End of the blocks that XFS reserved for it and for its growth.
     pub(crate) reserved: u64,
+    /// Its extents on ext4.
+    pub(crate) extents: u32,
     /// Blocks allocated or reserved for it.
     pub(crate) space: u64,
     pub(crate) cache: PageCache,
@@ -101,6 +103,7 @@ impl Inode {
             size: 0,
             allocated: 0,
             reserved: 0,
+            extents: 0,
             space: 0,
             cache: PageCache::default(),
             conserved: Conserved::default(),

@@ -20,6 +20,7 @@ mod dcache;
 mod delay;
 mod domain;
 mod engine;
+mod extents;
 mod filesystem;
 mod flush;
 mod flusher;

@@ -530,6 +530,7 @@ fn superblock(point: &str, fs_type: FsType) -> Superblock {
         metadata: None,
         upper: None,
         created: 0,
+        last_small: None,
     }
 }
 

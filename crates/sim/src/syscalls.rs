@@ -266,6 +266,9 @@ pub(crate) async fn truncate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) {
         i.size = size;
         i.allocated = i.allocated.min(first);
         i.reserved = i.reserved.min(first);
+        if first == 0 {
+            i.extents = 0;
+        }
         world.release_space(inode, first);
         world.data_blocks(inode)
     };

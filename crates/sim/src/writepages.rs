@@ -106,8 +106,8 @@ pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
             }
             journal::start(sim, sb).await;
             let (blocks, memcg) = {
-                let world = sim.w();
-                (world.data_blocks(inode), world.mapping_memcg(inode, &how))
+                let mut world = sim.w();
+                (world.allocation_blocks(inode, run.end), world.mapping_memcg(inode, &how))
             };
             journal::modify(sim, sb, &blocks, memcg).await;
             let mut world = sim.w();
