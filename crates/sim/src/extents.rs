@@ -13,7 +13,7 @@ const SMALL: u64 = 16;
 /// Extents in an inode.
 const IN_INODE: u32 = 4;
 /// Number of the first metadata block that holds extents, beyond all inodes.
-const FIRST_LEAF: u64 = 1 << 24;
+const FIRST_LEAF: u64 = 1 << 27;
 
 impl World {
     /// Metadata blocks that an allocation up to the page `end` changes.

@@ -2,7 +2,8 @@
 //! Superblocks: the folios, time stamps and journals of a filesystem type on a kernel, and the resolution of paths.
 //! tmpfs keeps everything in memory; a path below no mount is on one.
 
-use crate::arena::{BdiId, BlockId, CgId, InodeId, SbId};
+use crate::arena::{BdiId, BlockId, CgId, Id, InodeId, SbId};
+use crate::block_groups::{self, Groups};
 use crate::dcache::{Dentry, Names};
 use crate::inode::{Dirt, Inode};
 use crate::journal::Journal;
@@ -70,6 +71,7 @@ pub(crate) struct Superblock {
     pub(crate) metadata: Option<InodeId>,
     pub(crate) upper: Option<Upper>,
     pub(crate) created: u64,
+    pub(crate) groups: Groups,
     /// The small file of ext4 that got blocks last.
     pub(crate) last_small: Option<InodeId>,
 }
@@ -84,18 +86,18 @@ pub(crate) struct Upper {
 }
 
 /// Numbers of metadata blocks: as in one group, with few directories whose inodes are together.
-const INODE_BITMAP: u64 = 1;
-const GROUP_DESCRIPTOR: u64 = 2;
+pub(crate) const INODE_BITMAP: u64 = 1;
+pub(crate) const GROUP_DESCRIPTOR: u64 = 2;
 const BLOCK_BITMAP: u64 = 3;
-const DIRECTORIES: u64 = 4;
+pub(crate) const DIRECTORIES: u64 = 4;
 const FIRST_DIRECTORY: u64 = 5;
 pub(crate) const FIRST_INODES: u64 = 64;
 
 /// Inodes in one block of an inode table.
-const INODES_PER_BLOCK: u64 = 16;
+pub(crate) const INODES_PER_BLOCK: u64 = 16;
 
 /// Inode table block of the inode created as number `created`: one for 16 inodes, or one for each.
-fn inode_block(journal: Option<&Journal>, created: u64) -> u64 {
+pub(crate) fn inode_block(journal: Option<&Journal>, created: u64) -> u64 {
     let logs_inodes = journal.is_some_and(Journal::logs_inodes);
     FIRST_INODES + if logs_inodes { created } else { created / INODES_PER_BLOCK }
 }
@@ -153,10 +155,10 @@ impl World {
         let below = sb.below(path);
         match sb.names.entry(below)? {
             Entry::Vacant(place) => {
-                sb.created += 1;
-                let block = inode_block(sb.journal.as_ref(), sb.created);
-                let inode = self.inodes.push(Inode::new(id, block));
+                let inode = InodeId::new(self.inodes.len());
                 place.insert(Dentry::File(inode));
+                let (block, directory) = sb.place_inode(path);
+                self.inodes.push(Inode { directory, ..Inode::new(id, block) });
                 Ok((inode, true))
             }
             Entry::Occupied(found) => match *found.get() {
@@ -169,7 +171,10 @@ impl World {
     /// Metadata blocks that a new file changes: bitmap of inodes, group descriptor, the directory and its inode, inode.
     pub(crate) fn create_blocks(&self, inode: InodeId) -> [u64; 5] {
         let inode = &self.inodes[inode];
-        self.named_blocks(inode.sb, inode.block)
+        match inode.directory {
+            0 => self.named_blocks(inode.sb, inode.block),
+            directory => block_groups::named_blocks(directory, inode.block),
+        }
     }
 
     /// Metadata blocks that an allocation or release of data blocks changes: bitmap of blocks, group descriptor, inode.

@@ -87,6 +87,8 @@ pub(crate) struct Inode {
     pub(crate) unsynced: Unsynced,
     /// The metadata block that contains it.
     pub(crate) block: u64,
+    /// Number of the directory of the root that contains it on ext4; 0 is the root itself.
+    pub(crate) directory: u64,
     /// Jiffies of the last access and modification, as far as they are recorded.
     pub(crate) atime: u64,
     pub(crate) mtime: u64,
@@ -103,6 +105,7 @@ impl Inode {
             size: 0,
             allocated: 0,
             reserved: 0,
+            directory: 0,
             extents: 0,
             space: 0,
             cache: PageCache::default(),

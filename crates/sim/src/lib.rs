@@ -9,6 +9,7 @@ mod arm;
 mod balance_dirty_pages;
 mod blk_throttle;
 mod block;
+mod block_groups;
 mod cgroup;
 mod checks;
 mod completions;

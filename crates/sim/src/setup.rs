@@ -6,6 +6,7 @@ use crate::admin::PROCESS_PAGES;
 use crate::arena::{Arena, BdiId, BlockId, CgId, SbId};
 use crate::arm::Arm;
 use crate::block::{Block, Worker};
+use crate::block_groups::Groups;
 use crate::completions::Completions;
 use crate::crypt::Crypt;
 use crate::dcache::Names;
@@ -530,6 +531,7 @@ fn superblock(point: &str, fs_type: FsType) -> Superblock {
         metadata: None,
         upper: None,
         created: 0,
+        groups: Groups::default(),
         last_small: None,
     }
 }

@@ -52,6 +52,11 @@ impl Space {
     pub(crate) fn in_memory(pages: u64) -> Space {
         Space { capacity: pages / 2, used: 0 }
     }
+
+    /// Its size.
+    pub(crate) fn bytes(self) -> u64 {
+        self.capacity * PAGE
+    }
 }
 
 impl World {
