@@ -3,6 +3,7 @@
 
 mod agreement;
 mod artefact;
+mod back_test;
 mod fleet;
 mod input;
 mod judge;
@@ -34,6 +35,7 @@ enum Verb {
     FleetPairs(fleet::FleetPairs),
     FleetLab(fleet::FleetLab),
     PredictTruth(truth::PredictTruth),
+    BackTest(back_test::BackTest),
     Vary(vary::Vary),
 }
 
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         Verb::FleetPairs(pairs) => pairs.run(),
         Verb::FleetLab(lab) => lab.run(),
         Verb::PredictTruth(truth) => truth.run(),
+        Verb::BackTest(tests) => tests.run(),
         Verb::Vary(vary) => vary.run(),
     };
     let code = answer.and_then(|answer| {

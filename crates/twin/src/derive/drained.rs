@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Syncs after a burst that the flusher was writing already. The flusher stops at the background threshold, or one chunk
-//! below it, and leaves the rest until it is old. Where the level goes on to next to nothing, a caller requested it. With a
-//! small background threshold such a sync waits for little, and no other counter shows it; with a larger one it waits for
-//! all of the burst.
+//! Syncs of which a device that is never full shows no burst. Above the background threshold the flusher writes until the
+//! level is at the threshold, or one chunk below it, and leaves the rest until it is old. Below the threshold it writes only
+//! what is old. Where young data goes on to next to nothing, a caller requested it. With a small background threshold such
+//! a sync waits for little, and no other counter shows it; with a larger one it waits for all of the burst.
 
 use super::asked::{Asked, UNSEEN_AGE_S, written_between};
 use super::machine::Place;
@@ -22,6 +22,15 @@ const PART_OF_LIMIT: f64 = 8.0;
 const LEFT_MIN: f64 = 4_194_304.0;
 /// Share of what is written that becomes dirty again while a burst still goes on.
 const GOES_ON: f64 = 0.5;
+/// Share of the level at the end of a burst that must be written, rather than dropped.
+const WRITTEN: f64 = 0.8;
+/// Bytes below which next to nothing is dirty, and the share of a burst that is next to nothing of it.
+const CLEAN: f64 = 1_048_576.0;
+const LITTLE_OF_BURST: f64 = 0.05;
+/// Largest share of the background threshold that is far below it: the threshold itself is no reason to write.
+const FAR_BELOW: f64 = 0.5;
+/// Largest share of a burst that is written before it ends, where nothing but its end was a reason to write.
+const BEFORE_ITS_END: f64 = 0.1;
 
 /// One sample of the machine.
 #[derive(Clone, Copy)]
@@ -60,15 +69,70 @@ fn half_a_second(levels: &[Level]) -> f64 {
     levels.windows(2).map(rate).fold(0.0, f64::max) / 2.0
 }
 
+/// What the flusher writes of an inode at once: a part of the limit, and no more than half a second of writing.
+fn chunk(half_a_second: f64, now: &Level) -> f64 {
+    half_a_second.min(now.limit / PART_OF_LIMIT) + CHUNK_STEP
+}
+
 /// Requests that drained what the flusher would have left, where `own` bytes were written by programs whose syncs are known.
 pub(super) fn drained<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec<Asked<'a>> {
     let levels = levels(window);
     let (Some(first), Some(expiry)) = (levels.first(), dirty::expiry_seconds(window)) else { return Vec::new() };
     let seconds = |at: Nanos| at.0.saturating_sub(first.at.0) as f64 / 1e9;
-    let fastest = half_a_second(&levels);
     let intervals =
         |place: &Place| device::by_dev(window, place.dev).map_or_else(Vec::new, |device| device.intervals());
     let devices: Vec<(&Place, Vec<Interval>)> = places.iter().map(|place| (place, intervals(place))).collect();
+    let drains = [above(&levels, own, expiry), below(&levels, own, expiry)];
+    let asked = |(end, now): (Nanos, Nanos)| {
+        let wrote = |intervals: &[Interval]| written_between(intervals, end, now);
+        let (place, _) = devices.iter().max_by(|(_, one), (_, other)| wrote(one).total_cmp(&wrote(other)))?;
+        Some(Asked { at: seconds(end), seconds: (seconds(now) - seconds(end)).max(0.0), place })
+    };
+    drains.into_iter().flatten().filter_map(asked).collect()
+}
+
+/// Begin and end of drains of bursts that stay far below the background threshold.
+fn below(levels: &[Level], own: f64, expiry: f64) -> Vec<(Nanos, Nanos)> {
+    let fastest = half_a_second(levels);
+    let mut found = Vec::new();
+    // The last sample with next to nothing dirty, and whether a request was the reason.
+    let mut clean: Option<(Level, bool)> = None;
+    let (mut peak, mut end) = (0.0_f64, None);
+    for pair in levels.windows(2) {
+        let [before, now] = pair else { continue };
+        if before.held <= CLEAN {
+            clean = Some((*before, clean.is_some_and(|(_, is_asked)| is_asked)));
+            (peak, end) = (0.0, None);
+        }
+        peak = peak.max(now.held);
+        if now.dirtied - before.dirtied >= GOES_ON * (now.written - before.written) {
+            end = Some(*now);
+        }
+        let (Some((since, is_asked)), Some(end)) = (clean, end) else { continue };
+        let is_drained = now.held <= CLEAN.max(LITTLE_OF_BURST * peak);
+        let is_large = peak >= chunk(fastest, now) + LEFT_MIN && peak <= FAR_BELOW * now.background;
+        let burst = end.dirtied - since.dirtied;
+        // A small budget of a cgroup is written in chunks, and while the burst goes on.
+        let is_young_till_then = end.written - since.written <= BEFORE_ITS_END * burst;
+        let unseen = if is_asked { 0.0 } else { UNSEEN_AGE_S };
+        let is_young = now.at.0.saturating_sub(since.at.0) as f64 / 1e9 + unseen < expiry;
+        // Files that are removed leave the level too.
+        let is_written = end.held > CLEAN && now.written - end.written >= WRITTEN * end.held;
+        let is_asked = is_drained && is_large && is_young_till_then && is_young && is_written;
+        if is_asked && own < super::asked::OWN_SHARE * burst {
+            found.push((end.at, now.at));
+            clean = Some((*now, true));
+            peak = 0.0;
+        }
+    }
+    found
+}
+
+/// Begin and end of drains of bursts that reach the background threshold.
+fn above(levels: &[Level], own: f64, expiry: f64) -> Vec<(Nanos, Nanos)> {
+    let Some(first) = levels.first() else { return Vec::new() };
+    let seconds = |at: Nanos| at.0.saturating_sub(first.at.0) as f64 / 1e9;
+    let fastest = half_a_second(levels);
     let mut found = Vec::new();
     // The last sample with next to nothing dirty, and whether a request was the reason: then no inode is older.
     let mut clean: Option<(f64, bool)> = None;
@@ -76,8 +140,7 @@ pub(super) fn drained<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec
     let (mut peak, mut dirtied_before, mut end) = (0.0_f64, first.dirtied, first.at);
     for pair in levels.windows(2) {
         let [before, now] = pair else { continue };
-        // What the flusher writes of an inode at once: a part of the limit, and no more than half a second of writing.
-        let chunk = fastest.min(now.limit / PART_OF_LIMIT) + CHUNK_STEP;
+        let chunk = chunk(fastest, now);
         let floor = now.background - chunk - LEFT_MIN;
         if now.held > (LITTLE * now.background).min(floor.max(0.0)) {
             peak = peak.max(now.held);
@@ -92,10 +155,7 @@ pub(super) fn drained<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec
         let burst = now.dirtied - dirtied_before;
         let is_asked = peak >= now.background && floor > 0.0 && !is_old && own < super::asked::OWN_SHARE * burst;
         if is_asked {
-            let wrote = |intervals: &[Interval]| written_between(intervals, end, now.at);
-            let most = devices.iter().max_by(|(_, one), (_, other)| wrote(one).total_cmp(&wrote(other)));
-            let (at, length) = (seconds(end), seconds(now.at) - seconds(end));
-            found.extend(most.map(|(place, _)| Asked { at, seconds: length.max(0.0), place }));
+            found.push((end, now.at));
         }
         if peak > 0.0 || clean.is_none() {
             clean = Some((seconds(now.at), is_asked));
@@ -173,6 +233,29 @@ mod tests {
         assert!(told(&burst(0), 12, 0.0).is_empty());
         // A program whose syncs are known wrote it.
         assert!(told(&burst(0), 40, 150e6).is_empty());
+    }
+
+    #[test]
+    fn young_data_that_goes_to_the_device_far_below_the_threshold_was_requested() {
+        let rises = |to: u64| (0..=to / 10).map(|step| (step * 10, step * 10, 0));
+        let falls = |from: u64, to: u64| {
+            let levels = (0..=(from - to) / 20).map(move |step| from - step * 20);
+            levels.map(move |held| (held, from, from - held))
+        };
+        let idle = |count: usize, level: (u64, u64, u64)| std::iter::repeat_n(level, count);
+        let all: Vec<_> = rises(80).chain(falls(80, 0)).chain(idle(3, (0, 80, 80))).collect();
+        assert_eq!(told(&all, 400, 0.0), [8.0]);
+        // The threshold may be the reason, a part is left, the own syncs of its writer wrote it, or it became old.
+        assert!(told(&all, 100, 0.0).is_empty());
+        let part: Vec<_> = rises(80).chain(falls(80, 60)).chain(idle(3, (60, 80, 20))).collect();
+        assert!(told(&part, 400, 0.0).is_empty());
+        assert!(told(&all, 400, 80e6).is_empty());
+        let old: Vec<_> = rises(80).chain(idle(25, (80, 80, 0))).chain(falls(80, 0)).collect();
+        assert!(told(&old, 400, 0.0).is_empty());
+        // A cgroup with a small budget writes while it goes on.
+        let small = (0..=8).map(|step| (step * 10, step * 20, step * 10));
+        let small: Vec<_> = small.chain([(60, 160, 100), (20, 160, 140), (0, 160, 160)]).collect();
+        assert!(told(&small, 400, 0.0).is_empty());
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod group;
 mod machine;
 mod names;
 mod places;
+mod residence;
 mod rewrites;
 mod scattered;
 mod stores;
@@ -101,10 +102,14 @@ impl Fitted {
 /// bytes: these are what is predicted.
 fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Twin, TwinError> {
     let mut best = fit_number(recorded, kernel, STORES)?;
-    if best.far_in_bytes() > FIT_NEAR {
-        let is_few = best.bytes.is_some_and(|ratio| ratio > 1.0);
-        let other = fit_number(recorded, kernel, if is_few { STORES * 2 } else { STORES / 2 })?;
-        if other.far_in_bytes() < best.far_in_bytes() {
+    let is_few = best.bytes.is_some_and(|ratio| ratio > 1.0);
+    // More at once find more clean folios, or more that the same burst has just dirtied: both are tried.
+    for at_once in if is_few { [STORES * 2, STORES / 2] } else { [STORES / 2, STORES * 2] } {
+        if best.far_in_bytes() <= FIT_NEAR {
+            break;
+        }
+        let other = fit_number(recorded, kernel, at_once)?;
+        if other.bytes.is_some() && other.far_in_bytes() < best.far_in_bytes() {
             best = other;
         }
     }
@@ -114,7 +119,7 @@ fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Twin, TwinError> {
         let factors = tasks.map(|task| (task.clone(), scaled(best.fit.factors.get(task), ratio))).collect();
         let other = fitted(recorded, kernel, Fit { factors, ..best.fit.clone() })?;
         // Where the budget decides, more stores change nothing.
-        if other.far_in_bytes() > 0.9 * best.far_in_bytes() {
+        if other.bytes.is_none() || other.far_in_bytes() > 0.9 * best.far_in_bytes() {
             break;
         }
         best = other;

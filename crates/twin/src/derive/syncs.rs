@@ -2,7 +2,7 @@
 //! Calls for stable storage of each program. A trace counts them. Without one they are told by waits: a program that waits
 //! whenever it writes, or at the ends of its bursts. Flushes of the devices bound their number.
 
-use super::group::{Group, Synced};
+use super::group::{Group, PAGE, Synced};
 use super::machine::Place;
 use super::places::At;
 use crate::provenance::Origin;
@@ -21,11 +21,13 @@ pub(super) struct Syncs {
     pub(super) origin: Origin,
     /// Mean wait of one, in seconds, where they come at the ends of its bursts rather than after a number of its calls.
     pub(super) at_ends: Option<f64>,
+    /// Whether only the short time that its data stays dirty tells of them.
+    pub(super) is_by_age: bool,
 }
 
 impl Default for Syncs {
     fn default() -> Syncs {
-        Syncs { count: 0.0, call: None, origin: Origin::Derived, at_ends: None }
+        Syncs { count: 0.0, call: None, origin: Origin::Derived, at_ends: None, is_by_age: false }
     }
 }
 
@@ -33,6 +35,52 @@ impl Default for Syncs {
 const DURABLE_SHARE: f64 = 0.6;
 /// Fewest intervals with writes that show a habit rather than chance.
 const ACTIVE_MIN: usize = 4;
+
+/// Busy share of a device from which data waits for it, however often its programs sync.
+const FULL: f64 = 0.8;
+/// Longest time that data stays dirty where its programs sync each few calls and the device has time, seconds.
+const SOON_MAX: f64 = 1.0;
+
+/// Counts the syncs of groups whose data is written soon though nothing else tells that they sync. `soon` has the mean time that
+/// the data of each stays dirty. Each sync makes at least one write of the device and writes at least one page.
+pub(super) fn add_by_age(
+    groups: &[Group],
+    places: &[Place],
+    at: &[At],
+    (soon, busy): (&[Option<f64>], &[f64]),
+    syncs: &mut [Syncs],
+) {
+    if syncs.iter().any(|syncs| syncs.origin == Origin::Measured) {
+        return;
+    }
+    for (number, place) in places.iter().enumerate() {
+        let here = || (0..groups.len()).filter(|one| at[*one].place == number);
+        let told: f64 = here().map(|one| syncs[one].count).sum();
+        let is_full = busy.get(number).is_some_and(|busy| *busy >= FULL);
+        let most = |one: usize| {
+            let total = &groups[one].total;
+            let seconds: f64 = groups[one].bins.iter().filter(|bin| bin.by_calls > 0.0).map(|bin| bin.length).sum();
+            let stays = soon[one].filter(|stays| is_full || *stays <= SOON_MAX)?;
+            // Data that is synced every few seconds stays for half of them.
+            let by_time = if is_full { f64::INFINITY } else { seconds / (2.0 * stays).max(1e-3) };
+            let calls = buffered_calls(&groups[one]);
+            // Calls of less than a page that each are synced dirty a page each beside what they fill.
+            let beside = (total.by_calls - total.wchar) / PAGE;
+            let is_small = total.wchar < PAGE * total.calls && beside >= 1.0;
+            let by_pages = if is_small { beside } else { total.by_calls / PAGE };
+            (syncs[one].call.is_none()).then(|| calls.min(by_pages).min(by_time * groups[one].concurrent() as f64))
+        };
+        let new: Vec<(usize, f64)> = here().filter_map(|one| Some((one, most(one)?))).collect();
+        let all: f64 = new.iter().map(|(_, most)| most).sum();
+        let share = ((place.writes as f64 - told) / all.max(1.0)).clamp(0.0, 1.0);
+        for (one, most) in new {
+            let count = share * most;
+            if count >= 1.0 {
+                syncs[one] = Syncs { count, call: Some(SyncCall::Fdatasync), is_by_age: true, ..Syncs::default() };
+            }
+        }
+    }
+}
 
 /// Number of durable writes of each group. With a trace they are counted. Without one, a program that waits in most
 /// intervals in which it writes makes its writes durable, and the flushes of its device bound their number. Where the place
@@ -44,7 +92,7 @@ pub(super) fn syncs(groups: &[Group], places: &[Place], at: &mut [At]) -> Vec<Sy
     }
     for (group, syncs) in groups.iter().zip(&mut syncs) {
         if let Some((count, wait)) = syncs_at_ends(group) {
-            *syncs = Syncs { count, call: Some(SyncCall::Fsync), origin: Origin::Derived, at_ends: Some(wait) };
+            *syncs = Syncs { count, call: Some(SyncCall::Fsync), at_ends: Some(wait), ..Syncs::default() };
         }
     }
     let calls = |group: &Group| buffered_calls(group);
@@ -98,7 +146,7 @@ fn share_flushes(groups: &[Group], candidates: &[usize], flushes: f64, syncs: &m
             continue;
         }
         left = (left - count).max(0.0);
-        syncs[at] = Syncs { count, call: Some(SyncCall::Fdatasync), origin: Origin::Derived, at_ends: None };
+        syncs[at] = Syncs { count, call: Some(SyncCall::Fdatasync), ..Syncs::default() };
     }
 }
 
@@ -210,7 +258,8 @@ pub(super) fn habits<'a>(groups: &[Group], places: &'a [Place], window: &Window)
         let enough = left.iter_mut().filter(|(left, _)| count <= 1.2 * *left);
         let Some((left, place)) = enough.min_by(|(one, _), (other, _)| one.total_cmp(other)) else { break };
         *left -= count;
-        let syncs = Syncs { count, call: Some(SyncCall::Fdatasync), origin: Origin::Assumed, at_ends: None };
+        let call = Some(SyncCall::Fdatasync);
+        let syncs = Syncs { count, call, origin: Origin::Assumed, ..Syncs::default() };
         habits[at] = Some(Habit { syncs, place });
     }
     habits
@@ -224,7 +273,7 @@ fn traced(group: &Group) -> Syncs {
         (fsync, data, range) if fsync >= data && fsync >= range => Some(SyncCall::Fsync),
         _ => Some(SyncCall::Fdatasync),
     };
-    Syncs { count: counts.all() as f64, call, origin: Origin::Measured, at_ends: None }
+    Syncs { count: counts.all() as f64, call, origin: Origin::Measured, ..Syncs::default() }
 }
 
 /// Write calls that are not direct, if they dirtied something.

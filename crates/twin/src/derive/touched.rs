@@ -21,6 +21,8 @@ const NEW_MAX: f64 = 0.97;
 pub(super) struct Touched {
     /// Seconds since the recording began, and pages.
     levels: Vec<(f64, f64)>,
+    /// Whether they are those of a cgroup. Those of the machine are mostly of other programs.
+    is_of_cgroup: bool,
 }
 
 impl Touched {
@@ -42,7 +44,7 @@ impl Touched {
                 rows.filter_map(|(time, row)| Some((seconds(time.monotonic.0), row.nr_mapped?.0 as f64))).collect()
             }
         };
-        (levels.len() >= 2).then_some(Touched { levels })
+        (levels.len() >= 2).then_some(Touched { levels: without_dips(levels), is_of_cgroup: inner.is_some() })
     }
 
     fn at(&self, seconds: f64) -> f64 {
@@ -61,13 +63,18 @@ impl Touched {
     pub(super) fn stores(&self, bins: &[Bin], pages: f64, part: f64) -> Option<Vec<Bin>> {
         let first = bins.iter().position(|bin| bin.mapped > 0.0)?;
         let last = bins.iter().rposition(|bin| bin.mapped > 0.0 || bin.faults > 0.0)?;
+        // What was mapped before the first store is not mapped anew, and no store to it shows.
+        let before = if self.is_of_cgroup { self.at(bins[first].end - bins[first].length) * part } else { 0.0 };
+        if pages - before < LEFT_MIN * pages {
+            return None;
+        }
         let (mut seen, mut all, mut seconds) = (0.0, 0.0, 0.0);
         let stores = |(at, bin): (usize, &Bin)| {
             if at < first || at > last {
                 return Bin { faults: 0.0, ..*bin };
             }
             let new = self.mapped_anew(bin) * part;
-            let left = 1.0 - (seen + new / 2.0) / pages;
+            let left = 1.0 - (before + seen + new / 2.0) / pages;
             seen += new;
             if left < LEFT_MIN {
                 // Hardly a page is left. What dirties, faults; the rest goes on as before.
@@ -109,6 +116,17 @@ impl Touched {
     }
 }
 
+/// Levels without those that are lower or higher than both neighbours: the kernel adds up the counters of its CPUs while
+/// they change, and now and then a reading lacks a part.
+fn without_dips(levels: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    let middle = |three: &[(f64, f64)]| {
+        let [before, now, after] = [three[0].1, three[1].1, three[2].1];
+        (three[1].0, now.clamp(before.min(after), before.max(after)))
+    };
+    let (first, last) = (levels.first().copied(), levels.last().copied());
+    first.into_iter().chain(levels.windows(3).map(middle)).chain(last).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,7 +141,7 @@ mod tests {
             let mapped = if half <= 2 { 4e6 } else { 0.0 };
             bins.push(Bin { end, length: 0.5, faults: rate / 2.0, mapped, ..Bin::default() });
         }
-        (Touched { levels }, bins)
+        (Touched { levels, is_of_cgroup: true }, bins)
     }
 
     #[test]
@@ -134,6 +152,25 @@ mod tests {
             let sum: f64 = stores.iter().map(|bin| bin.faults).sum();
             assert!((sum / (12.0 * rate) - 1.0).abs() < 0.05, "{sum} of {}", 12.0 * rate);
         }
+    }
+
+    #[test]
+    fn stores_to_what_was_mapped_before_are_not_told_by_what_is_mapped() {
+        let (touched, bins) = stored(100.0, 1024.0, 24);
+        // The recording begins when nearly all is mapped, and one reading lacks half of it.
+        let late: Vec<Bin> = bins[40..].iter().map(|bin| Bin { mapped: 1e6, ..*bin }).collect();
+        assert!(touched.stores(&late, 1024.0, 1.0).is_none());
+        let mut levels = touched.levels.clone();
+        levels[44].1 /= 2.0;
+        let levels = without_dips(levels);
+        assert_eq!(levels[44].1, levels[43].1);
+        let (levels, all) = (levels.len(), touched.levels.len());
+        assert_eq!(levels, all);
+        // Where a half is left, the other half tells nothing, and the stores are those of before.
+        let half: Vec<Bin> = bins[14..].iter().map(|bin| Bin { mapped: 1e6, ..*bin }).collect();
+        let stores = touched.stores(&half, 1024.0, 1.0).expect("a half is left");
+        let before = stores.iter().take(8).map(|bin| bin.faults).sum::<f64>();
+        assert!((before / 400.0 - 1.0).abs() < 0.1, "{before} of 400");
     }
 
     #[test]

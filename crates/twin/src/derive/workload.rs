@@ -6,13 +6,15 @@ use super::group::{Group, PAGE, Stored, groups};
 use super::machine::{Ground, Place};
 use super::names::{self, Taken};
 use super::places::assigned;
-use super::syncs::{Habit, Syncs, habits, syncs};
+use super::residence::written_soon;
+use super::syncs::{Habit, Syncs, add_by_age, habits, syncs};
 use super::unattributed::unattributed;
 use super::unmounts::Unmounts;
 use super::writer::Writer;
 use super::{Fit, asked, rewrites, scattered, stores};
 use crate::provenance::Notes;
 use crate::{Program, Programs, Recorded, TwinError};
+use floodline_analysis::diagnose::device;
 use floodline_record::human;
 use floodline_record::sample::HostRow;
 use floodline_record::units::{Bytes, Nanos};
@@ -89,7 +91,9 @@ pub(super) fn workload(
     }
     let mut at = assigned(window, ground, &all);
     let syncs = syncs(&all, &ground.places.0, &mut at).into_iter().zip(&habits);
-    let syncs: Vec<Syncs> = syncs.map(|(syncs, habit)| habit.map_or(syncs, |habit| habit.syncs)).collect();
+    let mut syncs: Vec<Syncs> = syncs.map(|(syncs, habit)| habit.map_or(syncs, |habit| habit.syncs)).collect();
+    let busy: Vec<f64> = ground.places.0.iter().map(|place| busy_share(window, place)).collect();
+    add_by_age(&all, &ground.places.0, &at, (&written_soon(recorded, &all), &busy), &mut syncs);
     let of_groups: Vec<(&Group, Syncs)> = all.iter().zip(syncs.iter().copied()).collect();
     let mut asked = asked::asked(window, &of_groups, &ground.places.0);
     asked.retain(|asked| !unmounts.made(asked));
@@ -207,6 +211,12 @@ impl Besides<'_> {
         }
         extra
     }
+}
+
+/// Part of the time in which the device of a place was busy.
+fn busy_share(window: &Window, place: &Place) -> f64 {
+    let busy = device::by_dev(window, place.dev).and_then(|seen| Some(seen.span.growth.io_time?.as_secs_f64()));
+    busy.unwrap_or(0.0) / window.seconds().max(1e-3)
 }
 
 /// Whether pauses in dirty throttling were traced.

@@ -299,6 +299,10 @@ fn sync_of(syncs: Syncs, calls: f64, key: &str, notes: &mut Notes) -> Option<Syn
     let after = (calls / syncs.count.max(1.0)).round().max(1.0) as u64;
     let key = format!("{key}.steps.write.sync");
     let text = match syncs.origin {
+        _ if syncs.is_by_age => {
+            "data stays dirty for a small part of the time that it would without a sync; writes of the device bound how often \
+             the program syncs"
+        }
         Origin::Measured => "calls for stable storage in the trace",
         Origin::Derived => "the program waits whenever it writes; flushes of the device bound how often it syncs",
         Origin::Assumed => "the program writes little and often, and the device is flushed equally often",

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How long data stays dirty. Without a sync it stays until it is old or too much; the mean over all bytes is the mean level
+//! divided by the rate (Little's law). Where data leaves much sooner, the programs that wrote it had it written: they sync
+//! what they write, or open their files so. No wait needs to be counted for that: those of threads are not.
+
+use super::devices::written_twice;
+use super::group::Group;
+use crate::Recorded;
+use floodline_analysis::budget::{Bound, budgets};
+use floodline_analysis::diagnose::{device, dirty};
+use floodline_record::id::{Entity, EntityId};
+use floodline_record::sample::HostRow;
+use floodline_record::units::Nanos;
+use std::collections::BTreeMap;
+
+/// Largest part of the time that data stays dirty by itself, from which it was written on request.
+const SOON: f64 = 0.25;
+/// Fewest intervals between samples that show the mean level.
+const INTERVALS_MIN: usize = 8;
+/// Fewest bytes that became dirty.
+const BYTES_MIN: f64 = 262_144.0;
+/// Least part of the dirtied bytes that was written: the rest may be dropped files.
+const WRITTEN: f64 = 0.7;
+/// Largest part of a background threshold that is far below it: the amount is no reason to write.
+const FAR_BELOW: f64 = 0.25;
+
+/// A level of dirty bytes, seconds since the recording began.
+type Levels = Vec<(f64, f64)>;
+
+/// For each group, the mean time in seconds that its data stays dirty, where it leaves much sooner than by itself.
+pub(super) fn written_soon(recorded: &Recorded, groups: &[Group]) -> Vec<Option<f64>> {
+    let window = &recorded.window;
+    let none = || vec![None; groups.len()];
+    let (Some(first), Some(expiry)) = (window.first_at, dirty::expiry_seconds(window)) else { return none() };
+    let has_strict = device::devices(window)
+        .iter()
+        .any(|seen| seen.bdi().and_then(|span| span.last.strict_limit).is_some_and(|flag| flag.0 > 0));
+    // A buffered loop device makes each byte dirty once more, and requests it below.
+    if has_strict || !written_twice(window).is_empty() {
+        return none();
+    }
+    let page = dirty::page_size(window) as f64;
+    let seconds = |at: Nanos| at.0.saturating_sub(first.monotonic.0) as f64 / 1e9;
+    let of_row = |row: &HostRow| {
+        Some(row.nr_dirty?.0.saturating_add(row.nr_writeback.map_or(0, |pages| pages.0)) as f64 * page)
+    };
+    let series = window.host_series.iter();
+    let host: Levels = series.filter_map(|(time, row)| Some((seconds(time.monotonic), of_row(row)?))).collect();
+    let end = host.last().map_or(0.0, |(at, _)| *at);
+    let grew = &window.host.growth;
+    let pages = |n: Option<floodline_record::units::Pages>| n.map_or(0.0, |n| n.0 as f64 * page);
+    let (dirtied, written) = (pages(grew.nr_dirtied), pages(grew.nr_written));
+    let background = window.host.last.nr_dirty_background_threshold.map(|n| n.0 as f64 * page);
+    let by_itself = |arrivals: &[(f64, f64)]| stays(arrivals, end, expiry);
+    let is_soon = |levels: &Levels, arrivals: &[(f64, f64)], background: Option<f64>| {
+        let bytes: f64 = arrivals.iter().map(|(_, bytes)| bytes).sum();
+        let most = levels.iter().map(|(_, level)| *level).fold(0.0, f64::max);
+        let held = mean_level(levels, end) * end;
+        let is_soon = levels.len() > INTERVALS_MIN
+            && bytes >= BYTES_MIN
+            && background.is_some_and(|background| most <= FAR_BELOW * background)
+            && held <= SOON * by_itself(arrivals);
+        is_soon.then(|| held / bytes)
+    };
+    let by_groups: f64 = groups.iter().map(|group| group.total.by_calls + group.total.mapped).sum();
+    // Dropped files leave the level too, and writes past the page cache never reach it.
+    if written < WRITTEN * dirtied || dirtied < WRITTEN * by_groups {
+        return none();
+    }
+    let all: Vec<(f64, f64)> = arrivals(window.host_series.as_slice(), page, &seconds);
+    let of_host = is_soon(&host, &all, background);
+    let held_by_host = mean_level(&host, end) * end;
+    let limits: BTreeMap<EntityId, f64> = budgets(window)
+        .cgroups
+        .iter()
+        .filter_map(|one| Some((one.cgroup, one.domain.bg_thresh.and_then(Bound::exact)?.0 as f64)))
+        .collect();
+    let of_group = |group: &Group| {
+        let is_root = |id: &EntityId| {
+            matches!(window.entities.get(id), Some(Entity::Cgroup { path, .. }) if path.as_bytes() == b"/")
+        };
+        let inner = group.cgroup.filter(|id| !is_root(id));
+        let known = inner.and_then(|id| Some((recorded.dirty.get(&id)?, limits.get(&id))));
+        let Some((levels, limit)) = known else { return of_host };
+        let start: Levels = levels.iter().map(|(at, bytes)| (seconds(*at), *bytes as f64)).collect();
+        // Levels are kept where they change.
+        let mut held = Levels::new();
+        for (at, _) in &host {
+            let before = start[..start.partition_point(|(then, _)| then <= at)].last();
+            held.push((*at, before.map_or(0.0, |(_, bytes)| *bytes)));
+        }
+        let of_cgroup = groups.iter().filter(|other| other.cgroup == group.cgroup);
+        let mut arrived: BTreeMap<u64, f64> = BTreeMap::new();
+        for bin in of_cgroup.flat_map(|other| &other.bins) {
+            *arrived.entry((bin.end * 1e3) as u64).or_default() += bin.by_calls + bin.mapped;
+        }
+        let arrived: Vec<(f64, f64)> = arrived.into_iter().map(|(at, bytes)| (at as f64 / 1e3, bytes)).collect();
+        // What a removed cgroup held is still dirty elsewhere.
+        let may_be_elsewhere = of_host.is_none() && held_by_host > SOON * by_itself(&arrived);
+        // A cgroup without a limit of its own has that of the machine.
+        is_soon(&held, &arrived, limit.copied().or(background)).filter(|_| !may_be_elsewhere)
+    };
+    groups.iter().map(of_group).collect()
+}
+
+/// When bytes became dirty on the machine: end of the interval, and bytes.
+fn arrivals(
+    series: &[(floodline_record::sample::SampleTime, HostRow)],
+    page: f64,
+    seconds: &impl Fn(Nanos) -> f64,
+) -> Vec<(f64, f64)> {
+    let grown = |pair: &[(floodline_record::sample::SampleTime, HostRow)]| {
+        let pages = pair[1].1.nr_dirtied?.0.saturating_sub(pair[0].1.nr_dirtied?.0);
+        Some((seconds(pair[1].0.monotonic), pages as f64 * page))
+    };
+    series.windows(2).filter_map(grown).collect()
+}
+
+/// Byte seconds that data stays dirty until it is old, or until the recording ends.
+fn stays(arrivals: &[(f64, f64)], end: f64, expiry: f64) -> f64 {
+    arrivals.iter().map(|(at, bytes)| bytes * (end - at).clamp(0.0, expiry)).sum()
+}
+
+/// Mean of a level over time.
+fn mean_level(levels: &Levels, end: f64) -> f64 {
+    let sum: f64 = levels.windows(2).map(|pair| (pair[0].1 + pair[1].1) / 2.0 * (pair[1].0 - pair[0].0)).sum();
+    sum / end.max(1e-3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_stays_until_it_is_old_or_the_recording_ends() {
+        // 1 MB each second for 60 s, and 30 s until it is old.
+        let arrivals: Vec<(f64, f64)> = (1..=60).map(|second| (f64::from(second), 1e6)).collect();
+        let all = stays(&arrivals, 60.0, 30.0);
+        assert!((all / (30.0 * 30e6 + 30.0 * 14.5e6) - 1.0).abs() < 0.01, "{all}");
+        // A level of 30 MB is that of data that nothing syncs.
+        let levels: Levels = (0..=60).map(|second| (f64::from(second), 1e6 * f64::from(second).min(30.0))).collect();
+        assert!(mean_level(&levels, 60.0) * 60.0 > 0.9 * all);
+        // One that is synced within half a second has half a megabyte.
+        let levels: Levels = (0..=60).map(|second| (f64::from(second), 0.5e6)).collect();
+        assert!(mean_level(&levels, 60.0) * 60.0 < 0.1 * all);
+    }
+}
