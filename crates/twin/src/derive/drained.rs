@@ -95,8 +95,9 @@ pub(super) fn drained<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec
 fn below(levels: &[Level], own: f64, expiry: f64) -> Vec<(Nanos, Nanos)> {
     let fastest = half_a_second(levels);
     let mut found = Vec::new();
-    // The last sample with next to nothing dirty, and whether a request was the reason.
-    let mut clean: Option<(Level, bool)> = None;
+    // The last sample with next to nothing dirty, and whether a request was the reason. What was dirty at the begin is older
+    // than the recording: it counts as nothing if it is little of the burst.
+    let mut clean: Option<(Level, bool)> = levels.first().map(|first| (*first, false));
     let (mut peak, mut end) = (0.0_f64, None);
     for pair in levels.windows(2) {
         let [before, now] = pair else { continue };
@@ -111,6 +112,7 @@ fn below(levels: &[Level], own: f64, expiry: f64) -> Vec<(Nanos, Nanos)> {
         let (Some((since, is_asked)), Some(end)) = (clean, end) else { continue };
         let is_drained = now.held <= CLEAN.max(LITTLE_OF_BURST * peak);
         let is_large = peak >= chunk(fastest, now) + LEFT_MIN && peak <= FAR_BELOW * now.background;
+        let is_new = since.held <= CLEAN.max(BEFORE_ITS_END * peak);
         let burst = end.dirtied - since.dirtied;
         // A small budget of a cgroup is written in chunks, and while the burst goes on.
         let is_young_till_then = end.written - since.written <= BEFORE_ITS_END * burst;
@@ -118,7 +120,7 @@ fn below(levels: &[Level], own: f64, expiry: f64) -> Vec<(Nanos, Nanos)> {
         let is_young = now.at.0.saturating_sub(since.at.0) as f64 / 1e9 + unseen < expiry;
         // Files that are removed leave the level too.
         let is_written = end.held > CLEAN && now.written - end.written >= WRITTEN * end.held;
-        let is_asked = is_drained && is_large && is_young_till_then && is_young && is_written;
+        let is_asked = is_drained && is_large && is_new && is_young_till_then && is_young && is_written;
         if is_asked && own < super::asked::OWN_SHARE * burst {
             found.push((end.at, now.at));
             clean = Some((*now, true));
@@ -244,12 +246,17 @@ mod tests {
         };
         let idle = |count: usize, level: (u64, u64, u64)| std::iter::repeat_n(level, count);
         let all: Vec<_> = rises(80).chain(falls(80, 0)).chain(idle(3, (0, 80, 80))).collect();
-        assert_eq!(told(&all, 400, 0.0), [8.0]);
+        assert_eq!(told(&all, 400, 0.0), [9.0]);
+        // It began shortly before the recording, or long before it.
+        let shortly: Vec<_> = std::iter::once((5, 5, 0)).chain(all[2..].to_vec()).collect();
+        assert_eq!((told(&shortly, 400, 0.0).len(), told(&all[4..], 400, 0.0).len()), (1, 0));
         // The threshold may be the reason, a part is left, the own syncs of its writer wrote it, or it became old.
         assert!(told(&all, 100, 0.0).is_empty());
         let part: Vec<_> = rises(80).chain(falls(80, 60)).chain(idle(3, (60, 80, 20))).collect();
         assert!(told(&part, 400, 0.0).is_empty());
         assert!(told(&all, 400, 80e6).is_empty());
+        let removed: Vec<_> = rises(80).chain(idle(3, (0, 80, 0))).collect();
+        assert!(told(&removed, 400, 0.0).is_empty());
         let old: Vec<_> = rises(80).chain(idle(25, (80, 80, 0))).chain(falls(80, 0)).collect();
         assert!(told(&old, 400, 0.0).is_empty());
         // A cgroup with a small budget writes while it goes on.

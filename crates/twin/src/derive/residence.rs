@@ -15,14 +15,18 @@ use std::collections::BTreeMap;
 
 /// Largest part of the time that data stays dirty by itself, from which it was written on request.
 const SOON: f64 = 0.25;
-/// Fewest intervals between samples that show the mean level.
+/// Fewest intervals between samples that show the mean level, and the least part of all data that each brings.
 const INTERVALS_MIN: usize = 8;
+const SPREAD: f64 = 0.005;
 /// Fewest bytes that became dirty.
 const BYTES_MIN: f64 = 262_144.0;
 /// Least part of the dirtied bytes that was written: the rest may be dropped files.
 const WRITTEN: f64 = 0.7;
 /// Largest part of a background threshold that is far below it: the amount is no reason to write.
 const FAR_BELOW: f64 = 0.25;
+
+/// Largest part of all data that is dirty at one time: of a burst with a sync after it, most is.
+const PART_OF_ALL: f64 = 0.125;
 
 /// A level of dirty bytes, seconds since the recording began.
 type Levels = Vec<(f64, f64)>;
@@ -56,9 +60,12 @@ pub(super) fn written_soon(recorded: &Recorded, groups: &[Group]) -> Vec<Option<
         let bytes: f64 = arrivals.iter().map(|(_, bytes)| bytes).sum();
         let most = levels.iter().map(|(_, level)| *level).fold(0.0, f64::max);
         let held = mean_level(levels, end) * end;
-        let is_soon = levels.len() > INTERVALS_MIN
+        // Between two samples, a burst comes and goes unseen.
+        let spread = arrivals.iter().filter(|(_, part)| *part >= SPREAD * bytes).count();
+        let is_soon = spread >= INTERVALS_MIN
             && bytes >= BYTES_MIN
             && background.is_some_and(|background| most <= FAR_BELOW * background)
+            && most <= PART_OF_ALL * bytes
             && held <= SOON * by_itself(arrivals);
         is_soon.then(|| held / bytes)
     };
