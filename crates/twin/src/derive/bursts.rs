@@ -118,7 +118,7 @@ pub(super) fn time(seconds: f64) -> Time {
 }
 
 /// A rate per second as a scenario writes it, rounded to three decimals.
-fn frequency(per_second: f64) -> Frequency {
+pub(super) fn frequency(per_second: f64) -> Frequency {
     let mut value = per_second.clamp(1e-6, 1e6);
     let mut per = 1_000_000_000_u64;
     while value < 1000.0 && per < 1_000_000_000_000_000 {

@@ -26,7 +26,7 @@ use crate::provenance::Notes;
 use crate::{Demand, Options, Recorded, Twin, TwinError};
 use floodline_kernel::{OLDEST_MODELLED, is_modelled};
 use floodline_record::id::Entity;
-use floodline_record::units::Nanos;
+use floodline_record::units::{Centisecs, Nanos};
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
 use floodline_scenario::{Expect, Scenario, ScenarioFile, Time, Workload};
@@ -40,6 +40,11 @@ const SECONDS_MIN: f64 = 3.0;
 const FITS_MAX: usize = 3;
 const FIT_NEAR: f64 = 0.08;
 const FIT_SIZE_MAX: f64 = 2_000.0;
+/// Longest time for which programs store before a recording, seconds, and most such times that are tried.
+const BEFORE_MAX: f64 = 60.0;
+const BEFORES_MAX: u32 = 8;
+/// How much nearer another time must come.
+const BETTER: f64 = 0.8;
 /// Stores of a burst, at first.
 const STORES: u64 = 8;
 /// Longest recording.
@@ -69,6 +74,13 @@ pub(super) struct Fit {
     pub(super) factors: BTreeMap<String, f64>,
     /// Stores of a burst: samples do not show how many arrive at once.
     pub(super) stores: u64,
+    /// Seconds for which programs store before the recording begins. The flusher wakes up again and again from the first
+    /// dirty page on, and a file is as old as its first dirty page: neither shows in samples.
+    pub(super) before: f64,
+}
+
+impl Fit {
+    const FIRST: Fit = Fit { factors: BTreeMap::new(), stores: STORES, before: 0.0 };
 }
 
 /// A twin, and the recorded effect of its tasks with mappings.
@@ -101,14 +113,17 @@ impl Fitted {
 /// number is fitted to the faults, then the stores of a burst to the bytes that they dirtied, then their number to the
 /// bytes: these are what is predicted.
 fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Twin, TwinError> {
-    let mut best = fit_number(recorded, kernel, STORES)?;
+    let mut best = fit_number(recorded, kernel, Fit::FIRST)?;
+    if best.far_in_bytes() > FIT_NEAR {
+        best = fit_before(recorded, kernel, best)?;
+    }
     let is_few = best.bytes.is_some_and(|ratio| ratio > 1.0);
     // More at once find more clean folios, or more that the same burst has just dirtied: both are tried.
-    for at_once in if is_few { [STORES * 2, STORES / 2] } else { [STORES / 2, STORES * 2] } {
+    for stores in if is_few { [STORES * 2, STORES / 2] } else { [STORES / 2, STORES * 2] } {
         if best.far_in_bytes() <= FIT_NEAR {
             break;
         }
-        let other = fit_number(recorded, kernel, at_once)?;
+        let other = fit_number(recorded, kernel, Fit { stores, before: best.fit.before, ..Fit::FIRST })?;
         if other.bytes.is_some() && other.far_in_bytes() < best.far_in_bytes() {
             best = other;
         }
@@ -127,10 +142,38 @@ fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Twin, TwinError> {
     Ok(best.twin)
 }
 
+/// Fits the time for which programs stored before the recording: the flusher's wake-ups fall as they fell.
+fn fit_before(recorded: &Recorded, kernel: KernelVersion, mut best: Fitted) -> Result<Fitted, TwinError> {
+    let row = &recorded.window.host.last;
+    let seconds = |centisecs: Option<Centisecs>| centisecs.map_or(0.0, |centisecs| centisecs.0 as f64 / 100.0);
+    let (every, expiry) = (seconds(row.dirty_writeback_centisecs), seconds(row.dirty_expire_centisecs));
+    if !(0.1..=BEFORE_MAX).contains(&every) {
+        return Ok(best);
+    }
+    let first = workload::first_written(&recorded.window).as_secs_f64() % every;
+    let last = (expiry + every).min(BEFORE_MAX);
+    let times = (1..=BEFORES_MAX).map(|number| f64::from(number) * every + (every - first));
+    let mut nearest = best.far_in_bytes();
+    let mut before = 0.0;
+    for time in times.take_while(|time| *time <= last) {
+        let other = fitted(recorded, kernel, Fit { before: time, ..best.fit.clone() })?;
+        if other.bytes.is_some() && other.far_in_bytes() < BETTER * nearest {
+            (nearest, before) = (other.far_in_bytes(), time);
+        }
+    }
+    if before > 0.0 {
+        let other = fit_number(recorded, kernel, Fit { before, ..best.fit.clone() })?;
+        if other.bytes.is_some() && other.far_in_bytes() < best.far_in_bytes() {
+            best = other;
+        }
+    }
+    Ok(best)
+}
+
 /// Fits the number of stores to the faults.
-fn fit_number(recorded: &Recorded, kernel: KernelVersion, stores: u64) -> Result<Fitted, TwinError> {
-    let mut best = fitted(recorded, kernel, Fit { factors: BTreeMap::new(), stores })?;
-    let mut factors = BTreeMap::new();
+fn fit_number(recorded: &Recorded, kernel: KernelVersion, with: Fit) -> Result<Fitted, TwinError> {
+    let mut best = fitted(recorded, kernel, with.clone())?;
+    let mut factors = with.factors.clone();
     let mut last = best.faults.clone();
     for _ in 1..FITS_MAX {
         if best.far_in_faults() < FIT_NEAR {
@@ -139,7 +182,7 @@ fn fit_number(recorded: &Recorded, kernel: KernelVersion, stores: u64) -> Result
         for (task, ratio) in &last {
             factors.insert(task.clone(), scaled(factors.get(task), *ratio));
         }
-        let other = fitted(recorded, kernel, Fit { factors: factors.clone(), stores })?;
+        let other = fitted(recorded, kernel, Fit { factors: factors.clone(), ..with.clone() })?;
         if other.far_in_faults() >= best.far_in_faults() {
             break;
         }

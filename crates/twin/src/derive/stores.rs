@@ -2,7 +2,7 @@
 //! Stores to mapped files. Counters show only stores to clean pages: a program that stores all the time to pages that
 //! are already dirty looks idle until the flusher has cleaned them, and then seems to come in a burst.
 
-use super::bursts::{Branch, Burst, arrivals};
+use super::bursts::{Branch, Burst, arrivals, frequency};
 use super::group::{Bin, Group, PAGE, Stored};
 use super::machine::Place;
 use super::touched::Touched;
@@ -38,6 +38,8 @@ const WRITTEN_SHARE: f64 = 0.5;
 const LARGE_WRITE: f64 = 65_536.0;
 /// Bytes of the largest folio.
 const FOLIO_MAX: f64 = 2_097_152.0;
+/// Intervals within which a program that stored before the recording stores again.
+const AT_START: f64 = 2.0;
 /// Name of the barrier behind which mapped files are on the device.
 pub(super) const PREPARED: &str = "prepared";
 /// Largest dirty share of the page cache where stores reach all of a file.
@@ -75,6 +77,17 @@ pub(super) struct Mapped {
     pub(super) stored: Option<Stored>,
 }
 
+/// How many stores a task makes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Amount {
+    /// How many times as many as the first guess.
+    pub(super) factor: f64,
+    /// Stores of a burst.
+    pub(super) at_once: u64,
+    /// Seconds for which it stores before the recording begins.
+    pub(super) before: f64,
+}
+
 /// Returns the stores to a mapped file, if there are any.
 pub(super) fn mapped(
     group: &Group,
@@ -83,7 +96,7 @@ pub(super) fn mapped(
     recorded: &Recorded,
     key: &str,
     notes: &mut Notes,
-    (factor, at_once): (f64, u64),
+    Amount { factor, at_once, before: run_in }: Amount,
 ) -> Option<Mapped> {
     let (window, total) = (&recorded.window, &group.total);
     if total.mapped < 4.0 * PAGE {
@@ -122,6 +135,7 @@ pub(super) fn mapped(
     let per_store = total.mapped / stores * pages as f64;
     let rate = format!("{key}.steps.mmap_store.rate");
     let is_held_up = total.waited.max(group.paused) > HELD_UP * window.seconds();
+    let dirty_at_start = levels.as_ref().map_or(0.0, |levels| levels.at(0.0));
     let levels = levels.as_ref().filter(|levels| !is_held_up && levels.is_all_dirty());
     // Refills are more conclusive than a decay.
     let is_refilled = || bins.iter().any(|bin| levels.is_some_and(|levels| levels.clean(bin).1));
@@ -162,18 +176,32 @@ pub(super) fn mapped(
         (false, _) => PAGE,
     };
     let at_once = pages as f64 * folio;
-    let before = (dirty >= PAGE).then(|| {
-        // As many stores as leave that part of all places clean.
-        let clean = (1.0 - dirty / bytes as f64).max(CLEAN_MIN);
-        let count = Some((-clean.ln() * bytes as f64 / at_once).ceil().max(1.0) as u64);
-        (MmapStore { count, ..mapping.clone() }, dirty as u64)
-    });
+    let at_start = bursts.first().filter(|first| first.from <= AT_START * interval(bins) && run_in > 0.0);
+    let before = match at_start {
+        Some(first) => {
+            let per_second = first.amount / per_store / copies as f64 / (first.to - first.from).max(1e-3);
+            let count = Some((per_second * run_in).round().max(1.0) as u64);
+            let stores = MmapStore { count, rate: Some(frequency(per_second)), ..mapping.clone() };
+            Some((stores, (dirty_at_start * part).min(bytes as f64) as u64))
+        }
+        None => (dirty >= PAGE).then(|| {
+            // As many stores as leave that part of all places clean.
+            let clean = (1.0 - dirty / bytes as f64).max(CLEAN_MIN);
+            let count = Some((-clean.ln() * bytes as f64 / at_once).ceil().max(1.0) as u64);
+            (MmapStore { count, ..mapping.clone() }, dirty as u64)
+        }),
+    };
     let step = move |count: u64, rate: Option<Frequency>| {
         vec![Step::MmapStore(MmapStore { rate, count: Some(count), ..mapping.clone() })]
     };
     let branch = Branch { bursts, unit: per_store, step: Box::new(step), end: None, is_unpaced: false };
     let block = if is_large { cached.block_of(per_fault) } else { cached.block() };
     Some(Mapped { branch, bytes, cached, block, before, stored: is_fitted.then(|| group.stored(bins, goes_on)) })
+}
+
+/// Length of the first interval between two samples.
+fn interval(bins: &[Bin]) -> f64 {
+    bins.first().map_or(0.0, |bin| bin.length)
 }
 
 /// Page cache of a group's cgroup, at its most. The root has that of all.

@@ -102,6 +102,10 @@ pub(super) fn workload(
     let (mut open, mut closed) = (BTreeMap::new(), BTreeMap::new());
     let device = |dev| ground.places.of(dev).map(|place| place.device.clone());
     let (mut needs_prepared, mut stored, mut told) = (Vec::new(), BTreeMap::new(), 0);
+    // Many programs that do the same make much together.
+    let storing: Vec<f64> = all.iter().map(|group| group.total.mapped).filter(|mapped| *mapped > 0.0).collect();
+    let mapped: f64 = storing.iter().sum();
+    let little = if mapped > 0.05 * moved { 0.05 * mapped / storing.len() as f64 } else { f64::INFINITY };
     let digits = all.len().to_string().len();
     let on: Vec<usize> = at.iter().map(|at| at.place).collect();
     let here = |place| -> Vec<(&Group, Syncs)> {
@@ -119,7 +123,7 @@ pub(super) fn workload(
             .or_else(|| scattered::file(group, syncs, place, &here(at.place), recorded));
         let writer = Writer::of(group, (syncs, rewritten), place, &task, recorded, notes, fit);
         // What is little changes no figure: it is not worth a run.
-        if let Some(did) = writer.stored.filter(|_| group.total.mapped > 0.05 * moved) {
+        if let Some(did) = writer.stored.filter(|_| group.total.mapped > little) {
             stored.insert(task.clone(), did);
         }
         let make = |steps: Vec<Step>| {
@@ -152,11 +156,39 @@ pub(super) fn workload(
         unknown.push(format!("The twin leaves out {idle} in which nothing was written."));
     }
     let besides = Besides { prepared: needs_prepared, dirty: told, unmounts, asked };
-    let extra = besides.tasks(window, ground, (machine, &mut taken), notes);
-    open.extend(extra.clone());
-    closed.extend(extra);
+    let mut extra = besides.tasks(window, ground, (machine, &mut taken), notes);
+    for tasks in [&mut open, &mut closed] {
+        begin_together(tasks, &mut extra, fit.before);
+        tasks.extend(extra.clone());
+    }
     let is_same = open == closed;
     Ok(Load { open, closed: (!is_traced && !is_same).then_some(closed), programs, stored, is_traced })
+}
+
+/// Lets programs that store before the recording begin so late that they go on when it begins, though other tasks take longer
+/// to prepare themselves; and those begin as late, where they take less long.
+fn begin_together(programs: &mut BTreeMap<String, Task>, others: &mut BTreeMap<String, Task>, before: f64) {
+    let sleeps = |task: &Task| -> f64 {
+        let of = |step: &Step| if let Step::Sleep(sleep) = step { sleep.lasting.0.as_secs_f64() } else { 0.0 };
+        task.setup.iter().map(of).sum()
+    };
+    let longest = others.values().map(sleeps).fold(0.0, f64::max);
+    let sleep = |seconds: f64| Step::Sleep(Lasting { lasting: super::bursts::time(seconds) });
+    let is_paced = |step: &Step| matches!(step, Step::MmapStore(stores) if stores.rate.is_some());
+    let mut is_any = false;
+    for task in programs.values_mut() {
+        let Some(at) = task.setup.iter().position(is_paced) else { continue };
+        is_any = true;
+        if longest > before {
+            task.setup.insert(at, sleep(longest - before));
+        }
+    }
+    for task in others.values_mut().filter(|task| is_any && sleeps(task) > 0.0) {
+        let early = before.max(longest) - sleeps(task);
+        if early > 1e-3 {
+            task.setup.insert(0, sleep(early));
+        }
+    }
 }
 
 /// What runs beside the programs.
@@ -270,7 +302,7 @@ fn dirty_before(window: &Window, places: &[Place], by_others: u64) -> Option<Tas
 }
 
 /// How long after the begin of a recording the first pages were written; zero where that was not counted.
-fn first_written(window: &Window) -> Nanos {
+pub(super) fn first_written(window: &Window) -> Nanos {
     let Some((start, first)) = window.host_series.first() else { return Nanos(0) };
     let written = |row: &HostRow| row.nr_written.map(|pages| pages.0);
     let Some(before) = written(first) else { return Nanos(0) };

@@ -7,7 +7,7 @@ use super::bursts::{Branch, Burst, End, arrivals, bursts, size, steady, time};
 use super::group::{Bin, Group, PAGE, Stored};
 use super::machine::Place;
 use super::rewrites::Rewritten;
-use super::stores::{Cached, Mapped, PREPARED, mapped};
+use super::stores::{Amount, Cached, Mapped, PREPARED, mapped};
 use super::syncs::{Syncs, buffered_calls, synced_runs};
 use super::{Fit, asked, rewrites};
 use crate::Recorded;
@@ -85,7 +85,7 @@ impl Writer {
             recorded,
             &key,
             notes,
-            (fit.factors.get(task).copied().unwrap_or(1.0), fit.stores),
+            Amount { factor: fit.factors.get(task).copied().unwrap_or(1.0), at_once: fit.stores, before: fit.before },
         ) {
             writer.stored = stored;
             let path = file("mapped");
