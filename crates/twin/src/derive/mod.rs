@@ -43,6 +43,8 @@ const FIT_SIZE_MAX: f64 = 2_000.0;
 /// Longest time for which programs store before a recording, seconds, and most such times that are tried.
 const BEFORE_MAX: f64 = 60.0;
 const BEFORES_MAX: u32 = 8;
+/// Fewest written pages that are compared.
+const WRITTEN_MIN: f64 = 64.0;
 /// How much nearer another time must come.
 const BETTER: f64 = 0.8;
 /// Stores of a burst, at first.
@@ -97,6 +99,8 @@ struct Fitted {
     faults: BTreeMap<String, f64>,
     /// Recorded bytes over those of the twin.
     bytes: Option<f64>,
+    /// The same of what the machine wrote.
+    written: Option<f64>,
 }
 
 impl Fitted {
@@ -107,6 +111,16 @@ impl Fitted {
     fn far_in_bytes(&self) -> f64 {
         self.bytes.map_or(0.0, |ratio| ratio.ln().abs())
     }
+
+    /// The flusher's wake-ups show in what is written.
+    fn far_in_writeback(&self) -> f64 {
+        self.far_in_bytes() + self.written.map_or(0.0, |ratio| ratio.ln().abs())
+    }
+
+    /// Whether its bytes are clearly nearer to those of the recording.
+    fn is_nearer(&self, than: &Fitted) -> bool {
+        self.bytes.is_some() && self.far_in_bytes() <= 0.9 * than.far_in_bytes()
+    }
 }
 
 /// Makes the twin, and again with other stores to mappings where their effect is not that of the recording: first their
@@ -114,7 +128,7 @@ impl Fitted {
 /// bytes: these are what is predicted.
 fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Twin, TwinError> {
     let mut best = fit_number(recorded, kernel, Fit::FIRST)?;
-    if best.far_in_bytes() > FIT_NEAR {
+    if best.far_in_writeback() > 2.0 * FIT_NEAR {
         best = fit_before(recorded, kernel, best)?;
     }
     let is_few = best.bytes.is_some_and(|ratio| ratio > 1.0);
@@ -130,16 +144,26 @@ fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Twin, TwinError> {
     }
     for _ in 0..FITS_MAX {
         let Some(ratio) = best.bytes.filter(|_| best.far_in_bytes() > FIT_NEAR) else { break };
-        let tasks = best.faults.keys();
-        let factors = tasks.map(|task| (task.clone(), scaled(best.fit.factors.get(task), ratio))).collect();
-        let other = fitted(recorded, kernel, Fit { factors, ..best.fit.clone() })?;
-        // Where the budget decides, more stores change nothing.
-        if other.bytes.is_none() || other.far_in_bytes() > 0.9 * best.far_in_bytes() {
+        // A store that the kernel delays faults again, and finds its folio dirty. So faults may be more than stores, and fewer
+        // stores may dirty more bytes.
+        let mut other = scaled_all(recorded, kernel, &best, ratio)?;
+        if !other.is_nearer(&best) {
+            other = scaled_all(recorded, kernel, &best, 1.0 / ratio)?;
+        }
+        // Where the budget decides, another number of stores changes nothing.
+        if !other.is_nearer(&best) {
             break;
         }
         best = other;
     }
     Ok(best.twin)
+}
+
+/// The same with another number of stores of each task.
+fn scaled_all(recorded: &Recorded, kernel: KernelVersion, from: &Fitted, ratio: f64) -> Result<Fitted, TwinError> {
+    let tasks = from.faults.keys();
+    let factors = tasks.map(|task| (task.clone(), scaled(from.fit.factors.get(task), ratio))).collect();
+    fitted(recorded, kernel, Fit { factors, ..from.fit.clone() })
 }
 
 /// Fits the time for which programs stored before the recording: the flusher's wake-ups fall as they fell.
@@ -153,17 +177,17 @@ fn fit_before(recorded: &Recorded, kernel: KernelVersion, mut best: Fitted) -> R
     let first = workload::first_written(&recorded.window).as_secs_f64() % every;
     let last = (expiry + every).min(BEFORE_MAX);
     let times = (1..=BEFORES_MAX).map(|number| f64::from(number) * every + (every - first));
-    let mut nearest = best.far_in_bytes();
+    let mut nearest = best.far_in_writeback();
     let mut before = 0.0;
     for time in times.take_while(|time| *time <= last) {
         let other = fitted(recorded, kernel, Fit { before: time, ..best.fit.clone() })?;
-        if other.bytes.is_some() && other.far_in_bytes() < BETTER * nearest {
-            (nearest, before) = (other.far_in_bytes(), time);
+        if other.bytes.is_some() && other.far_in_writeback() < BETTER * nearest {
+            (nearest, before) = (other.far_in_writeback(), time);
         }
     }
     if before > 0.0 {
         let other = fit_number(recorded, kernel, Fit { before, ..best.fit.clone() })?;
-        if other.bytes.is_some() && other.far_in_bytes() < best.far_in_bytes() {
+        if other.bytes.is_some() && other.far_in_writeback() < best.far_in_writeback() {
             best = other;
         }
     }
@@ -202,7 +226,7 @@ fn fitted(recorded: &Recorded, kernel: KernelVersion, fit: Fit) -> Result<Fitted
     let size = twin.scenario.number_of_tasks() as f64 * twin.seconds;
     let is_nothing = stored.is_empty() || size > FIT_SIZE_MAX;
     let run = (!is_nothing).then(|| crate::run::run(&twin.scenario, kernel, twin.every));
-    let Some(Ok(window)) = run else { return Ok(Fitted { twin, fit, faults: BTreeMap::new(), bytes: None }) };
+    let Some(Ok(window)) = run else { return Ok(Fitted { twin, fit, faults: BTreeMap::new(), bytes: None, written: None }) };
     let seen = stored_by_task(&window);
     let faults = stored
         .iter()
@@ -212,7 +236,10 @@ fn fitted(recorded: &Recorded, kernel: KernelVersion, fit: Fit) -> Result<Fitted
     let sum =
         |of: &BTreeMap<String, Stored>| stored.keys().filter_map(|task| of.get(task)).map(|did| did.dirtied).sum();
     let (real, simulated): (f64, f64) = (sum(&stored), sum(&seen));
-    Ok(Fitted { twin, fit, faults, bytes: Some(real.max(1.0) / simulated.max(1.0)) })
+    let written = |window: &Window| Some(window.host.growth.nr_written?.0 as f64);
+    let pair = written(&recorded.window).zip(written(&window));
+    let written = pair.map(|(real, simulated)| real.max(WRITTEN_MIN) / simulated.max(WRITTEN_MIN));
+    Ok(Fitted { twin, fit, faults, bytes: Some(real.max(1.0) / simulated.max(1.0)), written })
 }
 
 /// Faults and dirtied bytes of the processes of each task.

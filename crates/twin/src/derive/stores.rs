@@ -27,7 +27,7 @@ const LARGE_FAULT: f64 = 8192.0;
 /// Fewest bytes dirtied by a fault of a folio that no usual readahead makes.
 const BY_WRITE: f64 = 196_608.0;
 /// Bytes of a folio that usual readahead makes.
-const BY_READ: f64 = 131_072.0;
+pub(super) const BY_READ: f64 = 131_072.0;
 /// Bytes of a fault between a folio of four pages, which faults make, and those of readahead.
 const BY_FAULT: f64 = 49_152.0;
 /// Fewest faults of a process that read from a device, and the part of the file that they must have read.
@@ -169,20 +169,21 @@ pub(super) fn mapped(
     let mapping = MmapStore { file, size: ByteSize(Bytes(bytes)), pages, ..MmapStore::default() };
     // What is dirty in the cgroup is of all its groups, and each copy of the task has a file of its own.
     let part = group.part_of_mapped / copies as f64;
-    let dirty = levels.filter(|_| goes_on).map_or(0.0, |levels| (levels.at(0.0) * part).min(bytes as f64));
+    let stores_at_start = bursts.first().is_some_and(|first| first.from <= AT_START * interval(bins));
+    let dirty = if goes_on || stores_at_start { (dirty_at_start * part).min(bytes as f64) } else { 0.0 };
     let folio = match (is_large, is_hidden) {
         (true, true) if cached == Cached::InFoliosOfReads => BY_READ,
         (true, _) => per_fault.min(BY_READ),
         (false, _) => PAGE,
     };
     let at_once = pages as f64 * folio;
-    let at_start = bursts.first().filter(|first| first.from <= AT_START * interval(bins) && run_in > 0.0);
+    let at_start = bursts.first().filter(|_| stores_at_start && run_in > 0.0);
     let before = match at_start {
         Some(first) => {
             let per_second = first.amount / per_store / copies as f64 / (first.to - first.from).max(1e-3);
             let count = Some((per_second * run_in).round().max(1.0) as u64);
             let stores = MmapStore { count, rate: Some(frequency(per_second)), ..mapping.clone() };
-            Some((stores, (dirty_at_start * part).min(bytes as f64) as u64))
+            Some((stores, dirty as u64))
         }
         None => (dirty >= PAGE).then(|| {
             // As many stores as leave that part of all places clean.
