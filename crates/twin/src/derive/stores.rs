@@ -11,7 +11,7 @@ use crate::provenance::Notes;
 use floodline_analysis::shown::behaviour;
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::units::{Bytes, Nanos};
-use floodline_scenario::{Barrier, ByteSize, Frequency, FsType, MmapStore, Step, Task, Write};
+use floodline_scenario::{Barrier, ByteSize, Frequency, FsType, Lasting, MmapStore, Step, Task, Time, Write};
 
 /// Share of faults with a read from a device from which a mapped file is not in the page cache.
 const MAJOR_SHARE: f64 = 0.05;
@@ -481,8 +481,9 @@ impl Cached {
     }
 }
 
-/// The task that writes mapped files and drops them from the page cache, so that reading them back makes large folios.
-pub(super) fn prepare(files: Vec<(String, u64)>) -> Task {
+/// The task that writes mapped files and drops them from the page cache, so that reading them back makes large folios. It rests
+/// until the flusher has found nothing to do: then the first dirty page of the recording decides when the flusher wakes up.
+pub(super) fn prepare(files: Vec<(String, u64)>, rest: Time) -> Task {
     let mut setup: Vec<Step> = files
         .into_iter()
         .map(|(file, bytes)| {
@@ -490,7 +491,8 @@ pub(super) fn prepare(files: Vec<(String, u64)>) -> Task {
             Step::Write(Write { file, block: ByteSize(Bytes(1 << 20)), total, ..Write::default() })
         })
         .collect();
-    setup.extend([Step::Sync, Step::DropCaches, Step::Barrier(Barrier { name: PREPARED.to_owned() })]);
+    setup.extend([Step::Sync, Step::DropCaches, Step::Sleep(Lasting { lasting: rest })]);
+    setup.push(Step::Barrier(Barrier { name: PREPARED.to_owned() }));
     Task { setup, ..Task::default() }
 }
 

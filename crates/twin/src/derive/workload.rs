@@ -172,21 +172,25 @@ fn begin_together(programs: &mut BTreeMap<String, Task>, others: &mut BTreeMap<S
         let of = |step: &Step| if let Step::Sleep(sleep) = step { sleep.lasting.0.as_secs_f64() } else { 0.0 };
         task.setup.iter().map(of).sum()
     };
-    let longest = others.values().map(sleeps).fold(0.0, f64::max);
+    let waits = |task: &Task| task.setup.iter().any(|step| matches!(step, Step::Barrier(_)));
+    // Who waits for the files begins after their rest.
+    let rest = others.values().filter(|task| waits(task)).map(sleeps).fold(0.0, f64::max);
+    let longest = others.values().filter(|task| !waits(task)).map(sleeps).fold(rest + before, f64::max);
     let sleep = |seconds: f64| Step::Sleep(Lasting { lasting: super::bursts::time(seconds) });
     let is_paced = |step: &Step| matches!(step, Step::MmapStore(stores) if stores.rate.is_some());
     let mut is_any = false;
     for task in programs.values_mut() {
         let Some(at) = task.setup.iter().position(is_paced) else { continue };
         is_any = true;
-        if longest > before {
-            task.setup.insert(at, sleep(longest - before));
+        let late = longest - before - if waits(task) { rest } else { 0.0 };
+        if late > 1e-3 {
+            task.setup.insert(at, sleep(late));
         }
     }
-    for task in others.values_mut().filter(|task| is_any && sleeps(task) > 0.0) {
-        let early = before.max(longest) - sleeps(task);
-        if early > 1e-3 {
-            task.setup.insert(0, sleep(early));
+    for task in others.values_mut().filter(|task| is_any && !waits(task) && sleeps(task) > 0.0) {
+        let late = longest - sleeps(task);
+        if late > 1e-3 {
+            task.setup.insert(0, sleep(late));
         }
     }
 }
@@ -212,7 +216,7 @@ impl Besides<'_> {
     ) -> BTreeMap<String, Task> {
         let mut extra = BTreeMap::new();
         if !self.prepared.is_empty() {
-            extra.insert(taken.unique("prepare", COMM_MAX), stores::prepare(self.prepared));
+            extra.insert(taken.unique("prepare", COMM_MAX), stores::prepare(self.prepared, rest(window)));
         }
         if let Some(task) = other_memory(window, machine) {
             let name = taken.unique("other-memory", COMM_MAX);
@@ -249,6 +253,12 @@ impl Besides<'_> {
 fn busy_share(window: &Window, place: &Place) -> f64 {
     let busy = device::by_dev(window, place.dev).and_then(|seen| Some(seen.span.growth.io_time?.as_secs_f64()));
     busy.unwrap_or(0.0) / window.seconds().max(1e-3)
+}
+
+/// A time in which the flusher wakes up and finds nothing.
+fn rest(window: &Window) -> Time {
+    let every = window.host.last.dirty_writeback_centisecs.map_or(500, |centisecs| centisecs.0).min(6000);
+    Time(Nanos(every.saturating_mul(10_000_000).saturating_add(Nanos::SECOND.0)))
 }
 
 /// Whether pauses in dirty throttling were traced.
