@@ -25,8 +25,17 @@ pub(crate) fn headline(prediction: &Prediction) -> String {
         _ if !is_shown && !prediction.not_reproduced.is_empty() => {
             in_model(&format!("No verdict: the twin does not show {}.", prediction.not_reproduced.join(", ")))
         }
+        _ if misses_all_waits(prediction) => format!("{effect} The twin misses every wait that was recorded: none is predicted."),
         _ => effect,
     }
+}
+
+/// Whether waits were recorded and the twin is right in none. Bytes that were recorded go into the twin as they are: the median
+/// error of all figures may be small then.
+fn misses_all_waits(prediction: &Prediction) -> bool {
+    let mut waits = prediction.rows.iter().filter(|row| row.unit == "seconds" && row.is_measured).peekable();
+    let is_any_right = prediction.rows.iter().any(|row| row.doubt.is_none());
+    is_any_right && waits.peek().is_some() && waits.all(|row| row.doubt == Some(Doubt::BackTest))
 }
 
 fn effect(prediction: &Prediction) -> String {

@@ -326,11 +326,23 @@ fn blank() -> Device {
 const EXCEEDED: f64 = 1.5;
 const EXCEEDED_MIN: usize = 2;
 
+/// Utilisation from which intervals in a row are one busy stretch, and how far above a ceiling its mean may be.
+const BUSY_STRETCH: f64 = 0.5;
+const PAID: f64 = 1.2;
+
 /// Whether a device did more than its ceiling while it was not saturated. Then it was something else that held it up,
-/// such as a host that had no time for its guest.
+/// such as a host that had no time for its guest. A device that lends speed does more for a moment and then as much less:
+/// over the whole busy stretch, it keeps to its ceiling.
 fn is_exceeded(intervals: &[Interval], ceiling: f64, rate: impl Fn(&Interval) -> f64) -> bool {
+    let is_busy = |interval: &Interval| interval.utilisation.is_some_and(|share| share >= BUSY_STRETCH);
     let above = |interval: &&Interval| !interval.is_saturated() && rate(interval) > EXCEEDED * ceiling;
-    intervals.iter().filter(above).count() >= EXCEEDED_MIN
+    let exceeding = |stretch: &[Interval]| {
+        let seconds: f64 = stretch.iter().map(|one| one.seconds).sum();
+        let did: f64 = stretch.iter().map(|one| rate(one) * one.seconds).sum();
+        let is_paid = stretch.len() > 1 && did <= PAID * ceiling * seconds;
+        if is_paid { 0 } else { stretch.iter().filter(above).count() }
+    };
+    intervals.chunk_by(|one, next| is_busy(one) && is_busy(next)).map(exceeding).sum::<usize>() >= EXCEEDED_MIN
 }
 
 /// Bytes per busy second in intervals of large writes.

@@ -27,7 +27,7 @@ const LARGE_FAULT: f64 = 8192.0;
 /// Fewest bytes dirtied by a fault of a folio that no usual readahead makes.
 const BY_WRITE: f64 = 196_608.0;
 /// Bytes of a folio that usual readahead makes.
-pub(super) const BY_READ: f64 = 131_072.0;
+const BY_READ: f64 = 131_072.0;
 /// Bytes of a fault between a folio of four pages, which faults make, and those of readahead.
 const BY_FAULT: f64 = 49_152.0;
 /// Fewest faults of a process that read from a device, and the part of the file that they must have read.

@@ -40,6 +40,8 @@ pub(super) struct Load {
 const PROGRAMS_MAX: usize = 1000;
 /// A program that moved less than this, and less than a thousandth of all, is left out unless it waited.
 const BYTES_MIN: f64 = 65_536.0;
+/// Samples at which a program must have stood in a wait to be kept for it.
+const STUCK_MIN: u64 = 3;
 /// Characters of a task's name that its processes show.
 const COMM_MAX: usize = 15;
 /// Ages of the pages that were dirty when the recording began.
@@ -71,7 +73,8 @@ pub(super) fn workload(
     let least = if is_quiet { PAGE } else { BYTES_MIN.max(moved / 1000.0) };
     let is_kept = |group: &Group| {
         let bytes = group.weight();
-        bytes >= least || (bytes > 0.0 && group.total.waited > 0.05) || group.syncs_of_others().next().is_some()
+        let is_waiting = group.total.waited > 0.05 || group.stuck >= STUCK_MIN;
+        bytes >= least || (bytes > 0.0 && is_waiting) || group.syncs_of_others().next().is_some()
     };
     let seen = all.len();
     let habits = habits(&all, &ground.places.0, window);
