@@ -99,10 +99,10 @@ fn markdown(tested: &[Tested]) -> String {
     );
     text.push_str("| recording | median error | figures off by more than 25 % |\n| --- | ---: | --- |\n");
     for one in tested {
-        let missed = one.figures.iter().filter(|figure| !figure.is_predictable() && !figure.name.starts_with("budget."));
-        let missed: Vec<String> = missed
-            .map(|figure| format!("{} {:.3e} → {:.3e}", figure.name, figure.real, figure.simulated))
-            .collect();
+        let missed =
+            one.figures.iter().filter(|figure| !figure.is_predictable() && !figure.name.starts_with("budget."));
+        let missed: Vec<String> =
+            missed.map(|figure| format!("{} {:.3e} → {:.3e}", figure.name, figure.real, figure.simulated)).collect();
         // A text in memory takes every line.
         let _ = writeln!(text, "| {} | {:.1} % | {} |", one.recording, one.error * 100.0, missed.join(", "));
     }

@@ -25,7 +25,9 @@ pub(crate) fn headline(prediction: &Prediction) -> String {
         _ if !is_shown && !prediction.not_reproduced.is_empty() => {
             in_model(&format!("No verdict: the twin does not show {}.", prediction.not_reproduced.join(", ")))
         }
-        _ if misses_all_waits(prediction) => format!("{effect} The twin misses every wait that was recorded: none is predicted."),
+        _ if misses_all_waits(prediction) => {
+            format!("{effect} The twin misses every wait that was recorded: none is predicted.")
+        }
         _ => effect,
     }
 }

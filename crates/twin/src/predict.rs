@@ -287,6 +287,19 @@ mod tests {
     }
 
     #[test]
+    fn a_twin_that_misses_every_wait_says_so_whatever_its_median() {
+        let missed = |row: Row| Row { doubt: Some(Doubt::BackTest), ..row };
+        let wait = || row("durable.longest_wait_seconds", "longest fsync", "seconds", 2.0, 1.0);
+        let risk = row("host.dirty_peak_bytes", "peak data at risk", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0);
+        let headline = |wait| headline(&prediction(Some(0.05), vec![wait, risk.clone()]));
+        assert!(
+            headline(missed(wait())).ends_with(" The twin misses every wait that was recorded: none is predicted.")
+        );
+        assert!(!headline(wait()).contains("misses"));
+        assert!(!headline(missed(Row { is_measured: false, ..wait() })).contains("misses"));
+    }
+
+    #[test]
     fn a_total_of_waits_that_only_the_twin_has_does_not_lead() {
         let waits = Row { is_measured: false, ..row("stall_seconds", "waits of all tasks", "seconds", 4.7, 2.0) };
         let risk = row("host.dirty_peak_bytes", "peak data at risk", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0);

@@ -134,6 +134,43 @@ steps = [{ sleep = { for = "4s" } }, { write = { file = "/data/raw", block = "4 
 steps = [{ write = { file = "/data/log", block = "4 KiB", rate = "3/s", for = "25s", sync = { call = "fdatasync", after = 1 } } }]
 "#;
 
+/// Three programs that open their files so that each write waits for the disk, and one that writes and never syncs.
+const AT_ONCE: &str = r#"
+name = "at-once"
+summary = "Writes that each wait for a disk of 80 requests a second"
+[machine]
+memory = "1 GiB"
+cpus = 2
+[machine.devices.data]
+size = "4 GiB"
+write_iops = "80 IO/s"
+read_iops = "80 IO/s"
+[machine.mounts."/data"]
+type = "ext4"
+device = "data"
+[workload]
+duration = "30s"
+[workload.tasks.door]
+instances = 3
+setup = [{ write = { file = "/data/door{j}", block = "1 MiB", total = "8 MiB" } }, { fsync = { file = "/data/door{j}" } }]
+steps = [{ write = { file = "/data/door{j}", order = "random", size = "8 MiB", block = "4 KiB", rate = "20/s", for = "30s", DSYNC } }]
+"#;
+
+#[test]
+fn data_that_leaves_at_once_was_synced() {
+    let figures = figures_without_waits(&AT_ONCE.replace("DSYNC", "dsync = true"), "default");
+    for (name, most) in [("devices.busy_seconds", 0.25), ("host.dirtied_bytes", 0.1), ("host.written_bytes", 0.1)] {
+        let figure = &figures[name];
+        assert!(figure.off_share <= most, "{figure:?}");
+    }
+    // The same writes without a sync stay dirty, and nothing in the twin syncs them.
+    let figures = figures_without_waits(&AT_ONCE.replace(", DSYNC", ""), "default");
+    for name in ["host.dirtied_bytes", "host.dirty_peak_bytes"] {
+        let figure = &figures[name];
+        assert!(figure.is_predictable() && figure.real > 2e6, "{figure:?}");
+    }
+}
+
 #[test]
 fn direct_writes_are_kept_where_no_waits_are_measured() {
     let figures = figures_without_waits(PAST_THE_CACHE, "default");

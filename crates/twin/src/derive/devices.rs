@@ -461,3 +461,37 @@ fn queue(facts: Option<&BlockDevice>, key: &str, notes: &mut Notes) -> QueueKnob
     }
     knobs
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seconds of a device: MB that it wrote, its utilisation and its queue.
+    fn intervals(seconds: &[(f64, f64, f64)]) -> Vec<Interval> {
+        let one = |(at, (megabytes, utilisation, queue)): (usize, &(f64, f64, f64))| Interval {
+            end: Nanos((at as u64 + 1) * 1_000_000_000),
+            seconds: 1.0,
+            written_bytes: megabytes * 1e6,
+            writes: 10.0,
+            read_bytes: 0.0,
+            reads: 0.0,
+            write_await_s: None,
+            read_await_s: None,
+            utilisation: Some(*utilisation),
+            queue: Some(*queue),
+            flushes: None,
+        };
+        seconds.iter().enumerate().map(one).collect()
+    }
+
+    #[test]
+    fn a_device_that_lends_speed_keeps_to_its_ceiling() {
+        let is_exceeded = |seconds: &[(f64, f64, f64)]| is_exceeded(&intervals(seconds), 24e6, Interval::write_rate);
+        // 75 MB in a second and nothing in the next two.
+        let lent = [(75.0, 0.7, 0.5), (0.0, 1.0, 9.0), (0.0, 1.0, 9.0), (24.0, 1.0, 9.0)];
+        assert!(!is_exceeded(&[lent, lent, lent].concat()));
+        // One that does as much again and again, and rests between, is faster.
+        let faster = [(75.0, 0.7, 0.5), (0.0, 0.1, 0.0), (24.0, 1.0, 9.0), (0.0, 0.1, 0.0)];
+        assert!(is_exceeded(&[faster, faster, faster].concat()));
+    }
+}

@@ -226,7 +226,9 @@ fn fitted(recorded: &Recorded, kernel: KernelVersion, fit: Fit) -> Result<Fitted
     let size = twin.scenario.number_of_tasks() as f64 * twin.seconds;
     let is_nothing = stored.is_empty() || size > FIT_SIZE_MAX;
     let run = (!is_nothing).then(|| crate::run::run(&twin.scenario, kernel, twin.every));
-    let Some(Ok(window)) = run else { return Ok(Fitted { twin, fit, faults: BTreeMap::new(), bytes: None, written: None }) };
+    let Some(Ok(window)) = run else {
+        return Ok(Fitted { twin, fit, faults: BTreeMap::new(), bytes: None, written: None });
+    };
     let seen = stored_by_task(&window);
     let faults = stored
         .iter()

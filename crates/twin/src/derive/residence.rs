@@ -45,9 +45,8 @@ pub(super) fn written_soon(recorded: &Recorded, groups: &[Group]) -> Vec<Option<
     }
     let page = dirty::page_size(window) as f64;
     let seconds = |at: Nanos| at.0.saturating_sub(first.monotonic.0) as f64 / 1e9;
-    let of_row = |row: &HostRow| {
-        Some(row.nr_dirty?.0.saturating_add(row.nr_writeback.map_or(0, |pages| pages.0)) as f64 * page)
-    };
+    let of_row =
+        |row: &HostRow| Some(row.nr_dirty?.0.saturating_add(row.nr_writeback.map_or(0, |pages| pages.0)) as f64 * page);
     let series = window.host_series.iter();
     let host: Levels = series.filter_map(|(time, row)| Some((seconds(time.monotonic), of_row(row)?))).collect();
     let end = host.last().map_or(0.0, |(at, _)| *at);
@@ -83,9 +82,7 @@ pub(super) fn written_soon(recorded: &Recorded, groups: &[Group]) -> Vec<Option<
         .filter_map(|one| Some((one.cgroup, one.domain.bg_thresh.and_then(Bound::exact)?.0 as f64)))
         .collect();
     let of_group = |group: &Group| {
-        let is_root = |id: &EntityId| {
-            matches!(window.entities.get(id), Some(Entity::Cgroup { path, .. }) if path.as_bytes() == b"/")
-        };
+        let is_root = |id: &EntityId| matches!(window.entities.get(id), Some(Entity::Cgroup { path, .. }) if path.as_bytes() == b"/");
         let inner = group.cgroup.filter(|id| !is_root(id));
         let known = inner.and_then(|id| Some((recorded.dirty.get(&id)?, limits.get(&id))));
         let Some((levels, limit)) = known else { return of_host };
