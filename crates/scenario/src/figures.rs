@@ -31,12 +31,44 @@ pub fn figures<'a>(events: impl IntoIterator<Item = &'a Event>) -> BTreeMap<Stri
     figures.finish()
 }
 
+/// The stalls of the tasks of a run, by task and copy.
+#[derive(Default)]
+pub struct Stalls<'a>(BTreeMap<(&'a str, u32), Vec<(Nanos, Nanos)>>);
+
+impl<'a> Stalls<'a> {
+    /// Of all events of a run.
+    pub fn of(events: impl IntoIterator<Item = &'a Event>) -> Stalls<'a> {
+        let mut stalls = Stalls::default();
+        events.into_iter().for_each(|event| stalls.take(event));
+        stalls
+    }
+
+    fn take(&mut self, event: &'a Event) {
+        let What::TaskStall { task, lasted, .. } = &event.what else { return };
+        let end = Nanos(event.at.0.saturating_add(lasted.0));
+        self.0.entry((&task.task, task.copy)).or_default().push((event.at, end));
+    }
+
+    /// Begin and end of the waits of each task and copy. A stall within another, such as the fsync of a file that is created, is
+    /// part of it.
+    pub fn waits(self) -> impl Iterator<Item = (&'a str, Vec<(Nanos, Nanos)>)> {
+        self.0.into_iter().map(|((task, _), mut stalls)| {
+            stalls.sort_unstable();
+            stalls.dedup_by(|(begin, end), (_, before)| {
+                let is_part = *begin < *before;
+                *before = if is_part { (*before).max(*end) } else { *before };
+                is_part
+            });
+            (task, stalls)
+        })
+    }
+}
+
 #[derive(Default)]
 struct Figures<'a> {
     found: BTreeMap<String, Figure>,
     started: Option<Nanos>,
-    /// Begin and end of each, by task and copy.
-    stalls: BTreeMap<(&'a str, u32), Vec<(Nanos, Nanos)>>,
+    stalls: Stalls<'a>,
     /// Bytes that each task dirtied, and those it wrote and stored.
     written: BTreeMap<&'a str, (u64, u64)>,
 }
@@ -55,10 +87,7 @@ impl<'a> Figures<'a> {
                 self.add(&task.task, "failures_count", "count", f64::from(u8::from(failure.is_some())));
                 self.worst(&task.task, "finished_seconds", Nanos(since_start(self.started)));
             }
-            What::TaskStall { task, lasted, .. } => {
-                let end = Nanos(event.at.0.saturating_add(lasted.0));
-                self.stalls.entry((&task.task, task.copy)).or_default().push((event.at, end));
-            }
+            What::TaskStall { .. } => self.stalls.take(event),
             What::TaskOperations { task, operation, since, count, bytes, latency } => {
                 if matches!(operation.as_str(), "write" | "mmap_store") {
                     let (_, asked) = self.written.entry(&task.task).or_default();
@@ -80,13 +109,7 @@ impl<'a> Figures<'a> {
     }
 
     fn finish(mut self) -> BTreeMap<String, Figure> {
-        for ((task, _), mut stalls) in std::mem::take(&mut self.stalls) {
-            stalls.sort_unstable();
-            stalls.dedup_by(|(begin, end), (_, before)| {
-                let is_part = *begin < *before;
-                *before = if is_part { (*before).max(*end) } else { *before };
-                is_part
-            });
+        for (task, stalls) in std::mem::take(&mut self.stalls).waits() {
             let nanos: u64 = stalls.iter().fold(0, |sum, (begin, end)| sum.saturating_add(end.0 - begin.0));
             self.add(task, "stalls_count", "count", stalls.len() as f64);
             self.add(task, "stalled_seconds", "seconds", Nanos(nanos).as_secs_f64());

@@ -39,7 +39,7 @@ mod workload;
 pub use change::NotAChange;
 pub use expand::{CgroupCopy, MountCopy, TaskCopy, fill};
 pub use expect::{Bound, Expect, KernelMatch, NotAKernelMatch};
-pub use figures::{Figure, figures};
+pub use figures::{Figure, Stalls, figures};
 pub use grid::{Grid, NotACell, NotAGrid};
 pub use keys::UsedKey;
 pub use load::{DEFAULT_VARIANT, TEXT_MAX};

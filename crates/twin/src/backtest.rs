@@ -12,7 +12,7 @@ use floodline_record::record::What;
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
-use floodline_scenario::Scenario;
+use floodline_scenario::{Scenario, Stalls};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -144,12 +144,10 @@ fn in_unmounts(window: &Window) -> f64 {
 /// Waits of all tasks as they measured them themselves, in seconds; `None` where they measured nothing. The kernel's counters
 /// leave out what waits for a lock or for another task, and everything without delay accounting.
 fn measured_waits(window: &Window) -> Option<f64> {
-    let of = |what: &What| match what {
-        What::TaskStall { lasted, .. } => Some(lasted.as_secs_f64()),
-        What::TaskOperations { .. } => Some(0.0),
-        _ => None,
-    };
-    window.events.iter().filter_map(|event| of(&event.what)).reduce(|a, b| a + b)
+    let is_measured = |what: &What| matches!(what, What::TaskStall { .. } | What::TaskOperations { .. });
+    let waits = || Stalls::of(&window.events).waits().flat_map(|(_, waits)| waits);
+    let seconds = || waits().map(|(begin, end)| Nanos(end.0.saturating_sub(begin.0)).as_secs_f64()).sum();
+    window.events.iter().any(|event| is_measured(&event.what)).then(seconds)
 }
 
 /// Makes the total of waits of a run the one that its recording has: where no task of the recording measured its waits,
@@ -340,7 +338,15 @@ mod tests {
             operation: "fsync".into(),
             lasted: Nanos(3_000_000_000),
         };
-        measured.events.push(floodline_record::record::Event { at: Nanos(1), what });
+        measured.events.push(floodline_record::record::Event { at: Nanos(2_000_000), what });
         assert_eq!((measured_waits(&measured), of(&measured)), (Some(3.0), 60.0));
+        // The creation of the file that is synced.
+        let what = What::TaskStall {
+            task: floodline_record::record::TaskName { task: "w".into(), copy: 0 },
+            operation: "create_files".into(),
+            lasted: Nanos(3_100_000_000),
+        };
+        measured.events.push(floodline_record::record::Event { at: Nanos(1_000_000), what });
+        assert_eq!(measured_waits(&measured), Some(3.1), "one wait");
     }
 }

@@ -14,7 +14,7 @@ use floodline_analysis::run::figures as of_run;
 use floodline_record::record::{Sink, What};
 use floodline_record::units::{BytesPerSecond, Nanos};
 use floodline_record::window::Window;
-use floodline_scenario::{ByteRate, IoRate, RequestsPerSecond, Scenario, Time};
+use floodline_scenario::{ByteRate, IoRate, RequestsPerSecond, Scenario, Stalls, Time};
 use floodline_sim::{Options, Progress, SimError, simulate};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -243,13 +243,14 @@ fn parts(window: &Window) -> Vec<Figures> {
     }
     for event in &window.events {
         let What::TaskStall { operation, lasted, .. } = &event.what else { continue };
-        let figures = &mut parts[part(event.at.0)];
-        let seconds = lasted.as_secs_f64();
-        *figures.entry("stall_seconds".to_owned()).or_default() += seconds;
         if DURABLE.contains(&operation.as_str()) {
-            let longest = figures.entry("durable.longest_wait_seconds".to_owned()).or_default();
-            *longest = longest.max(seconds);
+            let longest = parts[part(event.at.0)].entry("durable.longest_wait_seconds".to_owned()).or_default();
+            *longest = longest.max(lasted.as_secs_f64());
         }
+    }
+    for (begin, end) in Stalls::of(&window.events).waits().flat_map(|(_, waits)| waits) {
+        let seconds = Nanos(end.0.saturating_sub(begin.0)).as_secs_f64();
+        *parts[part(begin.0)].entry("stall_seconds".to_owned()).or_default() += seconds;
     }
     let page = window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1)) as f64;
     for (time, row) in &window.host_series {
