@@ -8,6 +8,7 @@ mod page;
 mod pairs;
 mod score;
 mod variants;
+mod why;
 
 use crate::fleet::Hosts;
 use crate::{Answer, Failure, Format, note};
@@ -22,6 +23,7 @@ use score::{Judged, Noise, judge};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use variants::Variants;
+use why::{Real, Said};
 
 /// Compare predictions with what really happened
 #[derive(clap::Args)]
@@ -55,6 +57,9 @@ pub(crate) struct PredictTruth {
     /// Print by how much intervals must be wider to hold nine of ten figures
     #[arg(long)]
     calibrate: bool,
+    /// Print why predictions of findings are uncertain or wrong: what each rule says of both recordings and of every run
+    #[arg(long, conflicts_with_all = ["model", "calibrate"])]
+    why: bool,
     /// Output format; text is Markdown
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -96,7 +101,11 @@ impl PredictTruth {
             .hint("floodline lab advise scenarios/dirty-cliff.toml --kernels 6.1,6.12"));
         }
         let repeats: Vec<Judged> = repeated.iter().map(|pair| score::repeat(&all, pair)).collect();
-        let judged = judge_all(&all, &changed, &score::noise(&repeats));
+        let judged = judge_all(&all, &changed, &score::noise(&repeats), self.why);
+        if self.why {
+            let text = judged.iter().map(|one| one.why.as_str()).collect();
+            return Ok(Answer { text, is_as_expected: true });
+        }
         if self.calibrate {
             let (figures, others) = score::calibrated(judged.iter());
             let lines = figures.iter().map(|(figure, width, count)| format!("(\"{figure}\", {width}), // {count}\n"));
@@ -144,13 +153,13 @@ fn found(all: &[One], variants: &Variants, minutes: u64) -> Found {
 }
 
 /// The pairs of each first recording, whose twin is made once.
-fn judge_all(all: &[One], pairs: &[Pair], noise: &Noise) -> Vec<Judged> {
+fn judge_all(all: &[One], pairs: &[Pair], noise: &Noise, why: bool) -> Vec<Judged> {
     let mut work: BTreeMap<usize, Vec<&Pair>> = BTreeMap::new();
     for pair in pairs {
         work.entry(pair.before).or_default().push(pair);
     }
     let one = |(before, pairs): (usize, Vec<&Pair>)| {
-        judge_one(&all[before], all, &pairs, noise).unwrap_or_else(|why| {
+        judge_one(&all[before], all, &pairs, noise, why).unwrap_or_else(|why| {
             note(&format!("{} {}: {why}; skipped", all[before].scenario, all[before].kernel));
             Vec::new()
         })
@@ -160,15 +169,28 @@ fn judge_all(all: &[One], pairs: &[Pair], noise: &Noise) -> Vec<Judged> {
     judged
 }
 
-fn judge_one(before: &One, all: &[One], pairs: &[&Pair], noise: &Noise) -> Result<Vec<Judged>, String> {
+fn judge_one(
+    before: &One,
+    all: &[One],
+    pairs: &[&Pair],
+    noise: &Noise,
+    is_explained: bool,
+) -> Result<Vec<Judged>, String> {
     let twin = floodline_twin::of(&before.recorded, &Options::default()).map_err(|error| error.to_string())?;
     let seen = shown::seen(&before.recorded.window);
     let mut as_is: Vec<(Run, Shown)> = Vec::new();
+    let mut said: Option<Vec<(Run, Said)>> = is_explained.then(Vec::new);
     let mut measured = Measured { back_test: Vec::new(), seen };
     let mut judged = Vec::new();
     for pair in pairs {
-        let prediction = predict(before, &twin, &pair.settings, &mut measured, &mut as_is)?;
-        judged.push(judge(&prediction, pair, all, noise));
+        let prediction = predict(before, &twin, &pair.settings, &mut measured, &mut as_is, &mut said)?;
+        let mut one = judge(&prediction, pair, all, noise);
+        if let Some(said) = &mut said {
+            let real = Real { before: &before.recorded.window, after: &all[pair.after].recorded.window };
+            one.why = why::why(&one, &real, said);
+            said.retain(|(run, _)| !run.is_changed);
+        }
+        judged.push(one);
     }
     Ok(judged)
 }
@@ -180,6 +202,7 @@ fn predict(
     settings: &[Setting],
     measured: &mut Measured,
     as_is: &mut Vec<(Run, Shown)>,
+    said: &mut Option<Vec<(Run, Said)>>,
 ) -> Result<Prediction, String> {
     let window = &before.recorded.window;
     let question = Question::new(twin, window, settings).map_err(|why| why.to_string())?;
@@ -193,6 +216,9 @@ fn predict(
                 let ran = shown::run(changed, run.trial, twin.every, &twin.programs, |_| true);
                 let (mut shown, simulated) = ran.map_err(|error| error.to_string())?;
                 shown.like(window);
+                if let Some(said) = said {
+                    said.push((run, why::said(&simulated)));
+                }
                 if measured.back_test.is_empty() && !run.is_changed {
                     measured.back_test = backtest::backtest(window, &simulated, &twin.programs);
                 }
@@ -248,7 +274,7 @@ mod tests {
         let back = ["vm.dirty_background_ratio=10", "vm.dirty_ratio=20"];
         assert_eq!(settings, [there, back]);
         assert!(repeated.is_empty());
-        let judged = judge_all(&all, &changed[..1], &Noise::new());
+        let judged = judge_all(&all, &changed[..1], &Noise::new(), true);
         let [judged] = judged.as_slice() else { panic!("{judged:?}") };
         let sum = score::sum(judged.figures.iter());
         assert!(sum.predicted >= 3 && sum.changed >= 1 && sum.right == sum.changed, "{judged:#?}");

@@ -90,7 +90,7 @@ pub(super) fn one(hosts: Hosts, at: usize, save: Option<&Path>) -> Result<Judged
     let mut measured = Measured { back_test: Vec::new(), seen: shown::seen(&recorded.window) };
     let before = told(held.kind, shape, held.kernel, recorded);
     let prediction =
-        predict(&before, &twin, &settings, &mut measured, &mut Vec::new()).map_err(|error| wrong(&error))?;
+        predict(&before, &twin, &settings, &mut measured, &mut Vec::new(), &mut None).map_err(|error| wrong(&error))?;
     let truth = |window: Window| {
         let mut recorded = Recorded::default();
         recorded.window = window;

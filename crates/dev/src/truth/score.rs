@@ -75,6 +75,9 @@ pub(super) struct Judged {
     pub(super) uncertain: Vec<&'static str>,
     /// Rules that the prediction could not judge.
     pub(super) unjudged: Vec<&'static str>,
+    /// Why the findings are uncertain or wrong, where that was asked for.
+    #[serde(skip)]
+    pub(super) why: String,
 }
 
 /// What a prediction of findings turned out to be.
@@ -178,6 +181,7 @@ pub(super) fn judge(prediction: &Prediction, pair: &Pair, all: &[One], noise: &N
         real: found(after),
         uncertain: names(&prediction.uncertain.iter().collect::<Vec<_>>()),
         unjudged: prediction.unjudged.clone(),
+        why: String::new(),
     }
 }
 
@@ -271,6 +275,7 @@ pub(super) fn repeat(all: &[One], pair: &Pair) -> Judged {
         real: names(after),
         uncertain: Vec::new(),
         unjudged: Vec::new(),
+        why: String::new(),
     }
 }
 
