@@ -2,7 +2,7 @@
 //! One judgement of a predicted change: whether it helps, does not help, or harms. `predict`, `doctor` and `advise` share
 //! it, so that no command advises a change that another one warns of. Judges figures; runs nothing.
 
-use crate::prediction::{DIRTIED, LEADS, PEAK, Prediction, Row, Seen};
+use crate::prediction::{DIRTIED, Doubt, LEADS, LONGEST, PEAK, Prediction, Row, Seen, UNMOUNT, WAITS};
 use floodline_record::human;
 
 /// What a change does to its host.
@@ -32,6 +32,17 @@ const OF_WAITS: [&str; 7] = [
     "overlay-umount-flush",
     "saturated-device",
     "strictlimit-throttling",
+];
+/// The figure by which the finding of a rule hurts.
+const HURTS_BY: [(&str, &str); 8] = [
+    ("dirty-cliff", LONGEST),
+    ("dirty-data-at-risk", PEAK),
+    ("dominant-writer", LONGEST),
+    ("fsync-behind-writeback", LONGEST),
+    ("io-limit-throttling", WAITS),
+    ("overlay-umount-flush", UNMOUNT),
+    ("saturated-device", WAITS),
+    ("strictlimit-throttling", WAITS),
 ];
 /// The rule whose finding is the data at risk themselves.
 const OF_RISK: &str = "dirty-data-at-risk";
@@ -124,8 +135,15 @@ impl Prediction {
         self.vanish.iter().chain(&self.stay).any(is_own)
     }
 
-    /// Why the prediction is no verdict on the findings of these rules; `None` where it is one. `doctor` prints such a change
-    /// as arithmetic, `advise` gives none of its own.
+    /// Rules of which the recording has findings. Every command judges a change by all of them, so that one change has one
+    /// verdict.
+    pub fn found(&self) -> Vec<&'static str> {
+        let shown = self.vanish.iter().chain(&self.stay).map(|seen| seen.rule);
+        shown.chain(self.not_reproduced.iter().copied()).collect()
+    }
+
+    /// Why the prediction is no verdict on the findings of these rules; `None` where it is one. `predict` begins with it,
+    /// `doctor` prints such a change as arithmetic, and `advise` gives none of its own.
     pub fn no_verdict(&self, rules: &[&str]) -> Option<String> {
         let certain = self.rows_of(LEADS).filter(|row| row.doubt.is_none() && row.is_measured).count();
         let ends = self.vanish.iter().any(|seen| rules.contains(&seen.rule));
@@ -137,7 +155,28 @@ impl Prediction {
         if !rules.is_empty() && !self.shows(rules) {
             return Some("the twin does not show the finding".to_owned());
         }
-        (!self.is_reliable() || (certain == 0 && !ends)).then(|| missed(self.back_test_error))
+        if !self.is_reliable() || (certain == 0 && !ends) {
+            return Some(missed(self.back_test_error));
+        }
+        self.missed_figure()
+    }
+
+    /// Why the prediction says nothing about the findings that the twin shows: it misses the figure that each of them hurts by.
+    /// `None` where it predicts one of these figures, or where a finding surely ends.
+    pub fn missed_figure(&self) -> Option<String> {
+        let is_sure = |seen: &Seen| self.uncertain.iter().all(|one| one.rule != seen.rule);
+        let hurt_by = |seen: &Seen| {
+            let figure = HURTS_BY.iter().find(|(rule, _)| *rule == seen.rule)?.1;
+            self.rows.iter().find(|row| row.figure == figure && row.is_measured)
+        };
+        let figures: Vec<Option<&Row>> = self.vanish.iter().chain(&self.stay).map(hurt_by).collect();
+        let is_missed = |row: &Option<&Row>| row.is_some_and(|row| row.doubt == Some(Doubt::BackTest));
+        if self.vanish.iter().any(is_sure) || !figures.iter().all(is_missed) {
+            return None;
+        }
+        let row = figures.into_iter().flatten().next()?;
+        let off = row.off_share.map(|off| format!(" by {}", human::percent(off))).unwrap_or_default();
+        Some(format!("the twin misses {}{off}", row.named()))
     }
 
     fn rows_of<const N: usize>(&self, names: [&'static str; N]) -> impl Iterator<Item = &Row> {
@@ -172,7 +211,6 @@ fn ratio(row: &Row) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prediction::{Doubt, WAITS};
     use crate::report::Severity;
     use floodline_record::version::KernelVersion;
 
@@ -266,6 +304,19 @@ mod tests {
         let missed = Prediction { back_test_error: Some(0.61), ..shown.clone() };
         assert_eq!(told(missed).as_deref(), Some("the twin misses this recording by 61 %"));
         let doubted = Row { doubt: Some(Doubt::BackTest), ..wait(WAITS, 34.0, 3.0) };
-        assert!(told(Prediction { rows: vec![doubted], ..shown }).is_some(), "no figure is predicted");
+        assert!(told(Prediction { rows: vec![doubted.clone()], ..shown.clone() }).is_some(), "no figure is predicted");
+        // The data at risk are predicted, the waits are not.
+        let others = vec![Row { off_share: Some(0.48), ..doubted }, risk(118.0, 9.7)];
+        let of_others = Prediction { rows: others, ..shown };
+        assert_eq!(
+            told(of_others.clone()).as_deref(),
+            Some("the twin misses the total of waits by 48 %"),
+            "less data at risk is no verdict on waits"
+        );
+        let starved = Prediction { stay: vec![seen("starved-dirty-budget"), seen(rules[0])], ..of_others.clone() };
+        assert_eq!(told(starved), None, "a finding of another kind is shown");
+        let gone = Prediction { vanish: vec![seen(rules[0])], stay: Vec::new(), ..of_others };
+        assert_eq!(told(gone.clone()), None, "the finding surely ends");
+        assert!(told(Prediction { uncertain: vec![seen(rules[0])], ..gone }).is_some(), "it may stay");
     }
 }

@@ -84,6 +84,9 @@ pub struct Row {
     pub high: f64,
     /// Error of the back-test, as a share; absent where the recording does not have the figure.
     pub off_share: Option<f64>,
+    /// The least and the most of a figure that is not predicted as the back-test misses it: what the changed twin shows, and the
+    /// present value times what the change does to the twin.
+    pub roughly: Option<(f64, f64)>,
     /// The least difference that people notice, in the unit.
     pub least: f64,
     /// Reason why the figure is not predicted, if it is not.
@@ -104,6 +107,7 @@ impl Row {
             low: then,
             high: then,
             off_share: None,
+            roughly: None,
             least: 0.0,
             doubt: None,
         }
@@ -123,6 +127,12 @@ impl Row {
     pub fn is_certain(&self) -> bool {
         let is_beyond = |end| differ(self.least, self.now, end);
         (self.high < self.now && is_beyond(self.high)) || (self.low > self.now && is_beyond(self.low))
+    }
+
+    /// Whether a figure that is not predicted gets worse by what the changed twin shows and by what the change does to the twin.
+    pub fn worsens_roughly(&self) -> bool {
+        let is_worse = |then: f64| differ(self.least, self.now, then) && (then > self.now) == (self.better == Better::Less);
+        self.roughly.is_some_and(|(least, most)| is_worse(least) && is_worse(most))
     }
 
     fn differs(&self) -> bool {
@@ -249,12 +259,24 @@ impl Row {
         format!("{} {about}{now} → about {then}", self.label)
     }
 
+    /// The figure within a sentence.
+    pub fn named(&self) -> String {
+        match self.figure.as_str() {
+            WAITS => "the total of waits".to_owned(),
+            _ => format!("the {}", self.label),
+        }
+    }
+
     /// The sentence, after "maybe" where the interval contains the present value.
     pub fn reserved(&self) -> String {
         if self.is_certain() { self.sentence() } else { format!("maybe {}", self.sentence()) }
     }
 }
 
+/// The longest wait of a sync.
+pub const LONGEST: &str = "durable.longest_wait_seconds";
+/// The longest unmount.
+pub const UNMOUNT: &str = "umount.longest_wait_seconds";
 /// The total of waits.
 pub const WAITS: &str = "stall_seconds";
 /// Data at risk, which no task feels.
@@ -264,7 +286,7 @@ pub const DIRTIED: &str = "host.dirtied_bytes";
 
 /// Figures that matter most to people, the first first.
 pub const LEADS: [&str; 6] =
-    ["durable.longest_wait_seconds", "umount.longest_wait_seconds", WAITS, "longest_write_wait_seconds", DIRTIED, PEAK];
+    [LONGEST, UNMOUNT, WAITS, "longest_write_wait_seconds", DIRTIED, PEAK];
 
 /// A value for people.
 pub fn shown_value(unit: &str, value: f64) -> String {

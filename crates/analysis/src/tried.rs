@@ -21,7 +21,8 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         return arithmetic_only(plan, why);
     }
     let waits = |row: &&&Row| row.unit == "seconds";
-    let judged = prediction.verdict(&plan.rules);
+    // All findings of the host count, as in `predict` and `advise`, not only those that the plan has commands for.
+    let judged = prediction.verdict(&prediction.found());
     let harms = judged == Verdict::Harms;
     let verdict = word(judged);
     let mut withheld = Vec::new();
@@ -56,7 +57,10 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
                 format!("{}; {}", row.sentence(), longer.reserved())
             }
             (_, _, Some(row)) => row.sentence(),
-            _ => "no figure changes".to_owned(),
+            _ => match rows().find(|row| row.improves() || row.worsens()) {
+                Some(row) => row.reserved(),
+                None => "no figure changes".to_owned(),
+            },
         };
         let what = if harms { "harms" } else { "does not help" };
         plan.conflicts.insert(0, format!("On a twin of this host, this {what} ({why}): {}", withheld.join("; ")));

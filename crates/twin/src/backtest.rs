@@ -94,7 +94,7 @@ pub fn figures(window: &Window, programs: Option<&Programs>) -> BTreeMap<String,
 
 /// Waits for stable storage: as measured by the tasks themselves, else as counted by a trace.
 fn waits(window: &Window, put: &mut impl FnMut(String, &'static str, Option<f64>)) {
-    let (mut longest, mut p99, mut seen) = (0.0_f64, 0.0_f64, false);
+    let (mut longest, mut p99, mut p90, mut seen) = (0.0_f64, 0.0_f64, 0.0_f64, false);
     for event in &window.events {
         if let What::TaskOperations { operation, latency, count, .. } = &event.what
             && matches!(operation.as_str(), "fsync" | "fdatasync" | "msync" | "sync" | "syncfs")
@@ -102,12 +102,14 @@ fn waits(window: &Window, put: &mut impl FnMut(String, &'static str, Option<f64>
         {
             longest = longest.max(latency.max.as_secs_f64());
             p99 = p99.max(latency.p99.as_secs_f64());
+            p90 = p90.max(latency.p90.as_secs_f64());
             seen = true;
         }
     }
     if seen {
         put("durable.longest_wait_seconds".to_owned(), "seconds", Some(longest));
         put("durable.p99_wait_seconds".to_owned(), "seconds", Some(p99));
+        put("durable.p90_wait_seconds".to_owned(), "seconds", Some(p90));
         return;
     }
     let synced = window.events.iter().filter_map(|event| match &event.what {

@@ -9,7 +9,8 @@ use floodline_record::human;
 
 /// The first sentence. If the twin misses its own recording, or shows none of its findings, the sentence begins with that.
 pub(crate) fn headline(prediction: &Prediction) -> String {
-    let effect = effect(prediction);
+    let is_verdict = prediction.no_verdict(&prediction.found()).is_none();
+    let effect = effect(prediction, is_verdict);
     let in_model = |why: &str| {
         format!(
             "{why} In the model: {}{}",
@@ -25,10 +26,13 @@ pub(crate) fn headline(prediction: &Prediction) -> String {
         _ if !is_shown && !prediction.not_reproduced.is_empty() => {
             in_model(&format!("No verdict: the twin does not show {}.", prediction.not_reproduced.join(", ")))
         }
-        _ if misses_all_waits(prediction) => {
-            format!("{effect} The twin misses every wait that was recorded: none is predicted.")
-        }
-        _ => effect,
+        _ => match prediction.missed_figure() {
+            Some(why) => in_model(&format!("No verdict: {why}.")),
+            None if misses_all_waits(prediction) => {
+                format!("{effect} The twin misses every wait that was recorded: none is predicted.")
+            }
+            None => effect,
+        },
     }
 }
 
@@ -40,7 +44,8 @@ fn misses_all_waits(prediction: &Prediction) -> bool {
     is_any_right && waits.peek().is_some() && waits.all(|row| row.doubt == Some(Doubt::BackTest))
 }
 
-fn effect(prediction: &Prediction) -> String {
+/// What gets better and what it costs. Only a verdict says that a change helps.
+fn effect(prediction: &Prediction, is_verdict: bool) -> String {
     let mut better: Vec<Part> = prediction.leads().filter(|row| row.improves()).take(2).map(Part::of_row).collect();
     let is_certain = |seen: &Seen| prediction.uncertain.iter().all(|one| one.rule != seen.rule);
     let of_news = |seen: &Seen| Part { is_certain: is_certain(seen), text: format!("{} appears", seen.rule) };
@@ -66,12 +71,14 @@ fn effect(prediction: &Prediction) -> String {
     let and = |parts: &[Part], verb| {
         if parts.is_empty() { String::new() } else { format!(" It {}.", Part::all(parts, verb)) }
     };
-    let found: Vec<&str> = prediction.vanish.iter().chain(&prediction.stay).map(|seen| seen.rule).collect();
-    match (prediction.verdict(&found), better.is_empty()) {
+    match (prediction.verdict(&prediction.found()), better.is_empty()) {
         (Verdict::Harms, _) => {
             format!("It {}.{}{}", Part::all(&worse, HARMS), and(&better, LOWERS), and(&costs, COSTS))
         }
-        (Verdict::Helps, false) => format!("It {}.{}", Part::all(&better, HELPS), and(&costs, COSTS)),
+        (Verdict::Helps, false) => {
+            let verb = if is_verdict { HELPS } else { LOWERS };
+            format!("It {}.{}", Part::all(&better, verb), and(&costs, COSTS))
+        }
         (Verdict::DoesNotHelp, false) => {
             format!("{}{}{}", why_no_help(prediction), and(&better, LOWERS), and(&costs, COSTS))
         }

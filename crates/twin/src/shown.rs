@@ -49,6 +49,7 @@ const MIB: u64 = 1 << 20;
 pub const FIGURES: &[Named] = &[
     named("durable.longest_wait_seconds", "longest fsync", "seconds", Better::Less, MS20),
     named("durable.p99_wait_seconds", "fsync, 99th percentile", "seconds", Better::Less, MS20),
+    named("durable.p90_wait_seconds", "fsync, 90th percentile", "seconds", Better::Less, MS20),
     named("umount.longest_wait_seconds", "longest unmount", "seconds", Better::Less, MS20),
     named("longest_write_wait_seconds", "longest write call", "seconds", Better::Less, MS20),
     named("stall_seconds", "waits of all tasks", "seconds", Better::Less, 200),

@@ -271,7 +271,7 @@ pub fn advise(
         search.take(results);
     }
     let measured = Measured { back_test: as_is.1.clone(), seen: studied.seen.clone() };
-    let no_verdict = no_verdict(&as_is.0, &measured);
+    let mut no_verdict = no_verdict(&as_is.0, &measured);
     let rules: Vec<&str> = studied.seen.iter().map(|seen| seen.rule).collect();
     let predicted = |settings: &[Setting], runner: &mut _| -> Result<Option<Prediction>, TrialError> {
         let question = Question::new(twin, window, settings)?;
@@ -283,6 +283,10 @@ pub fn advise(
         let best = search.best().filter(|(at, _)| go_on(0) && search.is_clear_gain(*at, &measured));
         let Some((at, settings)) = best else { break };
         let Some(prediction) = predicted(&settings, runner)? else { break };
+        no_verdict = prediction.missed_figure().filter(|_| wanted.goal == Goal::Latency);
+        if no_verdict.is_some() {
+            break;
+        }
         let Some(why) = against(wanted.goal, &prediction, &rules) else {
             chosen = Some((at, prediction));
             break;

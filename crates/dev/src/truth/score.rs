@@ -50,6 +50,15 @@ impl Told {
     }
 }
 
+/// A figure that the back-test missed: now, roughly then, and really then.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Missed {
+    figure: String,
+    now: f64,
+    roughly: (f64, f64),
+    real: f64,
+}
+
 /// Result of one prediction.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Judged {
@@ -64,6 +73,8 @@ pub(super) struct Judged {
     pub(super) is_worse: bool,
     pub(super) back_test_error: Option<f64>,
     pub(super) figures: Vec<Told>,
+    /// Figures that the back-test missed, with what the twin shows of them.
+    pub(super) missed: Vec<Missed>,
     /// Figures that were refused because the back-test missed them, or because the demand is not known.
     pub(super) refused: usize,
     /// Rules with a finding before the change.
@@ -143,7 +154,7 @@ pub(super) fn judge(prediction: &Prediction, pair: &Pair, all: &[One], noise: &N
     let (before, after) = (&all[pair.before], &all[pair.after]);
     let now = shown::of_recording(&before.recorded.window);
     let then = shown::of_recording(&after.recorded.window);
-    let (mut figures, mut refused) = (Vec::new(), 0);
+    let (mut figures, mut missed, mut refused) = (Vec::new(), Vec::new(), 0);
     for row in prediction.rows.iter().filter(|row| !row.figure.starts_with("program ")) {
         let Some((now, real)) = now.get(&row.figure).zip(then.get(&row.figure)) else { continue };
         if row.then.max(*real) <= NOTHING * row.least {
@@ -151,7 +162,11 @@ pub(super) fn judge(prediction: &Prediction, pair: &Pair, all: &[One], noise: &N
         }
         match row.doubt {
             None => figures.push(told(row, *now, *real, noise)),
-            Some(_) => refused += 1,
+            Some(_) => {
+                refused += 1;
+                let (figure, now, real) = (row.figure.clone(), *now, *real);
+                missed.extend(row.roughly.map(|roughly| Missed { figure, now, roughly, real }));
+            }
         }
     }
     let is_more = |name: &&str| {
@@ -175,6 +190,7 @@ pub(super) fn judge(prediction: &Prediction, pair: &Pair, all: &[One], noise: &N
         is_worse: HARMS.iter().any(is_more),
         back_test_error: prediction.back_test_error,
         figures,
+        missed,
         refused,
         before: found(before),
         predicted: names(&predicted),
@@ -269,6 +285,7 @@ pub(super) fn repeat(all: &[One], pair: &Pair) -> Judged {
         is_worse: false,
         back_test_error: None,
         figures,
+        missed: Vec::new(),
         refused: 0,
         before: names(before),
         predicted: names(before),

@@ -21,6 +21,9 @@ fn pairs(name: &str, results: &[(Run, Shown)]) -> Vec<(f64, f64)> {
         .collect()
 }
 
+/// Factors of a figure on devices that are 20 % slower and faster, where no run tells.
+const OTHER_SPEEDS: (f64, f64) = (1.0 / 0.8, 1.0 / 1.2);
+
 /// Smallest error given with a prediction.
 const ERROR_MIN: f64 = 0.05;
 
@@ -42,7 +45,7 @@ const SPREAD_OF_OTHERS: f64 = 0.695;
 /// Distance for waits that the recording does not have: the twin then assumes which programs sync, and when. It holds nine of
 /// ten such waits of the generated hosts that `floodline-dev predict-truth --model` predicts.
 const SPREAD_OF_UNMEASURED: &[(&str, f64)] =
-    &[("durable.longest_wait_seconds", 3.0), ("durable.p99_wait_seconds", 3.0)];
+    &[("durable.longest_wait_seconds", 3.0), ("durable.p99_wait_seconds", 3.0), ("durable.p90_wait_seconds", 3.0)];
 
 /// Factor by which the interval of a figure is wider than its runs and its back-test, as a logarithm. `is_measured` tells
 /// whether the recording has the figure.
@@ -129,9 +132,12 @@ pub(super) fn row(
     let error = if is_arithmetic { 0.0 } else { tested.map_or(ERROR_MIN, |figure| figure.off_share).max(ERROR_MIN) };
     // Small values differ by an amount rather than by a share.
     let wider = spread(name, tested.is_some()).exp();
-    let low = all().reduce(f64::min).unwrap_or(then) / (1.0 + error);
+    // Without runs at other speeds, a figure may be as much larger or smaller as the device may be slower or faster.
+    let is_varied = results.iter().any(|(run, _)| run.trial.device_percent != 100);
+    let (slower, faster) = if is_varied || is_arithmetic { (1.0, 1.0) } else { OTHER_SPEEDS };
+    let low = all().reduce(f64::min).unwrap_or(then) * faster / (1.0 + error);
     let low = ((low + least) / wider - least).max(0.0).min(low);
-    let high = all().reduce(f64::max).unwrap_or(then) * (1.0 + error);
+    let high = all().reduce(f64::max).unwrap_or(then) * slower * (1.0 + error);
     let high = (high + least) * wider - least;
     let differ = |one, other| differ(least, one, other);
     let of = |figures: &Figures| figures.get(name).copied();
@@ -145,7 +151,11 @@ pub(super) fn row(
         _ => None,
     };
     let (is_measured, off_share) = (tested.is_some(), tested.map(|figure| figure.off_share));
-    Some(Row { better, is_measured, low, high, off_share, least, doubt, ..Row::new(name, label, unit, now, then) })
+    // Of small values the factor says nothing.
+    let by_factor = Some(now * sim_then / sim_now).filter(|_| now > least && sim_now > least);
+    let by_factor = by_factor.filter(|_| doubt == Some(Doubt::BackTest));
+    let roughly = by_factor.map(|by_factor| (by_factor.min(sim_then), by_factor.max(sim_then)));
+    Some(Row { better, is_measured, low, high, off_share, roughly, least, doubt, ..Row::new(name, label, unit, now, then) })
 }
 
 #[cfg(test)]
