@@ -3,6 +3,7 @@
 //! it, so that no command advises a change that another one warns of. Judges figures; runs nothing.
 
 use crate::prediction::{DIRTIED, Doubt, LEADS, LONGEST, PEAK, Prediction, Row, Seen, UNMOUNT, WAITS};
+use crate::report::Severity;
 use floodline_record::human;
 
 /// What a change does to its host.
@@ -92,7 +93,8 @@ impl Prediction {
     pub fn harms(&self) -> bool {
         let is_any_better = self.leads().any(Row::improves);
         // Of waits that only the twin has, the harm counts.
-        let is_longer = self.rows_of(LEADS).any(|row| row.is_wait() && row.worsens());
+        let is_clear = |row: &Row| -row.gain() > self.error_of(row) || row.now <= row.least;
+        let is_longer = self.rows_of(LEADS).any(|row| row.is_wait() && row.worsens() && is_clear(row));
         let growth = self.wait_growth();
         self.hurting().is_some()
             || (!is_any_better && (is_longer || self.is_much_more_at_risk()))
@@ -104,9 +106,13 @@ impl Prediction {
     pub fn hurting(&self) -> Option<&Seen> {
         let shorter = self.leads().any(|row| row.is_wait() && row.improves());
         let longer = self.rows_of(LEADS).any(|row| row.is_wait() && row.worsens());
+        // Shorter waits of others do not outweigh a critical finding whose own wait is not predicted.
+        let is_told = |seen: &Seen| {
+            seen.severity < Severity::Critical || self.hurt_by(seen.rule).is_none_or(|row| row.doubt.is_none())
+        };
         let is_harmless = |seen: &Seen| match seen.rule {
             OF_RISK => !self.is_much_more_at_risk(),
-            rule => is_of_waits(rule) && shorter && !longer,
+            rule => is_of_waits(rule) && shorter && !longer && is_told(seen),
         };
         self.appear.iter().filter(|seen| !is_harmless(seen)).max_by_key(|seen| seen.severity)
     }
@@ -126,6 +132,11 @@ impl Prediction {
         slowed.sort_by(|one, other| (other.now - other.then).total_cmp(&(one.now - one.then)));
         losses.extend(slowed);
         losses
+    }
+
+    /// The first wait that the back-test misses and that gets longer by what the twin shows and by what the change does to it.
+    pub fn roughly_longer(&self) -> Option<&Row> {
+        self.rows_of(LEADS).find(|row| row.is_wait() && row.worsens_roughly())
     }
 
     /// Whether the unchanged twin shows a finding of the recording, or the recording has none: only then does it tell
@@ -165,11 +176,8 @@ impl Prediction {
     /// `None` where it predicts one of these figures, or where a finding surely ends.
     pub fn missed_figure(&self) -> Option<String> {
         let is_sure = |seen: &Seen| self.uncertain.iter().all(|one| one.rule != seen.rule);
-        let hurt_by = |seen: &Seen| {
-            let figure = HURTS_BY.iter().find(|(rule, _)| *rule == seen.rule)?.1;
-            self.rows.iter().find(|row| row.figure == figure && row.is_measured)
-        };
-        let figures: Vec<Option<&Row>> = self.vanish.iter().chain(&self.stay).map(hurt_by).collect();
+        let shown = self.vanish.iter().chain(&self.stay);
+        let figures: Vec<Option<&Row>> = shown.map(|seen| self.hurt_by(seen.rule)).collect();
         let is_missed = |row: &Option<&Row>| row.is_some_and(|row| row.doubt == Some(Doubt::BackTest));
         if self.vanish.iter().any(is_sure) || !figures.iter().all(is_missed) {
             return None;
@@ -177,6 +185,12 @@ impl Prediction {
         let row = figures.into_iter().flatten().next()?;
         let off = row.off_share.map(|off| format!(" by {}", human::percent(off))).unwrap_or_default();
         Some(format!("the twin misses {}{off}", row.named()))
+    }
+
+    /// The figure by which the finding of a rule hurts, if the recording has it.
+    pub fn hurt_by(&self, rule: &str) -> Option<&Row> {
+        let figure = HURTS_BY.iter().find(|(name, _)| *name == rule)?.1;
+        self.rows.iter().find(|row| row.figure == figure && row.is_measured)
     }
 
     fn rows_of<const N: usize>(&self, names: [&'static str; N]) -> impl Iterator<Item = &Row> {
@@ -189,9 +203,14 @@ impl Prediction {
         self.leads().filter(|row| row.improves()).filter(is_felt).map(ratio).fold(1.0, f64::min)
     }
 
-    /// Factor of the wait that grows most; 1 where none does.
+    /// Factor of the wait that grows most; 1 where none does. Of a wait that the back-test misses, the least counts.
     fn wait_growth(&self) -> f64 {
-        self.rows_of(LEADS).filter(|row| row.is_wait() && row.worsens()).map(ratio).fold(1.0, f64::max)
+        let grows = |row: &Row| match row.roughly.filter(|_| row.worsens_roughly()) {
+            Some((least, _)) => ratio_to(row, least),
+            None if row.worsens() => ratio(row),
+            None => 1.0,
+        };
+        self.rows_of(LEADS).filter(|row| row.is_wait()).map(grows).fold(1.0, f64::max)
     }
 }
 
@@ -204,14 +223,17 @@ pub fn missed(error: Option<f64>) -> String {
 }
 
 fn ratio(row: &Row) -> f64 {
+    ratio_to(row, row.then)
+}
+
+fn ratio_to(row: &Row, then: f64) -> f64 {
     let least = if row.is_wait() { SHORTEST_FELT_S } else { 1e6 };
-    row.then.max(least) / row.now.max(least)
+    then.max(least) / row.now.max(least)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Severity;
     use floodline_record::version::KernelVersion;
 
     const MIB: f64 = 1_048_576.0;
@@ -252,6 +274,30 @@ mod tests {
         assert!(after(vec![wait(WAITS, 29.0, 29.0)], "dominant-writer").harms(), "nothing gets shorter");
         let mixed = vec![wait(WAITS, 29.0, 25.0), wait(FSYNC, 1.0, 1.3)];
         assert!(after(mixed, "dominant-writer").harms(), "one wait gets longer");
+    }
+
+    #[test]
+    fn a_critical_finding_whose_wait_is_not_predicted_is_harm_though_other_waits_get_shorter() {
+        let missed = Row { doubt: Some(Doubt::BackTest), off_share: Some(0.62), ..wait(FSYNC, 4.23, 26.0) };
+        let cliff = |severity, rows| {
+            let appear = vec![Seen { rule: "dirty-cliff", severity }];
+            Prediction { appear, ..of(rows) }.verdict(&["starved-dirty-budget"])
+        };
+        let rows = || vec![missed.clone(), wait(WAITS, 80.0, 52.0)];
+        assert_eq!(cliff(Severity::Critical, rows()), Verdict::Harms);
+        assert_eq!(cliff(Severity::Warning, rows()), Verdict::Helps);
+        let told = vec![wait(FSYNC, 4.23, 4.0), wait(WAITS, 80.0, 52.0)];
+        assert_eq!(cliff(Severity::Critical, told), Verdict::Helps, "the wait is predicted");
+    }
+
+    #[test]
+    fn a_wait_that_the_back_test_misses_and_that_grows_anyhow_is_weighed() {
+        let grows = |least, most| {
+            let missed = Row { doubt: Some(Doubt::BackTest), ..wait(WAITS, 2.1, 13.0) };
+            of(vec![Row { roughly: Some((least, most)), ..missed }, wait(FSYNC, 5.0, 4.0)]).verdict(&[])
+        };
+        assert_eq!(grows(8.0, 13.0), Verdict::Harms);
+        assert_eq!(grows(1.0, 13.0), Verdict::Helps, "it may get shorter");
     }
 
     #[test]

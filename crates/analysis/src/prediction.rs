@@ -131,7 +131,8 @@ impl Row {
 
     /// Whether a figure that is not predicted gets worse by what the changed twin shows and by what the change does to the twin.
     pub fn worsens_roughly(&self) -> bool {
-        let is_worse = |then: f64| differ(self.least, self.now, then) && (then > self.now) == (self.better == Better::Less);
+        let is_worse =
+            |then: f64| differ(self.least, self.now, then) && (then > self.now) == (self.better == Better::Less);
         self.roughly.is_some_and(|(least, most)| is_worse(least) && is_worse(most))
     }
 
@@ -259,6 +260,13 @@ impl Row {
         format!("{} {about}{now} → about {then}", self.label)
     }
 
+    /// The change of a figure that is not predicted: `waits of all tasks 2.09 s → 2.45 s to 13 s`.
+    pub fn roughly_said(&self) -> String {
+        let shown = |value| shown_value(self.unit, value);
+        let (least, most) = self.roughly.unwrap_or((self.then, self.then));
+        format!("{} {} → {} to {}", self.label, shown(self.now), shown(least), shown(most))
+    }
+
     /// The figure within a sentence.
     pub fn named(&self) -> String {
         match self.figure.as_str() {
@@ -285,8 +293,7 @@ pub const PEAK: &str = "host.dirty_peak_bytes";
 pub const DIRTIED: &str = "host.dirtied_bytes";
 
 /// Figures that matter most to people, the first first.
-pub const LEADS: [&str; 6] =
-    [LONGEST, UNMOUNT, WAITS, "longest_write_wait_seconds", DIRTIED, PEAK];
+pub const LEADS: [&str; 6] = [LONGEST, UNMOUNT, WAITS, "longest_write_wait_seconds", DIRTIED, PEAK];
 
 /// A value for people.
 pub fn shown_value(unit: &str, value: f64) -> String {

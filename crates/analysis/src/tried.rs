@@ -17,12 +17,21 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
     let better: Vec<&Row> = prediction.leads().filter(|row| row.improves()).collect();
     let losses = prediction.losses();
     let error = prediction.back_test_error;
-    if let Some(why) = prediction.no_verdict(&plan.rules) {
+    // All findings of the host count, as in `predict` and `advise`, not only those that the plan has commands for.
+    let found = match prediction.found() {
+        none if none.is_empty() => plan.rules.clone(),
+        found => found,
+    };
+    let judged = prediction.verdict(&found);
+    // A twin that lacks the findings of the plan does not clear it, but what harms another finding harms.
+    let is_for_hidden = judged == Verdict::DoesNotHelp && !plan.rules.is_empty() && !prediction.shows(&plan.rules);
+    let hidden = is_for_hidden.then(|| "the twin does not show the finding".to_owned());
+    if let Some(why) = prediction.no_verdict(&found).or(hidden) {
+        let grows = prediction.roughly_longer().map(|row| row.roughly_said());
+        plan.costs.extend(grows.map(|grows| format!("On the twin: maybe {grows}.")));
         return arithmetic_only(plan, why);
     }
     let waits = |row: &&&Row| row.unit == "seconds";
-    // All findings of the host count, as in `predict` and `advise`, not only those that the plan has commands for.
-    let judged = prediction.verdict(&prediction.found());
     let harms = judged == Verdict::Harms;
     let verdict = word(judged);
     let mut withheld = Vec::new();
@@ -35,6 +44,7 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         let risk = losses.iter().copied().filter(|row| row.figure == PEAK);
         let slowed = losses.iter().copied().filter(is_slowed).take(1);
         let mut grows: Vec<String> = others.chain(risk).chain(slowed).map(|row| row.reserved()).collect();
+        grows.extend(prediction.roughly_longer().map(|row| format!("maybe {}", row.roughly_said())));
         // A finding that appears without harm is a cost too.
         let news = prediction.appear.iter().max_by_key(|seen| seen.severity);
         grows.extend(news.map(|seen| finding(seen, "appears", prediction)));

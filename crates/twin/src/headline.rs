@@ -31,7 +31,7 @@ pub(crate) fn headline(prediction: &Prediction) -> String {
             None if misses_all_waits(prediction) => {
                 format!("{effect} The twin misses every wait that was recorded: none is predicted.")
             }
-            None => effect,
+            None => effect + &hidden(prediction),
         },
     }
 }
@@ -42,6 +42,17 @@ fn misses_all_waits(prediction: &Prediction) -> bool {
     let mut waits = prediction.rows.iter().filter(|row| row.unit == "seconds" && row.is_measured).peekable();
     let is_any_right = prediction.rows.iter().any(|row| row.doubt.is_none());
     is_any_right && waits.peek().is_some() && waits.all(|row| row.doubt == Some(Doubt::BackTest))
+}
+
+/// Findings of the recording on which the twin has no verdict, as it does not show them and no figure tells.
+fn hidden(prediction: &Prediction) -> String {
+    let is_told = |rule: &&str| prediction.lasting.iter().any(|seen| seen.rule == *rule);
+    let hidden: Vec<&str> = prediction.not_reproduced.iter().copied().filter(|rule| !is_told(rule)).collect();
+    match hidden.as_slice() {
+        [] => String::new(),
+        [one] => format!(" No verdict on {one}: the twin does not show it."),
+        many => format!(" No verdict on {}: the twin does not show them.", many.join(", ")),
+    }
 }
 
 /// What gets better and what it costs. Only a verdict says that a change helps.

@@ -153,10 +153,18 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     let is_lasting =
         |seen: &&Seen| is_in(&then.seen, seen) || then.unchecked.contains(&seen.rule) || lasts(seen.rule, &rows);
     let lasting: Vec<Seen> = not_reproduced.iter().copied().filter(is_lasting).cloned().collect();
-    let judged = Judged { now, then, recorded: &measured.seen, rows: &rows };
+    let error = backtest::simulated_error(&measured.back_test);
+    let unknown = twin.ceilings.iter().filter(|ceiling| !ceiling.is_known);
+    let judged = Judged {
+        now,
+        then,
+        recorded: &measured.seen,
+        rows: &rows,
+        is_reliable: error.is_some_and(|error| error <= backtest::MISS_MAX),
+        unknown_speed: unknown.map(|ceiling| ceiling.write_bytes_per_second.unwrap_or(0.0)).reduce(f64::min),
+    };
     let uncertain = judged.uncertain(results, &appear, &lasting);
     let not_reproduced = not_reproduced.iter().map(|seen| seen.rule).collect();
-    let error = backtest::simulated_error(&measured.back_test);
     let missed = measured.back_test.iter().filter(|figure| !figure.is_predictable());
     let kernel_then = question.then.first().map_or(twin.kernel, |then| then.kernel);
     let mut prediction = Prediction {

@@ -83,6 +83,8 @@ pub struct Shown {
     pub parts: Vec<Figures>,
     /// Findings, warnings and worse; empty where the run was not diagnosed.
     pub seen: Vec<Seen>,
+    /// Rules whose findings hurt too little to be a warning.
+    pub slight: Vec<&'static str>,
     /// Rules that lacked an input in the run, such as a trace.
     pub unchecked: Vec<&'static str>,
     /// Whether `go_on` ended the run early.
@@ -140,9 +142,8 @@ pub fn run(
     let summary = simulate(&scenario, &options, take, |at| go_on(at))?;
     let window = simulated.window;
     let figures = figures(&window, programs);
-    let (seen, unchecked) = if trial.diagnosed { judged(&window) } else { (Vec::new(), Vec::new()) };
-    let shown = Shown { figures, parts: parts(&window), seen, unchecked, is_cut: summary.is_interrupted };
-    Ok((shown, window))
+    let shown = if trial.diagnosed { judged(&window) } else { Shown::default() };
+    Ok((Shown { figures, parts: parts(&window), is_cut: summary.is_interrupted, ..shown }, window))
 }
 
 /// Makes all devices faster or slower.
@@ -177,19 +178,22 @@ fn faster(scenario: &mut Scenario, percent: u64) {
 
 /// Rules with a finding that hurts.
 pub fn seen(window: &Window) -> Vec<Seen> {
-    judged(window).0
+    judged(window).seen
 }
 
-/// Rules with a finding that hurts, and rules that lacked an input.
-fn judged(window: &Window) -> (Vec<Seen>, Vec<&'static str>) {
+/// What the rules say of a window.
+fn judged(window: &Window) -> Shown {
     let mut seen: Vec<Seen> = Vec::new();
     let report = diagnose(window, None);
-    for finding in report.findings {
+    for finding in &report.findings {
         if finding.severity >= Severity::Warning && !seen.iter().any(|known| known.rule == finding.rule) {
             seen.push(Seen { rule: finding.rule, severity: finding.severity });
         }
     }
-    (seen, report.not_checked.iter().map(|one| one.rule).collect())
+    let hurts = |rule: &str| seen.iter().any(|one| one.rule == rule);
+    let slight = report.findings.iter().map(|finding| finding.rule).filter(|rule| !hurts(rule)).collect();
+    let unchecked = report.not_checked.iter().map(|one| one.rule).collect();
+    Shown { seen, slight, unchecked, ..Shown::default() }
 }
 
 /// The figures of a simulated run: those of the back-test, and those that only a run provides.

@@ -68,13 +68,14 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
     let certain = |lists: &[&Vec<Seen>]| -> Vec<Seen> {
         lists.iter().flat_map(|list| list.iter()).filter(is_certain).cloned().collect()
     };
-    findings(&mut out, "Vanish    ", &certain(&[&prediction.vanish]), width);
-    findings(&mut out, "Appear    ", &certain(&[&prediction.appear]), width);
-    findings(&mut out, "Stay      ", &certain(&[&prediction.stay, &prediction.lasting]), width);
+    let mut list = |lead, seen: &[Seen]| findings(&mut out, lead, seen, prediction, width);
+    list("Vanish    ", &certain(&[&prediction.vanish]));
+    list("Appear    ", &certain(&[&prediction.appear]));
+    list("Stay      ", &certain(&[&prediction.stay, &prediction.lasting]));
     let (had, new): (Vec<Seen>, Vec<Seen>) =
         prediction.uncertain.iter().cloned().partition(|seen| prediction.has_before(seen.rule));
-    findings(&mut out, "May stay  ", &had, width);
-    findings(&mut out, "May come  ", &new, width);
+    list("May stay  ", &had);
+    list("May come  ", &new);
     let change: Vec<String> =
         prediction.settings.iter().map(|setting| format!("{}={}", setting.key, setting.value)).collect();
     hanging(&mut out, "Change    ", &change.join(", "), width);
@@ -137,12 +138,25 @@ fn chosen(prediction: &Prediction, details: bool) -> Vec<&Row> {
     rows
 }
 
-fn findings(out: &mut String, lead: &str, seen: &[Seen], width: usize) {
+/// Findings with their severity, those that hurt by one figure together, and that figure now and then.
+fn findings(out: &mut String, lead: &str, seen: &[Seen], prediction: &Prediction, width: usize) {
     if seen.is_empty() {
         return;
     }
-    let names: Vec<String> = seen.iter().map(|seen| format!("{} ({})", seen.rule, seen.severity.name())).collect();
-    hanging(out, lead, &names.join(", "), width);
+    let figure = |seen: &Seen| prediction.hurt_by(seen.rule).filter(|row| row.doubt.is_none());
+    let mut groups: Vec<(Option<&Row>, Vec<String>)> = Vec::new();
+    for one in seen {
+        let (row, name) = (figure(one), format!("{} ({})", one.rule, one.severity.name()));
+        match groups.iter_mut().find(|(of, _)| of.map(|of| &of.figure) == row.map(|row| &row.figure)) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((row, vec![name])),
+        }
+    }
+    let text = |(row, names): &(Option<&Row>, Vec<String>)| match row {
+        Some(row) => format!("{}: {}", names.join(", "), row.sentence()),
+        None => names.join(", "),
+    };
+    hanging(out, lead, &groups.iter().map(text).collect::<Vec<_>>().join("; "), width);
 }
 
 /// One line of JSON, ended by a newline.

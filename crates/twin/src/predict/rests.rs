@@ -4,7 +4,7 @@
 
 use super::Run;
 use crate::shown::Shown;
-use floodline_analysis::prediction::{Better, PEAK, Row, Seen};
+use floodline_analysis::prediction::{Better, PEAK, Row, Seen, WAITS};
 use floodline_analysis::report::Severity;
 
 /// The figures that the findings of a rule rest on, for rules that judge measured figures.
@@ -13,7 +13,9 @@ const RESTS_ON: &[(&str, &[&str])] = &[
     ("dirty-data-at-risk", &["host.dirty_peak_bytes"]),
     ("dominant-writer", &["durable.longest_wait_seconds", "devices.written_bytes"]),
     ("fsync-behind-writeback", &["durable.longest_wait_seconds", "durable.p99_wait_seconds"]),
+    ("io-limit-throttling", &[WAITS, "durable.longest_wait_seconds"]),
     ("overlay-umount-flush", &["umount.longest_wait_seconds", "host.dirty_peak_bytes"]),
+    ("saturated-device", &[WAITS]),
     ("starved-dirty-budget", &["smallest_budget_bytes", "host.dirtied_bytes", "devices.written_bytes"]),
 ];
 
@@ -37,6 +39,9 @@ fn rests(rule: &str, rows: &[Row]) -> bool {
 /// Factor by which a figure must grow to be clearly worse.
 const WORSE: f64 = 1.25;
 
+/// Seconds of writing from which tasks notice it.
+const NOTICED_S: f64 = 1.0;
+
 /// Factor by which a figure must shrink to end a finding.
 const ENDS: f64 = 2.0;
 
@@ -53,6 +58,11 @@ pub(super) struct Judged<'a> {
     pub(super) then: &'a Shown,
     pub(super) recorded: &'a [Seen],
     pub(super) rows: &'a [Row],
+    /// Whether the twin is like its recording.
+    pub(super) is_reliable: bool,
+    /// Bytes per second that the slowest device wrote that was never seen at its limit; `None` where each was. The twin may take
+    /// such a device for faster than it is.
+    pub(super) unknown_speed: Option<f64>,
 }
 
 impl Judged<'_> {
@@ -66,24 +76,32 @@ impl Judged<'_> {
             .collect();
         let mut uncertain: Vec<Seen> = Vec::new();
         let others = diagnosed.iter().flat_map(|shown| &shown.seen);
-        for seen in self.recorded.iter().chain(&self.now.seen).chain(&self.then.seen).chain(others) {
+        let slight = diagnosed.iter().flat_map(|shown| &shown.slight);
+        let slight: Vec<Seen> = slight.map(|rule| Seen { rule, severity: Severity::Warning }).collect();
+        let all = self.recorded.iter().chain(&self.now.seen).chain(&self.then.seen).chain(others).chain(&slight);
+        for seen in all {
             let rule = seen.rule;
             if has(&uncertain, rule) {
                 continue;
             }
             let (is_now, is_then) = (has(&self.now.seen, rule), has(&self.then.seen, rule));
+            let is_slight = |shown: &Shown| shown.slight.contains(&rule);
             let is_unanimous = !diagnosed.is_empty() && diagnosed.iter().all(|shown| has(&shown.seen, rule) == is_then);
             let is_certain = match (has(self.recorded, rule), is_now) {
                 _ if self.then.unchecked.contains(&rule) => false,
                 // It lacked an input before the change and lacks none after it: the rule says that nothing is there, as in the
-                // recording.
-                (false, _) if self.now.unchecked.contains(&rule) => true,
+                // recording. What it then finds may be there now.
+                (false, _) if self.now.unchecked.contains(&rule) => is_unanimous && (!is_then || self.is_reliable),
+                // How much a finding hurts comes from a twin that is not like its recording.
+                (false, _) if !self.is_reliable && !is_then && diagnosed.iter().any(|shown| is_slight(shown)) => false,
                 // The twin is like the recording. Which tasks wait is the part of it that is assumed most.
                 (true, true) => is_unanimous && (is_then || !WAITS_ALONE.contains(&rule) || ends(rule, self.rows)),
                 (false, false) => is_unanimous,
                 // It lacks the finding: the changed twin may lack it for the same reason.
                 (true, false) => {
-                    (is_then && is_unanimous) || (has(lasting, rule) && rests(rule, self.rows)) || ends(rule, self.rows)
+                    // A twin in which the finding hurts less does not tell how much is too much.
+                    let stays = has(lasting, rule) && rests(rule, self.rows) && !is_slight(self.now);
+                    (is_then && is_unanimous) || stays || ends(rule, self.rows)
                 }
                 // It has one too many.
                 (false, true) => !is_then || has(appear, rule) || !worsens(rule, self.rows),
@@ -110,12 +128,15 @@ const COMES: [&str; 2] = ["dirty-cliff", "fsync-behind-writeback"];
 const DURABLE: &str = "durable.longest_wait_seconds";
 
 impl Judged<'_> {
-    /// Whether findings of waits may come though no run shows them: more data become dirty, programs sync, and the recording
-    /// does not tell which. A sync that has little to wait for now leaves no trace in the counters.
+    /// Whether findings of waits may come though no run shows them: more data become dirty, and the recording tells neither
+    /// which programs sync nor how fast the disk is. A sync that has little to wait for now leaves no trace in the counters, and a
+    /// disk that is never busy shows no limit.
     fn may_come(&self) -> bool {
         let row = |name: &str| self.rows.iter().find(|row| row.figure == name);
         let is_hidden = row(DURABLE).is_some_and(|row| !row.is_measured);
-        is_hidden && row(PEAK).is_some_and(|row| row.worsens() && row.then > WORSE * row.now)
+        let Some(peak) = row(PEAK).filter(|row| row.worsens() && row.then > WORSE * row.now) else { return false };
+        let takes_long = self.unknown_speed.is_some_and(|speed| peak.then >= speed * NOTICED_S);
+        is_hidden || (takes_long && row(DURABLE).is_none_or(|row| row.doubt.is_some()))
     }
 }
 
@@ -168,7 +189,14 @@ mod tests {
             let then = Shown::default();
             let run = Run { demand: 0, is_changed: true, trial: Trial::NOMINAL };
             let (recorded, rows) = ([seen(rule)], [wait(high)]);
-            let judged = Judged { now: &now, then: &then, recorded: &recorded, rows: &rows };
+            let judged = Judged {
+                now: &now,
+                then: &then,
+                recorded: &recorded,
+                rows: &rows,
+                is_reliable: true,
+                unknown_speed: None,
+            };
             assert_eq!(judged.uncertain(&[(run, then.clone())], &[], &[]).is_empty(), is_certain, "{rule} {high}");
         };
         check("fsync-behind-writeback", 1.5, true);
@@ -182,7 +210,7 @@ mod tests {
         let wait = |is_measured| Row { is_measured, ..row(DURABLE, "longest fsync", "seconds", 0.2, 0.2) };
         let check = |rows: &[Row], expect: &[&str]| {
             let (now, then) = (Shown::default(), Shown::default());
-            let judged = Judged { now: &now, then: &then, recorded: &[], rows };
+            let judged = Judged { now: &now, then: &then, recorded: &[], rows, is_reliable: true, unknown_speed: None };
             let told: Vec<&str> = judged.uncertain(&[], &[], &[]).iter().map(|seen| seen.rule).collect();
             assert_eq!(told, expect, "{rows:?}");
         };
@@ -200,7 +228,14 @@ mod tests {
         let check = |(recorded, now, then): (Vec<Seen>, Vec<Seen>, [Vec<Seen>; 2]), expect: bool| {
             let [first, other] = then.map(with);
             let (now, results) = (with(now), [(run(0), first.clone()), (run(1), other)]);
-            let judged = Judged { now: &now, then: &first, recorded: &recorded, rows: &[] };
+            let judged = Judged {
+                now: &now,
+                then: &first,
+                recorded: &recorded,
+                rows: &[],
+                is_reliable: true,
+                unknown_speed: None,
+            };
             assert_eq!(judged.uncertain(&results, &[], &[]).is_empty(), expect, "{recorded:?} {now:?} {results:?}");
         };
         check((cliff(), cliff(), [cliff(), cliff()]), true);

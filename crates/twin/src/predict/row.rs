@@ -155,7 +155,17 @@ pub(super) fn row(
     let by_factor = Some(now * sim_then / sim_now).filter(|_| now > least && sim_now > least);
     let by_factor = by_factor.filter(|_| doubt == Some(Doubt::BackTest));
     let roughly = by_factor.map(|by_factor| (by_factor.min(sim_then), by_factor.max(sim_then)));
-    Some(Row { better, is_measured, low, high, off_share, roughly, least, doubt, ..Row::new(name, label, unit, now, then) })
+    Some(Row {
+        better,
+        is_measured,
+        low,
+        high,
+        off_share,
+        roughly,
+        least,
+        doubt,
+        ..Row::new(name, label, unit, now, then)
+    })
 }
 
 #[cfg(test)]
