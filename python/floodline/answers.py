@@ -110,6 +110,7 @@ class Predicted(TypedDict, total=False):
     low: float | None
     high: float | None
     off_share: float | None
+    roughly: list[float] | None
     least: float
     doubt: str | None
 
@@ -253,6 +254,7 @@ class Advice(TypedDict, total=False):
     chosen: int | None
     gain_share: float | None
     error_share: float
+    no_verdict: str | None
     prediction: Prediction | None
     plan: Json | None
     undo: list[str]

@@ -93,6 +93,8 @@ pub struct Advice {
     pub gain_share: Option<f64>,
     /// Required improvement: the error of the back-test of that figure, as a share.
     pub error_share: f64,
+    /// Why the twin has no verdict on this host; absent where it has one.
+    pub no_verdict: Option<String>,
     /// Prediction for the best candidate.
     pub prediction: Option<Prediction>,
     /// The plan, for `floodline apply`.

@@ -131,9 +131,17 @@ impl Row {
 
     /// Whether a figure that is not predicted gets worse by what the changed twin shows and by what the change does to the twin.
     pub fn worsens_roughly(&self) -> bool {
-        let is_worse =
-            |then: f64| differ(self.least, self.now, then) && (then > self.now) == (self.better == Better::Less);
-        self.roughly.is_some_and(|(least, most)| is_worse(least) && is_worse(most))
+        self.moves_roughly(self.better == Better::Less)
+    }
+
+    /// Whether it gets better by both.
+    pub fn improves_roughly(&self) -> bool {
+        self.moves_roughly(self.better == Better::More)
+    }
+
+    fn moves_roughly(&self, is_up: bool) -> bool {
+        let moves = |then: f64| differ(self.least, self.now, then) && (then > self.now) == is_up;
+        self.roughly.is_some_and(|(least, most)| moves(least) && moves(most))
     }
 
     fn differs(&self) -> bool {

@@ -27,8 +27,9 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
     let is_for_hidden = judged == Verdict::DoesNotHelp && !plan.rules.is_empty() && !prediction.shows(&plan.rules);
     let hidden = is_for_hidden.then(|| "the twin does not show the finding".to_owned());
     if let Some(why) = prediction.no_verdict(&found).or(hidden) {
-        let grows = prediction.roughly_longer().map(|row| row.roughly_said());
-        plan.costs.extend(grows.map(|grows| format!("On the twin: maybe {grows}.")));
+        // It stands first: the first screen has room for one cost.
+        let grows = prediction.roughly_longer().map(|row| format!("On the twin: maybe {}.", row.roughly_said()));
+        plan.costs.splice(0..0, grows);
         return arithmetic_only(plan, why);
     }
     let waits = |row: &&&Row| row.unit == "seconds";

@@ -353,6 +353,7 @@ impl<'a> Search<'a> {
             chosen,
             gain_share,
             error_share,
+            no_verdict: told.no_verdict.map(str::to_owned),
             prediction: told.prediction.cloned(),
             plan,
             undo,

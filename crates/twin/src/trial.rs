@@ -147,13 +147,16 @@ fn keys_of(rule: &str, scenario: &Scenario) -> String {
             let is_plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
             let path = if is_plain { path.clone() } else { format!("{path:?}") };
             keys.extend(
-                rates.chain(requests).map(|(name, now)| format!("machine.cgroups.{path}.io_max.{device}.{name}={now}")),
+                // A value has a unit after a space: a shell needs quotes.
+                rates
+                    .chain(requests)
+                    .map(|(name, now)| format!("--set 'machine.cgroups.{path}.io_max.{device}.{name}={now}'")),
             );
         }
     }
     match keys.as_slice() {
         [] => "give the change with --set KEY=VALUE; floodline twin host.flr -o - prints every key".to_owned(),
-        keys => format!("give the change with --set KEY=VALUE; now: {}", keys.join(", ")),
+        keys => format!("give the change with --set; now: {}", keys.join(" ")),
     }
 }
 

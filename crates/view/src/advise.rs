@@ -20,9 +20,12 @@ pub fn text(advice: &Advice, width: usize, details: bool) -> String {
     let mut out = String::new();
     hanging(&mut out, "", &advice.headline, width);
     let _ = writeln!(out);
-    plot(&mut out, advice);
-    let _ = writeln!(out);
-    table(&mut out, advice, width, details);
+    // The waits of a twin that is not like the host are no trade-off of the host.
+    if advice.no_verdict.is_none() || details {
+        plot(&mut out, advice);
+        let _ = writeln!(out);
+        table(&mut out, advice, width, details);
+    }
     if let Some(plan) = &advice.plan {
         let _ = writeln!(out);
         for (lead, commands) in [("Do now", &advice.commands), ("Undo", &advice.undo_commands)] {
@@ -65,7 +68,7 @@ fn plot(out: &mut String, advice: &Advice) {
     let (left, right) = (xs().fold(f64::INFINITY, f64::min), xs().fold(f64::NEG_INFINITY, f64::max));
     let top = advice.tried.iter().map(|one| one.stall_seconds).fold(0.0, f64::max);
     if advice.tried.is_empty() || top <= 0.0 {
-        hanging(out, "", "No task waits with any of the settings, so there is nothing to trade.", 80);
+        hanging(out, "", "On the twin, no task waits with any of the settings, so there is nothing to trade.", 80);
         return;
     }
     let mut grid = vec![vec![' '; PLOT]; HEIGHT];

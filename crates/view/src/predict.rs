@@ -40,7 +40,13 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
         let (then, interval) = match row.doubt {
             Some(Doubt::BackTest) => {
                 let off = row.off_share.map_or_else(String::new, human::percent);
-                ("?".to_owned(), format!("not predictable: off {off}"))
+                // Both ways to read the twin agree in direction.
+                let roughly = match (row.roughly, row.worsens_roughly(), row.improves_roughly()) {
+                    (Some((least, _)), true, _) => format!("; maybe worse, {} at least", shown_value(row.unit, least)),
+                    (Some((_, most)), _, true) => format!("; maybe better, {} at most", shown_value(row.unit, most)),
+                    _ => String::new(),
+                };
+                ("?".to_owned(), format!("not predictable: off {off}{roughly}"))
             }
             Some(Doubt::Demand | Doubt::Unmeasured) => ("?".to_owned(), "unclear without --trace on".to_owned()),
             None => {

@@ -221,6 +221,43 @@ mod tests {
     }
 
     #[test]
+    fn where_a_disk_was_never_at_its_limit_more_dirty_data_may_make_tasks_wait() {
+        let wait = |doubt| Row { doubt, ..row(DURABLE, "longest fsync", "seconds", 0.6, 0.6) };
+        let peak = row("host.dirty_peak_bytes", "peak data at risk", "bytes", 34e6, 398e6);
+        let told = |unknown_speed: Option<f64>, doubt| {
+            let (now, then) = (Shown::default(), Shown::default());
+            let rows = [wait(doubt), peak.clone()];
+            let judged =
+                Judged { now: &now, then: &then, recorded: &[], rows: &rows, is_reliable: true, unknown_speed };
+            judged.uncertain(&[], &[], &[]).len()
+        };
+        assert_eq!(told(Some(80e6), Some(Doubt::BackTest)), COMES.len());
+        assert_eq!(told(None, Some(Doubt::BackTest)), 0, "each disk was at its limit");
+        assert_eq!(told(Some(900e6), Some(Doubt::BackTest)), 0, "it writes all of it in a moment");
+        assert_eq!(told(Some(80e6), None), 0, "the wait is predicted");
+    }
+
+    #[test]
+    fn how_much_a_finding_hurts_is_uncertain_where_the_twin_tells_less_than_the_recording() {
+        let found = || vec![Seen { rule: "dominant-writer", severity: Severity::Warning }];
+        let slight = || Shown { slight: vec!["dominant-writer"], ..Shown::default() };
+        let rows = [row(DURABLE, "longest fsync", "seconds", 0.6, 0.6)];
+        let run = Run { demand: 0, is_changed: true, trial: Trial::NOMINAL };
+        let told = |recorded: &[Seen], (now, then): (Shown, Shown), is_reliable| {
+            let judged = Judged { now: &now, then: &then, recorded, rows: &rows, is_reliable, unknown_speed: None };
+            judged.uncertain(&[(run, then.clone())], &[], recorded).len()
+        };
+        assert_eq!(
+            told(&found(), (Shown::default(), Shown::default()), true),
+            0,
+            "no figure of it gets better: it stays"
+        );
+        assert_eq!(told(&found(), (slight(), slight()), true), 1);
+        assert_eq!(told(&[], (Shown::default(), slight()), true), 0);
+        assert_eq!(told(&[], (Shown::default(), slight()), false), 1, "severity comes from an unlike twin");
+    }
+
+    #[test]
     fn a_finding_is_certain_where_the_twin_is_like_the_recording_and_all_runs_agree() {
         let cliff = || vec![Seen { rule: "dirty-cliff", severity: Severity::Warning }];
         let with = |seen: Vec<Seen>| Shown { seen, ..Shown::default() };
