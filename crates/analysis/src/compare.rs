@@ -4,7 +4,10 @@
 //! difference is compared with the spread of the repeats.
 
 use crate::diagnose::{device, dirty};
+use crate::observer;
 use crate::run::figures;
+use crate::run::order::{differs, factor, is_any_sync_wait};
+use floodline_record::human;
 use floodline_record::record::What;
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
@@ -75,6 +78,10 @@ pub struct Reading {
     pub figures: BTreeMap<String, Figure>,
     /// Its series: name to unit and points, seconds since the start of the workload.
     series: BTreeMap<&'static str, (&'static str, Points)>,
+    /// Time between two samples.
+    every: Option<Nanos>,
+    /// Whether its samples raise storms if they are close together.
+    raises_storms: bool,
 }
 
 impl Reading {
@@ -96,7 +103,8 @@ impl Reading {
         put("dirty", "bytes", rows().filter_map(|(at, row)| Some((at, level(row.nr_dirty?)))).collect());
         put("writeback", "bytes", rows().filter_map(|(at, row)| Some((at, level(row.nr_writeback?)))).collect());
         put("device_writes", "bytes_per_second", device_writes(window, since));
-        Reading { figures: figures(window), series }
+        let (every, raises_storms) = (observer::distance(window), observer::reads_what_throttles(window));
+        Reading { figures: figures(window), series, every, raises_storms }
     }
 }
 
@@ -148,6 +156,29 @@ pub struct Against {
     pub unmatched: Vec<String>,
     /// Series that both have.
     pub series: Vec<SeriesRow>,
+    /// Reasons why a difference may not be one of the hosts, a sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Against {
+    /// Waits for stable storage, ordinary ones or the longest, that are longer by more than chance. The one that is longer by
+    /// the largest factor comes first.
+    pub fn longer_syncs(&self) -> Vec<&Row> {
+        let mut longer: Vec<&Row> = self
+            .figures
+            .iter()
+            .filter(|row| is_any_sync_wait(&row.name) && row.is_changed() && row.difference > 0.0)
+            .collect();
+        longer.sort_by(|a, b| factor(b.base.mean, b.other.mean).total_cmp(&factor(a.base.mean, a.other.mean)));
+        longer
+    }
+}
+
+impl Row {
+    /// Whether the values differ by more than chance, and by more than people notice.
+    pub fn is_changed(&self) -> bool {
+        differs(self.base.unit, self.base.mean, self.other.mean) && self.beyond_noise != Some(false)
+    }
 }
 
 /// One figure on both sides.
@@ -200,7 +231,44 @@ fn one(base: &Side, other: &Side) -> Against {
             _ => unmatched.push(name.to_owned()),
         }
     }
-    Against { label: other.label.clone(), figures, unmatched, series: series(base, other) }
+    let notes = distances(base, other).into_iter().collect();
+    Against { label: other.label.clone(), figures, unmatched, series: series(base, other), notes }
+}
+
+/// Factor between two distances of samples from which their recordings show different things.
+const APART: f64 = 1.25;
+
+/// A warning if the samples of one side are closer together than those of the other.
+fn distances(base: &Side, other: &Side) -> Option<String> {
+    let all = || base.readings.iter().chain(&other.readings);
+    let seconds = |side: &Side| -> Vec<f64> {
+        side.readings.iter().filter_map(|reading| Some(reading.every?.as_secs_f64())).collect()
+    };
+    let (ours, theirs) = (seconds(base), seconds(other));
+    let every = || ours.iter().chain(&theirs).copied();
+    let (least, most) = (every().reduce(f64::min)?, every().reduce(f64::max)?);
+    if least <= 0.0 || most < APART * least {
+        return None;
+    }
+    let of = |seconds: &[f64]| -> String {
+        let (least, most) =
+            (seconds.iter().copied().fold(f64::INFINITY, f64::min), seconds.iter().copied().fold(0.0, f64::max));
+        match (most > 0.0, most < APART * least) {
+            (false, _) => "an unknown time".to_owned(),
+            (true, true) => human::seconds(most),
+            (true, false) => format!("{} to {}", human::seconds(least), human::seconds(most)),
+        }
+    };
+    let storms = match least < observer::FOLD.as_secs_f64() && all().any(|reading| reading.raises_storms) {
+        true => " On this kernel, samples of less than 2 s also make a storm of starved cgroups larger.",
+        false => "",
+    };
+    Some(format!(
+        "The samples of A are {} apart, those of B {}. Peaks and waits between two samples are not seen.{storms} Record both \
+         with the same --every.",
+        of(&ours),
+        of(&theirs)
+    ))
 }
 
 fn row(name: &str, base: Spread, other: Spread) -> Row {
@@ -289,12 +357,13 @@ fn at_time(points: &[(f64, f64)], time: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_testkit::incidents::starved_budget;
     use floodline_testkit::{Fixture, mib_pages};
 
     fn side(values: &[f64]) -> Side {
         let reading = |value: &f64| Reading {
             figures: BTreeMap::from([("t.fsync.max_seconds".to_owned(), Figure { value: *value, unit: "seconds" })]),
-            series: BTreeMap::new(),
+            ..Reading::default()
         };
         Side { label: "s".to_owned(), readings: values.iter().map(reading).collect() }
     }
@@ -319,6 +388,47 @@ mod tests {
         other.readings[0].figures.insert("more".to_owned(), Figure { value: 1.0, unit: "count" });
         assert_eq!(compare(&[side(&[1.0]), other]).unwrap().against[0].unmatched, ["more"]);
         assert_eq!(compare(&[side(&[1.0])]), None);
+    }
+
+    #[test]
+    fn samples_at_other_distances_are_a_warning() {
+        let side = |fixture: Fixture| Side { label: String::new(), readings: vec![Reading::of(&fixture.window())] };
+        let notes = |a: Fixture, b: Fixture| compare(&[side(a), side(b)]).unwrap().against[0].notes.clone();
+        let every = |seconds: f64| Fixture::healthy().every(seconds);
+        assert_eq!(notes(every(1.0), every(1.0)), [""; 0]);
+        let told = notes(every(1.0), every(5.0)).concat();
+        assert!(told.starts_with("The samples of A are 1.00 s apart, those of B 5.00 s."), "{told}");
+        let storm = |seconds: f64| starved_budget().every(seconds);
+        assert!(notes(storm(0.5), storm(2.0)).concat().contains("make a storm of starved cgroups larger"));
+        assert!(!notes(storm(2.0), storm(5.0)).concat().contains("storm"), "both are rare enough");
+        let several =
+            Side { readings: [1.0, 2.0].map(|s| Reading::of(&every(s).window())).to_vec(), label: String::new() };
+        let told = compare(&[several, side(every(1.0))]).unwrap().against[0].notes.concat();
+        assert!(told.contains("A are 1.00 s to 2.00 s apart, those of B 1.00 s"), "{told}");
+    }
+
+    #[test]
+    fn an_ordinary_sync_that_is_longer_is_found() {
+        let figure = |name: &str, value| (name.to_owned(), Figure { value, unit: "seconds" });
+        let side = |p90, max, write| Side {
+            label: "s".to_owned(),
+            readings: vec![Reading {
+                figures: BTreeMap::from([
+                    figure("q.fdatasync.p90_seconds", p90),
+                    figure("q.fdatasync.max_seconds", max),
+                    figure("q.write.p90_seconds", write),
+                ]),
+                ..Reading::default()
+            }],
+        };
+        let names = |a, b| -> Vec<String> {
+            let compared = compare(&[a, b]).unwrap();
+            compared.against[0].longer_syncs().iter().map(|row| row.name.clone()).collect()
+        };
+        assert_eq!(names(side(0.08, 2.0, 0.1), side(0.45, 0.8, 0.5)), ["q.fdatasync.p90_seconds"]);
+        let both = ["q.fdatasync.p90_seconds", "q.fdatasync.max_seconds"];
+        assert_eq!(names(side(0.08, 2.0, 0.1), side(0.45, 2.5, 0.1)), both);
+        assert_eq!(names(side(0.08, 2.0, 0.1), side(0.0804, 2.05, 0.1)), [""; 0]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod knob_of;
 pub mod ledger;
 pub mod milder;
 pub mod moment;
+pub mod observer;
 pub mod plan;
 pub mod prediction;
 pub mod report;

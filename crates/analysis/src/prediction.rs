@@ -296,7 +296,7 @@ pub const UNMOUNT: &str = "umount.longest_wait_seconds";
 /// The total of waits.
 pub const WAITS: &str = "stall_seconds";
 /// Data at risk, which no task feels.
-pub const PEAK: &str = "host.dirty_peak_bytes";
+pub const PEAK: &str = "host.unwritten_peak_bytes";
 /// What is dirtied before it is written.
 pub const DIRTIED: &str = "host.dirtied_bytes";
 

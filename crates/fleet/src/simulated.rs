@@ -165,7 +165,7 @@ fn answer(
     let Some(open) = worse(0) else { return Ok(None) };
     // The demand lies between the two twins: an effect in only one of them is not certain.
     let closed = worse(1);
-    let peak = |figures: &BTreeMap<String, f64>| figures.get("host.dirty_peak_bytes").copied();
+    let peak = |figures: &BTreeMap<String, f64>| figures.get("host.unwritten_peak_bytes").copied();
     let now = results.iter().find(|(run, _)| run.demand == 0 && !run.is_changed);
     let peak = now
         .and_then(|(_, shown)| peak(&shown.figures))

@@ -223,7 +223,7 @@ impl<'a> Search<'a> {
             let mut one = Tried {
                 settings: candidate.settings.clone(),
                 label: candidate.label.clone(),
-                at_risk_bytes: of(shown, "host.dirty_peak_bytes").unwrap_or(0.0),
+                at_risk_bytes: of(shown, "host.unwritten_peak_bytes").unwrap_or(0.0),
                 stall_seconds: of(shown, WAITS).unwrap_or(0.0),
                 longest_wait_seconds: of(shown, "durable.longest_wait_seconds"),
                 pause_seconds: of(shown, "longest_write_wait_seconds").unwrap_or(0.0),
@@ -271,7 +271,7 @@ impl<'a> Search<'a> {
 
     fn constraints(&self, as_is: &Shown) -> Constraints {
         let of = |name: &str| self.value(as_is, name);
-        let at_risk = of("host.dirty_peak_bytes").unwrap_or(0.0);
+        let at_risk = of("host.unwritten_peak_bytes").unwrap_or(0.0);
         let default = if self.wanted.goal == Goal::Safety { at_risk } else { risk_room(self.twin, at_risk) };
         let budget = of("smallest_budget_bytes");
         Constraints {

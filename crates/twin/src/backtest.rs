@@ -71,7 +71,7 @@ pub fn figures(window: &Window, programs: Option<&Programs>) -> BTreeMap<String,
             .iter()
             .filter_map(|(_, row)| Some((row.nr_dirty?.0 + row.nr_writeback.map_or(0, |pages| pages.0)) as f64 * page))
     };
-    put("host.dirty_peak_bytes".to_owned(), "bytes", levels().reduce(f64::max));
+    put("host.unwritten_peak_bytes".to_owned(), "bytes", levels().reduce(f64::max));
     put("host.io_pressure_seconds".to_owned(), "seconds", host.psi_io_some.map(|time| time.as_secs_f64()));
     let drains = device::drains(window);
     let sum = |of: fn(&device::Device<'_>) -> Option<f64>| drains.iter().filter_map(of).reduce(|a, b| a + b);

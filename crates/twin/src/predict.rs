@@ -270,7 +270,8 @@ mod tests {
 
     #[test]
     fn a_new_critical_finding_leads_before_less_data_at_risk() {
-        let rows = vec![row("host.dirty_peak_bytes", "peak data at risk", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0)];
+        let rows =
+            vec![row("host.unwritten_peak_bytes", "peak data at risk", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0)];
         let storm = Seen { rule: "starved-dirty-budget", severity: Severity::Critical };
         let prediction = Prediction { appear: vec![storm], ..prediction(Some(0.1), rows) };
         assert_eq!(
@@ -283,7 +284,8 @@ mod tests {
     fn what_may_not_come_is_said_with_maybe() {
         let wide = |row: Row| Row { low: row.now / 4.0, high: row.now * 4.0, ..row };
         let wait = || row("durable.longest_wait_seconds", "longest fsync", "seconds", 2.0, 1.0);
-        let risk = || row("host.dirty_peak_bytes", "peak data at risk", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0);
+        let risk =
+            || row("host.unwritten_peak_bytes", "peak data at risk", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0);
         assert_eq!(
             headline(&prediction(Some(0.1), vec![wide(wait())])),
             "It may help: longest fsync 2.00 s → about 1.00 s."
@@ -310,7 +312,7 @@ mod tests {
     #[test]
     fn a_total_of_waits_that_only_the_twin_has_does_not_lead() {
         let waits = Row { is_measured: false, ..row("stall_seconds", "waits of all tasks", "seconds", 4.7, 2.0) };
-        let risk = row("host.dirty_peak_bytes", "peak data at risk", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0);
+        let risk = row("host.unwritten_peak_bytes", "peak data at risk", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0);
         assert_eq!(
             headline(&prediction(Some(0.1), vec![waits, risk])),
             "It helps: peak data at risk 24.0 MiB → about 12.0 MiB."
@@ -335,7 +337,7 @@ mod tests {
     fn longer_waits_lead_before_less_data_at_risk() {
         let rows = vec![
             row("stall_seconds", "waits of all tasks", "seconds", 0.0, 45.0),
-            row("host.dirty_peak_bytes", "peak data at risk", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0),
+            row("host.unwritten_peak_bytes", "peak data at risk", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0),
         ];
         assert_eq!(
             headline(&prediction(Some(0.1), rows)),

@@ -53,7 +53,7 @@ pub const FIGURES: &[Named] = &[
     named("umount.longest_wait_seconds", "longest unmount", "seconds", Better::Less, MS20),
     named("longest_write_wait_seconds", "longest write call", "seconds", Better::Less, MS20),
     named("stall_seconds", "waits of all tasks", "seconds", Better::Less, 200),
-    named("host.dirty_peak_bytes", "peak data at risk", "bytes", Better::Less, MIB),
+    named("host.unwritten_peak_bytes", "peak data at risk", "bytes", Better::Less, MIB),
     named("host.dirtied_bytes", "dirtied", "bytes", Better::Less, MIB),
     named("devices.written_bytes", "written to disks", "bytes", Better::Less, MIB),
     named("smallest_budget_bytes", "smallest cgroup limit", "bytes", Better::More, 4096),
@@ -261,7 +261,7 @@ fn parts(window: &Window) -> Vec<Figures> {
     for (time, row) in &window.host_series {
         if let Some(dirty) = row.nr_dirty {
             let at_risk = dirty.0.saturating_add(row.nr_writeback.map_or(0, |pages| pages.0));
-            let peak = parts[part(time.monotonic.0)].entry("host.dirty_peak_bytes".to_owned()).or_default();
+            let peak = parts[part(time.monotonic.0)].entry("host.unwritten_peak_bytes".to_owned()).or_default();
             *peak = peak.max(at_risk as f64 * page);
         }
     }

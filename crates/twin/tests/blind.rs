@@ -185,7 +185,7 @@ fn direct_writes_are_kept_where_no_waits_are_measured() {
 #[test]
 fn what_left_for_the_device_though_it_was_young_was_asked_for() {
     let figures = figures_without_waits(include_str!("../../../scenarios/overlay-umount.toml"), "incident-short");
-    for name in ["host.written_bytes", "devices.written_bytes", "host.dirty_peak_bytes"] {
+    for name in ["host.written_bytes", "devices.written_bytes", "host.unwritten_peak_bytes"] {
         let figure = &figures[name];
         assert!(figure.is_predictable(), "{figure:?}");
     }

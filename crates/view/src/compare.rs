@@ -5,7 +5,7 @@
 use crate::figures::short;
 use crate::layout::wrap;
 use floodline_analysis::compare::{Against, Comparison, Row, Spread};
-use floodline_analysis::run::order::{differs, factor, is_sync_wait};
+use floodline_analysis::run::order::{factor, is_sync_wait};
 use floodline_record::human;
 use floodline_scenario::Figure;
 
@@ -15,12 +15,17 @@ const COLUMNS: usize = 10 + 10 + 9 + 10;
 /// Figures that the short form shows at most.
 const ROWS_MAX: usize = 16;
 
-/// For people, within a width: waits for stable storage, then what changed, most first. `all` shows every figure by name.
+/// For people, within a width: waits for stable storage, those that are longer in front, then what changed, most first. `all`
+/// shows every figure by name.
 pub fn text(comparison: &Comparison, width: usize, all: bool) -> String {
     let mut text = String::new();
     for against in &comparison.against {
         text.push_str(&format!("A: {}\nB: {}\n\n", comparison.base, against.label));
-        let (rows, changed, same) = first(&against.figures, all);
+        for note in &against.notes {
+            text.extend(wrap(&format!("Warning: {note}"), width).into_iter().map(|line| line + "\n"));
+            text.push('\n');
+        }
+        let (rows, changed, same) = first(against, all);
         let names = rows.iter().map(|row| row.name.chars().count());
         let room = width.saturating_sub(COLUMNS + 4).max(20);
         let widest = names.max().unwrap_or(0).clamp(6, room);
@@ -32,8 +37,7 @@ pub fn text(comparison: &Comparison, width: usize, all: bool) -> String {
             (true, _) => text.push_str("no figure changed\n"),
             (false, true) => {}
             (false, false) => {
-                let order = "Waits for stable storage first, then by the factor between A and B.";
-                text.extend(wrap(order, width).into_iter().map(|line| line + "\n"));
+                text.extend(wrap(ORDER, width).into_iter().map(|line| line + "\n"));
             }
         }
         let rest = match (changed, same) {
@@ -61,6 +65,17 @@ pub fn text(comparison: &Comparison, width: usize, all: bool) -> String {
     text
 }
 
+const ORDER: &str = "Waits for stable storage first, the longer ones in front, then by the factor between A and B.";
+
+/// The wait for stable storage that is longer by the largest factor, in a sentence.
+pub(crate) fn longer(against: &Against) -> Option<String> {
+    let row = *against.longer_syncs().first()?;
+    let value = |spread: &Spread| short(Figure { value: spread.mean, unit: spread.unit });
+    let times = factor(row.base.mean, row.other.mean);
+    let times = if times.is_finite() { format!(", {} times as long", human::number(times)) } else { String::new() };
+    Some(format!("{} went from {} to {}{times}.", row.name, value(&row.base), value(&row.other)))
+}
+
 /// For programs.
 pub fn json(comparison: &Comparison) -> Result<String, serde_json::Error> {
     crate::json::line(comparison)
@@ -71,15 +86,16 @@ fn is_shown(row: &Row) -> bool {
 }
 
 /// The figures to show in order, how many changed ones are left out, and how many equal ones.
-fn first(figures: &[Row], all: bool) -> (Vec<&Row>, u64, u64) {
-    let shown = || figures.iter().filter(|row| is_shown(row));
+fn first(against: &Against, all: bool) -> (Vec<&Row>, u64, u64) {
+    let shown = || against.figures.iter().filter(|row| is_shown(row));
     if all {
         return (shown().collect(), 0, 0);
     }
-    let is_changed =
-        |row: &Row| differs(row.base.unit, row.base.mean, row.other.mean) && row.beyond_noise != Some(false);
-    let (mut rows, others): (Vec<&Row>, Vec<&Row>) = shown().partition(|row| is_sync_wait(&row.name));
-    let (mut changed, same): (Vec<&Row>, Vec<&Row>) = others.into_iter().partition(|row| is_changed(row));
+    let mut rows = against.longer_syncs();
+    let is_new = |row: &&Row| against.longer_syncs().iter().all(|longer| longer.name != row.name);
+    let (syncs, others): (Vec<&Row>, Vec<&Row>) = shown().filter(is_new).partition(|row| is_sync_wait(&row.name));
+    rows.extend(syncs);
+    let (mut changed, same): (Vec<&Row>, Vec<&Row>) = others.into_iter().partition(|row| row.is_changed());
     changed.sort_by(|a, b| factor(b.base.mean, b.other.mean).total_cmp(&factor(a.base.mean, a.other.mean)));
     let room = ROWS_MAX.saturating_sub(rows.len()).min(changed.len());
     let left_out = changed.split_off(room);
@@ -151,23 +167,35 @@ mod tests {
             row("a.write.p50_seconds", "seconds", 3e-6, 2e-4),
             row("b.dirtied_bytes", "bytes", 1e9, 1.01e9),
             row("b.written_bytes", "bytes", 1e9, 9e9),
+            row("y.fsync.p90_seconds", "seconds", 0.08, 0.4),
             row("z.fsync.max_seconds", "seconds", 1.0, 1.0),
         ];
-        let against = Against { label: "b.flr".to_owned(), figures, unmatched: Vec::new(), series: Vec::new() };
+        let against = Against {
+            label: "b.flr".to_owned(),
+            figures,
+            unmatched: Vec::new(),
+            series: Vec::new(),
+            notes: Vec::new(),
+        };
         let comparison = Comparison { schema: "s", base: "a.flr".to_owned(), against: vec![against] };
         let names = |all| {
             let text = text(&comparison, 80, all);
             let names = text.lines().skip(4).map_while(|line| Some(line.split_once(' ')?.0.to_owned()));
             names.take_while(|name| name.contains('.')).collect::<Vec<_>>()
         };
-        assert_eq!(names(false), ["z.fsync.max_seconds", "b.written_bytes", "a.write.max_seconds"]);
-        assert_eq!(names(true).len(), 5);
+        assert_eq!(
+            names(false),
+            ["y.fsync.p90_seconds", "z.fsync.max_seconds", "b.written_bytes", "a.write.max_seconds"]
+        );
+        assert_eq!(names(true).len(), 6);
+        let told = longer(&comparison.against[0]).unwrap();
+        assert_eq!(told, "y.fsync.p90_seconds went from 80.0 ms to 400.0 ms, 5 times as long.");
         let text = text(&comparison, 80, false);
         assert!(
             text.contains("2 more figures are about equal. To see all figures, sorted by name, add --all."),
             "{text}"
         );
-        assert!(text.contains("by the factor between A and B"), "{text}");
+        assert!(text.contains("then by the factor"), "{text}");
     }
 
     #[test]
@@ -196,12 +224,13 @@ mod tests {
                     mean_absolute_difference: 0.5,
                     noise: None,
                 }],
+                notes: Vec::new(),
             }],
         };
         let whole = text(&comparison, 80, true);
         let text = text(&comparison, 80, false);
-        let order = "Waits for stable storage first, then by the factor between A and B.\n";
-        assert_eq!(whole, text.replace(order, ""), "both figures changed, so both are shown");
+        let order = wrap(ORDER, 80).join("\n") + "\n";
+        assert_eq!(whole, text.replace(&order, ""), "both figures changed, so both are shown");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         let expect = "\
 A: incident.flr
@@ -210,7 +239,8 @@ B: remedy.flr
 figure                                         A          B       B-A      noise
 mail.fsync.max_seconds                    1.00 s   250.0 ms   -75.0 %   10.0 % *
 a-task-with-a-very-long-name-indeed.…     1.00 s   250.0 ms   -75.0 %          ?
-Waits for stable storage first, then by the factor between A and B.
+Waits for stable storage first, the longer ones in front, then by the factor
+between A and B.
 
 series             peak of both   mean |A-B| / peak   among repeats
 dirty                   286 MiB              50.0 %               ?

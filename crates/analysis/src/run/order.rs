@@ -10,11 +10,25 @@ const SYNC: &[&str] = &["fsync", "fdatasync", "msync", "sync", "syncfs", "umount
 /// Figures that differ by less, as a share of the larger one, are equal to people.
 const EQUAL: f64 = 0.05;
 
+/// Ends of the figures of a wait that show the longest or nearly longest one.
+const LONGEST: &[&str] = &["max_seconds", "p99_seconds"];
+/// Ends of the other figures of a wait.
+const USUAL: &[&str] = &["p50_seconds", "p90_seconds", "p999_seconds"];
+
+fn is_sync(name: &str, ends: &[&[&str]]) -> bool {
+    let mut parts = name.rsplit('.');
+    let is_wait = parts.next().is_some_and(|last| ends.iter().any(|ends| ends.contains(&last)));
+    is_wait && parts.next().is_some_and(|operation| SYNC.contains(&operation))
+}
+
 /// Whether a figure is the longest or nearly longest wait for stable storage.
 pub fn is_sync_wait(name: &str) -> bool {
-    let mut parts = name.rsplit('.');
-    let is_long = parts.next().is_some_and(|last| matches!(last, "max_seconds" | "p99_seconds"));
-    is_long && parts.next().is_some_and(|operation| SYNC.contains(&operation))
+    is_sync(name, &[LONGEST])
+}
+
+/// Whether a figure is a wait for stable storage, an ordinary one or the longest.
+pub fn is_any_sync_wait(name: &str) -> bool {
+    is_sync(name, &[LONGEST, USUAL])
 }
 
 /// Whether two values differ by more than people notice.
@@ -125,6 +139,8 @@ mod tests {
         assert_eq!(best(&[Some(&b), Some(&b)]), None, "none stands out");
         assert_eq!(best(&[Some(&a)]), None);
         assert!(is_sync_wait("a.fdatasync.p99_seconds") && !is_sync_wait("a.fdatasync.count"));
+        assert!(is_any_sync_wait("a.fdatasync.p90_seconds") && !is_sync_wait("a.fdatasync.p90_seconds"));
+        assert!(!is_any_sync_wait("a.write.p90_seconds") && is_any_sync_wait("a.fsync.max_seconds"));
         assert!(!differs("seconds", 3e-6, 2e-4) && differs("count", 1.0, 2.0) && !differs("bytes", 0.0, 0.0));
     }
 }

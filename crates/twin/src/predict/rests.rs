@@ -9,12 +9,12 @@ use floodline_analysis::report::Severity;
 
 /// The figures that the findings of a rule rest on, for rules that judge measured figures.
 const RESTS_ON: &[(&str, &[&str])] = &[
-    ("dirty-cliff", &["longest_write_wait_seconds", "durable.longest_wait_seconds", "host.dirty_peak_bytes"]),
-    ("dirty-data-at-risk", &["host.dirty_peak_bytes"]),
+    ("dirty-cliff", &["longest_write_wait_seconds", "durable.longest_wait_seconds", "host.unwritten_peak_bytes"]),
+    ("dirty-data-at-risk", &["host.unwritten_peak_bytes"]),
     ("dominant-writer", &["durable.longest_wait_seconds", "devices.written_bytes"]),
     ("fsync-behind-writeback", &["durable.longest_wait_seconds", "durable.p99_wait_seconds"]),
     ("io-limit-throttling", &[WAITS, "durable.longest_wait_seconds"]),
-    ("overlay-umount-flush", &["umount.longest_wait_seconds", "host.dirty_peak_bytes"]),
+    ("overlay-umount-flush", &["umount.longest_wait_seconds", "host.unwritten_peak_bytes"]),
     ("saturated-device", &[WAITS]),
     ("starved-dirty-budget", &["smallest_budget_bytes", "host.dirtied_bytes", "devices.written_bytes"]),
 ];
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn where_syncs_are_not_measured_more_dirty_data_may_make_them_wait() {
-        let peak = |then| row("host.dirty_peak_bytes", "peak data at risk", "bytes", 30e6, then);
+        let peak = |then| row("host.unwritten_peak_bytes", "peak data at risk", "bytes", 30e6, then);
         let wait = |is_measured| Row { is_measured, ..row(DURABLE, "longest fsync", "seconds", 0.2, 0.2) };
         let check = |rows: &[Row], expect: &[&str]| {
             let (now, then) = (Shown::default(), Shown::default());

@@ -34,7 +34,7 @@ const SPREAD: &[(&str, f64)] = &[
     ("durable.longest_wait_seconds", 1.239),
     ("durable.p99_wait_seconds", 1.543),
     ("longest_write_wait_seconds", 3.261),
-    ("host.dirty_peak_bytes", 0.341),
+    ("host.unwritten_peak_bytes", 0.341),
     ("host.dirtied_bytes", 0.703),
     ("devices.written_bytes", 0.378),
     ("smallest_budget_bytes", 0.027),
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn an_interval_is_as_wide_as_real_kernels_differ_from_the_model() {
-        let row = predicted("host.dirty_peak_bytes", 100e6, (100e6, 50e6));
+        let row = predicted("host.unwritten_peak_bytes", 100e6, (100e6, 50e6));
         assert!(row.low < 50e6 / 1.3 && row.high > 50e6 * 1.3, "{row:?}");
         assert!(row.low > 50e6 / 2.0 && row.high < 50e6 * 2.0, "{row:?}");
         // A value near zero may turn out to be just noticeable, and no wait is negative.

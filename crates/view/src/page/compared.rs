@@ -21,7 +21,11 @@ pub fn compared(before: &Host<'_>, after: &Host<'_>, comparison: &Comparison) ->
     let mut page = Page::new(format!("Before and after: {} and {}", before.label, after.label));
     let sides = [("Before", before), ("After", after)];
     page.about = sides.iter().map(|(name, side)| format!("{name}: {}", side.label)).collect();
-    page.verdict = Some(changed(before, after));
+    let longer = comparison.against.iter().filter_map(crate::compare::longer).collect::<Vec<String>>().join(" ");
+    let notes = comparison.against.iter().flat_map(|one| &one.notes);
+    let mut both = but(changed(before, after), &longer);
+    both.rows.extend(notes.map(|note| ("Warning", note.clone())));
+    page.verdict = Some(both);
     let mut sections: Vec<Section> = comparison.against.iter().map(figures).collect();
     let sums = sides.iter().map(|(name, side)| {
         let of = verdict(side.report);
@@ -79,18 +83,35 @@ fn changed(before: &Host<'_>, after: &Host<'_>) -> Verdict {
     Verdict { class, word: word.to_owned(), sentence: sentence.to_owned(), rows, commands: Vec::new() }
 }
 
+/// The verdict beside the sync that takes longer: a finding that is gone does not make up for it.
+fn but(verdict: Verdict, longer: &str) -> Verdict {
+    let Verdict { class, sentence, mut rows, .. } = verdict;
+    let (class, sentence) = match (longer.is_empty(), class) {
+        (true, _) => (class, sentence),
+        (false, "ok" | "info") => ("info", format!("{sentence} But {longer}")),
+        (false, _) => {
+            rows.push(("Longer", longer.to_owned()));
+            (class, sentence)
+        }
+    };
+    Verdict { class, sentence, rows, ..verdict }
+}
+
 fn figures(against: &Against) -> Section {
     let mut rows: Vec<&Row> = against.figures.iter().collect();
-    // Those that changed most stand first; one that appears from zero changed most of all.
+    // Those that changed most stand first; one that appears from zero changed most of all. Before them stand syncs that take
+    // longer: a program feels each of them.
     let weight = |row: &Row| match row.change {
         Some(change) => change.abs(),
         None if row.difference != 0.0 => f64::INFINITY,
         None => 0.0,
     };
     rows.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+    let longer: Vec<&str> = against.longer_syncs().iter().map(|row| row.name.as_str()).collect();
+    rows.sort_by_key(|row| longer.iter().position(|name| *name == row.name).unwrap_or(longer.len()));
     let same = rows.iter().filter(|row| weight(row) < SAME).count();
     let mut table = Table::new(
-        format!("Figures of {}, those that changed most first", against.label),
+        format!("Figures of {}: syncs that take longer, then those that changed most", against.label),
         &["Figure", "#before", "#after", "#change"],
     );
     for row in rows.into_iter().filter(|row| weight(row) >= SAME) {

@@ -138,7 +138,7 @@ fn finding(
         human::bytes(worst.thresh as f64),
     );
     let (plan, why, trade_off) = remedy::remedy(derived, starved, worst);
-    let brief = remedy::brief(starved, worst, activity, &trade_off);
+    let brief = remedy::brief(derived, starved, worst, activity, &trade_off);
     let measured = Measured::of(derived, starved);
     let mut evidence = evidence::evidence(derived, budgets, starved, worst, activity, &waiting);
     evidence.extend(measured.iter().flat_map(Measured::evidence));
@@ -148,7 +148,10 @@ fn finding(
         summary,
         confirmed: measured.as_ref().and_then(Measured::sentence),
         evidence,
-        cause: format!("{} {why}", remedy::cause(worst, activity, measured.as_ref(), &activity::victims(activity))),
+        cause: format!(
+            "{} {why}",
+            remedy::cause(derived, worst, activity, measured.as_ref(), &activity::victims(activity))
+        ),
         brief,
         plan,
         trade_off,

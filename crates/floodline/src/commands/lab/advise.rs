@@ -56,7 +56,7 @@ const FELT: &[&str] = &[
     "durable.longest_wait_seconds",
     UMOUNT,
     "stall_seconds",
-    "host.dirty_peak_bytes",
+    "host.unwritten_peak_bytes",
     "host.dirtied_bytes",
     "devices.written_bytes",
 ];
@@ -202,7 +202,7 @@ fn one(bench: &mut Bench<'_>, trial: Trial<'_>) -> Result<Advised, CliError> {
     }
     if after.is_some() {
         let harm: Vec<Row> =
-            advised.figures.iter().filter(|row| row.name != "host.dirty_peak_bytes").cloned().collect();
+            advised.figures.iter().filter(|row| row.name != "host.unwritten_peak_bytes").cloned().collect();
         advised.verdict = verdict(&harm, !advised.found_after.is_empty());
     }
     Ok(advised)

@@ -6,7 +6,9 @@ use super::starved::Starved;
 use crate::budget::{Budgets, Setting};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::{cgroup, throttle};
+use crate::observer;
 use crate::report::Evidence;
+use floodline_record::units::Nanos;
 use std::collections::BTreeSet;
 
 pub(super) fn evidence(
@@ -88,5 +90,14 @@ pub(super) fn evidence(
         Evidence::share(format!("Busiest disk, {name}"), utilisation, "/proc/diskstats io_time")
             .against(activity::SATURATED)
     }));
+    rows.extend(added_by_samples(derived, did).map(|distance| {
+        Evidence::seconds("Time between two samples", distance.as_secs_f64(), "times of the samples")
+            .against(observer::FOLD.as_secs_f64())
+    }));
     rows
+}
+
+/// The distance of samples that are so close that they add to what these cgroups rewrite.
+pub(super) fn added_by_samples(derived: &Derived<'_>, did: &Activity<'_, '_>) -> Option<Nanos> {
+    observer::raises_storms(derived.window).filter(|_| did.is_amplified())
 }

@@ -3,16 +3,19 @@
 //! speed of its devices.
 
 use super::activity::Activity;
+use super::evidence;
 use super::measured::Measured;
 use super::starved::Starved;
 use super::storm::{Reason, Storm};
 use crate::advise::threshold;
 use crate::diagnose::derived::Derived;
+use crate::observer;
 use crate::report::{Brief, Step};
 use floodline_record::human;
 use floodline_record::units::Bytes;
 
 pub(super) fn cause(
+    derived: &Derived<'_>,
     worst: &Starved<'_>,
     activity: &Activity<'_, '_>,
     measured: Option<&Measured<'_>>,
@@ -45,11 +48,15 @@ pub(super) fn cause(
     if !victims.is_empty() {
         cause.push_str(&format!("Other programs in these cgroups are slowed too: {victims}. "));
     }
+    if let Some(distance) = evidence::added_by_samples(derived, activity) {
+        cause.push_str(&observer::sentence(distance));
+    }
     cause.trim_end().to_owned()
 }
 
 /// The finding in few words.
 pub(super) fn brief(
+    derived: &Derived<'_>,
     starved: &[Starved<'_>],
     worst: &Starved<'_>,
     activity: &Activity<'_, '_>,
@@ -58,6 +65,10 @@ pub(super) fn brief(
     let paused = match activity.is_amplified() {
         true => "",
         false => " So the kernel makes its writers wait although the disks are idle.",
+    };
+    let added = match evidence::added_by_samples(derived, activity) {
+        Some(_) => " Floodline's samples add to it; with --every 2s they hardly do.",
+        None => "",
     };
     let needs = match worst.peak.filter(|peak| *peak > worst.thresh) {
         Some(peak) => format!(", but held up to {}", human::bytes(peak as f64)),
@@ -70,7 +81,7 @@ pub(super) fn brief(
     };
     Brief {
         because: format!(
-            "Cgroups share the machine's limit by memory. The smallest may hold {} of unwritten data{needs}.{paused}",
+            "Cgroups share the machine's limit by memory. The smallest may hold {} of unwritten data{needs}.{paused}{added}",
             human::bytes(worst.thresh as f64)
         ),
         who: format!("{}{more}", names.join(", ")),

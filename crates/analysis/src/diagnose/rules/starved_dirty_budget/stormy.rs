@@ -100,7 +100,7 @@ fn in_cgroups(
     let hungriest = storms.iter().max_by(|one, other| needs(one).total_cmp(&needs(other))).unwrap_or(least);
     let (plan, why, trade_off) = remedy::of_storm(derived, hungriest, least.reason);
     let victims = activity::victims(&activity);
-    let mut brief = remedy::brief(&starved, worst, &activity, &trade_off);
+    let mut brief = remedy::brief(derived, &starved, worst, &activity, &trade_off);
     if least.reason != Reason::Hard {
         brief.because = format!(
             "The flusher starts at {as_little} in these cgroups. Their programs rewrite more than that again and again."
@@ -116,7 +116,9 @@ fn in_cgroups(
         summary,
         confirmed: measured.as_ref().and_then(Measured::sentence),
         evidence: rows,
-        cause: format!("{} {why}", remedy::cause(worst, &activity, measured.as_ref(), &victims)).trim_end().to_owned(),
+        cause: format!("{} {why}", remedy::cause(derived, worst, &activity, measured.as_ref(), &victims))
+            .trim_end()
+            .to_owned(),
         brief,
         plan,
         trade_off,
