@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The long-lived program: one loop takes a sample per second, which feeds the exporter, the ring and the triggers.
+//! The long-lived program: one loop takes samples, which feed the exporter, the ring and the triggers.
 //! No asynchronous runtime. It never writes to the host it observes; it writes its ring and its incidents.
 
 pub mod board;

@@ -19,6 +19,7 @@ mod provenance;
 mod recorded;
 pub mod run;
 pub mod shown;
+mod sparse;
 mod text;
 mod thresholds;
 pub mod trial;

@@ -184,7 +184,8 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         is_cut: results.iter().any(|(_, shown)| shown.is_cut),
         ..Prediction::new(question.settings.clone(), twin.kernel)
     };
-    prediction.notes = question.warning.iter().cloned().chain(notes(twin, &prediction)).collect();
+    let sparse = error.and_then(|error| crate::sparse::hint(twin, &measured.seen, error));
+    prediction.notes = question.warning.iter().cloned().chain(sparse).chain(notes(twin, &prediction)).collect();
     if !invented.is_empty() {
         let rules: Vec<&str> = invented.iter().map(|seen| seen.rule).collect();
         prediction.notes.push(format!(

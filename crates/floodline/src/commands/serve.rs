@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `floodline serve`: one loop takes a sample per second and feeds the exporter, the flight recorder and its triggers.
+//! `floodline serve`: one loop takes a sample every 2 s and feeds the exporter, the flight recorder and its triggers.
 //! Wiring only: what happens with a sample is `floodline_serve`.
 
 use super::Run;
@@ -28,7 +28,7 @@ use std::time::Duration;
 #[derive(clap::Parser)]
 #[command(
     name = "serve",
-    after_help = "Takes a sample every second until Ctrl-C. Metrics are at /metrics in the text formats of \
+    after_help = "Takes a sample every 2 s until Ctrl-C. Metrics are at /metrics in the text formats of \
         Prometheus and OpenMetrics. A scrape returns the last sample and reads no files.\n\n\
         With --ring, samples are also kept in a folder: each sample of the last minutes, and fewer of older ones. \
         I/O pressure, a new finding, a task that waits too long, and floodline mark each start an incident. \
@@ -43,8 +43,8 @@ pub(crate) struct ServeCommand {
     /// Address at which metrics can be scraped, or none for no metrics. A socket that systemd passes is used instead
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9469")]
     listen: String,
-    /// Time between two samples
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_interval)]
+    /// Time between two samples. On Linux since 6.9, less than 2s adds to what starved cgroups write
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_interval)]
     every: Duration,
     /// Folder of the flight recorder; it is made if it does not exist
     #[arg(long, value_name = "DIR")]

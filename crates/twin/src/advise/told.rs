@@ -2,6 +2,7 @@
 //! Text of `advise`: its first sentence, the effect of the advised settings, and the notes. Decides nothing.
 
 use super::{GAIN_MIN, Search, Told};
+use crate::Twin;
 use crate::plan::changed;
 use crate::predict::Measured;
 use floodline_analysis::advice::{Constraints, Goal, Tried};
@@ -93,7 +94,7 @@ impl Search<'_> {
 
 /// Notes to an advice: the reliability of the twin, and the candidates that the constraints excluded.
 pub(super) fn notes(
-    measured: &Measured,
+    (twin, measured): (&Twin, &Measured),
     tried: &[Tried],
     (constraints, excluded): (&Constraints, &BTreeMap<usize, &'static str>),
     is_chosen: bool,
@@ -111,9 +112,11 @@ pub(super) fn notes(
         ));
     }
     if !is_chosen && missed > crate::backtest::MISS_MAX {
+        let hint = crate::sparse::hint(twin, &measured.seen, missed);
         notes.push(format!(
-            "Not reliable: the twin misses this recording by {} (median). Record for longer, with --trace on.",
-            human::percent(missed)
+            "Not reliable: the twin misses this recording by {} (median). {}",
+            human::percent(missed),
+            hint.as_deref().unwrap_or("Record for longer, with --trace on.")
         ));
     }
     let breaking = tried.iter().enumerate();
