@@ -8,6 +8,7 @@ use super::tests::{decode, encode, frames, plain, samples};
 use super::{Cut, DecodeError, Decoder, EncodeError, Encoder, Header, Piece, Why, rewrite};
 use crate::gap::{Cause, Gap, Source};
 use crate::id::{DevId, Entity, EntityId, Hierarchy};
+use crate::metric::Row;
 use crate::name::Name;
 use crate::record::{Event, Record, Sink, What};
 use crate::sample::{CgroupIoRow, CgroupRow, ProcessRow, Sample, SampleTime, Table, ZoneRow};
@@ -98,6 +99,38 @@ fn the_directory_has_what_lives_and_what_that_names_and_no_more() {
     let entities: Vec<&Record> = read.iter().filter(|record| matches!(record, Record::Entity(..))).collect();
     let expect: Vec<&Record> = records[..cut_at].iter().filter(|record| **record != cgroup(2, "/gone")).collect();
     assert_eq!(entities, expect);
+}
+
+/// Names of hundreds of cgroups and the readings of their sample have different codes.
+#[test]
+fn many_names_have_a_frame_apart_from_their_sample() {
+    let mut dice = floodline_testkit::Dice(11);
+    let mut records: Vec<Record> = (1..=300)
+        .map(|id| {
+            let digits: String = (0..64).map(|_| char::from(b"0123456789abcdef"[dice.roll(16) as usize])).collect();
+            cgroup(id, &format!("/kubepods.slice/pod{id}/cri-containerd-{digits}.scope"))
+        })
+        .collect();
+    let ids: Vec<u32> = (1..=300).collect();
+    records.push(sample(1, |sample| {
+        let rows = ids.iter().map(|id| {
+            let mut row = CgroupRow::default();
+            (0..12).for_each(|at| row.set(at, Some(dice.roll(1 << 15) << 12)));
+            (EntityId(*id), row)
+        });
+        sample.cgroups = Table::read(rows.collect());
+    }));
+    let file = encode(&records);
+    let kinds: Vec<u8> = frames(&file).iter().map(|(_, of)| *of).filter(|of| *of != 0).collect();
+    assert_eq!(kinds, [kind::HEADER, kind::RECORDS, kind::RECORDS, kind::END]);
+    assert_eq!(decode(&file).unwrap().0, records);
+    // In one frame the same content takes more.
+    let starts = frames(&file);
+    let packed: Vec<&[u8]> = (1..=2).map(|at| &file[starts[at].0 + frame::HEAD..starts[at + 1].0]).collect();
+    let content: Vec<u8> = packed.iter().flat_map(|of| zstd::stream::decode_all(*of).unwrap()).collect();
+    let apart: usize = packed.iter().map(|of| of.len()).sum();
+    let joined = zstd::bulk::compress(&content, 3).unwrap().len();
+    assert!(apart * 10 < joined * 9, "{apart} bytes apart, {joined} joined");
 }
 
 #[test]

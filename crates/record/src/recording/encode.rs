@@ -20,6 +20,11 @@ use std::io::{self, Write};
 /// Size from which on records other than samples are written without waiting for a sample, bytes.
 const FULL: usize = 1 << 20;
 
+/// Size from which on records that wait have a frame of their own before that of their sample, bytes. Names of hundreds of
+/// cgroups are text of few letters, and readings are bytes of any value: in one frame they share one code, and both take
+/// more room.
+const APART: usize = 8 << 10;
+
 /// zstd's level: higher ones cost more CPU than the bytes they save are worth (`benches/recording.rs`).
 const LEVEL: i32 = 3;
 
@@ -169,6 +174,11 @@ impl<W: Write> Encoder<W> {
     }
 
     fn sample(&mut self, sample: &Sample) -> Result<(), EncodeError> {
+        if self.pending.len() >= APART {
+            self.begin(false, false);
+            self.pack(kind::RECORDS)?;
+            self.frames += 1;
+        }
         let keyframe = self.samples.is_multiple_of(KEYFRAME_EVERY);
         if keyframe {
             self.last = SampleTime::default();
