@@ -84,7 +84,7 @@ def test_a_bad_file_is_a_row_with_what_to_type(expected: list[dict[str, Any]]) -
 
 def test_missing_and_unreadable_files_are_rows(tmp_path: Path) -> None:
     found = rows(floodline.preflight([tmp_path / "missing.flr", "/dev/zero"], CHANGE))
-    assert [row["cause"] for row in found] == ["file-unreadable", "file-unreadable"]
+    assert [row["cause"] for row in found] == ["file-unreadable", "not-a-file"]
 
 
 def one_by_one(fn: Callable[[Any], Any], batches: Iterable[Any]) -> list[Any]:

@@ -59,7 +59,7 @@ impl Unreadable {
 
     /// Reports why an existing file is not opened.
     pub fn not_a_file(kind: &str) -> Unreadable {
-        Unreadable { cause: Cause::FileUnreadable, why: format!("It is {kind}, not a file.") }
+        Unreadable { cause: Cause::NotAFile, why: format!("It is {kind}, not a file.") }
     }
 
     /// The row of the file.

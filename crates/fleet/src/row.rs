@@ -128,6 +128,8 @@ causes! {
     NoChange = "no-change", "the change is in force already, or means nothing there";
     /// The file could not be opened or read.
     FileUnreadable = "file-unreadable", "the file cannot be read";
+    /// It is a pipe, a socket, a device or a folder.
+    NotAFile = "not-a-file", "the path is a pipe, a socket, a device or a folder";
     /// The file has no bytes.
     FileEmpty = "file-empty", "the file is empty";
     /// The file is something else.
@@ -166,6 +168,7 @@ impl Cause {
         matches!(
             self,
             Cause::FileUnreadable
+                | Cause::NotAFile
                 | Cause::FileEmpty
                 | Cause::NotARecording
                 | Cause::Truncated
@@ -179,6 +182,7 @@ impl Cause {
     pub fn hint(self) -> &'static str {
         match self {
             Cause::FileUnreadable => "run as a user who may read the file, or copy the file again",
+            Cause::NotAFile => "write what it delivers to a file first: cat PATH > fleet/HOST.flr",
             Cause::FileEmpty | Cause::NoSample | Cause::Truncated => {
                 "ssh HOST floodline record --for 60s -o - > HOST.flr"
             }

@@ -141,6 +141,9 @@ fn judge((name, content): &(String, Content), change: &Change, depth: Depth, con
         Content::Missing(why) => unreadable(io::Error::other(Name::from(why.as_str()).to_string())),
         Content::Bytes(bytes) => preflight_of(|| Ok(&bytes[..]), name, change, depth, &go_on),
         Content::Path(path) => match Source::file(path) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                Unreadable::not_a_file("a pipe, a socket, a device or a folder").row(name, change)
+            }
             Err(error) => unreadable(error),
             Ok(source) => preflight_of(|| Ok(source.reader()), name, change, depth, &go_on),
         },

@@ -124,7 +124,7 @@ fn each_file_that_cannot_answer_is_a_row_with_a_cause_and_what_to_type() {
         ("empty.flr", "file-empty"),
         ("foreign.flr", "not-a-recording"),
         ("sparse.flr", "not-a-recording"),
-        ("pipe.flr", "file-unreadable"),
+        ("pipe.flr", "not-a-file"),
         ("link.flr", "file-unreadable"),
         ("no-facts.flr", "no-kernel-version"),
     ] {
