@@ -5,6 +5,8 @@
 use crate::boot::boot;
 use crate::change::Change;
 use crate::harm::STALL;
+use crate::memory::{memory_tight, memory_too_small};
+use crate::removed::removed_early;
 use crate::rewriters::Rewriters;
 use crate::row::{Cause, Confidence, Row, Verdict};
 use crate::rules;
@@ -16,9 +18,7 @@ use floodline_kernel::{Behaviour, MemcgStats};
 use floodline_record::facts::{CgroupMode, HostFacts};
 use floodline_record::human;
 use floodline_record::id::{Entity, Hierarchy};
-use floodline_record::units::Pages;
 use floodline_record::window::Window;
-use floodline_twin::lacks_memory;
 use std::borrow::Cow;
 
 /// Margin below which a host is tight.
@@ -46,10 +46,20 @@ const REWRITTEN_POWER: f64 = 1.5;
 /// Severity where counts of cgroups are late and all that a cgroup rewrites exceeds its limit: its tasks then wait for
 /// the next count.
 const LATE: f64 = 12.0;
-/// Severity of a cliff, as a multiple of the root of the time to write what is more: where writers always outrun the
-/// disk, so that each sync waits for a share of a full queue, and where one waits for a whole burst.
+/// Severity of a cliff where writers always outrun the disk, so that each sync waits for a share of a full queue: a
+/// multiple of the root of the time to write what is more.
 const CLIFF_OUTRUN: f64 = 0.8;
-const CLIFF_BURST: f64 = 1.5;
+/// The same where writers are slower than the disk and syncs are frequent: each writes little itself, and waits for a share of
+/// a burst.
+const CLIFF_SHARE: f64 = 1.5;
+/// Time between two syncs from which one can find all that piled up, seconds; and that between two commits that a journal
+/// makes by itself.
+const RARE_S: f64 = 1.0;
+const JOURNAL_S: f64 = 5.0;
+/// Longer wait of one call that is just noticeable, seconds: where one sync waits for all that piled up.
+const CLIFF_BURST_S: f64 = 1.0;
+/// Severity where data below the background threshold are never written.
+const SEVERITY_NEVER: f64 = 2.0;
 /// Severity of a host with a small margin, and the largest severity given by arithmetic.
 pub(crate) const SEVERITY_MAX: f64 = 100.0;
 
@@ -248,6 +258,11 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         row.limit_now_bytes = worst.row.now_thresh_bytes;
         row.limit_then_bytes = worst.row.then_thresh_bytes;
     }
+    if let Some(told) = never_written(window, change) {
+        row.severity = SEVERITY_NEVER;
+        row.confidence = Confidence::High;
+        return row.decide(Verdict::Suffers, Cause::NeverWritten, told);
+    }
     if let Some(told) = memory_too_small(window, change) {
         row.severity = SEVERITY_MAX;
         return row.decide(Verdict::Suffers, Cause::MemoryTooSmall, told);
@@ -283,6 +298,7 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
     if let Some(cliff) = cliff(derived, assumed) {
         row.severity = cliff.severity;
         row.is_firm = cliff.is_firm;
+        row.waits_for_pile = cliff.waits_for_pile;
         return row.decide(cliff.verdict, Cause::DirtyCliff, cliff.told);
     }
     if let Some(told) = memory_tight(window, change) {
@@ -297,6 +313,10 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         row.severity = 0.5 / tight.margin;
         let cause = if tight.row.cgroup.is_some() { Cause::CgroupLimit } else { Cause::MachineLimit };
         return row.decide(Verdict::Tight, cause, tight_sentence(tight, facts));
+    }
+    if let Some(told) = removed_early(window, assumed) {
+        row.severity = 0.5;
+        return row.decide(Verdict::Tight, Cause::MachineLimit, told);
     }
     if let Some(told) = raised(derived, assumed) {
         row.severity = 0.5;
@@ -446,11 +466,11 @@ fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Cliff> {
     let is_outrun = derived.is_outrun() || derived.drains().iter().any(|drain| drain.utilisation() > Some(SATURATED));
     let machine_held = peak >= HELD * freerun_now && more_than(freerun_then, freerun_now);
     let (pile, by) = if is_outrun && (machine_held || cgroups_held) {
-        (freerun_then, CLIFF_OUTRUN)
+        (freerun_then, Some(CLIFF_OUTRUN))
     } else if peak >= HELD * bg_now && more_than(bg_then, bg_now) || (was_divided && cgroups_held) {
         // A writer slower than the disk accumulates its writes until the data is old.
         let expiry = derived.dirty.expiry_seconds.filter(|seconds| seconds.is_finite()).unwrap_or(USUAL_EXPIRY_S);
-        (bg_then.min(derived.dirty.dirtying_rate.unwrap_or(0.0) * expiry), CLIFF_BURST)
+        (bg_then.min(derived.dirty.dirtying_rate.unwrap_or(0.0) * expiry), by_share(derived))
     } else {
         return None;
     };
@@ -471,12 +491,24 @@ fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Cliff> {
     Some(match syncs && (machine_held || !cgroups_held) {
         true => Cliff {
             verdict: Verdict::Suffers,
-            severity: (by * (more / CLIFF_S).sqrt()).min(SEVERITY_MAX),
+            severity: match by {
+                None => more / CLIFF_BURST_S,
+                Some(by) => by * (more / CLIFF_S).sqrt(),
+            }
+            .min(SEVERITY_MAX),
             is_firm: true,
+            waits_for_pile: by.is_none(),
             told,
         },
-        false => Cliff { verdict: Verdict::Tight, severity: 0.8, is_firm: false, told },
+        false => Cliff { verdict: Verdict::Tight, severity: 0.8, is_firm: false, waits_for_pile: false, told },
     })
+}
+
+/// The factor for waits of frequent syncs behind a burst; `None` where syncs are rare enough for one to write all of it.
+fn by_share(derived: &Derived<'_>) -> Option<f64> {
+    let flushes = derived.window.disks.values().filter_map(|span| span.growth.flushes).map(|flushes| flushes.0).max();
+    let of_programs = flushes.unwrap_or(0) as f64 - derived.seconds / JOURNAL_S;
+    (of_programs * RARE_S > derived.seconds).then_some(CLIFF_SHARE)
 }
 
 /// A threshold that held data back and grows to more than the disk writes in about a second: how much of it fills, only a
@@ -509,70 +541,19 @@ struct Cliff {
     severity: f64,
     /// Whether a twin cannot decide: the time and duration of a program's syncs are not recorded without a trace.
     is_firm: bool,
+    /// Whether one sync waits for all that piled up, rather than each for its share of a full queue.
+    waits_for_pile: bool,
     told: String,
 }
 
-/// Bytes of memory in use.
-struct Used {
-    /// All that is neither free nor page cache, in the last sample.
-    programs: u64,
-    /// The most of it in any sample. Some of that was the kernel's and can be reclaimed, such as its caches of inodes.
-    programs_max: u64,
-    /// Page cache that the kernel has to keep, bytes: mapped pages, such as the code of programs, and unwritten pages. The
-    /// most of any sample.
-    cache: u64,
-}
-
-/// What is in use on a host that gets less memory, and how much it gets.
-fn used(window: &Window, change: &Change) -> Option<(Used, u64)> {
-    let memory = change.as_if.memory?;
-    let host = &window.host.last;
-    let total = window.facts.as_ref().and_then(|facts| facts.mem_total).or(host.mem_total)?.0;
-    let page = window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1));
-    let bytes = |pages: &[Option<Pages>]| {
-        let sum = pages.iter().flatten().fold(0u64, |sum, pages| sum.saturating_add(pages.0));
-        sum.saturating_mul(page)
-    };
-    let mut used = Used { programs: 0, programs_max: 0, cache: 0 };
-    for row in window.host_series.iter().map(|(_, row)| row).chain([host]) {
-        if row.nr_free_pages.is_some() {
-            let free = bytes(&[row.nr_free_pages, row.nr_inactive_file, row.nr_active_file]);
-            used.programs = total.saturating_sub(free);
-            used.programs_max = used.programs_max.max(used.programs);
-        }
-        let mapped = bytes(&[row.nr_mapped]).min(bytes(&[row.nr_inactive_file, row.nr_active_file]));
-        let cache = bytes(&[row.nr_dirty, row.nr_writeback]).saturating_add(mapped);
-        used.cache = used.cache.max(cache);
-    }
-    (memory < total).then_some((used, memory))
-}
-
-/// Reason why the programs do not fit into less memory.
-fn memory_too_small(window: &Window, change: &Change) -> Option<String> {
-    let (used, memory) = used(window, change)?;
-    let lacking = lacks_memory(memory, window).or((used.programs >= memory).then_some(used.programs))?;
-    Some(format!(
-        "{} are in use that cannot be reclaimed, and the machine would have {}: the kernel would swap or kill processes.",
-        human::bytes(lacking as f64),
-        human::bytes(memory as f64)
-    ))
-}
-
-/// Reason why they fit by less than the factor of two that a wide margin is. The kernel's own reserves come out of the
-/// same rest.
-fn memory_tight(window: &Window, change: &Change) -> Option<String> {
-    let (used, memory) = used(window, change)?;
-    let need = used.programs_max.saturating_add(used.cache);
-    ((memory as f64) < TIGHT * need as f64).then(|| {
-        let rest = memory.saturating_sub(used.programs_max);
-        format!(
-            "Up to {} are in use beside the page cache, and {} are left of {} for all page cache, of which {} were mapped or not \
-             yet written.",
-            human::bytes(used.programs_max as f64),
-            human::bytes(rest as f64),
-            human::bytes(memory as f64),
-            human::bytes(used.cache as f64)
-        )
+/// Why data below the background threshold stay unwritten for ever: the change ends periodic writeback.
+fn never_written(window: &Window, change: &Change) -> Option<String> {
+    let ends = change.settings.iter().any(|set| set.key == "vm.dirty_writeback_centisecs" && set.value.trim() == "0");
+    let writes_now = window.host.last.dirty_writeback_centisecs.is_some_and(|now| now.0 > 0);
+    (ends && writes_now).then(|| {
+        "vm.dirty_writeback_centisecs=0 ends periodic writeback: data below the background threshold stay unwritten until a \
+         program syncs them, and are lost in a crash."
+            .to_owned()
     })
 }
 

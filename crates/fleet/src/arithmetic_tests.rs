@@ -5,7 +5,7 @@ use super::judge;
 use crate::change::Change;
 use crate::row::{Cause, Row, Verdict};
 use floodline_record::id::Hierarchy;
-use floodline_record::units::{Bytes, Limit, Pages};
+use floodline_record::units::{Bytes, Centisecs, Limit, Pages};
 use floodline_testkit::{Fixture, mib, mib_pages, secs};
 
 const MIB: u64 = 1 << 20;
@@ -119,6 +119,20 @@ fn a_limit_makes_a_host_suffer_by_the_time_that_its_writers_wait() {
     assert!(once.severity < 1.0 && once.finding.contains("By arithmetic they wait about"), "{}", once.finding);
     // Twice the data beyond the limit takes twice the time.
     assert!(bursts(200.0, 12.0).severity > 1.8 * often.severity);
+}
+
+#[test]
+fn data_that_are_never_written_make_a_host_suffer() {
+    let check = |now: u64, then: &str, expect| {
+        let setting = format!("vm.dirty_writeback_centisecs={then}");
+        let change = Change::parse(&[setting], None, None, None).expect("a change");
+        let host = host(100.0, 1.0).host(move |_, row| row.dirty_writeback_centisecs = Some(Centisecs(now)));
+        let row = judge(&host.window(), "host.flr", &change);
+        assert_eq!((row.verdict, row.cause), expect, "{}", row.finding);
+    };
+    check(500, "0", (Verdict::Suffers, Cause::NeverWritten));
+    check(500, "100", (Verdict::NotKnown, Cause::NotSimulated));
+    check(0, "0", (Verdict::NotKnown, Cause::NotSimulated));
 }
 
 #[test]

@@ -49,6 +49,15 @@ impl Felt {
         }
     }
 
+    /// The same without the waits of tasks that only sync. `figures` are those of the run.
+    pub(crate) fn without_syncs(self, figures: &BTreeMap<String, f64>) -> Felt {
+        let is_program = |name: &str| name.starts_with("program.") && name.ends_with(".waited_seconds");
+        let of_programs = figures.iter().filter(|(name, _)| is_program(name)).map(|(_, seconds)| *seconds).sum::<f64>();
+        let longest_wait_seconds = figures.get("longest_write_wait_seconds").copied().unwrap_or(0.0);
+        let stall_seconds = self.stall_seconds.min(of_programs);
+        Felt { stall_seconds, longest_wait_seconds, critical: BTreeSet::new(), ..self }
+    }
+
     /// Severity after a change: 1 is just noticeable, 10 is ten times that; 0 where nothing gets worse.
     pub fn worse(&self, then: &Felt) -> f64 {
         let rate = |bytes: f64, seconds: f64| bytes / seconds.max(1.0);

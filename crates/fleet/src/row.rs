@@ -126,6 +126,8 @@ causes! {
     SameLimit = "same-limit", "a limit is near, and the change does not make it smaller";
     /// The change is in force already, or the host has nothing that it changes.
     NoChange = "no-change", "the change is in force already, or means nothing there";
+    /// The change ends periodic writeback.
+    NeverWritten = "never-written", "the change ends periodic writeback: data may stay unwritten for ever";
     /// The file could not be opened or read.
     FileUnreadable = "file-unreadable", "the file cannot be read";
     /// It is a pipe, a socket, a device or a folder.
@@ -307,6 +309,9 @@ pub struct Row {
     /// Whether arithmetic predicts how long writers wait, so that its severity has the unit of the twin's.
     #[serde(skip)]
     pub(crate) predicts_waits: bool,
+    /// Whether one sync waits for all that piled up behind a larger threshold.
+    #[serde(skip)]
+    pub(crate) waits_for_pile: bool,
     /// Whether most stores into mapped files met pages that were dirty already, so that no counter shows their rate.
     #[serde(skip)]
     pub(crate) hides_stores: bool,

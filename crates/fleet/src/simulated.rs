@@ -17,13 +17,16 @@ use floodline_twin::backtest;
 use floodline_twin::changed::Refusal;
 use floodline_twin::predict::{Measured, Question, Run, conclude};
 use floodline_twin::shown::{self, Shown};
-use floodline_twin::{Options, Recorded, Twin, TwinError, of};
+use floodline_twin::{Options, Origin, Provenance, Recorded, Twin, TwinError, of};
 use std::collections::BTreeMap;
 use weigh::weigh;
 
+/// What the keys of syncs of a twin contain.
+const SYNCS: [&str; 2] = ["sync", "syncfs"];
+
 /// Whether a host should be simulated, and whether only as a control.
 pub(crate) fn is_wanted(row: &Row, change: &Change, depth: Depth) -> Option<Wanted> {
-    if !depth.twin || row.cause == Cause::NoChange {
+    if !depth.twin || matches!(row.cause, Cause::NoChange | Cause::NeverWritten) {
         return None;
     }
     let is_near = row.margin.is_some_and(|margin| margin < crate::arithmetic::TIGHT);
@@ -63,6 +66,12 @@ struct Answer {
     /// Harm by the open twin, and by the closed one where demand is bounded: the smaller and the larger of both.
     severity: f64,
     severity_max: f64,
+    /// The largest harm of the same runs beside the recorded waits before the change.
+    since_recorded: f64,
+    /// Recorded waits of all tasks before the change, seconds.
+    recorded_stall_seconds: f64,
+    /// Harm without syncs, where the twin has a sync for which the recording shows no caller.
+    without_assumed_syncs: Option<f64>,
     /// Whether both bounds of the demand are the same.
     is_demand_known: bool,
     /// Largest amount of unwritten data, as a multiple of the recorded one.
@@ -157,14 +166,30 @@ fn answer(
         results.push((run, shown));
     }
     let seconds = twin.seconds;
-    let felt = |demand: usize, is_changed: bool| {
+    let result = |demand: usize, is_changed: bool| {
         let found = results.iter().find(|(run, _)| run.demand == demand && run.is_changed == is_changed);
-        found.map(|(_, shown)| Felt::of(&shown.figures, &shown.seen, seconds))
+        found.map(|(_, shown)| shown)
     };
+    let felt =
+        |demand, is_changed| result(demand, is_changed).map(|shown| Felt::of(&shown.figures, &shown.seen, seconds));
     let worse = |demand| Some(felt(demand, false)?.worse(&felt(demand, true)?));
     let Some(open) = worse(0) else { return Ok(None) };
     // The demand lies between the two twins: an effect in only one of them is not certain.
     let closed = worse(1);
+    // A twin that waits too long before the change as well hides what the change adds: the recording has those waits.
+    let before = Felt::of(&shown::figures(&recorded.window, &twin.programs), &measured.seen, recorded.window.seconds());
+    let since = |demand| Some(before.worse(&felt(demand, true)?));
+    let since_recorded = [since(0), since(1)].into_iter().flatten().fold(0.0, f64::max);
+    let without =
+        |demand, is_changed| Some(felt(demand, is_changed)?.without_syncs(&result(demand, is_changed)?.figures));
+    let unsynced = |demand| Some(without(demand, false)?.worse(&without(demand, true)?));
+    let is_assumed =
+        |of: &Provenance| of.origin == Origin::Assumed && of.key.split('.').any(|part| SYNCS.contains(&part));
+    let without_assumed_syncs = twin
+        .provenance
+        .iter()
+        .any(is_assumed)
+        .then(|| [unsynced(0), unsynced(1)].into_iter().flatten().reduce(f64::min).unwrap_or(0.0));
     let peak = |figures: &BTreeMap<String, f64>| figures.get("host.unwritten_peak_bytes").copied();
     let now = results.iter().find(|(run, _)| run.demand == 0 && !run.is_changed);
     let peak = now
@@ -175,6 +200,9 @@ fn answer(
     Ok(Some(Answer {
         severity: closed.map_or(open, |closed| open.min(closed)),
         severity_max: closed.map_or(open, |closed| open.max(closed)),
+        since_recorded,
+        recorded_stall_seconds: before.stall_seconds,
+        without_assumed_syncs,
         is_demand_known: closed.is_none(),
         peak,
         error: prediction.back_test_error,

@@ -74,12 +74,12 @@ fn seconds_per_byte(drains: &[Device<'_>]) -> Option<f64> {
     (all > 0.0).then(|| parts.iter().map(|(written, speed)| written / all / speed).sum())
 }
 
-/// Bytes per second that a device writes. The kernel's estimate is that of a burst where the device was not saturated.
+/// Bytes per second that a device writes. Where the device was not saturated, the kernel's estimate is that of a burst, or
+/// that of the rate that programs asked for: what the device wrote while it was busy is nearer.
 pub(crate) fn speed(device: &Device<'_>) -> Option<f64> {
     match (device.write_bandwidth(), busy_speed(device)) {
         (Some(Speed { value, basis: Basis::Saturated }), _) | (Some(Speed { value, .. }), None) => Some(value),
-        (Some(Speed { value, .. }), Some(busy)) => Some(value.min(busy)),
-        (None, busy) => busy,
+        (_, busy) => busy,
     }
 }
 

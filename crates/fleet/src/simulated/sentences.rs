@@ -29,6 +29,16 @@ impl Relief<'_> {
     }
 }
 
+/// What the longest wait is one of: a figure that is not predicted is not part of it.
+fn longest(prediction: &Prediction) -> &'static str {
+    let is_predicted = |name: &str| prediction.rows.iter().any(|row| row.figure == name && row.doubt.is_none());
+    match (is_predicted("longest_write_wait_seconds"), is_predicted("durable.longest_wait_seconds")) {
+        (true, false) => "the longest write call",
+        (false, true) => "the longest sync",
+        _ => "the longest write or sync",
+    }
+}
+
 /// The figures in a sentence.
 pub(super) fn effect(by: &str, row: &Row, prediction: &Prediction, seconds: f64) -> String {
     let mut told = Vec::new();
@@ -41,7 +51,8 @@ pub(super) fn effect(by: &str, row: &Row, prediction: &Prediction, seconds: f64)
     if let Some((now, then)) = row.longest_wait_now_seconds.zip(row.longest_wait_then_seconds)
         && (then - now).abs() > 0.1
     {
-        told.push(format!("the longest write or sync {} → about {}", human::seconds(now), human::seconds(then)));
+        let of = longest(prediction);
+        told.push(format!("{of} {} → about {}", human::seconds(now), human::seconds(then)));
     }
     if let Some((now, then)) = row.written_now_bytes.zip(row.written_then_bytes)
         && (then > 1.2 * now || now > 1.2 * then)

@@ -41,6 +41,11 @@ impl Answer {
         peak > OTHER_HOST || (peak > MEETS_LIMIT && meets_limit)
     }
 
+    /// Of the harms between its bounds, that which is nearest to a harm by arithmetic.
+    fn nearest(&self, by_arithmetic: f64) -> f64 {
+        by_arithmetic.max(self.severity).min(self.severity_max.max(self.since_recorded))
+    }
+
     /// Whether it has the data that a threshold held back, and lets it loose.
     fn has_what_was_held_back(&self) -> bool {
         self.is_demand_known && self.peak.is_some_and(|peak| (peak - 1.0).abs() <= SAME_PEAK)
@@ -63,7 +68,7 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         () if is_cliff => answer.severity_max,
         () => answer.severity,
     };
-    if is_cliff && is_reliable && severity < SUFFERS && answer.has_what_was_held_back() {
+    if is_cliff && is_reliable && severity < SUFFERS && answer.has_what_was_held_back() && syncs(prediction) {
         row.is_firm = false;
     }
     row.confidence = if is_reliable { Confidence::High } else { Confidence::Low };
@@ -85,7 +90,6 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     }
     let arithmetic = (row.verdict, row.cause, row.finding.clone());
     let by_arithmetic = row.severity;
-    row.severity = severity.min(SEVERITY_MAX);
     let stated = if is_of_another { Stated::Nothing } else { Stated::of(prediction) };
     let effect = match (is_of_another, is_reliable) {
         (true, _) => String::new(),
@@ -95,6 +99,12 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     // The effect in a twin that misses its recording must be large, unless arithmetic finds the same without a twin.
     // A wait by arithmetic that is too short to be noticed is not the same.
     let agrees = row.verdict == Verdict::Suffers && !(row.predicts_waits && by_arithmetic < SUFFERS);
+    // A sync that no recording shows is no evidence where arithmetic finds no harm.
+    let severity = match answer.without_assumed_syncs.filter(|_| row.verdict != Verdict::Suffers) {
+        Some(without) => severity.min(without),
+        None => severity,
+    };
+    row.severity = severity.min(SEVERITY_MAX);
     let enough = if is_reliable || agrees { SUFFERS } else { SUFFERS_DOUBTFUL };
     if let Some(relief) = Relief::of(prediction, row).filter(|_| is_reliable && row.verdict == Verdict::Suffers) {
         let (_, cause, told) = arithmetic;
@@ -103,7 +113,7 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     }
     // Two predictions of the same waits, both longer: their mean decides.
     let both = (is_reliable && agrees && stated == Stated::Worse)
-        .then(|| mean_of_longer(severity, by_arithmetic, seconds, row))
+        .then(|| mean_of_longer(&answer, by_arithmetic, seconds, row))
         .flatten();
     let is_suffering = both.map_or(severity, |both| both.max(severity)) >= enough && stated.allows(row, is_reliable);
     match arithmetic {
@@ -122,6 +132,8 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
                 () if is_by_arithmetic => by_arithmetic,
                 // Tasks of a sick host wait already, which arithmetic does not subtract.
                 () if row.predicts_waits && row.sick_already.is_none() => of_both(&answer, by_arithmetic),
+                // The twin has another sync than the host.
+                () if row.waits_for_pile && is_cliff => (severity * by_arithmetic).sqrt(),
                 () => severity,
             }
             .min(SEVERITY_MAX);
@@ -227,19 +239,24 @@ impl Stated {
 }
 
 /// Severity by two predictions of the same waits, that of the twin and that of arithmetic: their geometric mean. Where the
-/// demand lies between two twins, the one counts that is nearer to what arithmetic predicts.
+/// demand lies between two twins, or the twin waits before the change and the host did not, what is nearer to arithmetic counts.
 fn of_both(answer: &Answer, by_arithmetic: f64) -> f64 {
-    let twin = by_arithmetic.max(answer.severity).min(answer.severity_max);
-    (twin * by_arithmetic).sqrt().max(SUFFERS)
+    (answer.nearest(by_arithmetic) * by_arithmetic).sqrt().max(SUFFERS)
+}
+
+/// Whether a program of the twin syncs.
+fn syncs(prediction: &Prediction) -> bool {
+    prediction.rows.iter().any(|row| row.figure.starts_with("durable.") && row.now.max(row.then) > 0.0)
 }
 
 /// Geometric mean of how much longer tasks wait by the twin and by arithmetic, whose waits include those before the change.
 /// `None` where one of both does not predict longer waits.
-fn mean_of_longer(severity: f64, by_arithmetic: f64, seconds: f64, row: &Row) -> Option<f64> {
-    let (now, then) = row.stall_now_seconds.zip(row.stall_then_seconds)?;
+fn mean_of_longer(answer: &Answer, by_arithmetic: f64, seconds: f64, row: &Row) -> Option<f64> {
+    let now = answer.recorded_stall_seconds;
     let more = by_arithmetic - now / seconds.max(f64::MIN_POSITIVE) / STALL;
-    let is_longer = row.predicts_waits && row.sick_already.is_none() && then > now && more > 0.0;
-    is_longer.then(|| (severity * more).sqrt())
+    let twin = answer.nearest(by_arithmetic);
+    let is_longer = row.predicts_waits && row.sick_already.is_none() && twin > 0.0 && more > 0.0;
+    is_longer.then(|| (twin * more).sqrt())
 }
 
 /// What a limit by arithmetic does to a host that is sick before the change: a wait of its sickness gets shorter, by a

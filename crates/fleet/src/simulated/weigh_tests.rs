@@ -17,6 +17,9 @@ fn twin(severity: f64, severity_max: f64, peak: f64, error: f64) -> Answer {
     Answer {
         severity,
         severity_max,
+        since_recorded: severity,
+        recorded_stall_seconds: 0.0,
+        without_assumed_syncs: None,
         is_demand_known: severity == severity_max,
         peak: Some(peak),
         error: Some(error),
@@ -56,10 +59,16 @@ fn a_twin_that_holds_what_the_host_does_not_hold_does_not_count() {
 #[test]
 fn a_cliff_is_cleared_only_by_a_twin_that_has_what_was_held_back() {
     let check = |answer, expect| assert_eq!(judged(Verdict::Suffers, Cause::DirtyCliff, 3.0, 40.0, answer), expect);
-    check(twin(0.2, 0.2, 1.0, 0.1), (Verdict::Tight, 0.2));
-    check(twin(0.2, 0.2, 0.4, 0.1), (Verdict::Suffers, 3.0));
-    check(twin(0.2, 0.4, 1.0, 0.1), (Verdict::Suffers, 3.0));
-    check(twin(0.2, 1.4, 1.0, 0.1), (Verdict::Suffers, 1.4));
+    let with_syncs = |answer: Answer| {
+        let rows = vec![wait("stall_seconds", 1.0, 2.0), wait("durable.longest_wait_seconds", 0.02, 0.03)];
+        Answer { prediction: Prediction { rows, ..nothing_predicted() }, ..answer }
+    };
+    check(with_syncs(twin(0.2, 0.2, 1.0, 0.1)), (Verdict::Tight, 0.2));
+    check(with_syncs(twin(0.2, 0.2, 0.4, 0.1)), (Verdict::Suffers, 3.0));
+    check(with_syncs(twin(0.2, 0.4, 1.0, 0.1)), (Verdict::Suffers, 3.0));
+    check(with_syncs(twin(0.2, 1.4, 1.0, 0.1)), (Verdict::Suffers, 1.4));
+    // In a twin without syncs, none can wait.
+    check(twin(0.2, 0.2, 1.0, 0.1), (Verdict::Suffers, 3.0));
 }
 
 fn wait(figure: &str, now: f64, then: f64) -> prediction::Row {
@@ -189,8 +198,10 @@ fn a_predicted_wait_stands_where_the_twin_is_that_of_another_host() {
 #[test]
 fn two_predictions_of_longer_waits_decide_by_their_mean() {
     let check = |by_arithmetic, rows: Vec<prediction::Row>, error, expect| {
+        let recorded_stall_seconds = rows[0].now;
         let prediction = Prediction { rows, ..nothing_predicted() };
-        let row = with_predicted_waits(by_arithmetic, Answer { prediction, ..twin(0.5, 0.5, 1.0, error) });
+        let answer = Answer { prediction, recorded_stall_seconds, ..twin(0.5, 0.5, 1.0, error) };
+        let row = with_predicted_waits(by_arithmetic, answer);
         assert_eq!(row.verdict, expect, "{}", row.finding);
         row.severity
     };
@@ -201,8 +212,39 @@ fn two_predictions_of_longer_waits_decide_by_their_mean() {
     // Of the waits by arithmetic, tasks wait 18 s of 60 s before the change.
     check(4.5, stall(18.0, 24.0), 0.1, Verdict::Tight);
     check(4.5, stall(30.0, 38.0), 0.1, Verdict::Tight);
-    // The twin predicts another wait only.
-    check(4.5, vec![wait("longest_write_wait_seconds", 0.1, 0.6)], 0.1, Verdict::Tight);
+    // The twin predicts another wait only, and that gets longer as well.
+    check(4.5, vec![wait("longest_write_wait_seconds", 0.1, 0.6)], 0.1, Verdict::Suffers);
     // The twin misses its recording.
     check(4.5, stall(0.0, 3.0), 0.4, Verdict::Tight);
+}
+
+#[test]
+fn a_twin_that_waits_before_the_change_as_well_hides_nothing() {
+    let prediction = Prediction { rows: vec![wait("longest_write_wait_seconds", 0.0, 0.9)], ..nothing_predicted() };
+    for (since_recorded, expect) in [(0.0, (Verdict::Tight, 0.0)), (1.0, (Verdict::Suffers, 2.0))] {
+        let answer = Answer { since_recorded, prediction: prediction.clone(), ..twin(0.0, 0.0, 1.0, 0.1) };
+        let row = with_predicted_waits(4.0, answer);
+        assert_eq!((row.verdict, row.severity), expect, "{}", row.finding);
+    }
+}
+
+#[test]
+fn a_sync_that_the_twin_assumes_is_no_evidence_by_itself() {
+    let check = |from, without, expect| {
+        let answer = Answer { without_assumed_syncs: without, ..twin(17.0, 17.0, 1.0, 0.0) };
+        assert_eq!(judged(from, Cause::MachineLimit, 2.0, 3.0, answer).0, expect);
+    };
+    check(Verdict::Tight, Some(0.0), Verdict::Tight);
+    check(Verdict::NotKnown, Some(0.0), Verdict::Tight);
+    check(Verdict::NotKnown, Some(3.0), Verdict::Suffers);
+    check(Verdict::NotKnown, None, Verdict::Suffers);
+    check(Verdict::Suffers, Some(0.0), Verdict::Suffers);
+}
+
+#[test]
+fn one_sync_that_waits_for_all_is_between_both_predictions() {
+    let mut row = Row { severity: 8.0, margin: Some(40.0), is_firm: true, waits_for_pile: true, ..Row::default() };
+    row.decide(Verdict::Suffers, Cause::DirtyCliff, "It piles up.".to_owned());
+    weigh(twin(2.0, 2.0, 1.0, 0.1), Wanted::Flagged, 60.0, &mut row);
+    assert_eq!((row.verdict, row.severity), (Verdict::Suffers, 4.0), "{}", row.finding);
 }
