@@ -187,8 +187,9 @@ struct Judged {
     #[serde(skip_serializing_if = "Option::is_none")]
     really_again: Option<f64>,
     row: Row,
-    #[serde(skip)]
     figures: String,
+    /// The row by arithmetic alone.
+    arithmetic: Row,
 }
 
 /// A kind of host.
@@ -331,6 +332,7 @@ fn judge(host: &Host, held_out: bool, depth: Depth, save: Option<&Path>) -> Resu
         really: host.worse,
         really_again: host.worse_again,
         row: preflight(&host.recording, &file, &change, depth),
+        arithmetic: preflight(&host.recording, &file, &change, Depth::ARITHMETIC),
         figures,
     })
 }
