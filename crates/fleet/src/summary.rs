@@ -154,6 +154,12 @@ impl Summary {
                 format!("{} of {all} suffer; one cause explains {}, {rest}.", thousands(suffer), thousands(most))
             }
         };
+        let accepted = of(Verdict::Suffers).map(|group| group.accepted).sum::<u64>();
+        let told = match (self.suffers, accepted) {
+            (0, _) | (_, 0) => told,
+            (_, 1) => format!("{told} 1 more suffers and was accepted."),
+            (_, more) => format!("{told} {} more suffer and were accepted.", thousands(more)),
+        };
         match self.not_known {
             0 => told,
             all if all == self.hosts => told,
@@ -231,6 +237,8 @@ mod tests {
         rows.iter_mut().filter(|row| row.is_named_by("cgroup-dirty-limit")).for_each(|row| row.accepted = true);
         let summary = Summary::of(&rows, String::new());
         assert_eq!((summary.suffers, summary.accepted), (14, 398));
+        let told = "14 of 10,000 hosts suffer, all for one cause. 398 more suffer and were accepted.";
+        assert_eq!(summary.headline(), told);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use crate::export::{ExportError, FlatTable, FlatValue};
 use crate::layout::{columns, hanging, shortened, wrap};
-use floodline_fleet::{Group, Row, Summary, Verdict, thousands};
+use floodline_fleet::{Confidence, Group, Row, Summary, Verdict, thousands};
 use floodline_record::human;
 use serde::Serialize;
 use std::fmt::Write;
@@ -151,8 +151,9 @@ fn simulated(summary: &Summary) -> String {
 /// What to type next.
 fn next(out: &mut String, summary: &Summary, rows: &[Row], options: Options<'_>, width: usize) {
     let mut rows = rows.iter().filter(|row| row.verdict == Verdict::Suffers && !row.accepted && !row.superseded);
-    let worst =
-        rows.next().map(|first| rows.fold(first, |most, row| if row.severity > most.severity { row } else { most }));
+    // A host that a later command refuses to predict is no example.
+    let rank = |row: &Row| (row.confidence != Confidence::Low, row.severity);
+    let worst = rows.next().map(|first| rows.fold(first, |most, row| if rank(row) > rank(most) { row } else { most }));
     if let Some(worst) = worst {
         let command = match worst.samples {
             0..=4 => format!("floodline budget {} --all", human::quoted(&worst.file)),

@@ -41,6 +41,18 @@ fn longest(prediction: &Prediction) -> &'static str {
 
 /// The figures in a sentence.
 pub(super) fn effect(by: &str, row: &Row, prediction: &Prediction, seconds: f64) -> String {
+    let told = changes(row, prediction, seconds);
+    match (told.is_empty(), by) {
+        (false, _) => format!("{by}: {}.", told.join("; ")),
+        (true, _) if prediction.rows.iter().any(|row| row.doubt.is_some()) => {
+            "Of figures that the twin predicts, none changes noticeably.".to_owned()
+        }
+        (true, by) => format!("{by}: no figure changes noticeably."),
+    }
+}
+
+/// Figures that change, and the finding that appears, each in words.
+pub(super) fn changes(row: &Row, prediction: &Prediction, seconds: f64) -> Vec<String> {
     let mut told = Vec::new();
     if let Some((now, then)) =
         row.stall_now_seconds.zip(row.stall_then_seconds).filter(|(now, then)| (then - now).abs() > 0.05)
@@ -65,11 +77,9 @@ pub(super) fn effect(by: &str, row: &Row, prediction: &Prediction, seconds: f64)
     told.extend(prediction.losses().iter().filter(|loss| !is_told(loss)).take(1).map(|loss| loss.sentence()));
     let seen = prediction.hurting().or(prediction.appear.first());
     told.extend(seen.map(|seen| format!("{} appears", seen.rule)));
-    match (told.is_empty(), by) {
-        (false, _) => format!("{by}: {}.", told.join("; ")),
-        (true, _) if prediction.rows.iter().any(|row| row.doubt.is_some()) => {
-            "Of figures that the twin predicts, none changes noticeably.".to_owned()
-        }
-        (true, by) => format!("{by}: no figure changes noticeably."),
+    // A wait that gets longer by less than that is a reason where there is no other.
+    if told.is_empty() {
+        told.extend(prediction.losses().first().map(|loss| loss.sentence()));
     }
+    told
 }

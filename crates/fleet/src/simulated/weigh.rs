@@ -2,7 +2,7 @@
 //! Weighs the answer of a twin: by the error of its back-test, by the unwritten data that it holds, and beside what arithmetic
 //! found without it.
 
-use super::sentences::{NOT_STATED, calm, effect};
+use super::sentences::{NOT_STATED, calm, changes, effect};
 use super::{Answer, Wanted};
 use crate::arithmetic::SEVERITY_MAX;
 use crate::harm::STALL;
@@ -96,6 +96,7 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         (false, true) => effect("Predicted", row, prediction, seconds),
         (false, false) => effect("In a twin that misses this recording", row, prediction, seconds),
     };
+    let has_effect = !changes(row, prediction, seconds).is_empty();
     // The effect in a twin that misses its recording must be large, unless arithmetic finds the same without a twin.
     // A wait by arithmetic that is too short to be noticed is not the same.
     let agrees = row.verdict == Verdict::Suffers && !(row.predicts_waits && by_arithmetic < SUFFERS);
@@ -115,7 +116,9 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     let both = (is_reliable && agrees && stated == Stated::Worse)
         .then(|| mean_of_longer(&answer, by_arithmetic, seconds, row))
         .flatten();
-    let is_suffering = both.map_or(severity, |both| both.max(severity)) >= enough && stated.allows(row, is_reliable);
+    let is_suffering = both.map_or(severity, |both| both.max(severity)) >= enough
+        && stated.allows(row, is_reliable)
+        && (has_effect || row.verdict == Verdict::Suffers);
     match arithmetic {
         (_, cause, told) if is_suffering => {
             let is_named = matches!(row.verdict, Verdict::Suffers | Verdict::Tight);
@@ -177,9 +180,14 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
             row.decide(Verdict::Tight, cause, format!("{told} {effect}").trim_end().to_owned());
         }
         // Harm that is stated is no wide margin, however small it is.
-        _ if stated == Stated::Worse || (severity >= TIGHT && stated == Stated::Nothing) => {
+        _ if has_effect && (stated == Stated::Worse || (severity >= TIGHT && stated == Stated::Nothing)) => {
             row.severity = row.severity.clamp(TIGHT, TRADE);
             row.decide(Verdict::Tight, appeared(prediction).unwrap_or(Cause::Simulated), effect);
+        }
+        _ if severity >= SUFFERS && stated == Stated::Nothing => {
+            row.severity = TRADE;
+            let told = format!("In the simulation something gets worse. {NOT_STATED}");
+            row.decide(Verdict::Tight, appeared(prediction).unwrap_or(Cause::Simulated), told);
         }
         (Verdict::NotKnown, ..) => {
             let cause = crate::arithmetic::fine_cause(row);

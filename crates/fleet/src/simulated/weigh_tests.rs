@@ -248,3 +248,23 @@ fn one_sync_that_waits_for_all_is_between_both_predictions() {
     weigh(twin(2.0, 2.0, 1.0, 0.1), Wanted::Flagged, 60.0, &mut row);
     assert_eq!((row.verdict, row.severity), (Verdict::Suffers, 4.0), "{}", row.finding);
 }
+
+#[test]
+fn a_host_is_not_named_without_a_figure_that_changes() {
+    let check = |severity, rows: Vec<prediction::Row>, expect: (Verdict, &str)| {
+        let mut row = Row { margin: Some(3.0), ..Row::default() };
+        row.decide(Verdict::NotKnown, Cause::NotSimulated, "Arithmetic has no answer.".to_owned());
+        let prediction = Prediction { rows, ..nothing_predicted() };
+        weigh(Answer { prediction, ..twin(severity, severity, 1.0, 0.1) }, Wanted::Flagged, 60.0, &mut row);
+        assert!(row.verdict == expect.0 && row.finding.contains(expect.1), "{} {}", row.verdict.name(), row.finding);
+    };
+    let doubted = prediction::Row { doubt: Some(prediction::Doubt::BackTest), ..wait("stall_seconds", 9.0, 30.0) };
+    check(0.7, vec![doubted.clone()], (Verdict::Fine, "none changes noticeably"));
+    check(4.0, vec![doubted], (Verdict::Tight, "not predictable"));
+    // A wait that is longer by little is the reason where there is no other.
+    check(
+        1.5,
+        vec![prediction::Row { least: 0.05, ..wait("durable.longest_wait_seconds", 0.44, 0.52) }],
+        (Verdict::Suffers, "440 ms → about 520 ms"),
+    );
+}
