@@ -23,6 +23,7 @@ mod stderr;
 mod trial;
 mod tuning;
 mod twins;
+mod whole;
 mod workers;
 
 use console::{ColorChoice, Console};

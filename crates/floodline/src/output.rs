@@ -127,6 +127,19 @@ pub(crate) fn create(path: &Path, existing: Existing) -> Result<File, CliError> 
     }
 }
 
+/// The file at a path that `--force` is about to replace, locked; `None` where there is no regular file. [`create`] decides about
+/// everything else.
+pub(crate) fn to_replace(path: &Path) -> Result<Option<File>, CliError> {
+    let Ok(found) = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else { return Ok(None) };
+    let is_file = fstat(&found).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+    if !is_file || is_link(path) {
+        return Ok(None);
+    }
+    let failed = |errno: Errno| CliError::write(&shown(path).to_string(), &errno.into());
+    let file = lock(path, reopen(&found, OFlags::WRONLY).map_err(failed)?)?;
+    Ok(Some(File::from(file)))
+}
+
 /// Whether the name itself is a symbolic link: another user may have put it there.
 fn is_link(path: &Path) -> bool {
     rustix::fs::lstat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)

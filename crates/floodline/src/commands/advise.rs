@@ -8,8 +8,9 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::shown as shown_path;
 use crate::interrupt::Interrupt;
-use crate::output::{Existing, create, is_standard, refuse_existing};
+use crate::output::{Existing, is_standard, refuse_existing};
 use crate::twins::{Threads, study};
+use crate::whole;
 use floodline_analysis::advice::{Advice, Goal};
 use floodline_analysis::report::Report;
 use floodline_record::human;
@@ -145,10 +146,11 @@ impl Advise {
         };
         let text = serde_json::to_string_pretty(plan).map_err(CliError::bug)?;
         let target = path.display().to_string();
-        let mut file = create(path, Existing::by_force(self.force))?;
+        let (mut file, pending) = whole::create(path, Existing::by_force(self.force))?;
         file.write_all(format!("{text}\n").as_bytes())
             .and_then(|()| file.flush())
             .map_err(|error| CliError::write(&target, &error))?;
+        pending.commit()?;
         let word = human::quoted(&target);
         console.note(&format!("plan written to {word}; try it with: floodline apply {word} --dry-run"));
         Ok(())

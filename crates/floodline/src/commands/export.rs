@@ -8,6 +8,7 @@ use crate::exit::Exit;
 use crate::input::{Input, shown};
 use crate::output::{self, Content, Existing};
 use crate::redaction::Redaction;
+use crate::whole::{self, Pending};
 use floodline_record::human;
 use floodline_record::record::{Record, Sink};
 use floodline_record::recording::{EncodeError, Encoder, Header};
@@ -116,20 +117,24 @@ impl Run for Export {
 impl Export {
     fn json_lines(&self, console: &Console) -> Result<(), CliError> {
         let target = self.target();
-        let failed = |error: ExportError| failed(&target, &error);
         let input = self.input()?;
-        let mut lines = JsonLines::new(self.open()?, self.table.as_deref()).map_err(failed)?;
+        let (out, pending) = self.open()?;
+        let failed = |error: ExportError| failed(&target, &error, &pending);
+        let mut lines = JsonLines::new(out, self.table.as_deref()).map_err(failed)?;
         self.each(input, console, |record| lines.record(record).map_err(failed))?;
-        lines.finish().map_err(failed)
+        lines.finish().map_err(failed)?;
+        pending.commit()
     }
 
     fn trace(&self, console: &Console) -> Result<(), CliError> {
         let target = self.target();
-        let failed = |error: ExportError| failed(&target, &error);
         let input = self.input()?;
-        let mut trace = PerfettoTrace::new(self.open()?);
+        let (out, pending) = self.open()?;
+        let failed = |error: ExportError| failed(&target, &error, &pending);
+        let mut trace = PerfettoTrace::new(out);
         self.each(input, console, |record| trace.record(record).map_err(failed))?;
-        trace.finish().map_err(failed)
+        trace.finish().map_err(failed)?;
+        pending.commit()
     }
 
     fn recording(&self, console: &Console) -> Result<(), CliError> {
@@ -137,23 +142,27 @@ impl Export {
         let failed = |error: EncodeError| output::failed(&target, &error);
         let mut input = self.input()?;
         let header = Header::new(input.every());
-        let mut encoder = Encoder::new(self.open()?, header).map_err(failed)?;
+        let (out, pending) = self.open()?;
+        let mut encoder = Encoder::new(out, header).map_err(failed)?;
         self.visit(&mut input, console, |record| encoder.record(record).map_err(failed))?;
         // The new file is whole: without this, it would not say what the old one lacks.
         for gap in input.losses() {
             encoder.record(&Record::Gap(gap)).map_err(failed)?;
         }
-        encoder.finish().map(drop).map_err(failed)
+        encoder.finish().map(drop).map_err(failed)?;
+        pending.commit()
     }
 
     fn one_table(&self, table: &str, console: &Console) -> Result<(), CliError> {
         let target = self.target();
-        let failed = |error: ExportError| failed(&target, &error);
         let input = self.input()?;
         let mut flattener = Flattener::default();
-        let mut file = TableFile::start(self.format, self.open()?, table).map_err(failed)?;
+        let (out, pending) = self.open()?;
+        let failed = |error: ExportError| failed(&target, &error, &pending);
+        let mut file = TableFile::start(self.format, out, table).map_err(failed)?;
         self.each(input, console, |record| flattener.record(record, Some(table), &mut file).map_err(failed))?;
-        file.finish().map_err(failed)
+        file.finish().map_err(failed)?;
+        pending.commit()
     }
 
     fn all_tables(&self, folder: &Path, console: &Console) -> Result<(), CliError> {
@@ -169,11 +178,12 @@ impl Export {
         let mut tables = Folder { export: self, folder, files: BTreeMap::new(), refused: None };
         self.each(input, console, |record| match flattener.record(record, None, &mut tables) {
             Ok(()) => Ok(()),
-            Err(error) => Err(tables.refused.take().unwrap_or_else(|| failed(&shown, &error))),
+            Err(error) => Err(tables.refused.take().unwrap_or_else(|| failed(&shown, &error, &Pending::none()))),
         })?;
         let count = human::plural(tables.files.len() as u64, "table", "tables");
-        for file in tables.files.into_values() {
-            file.finish().map_err(|error| failed(&shown, &error))?;
+        for (file, pending) in tables.files.into_values() {
+            file.finish().map_err(|error| failed(&shown, &error, &pending))?;
+            pending.commit()?;
         }
         console.note(&format!("wrote {count} to {shown}"));
         Ok(())
@@ -229,10 +239,13 @@ impl Export {
         Ok(())
     }
 
-    fn open(&self) -> Result<Box<dyn Write + Send>, CliError> {
+    fn open(&self) -> Result<(Box<dyn Write + Send>, Pending), CliError> {
         match &self.output {
-            Some(path) => Ok(Box::new(std::io::BufWriter::new(output::create(path, Existing::by_force(self.force))?))),
-            None => output::standard(self.format.content()),
+            Some(path) => {
+                let (file, pending) = whole::create(path, Existing::by_force(self.force))?;
+                Ok((Box::new(std::io::BufWriter::new(file)), pending))
+            }
+            None => Ok((output::standard(self.format.content())?, Pending::none())),
         }
     }
 
@@ -241,12 +254,12 @@ impl Export {
     }
 }
 
-fn failed(target: &str, error: &ExportError) -> CliError {
+fn failed(target: &str, error: &ExportError, pending: &Pending) -> CliError {
     match error.io() {
         Some(error) => CliError::write(target, error),
         None => CliError::cannot_observe(format!("cannot write {target}: {error}")),
     }
-    .hint("the output is incomplete")
+    .hint(pending.left())
 }
 
 /// One table in the making.
@@ -286,7 +299,7 @@ impl<W: Write + Send> RowWriter for TableFile<W> {
 struct Folder<'a> {
     export: &'a Export,
     folder: &'a Path,
-    files: BTreeMap<&'static str, TableFile<File>>,
+    files: BTreeMap<&'static str, (TableFile<File>, Pending)>,
     /// The error of creating a file, reported instead of the writer's error.
     refused: Option<CliError>,
 }
@@ -296,14 +309,14 @@ impl RowWriter for Folder<'_> {
         if !self.files.contains_key(table) {
             let format = self.export.format;
             let path = self.folder.join(table).with_extension(format.extension());
-            let file = output::create(&path, Existing::by_force(self.export.force)).map_err(|error| {
+            let (file, pending) = whole::create(&path, Existing::by_force(self.export.force)).map_err(|error| {
                 self.refused = Some(error);
                 ExportError::Write(std::io::Error::other("refused"))
             })?;
-            self.files.insert(table, TableFile::start(format, file, table)?);
+            self.files.insert(table, (TableFile::start(format, file, table)?, pending));
         }
         match self.files.get_mut(table) {
-            Some(file) => file.row(table, cells),
+            Some((file, _)) => file.row(table, cells),
             None => Ok(()),
         }
     }

@@ -10,6 +10,7 @@ use crate::exit::Exit;
 use crate::fleet::{Found, judge_all};
 use crate::interrupt::Interrupt;
 use crate::output::{self, Existing};
+use crate::whole;
 use floodline_fleet::{Cause, Change, Depth, NotAChange, Row, Summary, Unreadable, Verdict, keep_latest, thousands};
 use floodline_record::nearest::nearest;
 use floodline_record::text::Text;
@@ -243,7 +244,8 @@ impl Preflight {
             Some(io) => CliError::write(&target, io),
             None => CliError::bug(format!("{target}: {error}")),
         };
-        let mut out = BufWriter::new(output::create(path, Existing::by_force(self.force))?);
+        let (file, pending) = whole::create(path, Existing::by_force(self.force))?;
+        let mut out = BufWriter::new(file);
         match kind {
             Table::Csv => view::table(rows).and_then(|table| table.csv(&mut out)).map_err(failed)?,
             Table::Parquet => view::table(rows).and_then(|table| table.parquet(&mut out)).map_err(failed)?,
@@ -252,15 +254,17 @@ impl Preflight {
                 out.write_all(text.as_bytes()).map_err(|error| CliError::write(&target, &error))?;
             }
         }
-        out.flush().map_err(|error| CliError::write(&target, &error))
+        out.flush().map_err(|error| CliError::write(&target, &error))?;
+        pending.commit()
     }
 }
 
 impl Preflight {
     fn keep_page(&self, summary: &Summary, rows: &[Row], path: &Path) -> Result<(), CliError> {
         let html = floodline_view::page::fleet(summary, rows);
-        let mut out = output::create(path, Existing::by_force(self.force))?;
-        out.write_all(html.as_bytes()).map_err(|error| CliError::write(&output::called(path), &error))
+        let (mut out, pending) = whole::create(path, Existing::by_force(self.force))?;
+        out.write_all(html.as_bytes()).map_err(|error| CliError::write(&output::called(path), &error))?;
+        pending.commit()
     }
 }
 

@@ -9,6 +9,7 @@ use crate::exit::Exit;
 use crate::input::{Input, no_sample, shown};
 use crate::output::{self, Content, Existing};
 use crate::twins::try_plan_of_file;
+use crate::whole::{self, Pending};
 use floodline_analysis::compare::{Reading, Side, compare};
 use floodline_record::human;
 use floodline_view::page::{self, Fold, Whole};
@@ -54,11 +55,15 @@ impl Run for ReportCommand {
         };
         let target = output::called(&self.output);
         let failed = |error: io::Error| CliError::write(&target, &error);
-        let mut out: Box<dyn Write> = match output::is_standard(&self.output) {
-            true => output::standard(Content::Text)?,
-            false => Box::new(output::create(&self.output, Existing::by_force(self.force))?),
+        let (mut out, pending): (Box<dyn Write>, _) = match output::is_standard(&self.output) {
+            true => (output::standard(Content::Text)?, None),
+            false => {
+                let (file, pending) = whole::create(&self.output, Existing::by_force(self.force))?;
+                (Box::new(file), Some(pending))
+            }
         };
         out.write_all(html.as_bytes()).and_then(|()| out.flush()).map_err(failed)?;
+        pending.map_or(Ok(()), Pending::commit)?;
         if !output::is_standard(&self.output) {
             console.note(&format!("wrote {target}, {}", human::bytes(html.len() as f64)));
         }

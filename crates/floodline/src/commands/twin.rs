@@ -9,6 +9,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::shown;
 use crate::output::{self, Existing, called, is_standard};
+use crate::whole;
 use floodline_record::human;
 use floodline_twin::backtest::test;
 use floodline_twin::{Options, TwinError, of, scenario_to_toml};
@@ -81,8 +82,9 @@ impl Run for TwinCommand {
                 console.print(&text)?;
                 console.leave_standard_output();
             } else {
-                let mut file = output::create(path, Existing::by_force(self.force))?;
+                let (mut file, pending) = whole::create(path, Existing::by_force(self.force))?;
                 file.write_all(text.as_bytes()).map_err(|error| CliError::write(&called(path), &error))?;
+                pending.commit()?;
             }
         }
         console.print(&match self.format {

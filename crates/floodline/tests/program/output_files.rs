@@ -131,3 +131,23 @@ fn what_is_written_may_be_read_by_its_owner_alone() {
     std::fs::set_permissions(folder.path().join("old.flr"), PermissionsExt::from_mode(0o644)).expect("it is ours");
     check("old.flr", &["record", "--root", &tree, "--for", "0s", "--force", "-o"]);
 }
+
+#[test]
+fn a_full_disk_does_not_cost_the_file_that_force_would_replace() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, page) = (recording(&Fixture::healthy()), folder.path().join("page.html"));
+    std::fs::write(&page, "the page of yesterday").expect("a file");
+    // A limit of the size of files stands for a full disk: the write fails in the middle.
+    for args in ["report", "export --format jsonl"] {
+        let script = format!("trap '' XFSZ; ulimit -f 8; exec \"$0\" {args} \"$1\" -o \"$2\" --force");
+        let run = std::process::Command::new("sh")
+            .args(["-c", &script, env!("CARGO_BIN_EXE_floodline"), file.as_str(), text(&page)])
+            .output()
+            .expect("a shell");
+        let run = outcome(run);
+        assert!(run.code != 0 && run.stderr.contains("page.html"), "{args}: {run}");
+        assert_eq!(std::fs::read_to_string(&page).expect("a file"), "the page of yesterday", "{args}");
+        let left: Vec<_> = std::fs::read_dir(folder.path()).expect("a folder").collect();
+        assert_eq!(left.len(), 1, "{args}: {left:?}");
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A file that replaces another one only when it is whole. `--force` on a full disk must not cost the file that was there: the
+//! new one is written beside it and takes its name in the end. Recordings that grow while a host is observed are not written this
+//! way: what they contain must be found under their name after a crash.
+
+use crate::error::CliError;
+use crate::input::shown;
+use crate::output::{self, Existing};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// The name that a file gets with [`Pending::commit`]. Dropped without it, a replaced file stays as it was.
+#[must_use]
+pub(crate) struct Pending {
+    renamed: Option<Renamed>,
+}
+
+struct Renamed {
+    beside: PathBuf,
+    path: PathBuf,
+    /// Its lock keeps other programs from writing to it meanwhile.
+    _old: File,
+}
+
+/// Opens a file to write. One that is to be replaced stays until [`Pending::commit`], if its folder takes a new file.
+pub(crate) fn create(path: &Path, existing: Existing) -> Result<(File, Pending), CliError> {
+    let old = match existing {
+        Existing::Replace => output::to_replace(path)?,
+        Existing::Keep | Existing::KeepAlways => None,
+    };
+    let Some((old, beside)) = old.zip(name_beside(path)) else {
+        return Ok((output::create(path, existing)?, Pending::none()));
+    };
+    match output::create(&beside, Existing::KeepAlways) {
+        Ok(file) => Ok((file, Pending { renamed: Some(Renamed { beside, path: path.to_owned(), _old: old }) })),
+        Err(_) => {
+            // Closes the file and with it the lock.
+            drop(old);
+            Ok((output::create(path, existing)?, Pending::none()))
+        }
+    }
+}
+
+impl Pending {
+    /// Nothing to rename, as for standard output.
+    pub(crate) fn none() -> Pending {
+        Pending { renamed: None }
+    }
+
+    /// What is left where it fails.
+    pub(crate) fn left(&self) -> &'static str {
+        match self.renamed {
+            Some(_) => "the file that exists is unchanged",
+            None => "the output is incomplete",
+        }
+    }
+
+    /// Gives the file its name. Only now the replaced one is gone.
+    pub(crate) fn commit(mut self) -> Result<(), CliError> {
+        let Some(renamed) = self.renamed.take() else { return Ok(()) };
+        fs::rename(&renamed.beside, &renamed.path).map_err(|error| {
+            let _ = fs::remove_file(&renamed.beside);
+            CliError::write(&shown(&renamed.path).to_string(), &error)
+        })
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let Some(renamed) = self.renamed.take() {
+            let _ = fs::remove_file(renamed.beside);
+        }
+    }
+}
+
+/// A name in the same folder, hidden, of this process.
+fn name_beside(path: &Path) -> Option<PathBuf> {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name()?);
+    name.push(format!(".{}.part", std::process::id()));
+    Some(path.with_file_name(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_file_is_replaced_when_the_new_one_is_whole_and_stays_if_it_never_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("page.html");
+        fs::write(&path, "old").unwrap();
+        let (mut file, pending) = create(&path, Existing::Replace).unwrap();
+        file.write_all(b"ha").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert!(create(&path, Existing::Replace).is_err(), "another program may be writing to it");
+        drop(pending);
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names(folder.path()).len()), ("old", 1));
+        let (mut file, pending) = create(&path, Existing::Replace).unwrap();
+        file.write_all(b"whole").unwrap();
+        pending.commit().unwrap();
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names(folder.path()).len()), ("whole", 1));
+    }
+
+    #[test]
+    fn without_force_a_new_file_is_written_under_its_name_and_an_old_one_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("page.html");
+        let (mut file, pending) = create(&path, Existing::Keep).unwrap();
+        file.write_all(b"new").unwrap();
+        pending.commit().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert!(create(&path, Existing::Keep).is_err());
+    }
+}
