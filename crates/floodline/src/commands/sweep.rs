@@ -11,8 +11,8 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::shown;
 use crate::interrupt::Interrupt;
-use crate::output::{Existing, create};
-use crate::workers;
+use crate::output::Existing;
+use crate::{whole, workers};
 use floodline_analysis::run::RunReport;
 use floodline_analysis::run::order::{best, first};
 use floodline_record::human;
@@ -111,8 +111,10 @@ impl Run for SweepCommand {
         let mut cells: Vec<Result<Cell, CliError>> = grid.iter().map(|at| self.cell(&file, &axes, at)).collect();
         // What no combination can be is a slip of the command line, not a result.
         if !cells.iter().any(Result::is_ok)
-            && let Some(Err(why)) = cells.pop()
+            && !cells.is_empty()
+            && let Err(why) = cells.swap_remove(0)
         {
+            // Told of the first one: where a key is unknown, all of them fail alike.
             return Err(why.within("no combination can be run"));
         }
         let cells: Vec<Result<Cell, Failed>> = cells.into_iter().map(|cell| cell.map_err(Failed::from)).collect();
@@ -124,7 +126,7 @@ impl Run for SweepCommand {
         }
         let interrupt = Interrupt::watch()?;
         let kept = self.save.as_ref().map(|path| kept(path)).transpose()?;
-        let target = self.save.as_ref().map(|path| create(path, Existing::by_force(self.force))).transpose()?;
+        let target = self.save.as_ref().map(|path| whole::create(path, Existing::by_force(self.force))).transpose()?;
         let jobs = self.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
         let results = run_all(&cells, jobs, self.asked.every(), &interrupt, &mut console.progress());
         let worst = worst(results.iter().flatten().filter_map(|result| result.as_ref().err()));
@@ -140,7 +142,9 @@ impl Run for SweepCommand {
         let sweep = Sweep { scenario: file.name.clone(), axes, rows, best };
         // What took long is shown where it cannot be kept, and kept where it cannot be shown.
         let is_kept = match (kept, &self.save, target) {
-            (Some(kept), Some(path), Some(target)) => keep(&sweep, kept, path, BufWriter::new(target)),
+            (Some(kept), Some(path), Some((target, pending))) => {
+                keep(&sweep, kept, path, BufWriter::new(target)).and_then(|()| pending.commit())
+            }
             _ => Ok(()),
         };
         console.print(&match self.format {

@@ -111,6 +111,8 @@ fn misuse_is_answered_with_what_to_type() {
     check(&["--grid", "kernel=6.1", "--save", "t.xls"], "ends in .csv, .json or .parquet");
     check(&["--grid", "kernel=6.1", "--jobs", "0"], "--jobs");
     check(&["--grid", "dirty_bytes=1M,2M"], "no combination can be run: ");
+    let first = "no combination can be run: machine.memry=1G: machine.memry: unknown key";
+    check(&["--grid", "machine.memry=1G,2G"], first);
     let unknown = "no combination can be run: the simulator does not support machine.sysctl.vm.dirty_byte";
     check(&["--grid", "kernel=6.1,6.12", "--set", "vm.dirty_byte=1M"], unknown);
     check(&["--grid", "vm.dirty_byte=1M,2M"], "hint: did you mean vm.dirty_bytes?");
