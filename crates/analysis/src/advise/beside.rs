@@ -19,6 +19,8 @@ struct Ahead {
     most: f64,
     /// The highest rate at which they dirty, bytes per second.
     rate: f64,
+    /// How long the disk writes at its full speed meanwhile, seconds.
+    full_s: f64,
 }
 
 /// States how long a sync on the device will wait while programs write faster than the device. Returns `None` if no
@@ -28,15 +30,41 @@ pub fn cost_of_syncs(derived: &Derived<'_>, device: &Device<'_>, speed: Option<S
     let speed = speed.filter(|speed| speed.basis.is_known() && speed.value > 0.0)?.value;
     let ahead = ahead(&dirtied(derived, device), speed, background as f64, hard as f64)?;
     let seconds = ahead.most / speed;
+    let full_now: f64 = device.intervals().iter().filter(|one| one.is_saturated()).map(|one| one.seconds).sum();
     (seconds >= NOTICED_S).then(|| {
         format!(
-            "Programs dirty up to {} here, and {} writes {}: the disk is full while they write. A sync beside them waits for at \
-             most {}, which takes {}. More syncs wait than now.",
+            "Programs dirty up to {}, and {} writes {}: it is full for about {} (now {}). More syncs wait than now, each for at \
+             most {} ({}).",
             human::bytes_per_second(ahead.rate),
             device.name,
             human::bytes_per_second(speed),
-            human::bytes(ahead.most),
-            human::seconds(seconds)
+            human::seconds(ahead.full_s),
+            human::seconds(full_now),
+            human::seconds(seconds),
+            human::bytes(ahead.most)
+        )
+    })
+}
+
+/// Part of the time of the disk from which its writes are named.
+const BUSY_NAMED: f64 = 0.02;
+
+/// States what it costs that data are written which stayed in memory for the whole window. `None` where the disk wrote about
+/// what was dirtied, or where its speed is not known.
+pub fn cost_of_held(derived: &Derived<'_>, device: &Device<'_>, speed: Option<Speed>) -> Option<String> {
+    let speed = speed.filter(|speed| speed.basis.is_known() && speed.value > 0.0)?.value;
+    let intervals = dirtied(derived, device);
+    let seconds: f64 = intervals.iter().map(|(seconds, _)| seconds).sum();
+    let dirtied: f64 = intervals.iter().map(|(_, bytes)| bytes).sum();
+    let written: f64 = device.intervals().iter().map(|one| one.written_bytes).sum();
+    let held = (dirtied - written) / seconds.max(f64::MIN_POSITIVE);
+    let share = held / speed;
+    (seconds > 0.0 && share >= BUSY_NAMED).then(|| {
+        format!(
+            "{} then also writes {} that stay in memory now. That takes {} of its time, and syncs wait behind it.",
+            device.name,
+            human::bytes_per_second(held),
+            human::percent(share.min(1.0))
         )
     })
 }
@@ -65,7 +93,7 @@ fn dirtied(derived: &Derived<'_>, device: &Device<'_>) -> Vec<(f64, f64)> {
 /// The level under a pair of thresholds: the disk writes above the background threshold, writers are paused at the hard
 /// one. Only what is unwritten while they dirty faster than the disk writes counts.
 fn ahead(intervals: &[(f64, f64)], speed: f64, background: f64, hard: f64) -> Option<Ahead> {
-    let (mut level, mut held) = (0.0_f64, 0.0_f64);
+    let (mut level, mut held, mut full_s) = (0.0_f64, 0.0_f64, 0.0_f64);
     let mut ahead: Option<Ahead> = None;
     for (seconds, dirtied) in intervals.iter().filter(|(seconds, _)| *seconds > 0.0) {
         // What writers could not dirty yet they dirty as soon as there is room.
@@ -74,12 +102,13 @@ fn ahead(intervals: &[(f64, f64)], speed: f64, background: f64, hard: f64) -> Op
         let writes = (level + wanted - background).clamp(0.0, speed * seconds);
         let next = level + wanted - writes;
         (level, held) = (next.min(hard), (next - hard).max(0.0));
+        full_s += writes / speed;
         if level > background && (rate > speed || held > 0.0) {
-            let so_far = ahead.unwrap_or(Ahead { most: 0.0, rate: 0.0 });
-            ahead = Some(Ahead { most: so_far.most.max(level), rate: so_far.rate.max(rate) });
+            let so_far = ahead.unwrap_or(Ahead { most: 0.0, rate: 0.0, full_s });
+            ahead = Some(Ahead { most: so_far.most.max(level), rate: so_far.rate.max(rate), full_s });
         }
     }
-    ahead
+    ahead.map(|ahead| Ahead { full_s, ..ahead })
 }
 
 #[cfg(test)]
@@ -111,6 +140,31 @@ mod tests {
         check(&[(1.0, 30.0 * MIB); 3], Some(36.0));
     }
 
+    #[test]
+    fn the_time_at_full_speed_is_what_is_written_divided_by_the_speed() {
+        let full = |intervals: &[(f64, f64)]| ahead(intervals, 20.0 * MIB, 16.0 * MIB, 64.0 * MIB).unwrap().full_s;
+        assert_eq!(full(&[(1.0, 40.0 * MIB), (1.0, 0.0)]), 1.2);
+        assert_eq!(full(&[(1.0, 30.0 * MIB); 3]), 2.7);
+    }
+
+    #[test]
+    fn what_stays_in_memory_now_is_named_with_the_time_that_its_writing_takes() {
+        let speed = Some(Speed { value: 20.0 * MIB, basis: Basis::Saturated });
+        let held = |pages: f64, written: f64| {
+            let fixture = dirty_cliff()
+                .host(move |t, row| row.nr_dirtied = grows(t, 0, pages))
+                .disk("sda", move |t, row| row.written = grows(t, 0, written));
+            let window = fixture.window();
+            cost_of_held(&Derived::of(&window), &drains(&window)[0], speed)
+        };
+        let text = held(768.0, MIB).unwrap();
+        assert_eq!(
+            text,
+            "sda then also writes 2.00 MiB/s that stay in memory now. That takes 10 % of its time, and syncs wait behind it."
+        );
+        assert_eq!(held(256.0, MIB), None, "all of it is written already");
+    }
+
     fn said(fixture: &Fixture) -> Option<String> {
         let window = fixture.window();
         let speed = Speed { value: 20.0 * MIB, basis: Basis::Saturated };
@@ -123,12 +177,7 @@ mod tests {
             |pages_per_second: f64| dirty_cliff().host(move |t, row| row.nr_dirtied = grows(t, 0, pages_per_second));
         assert_eq!(said(&of(1000.0)), None);
         let text = said(&of(20_000.0)).unwrap();
-        assert!(text.starts_with("Programs dirty up to 78.1 MiB/s here, "), "{text}");
-        assert!(
-            text.ends_with(
-                "A sync beside them waits for at most 64.0 MiB, which takes 3.20 s. More syncs wait than now."
-            ),
-            "{text}"
-        );
+        assert!(text.starts_with("Programs dirty up to 78.1 MiB/s, and "), "{text}");
+        assert!(text.ends_with("More syncs wait than now, each for at most 3.20 s (64.0 MiB)."), "{text}");
     }
 }

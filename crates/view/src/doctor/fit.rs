@@ -40,32 +40,35 @@ pub(super) enum Part {
 }
 
 /// What is shortened, and to how many lines, in this order. Commands are shown whole or not at all: a half of one must
-/// not be copied. What to type now goes last.
-const STEPS: [(Part, usize); 29] = [
+/// not be copied. What a change does and what it costs is cut only after everything that the details can hold: a command is
+/// typed with its whole price in sight. What to type now goes last.
+const STEPS: [(Part, usize); 31] = [
     (Part::Besides, 0),
     (Part::Missing, 1),
     (Part::Untried, 1),
     (Part::Seen, 1),
     (Part::Who, 1),
     (Part::AtBoot, 1),
-    (Part::Expect, 1),
     (Part::Because, 2),
-    (Part::Costs, 1),
     (Part::Conflict, 1),
     (Part::Note, 2),
     (Part::YouSee, 1),
     (Part::Seen, 0),
     (Part::Also, 1),
     (Part::Names, 1),
+    (Part::Explain, 0),
     (Part::Who, 0),
     (Part::Later, 1),
-    (Part::Explain, 0),
     (Part::AtBoot, 0),
-    (Part::Keep, 0),
-    (Part::Undo, 0),
-    (Part::When, 1),
-    (Part::Verdict, 2),
     (Part::Because, 1),
+    (Part::Keep, 0),
+    (Part::When, 1),
+    (Part::Undo, 0),
+    (Part::Verdict, 2),
+    (Part::Expect, 2),
+    (Part::Costs, 3),
+    (Part::Expect, 1),
+    (Part::Costs, 1),
     (Part::Note, 1),
     (Part::Reading, 1),
     (Part::Count, 2),

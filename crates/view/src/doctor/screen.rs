@@ -93,11 +93,11 @@ impl Screen {
         }
     }
 
-    /// Findings beside the first: those that it explains by name, others with their sentence.
+    /// Findings beside the first: those that it explains and those worth knowing by name, others with their sentence.
     fn others(&mut self, report: &Report) {
         let rest = || report.findings.iter().skip(1);
-        let explained = names(rest().filter(|finding| finding.explained_by.is_some()));
-        self.labelled(Part::Also, "  Also seen", &explained, DIM);
+        let is_aside = |finding: &&Finding| finding.explained_by.is_some() || finding.severity == Severity::Info;
+        self.labelled(Part::Also, "  Also seen", &names(rest().filter(is_aside)), DIM);
         let own: Vec<&Finding> =
             rest().filter(|finding| finding.explained_by.is_none() && finding.severity >= Severity::Warning).collect();
         if self.limits.of(Part::Besides) == 0 {
@@ -127,7 +127,7 @@ impl Screen {
             let told = if is_short { told.as_str() } else { "By arithmetic only." };
             self.labelled(Part::Untried, "  Untried", told, DIM);
         }
-        self.labelled(Part::Costs, "  Costs", plan.costs.first().map_or("", String::as_str), PLAIN);
+        self.labelled(Part::Costs, "  Costs", &plan.costs.join(" "), PLAIN);
         self.commands(Part::Undo, "  Undo", &plan.undo, DIM);
         // The guarded command keeps the change too; the details have the file.
         match plan.guarded.is_empty() {

@@ -3,6 +3,7 @@
 //! writing it out takes. Works in one look. Whether it stalls anybody is `dirty-cliff`.
 #![doc = include_str!("dirty_data_at_risk.md")]
 
+use crate::advise::beside;
 use crate::advise::threshold::{self, Pair};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{Basis, Device, Speed};
@@ -114,8 +115,11 @@ fn finding(
         evidence.push(Evidence::rate(format!("Bandwidth of {}", device.name), speed.value, speed.basis.source()));
     }
     evidence.extend(dirtiest(derived));
-    let Remedy { plan, trade_off, costs } =
-        remedy(derived, age, drain.map(|((_, speed), _)| speed).filter(|speed| speed.basis.is_known()));
+    let drain = drain.map(|(drain, _)| drain);
+    let known = drain.as_ref().map(|(_, speed)| *speed).filter(|speed| speed.basis.is_known());
+    let Remedy { plan, trade_off, costs } = remedy(derived, age, known);
+    let held = drain.as_ref().and_then(|(device, speed)| beside::cost_of_held(derived, device, Some(*speed)));
+    let costs = held.into_iter().chain([costs]).collect::<Vec<_>>().join(" ");
     let brief = Brief {
         because: match age >= OLD_S {
             true => "The age at which the kernel writes data out is very long or switched off.".to_owned(),
@@ -206,7 +210,7 @@ fn remedy(derived: &Derived<'_>, age: f64, speed: Option<Speed>) -> Remedy {
     Remedy { plan, trade_off, costs: REWRITTEN.to_owned() }
 }
 
-const REWRITTEN: &str = "Pages that are rewritten often are written more often.";
+const REWRITTEN: &str = "Pages rewritten often are written more often.";
 
 #[cfg(test)]
 mod tests {

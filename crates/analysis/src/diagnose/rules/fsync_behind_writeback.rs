@@ -226,7 +226,7 @@ fn finding(derived: &Derived<'_>, felt: &Felt<'_>) -> Finding {
     let owners = owners(derived, felt.victims);
     let names: Vec<&str> = owners.iter().map(|(owner, _)| owner.as_str()).collect();
     let (plan, trade_off) = remedy(derived, felt.queue);
-    let mut brief = brief(derived, felt, &names);
+    let mut brief = brief(derived, felt, &names, !plan.is_empty());
     if plan.is_empty() {
         // Without a change there are no smaller batches to expect.
         (brief.expect, brief.costs) = (trade_off.clone(), String::new());
@@ -324,7 +324,7 @@ fn cause(derived: &Derived<'_>, owners: &[&str]) -> String {
     )
 }
 
-fn brief(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[&str]) -> Brief {
+fn brief(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[&str], has_plan: bool) -> Brief {
     let disk = felt.queue.device.name;
     let whose = match owners {
         [] => String::new(),
@@ -344,7 +344,8 @@ fn brief(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[&str]) -> Brief {
             }
             false => "The batches get smaller, and each fsync waits for less.".to_owned(),
         },
-        costs: threshold::EARLIER.to_owned(),
+        // Without a change there is no cost.
+        costs: if has_plan { threshold::EARLIER.to_owned() } else { String::new() },
     }
 }
 

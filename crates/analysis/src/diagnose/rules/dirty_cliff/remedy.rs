@@ -60,14 +60,16 @@ pub(super) fn finish(
     };
     let slowed = lower.filter(|_| is_too_fast).and_then(threshold::cost_of_pair);
     let syncs = lower.and_then(|pair| beside::cost_of_syncs(derived, &pile.device, Some(pile.speed), pair));
-    let slowed = slowed.into_iter().chain(syncs).collect();
+    // Without a change there is no cost.
+    let earlier = (!plan.is_empty()).then(|| threshold::earlier(syncs.as_deref()).to_owned());
+    let costs = slowed.into_iter().chain(syncs).chain(earlier).collect::<Vec<_>>().join(" ");
     Finding {
         rule: RULE.name,
         severity,
         summary,
         evidence,
         cause: format!("{cause}.{likely}{throttled}{faster}"),
-        brief: brief(plain, is_of_one, is_too_fast, pile.await_max_s, slowed),
+        brief: brief(plain, is_of_one, is_too_fast, pile.await_max_s, costs),
         plan,
         trade_off,
         ..Finding::default()
@@ -131,7 +133,7 @@ fn throttled(derived: &Derived<'_>) -> &'static str {
     }
 }
 
-fn brief(plain: &str, is_of_one: bool, is_too_fast: bool, await_max_s: Option<f64>, slowed: Vec<String>) -> Brief {
+fn brief(plain: &str, is_of_one: bool, is_too_fast: bool, await_max_s: Option<f64>, costs: String) -> Brief {
     let expect = match (is_of_one, is_too_fast, await_max_s) {
         (true, ..) => {
             "No setting makes a program write less. Let it write less or in larger pieces, move its files to \
@@ -151,8 +153,6 @@ fn brief(plain: &str, is_of_one: bool, is_too_fast: bool, await_max_s: Option<f6
             "The disk writes small pieces early instead of one large piece late. The waits get short.".to_owned()
         }
     };
-    let rewritten = (!is_of_one).then(|| threshold::EARLIER.to_owned());
-    let costs = slowed.into_iter().chain(rewritten).collect::<Vec<_>>().join(" ");
     Brief {
         because: format!("{plain}. Every other write waits behind this one large piece."),
         who: String::new(),

@@ -60,8 +60,8 @@ pub(super) fn remedy(derived: &Derived<'_>, upper: &Upper<'_>) -> Remedy {
         costs: match smaller {
             Some(pair) => {
                 let syncs = beside::cost_of_syncs(derived, &upper.device, upper.speed, pair);
-                let costs =
-                    threshold::cost_of_pair(pair).into_iter().chain(syncs).chain([threshold::EARLIER.to_owned()]);
+                let earlier = threshold::earlier(syncs.as_deref()).to_owned();
+                let costs = threshold::cost_of_pair(pair).into_iter().chain(syncs).chain([earlier]);
                 costs.collect::<Vec<_>>().join(" ")
             }
             None => String::new(),
