@@ -193,6 +193,11 @@ pub enum Cause {
         /// A length that is sufficient, e.g. `--for 10s`.
         need: Text,
     },
+    /// The samples are too far apart: the condition fits between two of them.
+    TooCoarse {
+        /// A distance that is sufficient, e.g. `--every 1s`.
+        need: Text,
+    },
     /// Samples that were due are missing, and the condition may have occurred meanwhile.
     SamplesMissing {
         /// Number of missing and of due samples, and the longest hole.
@@ -221,6 +226,7 @@ impl Cause {
             Cause::Refused { .. } => "refused",
             Cause::NotPlanned => "not_planned",
             Cause::TooShort { .. } => "too_short",
+            Cause::TooCoarse { .. } => "too_coarse",
             Cause::SamplesMissing { .. } => "samples_missing",
             Cause::NotRecorded => "not_recorded",
             Cause::Unknown => "unknown",
@@ -243,6 +249,7 @@ impl fmt::Display for Cause {
             Cause::Refused { why } => write!(f, "refused: {why}"),
             Cause::NotPlanned => f.write_str("not requested"),
             Cause::TooShort { need } => write!(f, "observation too short (use {need})"),
+            Cause::TooCoarse { need } => write!(f, "samples too far apart (use {need})"),
             Cause::SamplesMissing { what } => f.write_str(what),
             Cause::NotRecorded => f.write_str("not in the recording"),
             Cause::Unknown => f.write_str("reason unknown to this version of floodline"),

@@ -8,6 +8,7 @@
 pub mod attended;
 pub mod burst;
 pub mod cgroup;
+mod coarse;
 pub mod cycle;
 pub mod database;
 pub mod derived;
@@ -95,8 +96,7 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
         stretch: None,
     };
     for rule in RULES.iter().filter(|rule| only.is_none_or(|names| names.contains(&rule.name))) {
-        let verdict = cycle::judged(derived, rule.name, (rule.check)(derived));
-        match holes::judged(window, rule.name, verdict) {
+        match judged(derived, rule) {
             Verdict::Found(findings) => report.findings.extend(findings),
             Verdict::Clear(reason) => report.ruled_out.push(RuledOut { rule: rule.name, reason }),
             Verdict::NotChecked(gaps) => {
@@ -125,13 +125,19 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
 pub fn findings(derived: &Derived<'_>, only: &[&str]) -> Vec<Finding> {
     let mut found = Vec::new();
     for rule in RULES.iter().filter(|rule| only.contains(&rule.name)) {
-        let verdict = cycle::judged(derived, rule.name, (rule.check)(derived));
-        if let Verdict::Found(findings) = holes::judged(derived.window, rule.name, verdict) {
+        if let Verdict::Found(findings) = judged(derived, rule) {
             found.extend(findings);
         }
     }
     found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     found
+}
+
+/// The verdict of a rule, as far as the observation allows one.
+fn judged(derived: &Derived<'_>, rule: &Rule) -> Verdict {
+    let verdict = cycle::judged(derived, rule.name, (rule.check)(derived));
+    let verdict = coarse::judged(derived, rule.name, verdict);
+    holes::judged(derived.window, rule.name, verdict)
 }
 
 /// Times that tasks must have waited for one finding rather than for another, for it to come first.

@@ -320,6 +320,7 @@ impl Redactor {
             Cause::Refused { why } => Cause::Refused { why: self.text(why) },
             Cause::NotPlanned => Cause::NotPlanned,
             Cause::TooShort { need } => Cause::TooShort { need: self.text(need) },
+            Cause::TooCoarse { need } => Cause::TooCoarse { need: self.text(need) },
             Cause::SamplesMissing { what } => Cause::SamplesMissing { what: self.text(what) },
             Cause::NotRecorded => Cause::NotRecorded,
             Cause::Unknown => Cause::Unknown,

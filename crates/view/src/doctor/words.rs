@@ -72,6 +72,13 @@ pub(crate) fn calm_verdict(report: &Report) -> (&'static str, String) {
             _ => ("NOTHING SEEN", format!("nothing stalls or storms in these {watched}{from}.")),
         };
     }
+    if let Some(gap) = report.not_checked.iter().flat_map(|rule| &rule.gaps).find(|gap| gap.kind == "too_coarse") {
+        let fits = "a stall fits between two samples";
+        return (
+            "NOTHING SEEN",
+            format!("nothing stalls or storms in the samples of {watched}{from}, but {fits}: {}.", gap.source),
+        );
+    }
     match (report.observation.may_hide_stall, blind(report)) {
         (true, _) => ("NOTHING SEEN", format!("nothing stalls or storms in the samples of {watched}{from}.")),
         (false, Some(blind)) => {
@@ -210,6 +217,11 @@ fn of_trace(gap: &GapLine) -> bool {
     gap.source.starts_with("trace of ")
 }
 
+/// Whether the samples are too far apart for a rule.
+fn is_coarse(gaps: &[GapLine]) -> bool {
+    gaps.iter().any(|gap| gap.kind == "too_coarse")
+}
+
 /// Number of rules that were not checked, and the remedy: a kept recording cannot be completed any more.
 pub(super) fn not_checked(report: &Report, is_live: bool) -> String {
     if report.not_checked.is_empty() {
@@ -219,11 +231,15 @@ pub(super) fn not_checked(report: &Report, is_live: bool) -> String {
     let (traced, others): (Vec<_>, Vec<_>) = report.not_checked.iter().partition(|rule| needs_trace(&rule.gaps));
     let is_short = |gaps: &[GapLine]| gaps.iter().all(|gap| gap.kind == "too_short");
     let (short, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|rule| is_short(&rule.gaps));
+    let (coarse, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|rule| is_coarse(&rule.gaps));
     let mut parts = Vec::new();
     if !short.is_empty() {
         let longest = short.iter().flat_map(|rule| &rule.gaps).filter_map(|gap| gap.need_s).max();
         let need = longest.map_or_else(|| "1m".to_owned(), |seconds| format!("{seconds}s"));
         parts.push(format!("{} not checked (--for {need})", short.len()));
+    }
+    if !coarse.is_empty() {
+        parts.push(format!("{} not checked (--every 1s)", coarse.len()));
     }
     if !traced.is_empty() {
         let why = if is_live { "--trace on" } else { "recorded without a trace" };
