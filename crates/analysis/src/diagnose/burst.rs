@@ -17,6 +17,8 @@ pub const STALL_PRESSURE: f64 = 0.5;
 const SOME_PRESSURE: f64 = 0.2;
 /// Mean time of a write from which a task that waited for one was stalled, seconds.
 pub const STALL_AWAIT_S: f64 = 0.3;
+/// Share of the quiet time with a task waiting from which the pressure of the burst does not show who waits for it.
+const ALWAYS_PRESSURE: f64 = 0.9;
 /// The device is quiet below this share of its rate in the burst.
 const QUIET_SHARE: f64 = 0.4;
 /// Intervals before a burst from which one of them may be left out.
@@ -84,6 +86,8 @@ pub struct Burst {
     pub level_source: &'static str,
     /// Share of the burst with a task waiting for I/O.
     pub pressure: Option<f64>,
+    /// The same share of the quiet time before it: pressure has no device, and tasks may wait for something else all the time.
+    pub pressure_before: Option<f64>,
     /// Whether a program can have waited for the device: its counters do not show that only the flusher used it.
     pub is_attended: bool,
     /// Bytes per second at which the data piled up; `None` when they were there before the window, or where only the level
@@ -116,7 +120,8 @@ impl Burst {
             return false;
         }
         let slow = self.await_max_s >= STALL_AWAIT_S;
-        match self.pressure {
+        let waited_before = self.pressure_before.is_some_and(|before| before >= ALWAYS_PRESSURE);
+        match self.pressure.filter(|_| !waited_before) {
             Some(share) => share >= STALL_PRESSURE || (share >= SOME_PRESSURE && slow),
             None => slow,
         }
@@ -324,6 +329,8 @@ impl History<'_, '_> {
         let (before, to) = before.zip(during.last().map(|last| last.end)).ok_or(from_the_start)?;
         let from = before.end;
         let queued_from = Nanos(from.0.saturating_sub((before.seconds * 1e9) as u64));
+        // A little later than computed, for the rounding of seconds.
+        let first_sample = Nanos(from.0.saturating_sub((quiet_s * 1e9) as u64).saturating_add(1_000));
         let level = |at: Nanos| Some(self.levels.series.get(self.sample_at(at)?)?.1);
         let (dirty_before, dirty_after) = level(from).zip(level(to)).ok_or(from_the_start)?;
         // The pages of one large request chain are counted as written at its end, after the last busy interval.
@@ -353,6 +360,7 @@ impl History<'_, '_> {
             dirty_after,
             level_source: self.levels.source,
             pressure: dirty::io_pressure_between(self.derived.window, from, to),
+            pressure_before: dirty::io_pressure_between(self.derived.window, first_sample, queued_from),
             is_attended: attended::may_be(self.derived, self.device, from, to),
             piled_rate,
             age_s,
