@@ -62,8 +62,13 @@ fn check(derived: &Derived<'_>) -> Verdict {
         return Verdict::Found(bursts.iter().map(|(device, burst)| confirmed(derived, device, burst, rate)).collect());
     }
     let most = (background.0 as f64).min(cycle::to_come(derived, rate, expiry));
-    let known = hoard(drains, most);
-    let amount = format!("at this rate up to {} are dirty when the flusher starts", human::bytes(most));
+    let known = hoard(derived, drains, most);
+    let seen = derived.dirty.unwritten_peak.map_or(0.0, |peak| peak.0 as f64);
+    let amount = format!(
+        "at the usual rate {} are dirty when the flusher starts; the most seen unwritten is {}",
+        human::bytes(most),
+        human::bytes(seen)
+    );
     if cycle::is_whole(derived) {
         let was_timed = |drain: &Device<'_>| drain.intervals().iter().any(|interval| interval.utilisation.is_some());
         if !drains.iter().any(was_timed) {
@@ -141,15 +146,15 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
         (true, _) => Severity::Critical,
     };
     let what = if by_operations { "of scattered small pages" } else { "of dirty data" };
-    let flush = by_image.map(|image| format!(", triggered by a flush of {image}. Other writers waited behind it"));
+    let flush = by_image.map(|image| format!(", triggered by a flush of {image}. Other tasks waited behind it"));
     let who = match (burst.stalled(), burst.trigger) {
         _ if flush.is_some() => flush.as_deref().unwrap_or_default(),
         _ if !burst.is_attended => ". Only the flusher used that disk meanwhile",
         _ if is_alone => ". No other program was seen to wait",
         _ if is_quick => ". A write in it took little time",
-        (_, Trigger::Asked) if burst.is_traced => ", triggered by a sync. Other writers waited behind it",
-        (_, Trigger::Asked) => ", triggered by a sync, an fsync or an unmount. Other writers waited behind it",
-        (true, _) => ". All writers waited behind it",
+        (_, Trigger::Asked) if burst.is_traced => ", triggered by a sync. Other tasks waited behind it",
+        (_, Trigger::Asked) => ", triggered by a sync, an fsync or an unmount. Other tasks waited behind it",
+        (true, _) => ". Tasks that used the disk waited behind it",
         (false, _) => ". Few tasks waited",
     };
     let summary = format!(

@@ -2,7 +2,9 @@
 //! Data that will wait for one device when the flusher starts: their amount, and the time the device takes for them.
 
 use crate::diagnose::burst::NOTICED_S;
+use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{Device, Speed};
+use crate::diagnose::strict;
 
 /// Data that wait, or will wait, for one device.
 pub(super) struct Hoard<'a> {
@@ -16,11 +18,16 @@ pub(super) struct Hoard<'a> {
     pub(super) seconds: f64,
 }
 
-/// The device that needs the longest for its part of the data that pile up; `None` when no speed is known.
-pub(super) fn hoard<'a>(drains: &[Device<'a>], most: f64) -> Option<Hoard<'a>> {
-    let written = |device: &Device<'_>| device.span.growth.written.map_or(0.0, |bytes| bytes.0 as f64);
-    let total: f64 = drains.iter().map(written).sum();
-    let share = |device: &Device<'_>| if total > 0.0 { written(device) / total } else { 1.0 / drains.len() as f64 };
+/// The device that needs the longest for its part of the data that pile up; `None` when no speed is known. Nothing piles up for
+/// a device at its strict limit.
+pub(super) fn hoard<'a>(derived: &Derived<'_>, drains: &[Device<'a>], most: f64) -> Option<Hoard<'a>> {
+    let written = |device: &Device<'_>| device.span.growth.written.map(|bytes| bytes.0 as f64);
+    let dirtied = |device: &Device<'_>| Some(device.bdi()?.growth.dirtied?.0 as f64);
+    // A disk for which data pile up has written little of them. What was dirtied for each is counted by the kernel.
+    let is_counted = drains.len() > 1 && drains.iter().all(|drain| dirtied(drain).is_some());
+    let part = |device: &Device<'_>| if is_counted { dirtied(device) } else { written(device) }.unwrap_or(0.0);
+    let total: f64 = drains.iter().map(part).sum();
+    let share = |device: &Device<'_>| if total > 0.0 { part(device) / total } else { 1.0 / drains.len() as f64 };
     let of = |device: &Device<'a>| {
         let bytes = most * share(device);
         let by_bytes = device.write_bandwidth().filter(|speed| speed.basis.is_known());
@@ -42,7 +49,8 @@ pub(super) fn hoard<'a>(drains: &[Device<'a>], most: f64) -> Option<Hoard<'a>> {
         // Small writes were seen to be the limit: they remain so, whatever the bandwidth.
         by_operations.or(by_bytes)
     };
-    drains.iter().filter_map(of).max_by(|one, other| one.seconds.total_cmp(&other.seconds))
+    let piles_up = drains.iter().filter(|drain| !strict::holds(derived, drain));
+    piles_up.filter_map(of).max_by(|one, other| one.seconds.total_cmp(&other.seconds))
 }
 
 /// For a rotating disk: the time that every disk of this kind needs at least.
