@@ -28,6 +28,9 @@ pub const RULE: Rule = Rule {
 
 /// Bytes per second from which a loop device is in use.
 const USED_RATE: f64 = 1e6;
+/// The same where its writes are a good part of what the disk below wrote: a slow disk is filled by less.
+const USED_RATE_OF_MOST: f64 = 1e5;
+const MOST: f64 = 0.5;
 /// Dirty bytes above a loop device from which it is in use.
 const USED_DIRTY: u64 = 4 << 20;
 /// Share of the window with a task waiting for I/O from which writing twice contributes to the waiting.
@@ -43,13 +46,17 @@ struct Buffered<'a> {
     above: &'a Mount,
     /// Bytes written per second.
     rate: Option<f64>,
+    /// Bytes per second that the disk below wrote.
+    below_rate: Option<f64>,
     /// Dirty and under writeback on its bdi, bytes.
     dirty: Option<u64>,
 }
 
 impl Buffered<'_> {
     fn is_in_use(&self) -> bool {
-        self.rate.is_some_and(|rate| rate >= USED_RATE) || self.dirty.is_some_and(|dirty| dirty >= USED_DIRTY)
+        let is_most = |rate: f64| self.below_rate.is_some_and(|below| rate >= MOST * below);
+        self.rate.is_some_and(|rate| rate >= USED_RATE || (rate >= USED_RATE_OF_MOST && is_most(rate)))
+            || self.dirty.is_some_and(|dirty| dirty >= USED_DIRTY)
     }
 }
 
@@ -118,7 +125,9 @@ fn buffered<'a>(
     // Both readings must be of one moment: the maxima are not.
     let unwritten = |(_, row): &(Nanos, BdiRow)| Some(row.reclaimable?.0.saturating_add(row.writeback?.0));
     let dirty = seen.and_then(|seen| seen.bdi_series()?.iter().filter_map(unwritten).max());
-    Buffered { name: &device.name, backing_file, below, above, rate: seen.and_then(|seen| seen.write_rate()), dirty }
+    let below_rate = device::of_mount(derived.window, below).and_then(|disk| disk.write_rate());
+    let rate = seen.and_then(|seen| seen.write_rate());
+    Buffered { name: &device.name, backing_file, below, above, rate, below_rate, dirty }
 }
 
 fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> Finding {
