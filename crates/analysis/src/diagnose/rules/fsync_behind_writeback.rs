@@ -226,7 +226,7 @@ fn finding(derived: &Derived<'_>, felt: &Felt<'_>) -> Finding {
     let owners = owners(derived, felt.victims);
     let names: Vec<&str> = owners.iter().map(|(owner, _)| owner.as_str()).collect();
     let (plan, trade_off) = remedy(derived, felt.queue);
-    let mut brief = brief(derived, felt, &names, !plan.is_empty());
+    let mut brief = brief(derived, felt, &names);
     if plan.is_empty() {
         // Without a change there are no smaller batches to expect.
         (brief.expect, brief.costs) = (trade_off.clone(), String::new());
@@ -255,6 +255,8 @@ fn severity(derived: &Derived<'_>, felt: &Felt<'_>) -> Severity {
     match (is_harm && lasts, felt.victims.is_empty()) {
         (true, _) => Severity::Critical,
         // Short, not very slow, and no client of a database waits for it.
+        // Several tasks waited for a good part of the window, if not all of it in the slowest seconds.
+        (false, _) if felt.others.is_some_and(|others| waiting::is_shared_harm(derived, others)) => Severity::Warning,
         (false, true) if !lasts && felt.queue.await_max_s < LONG_AWAIT_S => Severity::Info,
         _ => Severity::Warning,
     }
@@ -324,7 +326,7 @@ fn cause(derived: &Derived<'_>, owners: &[&str]) -> String {
     )
 }
 
-fn brief(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[&str], has_plan: bool) -> Brief {
+fn brief(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[&str]) -> Brief {
     let disk = felt.queue.device.name;
     let whose = match owners {
         [] => String::new(),
@@ -344,8 +346,7 @@ fn brief(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[&str], has_plan: bool
             }
             false => "The batches get smaller, and each fsync waits for less.".to_owned(),
         },
-        // Without a change there is no cost.
-        costs: if has_plan { threshold::EARLIER.to_owned() } else { String::new() },
+        costs: threshold::EARLIER.to_owned(),
     }
 }
 
