@@ -17,7 +17,7 @@ pub(super) fn render(report: &Report, width: usize, color: bool) -> String {
         page.healthy(report);
     }
     for (at, finding) in report.findings.iter().enumerate() {
-        let seen = [you_see(&report.symptom), when(report)];
+        let seen = [you_see(report), when(report)];
         page.finding(finding, if at == 0 && !is_calm(report) { &seen } else { &[] });
     }
     if let Some(plan) = &report.plan {

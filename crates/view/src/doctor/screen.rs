@@ -58,7 +58,7 @@ impl Screen {
         };
         self.headline(&verdict, &first.summary, color_of(first.severity));
         self.blank();
-        self.labelled(Part::YouSee, "  You see", &you_see(&report.symptom), PLAIN);
+        self.labelled(Part::YouSee, "  You see", &you_see(report), PLAIN);
         self.labelled(Part::Because, "  Because", &first.brief.because, PLAIN);
         self.labelled(Part::Seen, "  Seen", first.confirmed.as_deref().unwrap_or_default(), PLAIN);
         self.labelled(Part::Who, "  Who", &first.brief.who, PLAIN);

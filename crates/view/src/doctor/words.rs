@@ -3,7 +3,7 @@
 //! the rules that were not checked. Lays nothing out.
 
 use super::{rules, time};
-use floodline_analysis::report::{BusyDisk, Finding, GapLine, Report, Severity, Symptom, Unexplained};
+use floodline_analysis::report::{BusyDisk, Finding, GapLine, Report, Severity, Unexplained};
 use floodline_record::human;
 use std::collections::BTreeSet;
 
@@ -115,8 +115,12 @@ pub(super) fn unexplained(waits: &Unexplained) -> String {
     }
 }
 
+/// Part of the observation from which what holds in the waiting seconds holds "of the time".
+const MOST_OF_TIME: f64 = 0.8;
+
 /// "Tasks wait for I/O 69 % of the time (iowait 43 to 74 %). vda is 9 % busy, a write takes 2 ms."
-pub(crate) fn you_see(symptom: &Symptom) -> String {
+pub(crate) fn you_see(report: &Report) -> String {
+    let symptom = &report.symptom;
     let mut sentences = Vec::new();
     if let Some(share) = symptom.io_some_share.filter(|_| symptom.waiting_s > 0.0) {
         let iowait = match symptom.iowait_share {
@@ -129,7 +133,10 @@ pub(crate) fn you_see(symptom: &Symptom) -> String {
             }
             _ => String::new(),
         };
-        sentences.push(format!("Tasks wait for I/O {} of the time{iowait}.", human::percent(share)));
+        // The share is that of the line When, not of all that was watched.
+        let lasts = symptom.waiting_s >= MOST_OF_TIME * report.window_s;
+        let tasks = if lasts { "Tasks" } else { "While it lasts, tasks" };
+        sentences.push(format!("{tasks} wait for I/O {} of the time{iowait}.", human::percent(share)));
     }
     sentences.extend(symptom.busiest.as_ref().map(busy));
     sentences.join(" ")

@@ -96,7 +96,7 @@ pub(super) fn verdict(report: &Report) -> Verdict {
         .map(|finding| format!("{} ({})", finding.rule, finding.severity.name()))
         .collect();
     let mut rows = vec![
-        ("You see", you_see(&report.symptom)),
+        ("You see", you_see(report)),
         ("Because", first.brief.because.clone()),
         ("Seen", first.confirmed.clone().unwrap_or_default()),
         ("Who", first.brief.who.clone()),

@@ -278,6 +278,7 @@ fn finding(
     let (s, its) = (dominant.s(), if dominant.is_children() { "their" } else { "its" });
     let share = human::percent(dominant.share);
     let amount = human::bytes(dominant.dirtied_bytes as f64);
+    let disk = trouble.map_or_else(String::new, |trouble| trouble.device.name.to_string());
     let summary = match (severity, trouble) {
         (Severity::Critical, Some(trouble)) if trouble.scattered_s() >= NOTICED_S => {
             let (how, seconds) = match trouble.small_saturated_s >= NOTICED_S {
@@ -285,20 +286,17 @@ fn finding(
                 false => ("busy with a queue", trouble.small_busy_s),
             };
             format!(
-                "{who} make{s} {share} of all writes; {its} small scattered pages kept {} {how} for {}.",
-                trouble.device.name,
+                "{who} make{s} {share} of all writes to {disk}; {its} small scattered pages kept it {how} for {}.",
                 human::seconds(seconds)
             )
         }
         (_, Some(trouble)) if outruns(derived, trouble) => format!(
-            "{who} make{s} {share} of all writes ({amount}) as fast as {} takes them: the disk is {} busy, and no setting \
-             makes it faster.",
-            trouble.device.name,
+            "{who} make{s} {share} of all writes to {disk} ({amount}), as fast as it takes them: it is {} busy, and no \
+             setting makes it faster.",
             human::percent(trouble.utilisation)
         ),
         (_, Some(trouble)) => format!(
-            "{who} make{s} {share} of all writes ({amount}) and {} is {} busy.",
-            trouble.device.name,
+            "{who} make{s} {share} of all writes to {disk} ({amount}), which is {} busy.",
             human::percent(trouble.utilisation)
         ),
         (_, None) => format!("{who} made {share} of all writes since processes were started ({amount})."),
@@ -347,7 +345,7 @@ mod tests {
 
     #[test]
     fn the_measured_journal_is_critical_and_its_cure_is_volatile_storage() {
-        check_rule(&RULE, &slow_journal(), "critical: systemd-journal[300] makes 80 % of all writes");
+        check_rule(&RULE, &slow_journal(), "critical: systemd-journal[300] makes 80 % of all writes to ");
         let finding = first_finding(&RULE, &slow_journal());
         let step = finding.plan.first().unwrap();
         assert!(
@@ -533,7 +531,11 @@ mod tests {
 
     #[test]
     fn a_parent_is_not_blamed_for_its_children() {
-        check_rule(&RULE, &copies(), "info: Children of bash[600] make over 99 % of all writes (2.34 GiB) and sda");
+        check_rule(
+            &RULE,
+            &copies(),
+            "info: Children of bash[600] make over 99 % of all writes to sda (2.34 GiB), which",
+        );
         let found = first_finding(&RULE, &copies());
         assert!(found.cause.contains("did less than the children it waited for"), "{}", found.cause);
         assert!(found.evidence.iter().any(|row| row.name == "CPU of children it waited for"), "{:#?}", found.evidence);

@@ -84,7 +84,7 @@ pub(super) fn brief(who: &str, journald: bool, scattered: bool, bypasses: bool, 
             costs: String::new(),
         },
         (false, _) => Brief {
-            because: "It writes more than all other programs of this machine together.".to_owned(),
+            because: "It writes more to this disk than all other programs together.".to_owned(),
             who,
             expect: match bypasses {
                 true => {
@@ -138,7 +138,7 @@ pub(super) fn other_remedy(
             at_start(who),
             human::number(factor)
         ),
-        _ => format!("{} writes more than everything else on this machine together.", at_start(who)),
+        _ => format!("{} writes more to this disk than all other programs together.", at_start(who)),
     };
     if scattered {
         return (cause, Vec::new(), format!("{SCATTERED} {SCATTERED_HELP}"));
