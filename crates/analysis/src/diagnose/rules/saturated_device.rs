@@ -38,9 +38,17 @@ const ALONE: f64 = 0.8;
 struct Causer {
     id: EntityId,
     pid: u32,
+    /// Its only child, of the same program, which is counted with it.
+    child: Option<u32>,
     label: String,
     bytes: u64,
     share: f64,
+}
+
+impl Causer {
+    fn is(&self, pid: u32) -> bool {
+        self.pid == pid || self.child == Some(pid)
+    }
 }
 
 fn check(derived: &Derived<'_>) -> Verdict {
@@ -85,15 +93,38 @@ fn causers(derived: &Derived<'_>, kind: Kind) -> Vec<Causer> {
             _ => writer.dirtied_bytes?,
         };
         let is_one = bytes > 0 && !writer.kthread;
-        is_one.then(|| Causer { id: writer.id, pid: writer.pid, label: writer.label(), bytes, share: 0.0 })
+        let label = || writer.label();
+        is_one.then(|| Causer { id: writer.id, pid: writer.pid, child: None, label: label(), bytes, share: 0.0 })
     };
-    let mut causers: Vec<Causer> = derived.writers().processes.iter().filter_map(of).collect();
+    let mut causers = with_their_child(derived, derived.writers().processes.iter().filter_map(of).collect());
     let total = causers.iter().map(|causer| causer.bytes).fold(0, u64::saturating_add).max(1);
     for causer in &mut causers {
         causer.share = causer.bytes as f64 / total as f64;
     }
     causers.sort_by_key(|causer| (std::cmp::Reverse(causer.bytes), causer.id));
     causers
+}
+
+/// Counts a process and its only child of the same name as one: a program that works in a child, and inherits its counters.
+/// Several children of one program are several clients of the disk.
+fn with_their_child(derived: &Derived<'_>, causers: Vec<Causer>) -> Vec<Causer> {
+    let name = |causer: &Causer| causer.label.split('[').next().map(str::to_owned);
+    let parent = |causer: &Causer| {
+        let ppid = derived.window.processes.get(&causer.id)?.last.ppid?;
+        causers.iter().position(|one| u64::from(one.pid) == ppid.0 && name(one) == name(causer))
+    };
+    let parents: Vec<Option<usize>> = causers.iter().map(parent).collect();
+    let is_only = |at: usize| parents.iter().filter(|parent| **parent == Some(at)).count() == 1;
+    let is_merged = |at: usize| parents[at].filter(|parent| is_only(*parent) && parents[*parent].is_none());
+    let children: Vec<(usize, u32, u64)> =
+        causers.iter().enumerate().filter_map(|(at, child)| Some((is_merged(at)?, child.pid, child.bytes))).collect();
+    let kept: Vec<bool> = (0..causers.len()).map(|at| is_merged(at).is_none()).collect();
+    let mut causers = causers;
+    for (parent, pid, bytes) in children {
+        let one = &mut causers[parent];
+        (one.child, one.bytes) = (Some(pid), one.bytes.saturating_add(bytes));
+    }
+    causers.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(causer, _)| causer).collect()
 }
 
 fn evidence(
@@ -140,12 +171,12 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
     {
         return None;
     }
-    let is_causer = |waiter: &Waiter| alone.is_some_and(|causer| causer.pid == waiter.pid);
+    let is_causer = |waiter: &Waiter| alone.is_some_and(|causer| causer.is(waiter.pid));
     let idle = without_requests(derived, load);
     let others = waiting::others_on(derived, disk, |waiter| is_causer(waiter) || idle.contains(&waiter.pid))
         .or_else(|| is_its_own(derived, alone?, &idle).then(Vec::new));
     // Quick requests of readers that read all the time keep a disk busy, and it has room for more.
-    let is_reader = |waiter: &Waiter| causers.iter().any(|c| c.pid == waiter.pid && c.share >= PART_OF_LOAD);
+    let is_reader = |waiter: &Waiter| causers.iter().any(|c| c.is(waiter.pid) && c.share >= PART_OF_LOAD);
     let has_victims = match (&others, kind) {
         (Some(others), Kind::Reads) => others.iter().any(|waiter| !is_reader(waiter)),
         (Some(others), _) => !others.is_empty(),
@@ -206,7 +237,7 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
 /// Whether every program but the one that fills a disk alone is known to have no request on it.
 fn is_its_own(derived: &Derived<'_>, alone: &Causer, idle: &BTreeSet<u32>) -> bool {
     let writers = derived.writers();
-    let has_none = |writer: &Writer<'_>| writer.kthread || writer.pid == alone.pid || idle.contains(&writer.pid);
+    let has_none = |writer: &Writer<'_>| writer.kthread || alone.is(writer.pid) || idle.contains(&writer.pid);
     !idle.is_empty() && writers.unreadable() == 0 && writers.processes.iter().all(has_none)
 }
 
