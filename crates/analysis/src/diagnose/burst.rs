@@ -557,6 +557,22 @@ mod tests {
     }
 
     #[test]
+    fn waits_that_went_on_before_a_burst_are_not_its_own() {
+        let with = |before: f64, write_s: f64| {
+            let busy = |t: f64| (t - 33.0).clamp(0.0, 4.0);
+            let fixture = asked(33.0)
+                .host(move |t, row| {
+                    row.psi_io_some = Some(secs(900.0 + before * t.min(33.0) + 0.99 * (t - 33.0).max(0.0)))
+                })
+                .disk("sda", move |t, row| row.write_time = Some(secs(80.0 * write_s * busy(t))));
+            of(&fixture).map(|burst| burst.stalled())
+        };
+        assert_eq!(with(0.1, 0.01), Some(true), "tasks wait since it began");
+        assert_eq!(with(0.99, 0.01), Some(false), "a task waits all the time, for whatever it is");
+        assert_eq!(with(0.99, 1.0), Some(true), "each write took a second");
+    }
+
+    #[test]
     fn intervals_that_are_cut_short_belong_to_their_burst() {
         // Completions are counted late: every other interval looks less busy than it was.
         let coarse = asked(6.0).disk("sda", |t, row| {

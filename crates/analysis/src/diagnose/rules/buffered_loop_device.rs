@@ -281,6 +281,17 @@ mod tests {
     }
 
     #[test]
+    fn little_that_is_most_of_what_a_slow_disk_writes_is_use() {
+        let of = |below: f64| {
+            let written = image("xfs", "rw").disk("loop0", |t, row| row.written = grows(t, 0, 5e5));
+            let written = written.disk("sda", move |t, row| row.written = grows(t, 0, below));
+            written.host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.1 * t)))
+        };
+        check_rule(&RULE, &of(6e5), "warning: Every byte written to loop0 is cached twice");
+        check_rule(&RULE, &of(5e6), "info: Writes to loop0 will be cached twice");
+    }
+
+    #[test]
     fn a_buffered_image_is_worth_more_than_a_note_only_while_it_is_written_and_somebody_waits() {
         check_rule(&RULE, &image("xfs", "rw"), "info: Writes to loop0 will be cached twice");
         let written = image("xfs", "rw").disk("loop0", |t, row| row.written = grows(t, 0, 5e6));

@@ -60,6 +60,8 @@ pub(super) fn finish(
     };
     let slowed = lower.filter(|_| is_too_fast).and_then(threshold::cost_of_pair);
     let syncs = lower.and_then(|pair| beside::cost_of_syncs(derived, &pile.device, Some(pile.speed), pair));
+    // With the smaller thresholds the disk is full while programs write.
+    let fills = syncs.is_some();
     // Without a change there is no cost.
     let earlier = (!plan.is_empty()).then(|| threshold::earlier(syncs.as_deref()).to_owned());
     let costs = slowed.into_iter().chain(syncs).chain(earlier).collect::<Vec<_>>().join(" ");
@@ -69,7 +71,7 @@ pub(super) fn finish(
         summary,
         evidence,
         cause: format!("{cause}.{likely}{throttled}{faster}"),
-        brief: brief(plain, is_of_one, is_too_fast, pile.await_max_s, costs),
+        brief: brief(plain, is_of_one, is_too_fast || fills, pile.await_max_s, costs),
         plan,
         trade_off,
         ..Finding::default()
