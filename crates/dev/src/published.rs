@@ -11,6 +11,7 @@ use floodline_record::human;
 use floodline_scenario::Figure;
 use floodline_view::figures::short;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// Pages with such figures, below the folder of the documentation.
@@ -160,15 +161,12 @@ fn replay(artefact: &Artefact) -> String {
     for kind in WAITS {
         let counts = |line: &&Line| line.kind == kind && !line.is_cpu_bound && line.unreplayed.is_some();
         let lines: Vec<&Line> = artefact.measured.figures().filter(counts).collect();
-        let share = |of: fn(&Line) -> f64, fits: fn(f64) -> bool| {
-            let fitting = lines.iter().filter(|line| fits(of(line) / line.real[1])).count();
-            percent(fitting, lines.len())
+        let told: Vec<f64> = lines.iter().map(|line| line.model[1] / line.real[1]).collect();
+        let not_told: Vec<f64> = lines.iter().filter_map(|line| Some(line.unreplayed? / line.real[1])).collect();
+        let within = |ratios: &[f64], fits: RangeInclusive<f64>| {
+            percent(ratios.iter().filter(|ratio| fits.contains(ratio)).count(), lines.len())
         };
-        let (told, not_told): (fn(&Line) -> f64, fn(&Line) -> f64) =
-            (|line| line.model[1], |line| line.unreplayed.unwrap_or(0.0));
-        let (quarter, twice): (fn(f64) -> bool, fn(f64) -> bool) =
-            (|ratio| (0.75..=1.25).contains(&ratio), |ratio| (0.5..=2.0).contains(&ratio));
-        let cells = [share(told, quarter), share(told, twice), share(not_told, quarter), share(not_told, twice)];
+        let cells = [&told, &not_told].map(|ratios| [within(ratios, 0.75..=1.25), within(ratios, 0.5..=2.0)]).concat();
         text.push_str(&format!("| {kind} | {} | {} |\n", count(lines.len()), cells.join(" | ")));
     }
     text

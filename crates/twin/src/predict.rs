@@ -301,7 +301,7 @@ mod tests {
     fn a_twin_that_misses_every_wait_says_so_whatever_its_median() {
         let missed = |row: Row| Row { doubt: Some(Doubt::BackTest), ..row };
         let wait = || row("durable.longest_wait_seconds", "longest fsync", "seconds", 2.0, 1.0);
-        let risk = row("host.dirty_peak_bytes", "peak data at risk", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0);
+        let risk = row("host.unwritten_peak_bytes", "peak data at risk", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0);
         let headline = |wait| headline(&prediction(Some(0.05), vec![wait, risk.clone()]));
         assert!(
             headline(missed(wait())).ends_with(" The twin misses every wait that was recorded: none is predicted.")

@@ -165,7 +165,7 @@ fn data_that_leaves_at_once_was_synced() {
     }
     // The same writes without a sync stay dirty, and nothing in the twin syncs them.
     let figures = figures_without_waits(&AT_ONCE.replace(", DSYNC", ""), "default");
-    for name in ["host.dirtied_bytes", "host.dirty_peak_bytes"] {
+    for name in ["host.dirtied_bytes", "host.unwritten_peak_bytes"] {
         let figure = &figures[name];
         assert!(figure.is_predictable() && figure.real > 2e6, "{figure:?}");
     }

@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn where_a_disk_was_never_at_its_limit_more_dirty_data_may_make_tasks_wait() {
         let wait = |doubt| Row { doubt, ..row(DURABLE, "longest fsync", "seconds", 0.6, 0.6) };
-        let peak = row("host.dirty_peak_bytes", "peak data at risk", "bytes", 34e6, 398e6);
+        let peak = row("host.unwritten_peak_bytes", "peak data at risk", "bytes", 34e6, 398e6);
         let told = |unknown_speed: Option<f64>, doubt| {
             let (now, then) = (Shown::default(), Shown::default());
             let rows = [wait(doubt), peak.clone()];
