@@ -30,6 +30,7 @@ use floodline_record::units::{Centisecs, Nanos};
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
 use floodline_scenario::{Expect, Scenario, ScenarioFile, Time, Workload};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// Fewest samples and shortest time that characterise a load.
@@ -40,6 +41,8 @@ const SECONDS_MIN: f64 = 3.0;
 const FITS_MAX: usize = 3;
 const FIT_NEAR: f64 = 0.08;
 const FIT_SIZE_MAX: f64 = 2_000.0;
+/// The same of all runs of a fit together: less than a second.
+const FITS_SIZE_MAX: f64 = 36_000.0;
 /// Longest time for which programs store before a recording, seconds, and most such times that are tried.
 const BEFORE_MAX: f64 = 60.0;
 const BEFORES_MAX: u32 = 8;
@@ -123,13 +126,21 @@ impl Fitted {
     }
 }
 
+/// What is fitted, and what its runs took so far, in tasks times seconds.
+struct Fitting<'a> {
+    recorded: &'a Recorded,
+    kernel: KernelVersion,
+    spent: Cell<f64>,
+}
+
 /// Makes the twin, and again with other stores to mappings where their effect is not that of the recording: first their
 /// number is fitted to the faults, then the stores of a burst to the bytes that they dirtied, then their number to the
 /// bytes: these are what is predicted.
 fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Twin, TwinError> {
-    let mut best = fit_number(recorded, kernel, Fit::FIRST)?;
+    let fitting = &Fitting { recorded, kernel, spent: Cell::new(0.0) };
+    let mut best = fit_number(fitting, Fit::FIRST)?;
     if best.far_in_writeback() > 2.0 * FIT_NEAR {
-        best = fit_before(recorded, kernel, best)?;
+        best = fit_before(fitting, best)?;
     }
     let is_few = best.bytes.is_some_and(|ratio| ratio > 1.0);
     // More at once find more clean folios, or more that the same burst has just dirtied: both are tried.
@@ -137,7 +148,7 @@ fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Twin, TwinError> {
         if best.far_in_bytes() <= FIT_NEAR {
             break;
         }
-        let other = fit_number(recorded, kernel, Fit { stores, before: best.fit.before, ..Fit::FIRST })?;
+        let other = fit_number(fitting, Fit { stores, before: best.fit.before, ..Fit::FIRST })?;
         if other.bytes.is_some() && other.far_in_bytes() < best.far_in_bytes() {
             best = other;
         }
@@ -146,9 +157,9 @@ fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Twin, TwinError> {
         let Some(ratio) = best.bytes.filter(|_| best.far_in_bytes() > FIT_NEAR) else { break };
         // A store that the kernel delays faults again, and finds its folio dirty. So faults may be more than stores, and fewer
         // stores may dirty more bytes.
-        let mut other = scaled_all(recorded, kernel, &best, ratio)?;
+        let mut other = scaled_all(fitting, &best, ratio)?;
         if !other.is_nearer(&best) {
-            other = scaled_all(recorded, kernel, &best, 1.0 / ratio)?;
+            other = scaled_all(fitting, &best, 1.0 / ratio)?;
         }
         // Where the budget decides, another number of stores changes nothing.
         if !other.is_nearer(&best) {
@@ -160,14 +171,15 @@ fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Twin, TwinError> {
 }
 
 /// The same with another number of stores of each task.
-fn scaled_all(recorded: &Recorded, kernel: KernelVersion, from: &Fitted, ratio: f64) -> Result<Fitted, TwinError> {
+fn scaled_all(fitting: &Fitting<'_>, from: &Fitted, ratio: f64) -> Result<Fitted, TwinError> {
     let tasks = from.faults.keys();
     let factors = tasks.map(|task| (task.clone(), scaled(from.fit.factors.get(task), ratio))).collect();
-    fitted(recorded, kernel, Fit { factors, ..from.fit.clone() })
+    fitted(fitting, Fit { factors, ..from.fit.clone() })
 }
 
 /// Fits the time for which programs stored before the recording: the flusher's wake-ups fall as they fell.
-fn fit_before(recorded: &Recorded, kernel: KernelVersion, mut best: Fitted) -> Result<Fitted, TwinError> {
+fn fit_before(fitting: &Fitting<'_>, mut best: Fitted) -> Result<Fitted, TwinError> {
+    let Fitting { recorded, .. } = fitting;
     let row = &recorded.window.host.last;
     let seconds = |centisecs: Option<Centisecs>| centisecs.map_or(0.0, |centisecs| centisecs.0 as f64 / 100.0);
     let (every, expiry) = (seconds(row.dirty_writeback_centisecs), seconds(row.dirty_expire_centisecs));
@@ -180,13 +192,13 @@ fn fit_before(recorded: &Recorded, kernel: KernelVersion, mut best: Fitted) -> R
     let mut nearest = best.far_in_writeback();
     let mut before = 0.0;
     for time in times.take_while(|time| *time <= last) {
-        let other = fitted(recorded, kernel, Fit { before: time, ..best.fit.clone() })?;
+        let other = fitted(fitting, Fit { before: time, ..best.fit.clone() })?;
         if other.bytes.is_some() && other.far_in_writeback() < BETTER * nearest {
             (nearest, before) = (other.far_in_writeback(), time);
         }
     }
     if before > 0.0 {
-        let other = fit_number(recorded, kernel, Fit { before, ..best.fit.clone() })?;
+        let other = fit_number(fitting, Fit { before, ..best.fit.clone() })?;
         if other.bytes.is_some() && other.far_in_writeback() < best.far_in_writeback() {
             best = other;
         }
@@ -195,8 +207,8 @@ fn fit_before(recorded: &Recorded, kernel: KernelVersion, mut best: Fitted) -> R
 }
 
 /// Fits the number of stores to the faults.
-fn fit_number(recorded: &Recorded, kernel: KernelVersion, with: Fit) -> Result<Fitted, TwinError> {
-    let mut best = fitted(recorded, kernel, with.clone())?;
+fn fit_number(fitting: &Fitting<'_>, with: Fit) -> Result<Fitted, TwinError> {
+    let mut best = fitted(fitting, with.clone())?;
     let mut factors = with.factors.clone();
     let mut last = best.faults.clone();
     for _ in 1..FITS_MAX {
@@ -206,7 +218,7 @@ fn fit_number(recorded: &Recorded, kernel: KernelVersion, with: Fit) -> Result<F
         for (task, ratio) in &last {
             factors.insert(task.clone(), scaled(factors.get(task), *ratio));
         }
-        let other = fitted(recorded, kernel, Fit { factors: factors.clone(), ..with.clone() })?;
+        let other = fitted(fitting, Fit { factors: factors.clone(), ..with.clone() })?;
         if other.far_in_faults() >= best.far_in_faults() {
             break;
         }
@@ -221,11 +233,16 @@ fn scaled(factor: Option<&f64>, ratio: f64) -> f64 {
 }
 
 /// Makes a twin and runs it, if it has stores and running it does not take too long.
-fn fitted(recorded: &Recorded, kernel: KernelVersion, fit: Fit) -> Result<Fitted, TwinError> {
-    let Made { twin, stored } = made(recorded, kernel, &fit)?;
-    let size = twin.scenario.number_of_tasks() as f64 * twin.seconds;
-    let is_nothing = stored.is_empty() || size > FIT_SIZE_MAX;
-    let run = (!is_nothing).then(|| crate::run::run(&twin.scenario, kernel, twin.every));
+fn fitted(fitting: &Fitting<'_>, fit: Fit) -> Result<Fitted, TwinError> {
+    let Fitting { recorded, kernel, spent } = fitting;
+    let Made { twin, stored } = made(recorded, *kernel, &fit)?;
+    let tasks = twin.scenario.number_of_tasks() as f64;
+    let spends = tasks * (twin.seconds + fit.before);
+    let is_nothing = stored.is_empty() || tasks * twin.seconds > FIT_SIZE_MAX || spent.get() + spends > FITS_SIZE_MAX;
+    let run = (!is_nothing).then(|| {
+        spent.set(spent.get() + spends);
+        crate::run::run(&twin.scenario, *kernel, twin.every)
+    });
     let Some(Ok(window)) = run else {
         return Ok(Fitted { twin, fit, faults: BTreeMap::new(), bytes: None, written: None });
     };
