@@ -148,7 +148,9 @@ fn in_unmounts(window: &Window) -> f64 {
 fn measured_waits(window: &Window) -> Option<f64> {
     let is_measured = |what: &What| matches!(what, What::TaskStall { .. } | What::TaskOperations { .. });
     let waits = || Stalls::of(&window.events).waits().flat_map(|(_, waits)| waits);
-    let seconds = || waits().map(|(begin, end)| Nanos(end.0.saturating_sub(begin.0)).as_secs_f64()).sum();
+    // Whole numbers: the order of names does not matter.
+    let nanos = || waits().fold(0_u64, |sum, (begin, end)| sum.saturating_add(end.0.saturating_sub(begin.0)));
+    let seconds = || Nanos(nanos()).as_secs_f64();
     window.events.iter().any(|event| is_measured(&event.what)).then(seconds)
 }
 

@@ -243,7 +243,6 @@ fn parts(window: &Window) -> Vec<Figures> {
     };
     let mut parts = vec![Figures::new(); PARTS];
     for part in &mut parts {
-        part.insert("stall_seconds".to_owned(), 0.0);
         part.insert("durable.longest_wait_seconds".to_owned(), 0.0);
     }
     for event in &window.events {
@@ -253,9 +252,13 @@ fn parts(window: &Window) -> Vec<Figures> {
             *longest = longest.max(lasted.as_secs_f64());
         }
     }
+    let mut stalled = [0_u64; PARTS];
     for (begin, end) in Stalls::of(&window.events).waits().flat_map(|(_, waits)| waits) {
-        let seconds = Nanos(end.0.saturating_sub(begin.0)).as_secs_f64();
-        *parts[part(begin.0)].entry("stall_seconds".to_owned()).or_default() += seconds;
+        let sum = &mut stalled[part(begin.0)];
+        *sum = sum.saturating_add(end.0.saturating_sub(begin.0));
+    }
+    for (part, nanos) in parts.iter_mut().zip(stalled) {
+        part.insert("stall_seconds".to_owned(), Nanos(nanos).as_secs_f64());
     }
     let page = window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1)) as f64;
     for (time, row) in &window.host_series {
