@@ -4,10 +4,9 @@
 //! difference is compared with the spread of the repeats.
 
 use crate::diagnose::{device, dirty};
-use crate::observer;
+use crate::observer::{self, Watched};
 use crate::run::figures;
 use crate::run::order::{differs, factor, is_any_sync_wait};
-use floodline_record::human;
 use floodline_record::record::What;
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
@@ -78,10 +77,8 @@ pub struct Reading {
     pub figures: BTreeMap<String, Figure>,
     /// Its series: name to unit and points, seconds since the start of the workload.
     series: BTreeMap<&'static str, (&'static str, Points)>,
-    /// Time between two samples.
-    every: Option<Nanos>,
-    /// Whether its samples raise storms if they are close together.
-    raises_storms: bool,
+    /// How it was sampled.
+    watched: Watched,
 }
 
 impl Reading {
@@ -103,8 +100,7 @@ impl Reading {
         put("dirty", "bytes", rows().filter_map(|(at, row)| Some((at, level(row.nr_dirty?)))).collect());
         put("writeback", "bytes", rows().filter_map(|(at, row)| Some((at, level(row.nr_writeback?)))).collect());
         put("device_writes", "bytes_per_second", device_writes(window, since));
-        let (every, raises_storms) = (observer::distance(window), observer::reads_what_throttles(window));
-        Reading { figures: figures(window), series, every, raises_storms }
+        Reading { figures: figures(window), series, watched: Watched::of(window) }
     }
 }
 
@@ -235,40 +231,10 @@ fn one(base: &Side, other: &Side) -> Against {
     Against { label: other.label.clone(), figures, unmatched, series: series(base, other), notes }
 }
 
-/// Factor between two distances of samples from which their recordings show different things.
-const APART: f64 = 1.25;
-
 /// A warning if the samples of one side are closer together than those of the other.
 fn distances(base: &Side, other: &Side) -> Option<String> {
-    let all = || base.readings.iter().chain(&other.readings);
-    let seconds = |side: &Side| -> Vec<f64> {
-        side.readings.iter().filter_map(|reading| Some(reading.every?.as_secs_f64())).collect()
-    };
-    let (ours, theirs) = (seconds(base), seconds(other));
-    let every = || ours.iter().chain(&theirs).copied();
-    let (least, most) = (every().reduce(f64::min)?, every().reduce(f64::max)?);
-    if least <= 0.0 || most < APART * least {
-        return None;
-    }
-    let of = |seconds: &[f64]| -> String {
-        let (least, most) =
-            (seconds.iter().copied().fold(f64::INFINITY, f64::min), seconds.iter().copied().fold(0.0, f64::max));
-        match (most > 0.0, most < APART * least) {
-            (false, _) => "an unknown time".to_owned(),
-            (true, true) => human::seconds(most),
-            (true, false) => format!("{} to {}", human::seconds(least), human::seconds(most)),
-        }
-    };
-    let storms = match least < observer::FOLD.as_secs_f64() && all().any(|reading| reading.raises_storms) {
-        true => " On this kernel, samples of less than 2 s also make a storm of starved cgroups larger.",
-        false => "",
-    };
-    Some(format!(
-        "The samples of A are {} apart, those of B {}. Peaks and waits between two samples are not seen.{storms} Record both \
-         with the same --every.",
-        of(&ours),
-        of(&theirs)
-    ))
+    let watched = |side: &Side| -> Vec<Watched> { side.readings.iter().map(|reading| reading.watched).collect() };
+    observer::different(("A", &watched(base)), ("B", &watched(other)))
 }
 
 fn row(name: &str, base: Spread, other: Spread) -> Row {

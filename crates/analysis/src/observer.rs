@@ -36,6 +36,57 @@ pub fn raises_storms(window: &Window) -> Option<Nanos> {
     distance(window).filter(|distance| *distance < least && reads_what_throttles(window))
 }
 
+/// How a host was sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Watched {
+    /// Time between two samples.
+    every: Option<Nanos>,
+    /// Whether samples raise storms of starved cgroups there if they are close together.
+    raises: bool,
+}
+
+impl Watched {
+    /// Reads it from a recording.
+    pub fn of(window: &Window) -> Watched {
+        Watched { every: distance(window), raises: reads_what_throttles(window) }
+    }
+}
+
+/// Factor between two distances of samples from which their recordings show different things.
+const APART: f64 = 1.25;
+
+/// A warning if the samples of one side are closer together than those of the other. A side has a name.
+pub fn different(base: (&str, &[Watched]), other: (&str, &[Watched])) -> Option<String> {
+    let seconds = |watched: &[Watched]| -> Vec<f64> {
+        watched.iter().filter_map(|one| Some(one.every?.as_secs_f64()).filter(|seconds| *seconds > 0.0)).collect()
+    };
+    let ends =
+        |seconds: &[f64]| Some((seconds.iter().copied().reduce(f64::min)?, seconds.iter().copied().reduce(f64::max)?));
+    let (ours, theirs) = (seconds(base.1), seconds(other.1));
+    let (least, most) = ends(&[ours.clone(), theirs.clone()].concat())?;
+    if most < APART * least {
+        return None;
+    }
+    let told = |seconds: &[f64]| match ends(seconds) {
+        None => "an unknown time".to_owned(),
+        Some((least, most)) if most < APART * least => human::seconds(most),
+        Some((least, most)) => format!("{} to {}", human::seconds(least), human::seconds(most)),
+    };
+    let is_close = least < FOLD.as_secs_f64() && base.1.iter().chain(other.1).any(|one| one.raises);
+    let storms = match is_close {
+        true => " On this kernel, samples of less than 2 s also make a storm of starved cgroups larger.",
+        false => "",
+    };
+    Some(format!(
+        "The samples of {} are {} apart, those of {} {}. Peaks and waits between two samples are not seen.{storms} Record both \
+         with the same --every.",
+        base.0,
+        told(&ours),
+        other.0,
+        told(&theirs)
+    ))
+}
+
 /// What a finding of starved cgroups says about the samples that show it.
 pub fn sentence(distance: Nanos) -> String {
     format!(

@@ -11,6 +11,7 @@ use crate::input::folded;
 use crate::trial::{Trial, parse_design, try_by_turns};
 use crate::tuning::{SiteArgs, tell_settled};
 use floodline_analysis::budget::{Agreed, AsIf, agreed};
+use floodline_analysis::observer::{Watched, different};
 use floodline_record::window::Window;
 use floodline_tune::benefit::{Interval, Judgement, Loads, Verdict, Why, intervals, judge};
 use floodline_tune::error::TuneError;
@@ -108,6 +109,12 @@ impl Run for Verify {
         };
         if judged.is_some_and(|judged| matches!(judged.verdict, Verdict::NotEnough { why: Why::OtherLoad, .. })) {
             console.note("for a change that itself reduces the writes, add --any-load");
+        }
+        let watched = sides.map(|(before, after)| (Watched::of(&before.window), Watched::of(&after.window)));
+        let different =
+            watched.and_then(|(before, after)| different(("the first recording", &[before]), ("the second", &[after])));
+        if let Some(warning) = different {
+            console.note(&warning);
         }
         let benefit = judged.map(|judged| self.benefit(&judged, change.as_ref().map(|(journal, _)| journal)));
         if let (Some((journal, _)), Some(benefit)) = (&mut change, &benefit) {
