@@ -44,3 +44,14 @@ fn what_cannot_be_compared_is_said() {
     check("/nowhere.flr", "/nowhere.flr");
     check(&empty.path().to_string_lossy(), "contains no recordings");
 }
+
+#[test]
+fn other_times_between_samples_are_a_warning() {
+    let (often, rarely) = (recording(&ramp(10.0)), recording(&ramp(10.0).every(2.0)));
+    let run = floodline(&["compare", often.as_str(), rarely.as_str()]);
+    assert!(run.stdout.contains("Warning: The samples of A are 1.00 s apart, those of B 2.00 s."), "{run}");
+    let run = floodline(&["verify", often.as_str(), rarely.as_str()]);
+    assert!(run.stderr.contains("The samples of the first recording are 1.00 s apart, those of the second"), "{run}");
+    let run = floodline(&["compare", often.as_str(), often.as_str()]);
+    assert!(!run.stdout.contains("Warning"), "{run}");
+}
