@@ -252,11 +252,14 @@ fn severity(derived: &Derived<'_>, felt: &Felt<'_>) -> Severity {
     let others: Vec<Waiter> =
         felt.others.into_iter().flatten().map(|waiter| waiter.at_most(felt.queue.slow_s)).collect();
     let is_harm = !felt.victims.is_empty() || waiting::is_harm(derived, &others);
+    // A wait for this disk ends when the disk has nothing to do.
+    let busy_s = felt.queue.device.utilisation().unwrap_or(0.0) * derived.seconds;
+    let behind_it: Vec<Waiter> = felt.others.into_iter().flatten().map(|waiter| waiter.at_most(busy_s)).collect();
     match (is_harm && lasts, felt.victims.is_empty()) {
         (true, _) => Severity::Critical,
         // Short, not very slow, and no client of a database waits for it.
         // Several tasks waited for a good part of the window, if not all of it in the slowest seconds.
-        (false, _) if felt.others.is_some_and(|others| waiting::is_shared_harm(derived, others)) => Severity::Warning,
+        (false, _) if waiting::is_shared_harm(derived, &behind_it) => Severity::Warning,
         (false, true) if !lasts && felt.queue.await_max_s < LONG_AWAIT_S => Severity::Info,
         _ => Severity::Warning,
     }
@@ -338,7 +341,7 @@ fn brief(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[&str]) -> Brief {
             "The kernel hands {disk} a large batch of unwritten data at once. Each fsync waits behind it.{whose}"
         ),
         who: who.join(", "),
-        expect: match derived.is_outrun_on(&felt.queue.device) || felt.queue.slow_s >= ALWAYS_FULL * derived.seconds {
+        expect: match is_always_full(derived, felt.queue) {
             true => {
                 "Programs write more than the disk can take. The disk is full either way, and each fsync waits about \
                  as long as now."
@@ -348,6 +351,11 @@ fn brief(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[&str]) -> Brief {
         },
         costs: threshold::EARLIER.to_owned(),
     }
+}
+
+/// Whether the disk takes no more, whatever is set: programs dirty more than it writes, or it is slow nearly all the time.
+fn is_always_full(derived: &Derived<'_>, queue: &Queue<'_>) -> bool {
+    derived.is_outrun_on(&queue.device) || queue.slow_s >= ALWAYS_FULL * derived.seconds
 }
 
 /// Evidence of how slow the disk is, and of the cause.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What shortens the queue before an fsync: smaller thresholds, and writeback throttling where the disk has room.
 
-use super::{HAS_ROOM, Queue};
+use super::{HAS_ROOM, Queue, is_always_full};
 use crate::advise::{step, threshold};
 use crate::diagnose::derived::Derived;
 use crate::report::Step;
@@ -9,9 +9,11 @@ use floodline_record::units::Nanos;
 
 /// Returns the plan and what it trades.
 pub(super) fn remedy(derived: &Derived<'_>, queue: &Queue<'_>) -> (Vec<Step>, String) {
-    let outruns = derived.is_outrun_on(&queue.device);
+    let outruns = is_always_full(derived, queue);
     let advice = threshold::choose(&threshold::Needs::of(derived, queue.device.write_bandwidth()))
         .filter(|advice| matches!(advice.pair, threshold::Pair::Bytes { .. }));
+    // Where the disk is full either way, smaller batches change nothing.
+    let advice = advice.filter(|_| !outruns);
     let lower = advice.as_ref().and_then(|advice| threshold::lowering(derived, advice));
     let mut plan: Vec<Step> = lower.iter().flat_map(|pair| derived.sysctls(&pair.changes())).collect();
     let is_off = queue.device.facts.and_then(|facts| facts.wbt_lat) == Some(Nanos(0));
