@@ -127,7 +127,7 @@ pub(crate) fn create(path: &Path, existing: Existing) -> Result<File, CliError> 
     }
 }
 
-/// The file at a path that `--force` is about to replace, locked; `None` where there is no regular file. [`create`] decides about
+/// The file at a path that `--force` is about to replace, locked; `None` for anything but a regular file. [`create`] decides about
 /// everything else.
 pub(crate) fn to_replace(path: &Path) -> Result<Option<File>, CliError> {
     let Ok(found) = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else { return Ok(None) };
