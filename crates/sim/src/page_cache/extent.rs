@@ -119,7 +119,8 @@ impl DirtyRun {
         self.len += some;
         let is_joined = extent.is_whole() && self.len > some && self.blocks + some == self.len;
         self.stretches += if is_joined { 0 } else { extent.stretches() };
-        self.blocks += if extent.is_whole() { some } else { extent.blocks.into() };
+        // Of a folio that is taken from its middle, at most the pages that are taken.
+        self.blocks += if extent.is_whole() { some } else { u64::from(extent.blocks).min(some) };
         self.folios += if folio == 1 { some } else { some.div_ceil(folio) };
         some == have
     }
