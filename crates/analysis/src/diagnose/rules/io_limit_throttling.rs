@@ -46,6 +46,8 @@ struct AtLimit<'a> {
     used: f64,
     is_bytes: bool,
     hierarchy: Hierarchy,
+    /// Whether the limit was set, raised or lowered within the window: `used` covers a time without it.
+    has_changed: bool,
 }
 
 fn check(derived: &Derived<'_>) -> Verdict {
@@ -103,6 +105,14 @@ fn limits_of(span: &Span<CgroupIoRow>) -> [(Option<u64>, &'static str, bool, boo
     limits(&span.last)
 }
 
+/// Whether a limit had another value, or none, in an earlier sample.
+fn has_changed(span: &Span<CgroupIoRow>, name: &str) -> bool {
+    let of = |row: &CgroupIoRow| limits(row).into_iter().find(|(_, what, ..)| *what == name).and_then(|one| one.0);
+    // The largest reading includes "no limit", the smallest one that was lower.
+    let last = of(&span.last);
+    of(&span.first) != last || of(&span.max) != last || of(&span.min) != last
+}
+
 /// Rate of a cgroup in the unit that a limit counts.
 fn used(span: &Span<CgroupIoRow>, name: &str) -> Option<f64> {
     let growth = match name {
@@ -128,7 +138,8 @@ fn at_limit<'a>(derived: &Derived<'a>) -> Vec<AtLimit<'a>> {
             // Below this no cgroup can be at its limit while its tasks wait long enough to be hurt.
             if used >= HURTS * AT_LIMIT * limit as f64 {
                 let cgroup = *cgroup;
-                found.push(AtLimit { cgroup, device, what, is_write, limit, used, is_bytes, hierarchy });
+                let has_changed = has_changed(span, what);
+                found.push(AtLimit { cgroup, device, what, is_write, limit, used, is_bytes, hierarchy, has_changed });
             }
         }
     }
@@ -274,8 +285,9 @@ fn summary(at: &AtLimit<'_>, held: &Held, who: &str) -> String {
         (None, Some(share)) => format!("its tasks waited {} of the time", human::percent(share)),
         (None, None) => "its tasks wait".to_owned(),
     };
+    let since = if at.has_changed { ", which changed in the time watched" } else { "" };
     format!(
-        "Cgroup {who} is held to {} of {} by its own limit ({} on {}): {wait}, and the disk is {} busy.",
+        "Cgroup {who} is held to {} of {} by its own limit ({} on {}{since}): {wait}, and the disk is {} busy.",
         at.amount(at.limit as f64),
         if at.is_write { "writes" } else { "reads" },
         at.what,
@@ -293,8 +305,14 @@ fn evidence(at: &AtLimit<'_>, held: &Held, who: &str) -> Vec<Evidence> {
         Hierarchy::V2 => "io.stat",
         _ => "blkio.throttle.io_service_bytes, io_serviced",
     };
+    let done = format!("Done by {who} on {}", at.device.name);
+    let done = match at.has_changed {
+        // A rate of which a part was done without the limit is no measure of it.
+        true => row(format!("{done}, before and under its limit"), at.used, counted),
+        false => row(done, at.used, counted).against(at.limit as f64),
+    };
     let mut evidence = vec![
-        row(format!("Done by {who} on {}", at.device.name), at.used, counted).against(at.limit as f64),
+        done,
         row(format!("Its limit, {}", at.what), at.limit as f64, &at.file()),
         Evidence::share(format!("{} busy", at.device.name), held.utilisation, "/proc/diskstats io_time").against(ROOM),
     ];
@@ -380,6 +398,21 @@ mod tests {
         };
         check_rule(&RULE, &seen(false), "warning: Cgroup /tenant is held");
         check_rule(&RULE, &seen(true), "clear: 1 cgroup has a limit");
+    }
+
+    #[test]
+    fn a_limit_that_was_set_within_the_window_is_not_compared_with_the_time_before() {
+        let set = limited(3.9e6).cgroup_io("/tenant", "sda", |t, row| {
+            row.wbytes = Some(Bytes((9e6 * t.min(10.0) + 3.9e6 * (t - 10.0).max(0.0)) as u64));
+            row.wbps_max = Some(if t < 10.0 { Limit::MAX } else { Limit(4_000_000) });
+        });
+        let finding = crate::diagnose::first_finding(&RULE, &set);
+        assert!(finding.summary.contains("(wbps on sda, which changed in the time watched)"), "{}", finding.summary);
+        let done = finding.evidence.iter().find(|row| row.name.starts_with("Done by")).expect("its rate");
+        assert!(done.name.ends_with(", before and under its limit") && done.threshold.is_none(), "{done:?}");
+        let always = crate::diagnose::first_finding(&RULE, &limited(3.9e6));
+        assert!(!always.summary.contains("changed"), "{}", always.summary);
+        assert!(always.evidence.iter().any(|row| row.name == "Done by /tenant on sda" && row.threshold.is_some()));
     }
 
     #[test]
