@@ -14,7 +14,7 @@ use crate::diagnose::device::Device;
 use crate::diagnose::load::{self, Kind, Load};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::writer::{self, Period, Writer, Writers};
-use crate::diagnose::{Rule, Verdict, cgroup, database};
+use crate::diagnose::{Rule, Verdict, cgroup, database, strict};
 use crate::report::{Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -178,12 +178,30 @@ fn amplification(dominant: &Dominant<'_, '_>) -> Option<f64> {
     dominant.application_bytes.map(|application| dominant.dirtied_bytes as f64 / application as f64)
 }
 
-/// Whether the writes of a disk in trouble bypass the flusher: direct I/O, or syncs.
-fn bypasses_flusher(derived: &Derived<'_>, trouble: &Trouble<'_>) -> bool {
-    derived
+/// The way that writes take to a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Path {
+    /// The flusher writes them.
+    Flusher,
+    /// The flusher writes them at once, because the strict limit of the device leaves them no time to pile up.
+    Strict,
+    /// They bypass the flusher: direct I/O, or syncs.
+    Past,
+}
+
+/// Returns the way that writes take to a disk in trouble. Writeback at a strict limit looks like writes that a task waits for.
+fn path(derived: &Derived<'_>, trouble: &Trouble<'_>) -> Path {
+    let is_waited = derived
         .loads()
         .iter()
-        .any(|(disk, load)| disk.id == trouble.device.id && load.kind() == Kind::Waited && load.seconds > 0.0)
+        .any(|(disk, load)| disk.id == trouble.device.id && load.kind() == Kind::Waited && load.seconds > 0.0);
+    let mut drains =
+        derived.drains().iter().filter(|drain| drain.bottoms().iter().any(|one| one.id == trouble.device.id));
+    match drains.any(|drain| strict::holds(derived, drain)) {
+        true => Path::Strict,
+        false if is_waited => Path::Past,
+        false => Path::Flusher,
+    }
 }
 
 /// Severity, from the load of the disk and from the waits of other tasks.
@@ -302,13 +320,13 @@ fn finding(
         (_, None) => format!("{who} made {share} of all writes since processes were started ({amount})."),
     };
     let journald = is_journald(dominant.writer) && !dominant.is_children();
-    let bypasses = trouble.is_some_and(|trouble| bypasses_flusher(derived, trouble));
+    let path = trouble.map_or(Path::Flusher, |trouble| path(derived, trouble));
     let scattered = trouble.is_some_and(|trouble| trouble.scattered_s() >= NOTICED_S);
     let (cause, plan, trade_off) = match journald {
         true => remedy::journald_remedy(derived, dominant),
-        false => remedy::other_remedy(&who, dominant, scattered, bypasses),
+        false => remedy::other_remedy(&who, dominant, scattered, path),
     };
-    let brief = remedy::brief(&who, journald, scattered, bypasses, &plan);
+    let brief = remedy::brief(&who, journald, scattered, path, &plan);
     let summary = at_start(&summary);
     Finding {
         rule: RULE.name,
@@ -438,6 +456,19 @@ mod tests {
         let advice = [finding.cause, finding.trade_off, finding.brief.expect].join(" ");
         assert!(advice.contains("direct I/O") && advice.contains("has no effect"), "{advice}");
         assert!(!advice.contains("set MemoryHigh=") && !advice.contains("bound its unwritten data"), "{advice}");
+        // The flusher of a device at its strict limit writes at once, without a queue: the same counters, another path.
+        let strict = beside("mariadbd")
+            .host(|_, row| row.nr_dirty_threshold = Some(floodline_testkit::mib_pages(500.0)))
+            .bdi("8:0", |_, row| {
+                row.strict_limit = Some(floodline_record::units::Flag(1));
+                row.max_ratio = Some(floodline_record::units::Ppm(5000));
+                row.reclaimable = Some(Bytes(mib(2.0)));
+                row.writeback = Some(Bytes(0));
+            });
+        let finding = first_finding(&RULE, &strict);
+        let advice = [finding.cause, finding.trade_off, finding.brief.expect].join(" ");
+        assert!(advice.contains("strict limit") && !advice.contains("MemoryHigh="), "{advice}");
+        assert!(!advice.contains("direct I/O"), "{advice}");
         // A trace shows the waits of all threads, and there are none.
         let traced = beside("mariadbd").traced(&["throttle", "bytes"], Vec::new());
         check_rule(&RULE, &traced, "info: dd[700] makes");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why one writes most, and what helps: for journald a cure, for others what the choice is.
 
-use super::{AMPLIFIED, Dominant, amplification, at_start};
+use super::{AMPLIFIED, Dominant, Path, amplification, at_start};
 use crate::advise::step::journald_volatile;
 use crate::diagnose::derived::Derived;
 use crate::report::{Brief, Step, When};
@@ -53,7 +53,7 @@ const SCATTERED: &str = "No setting reduces the writes of this program: each sca
 const SCATTERED_HELP: &str = "Move its files to a faster disk or into memory, or let it write fewer pages.";
 
 /// The same in few words.
-pub(super) fn brief(who: &str, journald: bool, scattered: bool, bypasses: bool, plan: &[Step]) -> Brief {
+pub(super) fn brief(who: &str, journald: bool, scattered: bool, path: Path, plan: &[Step]) -> Brief {
     let who = who.to_owned();
     match (journald, plan.is_empty()) {
         (true, false) => Brief {
@@ -86,12 +86,16 @@ pub(super) fn brief(who: &str, journald: bool, scattered: bool, bypasses: bool, 
         (false, _) => Brief {
             because: "It writes more to this disk than all other programs together.".to_owned(),
             who,
-            expect: match bypasses {
-                true => {
+            expect: match path {
+                Path::Past => {
                     "No setting makes a program write less, and its writes do not stay in memory: MemoryHigh= has no \
                          effect on them. Let it write less or more slowly, or move its files to another disk."
                 }
-                false => {
+                Path::Strict => {
+                    "No setting makes a program write less, and the strict limit of the disk already bounds its unwritten \
+                         data. Let it write less or in larger pieces, or move its files to another disk."
+                }
+                Path::Flusher => {
                     "No setting makes a program write less. Let it write less or in larger pieces, move its files to \
                           another disk, or set MemoryHigh= for its unit."
                 }
@@ -109,7 +113,7 @@ pub(super) fn other_remedy(
     who: &str,
     dominant: &Dominant<'_, '_>,
     scattered: bool,
-    bypasses: bool,
+    path: Path,
 ) -> (String, Vec<Step>, String) {
     let cause = match amplification(dominant) {
         _ if dominant.is_children() => format!(
@@ -123,7 +127,7 @@ pub(super) fn other_remedy(
                 None => "had too little CPU time to write this itself",
             }
         ),
-        _ if bypasses => format!(
+        _ if path == Path::Past => format!(
             "The writes of {who} do not wait for the flusher: it writes past the page cache (direct I/O) or syncs what it \
              wrote."
         ),
@@ -143,12 +147,16 @@ pub(super) fn other_remedy(
     if scattered {
         return (cause, Vec::new(), format!("{SCATTERED} {SCATTERED_HELP}"));
     }
-    let less = match bypasses {
-        true => {
+    let less = match path {
+        Path::Past => {
             "Let it write less or more slowly, or move its files to another device. MemoryHigh= of its unit has no \
                  effect: its writes do not stay in memory."
         }
-        false => {
+        Path::Strict => {
+            "The strict limit of the device already bounds its unwritten data. Let it write less or in larger pieces, or \
+                 move its files to another device."
+        }
+        Path::Flusher => {
             "Let it write less or in larger pieces, move its files to another device, or bound its unwritten data \
                   with MemoryHigh= of its unit."
         }
