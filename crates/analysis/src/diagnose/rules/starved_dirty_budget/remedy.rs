@@ -54,6 +54,9 @@ pub(super) fn cause(
     cause.trim_end().to_owned()
 }
 
+/// Multiple of the smallest limit up to which a limit is about the same.
+const ALIKE: f64 = 1.1;
+
 /// The finding in few words.
 pub(super) fn brief(
     derived: &Derived<'_>,
@@ -70,7 +73,12 @@ pub(super) fn brief(
         Some(_) => " Floodline's samples add to it; with --every 2s they hardly do.",
         None => "",
     };
-    let needs = match worst.peak.filter(|peak| *peak > worst.thresh) {
+    // Of several with about the same limit, the one that held most, as in the evidence.
+    let is_alike = |one: &&Starved<'_>| one.thresh as f64 <= ALIKE * worst.thresh as f64;
+    let alike = starved.iter().filter(is_alike).count();
+    let held = starved.iter().filter(is_alike).filter_map(|one| one.peak).max().or(worst.peak);
+    let needs = match held.filter(|peak| *peak > worst.thresh) {
+        Some(peak) if alike > 1 => format!("; one of {alike} like it held up to {}", human::bytes(peak as f64)),
         Some(peak) => format!(", but held up to {}", human::bytes(peak as f64)),
         None => format!("; it needs {}", human::bytes(worst.needed as f64)),
     };
