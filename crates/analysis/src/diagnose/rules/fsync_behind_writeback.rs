@@ -93,10 +93,14 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let Some(worst) = queues.iter().filter(is_slow).max_by(|a, b| a.slow_s.total_cmp(&b.slow_s)) else {
         return Verdict::Clear(match pressure >= HURTS_MACHINE {
             true => format!(
-                "tasks waited for I/O {} of the time, but no disk was full of writes and slow for a second in all",
-                human::percent(pressure)
+                "tasks waited for I/O {} of the time, but no disk was full of writes that took {} on average for a second",
+                human::percent(pressure),
+                human::seconds(STALL_AWAIT_S)
             ),
-            false => "no disk was full of writes and slow for a second in all".to_owned(),
+            false => format!(
+                "no disk was full of writes that took {} on average for a second",
+                human::seconds(STALL_AWAIT_S)
+            ),
         });
     };
     let of_writeback =

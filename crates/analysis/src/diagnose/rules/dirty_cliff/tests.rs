@@ -167,7 +167,7 @@ fn a_whole_cycle_without_a_burst_clears_without_any_speed() {
     check_rule(
         &RULE,
         &blind(60.0).seconds(36),
-        "clear: the observation covers a whole expiry cycle, and no disk was full for a second",
+        "clear: the observation covers a whole expiry cycle, and no disk was busy with a queue for a second",
     );
 }
 

@@ -13,11 +13,11 @@ pub(super) fn longest_seen(derived: &Derived<'_>, drains: &[Device<'_>]) -> Stri
     let of = |device: &Device<'_>| Some((device.name.clone(), burst::fullest(derived, device)?));
     let fullest = drains.iter().filter_map(of).max_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
     let Some((name, full)) = fullest.filter(|(_, full)| full.seconds >= NOTICED_S) else {
-        return "no disk was full for a second".to_owned();
+        return "no disk was busy with a queue for a second".to_owned();
     };
     let seconds = human::seconds(full.seconds);
     match full.why {
-        NoBurst::Short => format!("no disk was certainly full for a second ({name}: {seconds} at most)"),
+        NoBurst::Short => format!("no disk was certainly busy with a queue for a second ({name}: {seconds} at most)"),
         NoBurst::FromTheStart => format!("{name}, full for {seconds}, was so from the first sample on"),
         NoBurst::NotQuiet => format!("{name}, full for {seconds}, wrote nearly as much before"),
         NoBurst::NotDrained => format!("{name}, full for {seconds}, did not drain what was dirty before"),
