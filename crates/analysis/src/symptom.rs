@@ -45,6 +45,7 @@ pub fn symptom(derived: &Derived<'_>) -> Symptom {
         iowait_share: least.zip(most),
         busiest: busiest(derived, &spans),
         dirty_max_bytes: derived.dirty.peak.map(|bytes| bytes.0),
+        unwritten_max_bytes: derived.dirty.unwritten_peak.map(|bytes| bytes.0),
         background_threshold_bytes: derived.dirty.background_threshold.map(|bytes| bytes.0),
         freerun_ceiling_bytes: derived.dirty.freerun_ceiling.map(|bytes| bytes.0),
         tightest: tightest(derived),

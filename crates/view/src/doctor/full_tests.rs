@@ -129,3 +129,17 @@ fn a_rule_with_several_findings_counts_once() {
     let calm = render(&report, Options::default());
     assert!(calm.contains(&format!(" of {} causes ruled out", RULES.len())), "{calm}");
 }
+
+#[test]
+fn unwritten_data_include_those_under_writeback() {
+    use floodline_record::units::Pages;
+    use floodline_testkit::Fixture;
+    let with = |writeback: u64| {
+        let host = Fixture::healthy().seconds(40).host(move |_, row| {
+            (row.nr_dirty, row.nr_writeback) = (Some(Pages(2_048)), Some(Pages(writeback)));
+        });
+        render(&diagnose(&host.window(), None), Options::default())
+    };
+    assert!(with(6_144).contains("up to 32.0 MiB, dirty up to 8.00 MiB; writing starts at"), "{}", with(6_144));
+    assert!(with(0).contains("up to 8.00 MiB; writing starts at"), "{}", with(0));
+}

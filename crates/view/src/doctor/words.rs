@@ -193,7 +193,10 @@ pub(crate) fn readings(report: &Report) -> Vec<(&'static str, String)> {
             }
             _ => String::new(),
         };
-        lines.push(("Unwritten data", format!("up to {}{limits}", amount(dirty))));
+        // Both thresholds are of dirty data. What is under writeback is not on the disk either.
+        let (dirty, all) = (amount(dirty), amount(symptom.unwritten_max_bytes.unwrap_or(dirty).max(dirty)));
+        let part = if dirty == all { String::new() } else { format!(", dirty up to {dirty}") };
+        lines.push(("Unwritten data", format!("up to {all}{part}{limits}")));
     }
     if let Some(share) = symptom.io_some_share_max {
         lines.push(("Waiting for I/O", format!("up to {} of the time between two samples", human::percent(share))));
