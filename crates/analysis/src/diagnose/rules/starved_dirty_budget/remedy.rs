@@ -78,7 +78,9 @@ pub(super) fn brief(
     let alike = starved.iter().filter(is_alike).count();
     let held = starved.iter().filter(is_alike).filter_map(|one| one.peak).max().or(worst.peak);
     let needs = match held.filter(|peak| *peak > worst.thresh) {
-        Some(peak) if alike > 1 => format!("; one of {alike} like it held up to {}", human::bytes(peak as f64)),
+        Some(peak) if Some(peak) != worst.peak => {
+            format!("; one of {alike} like it held up to {}", human::bytes(peak as f64))
+        }
         Some(peak) => format!(", but held up to {}", human::bytes(peak as f64)),
         None => format!("; it needs {}", human::bytes(worst.needed as f64)),
     };
