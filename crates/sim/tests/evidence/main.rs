@@ -9,14 +9,14 @@ mod raw;
 
 use floodline_analysis::report::{Evidence, Finding, Report, Value};
 use floodline_analysis::run::Run;
-use floodline_record::id::{DevId, Entity, EntityId};
+use floodline_record::id::{Entity, EntityId};
+use floodline_record::name::Name;
 use floodline_record::record::{Record, Sink, What};
 use floodline_record::sample::{CgroupIoRow, ProcessRow, Sample};
 use floodline_scenario::{Scenario, ScenarioFile};
 use floodline_sim::{Options, simulate};
 use machines::{TABLES, machines, variants};
-use raw::{Column, Raw, is_layer, over, seconds};
-use std::collections::BTreeSet;
+use raw::{Column, Raw, over, seconds};
 
 const INCIDENTS: &[(&str, &str)] = &[
     (include_str!("../../../../scenarios/starved-budget.toml"), "incident"),
@@ -117,6 +117,11 @@ fn value(of: &Value) -> Option<f64> {
         Value::Decimal(value) => Some(*value),
         Value::Text(_) => None,
     }
+}
+
+/// Whether a cgroup lies right below the root.
+fn is_top_level(path: &Name) -> bool {
+    path.as_bytes().len() > 1 && path.as_bytes().iter().filter(|byte| **byte == b'/').count() == 1
 }
 
 fn near(one: f64, other: f64) -> bool {
@@ -251,6 +256,11 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         "Time with a task waiting for CPU" => {
             raw.host_all(|row| row.psi_cpu_some.unwrap_or_default().0) / 1e9 / raw.seconds()
         }
+        "Time between two samples" => {
+            let mut lengths: Vec<f64> = raw.intervals().map(|at| raw.length(at)).collect();
+            lengths.sort_by(f64::total_cmp);
+            *lengths.get(lengths.len() / 2)?
+        }
         "Time with a task waiting for I/O" => raw.pressed(0, last) / raw.seconds(),
         "Time with a task of it waiting" => {
             let done = finding.evidence.iter().find_map(|one| one.name.strip_prefix("Done by "));
@@ -281,14 +291,16 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         "It handed to write calls" => its(HANDED)?,
         "Its cgroup sent to disks" => {
             let of_process = || raw.entities.get(&subject()?).and_then(of_cgroup);
-            let wanted = writing_cgroup().or_else(of_process)?;
-            let bottoms: BTreeSet<DevId> =
-                raw.disks().filter(|(_, name, _)| !is_layer(name)).map(|(.., dev)| dev).collect();
-            let rows = raw.entities.iter().filter(|(_, entity)| {
-                matches!(entity, Entity::CgroupIo { cgroup, dev } if *cgroup == wanted && bottoms.contains(dev))
-            });
-            let wbytes: Column<CgroupIoRow> = |row| row.wbytes.unwrap_or_default().0;
-            rows.map(|(id, _)| raw.grown(|sample| &sample.cgroup_io, *id, wbytes)).sum()
+            raw.sent_to_disks(writing_cgroup().or_else(of_process)?)
+        }
+        "Of what all cgroups sent" => {
+            let sent = finding.evidence.iter().find_map(|one| one.name.strip_suffix(" sent to disks"))?;
+            let is_top = |entity: &Entity| matches!(entity, Entity::Cgroup { path, .. } if is_top_level(path));
+            let tops = raw.entities.iter().filter(|(_, entity)| is_top(entity)).map(|(id, _)| *id);
+            over(raw.sent_to_disks(raw.cgroup_called(sent)?), tops.map(|id| raw.sent_to_disks(id)).sum())
+        }
+        _ if name.ends_with(" sent to disks") => {
+            raw.sent_to_disks(raw.cgroup_called(name.strip_suffix(" sent to disks")?)?)
         }
         "All processes dirtied" => raw.processes(|_| true, DIRTIED),
         "Dirtied by none of them" => {
@@ -332,6 +344,11 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             .max()? as f64,
         "Dirty there, at most" if evidence.source.starts_with("/proc/vmstat") => {
             (0..=last).map(|at| raw.unwritten(at)).fold(0.0, f64::max)
+        }
+        // Of several disks, only bounds are known: what is told lies in the middle of them.
+        "Dirty there, at most" if evidence.source.starts_with("between ") => {
+            let most = (0..=last).map(|at| raw.unwritten(at)).fold(0.0, f64::max);
+            return number(evidence).filter(|told| (0.25 * most..=0.75 * most).contains(told));
         }
         "Dirty there, at most" => {
             let sum = |sample: &Sample| -> u64 {

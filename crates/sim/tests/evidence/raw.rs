@@ -9,7 +9,7 @@ use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::metric::Row;
 use floodline_record::name::Name;
 use floodline_record::sample::{DiskRow, HostRow, ProcessRow, Sample, Table};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A recorded run.
 #[derive(Default)]
@@ -91,6 +91,15 @@ impl Raw {
         self.entities.iter().find(|(_, entity)| is_it(entity)).map(|(id, _)| *id)
     }
 
+    /// Bytes that a cgroup sent to disks. `io.stat` counts each layer of a stack again, so layers are left out.
+    pub(crate) fn sent_to_disks(&self, wanted: EntityId) -> f64 {
+        let bottoms: BTreeSet<DevId> =
+            self.disks().filter(|(_, name, _)| !is_layer(name)).map(|(.., dev)| dev).collect();
+        let is_its = |entity: &Entity| matches!(entity, Entity::CgroupIo { cgroup, dev } if *cgroup == wanted && bottoms.contains(dev));
+        let rows = self.entities.iter().filter(|(_, entity)| is_its(entity));
+        rows.map(|(id, _)| self.grown(|sample| &sample.cgroup_io, *id, |row| row.wbytes.unwrap_or_default().0)).sum()
+    }
+
     /// Unwritten bytes that are charged to a cgroup in the last sample.
     pub(crate) fn charged(&self, id: EntityId) -> Option<f64> {
         let row = self.last().cgroups.get(id)?;
@@ -109,6 +118,7 @@ impl Raw {
     pub(crate) fn labelled(&self, label: &str) -> Option<(EntityId, &Entity)> {
         // The I/O of a process may be that of its reaped children.
         let label = label.strip_prefix("children of ").unwrap_or(label);
+        let label = label.split_once(" (in ").map_or(label, |(process, _)| process);
         let found = self
             .entities
             .iter()

@@ -211,8 +211,9 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
             who: names,
             expect: "Each byte is cached once, and the filesystem in the image sees the speed of the disk.".to_owned(),
             costs:
-                "Reads of the image are cached once only. The kernel refuses if the image does not begin on a sector \
-                    of the disk."
+                "The page cache no longer takes in a burst of writes to the image: on a slow disk, syncs in the image \
+                 may take longer. Reads of the image are cached once only. The kernel refuses if the image does not \
+                 begin on a sector of the disk."
                     .to_owned(),
         },
         plan: shown.iter().filter_map(|one| direct(one.name)).collect(),
