@@ -6,12 +6,14 @@
 use super::derived::Derived;
 use super::device::Device;
 use super::{cgroup, synced, throttle, writer};
+use crate::observer;
 use crate::report::{Evidence, Unexplained};
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::record::What;
 use floodline_record::sample::ProcessRow;
 use floodline_record::traced::waits::Operation;
+use floodline_record::units::Nanos;
 use floodline_record::window::{Span, Window};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,6 +34,10 @@ const SHORT_S: f64 = 0.05;
 /// Part of the window with waiting tasks that each part with a busy disk may explain: the last write of a batch that a task
 /// waits for ends later than the disk's own time.
 const BUSY_FOR_EACH_WAIT: f64 = 2.0;
+/// Samples with a process up to which it was there for a moment.
+const MOMENT_READINGS: u32 = 2;
+/// Time between two samples up to which two samples show a process that often waits, seconds.
+const MOMENT_S: f64 = 1.5;
 /// State letter of an uninterruptible sleep.
 const ASLEEP: u64 = b'D' as u64;
 
@@ -305,7 +311,7 @@ fn seen_asleep(window: &Window) -> Option<Vec<Waiter>> {
     let is_asleep = |span: &Span<ProcessRow>| span.min.state.is_some_and(|state| state.0 == ASLEEP);
     let was_seen = window.processes.values().any(is_asleep);
     let waiter = |(pid, comm, cgroup, span): (u32, &Name, Option<EntityId>, &Span<ProcessRow>)| {
-        is_asleep(span).then(|| Waiter {
+        (is_asleep(span) && !is_a_moment(window, comm, span)).then(|| Waiter {
             pid,
             comm: comm.clone(),
             cgroup,
@@ -315,6 +321,16 @@ fn seen_asleep(window: &Window) -> Option<Vec<Waiter>> {
         })
     };
     was_seen.then(|| processes(window).filter_map(waiter).collect())
+}
+
+/// Whether a process was there for a moment, and it is the only process of its name that was seen asleep, once. It may have
+/// waited for a millisecond. Samples that are far apart show few of the waits of such processes: then once is enough.
+fn is_a_moment(window: &Window, comm: &Name, span: &Span<ProcessRow>) -> bool {
+    let distance = observer::distance(window).map_or(0.0, Nanos::as_secs_f64);
+    let is_its =
+        |id: &EntityId| matches!(window.entities.get(id), Some(Entity::Process { comm: of, .. }) if of == comm);
+    let times: usize = window.asleep.iter().filter(|(id, _)| is_its(id)).map(|(_, times)| times.len()).sum();
+    span.readings <= MOMENT_READINGS && times < 2 && distance <= MOMENT_S
 }
 
 /// Waiters by a trace of syncs and of pauses; `None` where either was not traced.
@@ -437,6 +453,24 @@ mod tests {
             row.state = Some(Count(u64::from(if t == 3.0 { b'D' } else { b'R' })));
         });
         assert_eq!(labels(&seen), Some(vec!["dd[900]".to_owned()]));
+    }
+
+    #[test]
+    fn a_process_of_a_moment_that_was_seen_asleep_once_is_no_waiter() {
+        let brief = |pids: &[u32], every_s: f64| {
+            let host = Fixture::healthy().every(every_s);
+            let add = |host: Fixture, pid: &u32| {
+                host.process("sqlite3", *pid, "/", |t, row| {
+                    row.state = Some(Count(u64::from(if t == 5.0 { b'D' } else { b'R' })));
+                })
+            };
+            let mut window = pids.iter().fold(host, add).window();
+            for id in window.asleep.keys() {
+                window.processes.get_mut(id).expect("it was seen").readings = 1;
+            }
+            waiters(&window).map_or(0, |waiters| waiters.len())
+        };
+        assert_eq!([brief(&[910], 1.0), brief(&[910, 911], 1.0), brief(&[910], 5.0)], [0, 2, 1]);
     }
 
     #[test]
