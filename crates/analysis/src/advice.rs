@@ -93,7 +93,7 @@ pub struct Advice {
     pub gain_share: Option<f64>,
     /// Required improvement: the error of the back-test of that figure, as a share.
     pub error_share: f64,
-    /// Why the twin has no verdict on this host; absent where it has one.
+    /// Reason why the twin has no verdict on this host. Absent where it has one.
     pub no_verdict: Option<String>,
     /// Prediction for the best candidate.
     pub prediction: Option<Prediction>,

@@ -152,13 +152,13 @@ pub struct Against {
     pub unmatched: Vec<String>,
     /// Series that both have.
     pub series: Vec<SeriesRow>,
-    /// Reasons why a difference may not be one of the hosts, a sentence each.
+    /// Reasons other than the change for a difference, such as different times between two samples; one sentence each.
     pub notes: Vec<String>,
 }
 
 impl Against {
-    /// Waits for stable storage, ordinary ones or the longest, that are longer by more than chance. The one that is longer by
-    /// the largest factor comes first.
+    /// Returns the waits for stable storage, usual ones and the longest, that grew by more than chance. The one that grew by the
+    /// largest factor comes first.
     pub fn longer_syncs(&self) -> Vec<&Row> {
         let mut longer: Vec<&Row> = self
             .figures
@@ -231,7 +231,7 @@ fn one(base: &Side, other: &Side) -> Against {
     Against { label: other.label.clone(), figures, unmatched, series: series(base, other), notes }
 }
 
-/// A warning if the samples of one side are closer together than those of the other.
+/// Returns a warning if the samples of one side are closer together than those of the other.
 fn distances(base: &Side, other: &Side) -> Option<String> {
     let watched = |side: &Side| -> Vec<Watched> { side.readings.iter().map(|reading| reading.watched).collect() };
     observer::different(("A", &watched(base)), ("B", &watched(other)))

@@ -92,7 +92,7 @@ impl Prediction {
     /// judgement.
     pub fn harms(&self) -> bool {
         let is_any_better = self.leads().any(Row::improves);
-        // Of waits that only the twin has, the harm counts.
+        // Of waits that only the twin has, harm counts.
         let is_clear = |row: &Row| -row.gain() > self.error_of(row) || row.now <= row.least;
         let is_longer = self.rows_of(LEADS).any(|row| row.is_wait() && row.worsens() && is_clear(row));
         let growth = self.wait_growth();
@@ -106,7 +106,7 @@ impl Prediction {
     pub fn hurting(&self) -> Option<&Seen> {
         let shorter = self.leads().any(|row| row.is_wait() && row.improves());
         let longer = self.rows_of(LEADS).any(|row| row.is_wait() && row.worsens());
-        // Shorter waits of others do not outweigh a critical finding whose own wait is not predicted.
+        // Other waits that get shorter do not outweigh a critical finding whose own wait is not predicted.
         let is_told = |seen: &Seen| {
             seen.severity < Severity::Critical || self.hurt_by(seen.rule).is_none_or(|row| row.doubt.is_none())
         };
@@ -134,7 +134,7 @@ impl Prediction {
         losses
     }
 
-    /// The first wait that the back-test misses and that gets longer by what the twin shows and by what the change does to it.
+    /// Returns the first wait that the back-test misses and that gets longer by both readings of the twin ([`Row::roughly`]).
     pub fn roughly_longer(&self) -> Option<&Row> {
         self.rows_of(LEADS).find(|row| row.is_wait() && row.worsens_roughly())
     }
@@ -146,15 +146,14 @@ impl Prediction {
         self.vanish.iter().chain(&self.stay).any(is_own)
     }
 
-    /// Rules of which the recording has findings. Every command judges a change by all of them, so that one change has one
-    /// verdict.
+    /// Rules with findings in the recording. Every command judges a change by all of them, so that one change has one verdict.
     pub fn found(&self) -> Vec<&'static str> {
         let shown = self.vanish.iter().chain(&self.stay).map(|seen| seen.rule);
         shown.chain(self.not_reproduced.iter().copied()).collect()
     }
 
-    /// Why the prediction is no verdict on the findings of these rules; `None` where it is one. `predict` begins with it,
-    /// `doctor` prints such a change as arithmetic, and `advise` gives none of its own.
+    /// Reason why the prediction gives no verdict on the findings of these rules. `None` where it gives one. `predict` begins with
+    /// the reason, `doctor` prints such a change as arithmetic, and `advise` gives no verdict of its own.
     pub fn no_verdict(&self, rules: &[&str]) -> Option<String> {
         let certain = self.rows_of(LEADS).filter(|row| row.doubt.is_none() && row.is_measured).count();
         let ends = self.vanish.iter().any(|seen| rules.contains(&seen.rule));
@@ -172,8 +171,8 @@ impl Prediction {
         self.missed_figure()
     }
 
-    /// Why the prediction says nothing about the findings that the twin shows: it misses the figure that each of them hurts by.
-    /// `None` where it predicts one of these figures, or where a finding surely ends.
+    /// Reason why the prediction gives no verdict on the findings that the twin shows: it misses the figure by which each of them
+    /// hurts. `None` where it predicts one of these figures, or where a finding certainly ends.
     pub fn missed_figure(&self) -> Option<String> {
         let is_sure = |seen: &Seen| self.uncertain.iter().all(|one| one.rule != seen.rule);
         let shown = self.vanish.iter().chain(&self.stay);
@@ -203,7 +202,7 @@ impl Prediction {
         self.leads().filter(|row| row.improves()).filter(is_felt).map(ratio).fold(1.0, f64::min)
     }
 
-    /// Factor of the wait that grows most; 1 where none does. Of a wait that the back-test misses, the least counts.
+    /// Factor of the wait that grows most; 1 where none grows. Of a wait that the back-test misses, the smaller reading counts.
     fn wait_growth(&self) -> f64 {
         let grows = |row: &Row| match row.roughly.filter(|_| row.worsens_roughly()) {
             Some((least, _)) => ratio_to(row, least),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Effect of watching on the host. A read of `memory.stat` or `io.stat` makes the kernel add up the counters that each CPU
-//! keeps for a cgroup. Since 6.9 throttling reads the sums only, and the kernel adds them up by itself every 2 s
-//! (mm/memcontrol.c, `FLUSH_TIME`). Samples that are closer together free paused writers earlier, and in a storm these
-//! writers dirty the same pages again.
+//! Effect of sampling on the host. A read of `memory.stat` or `io.stat` makes the kernel add up the counters that each CPU
+//! keeps for a cgroup. Since 6.9, throttling reads the sums only, and the kernel adds them up by itself every 2 s
+//! (mm/memcontrol.c, `FLUSH_TIME`). Samples that are closer together free paused writers earlier. In a storm, these writers
+//! dirty the same pages again.
 
 use floodline_kernel::MemcgStats;
 use floodline_record::facts::CgroupMode;
@@ -10,7 +10,7 @@ use floodline_record::human;
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
 
-/// Period at which the kernel adds up the counters of memcgs.
+/// Period at which the kernel adds up the counters of memcgs (`FLUSH_TIME`).
 pub const FOLD: Nanos = Nanos(2 * Nanos::SECOND.0);
 
 /// Median time between two samples; `None` with fewer than two.
@@ -29,7 +29,7 @@ pub fn reads_what_throttles(window: &Window) -> bool {
     is_unified && is_late && window.cgroups.values().any(|span| span.last.file_dirty.is_some())
 }
 
-/// The distance of samples that raises storms of starved cgroups on this host; `None` where the samples do not.
+/// Returns the median time between two samples if it raises storms of starved cgroups on this host, `None` otherwise.
 pub fn raises_storms(window: &Window) -> Option<Nanos> {
     // A sample that is a little early is still one of every 2 s.
     let least = Nanos(FOLD.0 / 20 * 19);
@@ -46,7 +46,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Reads it from a recording.
+    /// Derives it from a window of samples.
     pub fn of(window: &Window) -> Watched {
         Watched { every: distance(window), raises: reads_what_throttles(window) }
     }
@@ -55,7 +55,7 @@ impl Watched {
 /// Factor between two distances of samples from which their recordings show different things.
 const APART: f64 = 1.25;
 
-/// A warning if the samples of one side are closer together than those of the other. A side has a name.
+/// Returns a warning if the samples of one side are closer together than those of the other. Each side is its name and its windows.
 pub fn different(base: (&str, &[Watched]), other: (&str, &[Watched])) -> Option<String> {
     let seconds = |watched: &[Watched]| -> Vec<f64> {
         watched.iter().filter_map(|one| Some(one.every?.as_secs_f64()).filter(|seconds| *seconds > 0.0)).collect()
@@ -74,11 +74,11 @@ pub fn different(base: (&str, &[Watched]), other: (&str, &[Watched])) -> Option<
     };
     let is_close = least < FOLD.as_secs_f64() && base.1.iter().chain(other.1).any(|one| one.raises);
     let storms = match is_close {
-        true => " On this kernel, samples of less than 2 s also make a storm of starved cgroups larger.",
+        true => " On this kernel, samples less than 2 s apart also make a storm of starved cgroups larger.",
         false => "",
     };
     Some(format!(
-        "The samples of {} are {} apart, those of {} {}. Peaks and waits between two samples are not seen.{storms} Record both \
+        "The samples of {} are {} apart, those of {} {}. Neither shows peaks and waits between two samples.{storms} Record both \
          with the same --every.",
         base.0,
         told(&ours),
@@ -87,12 +87,12 @@ pub fn different(base: (&str, &[Watched]), other: (&str, &[Watched])) -> Option<
     ))
 }
 
-/// What a finding of starved cgroups says about the samples that show it.
+/// Sentences of a finding of starved cgroups about the samples that raise the storm.
 pub fn sentence(distance: Nanos) -> String {
     format!(
-        "Floodline adds to it: its samples, {} apart, read counters of cgroups, and each read lets paused writers continue \
-         earlier. On Linux 6.12, samples of 1 s raised such a storm 1.7 times, samples of 500 ms 3.2 to 3.6 times over samples \
-         of 2 s. With --every 2s, the effect is small.",
+        "Floodline adds to it. Its samples, {} apart, read counters of cgroups, and each read lets paused writers continue \
+         earlier. On Linux 6.12, such a storm dirtied 1.7 times as much with samples 1 s apart as with samples 2 s apart, and \
+         3.2 to 3.6 times as much with samples 500 ms apart. With --every 2s, the effect is small.",
         human::seconds(distance.as_secs_f64())
     )
 }

@@ -84,8 +84,8 @@ pub struct Row {
     pub high: f64,
     /// Error of the back-test, as a share; absent where the recording does not have the figure.
     pub off_share: Option<f64>,
-    /// The least and the most of a figure that is not predicted as the back-test misses it: what the changed twin shows, and the
-    /// present value times what the change does to the twin.
+    /// The two readings of a figure that the back-test misses, the smaller first, in the unit: the value of the changed twin, and the
+    /// present value times the factor by which the change moves the twin. Absent where the figure is predicted.
     pub roughly: Option<(f64, f64)>,
     /// The least difference that people notice, in the unit.
     pub least: f64,
@@ -129,12 +129,12 @@ impl Row {
         (self.high < self.now && is_beyond(self.high)) || (self.low > self.now && is_beyond(self.low))
     }
 
-    /// Whether a figure that is not predicted gets worse by what the changed twin shows and by what the change does to the twin.
+    /// Whether a figure that is not predicted gets worse by both readings ([`Row::roughly`]).
     pub fn worsens_roughly(&self) -> bool {
         self.moves_roughly(self.better == Better::Less)
     }
 
-    /// Whether it gets better by both.
+    /// Whether a figure that is not predicted gets better by both readings ([`Row::roughly`]).
     pub fn improves_roughly(&self) -> bool {
         self.moves_roughly(self.better == Better::More)
     }
@@ -275,7 +275,7 @@ impl Row {
         format!("{} {} → {} to {}", self.label, shown(self.now), shown(least), shown(most))
     }
 
-    /// The figure within a sentence.
+    /// Name of the figure within a sentence.
     pub fn named(&self) -> String {
         match self.figure.as_str() {
             WAITS => "the total of waits".to_owned(),

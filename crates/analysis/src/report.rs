@@ -176,7 +176,7 @@ pub struct Symptom {
     pub busiest: Option<BusyDisk>,
     /// The most dirty data of any sample, bytes.
     pub dirty_max_bytes: Option<u64>,
-    /// The most data of any sample that was dirty or under writeback, bytes: neither is on the disk.
+    /// Most data of any sample that was dirty or under writeback, bytes. Neither is on the disk.
     pub unwritten_max_bytes: Option<u64>,
     /// Level at which background writeback starts, bytes.
     pub background_threshold_bytes: Option<u64>,

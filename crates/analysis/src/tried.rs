@@ -17,13 +17,13 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
     let better: Vec<&Row> = prediction.leads().filter(|row| row.improves()).collect();
     let losses = prediction.losses();
     let error = prediction.back_test_error;
-    // All findings of the host count, as in `predict` and `advise`, not only those that the plan has commands for.
+    // All findings of the host count, as in `predict` and `advise`, not only those for which the plan has commands.
     let found = match prediction.found() {
         none if none.is_empty() => plan.rules.clone(),
         found => found,
     };
     let judged = prediction.verdict(&found);
-    // A twin that lacks the findings of the plan does not clear it, but what harms another finding harms.
+    // A twin that lacks the findings of the plan does not clear the plan. A change that harms another finding still harms.
     let is_for_hidden = judged == Verdict::DoesNotHelp && !plan.rules.is_empty() && !prediction.shows(&plan.rules);
     let hidden = is_for_hidden.then(|| "the twin does not show the finding".to_owned());
     if let Some(why) = prediction.no_verdict(&found).or(hidden) {

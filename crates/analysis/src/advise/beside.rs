@@ -19,7 +19,7 @@ struct Ahead {
     most: f64,
     /// The highest rate at which they dirty, bytes per second.
     rate: f64,
-    /// How long the disk writes at its full speed meanwhile, seconds.
+    /// Time for which the disk then writes at its full speed, seconds.
     full_s: f64,
 }
 
@@ -33,8 +33,8 @@ pub fn cost_of_syncs(derived: &Derived<'_>, device: &Device<'_>, speed: Option<S
     let full_now: f64 = device.intervals().iter().filter(|one| one.is_saturated()).map(|one| one.seconds).sum();
     (seconds >= NOTICED_S).then(|| {
         format!(
-            "Programs dirty up to {}, and {} writes {}: it is full for about {} (now {}). More syncs wait than now, each for at \
-             most {} ({}).",
+            "Programs dirty up to {}, and {} writes {}. The disk is then full for about {} (now {}). More syncs wait than now, each \
+             for at most {} ({}).",
             human::bytes_per_second(ahead.rate),
             device.name,
             human::bytes_per_second(speed),
@@ -46,11 +46,11 @@ pub fn cost_of_syncs(derived: &Derived<'_>, device: &Device<'_>, speed: Option<S
     })
 }
 
-/// Part of the time of the disk from which its writes are named.
+/// Share of the disk's time from which the cost of held data is stated.
 const BUSY_NAMED: f64 = 0.02;
 
-/// States what it costs that data are written which stayed in memory for the whole window. `None` where the disk wrote about
-/// what was dirtied, or where its speed is not known.
+/// States the cost of writing the data that stayed in memory for the whole window. `None` where the disk wrote about as much as
+/// was dirtied, or where its speed is not known.
 pub fn cost_of_held(derived: &Derived<'_>, device: &Device<'_>, speed: Option<Speed>) -> Option<String> {
     let speed = speed.filter(|speed| speed.basis.is_known() && speed.value > 0.0)?.value;
     let intervals = dirtied(derived, device);
@@ -61,7 +61,7 @@ pub fn cost_of_held(derived: &Derived<'_>, device: &Device<'_>, speed: Option<Sp
     let share = held / speed;
     (seconds > 0.0 && share >= BUSY_NAMED).then(|| {
         format!(
-            "{} then also writes {} that stay in memory now. That takes {} of its time, and syncs wait behind it.",
+            "{} then also writes the {} that now stay in memory. That takes {} of its time. Syncs wait behind it.",
             device.name,
             human::bytes_per_second(held),
             human::percent(share.min(1.0))
@@ -160,7 +160,7 @@ mod tests {
         let text = held(768.0, MIB).unwrap();
         assert_eq!(
             text,
-            "sda then also writes 2.00 MiB/s that stay in memory now. That takes 10 % of its time, and syncs wait behind it."
+            "sda then also writes the 2.00 MiB/s that now stay in memory. That takes 10 % of its time. Syncs wait behind it."
         );
         assert_eq!(held(256.0, MIB), None, "all of it is written already");
     }

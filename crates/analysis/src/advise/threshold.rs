@@ -351,10 +351,10 @@ fn ratios_for_cgroups_explained(
 /// nine of ten stay below grew in 12 of 19 pairs of runs.
 pub const EARLIER: &str =
     "Usual syncs meet writeback more often and take longer. Pages rewritten often are written more often.";
-/// The part of it that holds where the cost for syncs is computed.
+/// Part of [`EARLIER`] that remains where the cost for syncs is computed.
 const REWRITTEN: &str = "Pages rewritten often are written more often.";
 
-/// What it costs that the flusher starts earlier, where `of_syncs` already states what syncs pay.
+/// Returns the cost of an earlier start of the flusher. `of_syncs` is the computed cost for syncs, if there is one.
 pub fn earlier(of_syncs: Option<&str>) -> &'static str {
     if of_syncs.is_some() { REWRITTEN } else { EARLIER }
 }
@@ -363,7 +363,7 @@ pub fn earlier(of_syncs: Option<&str>) -> &'static str {
 pub fn cost_of_pair(pair: Pair) -> Option<String> {
     let Pair::Bytes { hard, background } = pair else { return None };
     let freerun = hard.saturating_add(background) / 2;
-    Some(format!("Above {} unwritten, writers are slowed to the disk's speed.", human::bytes(freerun as f64)))
+    Some(format!("Above {} of unwritten data, writers are slowed to the disk's speed.", human::bytes(freerun as f64)))
 }
 
 /// States what writing by age alone costs: data of `expiry_seconds` leave in one burst.
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn a_pair_of_bytes_has_a_cost_for_fast_writers() {
         let cost = cost_of_pair(Pair::bytes(32 << 20));
-        assert_eq!(cost.as_deref(), Some("Above 80.0 MiB unwritten, writers are slowed to the disk's speed."));
+        assert_eq!(cost.as_deref(), Some("Above 80.0 MiB of unwritten data, writers are slowed to the disk's speed."));
         assert_eq!(cost_of_pair(Pair::ratios(10)), None);
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Samples that are further apart than a stall lasts. The counters between two of them tell how long a disk was busy and tasks
-//! waited, not when: a burst of two seconds and a steady load of two fifths look the same in five seconds. A rule that judges
-//! single intervals then neither finds nor rules out. Samples that are missing belong to [`super::holes`].
+//! Samples that are further apart than a stall lasts. The counters between two samples show for how long a disk was busy and
+//! tasks waited, but not when: over five seconds, a burst of two seconds and a steady load of 40 % look the same. A rule that
+//! judges single intervals then reports "not checked". Missing samples belong to [`super::holes`].
 
 use super::Verdict;
 use super::burst::NOTICED_S;
@@ -15,9 +15,9 @@ use floodline_record::units::Nanos;
 
 /// Time between two samples up to which a stall of [`NOTICED_S`] shows in one of them, seconds.
 const FINE_S: f64 = 1.5;
-/// What to type: the distance that `doctor` uses by itself.
+/// Option to type: the default of `doctor`.
 const NEED: &str = "--every 1s";
-/// Part of the bytes of an interval from which its writes can be the stall.
+/// Share of writes in the bytes of an interval from which the writes can be the stall.
 const WRITES_SHARE: f64 = 0.25;
 
 /// Rules that judge the intervals between samples, and the source they read.
@@ -27,14 +27,14 @@ const BY_INTERVALS: &[(&str, Source)] = &[
     ("overlay-umount-flush", Source::ProcessStat),
 ];
 
-/// The interval that may hide most.
+/// Interval that may hide the longest stall.
 struct Hidden<'a> {
     disk: &'a Name,
     busy_s: f64,
     between_s: f64,
 }
 
-/// Returns the verdict, or a gap where a stall fits between two samples.
+/// Returns the verdict, or a gap where a stall can be shorter than the time between two samples.
 pub(super) fn judged(derived: &Derived<'_>, rule: &str, verdict: Verdict) -> Verdict {
     let Verdict::Clear(_) = verdict else { return verdict };
     let reads = BY_INTERVALS.iter().find(|(name, _)| *name == rule).map(|(_, source)| *source);
@@ -42,14 +42,14 @@ pub(super) fn judged(derived: &Derived<'_>, rule: &str, verdict: Verdict) -> Ver
         Some((source, hidden)) => {
             let Hidden { disk, busy_s, between_s } = hidden;
             let (busy, between) = (human::seconds(busy_s), human::seconds(between_s));
-            let what = format!("{disk} was busy for {busy} between two samples {between} apart");
+            let what = format!("{disk} was busy for {busy} of the {between} between two samples");
             Verdict::NotChecked(vec![Gap::detailed(source, Cause::TooCoarse { need: NEED.into() }, what)])
         }
         None => verdict,
     }
 }
 
-/// The longest that a disk was busy in an interval that is too long to tell a stall from a load.
+/// Finds the interval with the longest busy time among those that are too long to tell a stall from a load.
 fn hidden<'a>(derived: &Derived<'a>) -> Option<Hidden<'a>> {
     let mut most: Option<Hidden<'a>> = None;
     for disk in derived.drains() {

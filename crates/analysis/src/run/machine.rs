@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Figures of the machine while a workload ran, or over the whole recording without one: levels of dirty pages
 //! (`host.dirty_peak_bytes`, `host.dirty_mean_bytes`, and likewise of writeback), data at risk (`host.unwritten_peak_bytes`:
-//! most that was dirty or under writeback in one sample), bytes dirtied and cleaned, CPU time in the kernel, and the work of the disks (`devices.*`, and `devices.NAME.*` if there are several). Layers of stacked
-//! devices are never added.
+//! most that was dirty or under writeback in one sample), bytes dirtied and cleaned, CPU time in the kernel, and the work of the
+//! disks (`devices.*`, and `devices.NAME.*` if there are several). Layers of stacked devices are never added.
 
 use crate::diagnose::{device, dirty};
 use floodline_record::record::What;
@@ -63,7 +63,7 @@ fn host(window: &Window, figures: &mut BTreeMap<String, Figure>) {
     put("dirty_mean_bytes", "bytes", mean(&nr_dirty));
     put("writeback_peak_bytes", "bytes", peak(&nr_writeback));
     put("writeback_mean_bytes", "bytes", mean(&nr_writeback));
-    // A power cut loses both. The peaks of the two can be at different times, so their sum would be too much.
+    // A power cut loses both. The two peaks can be at different times, so the sum of the peaks would be too large.
     put(
         "unwritten_peak_bytes",
         "bytes",

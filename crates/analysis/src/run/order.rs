@@ -10,9 +10,9 @@ const SYNC: &[&str] = &["fsync", "fdatasync", "msync", "sync", "syncfs", "umount
 /// Figures that differ by less, as a share of the larger one, are equal to people.
 const EQUAL: f64 = 0.05;
 
-/// Ends of the figures of a wait that show the longest or nearly longest one.
+/// Last parts of the names of figures that show the longest or nearly longest wait.
 const LONGEST: &[&str] = &["max_seconds", "p99_seconds"];
-/// Ends of the other figures of a wait.
+/// Last parts of the names of the other figures of a wait.
 const USUAL: &[&str] = &["p50_seconds", "p90_seconds", "p999_seconds"];
 
 fn is_sync(name: &str, ends: &[&[&str]]) -> bool {
@@ -26,7 +26,7 @@ pub fn is_sync_wait(name: &str) -> bool {
     is_sync(name, &[LONGEST])
 }
 
-/// Whether a figure is a wait for stable storage, an ordinary one or the longest.
+/// Whether a figure is a wait for stable storage, a usual one or the longest.
 pub fn is_any_sync_wait(name: &str) -> bool {
     is_sync(name, &[LONGEST, USUAL])
 }

@@ -28,7 +28,7 @@ pub const RULE: Rule = Rule {
 
 /// Bytes per second from which a loop device is in use.
 const USED_RATE: f64 = 1e6;
-/// The same where its writes are a good part of what the disk below wrote: a slow disk is filled by less.
+/// Bytes per second from which a loop device is in use whose writes are most of what the disk below wrote: less fills a slow disk.
 const USED_RATE_OF_MOST: f64 = 1e5;
 const MOST: f64 = 0.5;
 /// Dirty bytes above a loop device from which it is in use.

@@ -178,18 +178,19 @@ fn amplification(dominant: &Dominant<'_, '_>) -> Option<f64> {
     dominant.application_bytes.map(|application| dominant.dirtied_bytes as f64 / application as f64)
 }
 
-/// The way that writes take to a disk.
+/// Path of writes to a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Path {
     /// The flusher writes them.
     Flusher,
-    /// The flusher writes them at once, because the strict limit of the device leaves them no time to pile up.
+    /// The flusher writes them at once: the strict limit of the device lets nothing pile up.
     Strict,
     /// They bypass the flusher: direct I/O, or syncs.
     Past,
 }
 
-/// Returns the way that writes take to a disk in trouble. Writeback at a strict limit looks like writes that a task waits for.
+/// Returns the path of writes to a disk in trouble. In the counters, writeback at a strict limit looks like writes that a task
+/// waits for.
 fn path(derived: &Derived<'_>, trouble: &Trouble<'_>) -> Path {
     let is_waited = derived
         .loads()
@@ -304,12 +305,12 @@ fn finding(
                 false => ("busy with a queue", trouble.small_busy_s),
             };
             format!(
-                "{who} make{s} {share} of all writes to {disk}; {its} small scattered pages kept it {how} for {}.",
+                "{who} make{s} {share} of all writes to {disk}; {its} small scattered pages kept the disk {how} for {}.",
                 human::seconds(seconds)
             )
         }
         (_, Some(trouble)) if outruns(derived, trouble) => format!(
-            "{who} make{s} {share} of all writes to {disk} ({amount}), as fast as it takes them: it is {} busy, and no \
+            "{who} make{s} {share} of all writes to {disk} ({amount}), as fast as the disk takes them. It is {} busy. No \
              setting makes it faster.",
             human::percent(trouble.utilisation)
         ),

@@ -93,14 +93,13 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let Some(worst) = queues.iter().filter(is_slow).max_by(|a, b| a.slow_s.total_cmp(&b.slow_s)) else {
         return Verdict::Clear(match pressure >= HURTS_MACHINE {
             true => format!(
-                "tasks waited for I/O {} of the time, but no disk was full of writes that took {} on average for a second",
+                "tasks waited for I/O {} of the time, but no disk was full for a second with writes of {} on average",
                 human::percent(pressure),
                 human::seconds(STALL_AWAIT_S)
             ),
-            false => format!(
-                "no disk was full of writes that took {} on average for a second",
-                human::seconds(STALL_AWAIT_S)
-            ),
+            false => {
+                format!("no disk was full for a second with writes of {} on average", human::seconds(STALL_AWAIT_S))
+            }
         });
     };
     let of_writeback =
@@ -262,7 +261,7 @@ fn severity(derived: &Derived<'_>, felt: &Felt<'_>) -> Severity {
     match (is_harm && lasts, felt.victims.is_empty()) {
         (true, _) => Severity::Critical,
         // Short, not very slow, and no client of a database waits for it.
-        // Several tasks waited for a good part of the window, if not all of it in the slowest seconds.
+        // Several tasks waited for a good part of the window, though not only in the slowest seconds.
         (false, _) if waiting::is_shared_harm(derived, &behind_it) => Severity::Warning,
         (false, true) if !lasts && felt.queue.await_max_s < LONG_AWAIT_S => Severity::Info,
         _ => Severity::Warning,
@@ -357,7 +356,7 @@ fn brief(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[&str]) -> Brief {
     }
 }
 
-/// Whether the disk takes no more, whatever is set: programs dirty more than it writes, or it is slow nearly all the time.
+/// Whether the disk is full with any setting: programs dirty more than it writes, or it is slow nearly all the time.
 fn is_always_full(derived: &Derived<'_>, queue: &Queue<'_>) -> bool {
     derived.is_outrun_on(&queue.device) || queue.slow_s >= ALWAYS_FULL * derived.seconds
 }

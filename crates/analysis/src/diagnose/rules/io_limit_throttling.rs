@@ -105,7 +105,7 @@ fn limits_of(span: &Span<CgroupIoRow>) -> [(Option<u64>, &'static str, bool, boo
     limits(&span.last)
 }
 
-/// Whether a limit had another value, or none, in an earlier sample.
+/// Whether the limit had another value, or did not exist, in an earlier sample.
 fn has_changed(span: &Span<CgroupIoRow>, name: &str) -> bool {
     let of = |row: &CgroupIoRow| limits(row).into_iter().find(|(_, what, ..)| *what == name).and_then(|one| one.0);
     // The largest reading includes "no limit", the smallest one that was lower.
@@ -285,7 +285,7 @@ fn summary(at: &AtLimit<'_>, held: &Held, who: &str) -> String {
         (None, Some(share)) => format!("its tasks waited {} of the time", human::percent(share)),
         (None, None) => "its tasks wait".to_owned(),
     };
-    let since = if at.has_changed { ", which changed in the time watched" } else { "" };
+    let since = if at.has_changed { ", changed during the observation" } else { "" };
     format!(
         "Cgroup {who} is held to {} of {} by its own limit ({} on {}{since}): {wait}, and the disk is {} busy.",
         at.amount(at.limit as f64),
@@ -307,8 +307,8 @@ fn evidence(at: &AtLimit<'_>, held: &Held, who: &str) -> Vec<Evidence> {
     };
     let done = format!("Done by {who} on {}", at.device.name);
     let done = match at.has_changed {
-        // A rate of which a part was done without the limit is no measure of it.
-        true => row(format!("{done}, before and under its limit"), at.used, counted),
+        // A rate that covers a time without this limit is not compared with it.
+        true => row(format!("{done}, also before its limit changed"), at.used, counted),
         false => row(done, at.used, counted).against(at.limit as f64),
     };
     let mut evidence = vec![
@@ -407,9 +407,9 @@ mod tests {
             row.wbps_max = Some(if t < 10.0 { Limit::MAX } else { Limit(4_000_000) });
         });
         let finding = crate::diagnose::first_finding(&RULE, &set);
-        assert!(finding.summary.contains("(wbps on sda, which changed in the time watched)"), "{}", finding.summary);
+        assert!(finding.summary.contains("(wbps on sda, changed during the observation)"), "{}", finding.summary);
         let done = finding.evidence.iter().find(|row| row.name.starts_with("Done by")).expect("its rate");
-        assert!(done.name.ends_with(", before and under its limit") && done.threshold.is_none(), "{done:?}");
+        assert!(done.name.ends_with(", also before its limit changed") && done.threshold.is_none(), "{done:?}");
         let always = crate::diagnose::first_finding(&RULE, &limited(3.9e6));
         assert!(!always.summary.contains("changed"), "{}", always.summary);
         assert!(always.evidence.iter().any(|row| row.name == "Done by /tenant on sda" && row.threshold.is_some()));

@@ -38,7 +38,7 @@ const ALONE: f64 = 0.8;
 struct Causer {
     id: EntityId,
     pid: u32,
-    /// Its only child, of the same program, which is counted with it.
+    /// Process id of its only child of the same name, which is counted with it.
     child: Option<u32>,
     label: String,
     bytes: u64,
@@ -105,8 +105,8 @@ fn causers(derived: &Derived<'_>, kind: Kind) -> Vec<Causer> {
     causers
 }
 
-/// Counts a process and its only child of the same name as one: a program that works in a child, and inherits its counters.
-/// Several children of one program are several clients of the disk.
+/// Counts a process and its only child of the same name as one: such a program works in the child, and inherits the counters of
+/// the reaped child. Several children of one program are several clients of the disk.
 fn with_their_child(derived: &Derived<'_>, causers: Vec<Causer>) -> Vec<Causer> {
     let name = |causer: &Causer| causer.label.split('[').next().map(str::to_owned);
     let parent = |causer: &Causer| {

@@ -18,12 +18,12 @@ pub(super) struct Hoard<'a> {
     pub(super) seconds: f64,
 }
 
-/// The device that needs the longest for its part of the data that pile up; `None` when no speed is known. Nothing piles up for
-/// a device at its strict limit.
+/// Returns the device that needs the longest for its part of the data that pile up. `None` if no speed is known. Nothing piles up
+/// for a device at its strict limit.
 pub(super) fn hoard<'a>(derived: &Derived<'_>, drains: &[Device<'a>], most: f64) -> Option<Hoard<'a>> {
     let written = |device: &Device<'_>| device.span.growth.written.map(|bytes| bytes.0 as f64);
     let dirtied = |device: &Device<'_>| Some(device.bdi()?.growth.dirtied?.0 as f64);
-    // A disk for which data pile up has written little of them. What was dirtied for each is counted by the kernel.
+    // A disk for which data pile up has written little of them. The kernel counts what was dirtied for each disk.
     let is_counted = drains.len() > 1 && drains.iter().all(|drain| dirtied(drain).is_some());
     let part = |device: &Device<'_>| if is_counted { dirtied(device) } else { written(device) }.unwrap_or(0.0);
     let total: f64 = drains.iter().map(part).sum();

@@ -17,7 +17,7 @@ pub(super) fn longest_seen(derived: &Derived<'_>, drains: &[Device<'_>]) -> Stri
     };
     let seconds = human::seconds(full.seconds);
     match full.why {
-        NoBurst::Short => format!("no disk was certainly busy with a queue for a second ({name}: {seconds} at most)"),
+        NoBurst::Short => format!("no disk was certainly busy with a queue for a second ({name}: at most {seconds})"),
         NoBurst::FromTheStart => format!("{name}, full for {seconds}, was so from the first sample on"),
         NoBurst::NotQuiet => format!("{name}, full for {seconds}, wrote nearly as much before"),
         NoBurst::NotDrained => format!("{name}, full for {seconds}, did not drain what was dirty before"),

@@ -52,7 +52,7 @@ const SCATTERED: &str = "No setting reduces the writes of this program: each sca
                          shorter expiry only spreads them.";
 const SCATTERED_HELP: &str = "Move its files to a faster disk or into memory, or let it write fewer pages.";
 
-/// The same in few words.
+/// The finding in few words, for the first screen.
 pub(super) fn brief(who: &str, journald: bool, scattered: bool, path: Path, plan: &[Step]) -> Brief {
     let who = who.to_owned();
     match (journald, plan.is_empty()) {

@@ -93,9 +93,9 @@ fn batches_shorter_than_an_interval_count_by_the_time_of_the_disk() {
     check_rule(
         &RULE,
         &batches(0.5, 0.2),
-        "clear: tasks waited for I/O 20 % of the time, but no disk was full of writes",
+        "clear: tasks waited for I/O 20 % of the time, but no disk was full for a second",
     );
-    check_rule(&RULE, &batches(0.08, 0.08), "clear: no disk was full of writes");
+    check_rule(&RULE, &batches(0.08, 0.08), "clear: no disk was full for a second");
 }
 
 #[test]
@@ -160,11 +160,11 @@ fn direct_writes_reads_and_throttling_are_told_apart() {
     let direct = backup().host(|t, row| row.nr_written = grows(t, 38_000_000, 10.0));
     check_rule(&RULE, &direct, "clear: sda was full and slow for 10 s, mostly by requests that are not writeback");
     let reads = backup().disk("sda", |t, row| row.read = grows(t, 0, 500e6));
-    check_rule(&RULE, &reads, "clear: tasks waited for I/O 50 % of the time, but no disk was full of writes");
+    check_rule(&RULE, &reads, "clear: tasks waited for I/O 50 % of the time, but no disk was full for a second");
     let idle = backup().disk("sda", |t, row| row.io_time = Some(secs(600.0 + 0.2 * t)));
     check_rule(&RULE, &idle, "clear: tasks waited for I/O 50 % of the time, but no disk");
     check_rule(&RULE, &starved_budget_published(), "clear: tasks waited for I/O");
-    check_rule(&RULE, &Fixture::healthy(), "clear: no disk was full of writes");
+    check_rule(&RULE, &Fixture::healthy(), "clear: no disk was full for a second");
 }
 
 #[test]

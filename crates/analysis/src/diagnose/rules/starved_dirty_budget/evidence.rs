@@ -97,7 +97,7 @@ pub(super) fn evidence(
     rows
 }
 
-/// The distance of samples that are so close that they add to what these cgroups rewrite.
+/// Returns the time between two samples if it is so short that the samples add to what these cgroups rewrite.
 pub(super) fn added_by_samples(derived: &Derived<'_>, did: &Activity<'_, '_>) -> Option<Nanos> {
     observer::raises_storms(derived.window).filter(|_| did.is_amplified())
 }

@@ -54,7 +54,7 @@ pub(super) fn cause(
     cause.trim_end().to_owned()
 }
 
-/// Multiple of the smallest limit up to which a limit is about the same.
+/// Factor over the smallest limit up to which another limit is about the same.
 const ALIKE: f64 = 1.1;
 
 /// The finding in few words.
@@ -70,7 +70,7 @@ pub(super) fn brief(
         false => " So the kernel makes its writers wait although the disks are idle.",
     };
     let added = match evidence::added_by_samples(derived, activity) {
-        Some(_) => " Floodline's samples add to it; with --every 2s they hardly do.",
+        Some(_) => " Floodline's samples add to it. With --every 2s they hardly do.",
         None => "",
     };
     // Of several with about the same limit, the one that held most, as in the evidence.
@@ -79,7 +79,7 @@ pub(super) fn brief(
     let held = starved.iter().filter(is_alike).filter_map(|one| one.peak).max().or(worst.peak);
     let needs = match held.filter(|peak| *peak > worst.thresh) {
         Some(peak) if Some(peak) != worst.peak => {
-            format!("; one of {alike} like it held up to {}", human::bytes(peak as f64))
+            format!("; one of {alike} with about this limit held up to {}", human::bytes(peak as f64))
         }
         Some(peak) => format!(", but held up to {}", human::bytes(peak as f64)),
         None => format!("; it needs {}", human::bytes(worst.needed as f64)),
