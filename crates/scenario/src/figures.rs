@@ -36,7 +36,7 @@ pub fn figures<'a>(events: impl IntoIterator<Item = &'a Event>) -> BTreeMap<Stri
 pub struct Stalls<'a>(BTreeMap<(&'a str, u32), Vec<(Nanos, Nanos)>>);
 
 impl<'a> Stalls<'a> {
-    /// Of all events of a run.
+    /// Collects the stalls from all events of a run.
     pub fn of(events: impl IntoIterator<Item = &'a Event>) -> Stalls<'a> {
         let mut stalls = Stalls::default();
         events.into_iter().for_each(|event| stalls.take(event));
@@ -49,8 +49,8 @@ impl<'a> Stalls<'a> {
         self.0.entry((&task.task, task.copy)).or_default().push((event.at, end));
     }
 
-    /// Begin and end of the waits of each task and copy. A stall within another, such as the fsync of a file that is created, is
-    /// part of it.
+    /// Returns the task and the begin and end of its waits, for each task and copy. A stall within another one, such as the fsync of a
+    /// file that is created, is part of the outer wait.
     pub fn waits(self) -> impl Iterator<Item = (&'a str, Vec<(Nanos, Nanos)>)> {
         self.0.into_iter().map(|((task, _), mut stalls)| {
             stalls.sort_unstable();

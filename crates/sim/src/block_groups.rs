@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where ext4 puts the inodes of files. It spreads directories of the root over the flexible groups of the disk, and puts
-//! everything below such a directory into its group. A file created in one of them changes the group's bitmap of
-//! inodes and inode table, and a block of its directory: messages for sixteen mailboxes change sixteen of each, where one
-//! directory would have them together. Mirrors find_group_orlov and find_group_other.
+//! Placement of the inodes of files by ext4. It spreads directories of the root over the flexible groups of the disk, and puts
+//! everything below such a directory into its group. A file created there changes the group's inode bitmap and inode table,
+//! and a block of its directory. Messages for sixteen mailboxes change sixteen of each; in one directory they share them.
+//! Mirrors find_group_orlov and find_group_other.
 
 use crate::filesystem::{
     DIRECTORIES, FIRST_INODES, GROUP_DESCRIPTOR, INODE_BITMAP, INODES_PER_BLOCK, Superblock, inode_block,
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// Bytes of a flexible group: 16 groups of 128 MiB.
 const GROUP_BYTES: u64 = 2 << 30;
-/// Most groups that are told apart.
+/// Largest number of groups that the model distinguishes.
 const GROUPS_MAX: u64 = 30;
 /// Distance of the metadata blocks of two groups.
 const GROUP_BLOCKS: u64 = 1 << 21;
@@ -45,7 +45,7 @@ impl Superblock {
     }
 }
 
-/// Metadata blocks that the name of a file in a directory of the root changes. Its inode is in this block.
+/// Returns the metadata blocks that a new name in a directory of the root changes, for a file whose inode is in `block`.
 pub(crate) fn named_blocks(directory: u64, block: u64) -> [u64; 5] {
     let group = block / GROUP_BLOCKS * GROUP_BLOCKS;
     [group + INODE_BITMAP, GROUP_DESCRIPTOR, DIRECTORIES, FIRST_DIRECTORY + directory, block]

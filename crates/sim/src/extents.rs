@@ -10,13 +10,13 @@ use floodline_scenario::FsType;
 
 /// Pages of the largest file that takes its blocks from the shared preallocation (`s_mb_stream_request`).
 const SMALL: u64 = 16;
-/// Extents in an inode.
+/// Number of extents that fit into an inode.
 const IN_INODE: u32 = 4;
 /// Number of the first metadata block that holds extents, beyond all inodes.
 const FIRST_LEAF: u64 = 1 << 27;
 
 impl World {
-    /// Metadata blocks that an allocation up to the page `end` changes.
+    /// Returns the metadata blocks that an allocation up to the page `end` changes.
     pub(crate) fn allocation_blocks(&mut self, inode: InodeId, end: u64) -> Vec<u64> {
         let mut blocks = self.data_blocks(inode).to_vec();
         let i = &mut self.inodes[inode];

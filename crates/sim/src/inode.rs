@@ -47,9 +47,9 @@ pub(crate) struct Inode {
     pub(crate) size: u64,
     /// End of the allocated blocks; dirty pages beyond are delayed allocations.
     pub(crate) allocated: u64,
-    /// End of the blocks that XFS reserved for it and for its growth.
+    /// Page at which the blocks end that XFS reserved for it and for its growth.
     pub(crate) reserved: u64,
-    /// Its extents on ext4.
+    /// Number of its extents on ext4.
     pub(crate) extents: u32,
     /// Blocks allocated or reserved for it.
     pub(crate) space: u64,

@@ -2,7 +2,7 @@
 //! Blocks that XFS reserves beyond the end of a growing file. One pass of an appending write covers at most the rest of
 //! the extent that the last reservation made, so a folio never crosses the end of an extent: the write that reaches it
 //! leaves smaller folios. The reservation doubles with the file and ends 64 KiB before a power of two. Mirrors
-//! xfs_iomap_prealloc_size. The model assumes that the extents of a file follow each other on the disk.
+//! xfs_iomap_prealloc_size. The model assumes that the extents of a file are adjacent on the disk.
 
 use crate::arena::InodeId;
 use crate::world::{PAGE, World};
@@ -15,8 +15,8 @@ const LONGEST: u64 = (1 << 21) - 1;
 /// Pages that one reservation takes for the write itself.
 const AT_ONCE: u64 = 1024;
 
-/// End of the extent that contains the first page of a write, for a file of `size` bytes whose last reservation ends at
-/// the page `reserved`. The write ends at the byte `end`.
+/// Returns the page at which the extent ends that contains the first page of a write. The file has `size` bytes, its last
+/// reservation ends at the page `reserved`, and the write ends at the byte `end`.
 fn extent_end(reserved: u64, size: u64, first: u64, end: u64) -> u64 {
     if first < reserved {
         return reserved;

@@ -53,7 +53,7 @@ impl Space {
         Space { capacity: pages / 2, used: 0 }
     }
 
-    /// Its size.
+    /// Size in bytes.
     pub(crate) fn bytes(self) -> u64 {
         self.capacity * PAGE
     }

@@ -29,22 +29,22 @@ pub(crate) fn headline(prediction: &Prediction) -> String {
         _ => match prediction.missed_figure() {
             Some(why) => in_model(&format!("No verdict: {why}.")),
             None if misses_all_waits(prediction) => {
-                format!("{effect} The twin misses every wait that was recorded: none is predicted.")
+                format!("{effect} The twin misses every recorded wait, so no wait is predicted.")
             }
             None => effect + &hidden(prediction),
         },
     }
 }
 
-/// Whether waits were recorded and the twin is right in none. Bytes that were recorded go into the twin as they are: the median
-/// error of all figures may be small then.
+/// Whether waits were recorded and the twin misses all of them. The median error of all figures may still be small, because recorded
+/// bytes go into the twin as they are.
 fn misses_all_waits(prediction: &Prediction) -> bool {
     let mut waits = prediction.rows.iter().filter(|row| row.unit == "seconds" && row.is_measured).peekable();
     let is_any_right = prediction.rows.iter().any(|row| row.doubt.is_none());
     is_any_right && waits.peek().is_some() && waits.all(|row| row.doubt == Some(Doubt::BackTest))
 }
 
-/// Findings of the recording on which the twin has no verdict, as it does not show them and no figure tells.
+/// Names the findings of the recording on which the twin has no verdict: the twin does not show them, and no figure replaces them.
 fn hidden(prediction: &Prediction) -> String {
     let is_told = |rule: &&str| prediction.lasting.iter().any(|seen| seen.rule == *rule);
     let hidden: Vec<&str> = prediction.not_reproduced.iter().copied().filter(|rule| !is_told(rule)).collect();

@@ -129,7 +129,7 @@ pub struct Recorded {
     pub dirty: BTreeMap<EntityId, Vec<(Nanos, u64)>>,
     /// Mapped file bytes of each cgroup, kept likewise.
     pub mapped: BTreeMap<EntityId, Vec<(Nanos, u64)>>,
-    /// At how many samples each process stood in an uninterruptible wait. Delays are not counted everywhere.
+    /// Number of samples at which each process stood in an uninterruptible wait. Not every kernel counts delays.
     pub(crate) stuck: BTreeMap<EntityId, u32>,
     /// Whether there were more intervals than are kept: the twin then covers only the first of them.
     pub is_cut: bool,

@@ -83,7 +83,7 @@ pub struct Shown {
     pub parts: Vec<Figures>,
     /// Findings, warnings and worse; empty where the run was not diagnosed.
     pub seen: Vec<Seen>,
-    /// Rules whose findings hurt too little to be a warning.
+    /// Rules whose findings are below a warning, so that `seen` leaves them out.
     pub slight: Vec<&'static str>,
     /// Rules that lacked an input in the run, such as a trace.
     pub unchecked: Vec<&'static str>,

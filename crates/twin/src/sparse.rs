@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recordings whose samples are too far apart for a twin of starved cgroups. Since 6.9 the kernel adds up the dirty counts of a
-//! cgroup every 2 s, and writers are paused and freed in that rhythm. Samples further apart do not show it. This module names
-//! the likely reason of an error; it measures none.
+//! Recordings whose samples are too far apart for a twin of starved cgroups. Since 6.9, the kernel adds up the dirty counts of a
+//! cgroup every 2 s, and writers are paused and freed in that rhythm. Samples further apart do not show the rhythm. This module
+//! names the likely reason of an error and measures no error itself.
 
 use crate::{Twin, backtest};
 use floodline_analysis::observer::FOLD;
@@ -12,7 +12,7 @@ use floodline_record::human;
 /// The rule whose findings depend on the rhythm of the counts.
 const RULE: &str = "starved-dirty-budget";
 
-/// What to do about a twin that misses its recording, if the distance of the samples is the likely reason.
+/// Returns advice for a twin that misses its recording, if the time between two samples is the likely reason.
 pub(crate) fn hint(twin: &Twin, seen: &[Seen], error: f64) -> Option<String> {
     let is_late = Behaviour::of(twin.kernel).arithmetic.memcg_stats == MemcgStats::RateLimited;
     let is_starved = seen.iter().any(|one| one.rule == RULE);
@@ -20,8 +20,8 @@ pub(crate) fn hint(twin: &Twin, seen: &[Seen], error: f64) -> Option<String> {
     let is_sparse = twin.every.0 > FOLD.0 / 20 * 21;
     (error > backtest::MISS_MAX && is_late && is_starved && is_sparse).then(|| {
         format!(
-            "The likely reason for the error is the distance of the samples, {}: this kernel frees paused writers of starved \
-             cgroups every 2 s, and such samples do not show it. Record again with --every 2s.",
+            "The likely reason for the error is the time between two samples, {}. This kernel frees paused writers of starved \
+             cgroups every 2 s, which such samples do not show. Record again with --every 2s.",
             human::seconds(twin.every.as_secs_f64())
         )
     })

@@ -326,7 +326,7 @@ fn blank() -> Device {
 const EXCEEDED: f64 = 1.5;
 const EXCEEDED_MIN: usize = 2;
 
-/// Utilisation from which intervals in a row are one busy stretch, and how far above a ceiling its mean may be.
+/// Utilisation from which consecutive intervals form one busy stretch, and factor over a ceiling up to which its mean may be.
 const BUSY_STRETCH: f64 = 0.5;
 const PAID: f64 = 1.2;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Syncs of which a device that is never full shows no burst. Above the background threshold the flusher writes until the
+//! Syncs that show no burst on a device because it is never full. Above the background threshold, the flusher writes until the
 //! level is at the threshold, or one chunk below it, and leaves the rest until it is old. Below the threshold it writes only
-//! what is old. Where young data goes on to next to nothing, a caller requested it. With a small background threshold such
-//! a sync waits for little, and no other counter shows it; with a larger one it waits for all of the burst.
+//! old data. Where young data is written until hardly anything is dirty, a caller requested it. With a small background
+//! threshold such a sync waits for little, and no other counter shows it. With a larger one it waits for the whole burst.
 
 use super::asked::{Asked, UNSEEN_AGE_S, written_between};
 use super::machine::Place;
@@ -24,12 +24,12 @@ const LEFT_MIN: f64 = 4_194_304.0;
 const GOES_ON: f64 = 0.5;
 /// Share of the level at the end of a burst that must be written, rather than dropped.
 const WRITTEN: f64 = 0.8;
-/// Bytes below which next to nothing is dirty, and the share of a burst that is next to nothing of it.
+/// Bytes up to which hardly anything is dirty, and the share of a burst up to which hardly anything of it is left.
 const CLEAN: f64 = 1_048_576.0;
 const LITTLE_OF_BURST: f64 = 0.05;
-/// Largest share of the background threshold that is far below it: the threshold itself is no reason to write.
+/// Largest share of the background threshold that counts as far below it: the threshold is then no reason to write.
 const FAR_BELOW: f64 = 0.5;
-/// Largest share of a burst that is written before it ends, where nothing but its end was a reason to write.
+/// Largest share of a burst that is written before it ends, where only its end was a reason to write.
 const BEFORE_ITS_END: f64 = 0.1;
 
 /// One sample of the machine.
@@ -69,7 +69,7 @@ fn half_a_second(levels: &[Level]) -> f64 {
     levels.windows(2).map(rate).fold(0.0, f64::max) / 2.0
 }
 
-/// What the flusher writes of an inode at once: a part of the limit, and no more than half a second of writing.
+/// Bytes that the flusher writes of an inode at once: a part of the limit, and at most half a second of writing.
 fn chunk(half_a_second: f64, now: &Level) -> f64 {
     half_a_second.min(now.limit / PART_OF_LIMIT) + CHUNK_STEP
 }

@@ -92,7 +92,7 @@ pub(super) struct Group {
     pub(super) synced: Option<Synced>,
     /// Seconds in dirty throttling, by the trace, all threads together.
     pub(super) paused: f64,
-    /// Samples at which one of its processes stood in an uninterruptible wait.
+    /// Number of samples at which one of its processes stood in an uninterruptible wait.
     pub(super) stuck: u64,
     /// Its part of the bytes that stores to mappings dirtied in its cgroup.
     pub(super) part_of_mapped: f64,

@@ -41,14 +41,14 @@ const SECONDS_MIN: f64 = 3.0;
 const FITS_MAX: usize = 3;
 const FIT_NEAR: f64 = 0.08;
 const FIT_SIZE_MAX: f64 = 2_000.0;
-/// The same of all runs of a fit together: less than a second.
+/// Tasks times seconds of all runs of a fit together: less than a second of CPU time.
 const FITS_SIZE_MAX: f64 = 36_000.0;
-/// Longest time for which programs store before a recording, seconds, and most such times that are tried.
+/// Longest time for which programs store before a recording, seconds, and largest number of such times that are tried.
 const BEFORE_MAX: f64 = 60.0;
 const BEFORES_MAX: u32 = 8;
-/// Fewest written pages that are compared.
+/// Number of written pages below which counts are taken as equal.
 const WRITTEN_MIN: f64 = 64.0;
-/// How much nearer another time must come.
+/// Factor on the distance to the recording below which another time is taken.
 const BETTER: f64 = 0.8;
 /// Stores of a burst, at first.
 const STORES: u64 = 8;
@@ -102,7 +102,7 @@ struct Fitted {
     faults: BTreeMap<String, f64>,
     /// Recorded bytes over those of the twin.
     bytes: Option<f64>,
-    /// The same of what the machine wrote.
+    /// Recorded pages written by the machine over those of the twin.
     written: Option<f64>,
 }
 
@@ -115,18 +115,18 @@ impl Fitted {
         self.bytes.map_or(0.0, |ratio| ratio.ln().abs())
     }
 
-    /// The flusher's wake-ups show in what is written.
+    /// Distance to the recording in dirtied bytes and written pages, as a logarithm. The flusher's wake-ups show in the written pages.
     fn far_in_writeback(&self) -> f64 {
         self.far_in_bytes() + self.written.map_or(0.0, |ratio| ratio.ln().abs())
     }
 
-    /// Whether its bytes are clearly nearer to those of the recording.
+    /// Whether its bytes are clearly nearer to the recording than those of `than`.
     fn is_nearer(&self, than: &Fitted) -> bool {
         self.bytes.is_some() && self.far_in_bytes() <= 0.9 * than.far_in_bytes()
     }
 }
 
-/// What is fitted, and what its runs took so far, in tasks times seconds.
+/// A recording that is fitted, and the cost of its runs until now, in tasks times seconds.
 struct Fitting<'a> {
     recorded: &'a Recorded,
     kernel: KernelVersion,
@@ -170,14 +170,14 @@ fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Twin, TwinError> {
     Ok(best.twin)
 }
 
-/// The same with another number of stores of each task.
+/// Makes a twin with `ratio` times as many stores of each task.
 fn scaled_all(fitting: &Fitting<'_>, from: &Fitted, ratio: f64) -> Result<Fitted, TwinError> {
     let tasks = from.faults.keys();
     let factors = tasks.map(|task| (task.clone(), scaled(from.fit.factors.get(task), ratio))).collect();
     fitted(fitting, Fit { factors, ..from.fit.clone() })
 }
 
-/// Fits the time for which programs stored before the recording: the flusher's wake-ups fall as they fell.
+/// Fits the time for which programs stored before the recording, so that the flusher wakes up when it did in the recording.
 fn fit_before(fitting: &Fitting<'_>, mut best: Fitted) -> Result<Fitted, TwinError> {
     let Fitting { recorded, .. } = fitting;
     let row = &recorded.window.host.last;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long data stays dirty. Without a sync it stays until it is old or too much; the mean over all bytes is the mean level
-//! divided by the rate (Little's law). Where data leaves much sooner, the programs that wrote it had it written: they sync
-//! what they write, or open their files so. No wait needs to be counted for that: those of threads are not.
+//! Time for which data stays dirty. Without a sync, data stays until it is old or there is too much of it. The mean over all
+//! bytes is the mean level divided by the rate (Little's law). Where data leaves much sooner, the programs that wrote it
+//! requested that: they sync their writes, or open their files with O_SYNC or O_DSYNC. This needs no counted wait, and waits of threads are not
+//! counted.
 
 use super::devices::written_twice;
 use super::group::Group;
@@ -13,25 +14,25 @@ use floodline_record::sample::HostRow;
 use floodline_record::units::Nanos;
 use std::collections::BTreeMap;
 
-/// Largest part of the time that data stays dirty by itself, from which it was written on request.
+/// Largest share of the time without a sync for which data stays dirty that was written on request.
 const SOON: f64 = 0.25;
-/// Fewest intervals between samples that show the mean level, and the least part of all data that each brings.
+/// Smallest number of intervals that show the mean level, and smallest share of all data in each of them.
 const INTERVALS_MIN: usize = 8;
 const SPREAD: f64 = 0.005;
-/// Fewest bytes that became dirty.
+/// Smallest amount of dirtied data that is judged, bytes.
 const BYTES_MIN: f64 = 262_144.0;
-/// Least part of the dirtied bytes that was written: the rest may be dropped files.
+/// Smallest share of the dirtied bytes that must be written: the rest may be dropped files.
 const WRITTEN: f64 = 0.7;
-/// Largest part of a background threshold that is far below it: the amount is no reason to write.
+/// Largest share of a background threshold that counts as far below it: the amount is then no reason to write.
 const FAR_BELOW: f64 = 0.25;
 
-/// Largest part of all data that is dirty at one time: of a burst with a sync after it, most is.
+/// Largest share of all data that is dirty at one time. A burst with a sync after it exceeds this share.
 const PART_OF_ALL: f64 = 0.125;
 
-/// A level of dirty bytes, seconds since the recording began.
+/// Levels of dirty bytes, each with its time in seconds since the recording began.
 type Levels = Vec<(f64, f64)>;
 
-/// For each group, the mean time in seconds that its data stays dirty, where it leaves much sooner than by itself.
+/// Returns for each group the mean time that its data stays dirty, seconds; `None` unless the data leave much sooner than without a sync.
 pub(super) fn written_soon(recorded: &Recorded, groups: &[Group]) -> Vec<Option<f64>> {
     let window = &recorded.window;
     let none = || vec![None; groups.len()];

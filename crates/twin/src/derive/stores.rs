@@ -77,14 +77,14 @@ pub(super) struct Mapped {
     pub(super) stored: Option<Stored>,
 }
 
-/// How many stores a task makes.
+/// Stores that a task makes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Amount {
-    /// How many times as many as the first guess.
+    /// Multiple of the first guess.
     pub(super) factor: f64,
-    /// Stores of a burst.
+    /// Number of stores in a burst.
     pub(super) at_once: u64,
-    /// Seconds for which it stores before the recording begins.
+    /// Time for which it stores before the recording begins, seconds.
     pub(super) before: f64,
 }
 
@@ -481,8 +481,8 @@ impl Cached {
     }
 }
 
-/// The task that writes mapped files and drops them from the page cache, so that reading them back makes large folios. It rests
-/// until the flusher has found nothing to do: then the first dirty page of the recording decides when the flusher wakes up.
+/// The task that writes mapped files and drops them from the page cache, so that reading them back makes large folios. It then
+/// rests until the flusher has found nothing to do, so that the first dirty page of the recording decides when the flusher wakes up.
 pub(super) fn prepare(files: Vec<(String, u64)>, rest: Time) -> Task {
     let mut setup: Vec<Step> = files
         .into_iter()

@@ -21,7 +21,7 @@ pub(super) struct Syncs {
     pub(super) origin: Origin,
     /// Mean wait of one, in seconds, where they come at the ends of its bursts rather than after a number of its calls.
     pub(super) at_ends: Option<f64>,
-    /// Whether only the short time that its data stays dirty tells of them.
+    /// Whether only the short time for which its data stays dirty shows them.
     pub(super) is_by_age: bool,
 }
 
@@ -36,13 +36,13 @@ const DURABLE_SHARE: f64 = 0.6;
 /// Fewest intervals with writes that show a habit rather than chance.
 const ACTIVE_MIN: usize = 4;
 
-/// Busy share of a device from which data waits for it, however often its programs sync.
+/// Busy share of a device from which data waits for the device, with any number of syncs.
 const FULL: f64 = 0.8;
-/// Longest time that data stays dirty where its programs sync each few calls and the device has time, seconds.
+/// Longest time that data stays dirty where its programs sync after a few calls and the device has time, seconds.
 const SOON_MAX: f64 = 1.0;
 
-/// Counts the syncs of groups whose data is written soon though nothing else tells that they sync. `soon` has the mean time that
-/// the data of each stays dirty. Each sync makes at least one write of the device and writes at least one page.
+/// Counts the syncs of groups whose data is written soon though no other counter shows a sync. `soon` is the mean time that the data
+/// of each group stays dirty, seconds. Each sync makes at least one write of the device and writes at least one page.
 pub(super) fn add_by_age(
     groups: &[Group],
     places: &[Place],

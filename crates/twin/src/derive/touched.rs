@@ -21,7 +21,7 @@ const NEW_MAX: f64 = 0.97;
 pub(super) struct Touched {
     /// Seconds since the recording began, and pages.
     levels: Vec<(f64, f64)>,
-    /// Whether they are those of a cgroup. Those of the machine are mostly of other programs.
+    /// Whether the counters are those of a cgroup. The machine's counters mostly belong to other programs.
     is_of_cgroup: bool,
 }
 
@@ -116,8 +116,8 @@ impl Touched {
     }
 }
 
-/// Levels without those that are lower or higher than both neighbours: the kernel adds up the counters of its CPUs while
-/// they change, and now and then a reading lacks a part.
+/// Removes levels that are lower or higher than both neighbours. The kernel adds up the counters of its CPUs while they change, so
+/// a reading can lack a part.
 fn without_dips(levels: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let middle = |three: &[(f64, f64)]| {
         let [before, now, after] = [three[0].1, three[1].1, three[2].1];

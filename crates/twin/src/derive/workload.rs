@@ -40,7 +40,7 @@ pub(super) struct Load {
 const PROGRAMS_MAX: usize = 1000;
 /// A program that moved less than this, and less than a thousandth of all, is left out unless it waited.
 const BYTES_MIN: f64 = 65_536.0;
-/// Samples at which a program must have stood in a wait to be kept for it.
+/// Number of samples in a wait from which a program is kept for its waits.
 const STUCK_MIN: u64 = 3;
 /// Characters of a task's name that its processes show.
 const COMM_MAX: usize = 15;
@@ -168,8 +168,8 @@ pub(super) fn workload(
     Ok(Load { open, closed: (!is_traced && !is_same).then_some(closed), programs, stored, is_traced })
 }
 
-/// Lets programs that store before the recording begin so late that they go on when it begins, though other tasks take longer
-/// to prepare themselves; and those begin as late, where they take less long.
+/// Delays programs that store before the recording until they go on without a break when it begins, though other tasks take longer
+/// to prepare. Tasks that prepare faster are delayed as well.
 fn begin_together(programs: &mut BTreeMap<String, Task>, others: &mut BTreeMap<String, Task>, before: f64) {
     let sleeps = |task: &Task| -> f64 {
         let of = |step: &Step| if let Step::Sleep(sleep) = step { sleep.lasting.0.as_secs_f64() } else { 0.0 };
@@ -252,13 +252,13 @@ impl Besides<'_> {
     }
 }
 
-/// Part of the time in which the device of a place was busy.
+/// Share of the time in which the device of a place was busy.
 fn busy_share(window: &Window, place: &Place) -> f64 {
     let busy = device::by_dev(window, place.dev).and_then(|seen| Some(seen.span.growth.io_time?.as_secs_f64()));
     busy.unwrap_or(0.0) / window.seconds().max(1e-3)
 }
 
-/// A time in which the flusher wakes up and finds nothing.
+/// Time in which the flusher wakes up once and finds nothing to write.
 fn rest(window: &Window) -> Time {
     let every = window.host.last.dirty_writeback_centisecs.map_or(500, |centisecs| centisecs.0).min(6000);
     Time(Nanos(every.saturating_mul(10_000_000).saturating_add(Nanos::SECOND.0)))

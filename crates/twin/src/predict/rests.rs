@@ -39,7 +39,7 @@ fn rests(rule: &str, rows: &[Row]) -> bool {
 /// Factor by which a figure must grow to be clearly worse.
 const WORSE: f64 = 1.25;
 
-/// Seconds of writing from which tasks notice it.
+/// Time to write the peak from which tasks notice it, seconds.
 const NOTICED_S: f64 = 1.0;
 
 /// Factor by which a figure must shrink to end a finding.
@@ -60,8 +60,8 @@ pub(super) struct Judged<'a> {
     pub(super) rows: &'a [Row],
     /// Whether the twin is like its recording.
     pub(super) is_reliable: bool,
-    /// Bytes per second that the slowest device wrote that was never seen at its limit; `None` where each was. The twin may take
-    /// such a device for faster than it is.
+    /// Speed of the slowest device that was never seen at its limit, bytes per second. `None` if each was. Such a device may be slower
+    /// than its twin.
     pub(super) unknown_speed: Option<f64>,
 }
 
@@ -92,14 +92,14 @@ impl Judged<'_> {
                 // It lacked an input before the change and lacks none after it: the rule says that nothing is there, as in the
                 // recording. What it then finds may be there now.
                 (false, _) if self.now.unchecked.contains(&rule) => is_unanimous && (!is_then || self.is_reliable),
-                // How much a finding hurts comes from a twin that is not like its recording.
+                // Its severity comes from a twin that misses its recording.
                 (false, _) if !self.is_reliable && !is_then && diagnosed.iter().any(|shown| is_slight(shown)) => false,
                 // The twin is like the recording. Which tasks wait is the part of it that is assumed most.
                 (true, true) => is_unanimous && (is_then || !WAITS_ALONE.contains(&rule) || ends(rule, self.rows)),
                 (false, false) => is_unanimous,
                 // It lacks the finding: the changed twin may lack it for the same reason.
                 (true, false) => {
-                    // A twin in which the finding hurts less does not tell how much is too much.
+                    // A twin in which the finding is only an info does not show when it becomes a warning.
                     let stays = has(lasting, rule) && rests(rule, self.rows) && !is_slight(self.now);
                     (is_then && is_unanimous) || stays || ends(rule, self.rows)
                 }
