@@ -20,7 +20,7 @@ pub fn text(advice: &Advice, width: usize, details: bool) -> String {
     let mut out = String::new();
     hanging(&mut out, "", &advice.headline, width);
     let _ = writeln!(out);
-    // The waits of a twin that is not like the host are no trade-off of the host.
+    // A twin that differs from the host does not show the host's trade-off.
     if advice.no_verdict.is_none() || details {
         plot(&mut out, advice);
         let _ = writeln!(out);
@@ -68,7 +68,7 @@ fn plot(out: &mut String, advice: &Advice) {
     let (left, right) = (xs().fold(f64::INFINITY, f64::min), xs().fold(f64::NEG_INFINITY, f64::max));
     let top = advice.tried.iter().map(|one| one.stall_seconds).fold(0.0, f64::max);
     if advice.tried.is_empty() || top <= 0.0 {
-        hanging(out, "", "On the twin, no task waits with any of the settings, so there is nothing to trade.", 80);
+        hanging(out, "", "On the twin, no task waits with any of the settings. There is nothing to trade.", 80);
         return;
     }
     let mut grid = vec![vec![' '; PLOT]; HEIGHT];

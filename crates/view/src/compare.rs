@@ -15,8 +15,8 @@ const COLUMNS: usize = 10 + 10 + 9 + 10;
 /// Figures that the short form shows at most.
 const ROWS_MAX: usize = 16;
 
-/// For people, within a width: waits for stable storage, those that are longer in front, then what changed, most first. `all`
-/// shows every figure by name.
+/// Text for people, within a width: waits for stable storage, those that grew in front, then the other changed figures, the
+/// largest factor first. `all` shows every figure by name.
 pub fn text(comparison: &Comparison, width: usize, all: bool) -> String {
     let mut text = String::new();
     for against in &comparison.against {
@@ -65,9 +65,9 @@ pub fn text(comparison: &Comparison, width: usize, all: bool) -> String {
     text
 }
 
-const ORDER: &str = "Waits for stable storage first, the longer ones in front, then by the factor between A and B.";
+const ORDER: &str = "Waits for stable storage first, those that grew in front, then by the factor between A and B.";
 
-/// The wait for stable storage that is longer by the largest factor, in a sentence.
+/// States the wait for stable storage that grew by the largest factor. `None` if none grew.
 pub(crate) fn longer(against: &Against) -> Option<String> {
     let row = *against.longer_syncs().first()?;
     let value = |spread: &Spread| short(Figure { value: spread.mean, unit: spread.unit });
@@ -239,7 +239,7 @@ B: remedy.flr
 figure                                         A          B       B-A      noise
 mail.fsync.max_seconds                    1.00 s   250.0 ms   -75.0 %   10.0 % *
 a-task-with-a-very-long-name-indeed.…     1.00 s   250.0 ms   -75.0 %          ?
-Waits for stable storage first, the longer ones in front, then by the factor
+Waits for stable storage first, those that grew in front, then by the factor
 between A and B.
 
 series             peak of both   mean |A-B| / peak   among repeats

@@ -40,10 +40,10 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
         let (then, interval) = match row.doubt {
             Some(Doubt::BackTest) => {
                 let off = row.off_share.map_or_else(String::new, human::percent);
-                // Both ways to read the twin agree in direction.
+                // Both readings of the twin change in the same direction.
                 let roughly = match (row.roughly, row.worsens_roughly(), row.improves_roughly()) {
-                    (Some((least, _)), true, _) => format!("; maybe worse, {} at least", shown_value(row.unit, least)),
-                    (Some((_, most)), _, true) => format!("; maybe better, {} at most", shown_value(row.unit, most)),
+                    (Some((least, _)), true, _) => format!("; maybe worse, at least {}", shown_value(row.unit, least)),
+                    (Some((_, most)), _, true) => format!("; maybe better, at most {}", shown_value(row.unit, most)),
                     _ => String::new(),
                 };
                 ("?".to_owned(), format!("not predictable: off {off}{roughly}"))
@@ -144,7 +144,7 @@ fn chosen(prediction: &Prediction, details: bool) -> Vec<&Row> {
     rows
 }
 
-/// Findings with their severity, those that hurt by one figure together, and that figure now and then.
+/// Lists findings with their severity. Those that hurt by one figure are grouped, followed by the figure before and after the change.
 fn findings(out: &mut String, lead: &str, seen: &[Seen], prediction: &Prediction, width: usize) {
     if seen.is_empty() {
         return;

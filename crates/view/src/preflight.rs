@@ -151,7 +151,7 @@ fn simulated(summary: &Summary) -> String {
 /// What to type next.
 fn next(out: &mut String, summary: &Summary, rows: &[Row], options: Options<'_>, width: usize) {
     let mut rows = rows.iter().filter(|row| row.verdict == Verdict::Suffers && !row.accepted && !row.superseded);
-    // A host that a later command refuses to predict is no example.
+    // A host that `predict` refuses is a poor example.
     let rank = |row: &Row| (row.confidence != Confidence::Low, row.severity);
     let worst = rows.next().map(|first| rows.fold(first, |most, row| if rank(row) > rank(most) { row } else { most }));
     if let Some(worst) = worst {

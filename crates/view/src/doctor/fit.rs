@@ -40,8 +40,8 @@ pub(super) enum Part {
 }
 
 /// What is shortened, and to how many lines, in this order. Commands are shown whole or not at all: a half of one must
-/// not be copied. What a change does and what it costs is cut only after everything that the details can hold: a command is
-/// typed with its whole price in sight. What to type now goes last.
+/// not be copied. What a change does and what it costs is cut only after everything that the details can hold, because a
+/// reader types a command after reading its costs. What to type now goes last.
 const STEPS: [(Part, usize); 31] = [
     (Part::Besides, 0),
     (Part::Missing, 1),

@@ -73,10 +73,10 @@ pub(crate) fn calm_verdict(report: &Report) -> (&'static str, String) {
         };
     }
     if let Some(gap) = report.not_checked.iter().flat_map(|rule| &rule.gaps).find(|gap| gap.kind == "too_coarse") {
-        let fits = "a stall fits between two samples";
+        let fits = "a stall can be shorter than the time between two samples";
         return (
             "NOTHING SEEN",
-            format!("nothing stalls or storms in the samples of {watched}{from}, but {fits}: {}.", gap.source),
+            format!("nothing stalls or storms in the samples of {watched}{from}. But {fits}: {}.", gap.source),
         );
     }
     match (report.observation.may_hide_stall, blind(report)) {
@@ -115,7 +115,7 @@ pub(super) fn unexplained(waits: &Unexplained) -> String {
     }
 }
 
-/// Part of the observation from which what holds in the waiting seconds holds "of the time".
+/// Share of the observation with waiting tasks from which a figure of these seconds is given as one "of the time".
 const MOST_OF_TIME: f64 = 0.8;
 
 /// "Tasks wait for I/O 69 % of the time (iowait 43 to 74 %). vda is 9 % busy, a write takes 2 ms."
@@ -133,7 +133,7 @@ pub(crate) fn you_see(report: &Report) -> String {
             }
             _ => String::new(),
         };
-        // The share is that of the line When, not of all that was watched.
+        // The share refers to the seconds in the line When, not to the whole observation.
         let lasts = symptom.waiting_s >= MOST_OF_TIME * report.window_s;
         let tasks = if lasts { "Tasks" } else { "While it lasts, tasks" };
         sentences.push(format!("{tasks} wait for I/O {} of the time{iowait}.", human::percent(share)));
@@ -193,7 +193,7 @@ pub(crate) fn readings(report: &Report) -> Vec<(&'static str, String)> {
             }
             _ => String::new(),
         };
-        // Both thresholds are of dirty data. What is under writeback is not on the disk either.
+        // Both thresholds count dirty data only. Data under writeback are not on the disk either.
         let (dirty, all) = (amount(dirty), amount(symptom.unwritten_max_bytes.unwrap_or(dirty).max(dirty)));
         let part = if dirty == all { String::new() } else { format!(", dirty up to {dirty}") };
         lines.push(("Unwritten data", format!("up to {all}{part}{limits}")));

@@ -83,7 +83,7 @@ fn changed(before: &Host<'_>, after: &Host<'_>) -> Verdict {
     Verdict { class, word: word.to_owned(), sentence: sentence.to_owned(), rows, commands: Vec::new() }
 }
 
-/// The verdict beside the sync that takes longer: a finding that is gone does not make up for it.
+/// Adds the sync that takes longer to a verdict: a finding that is gone does not outweigh it.
 fn but(verdict: Verdict, longer: &str) -> Verdict {
     let Verdict { class, sentence, mut rows, .. } = verdict;
     let (class, sentence) = match (longer.is_empty(), class) {
@@ -99,8 +99,8 @@ fn but(verdict: Verdict, longer: &str) -> Verdict {
 
 fn figures(against: &Against) -> Section {
     let mut rows: Vec<&Row> = against.figures.iter().collect();
-    // Those that changed most stand first; one that appears from zero changed most of all. Before them stand syncs that take
-    // longer: a program feels each of them.
+    // Syncs that take longer stand first, because a program waits for each of them. Then come the figures that changed most. A
+    // figure that was zero before changed most of all.
     let weight = |row: &Row| match row.change {
         Some(change) => change.abs(),
         None if row.difference != 0.0 => f64::INFINITY,
