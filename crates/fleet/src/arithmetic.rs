@@ -52,13 +52,13 @@ const CLIFF_OUTRUN: f64 = 0.8;
 /// The same where writers are slower than the disk and syncs are frequent: each writes little itself, and waits for a share of
 /// a burst.
 const CLIFF_SHARE: f64 = 1.5;
-/// Time between two syncs from which one can find all that piled up, seconds; and that between two commits that a journal
-/// makes by itself.
+/// Time between two syncs from which one sync can find all that piled up, and time between two commits that a journal makes by
+/// itself; seconds.
 const RARE_S: f64 = 1.0;
 const JOURNAL_S: f64 = 5.0;
-/// Longer wait of one call that is just noticeable, seconds: where one sync waits for all that piled up.
+/// Smallest noticeable growth of the wait of one call, seconds, where one sync waits for all that piled up.
 const CLIFF_BURST_S: f64 = 1.0;
-/// Severity where data below the background threshold are never written.
+/// Severity where data below the background threshold are written only by a sync.
 const SEVERITY_NEVER: f64 = 2.0;
 /// Severity of a host with a small margin, and the largest severity given by arithmetic.
 pub(crate) const SEVERITY_MAX: f64 = 100.0;
@@ -504,7 +504,7 @@ fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Cliff> {
     })
 }
 
-/// The factor for waits of frequent syncs behind a burst; `None` where syncs are rare enough for one to write all of it.
+/// Factor for waits of frequent syncs behind a burst. `None` where syncs are so rare that one of them can write the whole burst.
 fn by_share(derived: &Derived<'_>) -> Option<f64> {
     let flushes = derived.window.disks.values().filter_map(|span| span.growth.flushes).map(|flushes| flushes.0).max();
     let of_programs = flushes.unwrap_or(0) as f64 - derived.seconds / JOURNAL_S;
@@ -546,13 +546,13 @@ struct Cliff {
     told: String,
 }
 
-/// Why data below the background threshold stay unwritten for ever: the change ends periodic writeback.
+/// Reason why data below the background threshold stay unwritten until a sync: the change ends periodic writeback.
 fn never_written(window: &Window, change: &Change) -> Option<String> {
     let ends = change.settings.iter().any(|set| set.key == "vm.dirty_writeback_centisecs" && set.value.trim() == "0");
     let writes_now = window.host.last.dirty_writeback_centisecs.is_some_and(|now| now.0 > 0);
     (ends && writes_now).then(|| {
-        "vm.dirty_writeback_centisecs=0 ends periodic writeback: data below the background threshold stay unwritten until a \
-         program syncs them, and are lost in a crash."
+        "vm.dirty_writeback_centisecs=0 ends periodic writeback. Data below the background threshold stay unwritten until a \
+         program syncs them. A crash loses them."
             .to_owned()
     })
 }

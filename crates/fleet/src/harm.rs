@@ -49,7 +49,7 @@ impl Felt {
         }
     }
 
-    /// The same without the waits of tasks that only sync. `figures` are those of the run.
+    /// Leaves out the waits of tasks that only sync. `figures` are those of the run.
     pub(crate) fn without_syncs(self, figures: &BTreeMap<String, f64>) -> Felt {
         let is_program = |name: &str| name.starts_with("program.") && name.ends_with(".waited_seconds");
         let of_programs = figures.iter().filter(|(name, _)| is_program(name)).map(|(_, seconds)| *seconds).sum::<f64>();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data that were dirtied and removed between two samples, as temporary files are. No sample has them, and yet a limit has to
-//! hold them: the counters of what was dirtied and written tell of them.
+//! Data that were dirtied and removed between two samples, such as temporary files. No sample shows them, but they count against
+//! a limit. The counters of dirtied and written pages reveal them.
 
 use crate::arithmetic::TIGHT;
 use floodline_analysis::budget::{Assumed, Bound};
@@ -11,11 +11,11 @@ use floodline_record::window::Window;
 
 /// Relative change of a limit that counts.
 const SAME: f64 = 0.01;
-/// Part of what was unwritten at most between two samples that was removed: below it, writeback explains the difference.
+/// Share of the unwritten data between two samples that must have been removed. Below it, writeback explains the difference.
 const REMOVED: f64 = 0.5;
 
-/// Why data that no sample has may meet a smaller limit of the machine, or leave it less than a factor of two. How much was unwritten at one time is not known: a
-/// program can remove one file before it writes the next.
+/// Reason why data that no sample shows may exceed a smaller limit of the machine, or half of it. How much was unwritten at one
+/// time is unknown: a program can remove one file before it writes the next.
 pub(crate) fn removed_early(window: &Window, assumed: &Assumed<'_>) -> Option<String> {
     let high = |bound: Option<Bound>| bound.map(|bound| bound.high.0);
     let (now, then) = high(assumed.now.global.freerun).zip(high(assumed.then.global.freerun))?;
@@ -28,7 +28,7 @@ pub(crate) fn removed_early(window: &Window, assumed: &Assumed<'_>) -> Option<St
     let most = most.saturating_mul(page);
     ((then as f64) < TIGHT * most as f64).then(|| {
         format!(
-            "Up to {} were dirtied and removed again between two samples. After the change writers wait from {}.",
+            "Up to {} were dirtied and removed again between two samples. After the change, writers wait above {} of unwritten data.",
             human::bytes(most as f64),
             human::bytes(then as f64)
         )

@@ -127,7 +127,7 @@ causes! {
     /// The change is in force already, or the host has nothing that it changes.
     NoChange = "no-change", "the change is in force already, or means nothing there";
     /// The change ends periodic writeback.
-    NeverWritten = "never-written", "the change ends periodic writeback: data may stay unwritten for ever";
+    NeverWritten = "never-written", "the change ends periodic writeback: data may stay unwritten until a sync";
     /// The file could not be opened or read.
     FileUnreadable = "file-unreadable", "the file cannot be read";
     /// It is a pipe, a socket, a device or a folder.
@@ -184,7 +184,7 @@ impl Cause {
     pub fn hint(self) -> &'static str {
         match self {
             Cause::FileUnreadable => "run as a user who may read the file, or copy the file again",
-            Cause::NotAFile => "write what it delivers to a file first: cat PATH > fleet/HOST.flr",
+            Cause::NotAFile => "name a regular file; to save a pipe: cat PIPE > HOST.flr",
             Cause::FileEmpty | Cause::NoSample | Cause::Truncated => {
                 "ssh HOST floodline record --for 60s -o - > HOST.flr"
             }

@@ -21,7 +21,7 @@ use floodline_twin::{Options, Origin, Provenance, Recorded, Twin, TwinError, of}
 use std::collections::BTreeMap;
 use weigh::weigh;
 
-/// What the keys of syncs of a twin contain.
+/// Parts of a twin's key that mark a sync.
 const SYNCS: [&str; 2] = ["sync", "syncfs"];
 
 /// Whether a host should be simulated, and whether only as a control.
@@ -66,11 +66,11 @@ struct Answer {
     /// Harm by the open twin, and by the closed one where demand is bounded: the smaller and the larger of both.
     severity: f64,
     severity_max: f64,
-    /// The largest harm of the same runs beside the recorded waits before the change.
+    /// Largest harm of the changed runs compared with the recorded waits before the change.
     since_recorded: f64,
     /// Recorded waits of all tasks before the change, seconds.
     recorded_stall_seconds: f64,
-    /// Harm without syncs, where the twin has a sync for which the recording shows no caller.
+    /// Harm without the waits of syncs. `None` unless the twin has a sync for which the recording shows no caller.
     without_assumed_syncs: Option<f64>,
     /// Whether both bounds of the demand are the same.
     is_demand_known: bool,

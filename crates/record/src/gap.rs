@@ -193,9 +193,9 @@ pub enum Cause {
         /// A length that is sufficient, e.g. `--for 10s`.
         need: Text,
     },
-    /// The samples are too far apart: the condition fits between two of them.
+    /// The samples are too far apart: the condition can be shorter than the time between two of them.
     TooCoarse {
-        /// A distance that is sufficient, e.g. `--every 1s`.
+        /// Option that is sufficient, e.g. `--every 1s`.
         need: Text,
     },
     /// Samples that were due are missing, and the condition may have occurred meanwhile.

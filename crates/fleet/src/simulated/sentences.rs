@@ -29,7 +29,7 @@ impl Relief<'_> {
     }
 }
 
-/// What the longest wait is one of: a figure that is not predicted is not part of it.
+/// Names the calls of which the longest wait is taken. A figure that is not predicted is left out.
 fn longest(prediction: &Prediction) -> &'static str {
     let is_predicted = |name: &str| prediction.rows.iter().any(|row| row.figure == name && row.doubt.is_none());
     match (is_predicted("longest_write_wait_seconds"), is_predicted("durable.longest_wait_seconds")) {
@@ -51,7 +51,7 @@ pub(super) fn effect(by: &str, row: &Row, prediction: &Prediction, seconds: f64)
     }
 }
 
-/// Figures that change, and the finding that appears, each in words.
+/// Figures that change, and the finding that appears, each as a phrase.
 pub(super) fn changes(row: &Row, prediction: &Prediction, seconds: f64) -> Vec<String> {
     let mut told = Vec::new();
     if let Some((now, then)) =
@@ -77,7 +77,7 @@ pub(super) fn changes(row: &Row, prediction: &Prediction, seconds: f64) -> Vec<S
     told.extend(prediction.losses().iter().filter(|loss| !is_told(loss)).take(1).map(|loss| loss.sentence()));
     let seen = prediction.hurting().or(prediction.appear.first());
     told.extend(seen.map(|seen| format!("{} appears", seen.rule)));
-    // A wait that gets longer by less than that is a reason where there is no other.
+    // A wait that grows by less is named where no other figure changes.
     if told.is_empty() {
         told.extend(prediction.losses().first().map(|loss| loss.sentence()));
     }

@@ -41,7 +41,7 @@ impl Answer {
         peak > OTHER_HOST || (peak > MEETS_LIMIT && meets_limit)
     }
 
-    /// Of the harms between its bounds, that which is nearest to a harm by arithmetic.
+    /// Returns the harm between its bounds that is nearest to the harm by arithmetic.
     fn nearest(&self, by_arithmetic: f64) -> f64 {
         by_arithmetic.max(self.severity).min(self.severity_max.max(self.since_recorded))
     }
@@ -186,7 +186,7 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         }
         _ if severity >= SUFFERS && stated == Stated::Nothing => {
             row.severity = TRADE;
-            let told = format!("In the simulation something gets worse. {NOT_STATED}");
+            let told = format!("In the simulation, a figure gets worse. {NOT_STATED}");
             row.decide(Verdict::Tight, appeared(prediction).unwrap_or(Cause::Simulated), told);
         }
         (Verdict::NotKnown, ..) => {
@@ -247,7 +247,7 @@ impl Stated {
 }
 
 /// Severity by two predictions of the same waits, that of the twin and that of arithmetic: their geometric mean. Where the
-/// demand lies between two twins, or the twin waits before the change and the host did not, what is nearer to arithmetic counts.
+/// demand lies between two twins, or the twin waits before the change and the host did not, the harm nearest to arithmetic counts.
 fn of_both(answer: &Answer, by_arithmetic: f64) -> f64 {
     (answer.nearest(by_arithmetic) * by_arithmetic).sqrt().max(SUFFERS)
 }

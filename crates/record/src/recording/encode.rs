@@ -20,9 +20,9 @@ use std::io::{self, Write};
 /// Size from which on records other than samples are written without waiting for a sample, bytes.
 const FULL: usize = 1 << 20;
 
-/// Size from which on records that wait have a frame of their own before that of their sample, bytes. Names of hundreds of
-/// cgroups are text of few letters, and readings are bytes of any value: in one frame they share one code, and both take
-/// more room.
+/// Size of pending records from which they get a frame of their own before that of their sample, bytes. Names of hundreds of
+/// cgroups are text of few letters, and readings are bytes of any value. In one frame they share one code, and both take more
+/// room.
 const APART: usize = 8 << 10;
 
 /// zstd's level: higher ones cost more CPU than the bytes they save are worth (`benches/recording.rs`).
