@@ -67,7 +67,7 @@ pub(crate) struct Row {
     pub(crate) verdict: Verdict,
     /// Whether the speed of an emulated CPU determines it, however close the model is.
     pub(crate) is_cpu_bound: bool,
-    /// Mean of simulated runs that are not told how slow disks and CPUs were from moment to moment.
+    /// Mean of the simulated runs without the recording's moments of slow disks and late CPUs.
     pub(crate) unreplayed: Option<f64>,
 }
 

@@ -106,7 +106,7 @@ pub(crate) struct Line {
     pub(crate) off_share: f64,
     /// Its verdict.
     pub(crate) verdict: Verdict,
-    /// Of a wait: mean of the model without the recording's moments, in which its disks and CPUs were slow.
+    /// Mean of the model without the recording's moments of slow disks and late CPUs; only for waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unreplayed: Option<f64>,
 }

@@ -18,7 +18,7 @@ pub(crate) struct BackTest {
     /// Recordings, or folders of them
     #[arg(required = true, value_name = "RECORDING")]
     recordings: Vec<PathBuf>,
-    /// Only files whose name contains this
+    /// Test only files whose path contains this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// Print the twins as scenarios
@@ -34,7 +34,7 @@ pub(crate) struct BackTest {
 struct Tested {
     recording: String,
     seconds: f64,
-    /// Median error of what was simulated.
+    /// Median error of the simulated figures, as a share.
     error: f64,
     figures: Vec<Figure>,
     #[serde(skip)]

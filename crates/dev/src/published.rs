@@ -145,14 +145,14 @@ fn headline(artefact: &Artefact) -> String {
     text + &by_cpu("**all**", &lines)
 }
 
-/// Kinds of waits whose agreement depends on what the recording tells of single moments.
+/// Kinds of waits whose agreement depends on the recording's moments of slow disks and late CPUs.
 const WAITS: [&str; 3] = [
     "usual latencies of syncs and unmounts",
     "longest latencies of syncs and unmounts",
     "the slowest hundredth of the reads",
 ];
 
-/// Waits with and without the moments of the recording: the same figures in both halves.
+/// Table of waits with and without the recording's moments. Both halves count the same figures.
 fn replay(artefact: &Artefact) -> String {
     let mut text =
         "| kind | figures | told the moments: within 25 % | within 2 × | not told: within 25 % | within 2 × |\n\

@@ -73,7 +73,7 @@ struct Real {
 }
 
 impl Real {
-    /// The machine without the moments in which its disks and CPUs were slow.
+    /// Returns the machine without the moments of slow disks and late CPUs.
     fn without_moments(&self) -> Real {
         let found = Found { moments: BTreeMap::new(), wake_ups: Vec::new(), ..self.found.clone() };
         Real { found, ..self.clone() }

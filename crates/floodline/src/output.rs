@@ -127,8 +127,8 @@ pub(crate) fn create(path: &Path, existing: Existing) -> Result<File, CliError> 
     }
 }
 
-/// The file at a path that `--force` is about to replace, locked; `None` for anything but a regular file. [`create`] decides about
-/// everything else.
+/// Opens and locks the file at a path that `--force` is about to replace. Returns `None` for anything but a regular file:
+/// [`create`] accepts or refuses that.
 pub(crate) fn to_replace(path: &Path) -> Result<Option<File>, CliError> {
     let Ok(found) = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else { return Ok(None) };
     let is_file = fstat(&found).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);

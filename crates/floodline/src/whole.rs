@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file that replaces another one only when it is whole. `--force` on a full disk must not cost the file that was there: the
-//! new one is written beside it and takes its name in the end. Recordings that grow while a host is observed are not written this
-//! way: what they contain must be found under their name after a crash.
+//! A file that replaces another one only when it is whole. `--force` on a full disk must not destroy the file that is there. The
+//! new file is written beside it and takes its name at the end. Recordings that grow while a host is observed are not written
+//! this way: after a crash, their samples must be found under their name.
 
 use crate::error::CliError;
 use crate::input::shown;
@@ -9,7 +9,7 @@ use crate::output::{self, Existing};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// The name that a file gets with [`Pending::commit`]. Dropped without it, a replaced file stays as it was.
+/// Rename that [`Pending::commit`] performs. If it is dropped before that, the existing file stays as it was.
 #[must_use]
 pub(crate) struct Pending {
     renamed: Option<Renamed>,
@@ -22,7 +22,8 @@ struct Renamed {
     _old: File,
 }
 
-/// Opens a file to write. One that is to be replaced stays until [`Pending::commit`], if its folder takes a new file.
+/// Opens a file to write. A file that is to be replaced stays until [`Pending::commit`]. Where its folder takes no new file, it is
+/// overwritten in place.
 pub(crate) fn create(path: &Path, existing: Existing) -> Result<(File, Pending), CliError> {
     let old = match existing {
         Existing::Replace => output::to_replace(path)?,
@@ -47,15 +48,15 @@ impl Pending {
         Pending { renamed: None }
     }
 
-    /// What is left where it fails.
+    /// State of the output after a failed write, for a hint.
     pub(crate) fn left(&self) -> &'static str {
         match self.renamed {
-            Some(_) => "the file that exists is unchanged",
+            Some(_) => "the existing file is unchanged",
             None => "the output is incomplete",
         }
     }
 
-    /// Gives the file its name. Only now the replaced one is gone.
+    /// Gives the file its name, which removes the replaced file.
     pub(crate) fn commit(mut self) -> Result<(), CliError> {
         let Some(renamed) = self.renamed.take() else { return Ok(()) };
         fs::rename(&renamed.beside, &renamed.path).map_err(|error| {
@@ -73,7 +74,7 @@ impl Drop for Pending {
     }
 }
 
-/// A name in the same folder, hidden, of this process.
+/// Hidden name in the same folder, with the id of this process.
 fn name_beside(path: &Path) -> Option<PathBuf> {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name()?);

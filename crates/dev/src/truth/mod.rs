@@ -57,7 +57,7 @@ pub(crate) struct PredictTruth {
     /// Print by how much intervals must be wider to hold nine of ten figures
     #[arg(long)]
     calibrate: bool,
-    /// Print why predictions of findings are uncertain or wrong: what each rule says of both recordings and of every run
+    /// Print why predictions of findings are uncertain or wrong: the verdict of each rule on both recordings and on every run
     #[arg(long, conflicts_with_all = ["model", "calibrate"])]
     why: bool,
     /// Output format; text is Markdown

@@ -50,7 +50,7 @@ impl Told {
     }
 }
 
-/// A figure that the back-test missed: now, roughly then, and really then.
+/// A figure that the back-test missed: its present value, its two readings after the change, and its real value after it.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Missed {
     figure: String,
@@ -73,7 +73,7 @@ pub(super) struct Judged {
     pub(super) is_worse: bool,
     pub(super) back_test_error: Option<f64>,
     pub(super) figures: Vec<Told>,
-    /// Figures that the back-test missed, with what the twin shows of them.
+    /// Figures that the back-test missed, with the readings of the twin.
     pub(super) missed: Vec<Missed>,
     /// Figures that were refused because the back-test missed them, or because the demand is not known.
     pub(super) refused: usize,
@@ -86,7 +86,7 @@ pub(super) struct Judged {
     pub(super) uncertain: Vec<&'static str>,
     /// Rules that the prediction could not judge.
     pub(super) unjudged: Vec<&'static str>,
-    /// Why the findings are uncertain or wrong, where that was asked for.
+    /// Reason why the findings are uncertain or wrong; empty without `--why`.
     #[serde(skip)]
     pub(super) why: String,
 }

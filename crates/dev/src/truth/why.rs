@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a prediction of findings is uncertain or wrong: what each disputed rule says of the recordings before and after the
-//! change and of every run of the twin, with the figures that the rule rests on.
+//! Reasons why a prediction of findings is uncertain or wrong: the verdict of each disputed rule on the recordings before and after
+//! the change and on every run of the twin, with the figures on which the rule rests.
 
 use super::score::Judged;
 use floodline_analysis::diagnose::diagnose;
@@ -9,10 +9,10 @@ use floodline_twin::predict::{Run, rests_on};
 use floodline_twin::shown;
 use std::fmt::Write;
 
-/// What every rule says of a window.
+/// Verdict of every rule on a window.
 pub(super) type Said = Vec<(&'static str, String)>;
 
-/// Asks every rule.
+/// Runs every rule.
 pub(super) fn said(window: &Window) -> Said {
     let report = diagnose(window, None);
     let found = report.findings.iter().map(|one| {
@@ -33,7 +33,7 @@ pub(super) struct Real<'a> {
     pub(super) after: &'a Window,
 }
 
-/// Everything that is said of the disputed rules of one prediction; empty where all of it is certain and right.
+/// Verdicts of the disputed rules of one prediction. Empty if all of it is certain and right.
 pub(super) fn why(judged: &Judged, real: &Real<'_>, runs: &[(Run, Said)]) -> String {
     let mut rules: Vec<&str> = judged.predicted.iter().chain(&judged.real).copied().collect();
     rules.retain(|rule| judged.predicted.contains(rule) != judged.real.contains(rule));

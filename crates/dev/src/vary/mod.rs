@@ -91,12 +91,12 @@ impl Machine {
     }
 }
 
-/// What was found, by way.
+/// Counts of verdicts for one way in which machines were varied.
 #[derive(Default)]
 struct Count {
     looks: u32,
     wrong: u32,
-    /// Nothing loud was found, and the report says that the samples do not tell: no wrong verdict, but none that helps.
+    /// Nothing above an info was found, and the true rule was not checked. This is neither right nor wrong.
     open: u32,
 }
 

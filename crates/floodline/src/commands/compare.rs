@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Parser)]
 #[command(
     name = "compare",
-    after_help = "Shows waits for stable storage (fsync, sync, umount) first, those that got longer in front, then the figures that \
-        changed. \
+    after_help = "Shows waits for stable storage (fsync, sync, umount) first: the longer ones, then the others. The figures that \
+        changed follow. \
         The figure whose value changed by the largest factor from A to B comes first: 3 us to 200 us is above 1 GiB \
         to 9 GiB. --all shows the rest. Each argument is a recording, several repeats separated by commas, or a directory of repeats. \
         With repeats, each difference is compared with the spread of the repeats; * marks a difference that \

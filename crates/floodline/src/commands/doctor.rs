@@ -53,7 +53,7 @@ pub(crate) struct Doctor {
     /// Duration of the observation
     #[arg(long = "for", value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     length: Duration,
-    /// Time between two samples. On Linux since 6.9, less than 2s adds to what starved cgroups write
+    /// Time between two samples. On Linux 6.9 and later, less than 2s makes starved cgroups write more
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_interval)]
     every: Duration,
     #[command(flatten)]

@@ -43,7 +43,7 @@ pub(crate) struct ServeCommand {
     /// Address at which metrics can be scraped, or none for no metrics. A socket that systemd passes is used instead
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9469")]
     listen: String,
-    /// Time between two samples. On Linux since 6.9, less than 2s adds to what starved cgroups write
+    /// Time between two samples. On Linux 6.9 and later, less than 2s makes starved cgroups write more
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_interval)]
     every: Duration,
     /// Folder of the flight recorder; it is made if it does not exist

@@ -114,7 +114,7 @@ impl Run for SweepCommand {
             && !cells.is_empty()
             && let Err(why) = cells.swap_remove(0)
         {
-            // Told of the first one: where a key is unknown, all of them fail alike.
+            // Reports the first one: where a key is unknown, all of them fail alike.
             return Err(why.within("no combination can be run"));
         }
         let cells: Vec<Result<Cell, Failed>> = cells.into_iter().map(|cell| cell.map_err(Failed::from)).collect();

@@ -48,7 +48,7 @@ pub(crate) struct Top {
     /// Recording to walk through instead of watching this host
     #[arg(conflicts_with_all = ["root", "every", "trace", "trace_budget"])]
     file: Option<PathBuf>,
-    /// Time between two samples. On Linux since 6.9, less than 2s adds to what starved cgroups write
+    /// Time between two samples. On Linux 6.9 and later, less than 2s makes starved cgroups write more
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_interval)]
     every: Duration,
     #[command(flatten)]
