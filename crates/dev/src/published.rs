@@ -155,7 +155,7 @@ const WAITS: [&str; 3] = [
 /// Table of waits with and without the recording's moments. Both halves count the same figures.
 fn replay(artefact: &Artefact) -> String {
     let mut text =
-        "| kind | figures | told the moments: within 25 % | within 2 × | not told: within 25 % | within 2 × |\n\
+        "| kind | figures | with the moments: within 25 % | within 2 × | without: within 25 % | within 2 × |\n\
                     |---|---:|---:|---:|---:|---:|\n"
             .to_owned();
     for kind in WAITS {

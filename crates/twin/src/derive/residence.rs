@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Time for which data stays dirty. Without a sync, data stays until it is old or there is too much of it. The mean over all
 //! bytes is the mean level divided by the rate (Little's law). Where data leaves much sooner, the programs that wrote it
-//! requested that: they sync their writes, or open their files with O_SYNC or O_DSYNC. This needs no counted wait, and waits of threads are not
-//! counted.
+//! requested that: they sync their writes, or open their files with O_SYNC or O_DSYNC. This needs no counted wait: waits of
+//! threads are not counted.
 
 use super::devices::written_twice;
 use super::group::Group;
@@ -32,7 +32,8 @@ const PART_OF_ALL: f64 = 0.125;
 /// Levels of dirty bytes, each with its time in seconds since the recording began.
 type Levels = Vec<(f64, f64)>;
 
-/// Returns for each group the mean time that its data stays dirty, seconds; `None` unless the data leave much sooner than without a sync.
+/// Returns for each group the mean time that its data stays dirty, seconds. `None` unless the data leave much sooner than without
+/// a sync.
 pub(super) fn written_soon(recorded: &Recorded, groups: &[Group]) -> Vec<Option<f64>> {
     let window = &recorded.window;
     let none = || vec![None; groups.len()];

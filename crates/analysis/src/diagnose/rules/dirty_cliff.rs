@@ -65,7 +65,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let known = hoard(derived, drains, most);
     let seen = derived.dirty.unwritten_peak.map_or(0.0, |peak| peak.0 as f64);
     let amount = format!(
-        "at the usual rate, {} are dirty when the flusher starts; the peak of unwritten data is {}",
+        "at the usual rate, {} are dirty when the flusher starts (peak of unwritten data: {})",
         human::bytes(most),
         human::bytes(seen)
     );

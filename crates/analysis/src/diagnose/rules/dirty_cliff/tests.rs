@@ -153,13 +153,13 @@ fn without_a_speed_the_kind_of_disk_is_a_bound() {
     check_rule(&RULE, &turning(blind(60.0)), expect);
     // Even the fastest of its kind may be fast enough.
     check_rule(&RULE, &turning(blind(5.0)), "not checked: /sys/kernel/debug/bdi/NAME/stats");
-    check_rule(&RULE, &blind(0.1), "clear: too little accumulates to stall: at the usual rate 3.00 MiB are dirty");
+    check_rule(&RULE, &blind(0.1), "clear: too little accumulates to stall: at the usual rate, 3.00 MiB are dirty");
     // It was seen to write enough that the rest can be inferred.
     let writes = blind(5.0).disk("sda", |t, row| {
         row.written = Some(Bytes(mib(30.0 * t)));
         row.io_time = Some(secs(0.1 * t));
     });
-    check_rule(&RULE, &writes, "clear: too little accumulates to stall: at the usual rate 150 MiB are dirty");
+    check_rule(&RULE, &writes, "clear: too little accumulates to stall: at the usual rate, 150 MiB are dirty");
 }
 
 #[test]
