@@ -127,8 +127,10 @@ pub(super) fn mapped(
     let per_fault = total.mapped / faults;
     let makes_folios = makes_folios(recorded, place);
     let is_large = per_fault >= LARGE_FAULT && makes_folios;
-    let shown = Folios { per_fault, is_large, is_hidden, makes_folios, is_not_cached };
-    let cached = shown.cached(Made::of(group, recorded, bytes as f64), recorded, place);
+    let per_clean_fault = total.mapped / in_clean.max(1.0);
+    let shown = Folios { per_fault, per_clean_fault, is_large, is_hidden, makes_folios, is_not_cached };
+    let made = Made::of(group, recorded, bytes as f64);
+    let cached = shown.cached(made, recorded, place);
     let stores = (if is_large { faults } else { total.mapped / PAGE }) * factor;
     // Few stores are single ones.
     let pages = if stores >= 20.0 * at_once as f64 { at_once } else { 1 };
@@ -196,7 +198,11 @@ pub(super) fn mapped(
         vec![Step::MmapStore(MmapStore { rate, count: Some(count), ..mapping.clone() })]
     };
     let branch = Branch { bursts, unit: per_store, step: Box::new(step), end: None, is_unpaced: false };
-    let block = if is_large { cached.block_of(per_fault) } else { cached.block() };
+    let block = match (is_large, made == LARGE_WRITES) {
+        (true, true) => cached.block_of(per_clean_fault),
+        (true, false) => cached.block_of(per_fault),
+        (false, _) => cached.block(),
+    };
     Some(Mapped { branch, bytes, cached, block, before, stored: is_fitted.then(|| group.stored(bins, goes_on)) })
 }
 
@@ -250,6 +256,8 @@ fn makes_folios(recorded: &Recorded, place: &Place) -> bool {
 struct Folios {
     /// Bytes dirtied by a fault.
     per_fault: f64,
+    /// The same, without the faults in folios that were dirty already.
+    per_clean_fault: f64,
     is_large: bool,
     /// Whether only the faults in clean folios show their size.
     is_hidden: bool,
@@ -260,6 +268,11 @@ struct Folios {
 }
 
 impl Folios {
+    /// Whether the faults agree with folios of large writes.
+    fn shows_writes(&self) -> bool {
+        self.is_hidden || self.per_clean_fault >= BY_WRITE
+    }
+
     /// How the file came into the page cache.
     fn cached(&self, made: Made, recorded: &Recorded, place: &Place) -> Cached {
         let kernel = behaviour(&recorded.window);
@@ -270,7 +283,7 @@ impl Folios {
             // Few faults in clean folios do not show their size well.
             (false, true) if self.is_hidden && made == Made::ByFaults && folios_by_faults => Cached::InFoliosOfFaults,
             (false, true) if self.is_hidden && made == Made::ByReads => Cached::InFoliosOfReads,
-            (false, true) if self.is_hidden && made == LARGE_WRITES && writes_folios => Cached::InFoliosOfWrites,
+            (false, true) if self.shows_writes() && made == LARGE_WRITES && writes_folios => Cached::InFoliosOfWrites,
             (false, true) if self.per_fault >= BY_WRITE => Cached::InFoliosOfWrites,
             (false, true) if self.per_fault < BY_FAULT && folios_by_faults => Cached::InFoliosOfFaults,
             (false, true) => Cached::InFoliosOfReads,
