@@ -7,6 +7,7 @@ use crate::error::CliError;
 use crate::input::shown;
 use crate::output::{self, Existing};
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Rename that [`Pending::commit`] performs. If it is dropped before that, the existing file stays as it was.
@@ -18,6 +19,7 @@ pub(crate) struct Pending {
 struct Renamed {
     beside: PathBuf,
     path: PathBuf,
+    new: File,
     /// Its lock keeps other programs from writing to it meanwhile.
     _old: File,
 }
@@ -32,14 +34,28 @@ pub(crate) fn create(path: &Path, existing: Existing) -> Result<(File, Pending),
     let Some((old, beside)) = old.zip(name_beside(path)) else {
         return Ok((output::create(path, existing)?, Pending::none()));
     };
-    match output::create(&beside, Existing::KeepAlways) {
-        Ok(file) => Ok((file, Pending { renamed: Some(Renamed { beside, path: path.to_owned(), _old: old }) })),
+    let Ok(file) = output::create(&beside, Existing::KeepAlways) else {
+        // Closes the file and with it the lock.
+        drop(old);
+        return Ok((output::create(path, existing)?, Pending::none()));
+    };
+    match alike(&old, &file).and_then(|()| file.try_clone()) {
+        Ok(new) => Ok((file, Pending { renamed: Some(Renamed { beside, path: path.to_owned(), new, _old: old }) })),
         Err(_) => {
-            // Closes the file and with it the lock.
+            let _ = fs::remove_file(&beside);
             drop(old);
             Ok((output::create(path, existing)?, Pending::none()))
         }
     }
+}
+
+/// Gives a new file the owner and the mode of the one that it replaces.
+fn alike(old: &File, new: &File) -> std::io::Result<()> {
+    let (was, is) = (old.metadata()?, new.metadata()?);
+    if (was.uid(), was.gid()) != (is.uid(), is.gid()) {
+        std::os::unix::fs::fchown(new, Some(was.uid()), Some(was.gid()))?;
+    }
+    new.set_permissions(was.permissions())
 }
 
 impl Pending {
@@ -59,7 +75,9 @@ impl Pending {
     /// Gives the file its name, which removes the replaced file.
     pub(crate) fn commit(mut self) -> Result<(), CliError> {
         let Some(renamed) = self.renamed.take() else { return Ok(()) };
-        fs::rename(&renamed.beside, &renamed.path).map_err(|error| {
+        // A crash must not leave an empty file under the name.
+        let stored = renamed.new.sync_all();
+        stored.and_then(|()| fs::rename(&renamed.beside, &renamed.path)).map_err(|error| {
             let _ = fs::remove_file(&renamed.beside);
             CliError::write(&shown(&renamed.path).to_string(), &error)
         })
@@ -107,6 +125,18 @@ mod tests {
         file.write_all(b"whole").unwrap();
         pending.commit().unwrap();
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names(folder.path()).len()), ("whole", 1));
+    }
+
+    #[test]
+    fn the_new_file_has_the_mode_of_the_old_one() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("page.html");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o664)).unwrap();
+        create(&path, Existing::Replace).unwrap().1.commit().unwrap();
+        let found = fs::metadata(&path).unwrap();
+        assert_eq!((found.permissions().mode() & 0o777, found.len()), (0o664, 0));
     }
 
     #[test]
