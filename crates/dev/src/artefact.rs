@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::path::Path;
 
 /// Version of the file.
-const SCHEMA: &str = "floodline.agreement/1";
+const SCHEMA: &str = "floodline.agreement/2";
 
 /// Values that fit into this number of columns stay on one line, so that a changed figure is a changed line.
 const LINE: usize = 420;
@@ -90,8 +90,6 @@ pub(crate) struct Compared {
 pub(crate) struct Line {
     /// Its name.
     pub(crate) figure: String,
-    /// Its kind.
-    pub(crate) kind: String,
     /// Unit of the values.
     pub(crate) unit: String,
     /// Whether the speed of an emulated CPU decides it.
@@ -112,6 +110,11 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    /// Its kind.
+    pub(crate) fn kind(&self) -> &'static str {
+        kind(&self.figure)
+    }
+
     /// Whether the model's mean is within 10 % of the real one.
     pub(crate) fn is_within(&self) -> bool {
         self.off_share <= SHARE
@@ -202,7 +205,6 @@ impl Measured {
 fn line(row: &Row) -> Line {
     Line {
         figure: row.figure.clone(),
-        kind: kind(&row.figure).to_owned(),
         unit: row.real.unit.to_owned(),
         is_cpu_bound: row.is_cpu_bound,
         real: [row.real.min, row.real.mean, row.real.max].map(rounded),

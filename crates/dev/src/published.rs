@@ -139,7 +139,7 @@ fn headline(artefact: &Artefact) -> String {
         artefact.measured.seeds,
     );
     for (kind, _) in KINDS {
-        let of_kind: Vec<&Line> = lines.iter().filter(|line| line.kind == *kind).copied().collect();
+        let of_kind: Vec<&Line> = lines.iter().filter(|line| line.kind() == *kind).copied().collect();
         text.push_str(&by_cpu(kind, &of_kind));
     }
     text + &by_cpu("**all**", &lines)
@@ -159,7 +159,7 @@ fn replay(artefact: &Artefact) -> String {
                     |---|---:|---:|---:|---:|---:|\n"
             .to_owned();
     for kind in WAITS {
-        let counts = |line: &&Line| line.kind == kind && !line.is_cpu_bound && line.unreplayed.is_some();
+        let counts = |line: &&Line| line.kind() == kind && !line.is_cpu_bound && line.unreplayed.is_some();
         let lines: Vec<&Line> = artefact.measured.figures().filter(counts).collect();
         let told: Vec<f64> = lines.iter().map(|line| line.model[1] / line.real[1]).collect();
         let not_told: Vec<f64> = lines.iter().filter_map(|line| Some(line.unreplayed? / line.real[1])).collect();
@@ -392,7 +392,7 @@ mod tests {
         let (_, artefact) = kept();
         let lines: Vec<&Line> = artefact.measured.figures().collect();
         let known: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
-        assert!(lines.iter().all(|line| known.contains(&line.kind.as_str())));
+        assert!(lines.iter().all(|line| known.contains(&line.kind())));
         let counts = |sum: &Sum| [sum.figures, sum.agree, sum.chance, sum.miss, sum.cpu_bound];
         let add = |sums: &[Sum]| sums.iter().map(counts).fold([0; 5], |a, b| std::array::from_fn(|at| a[at] + b[at]));
         assert_eq!(add(&artefact.earlier.kinds), add(&artefact.earlier.scenarios));
