@@ -18,9 +18,6 @@ const INTERVALS_MAX: usize = 1_000_000;
 /// Most levels of dirty and of mapped bytes that are kept: about 16 MiB each.
 const LEVELS_MAX: usize = 1_000_000;
 
-/// State of a process in `/proc/PID/stat` that waits for I/O or a lock of the kernel.
-const UNINTERRUPTIBLE: u64 = b'D' as u64;
-
 /// Deepest tree of processes that ends between two samples.
 const DEPTH_MAX: usize = 16;
 
@@ -129,8 +126,6 @@ pub struct Recorded {
     pub dirty: BTreeMap<EntityId, Vec<(Nanos, u64)>>,
     /// Mapped file bytes of each cgroup, kept likewise.
     pub mapped: BTreeMap<EntityId, Vec<(Nanos, u64)>>,
-    /// Number of samples at which each process stood in an uninterruptible wait. Not every kernel counts delays.
-    pub(crate) stuck: BTreeMap<EntityId, u32>,
     /// Whether there were more intervals than are kept: the twin then covers only the first of them.
     pub is_cut: bool,
     /// Bytes that each process moved in each cgroup: at its end it is in another one for a moment.
@@ -160,7 +155,6 @@ impl Recorded {
         self.window.begin_again();
         self.processes.clear();
         self.parents.clear();
-        self.stuck.clear();
         self.dirty.clear();
         self.mapped.clear();
         self.homes.clear();
@@ -210,10 +204,6 @@ impl Recorded {
         let first = self.window.first_at.map_or(now, |first| first.monotonic);
         self.bury(sample);
         for (id, row) in sample.processes.rows() {
-            if row.state.is_some_and(|state| state.0 == UNINTERRUPTIBLE) {
-                let stuck = self.stuck.entry(*id).or_default();
-                *stuck = stuck.saturating_add(1);
-            }
             let known = self.last.remove(id);
             let kept = known.as_ref().map_or_else(|| row.clone(), |(_, before)| filled(row, before));
             self.last.insert(*id, (now, kept));

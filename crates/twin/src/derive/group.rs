@@ -92,8 +92,8 @@ pub(super) struct Group {
     pub(super) synced: Option<Synced>,
     /// Seconds in dirty throttling, by the trace, all threads together.
     pub(super) paused: f64,
-    /// Number of samples at which one of its processes stood in an uninterruptible wait.
-    pub(super) stuck: u64,
+    /// Number of samples in which one of its processes slept uninterruptibly (state D). Not every kernel counts delays.
+    pub(super) asleep: usize,
     /// Its part of the bytes that stores to mappings dirtied in its cgroup.
     pub(super) part_of_mapped: f64,
 }
@@ -189,7 +189,7 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
             ..Group::default()
         });
         group.processes += 1;
-        group.stuck += u64::from(recorded.stuck.get(id).copied().unwrap_or(0));
+        group.asleep += recorded.window.asleep.get(id).map_or(0, Vec::len);
         let is_parent = recorded.parents.contains(id);
         group.is_parent |= is_parent;
         let has_mapping = has_mapping(list);

@@ -41,7 +41,7 @@ const PROGRAMS_MAX: usize = 1000;
 /// A program that moved less than this, and less than a thousandth of all, is left out unless it waited.
 const BYTES_MIN: f64 = 65_536.0;
 /// Number of samples in a wait from which a program is kept for its waits.
-const STUCK_MIN: u64 = 3;
+const ASLEEP_MIN: usize = 3;
 /// Characters of a task's name that its processes show.
 const COMM_MAX: usize = 15;
 /// Ages of the pages that were dirty when the recording began.
@@ -73,7 +73,7 @@ pub(super) fn workload(
     let least = if is_quiet { PAGE } else { BYTES_MIN.max(moved / 1000.0) };
     let is_kept = |group: &Group| {
         let bytes = group.weight();
-        let is_waiting = group.total.waited > 0.05 || group.stuck >= STUCK_MIN;
+        let is_waiting = group.total.waited > 0.05 || group.asleep >= ASLEEP_MIN;
         bytes >= least || (bytes > 0.0 && is_waiting) || group.syncs_of_others().next().is_some()
     };
     let seen = all.len();
@@ -176,7 +176,7 @@ fn begin_together(programs: &mut BTreeMap<String, Task>, others: &mut BTreeMap<S
         task.setup.iter().map(of).sum()
     };
     let waits = |task: &Task| task.setup.iter().any(|step| matches!(step, Step::Barrier(_)));
-    // Who waits for the files begins after their rest.
+    // A task that waits for the files begins after the pause that follows their creation.
     let rest = others.values().filter(|task| waits(task)).map(sleeps).fold(0.0, f64::max);
     let longest = others.values().filter(|task| !waits(task)).map(sleeps).fold(rest + before, f64::max);
     let sleep = |seconds: f64| Step::Sleep(Lasting { lasting: super::bursts::time(seconds) });
