@@ -2,8 +2,9 @@
 //! One judgement of a predicted change: whether it helps, does not help, or harms. `predict`, `doctor` and `advise` share
 //! it, so that no command advises a change that another one warns of. Judges figures; runs nothing.
 
-use crate::prediction::{DIRTIED, Doubt, LEADS, LONGEST, PEAK, Prediction, Row, Seen, UNMOUNT, WAITS};
+use crate::prediction::{DIRTIED, Doubt, LEADS, PEAK, Prediction, Row, Seen};
 use crate::report::Severity;
+use crate::rule_figures::{hurts_by, is_of_waits};
 use floodline_record::human;
 
 /// What a change does to its host.
@@ -24,34 +25,8 @@ const WORSE: f64 = 1.5;
 /// The smallest error of a twin.
 const ERROR_MIN: f64 = 0.05;
 
-/// Rules whose finding hurts by waits alone. Predicted waits show how much it hurts.
-const OF_WAITS: [&str; 7] = [
-    "dirty-cliff",
-    "dominant-writer",
-    "fsync-behind-writeback",
-    "io-limit-throttling",
-    "overlay-umount-flush",
-    "saturated-device",
-    "strictlimit-throttling",
-];
-/// The figure by which the finding of a rule hurts.
-const HURTS_BY: [(&str, &str); 8] = [
-    ("dirty-cliff", LONGEST),
-    ("dirty-data-at-risk", PEAK),
-    ("dominant-writer", LONGEST),
-    ("fsync-behind-writeback", LONGEST),
-    ("io-limit-throttling", WAITS),
-    ("overlay-umount-flush", UNMOUNT),
-    ("saturated-device", WAITS),
-    ("strictlimit-throttling", WAITS),
-];
 /// The rule whose finding is the data at risk themselves.
 const OF_RISK: &str = "dirty-data-at-risk";
-
-/// Whether the finding of a rule hurts by waits alone.
-pub fn is_of_waits(rule: &str) -> bool {
-    OF_WAITS.contains(&rule)
-}
 
 impl Row {
     /// Part of the present value that the change takes away; negative where it adds.
@@ -188,7 +163,7 @@ impl Prediction {
 
     /// The figure by which the finding of a rule hurts, if the recording has it.
     pub fn hurt_by(&self, rule: &str) -> Option<&Row> {
-        let figure = HURTS_BY.iter().find(|(name, _)| *name == rule)?.1;
+        let figure = hurts_by(rule)?;
         self.rows.iter().find(|row| row.figure == figure && row.is_measured)
     }
 
@@ -233,6 +208,7 @@ fn ratio_to(row: &Row, then: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prediction::WAITS;
     use floodline_record::version::KernelVersion;
 
     const MIB: f64 = 1_048_576.0;

@@ -19,6 +19,7 @@ pub mod observer;
 pub mod plan;
 pub mod prediction;
 pub mod report;
+pub mod rule_figures;
 pub mod run;
 pub mod shown;
 #[cfg(test)]

@@ -291,6 +291,10 @@ impl Row {
 
 /// The longest wait of a sync.
 pub const LONGEST: &str = "durable.longest_wait_seconds";
+/// The wait of a sync that 99 of 100 stay below.
+pub const P99: &str = "durable.p99_wait_seconds";
+/// The longest write call.
+pub const LONGEST_WRITE: &str = "longest_write_wait_seconds";
 /// The longest unmount.
 pub const UNMOUNT: &str = "umount.longest_wait_seconds";
 /// The total of waits.
@@ -299,9 +303,13 @@ pub const WAITS: &str = "stall_seconds";
 pub const PEAK: &str = "host.unwritten_peak_bytes";
 /// What is dirtied before it is written.
 pub const DIRTIED: &str = "host.dirtied_bytes";
+/// What the disks write.
+pub const WRITTEN: &str = "devices.written_bytes";
+/// The smallest limit of a cgroup.
+pub const SMALLEST_BUDGET: &str = "smallest_budget_bytes";
 
 /// Figures that matter most to people, the first first.
-pub const LEADS: [&str; 6] = [LONGEST, UNMOUNT, WAITS, "longest_write_wait_seconds", DIRTIED, PEAK];
+pub const LEADS: [&str; 6] = [LONGEST, UNMOUNT, WAITS, LONGEST_WRITE, DIRTIED, PEAK];
 
 /// A value for people.
 pub fn shown_value(unit: &str, value: f64) -> String {

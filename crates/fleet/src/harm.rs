@@ -2,7 +2,7 @@
 //! Severity of a change for a host: figures that people feel, before and after. The same measure applies to predictions
 //! and to measurements after a move, so that both can be ordered by it.
 
-use floodline_analysis::prediction::Seen;
+use floodline_analysis::prediction::{LONGEST, LONGEST_WRITE, Seen, WAITS};
 use floodline_analysis::report::Severity;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,8 +41,8 @@ impl Felt {
         let get = |name: &str| figures.get(name).copied().unwrap_or(0.0);
         Felt {
             seconds,
-            stall_seconds: get("stall_seconds"),
-            longest_wait_seconds: get("durable.longest_wait_seconds").max(get("longest_write_wait_seconds")),
+            stall_seconds: get(WAITS),
+            longest_wait_seconds: get(LONGEST).max(get(LONGEST_WRITE)),
             written_bytes: get("devices.written_bytes"),
             dirtied_bytes: get("host.dirtied_bytes"),
             critical: seen.iter().filter(|seen| seen.severity == Severity::Critical).map(|seen| seen.rule).collect(),
@@ -53,7 +53,7 @@ impl Felt {
     pub(crate) fn without_syncs(self, figures: &BTreeMap<String, f64>) -> Felt {
         let is_program = |name: &str| name.starts_with("program.") && name.ends_with(".waited_seconds");
         let of_programs = figures.iter().filter(|(name, _)| is_program(name)).map(|(_, seconds)| *seconds).sum::<f64>();
-        let longest_wait_seconds = figures.get("longest_write_wait_seconds").copied().unwrap_or(0.0);
+        let longest_wait_seconds = figures.get(LONGEST_WRITE).copied().unwrap_or(0.0);
         let stall_seconds = self.stall_seconds.min(of_programs);
         Felt { stall_seconds, longest_wait_seconds, critical: BTreeSet::new(), ..self }
     }

@@ -10,7 +10,7 @@ use crate::arithmetic::SEVERITY_MAX;
 use crate::change::Change;
 use crate::harm::Felt;
 use crate::row::{Cause, Confidence, Row, Verdict};
-use floodline_analysis::prediction::{Prediction, Setting};
+use floodline_analysis::prediction::{PEAK, Prediction, Setting};
 use floodline_record::text::Text;
 use floodline_sim::{Progress, SimError};
 use floodline_twin::backtest;
@@ -190,7 +190,7 @@ fn answer(
         .iter()
         .any(is_assumed)
         .then(|| [unsynced(0), unsynced(1)].into_iter().flatten().reduce(f64::min).unwrap_or(0.0));
-    let peak = |figures: &BTreeMap<String, f64>| figures.get("host.unwritten_peak_bytes").copied();
+    let peak = |figures: &BTreeMap<String, f64>| figures.get(PEAK).copied();
     let now = results.iter().find(|(run, _)| run.demand == 0 && !run.is_changed);
     let peak = now
         .and_then(|(_, shown)| peak(&shown.figures))

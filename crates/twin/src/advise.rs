@@ -17,7 +17,9 @@ use crate::shown::{Figures, Shown, Trial, figure};
 use crate::thresholds::{Thresholds, least_limit, risk_room};
 use floodline_analysis::advice::{Advice, Constraints, Goal, SCHEMA, Tried};
 use floodline_analysis::judgement::Verdict;
-use floodline_analysis::prediction::{Doubt, PEAK, Prediction, Setting, WAITS};
+use floodline_analysis::prediction::{
+    Doubt, LONGEST, LONGEST_WRITE, PEAK, Prediction, SMALLEST_BUDGET, Setting, WAITS, WRITTEN,
+};
 use floodline_record::window::Window;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -207,7 +209,7 @@ impl<'a> Search<'a> {
         let constraints = self.constraints(as_is);
         let stall = |figures: &Figures| {
             let value = |name: &str| figures.get(name).copied().unwrap_or(0.0);
-            value("stall_seconds").max(value("durable.longest_wait_seconds"))
+            value("stall_seconds").max(value(LONGEST))
         };
         let parts = as_is.parts.len();
         let least: Vec<f64> = (0..parts)
@@ -223,13 +225,13 @@ impl<'a> Search<'a> {
             let mut one = Tried {
                 settings: candidate.settings.clone(),
                 label: candidate.label.clone(),
-                at_risk_bytes: of(shown, "host.unwritten_peak_bytes").unwrap_or(0.0),
+                at_risk_bytes: of(shown, PEAK).unwrap_or(0.0),
                 stall_seconds: of(shown, WAITS).unwrap_or(0.0),
-                longest_wait_seconds: of(shown, "durable.longest_wait_seconds"),
-                pause_seconds: of(shown, "longest_write_wait_seconds").unwrap_or(0.0),
-                written_bytes: of(shown, "devices.written_bytes").unwrap_or(0.0),
+                longest_wait_seconds: of(shown, LONGEST),
+                pause_seconds: of(shown, LONGEST_WRITE).unwrap_or(0.0),
+                written_bytes: of(shown, WRITTEN).unwrap_or(0.0),
                 throughput: programs.map(|(_, rate)| rate).sum(),
-                smallest_budget_bytes: of(shown, "smallest_budget_bytes"),
+                smallest_budget_bytes: of(shown, SMALLEST_BUDGET),
                 regret_seconds: regrets.fold(0.0, f64::max),
                 breaks: None,
                 on_curve: false,
@@ -271,17 +273,14 @@ impl<'a> Search<'a> {
 
     fn constraints(&self, as_is: &Shown) -> Constraints {
         let of = |name: &str| self.value(as_is, name);
-        let at_risk = of("host.unwritten_peak_bytes").unwrap_or(0.0);
+        let at_risk = of(PEAK).unwrap_or(0.0);
         let default = if self.wanted.goal == Goal::Safety { at_risk } else { risk_room(self.twin, at_risk) };
-        let budget = of("smallest_budget_bytes");
+        let budget = of(SMALLEST_BUDGET);
         Constraints {
             at_risk_bytes: self.wanted.at_risk_bytes.map_or(default, |bytes| bytes as f64),
             // A budget that is already smaller must not shrink further.
             smallest_budget_bytes: budget.map(|now| now.min(self.wanted.folios as f64 * FOLIO)),
-            pause_seconds: self
-                .wanted
-                .pause_seconds
-                .unwrap_or_else(|| of("longest_write_wait_seconds").unwrap_or(0.0).max(PAUSE)),
+            pause_seconds: self.wanted.pause_seconds.unwrap_or_else(|| of(LONGEST_WRITE).unwrap_or(0.0).max(PAUSE)),
         }
     }
 

@@ -7,7 +7,7 @@ mod rests;
 mod row;
 
 pub(crate) use self::row::scale;
-pub use self::{rests::rests_on, row::spread};
+pub use self::row::spread;
 
 use self::rests::{Judged, lasts, worsens};
 use self::row::{Of, SMALLEST_BUDGET, limits_row, row};

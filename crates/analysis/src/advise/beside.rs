@@ -94,7 +94,7 @@ fn dirtied(derived: &Derived<'_>, device: &Device<'_>) -> Vec<(f64, f64)> {
 /// one. Only what is unwritten while they dirty faster than the disk writes counts.
 fn ahead(intervals: &[(f64, f64)], speed: f64, background: f64, hard: f64) -> Option<Ahead> {
     let (mut level, mut held, mut full_s) = (0.0_f64, 0.0_f64, 0.0_f64);
-    let mut ahead: Option<Ahead> = None;
+    let mut ahead: Option<(f64, f64)> = None;
     for (seconds, dirtied) in intervals.iter().filter(|(seconds, _)| *seconds > 0.0) {
         // What writers could not dirty yet they dirty as soon as there is room.
         let wanted = dirtied + held;
@@ -104,11 +104,11 @@ fn ahead(intervals: &[(f64, f64)], speed: f64, background: f64, hard: f64) -> Op
         (level, held) = (next.min(hard), (next - hard).max(0.0));
         full_s += writes / speed;
         if level > background && (rate > speed || held > 0.0) {
-            let so_far = ahead.unwrap_or(Ahead { most: 0.0, rate: 0.0, full_s });
-            ahead = Some(Ahead { most: so_far.most.max(level), rate: so_far.rate.max(rate), full_s });
+            let (most, fastest) = ahead.unwrap_or_default();
+            ahead = Some((most.max(level), fastest.max(rate)));
         }
     }
-    ahead.map(|ahead| Ahead { full_s, ..ahead })
+    ahead.map(|(most, rate)| Ahead { most, rate, full_s })
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub const STALL_PRESSURE: f64 = 0.5;
 const SOME_PRESSURE: f64 = 0.2;
 /// Mean time of a write from which a task that waited for one was stalled, seconds.
 pub const STALL_AWAIT_S: f64 = 0.3;
-/// Share of the quiet time with a task waiting from which the pressure of the burst does not show who waits for it.
+/// Share of the quiet time with a task waiting. From this share on, the pressure in the burst does not show waits for the burst.
 const ALWAYS_PRESSURE: f64 = 0.9;
 /// The device is quiet below this share of its rate in the burst.
 const QUIET_SHARE: f64 = 0.4;

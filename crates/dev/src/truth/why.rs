@@ -4,8 +4,9 @@
 
 use super::score::Judged;
 use floodline_analysis::diagnose::diagnose;
+use floodline_analysis::rule_figures::rests_on;
 use floodline_record::window::Window;
-use floodline_twin::predict::{Run, rests_on};
+use floodline_twin::predict::Run;
 use floodline_twin::shown;
 use std::fmt::Write;
 

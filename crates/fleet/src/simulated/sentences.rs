@@ -4,7 +4,7 @@
 
 use super::weigh::Relief;
 use crate::row::Row;
-use floodline_analysis::prediction::{self, Prediction, WAITS};
+use floodline_analysis::prediction::{self, LONGEST, LONGEST_WRITE, Prediction, WAITS};
 use floodline_record::human;
 
 /// What a row says where the twin cannot tell how long tasks wait.
@@ -32,7 +32,7 @@ impl Relief<'_> {
 /// Names the calls of which the longest wait is taken. A figure that is not predicted is left out.
 fn longest(prediction: &Prediction) -> &'static str {
     let is_predicted = |name: &str| prediction.rows.iter().any(|row| row.figure == name && row.doubt.is_none());
-    match (is_predicted("longest_write_wait_seconds"), is_predicted("durable.longest_wait_seconds")) {
+    match (is_predicted(LONGEST_WRITE), is_predicted(LONGEST)) {
         (true, false) => "the longest write call",
         (false, true) => "the longest sync",
         _ => "the longest write or sync",
@@ -71,9 +71,7 @@ pub(super) fn changes(row: &Row, prediction: &Prediction, seconds: f64) -> Vec<S
     {
         told.push(format!("written to disks {} → about {}", human::bytes(now), human::bytes(then)));
     }
-    let is_told = |loss: &&&prediction::Row| {
-        [WAITS, "durable.longest_wait_seconds", "longest_write_wait_seconds"].contains(&loss.figure.as_str())
-    };
+    let is_told = |loss: &&&prediction::Row| [WAITS, LONGEST, LONGEST_WRITE].contains(&loss.figure.as_str());
     told.extend(prediction.losses().iter().filter(|loss| !is_told(loss)).take(1).map(|loss| loss.sentence()));
     let seen = prediction.hurting().or(prediction.appear.first());
     told.extend(seen.map(|seen| format!("{} appears", seen.rule)));

@@ -8,11 +8,11 @@ use crate::arithmetic::SEVERITY_MAX;
 use crate::harm::STALL;
 use crate::row::{Cause, Confidence, Row, Verdict};
 use floodline_analysis::judgement::Verdict as Judged;
-use floodline_analysis::prediction::{self, Better, LEADS, Prediction};
+use floodline_analysis::prediction::{self, Better, LEADS, LONGEST, LONGEST_WRITE, Prediction, WAITS};
 use floodline_analysis::report::Severity;
+use floodline_analysis::rule_figures::rests_on;
 use floodline_record::human;
 use floodline_twin::backtest::MISS_MAX;
-use floodline_twin::predict::rests_on;
 
 /// Severity from which a host suffers.
 const SUFFERS: f64 = 1.0;
@@ -303,13 +303,13 @@ fn appeared(prediction: &Prediction) -> Option<Cause> {
 /// Copies predicted figures. What is not predictable is left out, as `floodline predict` does.
 fn fill(prediction: &Prediction, row: &mut Row) {
     let of = |name: &str| prediction.rows.iter().find(|row| row.figure == name && row.doubt.is_none());
-    if let Some(stall) = of("stall_seconds") {
+    if let Some(stall) = of(WAITS) {
         row.stall_now_seconds = Some(stall.now);
         row.stall_then_seconds = Some(stall.then);
         row.stall_then_low_seconds = Some(stall.low);
         row.stall_then_high_seconds = Some(stall.high);
     }
-    let kinds = [of("durable.longest_wait_seconds"), of("longest_write_wait_seconds")];
+    let kinds = [of(LONGEST), of(LONGEST_WRITE)];
     let waits = || kinds.into_iter().flatten();
     row.longest_wait_now_seconds = waits().map(|wait| wait.now).reduce(f64::max);
     row.longest_wait_then_seconds = waits().map(|wait| wait.then).reduce(f64::max);

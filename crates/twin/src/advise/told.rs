@@ -6,13 +6,10 @@ use crate::Twin;
 use crate::plan::changed;
 use crate::predict::Measured;
 use floodline_analysis::advice::{Constraints, Goal, Tried};
-use floodline_analysis::prediction::{PEAK, Prediction, Setting, WAITS};
+use floodline_analysis::prediction::{LONGEST, PEAK, Prediction, Setting, WAITS};
 use floodline_analysis::report::{Plan, Step};
 use floodline_record::human;
 use std::collections::BTreeMap;
-
-/// The longest wait for data to be durable.
-const DURABLE: &str = "durable.longest_wait_seconds";
 
 /// What `doctor` says on the same recording.
 #[derive(Clone, Debug, Default)]
@@ -154,7 +151,7 @@ fn effect(goal: Goal, best: &Tried, as_is: &Tried, prediction: Option<&Predictio
     let stall = format!("tasks wait {} → {}{only}", human::seconds(now), human::seconds(then));
     // The wait that people report first.
     let fsync =
-        row(DURABLE).filter(|row| row.improves()).map_or_else(String::new, |row| format!("{}, ", row.sentence()));
+        row(LONGEST).filter(|row| row.improves()).map_or_else(String::new, |row| format!("{}, ", row.sentence()));
     match goal {
         Goal::Latency => format!("{fsync}{stall}, {risk}"),
         Goal::Safety => format!("{risk}, {stall}"),

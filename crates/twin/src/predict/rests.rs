@@ -4,36 +4,24 @@
 
 use super::Run;
 use crate::shown::Shown;
-use floodline_analysis::prediction::{Better, PEAK, Row, Seen, WAITS};
+use floodline_analysis::prediction::{Better, LONGEST, PEAK, Row, Seen};
 use floodline_analysis::report::Severity;
+use floodline_analysis::rule_figures::rests_on;
 
-/// The figures that the findings of a rule rest on, for rules that judge measured figures.
-const RESTS_ON: &[(&str, &[&str])] = &[
-    ("dirty-cliff", &["longest_write_wait_seconds", "durable.longest_wait_seconds", "host.unwritten_peak_bytes"]),
-    ("dirty-data-at-risk", &["host.unwritten_peak_bytes"]),
-    ("dominant-writer", &["durable.longest_wait_seconds", "devices.written_bytes"]),
-    ("fsync-behind-writeback", &["durable.longest_wait_seconds", "durable.p99_wait_seconds"]),
-    ("io-limit-throttling", &[WAITS, "durable.longest_wait_seconds"]),
-    ("overlay-umount-flush", &["umount.longest_wait_seconds", "host.unwritten_peak_bytes"]),
-    ("saturated-device", &[WAITS]),
-    ("starved-dirty-budget", &["smallest_budget_bytes", "host.dirtied_bytes", "devices.written_bytes"]),
-];
-
-/// The figures that the findings of a rule rest on; none for a rule that judges no measured figure.
-pub fn rests_on(rule: &str) -> &'static [&'static str] {
-    RESTS_ON.iter().find(|(name, _)| *name == rule).map_or(&[], |(_, figures)| figures)
+/// The figures that the findings of a rule rest on; `None` for a rule that judges no measured figure.
+fn rows_of<'a>(rule: &str, rows: &'a [Row]) -> Option<impl Iterator<Item = &'a Row>> {
+    let names = rests_on(rule);
+    (!names.is_empty()).then(|| rows.iter().filter(|row| names.contains(&row.figure.as_str())))
 }
 
 /// Whether a finding that the twin does not show persists: no figure that it rests on improves.
 pub(super) fn lasts(rule: &str, rows: &[Row]) -> bool {
-    let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
-    !rows.iter().filter(|row| names.contains(&row.figure.as_str())).any(Row::improves)
+    rows_of(rule, rows).is_some_and(|mut rows| !rows.any(Row::improves))
 }
 
 /// Whether a figure that a finding rests on is predicted.
 fn rests(rule: &str, rows: &[Row]) -> bool {
-    let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
-    rows.iter().any(|row| names.contains(&row.figure.as_str()) && row.doubt.is_none())
+    rows_of(rule, rows).is_some_and(|mut rows| rows.any(|row| row.doubt.is_none()))
 }
 
 /// Factor by which a figure must grow to be clearly worse.
@@ -47,9 +35,8 @@ const ENDS: f64 = 2.0;
 
 /// Whether a finding that only the twin shows appears: a figure that it rests on gets clearly worse.
 pub(super) fn worsens(rule: &str, rows: &[Row]) -> bool {
-    let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
-    let rests = rows.iter().filter(|row| names.contains(&row.figure.as_str()));
-    rests.filter(|row| row.better == Better::Less && row.worsens()).any(|row| row.then > WORSE * row.now)
+    let worsens = |row: &Row| row.better == Better::Less && row.worsens() && row.then > WORSE * row.now;
+    rows_of(rule, rows).is_some_and(|mut rows| rows.any(worsens))
 }
 
 /// What rules find: in the twin as it is, in the changed one, and in the recording.
@@ -125,7 +112,6 @@ const WAITS_ALONE: [&str; 2] = ["dominant-writer", "fsync-behind-writeback"];
 
 /// Findings of syncs that wait, the wait itself, and the figure that decides how much a sync waits for.
 const COMES: [&str; 2] = ["dirty-cliff", "fsync-behind-writeback"];
-const DURABLE: &str = "durable.longest_wait_seconds";
 
 impl Judged<'_> {
     /// Whether findings of waits may come though no run shows them: more data become dirty, and the recording tells neither
@@ -133,20 +119,19 @@ impl Judged<'_> {
     /// disk that is never busy shows no limit.
     fn may_come(&self) -> bool {
         let row = |name: &str| self.rows.iter().find(|row| row.figure == name);
-        let is_hidden = row(DURABLE).is_some_and(|row| !row.is_measured);
+        let is_hidden = row(LONGEST).is_some_and(|row| !row.is_measured);
         let Some(peak) = row(PEAK).filter(|row| row.worsens() && row.then > WORSE * row.now) else { return false };
         let takes_long = self.unknown_speed.is_some_and(|speed| peak.then >= speed * NOTICED_S);
-        is_hidden || (takes_long && row(DURABLE).is_none_or(|row| row.doubt.is_some()))
+        is_hidden || (takes_long && row(LONGEST).is_none_or(|row| row.doubt.is_some()))
     }
 }
 
 /// Whether a figure that a finding rests on gets so much better, over its whole interval, that the finding ends, though the
 /// twin does not show it.
 fn ends(rule: &str, rows: &[Row]) -> bool {
-    let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
-    let rests = rows.iter().filter(|row| names.contains(&row.figure.as_str()));
-    let improve = |row: &&Row| row.better == Better::Less && row.improves() && row.is_certain();
-    rests.filter(improve).any(|row| row.now > ENDS * row.then)
+    let ends =
+        |row: &Row| row.better == Better::Less && row.improves() && row.is_certain() && row.now > ENDS * row.then;
+    rows_of(rule, rows).is_some_and(|mut rows| rows.any(ends))
 }
 
 #[cfg(test)]
@@ -183,7 +168,7 @@ mod tests {
     #[test]
     fn a_finding_of_waits_vanishes_for_certain_only_where_a_wait_shrinks_clearly() {
         let seen = |rule| Seen { rule, severity: Severity::Critical };
-        let wait = |high| Row { low: 0.1, high, ..row(DURABLE, "longest fsync", "seconds", 4.0, 0.4) };
+        let wait = |high| Row { low: 0.1, high, ..row(LONGEST, "longest fsync", "seconds", 4.0, 0.4) };
         let check = |rule: &'static str, high: f64, is_certain: bool| {
             let now = Shown { seen: vec![seen(rule)], ..Shown::default() };
             let then = Shown::default();
@@ -207,7 +192,7 @@ mod tests {
     #[test]
     fn where_syncs_are_not_measured_more_dirty_data_may_make_them_wait() {
         let peak = |then| row("host.unwritten_peak_bytes", "peak data at risk", "bytes", 30e6, then);
-        let wait = |is_measured| Row { is_measured, ..row(DURABLE, "longest fsync", "seconds", 0.2, 0.2) };
+        let wait = |is_measured| Row { is_measured, ..row(LONGEST, "longest fsync", "seconds", 0.2, 0.2) };
         let check = |rows: &[Row], expect: &[&str]| {
             let (now, then) = (Shown::default(), Shown::default());
             let judged = Judged { now: &now, then: &then, recorded: &[], rows, is_reliable: true, unknown_speed: None };
@@ -222,7 +207,7 @@ mod tests {
 
     #[test]
     fn where_a_disk_was_never_at_its_limit_more_dirty_data_may_make_tasks_wait() {
-        let wait = |doubt| Row { doubt, ..row(DURABLE, "longest fsync", "seconds", 0.6, 0.6) };
+        let wait = |doubt| Row { doubt, ..row(LONGEST, "longest fsync", "seconds", 0.6, 0.6) };
         let peak = row("host.unwritten_peak_bytes", "peak data at risk", "bytes", 34e6, 398e6);
         let told = |unknown_speed: Option<f64>, doubt| {
             let (now, then) = (Shown::default(), Shown::default());
@@ -241,7 +226,7 @@ mod tests {
     fn how_much_a_finding_hurts_is_uncertain_where_the_twin_tells_less_than_the_recording() {
         let found = || vec![Seen { rule: "dominant-writer", severity: Severity::Warning }];
         let slight = || Shown { slight: vec!["dominant-writer"], ..Shown::default() };
-        let rows = [row(DURABLE, "longest fsync", "seconds", 0.6, 0.6)];
+        let rows = [row(LONGEST, "longest fsync", "seconds", 0.6, 0.6)];
         let run = Run { demand: 0, is_changed: true, trial: Trial::NOMINAL };
         let told = |recorded: &[Seen], (now, then): (Shown, Shown), is_reliable| {
             let judged = Judged { now: &now, then: &then, recorded, rows: &rows, is_reliable, unknown_speed: None };
