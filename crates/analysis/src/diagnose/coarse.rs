@@ -16,8 +16,8 @@ use floodline_record::units::Nanos;
 /// Time between two samples up to which a stall of [`NOTICED_S`] shows in one of them, seconds. The samples of `serve` are 2 s
 /// apart, and a little late at times.
 const FINE_S: f64 = 2.2;
-/// Option to type: the default of `doctor`.
-const NEED: &str = "--every 1s";
+/// Option with which no stall hides between two samples: the default of `doctor`.
+pub const NEED: &str = "--every 1s";
 /// Share of writes in the bytes of an interval from which the writes can be the stall.
 const WRITES_SHARE: f64 = 0.25;
 

@@ -8,7 +8,7 @@
 pub mod attended;
 pub mod burst;
 pub mod cgroup;
-mod coarse;
+pub mod coarse;
 pub mod cycle;
 pub mod database;
 pub mod derived;

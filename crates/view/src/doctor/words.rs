@@ -3,6 +3,7 @@
 //! the rules that were not checked. Lays nothing out.
 
 use super::{rules, time};
+use floodline_analysis::diagnose::coarse;
 use floodline_analysis::report::{BusyDisk, Finding, GapLine, Report, Severity, Unexplained};
 use floodline_record::human;
 use std::collections::BTreeSet;
@@ -241,15 +242,15 @@ pub(super) fn not_checked(report: &Report, is_live: bool) -> String {
     let (traced, others): (Vec<_>, Vec<_>) = report.not_checked.iter().partition(|rule| needs_trace(&rule.gaps));
     let is_short = |gaps: &[GapLine]| gaps.iter().all(|gap| gap.kind == "too_short");
     let (short, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|rule| is_short(&rule.gaps));
-    let (coarse, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|rule| is_coarse(&rule.gaps));
+    let (sparse, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|rule| is_coarse(&rule.gaps));
     let mut parts = Vec::new();
     if !short.is_empty() {
         let longest = short.iter().flat_map(|rule| &rule.gaps).filter_map(|gap| gap.need_s).max();
         let need = longest.map_or_else(|| "1m".to_owned(), |seconds| format!("{seconds}s"));
         parts.push(format!("{} not checked (--for {need})", short.len()));
     }
-    if !coarse.is_empty() {
-        parts.push(format!("{} not checked (--every 1s)", coarse.len()));
+    if !sparse.is_empty() {
+        parts.push(format!("{} not checked ({})", sparse.len(), coarse::NEED));
     }
     if !traced.is_empty() {
         let why = if is_live { "--trace on" } else { "recorded without a trace" };
