@@ -404,11 +404,12 @@ fn vm_a_run_that_is_interrupted_keeps_its_recording_and_leaves_nothing() {
     let args = ["run", &idle, "--kernel", &kernel, "--accel", "tcg", "--save", save, "--guest-program", &program];
     let mut command = lab(&args);
     command.env("XDG_CACHE_HOME", home.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().expect("it starts");
+    let mut child = command.spawn().expect("it starts");
     let recording = || std::fs::read_dir(home.path().join("floodline/runs")).ok()?.flatten().next();
-    let until = Instant::now() + Duration::from_secs(60);
+    // A guest that shares two cores with other guests may take a minute to boot.
+    let until = Instant::now() + Duration::from_mins(5);
     let size = || recording().and_then(|run| run.path().join("recording.flr").metadata().ok()).map_or(0, |m| m.len());
-    while size() < 8192 && Instant::now() < until {
+    while size() < 8192 && Instant::now() < until && child.try_wait().expect("its state").is_none() {
         std::thread::sleep(Duration::from_millis(100));
     }
     let pid = child.id().to_string();
