@@ -133,6 +133,11 @@ pub(crate) fn add_unreplayed(rows: &mut [Row], simulated: &[BTreeMap<String, Fig
     }
 }
 
+/// Distance of a model's mean as a part of the real one. What is zero on a real kernel is missed entirely.
+pub(crate) fn off_share(real: f64, model: f64) -> f64 {
+    if real == 0.0 { 1.0 } else { (model - real).abs() / real.abs() }
+}
+
 fn is_negligible(unit: &str, value: f64) -> bool {
     match unit {
         "bytes" => value < NEGLIGIBLE_BYTES,
@@ -181,8 +186,7 @@ impl Runs<'_> {
             () if is_chance => Verdict::Chance,
             () => Verdict::Misses,
         };
-        // A figure that is zero on a real kernel is missed entirely by any other value.
-        let off_share = if real.mean == 0.0 { 1.0 } else { off / real.mean.abs() };
+        let off_share = off_share(real.mean, simulated.mean);
         // The recorder waited for a CPU as long as this longest wait took: the CPU alone can explain it.
         let is_wait_for_cpu = name.ends_with("max_seconds") && real.mean <= self.longest_delay;
         let is_cpu_bound = verdict == Verdict::CpuBound

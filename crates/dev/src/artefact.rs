@@ -3,14 +3,14 @@
 //! replaces its measured part. The pages are rendered only from it (`published.rs`).
 
 use crate::Failure;
-use crate::agreement::{Case, Outcome, Row, SHARE, Verdict};
+use crate::agreement::{Case, Outcome, Row, SHARE, Verdict, off_share};
 use crate::input::shown;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::Path;
 
 /// Version of the file.
-const SCHEMA: &str = "floodline.agreement/2";
+const SCHEMA: &str = "floodline.agreement/3";
 
 /// Values that fit into this number of columns stay on one line, so that a changed figure is a changed line.
 const LINE: usize = 420;
@@ -90,9 +90,8 @@ pub(crate) struct Compared {
 pub(crate) struct Line {
     /// Its name.
     pub(crate) figure: String,
-    /// Unit of the values.
-    pub(crate) unit: String,
     /// Whether the speed of an emulated CPU decides it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_cpu_bound: bool,
     /// Smallest, mean and largest value of the real runs.
     pub(crate) real: [f64; 3],
@@ -100,8 +99,6 @@ pub(crate) struct Line {
     pub(crate) real_runs: usize,
     /// Smallest, mean and largest value of the seeds.
     pub(crate) model: [f64; 3],
-    /// Distance of the means as a part of the real one.
-    pub(crate) off_share: f64,
     /// Its verdict.
     pub(crate) verdict: Verdict,
     /// Mean of the model without the recording's moments of slow disks and late CPUs; only for waits.
@@ -115,9 +112,19 @@ impl Line {
         kind(&self.figure)
     }
 
+    /// Unit of its values, which is the end of its name.
+    pub(crate) fn unit(&self) -> &'static str {
+        ["bytes_per_second", "bytes", "seconds"].into_iter().find(|unit| self.figure.ends_with(unit)).unwrap_or("")
+    }
+
+    /// Distance of the means as a part of the real one.
+    pub(crate) fn off_share(&self) -> f64 {
+        off_share(self.real[1], self.model[1])
+    }
+
     /// Whether the model's mean is within 10 % of the real one.
     pub(crate) fn is_within(&self) -> bool {
-        self.off_share <= SHARE
+        self.off_share() <= SHARE
     }
 }
 
@@ -205,12 +212,10 @@ impl Measured {
 fn line(row: &Row) -> Line {
     Line {
         figure: row.figure.clone(),
-        unit: row.real.unit.to_owned(),
         is_cpu_bound: row.is_cpu_bound,
         real: [row.real.min, row.real.mean, row.real.max].map(rounded),
         real_runs: row.real.runs,
         model: [row.simulated.min, row.simulated.mean, row.simulated.max].map(rounded),
-        off_share: rounded(row.off_share),
         verdict: row.verdict,
         unreplayed: row.unreplayed.filter(|_| row.real.unit == "seconds").map(rounded),
     }
@@ -232,7 +237,10 @@ pub(crate) fn parse(text: &str) -> Result<Artefact, Failure> {
 
 /// Reads the file.
 pub(crate) fn read(path: &Path) -> Result<Artefact, Failure> {
-    let unreadable = |error| Failure::input(format!("cannot read {}: {error}", shown(path)));
+    let unreadable = |error| {
+        Failure::input(format!("cannot read {}: {error}", shown(path)))
+            .hint("name the file that is renewed: --into docs/agreement.json")
+    };
     parse(&std::fs::read_to_string(path).map_err(unreadable)?)
 }
 

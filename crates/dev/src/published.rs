@@ -103,7 +103,7 @@ fn percent(part: usize, whole: usize) -> String {
 /// Number of figures, share within 10 %, median distance: three cells.
 fn cells(lines: &[&Line]) -> String {
     let within = lines.iter().filter(|line| line.is_within()).count();
-    let mut off: Vec<f64> = lines.iter().map(|line| line.off_share).collect();
+    let mut off: Vec<f64> = lines.iter().map(|line| line.off_share()).collect();
     off.sort_unstable_by(f64::total_cmp);
     let median = off.get(off.len() / 2).map_or("–".to_owned(), |off| format!("{:.1} %", off * 100.0));
     format!(" {} | {} | {median} |", count(lines.len()), percent(within, lines.len()))
@@ -282,7 +282,7 @@ fn misses(artefact: &Artefact) -> String {
     for case in &artefact.measured.cases {
         worst.extend(case.figures.iter().filter(|line| line.verdict == Verdict::Misses).map(|line| (case, line)));
     }
-    worst.sort_by(|a, b| b.1.off_share.total_cmp(&a.1.off_share));
+    worst.sort_by(|a, b| b.1.off_share().total_cmp(&a.1.off_share()));
     let mut text = format!(
         "{} figures miss. The {} farthest off:\n\n| scenario | kernel | figure | real | model | off |\n\
          |---|---|---|---:|---:|---:|\n",
@@ -290,13 +290,7 @@ fn misses(artefact: &Artefact) -> String {
         worst.len().min(WORST)
     );
     for (case, line) in worst.into_iter().take(WORST) {
-        let unit = match line.unit.as_str() {
-            "seconds" => "seconds",
-            "bytes" => "bytes",
-            "bytes_per_second" => "bytes_per_second",
-            _ => "",
-        };
-        let value = |value: f64| short(Figure { value, unit });
+        let value = |value: f64| short(Figure { value, unit: line.unit() });
         text.push_str(&format!(
             "| {} {} | {} | `{}` | {} | {} | {:.0} % |\n",
             case.scenario,
@@ -305,7 +299,7 @@ fn misses(artefact: &Artefact) -> String {
             line.figure,
             value(line.real[1]),
             value(line.model[1]),
-            line.off_share * 100.0
+            line.off_share() * 100.0
         ));
     }
     text

@@ -101,6 +101,8 @@ fn mean(speeds: &[Speed]) -> Option<Speed> {
 
 impl Validate {
     pub(crate) fn run(self) -> Result<Answer, Failure> {
+        // A file that cannot be renewed is told before the runs, not after them.
+        let artefact = self.into.as_deref().map(artefact::read).transpose()?;
         let mut real: BTreeMap<Of, Real> = BTreeMap::new();
         for path in self.recordings.iter().map(|path| files(path)).collect::<Result<Vec<_>, _>>()?.concat() {
             match read(&path, one) {
@@ -157,8 +159,7 @@ impl Validate {
                 outcome,
             });
         }
-        if let Some(path) = &self.into {
-            let mut artefact = artefact::read(path)?;
+        if let (Some(path), Some(mut artefact)) = (&self.into, artefact) {
             artefact.measured = Measured::of(&cases, self.seeds);
             artefact::write(path, &artefact)?;
         }
