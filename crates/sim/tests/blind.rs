@@ -18,7 +18,7 @@ use floodline_scenario::{Expect, Scenario};
 use floodline_sim::{Options, simulate};
 use machines::{
     EIGHTH_ROUND, FIFTH_ROUND, FOURTH_ROUND, MACHINES, Machine, NINTH_ROUND, SECOND_SET, SEVENTH_ROUND, SIXTH_ROUND,
-    TABLES, THIRD_ROUND, lines, machines, option, variants,
+    TABLES, TENTH_ROUND, THIRD_ROUND, lines, machines, option, variants,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,6 +85,11 @@ fn each_machine_of_the_eighth_round_is_told_what_is_the_matter_first() {
 #[test]
 fn each_machine_of_the_ninth_round_is_told_what_is_the_matter_first() {
     judge(NINTH_ROUND);
+}
+
+#[test]
+fn each_machine_of_the_tenth_round_is_told_what_is_the_matter_first() {
+    judge(TENTH_ROUND);
 }
 
 #[test]

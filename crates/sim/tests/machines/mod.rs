@@ -64,6 +64,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "strict-device",
     "synced-folios",
     "syncs-behind-a-stream",
+    "tenth-sick",
+    "tenth-well",
     "third-round",
     "two-disks",
     "void-settings",
@@ -79,6 +81,7 @@ pub(crate) const SIXTH_ROUND: &str = include_str!("../blind/sixth-round.txt");
 pub(crate) const SEVENTH_ROUND: &str = include_str!("../blind/seventh-round.txt");
 pub(crate) const EIGHTH_ROUND: &str = include_str!("../blind/eighth-round.txt");
 pub(crate) const NINTH_ROUND: &str = include_str!("../blind/ninth-round.txt");
+pub(crate) const TENTH_ROUND: &str = include_str!("../blind/tenth-round.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
     MACHINES,
@@ -90,6 +93,7 @@ pub(crate) const TABLES: &[&str] = &[
     SEVENTH_ROUND,
     EIGHTH_ROUND,
     NINTH_ROUND,
+    TENTH_ROUND,
 ];
 
 /// A machine on a kernel.
