@@ -13,6 +13,7 @@ mod lifelike_second;
 mod lifelike_third;
 mod made;
 mod pairs;
+mod seventh;
 mod sixth;
 mod third;
 mod unseen;
@@ -35,6 +36,7 @@ use made::Host;
 pub(crate) use pairs::FleetPairs;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::Serialize;
+use seventh::SEVENTH;
 use sixth::SIXTH;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -66,6 +68,9 @@ pub(crate) struct FleetTruth {
     /// Run the sixth group of kinds instead
     #[arg(long, conflicts_with = "seen")]
     sixth: bool,
+    /// Run the seventh group of kinds instead
+    #[arg(long, conflicts_with = "seen")]
+    seventh: bool,
     /// Use arithmetic only
     #[arg(long)]
     arithmetic: bool,
@@ -205,7 +210,7 @@ enum Case {
 }
 
 /// Groups of kinds that were written down after the first two, in the order of the options that run them.
-const LATER: [&[Unseen]; 4] = [THIRD, FOURTH, FIFTH, SIXTH];
+const LATER: [&[Unseen]; 5] = [THIRD, FOURTH, FIFTH, SIXTH, SEVENTH];
 
 /// Quality of the verdicts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -231,7 +236,7 @@ impl FleetTruth {
     pub(crate) fn run(&self) -> Result<Answer, Failure> {
         let depth = if self.arithmetic { Depth::ARITHMETIC } else { Depth::WHOLE };
         let wanted = |name: &str| self.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
-        let later = [self.third, self.fourth, self.fifth, self.sixth];
+        let later = [self.third, self.fourth, self.fifth, self.sixth, self.seventh];
         let is_later = later.contains(&true);
         let is_left_out = |kind: &&Kind| !wanted(kind.name) || is_later || (self.seen && kind.held_out);
         let kinds = KINDS.iter().filter(|kind| !is_left_out(kind)).map(Case::Kind);
