@@ -21,8 +21,8 @@ struct Interval {
     iowait: Option<f64>,
 }
 
-/// The symptoms of a window.
-pub fn symptom(derived: &Derived<'_>) -> Symptom {
+/// The symptoms of a window. Of the disks it tells the busiest one of those `about` which the report is, where it is about some.
+pub fn symptom(derived: &Derived<'_>, about: &[String]) -> Symptom {
     let window = derived.window;
     let intervals: Vec<Interval> =
         window.host_series.windows(2).filter_map(|pair| interval(&pair[0], &pair[1])).collect();
@@ -43,7 +43,7 @@ pub fn symptom(derived: &Derived<'_>) -> Symptom {
         io_some_share: waited.filter(|_| seconds > 0.0).map(|waited| waited / seconds),
         io_some_share_max: intervals.iter().filter_map(|interval| interval.some).reduce(f64::max),
         iowait_share: least.zip(most),
-        busiest: busiest(derived, &spans),
+        busiest: busiest(derived, &spans, about),
         dirty_max_bytes: derived.dirty.peak.map(|bytes| bytes.0),
         unwritten_max_bytes: derived.dirty.unwritten_peak.map(|bytes| bytes.0),
         background_threshold_bytes: derived.dirty.background_threshold.map(|bytes| bytes.0),
@@ -76,8 +76,8 @@ fn interval((from, before): &(SampleTime, HostRow), (to, after): &(SampleTime, H
     })
 }
 
-/// The disk with the most busy time in these spans of the monotonic clock.
-fn busiest(derived: &Derived<'_>, spans: &[(Nanos, Nanos)]) -> Option<BusyDisk> {
+/// The disk with the most busy time in these spans of the monotonic clock: one of these, or of all where none has such a name.
+fn busiest(derived: &Derived<'_>, spans: &[(Nanos, Nanos)], about: &[String]) -> Option<BusyDisk> {
     // In order of time: where any span has it, the last that begins before it does.
     let within = |end: Nanos| {
         let before = spans.partition_point(|(from, _)| *from < end);
@@ -99,7 +99,11 @@ fn busiest(derived: &Derived<'_>, spans: &[(Nanos, Nanos)]) -> Option<BusyDisk> 
             write_await_s: (writes > 0.0).then(|| waited / writes),
         })
     };
-    derived.disks().iter().filter_map(of).max_by(|one, other| one.busy_share.total_cmp(&other.busy_share))
+    let busiest = |disks: &mut dyn Iterator<Item = &device::Device<'_>>| {
+        disks.filter_map(of).max_by(|one, other| one.busy_share.total_cmp(&other.busy_share))
+    };
+    let is_about = |disk: &&device::Device<'_>| about.iter().any(|name| name.as_bytes() == disk.name.as_bytes());
+    busiest(&mut derived.disks().iter().filter(is_about)).or_else(|| busiest(&mut derived.disks().iter()))
 }
 
 /// The cgroup with the smallest hard threshold of its own.
@@ -120,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_calm_machine_has_no_seconds_of_waiting() {
-        let symptom = symptom(&Derived::of(&Fixture::healthy().window()));
+        let symptom = symptom(&Derived::of(&Fixture::healthy().window()), &[]);
         assert_eq!((symptom.waiting_s, symptom.waiting_from_wall_ns), (0.0, None));
         assert!(symptom.busiest.is_some_and(|disk| disk.busy_share < 0.5));
     }
@@ -130,7 +134,7 @@ mod tests {
         let fixture = Fixture::healthy()
             .host(|t, row| row.psi_io_some = Some(secs(100.0 + 0.8 * (t - 4.0).clamp(0.0, 3.0))))
             .seconds(10);
-        let symptom = symptom(&Derived::of(&fixture.window()));
+        let symptom = symptom(&Derived::of(&fixture.window()), &[]);
         assert_eq!(symptom.waiting_s.round(), 3.0);
         assert!(symptom.io_some_share.is_some_and(|share| (share - 0.8).abs() < 0.01), "{symptom:?}");
         let after =
@@ -140,10 +144,10 @@ mod tests {
 
     #[test]
     fn incidents_show_what_their_users_saw() {
-        let starved = symptom(&Derived::of(&starved_budget().window()));
+        let starved = symptom(&Derived::of(&starved_budget().window()), &[]);
         assert!(starved.waiting_s > 0.0 && starved.busiest.is_some_and(|disk| disk.busy_share < 0.9));
         assert!(starved.tightest.is_some_and(|cgroup| cgroup.thresh_bytes < 2 << 20));
-        let cliff = symptom(&Derived::of(&dirty_cliff().window()));
+        let cliff = symptom(&Derived::of(&dirty_cliff().window()), &[]);
         assert!(cliff.busiest.is_some_and(|disk| disk.busy_share > 0.5));
     }
 }

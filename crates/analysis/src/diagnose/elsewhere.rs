@@ -50,7 +50,7 @@ pub struct Elsewhere {
 impl Elsewhere {
     /// What is known for a device of several.
     pub fn of(derived: &Derived<'_>, drain: &Device<'_>) -> Elsewhere {
-        Elsewhere { traced: traced(derived, drain), sent: sent(derived, drain) }
+        Elsewhere { traced: traced(derived, |dev| dev == drain.dev), sent: sent(derived, drain) }
     }
 
     /// Whether a process was seen to write to other devices and hardly to this one.
@@ -69,9 +69,21 @@ impl Elsewhere {
     }
 }
 
-/// Bytes that each process dirtied in filesystems on the device and on other devices. Filesystems on a loop device are on
+/// Processes whose dirtied pages were all seen on other devices than this disk, or what is built on it. Empty without a trace.
+pub fn never_on(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
+    let disks: BTreeSet<EntityId> = device.bottoms().iter().map(|disk| disk.id).collect();
+    let shares = |drain: &&Device<'_>| {
+        drain.id == device.id || drain.bottoms().iter().any(|disk| disk.id == device.id || disks.contains(&disk.id))
+    };
+    let here: BTreeSet<DevId> = derived.drains().iter().filter(shares).map(|drain| drain.dev).collect();
+    let of_processes = traced(derived, |dev| here.contains(&dev));
+    let is_never = |parts: &Parts| parts.here == 0 && parts.elsewhere > 0;
+    of_processes.into_iter().filter(|(_, parts)| is_never(parts)).map(|(pid, _)| pid).collect()
+}
+
+/// Bytes that each process dirtied in filesystems here and on other devices. Filesystems on a loop device are on
 /// neither: their data become dirty again in the file behind it.
-fn traced(derived: &Derived<'_>, drain: &Device<'_>) -> BTreeMap<u32, Parts> {
+fn traced(derived: &Derived<'_>, is_here: impl Fn(DevId) -> bool) -> BTreeMap<u32, Parts> {
     let window = derived.window;
     let drains: BTreeSet<DevId> = derived.drains().iter().map(|one| one.dev).collect();
     let facts = window.facts.as_ref();
@@ -92,7 +104,7 @@ fn traced(derived: &Derived<'_>, drain: &Device<'_>) -> BTreeMap<u32, Parts> {
         let What::Dirtied(dirtied) = &event.what else { continue };
         let of = *known.entry(dirtied.device).or_insert_with(|| device_of(dirtied.device));
         if let Some(of) = of {
-            processes.entry(dirtied.who.pid).or_default().add(of == drain.dev, dirtied.bytes.0);
+            processes.entry(dirtied.who.pid).or_default().add(is_here(of), dirtied.bytes.0);
         }
     }
     processes
@@ -168,6 +180,25 @@ mod tests {
         assert_eq!(dominants(&two().traced(&["bytes"], events(1 << 20))), "store copy");
         // A program that writes to both stays a writer of both.
         assert_eq!(dominants(&two().traced(&["bytes"], events(60 << 20))), "store nobody");
+    }
+
+    #[test]
+    fn a_program_that_was_seen_elsewhere_only_waits_elsewhere() {
+        let dirtied = |pid, name| {
+            let who = Who { pid, comm: "any".into(), cgroup_ino: 1 };
+            let (bytes, redirtied) = (Bytes(4096), Bytes(0));
+            let device = dev_of(name);
+            What::Dirtied(Dirtied { since: Nanos(0), who, device, file: None, bytes, folios: 1, redirtied })
+        };
+        let events = vec![dirtied(71, "sda"), dirtied(72, "sdb"), dirtied(73, "sda"), dirtied(73, "sdb")];
+        let fixture = two().traced(&["bytes"], events);
+        let window = fixture.window();
+        let derived = Derived::of(&window);
+        let of = |name: &str| {
+            let disk = derived.disks().iter().find(|disk| disk.name.as_bytes() == name.as_bytes()).unwrap();
+            never_on(&derived, disk).into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!((of("sda"), of("sdb")), (vec![72], vec![71]));
     }
 
     #[test]

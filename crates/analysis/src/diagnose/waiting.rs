@@ -5,7 +5,7 @@
 
 use super::derived::Derived;
 use super::device::Device;
-use super::{cgroup, synced, throttle, writer};
+use super::{cgroup, elsewhere, synced, throttle, writer};
 use crate::observer;
 use crate::report::{Evidence, Unexplained};
 use floodline_record::id::{DevId, Entity, EntityId};
@@ -118,7 +118,24 @@ pub fn others_on(
     device: &Device<'_>,
     is_causer: impl Fn(&Waiter) -> bool,
 ) -> Option<Vec<Waiter>> {
-    others(derived, |waiter| is_causer(waiter) || !may_wait_for(derived, waiter, device))
+    let elsewhere = synced_elsewhere(derived, device);
+    let is_elsewhere = |waiter: &Waiter| elsewhere.contains(&waiter.pid) || !may_wait_for(derived, waiter, device);
+    others(derived, |waiter| is_causer(waiter) || is_elsewhere(waiter))
+}
+
+/// Processes that a trace saw write to other devices only and never saw paused: their syncs wait for those devices. A pause may
+/// come from the data of another device, since all share the machine's threshold.
+fn synced_elsewhere(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
+    let mut elsewhere = match traced(derived.window) {
+        Some(_) if derived.drains().len() > 1 => elsewhere::never_on(derived, device),
+        _ => return BTreeSet::new(),
+    };
+    for event in &derived.window.events {
+        if let What::Throttled(event) = &event.what {
+            elsewhere.remove(&event.who.pid);
+        }
+    }
+    elsewhere
 }
 
 /// Whether a process may have waited for a device. The kernel does not report the device. A cgroup that was seen to use

@@ -193,6 +193,7 @@ mod tests {
     use floodline_record::facts::Mount;
     use floodline_record::gap::Cause;
     use floodline_record::record::What;
+    use floodline_record::sample::ProcessRow;
     use floodline_record::traced::Who;
     use floodline_record::traced::waits::{Operation, SlowSync};
     use floodline_record::units::{Bytes, BytesPerSecond, Count};
@@ -203,6 +204,28 @@ mod tests {
     fn waiting_umounts_are_critical() {
         check_rule(&RULE, &overlay_teardown(), "critical: 10 umounts waited 9.00 s for all dirty data on sdb");
         check_rule(&RULE, &overlay_teardown_published(), "critical: 10 umounts waited 9.00 s");
+    }
+
+    #[test]
+    fn unmounts_in_turn_wait_though_the_disk_rests_between_them() {
+        let busy = |t: f64| (t - 3.0).clamp(0.0, 3.0) + (t - 20.0).clamp(0.0, 3.0);
+        let flushed = overlay_before_teardown("6.12.117+deb13-amd64").seconds(26).disk("sdb", move |t, row| {
+            row.written = Some(Bytes((31.46e6 * busy(t)) as u64));
+            row.writes = Some(Count((60.0 * busy(t)) as u64));
+            row.write_time = Some(secs(60.0 * busy(t)));
+            row.io_time = Some(secs(busy(t)));
+            row.weighted_io_time = Some(secs(30.0 * busy(t)));
+        });
+        let unmounts = |fixture: Fixture, (pid, from): (u32, f64)| {
+            fixture.process("umount", pid, "/system.slice/teardown.service", move |t, row| {
+                match (from..=from + 3.0).contains(&t) {
+                    true => row.state = Some(Count(u64::from(b'D'))),
+                    false => *row = ProcessRow::default(),
+                }
+            })
+        };
+        let in_turn = [(3000, 3.0), (3001, 20.0)].into_iter().fold(flushed, unmounts);
+        check_rule(&RULE, &in_turn, "critical: 2 umounts waited 3.00 s for all dirty data on sdb");
     }
 
     #[test]

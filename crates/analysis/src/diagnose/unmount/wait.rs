@@ -87,8 +87,6 @@ struct Waiting {
     /// Lower bound of the longest of them.
     seconds: f64,
     waits: Vec<(Nanos, Nanos)>,
-    from: Nanos,
-    to: Nanos,
     source: &'static str,
 }
 
@@ -114,14 +112,8 @@ fn waiting(derived: &Derived<'_>) -> Option<Waiting> {
     };
     let seconds = |span: &(Nanos, Nanos)| Nanos(span.1.0.saturating_sub(span.0.0)).as_secs_f64();
     let spans: Vec<_> = spans.into_iter().filter(|span| seconds(span) >= NOTICED_S).collect();
-    Some(Waiting {
-        count: spans.len() as u64,
-        seconds: spans.iter().map(seconds).fold(0.0, f64::max),
-        from: spans.iter().map(|span| span.0).min()?,
-        to: spans.iter().map(|span| span.1).max()?,
-        waits: spans,
-        source,
-    })
+    let longest = spans.iter().map(seconds).reduce(f64::max)?;
+    Some(Waiting { count: spans.len() as u64, seconds: longest, waits: spans, source })
 }
 
 /// Traced syncs of the upper filesystem that the sync of an overlay waited for long.
@@ -167,12 +159,13 @@ fn traced_rows(wait: &Blame) -> Vec<Evidence> {
     rows
 }
 
-/// Share of the wait in which a disk below the device was busy. Requests in flight count as well: io_time is counted
+/// Share of the waits in which a disk below the device was busy. The time between two unmounts is not counted. Requests in flight count as well: io_time is counted
 /// when requests start and end, and falls short where few and long ones overlap.
 fn busy(device: &Device<'_>, waiting: &Waiting) -> f64 {
     let of_disk = |disk: &Device<'_>| {
         let intervals = disk.intervals();
-        let during = || intervals.iter().filter(|interval| interval.end > waiting.from && interval.end <= waiting.to);
+        let is_within = |end: Nanos| waiting.waits.iter().any(|(from, to)| end > *from && end <= *to);
+        let during = || intervals.iter().filter(|interval| is_within(interval.end));
         let seconds: f64 = during().map(|interval| interval.seconds).sum();
         let share = |interval: &Interval| Some(interval.utilisation?.max(interval.queue.unwrap_or(0.0).min(1.0)));
         let busy: f64 = during().filter_map(|interval| Some(share(interval)? * interval.seconds)).sum();

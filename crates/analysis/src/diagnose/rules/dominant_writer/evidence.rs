@@ -35,9 +35,14 @@ pub(super) fn traced(derived: &Derived<'_>, dominant: &Dominant<'_, '_>) -> Opti
         human::bytes(all.bytes as f64),
         its.most_in()?
     );
-    let of_process = |ledger: Ledger| ledger.processes.into_iter().find(|line| line.pid == dominant.writer.pid);
-    if let Some(line) = of_cgroup.is_none().then(|| ledger(derived.window)).flatten().and_then(of_process) {
-        text.push_str(&format!("; {} of it reached the disks", human::bytes(line.device_bytes as f64)));
+    let ledger = of_cgroup.is_none().then(|| ledger(derived.window)).flatten();
+    // Data that a layer compresses or encrypts reach the disks in pages that belong to no process.
+    let of_process = |ledger: &Ledger| {
+        let line = ledger.processes.iter().find(|line| line.pid == dominant.writer.pid)?;
+        (line.device_bytes >= ledger.totals.unattributed_bytes).then_some(line.device_bytes)
+    };
+    if let Some(bytes) = ledger.as_ref().and_then(of_process) {
+        text.push_str(&format!("; {} of it reached the disks", human::bytes(bytes as f64)));
     }
     let again = its.redirtied_share().filter(|share| *share >= FELT_AGAIN);
     if let Some(share) = again {
