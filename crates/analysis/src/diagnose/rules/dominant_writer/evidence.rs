@@ -42,7 +42,12 @@ pub(super) fn traced(derived: &Derived<'_>, dominant: &Dominant<'_, '_>) -> Opti
         (line.device_bytes >= ledger.totals.unattributed_bytes).then_some(line.device_bytes)
     };
     if let Some(bytes) = ledger.as_ref().and_then(of_process) {
-        text.push_str(&format!("; {} of it reached the disks", human::bytes(bytes as f64)));
+        // A mirror writes each page once for each of its disks.
+        let amount = human::bytes(bytes as f64);
+        text.push_str(&match bytes > its.bytes {
+            true => format!("; the disks wrote {amount} for it, copies included"),
+            false => format!("; {amount} of it reached the disks"),
+        });
     }
     let again = its.redirtied_share().filter(|share| *share >= FELT_AGAIN);
     if let Some(share) = again {
