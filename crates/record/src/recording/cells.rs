@@ -3,11 +3,11 @@
 //! and what it grew by is counted when it steps back, is lost, or ends. What a column adds up to is what
 //! [`crate::metric::Row::fold`] makes of the same readings row by row.
 
-use super::column::{self, Positions, Set};
+use super::column::{self, Set};
 use super::columns::Slots;
+use super::table::Scratch;
 use super::wire::{Cursor, Malformed};
 use crate::metric::{COUNTER_MAX, MetricKind, step};
-use std::convert::Infallible;
 
 /// Readings of one column by slot. The fields that each reading moves are apart from the others.
 #[derive(Debug)]
@@ -179,26 +179,29 @@ impl Cells {
     pub(super) fn read(
         &mut self,
         cursor: &mut Cursor<'_>,
-        positions: &mut Positions,
+        Scratch { positions, steps, .. }: &mut Scratch,
         rows: Slots<'_>,
         sample: u32,
     ) -> Result<(), Malformed> {
         let count = rows.count();
         let modes = column::modes(cursor)?;
-        let Ok(()) = positions.get(cursor, modes.toggled, count)?.try_each(|at| {
+        positions.get(cursor, modes.toggled, count)?.each(|at| {
             if let Some(slot) = rows.of(at) {
                 self.toggle(slot, sample);
             }
-            Ok::<(), Infallible>(())
         });
         let changed = positions.get(cursor, modes.changed, count)?;
-        if !changed.is_empty() {
+        let steps_due = changed.count();
+        if steps_due > 0 {
             let divisor = column::divisor(cursor)?;
+            steps.resize(steps_due, 0);
+            cursor.varints(steps, |written| column::step(written, divisor))?;
+            let steps = steps.as_slice();
             match (self.is_counter, rows) {
-                (true, Slots::InOrder(_)) => self.steps::<true>(cursor, changed, divisor, |at| Some(at as usize))?,
-                (true, Slots::Of(_)) => self.steps::<true>(cursor, changed, divisor, |at| rows.of(at))?,
-                (false, Slots::InOrder(_)) => self.steps::<false>(cursor, changed, divisor, |at| Some(at as usize))?,
-                (false, Slots::Of(_)) => self.steps::<false>(cursor, changed, divisor, |at| rows.of(at))?,
+                (true, Slots::InOrder(_)) => self.steps::<true>(changed, steps, |at| Some(at as usize)),
+                (true, Slots::Of(_)) => self.steps::<true>(changed, steps, |at| rows.of(at)),
+                (false, Slots::InOrder(_)) => self.steps::<false>(changed, steps, |at| Some(at as usize)),
+                (false, Slots::Of(_)) => self.steps::<false>(changed, steps, |at| rows.of(at)),
             }
         }
         let mut odd = std::mem::take(&mut self.odd);
@@ -213,25 +216,18 @@ impl Cells {
         Ok(())
     }
 
-    /// Reads the steps of the rows that changed. Slots at which a run does not just go on are left for later.
+    /// Takes the steps of the rows that changed. Slots at which a run does not just go on are left for later.
     #[inline]
-    fn steps<const COUNTER: bool>(
-        &mut self,
-        cursor: &mut Cursor<'_>,
-        changed: Set<'_>,
-        divisor: i64,
-        slot_of: impl Fn(u32) -> Option<usize>,
-    ) -> Result<(), Malformed> {
+    fn steps<const COUNTER: bool>(&mut self, changed: Set<'_>, steps: &[u64], slot_of: impl Fn(u32) -> Option<usize>) {
         let all_run = self.running == self.state.len();
         let Cells { now, state, range, odd, .. } = self;
         let (now, state, range) = (now.as_mut_slice(), state.as_slice(), range.as_mut_slice());
-        let mut steps = cursor.clone();
+        let mut steps = steps.iter();
         if all_run {
-            let read = changed.try_each(|at| {
-                let by = column::step(steps.varint()?, divisor);
-                let Some(slot) = slot_of(at) else { return Ok(()) };
-                let Some(now) = now.get_mut(slot) else { return Ok(()) };
-                let to = now.wrapping_add(by);
+            return changed.each(|at| {
+                let (Some(by), Some(slot)) = (steps.next(), slot_of(at)) else { return };
+                let Some(now) = now.get_mut(slot) else { return };
+                let to = now.wrapping_add(*by);
                 if !COUNTER {
                     *now = to;
                     if let Some(range) = range.get_mut(slot) {
@@ -242,16 +238,12 @@ impl Cells {
                 } else {
                     put_aside(odd, slot, to);
                 }
-                Ok(())
             });
-            *cursor = steps;
-            return read;
         }
-        let read = changed.try_each(|at| {
-            let by = column::step(steps.varint()?, divisor);
-            let Some(slot) = slot_of(at) else { return Ok(()) };
-            let (Some(now), Some(state)) = (now.get_mut(slot), state.get(slot)) else { return Ok(()) };
-            let to = now.wrapping_add(by);
+        changed.each(|at| {
+            let (Some(by), Some(slot)) = (steps.next(), slot_of(at)) else { return };
+            let (Some(now), Some(state)) = (now.get_mut(slot), state.get(slot)) else { return };
+            let to = now.wrapping_add(*by);
             match state {
                 State::Runs if !COUNTER => {
                     *now = to;
@@ -263,10 +255,7 @@ impl Cells {
                 State::Absent => {}
                 State::Runs | State::Odd => odd.push((slot, to)),
             }
-            Ok(())
         });
-        *cursor = steps;
-        read
     }
 
     fn toggle(&mut self, slot: usize, sample: u32) {

@@ -20,15 +20,15 @@ const LIST: u8 = 4;
 #[derive(Default)]
 pub(super) struct Positions {
     last: Vec<u32>,
-    /// The last set, if it is a bitmap of a column that was skipped; `last` is older then.
-    skipped: Vec<u8>,
+    /// The last set that was read, if it is a bitmap; `last` is older then.
+    bitmap: Vec<u8>,
 }
 
 impl Positions {
     /// Forgets the previous set. Called at the start of every table.
     pub(super) fn reset(&mut self) {
         self.last.clear();
-        self.skipped.clear();
+        self.bitmap.clear();
     }
 
     /// Returns the shortest position mode for `set` (ascending, below `rows`).
@@ -78,21 +78,18 @@ impl Positions {
 
     /// Reads a set of positions below `rows`.
     pub(super) fn get(&mut self, cursor: &mut Cursor<'_>, mode: u8, rows: usize) -> Result<Set<'_>, Malformed> {
-        let Positions { last: set, skipped } = self;
+        let Positions { last: set, bitmap } = self;
         match mode {
             EMPTY => return Ok(Set::Some(&[])),
             ALL => return Ok(Set::All(rows as u32)),
-            SAME if skipped.is_empty() => {}
-            SAME => {
-                unpack(skipped, set);
-                skipped.clear();
-            }
+            SAME => {}
             BITMAP => {
-                skipped.clear();
-                unpack(cursor.take(rows.div_ceil(8))?, set);
+                set.clear();
+                bitmap.clear();
+                bitmap.extend_from_slice(cursor.take(rows.div_ceil(8))?);
             }
             LIST => {
-                skipped.clear();
+                bitmap.clear();
                 set.clear();
                 let count = cursor.count(rows)?;
                 let mut at = 0u64;
@@ -106,47 +103,11 @@ impl Positions {
             }
             _ => return Err(Malformed("an unknown way of writing positions")),
         }
-        if set.last().is_some_and(|&at| at as usize >= rows) {
+        let set = if bitmap.is_empty() { Set::Some(set) } else { Set::Bits(bitmap) };
+        if set.end() > rows {
             return Err(Malformed("a row position is out of range"));
         }
-        Ok(Set::Some(set))
-    }
-
-    /// Passes over a set of positions below `rows`, and returns how many it has. Accepts what [`Positions::get`] accepts.
-    fn skip(&mut self, cursor: &mut Cursor<'_>, mode: u8, rows: usize) -> Result<usize, Malformed> {
-        match mode {
-            SAME if !self.skipped.is_empty() => {}
-            BITMAP => {
-                let bitmap = cursor.take(rows.div_ceil(8))?;
-                let beyond =
-                    bitmap.last().filter(|_| !rows.is_multiple_of(8)).is_some_and(|bits| bits >> (rows % 8) != 0);
-                if beyond {
-                    return Err(Malformed("a row position is out of range"));
-                }
-                self.skipped.clear();
-                self.skipped.extend_from_slice(bitmap);
-            }
-            _ => return Ok(self.get(cursor, mode, rows)?.count()),
-        }
-        Ok(self.skipped.iter().map(|bits| bits.count_ones() as usize).sum())
-    }
-}
-
-/// Turns a bitmap into positions.
-fn unpack(bitmap: &[u8], set: &mut Vec<u32>) {
-    set.clear();
-    set.reserve(bitmap.len() * 8);
-    for (word, bytes) in (0u32..).zip(bitmap.chunks(8)) {
-        let mut bits = match bytes.first_chunk::<8>() {
-            Some(eight) => u64::from_le_bytes(*eight),
-            None => bytes.iter().rev().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte)),
-        };
-        let count = bits.count_ones();
-        set.extend((0..count).map(|_| {
-            let at = word * 64 + bits.trailing_zeros();
-            bits &= bits - 1;
-            at
-        }));
+        Ok(set)
     }
 }
 
@@ -157,28 +118,65 @@ pub(super) enum Set<'a> {
     All(u32),
     /// These rows.
     Some(&'a [u32]),
+    /// Rows whose bit is set, the lowest bit of a byte first.
+    Bits(&'a [u8]),
 }
 
 impl Set<'_> {
+    /// Passes each position to `each`.
+    #[inline]
+    pub(super) fn each(self, mut each: impl FnMut(u32)) {
+        let Ok(()) = self.try_each(|at| {
+            each(at);
+            Ok::<(), Infallible>(())
+        });
+    }
+
     /// Passes each position to `each`, which can fail.
     #[inline]
     pub(super) fn try_each<E>(self, mut each: impl FnMut(u32) -> Result<(), E>) -> Result<(), E> {
         match self {
             Set::All(rows) => (0..rows).try_for_each(each),
             Set::Some(rows) => rows.iter().try_for_each(|&at| each(at)),
+            Set::Bits(bitmap) => (0u32..).step_by(64).zip(words(bitmap)).try_for_each(|(first, mut bits)| {
+                while bits != 0 {
+                    each(first + bits.trailing_zeros())?;
+                    bits &= bits - 1;
+                }
+                Ok(())
+            }),
         }
     }
 
-    fn count(self) -> usize {
+    /// Returns the number of positions.
+    pub(super) fn count(self) -> usize {
         match self {
             Set::All(rows) => rows as usize,
             Set::Some(rows) => rows.len(),
+            Set::Bits(bitmap) => words(bitmap).map(|bits| bits.count_ones() as usize).sum(),
         }
     }
 
-    pub(super) fn is_empty(self) -> bool {
-        self.count() == 0
+    /// Returns the position after the last one; 0 without any.
+    fn end(self) -> usize {
+        match self {
+            Set::All(rows) => rows as usize,
+            Set::Some(rows) => rows.last().map_or(0, |at| *at as usize + 1),
+            Set::Bits(bitmap) => match bitmap.iter().rposition(|bits| *bits != 0) {
+                Some(at) => (at + 1) * 8 - bitmap.get(at).map_or(0, |bits| bits.leading_zeros() as usize),
+                None => 0,
+            },
+        }
     }
+}
+
+/// The bits of a bitmap, 64 at a time.
+#[inline]
+fn words(bitmap: &[u8]) -> impl Iterator<Item = u64> {
+    bitmap.chunks(8).map(|bytes| match bytes.first_chunk::<8>() {
+        Some(eight) => u64::from_le_bytes(*eight),
+        None => bytes.iter().rev().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte)),
+    })
 }
 
 /// Reads one column of a table of `rows` rows. `toggle` gets each row that gained a reading (0) or lost its reading.
@@ -194,12 +192,9 @@ pub(super) fn get<T>(
     step: impl Fn(&mut T, u32, u64),
 ) -> Result<(), Malformed> {
     let modes = modes(cursor)?;
-    let Ok(()) = positions.get(cursor, modes.toggled, rows)?.try_each(|at| {
-        toggle(into, at);
-        Ok::<(), Infallible>(())
-    });
+    positions.get(cursor, modes.toggled, rows)?.each(|at| toggle(into, at));
     let changed = positions.get(cursor, modes.changed, rows)?;
-    if changed.is_empty() {
+    if changed.count() == 0 {
         return Ok(());
     }
     let divisor = divisor(cursor)?;
@@ -235,8 +230,8 @@ pub(super) fn step(written: u64, divisor: i64) -> u64 {
 /// Passes over one column of a table of `rows` rows. Accepts what [`get`] accepts.
 pub(super) fn skip(cursor: &mut Cursor<'_>, positions: &mut Positions, rows: usize) -> Result<(), Malformed> {
     let modes = modes(cursor)?;
-    positions.skip(cursor, modes.toggled, rows)?;
-    match positions.skip(cursor, modes.changed, rows)? {
+    positions.get(cursor, modes.toggled, rows)?;
+    match positions.get(cursor, modes.changed, rows)?.count() {
         0 => Ok(()),
         changed => {
             divisor(cursor)?;
@@ -393,10 +388,8 @@ mod tests {
         let mut check = |mode, bytes: &[u8], rows, expect: Option<&[u32]>| {
             let read = positions.get(&mut Cursor::new(bytes), mode, rows).ok().map(|read| {
                 let mut set = Vec::new();
-                let Ok(()) = read.try_each(|at| {
-                    set.push(at);
-                    Ok::<(), Infallible>(())
-                });
+                read.each(|at| set.push(at));
+                assert_eq!(read.count(), set.len());
                 set
             });
             assert_eq!(read.as_deref(), expect, "{mode} {bytes:?} {rows}");
@@ -408,6 +401,7 @@ mod tests {
         check(SAME, &[], 4, Some(&[1, 2]));
         check(LIST, &[1, 3], 4, Some(&[3]));
         check(SAME, &[], 4, Some(&[3]));
+        check(SAME, &[], 3, None);
         check(LIST, &[1, 4], 4, None);
         check(LIST, &[2, 1, 2], 4, Some(&[1, 3]));
         check(LIST, &[2, 1, 0], 4, None);
@@ -417,6 +411,8 @@ mod tests {
         // 2^32 is row 0 in 32 bits.
         check(LIST, &[1, 0x80, 0x80, 0x80, 0x80, 0x10], 4, None);
         check(BITMAP, &[0b1010], 4, Some(&[1, 3]));
+        check(SAME, &[], 4, Some(&[1, 3]));
+        check(SAME, &[], 3, None);
         check(BITMAP, &[0b1_0000], 4, None);
         check(BITMAP, &[0b1000_0000, 1], 9, Some(&[7, 8]));
         check(BITMAP, &[0b1000_0000], 9, None);

@@ -152,7 +152,7 @@ impl Columns {
         };
         for index in columns {
             match index.and_then(|index| self.cells.get_mut(index)?.as_mut()) {
-                Some(cells) => cells.read(cursor, &mut scratch.positions, rows, self.samples)?,
+                Some(cells) => cells.read(cursor, scratch, rows, self.samples)?,
                 // A column without a use, or one that this build does not know.
                 None => column::skip(cursor, &mut scratch.positions, self.rows.len())?,
             }
@@ -199,7 +199,12 @@ impl Columns {
             }
             span
         };
-        self.of.iter().map(|(id, slot)| (*id, of(*slot))).collect()
+        // The entities are in order. Collecting would gather all spans, which are large, to sort them first.
+        let mut spans = Spans::new();
+        for (id, slot) in &self.of {
+            spans.insert(*id, of(*slot));
+        }
+        spans
     }
 }
 

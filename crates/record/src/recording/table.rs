@@ -9,7 +9,6 @@ use super::wire::{Cursor, Malformed, put_varint};
 use crate::id::EntityId;
 use crate::metric::{Changed, Row};
 use crate::units::Nanos;
-use std::convert::Infallible;
 
 /// Most rows of one table. A host has at most 4,194,304 processes; the limit bounds what a crafted
 /// file can make a reader allocate.
@@ -27,6 +26,8 @@ pub(super) struct Scratch {
     pub(super) set: Vec<u32>,
     /// Entities of added rows.
     pub(super) ids: Vec<EntityId>,
+    /// Steps of the rows that changed in a column.
+    pub(super) steps: Vec<u64>,
 }
 
 /// State of a table that a reader keeps between samples.
@@ -47,7 +48,7 @@ impl<R> Default for Kept<R> {
 
 /// Writes `now` against `before` and leaves `before` equal to `now`. At most [`MAX_ROWS`] rows.
 pub(super) fn put<R: Row>(out: &mut Vec<u8>, scratch: &mut Scratch, before: &mut Rows<R>, now: &[(EntityId, R)]) {
-    let Scratch { positions, column, set, ids } = scratch;
+    let Scratch { positions, column, set, ids, .. } = scratch;
     positions.reset();
     // If an entity is twice in a table, its previous row is ambiguous: the table starts afresh.
     let afresh = !is_ascending(before) || !is_ascending(now);
@@ -105,10 +106,7 @@ pub(super) fn head(cursor: &mut Cursor<'_>, scratch: &mut Scratch, rows: usize) 
     let afresh = match cursor.byte()? {
         0 => {
             let mode = cursor.byte()?;
-            let Ok(()) = positions.get(cursor, mode, rows)?.try_each(|at| {
-                set.push(at);
-                Ok::<(), Infallible>(())
-            });
+            positions.get(cursor, mode, rows)?.each(|at| set.push(at));
             false
         }
         1 => true,
