@@ -27,6 +27,12 @@ def file(recording: floodline.Recording, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture(scope="session")
+def long_table() -> floodline.Table:
+    """Rows for more than one batch of a stream."""
+    return floodline.simulate("healthy-containers", seconds=12, every="1ms").recording.table("process")
+
+
+@pytest.fixture(scope="session")
 def program() -> str:
     """The program that the package must agree with: `make python` builds it."""
     return os.environ["FLOODLINE_PROGRAM"]

@@ -9,6 +9,7 @@ import floodline
 import pandas
 import polars
 import pyarrow
+import pyarrow.compute
 import pyarrow.parquet
 import pytest
 
@@ -39,13 +40,54 @@ def test_a_table_is_what_the_program_exports(
         assert ours.equals(theirs), name
 
 
+def kept(frame: polars.DataFrame, name: str) -> pyarrow.Array:
+    """A column as polars holds it."""
+    column = frame[name].to_arrow(compat_level=polars.CompatLevel.newest())
+    assert isinstance(column, pyarrow.Array)
+    return column
+
+
+def addresses(column: pyarrow.Array) -> list[int | None]:
+    return [buffer.address if buffer else None for buffer in column.buffers()]
+
+
 def test_nothing_is_copied(recording: floodline.Recording) -> None:
-    table = recording.table("process")
-    position = table.columns.index("monotonic_ns")
-    # Every reader gets the same memory.
-    first, again = (pyarrow.table(table).column(position).chunk(0).buffers()[1].address for _ in range(2))
-    assert first == again
-    assert polars.DataFrame(table)["monotonic_ns"].to_arrow().buffers()[1].address == first
+    for name in recording.tables:
+        table = recording.table(name)
+        if len(table) == 0:
+            continue
+        # Every reader gets the same memory.
+        first, again = pyarrow.table(table), pyarrow.table(table)
+        frames = [polars.DataFrame(table) for _ in range(2)]
+        assert frames[0].equals(polars.DataFrame(again))
+        for column in table.columns:
+            [strings] = first.column(column).chunks
+            one, other = (kept(frame, column) for frame in frames)
+            assert addresses(again.column(column).chunk(0)) == addresses(strings)
+            assert addresses(one)[1] == addresses(other)[1]
+            if strings.type != pyarrow.string():
+                assert addresses(one)[1] == addresses(strings)[1], (name, column)
+                continue
+            # What polars keeps are views. They point into the texts that the others read.
+            assert one.type == pyarrow.string_view()
+            assert addresses(one)[2:] == [addresses(strings)[2]], (name, column)
+
+
+def test_a_long_table_is_whole_in_one_piece_and_in_parts(long_table: floodline.Table) -> None:
+    parts = pyarrow.table(long_table)
+    assert parts["time"].num_chunks == len(long_table) // 2**18 + 1 > 1
+    frame = polars.DataFrame(long_table)
+    assert frame.n_chunks() == 1 and frame.equals(polars.DataFrame(parts))
+    copied = duckdb.sql("select count(*), count(comm), max(monotonic_ns) from parts").fetchall()
+    assert duckdb.sql("select count(*), count(comm), max(monotonic_ns) from long_table").fetchall() == copied
+    assert pandas.DataFrame.from_arrow(long_table).equals(parts.to_pandas())
+
+
+def test_pyarrow_computes_with_texts(recording: floodline.Recording) -> None:
+    # It has few functions for views.
+    rows = pyarrow.table(recording.table("process")).sort_by("comm")
+    known = rows["comm"][0].as_py()
+    assert 0 < rows.filter(pyarrow.compute.equal(rows["comm"], known)).num_rows < rows.num_rows
 
 
 def test_a_table_outlives_its_recording() -> None:

@@ -5,7 +5,7 @@ use crate::arrow::Columns;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-/// Rows as Arrow columns. polars, pandas, pyarrow and DuckDB read it without copying the numbers.
+/// Rows as Arrow columns. polars, pyarrow and DuckDB read it without copying, pandas without copying the numbers.
 ///
 /// Times are UTC in nanoseconds, numbers are 64-bit unsigned integers, names are texts. The unit is at the end of a
 /// column's name. A value that was not read is null, never 0. A limit column contains 18446744073709551615 where no limit
@@ -63,7 +63,19 @@ impl Table {
         self.columns.stream(py)
     }
 
-    /// The Arrow C schema of the columns.
+    /// The rows as one Arrow C array, with texts as views. polars takes it before the stream, as it keeps texts as views.
+    /// The requested schema is not considered, as the interface allows.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        drop(requested_schema);
+        self.columns.array(py)
+    }
+
+    /// The Arrow C schema of the stream's columns.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         self.columns.schema_capsule(py)
     }
