@@ -411,6 +411,10 @@ pub struct Mount {
     /// `false` leaves the mounting to a `mount` step of a task.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub at_start: bool,
+    /// `true` for a filesystem that programs used before the workload: its metadata are in memory. A new one reads them
+    /// on first use.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub in_use: bool,
 }
 
 /// Filesystem types.

@@ -98,7 +98,17 @@ impl Names {
 
     /// Checks that the directory above a path exists.
     pub(crate) fn check_parent(&self, path: &str) -> Result<(), Errno> {
-        self.find_dir(split_last(path).0).map(|_| ())
+        self.parent(path).map(|_| ())
+    }
+
+    /// Returns the number of the directory that contains a path.
+    pub(crate) fn parent(&self, path: &str) -> Result<u32, Errno> {
+        self.find_dir(split_last(path).0)
+    }
+
+    /// Number of directories that were ever made, with the root.
+    pub(crate) fn directories(&self) -> u32 {
+        u32::try_from(self.dirs.len()).unwrap_or(u32::MAX)
     }
 
     /// Whether a directory holds nothing.

@@ -16,13 +16,14 @@ const IN_INODE: u32 = 4;
 const FIRST_LEAF: u64 = 1 << 27;
 
 impl World {
-    /// Returns the metadata blocks that an allocation up to the page `end` changes.
-    pub(crate) fn allocation_blocks(&mut self, inode: InodeId, end: u64) -> Vec<u64> {
-        let mut blocks = self.data_blocks(inode).to_vec();
+    /// Returns the metadata blocks that an allocation up to the page `end` changes, and the number of them.
+    pub(crate) fn allocation_blocks(&mut self, inode: InodeId, end: u64) -> ([u64; 4], usize) {
+        let [bitmap, descriptor, block] = self.data_blocks(inode);
+        let mut blocks = [bitmap, descriptor, block, block];
         let i = &mut self.inodes[inode];
         let sb = &mut self.sbs[i.sb];
         if sb.fs_type != FsType::Ext4 {
-            return blocks;
+            return (blocks, 3);
         }
         let is_small = end <= SMALL;
         let follows = if is_small { sb.last_small == Some(inode) } else { i.extents > 0 };
@@ -32,9 +33,10 @@ impl World {
         if !follows {
             i.extents = i.extents.saturating_add(1);
         }
-        if i.extents > IN_INODE {
-            blocks.push(FIRST_LEAF + inode.number() as u64);
+        if i.extents <= IN_INODE {
+            return (blocks, 3);
         }
-        blocks
+        blocks[3] = FIRST_LEAF + inode.number() as u64;
+        (blocks, 4)
     }
 }

@@ -8,6 +8,7 @@ use crate::dcache::{Dentry, Names};
 use crate::inode::{Dirt, Inode};
 use crate::journal::Journal;
 use crate::namespace::Errno;
+use crate::perag::Perags;
 use crate::space::Space;
 use crate::wb::Lock;
 use crate::world::World;
@@ -72,6 +73,7 @@ pub(crate) struct Superblock {
     pub(crate) upper: Option<Upper>,
     pub(crate) created: u64,
     pub(crate) groups: Groups,
+    pub(crate) perags: Perags,
     /// The small file of ext4 that got blocks last.
     pub(crate) last_small: Option<InodeId>,
 }

@@ -57,6 +57,7 @@ const HONOURED: &[&str] = &[
     "machine.mounts.*.overlay.**",
     "machine.mounts.*.instances",
     "machine.mounts.*.at_start",
+    "machine.mounts.*.in_use",
     "machine.cgroups.*.instances",
     "machine.cgroups.*.memory_max",
     "machine.cgroups.*.memory_high",

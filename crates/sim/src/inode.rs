@@ -89,6 +89,8 @@ pub(crate) struct Inode {
     pub(crate) block: u64,
     /// Number of the directory of the root that contains it on ext4; 0 is the root itself.
     pub(crate) directory: u64,
+    /// Its allocation group on XFS.
+    pub(crate) group: u32,
     /// Jiffies of the last access and modification, as far as they are recorded.
     pub(crate) atime: u64,
     pub(crate) mtime: u64,
@@ -106,6 +108,7 @@ impl Inode {
             allocated: 0,
             reserved: 0,
             directory: 0,
+            group: 0,
             extents: 0,
             space: 0,
             cache: PageCache::default(),

@@ -41,6 +41,7 @@ mod memory;
 mod memory_high;
 mod namespace;
 mod page_cache;
+mod perag;
 mod preallocation;
 mod process;
 mod protection;

@@ -7,7 +7,8 @@ use crate::dcache::{Dentry, Names};
 use crate::engine::Sim;
 use crate::filesystem::{Superblock, Upper};
 use crate::journal;
-use crate::process::use_cpu;
+use crate::perag::read_metadata;
+use crate::process::{may_block, use_cpu};
 use crate::switch::wait_for_switches;
 use crate::sync::{lock, sync_filesystem, unlock};
 use crate::syscalls::{evict, flush};
@@ -270,6 +271,11 @@ impl World {
 /// Creates a directory, and those above it that are missing.
 pub(crate) async fn mkdir(sim: &Sim, pid: PidId, path: &str) -> Result<(), Refusal> {
     let (sb, made) = sim.w().make_dirs(path)?;
+    let read = sim.w().take_directories(sb);
+    if !read.is_empty() {
+        let cgroup = sim.w().memcg_of(pid);
+        may_block(sim, pid, read_metadata(sim, sb, &read, cgroup)).await;
+    }
     for _ in 0..made {
         let create = sim.w().costs.create;
         use_cpu(sim, pid, create, false).await;
@@ -333,6 +339,7 @@ pub(crate) async fn mount(sim: &Sim, pid: PidId, point: &str) -> Result<(), Refu
         if !was_mounted {
             world.try_upper(sb);
             world.sbs[sb].journal.iter_mut().for_each(journal::Journal::mounted);
+            world.sbs[sb].perags.mounted();
         }
         (was_mounted, world.sbs[sb].upper.is_some())
     };

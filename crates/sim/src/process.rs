@@ -112,6 +112,14 @@ impl World {
         self.sleepers.get(process as usize).copied().unwrap_or(Sleeper::Kernel)
     }
 
+    /// The task that a process acts for, if any.
+    pub(crate) fn task_of(&self, process: u32) -> Option<PidId> {
+        match self.sleeper(process) {
+            Sleeper::Task(pid) => Some(pid),
+            Sleeper::Kernel | Sleeper::Other => None,
+        }
+    }
+
     /// Counts a sleep in `io_schedule`. Returns the time at which it began.
     fn sleep_begins(&mut self, sleeper: Sleeper) -> u64 {
         if let Some(cgroup) = self.cgroup_of(sleeper) {

@@ -16,6 +16,7 @@ use crate::inode::Inode;
 use crate::journal::Journal;
 use crate::media::{Media, Streams};
 use crate::memory::Memory;
+use crate::perag::{Perags, usual_groups};
 use crate::raid1::Mirror;
 use crate::space::{Space, usual_log};
 use crate::speed::Speed;
@@ -80,6 +81,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, speed: &Speed)
     let devices = add_devices(&mut world, scenario)?;
     add_filesystems(&mut world, scenario, &devices)?;
     add_loop_files(&mut world, scenario, &devices)?;
+    use_groups(&mut world);
     for copy in scenario.cgroup_copies() {
         if let Some(id) = world.cgroup_at(&copy.path) {
             world.limit_io(id, &copy.spec).map_err(SimError::Senseless)?;
@@ -430,6 +432,10 @@ fn add_filesystems(
             let bytes = world.blocks[block].size;
             let log = log_pages(&point, &spec, bytes)?;
             sb.space = Some(Space::on_device(spec.fs_type, bytes, log));
+            if spec.fs_type == FsType::Xfs && !spec.in_use {
+                let is_striped = world.blocks[block].stack.as_ref().is_some_and(|stack| stack.optimal() > 0);
+                sb.perags = Perags::new(spec.mkfs.groups.unwrap_or_else(|| usual_groups(bytes, is_striped)));
+            }
             let mount = mount_facts(world, &sb, block);
             // The window of a read of many pages is larger than the bdi's.
             let folio = largest_folio(spec.fs_type.name(), Some(&world.behaviour), Some(Bytes(u64::MAX)), PAGE);
@@ -474,6 +480,16 @@ fn add_filesystems(
         }
     }
     Ok(())
+}
+
+/// Notes the groups of XFS that hold directories of overlays and files of loop devices: they were made before the workload.
+fn use_groups(world: &mut World) {
+    for id in world.sbs.ids() {
+        let sb = &mut world.sbs[id];
+        if !sb.names.is_empty(0) {
+            sb.perags.used_before(sb.names.directories());
+        }
+    }
 }
 
 /// Pages of the log of a filesystem, by the size of its device in bytes.
@@ -532,6 +548,7 @@ fn superblock(point: &str, fs_type: FsType) -> Superblock {
         upper: None,
         created: 0,
         groups: Groups::default(),
+        perags: Perags::default(),
         last_small: None,
     }
 }

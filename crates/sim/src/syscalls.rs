@@ -16,6 +16,7 @@ use crate::engine::Sim;
 use crate::inode::Dirt;
 use crate::journal;
 use crate::namespace::{Errno, change_dir, shut_down};
+use crate::perag::{before_allocation, read_metadata};
 use crate::process::{may_block, use_cpu};
 use crate::space::NO_SPACE;
 use crate::sync::{lock, lock_shared, unlock, unlock_shared};
@@ -67,7 +68,7 @@ pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Re
         leave_mount(sim, mount).await;
     }
     let (inode, is_new) = made?;
-    let blocks = {
+    let (blocks, read, memcg) = {
         let mut world = sim.w();
         let i = &mut world.inodes[inode];
         (i.opens, i.unsynced.name) = (i.opens + 1, is_new || i.unsynced.name);
@@ -75,8 +76,11 @@ pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Re
             // Another task was faster.
             return Ok(Opened { inode, mount });
         }
-        world.create_blocks(inode)
+        (world.create_blocks(inode), world.take_inode(inode, &path), world.memcg_of(pid))
     };
+    if !read.is_empty() {
+        may_block(sim, pid, read_metadata(sim, sb, &read, memcg)).await;
+    }
     in_transaction(sim, pid, inode, &blocks, false).await;
     let mut world = sim.w();
     if world.sbs[sb].fs_type == FsType::Ext4 {
@@ -200,10 +204,12 @@ async fn transfer(
     (device, cgroup): (BlockId, CgId),
 ) -> Result<(), &'static str> {
     if way == Way::Write {
-        let mut world = sim.w();
-        let (allocated, end) = (world.inodes[inode].allocated, (offset + len).div_ceil(PAGE));
-        if !world.take_blocks(inode, end.saturating_sub(allocated.max(offset / PAGE))) {
-            return Err(NO_SPACE);
+        let (allocated, end) = (sim.w().inodes[inode].allocated, (offset + len).div_ceil(PAGE));
+        if end > allocated {
+            if !sim.w().take_blocks(inode, end - allocated.max(offset / PAGE)) {
+                return Err(NO_SPACE);
+            }
+            may_block(sim, pid, before_allocation(sim, inode, cgroup)).await;
         }
     }
     let most = sim.w().request_pages() * PAGE;
@@ -291,6 +297,8 @@ pub(crate) async fn fallocate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) 
         })
     };
     if let Some(blocks) = &blocks {
+        let memcg = sim.w().memcg_of(pid);
+        may_block(sim, pid, before_allocation(sim, inode, memcg)).await;
         in_transaction(sim, pid, inode, blocks, true).await;
     }
     unlock(sim, |world| &mut world.inodes[inode].lock);

@@ -8,6 +8,7 @@ use crate::block::{BIO_PAGES, Class, Done, Entry, Request, Way, device_page, ent
 use crate::engine::Sim;
 use crate::journal;
 use crate::page_cache::Extent;
+use crate::perag::read_metadata;
 use crate::process::io_schedule;
 use crate::world::{PAGE, World};
 use floodline_kernel::ForeignTally;
@@ -101,15 +102,20 @@ pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
             NextRun::End => break,
         };
         if let Some(sb) = run.transaction {
+            let read = sim.w().read_for_space(inode);
+            if !read.is_empty() {
+                let memcg = sim.w().mapping_memcg(inode, &how);
+                read_metadata(sim, sb, &read, memcg).await;
+            }
             if run.converts {
                 journal::reserve(sim, sb).await;
             }
             journal::start(sim, sb).await;
-            let (blocks, memcg) = {
+            let ((blocks, count), memcg) = {
                 let mut world = sim.w();
                 (world.allocation_blocks(inode, run.end), world.mapping_memcg(inode, &how))
             };
-            journal::modify(sim, sb, &blocks, memcg).await;
+            journal::modify(sim, sb, &blocks[..count], memcg).await;
             let mut world = sim.w();
             world.inodes[inode].allocated = run.end;
             world.journal_joins(inode, true);

@@ -21,11 +21,11 @@ const CIL_PART: u64 = 8;
 const CIL_MOST: u64 = 32 << 20;
 
 /// Inodes in a cluster, which is written in one piece: 16 KiB of 512 bytes each (mkfs.xfs since 3.2.3).
-const INODES_PER_CLUSTER: u64 = 32;
-const PAGES_PER_CLUSTER: u64 = 4;
+pub(crate) const INODES_PER_CLUSTER: u64 = 32;
+pub(crate) const PAGES_PER_CLUSTER: u64 = 4;
 
 /// Place of metadata on the device, pages: beyond every inode's data.
-const METADATA: u64 = 1 << 49;
+pub(crate) const METADATA: u64 = 1 << 49;
 
 /// The AIL thread of a superblock.
 pub(crate) async fn xfsaild(sim: Sim, sb: SbId) {

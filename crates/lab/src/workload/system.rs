@@ -323,6 +323,7 @@ mod tests {
             overlay: Some(overlay),
             instances: None,
             at_start: true,
+            in_use: false,
         };
         let mount = MountCopy { point: "/m".into(), spec };
         let (source, flags, data) = mount_arguments(&mount, &place(CgroupMode::V2)).unwrap();

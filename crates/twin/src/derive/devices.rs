@@ -222,6 +222,7 @@ fn mount(mounted: &Mounted, device: &str, points: &mut names::Taken, notes: &mut
         overlay: None,
         instances: None,
         at_start: true,
+        in_use: true,
     };
     (point, mount, fs_type)
 }

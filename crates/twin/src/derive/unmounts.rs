@@ -138,6 +138,7 @@ fn mount(name: &str, place: &Place, count: u64, machine: &mut Machine) -> String
         overlay: Some(overlay),
         instances: u32::try_from(count).ok(),
         at_start: true,
+        in_use: false,
     };
     machine.mounts.insert(format!("{name}-{{i}}"), mount);
     format!("{name}-{{n}}")
