@@ -3,10 +3,15 @@
 //! everything below such a directory into its group. A file created there changes the group's inode bitmap and inode table,
 //! and a block of its directory. Messages for sixteen mailboxes change sixteen of each; in one directory they share them.
 //! Mirrors find_group_orlov and find_group_other.
+//! A new ext4 reads two blocks on first use: the root directory's, and the inode bitmap of the first flexible group. mkfs left the
+//! inode bitmaps of the others to the kernel, and a thread of the kernel has read the block bitmaps (ext4lazyinit). Traced on 6.12.
 
 use crate::filesystem::{
     DIRECTORIES, FIRST_INODES, GROUP_DESCRIPTOR, INODE_BITMAP, INODES_PER_BLOCK, Superblock, inode_block,
 };
+use crate::perag::Piece;
+use crate::world::PAGE;
+use crate::xfsaild::METADATA;
 use floodline_scenario::FsType;
 use std::collections::BTreeMap;
 
@@ -24,6 +29,42 @@ const FIRST_DIRECTORY: u64 = 1 << 26;
 pub(crate) struct Groups {
     directories: BTreeMap<String, u64>,
     created: BTreeMap<u64, u64>,
+    unread: Unread,
+}
+
+/// Metadata that no program has read since mkfs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unread {
+    root_directory: bool,
+    inode_bitmap: bool,
+}
+
+impl Groups {
+    /// The groups of a filesystem that was mounted right after mkfs.
+    pub(crate) fn new() -> Groups {
+        Groups { unread: Unread { root_directory: true, inode_bitmap: true }, ..Groups::default() }
+    }
+
+    /// Notes that programs used the filesystem before the workload.
+    pub(crate) fn used_before(&mut self) {
+        self.unread = Unread::default();
+    }
+
+    /// Adds the block of the root directory if a name is the first.
+    pub(crate) fn read_for_name(&mut self, read: &mut Vec<Piece>) {
+        if std::mem::take(&mut self.unread.root_directory) {
+            read.push((METADATA + DIRECTORIES, PAGE));
+        }
+    }
+
+    /// Adds what a new file has to read, by the block of its inode.
+    pub(crate) fn read_for_inode(&mut self, block: u64, read: &mut Vec<Piece>) {
+        self.read_for_name(read);
+        // Directories of the root share the first flexible group with it.
+        if block / GROUP_BLOCKS <= 1 && std::mem::take(&mut self.unread.inode_bitmap) {
+            read.push((METADATA + INODE_BITMAP, PAGE));
+        }
+    }
 }
 
 impl Superblock {

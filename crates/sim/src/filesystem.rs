@@ -74,6 +74,8 @@ pub(crate) struct Superblock {
     pub(crate) created: u64,
     pub(crate) groups: Groups,
     pub(crate) perags: Perags,
+    /// Held while a thread reads metadata that others may need.
+    pub(crate) reading: Lock,
     /// The small file of ext4 that got blocks last.
     pub(crate) last_small: Option<InodeId>,
 }

@@ -7,8 +7,8 @@ use crate::dcache::{Dentry, Names};
 use crate::engine::Sim;
 use crate::filesystem::{Superblock, Upper};
 use crate::journal;
-use crate::perag::read_metadata;
-use crate::process::{may_block, use_cpu};
+use crate::perag::before_creation;
+use crate::process::use_cpu;
 use crate::switch::wait_for_switches;
 use crate::sync::{lock, sync_filesystem, unlock};
 use crate::syscalls::{evict, flush};
@@ -272,10 +272,7 @@ impl World {
 pub(crate) async fn mkdir(sim: &Sim, pid: PidId, path: &str) -> Result<(), Refusal> {
     let (sb, made) = sim.w().make_dirs(path)?;
     let read = sim.w().take_directories(sb);
-    if !read.is_empty() {
-        let cgroup = sim.w().memcg_of(pid);
-        may_block(sim, pid, read_metadata(sim, sb, &read, cgroup)).await;
-    }
+    before_creation(sim, pid, sb, &read).await;
     for _ in 0..made {
         let create = sim.w().costs.create;
         use_cpu(sim, pid, create, false).await;

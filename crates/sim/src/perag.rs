@@ -7,11 +7,14 @@
 //! allocates reads, whether it is a flusher, a caller of fsync or a direct writer. Traced in guests of 6.12 with
 //! mkfs.xfs 6.1. Reads after `drop_caches`, one to three sectors per group, are left out.
 
-use crate::arena::{CgId, InodeId, SbId};
+use crate::arena::{CgId, InodeId, PidId, SbId};
 use crate::block::{Class, Done, Request, Way, submit_and_wait};
 use crate::engine::Sim;
+use crate::process::may_block;
+use crate::sync::{lock, lock_shared, unlock, unlock_shared};
 use crate::world::{PAGE, World};
 use crate::xfsaild::{INODES_PER_CLUSTER, METADATA, PAGES_PER_CLUSTER};
+use floodline_scenario::FsType;
 
 /// Bytes of the free list of a group (AGFL).
 const SECTOR: u64 = 512;
@@ -49,12 +52,14 @@ struct Perag {
     inodes: u64,
     knows_inodes: bool,
     knows_space: bool,
+    /// Whether a thread that allocates blocks is reading its metadata, with its header locked.
+    is_locked: bool,
     /// Number of clusters of the root's chunk that are in memory.
     clusters: u64,
 }
 
 /// A piece of metadata to read: place in pages, length in bytes.
-type Piece = (u64, u64);
+pub(crate) type Piece = (u64, u64);
 
 /// Number of allocation groups that mkfs makes (`calc_default_ag_geometry`), by the size of the device in bytes.
 pub(crate) fn usual_groups(bytes: u64, is_striped: bool) -> u32 {
@@ -144,6 +149,9 @@ impl World {
     pub(crate) fn take_inode(&mut self, inode: InodeId, path: &str) -> Vec<Piece> {
         let (i, mut read) = (&mut self.inodes[inode], Vec::new());
         let sb = &mut self.sbs[i.sb];
+        if sb.fs_type == FsType::Ext4 {
+            sb.groups.read_for_inode(i.block, &mut read);
+        }
         if sb.perags.groups.is_empty() {
             return read;
         }
@@ -158,20 +166,35 @@ impl World {
     /// Takes inodes for the directories that are new. Returns what has to be read.
     pub(crate) fn take_directories(&mut self, sb: SbId) -> Vec<Piece> {
         let (sb, mut read) = (&mut self.sbs[sb], Vec::new());
+        if sb.fs_type == FsType::Ext4 {
+            sb.groups.read_for_name(&mut read);
+        }
         if !sb.perags.groups.is_empty() {
             sb.perags.take_directories(sb.names.directories(), &mut read);
         }
         read
     }
 
-    /// Returns what has to be read before blocks of a file are allocated.
-    pub(crate) fn read_for_space(&mut self, inode: InodeId) -> Vec<Piece> {
-        let i = &self.inodes[inode];
-        let (group, mut read) = (i.group as usize, Vec::new());
-        if let Some(perag) = self.sbs[i.sb].perags.groups.get_mut(group) {
-            perag.read_space(place_of(group), &mut read);
+    /// Chooses the group from which a file gets blocks, and locks it if metadata of it have to be read. That is the group of its
+    /// last blocks, or the next one that no thread has locked (`XFS_ALLOC_FLAG_TRYLOCK`).
+    fn lock_group(&mut self, inode: InodeId) -> Vec<Piece> {
+        let i = &mut self.inodes[inode];
+        let (groups, mut read) = (&mut self.sbs[i.sb].perags.groups, Vec::new());
+        let all = groups.len();
+        let free = (0..all).map(|step| (i.group as usize + step) % all).find(|group| !groups[*group].is_locked);
+        if let Some(group) = free {
+            groups[group].read_space(place_of(group), &mut read);
+            groups[group].is_locked = !read.is_empty();
+            i.group = u32::try_from(group).unwrap_or(0);
         }
         read
+    }
+
+    fn unlock_group(&mut self, inode: InodeId) {
+        let i = &self.inodes[inode];
+        if let Some(perag) = self.sbs[i.sb].perags.groups.get_mut(i.group as usize) {
+            perag.is_locked = false;
+        }
     }
 }
 
@@ -180,20 +203,46 @@ fn place_of(group: usize) -> u64 {
     METADATA + group as u64 * GROUP_PAGES
 }
 
+/// Wait reason of threads that read metadata, and of those that wait for one of them.
+const READ: &str = "metadata that is read";
+
 /// Reads the metadata that an allocation of blocks for a file needs, for a thread of a cgroup.
 pub(crate) async fn before_allocation(sim: &Sim, inode: InodeId, cgroup: CgId) {
     let (sb, read) = {
         let mut world = sim.w();
-        (world.inodes[inode].sb, world.read_for_space(inode))
+        (world.inodes[inode].sb, world.lock_group(inode))
     };
-    read_metadata(sim, sb, &read, cgroup).await;
+    if !read.is_empty() {
+        read_all(sim, sb, &read, cgroup).await;
+        sim.w().unlock_group(inode);
+    }
+}
+
+/// Reads the metadata that a new file or directory needs, in a task's name. Tasks that create files meanwhile wait: those of one
+/// directory are created one after the other.
+pub(crate) async fn before_creation(sim: &Sim, pid: PidId, sb: SbId, pieces: &[Piece]) {
+    let (is_held, cgroup) = {
+        let world = sim.w();
+        (world.sbs[sb].reading.is_held, world.memcg_of(pid))
+    };
+    if pieces.is_empty() && !is_held {
+        return;
+    }
+    may_block(sim, pid, async {
+        if pieces.is_empty() {
+            lock_shared(sim, READ, |world| &mut world.sbs[sb].reading).await;
+            unlock_shared(sim, |world| &mut world.sbs[sb].reading);
+            return;
+        }
+        lock(sim, READ, |world| &mut world.sbs[sb].reading).await;
+        read_all(sim, sb, pieces, cgroup).await;
+        unlock(sim, |world| &mut world.sbs[sb].reading);
+    })
+    .await;
 }
 
 /// Reads pieces of metadata one after the other, for a thread of a cgroup.
-pub(crate) async fn read_metadata(sim: &Sim, sb: SbId, pieces: &[Piece], cgroup: CgId) {
-    if pieces.is_empty() {
-        return;
-    }
+async fn read_all(sim: &Sim, sb: SbId, pieces: &[Piece], cgroup: CgId) {
     let Some(device) = sim.w().sbs[sb].device else { return };
     let reader = sim.w().task_of(sim.current_process());
     if let Some(pid) = reader {
@@ -202,7 +251,7 @@ pub(crate) async fn read_metadata(sim: &Sim, sb: SbId, pieces: &[Piece], cgroup:
     for (at, bytes) in pieces {
         let (way, class, done) = (Way::Read, Class::Exempt, Done::Nothing);
         let request = Request { way, at: *at, bytes: *bytes, class, merged: 0, goes_on: false, cgroup, done };
-        submit_and_wait(sim, device, request, "metadata that is read").await;
+        submit_and_wait(sim, device, request, READ).await;
     }
 }
 

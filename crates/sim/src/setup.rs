@@ -436,6 +436,9 @@ fn add_filesystems(
                 let is_striped = world.blocks[block].stack.as_ref().is_some_and(|stack| stack.optimal() > 0);
                 sb.perags = Perags::new(spec.mkfs.groups.unwrap_or_else(|| usual_groups(bytes, is_striped)));
             }
+            if spec.fs_type == FsType::Ext4 && !spec.in_use {
+                sb.groups = Groups::new();
+            }
             let mount = mount_facts(world, &sb, block);
             // The window of a read of many pages is larger than the bdi's.
             let folio = largest_folio(spec.fs_type.name(), Some(&world.behaviour), Some(Bytes(u64::MAX)), PAGE);
@@ -482,12 +485,13 @@ fn add_filesystems(
     Ok(())
 }
 
-/// Notes the groups of XFS that hold directories of overlays and files of loop devices: they were made before the workload.
+/// Notes the groups that hold directories of overlays and files of loop devices: they were made before the workload.
 fn use_groups(world: &mut World) {
     for id in world.sbs.ids() {
         let sb = &mut world.sbs[id];
         if !sb.names.is_empty(0) {
             sb.perags.used_before(sb.names.directories());
+            sb.groups.used_before();
         }
     }
 }
@@ -549,6 +553,7 @@ fn superblock(point: &str, fs_type: FsType) -> Superblock {
         created: 0,
         groups: Groups::default(),
         perags: Perags::default(),
+        reading: Lock::default(),
         last_small: None,
     }
 }

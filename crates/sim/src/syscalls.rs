@@ -16,7 +16,7 @@ use crate::engine::Sim;
 use crate::inode::Dirt;
 use crate::journal;
 use crate::namespace::{Errno, change_dir, shut_down};
-use crate::perag::{before_allocation, read_metadata};
+use crate::perag::{before_allocation, before_creation};
 use crate::process::{may_block, use_cpu};
 use crate::space::NO_SPACE;
 use crate::sync::{lock, lock_shared, unlock, unlock_shared};
@@ -68,7 +68,7 @@ pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Re
         leave_mount(sim, mount).await;
     }
     let (inode, is_new) = made?;
-    let (blocks, read, memcg) = {
+    let (blocks, read) = {
         let mut world = sim.w();
         let i = &mut world.inodes[inode];
         (i.opens, i.unsynced.name) = (i.opens + 1, is_new || i.unsynced.name);
@@ -76,11 +76,9 @@ pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Re
             // Another task was faster.
             return Ok(Opened { inode, mount });
         }
-        (world.create_blocks(inode), world.take_inode(inode, &path), world.memcg_of(pid))
+        (world.create_blocks(inode), world.take_inode(inode, &path))
     };
-    if !read.is_empty() {
-        may_block(sim, pid, read_metadata(sim, sb, &read, memcg)).await;
-    }
+    before_creation(sim, pid, sb, &read).await;
     in_transaction(sim, pid, inode, &blocks, false).await;
     let mut world = sim.w();
     if world.sbs[sb].fs_type == FsType::Ext4 {
@@ -209,7 +207,7 @@ async fn transfer(
             if !sim.w().take_blocks(inode, end - allocated.max(offset / PAGE)) {
                 return Err(NO_SPACE);
             }
-            may_block(sim, pid, before_allocation(sim, inode, cgroup)).await;
+            before_allocation(sim, inode, cgroup).await;
         }
     }
     let most = sim.w().request_pages() * PAGE;
@@ -298,7 +296,7 @@ pub(crate) async fn fallocate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) 
     };
     if let Some(blocks) = &blocks {
         let memcg = sim.w().memcg_of(pid);
-        may_block(sim, pid, before_allocation(sim, inode, memcg)).await;
+        before_allocation(sim, inode, memcg).await;
         in_transaction(sim, pid, inode, blocks, true).await;
     }
     unlock(sim, |world| &mut world.inodes[inode].lock);

@@ -8,7 +8,7 @@ use crate::block::{BIO_PAGES, Class, Done, Entry, Request, Way, device_page, ent
 use crate::engine::Sim;
 use crate::journal;
 use crate::page_cache::Extent;
-use crate::perag::read_metadata;
+use crate::perag::before_allocation;
 use crate::process::io_schedule;
 use crate::world::{PAGE, World};
 use floodline_kernel::ForeignTally;
@@ -102,11 +102,8 @@ pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
             NextRun::End => break,
         };
         if let Some(sb) = run.transaction {
-            let read = sim.w().read_for_space(inode);
-            if !read.is_empty() {
-                let memcg = sim.w().mapping_memcg(inode, &how);
-                read_metadata(sim, sb, &read, memcg).await;
-            }
+            let memcg = sim.w().mapping_memcg(inode, &how);
+            before_allocation(sim, inode, memcg).await;
             if run.converts {
                 journal::reserve(sim, sb).await;
             }
