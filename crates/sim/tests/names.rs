@@ -23,6 +23,7 @@ size = "10 GiB"
 write_bandwidth = "50 MB/s"
 [machine.mounts."/data"]
 type = "xfs"
+in_use = true
 device = "disk"
 [machine.mounts."/srv"]
 type = "ext4"
