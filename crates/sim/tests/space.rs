@@ -144,7 +144,7 @@ fn a_task_makes_room_in_a_log_that_is_full() {
         "{ create_files = { file = \"/data/{n}\", files = 900, size = \"4 KiB\", fsync = true, rate = \"40/s\" } }";
     let disk = "size = \"10 GiB\"\nwrite_bandwidth = \"50 MB/s\"\nlatency = \"1ms\"";
     let longest = |journal: &str| {
-        let mkfs = format!("type = \"ext4\"\nmkfs = {{ journal_size = \"{journal}\" }}");
+        let mkfs = format!("type = \"ext4\"\nin_use = true\nmkfs = {{ journal_size = \"{journal}\" }}");
         let run = run_of(&scenario(&text(disk, "60s", steps).replace("type = \"ext4\"", &mkfs)), "6.12", |_| true);
         (figure(&run, "writer.create.max_seconds") * 1e3, figure(&run, "devices.writes_count"))
     };
@@ -159,7 +159,7 @@ fn tasks_wait_until_xfs_has_written_what_fills_its_log() {
     let steps = "{ create_files = { file = \"/data/{n}\", files = 12000, size = \"0 B\" } }";
     let disk = "size = \"10 GiB\"\nwrite_bandwidth = \"50 MB/s\"\nlatency = \"5ms\"";
     let longest = |log: &str| {
-        let mkfs = format!("type = \"xfs\"\nmkfs = {{ journal_size = \"{log}\" }}");
+        let mkfs = format!("type = \"xfs\"\nin_use = true\nmkfs = {{ journal_size = \"{log}\" }}");
         let scenario = scenario(&text(disk, "10s", steps).replace("type = \"ext4\"", &mkfs));
         let mut run = Run::default();
         let take = |record| {
