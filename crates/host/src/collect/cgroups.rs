@@ -18,7 +18,7 @@ use floodline_record::metric::Row;
 use floodline_record::name::Name;
 use floodline_record::sample::{CgroupIoRow, CgroupLimitsRow, CgroupRow, Sample, Table};
 use floodline_record::units::{Bits, Nanos};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 struct File<R> {
     name: &'static str,
@@ -136,6 +136,8 @@ struct Files {
     limits: &'static [File<CgroupLimitsRow>],
     /// Whether I/O by device is in this hierarchy, and wanted.
     io: bool,
+    /// Whether one reading of `cgroup.controllers` serves all children of a cgroup: [`Reader::limits`].
+    shares_controllers: bool,
 }
 
 impl Files {
@@ -149,6 +151,7 @@ impl Files {
             counters: if needs.cgroups { counters } else { &[] },
             limits: if needs.cgroup_limits { limits } else { &[] },
             io: needs.cgroup_io && hierarchy == Hierarchy::V2,
+            shares_controllers: needs.budget_only,
         }
     }
 
@@ -232,6 +235,7 @@ impl Cgroups {
         let mut gone = Vec::new();
         // Parents come before their children.
         let mut calm = BTreeSet::new();
+        let mut controllers: BTreeMap<u32, Bits> = BTreeMap::new();
         for (id, node) in nodes {
             if node.read_in == Some(round.number) {
                 continue;
@@ -250,8 +254,14 @@ impl Cgroups {
             };
             node.enter(round.root, mount);
             let (top, absent, seen) = (node.is_top(), Vec::new(), Hasher::new());
-            let mut reader = Reader { round, entity, due, top, gone: false, absent, seen };
+            let of_siblings = node.parent.and_then(|parent| controllers.get(&parent)).copied();
+            let mut reader = Reader { round, entity, due, top, gone: false, absent, seen, of_siblings };
             let waited = reader.node(&self.files, node, mount, calm_above, rows);
+            if self.files.shares_controllers
+                && let (Some(parent), Some(read)) = (node.parent, reader.of_siblings)
+            {
+                controllers.insert(parent, read);
+            }
             if reader.gone {
                 round.gaps.add(Source::CgroupV2, "", Trouble::Vanished, None);
                 rows.devices.clear();
@@ -305,6 +315,8 @@ struct Reader<'a, 'round> {
     absent: Vec<(Source, &'static str)>,
     /// Checksum of what is read in every sample.
     seen: Hasher,
+    /// The controllers of a sibling with the memory controller, as the bits of their metric.
+    of_siblings: Option<Bits>,
 }
 
 impl Reader<'_, '_> {
@@ -332,10 +344,12 @@ impl Reader<'_, '_> {
         };
         self.counters(files.counters, now, node, mount, &mut row);
         let waited = waited(&row).map(|waited| node.waited.replace(waited) != Some(waited));
+        // Only the memory controller makes a `memory.stat`.
+        let has_memory = row.file_dirty.is_some();
         let read = !self.gone && row != CgroupRow::default();
         rows.counters.extend(read.then_some((self.entity, row)));
         if due && !self.gone {
-            let row = self.limits(files.limits, node.place(self.round.root, mount).0);
+            let row = self.limits(files.limits, has_memory, node.place(self.round.root, mount).0);
             node.controllers = row.as_ref().and_then(|row| row.controllers).or(node.controllers);
             rows.limits.extend(row.map(|row| (self.entity, row)));
         }
@@ -369,9 +383,24 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn limits(&mut self, files: &[File<CgroupLimitsRow>], place: Place<'_>) -> Option<CgroupLimitsRow> {
+    /// Reads the limits. The kernel takes the controllers of a cgroup from its parent's `cgroup.subtree_control`
+    /// (`cgroup_control`), and leaves out memory and io only in threaded cgroups, which have no `memory.stat`. So siblings
+    /// with the memory controller (`has_memory`) have the same controllers, and one reading serves all.
+    fn limits(
+        &mut self,
+        files: &[File<CgroupLimitsRow>],
+        has_memory: bool,
+        place: Place<'_>,
+    ) -> Option<CgroupLimitsRow> {
         let mut row = CgroupLimitsRow::default();
         for file in files {
+            if file.source == Source::CgroupControllers
+                && has_memory
+                && let Some(controllers) = self.of_siblings
+            {
+                row.controllers = Some(controllers);
+                continue;
+            }
             match place.open(file.name).and_then(|open| open.read_piece(self.round.buffer, SMALL)) {
                 Ok(()) => {
                     let parsed = (file.parse)(self.round.buffer, &mut row);
@@ -380,6 +409,7 @@ impl Reader<'_, '_> {
                 Err(fault) => self.fault(file.source, file.name, fault),
             }
         }
+        self.of_siblings = row.controllers.filter(|_| has_memory).or(self.of_siblings);
         let any = (0..CgroupLimitsRow::METRICS.len()).any(|index| row.get(index).is_some());
         any.then_some(row)
     }

@@ -56,6 +56,31 @@ fn everything(tree: &HostTree) -> (HostRoot, Plan) {
 }
 
 #[test]
+fn a_snapshot_reads_the_controllers_of_siblings_once() {
+    let tree = HostTree::new();
+    for path in ["/a", "/a/b", "/a/c", "/a/d", "/e"] {
+        tree.cgroup(path);
+    }
+    // A threaded cgroup has neither memory nor io, and is read by itself.
+    for name in ["memory.stat", "memory.current", "memory.max", "memory.high"] {
+        tree.remove(&format!("sys/fs/cgroup/a/c/{name}"));
+    }
+    tree.write("sys/fs/cgroup/a/c/cgroup.controllers", "cpu\n");
+    tree.write("sys/fs/cgroup/a/b/cgroup.controllers", "cpu memory\n");
+    tree.remove("sys/fs/cgroup/a/d/cgroup.controllers");
+    let root = HostRoot::at(tree.path()).unwrap();
+    let look = Look::of(&mut Collector::new(&root, Plan::for_needs(&HostTree::facts(), Needs::BUDGET)));
+    assert!(look.gaps.iter().all(|gap| gap.cause == Cause::NotPlanned), "{:?}", look.gaps);
+    let controllers = |path| look.sample.cgroup_limits.get(look.cgroup(path)).and_then(|row| row.controllers);
+    let read = ["/a", "/a/b", "/a/c", "/a/d", "/e"].map(controllers);
+    assert_eq!(read, [3, 1, 0, 1, 3].map(|bits| Some(Bits(bits))));
+    // A recording reads each of them.
+    let look = Look::of(&mut Collector::new(&root, Plan::everything(&HostTree::facts())));
+    let lacking: Vec<_> = look.gaps.iter().map(|gap| (gap.source, gap.entity)).collect();
+    assert_eq!(lacking, [(Source::CgroupControllers, Some(look.cgroup("/a/d")))]);
+}
+
+#[test]
 fn the_first_sample_reads_everything_and_describes_it() {
     let tree = HostTree::new();
     tree.cgroup("/a.slice");
