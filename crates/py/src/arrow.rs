@@ -188,7 +188,7 @@ impl Texts {
 enum Builder {
     Time(TimestampNanosecondBuilder),
     Number(UInt64Builder),
-    Text(Texts),
+    Text(Box<Texts>),
 }
 
 impl Builder {
@@ -196,7 +196,7 @@ impl Builder {
         match kind {
             ColumnKind::Time => Builder::Time(TimestampNanosecondBuilder::new().with_timezone("UTC")),
             ColumnKind::Unsigned => Builder::Number(UInt64Builder::new()),
-            ColumnKind::Text => Builder::Text(Texts::default()),
+            ColumnKind::Text => Builder::Text(Box::default()),
         }
     }
 
