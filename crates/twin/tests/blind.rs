@@ -13,8 +13,15 @@ use floodline_twin::backtest::{Figure, backtest, median_error};
 use floodline_twin::{Options, Recorded, Twin, of, run, shown, to_toml};
 use std::collections::BTreeMap;
 
-fn scenario(text: &str, variant: &str) -> Scenario {
+fn parsed(text: &str, variant: &str) -> Scenario {
     ScenarioFile::parse(text).unwrap().variants.remove(variant).unwrap()
+}
+
+fn scenario(text: &str, variant: &str) -> Scenario {
+    let mut scenario = parsed(text, variant);
+    // A host that is recorded has run for a while, so its filesystems are in use.
+    scenario.machine.mounts.values_mut().for_each(|mount| mount.in_use = true);
+    scenario
 }
 
 fn recorded(scenario: &Scenario) -> Recorded {
@@ -71,7 +78,7 @@ fn backtested(name: &str, text: &str, variant: &str) -> (Twin, Vec<Figure>) {
 fn backtested_of(name: &str, recorded: &Recorded, variant: &str) -> (Twin, Vec<Figure>) {
     let twin = of(recorded, &Options::default()).unwrap();
     let text = to_toml(&twin).unwrap();
-    assert_eq!(scenario(&text, "default"), twin.scenario, "{text}");
+    assert_eq!(parsed(&text, "default"), twin.scenario, "{text}");
     let simulated = run::run(&twin.scenario, twin.kernel, twin.every).unwrap();
     let figures = backtest(&recorded.window, &simulated, &twin.programs);
     println!("=== {name} {variant}\n{text}");
