@@ -2,7 +2,7 @@
 //! One judgement of a predicted change: whether it helps, does not help, or harms. `predict`, `doctor` and `advise` share
 //! it, so that no command advises a change that another one warns of. Judges figures; runs nothing.
 
-use crate::prediction::{DIRTIED, Doubt, LEADS, PEAK, Prediction, Row, Seen};
+use crate::prediction::{DIRTIED, Doubt, LEADS, PEAK, Prediction, Row, Seen, differ};
 use crate::report::Severity;
 use crate::rule_figures::{hurts_by, is_of_waits};
 use floodline_record::human;
@@ -36,6 +36,16 @@ impl Row {
 
     fn is_wait(&self) -> bool {
         self.unit == "seconds"
+    }
+
+    /// Whether it may get longer by more than people feel.
+    fn is_open(&self) -> bool {
+        let grows = |then: f64| then >= SHORTEST_FELT_S && then > self.now && differ(self.least, self.now, then);
+        match (self.doubt, self.roughly) {
+            (None | Some(Doubt::Unmeasured), _) => false,
+            (_, Some((_, most))) => grows(most),
+            (_, None) => self.now >= SHORTEST_FELT_S || grows(self.then),
+        }
     }
 }
 
@@ -112,6 +122,12 @@ impl Prediction {
     /// Returns the first wait that the back-test misses and that gets longer by both readings of the twin ([`Row::roughly`]).
     pub fn roughly_longer(&self) -> Option<&Row> {
         self.rows_of(LEADS).find(|row| row.is_wait() && row.worsens_roughly())
+    }
+
+    /// Returns the first wait of the recording of which the trial does not tell whether it gets longer: the back-test misses it, or
+    /// the demand of writers is not known, and not both of its readings ([`Row::roughly`]) stay at or below the present value.
+    pub fn open_wait(&self) -> Option<&Row> {
+        self.rows_of(LEADS).find(|row| row.is_wait() && row.is_measured && row.is_open())
     }
 
     /// Whether the unchanged twin shows a finding of the recording, or the recording has none: only then does it tell
@@ -273,6 +289,23 @@ mod tests {
         };
         assert_eq!(grows(8.0, 13.0), Verdict::Harms);
         assert_eq!(grows(1.0, 13.0), Verdict::Helps, "it may get shorter");
+    }
+
+    #[test]
+    fn a_wait_of_which_the_trial_does_not_tell_whether_it_grows_is_open() {
+        let missed = |doubt, roughly| Row { doubt: Some(doubt), roughly, ..wait(WAITS, 3.3, 2.0) };
+        let check = |row: Row, is_open: bool| {
+            let prediction = of(vec![wait(FSYNC, 1.6, 0.9), row]);
+            assert_eq!(prediction.open_wait().is_some(), is_open, "{prediction:?}");
+        };
+        check(wait(WAITS, 3.3, 6.6), false);
+        check(missed(Doubt::BackTest, Some((2.0, 6.6))), true);
+        check(missed(Doubt::BackTest, Some((1.0, 2.0))), false);
+        check(missed(Doubt::BackTest, None), true);
+        check(missed(Doubt::Demand, None), true);
+        check(missed(Doubt::Unmeasured, None), false);
+        check(Row { now: 0.01, then: 0.05, ..missed(Doubt::BackTest, None) }, false);
+        check(Row { is_measured: false, ..missed(Doubt::BackTest, None) }, false);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! the worse finding decides and the conflict is named. Decides nothing about the values themselves.
 
 use crate::knob_of::knob_of;
-use crate::report::{Finding, Plan, Severity, Step, When};
+use crate::report::{Candidate, Finding, Plan, Severity, Step, When};
 use floodline_record::facts::SysctlLine;
 
 /// Pairs of settings in which writing one member zeroes the other: two steps for one pair are two steps for one
@@ -166,11 +166,43 @@ pub(crate) fn is_shell_word(word: &[u8]) -> bool {
 /// The command of `floodline apply` that makes all of these steps; none if it cannot make one of them, or if a shell
 /// would read the name of one differently.
 fn guarded<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<String> {
+    let command = |sets: &Vec<String>| format!("sudo floodline apply --set {} --persist --yes", sets.join(" --set "));
+    let sets = settings(steps);
+    Some(&sets).filter(|sets| !sets.is_empty()).map(command).into_iter().collect()
+}
+
+/// These steps as settings of `floodline apply`; none if it cannot make one of them, or if a shell would read the name of one
+/// differently.
+fn settings<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<String> {
     let sets: Option<Vec<String>> =
         steps.map(|step| knob_of(step).map(|(name, value)| format!("{name}={value}"))).collect();
-    let sets = sets.filter(|sets| !sets.is_empty() && sets.iter().all(|set| is_shell_word(set.as_bytes())));
-    let command = |sets: Vec<String>| format!("sudo floodline apply --set {} --persist --yes", sets.join(" --set "));
-    sets.map(command).into_iter().collect()
+    sets.filter(|sets| sets.iter().all(|set| is_shell_word(set.as_bytes()))).unwrap_or_default()
+}
+
+/// Takes the change of now out of a plan, as a candidate that has to be measured first. The steps stay, so that a twin can
+/// make them.
+pub fn set_aside(plan: &mut Plan, why: String) {
+    let commands = std::mem::take(&mut plan.now);
+    if commands.is_empty() {
+        return;
+    }
+    let settings = settings(plan.steps.iter().filter(|step| step.when == When::Now));
+    let undo = std::mem::take(&mut plan.undo);
+    for block in [&mut plan.keep, &mut plan.undo_keep, &mut plan.guarded, &mut plan.at_boot] {
+        block.clear();
+    }
+    let measure = measure(&settings);
+    plan.candidate = Some(Candidate { commands, undo, settings, why, measure });
+}
+
+/// How to find out if a change helps: make and undo it in turns under a guard, or else compare recordings before and after it.
+fn measure(settings: &[String]) -> Vec<String> {
+    if !settings.is_empty() {
+        return vec![format!("sudo floodline apply --set {} --yes --switchback 6x10m", settings.join(" --set "))];
+    }
+    let record = |file| format!("sudo floodline record --for 2m --trace on -o {file}");
+    let compare = "floodline compare before.flr after.flr".to_owned();
+    vec![record("before.flr"), "# make the change".to_owned(), record("after.flr"), compare]
 }
 
 /// Undoes in one command what one command set, where each is a plain assignment.
@@ -294,6 +326,31 @@ mod tests {
             ["other asks for vm.dirty_bytes=67108864; one needs vm.dirty_ratio=10, which is kept"]
         );
         assert_eq!(plan.expect, ["one goes."]);
+    }
+
+    #[test]
+    fn a_change_that_is_set_aside_is_no_command_of_now_and_says_how_to_measure_it() {
+        let steps = sysctls(&window(), &[("vm.dirty_bytes", 1 << 27)]);
+        let mut plan = merge(&[finding("one", Severity::Critical, steps)]).unwrap();
+        let before = plan.clone();
+        set_aside(&mut plan, "it was not tried".to_owned());
+        let blocks = [&plan.now, &plan.undo, &plan.keep, &plan.undo_keep, &plan.guarded, &plan.at_boot];
+        assert!(blocks.into_iter().all(Vec::is_empty), "{plan:?}");
+        assert_eq!(plan.steps, before.steps);
+        let candidate = plan.candidate.clone().unwrap();
+        assert_eq!((&candidate.commands, &candidate.undo), (&before.now, &before.undo));
+        assert_eq!(candidate.settings, ["vm.dirty_bytes=134217728"]);
+        let turns = "sudo floodline apply --set vm.dirty_bytes=134217728 --yes --switchback 6x10m";
+        assert_eq!(candidate.measure, [turns]);
+        // A second reason does not replace the first one.
+        set_aside(&mut plan, "again".to_owned());
+        assert_eq!(plan.candidate, Some(candidate));
+    }
+
+    #[test]
+    fn a_change_that_apply_cannot_make_is_measured_by_recordings() {
+        let told = measure(&[]);
+        assert_eq!(told.last().map(String::as_str), Some("floodline compare before.flr after.flr"));
     }
 
     #[test]

@@ -256,12 +256,37 @@ pub struct Plan {
     /// Reason why the plan rests on arithmetic alone; absent if the twin supports or refutes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arithmetic_only: Option<String>,
+    /// A change that was not shown to help here. `now` and the blocks that belong to it are then empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<Candidate>,
+}
+
+impl Plan {
+    /// Whether the twin of the host shows that the plan helps.
+    pub fn is_tried_to_help(&self) -> bool {
+        self.tried.as_ref().is_some_and(|tried| tried.verdict == "helps")
+    }
+}
+
+/// A change that was not shown to help on this host. It is to be measured first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Candidate {
+    /// Commands that make the change, for a shell of any user with sudo rights.
+    pub commands: Vec<String>,
+    /// Commands that restore the old state.
+    pub undo: Vec<String>,
+    /// The change as settings of `floodline apply` and `floodline predict`, `NAME=VALUE`. Empty if `apply` cannot make all of it.
+    pub settings: Vec<String>,
+    /// Reason why it is not advised yet.
+    pub why: String,
+    /// Commands that measure if it helps.
+    pub measure: Vec<String>,
 }
 
 /// Result of a plan on the twin of the host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TriedPlan {
-    /// `helps`, `does_not_help` or `harms`. Only a plan that helps keeps its commands.
+    /// `helps`, `does_not_help` or `harms`. Only a plan that helps keeps its commands, in `now` or as the candidate.
     pub verdict: &'static str,
     /// Median error of the back-test, as a share.
     pub back_test_error: Option<f64>,

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Applies the result of the host's twin to a report's plan: a plan that helps gets its figures, a plan that does not
-//! help loses its commands, and a plan that the twin cannot judge is marked as arithmetic. Runs nothing.
+//! help loses its commands, and a plan that the twin cannot judge becomes a candidate. Runs nothing.
 
 use crate::judgement::{Verdict, missed};
+use crate::plan::set_aside;
 use crate::prediction::{LEADS, PEAK, Prediction, Row, Seen};
 use crate::report::{Plan, Report, TriedPlan, When};
+use crate::rule_figures::are_exact;
 
-/// Marks a plan that was not tried.
+/// Marks a plan that was not tried. Its change becomes a candidate, unless it follows from arithmetic alone.
 pub fn arithmetic_only(plan: &mut Plan, why: impl Into<String>) {
-    plan.arithmetic_only = Some(why.into());
+    let why = why.into();
+    plan.arithmetic_only = Some(why.clone());
+    if !are_exact(&plan.rules) {
+        set_aside(plan, why);
+    }
 }
 
 /// Writes what the twin showed into a plan.
@@ -51,6 +57,10 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         grows.extend(news.map(|seen| finding(seen, "appears", prediction)));
         if !grows.is_empty() {
             plan.costs.insert(0, format!("Here: {}.", grows.join("; ")));
+        }
+        // It helps those whose waits the twin shows. Others may wait longer.
+        if let Some(row) = prediction.open_wait().filter(|_| !are_exact(&plan.rules)) {
+            set_aside(plan, format!("the twin does not tell whether {} gets longer", row.named()));
         }
     } else {
         withheld = std::mem::take(&mut plan.now);
@@ -278,6 +288,27 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_that_helps_some_is_a_candidate_where_others_may_wait_longer() {
+        let missed = Row { roughly: Some((2.0, 6.6)), ..row("stall_seconds", 3.3, 2.0, Some(Doubt::BackTest)) };
+        let plan = check(vec![row(WAIT, 3.1, 0.3, None), missed], &["dirty-cliff"], &[], &[]);
+        assert_eq!(plan.tried.map(|tried| tried.verdict), Some("helps"));
+        let candidate = plan.candidate.unwrap();
+        assert!(plan.now.is_empty() && candidate.why.contains("does not tell whether"), "{candidate:?}");
+        assert_eq!(plan.expect[0], "Here: longest fsync 3.10 s → about 300 ms.");
+    }
+
+    #[test]
+    fn a_change_that_follows_from_arithmetic_stays_where_the_twin_gives_no_verdict() {
+        let mut plan = Plan { now: vec!["x".to_owned()], rules: vec!["starved-dirty-budget"], ..Plan::default() };
+        arithmetic_only(&mut plan, "the twin misses this recording by 61 %");
+        assert_eq!((plan.now.len(), plan.candidate.is_none()), (1, true));
+        assert!(plan.arithmetic_only.is_some());
+        plan.rules.push("dirty-cliff");
+        arithmetic_only(&mut plan, "the twin misses this recording by 61 %");
+        assert_eq!((plan.now.len(), plan.candidate.is_some()), (0, true));
+    }
+
+    #[test]
     fn a_plan_that_does_not_help_loses_its_commands() {
         let plan = check(vec![row(WAIT, 3.1, 3.1, None)], &[], &["dirty-cliff"], &[]);
         assert!(plan.now.is_empty() && plan.conflicts[0].contains("this does not help"), "{plan:?}");
@@ -322,7 +353,7 @@ mod tests {
             tried(&mut plan, &prediction);
             (plan.arithmetic_only, plan.expect.len(), plan.now.len())
         };
-        assert_eq!(told(Some(0.48)), (Some("the twin misses this recording by 48 %".to_owned()), 0, 1));
+        assert_eq!(told(Some(0.48)), (Some("the twin misses this recording by 48 %".to_owned()), 0, 0));
         assert_eq!(told(Some(0.25)), (None, 1, 1));
         assert!(told(None).0.is_some());
     }
@@ -333,6 +364,8 @@ mod tests {
         assert_eq!(plan.arithmetic_only.as_deref(), Some("the twin does not show the finding"));
         let plan = check(vec![row(WAIT, 3.1, 3.1, Some(Doubt::BackTest))], &[], &["dirty-cliff"], &[]);
         assert_eq!(plan.arithmetic_only.as_deref(), Some("the twin misses this recording by 10 %"));
-        assert_eq!((plan.now.len(), plan.tried), (1, None));
+        assert_eq!((plan.now.len(), plan.tried), (0, None));
+        let candidate = plan.candidate.unwrap();
+        assert_eq!((candidate.commands.len(), candidate.why), (1, "the twin misses this recording by 10 %".to_owned()));
     }
 }

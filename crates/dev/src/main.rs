@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `floodline-dev`: what only developers of Floodline need. It is not installed on hosts.
 
+mod advice;
 mod agreement;
 mod artefact;
 mod back_test;
 mod fleet;
 mod input;
 mod judge;
+mod machines;
 mod pages;
 mod published;
 mod truth;
@@ -37,6 +39,7 @@ enum Verb {
     PredictTruth(truth::PredictTruth),
     BackTest(back_test::BackTest),
     Vary(vary::Vary),
+    Advice(advice::AdviceTruth),
 }
 
 /// Form of an answer.
@@ -98,6 +101,7 @@ fn main() -> ExitCode {
         Verb::PredictTruth(truth) => truth.run(),
         Verb::BackTest(tests) => tests.run(),
         Verb::Vary(vary) => vary.run(),
+        Verb::Advice(advice) => advice.run(),
     };
     let code = answer.and_then(|answer| {
         io::stdout().write_all(screened(&answer.text).as_bytes())?;

@@ -436,7 +436,8 @@ fn that_helps(
         let plan = milder.plan.as_mut()?;
         let (settings, unknown) = of_steps(&plan.steps);
         tried::tried(plan, &of_settings(judge, &settings, go_on, runner).ok()?);
-        if plan.tried.as_ref().is_some_and(|tried| tried.verdict == "helps") {
+        // A milder plan that is a candidate itself is no better known than the one that it replaces.
+        if plan.tried.as_ref().is_some_and(|tried| tried.verdict == "helps") && plan.candidate.is_none() {
             return Some((milder, unknown));
         }
     }

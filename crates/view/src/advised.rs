@@ -21,6 +21,8 @@ pub struct Advised {
     pub found_before: Vec<String>,
     /// What was changed, as `NAME=VALUE`; empty without a plan.
     pub changes: Vec<String>,
+    /// What `doctor` says of the change: `now`, `candidate, not checked`, `withheld, harms` and so on.
+    pub said: &'static str,
     /// Steps of the plan that no machine of the lab can take.
     pub not_taken: Vec<String>,
     /// Rules that were found after.
@@ -69,7 +71,8 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    fn word(self) -> &'static str {
+    /// The verdict in a table.
+    pub fn word(self) -> &'static str {
         match self {
             Verdict::Cured => "cured",
             Verdict::Helped => "helped",
@@ -126,7 +129,11 @@ pub fn markdown(rows: &[Advised]) -> String {
          |---|---|---|---|---|---:|---:|---:|---|\n",
     );
     for row in rows {
-        let change = if row.changes.is_empty() { "–".to_owned() } else { row.changes.join(" ") };
+        let change = match (row.changes.is_empty(), row.said.starts_with("now")) {
+            (true, _) => "–".to_owned(),
+            (false, true) => row.changes.join(" "),
+            (false, false) => format!("{}: {}", row.said, row.changes.join(" ")),
+        };
         let found = row.found_before.first().map_or("–", String::as_str);
         let head = format!("{} {} | {} | {found} | {change}", row.scenario, row.variant, row.kernel);
         // A run that failed is told in its cell: an empty row would look like a host that needs no change.
@@ -160,6 +167,7 @@ pub fn text(rows: &[Advised]) -> String {
         let list = |names: &[String]| if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
         let _ = writeln!(out, "  Found before  {}", list(&row.found_before));
         let _ = writeln!(out, "  Change        {}", list(&row.changes));
+        let _ = writeln!(out, "  doctor says   {}", row.said);
         for step in &row.not_taken {
             let _ = writeln!(out, "  Not taken     {step}");
         }
@@ -227,6 +235,7 @@ mod tests {
             kernel: "6.12".to_owned(),
             found_before: vec!["dirty-cliff".to_owned()],
             changes: vec!["vm.dirty_bytes=1".to_owned()],
+            said: "now",
             not_taken: Vec::new(),
             found_after: Vec::new(),
             figures: vec![row("seconds", 3.1, 0.3), row("bytes", 2e8, 3e7)],
@@ -236,6 +245,8 @@ mod tests {
         let table = markdown(std::slice::from_ref(&advised));
         assert_eq!(table.lines().count(), 4);
         assert!(table.lines().all(|line| line.matches('|').count() == 10), "{table}");
+        let candidate = markdown(&[Advised { said: "candidate, not checked", ..advised.clone() }]);
+        assert!(candidate.contains("| candidate, not checked: vm.dirty_bytes=1 |"), "{candidate}");
         let note = Some("Not run: the disk is full | really".to_owned());
         let failed = Advised { figures: Vec::new(), verdict: Verdict::NotRun, note, ..advised };
         let table = markdown(&[failed]);

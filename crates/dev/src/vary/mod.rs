@@ -5,22 +5,20 @@
 
 mod ways;
 
-use crate::input::{each, files, scenario, shown};
+use crate::input::{each, files, shown};
+use crate::machines::{EVERY, Machine, machines, scenarios, version};
 use crate::{Answer, Failure, note};
 use floodline_analysis::diagnose::stretches::Stretches;
 use floodline_analysis::report::{Report, Severity};
 use floodline_analysis::run::verdict::{is_sick, wrong};
 use floodline_record::record::{Record, Sink, What};
-use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::Scenario;
 use floodline_sim::{Options, simulate};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use ways::{Cut, Other, is_traced};
 
-/// Time between two samples of a simulated recording; thinned for the others.
-const EVERY: Nanos = Nanos(500_000_000);
 const KERNELS: &[&str] = &["5.10.223", "6.1.192", "6.12.43", "6.12.117", "7.2.13"];
 const MACHINES: &[Other] = &[
     Other::Seed(1001),
@@ -62,33 +60,6 @@ pub(crate) struct Vary {
     /// Only cuts of each recording, no other machines
     #[arg(long)]
     cuts_only: bool,
-}
-
-/// A machine of a table.
-struct Machine {
-    file: String,
-    variant: String,
-    kernels: Vec<String>,
-    every: Nanos,
-    /// A rule that may come first as well as the one of the scenario.
-    or: Option<String>,
-    line: String,
-}
-
-impl Machine {
-    fn read(line: &str) -> Machine {
-        let option = |key: &str| line.split_whitespace().find_map(|word| word.strip_prefix(key));
-        let mut words = line.split_whitespace().filter(|word| !word.contains('=')).map(str::to_owned);
-        let seconds = option("every=").and_then(|every| every.strip_suffix('s')?.parse::<u64>().ok());
-        Machine {
-            file: words.next().unwrap_or_default(),
-            variant: words.next().unwrap_or_default(),
-            kernels: words.collect(),
-            every: seconds.map_or(EVERY, |seconds| Nanos::from_millis(seconds.saturating_mul(1000))),
-            or: option("or=").map(str::to_owned),
-            line: line.to_owned(),
-        }
-    }
 }
 
 /// Counts of verdicts for one way in which machines were varied.
@@ -166,14 +137,8 @@ impl Judged {
 
 impl Vary {
     pub(crate) fn run(&self) -> Result<Answer, Failure> {
-        let machines = self.machines()?;
-        let mut scenarios = BTreeMap::new();
-        for folder in &self.scenarios {
-            for path in named(folder, "toml")? {
-                let file = scenario(&path)?;
-                scenarios.extend(file.variants.into_iter().map(|(variant, of)| ((file.name.clone(), variant), of)));
-            }
-        }
+        let machines = machines(&self.tables)?;
+        let scenarios = scenarios(&self.scenarios)?;
         let mut judged = Judged::default();
         if !self.recordings.is_empty() {
             self.recorded(&machines, &scenarios, &mut judged)?;
@@ -188,17 +153,6 @@ impl Vary {
             }
         }
         Ok(judged.answer())
-    }
-
-    fn machines(&self) -> Result<Vec<Machine>, Failure> {
-        let mut machines = Vec::new();
-        for path in named(&self.tables, "txt")?.iter().filter(|path| !path.ends_with("misses.txt")) {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| Failure::input(format!("cannot read {}: {error}", shown(path))))?;
-            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-            machines.extend(lines.map(Machine::read));
-        }
-        Ok(machines)
     }
 
     /// A machine of a table, its cuts and its neighbours.
@@ -287,20 +241,6 @@ impl Vary {
 
 fn key_contains(key: &(String, String), only: &str) -> bool {
     format!("{} {}", key.0, key.1).contains(only)
-}
-
-fn version(text: &str) -> Result<KernelVersion, Failure> {
-    text.parse().map_err(|_| Failure::input(format!("invalid kernel version {text}")))
-}
-
-/// Files of a folder with this extension, in order of their names.
-fn named(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, Failure> {
-    let entries =
-        std::fs::read_dir(folder).map_err(|error| Failure::input(format!("cannot read {}: {error}", shown(folder))))?;
-    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    files.retain(|path| path.extension().is_some_and(|of| of == extension));
-    files.sort();
-    Ok(files)
 }
 
 fn run(scenario: &Scenario, variant: &str, kernel: KernelVersion) -> Result<Vec<Record>, Failure> {

@@ -13,6 +13,7 @@ use crate::live::Host;
 use crate::observe::{Schedule, observe, parse_duration};
 use crate::trial::{Trial, parse_design, try_by_turns};
 use crate::tuning::{SiteArgs, tell_settled};
+use crate::twins::try_plan;
 use floodline_analysis::change::ChangePlan;
 use floodline_analysis::diagnose::stretches::Stretches;
 use floodline_analysis::knob_of::knob_of;
@@ -22,6 +23,7 @@ use floodline_record::record::Sink;
 use floodline_tune::apply::{Prepared, Request, plan_of, prepare, run};
 use floodline_tune::recover::Site;
 use floodline_tune::switchback::Design;
+use floodline_twin::trial::Kept;
 use floodline_view::change as view;
 use std::fs::File;
 use std::io::{self, Read};
@@ -41,18 +43,22 @@ use std::time::Duration;
         floodline apply plan.json --yes --confirm-within 10m\n  \
         floodline apply --set vm.dirty_bytes=256M --yes --persist\n  \
         floodline apply --finding dirty-cliff --yes --probe 'test -e /srv/ok'\n  \
+        floodline apply --finding dirty-cliff --yes --switchback 6x10m\n  \
         floodline apply plan.json --yes --switchback 6x10m"
 )]
 pub(crate) struct Apply {
     /// Plan that floodline advise wrote; - is standard input
     #[arg(conflicts_with_all = ["set", "finding"])]
     plan: Option<PathBuf>,
-    /// Observe this host for 10 s and apply what helps against the finding of this rule
+    /// Observe this host for 10 s and apply what doctor prints for the finding of this rule
     #[arg(long, value_name = "RULE", conflicts_with = "set")]
     finding: Option<String>,
     /// Set this knob to this value, e.g. vm.dirty_bytes=256M; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
+    /// Also apply a change that is only a candidate: not known to help on this host
+    #[arg(long, conflicts_with = "set")]
+    candidate: bool,
     /// Write. Without it, the writes are printed and nothing is changed
     #[arg(long, conflicts_with = "dry_run")]
     yes: bool,
@@ -108,8 +114,10 @@ impl Run for Apply {
         let plan = match (&self.plan, &self.finding) {
             (Some(path), _) => read(path)?,
             (None, Some(rule)) => {
-                let mut plan = plan_of(&site, &self.settings_for(rule)?)?;
+                let change = self.change_for(rule)?;
+                let mut plan = plan_of(&site, &change.sets)?;
                 plan.rules.push(rule.clone());
+                plan.arithmetic_only = change.unknown;
                 plan
             }
             (None, None) => plan_of(&site, &self.set)?,
@@ -117,6 +125,7 @@ impl Run for Apply {
         if let (Some(design), true) = (self.switchback, self.yes) {
             return self.by_turns(console, &site, plan, design);
         }
+        self.known_to_help(console, &plan)?;
         let request = Request { plan, within: self.confirm_within, persist: self.persist, probe: self.probe.clone() };
         let prepared = prepare(&site, &request, !self.yes)?;
         tell_settled(console, &prepared.settled);
@@ -184,37 +193,68 @@ impl Apply {
         Ok(if has_harmed { Exit::Findings } else { Exit::Done })
     }
 
-    /// What helps against a finding, as settings.
-    fn settings_for(&self, rule: &str) -> Result<Vec<String>, CliError> {
+    /// Refuses a change that is not known to help on this host, unless the command line asks for it. A trial by turns is how to
+    /// find out.
+    fn known_to_help(&self, console: &Console, plan: &ChangePlan) -> Result<(), CliError> {
+        let Some(why) = plan.arithmetic_only.as_ref().filter(|_| self.set.is_empty()) else { return Ok(()) };
+        let told = format!("the change is a candidate: it is not known to help here ({why})");
+        if self.yes && !self.candidate {
+            return Err(CliError::usage(format!("{told}; nothing was changed"))
+                .hint("measure it: replace --confirm-within and --persist by --switchback 6x10m")
+                .hint("apply it anyway: add --candidate"));
+        }
+        console.note(&told);
+        Ok(())
+    }
+
+    /// The change that `doctor` prints for a finding.
+    fn change_for(&self, rule: &str) -> Result<Change, CliError> {
         let rule = named(rule)?.name;
         let interrupt = Interrupt::watch()?;
         let root = self.site.root();
         let host = Host::open(root)?;
         let mut stretches = Stretches::new(vec![rule]);
+        let mut kept = Kept::live();
         let length = if root.is_some() { Some(Duration::ZERO) } else { OBSERVED.length };
         observe(Schedule { length, ..OBSERVED }, &interrupt, host.looks(Needs::ALL, None), |record| {
+            kept.record(record);
             match stretches.record(record) {
                 Ok(()) => Ok(()),
             }
         })?;
-        let report = stretches.finish();
-        let Some(finding) = report.findings.iter().find(|finding| finding.rule == rule) else {
-            return Err(CliError::usage(format!("{rule} is not found on this host; nothing was changed")).hint(
-                match root {
-                    Some(root) => format!("see why: floodline doctor --rule {rule} --details --root {}", shown(root)),
-                    None => format!("see why: floodline doctor --rule {rule} --details"),
-                },
-            ));
+        let mut report = stretches.finish();
+        let see = |details: &str| match root {
+            Some(root) => format!("see why: floodline doctor --rule {rule} {details}--root {}", shown(root)),
+            None => format!("see why: floodline doctor --rule {rule} {}", details.trim_end()),
         };
-        let steps = finding.plan.iter().filter(|step| step.when == When::Now);
-        let sets: Vec<String> =
-            steps.clone().filter_map(knob_of).map(|(name, value)| format!("{name}={value}")).collect();
+        let Some(finding) = report.findings.iter().find(|finding| finding.rule == rule).cloned() else {
+            return Err(CliError::usage(format!("{rule} is not found on this host; nothing was changed"))
+                .hint(see("--details ")));
+        };
+        try_plan(&mut report, Some(kept));
+        let plan = report.plan.unwrap_or_default();
+        if let Some(tried) = plan.tried.as_ref().filter(|tried| !tried.withheld.is_empty()) {
+            let what = if tried.verdict == "harms" { "harms" } else { "does not help" };
+            return Err(CliError::usage(format!("on a twin of this host, the change {what}; nothing was changed"))
+                .hint(see("--details ")));
+        }
+        let steps = || plan.steps.iter().filter(|step| step.when == When::Now);
+        let sets: Vec<String> = steps().filter_map(knob_of).map(|(name, value)| format!("{name}={value}")).collect();
         if sets.is_empty() {
             let told = CliError::usage(format!("the plan of {rule} changes no knob that apply can set"));
-            return Err(steps.fold(told, |told, step| told.hint(format!("do it by hand: {}", step.command))));
+            let by_hand = finding.plan.iter().filter(|step| step.when == When::Now);
+            return Err(by_hand.fold(told, |told, step| told.hint(format!("do it by hand: {}", step.command))));
         }
-        Ok(sets)
+        Ok(Change { sets, unknown: plan.candidate.map(|candidate| candidate.why) })
     }
+}
+
+/// The change for a finding.
+struct Change {
+    /// Knobs and values, as `--set` takes them.
+    sets: Vec<String>,
+    /// Why it is not known to help here; `None` where it is.
+    unknown: Option<String>,
 }
 
 /// The writes of a prepared plan, for people and programs.

@@ -43,20 +43,26 @@ fn a_plan_is_arithmetic_where_predict_calls_the_same_twin_not_reliable() {
         // The settings are those of the printed command.
         for one in told["settings"].as_array().expect("settings") {
             let set = format!("{}={}", one["key"].as_str().expect("a key"), one["value"].as_str().expect("a value"));
-            assert!(plan["now"].to_string().contains(&set), "{name} {set}: {plan}");
+            let printed = format!("{} {}", plan["now"], plan["candidate"]);
+            assert!(printed.contains(&set), "{name} {set}: {plan}");
         }
     }
 }
 
 #[test]
-fn a_plan_that_no_twin_can_judge_says_that_it_is_arithmetic() {
+fn a_plan_that_no_twin_can_judge_is_a_candidate_and_says_how_to_measure_it() {
     let file = recording(&floodline_testkit::incidents::dirty_cliff());
     let plan = plan(file.as_str());
     assert!(plan["arithmetic_only"].is_string() && plan["tried"].is_null(), "{plan}");
+    assert!(
+        plan["now"].as_array().is_some_and(Vec::is_empty) && plan["candidate"]["commands"][0].is_string(),
+        "{plan}"
+    );
     let screen = floodline(&["doctor", file.as_str()]);
-    assert!(screen.stdout.contains("By arithmetic only"), "{screen}");
+    assert!(screen.stdout.contains("\nCandidate ") && !screen.stdout.contains("Do now"), "{screen}");
+    assert!(screen.stdout.contains("--switchback 6x10m"), "{screen}");
     let page = floodline(&["report", file.as_str(), "-o", "-"]);
-    assert!(page.stdout.contains("By arithmetic only: "), "{page}");
+    assert!(page.stdout.contains("Candidate, not checked"), "{page}");
     assert!(screen.stdout.lines().count() <= 25, "{screen}");
 }
 
@@ -96,7 +102,7 @@ fn doctor_predict_and_advise_say_the_same() {
             Some(_) => assert!(!predicted.contains("It helps: "), "{told}"),
             None => {
                 assert!(["Not reliable", "No verdict"].iter().any(|says| predicted.starts_with(says)), "{told}");
-                assert!(advised.starts_with("No verdict") && advised.contains("doctor advises"), "{told}");
+                assert!(advised.starts_with("No verdict") && advised.contains("doctor prints"), "{told}");
             }
         }
     }

@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 pub struct Doctor {
     /// The change that it prints as helping, after its trial on the twin; empty where it prints none.
     pub helps: Vec<Setting>,
-    /// Commands that it prints by arithmetic alone, in words.
-    pub arithmetic: Vec<String>,
+    /// The change that it prints without a verdict of the twin, in words: a candidate, or one that follows from arithmetic.
+    pub unchecked: Vec<String>,
     /// The steps of all its plans.
     pub steps: Vec<Step>,
 }
@@ -28,12 +28,15 @@ impl Doctor {
         let is_printed = plan.is_some_and(|plan| !plan.now.is_empty());
         let is_tried = plan.is_some_and(|plan| plan.tried.is_some());
         let names = || settings.iter().map(|one| format!("{}={}", one.key, one.value)).collect::<Vec<_>>();
-        let arithmetic = match (is_printed && !is_tried, settings.is_empty()) {
+        let candidate = plan.and_then(|plan| plan.candidate.as_ref());
+        let unchecked = match (candidate.is_some() || (is_printed && !is_tried), settings.is_empty()) {
             (false, _) => Vec::new(),
             (true, false) => names(),
-            (true, true) => plan.map_or_else(Vec::new, |plan| plan.now.clone()),
+            (true, true) => {
+                plan.map_or_else(Vec::new, |plan| candidate.map_or(&plan.now, |candidate| &candidate.commands).clone())
+            }
         };
-        Doctor { helps: if is_printed && is_tried { settings } else { Vec::new() }, arithmetic, steps }
+        Doctor { helps: if is_printed && is_tried { settings } else { Vec::new() }, unchecked, steps }
     }
 }
 
@@ -53,22 +56,24 @@ impl Search<'_> {
                 changed(self.window, settings).iter().map(|one| format!("{}={}", one.key, one.value)).collect();
             return format!("Set {}: {}.", changed.join(" "), effect(goal, &tried[at], &tried[0], told.prediction));
         }
-        // What doctor prints by arithmetic stands beside this sentence: the host is not to be left as it is then.
-        let (leave, by_arithmetic) = match told.doctor.arithmetic.as_slice() {
+        // What doctor prints without a verdict stands beside this sentence: the host may not be left as it is then.
+        let (leave, unchecked) = match told.doctor.unchecked.as_slice() {
             [] => ("Leave it as it is", String::new()),
-            all => ("No advice", format!(" By arithmetic alone, floodline doctor advises: {}.", all.join("; "))),
+            all => {
+                ("No advice", format!(" floodline doctor prints, without a verdict of the twin: {}.", all.join("; ")))
+            }
         };
         let gain = gain.unwrap_or(0.0);
         let best = at.and_then(|at| tried.get(at)).filter(|_| gain >= GAIN_MIN);
         let why = match (told.no_verdict, best, told.refused) {
-            (Some(why), ..) => return format!("No verdict: {why}.{by_arithmetic}"),
+            (Some(why), ..) => return format!("No verdict: {why}.{unchecked}"),
             (_, None, _) if tried.len() > 1 && tried.iter().skip(1).all(|one| one.breaks.is_some()) => {
                 "no setting that was tried meets the constraints".to_owned()
             }
             (_, None, _) => format!("no other setting serves {} better here", goal.name()),
             (_, Some(_), Some((_, against))) if against.long.is_none() => {
                 return format!(
-                    "No advice: the demand of throttled writers is not known. Record with --trace on.{by_arithmetic}"
+                    "No advice: the demand of throttled writers is not known. Record with --trace on.{unchecked}"
                 );
             }
             (_, Some(best), Some((_, against))) => {
@@ -85,7 +90,7 @@ impl Search<'_> {
                 human::percent(error)
             ),
         };
-        format!("{leave}: {why}.{by_arithmetic}")
+        format!("{leave}: {why}.{unchecked}")
     }
 }
 
@@ -220,13 +225,13 @@ mod tests {
         let setting = || vec![Setting::new("bdi/254:16/strict_limit", 0)];
         let plan = Plan { now: vec!["echo 0".to_owned()], ..Plan::default() };
         let doctor = Doctor::of(Some(&plan), setting(), Vec::new());
-        assert_eq!((doctor.helps.len(), doctor.arithmetic), (0, vec!["bdi/254:16/strict_limit=0".to_owned()]));
+        assert_eq!((doctor.helps.len(), doctor.unchecked), (0, vec!["bdi/254:16/strict_limit=0".to_owned()]));
         let tried = TriedPlan { verdict: "helps", back_test_error: None, expected: Vec::new(), withheld: Vec::new() };
         let doctor = Doctor::of(Some(&Plan { tried: Some(tried.clone()), ..plan.clone() }), setting(), Vec::new());
-        assert_eq!((doctor.helps, doctor.arithmetic.len()), (setting(), 0));
+        assert_eq!((doctor.helps, doctor.unchecked.len()), (setting(), 0));
         let withheld = Plan { now: Vec::new(), tried: Some(tried), ..plan };
         let doctor = Doctor::of(Some(&withheld), setting(), Vec::new());
-        assert_eq!((doctor.helps.len(), doctor.arithmetic.len()), (0, 0), "it prints no command");
+        assert_eq!((doctor.helps.len(), doctor.unchecked.len()), (0, 0), "it prints no command");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::words::{calm_headline, checked, when, you_see};
 use super::{BOLD, DIM, PLAIN, Page, color_of, is_calm, missing, rules, time};
 use crate::layout::{Column, command, hanging, row};
 use anstyle::Style;
-use floodline_analysis::report::{Evidence, Finding, GapLine, Plan, Report, Value};
+use floodline_analysis::report::{Candidate, Evidence, Finding, GapLine, Plan, Report, Value};
 use floodline_record::human;
 use std::fmt::Write;
 
@@ -139,7 +139,17 @@ impl Page {
     /// One plan for all findings, in blocks that can be copied.
     fn whole_plan(&mut self, plan: &Plan) {
         self.section("Plan for all findings");
+        if let Some(candidate) = &plan.candidate {
+            self.heading("Candidate, not checked");
+            self.paragraph("    ", &format!("Not known to help: {}. Measure it first.", candidate.why), PLAIN);
+        }
+        let of_candidate = |of: fn(&Candidate) -> &Vec<String>| plan.candidate.iter().flat_map(of).cloned().collect();
+        let candidate: [Vec<String>; 3] =
+            [of_candidate(|one| &one.commands), of_candidate(|one| &one.measure), of_candidate(|one| &one.undo)];
         let blocks = [
+            ("The change", &candidate[0]),
+            ("Measure", &candidate[1]),
+            ("Undo the change", &candidate[2]),
             ("Now", &plan.now),
             ("Undo", &plan.undo),
             ("Keep after a reboot", &plan.keep),
@@ -155,7 +165,7 @@ impl Page {
         let notes = [
             ("At boot", &plan.at_boot),
             ("Later", &plan.later),
-            ("Expect", &plan.expect),
+            (if plan.candidate.is_some() && !plan.is_tried_to_help() { "Aim" } else { "Expect" }, &plan.expect),
             ("Costs", &plan.costs),
             ("Left out", &plan.conflicts),
         ];
@@ -165,7 +175,7 @@ impl Page {
                 self.paragraph("    ", line, PLAIN);
             }
         }
-        if let Some(why) = &plan.arithmetic_only {
+        if let Some(why) = plan.arithmetic_only.as_ref().filter(|_| plan.candidate.is_none()) {
             self.heading("Not tried");
             self.paragraph("    ", &format!("The plan rests on arithmetic only: {why}."), PLAIN);
         }

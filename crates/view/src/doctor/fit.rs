@@ -28,6 +28,8 @@ pub(super) enum Part {
     Later,
     Expect,
     Untried,
+    /// How to measure a candidate.
+    Measure,
     Costs,
     Undo,
     Keep,
@@ -42,7 +44,7 @@ pub(super) enum Part {
 /// What is shortened, and to how many lines, in this order. Commands are shown whole or not at all: a half of one must
 /// not be copied. What a change does and what it costs is cut only after everything that the details can hold, because a
 /// reader types a command after reading its costs. What to type now goes last.
-const STEPS: [(Part, usize); 31] = [
+const STEPS: [(Part, usize); 32] = [
     (Part::Besides, 0),
     (Part::Missing, 1),
     (Part::Untried, 1),
@@ -65,6 +67,7 @@ const STEPS: [(Part, usize); 31] = [
     (Part::When, 1),
     (Part::Undo, 0),
     (Part::Verdict, 2),
+    (Part::Measure, 0),
     (Part::Expect, 2),
     (Part::Costs, 3),
     (Part::Expect, 1),

@@ -8,7 +8,7 @@ use super::words::{calm_headline, checked, names, not_checked, readings, when, y
 use super::{BOLD, DIM, Options, PLAIN, Page, color_of, is_calm, missing};
 use crate::layout::command;
 use anstyle::Style;
-use floodline_analysis::report::{Finding, Plan, Report, Severity};
+use floodline_analysis::report::{Candidate, Finding, Plan, Report, Severity};
 use floodline_record::human;
 
 /// Columns of the labels at the left.
@@ -116,11 +116,20 @@ impl Screen {
 
     fn plan(&mut self, plan: &Plan) {
         self.commands(Part::Now, "Do now", &plan.now, BOLD);
-        let later = if plan.now.is_empty() { "What helps" } else { "  Later" };
+        if let Some(candidate) = &plan.candidate {
+            self.candidate(candidate);
+        }
+        let is_first = plan.now.is_empty() && plan.candidate.is_none();
+        let later = if is_first { "What helps" } else { "  Later" };
         self.labelled(Part::Later, later, &plan.later.join(" "), PLAIN);
-        let expect = if plan.now.is_empty() && plan.later.is_empty() { "What helps" } else { "  Expect" };
+        let expect = match (is_first && plan.later.is_empty(), plan.is_tried_to_help()) {
+            (true, _) => "What helps",
+            (false, false) if plan.candidate.is_some() => "  Aim",
+            (false, _) => "  Expect",
+        };
         self.labelled(Part::Expect, expect, plan.expect.first().map_or("", String::as_str), PLAIN);
-        if let Some(why) = &plan.arithmetic_only {
+        // A candidate has said why.
+        if let Some(why) = plan.arithmetic_only.as_ref().filter(|_| plan.candidate.is_none()) {
             let told = format!("By arithmetic only: {why}.");
             // A reason that does not fit on a single line is left out, not cut.
             let is_short = self.limits.of(Part::Untried) > 1 || LABEL + told.chars().count() <= self.page.width;
@@ -128,7 +137,12 @@ impl Screen {
             self.labelled(Part::Untried, "  Untried", told, DIM);
         }
         self.labelled(Part::Costs, "  Costs", &plan.costs.join(" "), PLAIN);
-        self.commands(Part::Undo, "  Undo", &plan.undo, DIM);
+        self.commands(
+            Part::Undo,
+            "  Undo",
+            plan.candidate.as_ref().map_or(&plan.undo, |candidate| &candidate.undo),
+            DIM,
+        );
         // The guarded command keeps the change too; the details have the file.
         match plan.guarded.is_empty() {
             true => {
@@ -139,6 +153,13 @@ impl Screen {
         }
         self.labelled(Part::AtBoot, "  At boot", plan.at_boot.first().map_or("", String::as_str), PLAIN);
         self.labelled(Part::Conflict, "  Left out", plan.conflicts.first().map_or("", String::as_str), PLAIN);
+    }
+
+    /// A change that is to be measured first.
+    fn candidate(&mut self, candidate: &Candidate) {
+        self.commands(Part::Now, "Candidate", &candidate.commands, PLAIN);
+        self.labelled(Part::Untried, "  Unchecked", &format!("Not known to help: {}.", candidate.why), PLAIN);
+        self.commands(Part::Measure, "  Measure", &candidate.measure, BOLD);
     }
 
     fn closing(&mut self, report: &Report, first: &Finding) {

@@ -108,9 +108,14 @@ pub(super) fn verdict(report: &Report) -> Verdict {
     match &report.plan {
         Some(plan) => {
             commands.push(("Do now", plan.now.clone()));
+            if let Some(candidate) = &plan.candidate {
+                commands.push(("Candidate, not checked", candidate.commands.clone()));
+                commands.push(("Measure it", candidate.measure.clone()));
+                commands.push(("Undo", candidate.undo.clone()));
+            }
             rows.push(("Later", plan.later.join(" ")));
-            rows.push(("Expect", plan.expect.first().cloned().unwrap_or_default()));
-            rows.push(("Untried", untried(plan)));
+            rows.push((expect(plan), plan.expect.first().cloned().unwrap_or_default()));
+            rows.push((if plan.candidate.is_some() { "Unchecked" } else { "Untried" }, untried(plan)));
             rows.push(("Costs", plan.costs.first().cloned().unwrap_or_default()));
             commands.push(("Undo", plan.undo.clone()));
             commands.push(("Keep after a reboot", plan.keep.clone()));
@@ -513,15 +518,28 @@ fn ledger(ledger: Option<&Ledger>) -> Section {
     Section::new("ledger", "Ledger: where the bytes came from and went", blocks)
 }
 
-/// Why a plan was not tried on a twin; empty where it was.
+/// Why the change of a plan is a candidate, or rests on arithmetic; empty where the twin shows that it helps.
 fn untried(plan: &Plan) -> String {
-    plan.arithmetic_only.as_ref().map(|why| format!("By arithmetic only: {why}.")).unwrap_or_default()
+    match (&plan.candidate, &plan.arithmetic_only) {
+        (Some(candidate), _) => format!("Not known to help: {}. Measure it first.", candidate.why),
+        (None, Some(why)) => format!("By arithmetic only: {why}."),
+        (None, None) => String::new(),
+    }
+}
+
+/// The label of what a plan is for. Only a trial shows what to expect.
+fn expect(plan: &Plan) -> &'static str {
+    if plan.candidate.is_some() && !plan.is_tried_to_help() { "Aim" } else { "Expect" }
 }
 
 fn plan(report: &Report) -> Section {
     let mut blocks = Vec::new();
     if let Some(plan) = &report.plan {
+        let candidate = plan.candidate.clone().unwrap_or_default();
         let commands = [
+            ("Candidate, not checked", &candidate.commands),
+            ("Measure it", &candidate.measure),
+            ("Undo the candidate", &candidate.undo),
             ("Now", &plan.now),
             ("Undo", &plan.undo),
             ("Keep after a reboot", &plan.keep),
@@ -534,15 +552,14 @@ fn plan(report: &Report) -> Section {
             }
         }
         let notes = [
-            ("Expect", &plan.expect),
+            (expect(plan), &plan.expect),
             ("Costs", &plan.costs),
             ("At boot", &plan.at_boot),
             ("Later", &plan.later),
             ("Left out", &plan.conflicts),
         ];
-        if plan.arithmetic_only.is_some() {
-            blocks.push(Block::Text(untried(plan)));
-        }
+        let untried = untried(plan);
+        blocks.extend((!untried.is_empty()).then_some(Block::Text(untried)));
         for (label, lines) in notes {
             blocks.extend(lines.iter().map(|line| Block::Text(format!("{label}: {line}"))));
         }

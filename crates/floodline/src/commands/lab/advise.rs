@@ -5,17 +5,19 @@
 
 use super::execute::{Bench, HowRemembered, Trial, read_file, read_run};
 use super::matrix::TableFormat;
+use crate::commands::doctor::read as diagnosed;
 use crate::console::Console;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::twins::{answer, study};
-use floodline_analysis::prediction::Setting;
+use crate::twins::{answer, study, try_plan_of_file};
+use floodline_analysis::prediction::{PEAK, Setting};
 use floodline_analysis::run::RunReport;
 use floodline_record::window::Window;
-use floodline_scenario::{Figure, Scenario};
-use floodline_twin::backtest::{self, Value};
-use floodline_twin::changed::{Host, change, of_steps};
+use floodline_scenario::Scenario;
+use floodline_twin::backtest::Value;
+use floodline_twin::felt;
 use floodline_twin::predict::Question;
+use floodline_twin::printed::{Printed, Said, printed};
 use floodline_view::advised::{self as view, Advised, Row, Verdict, verdict};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -41,25 +43,15 @@ pub(super) struct Advise {
     /// Variants to run; a scenario without such a variant skips it [default: incident, or all but remedy]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     variants: Vec<String>,
+    /// Also make changes that doctor withholds after their trial
+    #[arg(long)]
+    with_withheld: bool,
     #[command(flatten)]
     how: HowRemembered,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: TableFormat,
 }
-
-/// The longest unmount of any task.
-const UMOUNT: &str = "umount.longest_wait_seconds";
-
-/// The figures that people feel.
-const FELT: &[&str] = &[
-    "durable.longest_wait_seconds",
-    UMOUNT,
-    "stall_seconds",
-    "host.unwritten_peak_bytes",
-    "host.dirtied_bytes",
-    "devices.written_bytes",
-];
 
 impl Advise {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, CliError> {
@@ -78,7 +70,7 @@ impl Advise {
                         if !bench.has(trial) {
                             continue;
                         }
-                        let row = one(&mut bench, trial);
+                        let row = one(&mut bench, trial, self.with_withheld);
                         if bench.is_interrupted() {
                             return Err(
                                 CliError::lab_unavailable("interrupted").hint("run the same command again to continue")
@@ -113,18 +105,8 @@ impl Advise {
 }
 
 /// What the figures of people are in a recording of the lab, from the start of its workload.
-fn felt(trial: Trial<'_>, recording: &Path) -> Result<BTreeMap<String, Value>, CliError> {
-    let seen = read_run(recording, &trial.scenario.expect.on(trial.kernel.version))?;
-    let mut felt = backtest::figures(&seen.window, None);
-    let umount = longest_umount(&seen.figures());
-    felt.extend(umount.map(|seconds| (UMOUNT.to_owned(), Value { value: seconds, unit: "seconds" })));
-    Ok(felt)
-}
-
-/// The longest unmount of any task, seconds. Calls that make data durable are in another figure.
-fn longest_umount(figures: &BTreeMap<String, Figure>) -> Option<f64> {
-    let umounts = figures.iter().filter(|(name, _)| name.ends_with(".umount.max_seconds"));
-    umounts.map(|(_, figure)| figure.value).reduce(f64::max)
+fn felt_in(trial: Trial<'_>, recording: &Path) -> Result<BTreeMap<String, Value>, CliError> {
+    Ok(felt::felt(&read_run(recording, &trial.scenario.expect.on(trial.kernel.version))?.window))
 }
 
 fn found(report: &RunReport) -> Vec<String> {
@@ -144,6 +126,7 @@ fn nothing(trial: Trial<'_>) -> Advised {
         kernel: trial.kernel.version.to_string(),
         found_before: Vec::new(),
         changes: Vec::new(),
+        said: Said::Nothing.word(),
         not_taken: Vec::new(),
         found_after: Vec::new(),
         figures: Vec::new(),
@@ -152,24 +135,25 @@ fn nothing(trial: Trial<'_>) -> Advised {
     }
 }
 
-fn one(bench: &mut Bench<'_>, trial: Trial<'_>) -> Result<Advised, CliError> {
+fn one(bench: &mut Bench<'_>, trial: Trial<'_>, with_withheld: bool) -> Result<Advised, CliError> {
     let before = bench.remembered(trial, 0)?;
     let recording = before.recording.clone().map(PathBuf::from).ok_or_else(|| CliError::bug("no recording"))?;
     let seen = read_run(&recording, &trial.scenario.expect.on(trial.kernel.version))?;
-    let plan = seen.diagnose().plan;
-    let (settings, mut not_taken) = plan.as_ref().map(|plan| of_steps(&plan.steps)).unwrap_or_default();
-    // A kernel is not what is under test here.
-    let (kernels, settings): (Vec<Setting>, Vec<Setting>) =
-        settings.into_iter().partition(|setting| setting.key == "kernel");
-    not_taken.extend(kernels.iter().map(|kernel| format!("kernel {}", kernel.value)));
+    let untried = diagnosed(&recording, Vec::new())?;
+    let mut report = untried.clone();
+    try_plan_of_file(&mut report, &recording);
+    let Printed { mut settings, others, said } = printed(report.plan.as_ref(), untried.plan.as_ref());
+    // A kernel is not what is under test here, and no person makes a change that is withheld.
+    settings.retain(|setting| setting.key != "kernel" && (with_withheld || !said.is_withheld()));
     let told = |setting: &Setting| format!("{}={}", setting.key, setting.value);
     let mut advised = Advised {
         found_before: found(&before),
         changes: settings.iter().map(told).collect(),
-        not_taken,
+        said: said.word(),
+        not_taken: others,
         ..nothing(trial)
     };
-    let figures = felt(trial, &recording)?;
+    let figures = felt_in(trial, &recording)?;
     let predicted = predict(&recording, &settings);
     if let Err(error) = &predicted {
         advised.note = Some(format!("No prediction: {error}"));
@@ -182,7 +166,7 @@ fn one(bench: &mut Bench<'_>, trial: Trial<'_>) -> Result<Advised, CliError> {
             let report = bench.remembered(again, 0)?;
             let recording = report.recording.clone().map(PathBuf::from).ok_or_else(|| CliError::bug("no recording"))?;
             advised.found_after = found(&report);
-            Some(felt(again, &recording)?)
+            Some(felt_in(again, &recording)?)
         }
         Err(why) => {
             advised.note = Some(why);
@@ -190,19 +174,18 @@ fn one(bench: &mut Bench<'_>, trial: Trial<'_>) -> Result<Advised, CliError> {
             None
         }
     };
-    for name in FELT {
-        let Some(value) = figures.get(*name) else { continue };
+    for name in felt::FELT {
+        let Some(value) = figures.get(name) else { continue };
         advised.figures.push(Row {
-            name: (*name).to_owned(),
+            name: name.to_owned(),
             unit: value.unit,
             before: value.value,
-            after: after.as_ref().and_then(|after| after.get(*name)).map(|value| value.value),
-            predicted: predicted.as_ref().ok().and_then(|predicted| predicted.get(*name)).copied(),
+            after: after.as_ref().and_then(|after| after.get(name)).map(|value| value.value),
+            predicted: predicted.as_ref().ok().and_then(|predicted| predicted.get(name)).copied(),
         });
     }
     if after.is_some() {
-        let harm: Vec<Row> =
-            advised.figures.iter().filter(|row| row.name != "host.unwritten_peak_bytes").cloned().collect();
+        let harm: Vec<Row> = advised.figures.iter().filter(|row| row.name != PEAK).cloned().collect();
         advised.verdict = verdict(&harm, !advised.found_after.is_empty());
     }
     Ok(advised)
@@ -213,32 +196,8 @@ fn changed(trial: Trial<'_>, window: &Window, settings: &[Setting]) -> Result<Op
     if settings.is_empty() {
         return Ok(None);
     }
-    let journald: Vec<String> =
-        trial.scenario.workload.tasks.keys().filter(|name| name.contains("journal")).cloned().collect();
-    let host = Host { window, journald: &journald };
-    let settings: Vec<Setting> = settings.iter().map(|setting| of_scenario(trial.scenario, window, setting)).collect();
-    let changed =
-        change(trial.scenario, trial.kernel.version, &settings, host).map_err(|error| format!("Not run: {error}"))?;
-    Ok(Some(changed.scenario))
-}
-
-/// A setting of a device of the guest, as one of the device of the scenario that has the same filesystem.
-fn of_scenario(scenario: &Scenario, window: &Window, setting: &Setting) -> Setting {
-    let parts: Vec<&str> = setting.key.split('/').collect();
-    let ["bdi" | "queue" | "loop", device, knob] = parts.as_slice() else { return setting.clone() };
-    let name = || {
-        let facts = window.facts.as_ref()?;
-        let named = facts.devices.iter().find(|one| one.name.as_bytes() == device.as_bytes());
-        let dev = named.map(|one| one.dev).or_else(|| device.parse().ok())?;
-        let of_device = facts.mounts.iter().filter(|mount| mount.dev == dev);
-        of_device
-            .filter_map(|mount| scenario.machine.mounts.get(&mount.mount_point.to_string()))
-            .find_map(|mount| mount.device.clone())
-    };
-    match name() {
-        Some(name) => Setting::new(format!("{}/{name}/{knob}", parts[0]), &setting.value),
-        None => setting.clone(),
-    }
+    let changed = felt::changed(trial.scenario, trial.kernel.version, window, settings);
+    changed.map(Some).map_err(|error| format!("Not run: {error}"))
 }
 
 /// The figures after the change, as the twin of the recording predicts them.
@@ -252,20 +211,4 @@ fn predict(recording: &Path, settings: &[Setting]) -> Result<BTreeMap<String, f6
     let prediction = answer(&studied, &question, true, &|_| true, None)?;
     let rows = prediction.map(|prediction| prediction.rows).unwrap_or_default();
     Ok(rows.into_iter().filter(|row| row.doubt.is_none()).map(|row| (row.figure, row.then)).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_longest_unmount_of_all_tasks_is_what_people_feel() {
-        let figures = |rows: &[(&str, f64)]| -> BTreeMap<String, Figure> {
-            rows.iter().map(|(name, value)| ((*name).to_owned(), Figure { value: *value, unit: "seconds" })).collect()
-        };
-        let several = [("a.umount.max_seconds", 4.5), ("b.umount.max_seconds", 9.5), ("c.fsync.max_seconds", 20.0)];
-        assert_eq!(longest_umount(&figures(&several)), Some(9.5));
-        assert_eq!(longest_umount(&figures(&several[2..])), None);
-        assert!(FELT.contains(&UMOUNT));
-    }
 }
