@@ -26,7 +26,7 @@ const WORSE: f64 = 1.5;
 const ERROR_MIN: f64 = 0.05;
 
 /// The rule whose finding is the data at risk themselves.
-const OF_RISK: &str = "dirty-data-at-risk";
+pub(crate) const OF_RISK: &str = "dirty-data-at-risk";
 
 impl Row {
     /// Part of the present value that the change takes away; negative where it adds.
@@ -124,9 +124,25 @@ impl Prediction {
         self.rows_of(LEADS).find(|row| row.is_wait() && row.worsens_roughly())
     }
 
+    /// Returns why a change that helps is not advised without reserve: a wait gets longer, the trial does not tell whether one does,
+    /// or tasks wait and no predicted wait gets shorter. `None` where nothing speaks against it.
+    pub fn reserve(&self) -> Option<String> {
+        let is_wait = |row: &&Row| row.is_wait();
+        let grows = |row: &&Row| row.worsens() && row.then >= SHORTEST_FELT_S;
+        if let Some(row) = self.rows_of(LEADS).filter(is_wait).find(grows) {
+            return Some(format!("a wait gets longer on the twin, {}", row.sentence()));
+        }
+        if let Some(row) = self.open_wait() {
+            return Some(format!("the twin does not tell whether {} gets longer", row.named()));
+        }
+        let is_any = self.rows_of(LEADS).any(|row| row.is_wait() && row.now >= SHORTEST_FELT_S);
+        let is_shorter = self.leads().any(|row| row.is_wait() && row.improves());
+        (is_any && !is_shorter).then(|| "the twin predicts no wait that gets shorter".to_owned())
+    }
+
     /// Returns the first wait of the recording of which the trial does not tell whether it gets longer: the back-test misses it, or
     /// the demand of writers is not known, and not both of its readings ([`Row::roughly`]) stay at or below the present value.
-    pub fn open_wait(&self) -> Option<&Row> {
+    fn open_wait(&self) -> Option<&Row> {
         self.rows_of(LEADS).find(|row| row.is_wait() && row.is_measured && row.is_open())
     }
 
@@ -306,6 +322,16 @@ mod tests {
         check(missed(Doubt::Unmeasured, None), false);
         check(Row { now: 0.01, then: 0.05, ..missed(Doubt::BackTest, None) }, false);
         check(Row { is_measured: false, ..missed(Doubt::BackTest, None) }, false);
+    }
+
+    #[test]
+    fn a_change_is_advised_only_if_a_wait_gets_shorter_and_none_longer() {
+        let reserve = |rows: Vec<Row>| of(rows).reserve().unwrap_or_default();
+        assert_eq!(reserve(vec![wait(FSYNC, 4.3, 2.0), wait(WAITS, 44.0, 40.0)]), "");
+        assert!(reserve(vec![wait(FSYNC, 4.3, 0.1), wait(WAITS, 44.0, 86.0)]).contains("a wait gets longer"));
+        assert!(reserve(vec![wait(FSYNC, 4.3, 4.3), risk(300.0, 30.0)]).contains("no wait that gets shorter"));
+        assert_eq!(reserve(vec![risk(300.0, 30.0)]), "", "no task waits");
+        assert_eq!(reserve(vec![wait(WAITS, 0.01, 0.05), risk(300.0, 30.0)]), "", "too short to be felt");
     }
 
     #[test]

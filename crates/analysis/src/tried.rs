@@ -2,7 +2,7 @@
 //! Applies the result of the host's twin to a report's plan: a plan that helps gets its figures, a plan that does not
 //! help loses its commands, and a plan that the twin cannot judge becomes a candidate. Runs nothing.
 
-use crate::judgement::{Verdict, missed};
+use crate::judgement::{OF_RISK, Verdict, missed};
 use crate::plan::set_aside;
 use crate::prediction::{LEADS, PEAK, Prediction, Row, Seen};
 use crate::report::{Plan, Report, TriedPlan, When};
@@ -58,9 +58,10 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         if !grows.is_empty() {
             plan.costs.insert(0, format!("Here: {}.", grows.join("; ")));
         }
-        // It helps those whose waits the twin shows. Others may wait longer.
-        if let Some(row) = prediction.open_wait().filter(|_| !are_exact(&plan.rules)) {
-            set_aside(plan, format!("the twin does not tell whether {} gets longer", row.named()));
+        // It helps some. Others may wait longer, or the price is for a person to weigh.
+        let reserve = prediction.reserve().or_else(|| lowers_limit_for_risk(plan));
+        if let Some(why) = reserve.filter(|_| !are_exact(&plan.rules)) {
+            set_aside(plan, why);
         }
     } else {
         withheld = std::mem::take(&mut plan.now);
@@ -89,6 +90,18 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         plan.costs.clear();
     }
     plan.tried = Some(TriedPlan { verdict, back_test_error: error, expected: prediction.expected(), withheld });
+}
+
+/// Why a plan that only puts less data at risk is for a person to weigh: it lowers the limit at which writers are paused, and no
+/// finding of waits asks for that.
+fn lowers_limit_for_risk(plan: &Plan) -> Option<String> {
+    let is_limit = |name: String| PAIRS[0].contains(&name.as_str());
+    let lowers = plan.steps.iter().filter_map(Step::sysctl).any(is_limit);
+    let is_for_risk = !plan.rules.is_empty() && plan.rules.iter().all(|rule| *rule == OF_RISK);
+    (is_for_risk && lowers).then(|| {
+        "no finding is of waits, and writers are paused at the lower limit: less data at risk is for you to weigh"
+            .to_owned()
+    })
 }
 
 /// The verdict as a report has it.
@@ -295,6 +308,23 @@ mod tests {
         let candidate = plan.candidate.unwrap();
         assert!(plan.now.is_empty() && candidate.why.contains("does not tell whether"), "{candidate:?}");
         assert_eq!(plan.expect[0], "Here: longest fsync 3.10 s → about 300 ms.");
+    }
+
+    #[test]
+    fn a_lower_limit_for_less_data_at_risk_is_for_a_person_to_weigh() {
+        let told = |name: &str, rules: &[&'static str]| {
+            let step = Step {
+                write: format!("/proc/sys/vm/{name}"),
+                value: "134217728".to_owned(),
+                undo: String::new(),
+                command: String::new(),
+                when: When::Now,
+            };
+            lowers_limit_for_risk(&Plan { steps: vec![step], rules: rules.to_vec(), ..Plan::default() }).is_some()
+        };
+        assert!(told("dirty_bytes", &["dirty-data-at-risk"]));
+        assert!(!told("dirty_background_bytes", &["dirty-data-at-risk"]), "no writer is paused earlier");
+        assert!(!told("dirty_bytes", &["dirty-cliff", "dirty-data-at-risk"]), "it is for waits too");
     }
 
     #[test]

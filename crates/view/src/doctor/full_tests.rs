@@ -3,7 +3,7 @@
 
 use super::{Options, render};
 use floodline_analysis::diagnose::{diagnose, rules::RULES};
-use floodline_analysis::report::{Brief, Finding, HoleLine, Observation, Plan, Report, Severity, Stretch};
+use floodline_analysis::report::{Brief, Candidate, Finding, HoleLine, Observation, Plan, Report, Severity, Stretch};
 use floodline_testkit::incidents::starved_budget;
 
 /// A report in which each text is `text`, with `findings` findings and a plan of `commands` commands in each block.
@@ -87,6 +87,33 @@ fn no_report_makes_the_screen_longer_than_the_terminal_or_25_lines() {
             let calm = render(&report, Options::default());
             assert!(calm.lines().count() <= 25 && calm.contains("--details"), "{calm}");
         }
+    }
+}
+
+#[test]
+fn a_candidate_is_no_command_of_now_and_fits_the_screen() {
+    let long = "The kernel writes nothing until the data are old enough, and then all of it. ".repeat(4);
+    for (text, findings, commands) in [("A word.", 1, 1), (long.as_str(), 3, 2), (long.as_str(), 40, 30)] {
+        let mut report = full(text, findings, commands);
+        let plan = report.plan.as_mut().expect("a plan");
+        let candidate = Candidate {
+            commands: std::mem::take(&mut plan.now),
+            undo: std::mem::take(&mut plan.undo),
+            why: text.to_owned(),
+            measure: vec!["sudo floodline apply --set vm.dirty_bytes=134217728 --yes --switchback 6x10m".to_owned()],
+            ..Candidate::default()
+        };
+        (plan.keep, plan.guarded, plan.at_boot, plan.candidate) = Default::default();
+        plan.candidate = Some(candidate);
+        for rows in [22, 25] {
+            let screen = render(&report, Options { rows, ..Options::default() });
+            assert!(screen.lines().count() <= rows, "{screen}");
+            assert!(screen.contains("\nCandidate ") && !screen.contains("Do now"), "{screen}");
+            assert!(screen.contains("Not known to help"), "{screen}");
+        }
+        let details = render(&report, Options { details: true, ..Options::default() });
+        assert!(details.contains("Candidate, not checked") && details.contains("--switchback 6x10m"), "{details}");
+        assert!(!details.contains("\n  Now\n"), "{details}");
     }
 }
 
