@@ -275,7 +275,11 @@ fn what_helps(at: &AtLimit<'_>, file: &str) -> String {
         }
         (true, _) => "or let its programs write less",
     };
-    format!("Raise the limit ({file}) to what the cgroup needs, {less}. No writeback setting raises this limit.")
+    // The limit may protect other cgroups: no command raises it.
+    format!(
+        "Ask the owner of the limit ({file}): it may be meant to hold this cgroup. Raise it to what the cgroup needs, {less}. No \
+         writeback setting raises this limit."
+    )
 }
 
 fn summary(at: &AtLimit<'_>, held: &Held, who: &str) -> String {
