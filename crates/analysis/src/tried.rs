@@ -3,9 +3,9 @@
 //! help loses its commands, and a plan that the twin cannot judge becomes a candidate. Runs nothing.
 
 use crate::judgement::{OF_RISK, Verdict, missed};
-use crate::plan::set_aside;
+use crate::plan::{PAIRS, set_aside};
 use crate::prediction::{LEADS, PEAK, Prediction, Row, Seen};
-use crate::report::{Plan, Report, TriedPlan, When};
+use crate::report::{Plan, Report, Step, TriedPlan, When};
 use crate::rule_figures::are_exact;
 
 /// Marks a plan that was not tried. Its change becomes a candidate, unless it follows from arithmetic alone.
