@@ -337,8 +337,7 @@ fn of_doctor(
     runner: &mut impl Runner,
 ) -> (Doctor, Vec<Vec<Setting>>) {
     let mut report = report.map_or_else(|| diagnose(&studied.recorded.window, None), Clone::clone);
-    let settings =
-        |steps: &[Step]| -> Vec<Setting> { of_steps(steps).0.into_iter().filter(|one| !is_move(one)).collect() };
+    let settings = |steps: &[Step]| of_now(steps).0;
     let plan_of = |report: &Report| report.plan.as_ref().map_or_else(Vec::new, |plan| plan.steps.clone());
     let mut steps = plan_of(&report);
     steps.extend(report.findings.iter().flat_map(|finding| finding.plan.clone()));
@@ -425,6 +424,14 @@ fn of_settings(
     answer.1.ok_or_else(|| "the simulation did not end".to_owned())
 }
 
+/// The settings of the steps that act at once, and the steps that a twin cannot make. A move to another kernel or cgroup
+/// hierarchy takes a reboot: with it, a trial would show what the commands of now do not do.
+fn of_now(steps: &[Step]) -> (Vec<Setting>, Vec<String>) {
+    let (mut settings, unknown) = of_steps(steps);
+    settings.retain(|one| !is_move(one));
+    (settings, unknown)
+}
+
 /// The first milder plan that helps where the plan of a report harms, with its steps that a twin cannot make.
 fn that_helps(
     report: &Report,
@@ -434,7 +441,7 @@ fn that_helps(
 ) -> Option<(Report, Vec<String>)> {
     for mut milder in milder::reports(report, &judge.0.recorded.window) {
         let plan = milder.plan.as_mut()?;
-        let (settings, unknown) = of_steps(&plan.steps);
+        let (settings, unknown) = of_now(&plan.steps);
         tried::tried(plan, &of_settings(judge, &settings, go_on, runner).ok()?);
         // A milder plan that is a candidate itself is no better known than the one that it replaces.
         if plan.tried.as_ref().is_some_and(|tried| tried.verdict == "helps") && plan.candidate.is_none() {
@@ -447,7 +454,7 @@ fn that_helps(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_analysis::report::Severity;
+    use floodline_analysis::report::{Severity, When};
     use floodline_scenario::ScenarioFile;
 
     #[test]
@@ -483,6 +490,25 @@ mod tests {
         assert!(scenario.changed("machine.cgroups.tenant.io_max.vda.write_iops", "90 IO/s").is_ok());
         assert!(scenario.changed(r#"machine.cgroups."a/b".io_max.vda.write_bandwidth"#, "8 MB/s").is_ok());
         assert!(!keys_of("dirty-cliff", &scenario).contains("io_max"), "it is another finding");
+    }
+
+    #[test]
+    fn a_plan_of_now_is_tried_without_the_move_that_takes_a_reboot() {
+        let step = |write: &str, value: &str, when| Step {
+            write: write.to_owned(),
+            value: value.to_owned(),
+            undo: String::new(),
+            command: "# by hand".to_owned(),
+            when,
+        };
+        let steps = [
+            step("/proc/sys/vm/dirty_background_bytes", "16777216", When::Now),
+            step("kernel command line", "cgroup v2", When::Later),
+            step("a hook", "sync", When::Later),
+        ];
+        let (settings, unknown) = of_now(&steps);
+        assert_eq!(settings, [Setting::new("vm.dirty_background_bytes", "16777216")]);
+        assert_eq!(unknown, ["# by hand"]);
     }
 
     #[test]
