@@ -59,9 +59,7 @@ impl Search<'_> {
         // What doctor prints without a verdict stands beside this sentence: the host may not be left as it is then.
         let (leave, unchecked) = match told.doctor.unchecked.as_slice() {
             [] => ("Leave it as it is", String::new()),
-            all => {
-                ("No advice", format!(" floodline doctor prints, without a verdict of the twin: {}.", all.join("; ")))
-            }
+            all => ("No advice", format!(" floodline doctor prints: {}.", all.join("; "))),
         };
         let gain = gain.unwrap_or(0.0);
         let best = at.and_then(|at| tried.get(at)).filter(|_| gain >= GAIN_MIN);
