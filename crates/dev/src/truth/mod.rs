@@ -58,7 +58,7 @@ pub(crate) struct PredictTruth {
     #[arg(long)]
     calibrate: bool,
     /// Print why predictions of findings are uncertain or wrong: the verdict of each rule on both recordings and on every run
-    #[arg(long, conflicts_with_all = ["model", "calibrate"])]
+    #[arg(long, conflicts_with = "calibrate")]
     why: bool,
     /// Output format; text is Markdown
     #[arg(long, value_enum, default_value_t)]
@@ -76,8 +76,9 @@ struct Pair {
 impl PredictTruth {
     pub(crate) fn run(&self) -> Result<Answer, Failure> {
         if let Some(hosts) = self.model {
-            let judged = model::all(hosts, self.only.as_deref(), self.save.as_deref());
+            let judged = model::all(hosts, self.only.as_deref(), self.save.as_deref(), self.why);
             let text = match self.format {
+                Format::Text if self.why => judged.iter().map(|one| one.why.as_str()).collect(),
                 Format::Text => page::of_model(&judged),
                 Format::Json => serde_json::to_string(&serde_json::json!({ "hosts": judged }))? + "\n",
             };

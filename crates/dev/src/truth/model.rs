@@ -5,6 +5,7 @@
 
 use super::pairs::{Move, One};
 use super::score::{Judged, Noise, judge};
+use super::why::{self, Real};
 use super::{Pair, predict};
 use crate::fleet::Hosts;
 use crate::note;
@@ -49,8 +50,8 @@ fn shapes(hosts: Hosts) -> &'static [Shape] {
 }
 
 /// Predicts the change of each of these hosts, or of those whose name contains a text. Writes their recordings to a folder.
-pub(super) fn all(hosts: Hosts, only: Option<&str>, save: Option<&Path>) -> Vec<Judged> {
-    let told = |at: usize| one(hosts, at, save).inspect_err(|why| note(why)).ok();
+pub(super) fn all(hosts: Hosts, only: Option<&str>, save: Option<&Path>, is_explained: bool) -> Vec<Judged> {
+    let told = |at: usize| one(hosts, at, save, is_explained).inspect_err(|why| note(why)).ok();
     let is_wanted = |at: &usize| only.is_none_or(|only| hosts.name(*at).contains(only));
     let mut judged: Vec<Judged> = (0..hosts.count()).into_par_iter().filter(is_wanted).filter_map(told).collect();
     judged.sort_by(|one, other| one.order().cmp(&other.order()));
@@ -58,7 +59,7 @@ pub(super) fn all(hosts: Hosts, only: Option<&str>, save: Option<&Path>) -> Vec<
 }
 
 /// Predicts the change of one host from its recording.
-pub(super) fn one(hosts: Hosts, at: usize, save: Option<&Path>) -> Result<Judged, String> {
+pub(super) fn one(hosts: Hosts, at: usize, save: Option<&Path>, is_explained: bool) -> Result<Judged, String> {
     let held = hosts.host(at).map_err(|failure| failure.to_string())?;
     let shapes = shapes(hosts);
     let (shape, change) = shapes[at % shapes.len()];
@@ -89,15 +90,21 @@ pub(super) fn one(hosts: Hosts, at: usize, save: Option<&Path>) -> Result<Judged
     let twin = floodline_twin::of(&recorded, &Options::default()).map_err(|error| wrong(&error))?;
     let mut measured = Measured { back_test: Vec::new(), seen: shown::seen(&recorded.window) };
     let before = told(held.kind, shape, held.kernel, recorded);
+    let mut said = is_explained.then(Vec::new);
     let prediction =
-        predict(&before, &twin, &settings, &mut measured, &mut Vec::new(), &mut None).map_err(|error| wrong(&error))?;
+        predict(&before, &twin, &settings, &mut measured, &mut Vec::new(), &mut said).map_err(|error| wrong(&error))?;
     let truth = |window: Window| {
         let mut recorded = Recorded::default();
         recorded.window = window;
         told(held.kind, shape, held.kernel, recorded)
     };
     let all = [truth(held.before), truth(held.after)];
-    Ok(judge(&prediction, &Pair { kind, settings, before: 0, after: 1 }, &all, &Noise::new()))
+    let mut judged = judge(&prediction, &Pair { kind, settings, before: 0, after: 1 }, &all, &Noise::new());
+    if let Some(said) = &said {
+        let real = Real { before: &before.recorded.window, after: &all[1].recorded.window };
+        judged.why = why::why(&judged, &real, said);
+    }
+    Ok(judged)
 }
 
 fn write(records: &[Record], path: &Path) -> Result<(), Box<dyn std::error::Error>> {
@@ -189,7 +196,7 @@ mod tests {
     #[test]
     fn at_least_twenty_held_out_hosts_are_recorded_in_every_shape_and_one_is_predicted() {
         assert!(Hosts::HeldOut.count() >= 20, "{}", Hosts::HeldOut.count());
-        let judged = one(Hosts::HeldOut, 0, None).expect("it has a twin");
+        let judged = one(Hosts::HeldOut, 0, None, false).expect("it has a twin");
         assert!(!judged.figures.is_empty() || judged.refused > 0, "{judged:?}");
     }
 }
