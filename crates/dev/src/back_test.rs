@@ -74,7 +74,7 @@ fn test(path: &Path) -> Result<Tested, String> {
     let recording = path.file_stem().map_or_else(|| shown(path), |stem| shown(Path::new(stem))).to_string();
     let why = |text: String| format!("{recording}: {text}; skipped");
     let twin = floodline_twin::of(&recorded, &Options::default()).map_err(|error| why(error.to_string()))?;
-    // The first is the open twin: what a report shows first.
+    // The first is the one nearer to the recording: what a report shows first.
     let ran = backtest::test(&recorded, &twin).into_iter().next().map(|tested| tested.figures);
     let figures = ran.ok_or_else(|| why("no run".to_owned()))?.map_err(why)?;
     let error = backtest::simulated_error(&figures).ok_or_else(|| why("nothing to compare".to_owned()))?;

@@ -63,7 +63,7 @@ fn is_control(host: &str, share: f64) -> bool {
 
 /// Result of the twin.
 struct Answer {
-    /// Harm by the open twin, and by the closed one where demand is bounded: the smaller and the larger of both.
+    /// Harm by the twin, and by the one with the other bound of the demand: the smaller and the larger of both.
     severity: f64,
     severity_max: f64,
     /// Largest harm of the changed runs compared with the recorded waits before the change.
@@ -173,9 +173,9 @@ fn answer(
     let felt =
         |demand, is_changed| result(demand, is_changed).map(|shown| Felt::of(&shown.figures, &shown.seen, seconds));
     let worse = |demand| Some(felt(demand, false)?.worse(&felt(demand, true)?));
-    let Some(open) = worse(0) else { return Ok(None) };
+    let Some(first) = worse(0) else { return Ok(None) };
     // The demand lies between the two twins: an effect in only one of them is not certain.
-    let closed = worse(1);
+    let other = worse(1);
     // A twin that waits too long before the change as well hides what the change adds: the recording has those waits.
     let before = Felt::of(&shown::figures(&recorded.window, &twin.programs), &measured.seen, recorded.window.seconds());
     let since = |demand| Some(before.worse(&felt(demand, true)?));
@@ -198,12 +198,12 @@ fn answer(
         .map(|(simulated, recorded)| simulated / recorded);
     let Some(prediction) = conclude(twin, question, &measured, &results) else { return Ok(None) };
     Ok(Some(Answer {
-        severity: closed.map_or(open, |closed| open.min(closed)),
-        severity_max: closed.map_or(open, |closed| open.max(closed)),
+        severity: other.map_or(first, |other| first.min(other)),
+        severity_max: other.map_or(first, |other| first.max(other)),
         since_recorded,
         recorded_stall_seconds: before.stall_seconds,
         without_assumed_syncs,
-        is_demand_known: closed.is_none(),
+        is_demand_known: other.is_none(),
         peak,
         error: prediction.back_test_error,
         is_cut: prediction.is_cut,

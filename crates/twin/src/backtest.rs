@@ -284,10 +284,8 @@ pub fn test<'a>(recorded: &Recorded, twin: &'a Twin) -> Vec<Tested<'a>> {
             .map_err(|error| error.to_string());
         Tested { demand, recorded_on, scenario, figures }
     };
-    match twin.demand.closed() {
-        None => vec![test(twin.demand.name(), &twin.scenario)],
-        Some(closed) => vec![test("open", &twin.scenario), test("closed", closed)],
-    }
+    let other = twin.demand.other().map(|(word, other)| test(word, other));
+    std::iter::once(test(twin.demand.name(), &twin.scenario)).chain(other).collect()
 }
 
 /// Median error of what was simulated; `None` without such a figure. Every command says this one. Limits of cgroups are

@@ -48,7 +48,8 @@ pub struct Options {
 /// A host as a scenario.
 #[derive(Clone, Debug)]
 pub struct Twin {
-    /// Machine and workload. Without a trace its writers are *open*: they write on an absolute clock.
+    /// Machine and workload. Without a trace its writers are *open*, on an absolute clock, or *closed*, waiting for their own writes:
+    /// the bound that is nearer to the recording.
     pub scenario: Scenario,
     /// How the demand of the writers is known.
     pub demand: Demand,
@@ -77,8 +78,10 @@ pub enum Demand {
     Free,
     /// No trace: the demand lies between that of the open twin and that of the closed one.
     Bounded {
-        /// The same machine with writers that write, then work, then write again.
-        closed: Box<Scenario>,
+        /// The same machine with the other bound of the demand.
+        other: Box<Scenario>,
+        /// Whether the twin itself is the closed one: its writers write, then work, then write again. The back-test decides.
+        is_closed: bool,
     },
 }
 
@@ -88,18 +91,23 @@ impl Demand {
         match self {
             Demand::Traced => "traced",
             Demand::Free => "as recorded",
-            Demand::Bounded { .. } => "open",
+            Demand::Bounded { is_closed: false, .. } => OPEN,
+            Demand::Bounded { is_closed: true, .. } => CLOSED,
         }
     }
 
-    /// The closed twin, if there are two.
-    pub fn closed(&self) -> Option<&Scenario> {
+    /// The other twin and its word, if there are two.
+    pub fn other(&self) -> Option<(&'static str, &Scenario)> {
         match self {
             Demand::Traced | Demand::Free => None,
-            Demand::Bounded { closed } => Some(closed),
+            Demand::Bounded { other, is_closed } => Some((if *is_closed { OPEN } else { CLOSED }, other)),
         }
     }
 }
+
+/// Words for the bounds of the demand.
+const OPEN: &str = "open";
+const CLOSED: &str = "closed";
 
 /// How fast a device was seen to be.
 #[derive(Clone, Debug, PartialEq, Serialize)]

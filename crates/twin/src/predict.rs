@@ -26,7 +26,7 @@ use floodline_record::window::Window;
 pub struct Question {
     /// Settings that change.
     pub settings: Vec<Setting>,
-    /// The twin as it is: writers on a clock, then writers that wait for their own writes, where they are bounded.
+    /// The twin as it is, then the one with the other bound of the demand, if there are two.
     now: Vec<Changed>,
     /// These twins after the change.
     then: Vec<Changed>,
@@ -39,7 +39,7 @@ pub struct Question {
 /// One run that an answer needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Run {
-    /// Index of the twin: 0 is the open one.
+    /// Index of the twin: 0 is the one that is nearer to the recording.
     pub demand: usize,
     /// Whether it is changed.
     pub is_changed: bool,
@@ -66,7 +66,7 @@ impl Question {
         unambiguous(settings)?;
         let journald = journald(twin);
         let host = Host { window, journald: &journald };
-        let scenarios = || std::iter::once(&twin.scenario).chain(twin.demand.closed());
+        let scenarios = || std::iter::once(&twin.scenario).chain(twin.demand.other().map(|(_, other)| other));
         let now = scenarios().map(|scenario| Changed { scenario: scenario.clone(), kernel: twin.kernel }).collect();
         let then =
             scenarios().map(|scenario| change(scenario, twin.kernel, settings, host)).collect::<Result<Vec<_>, _>>()?;

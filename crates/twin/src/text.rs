@@ -7,7 +7,7 @@ use floodline_scenario::Scenario;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The open twin as a scenario file.
+/// The twin as a scenario file.
 ///
 /// # Errors
 ///

@@ -39,9 +39,9 @@ pub(crate) struct TwinCommand {
     /// Overwrite the output file if it exists
     #[arg(long, requires = "output")]
     force: bool,
-    /// What paces the writers of the scenario file. Both are tested if nothing was traced
-    #[arg(long, value_enum, default_value_t)]
-    demand: Demand,
+    /// What paces the writers of the scenario file, if nothing was traced [default: the one nearer to the recording]
+    #[arg(long, value_enum)]
+    demand: Option<Demand>,
     /// Kernel version to model [default: that of the recording]
     #[arg(long, value_name = "VERSION")]
     kernel: Option<String>,
@@ -54,10 +54,9 @@ pub(crate) struct TwinCommand {
 }
 
 /// Which of two twins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Demand {
     /// A clock: each write begins at its recorded time
-    #[default]
     Open,
     /// The previous write: each write begins when the previous one and the work after it have ended
     Closed,
@@ -73,10 +72,12 @@ impl Run for TwinCommand {
         let twin = of(&recorded, &Options { kernel }).map_err(|error| refused(&self.file, &error))?;
         let tested = test(&recorded, &twin);
         if let Some(path) = &self.output {
-            let scenario = match (self.demand, twin.demand.closed()) {
-                (Demand::Closed, Some(closed)) => closed,
-                _ => &twin.scenario,
-            };
+            let wanted = self.demand.map(|demand| match demand {
+                Demand::Open => "open",
+                Demand::Closed => "closed",
+            });
+            let other = twin.demand.other().filter(|(word, _)| wanted == Some(*word));
+            let scenario = other.map_or(&twin.scenario, |(_, other)| other);
             let text = scenario_to_toml(&twin, scenario).map_err(CliError::bug)?;
             if is_piped {
                 console.print(&text)?;

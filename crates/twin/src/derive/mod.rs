@@ -9,6 +9,7 @@ mod drained;
 mod group;
 mod machine;
 mod names;
+mod nearer;
 mod places;
 mod residence;
 mod rewrites;
@@ -69,7 +70,7 @@ pub(crate) fn twin(recorded: &Recorded, options: &Options) -> Result<Twin, TwinE
     if !is_modelled(kernel) {
         return Err(TwinError::TooOld { kernel, oldest: OLDEST_MODELLED.to_string() });
     }
-    fit(recorded, kernel)
+    Ok(nearer::nearer(recorded, fit(recorded, kernel)?, workload::has_throttle(&recorded.window)))
 }
 
 /// What is fitted by running the twin.
@@ -295,7 +296,7 @@ fn made(recorded: &Recorded, kernel: KernelVersion, fit: &Fit) -> Result<Made, T
     };
     let open = checked(scenario(load.open))?;
     let demand = match load.closed {
-        Some(closed) => Demand::Bounded { closed: Box::new(checked(scenario(closed))?) },
+        Some(closed) => Demand::Bounded { other: Box::new(checked(scenario(closed))?), is_closed: false },
         None if load.is_traced => Demand::Traced,
         None => Demand::Free,
     };

@@ -165,7 +165,7 @@ pub(super) fn workload(
         tasks.extend(extra.clone());
     }
     let is_same = open == closed;
-    Ok(Load { open, closed: (!is_traced && !is_same).then_some(closed), programs, stored, is_traced })
+    Ok(Load { open, closed: (!is_same).then_some(closed), programs, stored, is_traced })
 }
 
 /// Delays programs that store before the recording until they go on without a break when it begins, though other tasks take longer
@@ -265,7 +265,7 @@ fn rest(window: &Window) -> Time {
 }
 
 /// Whether pauses in dirty throttling were traced.
-fn has_throttle(window: &Window) -> bool {
+pub(super) fn has_throttle(window: &Window) -> bool {
     window.traced.iter().any(|part| part.contains("throttle") || part.contains("balance_dirty"))
 }
 
