@@ -7,7 +7,6 @@ use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::{Backing, Order, ScenarioFile, Step};
 use floodline_sim::{Options, simulate};
-use floodline_twin::backtest::test;
 use floodline_twin::{Options as TwinOptions, Recorded, Twin, run};
 
 const KERNEL: KernelVersion = KernelVersion::new(6, 12, 117);
@@ -95,30 +94,4 @@ fn a_program_that_waits_after_each_burst_syncs_there_and_nothing_else_does() {
     let (_, push) = tasks.iter().find(|(name, _)| name.contains("push")).expect("the program is there");
     let syncs = push.steps.iter().filter(|step| matches!(step, Step::Fsync(_))).count();
     assert!((3..=4).contains(&syncs), "{:?}", push.steps);
-}
-
-#[test]
-fn programs_that_fill_a_device_wait_for_their_own_requests() {
-    let machine = "machine.mounts.\"/data\" = { type = \"ext4\", device = \"disk\" }\n\
-                   machine.devices.disk.write_iops = \"150 IO/s\"\nmachine.devices.disk.read_iops = \"150 IO/s\"";
-    let readers = |pace: &str| {
-        format!(
-            "workload.tasks.search = {{ instances = 6, setup = [{{ write = {{ file = \"/data/index{{j}}\", block = \"1 MiB\", \
-             total = \"64 MiB\", direct = true }} }}], steps = [{{ read = {{ file = \"/data/index{{j}}\", \
-             order = \"random\", block = \"16 KiB\", direct = true, {pace} }} }}] }}"
-        )
-    };
-    let busy = |tasks: &str| {
-        let (twin, recorded) = twin(machine, tasks);
-        let tested = test(&recorded, &twin);
-        let first = tested.first().expect("it is tested");
-        let figures = first.figures.as_ref().expect("it runs");
-        let busy = figures.iter().find(|figure| figure.name == "devices.busy_seconds").expect("it has the figure");
-        (first.demand, busy.off_share)
-    };
-    let (demand, off) = busy(&readers("for = \"60s\""));
-    assert!(demand == "closed" && off < 0.1, "{demand} {off}");
-    // Programs with a pace of their own leave the device free most of the time.
-    let (demand, off) = busy(&readers("rate = \"2/s\""));
-    assert!(demand != "closed" && off < 0.25, "{demand} {off}");
 }
