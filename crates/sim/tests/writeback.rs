@@ -31,6 +31,7 @@ options = ["lazytime", "strictatime"]
 type = "ext4"
 device = "other"
 options = ["noauto_da_alloc"]
+in_use = true
 [machine.cgroups.box]
 "#;
 

@@ -529,10 +529,12 @@ fn every_number_of_the_blind_machines_is_what_the_samples_say() {
     let variants = variants();
     let (mut wrong, mut checked) = (Vec::new(), 0);
     for machine in TABLES.iter().flat_map(|table| machines(table)) {
-        let scenario = &variants[&(machine.file, machine.variant.to_owned())];
+        let mut scenario = variants[&(machine.file, machine.variant.to_owned())].clone();
+        // A host that is diagnosed has run for a while, so its filesystems are in use.
+        scenario.machine.mounts.values_mut().for_each(|mount| mount.in_use = true);
         let options = Options::new(machine.variant, machine.kernel.parse().expect("a version"));
         let options = Options { every: machine.every().unwrap_or(options.every), ..options };
-        let (mut raw, report) = run(scenario, &options);
+        let (mut raw, report) = run(&scenario, &options);
         checked += check(&mut raw, &report, &machine.name(), &mut wrong);
     }
     assert!(wrong.is_empty(), "{} of {}\n{}", wrong.len(), checked + wrong.len(), wrong.join("\n"));
