@@ -171,6 +171,8 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         one.and_then(|one| value(one.threshold.as_ref()?)).unwrap_or(0.1)
     };
     let slow = || raw.slow(await_s());
+    let is_of_batches = || finding.evidence.iter().any(|one| one.name.ends_with("busy with queued writes"));
+    let slow_or_batches = || if is_of_batches() { raw.batches(await_s()) } else { slow() };
     let while_busy = |of: &dyn Fn(usize) -> f64| {
         let busy = raw.busy_ones();
         raw.sum(&busy, of) / raw.sum(&busy, |at| raw.length(at))
@@ -205,9 +207,7 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             (from..to).map(|at| raw.wait(at)).fold(0.0, f64::max)
         }
         "Write await, worst interval" if finding.rule == "fsync-behind-writeback" => {
-            let is_of_batches = finding.evidence.iter().any(|one| one.name.ends_with("busy with queued writes"));
-            let slow = || if is_of_batches { raw.batches(await_s()) } else { slow() };
-            slow().iter().map(|at| raw.wait(*at)).fold(0.0, f64::max)
+            slow_or_batches().iter().map(|at| raw.wait(*at)).fold(0.0, f64::max)
         }
         "Write await, worst interval" => raw.intervals().map(|at| raw.wait(at)).fold(0.0, f64::max),
         "Saturated by small writes" => {
@@ -283,7 +283,7 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         "Written to DISK" => raw.written(0, last) / raw.seconds(),
         "Dirty above DISK, at most" => (0..=last).map(|at| raw.of_device(at)).fold(0.0, f64::max),
         "Writeback among its writes" => {
-            let slow = slow();
+            let slow = slow_or_batches();
             let cleaned = raw.sum(&slow, |at| raw.cleaned(at)) + raw.begun(&slow);
             (cleaned / raw.sum(&slow, |at| raw.written(at, at + 1))).min(1.0)
         }
