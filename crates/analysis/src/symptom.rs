@@ -21,7 +21,7 @@ struct Interval {
     iowait: Option<f64>,
 }
 
-/// The symptoms of a window. Of the disks it tells the busiest one of those `about` which the report is, where it is about some.
+/// The symptoms of a window. The busiest disk is one of those in `about`, by their names, where the window has one of these.
 pub fn symptom(derived: &Derived<'_>, about: &[String]) -> Symptom {
     let window = derived.window;
     let intervals: Vec<Interval> =
@@ -76,7 +76,7 @@ fn interval((from, before): &(SampleTime, HostRow), (to, after): &(SampleTime, H
     })
 }
 
-/// The disk with the most busy time in these spans of the monotonic clock: one of these, or of all where none has such a name.
+/// The disk with the most busy time in these spans of the monotonic clock: one of those in `about`, or any if none of these is known.
 fn busiest(derived: &Derived<'_>, spans: &[(Nanos, Nanos)], about: &[String]) -> Option<BusyDisk> {
     // In order of time: where any span has it, the last that begins before it does.
     let within = |end: Nanos| {
@@ -140,6 +140,22 @@ mod tests {
         let after =
             symptom.waiting_from_wall_ns.zip(symptom.from_wall_ns).map(|(at, from)| (at - from) / 1_000_000_000);
         assert_eq!(after, Some(4));
+    }
+
+    #[test]
+    fn the_disk_is_the_one_that_the_report_is_about() {
+        let busy = |fixture: Fixture, (name, share): (&'static str, f64)| {
+            fixture.disk(name, move |t, row| row.io_time = Some(secs(share * t)))
+        };
+        let window = [("sda", 0.3), ("sdb", 0.9)].into_iter().fold(Fixture::healthy(), busy).window();
+        let of = |about: &[&str]| {
+            let about: Vec<String> = about.iter().map(ToString::to_string).collect();
+            symptom(&Derived::of(&window), &about).busiest.map(|disk| disk.name)
+        };
+        assert_eq!(of(&[]).as_deref(), Some("sdb"));
+        assert_eq!(of(&["sda"]).as_deref(), Some("sda"));
+        // The layers of a stack are not disks.
+        assert_eq!(of(&["dm-0"]).as_deref(), Some("sdb"));
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub mod unmount;
 pub mod waiting;
 pub mod writer;
 
-use crate::report::{Finding, GapLine, HostSummary, NotChecked, Report, RuledOut, SCHEMA, Severity};
+use crate::report::{Finding, GapLine, HostSummary, NotChecked, Report, RuledOut, SCHEMA, Severity, Symptom};
 use crate::{plan, symptom};
 use derived::Derived;
 use floodline_record::facts::CgroupMode;
@@ -90,7 +90,7 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
         rules_not_run: only.map_or(0, |names| RULES.iter().filter(|rule| !names.contains(&rule.name)).count()),
         gaps: gap_lines(&window.gaps),
         plan: None,
-        symptom: symptom::symptom(derived, &[]),
+        symptom: Symptom::default(),
         unexplained: None,
         observation: holes::observation(&window.holes),
         stretch: None,
@@ -108,9 +108,8 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
     report.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     by_harm(&mut report.findings);
     explain(&mut report.findings);
-    if let Some(first) = report.findings.first().filter(|finding| finding.severity > Severity::Info) {
-        report.symptom = symptom::symptom(derived, &first.devices);
-    }
+    let first = report.findings.first().filter(|finding| finding.severity > Severity::Info);
+    report.symptom = symptom::symptom(derived, first.map_or(&[], |finding| &finding.devices));
     if only.is_none() && report.findings.iter().all(|finding| finding.severity == Severity::Info) {
         // A finding that is no harm may be the reason of waits, such as a limit that works as it was meant.
         let is_about_waits = report.findings.iter().any(|finding| finding.waited_s.is_some());

@@ -126,11 +126,12 @@ pub fn others_on(
 /// Processes that a trace saw write to other devices only and never saw paused: their syncs wait for those devices. A pause may
 /// come from the data of another device, since all share the machine's threshold.
 fn synced_elsewhere(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
-    let mut elsewhere = match traced(derived.window) {
-        Some(_) if derived.drains().len() > 1 => elsewhere::never_on(derived, device),
-        _ => return BTreeSet::new(),
-    };
-    for event in &derived.window.events {
+    let window = derived.window;
+    if derived.drains().len() < 2 || synced::waits(window).is_none() || throttle::events(window).is_none() {
+        return BTreeSet::new();
+    }
+    let mut elsewhere = elsewhere::never_on(derived, device);
+    for event in &window.events {
         if let What::Throttled(event) = &event.what {
             elsewhere.remove(&event.who.pid);
         }

@@ -7,8 +7,8 @@
 //! host.
 //!
 //! First score, of 5 hosts of each kind: 75 hosts, 30 suffer, recall 63.3 %, false alarms 6.7 %, order of severity 0.63.
-//! Arithmetic was wrong on three kinds that it expected to suffer. The cache of a drive and one file of many boxes get no
-//! worse, and loads in a smaller limit of version 1 stay just below what is noticeable.
+//! Three kinds were expected to suffer and do not. The cache of a drive and one file of many boxes get no worse. Loads in a
+//! smaller limit of version 1 suffer too little to be noticed.
 
 use super::unseen::Unseen;
 

@@ -159,8 +159,8 @@ fn traced_rows(wait: &Blame) -> Vec<Evidence> {
     rows
 }
 
-/// Share of the waits in which a disk below the device was busy. The time between two unmounts is not counted. Requests in flight count as well: io_time is counted
-/// when requests start and end, and falls short where few and long ones overlap.
+/// Share of the waits in which a disk below the device was busy. The time between two unmounts is not counted. Requests in
+/// flight count as well: io_time is counted when requests start and end, and falls short where few and long ones overlap.
 fn busy(device: &Device<'_>, waiting: &Waiting) -> f64 {
     let of_disk = |disk: &Device<'_>| {
         let intervals = disk.intervals();
