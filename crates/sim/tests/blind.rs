@@ -17,8 +17,8 @@ use floodline_record::version::KernelVersion;
 use floodline_scenario::{Expect, Scenario};
 use floodline_sim::{Options, simulate};
 use machines::{
-    EIGHTH_ROUND, FIFTH_ROUND, FOURTH_ROUND, MACHINES, Machine, NINTH_ROUND, SECOND_SET, SEVENTH_ROUND, SIXTH_ROUND,
-    TABLES, TENTH_ROUND, THIRD_ROUND, lines, machines, option, variants,
+    EIGHTH_ROUND, ELEVENTH_ROUND, FIFTH_ROUND, FOURTH_ROUND, MACHINES, Machine, NINTH_ROUND, SECOND_SET, SEVENTH_ROUND,
+    SIXTH_ROUND, TABLES, TENTH_ROUND, THIRD_ROUND, lines, machines, option, variants,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,6 +93,11 @@ fn each_machine_of_the_ninth_round_is_told_what_is_the_matter_first() {
 #[test]
 fn each_machine_of_the_tenth_round_is_told_what_is_the_matter_first() {
     judge(TENTH_ROUND);
+}
+
+#[test]
+fn each_machine_of_the_eleventh_round_is_told_what_is_the_matter_first() {
+    judge(ELEVENTH_ROUND);
 }
 
 #[test]

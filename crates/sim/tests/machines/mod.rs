@@ -23,6 +23,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "eighth-budgets",
     "eighth-storage",
     "eighth-well",
+    "eleventh-sick",
+    "eleventh-well",
     "fifth-round",
     "foreign-owner",
     "fourth-budgets",
@@ -82,6 +84,7 @@ pub(crate) const SEVENTH_ROUND: &str = include_str!("../blind/seventh-round.txt"
 pub(crate) const EIGHTH_ROUND: &str = include_str!("../blind/eighth-round.txt");
 pub(crate) const NINTH_ROUND: &str = include_str!("../blind/ninth-round.txt");
 pub(crate) const TENTH_ROUND: &str = include_str!("../blind/tenth-round.txt");
+pub(crate) const ELEVENTH_ROUND: &str = include_str!("../blind/eleventh-round.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
     MACHINES,
@@ -94,6 +97,7 @@ pub(crate) const TABLES: &[&str] = &[
     EIGHTH_ROUND,
     NINTH_ROUND,
     TENTH_ROUND,
+    ELEVENTH_ROUND,
 ];
 
 /// A machine on a kernel.
