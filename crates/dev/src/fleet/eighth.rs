@@ -3,6 +3,10 @@
 //! into place, parents that shrink, small files on few requests, an array of mirrored stripes, pages mapped in order, data in
 //! memory, writes started by range. The comment of each kind states the result that arithmetic expects. All kinds were
 //! committed before any was scored.
+//!
+//! First score, of 5 hosts of each kind: 50 hosts, 17 suffer, recall 100 %, false alarms 9.1 %, order of severity 0.55. Files of
+//! builds in memory were created and removed in numbers that vary apart, so that two of their hosts ended early. The
+//! numbers are fixed since then. These hosts were fine before and after that.
 
 use super::unseen::Unseen;
 
@@ -151,7 +155,7 @@ machine.mounts."/objects" = { type = "tmpfs" }
 machine.cgroups."build{i}" = { instances = 3, memory_max = "512 MiB" }
 workload.seed = <seed>
 workload.duration = "44s"
-workload.tasks.build = { cgroup = "build{i}", stagger = "2s", steps = [{ repeat = { every = "11s", steps = [{ create_files = { file = "/objects/b{i}/{n}", files = <80>, size = "512 KiB", rate = "30/s" } }, { unlink = { file = "/objects/b{i}/{n}", files = <80> } }, { write = { file = "/data/result{i}", block = "128 KiB", total = "<5> MiB", truncate = true } }, { fsync = { file = "/data/result{i}" } }] } }] }
+workload.tasks.build = { cgroup = "build{i}", stagger = "2s", steps = [{ repeat = { every = "11s", steps = [{ create_files = { file = "/objects/b{i}/{n}", files = 80, size = "512 KiB", rate = "<30>/s" } }, { unlink = { file = "/objects/b{i}/{n}", files = 80 } }, { write = { file = "/data/result{i}", block = "128 KiB", total = "<5> MiB", truncate = true } }, { fsync = { file = "/data/result{i}" } }] } }] }
 "#,
     },
     Unseen {

