@@ -84,27 +84,44 @@ pub fn felt_s(window_s: f64) -> f64 {
 /// Returns the processes of programs that waited long enough to be felt, the longest first; `None` without a trace,
 /// delay accounting and process states.
 pub fn waiters(window: &Window) -> Option<Vec<Waiter>> {
-    let felt = felt_s(window.seconds());
-    let is_felt = |waiter: &Waiter| waiter.seconds.is_none_or(|seconds| seconds >= felt);
-    let mut found = match traced(window) {
+    let found = match traced(window) {
         Some(traced) => traced,
-        None => match (accounted(window), seen_asleep(window)) {
-            // The kernel does not count waits for a journal commit or for the flusher as delays: only the state shows
-            // them.
-            (Some(mut accounted), Some(asleep)) => {
-                accounted.retain(is_felt);
-                let pids: BTreeSet<u32> = accounted.iter().map(|waiter| waiter.pid).collect();
-                accounted.extend(asleep.into_iter().filter(|waiter| !pids.contains(&waiter.pid)));
-                accounted
-            }
-            (accounted, asleep) => accounted.or(asleep).or_else(|| counts_delays(window).then(Vec::new))?,
-        },
+        None => accounted_or_asleep(window)?,
     };
-    found.retain(is_felt);
+    Some(longest_first(found, window))
+}
+
+/// Returns the processes of programs that waited long enough to be felt, as [`waiters`] does, from delay accounting and process
+/// states only: the trace has syncs and pauses, and no reads.
+pub fn readers(window: &Window) -> Option<Vec<Waiter>> {
+    accounted_or_asleep(window).map(|found| longest_first(found, window))
+}
+
+fn is_felt(waiter: &Waiter, window: &Window) -> bool {
+    waiter.seconds.is_none_or(|seconds| seconds >= felt_s(window.seconds()))
+}
+
+fn longest_first(mut found: Vec<Waiter>, window: &Window) -> Vec<Waiter> {
+    found.retain(|waiter| is_felt(waiter, window));
     found.sort_by(|one, other| {
         other.seconds.unwrap_or(0.0).total_cmp(&one.seconds.unwrap_or(0.0)).then(one.pid.cmp(&other.pid))
     });
-    Some(found)
+    found
+}
+
+/// Waiters by delay accounting, and those that were only seen asleep.
+fn accounted_or_asleep(window: &Window) -> Option<Vec<Waiter>> {
+    match (accounted(window), seen_asleep(window)) {
+        // The kernel does not count waits for a journal commit or for the flusher as delays: only the state shows
+        // them.
+        (Some(mut accounted), Some(asleep)) => {
+            accounted.retain(|waiter| is_felt(waiter, window));
+            let pids: BTreeSet<u32> = accounted.iter().map(|waiter| waiter.pid).collect();
+            accounted.extend(asleep.into_iter().filter(|waiter| !pids.contains(&waiter.pid)));
+            Some(accounted)
+        }
+        (accounted, asleep) => accounted.or(asleep).or_else(|| counts_delays(window).then(Vec::new)),
+    }
 }
 
 /// Returns the waiters that are not causers; `None` where waits are not known.

@@ -14,7 +14,7 @@ use floodline_record::id::{Entity, EntityId, Hierarchy};
 use floodline_record::name::Name;
 use floodline_record::programs::DATABASES;
 use floodline_record::sample::{CgroupIoRow, ProcessRow};
-use floodline_record::units::Limit;
+use floodline_record::units::{Bytes, Count, Limit};
 use floodline_record::window::Span;
 
 /// The rule and its manual page.
@@ -35,6 +35,11 @@ const NEAR_LIMIT: f64 = 0.5;
 const HURTS: f64 = 0.1;
 /// Utilisation of the disk up to which it has room.
 const ROOM: f64 = 0.9;
+/// Mean size of a read from which a cgroup reads in bulk, as a scan, a copy or a load does, bytes: three quarters of the default
+/// readahead. A task that reads for a caller reads less at a time.
+const BULK_READ: u64 = 96 << 10;
+/// Part of what the largest reader reads, as a divisor, from which a bulk reader is like it.
+const ALIKE: u64 = 4;
 
 /// A limit that is reached.
 struct AtLimit<'a> {
@@ -45,6 +50,8 @@ struct AtLimit<'a> {
     limit: u64,
     used: f64,
     is_bytes: bool,
+    /// Whether it holds bulk reads.
+    is_bulk: bool,
     hierarchy: Hierarchy,
     /// Whether the limit was set, raised or lowered within the window: `used` covers a time without it.
     has_changed: bool,
@@ -70,7 +77,12 @@ fn check(derived: &Derived<'_>) -> Verdict {
         }
         return Verdict::Clear("no cgroup has a limit of I/O".to_owned());
     }
-    let found: Vec<Finding> = at_limit(derived).iter().filter_map(|at| finding(derived, at)).collect();
+    let limits_reached = at_limit(derived);
+    // A trace of syncs and pauses has no reads.
+    let is_of_reads = limits_reached.iter().any(|at| !at.is_write);
+    let readers = if is_of_reads { waiting::readers(derived.window) } else { None };
+    let waiters = |at: &AtLimit<'_>| if at.is_write { derived.waiters() } else { readers.as_deref() };
+    let found: Vec<Finding> = limits_reached.iter().filter_map(|at| finding(derived, at, waiters(at))).collect();
     if found.is_empty() {
         let limits = human::plural(count, "cgroup has a limit of I/O", "cgroups have limits of I/O");
         let parts = derived.window.cgroup_io.values().flat_map(|span| {
@@ -124,6 +136,12 @@ fn used(span: &Span<CgroupIoRow>, name: &str) -> Option<f64> {
     (span.seconds() > 0.0).then(|| growth as f64 / span.seconds())
 }
 
+/// Whether the mean read of a cgroup on a device is large.
+fn reads_in_bulk(span: &Span<CgroupIoRow>) -> bool {
+    let mean = |(bytes, requests): (Bytes, Count)| bytes.0.checked_div(requests.0);
+    span.growth.rbytes.zip(span.growth.rios).and_then(mean).is_some_and(|mean| mean >= BULK_READ)
+}
+
 fn at_limit<'a>(derived: &Derived<'a>) -> Vec<AtLimit<'a>> {
     let mut found = Vec::new();
     for (id, span) in &derived.window.cgroup_io {
@@ -139,7 +157,10 @@ fn at_limit<'a>(derived: &Derived<'a>) -> Vec<AtLimit<'a>> {
             if used >= HURTS * AT_LIMIT * limit as f64 {
                 let cgroup = *cgroup;
                 let has_changed = has_changed(span, what);
-                found.push(AtLimit { cgroup, device, what, is_write, limit, used, is_bytes, hierarchy, has_changed });
+                let is_bulk = !is_write && reads_in_bulk(span);
+                let at =
+                    AtLimit { cgroup, device, what, is_write, limit, used, is_bytes, is_bulk, hierarchy, has_changed };
+                found.push(at);
             }
         }
     }
@@ -153,8 +174,9 @@ fn is_within(derived: &Derived<'_>, id: EntityId, above: &Name) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
-/// The process of the cgroup with the largest part of the limited I/O.
-fn largest_user(derived: &Derived<'_>, at: &AtLimit<'_>, inside: impl Fn(Option<EntityId>) -> bool) -> Option<u32> {
+/// The processes of the cgroup that use up its limit: the one with the largest part of the limited I/O. Of a limit of bulk reads,
+/// also those that read a like amount: none of them reads one thing for a caller, and the limit was set for all of them.
+fn users(derived: &Derived<'_>, at: &AtLimit<'_>, inside: impl Fn(Option<EntityId>) -> bool) -> Vec<u32> {
     let of = |(id, span): (&EntityId, &Span<ProcessRow>)| match derived.window.entities.get(id) {
         Some(Entity::Process { pid, cgroup, .. }) if inside(*cgroup) => {
             let bytes = if at.is_write { span.growth.write_bytes } else { span.growth.read_bytes };
@@ -162,7 +184,10 @@ fn largest_user(derived: &Derived<'_>, at: &AtLimit<'_>, inside: impl Fn(Option<
         }
         _ => None,
     };
-    derived.window.processes.iter().filter_map(of).max().map(|(_, pid)| pid)
+    let all: Vec<(Bytes, u32)> = derived.window.processes.iter().filter_map(of).collect();
+    let Some((most, largest)) = all.iter().max().copied() else { return Vec::new() };
+    let is_alike = |bytes: Bytes| at.is_bulk && bytes.0 > 0 && bytes.0 >= most.0 / ALIKE;
+    all.into_iter().filter(|(bytes, pid)| *pid == largest || is_alike(*bytes)).map(|(_, pid)| pid).collect()
 }
 
 impl AtLimit<'_> {
@@ -198,10 +223,9 @@ struct Held {
 }
 
 /// Judges a limit; `None` if nothing waits for it, or if the disk has no room anyway.
-fn held(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Held> {
+fn held(derived: &Derived<'_>, at: &AtLimit<'_>, known: Option<&[Waiter]>) -> Option<Held> {
     let above = cgroup::path(derived.window, at.cgroup);
     let inside = |id: Option<EntityId>| id.zip(above).is_some_and(|(id, above)| is_within(derived, id, above));
-    let known = derived.waiters();
     let waiters: Vec<Waiter> = known.unwrap_or_default().iter().filter(|w| inside(w.cgroup)).cloned().collect();
     let own = derived.window.cgroups.get(&at.cgroup).and_then(cgroup::io_pressure_some);
     // Version 1 has no pressure by cgroup. Where all tasks that waited are of this one, the machine's is theirs.
@@ -217,14 +241,14 @@ fn held(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Held> {
     if utilisation >= ROOM {
         return None;
     }
-    let user = largest_user(derived, at, inside);
-    let others: Vec<Waiter> = waiters.iter().filter(|waiter| user != Some(waiter.pid)).cloned().collect();
+    let users = users(derived, at, inside);
+    let others: Vec<Waiter> = waiters.iter().filter(|waiter| !users.contains(&waiter.pid)).cloned().collect();
     // Clients of a database wait for as long as it does, whichever process uses the limit up.
     let serves = |waiter: &Waiter| DATABASES.contains(&waiter.comm.as_bytes());
     let harmed: Vec<Waiter> =
-        waiters.iter().filter(|waiter| user != Some(waiter.pid) || serves(waiter)).cloned().collect();
+        waiters.iter().filter(|waiter| !users.contains(&waiter.pid) || serves(waiter)).cloned().collect();
     let severity = match known {
-        // A task that uses the limit up alone waits for it, as was meant.
+        // Tasks that use the limit up alone wait for it, as was meant.
         Some(_) if harmed.is_empty() => Severity::Info,
         Some(_) if waiting::is_harm(derived, &harmed) => Severity::Critical,
         _ => Severity::Warning,
@@ -240,8 +264,8 @@ fn held(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Held> {
     (is_used_up || (is_unexplained && is_near)).then_some(Held { severity, utilisation, pressure, waiters })
 }
 
-fn finding(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Finding> {
-    let held = held(derived, at)?;
+fn finding(derived: &Derived<'_>, at: &AtLimit<'_>, known: Option<&[Waiter]>) -> Option<Finding> {
+    let held = held(derived, at, known)?;
     let (who, file) = (derived.label(at.cgroup), at.file());
     Some(Finding {
         rule: RULE.name,
@@ -332,7 +356,6 @@ fn evidence(at: &AtLimit<'_>, held: &Held, who: &str) -> Vec<Evidence> {
 mod tests {
     use super::*;
     use crate::diagnose::check_rule;
-    use floodline_record::units::{Bytes, Count};
     use floodline_testkit::{Fixture, secs};
 
     fn limited(rate: f64) -> Fixture {
@@ -371,6 +394,31 @@ mod tests {
             row.blkio_delay = Some(secs(0.7 * t));
         });
         check_rule(&RULE, &database, "critical: Cgroup /tenant is held");
+    }
+
+    #[test]
+    fn bulk_readers_that_are_alike_wait_for_their_limit_as_was_meant() {
+        let scans = |read_kib: u64, third: f64| {
+            let host = limited(0.0).cgroup_io("/tenant", "sda", move |t, row| {
+                (row.wbytes, row.wbps_max) = (Some(Bytes(0)), Some(Limit::MAX));
+                row.rbytes = Some(Bytes((3.9e6 * t) as u64));
+                row.rios = Some(Count((3.9e6 * t) as u64 / (read_kib << 10)));
+                row.rbps_max = Some(Limit(4_000_000));
+            });
+            [(800, 2e6), (801, 1.8e6), (802, third)].into_iter().fold(host, |host, (pid, rate)| {
+                host.process("scan", pid, "/tenant", move |t, row| {
+                    row.read_bytes = Some(Bytes((rate * t) as u64));
+                    row.blkio_delay = Some(secs(0.9 * t));
+                })
+            })
+        };
+        check_rule(&RULE, &scans(256, 1e6), "info: Cgroup /tenant is held to 3.81 MiB/s of reads");
+        check_rule(&RULE, &scans(64, 1e6), "critical: Cgroup /tenant is held to 3.81 MiB/s of reads");
+        // It reads little and waits as long: it is not what the limit was set for.
+        check_rule(&RULE, &scans(256, 5e4), "critical: Cgroup /tenant is held to 3.81 MiB/s of reads");
+        // A trace of syncs and pauses has no reads.
+        let traced = scans(256, 1e6).traced(&["throttle", "bytes"], vec![]);
+        check_rule(&RULE, &traced, "info: Cgroup /tenant is held to 3.81 MiB/s of reads");
     }
 
     #[test]
