@@ -7,7 +7,7 @@ use crate::advise::beside;
 use crate::advise::threshold::{self, Pair};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{Basis, Device, Speed};
-use crate::diagnose::{Rule, Verdict, cgroup};
+use crate::diagnose::{Rule, Verdict, cgroup, dirty};
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -23,6 +23,10 @@ pub const RULE: Rule = Rule {
 
 /// Writing it out takes longer than people and stop timeouts wait, seconds.
 const LONG_STOP_S: f64 = 10.0;
+/// Writing it out takes so long that a stop at the worst moment is harm, seconds.
+const VERY_LONG_STOP_S: f64 = 30.0;
+/// Part of the samples with a long stop from which a stop at any moment is likely to be long.
+const LIKELY: f64 = 0.5;
 /// Data older than this are not what anybody expects to lose, seconds.
 const OLD_S: f64 = 600.0;
 /// Less than this is little, however old, bytes.
@@ -40,9 +44,11 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let drain = drain(derived);
     let seconds = drain.map(|(_, speed)| at_risk as f64 / speed.value);
     let is_old = age >= OLD_S && at_risk >= LITTLE;
-    let severity = if is_old || (seconds.is_some_and(|seconds| seconds >= LONG_STOP_S) && at_risk >= LITTLE) {
+    let is_long = |least: f64| seconds.is_some_and(|seconds| seconds >= least) && at_risk >= LITTLE;
+    let is_likely = || drain.is_some_and(|(_, speed)| part_with(derived, LONG_STOP_S * speed.value) >= LIKELY);
+    let severity = if is_old || is_long(VERY_LONG_STOP_S) || (is_long(LONG_STOP_S) && is_likely()) {
         Severity::Warning
-    } else if at_risk >= MUCH {
+    } else if at_risk >= MUCH || is_long(LONG_STOP_S) {
         Severity::Info
     } else {
         let drained = match seconds {
@@ -65,6 +71,15 @@ fn check(derived: &Derived<'_>) -> Verdict {
 fn at_risk(derived: &Derived<'_>) -> Option<u64> {
     // Not the sum of the largest of each: what leaves the one count enters the other.
     derived.dirty.unwritten_peak.map(|bytes| bytes.0)
+}
+
+/// Part of the samples in which at least `bytes` were dirty or under writeback.
+fn part_with(derived: &Derived<'_>, bytes: f64) -> f64 {
+    let window = derived.window;
+    let levels: Vec<u64> =
+        window.host_series.iter().filter_map(|(_, row)| Some(dirty::unwritten_of(window, row)?.0)).collect();
+    let many = levels.iter().filter(|level| **level as f64 >= bytes).count();
+    many as f64 / levels.len().max(1) as f64
 }
 
 /// The oldest that dirty data get: their expiry and the flusher's next look.
@@ -243,6 +258,19 @@ mod tests {
         check_rule(&RULE, &slow(200.0), "clear:");
         check_rule(&RULE, &dirty_cliff_published(), "warning: 11.0 GiB");
         check_rule(&RULE, &dirty_cliff(), "clear: the most that was dirty or under writeback in a sample is 298 MiB");
+    }
+
+    #[test]
+    fn a_pile_that_is_soon_gone_is_no_warning_unless_a_stop_would_take_very_long() {
+        let pile = |amount: f64, until: f64| {
+            Fixture::healthy()
+                .host(move |t, row| row.nr_dirty = Some(mib_pages(if t < until { amount } else { 1.0 })))
+                .bdi("8:0", |_, row| row.write_bandwidth = Some(BytesPerSecond(mib(30.0))))
+                .seconds(20)
+        };
+        check_rule(&RULE, &pile(400.0, 6.0), "info: 400 MiB are only in memory, up to 35 s old");
+        check_rule(&RULE, &pile(400.0, 14.0), "warning: 400 MiB are only in memory, up to 35 s old");
+        check_rule(&RULE, &pile(1000.0, 6.0), "warning: 0.98 GiB are only in memory, up to 35 s old");
     }
 
     #[test]
