@@ -467,4 +467,4 @@ fn trigger(derived: &Derived<'_>, dirty_before: u64, age_s: Option<f64>, is_part
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -13,7 +13,7 @@ fn of(fixture: &Fixture) -> Option<Burst> {
 }
 
 /// Dirty from second 3 on, and written from second `at` on, within four seconds.
-fn asked(at: f64) -> Fixture {
+pub(crate) fn asked(at: f64) -> Fixture {
     let busy = move |t: f64| (t - at).clamp(0.0, 4.0);
     Fixture::healthy()
         .host(move |t, row| {

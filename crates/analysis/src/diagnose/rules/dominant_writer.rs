@@ -14,7 +14,7 @@ use crate::diagnose::device::Device;
 use crate::diagnose::load::{self, Kind, Load};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::writer::{self, Period, Writer, Writers};
-use crate::diagnose::{Rule, Verdict, cgroup, database, strict};
+use crate::diagnose::{Rule, Verdict, burst, cgroup, database, strict};
 use crate::report::{Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -187,6 +187,8 @@ enum Path {
     Strict,
     /// They bypass the flusher: direct I/O, or syncs.
     Past,
+    /// A sync writes all at once what was dirtied in the seconds before it.
+    AtOnce,
 }
 
 /// Returns the path of writes to a disk in trouble. In the counters, writeback at a strict limit looks like writes that a task
@@ -196,12 +198,17 @@ fn path(derived: &Derived<'_>, trouble: &Trouble<'_>) -> Path {
         .loads()
         .iter()
         .any(|(disk, load)| disk.id == trouble.device.id && load.kind() == Kind::Waited && load.seconds > 0.0);
-    let mut drains =
-        derived.drains().iter().filter(|drain| drain.bottoms().iter().any(|one| one.id == trouble.device.id));
-    match drains.any(|drain| strict::holds(derived, drain)) {
-        true => Path::Strict,
-        false if is_waited => Path::Past,
-        false => Path::Flusher,
+    let drains =
+        || derived.drains().iter().filter(|drain| drain.bottoms().iter().any(|one| one.id == trouble.device.id));
+    let is_at_once = |drain: &Device<'_>| burst::longest(derived, drain).is_some_and(|burst| burst.is_fresh());
+    if drains().any(|drain| strict::holds(derived, drain)) {
+        Path::Strict
+    } else if drains().any(is_at_once) {
+        Path::AtOnce
+    } else if is_waited {
+        Path::Past
+    } else {
+        Path::Flusher
     }
 }
 

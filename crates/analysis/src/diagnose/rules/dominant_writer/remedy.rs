@@ -95,6 +95,10 @@ pub(super) fn brief(who: &str, journald: bool, scattered: bool, path: Path, plan
                     "No setting makes a program write less, and the strict limit of the disk already bounds its unwritten \
                          data. Let it write less or in larger pieces, or move its files to another disk."
                 }
+                Path::AtOnce => {
+                    "Other tasks wait until all that a sync writes at once is on the disk. Let the program sync each megabyte \
+                         as it writes (fdatasync or sync_file_range), write more slowly, or move its files to another disk."
+                }
                 Path::Flusher => {
                     "No setting makes a program write less. Let it write less or in larger pieces, move its files to \
                           another disk, or set MemoryHigh= for its unit."
@@ -155,6 +159,10 @@ pub(super) fn other_remedy(
         Path::Strict => {
             "The strict limit of the device already bounds its unwritten data. Let it write less or in larger pieces, or \
                  move its files to another device."
+        }
+        Path::AtOnce => {
+            "A sync writes at once what it wrote in the seconds before. Let it sync each megabyte as it writes (fdatasync \
+                 or sync_file_range), write more slowly, or move its files to another device."
         }
         Path::Flusher => {
             "Let it write less or in larger pieces, move its files to another device, or bound its unwritten data \

@@ -43,6 +43,19 @@ fn scattered_pages_of_any_other_writer_are_told_to_have_no_setting() {
 }
 
 #[test]
+fn a_program_that_syncs_a_pile_at_once_is_told_to_sync_in_pieces() {
+    use crate::diagnose::burst::tests::asked;
+    let helps = |at: f64| {
+        let host = asked(at)
+            .process("backup", 900, "/", |t, row| row.write_bytes = Some(Bytes(mib(160.0 * (t / 3.0).min(1.0)))))
+            .process("mail", 901, "/", move |t, row| row.blkio_delay = Some(secs((t - at).clamp(0.0, 4.0))));
+        first_finding(&RULE, &host.seconds(12)).brief.expect
+    };
+    assert!(helps(5.0).contains("Let the program sync each megabyte"), "{}", helps(5.0));
+    assert!(!helps(8.0).contains("each megabyte"), "the data had piled up: {}", helps(8.0));
+}
+
+#[test]
 fn a_trace_names_the_file_it_writes_and_only_where_it_writes_most() {
     use crate::diagnose::dirtying::tests::dirtied;
     let journal = dirtied((300, 1, 131, "/journal/system.journal", 9 << 20, 3 << 20));
