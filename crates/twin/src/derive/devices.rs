@@ -265,6 +265,10 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         (None, None) => None,
     };
     let latency = latency(window, seen, key, notes);
+    let burst = bandwidth.filter(|ceiling| has_no_credit(&intervals, *ceiling)).map(|_| Time(Nanos(0)));
+    if burst.is_some() {
+        notes.derived(format!("{key}.burst"), "after a quiet time it is busy for as long as its bytes need");
+    }
     let device = Device {
         profile: None,
         size: Some(ByteSize(Bytes(size))),
@@ -272,6 +276,7 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         read_bandwidth,
         write_iops: iops.and_then(requests),
         read_iops: iops.and_then(requests),
+        burst,
         latency,
         rotational: is_turning,
         bdi: bdi(seen, key, notes),
@@ -344,6 +349,32 @@ fn is_exceeded(intervals: &[Interval], ceiling: f64, rate: impl Fn(&Interval) ->
         if is_paid { 0 } else { stretch.iter().filter(above).count() }
     };
     intervals.chunk_by(|one, next| is_busy(one) && is_busy(next)).map(exceeding).sum::<usize>() >= EXCEEDED_MIN
+}
+
+/// Time for which a limit of a hypervisor lets bytes through at once after a quiet time, seconds.
+const CREDIT_S: f64 = 0.1;
+/// Utilisation below which a device was quiet, and up to which an interval shows when the device became busy.
+const QUIET: f64 = 0.15;
+const NOT_FULL: f64 = 0.9;
+/// Part of the credit by which the busy time may differ from what the bytes need, for a device without credit.
+const CREDIT_ERROR: f64 = 0.3;
+/// Number of such intervals that are more than chance.
+const CREDIT_MIN: usize = 2;
+
+/// Whether a device has no credit after a quiet time. A limit of a hypervisor takes the first bytes at once, so that the device is
+/// busy for less time than they need at the ceiling. A disk or a volume is busy for as long as they need.
+fn has_no_credit(intervals: &[Interval], ceiling: f64) -> bool {
+    let saved = |pair: &[Interval]| {
+        let [before, now] = pair else { return None };
+        let (quiet, busy) = (before.utilisation?, now.utilisation?);
+        let needs = now.written_bytes / ceiling;
+        let is_start = quiet < QUIET && busy < NOT_FULL && needs >= CREDIT_S;
+        // The small requests of the quiet time go on.
+        is_start.then(|| needs - (busy - quiet * (1.0 - busy)) * now.seconds)
+    };
+    let saved: Vec<f64> = intervals.windows(2).filter_map(saved).collect();
+    let none = saved.iter().filter(|seconds| seconds.abs() <= CREDIT_ERROR * CREDIT_S).count();
+    none >= CREDIT_MIN && 4 * none >= 3 * saved.len()
 }
 
 /// Bytes per busy second in intervals of large writes.
