@@ -2,7 +2,7 @@
 //! One judgement of a predicted change: whether it helps, does not help, or harms. `predict`, `doctor` and `advise` share
 //! it, so that no command advises a change that another one warns of. Judges figures; runs nothing.
 
-use crate::prediction::{DIRTIED, Doubt, LEADS, PEAK, Prediction, Row, Seen, differ};
+use crate::prediction::{DIRTIED, Doubt, LEADS, PEAK, Prediction, Row, Seen, WAITS, differ};
 use crate::report::Severity;
 use crate::rule_figures::{hurts_by, is_of_waits};
 use floodline_record::human;
@@ -22,6 +22,8 @@ pub enum Verdict {
 const SHORTEST_FELT_S: f64 = 0.1;
 /// Growth of a wait from which it is weighed against what gets better.
 const WORSE: f64 = 1.5;
+/// Part of a wait that is left from which it got hardly shorter: a sixth less, as in the table of advices.
+const HARDLY: f64 = 5.0 / 6.0;
 /// The smallest error of a twin.
 const ERROR_MIN: f64 = 0.05;
 
@@ -137,7 +139,36 @@ impl Prediction {
         }
         let is_any = self.rows_of(LEADS).any(|row| row.is_wait() && row.now >= SHORTEST_FELT_S);
         let is_shorter = self.leads().any(|row| row.is_wait() && row.improves());
-        (is_any && !is_shorter).then(|| "the twin predicts no wait that gets shorter".to_owned())
+        if is_any && !is_shorter {
+            return Some("the twin predicts no wait that gets shorter".to_owned());
+        }
+        if let Some(row) = self.as_long_in_all() {
+            return Some(format!("tasks wait as long in all on the twin, {}", row.sentence()));
+        }
+        let row = self.hardly_shorter()?;
+        Some(format!("only waits that the recording does not have get much shorter on the twin; {}", row.sentence()))
+    }
+
+    /// Returns the total of waits, if the recording has it and the change does not make it shorter. Waits that get shorter and more
+    /// frequent are a gain for some tasks and a loss for others.
+    fn as_long_in_all(&self) -> Option<&Row> {
+        let is_told = |row: &&Row| row.is_measured && row.doubt.is_none() && row.now >= SHORTEST_FELT_S;
+        self.rows_of([WAITS]).find(|row| is_told(row) && !row.improves())
+    }
+
+    /// Returns the wait of the recording that is left longest, where the change hardly moves any of those that are predicted. Waits
+    /// that the recording does not have rest on what the twin assumes about syncs, and these assumptions also decide how the
+    /// waits of the recording move.
+    fn hardly_shorter(&self) -> Option<&Row> {
+        let of_recording = || {
+            let is_told = |row: &&Row| row.is_wait() && row.is_measured && row.doubt.is_none();
+            self.rows_of(LEADS).filter(is_told).filter(|row| row.now >= SHORTEST_FELT_S)
+        };
+        let is_much = |row: &Row| row.improves() && row.then <= HARDLY * row.now;
+        if of_recording().any(is_much) {
+            return None;
+        }
+        of_recording().max_by(|one, other| one.then.total_cmp(&other.then))
     }
 
     /// Returns the first wait of the recording of which the trial does not tell whether it gets longer: the back-test misses it, or
@@ -240,7 +271,6 @@ fn ratio_to(row: &Row, then: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prediction::WAITS;
     use floodline_record::version::KernelVersion;
 
     const MIB: f64 = 1_048_576.0;
@@ -331,6 +361,14 @@ mod tests {
         assert!(reserve(vec![wait(FSYNC, 4.3, 0.1), wait(WAITS, 44.0, 86.0)]).contains("a wait gets longer"));
         assert!(reserve(vec![wait(FSYNC, 4.3, 4.3), risk(300.0, 30.0)]).contains("no wait that gets shorter"));
         assert_eq!(reserve(vec![risk(300.0, 30.0)]), "", "no task waits");
+        assert!(reserve(vec![wait(FSYNC, 1.0, 0.6), wait(WAITS, 11.0, 11.1)]).contains("as long in all"));
+        // A wait that the recording does not have rests on what the twin assumes about syncs.
+        let assumed = || Row { is_measured: false, off_share: None, ..wait(FSYNC, 4.0, 0.75) };
+        assert!(
+            reserve(vec![assumed(), wait(WAITS, 42.0, 38.4)]).contains("only waits that the recording does not have")
+        );
+        assert_eq!(reserve(vec![assumed(), wait(WAITS, 42.0, 20.0)]), "");
+        assert_eq!(reserve(vec![assumed()]), "", "the recording has no wait");
         assert_eq!(reserve(vec![wait(WAITS, 0.01, 0.05), risk(300.0, 30.0)]), "", "too short to be felt");
     }
 
