@@ -59,7 +59,7 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
             plan.costs.insert(0, format!("Here: {}.", grows.join("; ")));
         }
         // It helps some. Others may wait longer, or the price is for a person to weigh.
-        let reserve = prediction.reserve().or_else(|| lowers_limit_for_risk(plan));
+        let reserve = prediction.reserve().or_else(|| lowers_limit_for_risk(plan)).or_else(|| flushes_for_risk(plan));
         if let Some(why) = reserve.filter(|_| !are_exact(&plan.rules)) {
             set_aside(plan, why);
         }
@@ -101,6 +101,17 @@ fn lowers_limit_for_risk(plan: &Plan) -> Option<String> {
     (is_for_risk && lowers).then(|| {
         "no finding is of waits, and writers are paused at the lower limit: less data at risk is for you to weigh"
             .to_owned()
+    })
+}
+
+/// Why a plan that only puts less data at risk is for a person to weigh: it shortens the age of dirty data and leaves the background
+/// threshold, so that all old data go to the disk at once. A sync waits behind them.
+fn flushes_for_risk(plan: &Plan) -> Option<String> {
+    let is_for_risk = !plan.rules.is_empty() && plan.rules.iter().all(|rule| *rule == OF_RISK);
+    let sets = |names: &[&str]| plan.steps.iter().filter_map(Step::sysctl).any(|name| names.contains(&name.as_str()));
+    let is_at_once = sets(&["vm.dirty_expire_centisecs"]) && !sets(PAIRS[1].as_slice());
+    (is_for_risk && is_at_once).then(|| {
+        "no finding is of waits, and old data go to the disk at once: less data at risk is for you to weigh".to_owned()
     })
 }
 
@@ -325,6 +336,26 @@ mod tests {
         assert!(told("dirty_bytes", &["dirty-data-at-risk"]));
         assert!(!told("dirty_background_bytes", &["dirty-data-at-risk"]), "no writer is paused earlier");
         assert!(!told("dirty_bytes", &["dirty-cliff", "dirty-data-at-risk"]), "it is for waits too");
+    }
+
+    #[test]
+    fn a_shorter_age_alone_for_less_data_at_risk_is_for_a_person_to_weigh() {
+        let told = |names: &[&str], rules: &[&'static str]| {
+            let step = |name: &&str| Step {
+                write: format!("/proc/sys/vm/{name}"),
+                value: "3000".to_owned(),
+                undo: String::new(),
+                command: String::new(),
+                when: When::Now,
+            };
+            let steps = names.iter().map(step).collect();
+            flushes_for_risk(&Plan { steps, rules: rules.to_vec(), ..Plan::default() }).is_some()
+        };
+        assert!(told(&["dirty_expire_centisecs"], &["dirty-data-at-risk"]));
+        let both = ["dirty_expire_centisecs", "dirty_background_bytes"];
+        assert!(!told(&both, &["dirty-data-at-risk"]), "the flusher begins earlier as well");
+        assert!(!told(&["dirty_writeback_centisecs"], &["dirty-data-at-risk"]), "no data become old by it");
+        assert!(!told(&["dirty_expire_centisecs"], &["dirty-cliff", "dirty-data-at-risk"]), "it is for waits too");
     }
 
     #[test]
