@@ -9,12 +9,13 @@ mod remedy;
 mod trouble;
 
 use self::trouble::{Trouble, outruns, trouble};
+use crate::diagnose::burst::{self, Burst};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Device;
 use crate::diagnose::load::{self, Kind, Load};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::writer::{self, Period, Writer, Writers};
-use crate::diagnose::{Rule, Verdict, burst, cgroup, database, strict};
+use crate::diagnose::{Rule, Verdict, cgroup, database, strict};
 use crate::report::{Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -46,6 +47,8 @@ const BUSY_SHARE: f64 = 0.25;
 const FELT_UTILISATION: f64 = 0.2;
 /// Utilisation from which other tasks wait because of the queue.
 const BUSY_UTILISATION: f64 = 0.5;
+/// Length from which a burst of synced data breaks time limits, seconds.
+const LONG_BURST_S: f64 = 2.0;
 /// Mean requests in flight while busy that are a queue: a task waits for another task's requests.
 const QUEUED: f64 = 4.0;
 /// Dirtied bytes per application byte from which amplification is mentioned.
@@ -198,18 +201,26 @@ fn path(derived: &Derived<'_>, trouble: &Trouble<'_>) -> Path {
         .loads()
         .iter()
         .any(|(disk, load)| disk.id == trouble.device.id && load.kind() == Kind::Waited && load.seconds > 0.0);
-    let drains =
-        || derived.drains().iter().filter(|drain| drain.bottoms().iter().any(|one| one.id == trouble.device.id));
-    let is_at_once = |drain: &Device<'_>| burst::longest(derived, drain).is_some_and(|burst| burst.is_fresh());
-    if drains().any(|drain| strict::holds(derived, drain)) {
+    if drains_on(derived, trouble).any(|drain| strict::holds(derived, drain)) {
         Path::Strict
-    } else if drains().any(is_at_once) {
+    } else if synced_at_once(derived, trouble).is_some() {
         Path::AtOnce
     } else if is_waited {
         Path::Past
     } else {
         Path::Flusher
     }
+}
+
+/// The devices whose data go to a disk in trouble.
+fn drains_on<'d, 'a>(derived: &'d Derived<'a>, trouble: &'d Trouble<'_>) -> impl Iterator<Item = &'d Device<'a>> {
+    derived.drains().iter().filter(|drain| drain.bottoms().iter().any(|one| one.id == trouble.device.id))
+}
+
+/// The longest burst on a disk in trouble, where a sync wrote all at once what was dirtied in the seconds before it.
+fn synced_at_once(derived: &Derived<'_>, trouble: &Trouble<'_>) -> Option<Burst> {
+    let longest = |drain: &Device<'_>| burst::longest(derived, drain).filter(Burst::is_fresh);
+    drains_on(derived, trouble).filter_map(longest).max_by(|one, other| one.seconds.total_cmp(&other.seconds))
 }
 
 /// Severity, from the load of the disk and from the waits of other tasks.
@@ -248,6 +259,12 @@ fn severity(
         Severity::Critical
     } else if trouble.saturated_s >= BUSY_SHARE * seconds {
         if is_harmed { Severity::Critical } else { Severity::Warning }
+    } else if is_harmed
+        && trouble.utilisation >= FELT_UTILISATION
+        && synced_at_once(derived, trouble).is_some_and(|burst| burst.seconds >= LONG_BURST_S && burst.stalled())
+    {
+        // The disk is full only now and then, for syncs of seconds, and other tasks wait behind them.
+        Severity::Critical
     } else if trouble.utilisation >= BUSY_UTILISATION && trouble.queue >= QUEUED && is_harmed {
         // The disk is never full for long, but other tasks wait behind its queue.
         Severity::Critical

@@ -56,6 +56,20 @@ fn a_program_that_syncs_a_pile_at_once_is_told_to_sync_in_pieces() {
 }
 
 #[test]
+fn a_pile_synced_at_once_is_critical_where_another_program_waits_for_it() {
+    use crate::diagnose::burst::tests::asked;
+    let of = |waited: f64| {
+        let host = asked(5.0)
+            .process("backup", 900, "/", |t, row| row.write_bytes = Some(Bytes(mib(160.0 * (t / 3.0).min(1.0)))))
+            .process("mail", 901, "/", move |t, row| {
+                row.blkio_delay = Some(secs(waited * ((t - 5.0) / 4.0).clamp(0.0, 1.0)));
+            });
+        first_finding(&RULE, &host.seconds(18)).severity
+    };
+    assert_eq!((of(4.0), of(0.6)), (Severity::Critical, Severity::Info));
+}
+
+#[test]
 fn a_trace_names_the_file_it_writes_and_only_where_it_writes_most() {
     use crate::diagnose::dirtying::tests::dirtied;
     let journal = dirtied((300, 1, 131, "/journal/system.journal", 9 << 20, 3 << 20));
