@@ -24,6 +24,8 @@ pub(super) enum Part {
     Besides,
     /// Names of the findings beside the first.
     Names,
+    /// What helps against the first finding, where the commands are for others.
+    Helps,
     Now,
     Later,
     Expect,
@@ -44,7 +46,7 @@ pub(super) enum Part {
 /// What is shortened, and to how many lines, in this order. Commands are shown whole or not at all: a half of one must
 /// not be copied. What a change does and what it costs is cut only after everything that the details can hold, because a
 /// reader types a command after reading its costs. What to type now goes last.
-const STEPS: [(Part, usize); 32] = [
+const STEPS: [(Part, usize); 35] = [
     (Part::Besides, 0),
     (Part::Missing, 1),
     (Part::Untried, 1),
@@ -54,6 +56,7 @@ const STEPS: [(Part, usize); 32] = [
     (Part::Because, 2),
     (Part::Conflict, 1),
     (Part::Note, 2),
+    (Part::Helps, 3),
     (Part::YouSee, 1),
     (Part::Seen, 0),
     (Part::Also, 1),
@@ -68,6 +71,8 @@ const STEPS: [(Part, usize); 32] = [
     (Part::Undo, 0),
     (Part::Verdict, 2),
     (Part::Measure, 0),
+    (Part::Helps, 1),
+    (Part::Also, 0),
     (Part::Expect, 2),
     (Part::Costs, 3),
     (Part::Expect, 1),

@@ -35,6 +35,8 @@ fn full(text: &str, findings: usize, commands: usize) -> Report {
         conflicts: vec![text()],
         at_boot: vec![text(), text()],
         arithmetic_only: Some(text()),
+        // Where there are several findings, the commands are not for the first one.
+        rules: vec![RULES[(findings - 1).min(2)].name],
         ..Plan::default()
     });
     let hole = HoleLine {
@@ -115,6 +117,23 @@ fn a_candidate_is_no_command_of_now_and_fits_the_screen() {
         assert!(details.contains("Candidate, not checked") && details.contains("--switchback 6x10m"), "{details}");
         assert!(!details.contains("\n  Now\n"), "{details}");
     }
+}
+
+#[test]
+fn commands_for_another_finding_do_not_hide_what_helps_against_the_first() {
+    let mut report = full("A word.", 3, 1);
+    report.findings[0].brief.expect = "Ask the owner of the limit.".to_owned();
+    let (first, other) = (report.findings[0].rule, report.findings[2].rule);
+    let of = |rule, report: &mut Report| {
+        report.plan.as_mut().expect("a plan").rules = vec![rule];
+        render(report, Options::default())
+    };
+    let beside = of(other, &mut report);
+    let (helps, now) = (beside.find("What helps   Ask the owner of the limit."), beside.find("Do now "));
+    assert!(helps.is_some() && helps < now, "{beside}");
+    assert!(beside.contains(&format!("Expect     For {other}: A word.")), "{beside}");
+    let own = of(first, &mut report);
+    assert!(!own.contains("What helps") && !own.contains(&format!("For {first}")), "{own}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! words and every source are in the details.
 
 use super::fit::{LINES, LINES_MIN, Limits, Part, paragraph};
-use super::words::{calm_headline, checked, names, not_checked, readings, when, you_see};
+use super::words::{calm_headline, checked, help_beside, names, not_checked, readings, when, you_see};
 use super::{BOLD, DIM, Options, PLAIN, Page, color_of, is_calm, missing};
 use crate::layout::command;
 use anstyle::Style;
@@ -67,7 +67,11 @@ impl Screen {
         self.others(report);
         self.blank();
         match &report.plan {
-            Some(plan) => self.plan(plan),
+            Some(plan) => {
+                let own = help_beside(plan, first);
+                self.labelled(Part::Helps, "What helps", own.unwrap_or_default(), PLAIN);
+                self.plan(plan, own.is_some());
+            }
             None => {
                 self.labelled(Part::Expect, "What helps", &first.brief.expect, PLAIN);
                 self.labelled(Part::Costs, "  Note", &first.brief.costs, PLAIN);
@@ -114,12 +118,13 @@ impl Screen {
         }
     }
 
-    fn plan(&mut self, plan: &Plan) {
+    /// The plan. `is_of_others` if none of it is for the first finding: its effect then names the other findings.
+    fn plan(&mut self, plan: &Plan, is_of_others: bool) {
         self.commands(Part::Now, "Do now", &plan.now, BOLD);
         if let Some(candidate) = &plan.candidate {
             self.candidate(candidate);
         }
-        let is_first = plan.now.is_empty() && plan.candidate.is_none();
+        let is_first = plan.now.is_empty() && plan.candidate.is_none() && !is_of_others;
         let later = if is_first { "What helps" } else { "  Later" };
         self.labelled(Part::Later, later, &plan.later.join(" "), PLAIN);
         let expect = match (is_first && plan.later.is_empty(), plan.is_tried_to_help()) {
@@ -127,7 +132,12 @@ impl Screen {
             (false, false) if plan.candidate.is_some() => "  Aim",
             (false, _) => "  Expect",
         };
-        self.labelled(Part::Expect, expect, plan.expect.first().map_or("", String::as_str), PLAIN);
+        let effect = plan.expect.first().map_or("", String::as_str);
+        let effect = match is_of_others && !effect.is_empty() {
+            true => format!("For {}: {effect}", plan.rules.join(", ")),
+            false => effect.to_owned(),
+        };
+        self.labelled(Part::Expect, expect, &effect, PLAIN);
         // A candidate has said why.
         if let Some(why) = plan.arithmetic_only.as_ref().filter(|_| plan.candidate.is_none()) {
             let told = format!("By arithmetic only: {why}.");

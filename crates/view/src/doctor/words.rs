@@ -4,7 +4,7 @@
 
 use super::{rules, time};
 use floodline_analysis::diagnose::coarse;
-use floodline_analysis::report::{BusyDisk, Finding, GapLine, Report, Severity, Unexplained};
+use floodline_analysis::report::{BusyDisk, Finding, GapLine, Plan, Report, Severity, Unexplained};
 use floodline_record::human;
 use std::collections::BTreeSet;
 
@@ -15,6 +15,12 @@ const SHORT_S: f64 = 10.0;
 pub(super) fn checked(report: &Report) -> usize {
     let found: BTreeSet<&str> = report.findings.iter().map(|finding| finding.rule).collect();
     report.ruled_out.len() + found.len()
+}
+
+/// What helps against the first finding, if the plan is all for other findings.
+pub(crate) fn help_beside<'a>(plan: &Plan, first: &'a Finding) -> Option<&'a str> {
+    let is_its_own = plan.rules.is_empty() || plan.rules.contains(&first.rule) || !first.plan.is_empty();
+    (!is_its_own && !first.brief.expect.is_empty()).then_some(first.brief.expect.as_str())
 }
 
 /// "dirty-cliff (warning), dominant-writer (info; 2 findings)".

@@ -7,7 +7,7 @@ use super::figure::{Axis, figure, marks, second, spark};
 use super::model::{Block, Cell, Finding, Row, Section, Table, Verdict, class_of};
 use super::packed::{Set, pack_all};
 use crate::doctor::details::{host_line, shown};
-use crate::doctor::words::{calm_verdict, readings, when, you_see};
+use crate::doctor::words::{calm_verdict, help_beside, readings, when, you_see};
 use crate::doctor::{is_calm, missing, time};
 use crate::layout::capital;
 use floodline_analysis::budget::{BudgetReport, BudgetRow};
@@ -107,6 +107,9 @@ pub(super) fn verdict(report: &Report) -> Verdict {
     let mut commands = Vec::new();
     match &report.plan {
         Some(plan) => {
+            let own = help_beside(plan, first);
+            rows.push(("What helps", own.unwrap_or_default().to_owned()));
+            rows.push(("Plan for", own.map(|_| plan.rules.join(", ")).unwrap_or_default()));
             commands.push(("Do now", plan.now.clone()));
             if let Some(candidate) = &plan.candidate {
                 commands.push(("Candidate, not checked", candidate.commands.clone()));
