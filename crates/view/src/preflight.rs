@@ -54,8 +54,8 @@ pub fn text(summary: &Summary, rows: &[Row], options: Options<'_>) -> String {
 fn looked_at(summary: &Summary) -> String {
     let mut text = format!("If {}. ", summary.change);
     text.push_str(&match summary.files {
-        1 => "1 file was looked at.".to_owned(),
-        files => format!("{} files were looked at.", thousands(files)),
+        1 => "1 file was read.".to_owned(),
+        files => format!("{} files were read.", thousands(files)),
     });
     let is_unread = |group: &&Group| group.cause.is_of_file();
     match summary.groups.iter().filter(is_unread).map(|group| group.hosts).sum() {
@@ -339,8 +339,8 @@ mod tests {
             row("c", Verdict::NotKnown, Cause::Damaged),
         ];
         let of = |rows: &[Row]| looked_at(&Summary::of(rows, "cgroup v2".to_owned()));
-        assert_eq!(of(&rows), "If cgroup v2. 3 files were looked at. 2 of them cannot be used.");
-        assert_eq!(of(&rows[..1]), "If cgroup v2. 1 file was looked at.");
+        assert_eq!(of(&rows), "If cgroup v2. 3 files were read. 2 of them cannot be used.");
+        assert_eq!(of(&rows[..1]), "If cgroup v2. 1 file was read.");
     }
 
     #[test]
