@@ -4,6 +4,7 @@
 
 use floodline_analysis::diagnose::diagnose;
 use floodline_analysis::report::Report;
+use floodline_analysis::tried::arithmetic_only;
 use floodline_record::id::EntityId;
 use floodline_record::record::{Record, Sink};
 use floodline_record::sample::{CgroupLimitsRow, Sample, Table};
@@ -22,6 +23,15 @@ const MINUTE: usize = 60;
 const FOLDED_MAX: u64 = 90;
 /// While a host is watched, it is diagnosed once per this number of samples.
 const DIAGNOSED_EACH: u64 = 3;
+
+/// Marks the change as untried: a trial on a twin takes seconds, so `top` makes none. Unless the change follows from
+/// arithmetic, it is then a candidate, as it is for `doctor` without a twin.
+fn untried(mut report: Report) -> Report {
+    if let Some(plan) = &mut report.plan {
+        arithmetic_only(plan, "top makes no trial on a twin, but floodline doctor does");
+    }
+    report
+}
 
 /// A sample, and what happened between the one before and it.
 struct Entry {
@@ -80,7 +90,7 @@ impl History {
 
     /// Shows this report, of the whole recording, at every place.
     pub(super) fn judge(&mut self, report: Report) {
-        (self.report, self.is_judged) = (Some((0, report)), true);
+        (self.report, self.is_judged) = (Some((0, untried(report))), true);
     }
 
     /// Takes the next record.
@@ -202,7 +212,7 @@ impl History {
                 if self.is_live { ahead >= DIAGNOSED_EACH } else { ahead > 0 }
             });
         if is_due && minute.samples > 1 {
-            self.report = Some((place, diagnose(minute, None)));
+            self.report = Some((place, untried(diagnose(minute, None))));
         }
         let seconds = |at: Option<&Entry>| {
             at.map_or(0.0, |entry| entry.sample.time.monotonic.0.saturating_sub(self.first) as f64 / 1e9)
@@ -317,6 +327,23 @@ mod tests {
         let (back, fresh) = (walked.look(5), history(&dirty_cliff(), false).look(5));
         assert_eq!(back.moment, fresh.moment);
         assert_eq!(back.report, fresh.report);
+    }
+
+    #[test]
+    fn a_change_without_a_trial_is_a_candidate_unless_it_is_arithmetic() {
+        let plan = |look: Look| look.report.and_then(|report| report.plan).expect("a plan");
+        let mut judged = history(&dirty_cliff(), false);
+        judged.judge(diagnose(&dirty_cliff().window(), None));
+        let looks = [judged.look(5), history(&dirty_cliff(), true).look(usize::MAX)];
+        for plan in looks.map(plan) {
+            assert!(plan.now.is_empty() && plan.guarded.is_empty(), "{:?}", plan.now);
+            let candidate = plan.candidate.expect("a candidate");
+            assert!(candidate.commands.iter().any(|command| command.contains("vm.dirty_")), "{candidate:?}");
+            assert!(candidate.why.contains("floodline doctor"), "{}", candidate.why);
+        }
+        let starved = plan(history(&starved_budget(), false).look(39));
+        assert_eq!(starved.now, ["sudo sysctl -w vm.dirty_background_ratio=5 vm.dirty_ratio=10"]);
+        assert!(starved.arithmetic_only.is_some() && starved.candidate.is_none());
     }
 
     #[test]
