@@ -12,6 +12,7 @@ use crate::whole::{self, Pending};
 use floodline_record::human;
 use floodline_record::record::{Record, Sink};
 use floodline_record::recording::{EncodeError, Encoder, Header};
+use floodline_record::redact::Redactor;
 use floodline_view::export::{
     Cell, CsvExport, ExportError, Flattener, JsonLines, ParquetExport, PerfettoTrace, RowWriter, TABLES,
 };
@@ -54,6 +55,8 @@ pub(crate) struct Export {
     force: bool,
     #[command(flatten)]
     redaction: Redaction,
+    #[arg(skip)]
+    redactor: Option<Redactor>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -92,6 +95,8 @@ impl ExportFormat {
 impl Run for Export {
     fn run(mut self, console: &mut Console) -> Result<Exit, CliError> {
         self.output = self.output.filter(|path| path != Path::new("-"));
+        // An invalid key leaves no output behind.
+        self.redactor = self.redaction.redactor()?;
         match (self.format, &self.table, &self.output) {
             (ExportFormat::Jsonl, ..) => self.json_lines(console)?,
             (ExportFormat::Perfetto, Some(_), _) => {
@@ -219,7 +224,6 @@ impl Export {
         console: &Console,
         mut take: impl FnMut(&Record) -> Result<(), CliError>,
     ) -> Result<(), CliError> {
-        let redactor = self.redaction.redactor()?;
         let mut progress = console.progress();
         let mut samples: u64 = 0;
         input.visit(|record| {
@@ -227,12 +231,12 @@ impl Export {
                 samples += 1;
                 progress.tell(|| format!("{samples} samples converted"));
             }
-            let taken = match &redactor {
+            let taken = match &self.redactor {
                 Some(redactor) => take(&redactor.record(&record)),
                 None => take(&record),
             };
             taken.map(|()| true).map_err(|error| {
-                error.had_written(format!("{} were converted", human::plural(samples, "sample", "samples")))
+                error.had_written(format!("{} converted", human::plural(samples, "sample was", "samples were")))
             })
         })?;
         input.tell_what_is_missing();

@@ -19,6 +19,22 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
+fn an_invalid_key_leaves_no_output_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (output, key) = (folder.path().join("shared.flr"), folder.path().join("redact.key"));
+    let file = recording(&Fixture::healthy().one_look());
+    let of = format!("@{}", text(&key));
+    let args = ["export", file.as_str(), "--format", "flr", "--redact", &of, "-o", text(&output)];
+    let run = floodline(&args);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("cannot read the key of --redact"), "{run}");
+    assert!(!output.exists());
+    std::fs::write(&key, "0123456789abcdef0123456789abcdef").expect("a key");
+    let run = floodline(&args);
+    assert_eq!(run.code, 0, "{run}");
+}
+
+#[test]
 fn devices_and_sockets_are_refused_with_force_too() {
     let folder = tempfile::tempdir().expect("a folder");
     let (link, socket) = (folder.path().join("link"), folder.path().join("socket"));
