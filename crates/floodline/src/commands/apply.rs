@@ -228,8 +228,11 @@ impl Apply {
             None => format!("see why: floodline doctor --rule {rule} {}", details.trim_end()),
         };
         let Some(finding) = report.findings.iter().find(|finding| finding.rule == rule).cloned() else {
-            return Err(CliError::usage(format!("{rule} is not found on this host; nothing was changed"))
-                .hint(see("--details ")));
+            let is_unchecked = report.not_checked.iter().any(|one| one.rule == rule);
+            let what = if is_unchecked { "could not be checked" } else { "is not found" };
+            return Err(
+                CliError::usage(format!("{rule} {what} on this host; nothing was changed")).hint(see("--details "))
+            );
         };
         try_plan(&mut report, Some(kept));
         let plan = report.plan.unwrap_or_default();
