@@ -82,11 +82,17 @@ impl FromStr for AsIf {
     /// Reads `cgroup=v2,vm.dirty_ratio=10,kernel=6.12,cgroup/PATH/memory.max=512M`.
     fn from_str(text: &str) -> Result<AsIf, NotAsIf> {
         let mut as_if = AsIf::default();
+        let mut given = Vec::new();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let (key, value) = part
                 .split_once('=')
                 .ok_or_else(|| wrong(format!("invalid condition {part:?}: expected KEY=VALUE"), USUAL))?;
-            as_if.assume(key.trim(), value.trim())?;
+            let key = key.trim();
+            if given.contains(&key) {
+                return Err(wrong(format!("{key} is given twice"), "name each condition once"));
+            }
+            given.push(key);
+            as_if.assume(key, value.trim())?;
         }
         if as_if == AsIf::default() {
             return Err(wrong("no condition is given", USUAL));

@@ -160,6 +160,7 @@ fn conditions_that_cannot_hold_are_refused_with_what_to_type() {
     check("krenel=6.12", "did you mean kernel?");
     check("cgroup/ap/memory.max=1G", "did you mean /app?");
     check("cgroup/app/memory.low=1G", "unknown limit");
+    check("cgroup=v2, cgroup=v1", "cgroup is given twice | name each condition once");
 }
 
 #[test]
