@@ -95,6 +95,9 @@ impl Run for Replay {
         if let Some(sentence) = sentence(&walk.holes).filter(|_| self.format == Format::Text) {
             console.note(&sentence);
         }
+        if walk.at.is_some() && !walk.is_over && self.at.is_some_and(|at| walk.is_after_the_end(at)) {
+            console.note(&format!("the recording ends after {}: this is its last sample", human::seconds(length)));
+        }
         match (self.at, walk.at) {
             (Some(_), Some(moment)) if self.format == Format::Text => {
                 console.print(&view::screen(&moment, console.width()))?
@@ -203,6 +206,10 @@ impl<'a> Walk<'a> {
 
     fn is_behind(&self, point: Option<Point>, first: SampleTime, time: SampleTime) -> bool {
         point.is_some_and(|point| position(point, first, time).is_gt())
+    }
+
+    fn is_after_the_end(&self, point: Point) -> bool {
+        self.first.is_some_and(|first| position(point, first, self.last).is_lt())
     }
 
     fn length(&self) -> Duration {

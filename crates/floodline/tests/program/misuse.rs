@@ -34,6 +34,16 @@ fn a_recording_without_a_whole_sample_says_how_to_make_one() {
 }
 
 #[test]
+fn a_moment_after_the_end_of_a_recording_is_said_to_be_there() {
+    let file = recording(&Fixture::healthy().seconds(20));
+    let late = floodline(&["replay", file.as_str(), "--at", "1h"]);
+    assert_eq!(late.code, 0, "{late}");
+    assert!(late.stderr.contains("the recording ends after ") && late.stderr.contains("its last sample"), "{late}");
+    let inside = floodline(&["replay", file.as_str(), "--at", "5s"]);
+    assert!(inside.code == 0 && inside.stderr.is_empty(), "{inside}");
+}
+
+#[test]
 fn a_recording_with_a_changed_byte_says_where_and_what_to_do() {
     let folder = tempfile::tempdir().expect("a folder");
     let whole = std::fs::read(recording(&Fixture::healthy().one_look()).as_str()).expect("a recording");
