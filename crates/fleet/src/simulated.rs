@@ -13,7 +13,6 @@ use crate::row::{Cause, Confidence, Row, Verdict};
 use floodline_analysis::prediction::{PEAK, Prediction, Setting};
 use floodline_record::text::Text;
 use floodline_sim::{Progress, SimError};
-use floodline_twin::backtest;
 use floodline_twin::changed::Refusal;
 use floodline_twin::predict::{Measured, Question, Run, conclude};
 use floodline_twin::shown::{self, Shown};
@@ -155,14 +154,13 @@ fn answer(
     for run in question.runs(true) {
         let Some(changed) = question.scenario(&run) else { continue };
         let may_go_on = |at: &Progress| at.events < depth.events_max && go_on();
-        let (mut shown, window) = shown::run(changed, run.trial, twin.every, &twin.programs, may_go_on)?;
+        let real = (!run.is_changed && run.demand == 0).then_some(&recorded.window);
+        let (mut shown, back_test) = shown::of_twin(twin, changed, run.trial, real, may_go_on)?;
         shown.like(&recorded.window);
         if !go_on() {
             return Ok(None);
         }
-        if !run.is_changed && run.demand == 0 && !shown.is_cut {
-            measured.back_test = backtest::backtest(&recorded.window, &window, &twin.programs);
-        }
+        measured.back_test.extend(back_test);
         results.push((run, shown));
     }
     let seconds = twin.seconds;

@@ -279,9 +279,13 @@ pub fn test<'a>(recorded: &Recorded, twin: &'a Twin) -> Vec<Tested<'a>> {
     let kernel = recorded.window.facts.as_ref().and_then(|facts| facts.kernel);
     let recorded_on = kernel.filter(|kernel| *kernel != twin.kernel);
     let test = |demand, scenario: &'a Scenario| {
-        let figures = run::run(scenario, twin.kernel, twin.every)
-            .map(|simulated| backtest(&recorded.window, &simulated, &twin.programs))
-            .map_err(|error| error.to_string());
+        let compared = |simulated: &Window| backtest(&recorded.window, simulated, &twin.programs);
+        let figures = match twin.known.window(scenario, twin.kernel, twin.every) {
+            Some(known) => Ok(compared(known)),
+            None => run::run(scenario, twin.kernel, twin.every)
+                .map(|simulated| compared(&simulated))
+                .map_err(|error| error.to_string()),
+        };
         Tested { demand, recorded_on, scenario, figures }
     };
     let other = twin.demand.other().map(|(word, other)| test(word, other));

@@ -67,6 +67,8 @@ pub struct Twin {
     pub every: Nanos,
     /// Length of the recording.
     pub seconds: f64,
+    /// Its runs as it is that making it took.
+    pub(crate) known: run::Known,
 }
 
 /// How the demand of throttled writers is known.

@@ -10,6 +10,7 @@ use floodline_record::window::Window;
 use floodline_scenario::Scenario;
 use floodline_sim::{Options, SimError, simulate};
 use std::convert::Infallible;
+use std::sync::Arc;
 
 /// A window over the workload of a run.
 #[derive(Debug, Default)]
@@ -45,6 +46,32 @@ impl Sink for Simulated {
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// Runs that were made while a twin was made: its back-test and its predictions need them again. A run has no state but its
+/// scenario, its kernel and the time between samples.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known(Vec<Arc<One>>);
+
+#[derive(Debug)]
+struct One {
+    scenario: Scenario,
+    kernel: KernelVersion,
+    every: Nanos,
+    window: Window,
+}
+
+impl Known {
+    /// The window of a run that is known.
+    pub(crate) fn window(&self, scenario: &Scenario, kernel: KernelVersion, every: Nanos) -> Option<&Window> {
+        let is_it = |one: &&Arc<One>| one.kernel == kernel && one.every == every && one.scenario == *scenario;
+        self.0.iter().find(is_it).map(|one| &one.window)
+    }
+
+    /// Adds a run.
+    pub(crate) fn add(&mut self, scenario: Scenario, kernel: KernelVersion, every: Nanos, window: Window) {
+        self.0.push(Arc::new(One { scenario, kernel, every, window }));
     }
 }
 

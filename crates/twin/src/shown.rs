@@ -3,9 +3,9 @@
 //! what is dirtied and written, how much is at risk, and how small budgets are. Also which rules find something in the
 //! run.
 
-use crate::backtest;
+use crate::backtest::{self, Figure};
 use crate::changed::Changed;
-use crate::{Programs, run::Simulated};
+use crate::{Programs, Twin, run::Simulated};
 use floodline_analysis::budget::{Budgets, budgets};
 use floodline_analysis::diagnose::diagnose;
 use floodline_analysis::prediction::{Better, Seen};
@@ -118,6 +118,35 @@ impl Trial {
 /// Parts of a run.
 pub const PARTS: usize = 4;
 
+/// Runs a scenario of a twin, or takes the run that is known since the twin was made. Returns its figures, and its back-test
+/// where `real` is the recording to compare it with.
+///
+/// # Errors
+///
+/// The simulator refuses the scenario or cannot finish it.
+pub fn of_twin(
+    twin: &Twin,
+    changed: &Changed,
+    trial: Trial,
+    real: Option<&Window>,
+    go_on: impl FnMut(&Progress) -> bool,
+) -> Result<(Shown, Vec<Figure>), SimError> {
+    let back_test = |simulated: &Window, shown: &Shown| match real.filter(|_| !shown.is_cut) {
+        Some(real) => backtest::backtest(real, simulated, &twin.programs),
+        None => Vec::new(),
+    };
+    let is_nominal = Trial { diagnosed: true, ..trial } == Trial::NOMINAL;
+    let known = twin.known.window(&changed.scenario, changed.kernel, twin.every).filter(|_| is_nominal);
+    if let Some(window) = known {
+        let shown = of_window(window, trial, &twin.programs);
+        let figures = back_test(window, &shown);
+        return Ok((shown, figures));
+    }
+    let (shown, window) = run(changed, trial, twin.every, &twin.programs, go_on)?;
+    let figures = back_test(&window, &shown);
+    Ok((shown, figures))
+}
+
 /// Runs a twin and returns its figures and its window. Calls `go_on` after every sample.
 ///
 /// # Errors
@@ -141,9 +170,13 @@ pub fn run(
     };
     let summary = simulate(&scenario, &options, take, |at| go_on(at))?;
     let window = simulated.window;
-    let figures = figures(&window, programs);
-    let shown = if trial.diagnosed { judged(&window) } else { Shown::default() };
-    Ok((Shown { figures, parts: parts(&window), is_cut: summary.is_interrupted, ..shown }, window))
+    let shown = of_window(&window, trial, programs);
+    Ok((Shown { is_cut: summary.is_interrupted, ..shown }, window))
+}
+
+fn of_window(window: &Window, trial: Trial, programs: &Programs) -> Shown {
+    let shown = if trial.diagnosed { judged(window) } else { Shown::default() };
+    Shown { figures: figures(window, programs), parts: parts(window), ..shown }
 }
 
 /// Makes all devices faster or slower.

@@ -189,13 +189,10 @@ const AS_IS: Run = Run { demand: 0, is_changed: false, trial: shown::Trial::NOMI
 
 fn ran(studied: &Studied, changed: &Changed, run: Run, go_on: GoOn<'_>) -> Result<Ran, SimError> {
     let twin = &studied.twin;
-    let (mut shown, window) =
-        shown::run(changed, run.trial, twin.every, &twin.programs, |at: &Progress| go_on(at.events))?;
-    shown.like(&studied.recorded.window);
-    let back_test = match run == AS_IS && !shown.is_cut {
-        true => backtest::backtest(&studied.recorded.window, &window, &twin.programs),
-        false => Vec::new(),
-    };
+    let recording = &studied.recorded.window;
+    let real = (run == AS_IS).then_some(recording);
+    let (mut shown, back_test) = shown::of_twin(twin, changed, run.trial, real, |at: &Progress| go_on(at.events))?;
+    shown.like(recording);
     Ok((shown, back_test))
 }
 

@@ -7,15 +7,21 @@ use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::{Backing, Order, ScenarioFile, Step};
 use floodline_sim::{Options, simulate};
+use floodline_twin::backtest::{simulated_error, test};
 use floodline_twin::{Options as TwinOptions, Recorded, Twin, run};
 
 const KERNEL: KernelVersion = KernelVersion::new(6, 12, 117);
 
-/// The twin of a run of 40 s of these tasks, sampled every second.
+/// The twin of a run of 40 s of these tasks on a disk of 60 MB/s, sampled every second.
 fn twin(machine: &str, tasks: &str) -> (Twin, Recorded) {
+    twin_at(60, machine, tasks)
+}
+
+/// The same on a disk of another speed.
+fn twin_at(mb: u64, machine: &str, tasks: &str) -> (Twin, Recorded) {
     let text = format!(
         "name = \"kind\"\nsummary = \"one kind of program\"\nmachine.memory = \"4 GiB\"\nmachine.cpus = 2\n\
-         machine.devices.disk = {{ size = \"40 GiB\", write_bandwidth = \"60 MB/s\", read_bandwidth = \"60 MB/s\" }}\n{machine}\n\
+         machine.devices.disk = {{ size = \"40 GiB\", write_bandwidth = \"{mb} MB/s\", read_bandwidth = \"{mb} MB/s\" }}\n{machine}\n\
          workload.duration = \"40s\"\n{tasks}\n"
     );
     let file = ScenarioFile::parse(&text).unwrap_or_else(|error| panic!("{error:?}"));
@@ -94,4 +100,33 @@ fn a_program_that_waits_after_each_burst_syncs_there_and_nothing_else_does() {
     let (_, push) = tasks.iter().find(|(name, _)| name.contains("push")).expect("the program is there");
     let syncs = push.steps.iter().filter(|step| matches!(step, Step::Fsync(_))).count();
     assert!((3..=4).contains(&syncs), "{:?}", push.steps);
+}
+
+#[test]
+fn the_back_test_chooses_between_programs_on_a_clock_and_programs_that_wait_for_their_own_writes() {
+    let machine = "machine.mounts.\"/data\" = { type = \"xfs\", device = \"disk\" }\n\
+                   machine.sysctl.vm = { dirty_ratio = 5, dirty_background_ratio = 2 }";
+    let uploads = |every: &str, total: &str| {
+        format!(
+            "workload.tasks.upload = {{ instances = 3, stagger = \"2s\", steps = [{{ repeat = {{ every = \"{every}\", \
+             steps = [{{ write = {{ file = \"/data/{{j}}\", block = \"128 KiB\", total = \"{total}\", rate = \"200 MB/s\", \
+             truncate = true }} }}] }} }}] }}"
+        )
+    };
+    let check = |every, total, expect| {
+        let (twin, recorded) = twin_at(20, machine, &uploads(every, total));
+        let tested = test(&recorded, &twin);
+        let [first, other] = tested.as_slice() else { panic!("{} twins", tested.len()) };
+        let error =
+            |figures: &Result<Vec<_>, String>| simulated_error(figures.as_ref().expect("it runs")).expect("figures");
+        let (first_error, other_error) = (error(&first.figures), error(&other.figures));
+        assert_eq!(first.demand, expect, "{first_error} {other_error}");
+        (first_error, other_error)
+    };
+    // 300 MiB in 9 s are more than the disk takes: the writers wait for their own writes.
+    let (closed, open) = check("9s", "100 MiB", "closed");
+    assert!(closed < 0.8 * open && open > 0.1, "{closed} {open}");
+    // 120 MiB in 8 s are less.
+    let (open, closed) = check("8s", "40 MiB", "open");
+    assert!(open < closed + 0.02, "{open} {closed}");
 }

@@ -24,6 +24,7 @@ mod writer;
 
 use self::group::Stored;
 use crate::provenance::Notes;
+use crate::run::Known;
 use crate::{Demand, Options, Recorded, Twin, TwinError};
 use floodline_kernel::{OLDEST_MODELLED, is_modelled};
 use floodline_record::id::Entity;
@@ -236,7 +237,7 @@ fn scaled(factor: Option<&f64>, ratio: f64) -> f64 {
 /// Makes a twin and runs it, if it has stores and running it does not take too long.
 fn fitted(fitting: &Fitting<'_>, fit: Fit) -> Result<Fitted, TwinError> {
     let Fitting { recorded, kernel, spent } = fitting;
-    let Made { twin, stored } = made(recorded, *kernel, &fit)?;
+    let Made { mut twin, stored } = made(recorded, *kernel, &fit)?;
     let tasks = twin.scenario.number_of_tasks() as f64;
     let spends = tasks * (twin.seconds + fit.before);
     let is_nothing = stored.is_empty() || tasks * twin.seconds > FIT_SIZE_MAX || spent.get() + spends > FITS_SIZE_MAX;
@@ -259,6 +260,7 @@ fn fitted(fitting: &Fitting<'_>, fit: Fit) -> Result<Fitted, TwinError> {
     let written = |window: &Window| Some(window.host.growth.nr_written?.0 as f64);
     let pair = written(&recorded.window).zip(written(&window));
     let written = pair.map(|(real, simulated)| real.max(WRITTEN_MIN) / simulated.max(WRITTEN_MIN));
+    twin.known.add(twin.scenario.clone(), *kernel, twin.every, window);
     Ok(Fitted { twin, fit, faults, bytes: Some(real.max(1.0) / simulated.max(1.0)), written })
 }
 
@@ -311,6 +313,7 @@ fn made(recorded: &Recorded, kernel: KernelVersion, fit: &Fit) -> Result<Made, T
         programs: load.programs,
         every: interval(window),
         seconds,
+        known: Known::default(),
     };
     Ok(Made { twin, stored: load.stored })
 }

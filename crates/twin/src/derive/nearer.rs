@@ -18,11 +18,11 @@ const SIZE_MAX: f64 = 6_000.0;
 /// Makes the closed twin the first one where it is clearly nearer to the recording. A trace of the pauses leaves one of them.
 pub(super) fn nearer(recorded: &Recorded, mut twin: Twin, is_traced: bool) -> Twin {
     let Demand::Bounded { other, .. } = &twin.demand else { return twin };
+    let (open, closed) = (twin.scenario.clone(), (**other).clone());
     let is_small = twin.scenario.number_of_tasks() as f64 * twin.seconds <= SIZE_MAX;
-    let error = |scenario| error(recorded, &twin, scenario);
     let is_closed = is_small
-        && error(&twin.scenario)
-            .zip(error(other))
+        && error(recorded, &mut twin, open)
+            .zip(error(recorded, &mut twin, closed))
             .is_some_and(|(open, closed)| closed < CLEARLY * open && closed + BY < open);
     if let Demand::Bounded { other, is_closed: is_first } = &mut twin.demand
         && is_closed
@@ -36,10 +36,13 @@ pub(super) fn nearer(recorded: &Recorded, mut twin: Twin, is_traced: bool) -> Tw
     twin
 }
 
-/// Error of the back-test on the kernel of the recording.
-fn error(recorded: &Recorded, twin: &Twin, scenario: &Scenario) -> Option<f64> {
+/// Error of the back-test on the kernel of the recording. The twin keeps the run.
+fn error(recorded: &Recorded, twin: &mut Twin, scenario: Scenario) -> Option<f64> {
     let window = &recorded.window;
     let kernel = window.facts.as_ref()?.kernel.filter(|kernel| is_modelled(*kernel)).unwrap_or(twin.kernel);
-    let simulated = crate::run::run(scenario, kernel, twin.every).ok()?;
-    simulated_error(&backtest(window, &simulated, &twin.programs))
+    if twin.known.window(&scenario, kernel, twin.every).is_none() {
+        let simulated = crate::run::run(&scenario, kernel, twin.every).ok()?;
+        twin.known.add(scenario.clone(), kernel, twin.every, simulated);
+    }
+    simulated_error(&backtest(window, twin.known.window(&scenario, kernel, twin.every)?, &twin.programs))
 }
