@@ -2,11 +2,12 @@
 //! Tier 1: arithmetic on one host. Compares budgets of the machine and of each cgroup under the change with the largest
 //! unwritten data seen; applies rules to the result; reads the boot settings. Nothing is simulated.
 
+use crate::backlog::arrivals;
 use crate::boot::boot;
 use crate::change::Change;
-use crate::harm::STALL;
+use crate::harm::{STALL, WRITTEN};
 use crate::memory::{memory_tight, memory_too_small};
-use crate::removed::removed_early;
+use crate::removed::{removed_early, written_then};
 use crate::rewriters::Rewriters;
 use crate::row::{Cause, Confidence, Row, Verdict};
 use crate::rules;
@@ -285,10 +286,13 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         };
         let all_over = all.iter().filter(|one| one.shrinks && one.margin < 1.0).map(|one| (one.row, one.margin));
         let waits = dirtying.waits(all_over, &assumed.rows);
+        let over = all.iter().filter(|one| one.shrinks && one.margin < 1.0).map(|one| one.row);
+        row.may_fit = dirtying.may_fit(&arrivals(window), over, &assumed.rows);
         row.predicts_waits = true;
         row.severity = (waits / STALL).min(SEVERITY_MAX);
         let (waits, seconds) = (human::seconds(waits * derived.seconds), human::seconds(derived.seconds));
-        let told = format!("{told} By arithmetic they wait about {waits} in {seconds}.");
+        let unless = if row.may_fit { ", and not at all if the data arrives evenly" } else { "" };
+        let told = format!("{told} By arithmetic they wait about {waits} in {seconds}{unless}.");
         return row.decide(Verdict::Suffers, cause, told);
     }
     if let Some(found) = appears.iter().find(|found| found.severity == Severity::Critical) {
@@ -300,6 +304,14 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         row.is_firm = cliff.is_firm;
         row.waits_for_pile = cliff.waits_for_pile;
         return row.decide(cliff.verdict, Cause::DirtyCliff, cliff.told);
+    }
+    let unseen = written_then(derived, assumed);
+    if let Some(unseen) = unseen.as_ref().filter(|unseen| unseen.waits >= STALL) {
+        // A twin lacks what no sample shows.
+        row.is_firm = true;
+        row.predicts_waits = true;
+        row.severity = (unseen.waits / STALL).min(SEVERITY_MAX);
+        return row.decide(Verdict::Suffers, unseen.cause, unseen.told.clone());
     }
     if let Some(told) = memory_tight(window, change) {
         row.severity = 0.7;
@@ -317,6 +329,10 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
     if let Some(told) = removed_early(window, assumed) {
         row.severity = 0.5;
         return row.decide(Verdict::Tight, Cause::MachineLimit, told);
+    }
+    if let Some(unseen) = unseen.filter(|unseen| unseen.rate >= WRITTEN) {
+        row.severity = 0.5;
+        return row.decide(Verdict::Tight, unseen.cause, unseen.told);
     }
     if let Some(told) = raised(derived, assumed) {
         row.severity = 0.5;

@@ -164,3 +164,28 @@ fn a_threshold_that_holds_data_back_is_not_raised_by_arithmetic_alone() {
     check(7.0, 16, (Verdict::Fine, Cause::WideMargin));
     check(0.5, 128, (Verdict::Fine, Cause::WideMargin));
 }
+
+#[test]
+fn files_that_are_removed_early_are_written_first_above_a_smaller_background_threshold() {
+    // Bursts of 100 MiB every 2 s, which no sample shows, beside 5 MiB/s on a disk.
+    let host = |burst: f64| {
+        host(107.0, 0.1).host(move |t, row| {
+            row.nr_dirtied = Some(mib_pages(5.0 * t + burst * (t / 2.0).floor()));
+            row.nr_written = Some(mib_pages(5.0 * t));
+        })
+    };
+    let judged = |burst: f64, bytes: u64| {
+        let set = [format!("vm.dirty_background_bytes={}", bytes * MIB)];
+        let change = Change::parse(&set, None, None, None).expect("a change");
+        judge(&host(burst).window(), "host.flr", &change)
+    };
+    let row = judged(100.0, 20);
+    assert_eq!((row.verdict, row.cause), (Verdict::Suffers, Cause::MachineLimit), "{}", row.finding);
+    assert!(row.finding.starts_with("Up to 99.9 MiB were dirtied and removed again"), "{}", row.finding);
+    assert!(judged(150.0, 20).severity > row.severity);
+    // They fit below the new threshold, or are written today as well.
+    for (burst, bytes) in [(100.0, 120), (15.0, 20), (100.0, 300)] {
+        let row = judged(burst, bytes);
+        assert!(row.verdict != Verdict::Suffers, "{burst} {bytes}: {}", row.finding);
+    }
+}

@@ -11,7 +11,7 @@ pub(crate) const STALL: f64 = 0.1;
 /// Longer wait of one call that is just noticeable, seconds.
 const LONGEST_S: f64 = 1.0;
 /// More bytes per second that are just noticeable where they are written to disks and dirtied again.
-const WRITTEN: f64 = 2e6;
+pub(crate) const WRITTEN: f64 = 2e6;
 const DIRTIED: f64 = 5e6;
 /// Growth below which a figure counts as the same.
 const STALL_TIMES: f64 = 1.25;

@@ -4,6 +4,7 @@
 //! recording that cannot answer is a row with a cause, never an error.
 
 mod arithmetic;
+mod backlog;
 mod boot;
 mod change;
 mod harm;

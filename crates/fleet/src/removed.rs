@@ -3,7 +3,10 @@
 //! a limit. The counters of dirtied and written pages reveal them.
 
 use crate::arithmetic::TIGHT;
-use floodline_analysis::budget::{Assumed, Bound};
+use crate::row::Cause;
+use crate::waits::{Dirtying, peaks};
+use floodline_analysis::budget::{AsIfRow, Assumed, Bound};
+use floodline_analysis::diagnose::derived::Derived;
 use floodline_record::human;
 use floodline_record::sample::HostRow;
 use floodline_record::units::Pages;
@@ -35,6 +38,78 @@ pub(crate) fn removed_early(window: &Window, assumed: &Assumed<'_>) -> Option<St
     })
 }
 
+/// Data that no sample shows today, and that smaller background thresholds have written.
+pub(crate) struct WrittenThen {
+    /// Task-seconds per second that somebody waits for it: who removes it, or who syncs.
+    pub(crate) waits: f64,
+    /// Bytes per second of it.
+    pub(crate) rate: f64,
+    pub(crate) cause: Cause,
+    pub(crate) told: String,
+}
+
+/// Finds such data. What one interval dirties and removes is taken as one burst of one cgroup. `None` without it.
+pub(crate) fn written_then(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<WrittenThen> {
+    let window = derived.window;
+    let dirtying = Dirtying::of(derived)?;
+    let page = window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1));
+    let rows = window.host_series.iter().map(|(_, row)| row);
+    let bursts = rows.clone().zip(rows.skip(1)).filter_map(|(one, next)| unseen(one, next));
+    let bursts: Vec<f64> = bursts.filter(|pages| *pages > 0).map(|pages| pages.saturating_mul(page) as f64).collect();
+    let most = bursts.iter().copied().fold(0.0, f64::max);
+    let high = |bound: Option<Bound>| bound.map(|bound| bound.high.0 as f64);
+    let (now, then) = high(assumed.now.global.bg_thresh).zip(high(assumed.then.global.bg_thresh))?;
+    if most <= then.min(now) && assumed.now.scope.is_per_cgroup() == assumed.then.scope.is_per_cgroup() {
+        return None;
+    }
+    let above = |bound: f64| bursts.iter().map(|burst| (burst - bound).max(0.0)).sum::<f64>();
+    let more_above = |bound: f64| (above(bound) - above(now)).max(0.0);
+    let peaks = peaks(&assumed.rows);
+    let is_new = |row: &&AsIfRow| row.cgroup.is_some() && row.now_thresh_bytes.is_none();
+    let in_cgroup = |row: &AsIfRow| Some((dirtying.share(row, peaks), row.then_bg_thresh_bytes? as f64));
+    let cgroups: Vec<(f64, f64)> = assumed.rows.iter().filter(is_new).filter_map(in_cgroup).collect();
+    let rest = (1.0 - cgroups.iter().map(|(share, _)| share).sum::<f64>()).max(0.0);
+    let of_cgroups: f64 = cgroups.iter().map(|(share, bound)| share * more_above(bound.min(then))).sum();
+    let of_machine = rest * more_above(then);
+    let written = of_cgroups + of_machine;
+    if written <= 0.0 || derived.seconds <= 0.0 {
+        return None;
+    }
+    let waits = written * seconds_per_byte(derived, &dirtying);
+    Some(WrittenThen {
+        waits: waits / derived.seconds,
+        rate: written / derived.seconds,
+        cause: if of_cgroups > of_machine { Cause::CgroupLimit } else { Cause::MachineLimit },
+        told: format!(
+            "Up to {} were dirtied and removed again between two samples. After the change about {} of such data are written \
+             first, which takes the disk about {} in {}.",
+            human::bytes(most),
+            human::bytes(written),
+            human::seconds(waits),
+            human::seconds(derived.seconds)
+        ),
+    })
+}
+
+/// Seconds that the disks take to write a byte of a burst. A disk that wrote little shows a speed in small requests only, which is
+/// a lower bound, and the kernel's estimate begins above the speed of most disks: the geometric mean of both.
+fn seconds_per_byte(derived: &Derived<'_>, dirtying: &Dirtying) -> f64 {
+    let estimates = derived.window.bdis.values().filter_map(|span| span.max.write_bandwidth);
+    let estimate = estimates.map(|speed| speed.0 as f64).fold(0.0, f64::max);
+    match estimate * dirtying.seconds_per_byte > 1.0 {
+        true => (dirtying.seconds_per_byte / estimate).sqrt(),
+        false => dirtying.seconds_per_byte,
+    }
+}
+
+/// Pages that were dirtied between two samples, and neither written nor left.
+fn unseen(one: &HostRow, next: &HostRow) -> Option<u64> {
+    let grown = |one: Option<Pages>, next: Option<Pages>| next?.0.checked_sub(one?.0);
+    let left = next.nr_dirty?.0.saturating_add(next.nr_writeback?.0);
+    let written = grown(one.nr_written, next.nr_written)?;
+    Some(grown(one.nr_dirtied, next.nr_dirtied)?.saturating_sub(written).saturating_sub(left))
+}
+
 /// The most pages that can have been unwritten between two samples, if most of them were removed before they were written.
 fn removed(one: &HostRow, next: &HostRow) -> Option<u64> {
     let unwritten = |row: &HostRow| Some(row.nr_dirty?.0.saturating_add(row.nr_writeback?.0));
@@ -64,6 +139,24 @@ mod tests {
         // Written, or written beforehand and removed.
         check(row(10, 100, 0), row(10, 1100, 1000), None);
         check(row(900, 100, 0), row(0, 100, 0), None);
+        check(row(10, 1100, 0), row(10, 100, 0), None);
+        check(HostRow::default(), row(10, 1100, 0), None);
+    }
+
+    #[test]
+    fn what_a_sample_shows_is_not_unseen() {
+        let row = |dirty, dirtied, written| HostRow {
+            nr_dirty: Some(Pages(dirty)),
+            nr_writeback: Some(Pages(0)),
+            nr_dirtied: Some(Pages(dirtied)),
+            nr_written: Some(Pages(written)),
+            ..HostRow::default()
+        };
+        let check = |one, next, expect| assert_eq!(unseen(&one, &next), expect);
+        check(row(10, 100, 0), row(10, 1100, 0), Some(990));
+        check(row(10, 100, 0), row(510, 1100, 300), Some(190));
+        // Removed, and dirtied before the first sample.
+        check(row(900, 100, 0), row(100, 200, 0), Some(0));
         check(row(10, 1100, 0), row(10, 100, 0), None);
         check(HostRow::default(), row(10, 1100, 0), None);
     }

@@ -309,6 +309,9 @@ pub struct Row {
     /// Whether arithmetic predicts how long writers wait, so that its severity has the unit of the twin's.
     #[serde(skip)]
     pub(crate) predicts_waits: bool,
+    /// Whether the data fits below the smaller limits after all, if it arrives evenly between two samples.
+    #[serde(skip)]
+    pub(crate) may_fit: bool,
     /// Whether one sync waits for all that piled up behind a larger threshold.
     #[serde(skip)]
     pub(crate) waits_for_pile: bool,

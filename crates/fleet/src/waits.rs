@@ -2,6 +2,7 @@
 //! How long writers will wait, by arithmetic. What a writer dirties beyond its new limit leaves at the speed of the disk
 //! instead of that of memory. The unit is that of the twin and of measurements: task-seconds of waiting per second.
 
+use crate::backlog::{Arrival, Limit, fits};
 use floodline_analysis::budget::AsIfRow;
 use floodline_analysis::diagnose::derived::Derived;
 use floodline_analysis::diagnose::device::{Basis, Device, Speed};
@@ -17,7 +18,7 @@ pub(crate) struct Dirtying {
     /// Bytes per second of the machine.
     machine: f64,
     /// Seconds that the disks take to write a byte, by what they wrote.
-    seconds_per_byte: f64,
+    pub(crate) seconds_per_byte: f64,
     seconds: f64,
 }
 
@@ -43,24 +44,65 @@ impl Dirtying {
     /// Task-seconds per second that writers wait for limits that do not hold what they have unwritten. `over` has each of these
     /// limits, with the part of the data that fits below it; `all` has every row.
     pub(crate) fn waits<'a>(&self, over: impl Iterator<Item = (&'a AsIfRow, f64)>, all: &[AsIfRow]) -> f64 {
-        let peak = |row: &AsIfRow| row.peak_bytes.unwrap_or(0) as f64;
-        let peaks: f64 = all.iter().filter(|row| row.cgroup.is_some()).map(peak).sum();
+        let peaks = peaks(all);
         let (mut machine, mut cgroups) = (0.0, 0.0);
         for (row, fits) in over {
             let beyond = (1.0 - fits).clamp(0.0, 1.0);
             match &row.cgroup {
                 None => machine = self.machine * beyond,
                 Some(path) => {
-                    let unseen = if peaks > 0.0 { self.unattributed * peak(row) / peaks } else { 0.0 };
                     // What was unwritten was dirtied.
                     let least = peak(row) / self.seconds;
-                    let rate = self.of_cgroups.get(path).copied().unwrap_or(0.0) + unseen;
-                    cgroups += rate.max(least) * beyond;
+                    cgroups += self.rate(path, row, peaks).max(least) * beyond;
                 }
             }
         }
         f64::max(machine, cgroups) * self.seconds_per_byte
     }
+
+    /// Whether what arrives evenly between two samples fits below limits that do not hold the peaks of a recording.
+    pub(crate) fn may_fit<'a>(
+        &self,
+        arrivals: &[Arrival],
+        over: impl Iterator<Item = &'a AsIfRow>,
+        all: &[AsIfRow],
+    ) -> bool {
+        let peaks = peaks(all);
+        let limit = |row: &AsIfRow| {
+            Some(Limit {
+                share: self.share(row, peaks),
+                background: row.then_bg_thresh_bytes? as f64,
+                freerun: row.then_freerun_bytes? as f64,
+            })
+        };
+        let limits: Option<Vec<Limit>> = over.map(limit).collect();
+        let speed = 1.0 / self.seconds_per_byte;
+        limits.is_some_and(|limits| !arrivals.is_empty() && fits(arrivals, &limits, speed))
+    }
+
+    /// Part of what the machine dirties that is dirtied below a limit. `peaks` are those of all cgroups.
+    pub(crate) fn share(&self, row: &AsIfRow, peaks: f64) -> f64 {
+        match &row.cgroup {
+            None => 1.0,
+            Some(path) if self.machine > 0.0 => (self.rate(path, row, peaks) / self.machine).min(1.0),
+            Some(_) => 0.0,
+        }
+    }
+
+    /// Bytes per second that a cgroup dirties: those of its processes, and its part of those that no process shows.
+    fn rate(&self, path: &str, row: &AsIfRow, peaks: f64) -> f64 {
+        let unseen = if peaks > 0.0 { self.unattributed * peak(row) / peaks } else { 0.0 };
+        self.of_cgroups.get(path).copied().unwrap_or(0.0) + unseen
+    }
+}
+
+fn peak(row: &AsIfRow) -> f64 {
+    row.peak_bytes.unwrap_or(0) as f64
+}
+
+/// Peaks of all cgroups.
+pub(crate) fn peaks(all: &[AsIfRow]) -> f64 {
+    all.iter().filter(|row| row.cgroup.is_some()).map(peak).sum()
 }
 
 /// Seconds that the devices take to write a byte, each by its part of what was written.

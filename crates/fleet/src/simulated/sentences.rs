@@ -10,6 +10,14 @@ use floodline_record::human;
 /// What a row says where the twin cannot tell how long tasks wait.
 pub(super) const NOT_STATED: &str = "How much longer tasks wait is not predictable here.";
 
+/// What a row says of a twin that misses its recording and waits longer in every comparison. `times` is the least harm of them.
+pub(super) fn in_any(times: f64) -> String {
+    format!(
+        "In a twin that misses this recording tasks wait longer, whether that is compared with the waits of the recording or with \
+         those of the twin: at least {times:.1} times what is noticeable."
+    )
+}
+
 /// What a row says of a twin in which no wait gets longer.
 pub(super) fn calm(is_reliable: bool) -> &'static str {
     match is_reliable {

@@ -2,7 +2,7 @@
 //! Weighs the answer of a twin: by the error of its back-test, by the unwritten data that it holds, and beside what arithmetic
 //! found without it.
 
-use super::sentences::{NOT_STATED, calm, changes, effect};
+use super::sentences::{NOT_STATED, calm, changes, effect, in_any};
 use super::{Answer, Wanted};
 use crate::arithmetic::SEVERITY_MAX;
 use crate::harm::STALL;
@@ -18,6 +18,9 @@ use floodline_twin::backtest::MISS_MAX;
 const SUFFERS: f64 = 1.0;
 /// Severity from which a host suffers if the twin misses its own recording and arithmetic does not agree.
 const SUFFERS_DOUBTFUL: f64 = 5.0;
+/// Severity from which a host suffers without arithmetic, however the waits of a twin that misses its own recording are
+/// compared.
+const SUFFERS_IN_ANY: f64 = 2.0;
 /// Severity from which its margin is small.
 const TIGHT: f64 = 0.5;
 /// Multiple of the recorded peak of unwritten data from which a twin is that of another host: it lacks what cleans the data
@@ -44,6 +47,13 @@ impl Answer {
     /// Returns the harm between its bounds that is nearest to the harm by arithmetic.
     fn nearest(&self, by_arithmetic: f64) -> f64 {
         by_arithmetic.max(self.severity).min(self.severity_max.max(self.since_recorded))
+    }
+
+    /// The least harm of all that its waits can be compared with: those of either demand before the change, those of the recording,
+    /// and those without syncs that no recording shows. What a twin misses of a recording, it misses in each of them otherwise.
+    fn least(&self) -> f64 {
+        let unsynced = self.without_assumed_syncs.unwrap_or(f64::INFINITY);
+        self.severity.min(self.since_recorded).min(unsynced)
     }
 
     /// Whether it has the data that a threshold held back, and lets it loose.
@@ -98,8 +108,9 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     };
     let has_effect = !changes(row, prediction, seconds).is_empty();
     // The effect in a twin that misses its recording must be large, unless arithmetic finds the same without a twin.
-    // A wait by arithmetic that is too short to be noticed is not the same.
-    let agrees = row.verdict == Verdict::Suffers && !(row.predicts_waits && by_arithmetic < SUFFERS);
+    // A wait by arithmetic that is too short to be noticed is not the same, nor is one that depends on how data arrives between
+    // two samples.
+    let agrees = row.verdict == Verdict::Suffers && !(row.predicts_waits && by_arithmetic < SUFFERS) && !row.may_fit;
     // A sync that no recording shows is no evidence where arithmetic finds no harm.
     let severity = match answer.without_assumed_syncs.filter(|_| row.verdict != Verdict::Suffers) {
         Some(without) => severity.min(without),
@@ -116,9 +127,12 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     let both = (is_reliable && agrees && stated == Stated::Worse)
         .then(|| mean_of_longer(&answer, by_arithmetic, seconds, row))
         .flatten();
-    let is_suffering = both.map_or(severity, |both| both.max(severity)) >= enough
-        && stated.allows(row, is_reliable)
-        && (has_effect || row.verdict == Verdict::Suffers);
+    let is_certain =
+        !is_reliable && row.cause == Cause::NotSimulated && stated.is_longer() && answer.least() >= SUFFERS_IN_ANY;
+    let is_suffering = is_certain
+        || both.map_or(severity, |both| both.max(severity)) >= enough
+            && stated.allows(row, is_reliable)
+            && (has_effect || row.verdict == Verdict::Suffers);
     match arithmetic {
         (_, cause, told) if is_suffering => {
             let is_named = matches!(row.verdict, Verdict::Suffers | Verdict::Tight);
@@ -128,7 +142,11 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
             if !stated.is_longer() && is_reliable {
                 row.confidence = Confidence::Medium;
             }
-            let told = if is_named { format!("{told} {effect}") } else { effect };
+            let told = match is_named {
+                true => format!("{told} {effect}"),
+                false if is_certain => in_any(answer.least()),
+                false => effect,
+            };
             let misses_stores = row.hides_stores && severity < MISSES_STORES * by_arithmetic;
             let is_by_arithmetic = row.is_firm && (misses_stores || !is_reliable && !is_cliff);
             row.severity = match () {

@@ -45,6 +45,44 @@ fn arithmetic_and_a_twin_that_agree_need_no_more_than_what_is_noticed() {
 }
 
 #[test]
+fn data_that_may_fit_below_its_limit_needs_a_twin_of_the_recording() {
+    let check = |may_fit, severity, error, expect| {
+        let mut row = Row { severity: 4.0, margin: Some(0.3), predicts_waits: true, may_fit, ..Row::default() };
+        row.decide(Verdict::Suffers, Cause::CgroupLimit, "So it is.".to_owned());
+        weigh(twin(severity, severity, 1.0, error), Wanted::Flagged, 60.0, &mut row);
+        assert_eq!(row.verdict, expect, "{may_fit} {severity} {error}");
+    };
+    check(false, 1.2, 0.5, Verdict::Suffers);
+    check(true, 1.2, 0.5, Verdict::Tight);
+    check(true, 5.2, 0.5, Verdict::Suffers);
+    check(true, 1.2, 0.1, Verdict::Suffers);
+    // The mean of both is not that of two predictions of the same waits.
+    check(false, 0.5, 0.1, Verdict::Suffers);
+    check(true, 0.5, 0.1, Verdict::Tight);
+}
+
+#[test]
+fn harm_in_every_comparison_counts_where_arithmetic_has_no_answer() {
+    let check = |cause, answer: Answer, expect| {
+        let mut row = Row { margin: Some(4.0), ..Row::default() };
+        row.decide(Verdict::NotKnown, cause, "Arithmetic has no answer.".to_owned());
+        weigh(answer, Wanted::Flagged, 60.0, &mut row);
+        assert_eq!(row.verdict == Verdict::Suffers, expect, "{}", row.finding);
+        row
+    };
+    let missed = || twin(2.4, 2.6, 2.0, 0.7);
+    let row = check(Cause::NotSimulated, missed(), true);
+    assert_eq!((row.cause, row.confidence), (Cause::Simulated, Confidence::Low));
+    assert!(row.finding.contains("at least 2.4 times what is noticeable"), "{}", row.finding);
+    check(Cause::NoCgroups, missed(), false);
+    check(Cause::NotSimulated, twin(1.9, 2.6, 2.0, 0.7), false);
+    check(Cause::NotSimulated, Answer { since_recorded: 1.9, ..missed() }, false);
+    check(Cause::NotSimulated, Answer { without_assumed_syncs: Some(1.9), ..missed() }, false);
+    let better = Prediction { rows: vec![wait("stall_seconds", 16.0, 1.0)], ..nothing_predicted() };
+    check(Cause::NotSimulated, Answer { prediction: better, ..missed() }, false);
+}
+
+#[test]
 fn a_twin_that_holds_what_the_host_does_not_hold_does_not_count() {
     let check = |verdict, margin, peak, expect| {
         assert_eq!(judged(verdict, Cause::CgroupLimit, 2.0, margin, twin(6.0, 6.0, peak, 0.1)).0, expect);
