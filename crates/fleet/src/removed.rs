@@ -40,7 +40,7 @@ pub(crate) fn removed_early(window: &Window, assumed: &Assumed<'_>) -> Option<St
 
 /// Data that no sample shows today, and that smaller background thresholds have written.
 pub(crate) struct WrittenThen {
-    /// Task-seconds per second that somebody waits for it: who removes it, or who syncs.
+    /// Task-seconds per second that tasks wait for it: those that remove it, and those that sync.
     pub(crate) waits: f64,
     /// Bytes per second of it.
     pub(crate) rate: f64,
