@@ -370,7 +370,7 @@ fn has_no_credit(intervals: &[Interval], ceiling: f64) -> bool {
         let needs = now.written_bytes / ceiling;
         let is_start = quiet < QUIET && busy < NOT_FULL && needs >= CREDIT_S;
         // The small requests of the quiet time go on.
-        is_start.then(|| needs - (busy - quiet * (1.0 - busy)) * now.seconds)
+        is_start.then_some(needs - (busy - quiet * (1.0 - busy)) * now.seconds)
     };
     let saved: Vec<f64> = intervals.windows(2).filter_map(saved).collect();
     let none = saved.iter().filter(|seconds| seconds.abs() <= CREDIT_ERROR * CREDIT_S).count();
