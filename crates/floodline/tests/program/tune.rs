@@ -134,6 +134,17 @@ pub(crate) fn old() -> Vec<&'static str> {
 pub(crate) const NEW: [&str; 4] = ["268435456", "0", "67108864", "0"];
 
 #[test]
+fn a_rule_that_was_not_checked_is_not_said_to_be_absent() {
+    let host = Imitated::new();
+    for (rule, what) in [("dirty-cliff", "could not be checked"), ("contradictory-dirty-settings", "is not found")] {
+        let run = host.run(&["apply", "--finding", rule, "--yes"]);
+        assert_eq!(run.code, 2, "{run}");
+        assert!(run.stderr.contains(&format!("{rule} {what} on this host; nothing was changed")), "{run}");
+        assert_eq!(host.values(), old());
+    }
+}
+
+#[test]
 fn a_change_is_applied_confirmed_kept_and_rolled_back() {
     let host = Imitated::new();
     let run = host.apply(&["--persist"]);
