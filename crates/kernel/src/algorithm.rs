@@ -3,6 +3,7 @@
 //! of this folder read. Which kernel has which value is stated in [`super::changes`].
 
 use super::behaviour::Behaviour;
+use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 
 /// The arithmetic of one kernel.
@@ -65,6 +66,9 @@ pub enum MdtcAvail {
     /// `file + min(headroom, other clean memory)` (4.4).
     FileAndHeadroom,
 }
+
+/// Period at which the kernel folds the counters of memcgs by itself (`FLUSH_TIME`, mm/memcontrol.c).
+pub const FLUSH_TIME: Nanos = Nanos(2 * Nanos::SECOND.0);
 
 /// Freshness of memcg counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

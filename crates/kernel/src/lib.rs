@@ -35,7 +35,7 @@ mod wb_over_bg_thresh;
 mod write_bandwidth;
 mod writeback_chunk;
 
-pub use algorithm::{Algorithm, MdtcAvail, MemcgStats, RatioUnit};
+pub use algorithm::{Algorithm, FLUSH_TIME, MdtcAvail, MemcgStats, RatioUnit};
 pub use behaviour::{
     Behaviour, CgroupFilesystems, Files, Flusher, Folios, IoendSize, Ioends, Journals, Knobs, Memcg, Stacks, Switching,
     SyncPath, Timers, WbtPresence,

@@ -9,6 +9,7 @@ pub mod gap;
 pub mod holes;
 pub mod human;
 pub mod id;
+pub mod levels;
 pub mod lookup;
 pub mod metric;
 pub mod name;

@@ -93,6 +93,40 @@ impl<R: Row> Span<R> {
 /// Rows of one kind, folded, by entity.
 pub type Spans<R> = BTreeMap<EntityId, Span<R>>;
 
+/// Samples that read a source which is not read in each sample.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// Their times, in order.
+    pub times: Vec<Nanos>,
+    /// Largest number of rows with a reading.
+    most: usize,
+}
+
+impl Reads {
+    /// Notes a sample with a number of rows that have a reading. A new thing is read when it is first seen: such readings
+    /// alone are few, and do not count.
+    pub(crate) fn note(&mut self, at: Nanos, rows: usize) {
+        if rows > 0 && rows.saturating_mul(2) >= self.most && self.times.last() != Some(&at) {
+            self.times.push(at);
+        }
+        self.most = self.most.max(rows);
+    }
+
+    /// Appends the samples that follow and begin with the last of these.
+    fn append(&mut self, next: &Reads) {
+        let last = self.times.last().copied();
+        self.times.extend(next.times.iter().filter(|at| last.is_none_or(|last| **at > last)));
+        self.most = self.most.max(next.most);
+    }
+
+    /// Median time between two of them; `None` with fewer than two.
+    pub fn distance(&self) -> Option<Nanos> {
+        let mut between: Vec<u64> = self.times.windows(2).map(|pair| pair[1].0.saturating_sub(pair[0].0)).collect();
+        between.sort_unstable();
+        between.get(between.len() / 2).copied().map(Nanos)
+    }
+}
+
 /// State letter of an uninterruptible sleep.
 const ASLEEP: Count = Count(b'D' as u64);
 
@@ -140,6 +174,8 @@ pub struct Window {
     pub unwritten_max: BTreeMap<EntityId, u64>,
     /// Maximum number of such bytes of each backing device, summed over its wbs, by its name.
     pub wbs_unwritten_max: BTreeMap<Name, u64>,
+    /// Samples that read `memory.stat` of cgroups.
+    pub stat_reads: Reads,
     /// What happened.
     pub events: Vec<Event>,
     /// Parts of a tracer that were in use: what they did not see did not happen.
@@ -238,6 +274,8 @@ impl Window {
             (one, other) => Some(one.map_or(0, |bytes| bytes.0).saturating_add(other.map_or(0, |bytes| bytes.0))),
         };
         let changed = sample.cgroups.changed_since(before);
+        let read = sample.cgroups.rows().iter().filter(|(_, row)| row.file_dirty.is_some()).count();
+        self.stat_reads.note(sample.time.monotonic, read);
         for (at, (id, row)) in sample.cgroups.rows().iter().enumerate() {
             if changed.get(at) == Some(&Changed::NOTHING) {
                 continue;

@@ -19,6 +19,7 @@ mod healthy;
 pub mod heavy;
 pub mod hostile;
 pub mod incidents;
+pub mod sparse;
 
 pub use dice::Dice;
 use floodline_record::facts::{CgroupMode, CgroupSetup, HostFacts, Mount};

@@ -90,6 +90,11 @@ impl Cells {
         self.rest.resize(slots, Rest::default());
     }
 
+    /// Returns the number of slots that have a reading that counts.
+    pub(super) fn running(&self) -> usize {
+        self.running
+    }
+
     /// Returns the present reading of a slot.
     pub(super) fn now(&self, slot: usize) -> Option<u64> {
         self.now.get(slot).copied().filter(|_| self.state.get(slot).is_some_and(|state| *state != State::Absent))

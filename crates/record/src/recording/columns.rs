@@ -13,7 +13,7 @@ use crate::metric::{Metric, Row};
 use crate::name::Name;
 use crate::sample::{CgroupIoRow, CgroupLimitsRow, CgroupRow, ProcessRow, WbRow};
 use crate::units::Nanos;
-use crate::window::{Span, Spans, Window};
+use crate::window::{Reads, Span, Spans, Window};
 use std::collections::BTreeMap;
 
 /// What is known of one entity.
@@ -178,6 +178,12 @@ impl Columns {
         })
     }
 
+    /// Returns the number of rows that have a reading of a column.
+    fn present(&self, name: &str) -> usize {
+        let index = self.metrics.iter().position(|metric| metric.name == name);
+        index.and_then(|index| self.cells.get(index)?.as_ref()).map_or(0, Cells::running)
+    }
+
     /// Makes the rows of each entity.
     fn spans<R: Row>(self) -> Spans<R> {
         let next = self.samples.saturating_add(1);
@@ -247,6 +253,7 @@ pub(super) struct Fold {
     pub(super) is_spoilt: bool,
     /// Of each cgroup, by slot.
     unwritten_max: Vec<Option<u64>>,
+    stat_reads: Reads,
     bdis: Bdis,
 }
 
@@ -271,6 +278,7 @@ impl Fold {
             processes: Columns::of::<ProcessRow>(unused),
             is_spoilt: false,
             unwritten_max: Vec::new(),
+            stat_reads: Reads::default(),
             bdis: Bdis::default(),
         }
     }
@@ -303,6 +311,7 @@ impl Fold {
     }
 
     fn raise_cgroups(&mut self) {
+        self.stat_reads.note(self.cgroups.at, self.cgroups.present("file_dirty"));
         self.unwritten_max.resize(self.cgroups.slots.len(), None);
         for (slot, sum) in self.cgroups.sums(["file_dirty", "file_writeback"]) {
             if let Some(most) = self.unwritten_max.get_mut(slot) {
@@ -348,6 +357,7 @@ impl Fold {
     pub(super) fn finish(self, window: &mut Window) {
         let most = |slot: u32| self.unwritten_max.get(slot as usize).copied().flatten();
         window.unwritten_max = self.cgroups.of.iter().filter_map(|(id, slot)| Some((*id, most(*slot)?))).collect();
+        window.stat_reads = self.stat_reads;
         window.wbs = self.wbs.spans();
         window.cgroups = self.cgroups.spans();
         window.cgroup_limits = self.cgroup_limits.spans();

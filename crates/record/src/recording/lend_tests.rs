@@ -5,11 +5,11 @@
 use super::Decoder;
 use super::frame::{self, PREAMBLE, kind};
 use super::tests::{encode, frames, made, plain};
-use crate::id::{Entity, EntityId};
+use crate::id::{DevId, Entity, EntityId, Hierarchy};
 use crate::metric::Row;
 use crate::record::{Record, Sink};
-use crate::sample::{CgroupRow, HostRow, ProcessRow, Sample, SampleTime, Table, TableVisitorMut};
-use crate::units::{Bytes, Nanos};
+use crate::sample::{CgroupIoRow, CgroupRow, HostRow, ProcessRow, Sample, SampleTime, Table, TableVisitorMut};
+use crate::units::{Bytes, Count, Nanos};
 use crate::window::Window;
 use floodline_testkit::Dice;
 use proptest::prelude::*;
@@ -79,6 +79,9 @@ proptest! {
         if unused.contains(&"file_dirty") || unused.contains(&"file_writeback") {
             whole.unwritten_max.clone_from(&part.unwritten_max);
         }
+        if unused.contains(&"file_dirty") {
+            whole.stat_reads.clone_from(&part.stat_reads);
+        }
         for span in whole.cgroups.values_mut() {
             for row in [&mut span.first, &mut span.last, &mut span.min, &mut span.max, &mut span.growth] {
                 for (index, _) in CgroupRow::METRICS.iter().enumerate().filter(|(_, metric)| unused.contains(&metric.name)) {
@@ -88,6 +91,49 @@ proptest! {
         }
         prop_assert_eq!(told(&part), told(&whole));
     }
+}
+
+#[test]
+fn readings_of_few_samples_come_back_as_they_were_and_their_rates_are_of_their_own_time() {
+    let entity = |id, entity| Record::Entity(EntityId(id), entity);
+    let cgroup = Entity::Cgroup { path: "/a".into(), hierarchy: Hierarchy::V2, ino: None };
+    let io = Entity::CgroupIo { cgroup: EntityId(1), dev: DevId { major: 8, minor: 0 } };
+    let mut records = vec![entity(1, cgroup), entity(2, io)];
+    // A sample each 500 ms, of which one of four reads the counters: 0 s, 2 s and 4 s of 5 s.
+    for number in 0..11_u64 {
+        let at = Nanos(number * 500_000_000);
+        let is_read = number % 4 == 0;
+        let bytes = |value: u64| is_read.then_some(Bytes(value));
+        let row = CgroupRow {
+            memory_current: Some(Bytes(1 << 20)),
+            file_dirty: bytes(4096 * number),
+            pgfault: is_read.then_some(Count(10 * number)),
+            io_some: Some(Nanos(number)),
+            ..CgroupRow::default()
+        };
+        let io = CgroupIoRow { wbytes: bytes(1_000_000 * number), ..CgroupIoRow::default() };
+        records.push(Record::Sample(Box::new(Sample {
+            time: SampleTime { monotonic: at, wall: at },
+            cgroups: Table::read(vec![(EntityId(1), row)]),
+            cgroup_io: if is_read { Table::read(vec![(EntityId(2), io)]) } else { Table::default() },
+            ..Sample::default()
+        })));
+    }
+    let file = encode(&records);
+    let back: Vec<Record> = Decoder::new(file.as_slice()).unwrap().map(Result::unwrap).collect();
+    let samples = |records: &[Record]| -> Vec<Record> {
+        records.iter().filter(|record| matches!(record, Record::Sample(_))).cloned().collect()
+    };
+    assert_eq!(samples(&back), samples(&records));
+    let window = Window::from_records(&records);
+    assert_eq!(folded(&file).map(|folded| told(&folded)), Some(told(&window)), "the same by columns");
+    let io = &window.cgroup_io[&EntityId(2)];
+    assert_eq!((io.growth.wbytes, io.seconds(), io.readings), (Some(Bytes(8_000_000)), 4.0, 3));
+    let cgroup = &window.cgroups[&EntityId(1)];
+    assert_eq!((cgroup.growth.pgfault, cgroup.seconds(), cgroup.readings), (Some(Count(80)), 5.0, 11));
+    assert_eq!((cgroup.last.file_dirty, cgroup.max.file_dirty), (Some(Bytes(8 * 4096)), Some(Bytes(8 * 4096))));
+    let reads: Vec<u64> = window.stat_reads.times.iter().map(|at| at.0 / 1_000_000_000).collect();
+    assert_eq!((reads, window.stat_reads.distance()), (vec![0, 2, 4], Some(Nanos(2_000_000_000))));
 }
 
 #[test]

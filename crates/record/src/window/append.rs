@@ -31,6 +31,7 @@ impl Window {
             let later = times.iter().filter(|at| **at > shared.time.monotonic);
             self.asleep.entry(*id).or_default().extend(later);
         }
+        self.stat_reads.append(&next.stat_reads);
         raise(&mut self.unwritten_max, &next.unwritten_max);
         raise(&mut self.wbs_unwritten_max, &next.wbs_unwritten_max);
         self.events.extend(next.events.iter().cloned());
