@@ -16,6 +16,7 @@ use floodline_host::root::HostRoot;
 use floodline_record::facts::HostFacts;
 use floodline_record::record::{Record, Sink};
 use floodline_record::recording::{Encoder, Header};
+use floodline_record::units::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
 use tree::HostTree;
@@ -34,6 +35,7 @@ fn main() {
         let tree = HostTree::sized(cgroups, 2000);
         let root = HostRoot::at(tree.path()).unwrap();
         measure(&format!("{cgroups} cgroups, 2000 processes"), &root, |_| ());
+        between("  the same, between two reads of memory.stat", &root);
         let [memory, pressure] = ["memory.stat", "io.pressure"].map(|name| Activity::of(&tree, name));
         measure("  the same, every fifth cgroup active", &root, |number| memory.change(number));
         let stat = std::fs::read_to_string(tree.at("proc/stat")).unwrap();
@@ -102,8 +104,18 @@ impl Activity {
     }
 }
 
-fn measure(what: &str, root: &HostRoot, mut happens: impl FnMut(usize)) {
+/// A sample that reads the files for which the kernel adds up counters.
+fn measure(what: &str, root: &HostRoot, happens: impl FnMut(usize)) {
+    measure_planned(what, root, Plan::for_needs(&HostTree::facts(), Needs::ALL), happens);
+}
+
+/// A sample that does not read them.
+fn between(what: &str, root: &HostRoot) {
     let plan = Plan::for_needs(&HostTree::facts(), Needs::ALL);
+    measure_planned(what, root, Plan { fold_every: Nanos(u64::MAX), ..plan }, |_| ());
+}
+
+fn measure_planned(what: &str, root: &HostRoot, plan: Plan, mut happens: impl FnMut(usize)) {
     let mut collector = Collector::new(root, plan);
     let mut out: Vec<Record> = Vec::new();
     let mut spent: Vec<f64> = (0..SAMPLES + 2)

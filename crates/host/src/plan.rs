@@ -7,6 +7,7 @@ use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::id::Hierarchy;
 use floodline_record::name::Name;
 use floodline_record::text::Text;
+use floodline_record::units::Nanos;
 use std::collections::BTreeMap;
 
 /// Tables that the caller wants. The machine-wide row is always read.
@@ -78,6 +79,9 @@ pub struct Plan {
     /// Interval, in samples, at which zones, knobs and limits are read. They are also read when an entity is first
     /// seen.
     pub slow_every: u64,
+    /// Least time between two samples that read the files for which the kernel adds up the counters of a cgroup
+    /// (`memory.stat`, `io.stat`); 0 for each sample. They are also read when a cgroup is first seen.
+    pub fold_every: Nanos,
     /// The hierarchy that has the memory controller.
     pub memory: Option<Tree>,
     /// The separate hierarchy for the I/O of cgroups (version 1).
@@ -94,6 +98,13 @@ pub struct Plan {
 const SLOW_EVERY: u64 = 10;
 
 impl Plan {
+    /// Reads the files for which the kernel adds up counters in samples that are at least this far apart. On Linux 6.9 and
+    /// later, each read frees paused writers earlier than the kernel would, and a storm of starved cgroups grows.
+    #[must_use]
+    pub fn folding_every(self, fold_every: Nanos) -> Plan {
+        Plan { fold_every, ..self }
+    }
+
     /// Plans to read all that this machine has.
     pub fn everything(facts: &HostFacts) -> Plan {
         Plan::for_needs(facts, Needs::ALL)
@@ -153,7 +164,7 @@ impl Plan {
             gap(Source::Processes, cause);
         }
         let cgroup_inodes = facts.cgroup_inodes.clone();
-        Plan { needs, slow_every: SLOW_EVERY, memory, blkio, cgroup_inodes, debugfs, gaps }
+        Plan { needs, slow_every: SLOW_EVERY, fold_every: Nanos(0), memory, blkio, cgroup_inodes, debugfs, gaps }
     }
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cgroups of the hierarchy with the memory controller, of either version: one line per file. `memory.stat` and
-//! `io.stat` are read in every sample. If both are unchanged, the cgroup is idle and most of its other files wait for
-//! their turn. Limits and other values that hardly ever change are read when a cgroup is first seen and then in turns.
-//! A file that is missing because its controller is off is a gap for that cgroup, and is retried in its turn.
+//! The cgroups of the hierarchy with the memory controller, of either version: one line per file. For a read of
+//! `memory.stat` or `io.stat` the kernel adds up the counters of all CPUs, on which throttling depends. They are read when a
+//! cgroup is first seen and then in samples that are far enough apart ([`Plan::fold_every`](plan::Plan::fold_every)). If both are
+//! unchanged, the cgroup is idle and most of its other files wait for their turn. Limits and other values that hardly ever
+//! change are read when a cgroup is first seen and then in turns. A file that is missing because its controller is off is a
+//! gap for that cgroup, and is retried in its turn.
 
 use super::kept::{Descriptors, Kept, Reading};
 use super::tree::{Node, Place, Tree};
@@ -30,8 +32,8 @@ struct File<R> {
 /// In which samples a file is read, besides the first one that sees the cgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
-    /// In every sample: whether it changed decides whether the others are read.
-    Always,
+    /// In every sample that folds: whether it changed decides whether the others are read.
+    Folding,
     /// In every sample in which the cgroup is active, else in its turn.
     Active,
     /// Like `Active`, and in every sample in which tasks waited in the parent cgroup, which includes this one: a wait
@@ -51,7 +53,7 @@ const fn rare<R>(name: &'static str, source: Source, parse: fn(&[u8], &mut R) ->
     File { name, source, when: When::InTurn, parse }
 }
 
-const MEMORY_STAT: File<CgroupRow> = file(When::Always, "memory.stat", Source::MemoryStat, memory_stat::parse);
+const MEMORY_STAT: File<CgroupRow> = file(When::Folding, "memory.stat", Source::MemoryStat, memory_stat::parse);
 const MEMORY_CURRENT: File<CgroupRow> = file(When::Active, "memory.current", Source::MemoryCurrent, |text, row| {
     take(&mut row.memory_current, number(text))
 });
@@ -78,7 +80,7 @@ static COUNTERS_V2: [File<CgroupRow>; 7] = [
 ];
 
 static COUNTERS_V1: [File<CgroupRow>; 2] = [
-    file(When::Always, "memory.stat", Source::MemoryStat, memory_stat::parse_v1),
+    file(When::Folding, "memory.stat", Source::MemoryStat, memory_stat::parse_v1),
     file(When::Active, "memory.usage_in_bytes", Source::MemoryCurrent, |text, row| {
         take(&mut row.memory_current, number(text))
     }),
@@ -223,7 +225,7 @@ impl Cgroups {
         if self.needs.cgroup_limits {
             sample.cgroup_limits = Table::read(rows.limits);
         }
-        if self.files.io {
+        if self.files.io && round.folds {
             sample.cgroup_io = Table::read(rows.io);
         }
     }
@@ -243,6 +245,9 @@ impl Cgroups {
             let calm_above = node.parent.is_some_and(|parent| calm.contains(&parent));
             let first = node.read_in.replace(round.number).is_none();
             let due = first || round.is_due(u64::from(id));
+            let folds = first || round.folds;
+            let is_overdue = due || node.is_overdue;
+            node.is_overdue = is_overdue && !round.folds;
             let entity = match node.entity {
                 Some(entity) => entity,
                 None => {
@@ -255,7 +260,8 @@ impl Cgroups {
             node.enter(round.root, mount);
             let (top, absent, seen) = (node.is_top(), Vec::new(), Hasher::new());
             let of_siblings = node.parent.and_then(|parent| controllers.get(&parent)).copied();
-            let mut reader = Reader { round, entity, due, top, gone: false, absent, seen, of_siblings };
+            let mut reader =
+                Reader { round, entity, folds, due, is_overdue, top, gone: false, absent, seen, of_siblings };
             let waited = reader.node(&self.files, node, mount, calm_above, rows);
             if self.files.shares_controllers
                 && let (Some(parent), Some(read)) = (node.parent, reader.of_siblings)
@@ -308,12 +314,16 @@ pub(super) fn io_rows(
 struct Reader<'a, 'round> {
     round: &'a mut Round<'round>,
     entity: EntityId,
+    /// Whether the files are read for which the kernel adds up counters.
+    folds: bool,
     due: bool,
+    /// Whether its turn has come since these files were last read.
+    is_overdue: bool,
     top: bool,
     gone: bool,
     /// Files that were not there.
     absent: Vec<(Source, &'static str)>,
-    /// Checksum of what is read in every sample.
+    /// Checksum of the files whose counters the kernel adds up.
     seen: Hasher,
     /// The controllers of a sibling with the memory controller, as the bits of their metric.
     of_siblings: Option<Bits>,
@@ -323,20 +333,24 @@ impl Reader<'_, '_> {
     /// Reads the files of a cgroup into the rows of the sample. Returns whether tasks may have waited in it.
     fn node(&mut self, files: &Files, node: &mut Node, mount: &[u8], calm_above: bool, rows: &mut Rows) -> bool {
         let mut row = CgroupRow::default();
-        self.counters(files.counters, |when| when == When::Always, node, mount, &mut row);
-        if files.io && !self.gone {
-            self.io(files.counters.len(), node, mount, &mut rows.devices);
+        if self.folds {
+            self.counters(files.counters, |when| when == When::Folding, node, mount, &mut row);
+            // A table of the new cgroups alone would end the rows of all others.
+            if files.io && self.round.folds && !self.gone {
+                self.io(files.counters.len(), node, mount, &mut rows.devices);
+            }
+            if self.gone {
+                return true;
+            }
+            // Of what ends within a sample the I/O is seen at its start: so look once more after it.
+            let seen = std::mem::take(&mut self.seen).finalize();
+            let same = node.seen.replace(seen) == Some(seen);
+            node.is_active = !(std::mem::replace(&mut node.was_same, same) && same);
         }
-        if self.gone {
-            return true;
-        }
-        // Of what ends within a sample the I/O is seen at its start: so look once more after it.
-        let seen = std::mem::take(&mut self.seen).finalize();
-        let same = node.seen.replace(seen) == Some(seen);
         let (due, childless) = (self.due, node.is_childless());
-        let active = !(std::mem::replace(&mut node.was_same, same) && same) || due;
+        let active = node.is_active || due;
         let now = |when| match when {
-            When::Always => false,
+            When::Folding => false,
             When::Active => active,
             When::Waiting => active || !calm_above,
             When::WithChildren => due || !childless,
@@ -346,8 +360,13 @@ impl Reader<'_, '_> {
         let waited = waited(&row).map(|waited| node.waited.replace(waited) != Some(waited));
         // Only the memory controller makes a `memory.stat`.
         let has_memory = row.file_dirty.is_some();
-        let read = !self.gone && row != CgroupRow::default();
-        rows.counters.extend(read.then_some((self.entity, row)));
+        let has_reading = row != CgroupRow::default();
+        // A row without a reading means that the cgroup is there.
+        let has_row = has_reading || !self.folds && node.has_row;
+        if self.folds {
+            node.has_row = has_reading;
+        }
+        rows.counters.extend((!self.gone && has_row).then_some((self.entity, row)));
         if due && !self.gone {
             let row = self.limits(files.limits, has_memory, node.place(self.round.root, mount).0);
             node.controllers = row.as_ref().and_then(|row| row.controllers).or(node.controllers);
@@ -371,7 +390,7 @@ impl Reader<'_, '_> {
         let (place, kept) = node.place(self.round.root, mount);
         for (file, kept) in files.iter().zip(kept).filter(|(file, _)| now(file.when)) {
             if self.read(kept, file.when, file.name, file.source, place) {
-                if file.when == When::Always {
+                if file.when == When::Folding {
                     self.seen.update(self.round.buffer);
                 }
                 let parsed = (file.parse)(self.round.buffer, row);
@@ -414,17 +433,17 @@ impl Reader<'_, '_> {
         any.then_some(row)
     }
 
-    /// Reads the counters by device, and the limits if they are due.
+    /// Reads the counters by device, and the limits if their turn has come since these were last read: a row has both.
     fn io(&mut self, at: usize, node: &mut Node, mount: &[u8], devices: &mut Vec<(DevId, CgroupIoRow)>) {
         let (place, kept) = node.place(self.round.root, mount);
         if let Some(kept) = kept.get_mut(at)
-            && self.read(kept, When::Always, "io.stat", Source::IoStat, place)
+            && self.read(kept, When::Folding, "io.stat", Source::IoStat, place)
         {
             self.seen.update(self.round.buffer);
             let parsed = io_stat::parse(self.round.buffer, |dev, row| devices.push((dev, row)));
             self.round.check(Source::IoStat, "io.stat", Some(self.entity), parsed);
         }
-        if !self.due || self.gone {
+        if !self.is_overdue || self.gone {
             return;
         }
         match place.open("io.max").and_then(|open| open.read_piece(self.round.buffer, SMALL)) {
@@ -450,11 +469,12 @@ impl Reader<'_, '_> {
     /// Reads one file into the buffer. Returns whether that succeeded.
     fn read(&mut self, kept: &mut Kept, when: When, name: &'static str, source: Source, place: Place<'_>) -> bool {
         let descriptors = match when {
-            When::Always => self.round.descriptors,
+            When::Folding => self.round.descriptors,
             When::Active | When::Waiting | When::WithChildren => self.round.descriptors.not_set_aside(),
             When::InTurn => Descriptors::NONE,
         };
-        let reading = Reading::small(descriptors, self.due);
+        let again = if when == When::Folding { self.is_overdue } else { self.due };
+        let reading = Reading::small(descriptors, again);
         let unopened = kept.is_closed();
         match kept.read(reading, self.round.buffer, || place.open(name)) {
             Ok(()) => true,

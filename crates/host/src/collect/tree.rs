@@ -25,10 +25,16 @@ pub(super) struct Node {
     pub(super) entity: Option<EntityId>,
     /// The sample in which its files were last read.
     pub(super) read_in: Option<u64>,
-    /// Checksum of the files that are read in every sample, in the last one.
+    /// Checksum of the files whose counters the kernel adds up, as last read.
     pub(super) seen: Option<u32>,
     /// Whether that checksum was equal to the previous one.
     pub(super) was_same: bool,
+    /// Whether one of the last two readings of these files showed a change.
+    pub(super) is_active: bool,
+    /// Whether its turn came in a sample that did not read these files.
+    pub(super) is_overdue: bool,
+    /// Whether it had a row when they were last read.
+    pub(super) has_row: bool,
     /// Total time that its tasks had waited for memory and for I/O, as last read.
     pub(super) waited: Option<(Nanos, Nanos)>,
     /// Its controllers, as the bits of their metric, as last read.
@@ -240,6 +246,9 @@ impl Tree {
             read_in: None,
             seen: None,
             was_same: false,
+            is_active: false,
+            is_overdue: false,
+            has_row: false,
             waited: None,
             controllers: None,
             parent,

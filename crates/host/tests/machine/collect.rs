@@ -11,7 +11,7 @@ use floodline_record::facts::HostFacts;
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::id::{Entity, EntityId, Hierarchy};
 use floodline_record::record::Record;
-use floodline_record::sample::Sample;
+use floodline_record::sample::{CgroupIoRow, Sample};
 use floodline_record::units::{Bits, Bytes, Count, Limit, Nanos, Ppm};
 
 /// What one sample added to a recording.
@@ -186,6 +186,56 @@ fn a_cgroup_in_which_nothing_happens_is_not_read_all_over() {
     assert_eq!([read(), read()], [[false, false, true], nothing], "waiting changes nothing else");
     let again = (0..30).map(|_| read()).filter(|&now| now == all).count();
     assert_eq!(again, 1, "its turn");
+}
+
+#[test]
+fn counters_that_the_kernel_adds_up_for_a_read_are_not_read_in_each_sample() {
+    let tree = HostTree::new();
+    tree.cgroup("/a");
+    let (root, plan) = everything(&tree);
+    let mut collector = Collector::new(&root, plan.folding_every(Nanos(3_600_000_000_000)));
+    let first = Look::of(&mut collector);
+    let a = first.cgroup("/a");
+    assert!(first.sample.cgroups.get(a).unwrap().file_dirty.is_some() && first.sample.cgroup_io.was_read());
+    tree.cgroup("/b");
+    let second = Look::of(&mut collector);
+    let row = second.sample.cgroups.get(a).unwrap();
+    assert_eq!((row.file_dirty, row.pgfault, second.sample.cgroup_io.was_read()), (None, None, false), "not read then");
+    assert!(row.memory_current.is_some() && row.io_some.is_some(), "the others keep their pace");
+    let b = second.cgroup("/b");
+    assert!(second.sample.cgroups.get(b).unwrap().file_dirty.is_some(), "a new cgroup is read when it is first seen");
+    for _ in 0..3 {
+        let look = Look::of(&mut collector);
+        let rows: Vec<_> = look.sample.cgroups.rows().iter().map(|(id, row)| (*id, row.file_dirty)).collect();
+        assert!(
+            rows.contains(&(a, None)) && rows.contains(&(b, None)),
+            "a row without a reading: it is there. {rows:?}"
+        );
+        assert_eq!(look.gaps, []);
+    }
+    tree.remove("sys/fs/cgroup/a");
+    let look = Look::of(&mut collector);
+    assert!(look.sample.cgroups.get(a).is_none() && look.sample.cgroups.get(b).is_some());
+}
+
+#[test]
+fn limits_of_devices_are_read_in_turns_whatever_the_distance_of_the_counters() {
+    let tree = HostTree::sized(8, 0);
+    let (root, plan) = everything(&tree);
+    let mut collector = Collector::new(&root, Plan { slow_every: 2, ..plan.folding_every(Nanos(10_000_000)) });
+    Look::of(&mut collector);
+    let mut again = std::collections::BTreeSet::new();
+    let (mut folds, mut samples) = (0, 0);
+    while folds < 30 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        let look = Look::of(&mut collector);
+        samples += 1;
+        folds += usize::from(look.sample.cgroup_io.was_read());
+        let has_limit = |(id, row): &(EntityId, CgroupIoRow)| row.wbps_max.is_some().then_some(*id);
+        again.extend(look.sample.cgroup_io.rows().iter().filter_map(has_limit));
+        assert!(look.sample.cgroup_io.rows().iter().all(|(_, row)| row.wbytes.is_some()), "a row has both");
+    }
+    assert_eq!(again.len(), 8, "in {folds} of {samples} samples");
 }
 
 #[test]
