@@ -27,6 +27,9 @@ const PAGE_SIZE: u64 = 4096;
 /// Most events that are kept for marks.
 const EVENTS: usize = 1000;
 
+/// Longest time that a level of a cgroup holds without a new reading, seconds: the next sample that reads it can be missed.
+const HELD_S: f64 = 4.5;
+
 /// Quantity that a curve shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
@@ -79,17 +82,23 @@ struct Before {
 #[derive(Clone, Debug, Default)]
 struct CgroupCurves {
     unwritten: Option<Track>,
+    /// Its last reading, and the second at which it was read.
+    level: Option<(f64, f32)>,
     io_some: Option<Track>,
     /// Time that tasks waited for I/O, and the number of the sample that read it.
     waited: Option<(u64, Nanos)>,
 }
 
 impl CgroupCurves {
-    /// Adds the readings of sample `number` to stretch `at`. `seconds` passed since the sample before.
-    fn put(&mut self, at: usize, number: u64, row: &CgroupRow, seconds: Option<f64>) {
+    /// Adds the readings of sample `number`, taken at a second, to stretch `at`. `seconds` passed since the sample before.
+    fn put(&mut self, at: usize, (number, second): (u64, f64), row: &CgroupRow, seconds: Option<f64>) {
         if let Some(dirty) = row.file_dirty {
-            let unwritten = dirty.0.saturating_add(row.file_writeback.map_or(0, |bytes| bytes.0));
-            self.unwritten.get_or_insert_with(|| Track::from(at)).put(at, unwritten as f64 as f32);
+            let unwritten = dirty.0.saturating_add(row.file_writeback.map_or(0, |bytes| bytes.0)) as f64 as f32;
+            self.level = Some((second, unwritten));
+            self.unwritten.get_or_insert_with(|| Track::from(at)).put(at, unwritten);
+        } else if let Some((_, level)) = self.level.filter(|(read, _)| second <= read + HELD_S) {
+            // Not each sample reads it: it holds until the next reading is due.
+            self.unwritten.get_or_insert_with(|| Track::from(at)).put(at, level);
         }
         let Some(waited) = row.io_some else { return };
         let before = self.waited.replace((number, waited)).filter(|(of, _)| of + 1 == number);
@@ -279,14 +288,15 @@ impl Timeline {
 
     fn cgroups(&mut self, rows: &[(EntityId, CgroupRow)], seconds: Option<f64>) {
         let Some(at) = self.at.len().checked_sub(1) else { return };
+        let sample = (self.samples, self.at.last().map_or(0.0, |(_, end)| *end));
         if self.cgroups.len() == rows.len() && self.cgroups.keys().eq(rows.iter().map(|(id, _)| id)) {
             for (curves, (_, row)) in self.cgroups.values_mut().zip(rows) {
-                curves.put(at, self.samples, row, seconds);
+                curves.put(at, sample, row, seconds);
             }
             return;
         }
         for (id, row) in rows {
-            self.cgroups.entry(*id).or_default().put(at, self.samples, row, seconds);
+            self.cgroups.entry(*id).or_default().put(at, sample, row, seconds);
         }
     }
 }
@@ -372,6 +382,35 @@ mod tests {
             let most = extents.iter().map(|(_, extent)| extent.max).fold(0.0, f32::max);
             assert_eq!((f64::from(least), f64::from(most)), (mib(100.0) as f64, mib(109.0) as f64));
         }
+    }
+
+    #[test]
+    fn the_level_of_a_cgroup_holds_until_it_is_read_again() {
+        let fixture = Fixture::healthy()
+            .cgroup("/a", |t, row| row.file_dirty = Some(floodline_record::units::Bytes(100 * t as u64)))
+            .every(1.0)
+            .seconds(20);
+        let mut timeline = Timeline::default();
+        let mut read = 0;
+        for mut record in floodline_testkit::sparse::sparse(fixture.records(), 2) {
+            if let Record::Sample(sample) = &mut record {
+                // From here on, nothing is read.
+                if read >= 10 {
+                    let rows = sample.cgroups.rows().iter().map(|(id, _)| (*id, CgroupRow::default())).collect();
+                    sample.cgroups = floodline_record::sample::Table::read(rows);
+                }
+                read += 1;
+            }
+            let Ok(()) = timeline.record(&record);
+        }
+        let curve = timeline.cgroups.values().filter_map(|curves| curves.unwritten.as_ref());
+        let levels: Vec<(usize, f32)> = curve
+            .flat_map(|track| track.extents().map(|(at, extent)| (at, extent.max)))
+            .filter(|(_, level)| *level > 0.0)
+            .collect();
+        let expect: Vec<(usize, f32)> =
+            (2..13_u16).map(|at| (usize::from(at), f32::from((at / 2 * 2).min(8)) * 100.0)).collect();
+        assert_eq!(levels, expect, "a level that is not read any more ends");
     }
 
     #[test]

@@ -91,13 +91,13 @@ pub(super) fn evidence(
             .against(activity::SATURATED)
     }));
     rows.extend(added_by_samples(derived, did).map(|distance| {
-        Evidence::seconds("Time between two samples", distance.as_secs_f64(), "times of the samples")
+        Evidence::seconds("Time between two reads of memory.stat", distance.as_secs_f64(), "times of the samples")
             .against(observer::FOLD.as_secs_f64())
     }));
     rows
 }
 
-/// Returns the time between two samples if it is so short that the samples add to what these cgroups rewrite.
+/// Returns the time between two reads of `memory.stat` if it is so short that they add to what these cgroups rewrite.
 pub(super) fn added_by_samples(derived: &Derived<'_>, did: &Activity<'_, '_>) -> Option<Nanos> {
     observer::raises_storms(derived.window).filter(|_| did.is_amplified())
 }
