@@ -11,6 +11,7 @@ use floodline_host::trace::Tracer;
 use floodline_record::facts::HostFacts;
 use floodline_record::gap::{Cause, Source};
 use floodline_record::id::{Entity, EntityId};
+use floodline_record::levels::Levels;
 use floodline_record::metric::{MetricKind, Row};
 use floodline_record::record::{Event, Record, What};
 use floodline_record::sample::{BdiRow, CgroupRow, DiskRow, HostRow, Sample, SampleTime, Table};
@@ -96,6 +97,7 @@ pub struct Board {
     facts: Option<Box<HostFacts>>,
     names: BTreeMap<EntityId, Labels>,
     groups: Groups,
+    levels: Levels,
     time: Option<SampleTime>,
     took: Nanos,
     host: HostRow,
@@ -176,7 +178,9 @@ impl Board {
         self.host = sample.host.clone();
         self.disks = sample.disks.clone();
         self.bdis = sample.bdis.clone();
-        self.groups.sample(at, &sample.cgroups, &self.catalogue.cgroup);
+        // A series does not come and go with the samples that read it.
+        self.levels.note(sample);
+        self.groups.sample(at, &self.levels.with_readings(&sample.cgroups), &self.catalogue.cgroup);
         if self.samples.is_multiple_of(FORGET_EVERY) {
             self.groups.forget(|id| sample.cgroups.get(id).is_some());
             let (disks, bdis) = (&self.disks, &self.bdis);

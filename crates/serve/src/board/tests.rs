@@ -9,6 +9,7 @@ use floodline_record::units::Bytes;
 use floodline_testkit::Fixture;
 use floodline_testkit::exposition::check;
 use floodline_testkit::incidents::{INCIDENTS, dirty_cliff};
+use floodline_testkit::sparse::sparse;
 
 fn board(fixture: &Fixture) -> (Board, SampleTime) {
     let mut board = Board::new("1.2.3");
@@ -101,6 +102,25 @@ fn containers_are_named_and_their_bytes_add_up_to_the_machine() {
     let all = page.lines().filter(|line| line.starts_with("floodline_cgroup_file_dirty_bytes{"));
     let sum: f64 = all.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum();
     assert_eq!(sum, 1000.0);
+}
+
+#[test]
+fn a_series_does_not_come_and_go_with_the_samples_that_read_it() {
+    let fixture = Fixture::healthy()
+        .cgroup("/system.slice/nginx.service", |_, row| row.file_dirty = Some(Bytes(300)))
+        .every(1.0)
+        .seconds(3);
+    let mut board = Board::new("1.2.3");
+    for record in sparse(fixture.records(), 2) {
+        let Record::Sample(sample) = &record else {
+            board.record(&record);
+            continue;
+        };
+        let now = sample.time;
+        board.record(&record);
+        let page = board.render(now, Format::Text).0;
+        assert_eq!(value(&page, "floodline_cgroup_file_dirty_bytes{cgroup=\"nginx.service\"}"), Some(300.0), "{page}");
+    }
 }
 
 #[test]

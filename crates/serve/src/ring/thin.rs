@@ -3,9 +3,11 @@
 //! whose growth can be computed from any two samples.
 
 use super::carry::Carry;
+use floodline_kernel::FLUSH_TIME;
 use floodline_record::id::EntityId;
 use floodline_record::record::{Record, Sink};
 use floodline_record::recording::{Decoder, EncodeError, Encoder, Header};
+use floodline_record::sample::Sample;
 use floodline_record::units::Nanos;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -50,6 +52,15 @@ impl Known {
     }
 }
 
+/// Time that a thinned recording waits for a sample that reads `memory.stat`.
+const LATE: Nanos = Nanos(2 * FLUSH_TIME.0);
+
+/// Whether a sample reads `memory.stat`, or has no cgroup that it could read.
+fn has_stat(sample: &Sample) -> bool {
+    let rows = sample.cgroups.rows();
+    rows.is_empty() || rows.iter().any(|(_, row)| row.file_dirty.is_some())
+}
+
 impl Joined {
     /// Nothing yet.
     pub(crate) fn new(every: Option<Nanos>) -> Result<Joined, EncodeError> {
@@ -73,7 +84,11 @@ impl Joined {
                 Record::Sample(sample) => {
                     self.carry.note(&sample);
                     let at = sample.time.monotonic;
-                    let is_due = self.last.is_none_or(|last| at.0 >= last.0.saturating_add(step.0));
+                    let is_due = self.last.is_none_or(|last| {
+                        let after = at.0.saturating_sub(last.0);
+                        // Samples at a fixed distance could each lack what only one sample of several reads.
+                        after >= step.0 && (step.0 == 0 || has_stat(&sample) || after >= step.0.saturating_add(LATE.0))
+                    });
                     if at < from || at > to || !is_due {
                         continue;
                     }
@@ -106,5 +121,37 @@ impl Joined {
     /// The recording.
     pub(crate) fn finish(self) -> Result<Vec<u8>, EncodeError> {
         self.encoder.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_record::units::Bytes;
+    use floodline_testkit::Fixture;
+    use floodline_testkit::sparse::sparse;
+
+    #[test]
+    fn a_thinned_recording_has_the_samples_that_read_the_counters_of_cgroups() {
+        let fixture =
+            Fixture::healthy().cgroup("/a", |t, row| row.file_dirty = Some(Bytes(t as u64))).every(1.0).seconds(60);
+        let mut records = sparse(fixture.records(), 2);
+        // The first sample is one that does not read them: at a fixed distance, no other one would.
+        let first = records.iter().position(|record| matches!(record, Record::Sample(_))).expect("a sample");
+        records.remove(first);
+        let mut encoder = Encoder::new(Vec::new(), Header::new(None)).expect("memory");
+        records.iter().for_each(|record| encoder.record(record).expect("memory"));
+        let file = encoder.finish().expect("memory");
+        let mut joined = Joined::new(None).expect("memory");
+        let mut read = Vec::new();
+        let all = (Nanos(0), Nanos(u64::MAX));
+        joined
+            .add(file.as_slice(), all, Nanos(10 * Nanos::SECOND.0), |record| {
+                if let Record::Sample(sample) = record {
+                    read.push(has_stat(sample));
+                }
+            })
+            .expect("memory");
+        assert_eq!(read, [false, true, true, true, true, true]);
     }
 }
