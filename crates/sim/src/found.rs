@@ -38,6 +38,9 @@ pub struct Found {
     pub moments: BTreeMap<String, Vec<Moment>>,
     /// How late threads were that were woken.
     pub wake_ups: Vec<Late>,
+    /// Least time between two samples that read `memory.stat` and `io.stat`, for which the kernel folds the counters that
+    /// throttling reads. 0 for each sample.
+    pub stat_every: Nanos,
 }
 
 impl World {
@@ -92,6 +95,7 @@ impl Found {
             disks: disks().map(|(name, series)| (name, FoundDisk::of(series))).collect(),
             moments: disks().map(|(name, series)| (name, Moment::of(series, began))).collect(),
             wake_ups: delays(&window.host_series, began),
+            stat_every: window.stat_reads.distance().unwrap_or_default(),
         }
     }
 

@@ -73,7 +73,7 @@ mod xfsaild;
 pub use found::Found;
 pub use found_disk::{FoundDisk, Moment};
 pub use honoured::{check, meant, simplified};
-pub use run::{Options, Progress, Summary, simulate};
+pub use run::{Options, Progress, Sampling, Summary, simulate};
 pub use speed::Speed;
 pub use wake_ups::Late;
 

@@ -9,6 +9,7 @@ use crate::wb_stat::WbStat;
 use crate::world::{PAGE, World};
 use floodline_record::facts::{BlockDevice, HostFacts, Hz, Overlay, Stack};
 use floodline_record::id::{DevId, Entity, EntityId, Hierarchy};
+use floodline_record::metric::Row;
 use floodline_record::name::Name;
 use floodline_record::record::Record;
 use floodline_record::sample::{
@@ -27,6 +28,10 @@ pub(crate) struct Recorder {
     known: BTreeMap<Entity, EntityId>,
     /// Whether a sample was taken.
     has_looked: bool,
+    /// Least time between two samples that read `memory.stat` and `io.stat`.
+    stat_every: Nanos,
+    /// When the last of them was taken.
+    folded: Option<u64>,
     /// Entities already recorded, by their ids in the model, so that no names have to be made for them.
     cgroups: BTreeMap<CgId, EntityId>,
     wbs: BTreeMap<WbId, EntityId>,
@@ -77,6 +82,11 @@ fn bytes(pages: u64) -> Option<Bytes> {
 }
 
 impl Recorder {
+    /// A recorder that reads `memory.stat` and `io.stat` in samples this far apart.
+    pub(crate) fn new(stat_every: Nanos) -> Recorder {
+        Recorder { stat_every, ..Recorder::default() }
+    }
+
     fn id(&mut self, entity: Entity, out: &mut Vec<Record>) -> EntityId {
         if let Some(id) = self.known.get(&entity) {
             return *id;
@@ -100,7 +110,11 @@ impl Recorder {
     pub(crate) fn sample(&mut self, world: &mut World, out: &mut Vec<Record>) {
         let now = world.now;
         // Reading memory.stat folds the counters of all memcgs: the recorder changes the counts that throttling reads.
-        world.flush_memcg_stats();
+        let folds = self.folded.is_none_or(|at| now.saturating_sub(at) >= self.stat_every.0 / 20 * 19);
+        if folds {
+            world.flush_memcg_stats();
+            self.folded = Some(now);
+        }
         world.memory.account_cpus(now, world.cpus);
         for id in world.cgroups.ids() {
             world.cgroups[id].io.account(now);
@@ -147,7 +161,7 @@ impl Recorder {
             }
         }
         (sample.disks, sample.bdis, sample.wbs) = (Table::read(disks), Table::read(bdis), Table::read(wbs));
-        self.cgroups(world, &mut sample, is_first, out);
+        self.cgroups(world, &mut sample, is_first, folds, out);
         let mut processes = Vec::new();
         for (pid, task) in world.pids.iter() {
             // An exited worker is not reaped until the end: its counters stay.
@@ -171,7 +185,7 @@ impl Recorder {
         out.push(Record::Sample(Box::new(sample)));
     }
 
-    fn cgroups(&mut self, world: &World, sample: &mut Sample, is_first: bool, out: &mut Vec<Record>) {
+    fn cgroups(&mut self, world: &World, sample: &mut Sample, is_first: bool, folds: bool, out: &mut Vec<Record>) {
         let (mut rows, mut limits, mut io) = (Vec::new(), Vec::new(), Vec::new());
         let below = below(world);
         let blocks: Vec<_> = world.blocks.iter().map(|(at, block)| (at, block, io_of_cgroups(world, block))).collect();
@@ -182,7 +196,11 @@ impl Recorder {
             let is_known = self.cgroups.contains_key(&cg);
             let id = self.cgroup(world, cg, out);
             if cgroup.has_controllers || cg == CgId::ROOT {
-                rows.push((id, cgroup_row(cgroup, below[cg.0 as usize])));
+                let mut row = cgroup_row(cgroup, below[cg.0 as usize]);
+                if !folds && is_known {
+                    without_stat(&mut row);
+                }
+                rows.push((id, row));
             }
             if (is_first || !is_known) && cg != CgId::ROOT && cgroup.has_controllers {
                 let limit = |pages: u64| Some(if pages == u64::MAX { Limit::MAX } else { Limit(pages * PAGE) });
@@ -197,7 +215,7 @@ impl Recorder {
                 };
                 limits.push((id, row));
             }
-            for (device, block, counts) in &blocks {
+            for (device, block, counts) in blocks.iter().filter(|_| folds) {
                 let io_max = block.throttle.io_max(cg);
                 let counts = match (counts[cg.0 as usize], io_max) {
                     (Some(counts), _) => counts,
@@ -234,7 +252,18 @@ impl Recorder {
         if !limits.is_empty() || is_first {
             sample.cgroup_limits = Table::read(limits);
         }
-        sample.cgroup_io = Table::read(io);
+        if folds {
+            sample.cgroup_io = Table::read(io);
+        }
+    }
+}
+
+/// Removes what is read from `memory.stat`.
+fn without_stat(row: &mut CgroupRow) {
+    for (index, metric) in CgroupRow::METRICS.iter().enumerate() {
+        if metric.source.starts_with("memory.stat ") {
+            row.set(index, None);
+        }
     }
 }
 

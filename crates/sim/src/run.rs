@@ -49,6 +49,32 @@ impl Options {
     }
 }
 
+/// Times between the samples of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sampling {
+    /// Time between two samples.
+    pub every: Nanos,
+    /// [`Found::stat_every`].
+    pub stat_every: Nanos,
+}
+
+impl From<Nanos> for Sampling {
+    /// Samples that read everything.
+    fn from(every: Nanos) -> Sampling {
+        Sampling { every, stat_every: Nanos(0) }
+    }
+}
+
+impl Options {
+    /// Samples at these times.
+    #[must_use]
+    pub fn sampled(self, sampling: impl Into<Sampling>) -> Options {
+        let Sampling { every, stat_every } = sampling.into();
+        let found = Found { stat_every, ..self.found };
+        Options { every, found, ..self }
+    }
+}
+
 /// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
@@ -289,7 +315,7 @@ fn drive(
     take: &mut impl FnMut(Record) -> Result<(), SimError>,
     tell: &mut impl FnMut(&Progress) -> bool,
 ) -> Result<Summary, SimError> {
-    let mut recorder = Recorder::default();
+    let mut recorder = Recorder::new(options.found.stat_every);
     let (mut samples, mut at) = (0, 0);
     let mut is_interrupted = false;
     let (mut last_work, mut last_moved) = ((0, (0, 0)), (0, 0));

@@ -8,7 +8,7 @@ use floodline_record::record::{Record, Sink};
 use floodline_record::recording::{Encoder, Header};
 use floodline_record::units::Nanos;
 use floodline_scenario::{Scenario, ScenarioFile};
-use floodline_sim::{Found, Options, SimError, simulate};
+use floodline_sim::{Found, Options, Sampling, SimError, simulate};
 
 const DIRTY_CLIFF: &str = include_str!("../../../scenarios/dirty-cliff.toml");
 const STARVED_BUDGET: &str = include_str!("../../../scenarios/starved-budget.toml");
@@ -71,6 +71,23 @@ fn a_starved_budget_multiplies_with_large_folios() {
     check(STARVED_BUDGET, "incident", "6.1");
     check(STARVED_BUDGET, "remedy", "6.12");
     check(STARVED_BUDGET, "ext4", "6.12");
+}
+
+#[test]
+fn samples_that_read_the_counters_of_cgroups_now_and_then_add_little_to_a_storm() {
+    let dirtied = |every: u64, stat_every: u64| {
+        let sampling = Sampling { every: Nanos::from_millis(every), stat_every: Nanos::from_millis(stat_every) };
+        let mut run = Run::default();
+        for record in records(&variant(STARVED_BUDGET, "incident"), &options("incident", "6.12").sampled(sampling)) {
+            let Ok(()) = run.record(&record);
+        }
+        assert_eq!(run.window.stat_reads.distance(), Some(Nanos::from_millis(stat_every.max(every))));
+        run.window.host.growth.nr_dirtied.expect("it is read").0 as f64
+    };
+    let as_the_sampler = [dirtied(500, 2000), dirtied(1000, 2000), dirtied(2000, 2000)];
+    let in_each = [dirtied(500, 0), dirtied(1000, 0)];
+    assert!(as_the_sampler.iter().all(|few| *few < 1.1 * as_the_sampler[2]), "{as_the_sampler:?}");
+    assert!(in_each[0] > 2.0 * as_the_sampler[2], "{in_each:?}, {as_the_sampler:?}");
 }
 
 #[test]

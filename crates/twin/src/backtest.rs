@@ -280,9 +280,9 @@ pub fn test<'a>(recorded: &Recorded, twin: &'a Twin) -> Vec<Tested<'a>> {
     let recorded_on = kernel.filter(|kernel| *kernel != twin.kernel);
     let test = |demand, scenario: &'a Scenario| {
         let compared = |simulated: &Window| backtest(&recorded.window, simulated, &twin.programs);
-        let figures = match twin.known.window(scenario, twin.kernel, twin.every) {
+        let figures = match twin.known.window(scenario, twin.kernel, twin.sampling()) {
             Some(known) => Ok(compared(known)),
-            None => run::run(scenario, twin.kernel, twin.every)
+            None => run::run(scenario, twin.kernel, twin.sampling())
                 .map(|simulated| compared(&simulated))
                 .map_err(|error| error.to_string()),
         };

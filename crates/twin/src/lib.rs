@@ -35,6 +35,7 @@ pub use text::{scenario_to_toml, to_toml};
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::Scenario;
+use floodline_sim::Sampling;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -65,10 +66,19 @@ pub struct Twin {
     pub programs: Programs,
     /// Time between two samples of the recording.
     pub every: Nanos,
+    /// Time between two samples that read `memory.stat` and `io.stat` of cgroups.
+    pub stat_every: Nanos,
     /// Length of the recording.
     pub seconds: f64,
     /// Its runs as it is that making it took.
     pub(crate) known: run::Known,
+}
+
+impl Twin {
+    /// Times between the samples of the recording: a run that is held against it is sampled at the same.
+    pub fn sampling(&self) -> Sampling {
+        Sampling { every: self.every, stat_every: self.stat_every }
+    }
 }
 
 /// How the demand of throttled writers is known.

@@ -4,11 +4,10 @@
 
 use floodline_record::record::{Record, Sink, What};
 use floodline_record::sample::Sample;
-use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
 use floodline_scenario::Scenario;
-use floodline_sim::{Options, SimError, simulate};
+use floodline_sim::{Options, Sampling, SimError, simulate};
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -50,7 +49,7 @@ impl Sink for Simulated {
 }
 
 /// Runs that were made while a twin was made: its back-test and its predictions need them again. A run has no state but its
-/// scenario, its kernel and the time between samples.
+/// scenario, its kernel and the times between samples.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known(Vec<Arc<One>>);
 
@@ -58,20 +57,20 @@ pub(crate) struct Known(Vec<Arc<One>>);
 struct One {
     scenario: Scenario,
     kernel: KernelVersion,
-    every: Nanos,
+    sampling: Sampling,
     window: Window,
 }
 
 impl Known {
     /// The window of a run that is known.
-    pub(crate) fn window(&self, scenario: &Scenario, kernel: KernelVersion, every: Nanos) -> Option<&Window> {
-        let is_it = |one: &&Arc<One>| one.kernel == kernel && one.every == every && one.scenario == *scenario;
+    pub(crate) fn window(&self, scenario: &Scenario, kernel: KernelVersion, sampling: Sampling) -> Option<&Window> {
+        let is_it = |one: &&Arc<One>| one.kernel == kernel && one.sampling == sampling && one.scenario == *scenario;
         self.0.iter().find(is_it).map(|one| &one.window)
     }
 
     /// Adds a run.
-    pub(crate) fn add(&mut self, scenario: Scenario, kernel: KernelVersion, every: Nanos, window: Window) {
-        self.0.push(Arc::new(One { scenario, kernel, every, window }));
+    pub(crate) fn add(&mut self, scenario: Scenario, kernel: KernelVersion, sampling: Sampling, window: Window) {
+        self.0.push(Arc::new(One { scenario, kernel, sampling, window }));
     }
 }
 
@@ -80,8 +79,8 @@ impl Known {
 /// # Errors
 ///
 /// The simulator refuses the scenario or cannot finish it.
-pub fn run(scenario: &Scenario, kernel: KernelVersion, every: Nanos) -> Result<Window, SimError> {
-    let options = Options { every, ..Options::new("twin", kernel) };
+pub fn run(scenario: &Scenario, kernel: KernelVersion, sampling: impl Into<Sampling>) -> Result<Window, SimError> {
+    let options = Options::new("twin", kernel).sampled(sampling);
     let mut simulated = Simulated::default();
     simulate(
         scenario,

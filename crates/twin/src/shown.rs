@@ -15,7 +15,7 @@ use floodline_record::record::{Sink, What};
 use floodline_record::units::{BytesPerSecond, Nanos};
 use floodline_record::window::Window;
 use floodline_scenario::{ByteRate, IoRate, RequestsPerSecond, Scenario, Stalls, Time};
-use floodline_sim::{Options, Progress, SimError, simulate};
+use floodline_sim::{Options, Progress, Sampling, SimError, simulate};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -136,13 +136,13 @@ pub fn of_twin(
         None => Vec::new(),
     };
     let is_nominal = Trial { diagnosed: true, ..trial } == Trial::NOMINAL;
-    let known = twin.known.window(&changed.scenario, changed.kernel, twin.every).filter(|_| is_nominal);
+    let known = twin.known.window(&changed.scenario, changed.kernel, twin.sampling()).filter(|_| is_nominal);
     if let Some(window) = known {
         let shown = of_window(window, trial, &twin.programs);
         let figures = back_test(window, &shown);
         return Ok((shown, figures));
     }
-    let (shown, window) = run(changed, trial, twin.every, &twin.programs, go_on)?;
+    let (shown, window) = run(changed, trial, twin.sampling(), &twin.programs, go_on)?;
     let figures = back_test(&window, &shown);
     Ok((shown, figures))
 }
@@ -155,7 +155,7 @@ pub fn of_twin(
 pub fn run(
     changed: &Changed,
     trial: Trial,
-    every: Nanos,
+    sampling: impl Into<Sampling>,
     programs: &Programs,
     mut go_on: impl FnMut(&Progress) -> bool,
 ) -> Result<(Shown, Window), SimError> {
@@ -163,7 +163,7 @@ pub fn run(
     scenario.workload.seed = scenario.workload.seed.wrapping_add(trial.seed);
     faster(&mut scenario, trial.device_percent);
     let mut simulated = Simulated::default();
-    let options = Options { every, ..Options::new("twin", changed.kernel) };
+    let options = Options::new("twin", changed.kernel).sampled(sampling);
     let take = |record| {
         let Ok(()) = simulated.record(&record);
         Ok(())

@@ -214,7 +214,7 @@ fn predict(
             Some(shown) => shown,
             None => {
                 let changed = question.scenario(&run).ok_or("a run without a scenario")?;
-                let ran = shown::run(changed, run.trial, twin.every, &twin.programs, |_| true);
+                let ran = shown::run(changed, run.trial, twin.sampling(), &twin.programs, |_| true);
                 let (mut shown, simulated) = ran.map_err(|error| error.to_string())?;
                 shown.like(window);
                 if let Some(said) = said {

@@ -256,7 +256,7 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         "Time with a task waiting for CPU" => {
             raw.host_all(|row| row.psi_cpu_some.unwrap_or_default().0) / 1e9 / raw.seconds()
         }
-        "Time between two samples" => {
+        "Time between two reads of memory.stat" => {
             let mut lengths: Vec<f64> = raw.intervals().map(|at| raw.length(at)).collect();
             lengths.sort_by(f64::total_cmp);
             *lengths.get(lengths.len() / 2)?

@@ -243,7 +243,7 @@ fn fitted(fitting: &Fitting<'_>, fit: Fit) -> Result<Fitted, TwinError> {
     let is_nothing = stored.is_empty() || tasks * twin.seconds > FIT_SIZE_MAX || spent.get() + spends > FITS_SIZE_MAX;
     let run = (!is_nothing).then(|| {
         spent.set(spent.get() + spends);
-        crate::run::run(&twin.scenario, *kernel, twin.every)
+        crate::run::run(&twin.scenario, *kernel, twin.sampling())
     });
     let Some(Ok(window)) = run else {
         return Ok(Fitted { twin, fit, faults: BTreeMap::new(), bytes: None, written: None });
@@ -260,7 +260,7 @@ fn fitted(fitting: &Fitting<'_>, fit: Fit) -> Result<Fitted, TwinError> {
     let written = |window: &Window| Some(window.host.growth.nr_written?.0 as f64);
     let pair = written(&recorded.window).zip(written(&window));
     let written = pair.map(|(real, simulated)| real.max(WRITTEN_MIN) / simulated.max(WRITTEN_MIN));
-    twin.known.add(twin.scenario.clone(), *kernel, twin.every, window);
+    twin.known.add(twin.scenario.clone(), *kernel, twin.sampling(), window);
     Ok(Fitted { twin, fit, faults, bytes: Some(real.max(1.0) / simulated.max(1.0)), written })
 }
 
@@ -312,6 +312,8 @@ fn made(recorded: &Recorded, kernel: KernelVersion, fit: &Fit) -> Result<Made, T
         ceilings,
         programs: load.programs,
         every: interval(window),
+        // Without a distance, all samples read it or none does.
+        stat_every: window.stat_reads.distance().unwrap_or_default(),
         seconds,
         known: Known::default(),
     };

@@ -40,9 +40,9 @@ pub(super) fn nearer(recorded: &Recorded, mut twin: Twin, is_traced: bool) -> Tw
 fn error(recorded: &Recorded, twin: &mut Twin, scenario: Scenario) -> Option<f64> {
     let window = &recorded.window;
     let kernel = window.facts.as_ref()?.kernel.filter(|kernel| is_modelled(*kernel)).unwrap_or(twin.kernel);
-    if twin.known.window(&scenario, kernel, twin.every).is_none() {
-        let simulated = crate::run::run(&scenario, kernel, twin.every).ok()?;
-        twin.known.add(scenario.clone(), kernel, twin.every, simulated);
+    if twin.known.window(&scenario, kernel, twin.sampling()).is_none() {
+        let simulated = crate::run::run(&scenario, kernel, twin.sampling()).ok()?;
+        twin.known.add(scenario.clone(), kernel, twin.sampling(), simulated);
     }
-    simulated_error(&backtest(window, twin.known.window(&scenario, kernel, twin.every)?, &twin.programs))
+    simulated_error(&backtest(window, twin.known.window(&scenario, kernel, twin.sampling())?, &twin.programs))
 }
