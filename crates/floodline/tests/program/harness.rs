@@ -4,10 +4,15 @@
 use floodline_record::record::Sink;
 use floodline_record::recording::{Encoder, Header};
 use floodline_testkit::Fixture;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fmt;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Output};
+use std::time::{Duration, Instant};
+
+/// Longest time that a test waits for a program: long enough for any machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What one run of the program did.
 pub(crate) struct Run {
@@ -40,7 +45,9 @@ pub(crate) fn floodline(args: &[&str]) -> Run {
 /// Runs it and interrupts it as soon as a file is there, which it makes once a signal is a wish.
 pub(crate) fn interrupted_with(args: &[&str], file: &Path) -> Run {
     interrupted(args, |child| {
+        let until = Instant::now() + PATIENCE;
         while !file.exists() && child.try_wait().expect("it can be waited for").is_none() {
+            assert!(Instant::now() < until, "no {} within a minute", file.display());
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
     })
@@ -50,6 +57,9 @@ pub(crate) fn interrupted_with(args: &[&str], file: &Path) -> Run {
 pub(crate) fn interrupted_when_it_speaks(args: &[&str]) -> Run {
     interrupted(args, |child| {
         let said = child.stderr.as_mut().expect("a pipe");
+        let mut ready = [PollFd::new(said, PollFlags::IN)];
+        let patience = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
+        assert!(poll(&mut ready, Some(&patience)).expect("a pipe") > 0, "it says nothing within a minute");
         said.read_exact(&mut [0]).expect("it says something");
     })
 }

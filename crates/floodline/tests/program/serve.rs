@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `floodline serve` as a scraper and an operator meet it.
 
-use crate::harness::{captured, command, floodline};
+use crate::harness::{PATIENCE, captured, command, floodline};
 use floodline_testkit::exposition::check;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -40,6 +40,7 @@ impl Server {
     /// Asks for a page.
     pub(crate) fn get(&self, path: &str, header: &str) -> (String, String) {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time");
         write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\n{header}\r\n").expect("it reads");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("it answers");
@@ -64,7 +65,14 @@ impl Server {
     pub(crate) fn end(mut self) -> i32 {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
-        self.child.wait().expect("it ends").code().unwrap_or(-1)
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it can be waited for") {
+                return status.code().unwrap_or(-1);
+            }
+            assert!(Instant::now() < until, "it does not end within a minute");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `floodline top` in a pseudo-terminal: it takes the screen over, answers keys, and gives the screen back.
 
-use crate::harness::{floodline, recording};
+use crate::harness::{PATIENCE, floodline, recording};
 use floodline_testkit::Fixture;
 use floodline_testkit::incidents::dirty_cliff;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -11,6 +11,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Instant;
 
 /// What a terminal shows: enough of one to follow the program.
 struct Grid {
@@ -90,10 +91,12 @@ impl Session {
     /// Reads what the program writes until the screen is as wanted.
     fn until(&mut self, wanted: impl Fn(&Grid) -> bool) {
         let mut bytes = [0; 4096];
+        let until = Instant::now() + PATIENCE;
         while !wanted(&self.grid) {
+            assert!(Instant::now() < until, "the screen is not as wanted within a minute:\n{}", self.grid.text());
             let mut ready = [PollFd::new(&self.terminal, PollFlags::IN)];
             // Long enough for any machine; a program that is stuck fails the test instead of hanging it.
-            let patience = Timespec { tv_sec: 60, tv_nsec: 0 };
+            let patience = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
             let count = poll(&mut ready, Some(&patience)).expect("a terminal");
             assert!(count > 0, "the screen stays:\n{}", self.grid.text());
             let length = self.terminal.read(&mut bytes).expect("the program writes");
