@@ -4,16 +4,19 @@
 
 use crate::error::CliError;
 use crate::input::shown;
-use crate::observe::Schedule;
+use crate::observe::{Schedule, parse_interval};
 use floodline_host::apart::Apart;
 use floodline_host::trace::{Budget, Tracer, Traces, is_proved};
 use floodline_host::{Collector, HostRoot, Needs, Plan, Probe};
+use floodline_kernel::FLUSH_TIME;
 use floodline_record::capability::Capabilities;
 use floodline_record::facts::HostFacts;
 use floodline_record::gap::{Cause, Gap};
 use floodline_record::id::Entity;
 use floodline_record::record::Record;
+use floodline_record::units::Nanos;
 use std::path::Path;
+use std::time::Duration;
 
 /// Whether the kernel is traced too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -25,6 +28,41 @@ pub(crate) enum Trace {
     On,
     /// Read files only
     Off,
+}
+
+/// Help of `--every`, whose default differs between commands.
+pub(crate) const EVERY: &str =
+    "Time between two samples. On Linux 6.9 and later, less than 2s makes starved cgroups write more";
+
+/// How often the files are read for which the kernel adds up counters.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct StatReads {
+    /// Least time between two reads of memory.stat and io.stat, at most 2s [default: read in each sample]
+    ///
+    /// Each read makes the kernel add up the counters of all cgroups. On Linux 6.9 and later, reads less than 2s apart feed a storm
+    /// of cgroups with small budgets: they write more. With fewer reads, such budgets are found less often, and some findings
+    /// change. docs/serving.md has the figures.
+    #[arg(long, value_name = "DURATION", value_parser = parse_stat_every)]
+    stat_every: Option<Duration>,
+}
+
+/// Reads the time between two reads of `memory.stat`. Beyond `FLUSH_TIME` there is nothing to gain: the kernel adds up the
+/// counters by itself.
+fn parse_stat_every(text: &str) -> Result<Duration, String> {
+    match parse_interval(text)? {
+        every if every.as_nanos() > u128::from(FLUSH_TIME.0) => {
+            Err("time too long: the maximum is 2s, after which the kernel adds up the counters by itself".to_owned())
+        }
+        every => Ok(every),
+    }
+}
+
+impl StatReads {
+    /// The plan with these reads.
+    fn of(self, plan: Plan) -> Plan {
+        let nanos = |every: Duration| u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
+        plan.folding_every(Nanos(self.stat_every.map_or(0, nanos)))
+    }
 }
 
 /// How the kernel is traced.
@@ -80,8 +118,8 @@ impl Host {
 
     /// Something that appends the records of one look each time it is called; the first look begins
     /// with what the machine is.
-    pub(crate) fn looks(&self, needs: Needs, tracer: Option<Tracer>) -> impl FnMut(&mut Vec<Record>) {
-        let mut collector = Collector::new(&self.root, Plan::for_needs(&self.facts, needs));
+    pub(crate) fn looks(&self, needs: Needs, reads: StatReads, tracer: Option<Tracer>) -> impl FnMut(&mut Vec<Record>) {
+        let mut collector = Collector::new(&self.root, reads.of(Plan::for_needs(&self.facts, needs)));
         if let Some(tracer) = tracer {
             collector = collector.with_tracer(tracer);
         }
@@ -148,10 +186,11 @@ impl Host {
     /// there is a loader, that process traces.
     pub(crate) fn samples_traced_at_times(
         &self,
+        reads: StatReads,
         trace: Trace,
         loader: Option<Apart>,
     ) -> impl FnMut(&mut Vec<Record>, bool) {
-        let mut collector = Collector::new(&self.root, Plan::for_needs(&self.facts, Needs::ALL));
+        let mut collector = Collector::new(&self.root, reads.of(Plan::for_needs(&self.facts, Needs::ALL)));
         let mut facts = self.facts.clone();
         let mut preface = Some((self.facts.clone(), self.gaps.clone()));
         let (mut since_probe, mut is_new) = (0_u32, false);

@@ -9,7 +9,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::shown;
 use crate::interrupt::Interrupt;
-use crate::live::Host;
+use crate::live::{Host, StatReads};
 use crate::observe::{Schedule, observe, parse_duration};
 use crate::trial::{Trial, parse_design, try_by_turns};
 use crate::tuning::{SiteArgs, tell_settled};
@@ -216,7 +216,8 @@ impl Apply {
         let mut stretches = Stretches::new(vec![rule]);
         let mut kept = Kept::live();
         let length = if root.is_some() { Some(Duration::ZERO) } else { OBSERVED.length };
-        observe(Schedule { length, ..OBSERVED }, &interrupt, host.looks(Needs::ALL, None), |record| {
+        let looks = host.looks(Needs::ALL, StatReads::default(), None);
+        observe(Schedule { length, ..OBSERVED }, &interrupt, looks, |record| {
             kept.record(record);
             match stretches.record(record) {
                 Ok(()) => Ok(()),

@@ -8,7 +8,7 @@ use crate::console::Console;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::folded;
-use crate::live::Host;
+use crate::live::{Host, StatReads};
 use floodline_analysis::budget::{AsIf, Choice, NotAsIf, Sort, as_if, budgets, rows};
 use floodline_host::Needs;
 use floodline_record::window::Window;
@@ -133,7 +133,7 @@ impl Budget {
 pub(super) fn look(root: Option<&Path>) -> Result<Window, CliError> {
     let host = Host::open(root)?;
     let mut records = Vec::new();
-    host.looks(NEEDS, None)(&mut records);
+    host.looks(NEEDS, StatReads::default(), None)(&mut records);
     Ok(Window::from_records(&records))
 }
 

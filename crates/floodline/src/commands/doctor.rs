@@ -12,7 +12,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::{Input, no_sample, shown};
 use crate::interrupt::Interrupt;
-use crate::live::{Host, Tracing};
+use crate::live::{EVERY, Host, StatReads, Tracing};
 use crate::observe::{Schedule, observe, parse_duration, parse_interval};
 use crate::output::{Existing, is_standard};
 use crate::twins::{try_plan, try_plan_of_file};
@@ -45,7 +45,7 @@ use std::time::Duration;
 )]
 pub(crate) struct Doctor {
     /// Recording to read instead of observing this host; - is standard input, last is the newest incident
-    #[arg(conflicts_with_all = ["root", "length", "every", "save", "trace", "trace_budget"])]
+    #[arg(conflicts_with_all = ["root", "length", "every", "stat_every", "save", "trace", "trace_budget"])]
     file: Option<PathBuf>,
     /// Folder of the flight recorder, for: doctor last
     #[arg(long, value_name = "DIR", default_value = RING, requires = "file")]
@@ -53,9 +53,10 @@ pub(crate) struct Doctor {
     /// Duration of the observation
     #[arg(long = "for", value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     length: Duration,
-    /// Time between two samples. On Linux 6.9 and later, less than 2s makes starved cgroups write more
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_interval)]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_interval, help = EVERY)]
     every: Duration,
+    #[command(flatten)]
+    reads: StatReads,
     #[command(flatten)]
     tracing: Tracing,
     /// Read a captured tree instead of this machine
@@ -65,7 +66,7 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
     /// List the sources that can be read here, and what each missing source leaves unchecked
-    #[arg(long, conflicts_with_all = ["file", "length", "every", "save", "rule", "fail_on", "trace", "trace_budget"])]
+    #[arg(long, conflicts_with_all = ["file", "length", "every", "stat_every", "save", "rule", "fail_on", "trace", "trace_budget"])]
     capabilities: bool,
     /// Also print the evidence with its sources, the causes ruled out and the sources not read
     #[arg(long)]
@@ -175,7 +176,7 @@ impl Doctor {
         let length = if self.root.is_some() { Duration::ZERO } else { self.length };
         let schedule = Schedule { length: Some(length), every: self.every };
         let tracer = host.tracer(self.tracing, schedule)?;
-        observe(schedule, &interrupt, host.looks(Needs::ALL, tracer), |record| {
+        observe(schedule, &interrupt, host.looks(Needs::ALL, self.reads, tracer), |record| {
             if let Some(error) = recorder.as_mut().and_then(|recorder| recorder.record(record).err()) {
                 error.report();
                 recorder = None;

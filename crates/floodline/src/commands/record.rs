@@ -7,7 +7,7 @@ use crate::console::{Console, Progress};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::live::{Host, Tracing};
+use crate::live::{EVERY, Host, StatReads, Tracing};
 use crate::observe::{Schedule, observe, parse_duration, parse_interval};
 use crate::output::{self, Existing, failed};
 use crate::redaction::Redaction;
@@ -41,9 +41,10 @@ pub(crate) struct RecordCommand {
     /// Duration of the recording, e.g. 10m [default: until Ctrl-C]
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
     length: Option<Duration>,
-    /// Time between two samples. On Linux 6.9 and later, less than 2s makes starved cgroups write more
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_interval)]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_interval, help = EVERY)]
     every: Duration,
+    #[command(flatten)]
+    reads: StatReads,
     #[command(flatten)]
     tracing: Tracing,
     /// Record a captured tree instead of this machine
@@ -66,7 +67,7 @@ impl Run for RecordCommand {
         let mut recorder =
             Recorder::start(&self.output, Existing::by_force(self.force), self.every)?.redacted(redactor);
         let mut progress = console.progress();
-        let ended = observe(schedule, &interrupt, host.looks(Needs::ALL, tracer), |record| {
+        let ended = observe(schedule, &interrupt, host.looks(Needs::ALL, self.reads, tracer), |record| {
             recorder.record(record)?;
             if let Record::Sample(sample) = record {
                 recorder.tell(&mut progress, sample);

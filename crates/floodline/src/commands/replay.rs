@@ -13,6 +13,7 @@ use floodline_analysis::diagnose::holes::sentence;
 use floodline_analysis::moment::Moment;
 use floodline_record::holes::Holes;
 use floodline_record::human;
+use floodline_record::levels::Levels;
 use floodline_record::record::{Record, Sink};
 use floodline_record::sample::{Sample, SampleTime};
 use floodline_record::window::Window;
@@ -122,6 +123,8 @@ struct Walk<'a> {
     wanted: &'a Replay,
     window: Window,
     before: Option<Box<Sample>>,
+    /// Levels of cgroups as last read.
+    levels: Levels,
     first: Option<SampleTime>,
     last: SampleTime,
     /// Time of the line that was shown last.
@@ -142,6 +145,7 @@ impl<'a> Walk<'a> {
             wanted,
             window: Window::default(),
             before: None,
+            levels: Levels::default(),
             first: None,
             last: SampleTime::default(),
             shown: SampleTime::default(),
@@ -158,6 +162,9 @@ impl<'a> Walk<'a> {
     fn take(&mut self, record: Record) -> Option<Moment> {
         self.holes.record(&record);
         self.since_line.record(&record);
+        if let Record::Sample(sample) = &record {
+            self.levels.note(sample);
+        }
         let Record::Sample(sample) = record else {
             fold(&mut self.window, &record);
             return None;
@@ -187,7 +194,11 @@ impl<'a> Walk<'a> {
             fold(&mut self.window, &Record::Sample(before));
         }
         let record = Record::Sample(sample);
-        fold(&mut self.window, &record);
+        if let Record::Sample(sample) = &record {
+            // Not each sample reads the levels of cgroups.
+            let cgroups = self.levels.with_levels(&sample.cgroups);
+            fold(&mut self.window, &Record::Sample(Box::new(Sample { cgroups, ..(**sample).clone() })));
+        }
         let every = self.wanted.every.map_or(0, |every| u64::try_from(every.as_nanos()).unwrap_or(u64::MAX));
         self.due = time.monotonic.0.saturating_add(every);
         self.shown = time;

@@ -8,7 +8,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::shown;
 use crate::interrupt::Interrupt;
-use crate::live::{Host, Trace};
+use crate::live::{EVERY, Host, StatReads, Trace};
 use crate::observe::{Schedule, observe, parse_duration, parse_interval};
 use crate::stderr::tell;
 use floodline_host::apart::Apart;
@@ -43,9 +43,10 @@ pub(crate) struct ServeCommand {
     /// Address at which metrics can be scraped, or none for no metrics. A socket that systemd passes is used instead
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9469")]
     listen: String,
-    /// Time between two samples. On Linux 6.9 and later, less than 2s makes starved cgroups write more
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_interval)]
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_interval, help = EVERY)]
     every: Duration,
+    #[command(flatten)]
+    reads: StatReads,
     /// Folder of the flight recorder; it is made if it does not exist
     #[arg(long, value_name = "DIR")]
     ring: Option<PathBuf>,
@@ -117,7 +118,7 @@ impl Run for ServeCommand {
             console.note(&format!("keeping samples and incidents in {}, at most {size}", shown(folder)));
         }
         let schedule = Schedule { length: None, every: self.every };
-        let mut sample = host.samples_traced_at_times(self.trace, loader);
+        let mut sample = host.samples_traced_at_times(self.reads, self.trace, loader);
         let is_traced = Cell::new(false);
         observe(
             schedule,

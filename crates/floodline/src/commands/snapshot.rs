@@ -8,7 +8,7 @@ use crate::console::Console;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::live::Host;
+use crate::live::{Host, StatReads};
 use crate::observe::{Schedule, observe};
 use crate::output::Existing;
 use crate::redaction::Redaction;
@@ -63,7 +63,7 @@ impl Snapshot {
         let interrupt = Interrupt::watch()?;
         let host = Host::open(self.root.as_deref())?;
         let mut recorder = Recorder::start(&self.output, Existing::by_force(self.force), None)?.redacted(redactor);
-        observe(ONCE, &interrupt, host.looks(Needs::BUDGET, None), |record| match record {
+        observe(ONCE, &interrupt, host.looks(Needs::BUDGET, StatReads::default(), None), |record| match record {
             Record::Facts(facts) => recorder.record(&Record::Facts(Box::new(without_layers(facts)))),
             _ => recorder.record(record),
         })?;

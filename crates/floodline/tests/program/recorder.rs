@@ -142,6 +142,30 @@ fn a_recording_has_the_length_that_was_asked_for() {
     assert!(forced.stderr.contains("recorded 1 sample to "), "{forced}");
 }
 
+#[test]
+fn counters_of_cgroups_are_read_as_often_as_asked_for() {
+    // Number of samples, and of those that read memory.stat.
+    let recorded = |more: &[&str]| {
+        let args = ["record", "--root", TREE.as_str(), "--for", "200ms", "--every", "40ms", "-o", "-"];
+        let output = command(&[&args, more].concat()).output().expect("it runs");
+        let records = Decoder::new(output.stdout.as_slice()).expect("the recording opens").map(Result::unwrap);
+        let samples = records.filter_map(|record| match record {
+            Record::Sample(sample) => Some(sample.cgroups.rows().iter().any(|(_, row)| row.file_dirty.is_some())),
+            _ => None,
+        });
+        let reads: Vec<bool> = samples.collect();
+        (reads.len(), reads.into_iter().filter(|read| *read).count())
+    };
+    let (samples, reads) = recorded(&[]);
+    assert!(samples > 1 && reads == samples, "{reads} of {samples}");
+    let (samples, reads) = recorded(&["--stat-every", "2s"]);
+    assert!(samples > 1 && reads == 1, "{reads} of {samples}");
+
+    let run = floodline(&["record", "--stat-every", "3s", "-o", "-"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("the maximum is 2s"), "{run}");
+}
+
 /// Samples that the recorder says it missed.
 fn missed(bytes: &[u8]) -> u64 {
     use floodline_record::record::{Event, What};

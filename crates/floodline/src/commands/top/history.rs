@@ -5,7 +5,9 @@
 use floodline_analysis::diagnose::diagnose;
 use floodline_analysis::report::Report;
 use floodline_analysis::tried::arithmetic_only;
+use floodline_kernel::FLUSH_TIME;
 use floodline_record::id::EntityId;
+use floodline_record::levels::Levels;
 use floodline_record::record::{Record, Sink};
 use floodline_record::sample::{CgroupLimitsRow, Sample, Table};
 use floodline_record::units::Nanos;
@@ -23,6 +25,9 @@ const MINUTE: usize = 60;
 const FOLDED_MAX: u64 = 90;
 /// While a host is watched, it is diagnosed once per this number of samples.
 const DIAGNOSED_EACH: u64 = 3;
+
+/// Longest time that a level of a cgroup is shown without a new reading: the next sample that reads it can be missed.
+const LEVELS_FOR: Nanos = Nanos(2 * FLUSH_TIME.0 + FLUSH_TIME.0 / 4);
 
 /// Marks the change as untried: a trial on a twin takes seconds, so `top` makes none. Unless the change follows from
 /// arithmetic, it is then a candidate, as it is for `doctor` without a twin.
@@ -250,10 +255,31 @@ impl History {
     /// A window of the samples from one to another.
     fn window(&self, from: usize, to: usize) -> Window {
         let mut window = self.before(from);
-        for entry in self.entries.iter().skip(from).take((to + 1).saturating_sub(from)) {
-            fold(&mut window, entry);
+        // Not each sample reads the levels of cgroups: the first one takes along what was read shortly before it.
+        let levels = self.levels(from);
+        for (number, entry) in self.entries.iter().skip(from).take((to + 1).saturating_sub(from)).enumerate() {
+            match number {
+                0 => {
+                    let cgroups = levels.with_levels(&entry.sample.cgroups);
+                    fold_events(&mut window, entry);
+                    let sample = Box::new(Sample { cgroups, ..(*entry.sample).clone() });
+                    let Ok(()) = window.record(&Record::Sample(sample));
+                }
+                _ => fold(&mut window, entry),
+            }
         }
         window
+    }
+
+    /// Levels of cgroups as read within [`LEVELS_FOR`] before a sample.
+    fn levels(&self, at: usize) -> Levels {
+        let mut levels = Levels::default();
+        let Some(entry) = self.entries.get(at) else { return levels };
+        let since = entry.sample.time.monotonic.0.saturating_sub(LEVELS_FOR.0);
+        let earlier = self.entries.iter().take(at).rev().take_while(|entry| entry.sample.time.monotonic.0 >= since);
+        let earlier: Vec<&Entry> = earlier.collect();
+        earlier.into_iter().rev().for_each(|entry| levels.note(&entry.sample));
+        levels
     }
 
     /// Returns a window without samples but with the state before a sample: the machine, and the limits, which are not
@@ -285,10 +311,14 @@ impl History {
     }
 }
 
-fn fold(window: &mut Window, entry: &Entry) {
+fn fold_events(window: &mut Window, entry: &Entry) {
     for event in &entry.events {
         let Ok(()) = window.record(event);
     }
+}
+
+fn fold(window: &mut Window, entry: &Entry) {
+    fold_events(window, entry);
     let Ok(()) = window.record(&Record::Sample(entry.sample.clone()));
 }
 

@@ -11,7 +11,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::{Input as Recording, no_sample};
 use crate::interrupt::Interrupt;
-use crate::live::{Host, Tracing};
+use crate::live::{EVERY, Host, StatReads, Tracing};
 use crate::observe::{Schedule, parse_duration, parse_interval};
 use floodline_analysis::diagnose::stretches::Stretches;
 use floodline_analysis::timeline::Timeline;
@@ -46,11 +46,12 @@ const NEXT_ROWS: usize = 250_000;
 )]
 pub(crate) struct Top {
     /// Recording to walk through instead of watching this host
-    #[arg(conflicts_with_all = ["root", "every", "trace", "trace_budget"])]
+    #[arg(conflicts_with_all = ["root", "every", "stat_every", "trace", "trace_budget"])]
     file: Option<PathBuf>,
-    /// Time between two samples. On Linux 6.9 and later, less than 2s makes starved cgroups write more
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_interval)]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_interval, help = EVERY)]
     every: Duration,
+    #[command(flatten)]
+    reads: StatReads,
     #[command(flatten)]
     tracing: Tracing,
     /// Read a captured tree instead of this machine
@@ -153,7 +154,7 @@ impl Top {
         let mut host = Host::open(self.root.as_deref())?;
         let schedule = Schedule { length: None, every: self.every };
         let tracer = host.tracer(self.tracing, schedule)?;
-        let looks = host.looks(Needs::ALL, tracer);
+        let looks = host.looks(Needs::ALL, self.reads, tracer);
         let history = History::new(true);
         // A captured tree stands still.
         let every = if self.root.is_some() { Duration::MAX } else { self.every };
