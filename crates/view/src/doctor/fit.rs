@@ -46,7 +46,7 @@ pub(super) enum Part {
 /// What is shortened, and to how many lines, in this order. Commands are shown whole or not at all: a half of one must
 /// not be copied. What a change does and what it costs is cut only after everything that the details can hold, because a
 /// reader types a command after reading its costs. What to type now goes last.
-const STEPS: [(Part, usize); 35] = [
+const STEPS: [(Part, usize); 36] = [
     (Part::Besides, 0),
     (Part::Missing, 1),
     (Part::Untried, 1),
@@ -71,10 +71,11 @@ const STEPS: [(Part, usize); 35] = [
     (Part::Undo, 0),
     (Part::Verdict, 2),
     (Part::Measure, 0),
-    (Part::Helps, 1),
+    (Part::Helps, 2),
     (Part::Also, 0),
     (Part::Expect, 2),
     (Part::Costs, 3),
+    (Part::Helps, 1),
     (Part::Expect, 1),
     (Part::Costs, 1),
     (Part::Note, 1),
