@@ -100,12 +100,12 @@ macro_rules! causes {
 }
 
 causes! {
-    /// A cgroup holds more unwritten data than its limit after the change.
-    CgroupLimit = "cgroup-dirty-limit", "cgroups held more unwritten data than their new limits allow";
+    /// A cgroup holds more unwritten data than its limit after the change, or nearly as much.
+    CgroupLimit = "cgroup-dirty-limit", "unwritten data of cgroups are above or near their new limits";
     /// A cgroup that writes gets a limit of a few folios.
     StarvedBudget = "starved-dirty-budget", "a dirty setting leaves cgroups a limit of a few folios";
-    /// The machine holds more unwritten data than its limit after the change.
-    MachineLimit = "machine-dirty-limit", "the machine held more unwritten data than its new limit allows";
+    /// The machine holds more unwritten data than its limit after the change, or nearly as much.
+    MachineLimit = "machine-dirty-limit", "unwritten data of the machine are above or near its new limit";
     /// More unwritten data can pile up than the disk writes in a few seconds.
     DirtyCliff = "dirty-cliff", "more unwritten data can pile up than the disk writes quickly";
     /// The new kernel moves inodes of removed cgroups at great cost.

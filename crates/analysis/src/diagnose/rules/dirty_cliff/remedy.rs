@@ -71,7 +71,7 @@ pub(super) fn finish(
         summary,
         evidence,
         cause: format!("{cause}.{likely}{throttled}{faster}"),
-        brief: brief(plain, is_of_one, is_too_fast || fills, pile.await_max_s, costs),
+        brief: brief(plain, is_of_one, (is_too_fast || fills).then_some(lower.is_some()), pile.await_max_s, costs),
         plan,
         trade_off,
         ..Finding::default()
@@ -135,23 +135,28 @@ fn throttled(derived: &Derived<'_>) -> &'static str {
     }
 }
 
-fn brief(plain: &str, is_of_one: bool, is_too_fast: bool, await_max_s: Option<f64>, costs: String) -> Brief {
-    let expect = match (is_of_one, is_too_fast, await_max_s) {
+/// The first screen. `pauses` is `None` where programs never write faster than the disk, and otherwise whether the change
+/// pauses them.
+fn brief(plain: &str, is_of_one: bool, pauses: Option<bool>, await_max_s: Option<f64>, costs: String) -> Brief {
+    let expect = match (is_of_one, pauses, await_max_s) {
         (true, ..) => {
             "No setting makes a program write less. Let it write less or in larger pieces, move its files to \
                        another disk, or set MemoryHigh= for its unit."
                 .to_owned()
         }
-        (false, true, _) => {
-            "Programs write faster than the disk. The kernel pauses these programs instead. The waits of other \
+        (false, Some(true), _) => {
+            "At times, programs write faster than the disk. The kernel pauses these programs instead. The waits of other \
              programs may get shorter, but do not end."
                 .to_owned()
         }
-        (false, false, Some(longest)) if longest < STALL_AWAIT_S => format!(
+        (false, Some(false), _) => {
+            "At times, programs write faster than the disk. The waits may get shorter, but do not end.".to_owned()
+        }
+        (false, None, Some(longest)) if longest < STALL_AWAIT_S => format!(
             "The bursts get short. A write took {} in the worst of them, so single waits hardly get shorter.",
             human::seconds(longest)
         ),
-        (false, false, _) => {
+        (false, None, _) => {
             "The disk writes small pieces early instead of one large piece late. The waits get short.".to_owned()
         }
     };

@@ -39,7 +39,8 @@ pub(super) fn traced(derived: &Derived<'_>, dominant: &Dominant<'_, '_>) -> Opti
     // Data that a layer compresses or encrypts reach the disks in pages that belong to no process.
     let of_process = |ledger: &Ledger| {
         let line = ledger.processes.iter().find(|line| line.pid == dominant.writer.pid)?;
-        (line.device_bytes >= ledger.totals.unattributed_bytes).then_some(line.device_bytes)
+        let is_told = line.device_bytes > 0 && line.device_bytes >= ledger.totals.unattributed_bytes;
+        is_told.then_some(line.device_bytes)
     };
     if let Some(bytes) = ledger.as_ref().and_then(of_process) {
         // A mirror writes each page once for each of its disks.
