@@ -152,12 +152,15 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         Some(id) => Some(raw.processes(|entity| of_cgroup(entity) == Some(id), column)),
         None => Some(raw.process(subject()?, column)),
     };
-    // The starved cgroups of a machine are called alike.
+    // The starved cgroups of a machine are called alike, or are all that it has.
+    let counted = finding.evidence.iter().find(|one| one.name == "Cgroups with too small a budget").and_then(number);
+    let is_one = |entity: &&Entity| matches!(entity, Entity::Cgroup { .. }) && entity.label() != "/";
+    let are_all = counted == Some(raw.entities.values().filter(is_one).count() as f64);
     let without_digits = |path: &str| path.replace(|letter: char| letter.is_ascii_digit(), "");
     let alike = finding.evidence.iter().find_map(|one| one.name.strip_prefix("Hard threshold of "));
     let path = |called: &str| raw.entities.get(&raw.cgroup_called(called)?).map(Entity::label);
     let alike = without_digits(&alike.and_then(path).unwrap_or("none".to_owned()));
-    let is_alike = |path: &str| without_digits(path).starts_with(&alike);
+    let is_alike = |path: &str| are_all && path != "/" || without_digits(path).starts_with(&alike);
     let of_boxes = |entity: &Entity| {
         let path = of_cgroup(entity).and_then(|id| raw.entities.get(&id)).map(Entity::label).unwrap_or_default();
         is_alike(&path)
