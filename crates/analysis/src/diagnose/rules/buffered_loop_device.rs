@@ -7,6 +7,7 @@
 use crate::diagnose::burst::{self, Burst};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Device};
+use crate::diagnose::dirty::unwritten_of;
 use crate::diagnose::{Rule, Verdict, loops, waiting};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_record::facts::{BlockDevice, HostFacts, Mount, Stack};
@@ -48,6 +49,9 @@ struct Buffered<'a> {
     rate: Option<f64>,
     /// Bytes per second that the disk below wrote.
     below_rate: Option<f64>,
+    /// Bytes per second that can have been cached below: what the disk below wrote, and what was unwritten on the machine. Zeros that a
+    /// filesystem has the loop device make are written to it, and are neither.
+    cached_rate: Option<f64>,
     /// Dirty and under writeback on its bdi, bytes.
     dirty: Option<u64>,
 }
@@ -55,7 +59,8 @@ struct Buffered<'a> {
 impl Buffered<'_> {
     fn is_in_use(&self) -> bool {
         let is_most = |rate: f64| self.below_rate.is_some_and(|below| rate >= MOST * below);
-        self.rate.is_some_and(|rate| rate >= USED_RATE || (rate >= USED_RATE_OF_MOST && is_most(rate)))
+        let rate = self.rate.map(|rate| self.cached_rate.map_or(rate, |cached| rate.min(cached)));
+        rate.is_some_and(|rate| rate >= USED_RATE || (rate >= USED_RATE_OF_MOST && is_most(rate)))
             || self.dirty.is_some_and(|dirty| dirty >= USED_DIRTY)
     }
 }
@@ -127,7 +132,13 @@ fn buffered<'a>(
     let dirty = seen.and_then(|seen| seen.bdi_series()?.iter().filter_map(unwritten).max());
     let below_rate = device::of_mount(derived.window, below).and_then(|disk| disk.write_rate());
     let rate = seen.and_then(|seen| seen.write_rate());
-    Buffered { name: &device.name, backing_file, below, above, rate, below_rate, dirty }
+    let (window, seconds) = (derived.window, derived.window.host.seconds());
+    let unwritten = window.host_series.iter().filter_map(|(_, row)| unwritten_of(window, row)).max();
+    let cached_rate = below_rate
+        .zip(unwritten)
+        .filter(|_| seconds > 0.0)
+        .map(|(below, unwritten)| below + unwritten.0 as f64 / seconds);
+    Buffered { name: &device.name, backing_file, below, above, rate, below_rate, cached_rate, dirty }
 }
 
 fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> Finding {
@@ -262,7 +273,7 @@ fn direct(name: &Name) -> Option<Step> {
 mod tests {
     use super::*;
     use crate::diagnose::check_rule;
-    use floodline_record::units::Bytes;
+    use floodline_record::units::{Bytes, Pages};
     use floodline_testkit::{Fixture, grows, mib, secs};
 
     fn image(fs_type: &str, options: &str) -> Fixture {
@@ -296,11 +307,26 @@ mod tests {
     fn a_buffered_image_is_worth_more_than_a_note_only_while_it_is_written_and_somebody_waits() {
         check_rule(&RULE, &image("xfs", "rw"), "info: Writes to loop0 will be cached twice");
         let written = image("xfs", "rw").disk("loop0", |t, row| row.written = grows(t, 0, 5e6));
+        let written = written.disk("sda", |t, row| row.written = grows(t, 0, 5e6));
         check_rule(&RULE, &written, "info: Every byte written to loop0 is cached twice");
         let waiting = written.host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.1 * t)));
         check_rule(&RULE, &waiting, "warning: Every byte written to loop0 is cached twice");
         let dirty = image("xfs", "rw").bdi("7:0", |_, row| row.reclaimable = Some(Bytes(mib(30.0)))).one_look();
         check_rule(&RULE, &dirty, "info: Every byte written to loop0 is cached twice");
+    }
+
+    #[test]
+    fn zeros_that_the_loop_device_makes_are_not_cached_twice() {
+        let of = |below: f64| {
+            let zeroed = image("ext4", "rw").disk("loop0", |t, row| row.written = grows(t, 0, 5e6));
+            let zeroed = zeroed.disk("sda", move |t, row| row.written = grows(t, 0, below));
+            zeroed.host(|t, row| {
+                row.psi_io_some = Some(secs(900.0 + 0.1 * t));
+                (row.nr_dirty, row.nr_writeback) = (Some(Pages(20)), Some(Pages(0)));
+            })
+        };
+        check_rule(&RULE, &of(5e4), "info: Writes to loop0 will be cached twice");
+        check_rule(&RULE, &of(5e6), "warning: Every byte written to loop0 is cached twice");
     }
 
     #[test]
