@@ -154,7 +154,7 @@ pub enum NoBurst {
 
 /// Returns the longest stretch in which a device was full, whether a burst or not; `None` where no interval was full.
 pub fn fullest(derived: &Derived<'_>, device: &Device<'_>) -> Option<Full> {
-    let all = stretches(derived, device);
+    let all = stretches(derived, device, NOTICED_S);
     let why = |stretch: &Result<Burst, Full>| {
         stretch.map_or_else(|full| full, |burst| Full { seconds: burst.seconds, why: NoBurst::IsBurst })
     };
@@ -168,11 +168,18 @@ pub fn longest(derived: &Derived<'_>, device: &Device<'_>) -> Option<Burst> {
 
 /// All bursts of a device in the window, in order of time.
 pub fn all(derived: &Derived<'_>, device: &Device<'_>) -> Vec<Burst> {
-    stretches(derived, device).into_iter().filter_map(Result::ok).collect()
+    lasting(derived, device, NOTICED_S)
 }
 
-/// Returns each stretch in which a device was full: as a burst, or with the reason why it is not one.
-fn stretches(derived: &Derived<'_>, device: &Device<'_>) -> Vec<Result<Burst, Full>> {
+/// All bursts of a device that lasted for at least this time, seconds. One that is shorter than a second is noticed if it comes
+/// again and again.
+pub fn lasting(derived: &Derived<'_>, device: &Device<'_>, seconds: f64) -> Vec<Burst> {
+    stretches(derived, device, seconds).into_iter().filter_map(Result::ok).collect()
+}
+
+/// Returns each stretch in which a device was full: as a burst, or with the reason why it is not one. One of them is that it may have
+/// been shorter than `shortest` seconds.
+fn stretches(derived: &Derived<'_>, device: &Device<'_>, shortest: f64) -> Vec<Result<Burst, Full>> {
     let intervals = device.intervals();
     let full = full_rate(&intervals);
     let is_full = |interval: &Interval| {
@@ -191,7 +198,7 @@ fn stretches(derived: &Derived<'_>, device: &Device<'_>) -> Vec<Result<Burst, Fu
     let of = |(start, end): (usize, usize)| {
         let during = history.intervals.get(start..end).unwrap_or_default();
         let seconds = during.iter().map(|interval| interval.seconds).sum();
-        match at_least(during, full) >= NOTICED_S {
+        match at_least(during, full) >= shortest {
             true => history.burst(start, end).map_err(|why| Full { seconds, why }),
             false => Err(Full { seconds, why: NoBurst::Short }),
         }

@@ -37,6 +37,9 @@ const USED_DIRTY: u64 = 4 << 20;
 /// Share of the window with a task waiting for I/O from which writing twice contributes to the waiting.
 const HURTS_PRESSURE: f64 = 0.05;
 
+/// Shortest burst that counts, seconds: a flush that takes less time is hardly noticed.
+const SHORT_S: f64 = 0.3;
+
 /// A buffered loop device with a writable filesystem in it.
 struct Buffered<'a> {
     name: &'a Name,
@@ -58,10 +61,15 @@ struct Buffered<'a> {
 
 impl Buffered<'_> {
     fn is_in_use(&self) -> bool {
-        let is_most = |rate: f64| self.below_rate.is_some_and(|below| rate >= MOST * below);
-        let rate = self.rate.map(|rate| self.cached_rate.map_or(rate, |cached| rate.min(cached)));
-        rate.is_some_and(|rate| rate >= USED_RATE || (rate >= USED_RATE_OF_MOST && is_most(rate)))
-            || self.dirty.is_some_and(|dirty| dirty >= USED_DIRTY)
+        let used = |rate: f64| match self.cached_rate.filter(|cached| *cached < rate) {
+            // How much of what was cached came from the loop device is not known.
+            Some(cached) => cached >= USED_RATE,
+            None => {
+                let is_most = self.below_rate.is_some_and(|below| rate >= MOST * below);
+                rate >= USED_RATE || (rate >= USED_RATE_OF_MOST && is_most)
+            }
+        };
+        self.rate.is_some_and(used) || self.dirty.is_some_and(|dirty| dirty >= USED_DIRTY)
     }
 }
 
@@ -239,11 +247,15 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
     }
 }
 
-/// Bursts that a flush of a loop device triggered, with their devices.
+/// Bursts that a flush of a loop device triggered, with their devices. A flush comes with each fsync in the image, so short bursts
+/// count if they take a noticeable time together.
 fn bursts<'d>(derived: &'d Derived<'_>) -> Vec<(&'d Device<'d>, Burst)> {
     let of = |device: &'d Device<'d>| {
-        let asked = move |burst: &Burst| !loops::that_asked(derived, device, burst).is_empty();
-        burst::all(derived, device).into_iter().filter(asked).map(move |burst| (device, burst))
+        let asked = |burst: &Burst| !loops::that_asked(derived, device, burst).is_empty();
+        let all: Vec<Burst> = burst::lasting(derived, device, SHORT_S).into_iter().filter(asked).collect();
+        let seconds: f64 = all.iter().map(|burst| burst.seconds).sum();
+        let noticed = if seconds >= burst::NOTICED_S { all } else { Vec::new() };
+        noticed.into_iter().map(move |burst| (device, burst))
     };
     derived.drains().iter().flat_map(of).collect()
 }
@@ -326,6 +338,7 @@ mod tests {
             })
         };
         check_rule(&RULE, &of(5e4), "info: Writes to loop0 will be cached twice");
+        check_rule(&RULE, &of(3e5), "info: Writes to loop0 will be cached twice");
         check_rule(&RULE, &of(5e6), "warning: Every byte written to loop0 is cached twice");
     }
 
@@ -365,6 +378,39 @@ mod tests {
         // Smaller thresholds cure a burst of five seconds.
         check_rule(&RULE, &flushed(6.0, 1), "warning: Every byte written to loop0 is cached twice");
         check_rule(&dirty_cliff::RULE, &flushed(6.0, 1), "critical: 30.0 MiB of dirty data was flushed to sda");
+    }
+
+    #[test]
+    fn short_bursts_of_flushes_count_if_they_come_again_and_again() {
+        use floodline_record::units::Count;
+        use floodline_testkit::mib_pages;
+        // The image takes 2 MiB a second. Each 6 s a flush of it writes 12 MiB, in 0.6 s.
+        let repeated = |times: u32| {
+            let each = move |t: f64| (1..=times).map(move |time| t - 6.0 * f64::from(time));
+            let busy = move |t: f64| each(t).map(|since| since.clamp(0.0, 0.6)).sum::<f64>();
+            let taken = move |t: f64| 2.0 * t.min(6.0 * f64::from(times));
+            let flushes = move |t: f64| each(t).filter(|since| *since >= 0.6).count() as u64;
+            image("xfs", "rw")
+                .host(move |t, row| {
+                    row.nr_dirty = Some(mib_pages(taken(t) - 20.0 * busy(t)));
+                    row.psi_io_some = Some(secs(900.0 + busy(t)));
+                })
+                .disk("loop0", move |t, row| {
+                    (row.written, row.writes) = (Some(Bytes(mib(taken(t)))), Some(Count(taken(t) as u64)));
+                    row.flushes = Some(Count(flushes(t)));
+                })
+                .disk("sda", move |t, row| {
+                    let done = 20.0 * busy(t);
+                    (row.written, row.writes) = (Some(Bytes(mib(done))), Some(Count((2.0 * done) as u64)));
+                    (row.write_time, row.flushes) = (Some(secs(done)), Some(Count(1)));
+                    (row.io_time, row.weighted_io_time) = (Some(secs(busy(t))), Some(secs(8.0 * busy(t))));
+                })
+                .process("mariadbd", 700, "/", move |t, row| row.blkio_delay = Some(secs(1.5 * busy(t))))
+                .seconds(20)
+                .every(0.5)
+        };
+        check_rule(&RULE, &repeated(1), "info: Every byte written to loop0 is cached twice");
+        check_rule(&RULE, &repeated(3), "critical: Data written to loop0 is cached twice: each flush wrote");
     }
 
     #[test]
