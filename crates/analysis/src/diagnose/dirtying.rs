@@ -41,11 +41,11 @@ impl Dirtying<'_> {
         Some(format!("{comm}[{pid}] ({})", self.share(*bytes)))
     }
 
-    /// The file with most of the bytes, `/srv/image (97 %)`, or the number of files where none has half of them; `None` without
-    /// bytes.
+    /// The file with most of the bytes, `/srv/image (97 %)`, or the number of files where none has a hundredth of them;
+    /// `None` without bytes.
     pub fn most_in(&self) -> Option<String> {
         let (file, bytes) = self.files.iter().max_by_key(|(key, bytes)| (**bytes, **key))?;
-        Some(match bytes.saturating_mul(2) < self.bytes {
+        Some(match bytes.saturating_mul(100) < self.bytes {
             true => format!("{} files", self.files.len()),
             false => format!("{} ({})", self.names.file(*file), self.share(*bytes)),
         })
@@ -121,9 +121,9 @@ pub(crate) mod tests {
         assert_eq!((all.bytes, all.redirtied_share()), (4000, Some(0.225)));
         assert_eq!(all.most_by().as_deref(), Some("dd[42] (75 %)"));
         assert!(all.most_in().unwrap().ends_with("/b (75 %)"), "{:?}", all.most_in());
-        let many = (0..3).map(|n| dirtied((41, 7, n, "/file", 1000, 0))).collect();
+        let many = (0..101).map(|n| dirtied((41, 7, n, "/file", 1000, 0))).collect();
         let many = Fixture::healthy().traced(&["bytes"], many).window();
-        assert_eq!(dirtying(&many, |_, _| true).unwrap().most_in().as_deref(), Some("3 files"));
+        assert_eq!(dirtying(&many, |_, _| true).unwrap().most_in().as_deref(), Some("101 files"));
         let of_one = dirtying(&window, |_, dirtied| dirtied.who.cgroup_ino == 7).unwrap();
         assert_eq!((of_one.bytes, of_one.redirtied), (1000, 900));
         let elsewhere = DevId { major: 9, minor: 9 };
