@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether the data of a recording fits below smaller limits if it arrives evenly between two samples. Today it piles up until it
 //! is old or until the machine's threshold; below a smaller limit the kernel writes it out sooner, so that the peak of a
-//! recording tells little of the peak below that limit. A fluid: it knows no tasks, only bytes, and is a lower bound of the waits.
+//! recording tells little of the peak below that limit. It knows bytes and no tasks, so it is a lower bound of
+//! the waits.
 
+use crate::between::Between;
 use floodline_record::sample::{HostRow, SampleTime};
-use floodline_record::units::Pages;
 use floodline_record::window::Window;
 
 /// What arrived between two samples.
@@ -42,10 +43,9 @@ pub(crate) fn arrivals(window: &Window) -> Vec<Arrival> {
 }
 
 fn arrival(nanos: u64, one: &HostRow, next: &HostRow, page: f64) -> Option<Arrival> {
-    let grown = |one: Option<Pages>, next: Option<Pages>| Some(next?.0.checked_sub(one?.0)? as f64 * page);
-    let unwritten = |row: &HostRow| Some(row.nr_dirty?.0.saturating_add(row.nr_writeback?.0) as f64 * page);
-    let (dirtied, written) = (grown(one.nr_dirtied, next.nr_dirtied)?, grown(one.nr_written, next.nr_written)?);
-    let removed = (unwritten(one)? + dirtied - written - unwritten(next)?).max(0.0);
+    let between = Between::of(one, next)?;
+    let bytes = |pages: u64| pages as f64 * page;
+    let (dirtied, removed) = (bytes(between.dirtied), bytes(between.removed()));
     Some(Arrival { seconds: nanos as f64 / 1e9, dirtied, removed })
 }
 
@@ -74,6 +74,7 @@ pub(crate) fn fits(arrivals: &[Arrival], limits: &[Limit], speed: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_record::units::Pages;
 
     #[test]
     fn what_is_written_out_sooner_does_not_pile_up() {

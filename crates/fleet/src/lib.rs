@@ -5,6 +5,7 @@
 
 mod arithmetic;
 mod backlog;
+mod between;
 mod boot;
 mod change;
 mod harm;

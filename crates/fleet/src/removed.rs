@@ -3,13 +3,12 @@
 //! a limit. The counters of dirtied and written pages reveal them.
 
 use crate::arithmetic::TIGHT;
+use crate::between::Between;
 use crate::row::Cause;
 use crate::waits::{Dirtying, peaks};
 use floodline_analysis::budget::{AsIfRow, Assumed, Bound};
 use floodline_analysis::diagnose::derived::Derived;
 use floodline_record::human;
-use floodline_record::sample::HostRow;
-use floodline_record::units::Pages;
 use floodline_record::window::Window;
 
 /// Relative change of a limit that counts.
@@ -27,7 +26,7 @@ pub(crate) fn removed_early(window: &Window, assumed: &Assumed<'_>) -> Option<St
     }
     let page = window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1));
     let rows = window.host_series.iter().map(|(_, row)| row);
-    let most = rows.clone().zip(rows.skip(1)).filter_map(|(one, next)| removed(one, next)).max()?;
+    let most = rows.clone().zip(rows.skip(1)).filter_map(|(one, next)| removed(Between::of(one, next)?)).max()?;
     let most = most.saturating_mul(page);
     ((then as f64) < TIGHT * most as f64).then(|| {
         format!(
@@ -54,7 +53,7 @@ pub(crate) fn written_then(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Opti
     let dirtying = Dirtying::of(derived)?;
     let page = window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1));
     let rows = window.host_series.iter().map(|(_, row)| row);
-    let bursts = rows.clone().zip(rows.skip(1)).filter_map(|(one, next)| unseen(one, next));
+    let bursts = rows.clone().zip(rows.skip(1)).filter_map(|(one, next)| Between::of(one, next).map(unseen));
     let bursts: Vec<f64> = bursts.filter(|pages| *pages > 0).map(|pages| pages.saturating_mul(page) as f64).collect();
     let most = bursts.iter().copied().fold(0.0, f64::max);
     let high = |bound: Option<Bound>| bound.map(|bound| bound.high.0 as f64);
@@ -103,37 +102,35 @@ fn seconds_per_byte(derived: &Derived<'_>, dirtying: &Dirtying) -> f64 {
 }
 
 /// Pages that were dirtied between two samples, and neither written nor left.
-fn unseen(one: &HostRow, next: &HostRow) -> Option<u64> {
-    let grown = |one: Option<Pages>, next: Option<Pages>| next?.0.checked_sub(one?.0);
-    let left = next.nr_dirty?.0.saturating_add(next.nr_writeback?.0);
-    let written = grown(one.nr_written, next.nr_written)?;
-    Some(grown(one.nr_dirtied, next.nr_dirtied)?.saturating_sub(written).saturating_sub(left))
+fn unseen(between: Between) -> u64 {
+    between.dirtied.saturating_sub(between.written).saturating_sub(between.after)
 }
 
 /// The most pages that can have been unwritten between two samples, if most of them were removed before they were written.
-fn removed(one: &HostRow, next: &HostRow) -> Option<u64> {
-    let unwritten = |row: &HostRow| Some(row.nr_dirty?.0.saturating_add(row.nr_writeback?.0));
-    let grown = |one: Option<Pages>, next: Option<Pages>| next?.0.checked_sub(one?.0);
-    let dirtied = grown(one.nr_dirtied, next.nr_dirtied)?;
-    let most = unwritten(one)?.saturating_add(dirtied).saturating_sub(grown(one.nr_written, next.nr_written)?);
-    let removed = most.saturating_sub(unwritten(next)?).min(dirtied);
-    (removed as f64 >= REMOVED * most as f64 && removed > 0).then_some(most)
+fn removed(between: Between) -> Option<u64> {
+    let removed = between.removed().min(between.dirtied);
+    (removed as f64 >= REMOVED * between.most() as f64 && removed > 0).then_some(between.most())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_record::sample::HostRow;
+    use floodline_record::units::Pages;
 
-    #[test]
-    fn what_was_removed_before_it_was_written_is_counted() {
-        let row = |dirty, dirtied, written| HostRow {
+    fn row(dirty: u64, dirtied: u64, written: u64) -> HostRow {
+        HostRow {
             nr_dirty: Some(Pages(dirty)),
             nr_writeback: Some(Pages(0)),
             nr_dirtied: Some(Pages(dirtied)),
             nr_written: Some(Pages(written)),
             ..HostRow::default()
-        };
-        let check = |one, next, expect| assert_eq!(removed(&one, &next), expect);
+        }
+    }
+
+    #[test]
+    fn what_was_removed_before_it_was_written_is_counted() {
+        let check = |one, next, expect| assert_eq!(Between::of(&one, &next).and_then(removed), expect);
         check(row(10, 100, 0), row(10, 1100, 0), Some(1010));
         check(row(10, 100, 0), row(510, 1100, 0), None);
         // Written, or written beforehand and removed.
@@ -145,14 +142,7 @@ mod tests {
 
     #[test]
     fn what_a_sample_shows_is_not_unseen() {
-        let row = |dirty, dirtied, written| HostRow {
-            nr_dirty: Some(Pages(dirty)),
-            nr_writeback: Some(Pages(0)),
-            nr_dirtied: Some(Pages(dirtied)),
-            nr_written: Some(Pages(written)),
-            ..HostRow::default()
-        };
-        let check = |one, next, expect| assert_eq!(unseen(&one, &next), expect);
+        let check = |one, next, expect| assert_eq!(Between::of(&one, &next).map(unseen), expect);
         check(row(10, 100, 0), row(10, 1100, 0), Some(990));
         check(row(10, 100, 0), row(510, 1100, 300), Some(190));
         // Removed, and dirtied before the first sample.
