@@ -10,6 +10,7 @@ mod host;
 mod model;
 mod packed;
 mod result;
+mod waits;
 mod whole;
 
 pub use compared::compared;
