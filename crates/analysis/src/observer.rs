@@ -4,8 +4,7 @@
 //! (mm/memcontrol.c, `FLUSH_TIME`). Samples that are closer together free paused writers earlier. In a storm, these writers
 //! dirty the same pages again.
 
-pub use floodline_kernel::FLUSH_TIME as FOLD;
-use floodline_kernel::MemcgStats;
+use floodline_kernel::{FLUSH_TIME, MemcgStats};
 use floodline_record::facts::CgroupMode;
 use floodline_record::human;
 use floodline_record::units::Nanos;
@@ -30,9 +29,7 @@ pub fn reads_what_throttles(window: &Window) -> bool {
 /// Returns the median time between two samples that read these counters if it raises storms of starved cgroups on this host,
 /// `None` otherwise.
 pub fn raises_storms(window: &Window) -> Option<Nanos> {
-    // A sample that is a little early is still one of every 2 s.
-    let least = Nanos(FOLD.0 / 20 * 19);
-    window.stat_reads.distance().filter(|distance| *distance < least && reads_what_throttles(window))
+    window.stat_reads.distance().filter(|distance| *distance < FLUSH_TIME.nearly() && reads_what_throttles(window))
 }
 
 /// How a host was sampled.
@@ -59,7 +56,7 @@ const APART: f64 = 1.25;
 /// other. Each side is its name and its windows.
 pub fn different(base: (&str, &[Watched]), other: (&str, &[Watched])) -> Option<String> {
     let samples = apart(base, other, |one| one.every);
-    let reads = apart(base, other, |one| one.reads).filter(|(_, least)| *least < FOLD.as_secs_f64());
+    let reads = apart(base, other, |one| one.reads).filter(|(_, least)| *least < FLUSH_TIME.as_secs_f64());
     let storms = match &reads {
         Some(_) => " On this kernel, readings less than 2 s apart also make a storm of starved cgroups larger.",
         None => "",

@@ -61,7 +61,7 @@ impl StatReads {
     /// The plan with these reads.
     fn of(self, plan: Plan) -> Plan {
         let nanos = |every: Duration| u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
-        plan.folding_every(Nanos(self.stat_every.map_or(0, nanos)))
+        plan.with_stat_every(Nanos(self.stat_every.map_or(0, nanos)))
     }
 }
 

@@ -112,7 +112,7 @@ fn measure(what: &str, root: &HostRoot, happens: impl FnMut(usize)) {
 /// A sample that does not read them.
 fn between(what: &str, root: &HostRoot) {
     let plan = Plan::for_needs(&HostTree::facts(), Needs::ALL);
-    measure_planned(what, root, Plan { fold_every: Nanos(u64::MAX), ..plan }, |_| ());
+    measure_planned(what, root, Plan { stat_every: Nanos(u64::MAX), ..plan }, |_| ());
 }
 
 fn measure_planned(what: &str, root: &HostRoot, plan: Plan, mut happens: impl FnMut(usize)) {

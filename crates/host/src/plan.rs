@@ -81,7 +81,7 @@ pub struct Plan {
     pub slow_every: u64,
     /// Least time between two samples that read the files for which the kernel adds up the counters of a cgroup
     /// (`memory.stat`, `io.stat`); 0 for each sample. They are also read when a cgroup is first seen.
-    pub fold_every: Nanos,
+    pub stat_every: Nanos,
     /// The hierarchy that has the memory controller.
     pub memory: Option<Tree>,
     /// The separate hierarchy for the I/O of cgroups (version 1).
@@ -101,8 +101,8 @@ impl Plan {
     /// Reads the files for which the kernel adds up counters in samples that are at least this far apart. On Linux 6.9 and
     /// later, each read frees paused writers earlier than the kernel would, and a storm of starved cgroups grows.
     #[must_use]
-    pub fn folding_every(self, fold_every: Nanos) -> Plan {
-        Plan { fold_every, ..self }
+    pub fn with_stat_every(self, stat_every: Nanos) -> Plan {
+        Plan { stat_every, ..self }
     }
 
     /// Plans to read all that this machine has.
@@ -164,7 +164,7 @@ impl Plan {
             gap(Source::Processes, cause);
         }
         let cgroup_inodes = facts.cgroup_inodes.clone();
-        Plan { needs, slow_every: SLOW_EVERY, fold_every: Nanos(0), memory, blkio, cgroup_inodes, debugfs, gaps }
+        Plan { needs, slow_every: SLOW_EVERY, stat_every: Nanos(0), memory, blkio, cgroup_inodes, debugfs, gaps }
     }
 }
 

@@ -5,7 +5,11 @@
 use crate::id::EntityId;
 use crate::metric::{MetricKind, Row};
 use crate::sample::{CgroupRow, Sample, Table};
+use crate::units::Nanos;
 use std::collections::BTreeMap;
+
+/// Longest time that a level is shown without a new reading: twice `FLUSH_TIME` and a little. The next sample that reads it can be missed.
+pub const HELD: Nanos = Nanos(4_500_000_000);
 
 /// The last reading of each column of each cgroup.
 #[derive(Clone, Debug, Default)]

@@ -162,4 +162,43 @@ impl Nanos {
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
+
+    /// The shortest time that still counts as this one between two samples: sleeps are not exact.
+    pub fn nearly(self) -> Nanos {
+        Nanos(self.0 / 20 * 19)
+    }
+
+    /// Whether this moment is at least that long after an earlier one, or nearly; true without an earlier one.
+    pub fn is_apart(self, before: Option<Nanos>, least: Nanos) -> bool {
+        before.is_none_or(|before| self.0.saturating_sub(before.0) >= least.nearly().0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_or_early_sample_changes_no_distance() {
+        let reads = |every: &[u64], least: u64| {
+            let mut last = None;
+            let mut at = 0;
+            let mut reads = Vec::new();
+            for step in every {
+                if Nanos::from_millis(at).is_apart(last, Nanos::from_millis(least)) {
+                    last = Some(Nanos::from_millis(at));
+                    reads.push(at);
+                }
+                at += step;
+            }
+            reads
+        };
+        assert_eq!(reads(&[500; 9], 2000), [0, 2000, 4000]);
+        assert_eq!(reads(&[1000; 5], 2000), [0, 2000, 4000]);
+        assert_eq!(reads(&[700; 7], 2000), [0, 2100, 4200]);
+        assert_eq!(reads(&[1500; 5], 2000), [0, 3000, 6000]);
+        assert_eq!(reads(&[2004, 1996, 1950, 2050], 2000), [0, 2004, 4000, 5950]);
+        assert_eq!(reads(&[5000; 3], 2000), [0, 5000, 10_000]);
+        assert_eq!(reads(&[100; 4], 0), [0, 100, 200, 300]);
+    }
 }

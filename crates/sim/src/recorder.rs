@@ -31,7 +31,7 @@ pub(crate) struct Recorder {
     /// Least time between two samples that read `memory.stat` and `io.stat`.
     stat_every: Nanos,
     /// When the last of them was taken.
-    folded: Option<u64>,
+    stat_read: Option<Nanos>,
     /// Entities already recorded, by their ids in the model, so that no names have to be made for them.
     cgroups: BTreeMap<CgId, EntityId>,
     wbs: BTreeMap<WbId, EntityId>,
@@ -109,11 +109,11 @@ impl Recorder {
     /// Takes one sample.
     pub(crate) fn sample(&mut self, world: &mut World, out: &mut Vec<Record>) {
         let now = world.now;
-        // Reading memory.stat folds the counters of all memcgs: the recorder changes the counts that throttling reads.
-        let folds = self.folded.is_none_or(|at| now.saturating_sub(at) >= self.stat_every.0 / 20 * 19);
-        if folds {
+        // Reading memory.stat flushes the counters of all memcgs: the recorder changes the counts that throttling reads.
+        let reads_stat = Nanos(now).is_apart(self.stat_read, self.stat_every);
+        if reads_stat {
             world.flush_memcg_stats();
-            self.folded = Some(now);
+            self.stat_read = Some(Nanos(now));
         }
         world.memory.account_cpus(now, world.cpus);
         for id in world.cgroups.ids() {
@@ -161,7 +161,7 @@ impl Recorder {
             }
         }
         (sample.disks, sample.bdis, sample.wbs) = (Table::read(disks), Table::read(bdis), Table::read(wbs));
-        self.cgroups(world, &mut sample, is_first, folds, out);
+        self.cgroups(world, &mut sample, is_first, reads_stat, out);
         let mut processes = Vec::new();
         for (pid, task) in world.pids.iter() {
             // An exited worker is not reaped until the end: its counters stay.
@@ -185,7 +185,7 @@ impl Recorder {
         out.push(Record::Sample(Box::new(sample)));
     }
 
-    fn cgroups(&mut self, world: &World, sample: &mut Sample, is_first: bool, folds: bool, out: &mut Vec<Record>) {
+    fn cgroups(&mut self, world: &World, sample: &mut Sample, is_first: bool, reads_stat: bool, out: &mut Vec<Record>) {
         let (mut rows, mut limits, mut io) = (Vec::new(), Vec::new(), Vec::new());
         let below = below(world);
         let blocks: Vec<_> = world.blocks.iter().map(|(at, block)| (at, block, io_of_cgroups(world, block))).collect();
@@ -197,7 +197,7 @@ impl Recorder {
             let id = self.cgroup(world, cg, out);
             if cgroup.has_controllers || cg == CgId::ROOT {
                 let mut row = cgroup_row(cgroup, below[cg.0 as usize]);
-                if !folds && is_known {
+                if !reads_stat && is_known {
                     without_stat(&mut row);
                 }
                 rows.push((id, row));
@@ -215,7 +215,7 @@ impl Recorder {
                 };
                 limits.push((id, row));
             }
-            for (device, block, counts) in blocks.iter().filter(|_| folds) {
+            for (device, block, counts) in blocks.iter().filter(|_| reads_stat) {
                 let io_max = block.throttle.io_max(cg);
                 let counts = match (counts[cg.0 as usize], io_max) {
                     (Some(counts), _) => counts,
@@ -252,7 +252,7 @@ impl Recorder {
         if !limits.is_empty() || is_first {
             sample.cgroup_limits = Table::read(limits);
         }
-        if folds {
+        if reads_stat {
             sample.cgroup_io = Table::read(io);
         }
     }

@@ -4,8 +4,8 @@
 //! names the likely reason of an error and measures no error itself.
 
 use crate::{Twin, backtest};
-use floodline_analysis::observer::FOLD;
 use floodline_analysis::prediction::Seen;
+use floodline_kernel::FLUSH_TIME;
 use floodline_kernel::{Behaviour, MemcgStats};
 use floodline_record::human;
 
@@ -17,7 +17,7 @@ pub(crate) fn hint(twin: &Twin, seen: &[Seen], error: f64) -> Option<String> {
     let is_late = Behaviour::of(twin.kernel).arithmetic.memcg_stats == MemcgStats::RateLimited;
     let is_starved = seen.iter().any(|one| one.rule == RULE);
     // A sample that is a little late is still one of every 2 s.
-    let is_sparse = twin.every.0 > FOLD.0 / 20 * 21;
+    let is_sparse = twin.every.0 > FLUSH_TIME.0 / 20 * 21;
     (error > backtest::MISS_MAX && is_late && is_starved && is_sparse).then(|| {
         format!(
             "The likely reason for the error is the time between two samples, {}. This kernel frees paused writers of starved \

@@ -10,6 +10,7 @@ pub use plots::{Line, Mark, Plot, PlotUnit, Role};
 pub use track::Extent;
 
 use floodline_record::id::EntityId;
+use floodline_record::levels::HELD;
 use floodline_record::record::{Event, Record, Sink, What};
 use floodline_record::sample::{CgroupRow, DiskRow, HostRow, Sample, SampleTime};
 use floodline_record::units::{Nanos, Pages};
@@ -26,9 +27,6 @@ const PAGE_SIZE: u64 = 4096;
 
 /// Most events that are kept for marks.
 const EVENTS: usize = 1000;
-
-/// Longest time that a level of a cgroup holds without a new reading, seconds: the next sample that reads it can be missed.
-const HELD_S: f64 = 4.5;
 
 /// Quantity that a curve shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,7 +94,7 @@ impl CgroupCurves {
             let unwritten = dirty.0.saturating_add(row.file_writeback.map_or(0, |bytes| bytes.0)) as f64 as f32;
             self.level = Some((second, unwritten));
             self.unwritten.get_or_insert_with(|| Track::from(at)).put(at, unwritten);
-        } else if let Some((_, level)) = self.level.filter(|(read, _)| second <= read + HELD_S) {
+        } else if let Some((_, level)) = self.level.filter(|(read, _)| second <= read + HELD.as_secs_f64()) {
             // Not each sample reads it: it holds until the next reading is due.
             self.unwritten.get_or_insert_with(|| Track::from(at)).put(at, level);
         }

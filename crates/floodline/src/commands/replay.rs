@@ -162,13 +162,11 @@ impl<'a> Walk<'a> {
     fn take(&mut self, record: Record) -> Option<Moment> {
         self.holes.record(&record);
         self.since_line.record(&record);
-        if let Record::Sample(sample) = &record {
-            self.levels.note(sample);
-        }
         let Record::Sample(sample) = record else {
             fold(&mut self.window, &record);
             return None;
         };
+        self.levels.note(&sample);
         self.samples += 1;
         let time = sample.time;
         let first = *self.first.get_or_insert(time);
@@ -193,12 +191,10 @@ impl<'a> Walk<'a> {
         if let Some(before) = self.before.take() {
             fold(&mut self.window, &Record::Sample(before));
         }
+        // Not each sample reads the levels of cgroups.
+        let cgroups = self.levels.with_levels(&sample.cgroups);
+        fold(&mut self.window, &Record::Sample(Box::new(Sample { cgroups, ..(*sample).clone() })));
         let record = Record::Sample(sample);
-        if let Record::Sample(sample) = &record {
-            // Not each sample reads the levels of cgroups.
-            let cgroups = self.levels.with_levels(&sample.cgroups);
-            fold(&mut self.window, &Record::Sample(Box::new(Sample { cgroups, ..(**sample).clone() })));
-        }
         let every = self.wanted.every.map_or(0, |every| u64::try_from(every.as_nanos()).unwrap_or(u64::MAX));
         self.due = time.monotonic.0.saturating_add(every);
         self.shown = time;

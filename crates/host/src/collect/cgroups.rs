@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The cgroups of the hierarchy with the memory controller, of either version: one line per file. For a read of
 //! `memory.stat` or `io.stat` the kernel adds up the counters of all CPUs, on which throttling depends. They are read when a
-//! cgroup is first seen and then in samples that are far enough apart ([`Plan::fold_every`](plan::Plan::fold_every)). If both are
+//! cgroup is first seen and then in samples that are far enough apart ([`Plan::stat_every`](plan::Plan::stat_every)). If both are
 //! unchanged, the cgroup is idle and most of its other files wait for their turn. Limits and other values that hardly ever
 //! change are read when a cgroup is first seen and then in turns. A file that is missing because its controller is off is a
 //! gap for that cgroup, and is retried in its turn.
@@ -32,8 +32,8 @@ struct File<R> {
 /// In which samples a file is read, besides the first one that sees the cgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
-    /// In every sample that folds: whether it changed decides whether the others are read.
-    Folding,
+    /// In every sample that reads `memory.stat`: whether it changed decides whether the others are read.
+    Stat,
     /// In every sample in which the cgroup is active, else in its turn.
     Active,
     /// Like `Active`, and in every sample in which tasks waited in the parent cgroup, which includes this one: a wait
@@ -53,7 +53,7 @@ const fn rare<R>(name: &'static str, source: Source, parse: fn(&[u8], &mut R) ->
     File { name, source, when: When::InTurn, parse }
 }
 
-const MEMORY_STAT: File<CgroupRow> = file(When::Folding, "memory.stat", Source::MemoryStat, memory_stat::parse);
+const MEMORY_STAT: File<CgroupRow> = file(When::Stat, "memory.stat", Source::MemoryStat, memory_stat::parse);
 const MEMORY_CURRENT: File<CgroupRow> = file(When::Active, "memory.current", Source::MemoryCurrent, |text, row| {
     take(&mut row.memory_current, number(text))
 });
@@ -80,7 +80,7 @@ static COUNTERS_V2: [File<CgroupRow>; 7] = [
 ];
 
 static COUNTERS_V1: [File<CgroupRow>; 2] = [
-    file(When::Folding, "memory.stat", Source::MemoryStat, memory_stat::parse_v1),
+    file(When::Stat, "memory.stat", Source::MemoryStat, memory_stat::parse_v1),
     file(When::Active, "memory.usage_in_bytes", Source::MemoryCurrent, |text, row| {
         take(&mut row.memory_current, number(text))
     }),
@@ -225,7 +225,7 @@ impl Cgroups {
         if self.needs.cgroup_limits {
             sample.cgroup_limits = Table::read(rows.limits);
         }
-        if self.files.io && round.folds {
+        if self.files.io && round.reads_stat {
             sample.cgroup_io = Table::read(rows.io);
         }
     }
@@ -245,9 +245,9 @@ impl Cgroups {
             let calm_above = node.parent.is_some_and(|parent| calm.contains(&parent));
             let first = node.read_in.replace(round.number).is_none();
             let due = first || round.is_due(u64::from(id));
-            let folds = first || round.folds;
+            let reads_stat = first || round.reads_stat;
             let is_overdue = due || node.is_overdue;
-            node.is_overdue = is_overdue && !round.folds;
+            node.is_overdue = is_overdue && !round.reads_stat;
             let entity = match node.entity {
                 Some(entity) => entity,
                 None => {
@@ -261,7 +261,7 @@ impl Cgroups {
             let (top, absent, seen) = (node.is_top(), Vec::new(), Hasher::new());
             let of_siblings = node.parent.and_then(|parent| controllers.get(&parent)).copied();
             let mut reader =
-                Reader { round, entity, folds, due, is_overdue, top, gone: false, absent, seen, of_siblings };
+                Reader { round, entity, reads_stat, due, is_overdue, top, gone: false, absent, seen, of_siblings };
             let waited = reader.node(&self.files, node, mount, calm_above, rows);
             if self.files.shares_controllers
                 && let (Some(parent), Some(read)) = (node.parent, reader.of_siblings)
@@ -315,7 +315,7 @@ struct Reader<'a, 'round> {
     round: &'a mut Round<'round>,
     entity: EntityId,
     /// Whether the files are read for which the kernel adds up counters.
-    folds: bool,
+    reads_stat: bool,
     due: bool,
     /// Whether its turn has come since these files were last read.
     is_overdue: bool,
@@ -333,10 +333,10 @@ impl Reader<'_, '_> {
     /// Reads the files of a cgroup into the rows of the sample. Returns whether tasks may have waited in it.
     fn node(&mut self, files: &Files, node: &mut Node, mount: &[u8], calm_above: bool, rows: &mut Rows) -> bool {
         let mut row = CgroupRow::default();
-        if self.folds {
-            self.counters(files.counters, |when| when == When::Folding, node, mount, &mut row);
+        if self.reads_stat {
+            self.counters(files.counters, |when| when == When::Stat, node, mount, &mut row);
             // A table of the new cgroups alone would end the rows of all others.
-            if files.io && self.round.folds && !self.gone {
+            if files.io && self.round.reads_stat && !self.gone {
                 self.io(files.counters.len(), node, mount, &mut rows.devices);
             }
             if self.gone {
@@ -350,7 +350,7 @@ impl Reader<'_, '_> {
         let (due, childless) = (self.due, node.is_childless());
         let active = node.is_active || due;
         let now = |when| match when {
-            When::Folding => false,
+            When::Stat => false,
             When::Active => active,
             When::Waiting => active || !calm_above,
             When::WithChildren => due || !childless,
@@ -362,8 +362,8 @@ impl Reader<'_, '_> {
         let has_memory = row.file_dirty.is_some();
         let has_reading = row != CgroupRow::default();
         // A row without a reading means that the cgroup is there.
-        let has_row = has_reading || !self.folds && node.has_row;
-        if self.folds {
+        let has_row = has_reading || !self.reads_stat && node.has_row;
+        if self.reads_stat {
             node.has_row = has_reading;
         }
         rows.counters.extend((!self.gone && has_row).then_some((self.entity, row)));
@@ -390,7 +390,7 @@ impl Reader<'_, '_> {
         let (place, kept) = node.place(self.round.root, mount);
         for (file, kept) in files.iter().zip(kept).filter(|(file, _)| now(file.when)) {
             if self.read(kept, file.when, file.name, file.source, place) {
-                if file.when == When::Folding {
+                if file.when == When::Stat {
                     self.seen.update(self.round.buffer);
                 }
                 let parsed = (file.parse)(self.round.buffer, row);
@@ -437,7 +437,7 @@ impl Reader<'_, '_> {
     fn io(&mut self, at: usize, node: &mut Node, mount: &[u8], devices: &mut Vec<(DevId, CgroupIoRow)>) {
         let (place, kept) = node.place(self.round.root, mount);
         if let Some(kept) = kept.get_mut(at)
-            && self.read(kept, When::Folding, "io.stat", Source::IoStat, place)
+            && self.read(kept, When::Stat, "io.stat", Source::IoStat, place)
         {
             self.seen.update(self.round.buffer);
             let parsed = io_stat::parse(self.round.buffer, |dev, row| devices.push((dev, row)));
@@ -469,11 +469,11 @@ impl Reader<'_, '_> {
     /// Reads one file into the buffer. Returns whether that succeeded.
     fn read(&mut self, kept: &mut Kept, when: When, name: &'static str, source: Source, place: Place<'_>) -> bool {
         let descriptors = match when {
-            When::Folding => self.round.descriptors,
+            When::Stat => self.round.descriptors,
             When::Active | When::Waiting | When::WithChildren => self.round.descriptors.not_set_aside(),
             When::InTurn => Descriptors::NONE,
         };
-        let again = if when == When::Folding { self.is_overdue } else { self.due };
+        let again = if when == When::Stat { self.is_overdue } else { self.due };
         let reading = Reading::small(descriptors, again);
         let unopened = kept.is_closed();
         match kept.read(reading, self.round.buffer, || place.open(name)) {

@@ -35,7 +35,7 @@ pub struct Collector<'root> {
     plan: Plan,
     number: u64,
     /// Time of the last sample that read the files for which the kernel adds up counters.
-    folded: Option<Nanos>,
+    stat_read: Option<Nanos>,
     next_id: u32,
     gaps: GapBook,
     buffer: Vec<u8>,
@@ -59,7 +59,7 @@ impl<'root> Collector<'root> {
         Collector {
             root,
             number: 0,
-            folded: None,
+            stat_read: None,
             next_id: 0,
             gaps: GapBook::default(),
             buffer: Vec::with_capacity(64 << 10),
@@ -100,15 +100,15 @@ impl<'root> Collector<'root> {
         if self.number == 0 {
             out.extend(self.plan.gaps.iter().cloned().map(Record::Gap));
         }
-        let folds = is_apart(self.folded, time.monotonic, self.plan.fold_every);
-        if folds {
-            self.folded = Some(time.monotonic);
+        let reads_stat = time.monotonic.is_apart(self.stat_read, self.plan.stat_every);
+        if reads_stat {
+            self.stat_read = Some(time.monotonic);
         }
         let mut round = Round {
             root: self.root,
             plan: &self.plan,
             number: self.number,
-            folds,
+            reads_stat,
             next_id: &mut self.next_id,
             gaps: &mut self.gaps,
             buffer: &mut self.buffer,
@@ -137,11 +137,6 @@ impl<'root> Collector<'root> {
     }
 }
 
-/// Whether a sample is far enough from an earlier one. A sample that is a little early is far enough: sleeps are not exact.
-fn is_apart(before: Option<Nanos>, now: Nanos, least: Nanos) -> bool {
-    before.is_none_or(|before| now.0.saturating_sub(before.0) >= least.0 / 20 * 19)
-}
-
 pub(crate) fn now(clock: ClockId) -> Nanos {
     let time = rustix::time::clock_gettime(clock);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
@@ -157,7 +152,7 @@ struct Round<'a> {
     plan: &'a Plan,
     number: u64,
     /// Whether this sample reads the files for which the kernel adds up counters.
-    folds: bool,
+    reads_stat: bool,
     next_id: &'a mut u32,
     gaps: &'a mut GapBook,
     buffer: &'a mut Vec<u8>,
@@ -208,33 +203,4 @@ impl Round<'_> {
 fn take<T>(field: &mut Option<T>, value: Result<T, Flaw>) -> Parsed {
     *field = Some(value?);
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_late_or_early_sample_changes_no_distance() {
-        let reads = |every: &[u64], least: u64| {
-            let mut last = None;
-            let mut at = 0;
-            let mut reads = Vec::new();
-            for step in every {
-                if is_apart(last, Nanos::from_millis(at), Nanos::from_millis(least)) {
-                    last = Some(Nanos::from_millis(at));
-                    reads.push(at);
-                }
-                at += step;
-            }
-            reads
-        };
-        assert_eq!(reads(&[500; 9], 2000), [0, 2000, 4000]);
-        assert_eq!(reads(&[1000; 5], 2000), [0, 2000, 4000]);
-        assert_eq!(reads(&[700; 7], 2000), [0, 2100, 4200]);
-        assert_eq!(reads(&[1500; 5], 2000), [0, 3000, 6000]);
-        assert_eq!(reads(&[2004, 1996, 1950, 2050], 2000), [0, 2004, 4000, 5950]);
-        assert_eq!(reads(&[5000; 3], 2000), [0, 5000, 10_000]);
-        assert_eq!(reads(&[100; 4], 0), [0, 100, 200, 300]);
-    }
 }

@@ -193,7 +193,7 @@ fn counters_that_the_kernel_adds_up_for_a_read_are_not_read_in_each_sample() {
     let tree = HostTree::new();
     tree.cgroup("/a");
     let (root, plan) = everything(&tree);
-    let mut collector = Collector::new(&root, plan.folding_every(Nanos(3_600_000_000_000)));
+    let mut collector = Collector::new(&root, plan.with_stat_every(Nanos(3_600_000_000_000)));
     let first = Look::of(&mut collector);
     let a = first.cgroup("/a");
     assert!(first.sample.cgroups.get(a).unwrap().file_dirty.is_some() && first.sample.cgroup_io.was_read());
@@ -222,20 +222,20 @@ fn counters_that_the_kernel_adds_up_for_a_read_are_not_read_in_each_sample() {
 fn limits_of_devices_are_read_in_turns_whatever_the_distance_of_the_counters() {
     let tree = HostTree::sized(8, 0);
     let (root, plan) = everything(&tree);
-    let mut collector = Collector::new(&root, Plan { slow_every: 2, ..plan.folding_every(Nanos(10_000_000)) });
+    let mut collector = Collector::new(&root, Plan { slow_every: 2, ..plan.with_stat_every(Nanos(10_000_000)) });
     Look::of(&mut collector);
     let mut again = std::collections::BTreeSet::new();
-    let (mut folds, mut samples) = (0, 0);
-    while folds < 30 {
+    let (mut reads, mut samples) = (0, 0);
+    while reads < 30 {
         std::thread::sleep(std::time::Duration::from_millis(5));
         let look = Look::of(&mut collector);
         samples += 1;
-        folds += usize::from(look.sample.cgroup_io.was_read());
+        reads += usize::from(look.sample.cgroup_io.was_read());
         let has_limit = |(id, row): &(EntityId, CgroupIoRow)| row.wbps_max.is_some().then_some(*id);
         again.extend(look.sample.cgroup_io.rows().iter().filter_map(has_limit));
         assert!(look.sample.cgroup_io.rows().iter().all(|(_, row)| row.wbytes.is_some()), "a row has both");
     }
-    assert_eq!(again.len(), 8, "in {folds} of {samples} samples");
+    assert_eq!(again.len(), 8, "in {reads} of {samples} samples");
 }
 
 #[test]

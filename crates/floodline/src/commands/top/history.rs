@@ -5,9 +5,8 @@
 use floodline_analysis::diagnose::diagnose;
 use floodline_analysis::report::Report;
 use floodline_analysis::tried::arithmetic_only;
-use floodline_kernel::FLUSH_TIME;
 use floodline_record::id::EntityId;
-use floodline_record::levels::Levels;
+use floodline_record::levels::{HELD, Levels};
 use floodline_record::record::{Record, Sink};
 use floodline_record::sample::{CgroupLimitsRow, Sample, Table};
 use floodline_record::units::Nanos;
@@ -25,9 +24,6 @@ const MINUTE: usize = 60;
 const FOLDED_MAX: u64 = 90;
 /// While a host is watched, it is diagnosed once per this number of samples.
 const DIAGNOSED_EACH: u64 = 3;
-
-/// Longest time that a level of a cgroup is shown without a new reading: the next sample that reads it can be missed.
-const LEVELS_FOR: Nanos = Nanos(2 * FLUSH_TIME.0 + FLUSH_TIME.0 / 4);
 
 /// Marks the change as untried: a trial on a twin takes seconds, so `top` makes none. Unless the change follows from
 /// arithmetic, it is then a candidate, as it is for `doctor` without a twin.
@@ -271,11 +267,11 @@ impl History {
         window
     }
 
-    /// Levels of cgroups as read within [`LEVELS_FOR`] before a sample.
+    /// Levels of cgroups as read within [`HELD`] before a sample.
     fn levels(&self, at: usize) -> Levels {
         let mut levels = Levels::default();
         let Some(entry) = self.entries.get(at) else { return levels };
-        let since = entry.sample.time.monotonic.0.saturating_sub(LEVELS_FOR.0);
+        let since = entry.sample.time.monotonic.0.saturating_sub(HELD.0);
         let earlier = self.entries.iter().take(at).rev().take_while(|entry| entry.sample.time.monotonic.0 >= since);
         let earlier: Vec<&Entry> = earlier.collect();
         earlier.into_iter().rev().for_each(|entry| levels.note(&entry.sample));

@@ -8,6 +8,7 @@ use crate::diagnose::derived::Derived;
 use crate::diagnose::{cgroup, throttle};
 use crate::observer;
 use crate::report::Evidence;
+use floodline_kernel::FLUSH_TIME;
 use floodline_record::units::Nanos;
 use std::collections::BTreeSet;
 
@@ -92,7 +93,7 @@ pub(super) fn evidence(
     }));
     rows.extend(added_by_samples(derived, did).map(|distance| {
         Evidence::seconds("Time between two reads of memory.stat", distance.as_secs_f64(), "times of the samples")
-            .against(observer::FOLD.as_secs_f64())
+            .against(FLUSH_TIME.as_secs_f64())
     }));
     rows
 }
