@@ -52,8 +52,8 @@ struct Buffered<'a> {
     rate: Option<f64>,
     /// Bytes per second that the disk below wrote.
     below_rate: Option<f64>,
-    /// Bytes per second that can have been cached below: what the disk below wrote, and what was unwritten on the machine. Zeros that a
-    /// filesystem has the loop device make are written to it, and are neither.
+    /// Bytes per second that can have been cached below: what the disk below wrote, and what was unwritten on the machine. Zeros
+    /// count as written to a loop device, but it makes them without the page cache.
     cached_rate: Option<f64>,
     /// Dirty and under writeback on its bdi, bytes.
     dirty: Option<u64>,

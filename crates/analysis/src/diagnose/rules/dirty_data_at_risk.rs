@@ -23,7 +23,7 @@ pub const RULE: Rule = Rule {
 
 /// Writing it out takes longer than people and stop timeouts wait, seconds.
 const LONG_STOP_S: f64 = 10.0;
-/// Writing it out takes so long that a stop at the worst moment is harm, seconds.
+/// A stop of this length is harm even if only the worst moment has one, seconds.
 const VERY_LONG_STOP_S: f64 = 30.0;
 /// Part of the samples with a long stop from which a stop at any moment is likely to be long.
 const LIKELY: f64 = 0.5;

@@ -145,7 +145,7 @@ fn brief(plain: &str, is_of_one: bool, pauses: Option<bool>, await_max_s: Option
                 .to_owned()
         }
         (false, Some(true), _) => {
-            "At times, programs write faster than the disk. The kernel pauses these programs instead. The waits of other \
+            "At times, programs write faster than the disk. The kernel then pauses these programs. The waits of other \
              programs may get shorter, but do not end."
                 .to_owned()
         }
