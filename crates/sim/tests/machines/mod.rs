@@ -69,6 +69,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "tenth-sick",
     "tenth-well",
     "third-round",
+    "twelfth-sick",
+    "twelfth-well",
     "two-disks",
     "void-settings",
     "well-containers",
@@ -85,6 +87,7 @@ pub(crate) const EIGHTH_ROUND: &str = include_str!("../blind/eighth-round.txt");
 pub(crate) const NINTH_ROUND: &str = include_str!("../blind/ninth-round.txt");
 pub(crate) const TENTH_ROUND: &str = include_str!("../blind/tenth-round.txt");
 pub(crate) const ELEVENTH_ROUND: &str = include_str!("../blind/eleventh-round.txt");
+pub(crate) const TWELFTH_ROUND: &str = include_str!("../blind/twelfth-round.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
     MACHINES,
@@ -98,6 +101,7 @@ pub(crate) const TABLES: &[&str] = &[
     NINTH_ROUND,
     TENTH_ROUND,
     ELEVENTH_ROUND,
+    TWELFTH_ROUND,
 ];
 
 /// A machine on a kernel.
