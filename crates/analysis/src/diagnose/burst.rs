@@ -5,7 +5,7 @@
 
 use super::derived::Derived;
 use super::device::{Device, Interval};
-use super::{attended, dirty, flusher};
+use super::{attended, dirty, elsewhere, flusher, synced};
 use floodline_record::sample::{BdiRow, HostRow};
 use floodline_record::units::{Bytes, Nanos, Pages};
 
@@ -416,7 +416,16 @@ impl History<'_, '_> {
         let reasons = flusher::by_reason(self.derived.window, |at, flushed| {
             flushed.bdi.as_bytes() == device.as_bytes() && flushed.since < to && at > queued_from
         })?;
-        named(&reasons, Bytes((FLUSHED_SHARE * written) as u64).pages(self.derived.page_size))
+        let least = Bytes((FLUSHED_SHARE * written) as u64).pages(self.derived.page_size);
+        named(&reasons, least).or_else(|| {
+            // A task that syncs a file queues its pages itself.
+            let filesystems = elsewhere::filesystems_on(self.derived, self.device);
+            let askers = synced::askers(self.derived.window, &filesystems, queued_from, to);
+            let own = Bytes(askers.iter().map(|asker| asker.bytes).sum::<f64>() as u64).pages(self.derived.page_size);
+            let is_sync = |(reason, _): &&(&str, flusher::Rounds)| trigger_of(reason) == Some(Trigger::Asked);
+            let synced: u64 = reasons.iter().filter(is_sync).map(|(_, rounds)| rounds.pages.0).sum();
+            (own.0.saturating_add(synced) >= least.0.max(1)).then_some(Trigger::Asked)
+        })
     }
 }
 
@@ -447,10 +456,12 @@ fn piled_rate(until: &[(Nanos, u64)]) -> Option<f64> {
 /// flusher wrote less than half, or where no reason stands for a trigger: then each writer waits for its own data.
 fn named(reasons: &[(&str, flusher::Rounds)], least: Pages) -> Option<Trigger> {
     let (reason, rounds) = reasons.first()?;
-    if rounds.pages < least {
-        return None;
-    }
-    match *reason {
+    trigger_of(reason).filter(|_| rounds.pages >= least)
+}
+
+/// Trigger that a `wb_reason` stands for.
+pub(super) fn trigger_of(reason: &str) -> Option<Trigger> {
+    match reason {
         "background" => Some(Trigger::Amount),
         "periodic" => Some(Trigger::Age),
         "sync" | "fs_free_space" => Some(Trigger::Asked),

@@ -69,13 +69,23 @@ impl Elsewhere {
     }
 }
 
+/// Drains that share a disk with a device: the device, and what is built on it or on its disks.
+fn sharing<'a, 'w>(derived: &'a Derived<'w>, device: &Device<'_>) -> impl Iterator<Item = &'a Device<'w>> {
+    let (id, disks) = (device.id, device.bottoms().iter().map(|disk| disk.id).collect::<BTreeSet<EntityId>>());
+    let shares = move |drain: &&Device<'_>| {
+        drain.id == id || drain.bottoms().iter().any(|disk| disk.id == id || disks.contains(&disk.id))
+    };
+    derived.drains().iter().filter(shares)
+}
+
+/// Numbers of the superblocks of the filesystems on a disk, or on what is built on it.
+pub fn filesystems_on(derived: &Derived<'_>, device: &Device<'_>) -> Vec<DevId> {
+    sharing(derived, device).flat_map(|drain| drain.mounts()).map(|mount| mount.dev).collect()
+}
+
 /// Processes whose dirtied pages were all seen on other devices than this disk, or what is built on it. Empty without a trace.
 pub fn never_on(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
-    let disks: BTreeSet<EntityId> = device.bottoms().iter().map(|disk| disk.id).collect();
-    let shares = |drain: &&Device<'_>| {
-        drain.id == device.id || drain.bottoms().iter().any(|disk| disk.id == device.id || disks.contains(&disk.id))
-    };
-    let here: BTreeSet<DevId> = derived.drains().iter().filter(shares).map(|drain| drain.dev).collect();
+    let here: BTreeSet<DevId> = sharing(derived, device).map(|drain| drain.dev).collect();
     let of_processes = traced(derived, |dev| here.contains(&dev));
     let is_never = |parts: &Parts| parts.here == 0 && parts.elsewhere > 0;
     of_processes.into_iter().filter(|(_, parts)| is_never(parts)).map(|(pid, _)| pid).collect()

@@ -6,14 +6,19 @@ use crate::ledger;
 use crate::ledger::blame::Blame;
 use crate::report::Evidence;
 use floodline_record::human;
+use floodline_record::id::DevId;
 use floodline_record::record::What;
 use floodline_record::traced::Who;
 use floodline_record::traced::waits::Operation;
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Source of the numbers, as evidence names it.
 pub const SOURCE: &str = "trace of fsync, fdatasync, msync, sync, syncfs";
+
+/// Share of its waits that a process' own data must need at the disk for the process to wait for these data.
+const OWN_SHARE: f64 = 0.75;
 
 /// Waits, added up.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,14 +62,71 @@ impl Waits {
     }
 }
 
-/// The longest traced wait for one file while other files' data was queued, with the owner of that data.
-pub fn behind_others(window: &Window) -> Option<String> {
-    let is_for_others = |wait: &Blame| {
+/// A task that asked for data and queued a part of them itself, as a trace saw it in some stretch of time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asker {
+    /// `name[pid]`.
+    pub process: String,
+    /// Operation in which it waited.
+    pub operation: Operation,
+    /// Bytes of the stretch that it queued itself.
+    pub bytes: f64,
+}
+
+/// Tasks that queued data of these filesystems themselves while they waited for them, between two moments: the flusher did not
+/// write these data. The one with most bytes stands first.
+pub fn askers(window: &Window, filesystems: &[DevId], from: Nanos, to: Nanos) -> Vec<Asker> {
+    let mut sums: BTreeMap<(u32, Operation), Asker> = BTreeMap::new();
+    for event in &window.events {
+        let What::SlowSync(wait) = &event.what else { continue };
+        let began = Nanos(event.at.0.saturating_sub(wait.lasted.0));
+        let common = event.at.0.min(to.0).saturating_sub(began.0.max(from.0));
+        if common == 0 || !wait.device.is_some_and(|device| filesystems.contains(&device)) {
+            continue;
+        }
+        let process = format!("{}[{}]", wait.who.comm, wait.who.pid);
+        let sum = sums.entry((wait.who.pid, wait.operation)).or_insert(Asker {
+            process,
+            operation: wait.operation,
+            bytes: 0.0,
+        });
+        sum.bytes += wait.own.0 as f64 * common as f64 / wait.lasted.0 as f64;
+    }
+    let mut askers: Vec<Asker> = sums.into_values().filter(|asker| asker.bytes > 0.0).collect();
+    askers.sort_by(|one, other| other.bytes.total_cmp(&one.bytes));
+    askers
+}
+
+/// Processes whose waits for stable storage were mostly the time that a device of this speed needs for the bytes they queued
+/// themselves: they wait for their own data, whichever program dirtied them before.
+pub fn for_own_data(window: &Window, bytes_per_s: f64) -> BTreeSet<u32> {
+    let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    for event in &window.events {
+        let (pid, waited, own) = match &event.what {
+            What::Synced(synced) if synced.operation != Operation::SyncFilesystem => {
+                (synced.who.pid, synced.total.as_secs_f64(), 0.0)
+            }
+            What::SlowSync(wait) => (wait.who.pid, 0.0, wait.own.0 as f64 / bytes_per_s.max(1.0)),
+            _ => continue,
+        };
+        let sum = sums.entry(pid).or_default();
+        (sum.0, sum.1) = (sum.0 + waited, sum.1 + own);
+    }
+    sums.into_iter().filter(|(_, (waited, own))| *own >= OWN_SHARE * waited).map(|(pid, _)| pid).collect()
+}
+
+/// The longest traced wait on these filesystems for one file while other files' data was queued, with the owner of that data:
+/// of `first`, where it has one.
+pub fn behind_others(window: &Window, filesystems: &[DevId], first: Option<u32>) -> Option<String> {
+    let is_for_others = |wait: &&Blame| {
         let own = wait.file.as_ref().zip(wait.files.first()).is_some_and(|(own, most)| *own == most.name);
-        matches!(wait.operation, Operation::Fsync | Operation::Fdatasync | Operation::Range) && !own
+        let is_here = wait.device.is_some_and(|device| filesystems.contains(&device));
+        matches!(wait.operation, Operation::Fsync | Operation::Fdatasync | Operation::Range) && !own && is_here
     };
     // The longest stands first.
-    let wait = ledger::waits(window)?.into_iter().find(is_for_others)?;
+    let waits = ledger::waits(window)?;
+    let its = waits.iter().filter(is_for_others).find(|wait| first == Some(wait.pid));
+    let wait = its.or_else(|| waits.iter().find(is_for_others))?;
     let most = wait.files.first()?;
     Some(format!(
         "{} waited {} in {} of {} while {} of {} were queued, {} of it {}.",
@@ -82,7 +144,7 @@ pub fn behind_others(window: &Window) -> Option<String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use floodline_record::id::DevId;
+    use floodline_record::traced::File;
     use floodline_record::traced::waits::{SlowSync, Synced};
     use floodline_record::units::Bytes;
     use floodline_testkit::Fixture;
@@ -119,6 +181,38 @@ pub(crate) mod tests {
         let waits = waits(&Fixture::healthy().traced(&["bytes"], events).window()).unwrap();
         assert_eq!((waits.count, waits.total), (4, Nanos::from_millis(1500)));
         assert_eq!(waits.evidence()[1].name, "Longest: redis-server[42] in fsync");
+    }
+
+    /// A wait of `pid` on a device, for `file`, of which it queued `own` MiB itself.
+    fn of_file(pid: u32, ms: u64, device: DevId, file: &str, own: u64) -> Vec<What> {
+        let (_, mut events) = slow((pid, Operation::Fsync, ms, Some(device)));
+        if let Some(What::SlowSync(wait)) = events.last_mut() {
+            wait.file = Some(File { ino: u64::from(pid), generation: Some(0), path: Some(file.into()) });
+            wait.own = Bytes(own << 20);
+        }
+        events
+    }
+
+    #[test]
+    fn a_task_waits_for_its_own_data_where_the_disk_needs_that_time_for_them() {
+        let (here, elsewhere) = (DevId { major: 8, minor: 0 }, DevId { major: 8, minor: 16 });
+        let events = [
+            of_file(41, 4000, here, "/a", 70),
+            of_file(42, 4000, here, "/b", 30),
+            of_file(43, 900, elsewhere, "/c", 80),
+        ];
+        let mut window = Fixture::healthy().traced(&["bytes", "throttle"], events.concat()).window();
+        let own = |speed: f64| for_own_data(&window, speed * 1_048_576.0).into_iter().collect::<Vec<u32>>();
+        assert_eq!((own(20.0), own(1000.0)), (vec![41, 43], vec![]));
+        window.events.iter_mut().for_each(|event| event.at = Nanos(10_000_000_000));
+        // Half of each wait is in the stretch.
+        let names = |to: u64| {
+            let all = askers(&window, &[here], Nanos(0), Nanos(to));
+            all.into_iter().map(|one| (one.process, one.bytes as u64 >> 20)).collect::<Vec<_>>()
+        };
+        let [one, other] = ["redis-server[41]".to_owned(), "redis-server[42]".to_owned()];
+        assert_eq!(names(8_000_000_000), [(one, 35), (other, 15)]);
+        assert_eq!(names(1_000_000_000), []);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! from the process states in the samples. Does not cover what the processes waited for.
 
 use super::derived::Derived;
-use super::device::Device;
+use super::device::{Basis, Device};
 use super::{cgroup, elsewhere, synced, throttle, writer};
 use crate::observer;
 use crate::report::{Evidence, Unexplained};
@@ -136,8 +136,24 @@ pub fn others_on(
     is_causer: impl Fn(&Waiter) -> bool,
 ) -> Option<Vec<Waiter>> {
     let elsewhere = synced_elsewhere(derived, device);
-    let is_elsewhere = |waiter: &Waiter| elsewhere.contains(&waiter.pid) || !may_wait_for(derived, waiter, device);
-    others(derived, |waiter| is_causer(waiter) || is_elsewhere(waiter))
+    let own = for_own_data(derived, device);
+    let is_other = |waiter: &Waiter| {
+        elsewhere.contains(&waiter.pid) || own.contains(&waiter.pid) || !may_wait_for(derived, waiter, device)
+    };
+    others(derived, |waiter| is_causer(waiter) || is_other(waiter))
+}
+
+/// Processes that a trace saw wait for the data that they asked for themselves, and never saw paused: no other program makes
+/// them wait.
+fn for_own_data(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
+    let window = derived.window;
+    let speed = device.write_bandwidth().filter(|speed| speed.basis == Basis::Saturated);
+    let Some(speed) = speed.filter(|_| throttle::events(window).is_some()) else { return BTreeSet::new() };
+    let mut own = synced::for_own_data(window, speed.value);
+    for event in throttle::events(window).into_iter().flatten() {
+        own.remove(&event.who.pid);
+    }
+    own
 }
 
 /// Processes that a trace saw write to other devices only and never saw paused: their syncs wait for those devices. A pause may

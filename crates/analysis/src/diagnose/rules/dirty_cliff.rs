@@ -16,7 +16,7 @@ use self::unseen::{longest_seen, too_short};
 use crate::diagnose::burst::{self, Burst, NOTICED_S, STALL_AWAIT_S, STALL_PRESSURE, Trigger};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Basis, Device, Speed};
-use crate::diagnose::{Rule, Verdict, cycle, dirtying, flusher, loops, synced, throttle, waiting, writer};
+use crate::diagnose::{Rule, Verdict, cycle, dirtying, elsewhere, flusher, loops, synced, throttle, waiting, writer};
 use crate::report::{Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -34,6 +34,8 @@ pub const RULE: Rule = Rule {
 const HURTS_S: f64 = 2.0;
 /// Mean time of a write below which a task that waits for one hardly notices, seconds.
 const QUICK_S: f64 = 0.02;
+/// Share of a burst that a task must have queued itself for the evidence to name it.
+const ASKED_SHARE: f64 = 0.1;
 /// A burst that comes later than this is an info, not a warning. Seconds.
 const FAR_S: f64 = 600.0;
 /// Dirty data pile up when less than this share of what is dirtied is cleaned.
@@ -222,17 +224,32 @@ fn traced(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst) -> Option<S
     let reasons = flusher::by_reason(derived.window, |at, flushed| {
         flushed.bdi.as_bytes() == bdi.as_bytes() && flushed.since < burst.to && at > burst.queued_from
     })?;
-    let (reason, rounds) = reasons.first()?;
-    let mut text = format!(
-        "The flusher spent {} on it, because of {}.",
-        human::seconds(rounds.busy.as_secs_f64()),
-        match *reason {
-            "background" => "the background threshold (background)".to_owned(),
-            "periodic" => "the age of the data (periodic)".to_owned(),
-            other => other.to_owned(),
-        }
-    );
-    let filesystems: Vec<_> = device.mounts().iter().map(|mount| mount.dev).collect();
+    let filesystems = elsewhere::filesystems_on(derived, device);
+    let askers = synced::askers(derived.window, &filesystems, burst.queued_from, burst.to);
+    let mut parts: Vec<String> = Vec::new();
+    if let Some((reason, rounds)) = reasons.first() {
+        // Where the flusher is not what wrote most of it, its reason is not the reason of the burst.
+        let is_whole = burst.is_traced && burst::trigger_of(reason) == Some(burst.trigger);
+        parts.push(format!(
+            "The flusher spent {} on {}, because of {}.",
+            human::seconds(rounds.busy.as_secs_f64()),
+            if is_whole { "it" } else { "a part of it" },
+            match *reason {
+                "background" => "the background threshold (background)".to_owned(),
+                "periodic" => "the age of the data (periodic)".to_owned(),
+                other => other.to_owned(),
+            }
+        ));
+    }
+    let least = ASKED_SHARE * burst.rate * burst.seconds;
+    if let Some(asker) = askers.first().filter(|asker| asker.bytes >= least) {
+        let (bytes, operation) = (human::bytes(asker.bytes), asker.operation.name());
+        parts.push(format!("{} asked for {bytes} of it itself, in {operation}.", asker.process));
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    let mut text = parts.join(" ");
     let piled =
         dirtying::dirtying(derived.window, |at, dirtied| at <= burst.to && filesystems.contains(&dirtied.device));
     if let Some((who, file)) = piled.and_then(|piled| piled.most_by().zip(piled.most_in())) {

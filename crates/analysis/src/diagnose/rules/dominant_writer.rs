@@ -190,6 +190,8 @@ enum Path {
     Strict,
     /// They bypass the flusher: direct I/O, or syncs.
     Past,
+    /// They go through the page cache, and a sync writes them before the flusher does. Only a trace shows that.
+    Synced,
     /// A sync writes all at once what was dirtied in the seconds before it.
     AtOnce,
 }
@@ -334,18 +336,23 @@ fn finding(
             )
         }
         (_, Some(trouble)) if outruns(derived, trouble) => format!(
-            "{who} make{s} {share} of all writes to {disk} ({amount}), as fast as the disk takes them. It is {} busy. No \
-             setting makes it faster.",
-            human::percent(trouble.utilisation)
+            "{who} make{s} {share} of all writes to {disk} ({amount}), as fast as the disk takes them. It is {} busy over all \
+             {}. No setting makes it faster.",
+            human::percent(trouble.utilisation),
+            human::seconds(derived.seconds)
         ),
         (_, Some(trouble)) => format!(
-            "{who} make{s} {share} of all writes to {disk} ({amount}), which is {} busy.",
-            human::percent(trouble.utilisation)
+            "{who} make{s} {share} of all writes to {disk} ({amount}), which is {} busy over all {}.",
+            human::percent(trouble.utilisation),
+            human::seconds(derived.seconds)
         ),
         (_, None) => format!("{who} made {share} of all writes since processes were started ({amount})."),
     };
     let journald = is_journald(dominant.writer) && !dominant.is_children();
-    let path = trouble.map_or(Path::Flusher, |trouble| path(derived, trouble));
+    let path = match trouble.map_or(Path::Flusher, |trouble| path(derived, trouble)) {
+        Path::Past if evidence::is_cached(derived, dominant) => Path::Synced,
+        path => path,
+    };
     let scattered = trouble.is_some_and(|trouble| trouble.scattered_s() >= NOTICED_S);
     let (cause, plan, trade_off) = match journald {
         true => remedy::journald_remedy(derived, dominant),

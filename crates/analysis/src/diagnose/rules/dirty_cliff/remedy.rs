@@ -43,7 +43,7 @@ pub(super) fn finish(
 ) -> Finding {
     let is_too_fast = !pile.by_operations && pile.rate > pile.speed.value;
     let is_of_one = is_of_one(derived, &pile.device, pile.by_operations);
-    let (cause, plain) = woken_by(derived, pile.trigger);
+    let (cause, plain) = woken_by(derived, pile.trigger, pile.is_traced);
     let (likely, throttled) = (likely(derived, &pile), throttled(derived));
     let faster = match is_too_fast {
         true => {
@@ -79,13 +79,17 @@ pub(super) fn finish(
 }
 
 /// What woke the flusher, for the evidence and for the first screen.
-fn woken_by(derived: &Derived<'_>, trigger: Option<Trigger>) -> (&'static str, &'static str) {
+fn woken_by(derived: &Derived<'_>, trigger: Option<Trigger>, is_traced: bool) -> (&'static str, &'static str) {
     let reached = derived.dirty.peak.zip(derived.dirty.background_threshold);
     let was_reached = |(peak, background): (Bytes, Bytes)| peak.0 as f64 >= 0.95 * background.0 as f64;
     match trigger {
+        Some(Trigger::Asked) if is_traced => (
+            "A sync, an fsync of a large file or an unmount asked for the data before the flusher had written them",
+            "A sync, an fsync of a large file or an unmount asked for the data",
+        ),
         Some(Trigger::Asked) => (
-            "Neither the amount nor the age of the dirty data was enough to wake the flusher: a sync, an fsync of a \
-             large file or an unmount asked for it",
+            "The dirty data of the machine reached neither the background threshold nor the expiry: a sync, an fsync of \
+             a large file or an unmount asked for it",
             "A sync, an fsync of a large file or an unmount asked for the data",
         ),
         Some(Trigger::Part) => (
@@ -115,7 +119,7 @@ fn woken_by(derived: &Derived<'_>, trigger: Option<Trigger>) -> (&'static str, &
 fn likely(derived: &Derived<'_>, pile: &Pile<'_>) -> &'static str {
     match pile.trigger {
         Some(_) if !pile.is_traced && derived.window.traced.contains("flusher") => {
-            " Amount and age make this likely. The flusher itself wrote too little of it to be the reason."
+            " Amount and age make this likely. The trace does not show what asked for most of it."
         }
         Some(_) if !pile.is_traced => {
             " Amount and age make this likely. Only a trace shows what woke the flusher: floodline doctor --trace on."

@@ -87,6 +87,47 @@ fn a_trace_names_the_reason_the_writer_and_what_tasks_waited_in() {
     assert_eq!(first_finding(&RULE, &dirty_cliff()).confirmed, None);
 }
 
+/// The flusher writes a little for a background threshold, and a task syncs the rest itself.
+#[test]
+fn a_task_that_queued_most_of_it_itself_is_the_reason_and_no_victim() {
+    use crate::diagnose::flusher::tests::flushed;
+    use crate::diagnose::synced::tests::{slow, synced};
+    use floodline_record::traced::waits::Operation;
+    use floodline_testkit::dev_of;
+    let with = |own: f64, mail: u64| {
+        let (_, mut events) = slow((42, Operation::Fsync, 6_800, Some(dev_of("sda"))));
+        for event in &mut events {
+            if let floodline_record::record::What::SlowSync(wait) = event {
+                wait.own = Bytes(mib(own));
+            }
+        }
+        events.push(flushed(("8:0", 1, "background", 2, 300)));
+        events.push(synced((43, Operation::Fdatasync, 9, mail, mail)));
+        let mut window = dirty_cliff().traced(&["bytes", "flusher", "throttle"], events).window();
+        let burst =
+            device::drains(&window).iter().find_map(|device| burst::longest(&Derived::of(&window), device)).unwrap();
+        window.events.iter_mut().for_each(|event| event.at = burst.to);
+        let Verdict::Found(mut findings) = check(&Derived::of(&window)) else { panic!("nothing found") };
+        findings.remove(0)
+    };
+    let own = with(280.0, 0);
+    let confirmed = own.confirmed.unwrap();
+    for part in ["spent 300 ms on a part of it, because of the background", "redis-server[42] asked for", "in fsync."] {
+        assert!(confirmed.contains(part), "{part}: {confirmed}");
+    }
+    assert!(own.cause.starts_with("A sync, an fsync of a large file or an unmount asked"), "{}", own.cause);
+    assert!(!own.cause.contains("likely"), "{}", own.cause);
+    assert!(own.summary.ends_with("No other program was seen to wait."), "{}", own.summary);
+    assert_eq!(own.severity, Severity::Info);
+    let behind = with(280.0, 6_000);
+    assert!(behind.summary.contains("triggered by a sync. Other tasks waited behind it"), "{}", behind.summary);
+    assert_eq!(behind.severity, Severity::Critical);
+    // It queued a little itself: it waits for data of others.
+    let little = with(1.0, 0);
+    assert!(!little.confirmed.unwrap().contains("asked for"));
+    assert!(!little.summary.contains("No other program"), "{}", little.summary);
+}
+
 #[test]
 fn the_published_cliff_gets_the_published_cure() {
     let finding = first_finding(&RULE, &dirty_cliff_published());

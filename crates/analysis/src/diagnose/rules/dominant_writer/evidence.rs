@@ -2,9 +2,10 @@
 //! The readings that a finding of a dominant writer rests on, row by row, and what a trace saw of its data.
 
 use super::{Dominant, FELT_UTILISATION, NOTICED_S, STALL_AWAIT_S, Trouble, is_journald, name};
+use crate::diagnose::cgroup;
 use crate::diagnose::derived::Derived;
+use crate::diagnose::dirtying::{self, Dirtying};
 use crate::diagnose::writer::{self, Period, Writers};
-use crate::diagnose::{cgroup, dirtying};
 use crate::ledger::{Ledger, ledger};
 use crate::report::Evidence;
 use floodline_record::facts::Journald;
@@ -15,16 +16,30 @@ use floodline_record::traced::Who;
 /// Share of its data dirtied again from which that is worth a word.
 const FELT_AGAIN: f64 = 0.1;
 
-/// What a trace saw of the writer's data: how much of all it was, in which file, and what of it reached the
-/// disks. `None` when it did not see most of it written by this one.
-pub(super) fn traced(derived: &Derived<'_>, dominant: &Dominant<'_, '_>) -> Option<String> {
+/// Part of the bytes of a writer that a trace must have seen become dirty for them to go through the page cache.
+const MOSTLY_CACHED: f64 = 0.5;
+
+/// Whether a trace saw most bytes of the writer become dirty: then it does not write past the page cache.
+pub(super) fn is_cached(derived: &Derived<'_>, dominant: &Dominant<'_, '_>) -> bool {
+    dirtied_by(derived, dominant)
+        .is_some_and(|its| its.bytes as f64 >= MOSTLY_CACHED * dominant.dirtied_bytes as f64 && its.bytes > 0)
+}
+
+/// What a trace saw the writer dirty.
+fn dirtied_by<'a>(derived: &Derived<'a>, dominant: &Dominant<'_, '_>) -> Option<Dirtying<'a>> {
     let of_cgroup = dominant.cgroup.map(|id| cgroup::ino(derived.window, id));
     let is_its = |who: &Who| match of_cgroup {
         Some(ino) => Some(who.cgroup_ino) == ino,
         None => who.pid == dominant.writer.pid,
     };
+    dirtying::dirtying(derived.window, |_, dirtied| is_its(&dirtied.who))
+}
+
+/// What a trace saw of the writer's data: how much of all it was, in which file, and what of it reached the
+/// disks. `None` when it did not see most of it written by this one.
+pub(super) fn traced(derived: &Derived<'_>, dominant: &Dominant<'_, '_>) -> Option<String> {
     let all = dirtying::dirtying(derived.window, |_, _| true)?;
-    let its = dirtying::dirtying(derived.window, |_, dirtied| is_its(&dirtied.who))?;
+    let its = dirtied_by(derived, dominant)?;
     let share = its.bytes as f64 / all.bytes.max(1) as f64;
     if dominant.is_children() || share < writer::DOMINANT_SHARE {
         return None;
@@ -35,7 +50,7 @@ pub(super) fn traced(derived: &Derived<'_>, dominant: &Dominant<'_, '_>) -> Opti
         human::bytes(all.bytes as f64),
         its.most_in()?
     );
-    let ledger = of_cgroup.is_none().then(|| ledger(derived.window)).flatten();
+    let ledger = dominant.cgroup.is_none().then(|| ledger(derived.window)).flatten();
     // Data that a layer compresses or encrypts reach the disks in pages that belong to no process.
     let of_process = |ledger: &Ledger| {
         let line = ledger.processes.iter().find(|line| line.pid == dominant.writer.pid)?;

@@ -91,6 +91,10 @@ pub(super) fn brief(who: &str, journald: bool, scattered: bool, path: Path, plan
                     "No setting makes a program write less, and its writes do not stay in memory: MemoryHigh= has no \
                          effect on them. Let it write less or more slowly, or move its files to another disk."
                 }
+                Path::Synced => {
+                    "No setting makes a program write less, and a sync writes its data before the flusher does. Let it \
+                         write less or more slowly, or move its files to another disk."
+                }
                 Path::Strict => {
                     "No setting makes a program write less, and the strict limit of the disk already bounds its unwritten \
                          data. Let it write less or in larger pieces, or move its files to another disk."
@@ -135,6 +139,10 @@ pub(super) fn other_remedy(
             "The writes of {who} do not wait for the flusher: it writes past the page cache (direct I/O) or syncs what it \
              wrote."
         ),
+        _ if path == Path::Synced => format!(
+            "The writes of {who} do not wait for the flusher: it syncs what it wrote, or another program's sync or unmount \
+             writes it."
+        ),
         Some(factor) if factor >= MOSTLY_STORED => format!(
             "{} hands nearly nothing to write calls: it stores through mappings, or in ways that these calls do not count \
              (io_uring, asynchronous I/O).",
@@ -155,6 +163,10 @@ pub(super) fn other_remedy(
         Path::Past => {
             "Let it write less or more slowly, or move its files to another device. MemoryHigh= of its unit has no \
                  effect: its writes do not stay in memory."
+        }
+        Path::Synced => {
+            "Let it write less or more slowly, or move its files to another device. A sync writes its data before the \
+                 flusher does."
         }
         Path::Strict => {
             "The strict limit of the device already bounds its unwritten data. Let it write less or in larger pieces, or \

@@ -70,6 +70,24 @@ fn a_pile_synced_at_once_is_critical_where_another_program_waits_for_it() {
 }
 
 #[test]
+fn a_trace_of_its_pages_rules_out_direct_io() {
+    use crate::diagnose::burst::tests::asked;
+    use crate::diagnose::dirtying::tests::dirtied;
+    let host = |traced: u64| {
+        let host = asked(8.0)
+            .host(|_, row| row.nr_written = Some(floodline_record::units::Pages(0)))
+            .process("backup", 900, "/", |t, row| row.write_bytes = Some(Bytes(mib(160.0 * (t / 3.0).min(1.0)))))
+            .traced(&["bytes"], vec![dirtied((900, 1, 131, "/pack", traced, 0))]);
+        first_finding(&RULE, &host.seconds(12))
+    };
+    let (direct, cached) = (host(1 << 20), host(160 << 20));
+    assert!(direct.cause.contains("direct I/O"), "{}", direct.cause);
+    assert!(cached.confirmed.is_some());
+    assert!(!cached.cause.contains("direct I/O") && cached.cause.contains("syncs what it wrote"), "{}", cached.cause);
+    assert!(!cached.trade_off.contains("do not stay in memory"), "{}", cached.trade_off);
+}
+
+#[test]
 fn a_trace_names_the_file_it_writes_and_only_where_it_writes_most() {
     use crate::diagnose::dirtying::tests::dirtied;
     let journal = dirtied((300, 1, 131, "/journal/system.journal", 9 << 20, 3 << 20));
