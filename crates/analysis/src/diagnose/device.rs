@@ -3,6 +3,7 @@
 //! Bytes are never added over layers. `/proc/diskstats` counts at completion; a stacked device counts the same bytes
 //! again. [`Interval`] holds the reads and writes between two samples, [`Speed`] the write speed.
 
+pub mod array;
 mod interval;
 mod speed;
 mod stacked;

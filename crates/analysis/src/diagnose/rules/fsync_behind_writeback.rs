@@ -11,9 +11,9 @@ use self::remedy::remedy;
 use crate::advise::threshold;
 use crate::diagnose::database::{self, Database};
 use crate::diagnose::derived::Derived;
-use crate::diagnose::device::{Device, Interval};
+use crate::diagnose::device::{Device, Interval, array};
 use crate::diagnose::waiting::{self, Waiter};
-use crate::diagnose::{Rule, Verdict, attended, cgroup, load, missing, strict, synced, writer};
+use crate::diagnose::{Rule, Verdict, attended, cgroup, elsewhere, load, missing, strict, synced, throttle, writer};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -121,11 +121,20 @@ fn check(derived: &Derived<'_>) -> Verdict {
     };
     let felt: Vec<&&Queue<'_>> = full.iter().filter(is_felt).collect();
     let with_others = |queue: &&&Queue<'_>| others_on(queue).is_none_or(|others| !others.is_empty());
-    let found = felt
-        .iter()
-        .copied()
-        .filter(with_others)
-        .map(|queue| finding(derived, &Felt { queue, victims: &victims, others: others_on(queue).as_deref() }));
+    // The members of one array are full for one reason.
+    let arrays = array::joined(
+        derived,
+        felt.iter().copied().filter(with_others).map(|queue| &**queue),
+        |queue| queue.device,
+        |queue| queue.slow_s,
+    );
+    let found = arrays.into_iter().map(|array| {
+        let (queue, others) = (array.worst, others_on(array.worst));
+        finding(
+            derived,
+            &Felt { queue, name: array.name, disks: array.disks, victims: &victims, others: others.as_deref() },
+        )
+    });
     let found: Vec<Finding> = found.collect();
     let Some(first) = full.first().filter(|_| found.is_empty()) else { return Verdict::Found(found) };
     let waited = match felt.is_empty() {
@@ -219,7 +228,12 @@ fn queue_from<'a>(
 
 /// A full disk and the tasks that wait behind it.
 struct Felt<'a> {
+    /// The disk, or the member of an array that was full longest.
     queue: &'a Queue<'a>,
+    /// The disk's name, or the array's with those of its full members.
+    name: String,
+    /// Names of the full disks.
+    disks: Vec<String>,
     victims: &'a [Database],
     /// Traced waits of other programs than the writer; absent without a trace.
     others: Option<&'a [Waiter]>,
@@ -238,15 +252,22 @@ fn finding(derived: &Derived<'_>, felt: &Felt<'_>) -> Finding {
         rule: RULE.name,
         severity: severity(derived, felt),
         summary: summary(felt),
-        confirmed: synced::behind_others(derived.window),
+        confirmed: confirmed(derived, felt),
         evidence: evidence(derived, felt, &owners),
         cause: cause(derived, &names),
         brief,
-        devices: vec![felt.queue.device.name.to_string()],
+        devices: felt.disks.clone(),
         plan,
         trade_off,
         ..Finding::default()
     }
+}
+
+/// The longest traced wait on this disk, of the program that the headline names where it has one.
+fn confirmed(derived: &Derived<'_>, felt: &Felt<'_>) -> Option<String> {
+    let first = felt.others.and_then(|others| others.first()).filter(|_| felt.victims.is_empty());
+    let filesystems = elsewhere::filesystems_on(derived, &felt.queue.device);
+    synced::behind_others(derived.window, &filesystems, first.map(|waiter| waiter.pid))
 }
 
 fn severity(derived: &Derived<'_>, felt: &Felt<'_>) -> Severity {
@@ -269,11 +290,12 @@ fn severity(derived: &Derived<'_>, felt: &Felt<'_>) -> Severity {
 }
 
 fn summary(felt: &Felt<'_>) -> String {
-    let disk = felt.queue.device.name;
+    let disk = &felt.name;
     let (slow, longest) = (human::seconds(felt.queue.slow_s), human::seconds(felt.queue.await_max_s));
     let waiter = felt.others.and_then(|others| Some((others.first()?.label(), others.first()?.seconds?)));
     let waiter = waiter.map(|(waiter, seconds)| match seconds > felt.queue.slow_s {
-        true => (waiter, format!("up to {slow}")),
+        // The rest of its waits is not known to be behind this disk.
+        true => (waiter, format!("{}, at most {slow} of it", human::seconds(seconds))),
         false => (waiter, human::seconds(seconds)),
     });
     match (felt.victims.first(), waiter) {
@@ -320,10 +342,16 @@ fn cause(derived: &Derived<'_>, owners: &[&str]) -> String {
         [] => "The counters of cgroups do not show whose data it is.".to_owned(),
         some => format!("Most of what was dirty belongs to {}.", some.join(", ")),
     };
-    let throttled = match derived.dirty.can_have_throttled {
-        Some(true) => " Writers were over the freerun ceiling as well and were throttled.",
-        Some(false) => " It is not throttling: the machine stayed below its freerun ceiling.",
-        None => "",
+    // Cgroups and strict devices have ceilings of their own: where pauses were traced, they count.
+    let pauses = throttle::total(derived.window, None).map(|pauses| pauses.total.as_secs_f64());
+    let throttled = match (pauses, derived.dirty.can_have_throttled) {
+        (Some(paused), _) if paused > 0.0 => {
+            format!(" Writers were paused for {} in dirty throttling as well.", human::seconds(paused))
+        }
+        (Some(_), _) => " It is not throttling: no writer was paused.".to_owned(),
+        (None, Some(true)) => " Writers were over the freerun ceiling as well and were throttled.".to_owned(),
+        (None, Some(false)) => " It is not throttling: the machine stayed below its freerun ceiling.".to_owned(),
+        (None, None) => String::new(),
     };
     format!(
         "The flusher hands the disk as much as the queue takes at once. An fsync is a few small writes, a journal commit and \
@@ -333,7 +361,7 @@ fn cause(derived: &Derived<'_>, owners: &[&str]) -> String {
 }
 
 fn brief(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[&str]) -> Brief {
-    let disk = felt.queue.device.name;
+    let disk = &felt.name;
     let whose = match owners {
         [] => String::new(),
         some => format!(" Most of the data belongs to {}.", some.join(", ")),

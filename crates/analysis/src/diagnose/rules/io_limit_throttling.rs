@@ -214,7 +214,9 @@ impl AtLimit<'_> {
 /// Tasks that wait at a limit while the disk has room.
 struct Held {
     severity: Severity,
-    /// Part of the window in which the disk was busy.
+    /// The device, or the busiest disk below it.
+    disk: Name,
+    /// Part of the window in which it was busy.
     utilisation: f64,
     /// Part of the window with a task of the cgroup waiting for I/O.
     pressure: Option<f64>,
@@ -237,7 +239,10 @@ fn held(derived: &Derived<'_>, at: &AtLimit<'_>, known: Option<&[Waiter]>) -> Op
         return None;
     }
     // Read from every sample of the disk, and hosts have hundreds of limits at which nothing waits.
-    let utilisation = at.device.utilisation()?;
+    // A layer may count no time of its own: its disks do.
+    let bottoms = at.device.bottoms();
+    let busy = bottoms.iter().chain([&at.device]).filter_map(|disk| Some((disk.name, disk.utilisation()?)));
+    let (disk, utilisation) = busy.max_by(|one, other| one.1.total_cmp(&other.1))?;
     if utilisation >= ROOM {
         return None;
     }
@@ -261,7 +266,13 @@ fn held(derived: &Derived<'_>, at: &AtLimit<'_>, known: Option<&[Waiter]>) -> Op
     let when_waiting = AT_LIMIT * waited.max(pressure.unwrap_or(0.0)).min(1.0);
     let is_used_up = part >= AT_LIMIT;
     let is_near = part >= NEAR_LIMIT.min(when_waiting.max(HURTS));
-    (is_used_up || (is_unexplained && is_near)).then_some(Held { severity, utilisation, pressure, waiters })
+    (is_used_up || (is_unexplained && is_near)).then_some(Held {
+        severity,
+        disk: disk.clone(),
+        utilisation,
+        pressure,
+        waiters,
+    })
 }
 
 fn finding(derived: &Derived<'_>, at: &AtLimit<'_>, known: Option<&[Waiter]>) -> Option<Finding> {
@@ -270,7 +281,7 @@ fn finding(derived: &Derived<'_>, at: &AtLimit<'_>, known: Option<&[Waiter]>) ->
     Some(Finding {
         rule: RULE.name,
         severity: held.severity,
-        summary: summary(at, &held, &who),
+        summary: summary(at, &held, &who, derived.seconds),
         evidence: evidence(at, &held, &who),
         cause: "The block layer holds requests of the cgroup back until its limit allows them. An fsync waits for all \
                 that the cgroup has to write before, so a backlog of seconds is a wait of seconds. A task that holds the \
@@ -306,7 +317,7 @@ fn what_helps(at: &AtLimit<'_>, file: &str) -> String {
     )
 }
 
-fn summary(at: &AtLimit<'_>, held: &Held, who: &str) -> String {
+fn summary(at: &AtLimit<'_>, held: &Held, who: &str, watched_s: f64) -> String {
     let waiter = held.waiters.first().and_then(|waiter| Some((waiter.label(), waiter.seconds?)));
     let wait = match (waiter, held.pressure) {
         (Some((waiter, seconds)), _) => format!("{waiter} waited {}", human::seconds(seconds)),
@@ -315,12 +326,13 @@ fn summary(at: &AtLimit<'_>, held: &Held, who: &str) -> String {
     };
     let since = if at.has_changed { ", changed during the observation" } else { "" };
     format!(
-        "Cgroup {who} is held to {} of {} by its own limit ({} on {}{since}): {wait}, and the disk is {} busy.",
+        "Cgroup {who} is held to {} of {} by its own limit ({} on {}{since}): {wait}, and the disk is {} busy over all {}.",
         at.amount(at.limit as f64),
         if at.is_write { "writes" } else { "reads" },
         at.what,
         at.device.name,
         human::percent(held.utilisation),
+        human::seconds(watched_s),
     )
 }
 
@@ -342,7 +354,7 @@ fn evidence(at: &AtLimit<'_>, held: &Held, who: &str) -> Vec<Evidence> {
     let mut evidence = vec![
         done,
         row(format!("Its limit, {}", at.what), at.limit as f64, &at.file()),
-        Evidence::share(format!("{} busy", at.device.name), held.utilisation, "/proc/diskstats io_time").against(ROOM),
+        Evidence::share(format!("{} busy", held.disk), held.utilisation, "/proc/diskstats io_time").against(ROOM),
     ];
     evidence.extend(
         held.pressure

@@ -5,6 +5,7 @@
 #![doc = include_str!("saturated_device.md")]
 
 use crate::diagnose::derived::Derived;
+use crate::diagnose::device::array::{self, Joined};
 use crate::diagnose::device::{self, Device};
 use crate::diagnose::load::{self, Kind, LASTS_SHARE, Load};
 use crate::diagnose::waiting::{self, Waiter};
@@ -63,11 +64,18 @@ fn check(derived: &Derived<'_>) -> Verdict {
         return derived.not_checked(Source::Pressure, "io");
     }
     let loads = derived.loads();
-    let findings: Vec<Finding> = loads
-        .iter()
-        .filter(|(_, load)| load::is_full_of_other(derived, load))
-        .filter_map(|(disk, load)| finding(derived, disk, load))
-        .collect();
+    let alone =
+        |disk: &Device<'_>| Joined { worst: (), name: disk.name.to_string(), disks: vec![disk.name.to_string()] };
+    let is_found = |(disk, load): &&(Device<'_>, Load)| {
+        load::is_full_of_other(derived, load) && finding(derived, disk, load, alone(disk)).is_some()
+    };
+    // The members of one array are full for one reason.
+    let arrays = array::joined(derived, loads.iter().filter(is_found), |(disk, _)| *disk, |(_, load)| load.share);
+    let of = |array: Joined<&(Device<'_>, Load)>| {
+        let (disk, load) = array.worst;
+        finding(derived, disk, load, Joined { worst: (), name: array.name, disks: array.disks })
+    };
+    let findings: Vec<Finding> = arrays.into_iter().filter_map(of).collect();
     if !findings.is_empty() {
         return Verdict::Found(findings);
     }
@@ -158,7 +166,7 @@ fn evidence(
     evidence
 }
 
-fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Finding> {
+fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load, array: Joined<()>) -> Option<Finding> {
     let pressure = load.pressure?;
     let kind = load.kind();
     let causers = causers(derived, kind);
@@ -200,7 +208,7 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
     let who = others.as_ref().and_then(|others| others.first()).map(|waiter| waits(derived, waiter));
     let summary = format!(
         "{} is busy {} of the time with {with}{}. Writeback is not the reason.",
-        disk.name,
+        array.name,
         human::percent(load.share),
         who.as_ref().map(|who| format!("; {who}")).unwrap_or_default(),
     );
@@ -223,12 +231,12 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
              dirty data are written. They do not affect this load. {most}"
         ),
         brief: Brief {
-            because: format!("{} has more work than it can do: {with} fill it. Writeback does not.", disk.name),
+            because: format!("{} has more work than it can do: {with} fill it. Writeback does not.", array.name),
             who: causers.iter().take(2).map(|causer| causer.label.clone()).collect::<Vec<_>>().join(", "),
             expect: trade_off(kind, load).to_owned(),
             costs: String::new(),
         },
-        devices: vec![disk.name.to_string()],
+        devices: array.disks,
         trade_off: trade_off(kind, load).to_owned(),
         ..Finding::default()
     })

@@ -2,8 +2,8 @@
 //! Writeback before an fsync: which program waits, how long, and what is no finding.
 
 use super::*;
-use crate::diagnose::check_rule;
 use crate::diagnose::synced::tests::slow;
+use crate::diagnose::{check_rule, first_finding};
 use floodline_record::gap::Cause;
 use floodline_record::traced::waits::Operation;
 use floodline_record::units::{Bytes, Nanos, Pages};
@@ -148,6 +148,20 @@ fn a_traced_wait_counts_where_pressure_does_not_show_it() {
 }
 
 #[test]
+fn a_trace_says_whether_writers_were_paused() {
+    let (parts, events) = slow((702, Operation::Fdatasync, 2_000, Some(dev_of("sda"))));
+    let above = || {
+        backup().host(|_, row| {
+            (row.nr_dirty_threshold, row.nr_dirty_background_threshold) = (Some(Pages(2)), Some(Pages(1)));
+        })
+    };
+    let cause = |fixture: &Fixture| first_finding(&RULE, fixture).cause;
+    assert!(cause(&above()).contains("over the freerun ceiling"), "{}", cause(&above()));
+    let traced = cause(&above().traced(parts, events));
+    assert!(traced.contains("It is not throttling: no writer was paused."), "{traced}");
+}
+
+#[test]
 fn a_database_that_waits_for_its_own_writing_is_no_victim() {
     let own = backup()
         .process("tar", 700, "/system.slice/backup.service", |_, row| row.write_bytes = Some(Bytes(0)))
@@ -215,6 +229,10 @@ fn who_waits_elsewhere_waits_here_for_the_slow_time_at_most() {
                 row.blkio_delay = Some(secs(waited * t));
             })
     };
-    check_rule(&RULE, &copies(0.6), "critical: cp[702] waited up to 8.00 s behind others' writeback: for 8.00 s");
+    check_rule(
+        &RULE,
+        &copies(0.6),
+        "critical: cp[702] waited 36 s, at most 8.00 s of it behind others' writeback: for 8.00 s",
+    );
     check_rule(&RULE, &copies(0.1), "critical: cp[702] waited 6.00 s behind others' writeback: for 8.00 s");
 }
