@@ -76,10 +76,13 @@ impl Device<'_> {
                 && interval.written_bytes >= interval.read_bytes
         };
         let saturated: Vec<Interval> = self.saturated().into_iter().filter(is_large).collect();
-        // A device that wrote more in one interval with room to spare was held up in these by something else.
+        // A device that wrote much more in one interval with room to spare was held up in these by something else. A little
+        // more is what completes late: the first second of a burst may count more bytes than the next.
         let most = self.intervals().iter().map(|interval| interval.written_bytes).fold(0.0, f64::max);
+        let fastest = self.intervals().iter().map(Interval::write_rate).fold(0.0, f64::max);
         let total: f64 = saturated.iter().map(|interval| interval.written_bytes).sum();
-        if let Some(value) = mean_rate(&saturated, |interval| interval.written_bytes).filter(|_| total >= most) {
+        let is_its_own = |rate: &f64| total >= most || *rate >= NEAR_BANDWIDTH * fastest;
+        if let Some(value) = mean_rate(&saturated, |interval| interval.written_bytes).filter(is_its_own) {
             return Some(Speed { value, basis: Basis::Saturated });
         }
         let least = self.least_bandwidth();
@@ -231,6 +234,20 @@ mod tests {
         });
         let without_estimate = |_: f64, row: &mut BdiRow| row.write_bandwidth = Some(BytesPerSecond(200 << 20));
         check(held_up.bdi("8:0", without_estimate), 60.0, Basis::AtLeast);
+    }
+
+    #[test]
+    fn one_saturated_second_is_its_speed_although_the_second_before_counts_a_little_more() {
+        // As a burst of two seconds and a half shows: the kernel's estimate still falls from its initial value.
+        let burst = Fixture::healthy().disk("sda", |t, row| {
+            let (first, full, last) = ((t - 3.0).clamp(0.0, 1.0), (t - 4.0).clamp(0.0, 1.0), (t - 5.0).clamp(0.0, 1.0));
+            row.written = Some(Bytes(mib(38.3 * first + 37.5 * full + 28.0 * last)));
+            row.writes = Some(Count((76.0 * first + 75.0 * full + 56.0 * last) as u64));
+            row.io_time = Some(secs(0.88 * first + full + 0.7 * last));
+            row.weighted_io_time = Some(secs(20.0 * (first + full + last)));
+        });
+        let estimate = |_: f64, row: &mut BdiRow| row.write_bandwidth = Some(BytesPerSecond(88 << 20));
+        check(burst.bdi("8:0", estimate), 37.5, Basis::Saturated);
     }
 
     #[test]
