@@ -174,6 +174,9 @@ pub struct Symptom {
     pub iowait_share: Option<(f64, f64)>,
     /// The busiest disk in these seconds, or in the whole observation where tasks did not wait.
     pub busiest: Option<BusyDisk>,
+    /// The program that waited most for I/O, as `redis-server[812]`; absent where none is known to have waited for long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waited_most: Option<String>,
     /// The most dirty data of any sample, bytes.
     pub dirty_max_bytes: Option<u64>,
     /// Most data of any sample that was dirty or under writeback, bytes. Neither is on the disk.
@@ -195,6 +198,9 @@ pub struct BusyDisk {
     pub busy_share: f64,
     /// Mean time of a write, queueing included, seconds.
     pub write_await_s: Option<f64>,
+    /// What most of its requests were: `reads`, `writeback`, or `waited_writes` (syncs and direct I/O); absent without requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<&'static str>,
 }
 
 /// A cgroup and its limit of dirty data.

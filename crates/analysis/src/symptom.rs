@@ -4,6 +4,8 @@
 
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device;
+use crate::diagnose::load::{self, Kind, Load};
+use crate::diagnose::waiting::Waiter;
 use crate::report::{BusyDisk, Symptom, TightCgroup};
 use floodline_record::sample::{HostRow, SampleTime};
 use floodline_record::units::Nanos;
@@ -44,6 +46,7 @@ pub fn symptom(derived: &Derived<'_>, about: &[String]) -> Symptom {
         io_some_share_max: intervals.iter().filter_map(|interval| interval.some).reduce(f64::max),
         iowait_share: least.zip(most),
         busiest: busiest(derived, &spans, about),
+        waited_most: derived.waiters().and_then(<[_]>::first).map(Waiter::label),
         dirty_max_bytes: derived.dirty.peak.map(|bytes| bytes.0),
         unwritten_max_bytes: derived.dirty.unwritten_peak.map(|bytes| bytes.0),
         background_threshold_bytes: derived.dirty.background_threshold.map(|bytes| bytes.0),
@@ -97,6 +100,7 @@ fn busiest(derived: &Derived<'_>, spans: &[(Nanos, Nanos)], about: &[String]) ->
             name: disk.name.to_string(),
             busy_share: (busy / seconds).min(1.0),
             write_await_s: (writes > 0.0).then(|| waited / writes),
+            load: load_name(&load::of(derived, disk, |interval| within(interval.end))),
         })
     };
     let busiest = |disks: &mut dyn Iterator<Item = &device::Device<'_>>| {
@@ -104,6 +108,15 @@ fn busiest(derived: &Derived<'_>, spans: &[(Nanos, Nanos)], about: &[String]) ->
     };
     let is_about = |disk: &&device::Device<'_>| about.iter().any(|name| name.as_bytes() == disk.name.as_bytes());
     busiest(&mut derived.disks().iter().filter(is_about)).or_else(|| busiest(&mut derived.disks().iter()))
+}
+
+/// What most of the requests were; `None` where there were none.
+fn load_name(load: &Load) -> Option<&'static str> {
+    (load.reads + load.writes > 0.0).then(|| match load.kind() {
+        Kind::Reads => "reads",
+        Kind::Writeback => "writeback",
+        Kind::Waited => "waited_writes",
+    })
 }
 
 /// The cgroup with the smallest hard threshold of its own.

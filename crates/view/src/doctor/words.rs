@@ -50,8 +50,38 @@ pub(super) fn calm_headline(report: &Report) -> (String, String) {
     (verdict, sentence)
 }
 
-/// The verdict on a host on which nothing hurts: its word and its sentence.
+/// The verdict on a host on which nothing hurts: its word and its sentence. Where tasks waited for I/O nevertheless, it says for
+/// what.
 pub(crate) fn calm_verdict(report: &Report) -> (&'static str, String) {
+    let (word, sentence) = verdict(report);
+    match waits(report).filter(|_| matches!(word, "OK" | "NOTHING SEEN")) {
+        Some(waits) => (word, format!("{} {waits}", sentence.replacen("nothing stalls", "no writeback stalls", 1))),
+        None => (word, sentence),
+    }
+}
+
+/// "Tasks waited for I/O up to 82 % of the time between two samples, orders[139] most: for reads from vda, not for writeback."
+fn waits(report: &Report) -> Option<String> {
+    let symptom = &report.symptom;
+    let most = symptom.io_some_share_max.filter(|_| symptom.waiting_s > 0.0)?;
+    let who = symptom.waited_most.as_ref().map_or_else(String::new, |who| format!(", {who} most"));
+    let disk =
+        symptom.busiest.as_ref().filter(|disk| Some(disk.busy_share) >= symptom.io_some_share.map(|some| some / 2.0));
+    let why =
+        match (disk.map(|disk| (&disk.name, disk.load)), report.findings.iter().find(|one| one.waited_s.is_some())) {
+            (_, Some(finding)) => format!("{} below says for what", finding.rule),
+            (Some((disk, Some("reads"))), _) => format!("for reads from {disk}, not for writeback"),
+            (Some((disk, Some("writeback"))), _) => {
+                format!("writeback kept {disk} busy, and no other program waited long for it")
+            }
+            (Some((disk, Some(_))), _) => format!("for syncs or direct writes to {disk}, not for writeback"),
+            _ => "no disk was busy meanwhile, so not for writeback".to_owned(),
+        };
+    let most = human::percent(most);
+    Some(format!("Tasks waited for I/O up to {most} of the time between two samples{who}: {why}."))
+}
+
+fn verdict(report: &Report) -> (&'static str, String) {
     let checked = checked(report);
     let from = report.symptom.from_wall_ns.map_or_else(String::new, |at| format!(" from {}", clock(at)));
     let watched = human::seconds(report.window_s);
@@ -143,7 +173,12 @@ pub(crate) fn you_see(report: &Report) -> String {
         // The share refers to the seconds in the line When, not to the whole observation.
         let lasts = symptom.waiting_s >= MOST_OF_TIME * report.window_s;
         let tasks = if lasts { "Tasks" } else { "While it lasts, tasks" };
-        sentences.push(format!("{tasks} wait for I/O {} of the time{iowait}.", human::percent(share)));
+        let waits = format!("{tasks} wait for I/O {} of the time{iowait}", human::percent(share));
+        // One sentence: the disk's share refers to these seconds as well.
+        match symptom.busiest.as_ref().filter(|_| !lasts) {
+            Some(disk) => return format!("{waits}, and {}", busy(disk)),
+            None => sentences.push(format!("{waits}.")),
+        }
     }
     sentences.extend(symptom.busiest.as_ref().map(busy));
     sentences.join(" ")
