@@ -3,7 +3,7 @@
 
 use super::Page;
 use super::model::{Block, Cell, Section, Table, Verdict as Shown};
-use floodline_fleet::{Row, Summary, Verdict, thousands};
+use floodline_fleet::{Cause, Row, Summary, Verdict, thousands};
 use floodline_record::human;
 
 /// Hosts that a page lists; the table of `-o` has all of them.
@@ -33,7 +33,7 @@ pub fn fleet(summary: &Summary, rows: &[Row]) -> String {
             ("Fine", thousands(summary.fine)),
             ("Not known", thousands(summary.not_known)),
             ("Accepted", thousands(summary.accepted)),
-            ("Sick already", thousands(summary.sick_already)),
+            ("Sick before", sick_before(summary)),
         ],
         commands: Vec::new(),
     });
@@ -42,6 +42,24 @@ pub fn fleet(summary: &Summary, rows: &[Row]) -> String {
         Section::new("hosts", "Hosts", vec![Block::Table(hosts(rows))]),
     ];
     page.html()
+}
+
+/// Hosts that are sick before the change. They are counted by their answers as well, and not all of them have the cause
+/// "sick before the change and no worse after it".
+fn sick_before(summary: &Summary) -> String {
+    let no_worse: u64 =
+        summary.groups.iter().filter(|group| group.cause == Cause::SickAlready).map(|group| group.hosts).sum();
+    let others = summary.sick_already.saturating_sub(no_worse);
+    match (summary.sick_already, others) {
+        (0, _) => "0".to_owned(),
+        (all, 0) => format!("{}, all of them no worse after the change", thousands(all)),
+        (all, others) => format!(
+            "{} of those above: {} no worse after the change, {} with another answer",
+            thousands(all),
+            thousands(no_worse),
+            thousands(others)
+        ),
+    }
 }
 
 fn word(verdict: Verdict) -> &'static str {
@@ -128,7 +146,26 @@ fn hosts(rows: &[Row]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_fleet::{Cause, Change};
+    use floodline_fleet::Change;
+
+    #[test]
+    fn hosts_that_are_sick_before_are_counted_whatever_their_answer() {
+        let change = Change::parse::<&str>(&[], None, Some("v2"), None).unwrap();
+        let row = |host: &str, verdict, cause, is_sick: bool| {
+            let mut row = Row::not_known(host, &change, Cause::Damaged, String::new());
+            (row.verdict, row.cause) = (verdict, cause);
+            row.sick_already = is_sick.then(|| "dirty-cliff".to_owned());
+            row
+        };
+        let of = |rows: &[Row]| sick_before(&Summary::of(rows, change.label()));
+        let no_worse = row("a", Verdict::Fine, Cause::SickAlready, true);
+        let worse = row("b", Verdict::Suffers, Cause::CgroupLimit, true);
+        let well = row("c", Verdict::Fine, Cause::WideMargin, false);
+        assert_eq!(of(std::slice::from_ref(&well)), "0");
+        assert_eq!(of(&[no_worse.clone(), well.clone()]), "1, all of them no worse after the change");
+        let told = "2 of those above: 1 no worse after the change, 1 with another answer";
+        assert_eq!(of(&[no_worse, worse, well]), told);
+    }
 
     #[test]
     fn the_page_loads_nothing_and_a_host_is_no_script() {
