@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file that replaces another one only when it is whole. `--force` on a full disk must not destroy the file that is there. The
-//! new file is written beside it and takes its name at the end. Recordings that grow while a host is observed are not written
+//! A file that is there only when it is whole. `--force` on a full disk must not destroy the file that is there: the new file is
+//! written beside it and takes its name at the end. A file with a name of its own is removed if it cannot be completed: the name
+//! is taken from the start, so that no other program takes it meanwhile. Recordings that grow while a host is observed are not written
 //! this way: after a crash, their samples must be found under their name.
 
 use crate::error::CliError;
@@ -10,10 +11,34 @@ use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Rename that [`Pending::commit`] performs. If it is dropped before that, the existing file stays as it was.
+/// Rename that [`Pending::commit`] performs. If it is dropped before that, the existing file stays as it was, and a new one is
+/// removed.
 #[must_use]
 pub(crate) struct Pending {
     renamed: Option<Renamed>,
+    made: Option<Made>,
+}
+
+/// A file that did not exist before.
+struct Made {
+    path: PathBuf,
+    /// Its device and inode: the name may be another file's by now.
+    file: (u64, u64),
+}
+
+impl Made {
+    /// `None` for anything but a regular file, such as a pipe.
+    fn at(path: &Path, file: &File) -> Option<Made> {
+        let found = file.metadata().ok().filter(fs::Metadata::is_file)?;
+        Some(Made { path: path.to_owned(), file: (found.dev(), found.ino()) })
+    }
+
+    fn remove(&self) {
+        let is_it = |found: fs::Metadata| (found.dev(), found.ino()) == self.file;
+        if self.path.symlink_metadata().is_ok_and(is_it) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
 }
 
 struct Renamed {
@@ -32,7 +57,10 @@ pub(crate) fn create(path: &Path, existing: Existing) -> Result<(File, Pending),
         Existing::Keep | Existing::KeepAlways => None,
     };
     let Some((old, beside)) = old.zip(name_beside(path)) else {
-        return Ok((output::create(path, existing)?, Pending::none()));
+        let is_new = path.symlink_metadata().is_err();
+        let file = output::create(path, existing)?;
+        let made = Made::at(path, &file).filter(|_| is_new);
+        return Ok((file, Pending { renamed: None, made }));
     };
     let Ok(file) = output::create(&beside, Existing::KeepAlways) else {
         // Closes the file and with it the lock.
@@ -40,7 +68,9 @@ pub(crate) fn create(path: &Path, existing: Existing) -> Result<(File, Pending),
         return Ok((output::create(path, existing)?, Pending::none()));
     };
     match alike(&old, &file).and_then(|()| file.try_clone()) {
-        Ok(new) => Ok((file, Pending { renamed: Some(Renamed { beside, path: path.to_owned(), new, _old: old }) })),
+        Ok(new) => {
+            Ok((file, Pending { renamed: Some(Renamed { beside, path: path.to_owned(), new, _old: old }), made: None }))
+        }
         Err(_) => {
             let _ = fs::remove_file(&beside);
             drop(old);
@@ -61,19 +91,22 @@ fn alike(old: &File, new: &File) -> std::io::Result<()> {
 impl Pending {
     /// Nothing to rename, as for standard output.
     pub(crate) fn none() -> Pending {
-        Pending { renamed: None }
+        Pending { renamed: None, made: None }
     }
 
     /// State of the output after a failed write, for a hint.
     pub(crate) fn left(&self) -> &'static str {
-        match self.renamed {
-            Some(_) => "the existing file is unchanged",
-            None => "the output is incomplete",
+        match (&self.renamed, &self.made) {
+            (Some(_), _) => "the existing file is unchanged",
+            (None, Some(_)) => "no file was left behind",
+            (None, None) => "the output is incomplete",
         }
     }
 
     /// Gives the file its name, which removes the replaced file.
     pub(crate) fn commit(mut self) -> Result<(), CliError> {
+        // It keeps its name.
+        self.made = None;
         let Some(renamed) = self.renamed.take() else { return Ok(()) };
         // A crash must not leave an empty file under the name.
         let stored = renamed.new.sync_all();
@@ -88,6 +121,9 @@ impl Drop for Pending {
     fn drop(&mut self) {
         if let Some(renamed) = self.renamed.take() {
             let _ = fs::remove_file(renamed.beside);
+        }
+        if let Some(made) = self.made.take() {
+            made.remove();
         }
     }
 }
@@ -140,9 +176,25 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_another_file_has_meanwhile_is_not_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("page.html");
+        let (_file, pending) = create(&path, Existing::Replace).unwrap();
+        fs::write(folder.path().join("other"), "other").unwrap();
+        fs::rename(folder.path().join("other"), &path).unwrap();
+        drop(pending);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "other");
+    }
+
+    #[test]
     fn without_force_a_new_file_is_written_under_its_name_and_an_old_one_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("page.html");
+        let (mut file, pending) = create(&path, Existing::Keep).unwrap();
+        file.write_all(b"cu").unwrap();
+        assert_eq!(pending.left(), "no file was left behind");
+        drop(pending);
+        assert_eq!(names(folder.path()), [] as [String; 0]);
         let (mut file, pending) = create(&path, Existing::Keep).unwrap();
         file.write_all(b"new").unwrap();
         pending.commit().unwrap();

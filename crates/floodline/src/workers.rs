@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Work that several threads share, and how far it is.
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -70,6 +71,11 @@ pub(crate) fn each<T: Sync, R: Send>(
         }
     });
     results
+}
+
+/// Reads the value of `--jobs`.
+pub(crate) fn parse_jobs(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "expected a number from 1; without --jobs, one per CPU".to_owned())
 }
 
 #[cfg(test)]

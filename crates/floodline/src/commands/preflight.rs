@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::fleet::{Found, judge_all};
 use crate::interrupt::Interrupt;
 use crate::output::{self, Existing};
-use crate::whole;
+use crate::{whole, workers};
 use floodline_fleet::{Cause, Change, Depth, NotAChange, Row, Summary, Unreadable, Verdict, keep_latest, thousands};
 use floodline_record::nearest::nearest;
 use floodline_record::text::Text;
@@ -65,7 +65,7 @@ pub(crate) struct Preflight {
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = share)]
     control: f64,
     /// Number of concurrent files [default: one per CPU]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = workers::parse_jobs)]
     jobs: Option<NonZeroUsize>,
     /// Exit with code 1 if a host has this answer: suffers, tight (or suffers), not-known; may be repeated
     #[arg(long = "fail-on", value_name = "ANSWER", value_enum, value_delimiter = ',')]

@@ -56,7 +56,7 @@ pub(crate) struct SweepCommand {
     #[command(flatten)]
     asked: Asked,
     /// Number of concurrent runs [default: one per CPU]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = workers::parse_jobs)]
     jobs: Option<NonZeroUsize>,
     /// Show this figure instead of those with an expectation in the scenario; may be repeated
     #[arg(long = "figure", value_name = "NAME")]
@@ -143,7 +143,9 @@ impl Run for SweepCommand {
         // What took long is shown where it cannot be kept, and kept where it cannot be shown.
         let is_kept = match (kept, &self.save, target) {
             (Some(kept), Some(path), Some((target, pending))) => {
-                keep(&sweep, kept, path, BufWriter::new(target)).and_then(|()| pending.commit())
+                let left = pending.left();
+                let written = keep(&sweep, kept, path, BufWriter::new(target)).and_then(|()| pending.commit());
+                written.map_err(|error| error.hint(left))
             }
             _ => Ok(()),
         };
@@ -159,7 +161,7 @@ impl Run for SweepCommand {
             Format::Json => view::json(&sweep).map_err(CliError::bug)?,
         })?;
         tell_unknown_figures(console, &self.figures, &sweep);
-        is_kept.map_err(|error| error.hint("the table is incomplete"))?;
+        is_kept?;
         Ok(worst)
     }
 }

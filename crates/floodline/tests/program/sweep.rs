@@ -90,7 +90,7 @@ fn a_table_that_cannot_be_kept_is_shown_all_the_same() {
     let run = floodline(&[&["sweep", small.as_str()], &save[..]].concat());
     assert_eq!(run.code, 3, "{run}");
     assert!(run.stdout.contains("small: 2 runs"), "{run}");
-    assert!(run.stderr.contains("full.csv: No space left") && run.stderr.contains("the table is incomplete"), "{run}");
+    assert!(run.stderr.contains("full.csv: No space left") && run.stderr.contains("the output is incomplete"), "{run}");
 }
 
 #[test]
