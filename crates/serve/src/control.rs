@@ -19,7 +19,7 @@ const REQUEST_MAX: u64 = 1024;
 /// Time for a request to arrive.
 const REQUEST_TIME: Duration = Duration::from_secs(2);
 
-/// Time for an answer, which comes with the next sample.
+/// Time for an answer, which comes when the sample after the mark is taken and the incident is on the disk.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 
 /// One wish for an incident: the operator's words, and where the answer goes.
@@ -28,6 +28,16 @@ pub(crate) struct Mark {
     pub(crate) text: String,
     /// Takes the answer.
     pub(crate) answer: SyncSender<String>,
+}
+
+/// Where the answer to a mark goes; `None` where no operator waits for one.
+pub(crate) type Answer = Option<SyncSender<String>>;
+
+/// Answers an operator, if one waits.
+pub(crate) fn say(answer: Answer, text: String) {
+    if let Some(answer) = answer {
+        let _ = answer.try_send(text);
+    }
 }
 
 /// Listens in the folder of a ring that this process holds the lock of.
@@ -63,7 +73,9 @@ fn answer(stream: UnixStream, marks: &SyncSender<Mark>) -> std::io::Result<()> {
     };
     let (answer, answered) = sync_channel(1);
     let said = match marks.try_send(Mark { text: text.trim().to_owned(), answer }) {
-        Ok(()) => answered.recv_timeout(ANSWER_TIME).unwrap_or_else(|_| "error no sample in 30 s".to_owned()),
+        Ok(()) => {
+            answered.recv_timeout(ANSWER_TIME).unwrap_or_else(|_| "error no answer of the recorder in 30 s".to_owned())
+        }
         Err(TrySendError::Full(_)) => "error too many marks at once".to_owned(),
         Err(TrySendError::Disconnected(_)) => "error the recorder ends".to_owned(),
     };

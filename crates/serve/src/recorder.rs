@@ -2,7 +2,7 @@
 //! The flight recorder's interface to the sampling loop: takes every record and every trigger. Never waits for a disk.
 
 use crate::board::{Board, Outcome};
-use crate::control::{self, Mark};
+use crate::control::{self, Answer, Mark, say};
 use crate::error::ServeError;
 use crate::incident::{self, AROUND};
 use crate::ring::disk::DiskRing;
@@ -130,21 +130,21 @@ impl Recorder {
     /// Takes the triggers of a sample and the marks since the sample before.
     pub(crate) fn triggered(&mut self, triggers: Vec<Trigger>, now: SampleTime) {
         for trigger in triggers {
-            self.trigger(trigger);
+            self.trigger(trigger, None);
         }
         while let Ok(mark) = self.marks.try_recv() {
             let text = if mark.text.is_empty() { "Asked for with floodline mark.".to_owned() } else { mark.text };
             let (kind, subject) = (Kind::Mark, String::new());
-            let answer = self.trigger(Trigger { kind, at: now, subject, rule: None, severity: None, text });
-            let _ = mark.answer.try_send(answer);
+            self.trigger(Trigger { kind, at: now, subject, rule: None, severity: None, text }, Some(mark.answer));
         }
         if self.open.as_ref().is_some_and(|open| now.monotonic >= open.until) {
             self.complete();
         }
     }
 
-    /// Decides about a trigger. Returns the answer for `floodline mark`.
-    fn trigger(&mut self, trigger: Trigger) -> String {
+    /// Decides about a trigger. `answer` takes the answer for `floodline mark`: at once, or from the writer once the incident is
+    /// on the disk.
+    fn trigger(&mut self, trigger: Trigger, answer: Answer) {
         if let Some(open) = &mut self.open {
             let name = open.name.clone();
             let said = match trigger.kind {
@@ -160,10 +160,11 @@ impl Recorder {
                 }
             };
             self.count(Outcome::Duplicate);
-            if let Some(said) = said {
-                self.order(&name, &said, false);
+            match said {
+                Some(said) => self.order(&name, &said, false, answer),
+                None => say(answer, format!("kept {name}")),
             }
-            return format!("kept {name}");
+            return;
         }
         let name = self.free_name(trigger.at);
         let outcome = self.gate.decide(&trigger, &name);
@@ -172,17 +173,18 @@ impl Recorder {
             Outcome::Kept => {
                 let until = Nanos(trigger.at.monotonic.0.saturating_add(AROUND.0));
                 self.names.insert(name.clone());
-                self.order(&name, &trigger, false);
-                self.open = Some(Open { name: name.clone(), trigger, until });
-                format!("kept {name}")
+                self.order(&name, &trigger, false, answer);
+                self.open = Some(Open { name, trigger, until });
             }
             Outcome::Duplicate => {
                 if let Some(known) = self.gate.known(&trigger) {
                     self.send(Message::Duplicate(known.to_owned()));
                 }
-                "refused the same was kept a short time ago".to_owned()
+                say(answer, "refused the same was kept a short time ago".to_owned());
             }
-            Outcome::Limited | Outcome::Failed => "refused the limit of incidents a day is reached".to_owned(),
+            Outcome::Limited | Outcome::Failed => {
+                say(answer, "refused the limit of incidents a day is reached".to_owned());
+            }
         }
     }
 
@@ -196,15 +198,21 @@ impl Recorder {
         std::iter::once(wanted.clone()).chain(others).find(|name| !self.names.contains(name)).unwrap_or_default()
     }
 
-    fn order(&self, name: &str, trigger: &Trigger, is_complete: bool) {
+    fn order(&self, name: &str, trigger: &Trigger, is_complete: bool, answer: Answer) {
         let from = Nanos(trigger.at.monotonic.0.saturating_sub(AROUND.0));
         let segments = self.memory.lock().unwrap_or_else(PoisonError::into_inner).since(from);
-        self.send(Message::Incident(Order { name: name.to_owned(), trigger: trigger.clone(), segments, is_complete }));
+        self.send(Message::Incident(Order {
+            name: name.to_owned(),
+            trigger: trigger.clone(),
+            segments,
+            is_complete,
+            answer,
+        }));
     }
 
     fn complete(&mut self) {
         if let Some(Open { name, trigger, .. }) = self.open.take() {
-            self.order(&name, &trigger, true);
+            self.order(&name, &trigger, true, None);
         }
     }
 

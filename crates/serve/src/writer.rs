@@ -3,6 +3,7 @@
 //! thread hangs, and sampling continues.
 
 use crate::board::{Board, Outcome, RingState};
+use crate::control::{Answer, say};
 use crate::hook;
 use crate::incident::{self, Built};
 use crate::ring::disk::DiskRing;
@@ -49,6 +50,8 @@ pub(crate) struct Order {
     pub(crate) segments: Vec<Arc<Vec<u8>>>,
     /// Whether the time after the trigger is in them.
     pub(crate) is_complete: bool,
+    /// Takes the answer once it is on the disk.
+    pub(crate) answer: Answer,
 }
 
 /// Reports a message to the operator.
@@ -183,18 +186,21 @@ impl Writer {
             Ok(built) => built,
             Err(error) => {
                 (self.tell)(&format!("cannot make {}: {error}", order.name));
+                say(order.answer, format!("refused {error}"));
                 return self.count(Outcome::Failed);
             }
         };
         match self.keep(&order, built) {
-            Ok(true) => {}
+            Ok(true) => say(order.answer, format!("kept {}", order.name)),
             Ok(false) => {
                 (self.tell)(&format!("{} does not fit into the ring: give it more with --ring-size", order.name));
+                say(order.answer, "refused it does not fit into the ring: give it more with --ring-size".to_owned());
                 self.count(Outcome::Failed);
             }
             Err(error) => {
                 self.failed(&error);
-                self.state.unwritten.push(order);
+                say(order.answer, format!("refused {error}; serve keeps it in memory and tries again"));
+                self.state.unwritten.push(Order { answer: None, ..order });
             }
         }
     }
