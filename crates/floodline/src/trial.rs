@@ -36,6 +36,15 @@ pub(crate) struct Trial {
     pub(crate) probe: Option<String>,
 }
 
+/// How long a trial takes, for a note.
+pub(crate) fn told(design: Design) -> String {
+    let (length, block) = (human::seconds(design.length().as_secs_f64()), human::seconds(design.block.as_secs_f64()));
+    format!(
+        "the trial takes {length}: {} blocks of {block}. If this program ends earlier, the settings of now are put back",
+        design.blocks
+    )
+}
+
 /// Makes a trial. Returns its number and its verdict.
 pub(crate) fn try_by_turns(console: &Console, site: &Site, trial: Trial) -> Result<(u32, view::Benefit), CliError> {
     let Trial { plan, is_inverse, design, difference, probe } = trial;
@@ -43,11 +52,7 @@ pub(crate) fn try_by_turns(console: &Console, site: &Site, trial: Trial) -> Resu
     let request = Request { plan, within: design.within(), persist: false, probe };
     let prepared = prepare(site, &request, false)?;
     tell_settled(console, &prepared.settled);
-    let length = human::seconds(design.length().as_secs_f64());
-    console.note(&format!(
-        "{} blocks, {length} in all. If this program ends, the settings of now are put back",
-        design.blocks
-    ));
+    console.note(&told(design));
     let (id, blocks) = run(site, &request, prepared, design, |period, of, is_new| {
         let side = if is_new == is_inverse { "without" } else { "with" };
         console.note(&format!("period {period} of {of}: {side} the change"));
@@ -98,6 +103,7 @@ mod tests {
     fn a_design_is_blocks_and_their_length() {
         let design = parse_design("6x10m").unwrap();
         assert_eq!((design.blocks, design.block), (6, Duration::from_secs(600)));
+        assert!(told(design).starts_with("the trial takes 60 min: 6 blocks of 10 min."), "{}", told(design));
         for text in ["", "6", "x10m", "6x", "5x10m", "17x10m", "6x10", "6x100ms", "-6x10m"] {
             assert!(parse_design(text).is_err(), "{text}");
         }

@@ -11,7 +11,7 @@ use crate::input::shown;
 use crate::interrupt::Interrupt;
 use crate::live::{Host, StatReads};
 use crate::observe::{Schedule, observe, parse_duration};
-use crate::trial::{Trial, parse_design, try_by_turns};
+use crate::trial::{self, Trial, parse_design, try_by_turns};
 use crate::tuning::{SiteArgs, tell_settled};
 use crate::twins::try_plan;
 use floodline_analysis::change::ChangePlan;
@@ -131,6 +131,9 @@ impl Run for Apply {
         tell_settled(console, &prepared.settled);
         if let Some(warning) = &prepared.warning {
             console.note(warning);
+        }
+        if let Some(design) = self.switchback {
+            console.note(&trial::told(design));
         }
         if !self.yes {
             console.print(&self.shown(&writes(&prepared))?)?;
