@@ -139,13 +139,13 @@ truth:
 	else echo 'make truth: $(VALIDATE) has no recordings: floodline lab advise makes some' >&2; fi
 
 # Does what doctor prints help? Each incident and each sick machine of scenarios/blind/on-kernels.txt, as it is and with the
-# printed changes, into docs/advice.md.
+# printed changes, into docs/internals/advice-results.md.
 ADVICE_KERNELS := 6.1,6.12.43,6.12,7.2
 ADVICE_SCENARIOS := starved-budget dirty-cliff slow-disk-journal overlay-umount inode-switch-storm
 advice: packages build
-	@{ sed '/^<!-- measured -->$$/q' docs/advice.md; echo; \
+	@{ sed '/^<!-- measured -->$$/q' docs/internals/advice-results.md; echo; \
 	.ci/advice target/release/floodline "$(ADVICE_SCENARIOS)" $(ADVICE_KERNELS) $(LAB_ARGS); } > target/advice.md || [ $$? = 1 ]
-	mv target/advice.md docs/advice.md
+	mv target/advice.md docs/internals/advice-results.md
 
 # What an operator does on a sick host, for each incident, in guests that boot Debian with systemd: the commands that doctor and
 # apply print, run as they are printed, and what is in force after a reboot. Takes 45 minutes. What was printed is in
@@ -201,14 +201,14 @@ FLEET_PAIRS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/floodline/results
 fleet-pairs:
 	cargo run --release --locked -p floodline-dev -- fleet-pairs $(FLEET_PAIRS)
 
-# The kinds of this fleet on real kernels, each before and after its change, into docs/fleet.md. Takes two hours; a run that
+# The kinds of this fleet on real kernels, each before and after its change, into docs/internals/fleet-results.md. Takes two hours; a run that
 # is recorded in FLEET_LAB is not repeated.
 FLEET_LAB := target/fleet-lab
 fleet-lab: packages build
 	cargo build --release --locked -p floodline-dev
 	.ci/fleet-lab target/release/floodline target/release/floodline-dev $(FLEET_LAB) > target/fleet-lab.md || [ $$? = 1 ]
-	@{ sed '/^<!-- lab -->$$/q' docs/fleet.md; echo; cat target/fleet-lab.md; echo; \
-	sed -n '/^<!-- lab ends -->$$/,$$p' docs/fleet.md; } > target/fleet.md && mv target/fleet.md docs/fleet.md
+	@{ sed '/^<!-- lab -->$$/q' docs/internals/fleet-results.md; echo; cat target/fleet-lab.md; echo; \
+	sed -n '/^<!-- lab ends -->$$/,$$p' docs/internals/fleet-results.md; } > target/fleet.md && mv target/fleet.md docs/internals/fleet-results.md
 
 # A day of samples of 50 and of 500 cgroups through the ring: its size, and how far back it reaches.
 ring-day:

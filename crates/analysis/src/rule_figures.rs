@@ -52,7 +52,7 @@ pub fn is_of_waits(rule: &str) -> bool {
 
 /// Rules whose change follows from the kernel's arithmetic alone. The limit of a cgroup is a share of the threshold, so a threshold
 /// that gives each cgroup room for what it rewrites ends the rewriting. On real kernels it did so at each of 19 machines
-/// (`docs/advice.md`). The change of any other rule also moves waits, which no arithmetic tells.
+/// (`docs/internals/advice-results.md`). The change of any other rule also moves waits, which no arithmetic tells.
 const EXACT: [&str; 1] = ["starved-dirty-budget"];
 
 /// Whether the changes of these rules follow from the kernel's arithmetic alone.
