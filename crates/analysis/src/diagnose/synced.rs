@@ -20,6 +20,9 @@ pub const SOURCE: &str = "trace of fsync, fdatasync, msync, sync, syncfs";
 /// Share of its waits that a process' own data must need at the disk for the process to wait for these data.
 const OWN_SHARE: f64 = 0.75;
 
+/// Bytes queued during a wait below which it was not for them that the task waited.
+const LITTLE_QUEUED: u64 = 1 << 20;
+
 /// Waits, added up.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Waits {
@@ -128,12 +131,20 @@ pub fn behind_others(window: &Window, filesystems: &[DevId], first: Option<u32>)
     let its = waits.iter().filter(is_for_others).find(|wait| first == Some(wait.pid));
     let wait = its.or_else(|| waits.iter().find(is_for_others))?;
     let most = wait.files.first()?;
-    Some(format!(
-        "{} waited {} in {} of {} while {} of {} were queued, {} of it {}.",
+    let waited = format!(
+        "{} waited {} in {} of {}",
         wait.process,
         human::seconds(Nanos(wait.lasted_ns).as_secs_f64()),
         wait.operation.name(),
         wait.file.as_deref().unwrap_or("a file"),
+    );
+    // The owners are those of whole intervals: next to nothing that was queued in the wait itself is not theirs.
+    if let Some(bytes) = wait.queued_bytes.filter(|bytes| *bytes < LITTLE_QUEUED) {
+        let little = human::bytes(bytes as f64);
+        return Some(format!("{waited}. Only {little} were queued meanwhile: it waited for what was queued before."));
+    }
+    Some(format!(
+        "{waited} while {} of {} were queued, {} of it {}.",
         wait.queued_bytes.map_or_else(|| "data".to_owned(), |bytes| human::bytes(bytes as f64)),
         wait.filesystem.as_deref().unwrap_or("all filesystems"),
         human::percent(most.share),
@@ -213,6 +224,48 @@ pub(crate) mod tests {
         let [one, other] = ["redis-server[41]".to_owned(), "redis-server[42]".to_owned()];
         assert_eq!(names(8_000_000_000), [(one, 35), (other, 15)]);
         assert_eq!(names(1_000_000_000), []);
+    }
+
+    #[test]
+    fn the_wait_that_is_shown_is_on_this_disk_and_names_owners_of_what_was_queued_in_it() {
+        use floodline_record::traced::bytes::{Class, Submitted};
+        let (here, elsewhere) = (DevId { major: 8, minor: 0 }, DevId { major: 8, minor: 16 });
+        let bulk = Submitted {
+            since: Nanos(0),
+            disk: here,
+            class: Class::Data,
+            device: Some(here),
+            file: Some(File { ino: 7, generation: Some(0), path: Some("/bulk".into()) }),
+            cgroup_ino: Some(1),
+            who: None,
+            bytes: Bytes(90 << 20),
+            bios: 90,
+        };
+        let told = |queued: u64, first: Option<u32>| {
+            let mut events = [of_file(41, 4000, here, "/a", 0), of_file(42, 3000, here, "/b", 0)].concat();
+            events.extend(of_file(43, 9000, elsewhere, "/c", 0));
+            events.push(What::Submitted(bulk.clone()));
+            for event in &mut events {
+                if let What::SlowSync(wait) = event {
+                    wait.queued = Some(Bytes(queued));
+                }
+            }
+            let mut window = Fixture::healthy().traced(&["bytes", "throttle"], events).window();
+            window.events.iter_mut().for_each(|event| event.at = Nanos(10_000_000_000));
+            behind_others(&window, &[here], first).unwrap()
+        };
+        assert!(
+            told(80 << 20, None).starts_with("redis-server[41] waited 4.00 s in fsync of"),
+            "{}",
+            told(80 << 20, None)
+        );
+        assert!(told(80 << 20, None).contains("while 80.0 MiB of"), "{}", told(80 << 20, None));
+        assert!(told(80 << 20, Some(42)).starts_with("redis-server[42] waited 3.00 s"));
+        let little = told(4096, Some(42));
+        assert!(
+            little.ends_with("Only 4.00 KiB were queued meanwhile: it waited for what was queued before."),
+            "{little}"
+        );
     }
 
     #[test]

@@ -167,3 +167,29 @@ fn a_full_disk_does_not_cost_the_file_that_force_would_replace() {
         assert_eq!(left.len(), 1, "{args}: {left:?}");
     }
 }
+
+#[test]
+fn a_full_disk_leaves_no_part_of_a_new_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = recording(&Fixture::healthy());
+    let files = [
+        "report page.html",
+        "export page.jsonl --format jsonl",
+        "preflight page.csv --set vm.dirty_ratio=5",
+        "twin page.toml",
+    ];
+    for line in files {
+        let mut words = line.split(' ');
+        let (command, name) = (words.next().expect("a command"), words.next().expect("a file"));
+        let more = words.collect::<Vec<_>>().join(" ");
+        let script = format!("trap '' XFSZ; ulimit -f 0; exec \"$0\" {command} \"$1\" -o \"$2\" {more}");
+        let run = std::process::Command::new("sh")
+            .args(["-c", &script, env!("CARGO_BIN_EXE_floodline"), file.as_str(), text(&folder.path().join(name))])
+            .output()
+            .expect("a shell");
+        let run = outcome(run);
+        assert!(run.code != 0 && run.stderr.contains(name), "{line}: {run}");
+        let left: Vec<_> = std::fs::read_dir(folder.path()).expect("a folder").collect();
+        assert!(left.is_empty(), "{line}: {left:?}");
+    }
+}

@@ -304,7 +304,7 @@ mod tests {
     use super::super::words::calm_verdict;
     use super::super::{Options, render};
     use floodline_analysis::diagnose::diagnose;
-    use floodline_analysis::report::Unexplained;
+    use floodline_analysis::report::{Report, Unexplained};
     use floodline_testkit::Fixture;
     use floodline_testkit::incidents::{INCIDENTS, dirty_cliff, starved_budget};
 
@@ -362,6 +362,29 @@ mod tests {
             "tasks waited for I/O 31 % of the time, for longer than the disks were busy. worker[103] waited 4.60 s. No rule found the cause."
         );
         assert!(of_idle_disks("").ends_with("for longer than the disks were busy. No rule found the cause."));
+    }
+
+    #[test]
+    fn a_host_on_which_tasks_wait_without_harm_says_for_what() {
+        use floodline_analysis::report::BusyDisk;
+        let mut report = diagnose(&Fixture::healthy().seconds(40).window(), None);
+        let calm = |report: &Report| calm_verdict(report).1;
+        assert!(calm(&report).starts_with("nothing stalls or storms. 40 s watched"), "{}", calm(&report));
+        let symptom = &mut report.symptom;
+        (symptom.waiting_s, symptom.io_some_share, symptom.io_some_share_max) = (5.0, Some(0.6), Some(0.82));
+        symptom.waited_most = Some("scan[7]".to_owned());
+        let mut told = |busy_share: f64, load: &'static str| {
+            let disk = BusyDisk { name: "sda".to_owned(), busy_share, write_await_s: None, load: Some(load) };
+            report.symptom.busiest = Some(disk);
+            let sentence = calm(&report);
+            assert!(sentence.starts_with("no writeback stalls or storms. 40 s watched"), "{sentence}");
+            sentence.split_once("between two samples, scan[7] most: ").expect("who waited").1.to_owned()
+        };
+        assert_eq!(told(0.9, "reads"), "for reads from sda, not for writeback.");
+        assert_eq!(told(0.9, "waited_writes"), "for syncs or direct writes to sda, not for writeback.");
+        let flusher = "writeback kept sda busy, and no other program waited long for it.";
+        assert_eq!(told(0.9, "writeback"), flusher);
+        assert_eq!(told(0.1, "writeback"), "no disk was busy meanwhile, so not for writeback.");
     }
 
     #[test]

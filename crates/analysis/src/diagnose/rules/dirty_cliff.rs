@@ -258,7 +258,8 @@ fn traced(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst) -> Option<S
     let paused = throttle::total(derived.window, None);
     if let Some((waits, paused)) = synced::waits(derived.window).zip(paused) {
         text.push_str(&format!(
-            " Tasks waited {} in fsync and its like and were paused {} in dirty throttling.",
+            " Over all {}, tasks waited {} in fsync and its like and were paused {} in dirty throttling.",
+            human::seconds(derived.seconds),
             human::seconds(waits.total.as_secs_f64()),
             human::seconds(paused.total.as_secs_f64())
         ));

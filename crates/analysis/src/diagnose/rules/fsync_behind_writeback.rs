@@ -51,6 +51,8 @@ const MOSTLY: f64 = 0.5;
 const HAS_ROOM: f64 = 0.6;
 /// Part of the window in which a disk is full and slow from which it takes no more, whatever is set.
 const ALWAYS_FULL: f64 = 0.6;
+/// Part of the largest owner's unwritten data from which another owner is named beside it.
+const OWNER_SHARE: f64 = 0.1;
 /// Bytes dirtied by one process from which it is named.
 const MUCH: u64 = 1 << 20;
 
@@ -317,7 +319,11 @@ fn summary(felt: &Felt<'_>) -> String {
 fn owners(derived: &Derived<'_>, victims: &[Database]) -> Vec<(String, u64)> {
     let owned = cgroup::own_parts(derived.window, &derived.window.unwritten_max);
     let others = owned.iter().filter(|(id, _)| victims.iter().all(|victim| victim.cgroup != *id));
-    others.take(3).map(|(id, bytes)| (derived.label(*id), *bytes)).collect()
+    let mut owners = others.peekable();
+    // A few pages beside the data of another cgroup are no part of most.
+    let least = owners.peek().map_or(0.0, |(_, most)| OWNER_SHARE * *most as f64);
+    let large = owners.take_while(|(_, bytes)| *bytes as f64 >= least);
+    large.take(3).map(|(id, bytes)| (derived.label(*id), *bytes)).collect()
 }
 
 fn evidence(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[(String, u64)]) -> Vec<Evidence> {
