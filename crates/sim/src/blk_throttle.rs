@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Limits of cgroups on devices (`io.max`). A request over a limit is held back before the queue. Its submitter
 //! goes on, and its pages stay under writeback meanwhile. Limits of all ancestors count. A slice's allowance may be
-//! used at its beginning: five requests at once and then none for 90 ms are 50 a second. Mirrors
-//! block/blk-throttle.c; limits have no effect on I/O charged to the root.
+//! used at its beginning: five requests at once and then none for 90 ms are 50 a second. A flush is a request without bytes.
+//! Mirrors block/blk-throttle.c; limits have no effect on I/O charged to the root.
 
 use crate::arena::{BlockId, CgId};
 use crate::block::{Request, Way, enter};
@@ -168,7 +168,7 @@ impl World {
     /// Returns the time at which a request may go, and reserves its share of the limits.
     fn departure(&mut self, device: BlockId, request: &Request) -> u64 {
         let chain: Vec<CgId> = self.ancestors(request.cgroup).collect();
-        let (now, is_write) = (self.now, request.way == Way::Write);
+        let (now, is_write) = (self.now, request.way != Way::Read);
         let Throttle { limits, last, .. } = &mut self.blocks[device].throttle;
         let last = last.entry((request.cgroup, is_write)).or_default();
         let mut at = now.max(*last);
@@ -183,7 +183,7 @@ impl World {
 
     /// Holds a request back if a limit requires it. The dispatcher submits it later. Returns whether it is held.
     pub(crate) fn hold_back(&mut self, device: BlockId, request: &Request) -> bool {
-        if self.blocks[device].throttle.limits.is_empty() || request.way == Way::Flush {
+        if self.blocks[device].throttle.limits.is_empty() {
             return false;
         }
         let at = self.departure(device, request);

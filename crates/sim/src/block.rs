@@ -62,6 +62,8 @@ pub(crate) enum Done {
     R1bio(u32),
     /// Completes the write of encrypted copies, in this cell of [`CryptWrites`](crate::crypt::CryptWrites).
     Crypt(u32),
+    /// Completes the request of a loop device, of this number there.
+    Loop(BlockId, u32),
     /// Nothing: no process waits for it.
     Nothing,
 }
@@ -478,19 +480,17 @@ impl World {
         self.queue.push_completion(at, device, request.way, slot);
     }
 
-    /// Counts a bio in `io.stat`, at submission.
+    /// Counts a bio in `io.stat`, at submission. A flush is a write without bytes.
     #[inline]
     fn account_bio(&mut self, device: BlockId, request: &Request) {
-        if request.way != Way::Flush {
-            let at = usize::from(request.way == Way::Write);
-            let (rows, number) = (&mut self.blocks[device].by_cgroup, request.cgroup.0 as usize);
-            if rows.len() <= number {
-                rows.resize(number + 1, None);
-            }
-            let row = rows[number].get_or_insert_default();
-            row[at] += request.bytes;
-            row[2 + at] += 1;
+        let at = usize::from(request.way != Way::Read);
+        let (rows, number) = (&mut self.blocks[device].by_cgroup, request.cgroup.0 as usize);
+        if rows.len() <= number {
+            rows.resize(number + 1, None);
         }
+        let row = rows[number].get_or_insert_default();
+        row[at] += request.bytes;
+        row[2 + at] += 1;
     }
 
     /// Completes a request of a device.
@@ -545,6 +545,7 @@ impl World {
             }
             Done::R1bio(cell) => self.r1bio_done(device, request, cell),
             Done::Crypt(cell) => self.crypt_written(cell),
+            Done::Loop(above, slot) => self.io_done(above, slot),
             Done::Nothing => {}
         }
     }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Loop devices: requests become reads and writes of a file on another filesystem of the machine. Buffered requests
 //! go through its page cache: a write is complete once it is copied, and is then dirty a second time; a flush is an
-//! fsync of the file. Direct requests are direct I/O to its device. Up to 5.13 one worker does all requests and the
+//! fsync of the file. Direct requests are direct I/O to its device, as many at once as
+//! there are. Up to 5.13 one worker does all requests and the
 //! root is charged; since 5.14 each cgroup has a worker and is charged. Mirrors drivers/block/loop.c.
 
 use crate::arena::{BlockId, CgId, InodeId, PidId};
-use crate::block::{Class, Done, Request, Way, submit_and_wait};
+use crate::block::{Class, Done, Request, Way, submit};
 use crate::engine::{Sim, Ticket, suspend};
 use crate::journal;
 use crate::process::Sleeper;
@@ -89,28 +90,30 @@ pub(crate) async fn worker(sim: Sim, device: BlockId, of: CgId) {
         };
         let request = { sim.w().blocks[device].request(slot) };
         if is_direct {
-            direct(&sim, pid, inode, request).await;
+            direct(&sim, pid, inode, (device, slot), request).await;
         } else {
             buffered(&sim, pid, inode, &mut ahead, request).await;
+            sim.w().io_done(device, slot);
         }
-        sim.w().io_done(device, slot);
     }
 }
 
-async fn direct(sim: &Sim, pid: PidId, inode: InodeId, request: Request) {
-    let (device, call) = {
+/// Submits a request to the disk below, whose completion completes it; a flush is waited for.
+async fn direct(sim: &Sim, pid: PidId, inode: InodeId, of: (BlockId, u32), request: Request) {
+    let (below, call) = {
         let world = sim.w();
         (world.sbs[world.inodes[inode].sb].device, world.costs.call)
     };
     use_cpu(sim, pid, call, false).await;
-    match (device, request.way) {
+    match (below, request.way) {
         (None, _) => {}
-        (Some(device), Way::Flush) => journal::flush(sim, device).await,
-        (Some(device), _) => {
-            let below = Request { class: Class::Exempt, done: Done::Nothing, merged: 0, ..request };
-            submit_and_wait(sim, device, below, "").await;
+        (Some(below), Way::Flush) => journal::flush(sim, below).await,
+        (Some(below), _) => {
+            let done = Done::Loop(of.0, of.1);
+            return submit(sim, below, Request { class: Class::Exempt, done, merged: 0, ..request }).await;
         }
     }
+    sim.w().io_done(of.0, of.1);
 }
 
 async fn buffered(sim: &Sim, pid: PidId, inode: InodeId, ahead: &mut Readahead, request: Request) {

@@ -120,6 +120,11 @@ impl World {
         }
     }
 
+    /// The cgroup with the requests of the task that a process acts for; the root for the kernel's own.
+    pub(crate) fn of_task(&self, process: u32) -> CgId {
+        self.task_of(process).map_or(CgId::ROOT, |pid| self.memcg(self.pids[pid].cgroup))
+    }
+
     /// Counts a sleep in `io_schedule`. Returns the time at which it began.
     fn sleep_begins(&mut self, sleeper: Sleeper) -> u64 {
         if let Some(cgroup) = self.cgroup_of(sleeper) {

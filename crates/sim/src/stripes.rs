@@ -4,6 +4,7 @@
 //! drivers/md/raid0.c, raid10.c (near layout, two copies), dm-stripe.c and dm-linear.c. `raid1.rs` chooses which of
 //! several copies is read.
 
+use crate::journal::LOG;
 use crate::world::PAGE;
 use floodline_scenario::Layout;
 use std::collections::BTreeMap;
@@ -32,6 +33,8 @@ pub(crate) struct Stack {
     pub(crate) sizes: Vec<u64>,
     /// The files on a linear device.
     files: Files,
+    /// Pages of the log that were written: each write goes on where the last one ended.
+    logged: u64,
 }
 
 /// The member of each file by inode, with the file's bytes seen on it; the bytes of the files of each member.
@@ -43,7 +46,7 @@ struct Files {
 
 impl Stack {
     pub(crate) fn new(layout: Layout, name: &str, is_md: bool, sizes: Vec<u64>) -> Stack {
-        Stack { layout, name: name.to_owned(), is_md, sizes, files: Files::default() }
+        Stack { layout, name: name.to_owned(), is_md, sizes, files: Files::default(), logged: 0 }
     }
 
     /// Bytes of the device.
@@ -85,9 +88,20 @@ impl Stack {
                 let member = self.linear_member(at, bytes);
                 vec![Part { members: member..member + 1, at, bytes, merged: 0 }]
             }
-            Layout::Stripes(chunk) => striped(chunk, all, 1, at, bytes),
-            Layout::MirroredStripes(chunk) => striped(chunk, all / 2, 2, at, bytes),
+            Layout::Stripes(chunk) => striped(chunk, all, 1, self.laid_out(chunk, at, bytes), bytes),
+            Layout::MirroredStripes(chunk) => striped(chunk, all / 2, 2, self.laid_out(chunk, at, bytes), bytes),
         }
+    }
+
+    /// Place of a request on a striped device. Filesystems put files one after the other, so each begins on another
+    /// member, as does each write of the log.
+    fn laid_out(&mut self, chunk: u64, at: u64, bytes: u64) -> u64 {
+        if at >= LOG {
+            let place = at + self.logged;
+            self.logged += bytes.div_ceil(PAGE);
+            return place;
+        }
+        at + (at >> 28) * chunk.div_ceil(PAGE)
     }
 
     /// Returns the member of a file: the first one with room when the file is first seen, as filesystems put the
@@ -154,6 +168,14 @@ mod tests {
         assert_eq!(parts(stripes, 2, 32, 4 * k), [(0..1, 16, 4 * k, 0)]);
         assert_eq!(parts(stripes, 3, 32, 4 * k), [(2..3, 0, 4 * k, 0)]);
         assert_eq!(parts(stripes, 2, 1, 512), [(0..1, 1, 512, 0)]);
+    }
+
+    #[test]
+    fn files_and_writes_of_the_log_begin_on_members_in_turn() {
+        let mut stack = Stack::new(Layout::Stripes(64 << 10), "", true, vec![1 << 30; 2]);
+        let mut member = |at: u64| stack.parts(at, 32 << 10).first().expect("has a part").members.start;
+        assert_eq!([7, 8, 9].map(|inode: u64| member(inode << 28)), [1, 0, 1]);
+        assert_eq!([0, 1, 2, 3].map(|_| member(LOG)), [0, 0, 1, 1]);
     }
 
     #[test]

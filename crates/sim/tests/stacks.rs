@@ -137,6 +137,15 @@ fn a_buffered_loop_device_makes_dirty_twice_and_a_direct_one_does_not() {
 }
 
 #[test]
+fn requests_to_a_direct_loop_device_are_in_the_queue_of_the_disk_together() {
+    let direct = LOOP.replace("/host/image\"", "/host/image\", direct_io = true");
+    let run = run(&scenario(&direct), "6.12");
+    let disk = &run.window.disks.values().next().expect("has a disk").last;
+    let [time, weighted] = [disk.io_time, disk.weighted_io_time].map(|time| time.expect("known").0);
+    assert!(weighted > 8 * time, "{weighted} ns in {time}");
+}
+
+#[test]
 fn a_program_that_waits_for_a_loop_device_waits_for_the_disk() {
     // The disk takes 50 MB/s, at any speed of the loop device.
     let run = run(&scenario(LOOP), "6.12");
@@ -154,6 +163,32 @@ fn writeback_of_a_cgroup_goes_as_its_limit_lets_it() {
     check("writer.finished_seconds", 3.9, 4.6);
     check("reader.finished_seconds", 4.7, 5.3);
     check("free.finished_seconds", 0.1, 1.0);
+}
+
+#[test]
+fn a_write_that_is_synced_takes_two_requests_of_a_limit() {
+    let synced = r#"
+name = "synced"
+summary = "A program writes with O_DSYNC into a file that has its blocks, in a cgroup of 20 requests a second"
+[machine]
+memory = "1 GiB"
+cpus = 2
+[machine.devices.disk]
+size = "4 GiB"
+write_bandwidth = "50 MB/s"
+[machine.mounts."/data"]
+type = "xfs"
+device = "disk"
+[machine.cgroups.box]
+io_max.disk = { write_iops = "20 IO/s" }
+[workload.tasks.queue]
+cgroup = "box"
+setup = [{ write = { file = "/data/a", block = "1 MiB", total = "1 MiB" } }, { fsync = { file = "/data/a" } }]
+steps = [{ write = { file = "/data/a", block = "4 KiB", count = 40, dsync = true } }]
+"#;
+    // The data, and then a flush of the disk's cache.
+    let seconds = figure(&run(&scenario(synced), "6.12"), "queue.finished_seconds");
+    assert!((3.5..4.5).contains(&seconds), "{seconds}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::inode::Dirt;
 use crate::world::{PAGE, World};
 
 /// Place of a log on its device, pages: beyond every inode.
-const LOG: u64 = 1 << 50;
+pub(crate) const LOG: u64 = 1 << 50;
 
 /// Writes blocks of the log. They are marked "sync" and "idle", as direct writes are: writeback throttling lets them
 /// through. Before 6.8 jbd2 marks them "sync" only: they are throttled as urgent writes.
@@ -45,9 +45,12 @@ pub(super) async fn write_tail(sim: &Sim, sb: SbId, device: BlockId) {
     write(sim, sb, device, PAGE).await;
 }
 
-/// Flushes the device's cache.
+/// Flushes the device's cache, on behalf of the task that asks for it: the flush is a request of its cgroup. On a real
+/// 7.2 with 20 requests a second, four tasks wrote 10 times a second with O_DSYNC.
 pub(crate) async fn flush(sim: &Sim, device: BlockId) {
-    submit_and_wait(sim, device, request(Way::Flush, 0, Class::Exempt), "a flush of the device's cache").await;
+    let cgroup = sim.w().of_task(sim.current_process());
+    let flush = Request { cgroup, ..request(Way::Flush, 0, Class::Exempt) };
+    submit_and_wait(sim, device, flush, "a flush of the device's cache").await;
 }
 
 fn request(way: Way, bytes: u64, class: Class) -> Request {
