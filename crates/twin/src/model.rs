@@ -46,7 +46,7 @@ pub fn run(
     let Order { scenario, variant, kernel, every, speed, ref found } = *order;
     let options = Options { every, speed, found: found.clone(), ..Options::new(variant, kernel) };
     let expect = scenario.expect.on(kernel);
-    let mut run = Run::expecting(&expect);
+    let mut run = Run::expecting(&expect).of_workload();
     let fold = |record: Record| {
         let Ok(()) = run.record(&record);
         take(&record)
