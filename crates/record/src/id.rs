@@ -48,8 +48,17 @@ impl Serialize for DevId {
 
 impl<'de> Deserialize<'de> for DevId {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<DevId, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
+        struct Number;
+        impl serde::de::Visitor<'_> for Number {
+            type Value = DevId;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a device number")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<DevId, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Number)
     }
 }
 

@@ -3,16 +3,18 @@
 //! containers, and may hold escape codes, newlines and broken UTF-8. A [`Name`] keeps the bytes. Every displayed form
 //! is escaped, so that nothing raw reaches a terminal or JSON.
 
+use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::{Borrow, Cow};
 use std::fmt;
+use std::sync::Arc;
 
 /// A byte string from the host, shown escaped.
 ///
 /// Printable Unicode stands for itself; a backslash is `\\`; every other byte is `\xNN`. The escaped
-/// form is unambiguous, and [`Name::from_escaped`] reads it back.
+/// form is unambiguous, and [`Name::from_escaped`] reads it back. Copies share the bytes.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name(Box<[u8]>);
+pub struct Name(Arc<[u8]>);
 
 impl Name {
     /// From the bytes the kernel gave.
@@ -163,7 +165,17 @@ impl Serialize for Name {
 
 impl<'de> Deserialize<'de> for Name {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
-        String::deserialize(deserializer).map(|text| Name::from_escaped(&text))
+        struct Escaped;
+        impl Visitor<'_> for Escaped {
+            type Value = Name;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Name, E> {
+                Ok(Name::from_escaped(text))
+            }
+        }
+        deserializer.deserialize_str(Escaped)
     }
 }
 

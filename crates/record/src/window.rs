@@ -4,6 +4,7 @@
 //! Rates are made here and nowhere earlier. Memory does not grow with cgroups × samples.
 
 mod append;
+mod spans;
 
 use crate::facts::HostFacts;
 use crate::gap::{Gap, Source};
@@ -19,6 +20,7 @@ use crate::sample::{
     ZoneRow,
 };
 use crate::units::{Bytes, Count, Nanos};
+pub use spans::Spans;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::{Arc, OnceLock};
@@ -89,9 +91,6 @@ impl<R: Row> Span<R> {
         Nanos(self.last_at.0.saturating_sub(self.first_at.0)).as_secs_f64()
     }
 }
-
-/// Rows of one kind, folded, by entity.
-pub type Spans<R> = BTreeMap<EntityId, Span<R>>;
 
 /// Samples that read a source which is not read in each sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -307,6 +306,11 @@ impl Window {
 /// more.
 /// `before` is the time of the sample that was folded last.
 fn fold<R: Row>(spans: &mut Spans<R>, at: Nanos, table: &Table<R>, before: Option<Nanos>) {
+    if table.rows().is_empty() {
+        return;
+    }
+    // Checked once whether a copy of the window shares them.
+    let spans = &mut **spans;
     // Processes come and go. Beside many old spans, a search per row is cheaper than the walk.
     if spans.len() > table.rows().len().saturating_mul(4) {
         table.rows().iter().for_each(|(id, row)| spans.entry(*id).or_default().push(at, row));
@@ -409,7 +413,7 @@ mod tests {
     #[test]
     fn rows_that_come_and_go_are_folded_into_their_own_spans() {
         let mut window = Window::default();
-        let mut expect: Spans<CgroupRow> = BTreeMap::new();
+        let mut expect: Spans<CgroupRow> = Spans::default();
         for turn in 0..200_u64 {
             // Few of many, most of some, twice the same, and none.
             let ids =

@@ -206,11 +206,11 @@ impl Columns {
             span
         };
         // The entities are in order. Collecting would gather all spans, which are large, to sort them first.
-        let mut spans = Spans::new();
+        let mut spans = BTreeMap::new();
         for (id, slot) in &self.of {
             spans.insert(*id, of(*slot));
         }
-        spans
+        spans.into()
     }
 }
 
