@@ -178,7 +178,8 @@ fn may_wait_for(derived: &Derived<'_>, waiter: &Waiter, device: &Device<'_>) -> 
     waiter.cgroup.is_none_or(|cgroup| cgroup_may_wait_for(derived, cgroup, device))
 }
 
-fn cgroup_may_wait_for(derived: &Derived<'_>, cgroup: EntityId, device: &Device<'_>) -> bool {
+/// Whether processes of a cgroup may have waited for a device: it is not known to use others only.
+pub(super) fn cgroup_may_wait_for(derived: &Derived<'_>, cgroup: EntityId, device: &Device<'_>) -> bool {
     let window = derived.window;
     let disks = device.bottoms();
     let is_here = |dev: DevId| {

@@ -63,17 +63,34 @@ fn check(derived: &Derived<'_>) -> Verdict {
     })
 }
 
-/// Whether cgroups that passed their limits made most of the writes, and programs outside waited long.
-fn is_harm(derived: &Derived<'_>, passed: &[(EntityId, f64)]) -> bool {
+/// Tells the waiters in cgroups that passed their limits, and in descendants of these.
+fn inside<'d>(derived: &'d Derived<'_>, passed: &[(EntityId, f64)]) -> impl Fn(&Waiter) -> bool + 'd {
     let path = |id| cgroup::path(derived.window, id).map(Name::as_bytes);
     let inside: BTreeMap<&[u8], ()> = passed.iter().filter_map(|(cgroup, _)| Some((path(*cgroup)?, ()))).collect();
-    // A process in a descendant of such a cgroup is inside, too.
-    let is_inside =
-        |waiter: &Waiter| waiter.cgroup.and_then(path).is_some_and(|at| cgroup::nearest(&inside, at).is_some());
+    move |waiter| waiter.cgroup.and_then(path).is_some_and(|at| cgroup::nearest(&inside, at).is_some())
+}
+
+/// Programs outside that waited for a device whose limit was passed; `None` where waits are not known. A limit spares no program
+/// on a device that none waits for.
+fn would_be_spared(
+    derived: &Derived<'_>,
+    writes: &[limits::WriteLimit<'_>],
+    passed: &[(EntityId, f64)],
+) -> Option<Vec<Waiter>> {
+    let is_passed = |cgroup: &EntityId| passed.iter().any(|(one, _)| one == cgroup);
+    let devices: BTreeSet<DevId> = writes.iter().filter(|(one, ..)| is_passed(one)).map(|(_, dev, _)| *dev).collect();
+    let others_on = |dev: DevId| {
+        let device = device::by_dev(derived.window, dev)?;
+        waiting::others_on(derived, &device, inside(derived, passed))
+    };
+    let others: Option<Vec<Vec<Waiter>>> = devices.into_iter().map(others_on).collect();
+    others.map(|others| others.concat())
+}
+
+/// Whether cgroups that passed their limits made most of the writes.
+fn made_most(derived: &Derived<'_>, passed: &[(EntityId, f64)]) -> bool {
     let theirs: f64 = passed.iter().map(|(_, rate)| rate * derived.seconds).sum();
-    let all = derived.writers().attributed_bytes() as f64;
-    theirs > DOMINANT_SHARE * all
-        && waiting::others(derived, is_inside).is_some_and(|others| waiting::is_harm(derived, &others))
+    theirs > DOMINANT_SHARE * derived.writers().attributed_bytes() as f64
 }
 
 /// Memory and io are not both on the unified hierarchy.
@@ -100,11 +117,13 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
         }
         count => {
             // A limit without buffered writes beyond it is only worth reporting. A limit that was exceeded failed its
-            // purpose. If most writes passed a limit, it would have spared the programs that wait for them.
-            let severity = match passed.is_empty() {
-                true => Severity::Info,
-                false if is_harm(derived, &passed) => Severity::Critical,
-                false => Severity::Warning,
+            // purpose. If most writes passed a limit, it would have spared the programs that wait for them. It has no purpose
+            // yet on a device that no other program waits for.
+            let severity = match would_be_spared(derived, &writes, &passed) {
+                _ if passed.is_empty() => Severity::Info,
+                Some(spared) if spared.is_empty() => Severity::Info,
+                Some(spared) if made_most(derived, &passed) && waiting::is_harm(derived, &spared) => Severity::Critical,
+                _ => Severity::Warning,
             };
             (severity, format!("Write limits of {} do not hold buffered writes", cgroups(count)))
         }
@@ -142,6 +161,10 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
                  limits and weights do not reach it."
             ),
             expect: match passed.first() {
+                Some(_) if severity == Severity::Info => format!(
+                    "No other program was seen to wait for that disk. If buffered writes must obey limits, put both \
+                     controllers on version 2 (boot with {UNIFIED})."
+                ),
                 _ if severity == Severity::Info => format!(
                     "Nothing passed a limit here. If buffered writes must obey limits, put both controllers on version 2 (boot \
                      with {UNIFIED})."
@@ -401,7 +424,8 @@ mod tests {
                 .process("mail", 901, waiter, |t, row| row.blkio_delay = Some(floodline_testkit::secs(0.4 * t)))
         };
         check_rule(&RULE, &passing("/boxes"), "critical: Write limits of 1 cgroup");
-        check_rule(&RULE, &passing("/box/inner"), "warning: Write limits of 1 cgroup");
+        // No other program waits for the disk: the limit would spare none.
+        check_rule(&RULE, &passing("/box/inner"), "info: Write limits of 1 cgroup");
     }
 
     #[test]

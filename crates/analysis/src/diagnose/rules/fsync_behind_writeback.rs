@@ -157,7 +157,7 @@ fn is_full_of_other(derived: &Derived<'_>, disk: &Device<'_>) -> bool {
 fn queue<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Queue<'a> {
     // Each writer of a device at its strict limit waits at the limit, not behind the others.
     let causers = match strict::holds(derived, device) {
-        true => much_dirtied(derived),
+        true => writers_of(derived, device),
         false => writer::causer_on(derived, device).into_iter().collect(),
     };
     queue_from(derived, device, STALL_AWAIT_S, causers, load::is_queued)
@@ -192,6 +192,21 @@ fn much_dirtied(derived: &Derived<'_>) -> Vec<u32> {
         *its = its.saturating_add(writer.dirtied_bytes.unwrap_or(0));
     }
     dirtied.into_iter().filter(|(_, bytes)| *bytes as f64 >= much).map(|(pid, _)| pid).collect()
+}
+
+/// Process ids of the writers of a device that nothing piles up for: those of a good part of its bytes, and those of half as many
+/// as its writers have on average. Many writers that are alike have a small part each.
+fn writers_of(derived: &Derived<'_>, device: &Device<'_>) -> Vec<u32> {
+    let on_disk = writer::on_disk(derived, device);
+    let mut dirtied: BTreeMap<u32, u64> = BTreeMap::new();
+    for writer in &on_disk.processes {
+        let its = dirtied.entry(writer.pid).or_default();
+        *its = its.saturating_add(writer.dirtied_bytes.unwrap_or(0));
+    }
+    let writing = dirtied.values().filter(|bytes| **bytes > 0).count() as f64;
+    let total: f64 = dirtied.values().map(|bytes| *bytes as f64).sum();
+    let much = (MUCH_SHARE * total).min(0.5 * total / writing.max(1.0));
+    dirtied.into_iter().filter(|(_, bytes)| *bytes > 0 && *bytes as f64 >= much).map(|(pid, _)| pid).collect()
 }
 
 /// Seconds in which a disk was saturated by writes, or had a queue of them, and a write took at least `await_s`.

@@ -93,8 +93,11 @@ fn check(derived: &Derived<'_>) -> Verdict {
 }
 
 /// Processes by their part of the load on the disk, most first. What a process inherited from children that samples saw
-/// belongs to the children.
-fn causers(derived: &Derived<'_>, kind: Kind) -> Vec<Causer> {
+/// belongs to the children. A cgroup that was seen to use other disks and sent no request to this one makes none of its load:
+/// such writes are not in memory still, because tasks wait for them.
+fn causers(derived: &Derived<'_>, disk: &Device<'_>, kind: Kind) -> Vec<Causer> {
+    let is_here =
+        |writer: &&Writer<'_>| writer.cgroup.is_none_or(|cgroup| waiting::cgroup_may_wait_for(derived, cgroup, disk));
     let of = |writer: &Writer<'_>| {
         let bytes = match kind {
             Kind::Reads => writer.read_bytes?,
@@ -104,7 +107,8 @@ fn causers(derived: &Derived<'_>, kind: Kind) -> Vec<Causer> {
         let label = || writer.label();
         is_one.then(|| Causer { id: writer.id, pid: writer.pid, child: None, label: label(), bytes, share: 0.0 })
     };
-    let mut causers = with_their_child(derived, derived.writers().processes.iter().filter_map(of).collect());
+    let mut causers =
+        with_their_child(derived, derived.writers().processes.iter().filter(is_here).filter_map(of).collect());
     let total = causers.iter().map(|causer| causer.bytes).fold(0, u64::saturating_add).max(1);
     for causer in &mut causers {
         causer.share = causer.bytes as f64 / total as f64;
@@ -169,7 +173,7 @@ fn evidence(
 fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load, array: Joined<()>) -> Option<Finding> {
     let pressure = load.pressure?;
     let kind = load.kind();
-    let causers = causers(derived, kind);
+    let causers = causers(derived, disk, kind);
     let alone = causers.first().filter(|causer| causer.share >= ALONE);
     // One writer belongs to `dominant-writer`, which has its dirtied bytes and a way to reduce them, unless reads fill the
     // disk as well.
