@@ -7,9 +7,10 @@
 mod weights;
 
 use crate::diagnose::derived::Derived;
+use crate::diagnose::device::{self, Device};
 use crate::diagnose::waiting::{self, Waiter};
-use crate::diagnose::writer::DOMINANT_SHARE;
-use crate::diagnose::{Rule, Verdict, cgroup, device, limits};
+use crate::diagnose::writer::{DOMINANT_SHARE, Writer};
+use crate::diagnose::{Rule, Verdict, cgroup, elsewhere, limits};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_kernel::{Behaviour, CgroupWriteback, WhyNot, cgroup_writeback};
 use floodline_record::facts::{CgroupMode, HostFacts, Mount};
@@ -63,15 +64,41 @@ fn check(derived: &Derived<'_>) -> Verdict {
     })
 }
 
+/// Paths of cgroups that passed their limits.
+fn paths_inside<'d>(derived: &'d Derived<'_>, passed: &[(EntityId, f64)]) -> BTreeMap<&'d [u8], ()> {
+    let path = |id| cgroup::path(derived.window, id).map(Name::as_bytes);
+    passed.iter().filter_map(|(cgroup, _)| Some((path(*cgroup)?, ()))).collect()
+}
+
 /// Tells the waiters in cgroups that passed their limits, and in descendants of these.
 fn inside<'d>(derived: &'d Derived<'_>, passed: &[(EntityId, f64)]) -> impl Fn(&Waiter) -> bool + 'd {
     let path = |id| cgroup::path(derived.window, id).map(Name::as_bytes);
-    let inside: BTreeMap<&[u8], ()> = passed.iter().filter_map(|(cgroup, _)| Some((path(*cgroup)?, ()))).collect();
+    let inside = paths_inside(derived, passed);
     move |waiter| waiter.cgroup.and_then(path).is_some_and(|at| cgroup::nearest(&inside, at).is_some())
 }
 
-/// Programs outside that waited for a device whose limit was passed; `None` where waits are not known. A limit spares no program
-/// on a device that none waits for.
+/// Whether the programs outside that read or wrote are all known to use other devices than the one of a passed limit. Where none
+/// read or wrote, the limit may be for programs that are at rest.
+fn are_elsewhere(derived: &Derived<'_>, device: &Device<'_>, passed: &[(EntityId, f64)]) -> bool {
+    let inside = paths_inside(derived, passed);
+    let path = |id| cgroup::path(derived.window, id).map(Name::as_bytes);
+    let is_outside =
+        |writer: &&Writer<'_>| !writer.cgroup.and_then(path).is_some_and(|at| cgroup::nearest(&inside, at).is_some());
+    let works =
+        |writer: &&Writer<'_>| [writer.dirtied_bytes, writer.read_bytes].iter().flatten().any(|bytes| *bytes > 0);
+    let writers = derived.writers();
+    let mut outside =
+        writers.processes.iter().filter(|writer| !writer.kthread).filter(is_outside).filter(works).peekable();
+    let never = elsewhere::never_on(derived, device);
+    outside.peek().is_some()
+        && outside.all(|writer| {
+            let is_known = |cgroup| !waiting::cgroup_may_wait_for(derived, cgroup, device);
+            never.contains(&writer.pid) || writer.cgroup.is_some_and(is_known)
+        })
+}
+
+/// Programs outside that waited for a device whose limit was passed; `None` where waits are not known, and where other programs may
+/// use the device. A limit spares no program on a device that no other uses.
 fn would_be_spared(
     derived: &Derived<'_>,
     writes: &[limits::WriteLimit<'_>],
@@ -81,10 +108,13 @@ fn would_be_spared(
     let devices: BTreeSet<DevId> = writes.iter().filter(|(one, ..)| is_passed(one)).map(|(_, dev, _)| *dev).collect();
     let others_on = |dev: DevId| {
         let device = device::by_dev(derived.window, dev)?;
-        waiting::others_on(derived, &device, inside(derived, passed))
+        let others = waiting::others_on(derived, &device, inside(derived, passed))?;
+        (!others.is_empty() || are_elsewhere(derived, &device, passed)).then_some(others)
     };
-    let others: Option<Vec<Vec<Waiter>>> = devices.into_iter().map(others_on).collect();
-    others.map(|others| others.concat())
+    let by_device: Vec<Option<Vec<Waiter>>> = devices.into_iter().map(others_on).collect();
+    let is_known = by_device.iter().all(Option::is_some);
+    let others: Vec<Waiter> = by_device.into_iter().flatten().flatten().collect();
+    (is_known || !others.is_empty()).then_some(others)
 }
 
 /// Whether cgroups that passed their limits made most of the writes.
@@ -424,8 +454,26 @@ mod tests {
                 .process("mail", 901, waiter, |t, row| row.blkio_delay = Some(floodline_testkit::secs(0.4 * t)))
         };
         check_rule(&RULE, &passing("/boxes"), "critical: Write limits of 1 cgroup");
-        // No other program waits for the disk: the limit would spare none.
-        check_rule(&RULE, &passing("/box/inner"), "info: Write limits of 1 cgroup");
+        check_rule(&RULE, &passing("/box/inner"), "warning: Write limits of 1 cgroup");
+    }
+
+    #[test]
+    fn a_limit_on_a_disk_that_no_other_program_uses_is_an_info() {
+        use floodline_record::units::{Bytes, Count};
+        let passing = |disk: &'static str| {
+            io_limited(limited(Fixture::healthy().hierarchy(Hierarchy::V1Memory)), "sda")
+                .disk("sdb", |_, _| {})
+                .cgroup_io("/shop", disk, |t, row| row.wios = Some(Count((9.0 * t) as u64)))
+                .process("dd", 900, "/box", |t, row| row.write_bytes = Some(Bytes((40e6 * t) as u64)))
+                .process("ledger", 901, "/shop", |t, row| {
+                    row.write_bytes = Some(Bytes((4e4 * t) as u64));
+                    row.blkio_delay = Some(floodline_testkit::secs(0.4 * t));
+                })
+        };
+        check_rule(&RULE, &passing("sda"), "critical: Write limits of 1 cgroup");
+        check_rule(&RULE, &passing("sdb"), "info: Write limits of 1 cgroup");
+        let Verdict::Found(found) = check(&Derived::of(&passing("sdb").window())) else { panic!("not found") };
+        assert!(found[0].plan.is_empty() && found[0].brief.expect.starts_with("No other program was seen to wait"));
     }
 
     #[test]

@@ -53,6 +53,8 @@ const HAS_ROOM: f64 = 0.6;
 const ALWAYS_FULL: f64 = 0.6;
 /// Part of the largest owner's unwritten data from which another owner is named beside it.
 const OWNER_SHARE: f64 = 0.1;
+/// Part of its waits that a writer's own bytes must explain for it to wait for them.
+const OWN_PART: f64 = 0.5;
 /// Bytes dirtied by one process from which it is named.
 const MUCH: u64 = 1 << 20;
 
@@ -168,7 +170,8 @@ fn queue<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Queue<'a> {
 /// only the time in which the disk was busy counts.
 fn short_waits<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Option<Queue<'a>> {
     let is_queued = |interval: &Interval| interval.queue.is_some_and(|queue| queue >= load::QUEUED);
-    let queue = queue_from(derived, device, SHORT_AWAIT_S, much_dirtied(derived), is_queued);
+    let causers = if strict::holds(derived, device) { writers_of(derived, device) } else { much_dirtied(derived) };
+    let queue = queue_from(derived, device, SHORT_AWAIT_S, causers, is_queued);
     let pressed = queue.pressure * queue.slow_s;
     let pressure = if queue.busy_s > 0.0 { (pressed / queue.busy_s).min(1.0) } else { 0.0 };
     let queue = Queue { slow_s: queue.busy_s, pressure, is_of_batches: true, ..queue };
@@ -194,19 +197,23 @@ fn much_dirtied(derived: &Derived<'_>) -> Vec<u32> {
     dirtied.into_iter().filter(|(_, bytes)| *bytes as f64 >= much).map(|(pid, _)| pid).collect()
 }
 
-/// Process ids of the writers of a device that nothing piles up for: those of a good part of its bytes, and those of half as many
-/// as its writers have on average. Many writers that are alike have a small part each.
+/// Process ids of the writers of a device that nothing piles up for: those of a good part of its bytes, and those that wait about
+/// as long as their own bytes take when the writers take turns. Many writers that are alike have a small part each.
 fn writers_of(derived: &Derived<'_>, device: &Device<'_>) -> Vec<u32> {
     let on_disk = writer::on_disk(derived, device);
-    let mut dirtied: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut dirtied: BTreeMap<u32, f64> = BTreeMap::new();
     for writer in &on_disk.processes {
-        let its = dirtied.entry(writer.pid).or_default();
-        *its = its.saturating_add(writer.dirtied_bytes.unwrap_or(0));
+        *dirtied.entry(writer.pid).or_default() += writer.dirtied_bytes.unwrap_or(0) as f64;
     }
-    let writing = dirtied.values().filter(|bytes| **bytes > 0).count() as f64;
-    let total: f64 = dirtied.values().map(|bytes| *bytes as f64).sum();
-    let much = (MUCH_SHARE * total).min(0.5 * total / writing.max(1.0));
-    dirtied.into_iter().filter(|(_, bytes)| *bytes > 0 && *bytes as f64 >= much).map(|(pid, _)| pid).collect()
+    dirtied.retain(|_, bytes| *bytes > 0.0);
+    let (total, writing) = (dirtied.values().sum::<f64>(), dirtied.len() as f64);
+    let waiters = derived.waiters().unwrap_or_default();
+    let waited = |pid: u32| waiters.iter().find(|waiter| waiter.pid == pid).and_then(|waiter| waiter.seconds);
+    let is_its_own = |pid: u32, bytes: f64| {
+        let in_turns = bytes / total * derived.seconds * writing;
+        bytes >= MUCH_SHARE * total || waited(pid).is_some_and(|waited| in_turns >= OWN_PART * waited)
+    };
+    dirtied.into_iter().filter(|(pid, bytes)| is_its_own(*pid, *bytes)).map(|(pid, _)| pid).collect()
 }
 
 /// Seconds in which a disk was saturated by writes, or had a queue of them, and a write took at least `await_s`.

@@ -187,13 +187,9 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load, array: Joined<
     let idle = without_requests(derived, load);
     let others = waiting::others_on(derived, disk, |waiter| is_causer(waiter) || idle.contains(&waiter.pid))
         .or_else(|| is_its_own(derived, alone?, &idle).then(Vec::new));
-    // Quick requests of readers that read all the time keep a disk busy, and it has room for more.
-    let is_reader = |waiter: &Waiter| causers.iter().any(|c| c.is(waiter.pid) && c.share >= PART_OF_LOAD);
-    let has_victims = match (&others, kind) {
-        (Some(others), Kind::Reads) => others.iter().any(|waiter| !is_reader(waiter)),
-        (Some(others), _) => !others.is_empty(),
-        (None, _) => false,
-    };
+    // Quick requests of programs that read or sync all the time keep a disk busy, and it has room for more.
+    let is_of_load = |waiter: &Waiter| causers.iter().any(|c| c.is(waiter.pid) && c.share >= PART_OF_LOAD);
+    let has_victims = others.as_ref().is_some_and(|others| others.iter().any(|waiter| !is_of_load(waiter)));
     let is_slow = load.write_await_s >= SLOW_S || load.read_await_s >= SLOW_S || has_victims;
     let severity = match &others {
         _ if pressure < FELT_PRESSURE || !is_slow => return None,

@@ -73,6 +73,16 @@ fn writers_held_by_a_strict_limit_do_not_wait_behind_each_other() {
     };
     check_rule(&RULE, &held(2.0), clear);
     check_rule(&RULE, &held(0.5), "critical: cp[702] waited 4.00 s behind others' writeback");
+    // Thirty writers that are alike have 3 % each.
+    let alike = |pids: std::ops::Range<u32>| {
+        pids.fold(held(2.0), |fixture, pid| {
+            fixture.process("upload", pid, "/", |t, row| {
+                row.write_bytes = grows(t, 0, 3.5e6);
+                row.blkio_delay = Some(secs(0.4 * t));
+            })
+        })
+    };
+    check_rule(&RULE, &alike(710..740), clear);
 }
 
 #[test]
