@@ -72,7 +72,7 @@ pub fn short(figure: Figure) -> String {
     match figure.unit {
         _ if value == 0.0 => "0".to_owned(),
         "seconds" if value < 0.000_001 => format!("{:.0} ns", value * 1e9),
-        "seconds" if value < 0.001 => format!("{:.0} us", value * 1e6),
+        "seconds" if value < 0.001 => format!("{:.0} µs", value * 1e6),
         "seconds" if value < 1.0 => format!("{:.1} ms", value * 1e3),
         "seconds" => format!("{value:.2} s"),
         "bytes" | "bytes_per_second" if value.abs() < 1.0 => format!("{value:.2} B"),
@@ -99,7 +99,7 @@ mod tests {
             check(0.0, unit, "0");
         }
         check(4e-7, "seconds", "400 ns");
-        check(4e-6, "seconds", "4 us");
+        check(4e-6, "seconds", "4 µs");
         check(300.0, "bytes_per_second", "300 B");
         check(0.3, "bytes_per_second", "0.30 B");
         check(25e6, "bytes", "23.8 MiB");
@@ -122,7 +122,7 @@ mod tests {
             100,
             "\
 \x20 operation     count     per s   bytes/s       p50       p90       p99     p99.9       max
-\x20 t.umount         10         -         -    400 us         -         -         -    2.74 s
+\x20 t.umount         10         -         -    400 µs         -         -         -    2.74 s
 \x20 t.dirtied_bytes_per_second: 24.4 MiB
 ",
         );
@@ -131,7 +131,7 @@ mod tests {
             80,
             "\
 \x20 operation     count     per s   bytes/s       p50       p99       max
-\x20 t.umount         10         -         -    400 us         -    2.74 s
+\x20 t.umount         10         -         -    400 µs         -    2.74 s
 \x20 A wider terminal also shows p90, p99.9; --format json has all.
 \x20 t.dirtied_bytes_per_second: 24.4 MiB
 ",

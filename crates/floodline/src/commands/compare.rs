@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
     name = "compare",
     after_help = "Shows waits for stable storage (fsync, sync, umount) first: the longer ones, then the others. The figures that \
         changed follow. \
-        The figure whose value changed by the largest factor from A to B comes first: 3 us to 200 us is above 1 GiB \
+        The figure whose value changed by the largest factor from A to B comes first: 3 µs to 200 µs is above 1 GiB \
         to 9 GiB. --all shows the rest. Each argument is a recording, several repeats separated by commas, or a directory of repeats. \
         With repeats, each difference is compared with the spread of the repeats; * marks a difference that \
         exceeds chance. Series are compared point by point from the start of the workload.\n\n\
