@@ -10,6 +10,7 @@ use super::packed::{Set, pack_all};
 use crate::figures::short;
 use floodline_analysis::compare::{Against, Comparison, Row};
 use floodline_analysis::report::Severity;
+use floodline_analysis::run::order::factor;
 use floodline_record::human;
 use floodline_scenario::Figure;
 
@@ -99,22 +100,24 @@ fn but(verdict: Verdict, longer: &str) -> Verdict {
 
 fn figures(against: &Against) -> Section {
     let mut rows: Vec<&Row> = against.figures.iter().collect();
-    // Syncs that take longer stand first, because a program waits for each of them. Then come the figures that changed most. A
-    // figure that was zero before changed most of all.
+    // Syncs that take longer stand first, because a program waits for each of them. Then come the figures that changed by the
+    // largest factor: in percent, what falls to a hundredth changed less than what grows to three times. A figure that was zero
+    // before changed most of all. A difference that nobody notices is last, whatever its factor.
     let weight = |row: &Row| match row.change {
-        Some(change) => change.abs(),
+        Some(_) => factor(row.base.mean, row.other.mean),
         None if row.difference != 0.0 => f64::INFINITY,
         None => 0.0,
     };
-    rows.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+    let is_same = |row: &Row| row.change.map_or(row.difference == 0.0, |change| change.abs() < SAME);
+    rows.sort_by(|a, b| b.is_changed().cmp(&a.is_changed()).then_with(|| weight(b).total_cmp(&weight(a))));
     let longer: Vec<&str> = against.longer_syncs().iter().map(|row| row.name.as_str()).collect();
     rows.sort_by_key(|row| longer.iter().position(|name| *name == row.name).unwrap_or(longer.len()));
-    let same = rows.iter().filter(|row| weight(row) < SAME).count();
+    let same = rows.iter().filter(|row| is_same(row)).count();
     let mut table = Table::new(
         format!("Figures of {}: syncs that take longer, then those that changed most", against.label),
         &["Figure", "#before", "#after", "#change"],
     );
-    for row in rows.into_iter().filter(|row| weight(row) >= SAME) {
+    for row in rows.into_iter().filter(|row| !is_same(row)) {
         let value = |value: f64| Cell::Number(short(Figure { value, unit: row.base.unit }));
         let change = match row.change {
             Some(change) if change > 0.0 => format!("+{}", human::percent(change)),
@@ -138,4 +141,54 @@ fn figures(against: &Against) -> Section {
         table.notes.push(format!("In one of them only: {}.", against.unmatched.join(", ")));
     }
     Section::new("figures", "Figures", vec![Block::Table(table)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_analysis::compare::Spread;
+
+    #[test]
+    fn what_is_cured_stands_above_what_grows_by_less_and_what_nobody_notices_is_last() {
+        let row = |name: &str, a: f64, b: f64| Row {
+            name: name.to_owned(),
+            base: Spread::of_values(&[a], "seconds").expect("a value"),
+            other: Spread::of_values(&[b], "seconds").expect("a value"),
+            difference: b - a,
+            change: (a != 0.0).then(|| (b - a) / a),
+            noise: None,
+            beyond_noise: None,
+        };
+        let figures = vec![
+            row("tiny.write.p50_seconds", 3e-6, 1e-4),
+            row("grown.write.max_seconds", 0.1, 0.4),
+            row("cured.write.max_seconds", 9.0, 0.1),
+            row("new.write.max_seconds", 0.0, 0.1),
+            row("same.write.max_seconds", 1.0, 1.0001),
+        ];
+        let against = Against {
+            label: "b.flr".to_owned(),
+            figures,
+            unmatched: Vec::new(),
+            series: Vec::new(),
+            notes: Vec::new(),
+        };
+        let section = super::figures(&against);
+        let [Block::Table(table)] = section.blocks.as_slice() else { panic!("{section:?}") };
+        let cells = |row: &crate::page::model::Row| match row.cells.as_slice() {
+            [Cell::Name(name), .., Cell::Number(change)] => (name.clone(), change.clone()),
+            other => panic!("{other:?}"),
+        };
+        let told: Vec<(String, String)> = table.rows.iter().map(cells).collect();
+        let told: Vec<(&str, &str)> = told.iter().map(|(name, change)| (name.as_str(), change.as_str())).collect();
+        assert_eq!(
+            told,
+            [
+                ("new.write.max_seconds", "from zero"),
+                ("cured.write.max_seconds", "-99 %"),
+                ("grown.write.max_seconds", "+300 %"),
+                ("tiny.write.p50_seconds", "+3233 %"),
+            ]
+        );
+    }
 }
