@@ -123,6 +123,18 @@ fn a_writer_that_never_waits_needs_no_second_twin() {
 }
 
 #[test]
+fn waits_that_were_traced_are_known_without_delay_accounting() {
+    let says = |fixture: Fixture| {
+        let fixture = fixture.facts(|facts| facts.task_delayacct = Some(false));
+        let twin = check("waits", &fixture.records()).expect("it writes");
+        twin.unknown.iter().any(|said| said.contains("waits were not traced"))
+    };
+    assert!(says(busy()));
+    assert!(!says(busy().traced(&["bytes"], Vec::new())));
+    assert!(says(busy().traced(&["flusher"], Vec::new())), "the flusher's part has no waits of programs");
+}
+
+#[test]
 fn version_1_stays_version_1() {
     let undivided = INCIDENTS.iter().find(|incident| incident.name.contains("version 1")).unwrap();
     if let Some(twin) = check("v1", &(undivided.make)().records()) {

@@ -55,9 +55,14 @@ pub(super) fn asked<'a>(window: &Window, groups: &[(&Group, Syncs)], places: &'a
     kept
 }
 
+/// Whether the waits of programs for syncs, reads and pauses were traced one by one: by the part that follows bytes.
+pub(super) fn has_waits(window: &Window) -> bool {
+    window.traced.contains("bytes")
+}
+
 /// Requests from the waits that were long enough to be traced individually; `None` where they were not traced.
 fn traced<'a>(window: &Window, places: &'a [Place]) -> Option<Vec<Asked<'a>>> {
-    if !window.traced.contains("bytes") {
+    if !has_waits(window) {
         return None;
     }
     let first = window.first_at?.monotonic;

@@ -349,9 +349,7 @@ fn limits_of_knowledge(window: &Window, recorded: &Recorded) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if window.facts.as_ref().is_none_or(|facts| facts.task_delayacct != Some(true))
-        && !window.traced.iter().any(|part| part.contains("wait"))
-    {
+    if window.facts.as_ref().is_none_or(|facts| facts.task_delayacct != Some(true)) && !asked::has_waits(window) {
         unknown.push(
             "kernel.task_delayacct is off and waits were not traced: how long programs waited is not known.".to_owned(),
         );
