@@ -175,7 +175,6 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
         );
         notes.assumed(format!("{key}.steps"), text);
     }
-    notes.measured(format!("{key}.steps.write.block"), "wchar divided by write calls");
     notes.derived(format!("{key}.steps.write.rate"), "write calls over time, bursts kept");
     let per_call = if is_less { block } else { total.by_calls / calls };
     // A program that is held up by its syncs calls later than it wants to: assume one rate.
@@ -187,11 +186,22 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
         false => arrivals(&group.bins, |bin| bin.by_calls * kept, per_call),
     };
     // The bytes of each call are on the device before the next call: whole pages dirty the same number of bytes again.
-    let (block, per_call) = match is_habit {
+    let is_whole = is_habit || (!is_less && in_whole_pages(&syncs, passed, total.by_calls));
+    let (block, per_call) = match is_whole {
         true => ((per_call / PAGE).round().max(1.0) * PAGE, (per_call / PAGE).round().max(1.0) * PAGE),
         false => (block, per_call),
     };
-    let sync = sync_of(syncs, calls, key, notes);
+    // Calls that pass a few bytes, to a pipe or a terminal, are counted with those to the file.
+    let of_file = if is_whole && !is_habit { (total.by_calls / block).clamp(1.0, calls) } else { calls };
+    let of_block = format!("{key}.steps.write.block");
+    match of_file < calls {
+        true => notes.derived(
+            of_block,
+            "what is passed between two syncs dirties no page twice: whole pages, without calls that pass little",
+        ),
+        false => notes.measured(of_block, "wchar divided by write calls"),
+    }
+    let sync = sync_of(syncs, of_file, key, notes);
     // Bursts that are written and synced within one interval each: the sync is in it too, so they are not spread over it.
     let is_in_one = |burst: &Burst| {
         let is_its = |bin: &Bin| (bin.end - burst.to).abs() < 1e-6 && burst.to - burst.from <= bin.length + 1e-6;
@@ -225,6 +235,20 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
     };
     Some(Branch { bursts: stretches, unit: per_call, step: Box::new(step), end, is_unpaced })
 }
+
+/// Whether a program that syncs writes whole pages, or each time a new file: `passed` to its write calls and `dirtied` by them,
+/// bytes. An append that begins within a page dirties that page once more after each sync.
+fn in_whole_pages(syncs: &Syncs, passed: f64, dirtied: f64) -> bool {
+    let is_synced = syncs.call.is_some() && syncs.at_ends.is_none() && syncs.count >= SYNCS_MIN;
+    let twice = syncs.count * PAGE;
+    is_synced && twice >= SHOWS * passed && dirtied < passed + 0.5 * twice
+}
+
+/// Part of the bytes from which pages that are dirtied twice would show.
+const SHOWS: f64 = 0.1;
+
+/// Fewest syncs that show whether pages are dirtied twice.
+const SYNCS_MIN: f64 = 4.0;
 
 /// Write calls to anywhere in a file of a size, to pages that may be dirty already.
 fn rewrites(group: &Group, syncs: Syncs, file: String, it: Rewritten, key: &str, notes: &mut Notes) -> Branch {
@@ -425,4 +449,28 @@ fn reads(group: &Group, place: &Place, file: String, key: &str, notes: &mut Note
         vec![Step::Read(read)]
     };
     Some((Branch { bursts, unit: block, step: Box::new(step), end: None, is_unpaced: false }, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_that_are_dirtied_once_for_each_sync_are_written_whole() {
+        let told = |count: f64, passed: f64, pages: f64| {
+            let syncs = Syncs { count, call: Some(SyncCall::Fdatasync), ..Syncs::default() };
+            in_whole_pages(&syncs, passed, pages * PAGE)
+        };
+        // 80 pages, each synced, and 36 calls that pass 20 bytes to a pipe.
+        assert!(told(80.0, 80.0 * PAGE + 720.0, 79.0));
+        // Appends of 3000 bytes begin within a page: each sync leaves one that is dirtied again.
+        assert!(!told(100.0, 300e3, 173.0));
+        // Lines of a log dirty the last page again and again.
+        assert!(!told(100.0, 10e3, 102.0));
+        assert!(!told(3.0, 3.0 * PAGE, 3.0), "three syncs are too few to tell");
+        assert!(!told(20.0, 4000.0 * PAGE, 4000.0), "a page for each sync is too little to show");
+        let at_ends = Syncs { count: 80.0, call: Some(SyncCall::Fsync), at_ends: Some(0.1), ..Syncs::default() };
+        assert!(!in_whole_pages(&at_ends, 80.0 * PAGE, 80.0 * PAGE));
+        assert!(!in_whole_pages(&Syncs::default(), 80.0 * PAGE, 80.0 * PAGE), "nothing is synced");
+    }
 }
