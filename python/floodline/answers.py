@@ -115,6 +115,20 @@ class Predicted(TypedDict, total=False):
     doubt: str | None
 
 
+class Doubtful(TypedDict, total=False):
+    """A finding of which it is not certain whether it is there after the change. ``is_there`` is the more likely answer; of ``answers``
+    such answers ``right`` were right. ``reason`` is ``unchecked``, ``runs``, ``unshown``, ``only_twin``, ``severity``, ``hidden``,
+    ``new``, ``waits``, ``assumed`` or ``speed``."""
+
+    rule: str
+    severity: str
+    is_there: bool
+    reason: str
+    answers: int
+    right: int
+    is_likely: bool
+
+
 class Prediction(TypedDict, total=False):
     """``Recording.predict``, schema ``floodline.predict/1``."""
 
@@ -133,6 +147,7 @@ class Prediction(TypedDict, total=False):
     not_reproduced: list[Json]
     lasting: list[Json]
     uncertain: list[Json]
+    doubtful: list[Doubtful]
     unjudged: list[str]
     runs: int
     is_cut: bool

@@ -2,7 +2,7 @@
 //! One judgement of a predicted change: whether it helps, does not help, or harms. `predict`, `doctor` and `advise` share
 //! it, so that no command advises a change that another one warns of. Judges figures; runs nothing.
 
-use crate::prediction::{DIRTIED, Doubt, LEADS, PEAK, Prediction, Row, Seen, WAITS, differ};
+use crate::prediction::{DIRTIED, Doubt, LEADS, PEAK, Prediction, Row, Seen, Sure, WAITS, differ};
 use crate::report::Severity;
 use crate::rule_figures::{hurts_by, is_of_waits};
 use floodline_record::human;
@@ -212,7 +212,7 @@ impl Prediction {
     /// Reason why the prediction gives no verdict on the findings that the twin shows: it misses the figure by which each of them
     /// hurts. `None` where it predicts one of these figures, or where a finding certainly ends.
     pub fn missed_figure(&self) -> Option<String> {
-        let is_sure = |seen: &Seen| self.uncertain.iter().all(|one| one.rule != seen.rule);
+        let is_sure = |seen: &Seen| self.sure(seen.rule) == Sure::Certain;
         let shown = self.vanish.iter().chain(&self.stay);
         let figures: Vec<Option<&Row>> = shown.map(|seen| self.hurt_by(seen.rule)).collect();
         let is_missed = |row: &Option<&Row>| row.is_some_and(|row| row.doubt == Some(Doubt::BackTest));

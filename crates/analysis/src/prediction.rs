@@ -49,6 +49,73 @@ pub struct Seen {
     pub severity: Severity,
 }
 
+/// Why it is not certain whether a finding is there after a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The rule lacks an input in a run of the model, such as a trace.
+    Unchecked,
+    /// The runs disagree: other seeds, bounds of the demand, or speeds of the devices.
+    Runs,
+    /// The recording has the finding, and the unchanged twin does not.
+    Unshown,
+    /// The unchanged twin has the finding, and the recording rules it out.
+    OnlyTwin,
+    /// The unchanged twin has it as a warning or worse, and the recording as an info.
+    Severity,
+    /// The unchanged twin has it, and the recording lacks an input for the rule: it may be there already.
+    Hidden,
+    /// It is not there now, and every run has it.
+    New,
+    /// It ends in every run, but no wait that it rests on gets clearly shorter.
+    Waits,
+    /// No run has it, and it rests on what the twin assumes: which programs sync, or how fast a disk is that was never at its limit.
+    Assumed,
+    /// Every run has it as an info at most, and a disk that was never at its limit may be slower than in the twin.
+    Speed,
+}
+
+/// Share of right answers from which an answer is likely rather than open.
+pub const LIKELY: f64 = 0.75;
+
+/// A finding of which it is not certain whether it is there after a change, with the more likely answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Doubtful {
+    /// Name of the rule.
+    pub rule: &'static str,
+    /// Severity of the finding.
+    pub severity: Severity,
+    /// Whether it is there after the change, by the more likely answer.
+    pub is_there: bool,
+    /// Why it is not certain.
+    pub reason: Reason,
+    /// Answers of this kind on hosts whose change was really made.
+    pub answers: u32,
+    /// Those of them that were right.
+    pub right: u32,
+    /// Whether so many were right that the answer is said to be likely.
+    pub is_likely: bool,
+}
+
+impl Doubtful {
+    /// A doubt whose answer was right in `right` of `answers` known cases.
+    pub fn new(seen: &Seen, is_there: bool, reason: Reason, (right, answers): (u32, u32)) -> Doubtful {
+        let is_likely = answers > 0 && f64::from(right) >= LIKELY * f64::from(answers);
+        Doubtful { rule: seen.rule, severity: seen.severity, is_there, reason, answers, right, is_likely }
+    }
+}
+
+/// How sure the answer is whether a finding is there after the change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sure {
+    /// Nothing speaks against it.
+    Certain,
+    /// It is not certain, but most answers of its kind were right.
+    Likely,
+    /// It may be either.
+    Open,
+}
+
 /// Reason why a figure is not predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -190,6 +257,8 @@ pub struct Prediction {
     /// Findings of which it is not certain whether they are there after the change: runs disagree, or the twin differs
     /// from the recording in them and no figure decides. Each of the lists above has the most likely answer.
     pub uncertain: Vec<Seen>,
+    /// The same findings with the more likely answer, the reason for the doubt, and how many such answers were right.
+    pub doubtful: Vec<Doubtful>,
     /// Rules that cannot be judged in a run of the model, as they need a trace. Their findings may appear or stay.
     pub unjudged: Vec<&'static str>,
     /// Runs of the model.
@@ -219,10 +288,22 @@ impl Prediction {
             not_reproduced: Vec::new(),
             lasting: Vec::new(),
             uncertain: Vec::new(),
+            doubtful: Vec::new(),
             unjudged: Vec::new(),
             runs: 0,
             is_cut: false,
             notes: Vec::new(),
+        }
+    }
+
+    /// How sure the answer is for a rule.
+    pub fn sure(&self, rule: &str) -> Sure {
+        match self.doubtful.iter().find(|one| one.rule == rule) {
+            Some(one) if one.is_likely => Sure::Likely,
+            Some(_) => Sure::Open,
+            // Every doubt has its entry. A finding without one that is uncertain anyhow is open.
+            None if self.uncertain.iter().any(|one| one.rule == rule) => Sure::Open,
+            None => Sure::Certain,
         }
     }
 

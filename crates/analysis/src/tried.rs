@@ -4,7 +4,7 @@
 
 use crate::judgement::{OF_RISK, Verdict, missed};
 use crate::plan::{PAIRS, set_aside};
-use crate::prediction::{LEADS, PEAK, Prediction, Row, Seen};
+use crate::prediction::{LEADS, PEAK, Prediction, Row, Seen, Sure};
 use crate::report::{Plan, Report, Step, TriedPlan, When};
 use crate::rule_figures::are_exact;
 
@@ -186,10 +186,14 @@ fn said(mut rows: Vec<&Row>) -> Vec<String> {
     rows.into_iter().map(Row::reserved).collect()
 }
 
-/// A finding that comes or goes, after "maybe" where the runs disagree.
+/// A finding that comes or goes, after "likely" or "maybe" where that is not certain.
 fn finding(seen: &Seen, what: &str, prediction: &Prediction) -> String {
-    let is_uncertain = prediction.uncertain.iter().any(|one| one.rule == seen.rule);
-    format!("{}{} {what}", if is_uncertain { "maybe " } else { "" }, seen.rule)
+    let before = match prediction.sure(seen.rule) {
+        Sure::Certain => "",
+        Sure::Likely => "likely ",
+        Sure::Open => "maybe ",
+    };
+    format!("{before}{} {what}", seen.rule)
 }
 
 #[cfg(test)]

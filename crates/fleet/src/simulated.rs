@@ -150,7 +150,7 @@ fn answer(
     go_on: &dyn Fn() -> bool,
 ) -> Result<Option<Answer>, SimError> {
     let mut results: Vec<(Run, Shown)> = Vec::new();
-    let mut measured = Measured { back_test: Vec::new(), seen: shown::seen(&recorded.window) };
+    let mut measured = Measured::of(&recorded.window);
     for run in question.runs(true) {
         let Some(changed) = question.scenario(&run) else { continue };
         let may_go_on = |at: &Progress| at.events < depth.events_max && go_on();
@@ -168,14 +168,16 @@ fn answer(
         let found = results.iter().find(|(run, _)| run.demand == demand && run.is_changed == is_changed);
         found.map(|(_, shown)| shown)
     };
-    let felt =
-        |demand, is_changed| result(demand, is_changed).map(|shown| Felt::of(&shown.figures, &shown.seen, seconds));
+    let felt = |demand, is_changed| {
+        result(demand, is_changed).map(|shown| Felt::of(&shown.figures, &shown.said.seen, seconds))
+    };
     let worse = |demand| Some(felt(demand, false)?.worse(&felt(demand, true)?));
     let Some(first) = worse(0) else { return Ok(None) };
     // The demand lies between the two twins: an effect in only one of them is not certain.
     let other = worse(1);
     // A twin that waits too long before the change as well hides what the change adds: the recording has those waits.
-    let before = Felt::of(&shown::figures(&recorded.window, &twin.programs), &measured.seen, recorded.window.seconds());
+    let before =
+        Felt::of(&shown::figures(&recorded.window, &twin.programs), &measured.said.seen, recorded.window.seconds());
     let since = |demand| Some(before.worse(&felt(demand, true)?));
     let since_recorded = [since(0), since(1)].into_iter().flatten().fold(0.0, f64::max);
     let without =

@@ -4,7 +4,7 @@
 
 use crate::backtest;
 use floodline_analysis::judgement::Verdict;
-use floodline_analysis::prediction::{Doubt, LEADS, Prediction, Row, Seen};
+use floodline_analysis::prediction::{Doubt, LEADS, Prediction, Row, Seen, Sure};
 use floodline_record::human;
 
 /// The first sentence. If the twin misses its own recording, or shows none of its findings, the sentence begins with that.
@@ -58,9 +58,9 @@ fn hidden(prediction: &Prediction) -> String {
 /// What gets better and what it costs. Only a verdict says that a change helps.
 fn effect(prediction: &Prediction, is_verdict: bool) -> String {
     let mut better: Vec<Part> = prediction.leads().filter(|row| row.improves()).take(2).map(Part::of_row).collect();
-    let is_certain = |seen: &Seen| prediction.uncertain.iter().all(|one| one.rule != seen.rule);
-    let of_news = |seen: &Seen| Part { is_certain: is_certain(seen), text: format!("{} appears", seen.rule) };
-    let news = prediction.appear.iter().max_by_key(|seen| (is_certain(seen), seen.severity));
+    let sure = |seen: &Seen| prediction.sure(seen.rule);
+    let of_news = |seen: &Seen| Part { sure: sure(seen), text: format!("{} appears", seen.rule) };
+    let news = prediction.appear.iter().max_by_key(|seen| (std::cmp::Reverse(sure(seen)), seen.severity));
     let news = prediction.hurting().or(news).map(of_news);
     let losses = prediction.losses();
     let is_lead = |row: &&&Row| LEADS.contains(&row.figure.as_str());
@@ -78,7 +78,7 @@ fn effect(prediction: &Prediction, is_verdict: bool) -> String {
         false => {}
     }
     // What is certain stands first.
-    [&mut better, &mut worse, &mut costs].into_iter().for_each(|parts| parts.sort_by_key(|part| !part.is_certain));
+    [&mut better, &mut worse, &mut costs].into_iter().for_each(|parts| parts.sort_by_key(|part| part.sure));
     let and = |parts: &[Part], verb| {
         if parts.is_empty() { String::new() } else { format!(" It {}.", Part::all(parts, verb)) }
     };
@@ -101,7 +101,11 @@ fn effect(prediction: &Prediction, is_verdict: bool) -> String {
         }
         (Verdict::Helps, true) => {
             let ended = prediction.vanish.first();
-            let verb = if ended.is_none_or(is_certain) { "ends" } else { "may end" };
+            let verb = match ended.map_or(Sure::Certain, sure) {
+                Sure::Certain => "ends",
+                Sure::Likely => "likely ends",
+                Sure::Open => "may end",
+            };
             format!("It {verb} {}.{}", ended.map_or("the finding", |seen| seen.rule), and(&costs, COSTS))
         }
         (_, true) if !costs.is_empty() => format!("It helps no task, and it {}.", Part::all(&costs, COSTS)),
@@ -131,22 +135,23 @@ const COSTS: Verb = ("costs", "may cost");
 
 /// One effect in the first sentence.
 struct Part {
-    /// Whether the interval lies on one side of the present value, or all runs show the finding.
-    is_certain: bool,
+    /// Certain where the interval lies on one side of the present value, or where nothing speaks against the finding.
+    sure: Sure,
     text: String,
 }
 
 impl Part {
     fn of_row(row: &Row) -> Part {
-        Part { is_certain: row.is_certain(), text: row.sentence() }
+        Part { sure: if row.is_certain() { Sure::Certain } else { Sure::Open }, text: row.sentence() }
     }
 
-    /// Effects behind their verb: certain ones first, "maybe" before the rest.
+    /// Effects behind their verb: certain ones first, "likely" or "maybe" before the rest.
     fn all(parts: &[Part], (certain, maybe): Verb) -> String {
-        let is_any = parts.iter().any(|part| part.is_certain);
-        let text = |part: &Part| match is_any && !part.is_certain {
-            true => format!("maybe {}", part.text),
-            false => part.text.clone(),
+        let is_any = parts.iter().any(|part| part.sure == Sure::Certain);
+        let text = |part: &Part| match part.sure {
+            Sure::Likely => format!("likely {}", part.text),
+            Sure::Open if is_any => format!("maybe {}", part.text),
+            Sure::Certain | Sure::Open => part.text.clone(),
         };
         let texts: Vec<String> = parts.iter().map(text).collect();
         format!("{}: {}", if is_any { certain } else { maybe }, texts.join("; "))

@@ -85,7 +85,7 @@ pub fn plan(
         schema: SCHEMA.to_owned(),
         fingerprint,
         changes,
-        rules: measured.seen.iter().map(|seen| seen.rule.to_owned()).collect(),
+        rules: measured.said.seen.iter().map(|seen| seen.rule.to_owned()).collect(),
         evidence,
         expected,
         arithmetic_only: missed

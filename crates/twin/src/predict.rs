@@ -3,20 +3,21 @@
 //! writers on a clock and with writers that wait for their own writes. A figure that the back-test misses is not
 //! predicted. Pure: the program runs the trials, in threads, and passes the results back.
 
+mod odds;
 mod rests;
 mod row;
 
 pub(crate) use self::row::scale;
 pub use self::row::spread;
 
-use self::rests::{Judged, lasts, worsens};
+use self::rests::{Judged, changed};
 use self::row::{Of, SMALLEST_BUDGET, limits_row, row};
 use crate::Twin;
 use crate::backtest;
 use crate::changed::{Changed, Host, NotChanged, change, unambiguous};
 use crate::headline::headline;
 use crate::limits::smallest_budgets;
-use crate::shown::{FIGURES, Shown, Trial};
+use crate::shown::{self, FIGURES, Shown, Trial, Verdicts};
 use crate::thresholds::{Thresholds, risk_room};
 use floodline_analysis::prediction::{Better, Doubt, PEAK, Prediction, Row, Seen, Setting, WAITS};
 use floodline_record::window::Window;
@@ -37,7 +38,7 @@ pub struct Question {
 }
 
 /// One run that an answer needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 pub struct Run {
     /// Index of the twin: 0 is the one that is nearer to the recording.
     pub demand: usize,
@@ -103,8 +104,15 @@ impl Question {
 pub struct Measured {
     /// Figures of the back-test.
     pub back_test: Vec<backtest::Figure>,
-    /// Findings of the rules in the recording.
-    pub seen: Vec<Seen>,
+    /// What the rules say of the recording.
+    pub said: Verdicts,
+}
+
+impl Measured {
+    /// Of a recording, before its twin is tested.
+    pub fn of(recording: &Window) -> Measured {
+        Measured { back_test: Vec::new(), said: shown::verdicts(recording) }
+    }
 }
 
 /// Draws the conclusion from the results of all runs.
@@ -127,44 +135,20 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         let of = Of { name, label: &label, unit: "bytes_per_second", better: Better::More, least: 1024.0 };
         rows.extend(row(&of, measured, results, closed));
     }
-    let is_in = |seen: &[Seen], rule: &Seen| seen.iter().any(|one| one.rule == rule.rule);
-    // A finding of the unchanged twin that the recording lacks is the twin's error: it neither stays nor vanishes.
-    let (real, invented): (Vec<Seen>, Vec<Seen>) =
-        now.seen.iter().cloned().partition(|seen| is_in(&measured.seen, seen));
-    let (stay, gone): (Vec<Seen>, Vec<Seen>) = real.into_iter().partition(|seen| is_in(&then.seen, seen));
-    let severity = |list: &[Seen], rule| list.iter().find(|one| one.rule == rule).map(|one| one.severity);
-    let recorded = |seen: Seen| Seen { severity: severity(&measured.seen, seen.rule).unwrap_or(seen.severity), ..seen };
-    let gone: Vec<Seen> = gone.into_iter().map(recorded).collect();
-    // The recording knows how severe a finding is. A change of severity comes from the twin.
-    let after = |seen: Seen| match severity(&then.seen, seen.rule).filter(|then| *then != seen.severity) {
-        Some(severity) => Seen { severity, ..seen },
-        None => recorded(seen),
-    };
-    let stay: Vec<Seen> = stay.into_iter().map(after).collect();
-    let is_new = |seen: &&Seen| match is_in(&now.seen, seen) {
-        true => is_in(&invented, seen) && worsens(seen.rule, &rows),
-        // The recording has it already, though the unchanged twin does not.
-        false => !is_in(&measured.seen, seen),
-    };
-    let appear: Vec<Seen> = then.seen.iter().filter(is_new).cloned().collect();
-    let invented: Vec<Seen> = invented.into_iter().filter(|seen| !is_in(&appear, seen)).collect();
-    let not_reproduced: Vec<&Seen> = measured.seen.iter().filter(|seen| !is_in(&now.seen, seen)).collect();
-    // What no run of the model can judge stays, unless the rule says that it cannot be there.
-    let is_lasting =
-        |seen: &&Seen| is_in(&then.seen, seen) || then.unchecked.contains(&seen.rule) || lasts(seen.rule, &rows);
-    let lasting: Vec<Seen> = not_reproduced.iter().copied().filter(is_lasting).cloned().collect();
-    let error = backtest::simulated_error(&measured.back_test);
     let unknown = twin.ceilings.iter().filter(|ceiling| !ceiling.is_known);
     let judged = Judged {
+        recorded: &measured.said,
         now,
-        then,
-        recorded: &measured.seen,
+        then: then.closely(),
+        changed: changed(results),
         rows: &rows,
-        is_reliable: error.is_some_and(|error| error <= backtest::MISS_MAX),
         unknown_speed: unknown.map(|ceiling| ceiling.write_bytes_per_second.unwrap_or(0.0)).reduce(f64::min),
     };
-    let uncertain = judged.uncertain(results, &appear, &lasting);
-    let not_reproduced = not_reproduced.iter().map(|seen| seen.rule).collect();
+    let Findings { vanish, appear, stay, not_reproduced, lasting, invented } = findings(&judged);
+    let doubtful = judged.doubtful();
+    let unjudged = judged.then.unchecked.clone();
+    let uncertain = doubtful.iter().map(|one| Seen { rule: one.rule, severity: one.severity }).collect();
+    let error = backtest::simulated_error(&measured.back_test);
     let missed = measured.back_test.iter().filter(|figure| !figure.is_predictable());
     let kernel_then = question.then.first().map_or(twin.kernel, |then| then.kernel);
     let mut prediction = Prediction {
@@ -173,28 +157,72 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         missed: missed.map(|figure| figure.name.clone()).collect(),
         risk_room_bytes: measured_peak(&rows).map(|now| risk_room(twin, now)),
         rows,
-        vanish: gone,
+        vanish,
         appear,
         stay,
         not_reproduced,
         lasting,
         uncertain,
-        unjudged: then.unchecked.clone(),
+        doubtful,
+        unjudged,
         runs: results.len(),
         is_cut: results.iter().any(|(_, shown)| shown.is_cut),
         ..Prediction::new(question.settings.clone(), twin.kernel)
     };
-    let sparse = error.and_then(|error| crate::sparse::hint(twin, &measured.seen, error));
+    let sparse = error.and_then(|error| crate::sparse::hint(twin, &measured.said.seen, error));
     prediction.notes = question.warning.iter().cloned().chain(sparse).chain(notes(twin, &prediction)).collect();
     if !invented.is_empty() {
-        let rules: Vec<&str> = invented.iter().map(|seen| seen.rule).collect();
         prediction.notes.push(format!(
             "The twin has findings that the recording does not have. They are left out: {}.",
-            rules.join(", ")
+            invented.join(", ")
         ));
     }
     prediction.headline = headline(&prediction);
     Some(prediction)
+}
+
+/// What becomes of the findings of the recording and of the twin.
+#[derive(Default)]
+struct Findings {
+    vanish: Vec<Seen>,
+    appear: Vec<Seen>,
+    stay: Vec<Seen>,
+    /// Of the recording, but not of the twin as it is.
+    not_reproduced: Vec<&'static str>,
+    /// Those of them that are expected to stay.
+    lasting: Vec<Seen>,
+    /// Of the twin as it is, but not of the recording.
+    invented: Vec<&'static str>,
+}
+
+fn findings(judged: &Judged<'_>) -> Findings {
+    let (recorded, after) = (judged.recorded, judged.then);
+    let mut findings = Findings::default();
+    for seen in judged.all() {
+        let rule = seen.rule;
+        let severity = |said: &Verdicts| said.severity(rule).unwrap_or(seen.severity);
+        let of_recording = Seen { rule, severity: severity(recorded) };
+        // The recording knows how severe a finding is. A change of severity comes from the twin.
+        let now = [&judged.now.said, judged.now.closely()].into_iter().find_map(|said| said.severity(rule));
+        let after = match after.severity(rule).filter(|then| now != Some(*then)) {
+            Some(severity) => Seen { rule, severity },
+            None => of_recording.clone(),
+        };
+        let is_now = judged.is_now(rule);
+        match (recorded.has(rule), is_now, judged.fate(rule).is_there) {
+            (true, true, true) => findings.stay.push(after),
+            (true, true, false) => findings.vanish.push(of_recording),
+            (true, false, is_there) => {
+                findings.not_reproduced.push(rule);
+                findings.lasting.extend(is_there.then_some(of_recording));
+            }
+            (false, true, true) if judged.is_hidden(rule) => findings.stay.push(after),
+            (false, _, true) => findings.appear.push(after),
+            (false, true, false) => findings.invented.extend((!recorded.lacks(rule)).then_some(rule)),
+            (false, false, false) => {}
+        }
+    }
+    findings
 }
 
 /// The present peak of data at risk.
@@ -235,10 +263,10 @@ fn notes(twin: &Twin, prediction: &Prediction) -> Vec<String> {
             prediction.not_reproduced.join(", "),
             match prediction.lasting.as_slice() {
                 [] => String::new(),
-                [seen] => format!(" {} stays, as no figure that it rests on gets better.", seen.rule),
+                [seen] => format!(" {} is expected to stay.", seen.rule),
                 many => {
                     let rules: Vec<&str> = many.iter().map(|seen| seen.rule).collect();
-                    format!(" {} stay, as no figure that they rest on gets better.", rules.join(", "))
+                    format!(" {} are expected to stay.", rules.join(", "))
                 }
             }
         ));

@@ -74,24 +74,60 @@ impl Named {
 /// Figures of one run by name; throughput of programs as `program NAME`.
 pub type Figures = BTreeMap<String, f64>;
 
+/// What the rules say of a recording or of a run. A rule that is in no list finds nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Verdicts {
+    /// Findings, warnings and worse.
+    pub seen: Vec<Seen>,
+    /// Rules whose findings are below a warning, so that `seen` leaves them out.
+    pub slight: Vec<&'static str>,
+    /// Rules that lacked an input, such as a trace or samples that are closer to each other.
+    pub unchecked: Vec<&'static str>,
+}
+
+impl Verdicts {
+    /// Whether a rule has a finding that hurts.
+    pub fn has(&self, rule: &str) -> bool {
+        self.seen.iter().any(|one| one.rule == rule)
+    }
+
+    /// Severity of the finding of a rule that hurts.
+    pub fn severity(&self, rule: &str) -> Option<Severity> {
+        self.seen.iter().find(|one| one.rule == rule).map(|one| one.severity)
+    }
+
+    /// Whether a rule lacked an input.
+    pub fn lacks(&self, rule: &str) -> bool {
+        self.unchecked.contains(&rule)
+    }
+
+    /// Whether a rule has a finding that is below a warning.
+    pub fn is_slight(&self, rule: &str) -> bool {
+        self.slight.contains(&rule)
+    }
+}
+
 /// Results of one run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Shown {
     /// Figures over the whole run.
     pub figures: Figures,
     /// Figures of each part of the run, in order of time: stalls, longest waits and data at risk.
     pub parts: Vec<Figures>,
-    /// Findings, warnings and worse; empty where the run was not diagnosed.
-    pub seen: Vec<Seen>,
-    /// Rules whose findings are below a warning, so that `seen` leaves them out.
-    pub slight: Vec<&'static str>,
-    /// Rules that lacked an input in the run, such as a trace.
-    pub unchecked: Vec<&'static str>,
+    /// What the rules say of the run, as the recorder would see it; empty where the run was not diagnosed.
+    pub said: Verdicts,
+    /// The same with samples that are close enough to each other. Absent where those of the recorder are.
+    pub close: Option<Box<Verdicts>>,
     /// Whether `go_on` ended the run early.
     pub is_cut: bool,
 }
 
 impl Shown {
+    /// What happens in the run, whatever the recorder sees of it: a stall between two samples counts.
+    pub fn closely(&self) -> &Verdicts {
+        self.close.as_deref().unwrap_or(&self.said)
+    }
+
     /// Keeps the total of waits that the recording has too: of tasks that measured their waits, or of the kernel's
     /// counters.
     pub fn like(&mut self, recording: &Window) {
@@ -100,7 +136,7 @@ impl Shown {
 }
 
 /// Options of a run of a twin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Trial {
     /// Seed of everything random.
     pub seed: u64,
@@ -138,7 +174,8 @@ pub fn of_twin(
     let is_nominal = Trial { diagnosed: true, ..trial } == Trial::NOMINAL;
     let known = twin.known.window(&changed.scenario, changed.kernel, twin.sampling()).filter(|_| is_nominal);
     if let Some(window) = known {
-        let shown = of_window(window, trial, &twin.programs);
+        let mut shown = of_window(window, trial, &twin.programs);
+        shown.close = closely(changed, trial, twin.sampling(), go_on)?;
         let figures = back_test(window, &shown);
         return Ok((shown, figures));
     }
@@ -159,6 +196,20 @@ pub fn run(
     programs: &Programs,
     mut go_on: impl FnMut(&Progress) -> bool,
 ) -> Result<(Shown, Window), SimError> {
+    let sampling = sampling.into();
+    let (window, is_cut) = window_of(changed, trial, sampling, &mut go_on)?;
+    let close = if is_cut { None } else { closely(changed, trial, sampling, go_on)? };
+    let shown = of_window(&window, trial, programs);
+    Ok((Shown { is_cut, close, ..shown }, window))
+}
+
+/// The window of a run, and whether `go_on` ended it early.
+fn window_of(
+    changed: &Changed,
+    trial: Trial,
+    sampling: Sampling,
+    go_on: impl FnMut(&Progress) -> bool,
+) -> Result<(Window, bool), SimError> {
     let mut scenario = changed.scenario.clone();
     scenario.workload.seed = scenario.workload.seed.wrapping_add(trial.seed);
     faster(&mut scenario, trial.device_percent);
@@ -168,15 +219,35 @@ pub fn run(
         let Ok(()) = simulated.record(&record);
         Ok(())
     };
-    let summary = simulate(&scenario, &options, take, |at| go_on(at))?;
-    let window = simulated.window;
-    let shown = of_window(&window, trial, programs);
-    Ok((Shown { is_cut: summary.is_interrupted, ..shown }, window))
+    let summary = simulate(&scenario, &options, take, go_on)?;
+    Ok((simulated.window, summary.is_interrupted))
+}
+
+/// Time between two samples at which no rule misses a stall.
+const CLOSE: Nanos = Nanos::SECOND;
+
+/// What the rules say of a run whose samples are close to each other; `None` where those of the recorder are, or where the
+/// run was ended early. The recorder of this run disturbs the machine as seldom as that of the recording: it reads the counters of
+/// cgroups at the same times.
+fn closely(
+    changed: &Changed,
+    trial: Trial,
+    sampling: Sampling,
+    go_on: impl FnMut(&Progress) -> bool,
+) -> Result<Option<Box<Verdicts>>, SimError> {
+    let parts = sampling.every.0.div_ceil(CLOSE.0);
+    if !trial.diagnosed || parts <= 2 {
+        return Ok(None);
+    }
+    let close =
+        Sampling { every: Nanos(sampling.every.0 / parts), stat_every: sampling.stat_every.max(sampling.every) };
+    let (window, is_cut) = window_of(changed, trial, close, go_on)?;
+    Ok((!is_cut).then(|| Box::new(verdicts(&window))))
 }
 
 fn of_window(window: &Window, trial: Trial, programs: &Programs) -> Shown {
-    let shown = if trial.diagnosed { judged(window) } else { Shown::default() };
-    Shown { figures: figures(window, programs), parts: parts(window), ..shown }
+    let said = if trial.diagnosed { verdicts(window) } else { Verdicts::default() };
+    Shown { figures: figures(window, programs), parts: parts(window), said, ..Shown::default() }
 }
 
 /// Makes all devices faster or slower.
@@ -211,11 +282,11 @@ fn faster(scenario: &mut Scenario, percent: u64) {
 
 /// Rules with a finding that hurts.
 pub fn seen(window: &Window) -> Vec<Seen> {
-    judged(window).seen
+    verdicts(window).seen
 }
 
 /// What the rules say of a window.
-fn judged(window: &Window) -> Shown {
+pub fn verdicts(window: &Window) -> Verdicts {
     let mut seen: Vec<Seen> = Vec::new();
     let report = diagnose(window, None);
     for finding in &report.findings {
@@ -226,7 +297,7 @@ fn judged(window: &Window) -> Shown {
     let hurts = |rule: &str| seen.iter().any(|one| one.rule == rule);
     let slight = report.findings.iter().map(|finding| finding.rule).filter(|rule| !hurts(rule)).collect();
     let unchecked = report.not_checked.iter().map(|one| one.rule).collect();
-    Shown { seen, slight, unchecked, ..Shown::default() }
+    Verdicts { seen, slight, unchecked }
 }
 
 /// The figures of a simulated run: those of the back-test, and those that only a run provides.

@@ -8,7 +8,7 @@ use crate::backtest::{self, Figure};
 use crate::changed::{Changed, NotChanged, of_steps};
 use crate::kept::Part;
 use crate::predict::{Measured, Question, Run, conclude};
-use crate::shown::{self, Shown};
+use crate::shown::{self, Shown, Verdicts};
 use crate::{Options, Recorded, Twin, TwinError};
 use floodline_analysis::advice::{Advice, Goal};
 use floodline_analysis::diagnose::diagnose;
@@ -53,8 +53,8 @@ pub struct Studied {
     pub recorded: Recorded,
     /// Its twin.
     pub twin: Twin,
-    /// Findings of the rules in the recording.
-    pub seen: Vec<Seen>,
+    /// What the rules say of the recording.
+    pub said: Verdicts,
     /// Which part of the recording this is, where it is not all of it.
     pub notes: Vec<String>,
 }
@@ -76,8 +76,8 @@ impl Studied {
     /// The recording has no twin.
     pub fn of(recorded: Recorded) -> Result<Studied, TwinError> {
         let twin = crate::of(&recorded, &Options::default())?;
-        let seen = shown::seen(&recorded.window);
-        Ok(Studied { recorded, twin, seen, notes: Vec::new() })
+        let said = shown::verdicts(&recorded.window);
+        Ok(Studied { recorded, twin, said, notes: Vec::new() })
     }
 }
 
@@ -209,7 +209,7 @@ fn knowing(
     let mut runs = question.runs(few);
     runs.retain(|run| *run != AS_IS || as_is.is_none());
     let one = |run: &Run| question.scenario(run).map(|changed| ran(studied, changed, *run, go_on));
-    let mut measured = Measured { back_test: Vec::new(), seen: studied.seen.clone() };
+    let mut measured = Measured { back_test: Vec::new(), said: studied.said.clone() };
     let mut results = Vec::new();
     if let Some((shown, back_test)) = as_is {
         measured.back_test = back_test;
@@ -270,9 +270,9 @@ pub fn advise(
         let results: Vec<(Candidate, Shown)> = as_is.chain(others).collect();
         search.take(results);
     }
-    let measured = Measured { back_test: as_is.1.clone(), seen: studied.seen.clone() };
+    let measured = Measured { back_test: as_is.1.clone(), said: studied.said.clone() };
     let mut no_verdict = no_verdict(&as_is.0, &measured);
-    let rules: Vec<&str> = studied.seen.iter().map(|seen| seen.rule).collect();
+    let rules: Vec<&str> = studied.said.seen.iter().map(|seen| seen.rule).collect();
     let predicted = |settings: &[Setting], runner: &mut _| -> Result<Option<Prediction>, TrialError> {
         let question = Question::new(twin, window, settings)?;
         Ok(knowing(studied, &question, false, Some(as_is.clone()), go_on, runner)?.1)
@@ -314,13 +314,13 @@ pub fn advise(
 
 /// Why the twin as it is gives no verdict on the host: it misses the recording, or shows none of its findings.
 fn no_verdict(as_is: &Shown, measured: &Measured) -> Option<String> {
-    let is_shown = |seen: &Seen| as_is.seen.iter().any(|one| one.rule == seen.rule);
+    let is_shown = |seen: &Seen| as_is.said.seen.iter().any(|one| one.rule == seen.rule);
     let missed = backtest::simulated_error(&measured.back_test).filter(|error| *error > backtest::MISS_MAX);
     if let Some(missed) = missed {
         return Some(format!("the twin misses this recording by {} (median)", human::percent(missed)));
     }
-    let rules: Vec<&str> = measured.seen.iter().map(|seen| seen.rule).collect();
-    (!rules.is_empty() && !measured.seen.iter().any(is_shown))
+    let rules: Vec<&str> = measured.said.seen.iter().map(|seen| seen.rule).collect();
+    (!rules.is_empty() && !measured.said.seen.iter().any(is_shown))
         .then(|| format!("the twin does not show what was found in the recording, {}", rules.join(", ")))
 }
 
@@ -519,7 +519,7 @@ mod tests {
             off_share,
         };
         let told = |shown, found, off| {
-            let as_is = Shown { seen: shown, ..Shown::default() };
+            let as_is = Shown { said: Verdicts { seen: shown, ..Verdicts::default() }, ..Shown::default() };
             no_verdict(&as_is, &Measured { back_test: vec![figure(off)], seen: found })
         };
         let limit = || seen("io-limit-throttling");

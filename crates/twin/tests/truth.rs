@@ -84,7 +84,7 @@ fn record(scenario: &Scenario) -> Recorded {
 fn predict(recorded: &Recorded, settings: &[Setting]) -> Option<Prediction> {
     let twin = floodline_twin::of(recorded, &floodline_twin::Options::default()).ok()?;
     let question = Question::new(&twin, &recorded.window, settings).ok()?;
-    let mut measured = Measured { back_test: Vec::new(), seen: shown::seen(&recorded.window) };
+    let mut measured = Measured::of(&recorded.window);
     let mut results = Vec::new();
     for run in question.runs(false) {
         let (shown, window) =

@@ -3,7 +3,7 @@
 //! to trust it. Computes nothing.
 
 use crate::layout::{Column, columns, hanging, row as table_row, shortened};
-use floodline_analysis::prediction::{Doubt, Prediction, Row, Seen, shown_value};
+use floodline_analysis::prediction::{Doubt, Doubtful, Prediction, Row, Seen, Sure, shown_value};
 use floodline_record::human;
 use std::fmt::Write;
 
@@ -70,7 +70,7 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
         let _ = writeln!(out, "~ from the twin: the recording does not have this figure.");
     }
     let _ = writeln!(out);
-    let is_certain = |seen: &&Seen| prediction.uncertain.iter().all(|one| one.rule != seen.rule);
+    let is_certain = |seen: &&Seen| prediction.sure(seen.rule) == Sure::Certain;
     let certain = |lists: &[&Vec<Seen>]| -> Vec<Seen> {
         lists.iter().flat_map(|list| list.iter()).filter(is_certain).cloned().collect()
     };
@@ -78,10 +78,13 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
     list("Vanish    ", &certain(&[&prediction.vanish]));
     list("Appear    ", &certain(&[&prediction.appear]));
     list("Stay      ", &certain(&[&prediction.stay, &prediction.lasting]));
-    let (had, new): (Vec<Seen>, Vec<Seen>) =
-        prediction.uncertain.iter().cloned().partition(|seen| prediction.has_before(seen.rule));
+    let open = prediction.uncertain.iter().filter(|seen| prediction.sure(seen.rule) == Sure::Open);
+    let (had, new): (Vec<Seen>, Vec<Seen>) = open.cloned().partition(|seen| prediction.has_before(seen.rule));
     list("May stay  ", &had);
     list("May come  ", &new);
+    if let Some(likely) = likely(prediction) {
+        hanging(&mut out, "Likely    ", &likely, width);
+    }
     let change: Vec<String> =
         prediction.settings.iter().map(|setting| format!("{}={}", setting.key, setting.value)).collect();
     hanging(&mut out, "Change    ", &change.join(", "), width);
@@ -98,6 +101,22 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
         let _ = writeln!(out, "More figures and what a twin cannot know: add --details");
     }
     out
+}
+
+/// Findings whose answer is likely, each with how many such answers were right. `None` where there is none.
+fn likely(prediction: &Prediction) -> Option<String> {
+    let said = |(at, one): (usize, &Doubtful)| {
+        let what = match (prediction.has_before(one.rule), one.is_there) {
+            (true, true) => "stays",
+            (true, false) => "vanishes",
+            (false, true) => "appears",
+            (false, false) => "does not come",
+        };
+        let told = if at == 0 { " such answers were right" } else { "" };
+        format!("{} ({}) {what} ({} of {}{told})", one.rule, one.severity.name(), one.right, one.answers)
+    };
+    let all: Vec<String> = prediction.doubtful.iter().filter(|one| one.is_likely).enumerate().map(said).collect();
+    (!all.is_empty()).then(|| all.join(", "))
 }
 
 fn back_test(prediction: &Prediction) -> String {
@@ -188,6 +207,34 @@ mod tests {
             runs: 4,
             ..Prediction::new(vec![Setting::new("vm.dirty_bytes", "64M")], KernelVersion::new(6, 12, 0))
         }
+    }
+
+    #[test]
+    fn a_likely_answer_is_said_with_its_odds_and_an_open_one_is_not() {
+        use floodline_analysis::prediction::Reason;
+        use floodline_analysis::report::Severity;
+        let seen = |rule| Seen { rule, severity: Severity::Warning };
+        let doubtful = |rule, is_there, odds| Doubtful::new(&seen(rule), is_there, Reason::Runs, odds);
+        let prediction = Prediction {
+            vanish: vec![seen("dirty-cliff")],
+            uncertain: vec![seen("dirty-cliff"), seen("fsync-behind-writeback"), seen("dominant-writer")],
+            doubtful: vec![
+                doubtful("dirty-cliff", false, (9, 10)),
+                doubtful("fsync-behind-writeback", false, (3, 4)),
+                doubtful("dominant-writer", true, (2, 4)),
+            ],
+            ..prediction(Some(0.1), Vec::new())
+        };
+        let told = text(&prediction, &[], 120, false);
+        assert!(
+            told.contains(
+                "Likely    dirty-cliff (warning) vanishes (9 of 10 such answers were right), fsync-behind-writeback \
+                 (warning) does not come (3 of"
+            ),
+            "{told}"
+        );
+        assert!(told.contains("May come  dominant-writer (warning)"), "{told}");
+        assert!(!told.contains("Vanish") && !told.contains("May stay"), "{told}");
     }
 
     #[test]

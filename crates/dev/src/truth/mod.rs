@@ -15,7 +15,7 @@ use crate::{Answer, Failure, Format, note};
 use floodline_analysis::prediction::{Prediction, Setting};
 use floodline_twin::backtest;
 use floodline_twin::predict::{Measured, Question, Run, conclude};
-use floodline_twin::shown::{self, Shown};
+use floodline_twin::shown::{self, Shown, Verdicts};
 use floodline_twin::{Options, Twin};
 use pairs::{Move, One};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
@@ -60,9 +60,20 @@ pub(crate) struct PredictTruth {
     /// Print why predictions of findings are uncertain or wrong: the verdict of each rule on both recordings and on every run
     #[arg(long, conflicts_with = "calibrate")]
     why: bool,
+    /// Count the uncertain answers on findings that are right, by the reason for the doubt
+    #[arg(long, conflicts_with_all = ["calibrate", "why"])]
+    odds: bool,
     /// Output format; text is Markdown
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+}
+
+/// What the rules say of one run of a twin, as the recorder sees it and closely.
+#[derive(Clone, Debug, serde::Serialize)]
+struct Runs {
+    run: Run,
+    said: Verdicts,
+    close: Option<Box<Verdicts>>,
 }
 
 /// A change that was really made: its recordings before and after.
@@ -78,6 +89,7 @@ impl PredictTruth {
         if let Some(hosts) = self.model {
             let judged = model::all(hosts, self.only.as_deref(), self.save.as_deref(), self.why);
             let text = match self.format {
+                _ if self.odds => page::odds(&judged),
                 Format::Text if self.why => judged.iter().map(|one| one.why.as_str()).collect(),
                 Format::Text => page::of_model(&judged),
                 Format::Json => serde_json::to_string(&serde_json::json!({ "hosts": judged }))? + "\n",
@@ -103,9 +115,12 @@ impl PredictTruth {
         }
         let repeats: Vec<Judged> = repeated.iter().map(|pair| score::repeat(&all, pair)).collect();
         let judged = judge_all(&all, &changed, &score::noise(&repeats), self.why);
-        if self.why {
+        if self.why && self.format == Format::Text {
             let text = judged.iter().map(|one| one.why.as_str()).collect();
             return Ok(Answer { text, is_as_expected: true });
+        }
+        if self.odds {
+            return Ok(Answer { text: page::odds(&judged), is_as_expected: true });
         }
         if self.calibrate {
             let (figures, others) = score::calibrated(judged.iter());
@@ -178,14 +193,16 @@ fn judge_one(
     is_explained: bool,
 ) -> Result<Vec<Judged>, String> {
     let twin = floodline_twin::of(&before.recorded, &Options::default()).map_err(|error| error.to_string())?;
-    let seen = shown::seen(&before.recorded.window);
     let mut as_is: Vec<(Run, Shown)> = Vec::new();
     let mut said: Option<Vec<(Run, Said)>> = is_explained.then(Vec::new);
-    let mut measured = Measured { back_test: Vec::new(), seen };
+    let mut measured = Measured::of(&before.recorded.window);
     let mut judged = Vec::new();
     for pair in pairs {
-        let prediction = predict(before, &twin, &pair.settings, &mut measured, &mut as_is, &mut said)?;
-        let mut one = judge(&prediction, pair, all, noise);
+        let (prediction, runs) = predict(before, &twin, &pair.settings, &mut measured, &mut as_is, &mut said)?;
+        let mut one = judge(&prediction, &measured.said, (pair, all), noise);
+        if is_explained {
+            one.verdicts = Some(score::Explained::of(&prediction, runs, &measured, &all[pair.after]));
+        }
         if let Some(said) = &mut said {
             let real = Real { before: &before.recorded.window, after: &all[pair.after].recorded.window };
             one.why = why::why(&one, &real, said);
@@ -204,7 +221,7 @@ fn predict(
     measured: &mut Measured,
     as_is: &mut Vec<(Run, Shown)>,
     said: &mut Option<Vec<(Run, Said)>>,
-) -> Result<Prediction, String> {
+) -> Result<(Prediction, Vec<Runs>), String> {
     let window = &before.recorded.window;
     let question = Question::new(twin, window, settings).map_err(|why| why.to_string())?;
     let mut results = Vec::new();
@@ -231,7 +248,10 @@ fn predict(
         };
         results.push((run, shown));
     }
-    conclude(twin, &question, measured, &results).ok_or_else(|| "a prediction without a run".to_owned())
+    let prediction =
+        conclude(twin, &question, measured, &results).ok_or_else(|| "a prediction without a run".to_owned())?;
+    let runs = results.into_iter().map(|(run, shown)| Runs { run, said: shown.said, close: shown.close }).collect();
+    Ok((prediction, runs))
 }
 
 #[cfg(test)]

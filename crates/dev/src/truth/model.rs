@@ -17,7 +17,7 @@ use floodline_record::units::{Bytes, Pages};
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
 use floodline_twin::predict::Measured;
-use floodline_twin::{Options, Recorded, shown};
+use floodline_twin::{Options, Recorded};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use std::path::Path;
 
@@ -88,10 +88,10 @@ pub(super) fn one(hosts: Hosts, at: usize, save: Option<&Path>, is_explained: bo
         (false, false) => Move::Settings,
     };
     let twin = floodline_twin::of(&recorded, &Options::default()).map_err(|error| wrong(&error))?;
-    let mut measured = Measured { back_test: Vec::new(), seen: shown::seen(&recorded.window) };
+    let mut measured = Measured::of(&recorded.window);
     let before = told(held.kind, shape, held.kernel, recorded);
     let mut said = is_explained.then(Vec::new);
-    let prediction =
+    let (prediction, runs) =
         predict(&before, &twin, &settings, &mut measured, &mut Vec::new(), &mut said).map_err(|error| wrong(&error))?;
     let truth = |window: Window| {
         let mut recorded = Recorded::default();
@@ -99,7 +99,11 @@ pub(super) fn one(hosts: Hosts, at: usize, save: Option<&Path>, is_explained: bo
         told(held.kind, shape, held.kernel, recorded)
     };
     let all = [truth(held.before), truth(held.after)];
-    let mut judged = judge(&prediction, &Pair { kind, settings, before: 0, after: 1 }, &all, &Noise::new());
+    let mut judged =
+        judge(&prediction, &measured.said, (&Pair { kind, settings, before: 0, after: 1 }, &all), &Noise::new());
+    if is_explained {
+        judged.verdicts = Some(super::score::Explained::of(&prediction, runs, &measured, &all[1]));
+    }
     if let Some(said) = &said {
         let real = Real { before: &before.recorded.window, after: &all[1].recorded.window };
         judged.why = why::why(&judged, &real, said);

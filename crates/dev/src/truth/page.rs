@@ -2,7 +2,7 @@
 //! Predictions and real runs as tables of a page.
 
 use super::pairs::Move;
-use super::score::{Findings, Judged, Sum, Told, left_out, sum};
+use super::score::{self, Findings, Judged, Sum, Told, left_out, sum};
 use floodline_record::human;
 use floodline_twin::shown::FIGURES;
 use std::fmt::Write;
@@ -11,8 +11,8 @@ use std::fmt::Write;
 type Kind = (&'static str, fn(&Judged) -> bool);
 
 /// Heads of the tables.
-const KIND_HEAD: &str = "| change | changes | figures | refused | median error | direction right | stated direction right | inside the interval | findings right | findings uncertain | findings wrong |\n\
-    |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
+const KIND_HEAD: &str = "| change | changes | figures | refused | median error | direction right | stated direction right | inside the interval | findings right | likely and right | left open | likely but wrong | findings wrong |\n\
+    |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
 const PAIR_HEAD: &str = "| scenario | kernel | change | back-test | figures | median error | direction right | stated direction right | inside the interval | found before | found after, predicted | uncertain | found after, real |\n\
     |---|---|---|---:|---:|---:|---:|---:|---:|---|---|---|---|\n";
 
@@ -42,6 +42,7 @@ pub(super) fn markdown((recordings, other_speed): (usize, usize), judged: &[Judg
         kind(&mut text, name, &of);
     }
     kind(&mut text, "all", &judged.iter().collect::<Vec<_>>());
+    likely(&mut text, judged);
     let _ = writeln!(
         text,
         "\nReal runs differ, too: {} pairs of recordings in which nothing changed differ by {} (median of their figures), and \
@@ -104,10 +105,33 @@ pub(super) fn of_model(judged: &[Judged]) -> String {
         kind(&mut text, name, &judged.iter().filter(|one| is_of(one)).collect::<Vec<_>>());
     }
     kind(&mut text, "all", &judged.iter().collect::<Vec<_>>());
+    likely(&mut text, judged);
     text.push('\n');
     text.push_str(PAIR_HEAD);
     judged.iter().for_each(|one| pair(&mut text, one));
     text
+}
+
+/// Right answers and all answers of each kind of doubt, a line each.
+pub(super) fn odds(judged: &[Judged]) -> String {
+    let line = |((reason, was_there, is_there), (right, answers))| {
+        format!("(Reason::{reason:?}, {was_there}, {is_there}, ({right}, {answers})),\n")
+    };
+    score::odds(judged).into_iter().map(line).collect()
+}
+
+/// How many of the answers that were said to be likely are right, and how many should be by their odds.
+fn likely(text: &mut String, judged: &[Judged]) {
+    let all: Vec<_> = judged.iter().flat_map(Judged::likely).collect();
+    let right = all.iter().filter(|(_, is_right)| *is_right).count();
+    let expected: f64 = all.iter().map(|(one, _)| f64::from(one.right) / f64::from(one.answers.max(1))).sum();
+    let _ = writeln!(
+        text,
+        "\nOf the findings that are not certain, {} are said with a likely answer. {} are right; by the odds that were said, {expected:.1} \
+         should be.",
+        all.len(),
+        part(right, all.len())
+    );
 }
 
 fn kind(text: &mut String, name: &str, of: &[&Judged]) {
@@ -115,20 +139,22 @@ fn kind(text: &mut String, name: &str, of: &[&Judged]) {
     let refused: usize = of.iter().map(|one| one.refused).sum();
     let findings = |verdict| part(of.iter().filter(|one| one.findings() == verdict).count(), of.len());
     if of.is_empty() {
-        let _ = writeln!(text, "| {name} | 0 | – | – | – | – | – | – | – | – | – |");
+        let _ = writeln!(text, "| {name} | 0 | – | – | – | – | – | – | – | – | – | – | – |");
         return;
     }
     let Sum { predicted, .. } = sum;
     let _ = writeln!(
         text,
-        "| {name} | {} | {predicted} | {refused} | {} | {} | {} | {} | {} | {} | {} |",
+        "| {name} | {} | {predicted} | {refused} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
         of.len(),
         share(sum.median),
         part(sum.right, sum.changed),
         part(sum.stated_right, sum.stated),
         part(sum.inside, sum.predicted),
         findings(Findings::Right),
-        findings(Findings::Uncertain),
+        findings(Findings::Likely),
+        findings(Findings::Open),
+        findings(Findings::LikelyWrong),
         findings(Findings::Wrong)
     );
 }

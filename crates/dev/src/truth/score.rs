@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compares one prediction with the recording after the change, figure by figure, and sums up many.
 
-use super::Pair;
 use super::pairs::{Move, One};
-use floodline_analysis::prediction::{Prediction, Row, Seen, Setting, differ};
-use floodline_twin::predict::spread;
-use floodline_twin::shown;
+use super::{Pair, Runs};
+use floodline_analysis::prediction::{Doubtful, Prediction, Reason, Row, Seen, Setting, differ};
+use floodline_twin::predict::{Measured, spread};
+use floodline_twin::shown::{self, Verdicts};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,25 +79,54 @@ pub(super) struct Judged {
     pub(super) refused: usize,
     /// Rules with a finding before the change.
     pub(super) before: Vec<&'static str>,
+    /// Rules with a finding in the recording that was predicted from, which may see less.
+    #[serde(skip)]
+    pub(super) recorded: Vec<&'static str>,
     /// Rules with a finding after the change: predicted, and real.
     pub(super) predicted: Vec<&'static str>,
     pub(super) real: Vec<&'static str>,
     /// Rules of which the prediction says that it is not certain.
     pub(super) uncertain: Vec<&'static str>,
+    /// The same rules with the more likely answer and the share of such answers that were right.
+    pub(super) doubtful: Vec<Doubtful>,
     /// Rules that the prediction could not judge.
     pub(super) unjudged: Vec<&'static str>,
     /// Reason why the findings are uncertain or wrong; empty without `--why`.
     #[serde(skip)]
     pub(super) why: String,
+    /// The verdicts of the rules; absent without `--why`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) verdicts: Option<Explained>,
+}
+
+/// What the rules say of both recordings and of each run, and the figures of the prediction.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Explained {
+    before: Verdicts,
+    after: Verdicts,
+    runs: Vec<Runs>,
+    rows: Vec<Row>,
+}
+
+impl Explained {
+    pub(super) fn of(prediction: &Prediction, runs: Vec<Runs>, measured: &Measured, after: &One) -> Explained {
+        let after = shown::verdicts(&after.recorded.window);
+        Explained { before: measured.said.clone(), after, runs, rows: prediction.rows.clone() }
+    }
 }
 
 /// What a prediction of findings turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Findings {
-    /// Certain and right.
+    /// All is certain and right.
     Right,
-    /// All that was said to be certain is right, but something was not certain.
-    Uncertain,
+    /// All that was said is right, and some of it was said to be likely.
+    Likely,
+    /// All that was said is right, but something was left open.
+    Open,
+    /// All that was said to be certain is right, and something that was said to be likely is wrong.
+    LikelyWrong,
+    /// Something that was said to be certain is wrong.
     Wrong,
 }
 
@@ -118,11 +147,23 @@ impl Judged {
             .filter(|rule| !self.uncertain.contains(rule))
             .peekable();
         let is_all_right = wrong.peek().is_none();
-        match (wrong.all(|rule| self.unjudged.contains(rule)), is_all_right && self.uncertain.is_empty()) {
-            (false, _) => Findings::Wrong,
-            (true, true) => Findings::Right,
-            (true, false) => Findings::Uncertain,
+        if !wrong.all(|rule| self.unjudged.contains(rule)) {
+            return Findings::Wrong;
         }
+        let mut likely = self.likely().peekable();
+        let is_any_open = self.doubtful.iter().any(|one| !one.is_likely) || !is_all_right;
+        match (likely.peek().is_some(), is_any_open) {
+            _ if self.likely().any(|(_, is_right)| !is_right) => Findings::LikelyWrong,
+            (_, true) => Findings::Open,
+            (true, false) => Findings::Likely,
+            (false, false) => Findings::Right,
+        }
+    }
+
+    /// The answers that were said to be likely, and whether each is right.
+    pub(super) fn likely(&self) -> impl Iterator<Item = (&Doubtful, bool)> {
+        let is_right = |one: &Doubtful| one.is_there == self.real.contains(&one.rule);
+        self.doubtful.iter().filter(|one| one.is_likely).map(move |one| (one, is_right(one)))
     }
 }
 
@@ -150,7 +191,12 @@ pub(super) fn ratio(least: f64, one: f64, other: f64) -> f64 {
     ((other.max(0.0) + least) / (one.max(0.0) + least)).ln()
 }
 
-pub(super) fn judge(prediction: &Prediction, pair: &Pair, all: &[One], noise: &Noise) -> Judged {
+pub(super) fn judge(
+    prediction: &Prediction,
+    recorded: &Verdicts,
+    (pair, all): (&Pair, &[One]),
+    noise: &Noise,
+) -> Judged {
     let (before, after) = (&all[pair.before], &all[pair.after]);
     let now = shown::of_recording(&before.recorded.window);
     let then = shown::of_recording(&after.recorded.window);
@@ -193,11 +239,14 @@ pub(super) fn judge(prediction: &Prediction, pair: &Pair, all: &[One], noise: &N
         missed,
         refused,
         before: found(before),
+        recorded: recorded.seen.iter().map(|seen| seen.rule).collect(),
         predicted: names(&predicted),
         real: found(after),
         uncertain: names(&prediction.uncertain.iter().collect::<Vec<_>>()),
+        doubtful: prediction.doubtful.clone(),
         unjudged: prediction.unjudged.clone(),
         why: String::new(),
+        verdicts: None,
     }
 }
 
@@ -288,11 +337,14 @@ pub(super) fn repeat(all: &[One], pair: &Pair) -> Judged {
         missed: Vec::new(),
         refused: 0,
         before: names(before),
+        recorded: Vec::new(),
         predicted: names(before),
         real: names(after),
         uncertain: Vec::new(),
+        doubtful: Vec::new(),
         unjudged: Vec::new(),
         why: String::new(),
+        verdicts: None,
     }
 }
 
@@ -341,6 +393,21 @@ pub(super) fn left_out(judged: &[Judged]) -> (usize, usize) {
     (inside, all)
 }
 
+/// Right answers and all answers, by the reason for the doubt, by whether the finding was there before, and by whether it was said
+/// to be there after.
+pub(super) fn odds(judged: &[Judged]) -> BTreeMap<(Reason, bool, bool), (u32, u32)> {
+    let mut odds: BTreeMap<(Reason, bool, bool), (u32, u32)> = BTreeMap::new();
+    for one in judged {
+        for doubtful in &one.doubtful {
+            let was_there = one.recorded.contains(&doubtful.rule);
+            let (right, answers) = odds.entry((doubtful.reason, was_there, doubtful.is_there)).or_default();
+            *answers += 1;
+            *right += u32::from(doubtful.is_there == one.real.contains(&doubtful.rule));
+        }
+    }
+    odds
+}
+
 /// Sums over figures.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Sum {
@@ -380,6 +447,7 @@ pub(super) fn sum<'a>(figures: impl Iterator<Item = &'a Told>) -> Sum {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_analysis::report::Severity;
 
     fn row(now: f64, then: f64) -> Row {
         Row {
@@ -431,5 +499,69 @@ mod tests {
         let sum = sum(figures.iter());
         assert_eq!((sum.predicted, sum.inside, sum.changed, sum.right), (3, 2, 3, 2));
         assert!((sum.median.unwrap_or(0.0) - 0.111).abs() < 0.001, "{sum:?}");
+    }
+
+    fn of_findings(
+        real: &[&'static str],
+        predicted: &[&'static str],
+        doubtful: &[(&'static str, bool, u32)],
+    ) -> Judged {
+        let seen = |rule| Seen { rule, severity: Severity::Warning };
+        let doubtful = doubtful
+            .iter()
+            .map(|(rule, is_there, right)| Doubtful::new(&seen(rule), *is_there, Reason::Runs, (*right, 10)));
+        let doubtful: Vec<Doubtful> = doubtful.collect();
+        Judged {
+            scenario: String::new(),
+            variant: String::new(),
+            kernel: String::new(),
+            kind: Move::Settings,
+            change: String::new(),
+            is_worse: false,
+            back_test_error: None,
+            figures: Vec::new(),
+            missed: Vec::new(),
+            refused: 0,
+            before: Vec::new(),
+            recorded: Vec::new(),
+            predicted: predicted.to_vec(),
+            real: real.to_vec(),
+            uncertain: doubtful.iter().map(|one| one.rule).collect(),
+            doubtful,
+            unjudged: Vec::new(),
+            why: String::new(),
+            verdicts: None,
+        }
+    }
+
+    #[test]
+    fn a_likely_answer_is_held_against_the_truth_and_an_open_one_is_not() {
+        let check =
+            |real: &[&'static str], predicted: &[&'static str], doubtful: &[(&'static str, bool, u32)], expect| {
+                assert_eq!(
+                    of_findings(real, predicted, doubtful).findings(),
+                    expect,
+                    "{real:?} {predicted:?} {doubtful:?}"
+                );
+            };
+        check(&["a"], &["a"], &[], Findings::Right);
+        check(&["a"], &[], &[], Findings::Wrong);
+        check(&["a"], &["a"], &[("a", true, 9)], Findings::Likely);
+        check(&["a"], &["a"], &[("a", true, 5)], Findings::Open);
+        check(&["a"], &["a"], &[("a", true, 9), ("b", false, 5)], Findings::Open);
+        check(&["a"], &[], &[("a", false, 9)], Findings::LikelyWrong);
+        check(&["a"], &[], &[("a", false, 9), ("b", false, 5)], Findings::LikelyWrong);
+        check(&["a"], &[], &[("a", false, 5)], Findings::Open);
+        check(&["a", "b"], &[], &[("a", false, 9)], Findings::Wrong);
+    }
+
+    #[test]
+    fn odds_are_the_right_answers_of_all() {
+        let judged = [
+            of_findings(&["a"], &["a"], &[("a", true, 9)]),
+            of_findings(&[], &["a"], &[("a", true, 9), ("b", false, 9)]),
+        ];
+        let odds: Vec<_> = odds(&judged).into_iter().collect();
+        assert_eq!(odds, [((Reason::Runs, false, false), (1, 1)), ((Reason::Runs, false, true), (1, 2))]);
     }
 }

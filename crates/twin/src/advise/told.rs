@@ -112,7 +112,7 @@ pub(super) fn notes(
         ));
     }
     if !is_chosen && missed > crate::backtest::MISS_MAX {
-        let hint = crate::sparse::hint(twin, &measured.seen, missed);
+        let hint = crate::sparse::hint(twin, &measured.said.seen, missed);
         notes.push(format!(
             "Not reliable: the twin misses this recording by {} (median). {}",
             human::percent(missed),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which findings the changed host has, where the twin and its recording differ in one: the figures that the finding rests
-//! on decide. Also which of these answers are certain.
+//! on decide. Also which of these answers are certain, and how likely the others are.
 
-use super::Run;
-use crate::shown::Shown;
-use floodline_analysis::prediction::{Better, LONGEST, PEAK, Row, Seen};
+use super::{Run, odds};
+use crate::shown::{Shown, Verdicts};
+use floodline_analysis::prediction::{Better, Doubtful, LONGEST, PEAK, Reason, Row, Seen};
 use floodline_analysis::report::Severity;
 use floodline_analysis::rule_figures::rests_on;
 
@@ -19,11 +19,6 @@ pub(super) fn lasts(rule: &str, rows: &[Row]) -> bool {
     rows_of(rule, rows).is_some_and(|mut rows| !rows.any(Row::improves))
 }
 
-/// Whether a figure that a finding rests on is predicted.
-fn rests(rule: &str, rows: &[Row]) -> bool {
-    rows_of(rule, rows).is_some_and(|mut rows| rows.any(|row| row.doubt.is_none()))
-}
-
 /// Factor by which a figure must grow to be clearly worse.
 const WORSE: f64 = 1.25;
 
@@ -33,79 +28,151 @@ const NOTICED_S: f64 = 1.0;
 /// Factor by which a figure must shrink to end a finding.
 const ENDS: f64 = 2.0;
 
-/// Whether a finding that only the twin shows appears: a figure that it rests on gets clearly worse.
+/// Whether a finding that only the twin shows appears: a figure of the recording that it rests on gets clearly worse. A figure that
+/// only the twin has says nothing more than its finding.
 pub(super) fn worsens(rule: &str, rows: &[Row]) -> bool {
-    let worsens = |row: &Row| row.better == Better::Less && row.worsens() && row.then > WORSE * row.now;
+    let worsens =
+        |row: &Row| row.is_measured && row.better == Better::Less && row.worsens() && row.then > WORSE * row.now;
     rows_of(rule, rows).is_some_and(|mut rows| rows.any(worsens))
 }
 
-/// What rules find: in the twin as it is, in the changed one, and in the recording.
+/// What rules find: in the recording, in the twin as it is, and in each changed run.
 pub(super) struct Judged<'a> {
+    pub(super) recorded: &'a Verdicts,
     pub(super) now: &'a Shown,
-    pub(super) then: &'a Shown,
-    pub(super) recorded: &'a [Seen],
+    /// The changed twin.
+    pub(super) then: &'a Verdicts,
+    /// The changed twin again, with other seeds, bounds of the demand and speeds of the devices.
+    pub(super) changed: Vec<&'a Verdicts>,
     pub(super) rows: &'a [Row],
-    /// Whether the twin is like its recording.
-    pub(super) is_reliable: bool,
     /// Speed of the slowest device that was never seen at its limit, bytes per second. `None` if each was. Such a device may be slower
     /// than its twin.
     pub(super) unknown_speed: Option<f64>,
 }
 
+/// What becomes of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fate {
+    /// Whether it is there after the change, by the more likely answer.
+    pub(super) is_there: bool,
+    /// Why that is not certain.
+    pub(super) doubt: Option<Reason>,
+}
+
+const fn fate(is_there: bool, doubt: Option<Reason>) -> Fate {
+    Fate { is_there, doubt }
+}
+
+/// The changed runs of which the rules judge something.
+pub(super) fn changed(results: &[(Run, Shown)]) -> Vec<&Verdicts> {
+    let is_judged = |run: &Run, shown: &Shown| run.is_changed && run.trial.diagnosed && !shown.is_cut;
+    results.iter().filter(|(run, shown)| is_judged(run, shown)).map(|(_, shown)| shown.closely()).collect()
+}
+
 impl Judged<'_> {
-    /// The findings of which it is not certain whether they are there after the change.
-    pub(super) fn uncertain(&self, results: &[(Run, Shown)], appear: &[Seen], lasting: &[Seen]) -> Vec<Seen> {
-        let has = |seen: &[Seen], rule: &str| seen.iter().any(|one| one.rule == rule);
-        let diagnosed: Vec<&Shown> = results
-            .iter()
-            .filter(|(run, shown)| run.is_changed && run.trial.diagnosed && !shown.is_cut)
-            .map(|(_, shown)| shown)
-            .collect();
-        let mut uncertain: Vec<Seen> = Vec::new();
-        let others = diagnosed.iter().flat_map(|shown| &shown.seen);
-        let slight = diagnosed.iter().flat_map(|shown| &shown.slight);
+    /// Whether the twin as it is has the finding of a rule: as the recorder would see it, or between its samples.
+    pub(super) fn is_now(&self, rule: &str) -> bool {
+        self.now.said.has(rule) || self.now.closely().has(rule)
+    }
+
+    /// Whether a finding that the recording does not have may be there already: the recording lacks an input, or the finding lies
+    /// between the samples of its recorder.
+    pub(super) fn is_hidden(&self, rule: &str) -> bool {
+        let is_between = !self.now.said.has(rule) && self.now.closely().has(rule);
+        !self.recorded.has(rule) && (self.recorded.lacks(rule) || is_between)
+    }
+
+    /// What becomes of the finding of a rule.
+    pub(super) fn fate(&self, rule: &str) -> Fate {
+        let is_then = self.then.has(rule);
+        let is_any = self.changed.iter().any(|said| said.has(rule));
+        let is_unanimous = !self.changed.is_empty() && self.changed.iter().all(|said| said.has(rule) == is_then);
+        let lacks = self.then.lacks(rule);
+        match (self.recorded.has(rule), self.is_now(rule)) {
+            // What no run of the model can judge stays, unless a figure says that it cannot be there.
+            (true, false) if lacks => fate(lasts(rule, self.rows), Some(Reason::Unchecked)),
+            (true, _) if lacks => fate(false, Some(Reason::Unchecked)),
+            (true, true) if !is_unanimous => fate(is_then, Some(Reason::Runs)),
+            // Which tasks wait is the part of the twin that is assumed most.
+            (true, true) => {
+                let is_open = !is_then && WAITS_ALONE.contains(&rule) && !ends(rule, self.rows);
+                fate(is_then, is_open.then_some(Reason::Waits))
+            }
+            (true, false) if is_then && is_unanimous => fate(true, None),
+            (true, false) if ends(rule, self.rows) => fate(false, None),
+            // The twin has less of it than the host. If a run shows it nevertheless, the host has it.
+            (true, false) => fate(is_any, Some(Reason::Unshown)),
+            (false, is_now) => self.fate_of_new(rule, is_now, (is_then, is_any, is_unanimous)),
+        }
+    }
+
+    /// What becomes of the finding of a rule that the recording does not have.
+    fn fate_of_new(&self, rule: &str, is_now: bool, (is_then, is_any, is_unanimous): (bool, bool, bool)) -> Fate {
+        if self.then.lacks(rule) && (is_now || is_any || !self.recorded.lacks(rule)) {
+            return fate(false, Some(Reason::Unchecked));
+        }
+        match (self.is_hidden(rule), is_now) {
+            _ if !is_any => fate(false, None),
+            (true, true) if is_unanimous => fate(is_then, Some(Reason::Hidden)),
+            (true, _) if !is_unanimous => fate(is_then && self.recorded.lacks(rule), Some(Reason::Runs)),
+            // What is not there now comes only if every run shows it.
+            (_, false) if !is_unanimous => fate(false, Some(Reason::Runs)),
+            (_, false) => fate(true, Some(Reason::New)),
+            // The twin has one too many. It may have it after the change for the same reason.
+            (_, true) if self.recorded.is_slight(rule) => fate(false, Some(Reason::Severity)),
+            (_, true) => fate(is_unanimous && worsens(rule, self.rows), Some(Reason::OnlyTwin)),
+        }
+    }
+
+    /// Every rule that finds something in the recording or in a run, and the severity that is known best.
+    pub(super) fn all(&self) -> Vec<Seen> {
+        let slight = self.changed.iter().flat_map(|said| &said.slight);
         let slight: Vec<Seen> = slight.map(|rule| Seen { rule, severity: Severity::Warning }).collect();
-        let all = self.recorded.iter().chain(&self.now.seen).chain(&self.then.seen).chain(others).chain(&slight);
-        for seen in all {
-            let rule = seen.rule;
-            if has(&uncertain, rule) {
-                continue;
-            }
-            let (is_now, is_then) = (has(&self.now.seen, rule), has(&self.then.seen, rule));
-            let is_slight = |shown: &Shown| shown.slight.contains(&rule);
-            let is_unanimous = !diagnosed.is_empty() && diagnosed.iter().all(|shown| has(&shown.seen, rule) == is_then);
-            let is_certain = match (has(self.recorded, rule), is_now) {
-                _ if self.then.unchecked.contains(&rule) => false,
-                // It lacked an input before the change and lacks none after it: the rule says that nothing is there, as in the
-                // recording. What it then finds may be there now.
-                (false, _) if self.now.unchecked.contains(&rule) => is_unanimous && (!is_then || self.is_reliable),
-                // Its severity comes from a twin that misses its recording.
-                (false, _) if !self.is_reliable && !is_then && diagnosed.iter().any(|shown| is_slight(shown)) => false,
-                // The twin is like the recording. Which tasks wait is the part of it that is assumed most.
-                (true, true) => is_unanimous && (is_then || !WAITS_ALONE.contains(&rule) || ends(rule, self.rows)),
-                (false, false) => is_unanimous,
-                // It lacks the finding: the changed twin may lack it for the same reason.
-                (true, false) => {
-                    // A twin in which the finding is only an info does not show when it becomes a warning.
-                    let stays = has(lasting, rule) && rests(rule, self.rows) && !is_slight(self.now);
-                    (is_then && is_unanimous) || stays || ends(rule, self.rows)
-                }
-                // It has one too many.
-                (false, true) => !is_then || has(appear, rule) || !worsens(rule, self.rows),
-            };
-            if !is_certain {
-                uncertain.push(seen.clone());
+        let now = self.now.said.seen.iter().chain(&self.now.closely().seen);
+        let then = self.then.seen.iter().chain(self.changed.iter().flat_map(|said| &said.seen));
+        let mut all: Vec<Seen> = Vec::new();
+        for seen in self.recorded.seen.iter().chain(now).chain(then).chain(&slight) {
+            if all.iter().all(|known| known.rule != seen.rule) {
+                all.push(seen.clone());
             }
         }
-        for rule in COMES.into_iter().filter(|_| self.may_come()) {
-            let lists = [self.recorded, &self.now.seen, &self.then.seen, &uncertain];
-            if !lists.into_iter().any(|seen| has(seen, rule)) {
-                uncertain.push(Seen { rule, severity: Severity::Warning });
-            }
+        all
+    }
+
+    /// The findings of which it is not certain whether they are there after the change, and how likely each answer is.
+    pub(super) fn doubtful(&self) -> Vec<Doubtful> {
+        let mut doubtful: Vec<Doubtful> = Vec::new();
+        let all = self.all();
+        for seen in &all {
+            let Fate { is_there, doubt } = self.fate(seen.rule);
+            doubtful.extend(doubt.map(|reason| self.answer(seen, is_there, reason)));
         }
-        uncertain
+        let warning = |rule| Seen { rule, severity: Severity::Warning };
+        let is_known = |rule: &str| all.iter().any(|seen| seen.rule == rule);
+        for rule in COMES.into_iter().filter(|rule| self.may_come() && !is_known(rule)) {
+            doubtful.push(self.answer(&warning(rule), false, Reason::Assumed));
+        }
+        if self.is_at_unknown_speed() && doubtful.iter().all(|one| one.rule != AT_RISK) {
+            doubtful.push(self.answer(&warning(AT_RISK), false, Reason::Speed));
+        }
+        doubtful
+    }
+
+    fn answer(&self, seen: &Seen, is_there: bool, reason: Reason) -> Doubtful {
+        let odds = odds::of(reason, self.recorded.has(seen.rule), is_there);
+        Doubtful::new(seen, is_there, reason, odds)
+    }
+
+    /// Whether only the speed of a disk that was never at its limit tells how much the data at risk hurt: on a slower one they take
+    /// longer to write.
+    fn is_at_unknown_speed(&self) -> bool {
+        let grows = |row: &Row| row.figure == PEAK && row.worsens() && row.then > WORSE * row.now;
+        self.then.is_slight(AT_RISK) && self.unknown_speed.is_some() && self.rows.iter().any(grows)
     }
 }
+
+/// The rule whose severity rests on the time to write the data at risk.
+const AT_RISK: &str = "dirty-data-at-risk";
 
 /// Findings that rest on the waits of syncs more than on data.
 const WAITS_ALONE: [&str; 2] = ["dominant-writer", "fsync-behind-writeback"];
@@ -144,6 +211,10 @@ mod tests {
         Row { least: 0.02, ..Row::new(figure, label, unit, now, then) }
     }
 
+    fn found(seen: Vec<Seen>) -> Shown {
+        Shown { said: Verdicts { seen, ..Verdicts::default() }, ..Shown::default() }
+    }
+
     #[test]
     fn a_finding_that_the_twin_lacks_stays_unless_what_it_rests_on_gets_better() {
         let wait = |then| row("durable.longest_wait_seconds", "longest fsync", "seconds", 2.0, then);
@@ -151,8 +222,7 @@ mod tests {
         assert!(lasts("fsync-behind-writeback", &[wait(3.0)]));
         assert!(!lasts("fsync-behind-writeback", &[wait(1.0)]));
         let unknown = Row { doubt: Some(Doubt::BackTest), ..wait(2.0) };
-        assert!(lasts("fsync-behind-writeback", std::slice::from_ref(&unknown)));
-        assert!(!rests("fsync-behind-writeback", &[unknown]), "no figure that it rests on is predicted");
+        assert!(lasts("fsync-behind-writeback", &[unknown]));
         assert!(!lasts("contradictory-dirty-settings", &[wait(2.0)]), "it rests on no figure");
     }
 
@@ -165,28 +235,43 @@ mod tests {
         assert!(!worsens("dirty-data-at-risk", &[wait(8.0)]), "it rests on another figure");
     }
 
+    /// The doubts about findings of the recording, of the twin as it is, and of its changed runs, with the more likely answer.
+    fn doubts(
+        (recorded, now, then): (Verdicts, Shown, Vec<Shown>),
+        rows: &[Row],
+        unknown_speed: Option<f64>,
+    ) -> Vec<(&'static str, Reason, bool)> {
+        let run = |seed| Run { demand: 0, is_changed: true, trial: Trial { seed, ..Trial::NOMINAL } };
+        let results: Vec<(Run, Shown)> = then.into_iter().enumerate().map(|(at, one)| (run(at as u64), one)).collect();
+        let none = Shown::default();
+        let then = results.first().map_or(&none, |(_, one)| one).closely();
+        let judged = Judged { recorded: &recorded, now: &now, then, changed: changed(&results), rows, unknown_speed };
+        judged.doubtful().into_iter().map(|one| (one.rule, one.reason, one.is_there)).collect()
+    }
+
+    fn seen(rule: &'static str) -> Vec<Seen> {
+        vec![Seen { rule, severity: Severity::Critical }]
+    }
+
+    fn slight(rule: &'static str) -> Shown {
+        Shown { said: Verdicts { slight: vec![rule], ..Verdicts::default() }, ..Shown::default() }
+    }
+
+    fn unchecked(rule: &'static str) -> Verdicts {
+        Verdicts { unchecked: vec![rule], ..Verdicts::default() }
+    }
+
     #[test]
     fn a_finding_of_waits_vanishes_for_certain_only_where_a_wait_shrinks_clearly() {
-        let seen = |rule| Seen { rule, severity: Severity::Critical };
         let wait = |high| Row { low: 0.1, high, ..row(LONGEST, "longest fsync", "seconds", 4.0, 0.4) };
-        let check = |rule: &'static str, high: f64, is_certain: bool| {
-            let now = Shown { seen: vec![seen(rule)], ..Shown::default() };
-            let then = Shown::default();
-            let run = Run { demand: 0, is_changed: true, trial: Trial::NOMINAL };
-            let (recorded, rows) = ([seen(rule)], [wait(high)]);
-            let judged = Judged {
-                now: &now,
-                then: &then,
-                recorded: &recorded,
-                rows: &rows,
-                is_reliable: true,
-                unknown_speed: None,
-            };
-            assert_eq!(judged.uncertain(&[(run, then.clone())], &[], &[]).is_empty(), is_certain, "{rule} {high}");
+        let check = |rule: &'static str, high: f64, expect: Option<Reason>| {
+            let all = (found(seen(rule)).said, found(seen(rule)), vec![Shown::default()]);
+            let told = doubts(all, &[wait(high)], None);
+            assert_eq!(told.first().map(|(_, reason, _)| *reason), expect, "{rule} {high}");
         };
-        check("fsync-behind-writeback", 1.5, true);
-        check("fsync-behind-writeback", 8.0, false);
-        check("dirty-cliff", 8.0, true);
+        check("fsync-behind-writeback", 1.5, None);
+        check("fsync-behind-writeback", 8.0, Some(Reason::Waits));
+        check("dirty-cliff", 8.0, None);
     }
 
     #[test]
@@ -194,10 +279,10 @@ mod tests {
         let peak = |then| row("host.unwritten_peak_bytes", "peak data at risk", "bytes", 30e6, then);
         let wait = |is_measured| Row { is_measured, ..row(LONGEST, "longest fsync", "seconds", 0.2, 0.2) };
         let check = |rows: &[Row], expect: &[&str]| {
-            let (now, then) = (Shown::default(), Shown::default());
-            let judged = Judged { now: &now, then: &then, recorded: &[], rows, is_reliable: true, unknown_speed: None };
-            let told: Vec<&str> = judged.uncertain(&[], &[], &[]).iter().map(|seen| seen.rule).collect();
-            assert_eq!(told, expect, "{rows:?}");
+            let told = doubts((Verdicts::default(), Shown::default(), Vec::new()), rows, None);
+            let rules: Vec<&str> = told.iter().map(|(rule, ..)| *rule).collect();
+            assert_eq!(rules, expect, "{rows:?}");
+            assert!(told.iter().all(|(_, reason, is_there)| *reason == Reason::Assumed && !is_there));
         };
         check(&[wait(false), peak(600e6)], &COMES);
         check(&[wait(true), peak(600e6)], &[]);
@@ -209,12 +294,9 @@ mod tests {
     fn where_a_disk_was_never_at_its_limit_more_dirty_data_may_make_tasks_wait() {
         let wait = |doubt| Row { doubt, ..row(LONGEST, "longest fsync", "seconds", 0.6, 0.6) };
         let peak = row("host.unwritten_peak_bytes", "peak data at risk", "bytes", 34e6, 398e6);
-        let told = |unknown_speed: Option<f64>, doubt| {
-            let (now, then) = (Shown::default(), Shown::default());
+        let told = |speed: Option<f64>, doubt| {
             let rows = [wait(doubt), peak.clone()];
-            let judged =
-                Judged { now: &now, then: &then, recorded: &[], rows: &rows, is_reliable: true, unknown_speed };
-            judged.uncertain(&[], &[], &[]).len()
+            doubts((Verdicts::default(), Shown::default(), Vec::new()), &rows, speed).len()
         };
         assert_eq!(told(Some(80e6), Some(Doubt::BackTest)), COMES.len());
         assert_eq!(told(None, Some(Doubt::BackTest)), 0, "each disk was at its limit");
@@ -223,47 +305,76 @@ mod tests {
     }
 
     #[test]
-    fn how_much_a_finding_hurts_is_uncertain_where_the_twin_tells_less_than_the_recording() {
-        let found = || vec![Seen { rule: "dominant-writer", severity: Severity::Warning }];
-        let slight = || Shown { slight: vec!["dominant-writer"], ..Shown::default() };
-        let rows = [row(LONGEST, "longest fsync", "seconds", 0.6, 0.6)];
-        let run = Run { demand: 0, is_changed: true, trial: Trial::NOMINAL };
-        let told = |recorded: &[Seen], (now, then): (Shown, Shown), is_reliable| {
-            let judged = Judged { now: &now, then: &then, recorded, rows: &rows, is_reliable, unknown_speed: None };
-            judged.uncertain(&[(run, then.clone())], &[], recorded).len()
+    fn how_long_data_at_risk_take_to_write_is_open_where_a_disk_was_never_at_its_limit() {
+        let peak = |then| row("host.unwritten_peak_bytes", "peak data at risk", "bytes", 34e6, then);
+        let told = |then: f64, said: Shown, speed| {
+            let all = (Verdicts::default(), Shown::default(), vec![said]);
+            doubts(all, &[peak(then)], speed)
         };
-        assert_eq!(
-            told(&found(), (Shown::default(), Shown::default()), true),
-            0,
-            "no figure of it gets better: it stays"
-        );
-        assert_eq!(told(&found(), (slight(), slight()), true), 1);
-        assert_eq!(told(&[], (Shown::default(), slight()), true), 0);
-        assert_eq!(told(&[], (Shown::default(), slight()), false), 1, "severity comes from an unlike twin");
+        assert_eq!(told(900e6, slight(AT_RISK), Some(1e9)), [(AT_RISK, Reason::Speed, false)]);
+        assert_eq!(told(900e6, slight(AT_RISK), None), [], "each disk was at its limit");
+        assert_eq!(told(900e6, Shown::default(), Some(1e9)), [], "no run has it");
+        assert_eq!(told(36e6, slight(AT_RISK), Some(1e9)), [], "hardly more is at risk");
+    }
+
+    const CLIFF: &str = "dirty-cliff";
+
+    fn with(is_there: bool) -> Shown {
+        if is_there { found(seen(CLIFF)) } else { Shown::default() }
     }
 
     #[test]
     fn a_finding_is_certain_where_the_twin_is_like_the_recording_and_all_runs_agree() {
-        let cliff = || vec![Seen { rule: "dirty-cliff", severity: Severity::Warning }];
-        let with = |seen: Vec<Seen>| Shown { seen, ..Shown::default() };
-        let run = |seed| Run { demand: 0, is_changed: true, trial: Trial { seed, ..Trial::NOMINAL } };
-        let check = |(recorded, now, then): (Vec<Seen>, Vec<Seen>, [Vec<Seen>; 2]), expect: bool| {
-            let [first, other] = then.map(with);
-            let (now, results) = (with(now), [(run(0), first.clone()), (run(1), other)]);
-            let judged = Judged {
-                now: &now,
-                then: &first,
-                recorded: &recorded,
-                rows: &[],
-                is_reliable: true,
-                unknown_speed: None,
-            };
-            assert_eq!(judged.uncertain(&results, &[], &[]).is_empty(), expect, "{recorded:?} {now:?} {results:?}");
+        let check = |(recorded, now, then): (bool, bool, [bool; 2]), expect: Option<(Reason, bool)>| {
+            let told = doubts((with(recorded).said, with(now), then.map(with).to_vec()), &[], None);
+            let told = told.first().map(|(_, reason, is_there)| (*reason, *is_there));
+            assert_eq!(told, expect, "{recorded} {now} {then:?}");
         };
-        check((cliff(), cliff(), [cliff(), cliff()]), true);
-        check((cliff(), cliff(), [cliff(), Vec::new()]), false);
-        check((Vec::new(), Vec::new(), [Vec::new(), cliff()]), false);
-        check((cliff(), Vec::new(), [Vec::new(), Vec::new()]), false);
-        check((Vec::new(), Vec::new(), [Vec::new(), Vec::new()]), true);
+        check((true, true, [true, true]), None);
+        check((true, true, [false, false]), None);
+        check((true, true, [true, false]), Some((Reason::Runs, true)));
+        check((true, false, [true, true]), None);
+        check((true, false, [false, true]), Some((Reason::Unshown, true)));
+        check((true, false, [false, false]), Some((Reason::Unshown, false)));
+        check((false, true, [true, true]), Some((Reason::OnlyTwin, false)));
+        check((false, true, [false, false]), None);
+        check((false, false, [true, true]), Some((Reason::New, true)));
+        check((false, false, [true, false]), Some((Reason::Runs, false)));
+        check((false, false, [false, false]), None);
+    }
+
+    #[test]
+    fn a_finding_that_the_recording_has_as_an_info_is_a_doubt_about_severity() {
+        let info = slight(CLIFF).said;
+        let told = |now: bool, then| doubts((info.clone(), with(now), vec![with(then)]), &[], None);
+        assert_eq!(told(true, true), [(CLIFF, Reason::Severity, false)]);
+        assert_eq!(told(false, true), [(CLIFF, Reason::New, true)]);
+        assert_eq!(told(true, false), []);
+    }
+
+    #[test]
+    fn what_the_recording_could_not_check_may_be_there_already() {
+        let told = |recorded, now, then: Vec<Shown>| doubts((recorded, with(now), then), &[], None);
+        let twice = || vec![with(true), with(true)];
+        assert_eq!(told(unchecked(CLIFF), true, twice()), [(CLIFF, Reason::Hidden, true)]);
+        assert_eq!(told(unchecked(CLIFF), false, twice()), [(CLIFF, Reason::New, true)]);
+        assert_eq!(told(unchecked(CLIFF), true, vec![with(false)]), []);
+        let without = Shown { said: unchecked(CLIFF), ..Shown::default() };
+        assert_eq!(told(unchecked(CLIFF), true, vec![without]), [(CLIFF, Reason::Unchecked, false)]);
+    }
+
+    #[test]
+    fn a_stall_between_two_samples_of_the_recorder_counts() {
+        let coarse =
+            |close: bool| Shown { said: unchecked(CLIFF), close: Some(Box::new(with(close).said)), ..Shown::default() };
+        let told = |recorded, now, then| doubts((recorded, coarse(now), vec![coarse(then)]), &[], None);
+        let found = || with(true).said;
+        assert_eq!(told(found(), true, false), [], "it ends");
+        assert_eq!(told(found(), true, true), [], "it stays");
+        assert_eq!(
+            told(Verdicts::default(), true, true),
+            [(CLIFF, Reason::Hidden, true)],
+            "the recorder does not see it"
+        );
     }
 }

@@ -183,7 +183,7 @@ mod tests {
         let results = [(run(false), shown(sim.0)), (run(true), shown(sim.1))];
         let off_share = (sim.0 - real).abs() / real;
         let tested = backtest::Figure { name: name.to_owned(), unit: named.unit, real, simulated: sim.0, off_share };
-        let measured = Measured { back_test: vec![tested], seen: Vec::new() };
+        let measured = Measured { back_test: vec![tested], ..Measured::default() };
         super::row(&of, &measured, &results, None).expect("it is predicted")
     }
 
