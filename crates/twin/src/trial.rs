@@ -520,7 +520,8 @@ mod tests {
         };
         let told = |shown, found, off| {
             let as_is = Shown { said: Verdicts { seen: shown, ..Verdicts::default() }, ..Shown::default() };
-            no_verdict(&as_is, &Measured { back_test: vec![figure(off)], seen: found })
+            let said = Verdicts { seen: found, ..Verdicts::default() };
+            no_verdict(&as_is, &Measured { back_test: vec![figure(off)], said })
         };
         let limit = || seen("io-limit-throttling");
         assert_eq!(told(limit(), limit(), 0.1), None);
