@@ -18,7 +18,7 @@ use floodline_record::nearest::nearest;
 use floodline_record::sample::CgroupRow;
 use floodline_record::units::{Bytes, Limit, Pages, Percent};
 use floodline_record::version::KernelVersion;
-use floodline_record::window::Window;
+use floodline_record::window::{Spans, Window};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -210,7 +210,7 @@ impl AsIf {
         let host = &mut then.host.last;
         // Printed by the kernel under the old conditions.
         (host.nr_dirty_threshold, host.nr_dirty_background_threshold) = (None, None);
-        then.wbs.clear();
+        then.wbs = Spans::default();
         then.bdis.values_mut().for_each(|span| span.last.dirty_thresh = None);
         for (path, file, bytes) in &self.limits {
             let id = cgroup_named(&then, path)?;
@@ -424,7 +424,7 @@ const ROWS_MAX: usize = 10;
 /// A condition names a cgroup that was not read.
 pub fn assume<'a>(window: &Window, now: Cow<'a, Budgets>, as_if: &AsIf) -> Result<Assumed<'a>, NotAsIf> {
     let mut changed = as_if.applied(window)?;
-    let old = Inputs::of(window);
+    let old = Inputs::of_machine(window);
     let mut inputs = Inputs::of(&changed);
     // Dirtyable memory does not change. The thresholds printed by the kernel under its own settings narrow it.
     let host = old.host();
@@ -535,14 +535,12 @@ fn compare(window: &Window, now: &Budgets, then: &Budgets) -> Vec<AsIfRow> {
         found.push(row);
     }
     let rank = |row: &AsIfRow| ["over", "slowed", "unknown", "fits"].iter().position(|known| *known == row.verdict);
-    found.sort_by(|a, b| {
-        let thresh = |row: &AsIfRow| row.then_thresh_bytes.unwrap_or(u64::MAX);
-        // A cgroup that never held a dirty page comes after those that did.
-        let idle = |row: &AsIfRow| row.peak_bytes.unwrap_or(0) == 0;
-        (rank(a), idle(a), thresh(a), &a.cgroup).cmp(&(rank(b), idle(b), thresh(b), &b.cgroup))
-    });
-    found.insert(0, machine);
-    found
+    // A cgroup that never held a dirty page comes after those that did.
+    let idle = |row: &AsIfRow| row.peak_bytes.unwrap_or(0) == 0;
+    let thresh = |row: &AsIfRow| row.then_thresh_bytes.unwrap_or(u64::MAX);
+    let mut found: Vec<_> = found.into_iter().map(|row| ((rank(&row), idle(&row), thresh(&row)), row)).collect();
+    found.sort_by(|(a, row), (b, other)| a.cmp(b).then_with(|| row.cgroup.cmp(&other.cgroup)));
+    std::iter::once(machine).chain(found.into_iter().map(|(_, row)| row)).collect()
 }
 
 fn verdict(row: &AsIfRow) -> &'static str {

@@ -119,7 +119,7 @@ pub(super) fn cgroup(
         return None;
     }
     let mut missing = inputs.missing.clone();
-    let room = headroom(inputs, above, path, &mut missing);
+    let room = headroom(inputs, above, (path, id), &mut missing);
     let pages = |bytes: Option<Bytes>| bytes.map(|bytes| inputs.pages(bytes));
     let file = match (pages(row.inactive_file), pages(row.active_file)) {
         (Some(inactive), Some(active)) => PageBound::exactly(inactive.saturating_add(active)),

@@ -45,16 +45,22 @@ pub(super) struct Above {
 }
 
 /// The least room of a cgroup; `None` without any limit. Adds what was not read to `missing`.
-pub(super) fn headroom(inputs: &Inputs, above: &mut Above, path: &Name, missing: &mut Vec<Gap>) -> Option<Room> {
+pub(super) fn headroom(
+    inputs: &Inputs,
+    above: &mut Above,
+    (path, id): (&Name, EntityId),
+    missing: &mut Vec<Gap>,
+) -> Option<Room> {
     let mut own = Rooms::default();
-    let mut upwards = ancestors(path);
-    if let Some(itself) = upwards.next() {
-        own.add(inputs, itself);
-    }
+    own.add(inputs, path.as_bytes(), Some((path, id)));
+    let mut upwards = ancestors(path).skip(1);
     if let Some(parent) = upwards.next() {
         if above.parent.as_ref().is_none_or(|known| known.as_bytes() != parent) {
             let mut rooms = Rooms::default();
-            std::iter::once(parent).chain(upwards).for_each(|ancestor| rooms.add(inputs, ancestor));
+            std::iter::once(parent).chain(upwards).for_each(|ancestor| {
+                let known = inputs.paths.get_key_value(ancestor).map(|(path, id)| (path, *id));
+                rooms.add(inputs, ancestor, known);
+            });
             *above = Above { parent: Some(Name::new(parent)), rooms };
         }
         let Rooms { least, missing, unread } = &above.rooms;
@@ -74,12 +80,12 @@ pub(super) fn headroom(inputs: &Inputs, above: &mut Above, path: &Name, missing:
 }
 
 impl Rooms {
-    /// Adds the limits of one cgroup.
-    fn add(&mut self, inputs: &Inputs, path: &[u8]) {
+    /// Adds the limits of one cgroup; `known` if it was read.
+    fn add(&mut self, inputs: &Inputs, path: &[u8], known: Option<(&Name, EntityId)>) {
         let is_root = path == b"/";
         let shown = || Name::new(path).to_string();
-        let limits = inputs.paths.get(path).and_then(|id| Some((*id, inputs.limits(*id)?)));
-        let Some((id, limits)) = limits else {
+        let limits = known.and_then(|(path, id)| Some((path, id, inputs.limits(id)?)));
+        let Some((path, id, limits)) = limits else {
             if !is_root {
                 self.unread = true;
                 self.missing.push(gap(inputs.window, Source::MemoryLimits, &shown()));
@@ -104,7 +110,7 @@ impl Rooms {
                 PageBound { low: 0, high: limit }
             }
         };
-        self.below(Room { pages, of: id, path: Name::new(path), limit: kind });
+        self.below(Room { pages, of: id, path: path.clone(), limit: kind });
     }
 
     /// Adds the room that an ancestor leaves.
@@ -167,10 +173,10 @@ mod tests {
             let inputs = Inputs::of(&window);
             assert!(inputs.paths.len() > 12, "{}", inputs.paths.len());
             let mut shared = Above::default();
-            for path in inputs.paths.keys() {
+            for (path, &id) in &inputs.paths {
                 let (mut missing, mut alone_missing) = (Vec::new(), Vec::new());
-                let room = headroom(&inputs, &mut shared, path, &mut missing);
-                let alone = headroom(&inputs, &mut Above::default(), path, &mut alone_missing);
+                let room = headroom(&inputs, &mut shared, (path, id), &mut missing);
+                let alone = headroom(&inputs, &mut Above::default(), (path, id), &mut alone_missing);
                 assert_eq!((room, missing), (alone, alone_missing), "{path}");
             }
         }

@@ -57,6 +57,23 @@ pub(super) struct Inputs<'a> {
 
 impl<'a> Inputs<'a> {
     pub(super) fn of(window: &'a Window) -> Inputs<'a> {
+        // A cgroup that the latest look did not find is gone.
+        let latest = window.cgroups.values().map(|span| span.last_at).max();
+        let paths = window
+            .cgroups
+            .iter()
+            .filter(|(_, span)| Some(span.last_at) == latest)
+            .filter_map(|(id, _)| match window.entities.get(id) {
+                Some(Entity::Cgroup { path, hierarchy: Hierarchy::V2, .. }) => Some((path.clone(), *id)),
+                _ => None,
+            })
+            .collect();
+        let (written, busy_bandwidth) = (written(window), busy_bandwidth(window));
+        Inputs { paths, written, busy_bandwidth, ..Inputs::of_machine(window) }
+    }
+
+    /// The readings that the budget of the machine depends on, without those of cgroups.
+    pub(super) fn of_machine(window: &'a Window) -> Inputs<'a> {
         let facts = window.facts.as_ref();
         let mut missing = Vec::new();
         let page_size = match facts.map_or(0, |facts| facts.page_size) {
@@ -83,20 +100,8 @@ impl<'a> Inputs<'a> {
             let build = Build { hz: 0, cpus_possible: cpus.into(), page_size };
             Bytes(build.wb_stat_error().saturating_mul(page_size))
         });
-        // A cgroup that the latest look did not find is gone.
-        let latest = window.cgroups.values().map(|span| span.last_at).max();
-        let paths = window
-            .cgroups
-            .iter()
-            .filter(|(_, span)| Some(span.last_at) == latest)
-            .filter_map(|(id, _)| match window.entities.get(id) {
-                Some(Entity::Cgroup { path, hierarchy: Hierarchy::V2, .. }) => Some((path.clone(), *id)),
-                _ => None,
-            })
-            .collect();
         let tunables = tunables(&window.host.last);
         let reserve = reserve(window);
-        let (written, busy_bandwidth) = (written(window), busy_bandwidth(window));
         Inputs {
             window,
             page_size,
@@ -105,9 +110,9 @@ impl<'a> Inputs<'a> {
             scope,
             wb_stat_error,
             reserve,
-            paths,
-            written,
-            busy_bandwidth,
+            paths: BTreeMap::new(),
+            written: BTreeMap::new(),
+            busy_bandwidth: BTreeMap::new(),
             dirtyable: None,
             missing,
         }

@@ -72,35 +72,49 @@ pub fn io_pressure_some(span: &Span<CgroupRow>) -> Option<f64> {
 /// Cgroups by their own part of an amount, without their children's; most first, without those that have none. The root
 /// is left out, because not every amount is counted there.
 pub fn own_amounts(window: &Window, amount: impl Fn(&Span<CgroupRow>) -> Option<u64>) -> Vec<(EntityId, u64)> {
-    own_parts(window, &window.cgroups.iter().filter_map(|(id, span)| Some((*id, amount(span)?))).collect())
+    own_of(window, window.cgroups.iter().filter_map(|(id, span)| Some((*id, amount(span)?))))
 }
 
 /// Own parts of amounts that were already read.
 pub fn own_parts(window: &Window, amounts: &BTreeMap<EntityId, u64>) -> Vec<(EntityId, u64)> {
-    let amounts: BTreeMap<&[u8], (EntityId, u64)> =
-        amounts.iter().filter_map(|(id, amount)| Some((path(window, *id)?.as_bytes(), (*id, *amount)))).collect();
-    let mut of_children: BTreeMap<&[u8], u64> = BTreeMap::new();
-    for (path, (_, amount)) in &amounts {
-        // A cgroup without the reading passes its children's amounts to its own parent.
-        if let Some(known) = parent(path).and_then(|parent| nearest_key(&amounts, parent)) {
-            let sum = of_children.entry(known).or_default();
-            *sum = sum.saturating_add(*amount);
+    own_of(window, amounts.iter().map(|(id, amount)| (*id, *amount)))
+}
+
+/// Own parts of amounts, which are in order of their cgroups.
+fn own_of(window: &Window, amounts: impl Iterator<Item = (EntityId, u64)>) -> Vec<(EntityId, u64)> {
+    let mut amounts: Vec<(&[u8], EntityId, u64)> =
+        amounts.filter_map(|(id, amount)| Some((path(window, id)?.as_bytes(), id, amount))).collect();
+    // Of several cgroups with one path the last counts.
+    amounts.sort_by_key(|(path, id, _)| (*path, Reverse(*id)));
+    amounts.dedup_by_key(|(path, ..)| *path);
+    let mut of_children = vec![0_u64; amounts.len()];
+    let mut last: Option<(&[u8], Option<usize>)> = None;
+    for &(path, _, amount) in &amounts {
+        let Some(parent) = parent(path) else { continue };
+        // Siblings follow each other.
+        let known = match last.filter(|(known, _)| *known == parent) {
+            Some((_, known)) => known,
+            None => nearest_place(&amounts, parent),
+        };
+        last = Some((parent, known));
+        if let Some(sum) = known.and_then(|known| of_children.get_mut(known)) {
+            *sum = sum.saturating_add(amount);
         }
     }
-    let own = |(path, (id, amount)): (&&[u8], &(EntityId, u64))| {
-        (*id, amount.saturating_sub(of_children.get(path).copied().unwrap_or(0)))
-    };
-    let mut owned: Vec<(EntityId, u64)> =
-        amounts.iter().filter(|(path, _)| path.len() > 1).map(own).filter(|(_, amount)| *amount > 0).collect();
+    let own = amounts.iter().zip(&of_children).filter(|((path, ..), _)| path.len() > 1);
+    let own = own.map(|((_, id, amount), of_children)| (*id, amount.saturating_sub(*of_children)));
+    let mut owned: Vec<(EntityId, u64)> = own.filter(|(_, amount)| *amount > 0).collect();
     owned.sort_by_key(|(id, amount)| (Reverse(*amount), *id));
     owned
 }
 
-fn nearest_key<'a, T>(among: &BTreeMap<&'a [u8], T>, path: &'a [u8]) -> Option<&'a [u8]> {
+/// The place of the cgroup with a path, or of its nearest ancestor. A cgroup without the reading passes its children's amounts to
+/// its own parent.
+fn nearest_place(amounts: &[(&[u8], EntityId, u64)], path: &[u8]) -> Option<usize> {
     let mut at = Some(path);
     while let Some(path) = at {
-        if among.contains_key(path) {
-            return Some(path);
+        if let Ok(found) = amounts.binary_search_by(|(known, ..)| (*known).cmp(path)) {
+            return Some(found);
         }
         at = parent(path);
     }
