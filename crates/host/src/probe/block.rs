@@ -3,6 +3,7 @@
 
 use super::{Prober, first_line, join};
 use crate::parse::number;
+use crate::root::EntryKind;
 use floodline_record::facts::{BlockDevice, Stack};
 use floodline_record::gap::{Cause, Source};
 use floodline_record::id::DevId;
@@ -94,7 +95,7 @@ fn stack(prober: &mut Prober<'_>, folder: &[u8]) -> Stack {
 fn partitions(prober: &mut Prober<'_>, folder: &[u8], whole: DevId) -> Vec<BlockDevice> {
     let Ok(entries) = prober.root.list_dir(folder) else { return Vec::new() };
     let mut found = Vec::new();
-    for entry in entries {
+    for entry in entries.into_iter().filter(|entry| entry.kind != EntryKind::File) {
         let folder = join(folder, &entry.name);
         if prober.root.exists(join(&folder, b"partition")) != Ok(true) {
             continue;
