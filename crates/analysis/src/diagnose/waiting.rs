@@ -186,10 +186,14 @@ pub(super) fn cgroup_may_wait_for(derived: &Derived<'_>, cgroup: EntityId, devic
         let whole = window.lookup().whole(window, dev);
         whole == device.dev || disks.iter().any(|disk| disk.dev == whole)
     };
+    // On version 1, the hierarchy that counts requests has cgroups of its own with the same paths.
+    let is_unified = window.facts.as_ref().is_some_and(|facts| facts.cgroups.has_unified_writeback());
+    let path = cgroup::path(window, cgroup).filter(|path| !is_unified && path.as_bytes() != b"/");
+    let is_it = |of: EntityId| of == cgroup || path.is_some_and(|path| cgroup::path(window, of) == Some(path));
     let mut uses_others = false;
     for (id, span) in &window.cgroup_io {
         let Some(Entity::CgroupIo { cgroup: of, dev }) = window.entities.get(id) else { continue };
-        if *of != cgroup {
+        if !is_it(*of) {
             continue;
         }
         let requests = [span.growth.rios, span.growth.wios].into_iter().flatten().any(|requests| requests.0 > 0);

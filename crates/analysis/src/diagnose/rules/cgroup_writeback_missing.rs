@@ -90,11 +90,13 @@ fn are_elsewhere(derived: &Derived<'_>, device: &Device<'_>, passed: &[(EntityId
     let mut outside =
         writers.processes.iter().filter(|writer| !writer.kthread).filter(is_outside).filter(works).peekable();
     let never = elsewhere::never_on(derived, device);
+    // Many processes are in few cgroups.
+    let mut known: BTreeMap<EntityId, bool> = BTreeMap::new();
+    let mut is_elsewhere = |cgroup: EntityId| {
+        *known.entry(cgroup).or_insert_with(|| !waiting::cgroup_may_wait_for(derived, cgroup, device))
+    };
     outside.peek().is_some()
-        && outside.all(|writer| {
-            let is_known = |cgroup| !waiting::cgroup_may_wait_for(derived, cgroup, device);
-            never.contains(&writer.pid) || writer.cgroup.is_some_and(is_known)
-        })
+        && outside.all(|writer| never.contains(&writer.pid) || writer.cgroup.is_some_and(&mut is_elsewhere))
 }
 
 /// Programs outside that waited for a device whose limit was passed; `None` where waits are not known, and where other programs may

@@ -96,8 +96,17 @@ fn check(derived: &Derived<'_>) -> Verdict {
 /// belongs to the children. A cgroup that was seen to use other disks and sent no request to this one makes none of its load:
 /// such writes are not in memory still, because tasks wait for them.
 fn causers(derived: &Derived<'_>, disk: &Device<'_>, kind: Kind) -> Vec<Causer> {
-    let is_here =
-        |writer: &&Writer<'_>| writer.cgroup.is_none_or(|cgroup| waiting::cgroup_may_wait_for(derived, cgroup, disk));
+    let is_elsewhere = known_elsewhere(derived, disk);
+    causers_among(derived, kind, |writer| writer.cgroup.is_none_or(|cgroup| !is_elsewhere.contains(&cgroup)))
+}
+
+/// Cgroups that were seen to use other disks and not this one.
+fn known_elsewhere(derived: &Derived<'_>, disk: &Device<'_>) -> BTreeSet<EntityId> {
+    let cgroups: BTreeSet<EntityId> = derived.writers().processes.iter().filter_map(|writer| writer.cgroup).collect();
+    cgroups.into_iter().filter(|cgroup| !waiting::cgroup_may_wait_for(derived, *cgroup, disk)).collect()
+}
+
+fn causers_among(derived: &Derived<'_>, kind: Kind, is_wanted: impl Fn(&Writer<'_>) -> bool) -> Vec<Causer> {
     let of = |writer: &Writer<'_>| {
         let bytes = match kind {
             Kind::Reads => writer.read_bytes?,
@@ -107,8 +116,10 @@ fn causers(derived: &Derived<'_>, disk: &Device<'_>, kind: Kind) -> Vec<Causer> 
         let label = || writer.label();
         is_one.then(|| Causer { id: writer.id, pid: writer.pid, child: None, label: label(), bytes, share: 0.0 })
     };
-    let mut causers =
-        with_their_child(derived, derived.writers().processes.iter().filter(is_here).filter_map(of).collect());
+    let mut causers = with_their_child(
+        derived,
+        derived.writers().processes.iter().filter(|writer| is_wanted(writer)).filter_map(of).collect(),
+    );
     let total = causers.iter().map(|causer| causer.bytes).fold(0, u64::saturating_add).max(1);
     for causer in &mut causers {
         causer.share = causer.bytes as f64 / total as f64;
@@ -176,10 +187,9 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load, array: Joined<
     let causers = causers(derived, disk, kind);
     let alone = causers.first().filter(|causer| causer.share >= ALONE);
     // One writer belongs to `dominant-writer`, which has its dirtied bytes and a way to reduce them, unless reads fill the
-    // disk as well.
-    if kind != Kind::Reads
-        && !load.is_mixed()
-        && causers.first().is_some_and(|causer| causer.share > writer::DOMINANT_SHARE)
+    // disk as well. So does one with most writes of the machine.
+    let is_one = |causers: &[Causer]| causers.first().is_some_and(|causer| causer.share > writer::DOMINANT_SHARE);
+    if kind != Kind::Reads && !load.is_mixed() && (is_one(&causers) || is_one(&causers_among(derived, kind, |_| true)))
     {
         return None;
     }
@@ -187,9 +197,13 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load, array: Joined<
     let idle = without_requests(derived, load);
     let others = waiting::others_on(derived, disk, |waiter| is_causer(waiter) || idle.contains(&waiter.pid))
         .or_else(|| is_its_own(derived, alone?, &idle).then(Vec::new));
-    // Quick requests of programs that read or sync all the time keep a disk busy, and it has room for more.
-    let is_of_load = |waiter: &Waiter| causers.iter().any(|c| c.is(waiter.pid) && c.share >= PART_OF_LOAD);
-    let has_victims = others.as_ref().is_some_and(|others| others.iter().any(|waiter| !is_of_load(waiter)));
+    // Quick requests of readers that read all the time keep a disk busy, and it has room for more.
+    let is_reader = |waiter: &Waiter| causers.iter().any(|c| c.is(waiter.pid) && c.share >= PART_OF_LOAD);
+    let has_victims = match (&others, kind) {
+        (Some(others), Kind::Reads) => others.iter().any(|waiter| !is_reader(waiter)),
+        (Some(others), _) => !others.is_empty(),
+        (None, _) => false,
+    };
     let is_slow = load.write_await_s >= SLOW_S || load.read_await_s >= SLOW_S || has_victims;
     let severity = match &others {
         _ if pressure < FELT_PRESSURE || !is_slow => return None,
