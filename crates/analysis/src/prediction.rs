@@ -93,7 +93,7 @@ pub struct Doubtful {
     pub answers: u32,
     /// Those of them that were right.
     pub right: u32,
-    /// Whether so many were right that the answer is said to be likely.
+    /// Whether enough of them were right for the answer to be said as likely.
     pub is_likely: bool,
 }
 
@@ -252,7 +252,7 @@ pub struct Prediction {
     pub stay: Vec<Seen>,
     /// Findings of the recording that the twin does not show.
     pub not_reproduced: Vec<&'static str>,
-    /// Those of them that are expected to stay: no figure that they rest on gets better.
+    /// Those of them that are expected to stay: a changed run shows them.
     pub lasting: Vec<Seen>,
     /// Findings of which it is not certain whether they are there after the change: runs disagree, or the twin differs
     /// from the recording in them and no figure decides. Each of the lists above has the most likely answer.
