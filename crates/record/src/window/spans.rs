@@ -39,6 +39,12 @@ impl<R> From<BTreeMap<EntityId, Span<R>>> for Spans<R> {
     }
 }
 
+impl<R> FromIterator<(EntityId, Span<R>)> for Spans<R> {
+    fn from_iter<I: IntoIterator<Item = (EntityId, Span<R>)>>(spans: I) -> Spans<R> {
+        Spans(Arc::new(spans.into_iter().collect()))
+    }
+}
+
 impl<'a, R> IntoIterator for &'a Spans<R> {
     type Item = (&'a EntityId, &'a Span<R>);
     type IntoIter = btree_map::Iter<'a, EntityId, Span<R>>;
