@@ -83,7 +83,7 @@ fn are_elsewhere(derived: &Derived<'_>, device: &Device<'_>, passed: &[(EntityId
     let inside = paths_inside(derived, passed);
     let path = |id| cgroup::path(derived.window, id).map(Name::as_bytes);
     let is_outside =
-        |writer: &&Writer<'_>| !writer.cgroup.and_then(path).is_some_and(|at| cgroup::nearest(&inside, at).is_some());
+        |writer: &&Writer<'_>| writer.cgroup.and_then(path).is_none_or(|at| cgroup::nearest(&inside, at).is_none());
     let works =
         |writer: &&Writer<'_>| [writer.dirtied_bytes, writer.read_bytes].iter().flatten().any(|bytes| *bytes > 0);
     let writers = derived.writers();
