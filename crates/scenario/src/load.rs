@@ -16,7 +16,7 @@ use toml::de::{DeTable, DeValue};
 pub const DEFAULT_VARIANT: &str = "default";
 
 /// Largest file that is read, bytes.
-pub const TEXT_MAX: usize = 1 << 20;
+pub const TEXT_MAX: usize = 4 << 20;
 
 /// Most bytes of text that are read for all variants of a file, each of which is the whole file laid over.
 const VARIANTS_MAX: usize = 16 << 20;
