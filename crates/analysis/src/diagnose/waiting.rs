@@ -11,7 +11,7 @@ use crate::report::{Evidence, Unexplained};
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::record::What;
-use floodline_record::sample::ProcessRow;
+use floodline_record::sample::{CgroupIoRow, ProcessRow};
 use floodline_record::traced::waits::Operation;
 use floodline_record::units::Nanos;
 use floodline_record::window::{Span, Window};
@@ -190,19 +190,22 @@ pub(super) fn cgroup_may_wait_for(derived: &Derived<'_>, cgroup: EntityId, devic
     let is_unified = window.facts.as_ref().is_some_and(|facts| facts.cgroups.has_unified_writeback());
     let path = cgroup::path(window, cgroup).filter(|path| !is_unified && path.as_bytes() != b"/");
     let is_it = |of: EntityId| of == cgroup || path.is_some_and(|path| cgroup::path(window, of) == Some(path));
-    let mut uses_others = false;
+    let (mut uses_others, mut used_here, mut used_others) = (false, false, false);
     for (id, span) in &window.cgroup_io {
         let Some(Entity::CgroupIo { cgroup: of, dev }) = window.entities.get(id) else { continue };
         if !is_it(*of) {
             continue;
         }
-        let requests = [span.growth.rios, span.growth.wios].into_iter().flatten().any(|requests| requests.0 > 0);
-        if is_here(*dev) && requests {
-            return true;
+        let any = |row: &CgroupIoRow| [row.rios, row.wios].into_iter().flatten().any(|requests| requests.0 > 0);
+        let (requests, ever) = (any(&span.growth), any(&span.last));
+        match is_here(*dev) {
+            true if requests => return true,
+            true => used_here |= ever,
+            false => (uses_others, used_others) = (uses_others | requests, used_others | ever),
         }
-        uses_others |= requests;
     }
-    !uses_others
+    // Version 1 counts what is synced for the root. Where a cgroup has no request in the window, its earlier ones tell.
+    !uses_others && (used_here || !used_others)
 }
 
 /// Whether the waits of these processes are harm: a large part of the window, or one long wait.

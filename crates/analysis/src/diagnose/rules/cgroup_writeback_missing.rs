@@ -473,8 +473,17 @@ mod tests {
                 })
         };
         check_rule(&RULE, &passing("sda"), "critical: Write limits of 1 cgroup");
-        check_rule(&RULE, &passing("sdb"), "info: Write limits of 1 cgroup");
-        let Verdict::Found(found) = check(&Derived::of(&passing("sdb").window())) else { panic!("not found") };
+        // The disks of journald and nginx are not known.
+        check_rule(&RULE, &passing("sdb"), "warning: Write limits of 1 cgroup");
+        let alone =
+            || {
+                let (journald, nginx) = ("/system.slice/systemd-journald.service", "/system.slice/nginx.service");
+                passing("sdb")
+                    .process("systemd-journal", 300, journald, |_, row| row.write_bytes = Some(Bytes(0)))
+                    .process("nginx", 500, nginx, |_, row| row.write_bytes = Some(Bytes(0)))
+            };
+        check_rule(&RULE, &alone(), "info: Write limits of 1 cgroup");
+        let Verdict::Found(found) = check(&Derived::of(&alone().window())) else { panic!("not found") };
         assert!(found[0].plan.is_empty() && found[0].brief.expect.starts_with("No other program was seen to wait"));
     }
 
