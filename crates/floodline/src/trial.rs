@@ -40,7 +40,7 @@ pub(crate) struct Trial {
 pub(crate) fn told(design: Design) -> String {
     let (length, block) = (human::seconds(design.length().as_secs_f64()), human::seconds(design.block.as_secs_f64()));
     format!(
-        "the trial takes {length}: {} blocks of {block}. If this program ends earlier, the settings of now are put back",
+        "the trial takes {length}: {} blocks of {block}. If this program ends earlier, the present settings are restored",
         design.blocks
     )
 }

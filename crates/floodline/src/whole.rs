@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A file that is there only when it is whole. `--force` on a full disk must not destroy the file that is there: the new file is
-//! written beside it and takes its name at the end. A file with a name of its own is removed if it cannot be completed: the name
-//! is taken from the start, so that no other program takes it meanwhile. Recordings that grow while a host is observed are not written
+//! written beside it and takes its name at the end. A new file is created under its name at once, so that no
+//! other program takes the name. It is removed if it cannot be completed. Recordings that grow while a host is observed are not written
 //! this way: after a crash, their samples must be found under their name.
 
 use crate::error::CliError;

@@ -74,7 +74,7 @@ fn answer(stream: UnixStream, marks: &SyncSender<Mark>) -> std::io::Result<()> {
     let (answer, answered) = sync_channel(1);
     let said = match marks.try_send(Mark { text: text.trim().to_owned(), answer }) {
         Ok(()) => {
-            answered.recv_timeout(ANSWER_TIME).unwrap_or_else(|_| "error no answer of the recorder in 30 s".to_owned())
+            answered.recv_timeout(ANSWER_TIME).unwrap_or_else(|_| "later it is not on the disk after 30 s".to_owned())
         }
         Err(TrySendError::Full(_)) => "error too many marks at once".to_owned(),
         Err(TrySendError::Disconnected(_)) => "error the recorder ends".to_owned(),
@@ -102,6 +102,9 @@ pub fn mark(folder: &Path, text: &str) -> Result<String, ServeError> {
     BufReader::new(stream.take(REQUEST_MAX)).read_line(&mut answer).map_err(failed)?;
     match answer.trim_end().split_once(' ') {
         Some(("kept", name)) => Ok(name.to_owned()),
+        Some(("later", reason)) => {
+            Err(ServeError::new(format!("{reason}: serve keeps it in memory and writes it when the disk takes it")))
+        }
         Some((_, reason)) => Err(ServeError::new(format!("no incident was kept: {reason}"))),
         None => Err(ServeError::new("floodline serve ended before it answered")),
     }

@@ -199,7 +199,7 @@ impl Writer {
             }
             Err(error) => {
                 self.failed(&error);
-                say(order.answer, format!("refused {error}; serve keeps it in memory and tries again"));
+                say(order.answer, format!("later the incident could not be written ({error})"));
                 self.state.unwritten.push(Order { answer: None, ..order });
             }
         }

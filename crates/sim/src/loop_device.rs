@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Loop devices: requests become reads and writes of a file on another filesystem of the machine. Buffered requests
 //! go through its page cache: a write is complete once it is copied, and is then dirty a second time; a flush is an
-//! fsync of the file. Direct requests are direct I/O to its device, as many at once as
-//! there are. Up to 5.13 one worker does all requests and the
+//! fsync of the file. Direct requests are direct I/O to its device, submitted
+//! without waiting for earlier ones. Up to 5.13 one worker does all requests and the
 //! root is charged; since 5.14 each cgroup has a worker and is charged. Mirrors drivers/block/loop.c.
 
 use crate::arena::{BlockId, CgId, InodeId, PidId};

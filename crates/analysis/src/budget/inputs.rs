@@ -57,7 +57,7 @@ pub(super) struct Inputs<'a> {
 
 impl<'a> Inputs<'a> {
     pub(super) fn of(window: &'a Window) -> Inputs<'a> {
-        // A cgroup that the latest look did not find is gone.
+        // A cgroup that the latest sample did not find is gone.
         let latest = window.cgroups.values().map(|span| span.last_at).max();
         let paths = window
             .cgroups

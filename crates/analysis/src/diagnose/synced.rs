@@ -101,21 +101,28 @@ pub fn askers(window: &Window, filesystems: &[DevId], from: Nanos, to: Nanos) ->
 }
 
 /// Processes whose waits for stable storage were mostly the time that a device of this speed needs for the bytes they queued
-/// themselves: they wait for their own data, whichever program dirtied them before.
-pub fn for_own_data(window: &Window, bytes_per_s: f64) -> BTreeSet<u32> {
+/// themselves on its filesystems: they wait for their own data, whichever program dirtied them before. A sync of everything does not
+/// count.
+pub fn for_own_data(window: &Window, filesystems: &[DevId], bytes_per_s: f64) -> BTreeSet<u32> {
     let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for event in &window.events {
         let (pid, waited, own) = match &event.what {
             What::Synced(synced) if synced.operation != Operation::SyncFilesystem => {
                 (synced.who.pid, synced.total.as_secs_f64(), 0.0)
             }
-            What::SlowSync(wait) => (wait.who.pid, 0.0, wait.own.0 as f64 / bytes_per_s.max(1.0)),
+            What::SlowSync(wait)
+                if wait.operation != Operation::SyncFilesystem
+                    && wait.device.is_some_and(|device| filesystems.contains(&device)) =>
+            {
+                (wait.who.pid, 0.0, wait.own.0 as f64 / bytes_per_s.max(1.0))
+            }
             _ => continue,
         };
         let sum = sums.entry(pid).or_default();
         (sum.0, sum.1) = (sum.0 + waited, sum.1 + own);
     }
-    sums.into_iter().filter(|(_, (waited, own))| *own >= OWN_SHARE * waited).map(|(pid, _)| pid).collect()
+    let is_for_own = |(waited, own): &(f64, f64)| *waited > 0.0 && *own >= OWN_SHARE * waited;
+    sums.into_iter().filter(|(_, sums)| is_for_own(sums)).map(|(pid, _)| pid).collect()
 }
 
 /// The longest traced wait on these filesystems for one file while other files' data was queued, with the owner of that data:
@@ -141,7 +148,7 @@ pub fn behind_others(window: &Window, filesystems: &[DevId], first: Option<u32>)
     // The owners are those of whole intervals: next to nothing that was queued in the wait itself is not theirs.
     if let Some(bytes) = wait.queued_bytes.filter(|bytes| *bytes < LITTLE_QUEUED) {
         let little = human::bytes(bytes as f64);
-        return Some(format!("{waited}. Only {little} were queued meanwhile: it waited for what was queued before."));
+        return Some(format!("{waited}. Only {little} of this filesystem were queued meanwhile."));
     }
     Some(format!(
         "{waited} while {} of {} were queued, {} of it {}.",
@@ -213,8 +220,8 @@ pub(crate) mod tests {
             of_file(43, 900, elsewhere, "/c", 80),
         ];
         let mut window = Fixture::healthy().traced(&["bytes", "throttle"], events.concat()).window();
-        let own = |speed: f64| for_own_data(&window, speed * 1_048_576.0).into_iter().collect::<Vec<u32>>();
-        assert_eq!((own(20.0), own(1000.0)), (vec![41, 43], vec![]));
+        let own = |speed: f64| for_own_data(&window, &[here], speed * 1_048_576.0).into_iter().collect::<Vec<u32>>();
+        assert_eq!((own(20.0), own(1000.0)), (vec![41], vec![]));
         window.events.iter_mut().for_each(|event| event.at = Nanos(10_000_000_000));
         // Half of each wait is in the stretch.
         let names = |to: u64| {
@@ -262,10 +269,7 @@ pub(crate) mod tests {
         assert!(told(80 << 20, None).contains("while 80.0 MiB of"), "{}", told(80 << 20, None));
         assert!(told(80 << 20, Some(42)).starts_with("redis-server[42] waited 3.00 s"));
         let little = told(4096, Some(42));
-        assert!(
-            little.ends_with("Only 4.00 KiB were queued meanwhile: it waited for what was queued before."),
-            "{little}"
-        );
+        assert!(little.ends_with("Only 4.00 KiB of this filesystem were queued meanwhile."), "{little}");
     }
 
     #[test]

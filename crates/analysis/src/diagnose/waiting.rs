@@ -149,7 +149,7 @@ fn for_own_data(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
     let window = derived.window;
     let speed = device.write_bandwidth().filter(|speed| speed.basis == Basis::Saturated);
     let Some(speed) = speed.filter(|_| throttle::events(window).is_some()) else { return BTreeSet::new() };
-    let mut own = synced::for_own_data(window, speed.value);
+    let mut own = synced::for_own_data(window, &elsewhere::filesystems_on(derived, device), speed.value);
     for event in throttle::events(window).into_iter().flatten() {
         own.remove(&event.who.pid);
     }

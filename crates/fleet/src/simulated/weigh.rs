@@ -50,7 +50,7 @@ impl Answer {
     }
 
     /// The least harm of all that its waits can be compared with: those of either demand before the change, those of the recording,
-    /// and those without syncs that no recording shows. A twin that misses its recording errs in another way in each of them.
+    /// and those without syncs that no recording shows. A twin that misses its recording has a different error in each comparison.
     fn least(&self) -> f64 {
         let unsynced = self.without_assumed_syncs.unwrap_or(f64::INFINITY);
         self.severity.min(self.since_recorded).min(unsynced)

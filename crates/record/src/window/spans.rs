@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Folded rows by entity, as a map. Copies of a window share them until one is changed: a change that is assumed leaves
-//! nearly all readings as they are, and those of a host with hundreds of cgroups take megabytes.
+//! Folded rows by entity, as a map. Copies of a window share them until one is changed. A what-if change
+//! alters few readings, and a whole copy of a host with hundreds of cgroups takes megabytes.
 
 use super::Span;
 use crate::id::EntityId;

@@ -354,11 +354,17 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             return number(evidence).filter(|told| (0.25 * most..=0.75 * most).contains(told));
         }
         "Dirty there, at most" => {
+            // Of the filesystem with the overlays, where others have wbs as well.
+            let on = finding.evidence.iter().find_map(|one| one.name.strip_prefix("Overlays on "))?;
+            let device = on.strip_suffix(" that are not volatile")?;
+            let dev = raw.disks().find(|(_, name, _)| name.to_string() == device).map(|(.., dev)| dev.to_string())?;
+            let is_there = |id: &EntityId| matches!(raw.entities.get(id), Some(Entity::Wb { bdi, .. }) if bdi.as_bytes() == dev.as_bytes());
             let sum = |sample: &Sample| -> u64 {
                 let unwritten = |row: &floodline_record::sample::WbRow| {
                     row.reclaimable.unwrap_or_default().0 + row.writeback.unwrap_or_default().0
                 };
-                sample.wbs.rows().iter().map(|(_, row)| unwritten(row)).sum()
+                let rows = sample.wbs.rows();
+                rows.iter().filter(|(id, _)| is_there(id)).map(|(_, row)| unwritten(row)).sum()
             };
             raw.samples.iter().map(sum).max()? as f64
         }

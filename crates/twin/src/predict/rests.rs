@@ -84,9 +84,12 @@ impl Judged<'_> {
 
     /// What becomes of the finding of a rule.
     pub(super) fn fate(&self, rule: &str) -> Fate {
+        if self.changed.is_empty() {
+            return fate(self.recorded.has(rule), Some(Reason::Unchecked));
+        }
         let is_then = self.then.has(rule);
         let is_any = self.changed.iter().any(|said| said.has(rule));
-        let is_unanimous = !self.changed.is_empty() && self.changed.iter().all(|said| said.has(rule) == is_then);
+        let is_unanimous = self.changed.iter().all(|said| said.has(rule) == is_then);
         let lacks = self.then.lacks(rule);
         match (self.recorded.has(rule), self.is_now(rule)) {
             // What no run of the model can judge stays, unless a figure says that it cannot be there.

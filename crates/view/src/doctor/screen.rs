@@ -378,13 +378,13 @@ mod tests {
             report.symptom.busiest = Some(disk);
             let sentence = calm(&report);
             assert!(sentence.starts_with("no writeback stalls or storms. 40 s watched"), "{sentence}");
-            sentence.split_once("between two samples, scan[7] most: ").expect("who waited").1.to_owned()
+            sentence.split_once("between two samples, scan[7] longest: ").expect("who waited").1.to_owned()
         };
-        assert_eq!(told(0.9, "reads"), "for reads from sda, not for writeback.");
-        assert_eq!(told(0.9, "waited_writes"), "for syncs or direct writes to sda, not for writeback.");
+        assert_eq!(told(0.9, "reads"), "sda was busy mostly with reads.");
+        assert_eq!(told(0.9, "waited_writes"), "sda was busy mostly with syncs and direct writes.");
         let flusher = "writeback kept sda busy, and no other program waited long for it.";
         assert_eq!(told(0.9, "writeback"), flusher);
-        assert_eq!(told(0.1, "writeback"), "no disk was busy meanwhile, so not for writeback.");
+        assert_eq!(told(0.1, "writeback"), "no disk was busy meanwhile.");
     }
 
     #[test]

@@ -60,22 +60,22 @@ pub(crate) fn calm_verdict(report: &Report) -> (&'static str, String) {
     }
 }
 
-/// "Tasks waited for I/O up to 82 % of the time between two samples, orders[139] most: for reads from vda, not for writeback."
+/// "Tasks waited for I/O up to 82 % of the time between two samples, orders[139] longest: vda was busy mostly with reads."
 fn waits(report: &Report) -> Option<String> {
     let symptom = &report.symptom;
     let most = symptom.io_some_share_max.filter(|_| symptom.waiting_s > 0.0)?;
-    let who = symptom.waited_most.as_ref().map_or_else(String::new, |who| format!(", {who} most"));
+    let who = symptom.waited_most.as_ref().map_or_else(String::new, |who| format!(", {who} longest"));
     let disk =
         symptom.busiest.as_ref().filter(|disk| Some(disk.busy_share) >= symptom.io_some_share.map(|some| some / 2.0));
     let why =
         match (disk.map(|disk| (&disk.name, disk.load)), report.findings.iter().find(|one| one.waited_s.is_some())) {
             (_, Some(finding)) => format!("{} below says for what", finding.rule),
-            (Some((disk, Some("reads"))), _) => format!("for reads from {disk}, not for writeback"),
+            (Some((disk, Some("reads"))), _) => format!("{disk} was busy mostly with reads"),
             (Some((disk, Some("writeback"))), _) => {
                 format!("writeback kept {disk} busy, and no other program waited long for it")
             }
-            (Some((disk, Some(_))), _) => format!("for syncs or direct writes to {disk}, not for writeback"),
-            _ => "no disk was busy meanwhile, so not for writeback".to_owned(),
+            (Some((disk, Some(_))), _) => format!("{disk} was busy mostly with syncs and direct writes"),
+            _ => "no disk was busy meanwhile".to_owned(),
         };
     let most = human::percent(most);
     Some(format!("Tasks waited for I/O up to {most} of the time between two samples{who}: {why}."))

@@ -149,8 +149,8 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
         }
         count => {
             // A limit without buffered writes beyond it is only worth reporting. A limit that was exceeded failed its
-            // purpose. If most writes passed a limit, it would have spared the programs that wait for them. It has no purpose
-            // yet on a device that no other program waits for.
+            // purpose. If most writes passed a limit, it would have spared the programs that wait for them. It
+            // spares no task on a device that only its own cgroup uses.
             let severity = match would_be_spared(derived, &writes, &passed) {
                 _ if passed.is_empty() => Severity::Info,
                 Some(spared) if spared.is_empty() => Severity::Info,

@@ -94,7 +94,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
 
 /// Processes by their part of the load on the disk, most first. What a process inherited from children that samples saw
 /// belongs to the children. A cgroup that was seen to use other disks and sent no request to this one makes none of its load:
-/// such writes are not in memory still, because tasks wait for them.
+/// tasks wait for such writes, so these writes cannot still be in memory.
 fn causers(derived: &Derived<'_>, disk: &Device<'_>, kind: Kind) -> Vec<Causer> {
     let is_elsewhere = known_elsewhere(derived, disk);
     causers_among(derived, kind, |writer| writer.cgroup.is_none_or(|cgroup| !is_elsewhere.contains(&cgroup)))
