@@ -124,7 +124,7 @@ impl Export {
         let target = self.target();
         let input = self.input()?;
         let (out, pending) = self.open()?;
-        let failed = |error: ExportError| failed(&target, &error, &pending);
+        let failed = |error: ExportError| failed(&target, &error, pending.left());
         let mut lines = JsonLines::new(out, self.table.as_deref()).map_err(failed)?;
         self.each(input, console, |record| lines.record(record).map_err(failed))?;
         lines.finish().map_err(failed)?;
@@ -135,7 +135,7 @@ impl Export {
         let target = self.target();
         let input = self.input()?;
         let (out, pending) = self.open()?;
-        let failed = |error: ExportError| failed(&target, &error, &pending);
+        let failed = |error: ExportError| failed(&target, &error, pending.left());
         let mut trace = PerfettoTrace::new(out);
         self.each(input, console, |record| trace.record(record).map_err(failed))?;
         trace.finish().map_err(failed)?;
@@ -163,7 +163,7 @@ impl Export {
         let input = self.input()?;
         let mut flattener = Flattener::default();
         let (out, pending) = self.open()?;
-        let failed = |error: ExportError| failed(&target, &error, &pending);
+        let failed = |error: ExportError| failed(&target, &error, pending.left());
         let mut file = TableFile::start(self.format, out, table).map_err(failed)?;
         self.each(input, console, |record| flattener.record(record, Some(table), &mut file).map_err(failed))?;
         file.finish().map_err(failed)?;
@@ -183,13 +183,16 @@ impl Export {
         let mut tables = Folder { export: self, folder, files: BTreeMap::new(), refused: None };
         self.each(input, console, |record| match flattener.record(record, None, &mut tables) {
             Ok(()) => Ok(()),
-            Err(error) => Err(tables.refused.take().unwrap_or_else(|| failed(&shown, &error, &Pending::none()))),
+            Err(error) => Err(tables.refused.take().unwrap_or_else(|| failed(&shown, &error, NO_TABLE))),
         })?;
         let count = human::plural(tables.files.len() as u64, "table", "tables");
+        // All of them or none: a table that cannot be completed leaves none of the others either.
+        let mut whole = Vec::new();
         for (file, pending) in tables.files.into_values() {
-            file.finish().map_err(|error| failed(&shown, &error, &pending))?;
-            pending.commit()?;
+            whole.push(pending);
+            file.finish().map_err(|error| failed(&shown, &error, NO_TABLE))?;
         }
+        whole.into_iter().try_for_each(Pending::commit)?;
         console.note(&format!("wrote {count} to {shown}"));
         Ok(())
     }
@@ -258,13 +261,17 @@ impl Export {
     }
 }
 
-fn failed(target: &str, error: &ExportError, pending: &Pending) -> CliError {
+/// `left` is what a failed write leaves, for a hint.
+fn failed(target: &str, error: &ExportError, left: &'static str) -> CliError {
     match error.io() {
         Some(error) => CliError::write(target, error),
         None => CliError::cannot_observe(format!("cannot write {target}: {error}")),
     }
-    .hint(pending.left())
+    .hint(left)
 }
+
+/// What is left where a table of a folder could not be written.
+const NO_TABLE: &str = "no new table was left behind, and the files that were there are unchanged";
 
 /// One table in the making.
 enum TableFile<W: Write + Send> {

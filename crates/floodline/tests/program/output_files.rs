@@ -193,3 +193,27 @@ fn a_full_disk_leaves_no_part_of_a_new_file() {
         assert!(left.is_empty(), "{line}: {left:?}");
     }
 }
+
+#[test]
+fn a_full_disk_leaves_all_tables_or_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, tables) = (recording(&Fixture::healthy()), folder.path().join("tables"));
+    let export = |limit: &str| {
+        let script = format!("trap '' XFSZ; ulimit -f {limit}; exec \"$0\" export --format csv \"$1\" -o \"$2\"");
+        let run = std::process::Command::new("sh")
+            .args(["-c", &script, env!("CARGO_BIN_EXE_floodline"), file.as_str(), text(&tables)])
+            .output()
+            .expect("a shell");
+        let left = std::fs::read_dir(&tables).expect("a folder").count();
+        (outcome(run), left)
+    };
+    // Some tables would fit.
+    let (run, left) = export("2");
+    assert!(run.code != 0 && run.stderr.contains("no new table was left behind"), "{run}");
+    assert_eq!(left, 0, "{run}");
+    let (run, left) = export("unlimited");
+    assert!(run.code == 0 && left > 3, "{left}: {run}");
+    let sizes = std::fs::read_dir(&tables).expect("a folder").map(|entry| entry.expect("it is there").metadata());
+    let sizes: Vec<u64> = sizes.map(|found| found.expect("a file").len()).collect();
+    assert!(sizes.iter().any(|size| *size <= 1024) && sizes.iter().any(|size| *size > 1024), "{sizes:?}");
+}
