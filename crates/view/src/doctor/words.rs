@@ -67,18 +67,18 @@ fn waits(report: &Report) -> Option<String> {
     let who = symptom.waited_most.as_ref().map_or_else(String::new, |who| format!(", {who} longest"));
     let disk =
         symptom.busiest.as_ref().filter(|disk| Some(disk.busy_share) >= symptom.io_some_share.map(|some| some / 2.0));
-    let why =
-        match (disk.map(|disk| (&disk.name, disk.load)), report.findings.iter().find(|one| one.waited_s.is_some())) {
-            (_, Some(finding)) => format!("{} below says for what", finding.rule),
-            (Some((disk, Some("reads"))), _) => format!("{disk} was busy mostly with reads"),
-            (Some((disk, Some("writeback"))), _) => {
-                format!("writeback kept {disk} busy, and no other program waited long for it")
-            }
-            (Some((disk, Some(_))), _) => format!("{disk} was busy mostly with syncs and direct writes"),
-            _ => "no disk was busy meanwhile".to_owned(),
-        };
+    let why = match disk.map(|disk| (&disk.name, disk.load)) {
+        // The notes below say what was seen of these waits.
+        _ if report.findings.iter().any(|one| one.waited_s.is_some()) => String::new(),
+        Some((disk, Some("reads"))) => format!(": {disk} was busy mostly with reads"),
+        Some((disk, Some("writeback"))) => {
+            format!(": writeback kept {disk} busy, and no other program waited long for it")
+        }
+        Some((disk, Some(_))) => format!(": {disk} was busy mostly with syncs and direct writes"),
+        _ => ": no disk was busy meanwhile".to_owned(),
+    };
     let most = human::percent(most);
-    Some(format!("Tasks waited for I/O up to {most} of the time between two samples{who}: {why}."))
+    Some(format!("Tasks waited for I/O up to {most} of the time between two samples{who}{why}."))
 }
 
 fn verdict(report: &Report) -> (&'static str, String) {
