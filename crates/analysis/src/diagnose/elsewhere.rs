@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which of several devices a process writes to. `/proc` counts the bytes of a process without the device. A trace has the
-//! filesystem of each dirtied page; a cgroup's `io.stat` has the devices of its writes. Bytes that neither places count for every
+//! filesystem of each dirtied page; a cgroup's `io.stat` has the devices of its requests. Bytes that neither places count for every
 //! device.
 
 use super::derived::Derived;
@@ -8,7 +8,9 @@ use super::device::Device;
 use super::writer::{DOMINANT_LEAST, Writer};
 use super::{cgroup, writer};
 use floodline_record::id::{DevId, Entity, EntityId};
+use floodline_record::name::Name;
 use floodline_record::record::What;
+use floodline_record::sample::CgroupIoRow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Share of what is known of a process or cgroup below which it writes elsewhere.
@@ -89,6 +91,46 @@ pub fn never_on(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
     let of_processes = traced(derived, |dev| here.contains(&dev));
     let is_never = |parts: &Parts| parts.here == 0 && parts.elsewhere > 0;
     of_processes.into_iter().filter(|(_, parts)| is_never(parts)).map(|(pid, _)| pid).collect()
+}
+
+/// Cgroups that were seen to use other devices and not this one: they did not wait for it. Where a cgroup has no request in the
+/// window, its earlier ones tell: version 1 counts what is synced for the root.
+pub fn cgroups_elsewhere(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<EntityId> {
+    /// Whether requests were counted in the window, and ever.
+    #[derive(Clone, Copy, Default)]
+    struct Used {
+        now: bool,
+        ever: bool,
+    }
+    let window = derived.window;
+    let disks = device.bottoms();
+    let is_here = |dev: DevId| {
+        let whole = window.lookup().whole(window, dev);
+        whole == device.dev || disks.iter().any(|disk| disk.dev == whole)
+    };
+    // On version 1, the hierarchy that counts requests has cgroups of its own with the same paths.
+    let is_unified = window.facts.as_ref().is_some_and(|facts| facts.cgroups.has_unified_writeback());
+    let mut of_path: BTreeMap<&Name, Vec<EntityId>> = BTreeMap::new();
+    for (id, entity) in window.entities.iter().filter(|_| !is_unified) {
+        if let Entity::Cgroup { path, .. } = entity {
+            of_path.entry(path).or_default().push(*id);
+        }
+    }
+    // Requests here, and on other devices.
+    let mut used: BTreeMap<EntityId, [Used; 2]> = BTreeMap::new();
+    for (id, span) in &window.cgroup_io {
+        let Some(Entity::CgroupIo { cgroup, dev }) = window.entities.get(id) else { continue };
+        let any = |row: &CgroupIoRow| [row.rios, row.wios].into_iter().flatten().any(|requests| requests.0 > 0);
+        let (now, ever, at) = (any(&span.growth), any(&span.last), usize::from(!is_here(*dev)));
+        let path = cgroup::path(window, *cgroup).filter(|path| path.as_bytes() != b"/");
+        let alike = path.and_then(|path| of_path.get(path)).map_or(std::slice::from_ref(cgroup), Vec::as_slice);
+        for cgroup in alike {
+            let one = &mut used.entry(*cgroup).or_default()[at];
+            *one = Used { now: one.now || now, ever: one.ever || ever };
+        }
+    }
+    let is_elsewhere = |[here, others]: &[Used; 2]| !here.now && (others.now || others.ever && !here.ever);
+    used.into_iter().filter(|(_, used)| is_elsewhere(used)).map(|(cgroup, _)| cgroup).collect()
 }
 
 /// Bytes that each process dirtied in filesystems here and on other devices. Filesystems on a loop device are on

@@ -11,7 +11,7 @@ use crate::report::{Evidence, Unexplained};
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::record::What;
-use floodline_record::sample::{CgroupIoRow, ProcessRow};
+use floodline_record::sample::ProcessRow;
 use floodline_record::traced::waits::Operation;
 use floodline_record::units::Nanos;
 use floodline_record::window::{Span, Window};
@@ -137,8 +137,11 @@ pub fn others_on(
 ) -> Option<Vec<Waiter>> {
     let elsewhere = synced_elsewhere(derived, device);
     let own = for_own_data(derived, device);
+    let cgroups = elsewhere::cgroups_elsewhere(derived, device);
     let is_other = |waiter: &Waiter| {
-        elsewhere.contains(&waiter.pid) || own.contains(&waiter.pid) || !may_wait_for(derived, waiter, device)
+        elsewhere.contains(&waiter.pid)
+            || own.contains(&waiter.pid)
+            || waiter.cgroup.is_some_and(|cgroup| cgroups.contains(&cgroup))
     };
     others(derived, |waiter| is_causer(waiter) || is_other(waiter))
 }
@@ -172,42 +175,6 @@ fn synced_elsewhere(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32>
     elsewhere
 }
 
-/// Whether a process may have waited for a device. The kernel does not report the device. A cgroup that was seen to use
-/// other devices and not this one did not wait for it.
-fn may_wait_for(derived: &Derived<'_>, waiter: &Waiter, device: &Device<'_>) -> bool {
-    waiter.cgroup.is_none_or(|cgroup| cgroup_may_wait_for(derived, cgroup, device))
-}
-
-/// Whether processes of a cgroup may have waited for a device: it is not known to use others only.
-pub(super) fn cgroup_may_wait_for(derived: &Derived<'_>, cgroup: EntityId, device: &Device<'_>) -> bool {
-    let window = derived.window;
-    let disks = device.bottoms();
-    let is_here = |dev: DevId| {
-        let whole = window.lookup().whole(window, dev);
-        whole == device.dev || disks.iter().any(|disk| disk.dev == whole)
-    };
-    // On version 1, the hierarchy that counts requests has cgroups of its own with the same paths.
-    let is_unified = window.facts.as_ref().is_some_and(|facts| facts.cgroups.has_unified_writeback());
-    let path = cgroup::path(window, cgroup).filter(|path| !is_unified && path.as_bytes() != b"/");
-    let is_it = |of: EntityId| of == cgroup || path.is_some_and(|path| cgroup::path(window, of) == Some(path));
-    let (mut uses_others, mut used_here, mut used_others) = (false, false, false);
-    for (id, span) in &window.cgroup_io {
-        let Some(Entity::CgroupIo { cgroup: of, dev }) = window.entities.get(id) else { continue };
-        if !is_it(*of) {
-            continue;
-        }
-        let any = |row: &CgroupIoRow| [row.rios, row.wios].into_iter().flatten().any(|requests| requests.0 > 0);
-        let (requests, ever) = (any(&span.growth), any(&span.last));
-        match is_here(*dev) {
-            true if requests => return true,
-            true => used_here |= ever,
-            false => (uses_others, used_others) = (uses_others | requests, used_others | ever),
-        }
-    }
-    // Version 1 counts what is synced for the root. Where a cgroup has no request in the window, its earlier ones tell.
-    !uses_others && (used_here || !used_others)
-}
-
 /// Whether the waits of these processes are harm: a large part of the window, or one long wait.
 pub fn is_harm(derived: &Derived<'_>, waiters: &[Waiter]) -> bool {
     let seconds = derived.seconds;
@@ -239,10 +206,11 @@ pub fn is_harm_by_syncs(derived: &Derived<'_>, disk: &Device<'_>, is_causer: imp
     };
     let sums = slow_syncs(window, |dev| dev.is_none_or(is_here));
     let short = short_syncs(window);
+    let cgroups_elsewhere = elsewhere::cgroups_elsewhere(derived, disk);
     processes(window).any(|(pid, _, cgroup, _)| {
         let (total, longest, elsewhere) = sums.get(&pid).copied().unwrap_or_default();
         // Short waits are traced without their device.
-        let is_its = elsewhere <= 0.0 && cgroup.is_none_or(|cgroup| cgroup_may_wait_for(derived, cgroup, disk));
+        let is_its = elsewhere <= 0.0 && cgroup.is_none_or(|cgroup| !cgroups_elsewhere.contains(&cgroup));
         let short = short.get(&pid).copied().filter(|_| is_its).unwrap_or(0.0);
         is_long(derived, total + short, longest) && !is_causer(pid)
     })

@@ -90,13 +90,10 @@ fn are_elsewhere(derived: &Derived<'_>, device: &Device<'_>, passed: &[(EntityId
     let mut outside =
         writers.processes.iter().filter(|writer| !writer.kthread).filter(is_outside).filter(works).peekable();
     let never = elsewhere::never_on(derived, device);
-    // Many processes are in few cgroups.
-    let mut known: BTreeMap<EntityId, bool> = BTreeMap::new();
-    let mut is_elsewhere = |cgroup: EntityId| {
-        *known.entry(cgroup).or_insert_with(|| !waiting::cgroup_may_wait_for(derived, cgroup, device))
-    };
+    let cgroups = elsewhere::cgroups_elsewhere(derived, device);
+    let is_elsewhere = |cgroup: EntityId| cgroups.contains(&cgroup);
     outside.peek().is_some()
-        && outside.all(|writer| never.contains(&writer.pid) || writer.cgroup.is_some_and(&mut is_elsewhere))
+        && outside.all(|writer| never.contains(&writer.pid) || writer.cgroup.is_some_and(is_elsewhere))
 }
 
 /// Programs outside that waited for a device whose limit was passed; `None` where waits are not known, and where other programs may

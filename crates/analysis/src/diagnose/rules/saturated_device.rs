@@ -10,7 +10,7 @@ use crate::diagnose::device::{self, Device};
 use crate::diagnose::load::{self, Kind, LASTS_SHARE, Load};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::writer::{self, Writer};
-use crate::diagnose::{Rule, Verdict, missing};
+use crate::diagnose::{Rule, Verdict, elsewhere, missing};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -64,18 +64,10 @@ fn check(derived: &Derived<'_>) -> Verdict {
         return derived.not_checked(Source::Pressure, "io");
     }
     let loads = derived.loads();
-    let alone =
-        |disk: &Device<'_>| Joined { worst: (), name: disk.name.to_string(), disks: vec![disk.name.to_string()] };
-    let is_found = |(disk, load): &&(Device<'_>, Load)| {
-        load::is_full_of_other(derived, load) && finding(derived, disk, load, alone(disk)).is_some()
-    };
+    let full = loads.iter().filter(|(_, load)| load::is_full_of_other(derived, load));
     // The members of one array are full for one reason.
-    let arrays = array::joined(derived, loads.iter().filter(is_found), |(disk, _)| *disk, |(_, load)| load.share);
-    let of = |array: Joined<&(Device<'_>, Load)>| {
-        let (disk, load) = array.worst;
-        finding(derived, disk, load, Joined { worst: (), name: array.name, disks: array.disks })
-    };
-    let findings: Vec<Finding> = arrays.into_iter().filter_map(of).collect();
+    let arrays = array::joined(derived, full, |(disk, _)| *disk, |(_, load)| load.share);
+    let findings: Vec<Finding> = arrays.into_iter().filter_map(|array| finding(derived, array)).collect();
     if !findings.is_empty() {
         return Verdict::Found(findings);
     }
@@ -96,14 +88,8 @@ fn check(derived: &Derived<'_>) -> Verdict {
 /// belongs to the children. A cgroup that was seen to use other disks and sent no request to this one makes none of its load:
 /// tasks wait for such writes, so these writes cannot still be in memory.
 fn causers(derived: &Derived<'_>, disk: &Device<'_>, kind: Kind) -> Vec<Causer> {
-    let is_elsewhere = known_elsewhere(derived, disk);
+    let is_elsewhere = elsewhere::cgroups_elsewhere(derived, disk);
     causers_among(derived, kind, |writer| writer.cgroup.is_none_or(|cgroup| !is_elsewhere.contains(&cgroup)))
-}
-
-/// Cgroups that were seen to use other disks and not this one.
-fn known_elsewhere(derived: &Derived<'_>, disk: &Device<'_>) -> BTreeSet<EntityId> {
-    let cgroups: BTreeSet<EntityId> = derived.writers().processes.iter().filter_map(|writer| writer.cgroup).collect();
-    cgroups.into_iter().filter(|cgroup| !waiting::cgroup_may_wait_for(derived, *cgroup, disk)).collect()
 }
 
 fn causers_among(derived: &Derived<'_>, kind: Kind, is_wanted: impl Fn(&Writer<'_>) -> bool) -> Vec<Causer> {
@@ -181,7 +167,8 @@ fn evidence(
     evidence
 }
 
-fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load, array: Joined<()>) -> Option<Finding> {
+fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<Finding> {
+    let (disk, load) = array.worst;
     let pressure = load.pressure?;
     let kind = load.kind();
     let causers = causers(derived, disk, kind);
