@@ -174,8 +174,8 @@ pub fn of_twin(
     let is_nominal = Trial { diagnosed: true, ..trial } == Trial::NOMINAL;
     let known = twin.known.window(&changed.scenario, changed.kernel, twin.sampling()).filter(|_| is_nominal);
     if let Some(window) = known {
-        let mut shown = of_window(window, trial, &twin.programs);
-        shown.close = closely(changed, trial, twin.sampling(), go_on)?;
+        let shown = of_window(window, trial, &twin.programs);
+        let shown = closely(shown, changed, trial, twin.sampling(), go_on)?;
         let figures = back_test(window, &shown);
         return Ok((shown, figures));
     }
@@ -198,9 +198,8 @@ pub fn run(
 ) -> Result<(Shown, Window), SimError> {
     let sampling = sampling.into();
     let (window, is_cut) = window_of(changed, trial, sampling, &mut go_on)?;
-    let close = if is_cut { None } else { closely(changed, trial, sampling, go_on)? };
-    let shown = of_window(&window, trial, programs);
-    Ok((Shown { is_cut, close, ..shown }, window))
+    let shown = Shown { is_cut, ..of_window(&window, trial, programs) };
+    Ok((closely(shown, changed, trial, sampling, go_on)?, window))
 }
 
 /// The window of a run, and whether `go_on` ended it early.
@@ -226,23 +225,25 @@ fn window_of(
 /// Time between two samples at which no rule misses a stall.
 const CLOSE: Nanos = Nanos::SECOND;
 
-/// What the rules say of a run whose samples are close to each other; `None` where those of the recorder are, or where the
-/// run was ended early. The recorder of this run disturbs the machine as seldom as that of the recording: it reads the counters of
-/// cgroups at the same times.
+/// Adds what the rules say of the same run with samples that are close to each other, unless those of the recorder are. The recorder
+/// of the second run disturbs the machine as seldom as that of the recording: it reads the counters of cgroups at the same times. A
+/// second run that is ended early ends the first one, too: its verdicts alone would miss stalls.
 fn closely(
+    shown: Shown,
     changed: &Changed,
     trial: Trial,
     sampling: Sampling,
     go_on: impl FnMut(&Progress) -> bool,
-) -> Result<Option<Box<Verdicts>>, SimError> {
+) -> Result<Shown, SimError> {
     let parts = sampling.every.0.div_ceil(CLOSE.0);
-    if !trial.diagnosed || parts <= 2 {
-        return Ok(None);
+    if !trial.diagnosed || parts <= 2 || shown.is_cut {
+        return Ok(shown);
     }
     let close =
         Sampling { every: Nanos(sampling.every.0 / parts), stat_every: sampling.stat_every.max(sampling.every) };
     let (window, is_cut) = window_of(changed, trial, close, go_on)?;
-    Ok((!is_cut).then(|| Box::new(verdicts(&window))))
+    let close = (!is_cut).then(|| Box::new(verdicts(&window)));
+    Ok(Shown { close, is_cut, ..shown })
 }
 
 fn of_window(window: &Window, trial: Trial, programs: &Programs) -> Shown {
