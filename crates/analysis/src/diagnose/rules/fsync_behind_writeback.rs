@@ -376,7 +376,7 @@ fn cause(derived: &Derived<'_>, owners: &[&str]) -> String {
         (Some(paused), _) if paused > 0.0 => {
             format!(" Writers were paused for {} in dirty throttling as well.", human::seconds(paused))
         }
-        (Some(_), _) => " It is not throttling: no writer was paused.".to_owned(),
+        (Some(_), _) => " It is not throttling: no pause was traced.".to_owned(),
         (None, Some(true)) => " Writers were over the freerun ceiling as well and were throttled.".to_owned(),
         (None, Some(false)) => " It is not throttling: the machine stayed below its freerun ceiling.".to_owned(),
         (None, None) => String::new(),

@@ -168,7 +168,7 @@ fn a_trace_says_whether_writers_were_paused() {
     let cause = |fixture: &Fixture| first_finding(&RULE, fixture).cause;
     assert!(cause(&above()).contains("over the freerun ceiling"), "{}", cause(&above()));
     let traced = cause(&above().traced(parts, events));
-    assert!(traced.contains("It is not throttling: no writer was paused."), "{traced}");
+    assert!(traced.contains("It is not throttling: no pause was traced."), "{traced}");
 }
 
 #[test]
