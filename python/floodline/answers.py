@@ -130,7 +130,7 @@ class Doubtful(TypedDict, total=False):
 
 
 class Prediction(TypedDict, total=False):
-    """``Recording.predict``, schema ``floodline.predict/1``."""
+    """``Recording.predict``, schema ``floodline.predict/2``."""
 
     schema: str
     settings: list[Json]
@@ -146,7 +146,6 @@ class Prediction(TypedDict, total=False):
     stay: list[Json]
     not_reproduced: list[Json]
     lasting: list[Json]
-    uncertain: list[Json]
     doubtful: list[Doubtful]
     unjudged: list[str]
     runs: int

@@ -271,6 +271,7 @@ fn ratio_to(row: &Row, then: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prediction::{Doubtful, Reason};
     use floodline_record::version::KernelVersion;
 
     const MIB: f64 = 1_048_576.0;
@@ -435,6 +436,7 @@ mod tests {
         assert_eq!(told(starved), None, "a finding of another kind is shown");
         let gone = Prediction { vanish: vec![seen(rules[0])], stay: Vec::new(), ..of_others };
         assert_eq!(told(gone.clone()), None, "the finding surely ends");
-        assert!(told(Prediction { uncertain: vec![seen(rules[0])], ..gone }).is_some(), "it may stay");
+        let open = vec![Doubtful::new(&seen(rules[0]), false, Reason::Runs, (0, 0))];
+        assert!(told(Prediction { doubtful: open, ..gone }).is_some(), "it may stay");
     }
 }

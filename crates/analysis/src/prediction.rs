@@ -12,7 +12,7 @@ use serde::Serialize;
 pub const MISS_MAX: f64 = 0.25;
 
 /// Version of the JSON form.
-pub const SCHEMA: &str = "floodline.predict/1";
+pub const SCHEMA: &str = "floodline.predict/2";
 
 /// One setting and its new value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -254,10 +254,8 @@ pub struct Prediction {
     pub not_reproduced: Vec<&'static str>,
     /// Those of them that are expected to stay: a changed run shows them.
     pub lasting: Vec<Seen>,
-    /// Findings of which it is not certain whether they are there after the change: runs disagree, or the twin differs
-    /// from the recording in them and no figure decides. Each of the lists above has the most likely answer.
-    pub uncertain: Vec<Seen>,
-    /// The same findings with the more likely answer, the reason for the doubt, and how many such answers were right.
+    /// Findings of which it is not certain whether they are there after the change, with the more likely answer, the reason for the
+    /// doubt, and how many such answers were right. Each of the lists above has the more likely answer.
     pub doubtful: Vec<Doubtful>,
     /// Rules that cannot be judged in a run of the model, as they need a trace. Their findings may appear or stay.
     pub unjudged: Vec<&'static str>,
@@ -287,7 +285,6 @@ impl Prediction {
             stay: Vec::new(),
             not_reproduced: Vec::new(),
             lasting: Vec::new(),
-            uncertain: Vec::new(),
             doubtful: Vec::new(),
             unjudged: Vec::new(),
             runs: 0,
@@ -301,8 +298,6 @@ impl Prediction {
         match self.doubtful.iter().find(|one| one.rule == rule) {
             Some(one) if one.is_likely => Sure::Likely,
             Some(_) => Sure::Open,
-            // Every doubt has its entry. A finding without one that is uncertain anyhow is open.
-            None if self.uncertain.iter().any(|one| one.rule == rule) => Sure::Open,
             None => Sure::Certain,
         }
     }

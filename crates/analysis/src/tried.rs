@@ -199,7 +199,7 @@ fn finding(seen: &Seen, what: &str, prediction: &Prediction) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prediction::Doubt;
+    use crate::prediction::{Doubt, Doubtful, Reason};
     use crate::report::Severity;
     use floodline_record::version::KernelVersion;
 
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(plan.expect[0], "Here: maybe longest fsync 3.10 s → about 300 ms.");
         let mut prediction = Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0));
         assert_eq!(finding(&seen("dirty-cliff"), "vanishes", &prediction), "dirty-cliff vanishes");
-        prediction.uncertain = vec![seen("dirty-cliff")];
+        prediction.doubtful = vec![Doubtful::new(&seen("dirty-cliff"), false, Reason::Runs, (0, 0))];
         assert_eq!(finding(&seen("dirty-cliff"), "vanishes", &prediction), "maybe dirty-cliff vanishes");
     }
 

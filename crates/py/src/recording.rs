@@ -247,7 +247,7 @@ impl Recording {
     /// ``machine.memory``, ``cgroup/PATH/memory.max`` and others: ``floodline predict --help`` has all. ``findings``
     /// makes the changes that ``diagnose`` prints for these rules. ``progress`` is called with runs done and in all.
     ///
-    /// The same as ``floodline predict FILE --set … --format json``: schema ``floodline.predict/1``.
+    /// The same as ``floodline predict FILE --set … --format json``: schema ``floodline.predict/2``.
     #[pyo3(signature = (change=None, /, *, findings=None, progress=None))]
     fn predict<'py>(
         &self,

@@ -147,7 +147,6 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     let Findings { vanish, appear, stay, not_reproduced, lasting, invented } = findings(&judged);
     let doubtful = judged.doubtful();
     let unjudged = judged.then.unchecked.clone();
-    let uncertain = doubtful.iter().map(|one| Seen { rule: one.rule, severity: one.severity }).collect();
     let error = backtest::simulated_error(&measured.back_test);
     let missed = measured.back_test.iter().filter(|figure| !figure.is_predictable());
     let kernel_then = question.then.first().map_or(twin.kernel, |then| then.kernel);
@@ -162,7 +161,6 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         stay,
         not_reproduced,
         lasting,
-        uncertain,
         doubtful,
         unjudged,
         runs: results.len(),

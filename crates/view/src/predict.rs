@@ -78,8 +78,9 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
     list("Vanish    ", &certain(&[&prediction.vanish]));
     list("Appear    ", &certain(&[&prediction.appear]));
     list("Stay      ", &certain(&[&prediction.stay, &prediction.lasting]));
-    let open = prediction.uncertain.iter().filter(|seen| prediction.sure(seen.rule) == Sure::Open);
-    let (had, new): (Vec<Seen>, Vec<Seen>) = open.cloned().partition(|seen| prediction.has_before(seen.rule));
+    let open = prediction.doubtful.iter().filter(|one| !one.is_likely);
+    let open = open.map(|one| Seen { rule: one.rule, severity: one.severity });
+    let (had, new): (Vec<Seen>, Vec<Seen>) = open.partition(|seen| prediction.has_before(seen.rule));
     if let Some(likely) = likely(prediction) {
         hanging(&mut out, "Likely    ", &likely, width);
     }
@@ -218,7 +219,6 @@ mod tests {
         let doubtful = |rule, is_there, odds| Doubtful::new(&seen(rule), is_there, Reason::Runs, odds);
         let prediction = Prediction {
             vanish: vec![seen("dirty-cliff")],
-            uncertain: vec![seen("dirty-cliff"), seen("fsync-behind-writeback"), seen("dominant-writer")],
             doubtful: vec![
                 doubtful("dirty-cliff", false, (9, 10)),
                 doubtful("fsync-behind-writeback", false, (3, 4)),

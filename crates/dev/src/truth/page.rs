@@ -83,7 +83,8 @@ fn pair(text: &mut String, one: &Judged) {
     };
     let back_test = share(one.back_test_error);
     let (predicted, real) = (list(&one.predicted), list(&one.real));
-    let uncertain = if one.uncertain.is_empty() { "–".to_owned() } else { list(&one.uncertain) };
+    let uncertain: Vec<&str> = one.uncertain().collect();
+    let uncertain = if uncertain.is_empty() { "–".to_owned() } else { list(&uncertain) };
     let real = if one.is_finding_right() { "the same".to_owned() } else { real };
     let _ = writeln!(
         text,

@@ -85,9 +85,8 @@ pub(super) struct Judged {
     /// Rules with a finding after the change: predicted, and real.
     pub(super) predicted: Vec<&'static str>,
     pub(super) real: Vec<&'static str>,
-    /// Rules of which the prediction says that it is not certain.
-    pub(super) uncertain: Vec<&'static str>,
-    /// The same rules with the more likely answer and the share of such answers that were right.
+    /// Rules of which the prediction says that it is not certain, with the more likely answer and the share of such answers that were
+    /// right.
     pub(super) doubtful: Vec<Doubtful>,
     /// Rules that the prediction could not judge.
     pub(super) unjudged: Vec<&'static str>,
@@ -144,7 +143,7 @@ impl Judged {
     pub(super) fn findings(&self) -> Findings {
         let mut wrong = (self.predicted.iter().chain(&self.real))
             .filter(|rule| self.predicted.contains(rule) != self.real.contains(rule))
-            .filter(|rule| !self.uncertain.contains(rule))
+            .filter(|rule| self.uncertain().all(|one| one != **rule))
             .peekable();
         let is_all_right = wrong.peek().is_none();
         if !wrong.all(|rule| self.unjudged.contains(rule)) {
@@ -158,6 +157,11 @@ impl Judged {
             (true, false) => Findings::Likely,
             (false, false) => Findings::Right,
         }
+    }
+
+    /// Rules of which the prediction is not certain.
+    pub(super) fn uncertain(&self) -> impl Iterator<Item = &'static str> {
+        self.doubtful.iter().map(|one| one.rule)
     }
 
     /// The answers that were said to be likely, and whether each is right.
@@ -242,7 +246,6 @@ pub(super) fn judge(
         recorded: recorded.seen.iter().map(|seen| seen.rule).collect(),
         predicted: names(&predicted),
         real: found(after),
-        uncertain: names(&prediction.uncertain.iter().collect::<Vec<_>>()),
         doubtful: prediction.doubtful.clone(),
         unjudged: prediction.unjudged.clone(),
         why: String::new(),
@@ -340,7 +343,6 @@ pub(super) fn repeat(all: &[One], pair: &Pair) -> Judged {
         recorded: Vec::new(),
         predicted: names(before),
         real: names(after),
-        uncertain: Vec::new(),
         doubtful: Vec::new(),
         unjudged: Vec::new(),
         why: String::new(),
@@ -510,7 +512,6 @@ mod tests {
         let doubtful = doubtful
             .iter()
             .map(|(rule, is_there, right)| Doubtful::new(&seen(rule), *is_there, Reason::Runs, (*right, 10)));
-        let doubtful: Vec<Doubtful> = doubtful.collect();
         Judged {
             scenario: String::new(),
             variant: String::new(),
@@ -526,8 +527,7 @@ mod tests {
             recorded: Vec::new(),
             predicted: predicted.to_vec(),
             real: real.to_vec(),
-            uncertain: doubtful.iter().map(|one| one.rule).collect(),
-            doubtful,
+            doubtful: doubtful.collect(),
             unjudged: Vec::new(),
             why: String::new(),
             verdicts: None,

@@ -38,7 +38,7 @@ pub(super) struct Real<'a> {
 pub(super) fn why(judged: &Judged, real: &Real<'_>, runs: &[(Run, Said)]) -> String {
     let mut rules: Vec<&str> = judged.predicted.iter().chain(&judged.real).copied().collect();
     rules.retain(|rule| judged.predicted.contains(rule) != judged.real.contains(rule));
-    rules.extend(&judged.uncertain);
+    rules.extend(judged.uncertain());
     rules.sort_unstable();
     rules.dedup();
     if rules.is_empty() {
@@ -61,7 +61,7 @@ pub(super) fn why(judged: &Judged, real: &Real<'_>, runs: &[(Run, Said)]) -> Str
             text,
             "- {rule}: predicted {}, uncertain {}, real {}",
             is(&judged.predicted),
-            is(&judged.uncertain),
+            is(&judged.uncertain().collect::<Vec<_>>()),
             is(&judged.real)
         );
         for figure in rests_on(rule) {

@@ -30,7 +30,7 @@ fn a_prediction_opens_with_a_sentence_and_its_back_test() {
     assert!(second.is_some_and(|paragraph| paragraph.starts_with("Back-test: ")), "{run}");
     let json = floodline(&[&asked[..], &["--format", "json"]].concat());
     let told: serde_json::Value = serde_json::from_str(&json.stdout).expect("valid JSON");
-    assert_eq!(told["schema"], "floodline.predict/1");
+    assert_eq!(told["schema"], "floodline.predict/2");
     let array = |key: &str| told[key].as_array().expect("a list").clone();
     assert!(array("settings").iter().any(|setting| setting["key"] == "vm.dirty_ratio"), "{told}");
     assert!(array("vanish").iter().any(|seen| seen["rule"] == "starved-dirty-budget"), "{told}");
