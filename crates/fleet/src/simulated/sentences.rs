@@ -13,8 +13,8 @@ pub(super) const NOT_STATED: &str = "How much longer tasks wait is not predictab
 /// What a row says of a twin that misses its recording and waits longer in every comparison. `times` is the least harm of them.
 pub(super) fn in_any(times: f64) -> String {
     format!(
-        "The twin misses this recording. But after the change, its tasks wait longer than in the recording, and longer than in the \
-         twin before the change. The difference is at least {times:.1} times what is noticeable."
+        "The twin misses this recording. But in the twin, tasks wait longer after the change. They also wait longer than in the \
+         recording. Each difference is at least {times:.1} times what people notice."
     )
 }
 

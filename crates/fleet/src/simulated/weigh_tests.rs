@@ -73,7 +73,7 @@ fn harm_in_every_comparison_counts_where_arithmetic_has_no_answer() {
     let missed = || twin(2.4, 2.6, 2.0, 0.7);
     let row = check(Cause::NotSimulated, missed(), true);
     assert_eq!((row.cause, row.confidence), (Cause::Simulated, Confidence::Low));
-    assert!(row.finding.contains("at least 2.4 times what is noticeable"), "{}", row.finding);
+    assert!(row.finding.contains("at least 2.4 times what people notice"), "{}", row.finding);
     check(Cause::NoCgroups, missed(), false);
     check(Cause::NotSimulated, twin(1.9, 2.6, 2.0, 0.7), false);
     check(Cause::NotSimulated, Answer { since_recorded: 1.9, ..missed() }, false);
