@@ -155,10 +155,10 @@ pub(super) fn unexplained(waits: &Unexplained) -> String {
 /// Share of the observation with waiting tasks from which a figure of these seconds is given as one "of the time".
 const MOST_OF_TIME: f64 = 0.8;
 
-/// "Tasks wait for I/O 69 % of the time (iowait 43 to 74 %). vda is 9 % busy, a write takes 2 ms."
+/// "Tasks wait for I/O 69 % of the time (iowait 43 to 74 %). vda is 9 % busy and a write takes 2 ms."
 pub(crate) fn you_see(report: &Report) -> String {
     let symptom = &report.symptom;
-    let mut sentences = Vec::new();
+    let (mut sentences, mut meanwhile) = (Vec::new(), "");
     if let Some(share) = symptom.io_some_share.filter(|_| symptom.waiting_s > 0.0) {
         let iowait = match symptom.iowait_share {
             Some((least, most)) if most >= 0.01 => {
@@ -173,20 +173,21 @@ pub(crate) fn you_see(report: &Report) -> String {
         // The share refers to the seconds in the line When, not to the whole observation.
         let lasts = symptom.waiting_s >= MOST_OF_TIME * report.window_s;
         let tasks = if lasts { "Tasks" } else { "While it lasts, tasks" };
-        let waits = format!("{tasks} wait for I/O {} of the time{iowait}", human::percent(share));
-        // One sentence: the disk's share refers to these seconds as well.
-        match symptom.busiest.as_ref().filter(|_| !lasts) {
-            Some(disk) => return format!("{waits}, and {}", busy(disk)),
-            None => sentences.push(format!("{waits}.")),
-        }
+        sentences.push(format!("{tasks} wait for I/O {} of the time{iowait}.", human::percent(share)));
+        // The disk's share refers to these seconds as well.
+        meanwhile = if lasts { "" } else { "Meanwhile, " };
     }
-    sentences.extend(symptom.busiest.as_ref().map(busy));
+    sentences.extend(symptom.busiest.as_ref().map(|disk| format!("{meanwhile}{}", busy(disk))));
     sentences.join(" ")
 }
 
 fn busy(disk: &BusyDisk) -> String {
-    let takes = disk.write_await_s.map_or_else(String::new, |s| format!(", a write takes {}", human::seconds(s)));
+    let takes = write_takes(disk).map_or_else(String::new, |takes| format!(" and {takes}"));
     format!("{} is {} busy{takes}.", disk.name, human::percent(disk.busy_share))
+}
+
+fn write_takes(disk: &BusyDisk) -> Option<String> {
+    Some(format!("a write takes {}", human::seconds(disk.write_await_s?)))
 }
 
 pub(crate) fn when(report: &Report) -> String {
@@ -244,8 +245,8 @@ pub(crate) fn readings(report: &Report) -> Vec<(&'static str, String)> {
         lines.push(("Waiting for I/O", format!("up to {} of the time between two samples", human::percent(share))));
     }
     lines.extend(symptom.busiest.as_ref().map(|disk| {
-        let sentence = busy(disk);
-        ("Busiest disk", sentence.trim_end_matches('.').replacen(" is ", " ", 1).replacen(" busy", "", 1))
+        let takes = write_takes(disk).map_or_else(String::new, |takes| format!(", {takes}"));
+        ("Busiest disk", format!("{} {}{takes}", disk.name, human::percent(disk.busy_share)))
     }));
     lines.extend(symptom.tightest.as_ref().map(|tight| {
         ("Containers", format!("{}; the tightest may hold {} ({})", tight.of, amount(tight.thresh_bytes), tight.name))
