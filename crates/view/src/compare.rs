@@ -143,9 +143,28 @@ fn series(against: &Against) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use floodline_analysis::compare::SeriesRow;
+
+    /// A figure of one run each.
+    pub(crate) fn row(name: &str, unit: &'static str, a: f64, b: f64) -> Row {
+        Row {
+            name: name.to_owned(),
+            base: Spread::of_values(&[a], unit).unwrap(),
+            other: Spread::of_values(&[b], unit).unwrap(),
+            difference: b - a,
+            change: (a != 0.0).then(|| (b - a) / a),
+            noise: None,
+            beyond_noise: None,
+        }
+    }
+
+    /// A comparison of these figures alone.
+    pub(crate) fn against(figures: Vec<Row>) -> Against {
+        let label = "b.flr".to_owned();
+        Against { label, figures, unmatched: Vec::new(), series: Vec::new(), notes: Vec::new() }
+    }
 
     fn spread(values: &[f64]) -> Spread {
         Spread::of_values(values, "seconds").unwrap()
@@ -153,15 +172,6 @@ mod tests {
 
     #[test]
     fn what_changed_is_shown_and_the_rest_is_counted() {
-        let row = |name: &str, unit, a: f64, b: f64| Row {
-            name: name.to_owned(),
-            base: Spread::of_values(&[a], unit).unwrap(),
-            other: Spread::of_values(&[b], unit).unwrap(),
-            difference: b - a,
-            change: Some((b - a) / a),
-            noise: None,
-            beyond_noise: None,
-        };
         let figures = vec![
             row("a.write.max_seconds", "seconds", 1.0, 2.0),
             row("a.write.p50_seconds", "seconds", 3e-6, 2e-4),
@@ -170,14 +180,7 @@ mod tests {
             row("y.fsync.p90_seconds", "seconds", 0.08, 0.4),
             row("z.fsync.max_seconds", "seconds", 1.0, 1.0),
         ];
-        let against = Against {
-            label: "b.flr".to_owned(),
-            figures,
-            unmatched: Vec::new(),
-            series: Vec::new(),
-            notes: Vec::new(),
-        };
-        let comparison = Comparison { schema: "s", base: "a.flr".to_owned(), against: vec![against] };
+        let comparison = Comparison { schema: "s", base: "a.flr".to_owned(), against: vec![against(figures)] };
         let names = |all| {
             let text = text(&comparison, 80, all);
             let names = text.lines().skip(4).map_while(|line| Some(line.split_once(' ')?.0.to_owned()));

@@ -102,7 +102,7 @@ fn figures(against: &Against) -> Section {
     let mut rows: Vec<&Row> = against.figures.iter().collect();
     // Syncs that take longer stand first, because a program waits for each of them. Then come the figures that changed by the
     // largest factor: in percent, what falls to a hundredth changed less than what grows to three times. A figure that was zero
-    // before changed most of all. A difference that nobody notices is last, whatever its factor.
+    // before changed most of all. Last are differences that are too small to notice.
     let weight = |row: &Row| match row.change {
         Some(_) => factor(row.base.mean, row.other.mean),
         None if row.difference != 0.0 => f64::INFINITY,
@@ -146,19 +146,11 @@ fn figures(against: &Against) -> Section {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_analysis::compare::Spread;
+    use crate::compare::tests::{against, row};
 
     #[test]
     fn what_is_cured_stands_above_what_grows_by_less_and_what_nobody_notices_is_last() {
-        let row = |name: &str, a: f64, b: f64| Row {
-            name: name.to_owned(),
-            base: Spread::of_values(&[a], "seconds").expect("a value"),
-            other: Spread::of_values(&[b], "seconds").expect("a value"),
-            difference: b - a,
-            change: (a != 0.0).then(|| (b - a) / a),
-            noise: None,
-            beyond_noise: None,
-        };
+        let row = |name: &str, a, b| row(name, "seconds", a, b);
         let figures = vec![
             row("tiny.write.p50_seconds", 3e-6, 1e-4),
             row("grown.write.max_seconds", 0.1, 0.4),
@@ -166,14 +158,7 @@ mod tests {
             row("new.write.max_seconds", 0.0, 0.1),
             row("same.write.max_seconds", 1.0, 1.0001),
         ];
-        let against = Against {
-            label: "b.flr".to_owned(),
-            figures,
-            unmatched: Vec::new(),
-            series: Vec::new(),
-            notes: Vec::new(),
-        };
-        let section = super::figures(&against);
+        let section = super::figures(&against(figures));
         let [Block::Table(table)] = section.blocks.as_slice() else { panic!("{section:?}") };
         let cells = |row: &crate::page::model::Row| match row.cells.as_slice() {
             [Cell::Name(name), .., Cell::Number(change)] => (name.clone(), change.clone()),
