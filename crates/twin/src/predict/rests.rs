@@ -118,7 +118,7 @@ impl Judged<'_> {
             _ if !is_any => fate(false, None),
             (true, true) if is_unanimous => fate(is_then, Some(Reason::Hidden)),
             (true, _) if !is_unanimous => fate(is_then && self.recorded.lacks(rule), Some(Reason::Runs)),
-            // What is not there now comes only if every run shows it.
+            // A finding that the host does not have appears only if all runs have it.
             (_, false) if !is_unanimous => fate(false, Some(Reason::Runs)),
             (_, false) => fate(true, Some(Reason::New)),
             // The twin has one too many. It may have it after the change for the same reason.
