@@ -21,7 +21,7 @@ use floodline_sim::{Options, simulate};
 use floodline_testkit::sparse::Sparse;
 use machines::{
     EIGHTH_ROUND, ELEVENTH_ROUND, FIFTH_ROUND, FOURTH_ROUND, MACHINES, Machine, NINTH_ROUND, SECOND_SET, SEVENTH_ROUND,
-    SIXTH_ROUND, TABLES, TENTH_ROUND, THIRD_ROUND, TWELFTH_ROUND, lines, machines, option, variants,
+    SIXTH_ROUND, TABLES, TENTH_ROUND, THIRD_ROUND, THIRTEENTH_ROUND, TWELFTH_ROUND, lines, machines, option, variants,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -111,6 +111,11 @@ fn each_machine_of_the_eleventh_round_is_told_what_is_the_matter_first() {
 #[test]
 fn each_machine_of_the_twelfth_round_is_told_what_is_the_matter_first() {
     judge(TWELFTH_ROUND);
+}
+
+#[test]
+fn each_machine_of_the_thirteenth_round_is_told_what_is_the_matter_first() {
+    judge(THIRTEENTH_ROUND);
 }
 
 #[test]

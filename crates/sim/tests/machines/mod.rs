@@ -69,6 +69,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "tenth-sick",
     "tenth-well",
     "third-round",
+    "thirteenth-sick",
+    "thirteenth-well",
     "twelfth-sick",
     "twelfth-well",
     "two-disks",
@@ -88,6 +90,7 @@ pub(crate) const NINTH_ROUND: &str = include_str!("../blind/ninth-round.txt");
 pub(crate) const TENTH_ROUND: &str = include_str!("../blind/tenth-round.txt");
 pub(crate) const ELEVENTH_ROUND: &str = include_str!("../blind/eleventh-round.txt");
 pub(crate) const TWELFTH_ROUND: &str = include_str!("../blind/twelfth-round.txt");
+pub(crate) const THIRTEENTH_ROUND: &str = include_str!("../blind/thirteenth-round.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
     MACHINES,
@@ -102,6 +105,7 @@ pub(crate) const TABLES: &[&str] = &[
     TENTH_ROUND,
     ELEVENTH_ROUND,
     TWELFTH_ROUND,
+    THIRTEENTH_ROUND,
 ];
 
 /// A machine on a kernel.
