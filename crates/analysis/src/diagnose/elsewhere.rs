@@ -93,6 +93,19 @@ pub fn never_on(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
     of_processes.into_iter().filter(|(_, parts)| is_never(parts)).map(|(pid, _)| pid).collect()
 }
 
+/// Processes that only read, and read so much more than this device did that they read from others.
+pub fn readers_elsewhere(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
+    let read: Option<u64> = device.bottoms().iter().map(|disk| disk.span.growth.read.map(|bytes| bytes.0)).sum();
+    let Some(read) = read else { return BTreeSet::new() };
+    let is_elsewhere = |writer: &&Writer<'_>| {
+        let of_process = writer.read_bytes.unwrap_or(0);
+        writer.dirtied_bytes == Some(0)
+            && of_process >= DOMINANT_LEAST
+            && (Parts { here: read.min(of_process), elsewhere: of_process.saturating_sub(read) }).is_hardly_here()
+    };
+    derived.writers().processes.iter().filter(is_elsewhere).map(|writer| writer.pid).collect()
+}
+
 /// Cgroups that were seen to use other devices and not this one: they did not wait for it. Where a cgroup has no request in the
 /// window, its earlier ones tell: version 1 counts what is synced for the root.
 pub fn cgroups_elsewhere(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<EntityId> {
@@ -263,5 +276,25 @@ mod tests {
         // Little of it has left memory.
         let early = [("/store", "sda", 20e6), ("/copy", "sdb", 2e6)].into_iter().fold(two(), sends);
         assert_eq!(dominants(&early), "nobody copy");
+    }
+
+    #[test]
+    fn who_only_reads_waits_for_the_disks_that_are_read() {
+        let reads = |fixture: Fixture, (pid, dirtied): (u32, f64)| {
+            fixture.process("check", pid, "/check", move |t, row| {
+                row.read_bytes = grows(t, 0, 12e6);
+                row.write_bytes = grows(t, 0, dirtied);
+            })
+        };
+        let fixture = [(81, 0.0), (82, 1e3)].into_iter().fold(two(), reads);
+        let fixture = fixture.disk("sda", |t, row| row.read = grows(t, 0, 24e6));
+        let fixture = fixture.disk("sdb", |t, row| row.read = grows(t, 0, 1e6));
+        let window = fixture.window();
+        let derived = Derived::of(&window);
+        let of = |name: &str| {
+            let disk = derived.disks().iter().find(|disk| disk.name.as_bytes() == name.as_bytes()).unwrap();
+            readers_elsewhere(&derived, disk).into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!((of("sda"), of("sdb")), (vec![], vec![81]));
     }
 }

@@ -138,8 +138,10 @@ pub fn others_on(
     let elsewhere = synced_elsewhere(derived, device);
     let own = for_own_data(derived, device);
     let cgroups = elsewhere::cgroups_elsewhere(derived, device);
+    let readers = elsewhere::readers_elsewhere(derived, device);
     let is_other = |waiter: &Waiter| {
         elsewhere.contains(&waiter.pid)
+            || readers.contains(&waiter.pid)
             || own.contains(&waiter.pid)
             || waiter.cgroup.is_some_and(|cgroup| cgroups.contains(&cgroup))
     };
