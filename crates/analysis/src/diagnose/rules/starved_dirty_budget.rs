@@ -229,22 +229,47 @@ mod tests {
         check_rule(&RULE, &small, "clear:");
     }
 
-    #[test]
-    fn throttled_writers_on_idle_disks_are_critical_without_amplification() {
-        let calls = (0..8).fold(starved_budget(), |fixture, writer| {
+    /// The starved cgroups with programs that write by calls. Their page cache grows this fast, bytes per second.
+    fn calls(growth: f64) -> Fixture {
+        (0..8).fold(starved_budget(), |fixture, writer| {
             let path = format!("/bench.slice/writer-{writer}.scope");
-            fixture.process("mapwriter", 2000 + writer, &path, |t, row| {
+            let fixture = fixture.process("mapwriter", 2000 + writer, &path, |t, row| {
                 row.wchar = floodline_testkit::grows(t, 0, 1e6);
                 row.write_bytes = floodline_testkit::grows(t, 0, 1e6);
-            })
-        });
-        let idle = calls.disk("sdb", |t, row| row.io_time = Some(floodline_testkit::secs(600.0 + 0.1 * t)));
+            });
+            fixture.cgroup(&path, move |t, row| row.file = floodline_testkit::grows(t, mib(1.0), growth))
+        })
+    }
+
+    #[test]
+    fn throttled_writers_on_idle_disks_are_critical_without_amplification() {
+        let idle = |t: f64, row: &mut floodline_record::sample::DiskRow| {
+            row.io_time = Some(floodline_testkit::secs(600.0 + 0.1 * t));
+        };
+        let idle = calls(1e6).disk("sdb", idle);
         check_rule(&RULE, &idle, "critical: vm.dirty_bytes = 100 MiB leaves 8 cgroups as little as");
         assert!(
             first_finding(&RULE, &idle).summary.contains("paused while the disks are idle"),
             "{}",
             first_finding(&RULE, &idle).summary
         );
+    }
+
+    #[test]
+    fn calls_that_dirty_more_than_is_cached_write_the_same_pages_again() {
+        let rings = first_finding(&RULE, &calls(0.0));
+        assert!(rings.summary.contains("the same pages are written again and again"), "{}", rings.summary);
+        assert!(rings.cause.contains("the programs write the same pages again and again"), "{}", rings.cause);
+        assert!(rings.evidence.iter().any(|row| row.name.starts_with("Page cache of them")), "{:?}", rings.evidence);
+        // At a limit the kernel evicts: new pages come in the place of old ones.
+        let at_limit = (0..8).fold(calls(0.0), |fixture, writer| {
+            let path = format!("/bench.slice/writer-{writer}.scope");
+            fixture.cgroup(&path, |t, row| {
+                row.file = Some(floodline_record::units::Bytes(mib(1.0)));
+                row.events_max = Some(floodline_record::units::Count(t as u64));
+            })
+        });
+        assert!(!first_finding(&RULE, &at_limit).summary.contains("again and again"));
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub(super) struct Activity<'w, 'a> {
     pub(super) application: u64,
     pub(super) faults: u64,
     pub(super) rate: Option<f64>,
+    /// Page cache of all, at most, where write calls dirty the same pages many times.
+    pub(super) called: Option<u64>,
 }
 
 impl Activity<'_, '_> {
@@ -39,9 +41,8 @@ impl Activity<'_, '_> {
     }
 
     pub(super) fn is_amplified(&self) -> bool {
-        self.rate.is_some_and(|rate| rate >= HURTS_RATE)
-            && self.per_application_byte() >= REWRITES
-            && self.per_fault() >= FOLIO_PER_FAULT
+        let by_stores = self.per_application_byte() >= REWRITES && self.per_fault() >= FOLIO_PER_FAULT;
+        self.rate.is_some_and(|rate| rate >= HURTS_RATE) && (by_stores || self.called.is_some())
     }
 }
 

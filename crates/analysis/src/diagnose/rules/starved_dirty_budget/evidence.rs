@@ -3,6 +3,7 @@
 
 use super::activity::{self, Activity, Waiting};
 use super::starved::Starved;
+use super::storm;
 use crate::budget::{Budgets, Setting};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::{cgroup, throttle};
@@ -28,7 +29,7 @@ pub(super) fn evidence(
             .against(worst.needed as f64),
     ];
     // What was dirtied per fault stands below where it was measured.
-    if did.faults == 0 {
+    if did.faults == 0 && did.called.is_none() {
         let name = format!("Folio of its filesystem ({})", worst.fs_type);
         rows.push(Evidence::bytes(name, worst.folio, "readahead window"));
     }
@@ -63,15 +64,17 @@ pub(super) fn evidence(
             Evidence::rate("Dirtied by their processes", rate, "/proc/PID/io write_bytes")
                 .against(activity::HURTS_RATE),
         );
-        let per_fault = (did.faults > 0).then(|| did.per_fault() as u64);
+        let per_fault = (did.faults > 0 && did.called.is_none()).then(|| did.per_fault() as u64);
         rows.extend(per_fault.map(|bytes| {
             Evidence::bytes("Dirtied per page fault", bytes, "write_bytes ÷ (minflt + majflt)")
                 .against(activity::FOLIO_PER_FAULT)
         }));
-        let most = did.dirtied as f64 / activity::REWRITES;
-        rows.push(
-            Evidence::bytes("They handed to write calls", did.application, "/proc/PID/io wchar").against(most.round()),
-        );
+        rows.push(match did.called {
+            Some(cached) => Evidence::bytes("Page cache of them, at most", cached, "memory.stat file")
+                .against((did.dirtied as f64 / storm::MANY_TIMES).round()),
+            None => Evidence::bytes("They handed to write calls", did.application, "/proc/PID/io wchar")
+                .against((did.dirtied as f64 / activity::REWRITES).round()),
+        });
         rows.push(Evidence::bytes("and dirtied", did.dirtied, "/proc/PID/io write_bytes"));
     }
     rows.extend(did.writers.first().and_then(|first| {

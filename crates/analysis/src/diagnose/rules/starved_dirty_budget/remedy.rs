@@ -31,13 +31,17 @@ pub(super) fn cause(
     );
     let times = measured.and_then(Measured::times);
     if activity.is_amplified() || times.is_some() {
-        cause.push_str(&format!(
+        cause.push_str(&match activity.called {
+            Some(_) => "Amplification: the programs write the same pages again and again. Without room to keep them dirty, each is \
+             written to the disk before it is changed again. ".to_owned(),
+            None => format!(
             "Amplification: the first store to a mapped page after it was written dirties its whole folio, here {} \
              per fault on {}. Without room to keep folios dirty, each folio is written, and the next store dirties it \
              again. ",
             human::bytes(if activity.faults > 0 { activity.per_fault() } else { worst.folio as f64 }),
             worst.fs_type
-        ));
+            ),
+        });
         if let Some(times) = times {
             let times = human::number(times);
             cause.push_str(&format!("Measured: each byte was dirtied {times} times on average. "));
@@ -161,7 +165,7 @@ pub(super) fn of_storm(
         return (
             Vec::new(),
             format!("No setting of vm gives it the room: up to {all} are rewritten there."),
-            format!("{more}, or let the programs map less. No setting of vm cures this."),
+            format!("{more}, or let the programs rewrite less. No setting of vm cures this."),
         );
     }
     let partly = match has < storm.rewritten {

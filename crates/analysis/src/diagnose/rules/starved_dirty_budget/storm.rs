@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A storm: the processes of a domain dirty whole folios by stores of a few bytes, much more than they hand to write
-//! calls, while the domain's dirty data stay at its background threshold. The threshold then cleans folios that the
+//! calls, or hand the same pages to write calls many times, while the domain's dirty data stay at its background threshold. The threshold then cleans folios that the
 //! next store dirties again, whichever setting made it so small. Detected by the dirtied bytes, not by the size of a
 //! setting.
 
@@ -9,7 +9,9 @@ use super::starved::Occupied;
 use crate::budget::{Budgets, CgroupBudget, DomainBudget, Setting};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::writer::{Period, Writer, Writers};
+use floodline_record::sample::CgroupRow;
 use floodline_record::units::Bytes;
+use floodline_record::window::Span;
 use std::collections::BTreeSet;
 
 /// Part of the background threshold from which dirty data stand at it: samples are some time apart.
@@ -20,7 +22,9 @@ const AGAIN: f64 = 1.5;
 /// The same where dirty data were seen near the threshold only.
 const OFTEN_AGAIN: f64 = 8.0;
 /// Bytes dirtied, in multiples of the cached bytes, that prove that the same pages were dirtied again and again.
-const MANY_TIMES: f64 = 3.0;
+pub(super) const MANY_TIMES: f64 = 3.0;
+/// Part of its largest page cache that a cgroup always held, from which its files were neither evicted nor removed.
+const KEPT: f64 = 0.5;
 /// Rate of one domain that counts for the sum, bytes per second.
 const COUNTS: f64 = 50e3;
 /// What the kernel starts with.
@@ -56,8 +60,10 @@ pub(super) struct Storm<'w, 'a, 'b> {
     pub(super) writers: Vec<&'w Writer<'a>>,
     /// Bytes dirtied per second by them.
     pub(super) rate: f64,
-    /// Bytes dirtied per fault, measured.
+    /// Bytes dirtied per fault, measured; a page where write calls dirty.
     pub(super) per_fault: u64,
+    /// Page cache of the domain, at most, where the pages become dirty by write calls and not by stores.
+    pub(super) called: Option<u64>,
     /// Background and hard threshold, at most.
     pub(super) background: u64,
     pub(super) hard: u64,
@@ -100,11 +106,12 @@ pub(super) fn storms<'w, 'a, 'b>(
         let span = derived.window.cgroups.get(&budget.cgroup);
         let peak = derived.window.unwritten_max.get(&budget.cgroup).copied().unwrap_or(0);
         let file = span.and_then(|span| span.max.file).map(|file| file.0);
-        seen.extend(storm(derived, Some(budget), &budget.domain, processes, peak, file));
+        let is_kept = span.is_some_and(is_kept);
+        seen.extend(storm(derived, Some(budget), &budget.domain, processes, peak, file, is_kept));
     }
     let rest: Vec<&Writer<'_>> = writers.processes.iter().filter(|writer| !placed.contains(&writer.id)).collect();
     let peak = derived.dirty.unwritten_peak;
-    seen.extend(storm(derived, None, &budgets.global, &rest, peak.map_or(0, |bytes| bytes.0), None));
+    seen.extend(storm(derived, None, &budgets.global, &rest, peak.map_or(0, |bytes| bytes.0), None, false));
     if seen.iter().map(|(storm, _)| storm.rate).sum::<f64>() < HURTS_RATE {
         return Storms::default();
     }
@@ -117,14 +124,28 @@ pub(super) fn storms<'w, 'a, 'b>(
     Storms { found, needs_s: needs_s.filter(|needs_s| *needs_s <= LONGEST_S) }
 }
 
+/// Whether a cgroup's page cache held the same files all the time: none was evicted at its limit or removed.
+fn is_kept(span: &Span<CgroupRow>) -> bool {
+    let (Some(least), Some(most)) = (span.min.file, span.max.file) else { return false };
+    let at_limit = [span.growth.events_high, span.growth.events_max];
+    least.0 as f64 >= KEPT * most.0 as f64
+        && at_limit.into_iter().all(|events| events.is_none_or(|events| events.0 == 0))
+}
+
 /// Whether a process dirties folios by storing little into them, or single pages many times over: more than three
 /// times what is `cached` in all.
 fn is_amplified(writer: &Writer<'_>, cached: u64) -> bool {
     let (Some(dirtied), Some(faults)) = (writer.dirtied_bytes, writer.faults) else { return false };
     let application = writer.application_bytes.unwrap_or(0);
     let is_of_folios = dirtied as f64 >= FOLIO_PER_FAULT * faults as f64;
-    let is_of_pages = cached > 0 && dirtied as f64 >= MANY_TIMES * cached as f64;
-    faults > 0 && (is_of_folios || is_of_pages) && dirtied as f64 >= REWRITES * application.max(1) as f64
+    faults > 0
+        && (is_of_folios || is_of_pages(writer, cached))
+        && dirtied as f64 >= REWRITES * application.max(1) as f64
+}
+
+/// Whether a process dirtied more than three times what is cached.
+fn is_of_pages(writer: &Writer<'_>, cached: u64) -> bool {
+    cached > 0 && writer.dirtied_bytes.is_some_and(|dirtied| dirtied as f64 >= MANY_TIMES * cached as f64)
 }
 
 fn storm<'w, 'a, 'b>(
@@ -134,6 +155,7 @@ fn storm<'w, 'a, 'b>(
     processes: &[&'w Writer<'a>],
     peak: u64,
     file: Option<u64>,
+    is_kept: bool,
 ) -> Option<(Storm<'w, 'a, 'b>, Option<f64>)> {
     let cached =
         [derived.window.host.max.nr_inactive_file, derived.window.host.max.nr_active_file].into_iter().flatten();
@@ -141,6 +163,10 @@ fn storm<'w, 'a, 'b>(
     let of_domain = file.filter(|_| budget.is_some()).unwrap_or(cached);
     let mut writers: Vec<&Writer<'_>> =
         processes.iter().copied().filter(|writer| is_amplified(writer, of_domain)).collect();
+    let called = (writers.is_empty() && is_kept).then_some(of_domain);
+    if called.is_some() {
+        writers = processes.iter().copied().filter(|writer| is_of_pages(writer, of_domain)).collect();
+    }
     writers.sort_by_key(|writer| (std::cmp::Reverse(writer.dirtied_bytes), writer.pid));
     let sum = |of: fn(&Writer<'_>) -> Option<u64>| writers.iter().filter_map(|w| of(w)).fold(0, u64::saturating_add);
     let (dirtied, faults) = (sum(|writer| writer.dirtied_bytes), sum(|writer| writer.faults));
@@ -159,7 +185,10 @@ fn storm<'w, 'a, 'b>(
     if rate < COUNTS || (!is_again && gains <= 0.0) || (peak as f64) < NEAR_THRESHOLD * background as f64 {
         return None;
     }
-    let per_fault = (dirtied / faults.max(1)).clamp(4096, 2 << 20);
+    let per_fault = match called {
+        Some(_) => derived.page_size,
+        None => (dirtied / faults.max(1)).clamp(4096, 2 << 20),
+    };
     let expiry = if expiry.is_finite() { expiry } else { USUAL_EXPIRY_S };
     // All that is dirtied before it is old, but no more than there is in the cache.
     let rewritten = (rate * expiry).min(file.map_or(f64::INFINITY, |file| file as f64));
@@ -182,8 +211,20 @@ fn storm<'w, 'a, 'b>(
     } else {
         Reason::Memory
     };
-    let storm =
-        Storm { budget, writers, rate, per_fault, background, hard, available, peak, wanted, rewritten, reason };
+    let storm = Storm {
+        budget,
+        writers,
+        rate,
+        per_fault,
+        called,
+        background,
+        hard,
+        available,
+        peak,
+        wanted,
+        rewritten,
+        reason,
+    };
     Some((storm, needs_s))
 }
 

@@ -2,7 +2,7 @@
 //! Findings about storms: one for the cgroups that have one, and one for the machine's own domain, with the measured
 //! folio and room.
 
-use super::activity;
+use super::activity::{self, Activity};
 use super::measured::Measured;
 use super::starved::{Occupied, Starved};
 use super::storm::{Reason, Storm, setting};
@@ -64,7 +64,8 @@ fn in_cgroups(
     else {
         return on_the_machine(derived, budgets, storms[0]);
     };
-    let activity = activity::activity(derived, &starved, occupied, period);
+    let called = storms.iter().map(|storm| storm.called).sum();
+    let activity = Activity { called, ..activity::activity(derived, &starved, occupied, period) };
     let waiting = activity::waiting(derived, &starved);
     let rate: f64 = storms.iter().map(|storm| storm.rate).sum();
     let dirty = human::bytes_per_second(rate);
