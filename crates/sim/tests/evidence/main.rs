@@ -167,7 +167,12 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
     };
     let last = raw.samples.len() - 1;
     let disk_busy = || raw.between(0, last, |row| row.io_time.unwrap_or_default().0) / 1e9 / raw.seconds();
-    let process_io = |label: &str, column| Some(raw.process(raw.labelled(label)?.0, column));
+    // A process that moves to another cgroup has two entities of one label. The later one has the whole count.
+    let process_io = |label: &str, column| {
+        let (_, first) = raw.labelled(label)?;
+        let alike = raw.entities.iter().filter(|(_, entity)| entity.label() == first.label());
+        Some(alike.map(|(id, _)| raw.process(*id, column)).fold(0.0, f64::max))
+    };
     // A write is slow from the time that the finding names.
     let await_s = || {
         let one = finding.evidence.iter().find(|one| one.name == "Write await, worst interval");
@@ -322,6 +327,14 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         }
         "Dirtied per page fault" => over(raw.processes(of_boxes, DIRTIED), raw.processes(of_boxes, FAULTS)),
         "They handed to write calls" => raw.processes(of_boxes, HANDED),
+        "Page cache of them, at most" => {
+            let is_box = |entity: &Entity| matches!(entity, Entity::Cgroup { path, .. } if is_alike(&path.to_string()));
+            let cached = |id: EntityId| {
+                let rows = raw.samples.iter().filter_map(|sample| sample.cgroups.get(id));
+                rows.map(|row| row.file.unwrap_or_default().0).max().unwrap_or(0) as f64
+            };
+            raw.entities.iter().filter(|(_, entity)| is_box(entity)).map(|(id, _)| cached(*id)).sum()
+        }
         "and dirtied" => raw.processes(of_boxes, DIRTIED),
         "Time with a task waiting, worst of them" => {
             let cgroups = raw
@@ -443,11 +456,13 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             if let Some(path) = after("Dirtied by ").and_then(|path| raw.cgroup_called(path)) {
                 return Some(raw.processes(|entity| of_cgroup(entity) == Some(path), DIRTIED) / raw.seconds());
             }
-            if let Some(cgroup) = after("Most dirty, ").or(after("Of that, ")).or(after("Of it, in ")) {
+            let of_it = after("Of it, in ");
+            if let Some(cgroup) = after("Most dirty, ").or(after("Of that, ")).or(of_it) {
                 let id = raw.cgroup_called(cgroup)?;
                 let unwritten = |sample: &Sample| {
                     let row = sample.cgroups.get(id)?;
-                    Some(row.file_dirty.unwrap_or_default().0 + row.file_writeback.unwrap_or_default().0)
+                    let under_writeback = row.file_writeback.filter(|_| of_it.is_none()).unwrap_or_default();
+                    Some(row.file_dirty.unwrap_or_default().0 + under_writeback.0)
                 };
                 return Some(raw.samples.iter().filter_map(unwritten).max()? as f64);
             }
