@@ -78,6 +78,8 @@ pub(super) fn finish(
     }
 }
 
+const OLD_ENOUGH: &str = "The kernel waits until the data are old enough. Then it writes all of them";
+
 /// What woke the flusher, for the evidence and for the first screen.
 fn woken_by(derived: &Derived<'_>, trigger: Option<Trigger>, is_traced: bool) -> (&'static str, &'static str) {
     let reached = derived.dirty.peak.zip(derived.dirty.background_threshold);
@@ -98,6 +100,11 @@ fn woken_by(derived: &Derived<'_>, trigger: Option<Trigger>, is_traced: bool) ->
             "The kernel starts writing late: this disk's part of the background threshold is more than it writes in a \
              second",
         ),
+        // Another moment may have reached the threshold: the kernel's own word counts for this one.
+        Some(Trigger::Age) if is_traced => (
+            "The data were older than the expiry. Their age woke the flusher, which then wrote all that had expired",
+            OLD_ENOUGH,
+        ),
         _ if trigger == Some(Trigger::Amount) || reached.is_some_and(was_reached) => (
             "Dirty data reached the background threshold, which is more than this device writes in a second",
             "The kernel starts writing late: the background threshold is more than this disk writes in a second",
@@ -110,7 +117,7 @@ fn woken_by(derived: &Derived<'_>, trigger: Option<Trigger>, is_traced: bool) ->
         _ => (
             "Dirty data stay below the background threshold. Their age wakes the flusher, which then writes all that \
              has expired",
-            "The kernel waits until the data are old enough. Then it writes all of them",
+            OLD_ENOUGH,
         ),
     }
 }

@@ -84,6 +84,7 @@ fn a_trace_names_the_reason_the_writer_and_what_tasks_waited_in() {
     assert_eq!(traced_at("periodic", |burst| burst.queued_from).confirmed, None);
     // The kernel's word counts, not what age and amount would allow.
     assert!(traced("background").cause.starts_with("Dirty data reached the background threshold"));
+    assert!(traced("periodic").cause.starts_with("The data were older than the expiry. Their age woke the flusher"));
     assert_eq!(first_finding(&RULE, &dirty_cliff()).confirmed, None);
 }
 
