@@ -8,8 +8,7 @@ use crate::gap::Gap;
 use crate::id::{DevId, Entity, EntityId, Hierarchy};
 use crate::name::Name;
 use crate::record::{Event, Record};
-use serde::Serialize;
-use std::str::FromStr;
+use serde::{Deserialize, Serialize};
 
 /// No more items; 0 is never an item's kind.
 pub(super) const STOP: u8 = 0;
@@ -75,172 +74,109 @@ pub(super) fn get(cursor: &mut Cursor<'_>) -> Result<Item, Malformed> {
     Ok(record.map_or(Item::Unknown, Item::Record))
 }
 
-/// Reads an entity of which a host has hundreds, exactly as this build writes it. `None` for any other form, which is left to
-/// serde, and for names with characters that JSON or a [`Name`] escapes.
+#[derive(Deserialize)]
+struct Wb {
+    bdi: Name,
+    cgroup_ino: u64,
+}
+
+#[derive(Deserialize)]
+struct Cgroup {
+    path: Name,
+    hierarchy: Hierarchy,
+    ino: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct CgroupIo {
+    cgroup: EntityId,
+    dev: DevId,
+}
+
+#[derive(Deserialize)]
+struct Process {
+    pid: u32,
+    start_ticks: u64,
+    comm: Name,
+    cgroup: Option<EntityId>,
+    kthread: bool,
+}
+
+/// Reads an entity of which a host has hundreds, as this build writes it: its kind first. Known beforehand, the kind needs
+/// no copy of all fields. `None` for any other form, which is left to serde.
 fn numerous(json: &[u8]) -> Option<(EntityId, Entity)> {
-    let mut text = Plain(json);
-    let id = EntityId(text.after(b"[")?.number()?);
-    let entity = match text.after(br#",{"kind":"#)?.string()? {
-        "wb" => {
-            let bdi = Name::from(text.after(br#","bdi":"#)?.string()?);
-            Entity::Wb { bdi, cgroup_ino: text.after(br#","cgroup_ino":"#)?.number()? }
+    fn read<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Option<(EntityId, T)> {
+        serde_json::from_slice(json).ok()
+    }
+    let comma = json.iter().position(|byte| *byte == b',')?;
+    let kind = json.get(comma + 1..)?.strip_prefix(br#"{"kind":""#)?;
+    let kind = kind.get(..kind.iter().position(|byte| *byte == b'"')?)?;
+    Some(match kind {
+        b"wb" => {
+            let (id, Wb { bdi, cgroup_ino }) = read(json)?;
+            (id, Entity::Wb { bdi, cgroup_ino })
         }
-        "cgroup" => {
-            let path = Name::from(text.after(br#","path":"#)?.string()?);
-            let hierarchy = match text.after(br#","hierarchy":"#)?.string()? {
-                "v2" => Hierarchy::V2,
-                "v1_memory" => Hierarchy::V1Memory,
-                "v1_blkio" => Hierarchy::V1Blkio,
-                _ => return None,
-            };
-            Entity::Cgroup { path, hierarchy, ino: text.after(br#","ino":"#)?.number_or_null()? }
+        b"cgroup" => {
+            let (id, Cgroup { path, hierarchy, ino }) = read(json)?;
+            (id, Entity::Cgroup { path, hierarchy, ino })
         }
-        "cgroup_io" => {
-            let cgroup = EntityId(text.after(br#","cgroup":"#)?.number()?);
-            let (major, minor) = text.after(br#","dev":"#)?.string()?.split_once(':')?;
-            Entity::CgroupIo { cgroup, dev: DevId { major: whole(major)?, minor: whole(minor)? } }
+        b"cgroup_io" => {
+            let (id, CgroupIo { cgroup, dev }) = read(json)?;
+            (id, Entity::CgroupIo { cgroup, dev })
         }
-        "process" => Entity::Process {
-            pid: text.after(br#","pid":"#)?.number()?,
-            start_ticks: text.after(br#","start_ticks":"#)?.number()?,
-            comm: Name::from(text.after(br#","comm":"#)?.string()?),
-            cgroup: text.after(br#","cgroup":"#)?.number_or_null()?.map(EntityId),
-            kthread: text.after(br#","kthread":"#)?.boolean()?,
-        },
+        b"process" => {
+            let (id, Process { pid, start_ticks, comm, cgroup, kthread }) = read(json)?;
+            (id, Entity::Process { pid, start_ticks, comm, cgroup, kthread })
+        }
         _ => return None,
-    };
-    text.after(b"}]")?.0.is_empty().then_some((id, entity))
-}
-
-/// The rest of a JSON text without spaces.
-struct Plain<'a>(&'a [u8]);
-
-impl<'a> Plain<'a> {
-    /// Passes over what follows, if it does.
-    fn skip(&mut self, expected: &[u8]) -> bool {
-        let rest = self.0.strip_prefix(expected);
-        self.0 = rest.unwrap_or(self.0);
-        rest.is_some()
-    }
-
-    /// The text after what is expected.
-    fn after(&mut self, expected: &[u8]) -> Option<&mut Plain<'a>> {
-        self.skip(expected).then_some(self)
-    }
-
-    /// Takes the text before the first byte that does not belong.
-    fn take(&mut self, belongs: impl Fn(&u8) -> bool) -> Option<&'a str> {
-        let end = self.0.iter().position(|byte| !belongs(byte))?;
-        let (taken, rest) = self.0.split_at_checked(end)?;
-        self.0 = rest;
-        std::str::from_utf8(taken).ok()
-    }
-
-    /// Reads a string of printable ASCII characters without an escape.
-    fn string(&mut self) -> Option<&'a str> {
-        let text = self.after(b"\"")?.take(|byte| matches!(byte, b' ' | b'!' | b'#'..=b'[' | b']'..=b'~'))?;
-        self.skip(b"\"").then_some(text)
-    }
-
-    fn number<T: FromStr>(&mut self) -> Option<T> {
-        whole(self.take(u8::is_ascii_digit)?)
-    }
-
-    fn boolean(&mut self) -> Option<bool> {
-        let is_true = self.skip(b"true");
-        (is_true || self.skip(b"false")).then_some(is_true)
-    }
-
-    fn number_or_null<T: FromStr>(&mut self) -> Option<Option<T>> {
-        if self.skip(b"null") { Some(None) } else { self.number().map(Some) }
-    }
-}
-
-/// Reads a whole number as JSON has it: digits only, and none before them.
-fn whole<T: FromStr>(text: &str) -> Option<T> {
-    let is_json = text == "0" || text.starts_with(|first| matches!(first, '1'..='9'));
-    text.parse().ok().filter(|_| is_json)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What [`get`] makes of an entity.
-    fn read(json: &[u8]) -> Option<(EntityId, Entity)> {
-        let mut bytes = vec![ENTITY];
-        put_bytes(&mut bytes, json);
-        match get(&mut Cursor::new(&bytes)).unwrap() {
-            Item::Record(Record::Entity(id, entity)) => Some((id, entity)),
-            _ => None,
-        }
-    }
-
     #[test]
     fn numerous_entities_are_read_as_serde_reads_them() {
-        let dev = DevId { major: 8, minor: 16 };
-        for (name, is_plain) in [(&b"/a b!~.slice"[..], true), (b"", true), (b"/a\"b", false), (b"/a\\b\xff\n", false)]
-        {
-            let name = Name::new(name);
-            let process = |cgroup, kthread| Entity::Process {
-                pid: u32::MAX,
-                start_ticks: u64::MAX,
-                comm: name.clone(),
-                cgroup,
-                kthread,
-            };
-            let cgroup = |hierarchy, ino| Entity::Cgroup { path: name.clone(), hierarchy, ino };
-            let entities = [
-                (Entity::Wb { bdi: name.clone(), cgroup_ino: 7 }, is_plain),
-                (cgroup(Hierarchy::V2, Some(1)), is_plain),
-                (cgroup(Hierarchy::V1Memory, None), is_plain),
-                (cgroup(Hierarchy::V1Blkio, Some(0)), is_plain),
-                (Entity::CgroupIo { cgroup: EntityId(3), dev }, true),
-                (process(Some(EntityId(0)), false), is_plain),
-                (process(None, true), is_plain),
-                (Entity::Zone { node: 0, name: name.clone() }, false),
-                (Entity::Disk { dev, name: name.clone() }, false),
-                (Entity::Bdi { name: name.clone() }, false),
-            ];
-            for (entity, is_numerous) in entities {
-                let json = serde_json::to_vec(&(EntityId(12), &entity)).unwrap();
-                let expect = Some((EntityId(12), entity));
-                assert_eq!(serde_json::from_slice(&json).ok(), expect);
-                assert_eq!(read(&json), expect);
-                assert_eq!(numerous(&json), expect.filter(|_| is_numerous));
-            }
+        let (name, dev) = (Name::new(b"/a\"b\xff"), DevId { major: 8, minor: 16 });
+        let process = |cgroup, kthread| Entity::Process {
+            pid: u32::MAX,
+            start_ticks: u64::MAX,
+            comm: name.clone(),
+            cgroup,
+            kthread,
+        };
+        let cgroup = |hierarchy, ino| Entity::Cgroup { path: name.clone(), hierarchy, ino };
+        let entities = [
+            (Entity::Wb { bdi: name.clone(), cgroup_ino: 7 }, true),
+            (cgroup(Hierarchy::V2, Some(1)), true),
+            (cgroup(Hierarchy::V1Memory, None), true),
+            (Entity::CgroupIo { cgroup: EntityId(3), dev }, true),
+            (process(Some(EntityId(0)), false), true),
+            (process(None, true), true),
+            (Entity::Zone { node: 0, name: name.clone() }, false),
+            (Entity::Disk { dev, name: name.clone() }, false),
+            (Entity::Bdi { name: name.clone() }, false),
+        ];
+        for (entity, is_numerous) in entities {
+            let json = serde_json::to_vec(&(EntityId(12), &entity)).unwrap();
+            assert_eq!(serde_json::from_slice::<(EntityId, Entity)>(&json).unwrap(), (EntityId(12), entity.clone()));
+            assert_eq!(numerous(&json), is_numerous.then_some((EntityId(12), entity)));
         }
     }
 
     #[test]
     fn another_form_of_an_entity_is_left_to_serde() {
+        let later = br#"[1,{"bdi":"8:0","kind":"wb","cgroup_ino":1}]"#;
+        assert_eq!(numerous(later), None);
         let wb = (EntityId(1), Entity::Wb { bdi: "8:0".into(), cgroup_ino: 1 });
-        let other = [
-            r#"[1,{"bdi":"8:0","kind":"wb","cgroup_ino":1}]"#,
-            r#"[1,{"kind":"wb","bdi":"8:0","cgroup_ino":1,"colour":"red"}]"#,
-            r#"[1, {"kind":"wb","bdi":"8:0","cgroup_ino":1}]"#,
-            r#"[1,{"kind":"wb","bdi":"\u0038:0","cgroup_ino":1}]"#,
-        ];
-        for other in other {
-            assert_eq!((numerous(other.as_bytes()), read(other.as_bytes())), (None, Some(wb.clone())), "{other}");
-        }
-        let broken = [
-            "",
-            "[1",
-            "[1,{",
-            r#"[1,{"kind":"wb"#,
-            r#"[1,{"kind":"wb","bdi":"8:0"}]"#,
-            r#"[1,{"kind":"wb"}]"#,
-            r#"[01,{"kind":"wb","bdi":"8:0","cgroup_ino":1}]"#,
-            r#"[1,{"kind":"wb","bdi":"8:0","cgroup_ino":-1}]"#,
-            r#"[1,{"kind":"wb","bdi":"8:0","cgroup_ino":18446744073709551616}]"#,
-            r#"[4294967296,{"kind":"wb","bdi":"8:0","cgroup_ino":1}]"#,
-            r#"[1,{"kind":"wb","bdi":"8:0","cgroup_ino":1}]]"#,
-            r#"[1,{"kind":"cgroup_io","cgroup":1,"dev":"8"}]"#,
-            r#"[1,{"kind":"cgroup","path":"/","hierarchy":"v3","ino":null}]"#,
-        ];
-        for broken in broken {
-            assert_eq!((numerous(broken.as_bytes()), read(broken.as_bytes())), (None, None), "{broken}");
+        assert_eq!(serde_json::from_slice::<(EntityId, Entity)>(later).unwrap(), wb);
+        let more = br#"[1,{"kind":"wb","bdi":"8:0","cgroup_ino":1,"colour":"red"}]"#;
+        assert_eq!(numerous(more), Some(wb));
+        for broken in
+            ["", "[1", "[1,{", "[1,{\"kind\":\"wb", "[1,{\"kind\":\"wb\",\"bdi\":\"8:0\"}]", "[1,{\"kind\":\"wb\"}"]
+        {
+            assert_eq!(numerous(broken.as_bytes()), None, "{broken}");
         }
     }
 }
