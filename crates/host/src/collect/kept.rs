@@ -13,6 +13,8 @@ pub(super) struct Descriptors {
     keep_below: i32,
     /// Lower limit for files that not every sample needs: it leaves room for those that every sample needs.
     spare_below: i32,
+    /// Limit for directories that stay open from their listing to the reading of their files.
+    enter_below: i32,
 }
 
 /// Descriptors left for the rest of this program.
@@ -20,7 +22,7 @@ const RESERVE: u64 = 128;
 
 impl Descriptors {
     /// Keeps no file open.
-    pub(super) const NONE: Descriptors = Descriptors { keep_below: 0, spare_below: 0 };
+    pub(super) const NONE: Descriptors = Descriptors { keep_below: 0, spare_below: 0, enter_below: 0 };
 
     /// Limits from the current RLIMIT_NOFILE of this process.
     pub(super) fn of_this_process() -> Descriptors {
@@ -31,7 +33,13 @@ impl Descriptors {
     fn up_to(soft: u64) -> Descriptors {
         let keep = soft.saturating_sub(RESERVE).max(soft / 2);
         let keep_below = i32::try_from(keep).unwrap_or(i32::MAX);
-        Descriptors { keep_below, spare_below: keep_below }
+        Descriptors { keep_below, spare_below: keep_below, enter_below: keep_below }
+    }
+
+    /// Keeps no file or directory open once it was read, since no other sample follows. The kernel has a buffer for each
+    /// open file that was read. A file that is closed leaves it to the next file.
+    pub(super) fn for_one_sample(self) -> Descriptors {
+        Descriptors { enter_below: self.enter_below, ..Descriptors::NONE }
     }
 
     /// Leaves room for `files` more files that every sample needs.
@@ -47,6 +55,11 @@ impl Descriptors {
     /// Returns whether a descriptor may be kept.
     pub(super) fn has_room(self, number: i32) -> bool {
         number < self.keep_below
+    }
+
+    /// Returns whether a directory that was listed may stay open until its files are read.
+    pub(super) fn has_room_to_enter(self, number: i32) -> bool {
+        number < self.enter_below
     }
 }
 
@@ -152,6 +165,17 @@ mod tests {
         assert!(descriptors.has_room(895) && rest.has_room(499) && !rest.has_room(500));
         descriptors.set_aside(usize::MAX);
         assert!(!descriptors.not_set_aside().has_room(0) && descriptors.has_room(0));
+    }
+
+    #[test]
+    fn a_single_sample_holds_only_the_directories_that_it_is_about_to_read() {
+        let descriptors = Descriptors::up_to(1024);
+        let once = descriptors.for_one_sample();
+        assert!(!once.has_room(0) && !once.not_set_aside().has_room(0));
+        for number in [0, 895, 896] {
+            assert_eq!(once.has_room_to_enter(number), descriptors.has_room(number), "{number}");
+            assert_eq!(descriptors.has_room_to_enter(number), descriptors.has_room(number), "{number}");
+        }
     }
 
     #[test]

@@ -56,6 +56,10 @@ impl<'root> Collector<'root> {
             |mount: &floodline_record::name::Name| root.fs_kind(mount.as_bytes()) == Ok(crate::root::FsKind::Cgroup2);
         let cgroups = plan.memory.as_ref().map(|tree| cgroups::Cgroups::new(tree, real(&tree.mount), plan.needs));
         let blkio = plan.blkio.as_ref().map(blkio::Blkio::new);
+        let descriptors = match plan.needs.budget_only {
+            true => Descriptors::of_this_process().for_one_sample(),
+            false => Descriptors::of_this_process(),
+        };
         Collector {
             root,
             number: 0,
@@ -63,7 +67,7 @@ impl<'root> Collector<'root> {
             next_id: 0,
             gaps: GapBook::default(),
             buffer: Vec::with_capacity(64 << 10),
-            descriptors: Descriptors::of_this_process(),
+            descriptors,
             host: host::HostFiles::default(),
             devices: devices::Devices::default(),
             bdis: bdis::Bdis::default(),

@@ -232,7 +232,7 @@ impl Tree {
         let id = self.next;
         self.next = self.next.saturating_add(1);
         let keep = round.descriptors.has_room(dir.number());
-        let dir = keep.then_some(dir);
+        let dir = round.descriptors.has_room_to_enter(dir.number()).then_some(dir);
         let files = (0..self.files).map(|_| Kept::default()).collect();
         if let Some(parent) = parent.and_then(|parent| self.nodes.get_mut(&parent)) {
             parent.children.push(id);
