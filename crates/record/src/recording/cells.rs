@@ -95,6 +95,11 @@ impl Cells {
         self.running
     }
 
+    /// Returns the present readings of all slots, in order.
+    pub(super) fn all_now(&self) -> impl Iterator<Item = Option<u64>> {
+        self.now.iter().zip(&self.state).map(|(now, state)| (*state != State::Absent).then_some(*now))
+    }
+
     /// Returns the present reading of a slot.
     pub(super) fn now(&self, slot: usize) -> Option<u64> {
         self.now.get(slot).copied().filter(|_| self.state.get(slot).is_some_and(|state| *state != State::Absent))

@@ -162,26 +162,23 @@ impl Columns {
 
     /// The slot of each row, and the present readings of two columns of it, added up. `None` for a row that has neither.
     fn sums(&self, names: [&str; 2]) -> impl Iterator<Item = (usize, Option<u64>)> {
-        let column = |name| {
-            let index = self.metrics.iter().position(|metric| metric.name == name);
-            index.and_then(|index| self.cells.get(index)?.as_ref())
-        };
-        let (one, other) = (column(names[0]), column(names[1]));
+        let (one, other) = (self.cells(names[0]), self.cells(names[1]));
         self.rows.iter().map(move |(_, slot)| {
             let slot = *slot as usize;
             let now = |cells: Option<&Cells>| cells.and_then(|cells| cells.now(slot));
-            let sum = match (now(one), now(other)) {
-                (None, None) => None,
-                (one, other) => Some(one.unwrap_or(0).saturating_add(other.unwrap_or(0))),
-            };
-            (slot, sum)
+            (slot, sum(now(one), now(other)))
         })
     }
 
     /// Returns the number of rows that have a reading of a column.
     fn present(&self, name: &str) -> usize {
-        let index = self.metrics.iter().position(|metric| metric.name == name);
-        index.and_then(|index| self.cells.get(index)?.as_ref()).map_or(0, Cells::running)
+        self.cells(name).map_or(0, Cells::running)
+    }
+
+    /// Returns the readings of a column, unless they are passed over.
+    fn cells(&self, name: &str) -> Option<&Cells> {
+        let index = self.metrics.iter().position(|metric| metric.name == name)?;
+        self.cells.get(index)?.as_ref()
     }
 
     /// Makes the rows of each entity.
@@ -211,6 +208,14 @@ impl Columns {
             spans.insert(*id, of(*slot));
         }
         spans.into()
+    }
+}
+
+/// Two readings added up. `None` if there is neither.
+fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (None, None) => None,
+        (one, other) => Some(one.unwrap_or(0).saturating_add(other.unwrap_or(0))),
     }
 }
 
@@ -313,6 +318,14 @@ impl Fold {
     fn raise_cgroups(&mut self) {
         self.stat_reads.note(self.cgroups.at, self.cgroups.present("file_dirty"));
         self.unwritten_max.resize(self.cgroups.slots.len(), None);
+        if let (Some(dirty), Some(writeback)) = (self.cgroups.cells("file_dirty"), self.cgroups.cells("file_writeback"))
+        {
+            let now = dirty.all_now().zip(writeback.all_now());
+            for (most, (dirty, writeback)) in self.unwritten_max.iter_mut().zip(now) {
+                *most = sum(dirty, writeback).max(*most);
+            }
+            return;
+        }
         for (slot, sum) in self.cgroups.sums(["file_dirty", "file_writeback"]) {
             if let Some(most) = self.unwritten_max.get_mut(slot) {
                 *most = sum.max(*most);
