@@ -44,8 +44,8 @@ pub use grid::{Grid, NotACell, NotAGrid};
 pub use keys::UsedKey;
 pub use load::{DEFAULT_VARIANT, TEXT_MAX};
 pub use machine::{
-    Backing, BdiKnobs, Cgroup, CgroupMode, Controller, CopyBandwidth, Device, FsType, IoMax, Layout, Machine, Mount,
-    OverlayDirs, QueueKnobs, Stripes, WriteCache,
+    Backing, BdiKnobs, CacheType, Cgroup, CgroupMode, Controller, CopyBandwidth, Device, FsType, IoMax, Layout,
+    Machine, Mount, OverlayDirs, QueueKnobs, Stripes, WriteCache,
 };
 pub use mkfs::{Copies, Mkfs};
 pub use preset::{Copy, Database, JournaldLike, Logger, Mail, Pipeline, Preset, Program, RedisAof, Untar};

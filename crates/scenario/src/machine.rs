@@ -384,6 +384,30 @@ pub struct QueueKnobs {
     /// `wbt_lat_usec`, as a time; `0s` switches writeback throttling off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wbt_latency: Option<Time>,
+    /// `write_cache`. The kernel sends flushes to a disk with `write back` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_cache: Option<CacheType>,
+}
+
+/// Values of `queue/write_cache`, as the kernel spells them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum CacheType {
+    /// Writes complete in a volatile cache.
+    #[serde(rename = "write back")]
+    WriteBack,
+    /// Writes that are complete are durable.
+    #[serde(rename = "write through")]
+    WriteThrough,
+}
+
+impl CacheType {
+    /// The kernel's spelling.
+    pub fn name(self) -> &'static str {
+        match self {
+            CacheType::WriteBack => "write back",
+            CacheType::WriteThrough => "write through",
+        }
+    }
 }
 
 /// One filesystem and where it is mounted.

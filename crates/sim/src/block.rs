@@ -154,6 +154,8 @@ pub(crate) struct Block {
     pub(crate) latency: u64,
     /// Time of a read, if it is known apart.
     pub(crate) read_latency: Option<u64>,
+    /// Whether writes complete in a volatile cache (`queue/write_cache`). A stacked device has what its members have.
+    pub(crate) is_write_back: bool,
     /// Time to flush its cache, if not that of any request; and bytes per second that leave the cache then, 0 if
     /// they take no time.
     pub(crate) flush_latency: Option<u64>,
@@ -212,6 +214,7 @@ impl Block {
             depth: 256,
             latency: 0,
             read_latency: None,
+            is_write_back: true,
             flush_latency: None,
             flush_bandwidth: 0,
             unflushed: 0,
@@ -422,11 +425,25 @@ pub(crate) async fn woken(sim: &Sim) {
 impl World {
     /// Submits a request to a device. Returns what the caller has to wait for, if anything.
     pub(crate) fn submit_now(&mut self, device: BlockId, request: &Request) -> Option<Entry> {
+        if request.way == Way::Flush && !self.has_volatile_cache(device) {
+            // The kernel completes it at once: it is neither counted nor limited (`submit_bio_noacct`).
+            self.request_done(device, request, request.done);
+            return None;
+        }
         self.account_bio(device, request);
         if self.hold_back(device, request) {
             return None;
         }
         self.enter_now(device, request)
+    }
+
+    /// Whether a device, or a member of it, has a volatile cache.
+    pub(crate) fn has_volatile_cache(&self, device: BlockId) -> bool {
+        let block = &self.blocks[device];
+        match block.mirrors.is_empty() {
+            true => block.is_write_back,
+            false => block.mirrors.iter().any(|mirror| self.has_volatile_cache(mirror.device)),
+        }
     }
 
     /// Submits a request that no limit holds back before the queue. Returns what the caller has to wait for, if

@@ -48,6 +48,7 @@ const HONOURED: &[&str] = &[
     "machine.devices.*.bdi.**",
     "machine.devices.*.queue.nr_requests",
     "machine.devices.*.queue.wbt_latency",
+    "machine.devices.*.queue.write_cache = write back | write through",
     "machine.devices.*.backing.loop.**",
     "machine.devices.*.queue.scheduler = none | mq-deadline | kyber | bfq",
     "machine.mounts.*.type = ext4 | xfs | btrfs | tmpfs | overlay",

@@ -447,7 +447,7 @@ fn process(world: &World, id: PidId) -> ProcessRow {
 
 /// Facts of the machine, as a probe reports them.
 pub(crate) fn facts(world: &World) -> HostFacts {
-    let devices = world.blocks.iter().map(|(_, block)| BlockDevice {
+    let devices = world.blocks.iter().map(|(id, block)| BlockDevice {
         dev: block.dev,
         name: Name::new(&block.name),
         rotational: Some(block.rotational),
@@ -455,7 +455,7 @@ pub(crate) fn facts(world: &World) -> HostFacts {
         nr_requests: block.mirrors.is_empty().then_some(u64::from(block.depth)),
         max_request: Some(Bytes(world.request_pages() * PAGE)),
         wbt_lat: block.mirrors.is_empty().then_some(Nanos(block.wbt.target)),
-        write_back_cache: Some(true),
+        write_back_cache: Some(world.has_volatile_cache(id)),
         size: Some(Bytes(block.size)),
         partition_of: None,
         slaves: block.mirrors.iter().map(|mirror| world.blocks[mirror.device].dev).collect(),

@@ -33,7 +33,7 @@ use floodline_record::facts::{self, CgroupSetup};
 use floodline_record::id::DevId;
 use floodline_record::name::Name;
 use floodline_record::units::Bytes;
-use floodline_scenario::{Backing, CgroupMode, Device, FsType, Layout, Machine, Mount, MountCopy, Scenario};
+use floodline_scenario::{Backing, CacheType, CgroupMode, Device, FsType, Layout, Machine, Mount, MountCopy, Scenario};
 use std::collections::BTreeMap;
 
 /// Ticks per second if the scenario gives none.
@@ -338,7 +338,8 @@ fn add_block(world: &mut World, mut block: Block, key: &str, device: &Device) ->
     let is_bfq = device.queue.scheduler.as_deref() == Some("bfq");
     let has_wbt = world.behaviour.wbt.exists && block.mirrors.is_empty() && !is_bfq;
     block.scheduler = device.queue.scheduler.clone().unwrap_or_else(|| "none".to_owned());
-    block.wbt = Wbt::new(if has_wbt { target } else { 0 }, block.depth);
+    block.is_write_back = device.queue.write_cache != Some(CacheType::WriteThrough);
+    block.wbt = Wbt::new(if has_wbt { target } else { 0 }, block.depth, block.is_write_back);
     let name = block.dev.to_string();
     // A rotating disk that states no optimal size takes its largest request for it.
     let is_rotating = device.rotational && device.backing == Backing::Disk;

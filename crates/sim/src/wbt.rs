@@ -53,13 +53,13 @@ pub(crate) struct Wbt {
 
 impl Wbt {
     pub(crate) fn off() -> Wbt {
-        Wbt::new(0, 256)
+        Wbt::new(0, 256, true)
     }
 
-    pub(crate) fn new(target: u64, depth: u32) -> Wbt {
+    pub(crate) fn new(target: u64, depth: u32, write_cache: bool) -> Wbt {
         Wbt {
             target,
-            write_cache: true,
+            write_cache,
             depth,
             scale: 0,
             limits: calc_wb_limits(depth, 0),
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_read_that_is_under_way_for_longer_than_a_window_is_slow() {
-        let mut wbt = Wbt::new(2_000_000, 256);
+        let mut wbt = Wbt::new(2_000_000, 256, true);
         wbt.read_issue(10_000_000);
         assert!(!wbt.is_exceeded(12_000_000) && wbt.is_exceeded(12_000_001), "no read has completed");
         wbt.reads = 1;

@@ -181,6 +181,43 @@ steps = [{ write = { file = "/data/a", block = "4 KiB", count = 40, dsync = true
     assert!((3.5..4.5).contains(&seconds), "{seconds}");
 }
 
+/// A file that is written and synced, and a program that commits each tenth of a second.
+const COMMITS: &str = r#"
+name = "commits"
+summary = "A file is written and synced, and a program commits to the same disk"
+[machine]
+memory = "1 GiB"
+cpus = 2
+[machine.devices.disk]
+size = "4 GiB"
+latency = "5ms"
+[machine.mounts."/data"]
+type = "xfs"
+device = "disk"
+[workload.tasks.stream]
+steps = [{ write = { file = "/data/a", block = "1 MiB", total = "1 MiB" } }, { fsync = { file = "/data/a" } }]
+[workload.tasks.queue]
+steps = [{ repeat = { every = "100ms", times = 10, steps = [
+  { write = { file = "/data/b", order = "append", count = 1 } }, { fdatasync = { file = "/data/b" } },
+] } }]
+"#;
+
+#[test]
+fn a_disk_that_writes_through_gets_no_flush() {
+    let flushes = |text: &str| {
+        let run = run(&scenario(text), "6.12");
+        let of_disk = run.window.disks.values().next().expect("a disk");
+        let (first, last) = (of_disk.first.flushes.expect("known"), of_disk.last.flushes.expect("known"));
+        let facts = run.window.facts.as_ref().expect("known");
+        (last.0 - first.0, facts.devices[0].write_back_cache, figure(&run, "queue.fdatasync.p50_seconds"))
+    };
+    let (back, is_back, slow) = flushes(COMMITS);
+    let through = COMMITS.replace("latency =", "queue = { write_cache = \"write through\" }\nlatency =");
+    let (none, is_through, fast) = flushes(&through);
+    assert_eq!((is_back, none, is_through), (Some(true), 0, Some(false)));
+    assert!(back >= 10 && fast < slow * 0.75, "{back} flushes, {slow} and {fast} s");
+}
+
 #[test]
 fn pages_of_a_tmpfs_stay_and_are_no_memory_to_be_made_dirty() {
     let fills = r#"

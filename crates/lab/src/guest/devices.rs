@@ -111,6 +111,7 @@ fn queue_knobs(device: &Device) -> Vec<(&'static str, String)> {
         ("queue/scheduler", queue.scheduler.clone()),
         ("queue/nr_requests", queue.nr_requests.map(|number| number.to_string())),
         (WBT_LATENCY, queue.wbt_latency.map(|time| (time.nanos() / 1000).to_string())),
+        ("queue/write_cache", queue.write_cache.map(|kind| kind.name().to_owned())),
     ];
     knobs.into_iter().filter_map(|(file, value)| Some((file, value?))).collect()
 }
@@ -164,6 +165,12 @@ mod tests {
         assert_eq!(named(queue_knobs(&device)), ["queue/rotational 1"]);
         assert_eq!(named(bdi_knobs(&device)), ["bdi/max_ratio 70", "bdi/min_ratio 60"]);
         assert_eq!(named(queue_knobs(&toml_device())), ["queue/rotational 0"]);
+        let queue = floodline_scenario::QueueKnobs {
+            write_cache: Some(floodline_scenario::CacheType::WriteThrough),
+            ..floodline_scenario::QueueKnobs::default()
+        };
+        let through = Device { queue, ..toml_device() };
+        assert_eq!(named(queue_knobs(&through)), ["queue/rotational 0", "queue/write_cache write through"]);
         assert_eq!(named(bdi_knobs(&toml_device())), ["bdi/read_ahead_kb 128"]);
         let bdi = BdiKnobs { read_ahead: Some("4 MiB".parse().unwrap()), ..BdiKnobs::default() };
         assert_eq!(named(bdi_knobs(&Device { bdi, ..toml_device() })), ["bdi/read_ahead_kb 4096"]);

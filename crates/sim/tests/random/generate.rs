@@ -177,6 +177,7 @@ fn device(dice: &mut Dice<'_>, name: &str, backing: &str, text: &mut String) {
     }
     text.push_str(&dice.some(3, |dice| format!("queue.nr_requests = {}\n", dice.one_of(&["2", "1", "64", "1024"]))));
     text.push_str(&dice.some(3, |dice| format!("queue.wbt_latency = \"{}\"\n", dice.one_of(&["0s", "2ms", "75ms"]))));
+    text.push_str(&dice.some(2, |_| "queue.write_cache = \"write through\"\n".to_owned()));
     text.push_str(
         &dice.some(2, |dice| {
             format!("queue.scheduler = \"{}\"\n", dice.one_of(&["mq-deadline", "bfq", "kyber", "none"]))

@@ -12,7 +12,8 @@ use floodline_record::sample::DiskRow;
 use floodline_record::units::{Bytes, BytesPerSecond, Nanos};
 use floodline_record::window::Window;
 use floodline_scenario::{
-    Backing, BdiKnobs, ByteRate, ByteSize, Device, FsType, IoRate, Mount, QueueKnobs, RequestsPerSecond, Time,
+    Backing, BdiKnobs, ByteRate, ByteSize, CacheType, Device, FsType, IoRate, Mount, QueueKnobs, RequestsPerSecond,
+    Time,
 };
 use std::collections::BTreeMap;
 
@@ -487,6 +488,7 @@ fn queue(facts: Option<&BlockDevice>, key: &str, notes: &mut Notes) -> QueueKnob
         scheduler: scheduler.filter(known).filter(|name| name != "none"),
         nr_requests: facts.nr_requests.and_then(|n| u32::try_from(n).ok()).filter(|n| (4..=4096).contains(n)),
         wbt_latency: facts.wbt_lat.map(Time),
+        write_cache: (facts.write_back_cache == Some(false)).then_some(CacheType::WriteThrough),
     };
     if knobs != QueueKnobs::default() {
         notes.measured(format!("{key}.queue"), "/sys/block/NAME/queue");
