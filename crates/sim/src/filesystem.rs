@@ -7,6 +7,7 @@ use crate::block_groups::{self, Groups};
 use crate::dcache::{Dentry, Names};
 use crate::inode::{Dirt, Inode};
 use crate::journal::Journal;
+use crate::log_tree::LogTree;
 use crate::namespace::Errno;
 use crate::perag::Perags;
 use crate::space::Space;
@@ -70,6 +71,8 @@ pub(crate) struct Superblock {
     pub(crate) conversions: crate::ioend::Conversions,
     /// Inode of its block device, to which metadata is checkpointed.
     pub(crate) metadata: Option<InodeId>,
+    /// The log tree of a btrfs.
+    pub(crate) log_tree: LogTree,
     pub(crate) upper: Option<Upper>,
     pub(crate) created: u64,
     pub(crate) groups: Groups,

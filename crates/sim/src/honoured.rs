@@ -171,8 +171,8 @@ pub fn simplified(scenario: &Scenario) -> Vec<String> {
     for (point, mount) in &machine.mounts {
         if mount.fs_type == FsType::Btrfs {
             said.push(format!(
-                "{point}: btrfs is ext4 without its journal: no log tree, no metadata, no checksums. A real fsync writes the log \
-                 tree and may wait for a commit"
+                "{point}: btrfs is ext4 without its journal, and an fsync writes three nodes of the log tree: no other metadata, no \
+                 checksums. A real fsync may wait for a commit"
             ));
         }
     }

@@ -33,6 +33,7 @@ mod inode;
 mod ioend;
 mod journal;
 mod laptop_mode;
+mod log_tree;
 mod loop_device;
 mod lru;
 mod measure;

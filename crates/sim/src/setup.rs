@@ -14,6 +14,7 @@ use crate::engine::{Alarm, Queue};
 use crate::filesystem::{Atime, Folios, Superblock, Upper};
 use crate::inode::Inode;
 use crate::journal::Journal;
+use crate::log_tree::LogTree;
 use crate::media::{Media, Streams};
 use crate::memory::Memory;
 use crate::perag::{Perags, usual_groups};
@@ -482,6 +483,11 @@ fn add_filesystems(
             (inode.allocated, inode.size) = (u64::MAX / PAGE, u64::MAX / 2);
             world.sbs[id].metadata = Some(world.inodes.push(inode));
         }
+        if device.is_some() && spec.fs_type == FsType::Btrfs {
+            let mut inode = Inode::new(id, 0);
+            (inode.allocated, inode.size) = (u64::MAX / PAGE, u64::MAX / 2);
+            world.sbs[id].log_tree = LogTree::new(world.inodes.push(inode), &spec.mkfs);
+        }
     }
     Ok(())
 }
@@ -550,6 +556,7 @@ fn superblock(point: &str, fs_type: FsType) -> Superblock {
         space: None,
         conversions: crate::ioend::Conversions::default(),
         metadata: None,
+        log_tree: LogTree::default(),
         upper: None,
         created: 0,
         groups: Groups::default(),

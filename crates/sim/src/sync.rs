@@ -6,6 +6,7 @@
 use crate::arena::{BdiId, InodeId, SbId, WbId};
 use crate::engine::Sim;
 use crate::journal;
+use crate::log_tree;
 use crate::wb::{Reason, Work};
 use crate::world::{PAGE, World};
 use crate::writepages::{How, wait_writeback, writepages};
@@ -39,6 +40,10 @@ async fn fsync_range(sim: &Sim, inode: InodeId, datasync: bool, pages: Range<u64
     writepages(sim, inode, How { range, ..How::all(true) }).await;
     wait_writeback(sim, inode, pages.start, pages.end - pages.start).await;
     if journal::sync_in_place(sim, inode, datasync).await {
+        sim.w().inodes[inode].was_truncated = false;
+        return;
+    }
+    if log_tree::sync_log(sim, sb).await {
         sim.w().inodes[inode].was_truncated = false;
         return;
     }

@@ -219,6 +219,29 @@ fn a_disk_that_writes_through_gets_no_flush() {
 }
 
 #[test]
+fn an_fsync_of_btrfs_writes_nodes_of_its_log_tree_twice_and_the_superblock() {
+    let synced = |mkfs: &str| {
+        let text = COMMITS.replace("type = \"xfs\"", &format!("type = \"btrfs\"{mkfs}"));
+        let run = run(&scenario(&text), "7.2");
+        [
+            figure(&run, "devices.written_bytes"),
+            figure(&run, "host.dirtied_bytes"),
+            figure(&run, "queue.dirtied_bytes_per_second"),
+        ]
+    };
+    let [written, dirtied, per_second] = synced("");
+    // Eleven fsyncs of 4 KiB or 1 MiB; two that meet share a log.
+    let logs = |written: f64, log: f64| (written - f64::from((1 << 20) + 10 * 4096)) / log;
+    assert!((9.5..11.1).contains(&logs(written, f64::from(100 << 10))), "{written}");
+    assert!(
+        (9.5..11.1).contains(&logs(dirtied, f64::from(48 << 10))) && per_second > 400_000.0,
+        "{dirtied}, {per_second}"
+    );
+    let [written, ..] = synced("\nmkfs = { metadata = \"single\" }");
+    assert!((9.5..11.1).contains(&logs(written, f64::from(52 << 10))), "{written}");
+}
+
+#[test]
 fn pages_of_a_tmpfs_stay_and_are_no_memory_to_be_made_dirty() {
     let fills = r#"
 name = "fills"
@@ -372,7 +395,8 @@ fn a_limit_may_change_while_the_machine_runs() {
 fn btrfs_writes_back_like_ext4_without_a_journal() {
     let text = LIMITED.replace("\"xfs\"", "\"btrfs\"").replace("5 MB/s", "500 MB/s");
     let run = run(&scenario(&text), "6.12");
-    assert_eq!(written(&run), [(20 + 20 + 4) << 20], "nothing besides the data");
+    // The data, and for each of the two fsyncs three nodes of the log tree, twice, and the superblock.
+    assert_eq!(written(&run), [((20 + 20 + 4) << 20) + 2 * (100 << 10)]);
 }
 
 #[test]
