@@ -80,8 +80,9 @@ impl FoundDisk {
     }
 }
 
-/// Speed of a disk between two samples with few requests. An emulated disk on a busy host takes a hundred milliseconds
-/// for a flush that mostly takes five.
+/// Speed of a disk between two samples that found it idle, with few requests between them. An emulated disk on a busy host
+/// takes a hundred milliseconds for a flush that mostly takes five. The kernel counts a request when it completes: one that
+/// is under way in a sample took part of its time before that sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// Start and end, from the workload's start.
@@ -99,17 +100,19 @@ impl Moment {
         let usual = FoundDisk::of(series);
         let Some(request) = usual.latency else { return Vec::new() };
         let above = |time: u64, usual: Nanos| i64::try_from(i128::from(time) - i128::from(usual.0)).unwrap_or(0);
-        let moment = |pair: &[(Nanos, Arc<DiskRow>)]| {
-            let step = Step::between(&pair[0].1, &pair[1].1).filter(|step| step.is_of_few(&pair[1].1))?;
+        let idle: Vec<&(Nanos, Arc<DiskRow>)> = series.iter().filter(|(_, row)| is_idle(row)).collect();
+        let moment = |pair: &[&(Nanos, Arc<DiskRow>)]| {
+            let [(from, before), (to, after)] = [pair[0], pair[1]];
+            let step = Step::between(before, after).filter(|step| step.is_of_few(after))?;
             let flush = step.flush_time.checked_div(step.flushes).zip(usual.flush_latency);
             Some(Moment {
-                from: pair[0].0.0.checked_sub(began)?,
-                to: pair[1].0.0.checked_sub(began)?,
+                from: from.0.checked_sub(began)?,
+                to: to.0.checked_sub(began)?,
                 request: above(step.time.checked_div(step.requests)?, request),
                 flush: flush.map_or(0, |(time, usual)| above(time, usual)),
             })
         };
-        series.windows(2).filter_map(moment).collect()
+        idle.windows(2).filter_map(moment).collect()
     }
 }
 
@@ -236,6 +239,36 @@ mod tests {
         check(15_000, 4, 2);
         check(90_000, 4, 2);
         assert_eq!(time(&Moments::default(), 14_500, 4, true), 4);
+    }
+
+    #[test]
+    fn a_flush_under_way_in_a_sample_is_as_slow_as_both_sides_of_it() {
+        use floodline_record::units::{Bytes, Count};
+        let row = |second: u64, writes: u64, flushes: u64, millis: [u64; 2], in_flight: u64| {
+            let row = DiskRow {
+                reads: Some(Count(0)),
+                read: Some(Bytes(0)),
+                read_time: Some(Nanos(0)),
+                writes: Some(Count(writes)),
+                written: Some(Bytes(4096 * writes)),
+                write_time: Some(Nanos::from_millis(millis[0] + millis[1])),
+                flushes: Some(Count(flushes)),
+                flush_time: Some(Nanos::from_millis(millis[1])),
+                io_time: Some(Nanos::from_millis(millis[0] + millis[1])),
+                in_flight: Some(Count(in_flight)),
+                ..DiskRow::default()
+            };
+            (Nanos::from_millis(1_000 * second), Arc::new(row))
+        };
+        // A write of 2 ms and a flush of 4 ms in each second, but the flush of the seventh one takes until the eighth.
+        let quiet = (0..=6).map(|second| row(second, second, second, [2 * second, 4 * second], 0));
+        let slow = [row(7, 7, 6, [14, 24], 1), row(8, 8, 8, [16, 624], 0)];
+        let series: Vec<_> = quiet.chain(slow).collect();
+        let known = Moment::of(&series, 0);
+        let moments = Moments { known, began: Some(0) };
+        let flush = |millis: u64| moments.time(millis * 1_000_000, 4_000_000, true) / 1_000_000;
+        assert_eq!([flush(5_900), flush(6_500), flush(7_500)], [4, 300, 300]);
+        assert_eq!(moments.time(6_500_000_000, 2_000_000, false), 2_000_000, "writes are as fast as ever");
     }
 
     #[test]
