@@ -118,12 +118,20 @@ class Predicted(TypedDict, total=False):
 class Doubtful(TypedDict, total=False):
     """A finding of which it is not certain whether it is there after the change. ``is_there`` is the more likely answer; of ``answers``
     such answers ``right`` were right. ``reason`` is ``unchecked``, ``runs``, ``unshown``, ``only_twin``, ``severity``, ``hidden``,
-    ``new``, ``waits``, ``assumed`` or ``speed``."""
+    ``new``, ``waits``, ``assumed``, ``speed`` or ``missed``."""
 
     rule: str
     severity: str
     is_there: bool
     reason: str
+    answers: int
+    right: int
+    is_likely: bool
+
+
+class NoOther(TypedDict, total=False):
+    """The answer that no finding comes that a prediction does not name. Of ``answers`` such answers ``right`` were right."""
+
     answers: int
     right: int
     is_likely: bool
@@ -147,6 +155,7 @@ class Prediction(TypedDict, total=False):
     not_reproduced: list[Json]
     lasting: list[Json]
     doubtful: list[Doubtful]
+    no_other: NoOther | None
     unjudged: list[str]
     runs: int
     is_cut: bool

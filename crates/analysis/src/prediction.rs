@@ -73,6 +73,8 @@ pub enum Reason {
     Assumed,
     /// Every run has it as an info at most, and a disk that was never at its limit may be slower than in the twin.
     Speed,
+    /// The runs agree, but the unchanged twin misses the recording, or it misses each figure by which the finding is said to be there.
+    Missed,
 }
 
 /// Share of right answers from which an answer is likely rather than open.
@@ -100,9 +102,31 @@ pub struct Doubtful {
 impl Doubtful {
     /// A doubt whose answer was right in `right` of `answers` known cases.
     pub fn new(seen: &Seen, is_there: bool, reason: Reason, (right, answers): (u32, u32)) -> Doubtful {
-        let is_likely = answers > 0 && f64::from(right) >= LIKELY * f64::from(answers);
+        let is_likely = is_likely(right, answers);
         Doubtful { rule: seen.rule, severity: seen.severity, is_there, reason, answers, right, is_likely }
     }
+}
+
+/// The answer that no finding comes that a prediction does not name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct NoOther {
+    /// Such answers on hosts whose change was really made.
+    pub answers: u32,
+    /// Those of them that were right.
+    pub right: u32,
+    /// Whether enough of them were right for the answer to be said as likely.
+    pub is_likely: bool,
+}
+
+impl NoOther {
+    /// An answer that was right in `right` of `answers` known cases.
+    pub fn new(right: u32, answers: u32) -> NoOther {
+        NoOther { answers, right, is_likely: is_likely(right, answers) }
+    }
+}
+
+fn is_likely(right: u32, answers: u32) -> bool {
+    answers > 0 && f64::from(right) >= LIKELY * f64::from(answers)
 }
 
 /// How sure the answer is whether a finding is there after the change.
@@ -257,6 +281,8 @@ pub struct Prediction {
     /// Findings of which it is not certain whether they are there after the change, with the more likely answer, the reason for the
     /// doubt, and how many such answers were right. Each of the lists above has the more likely answer.
     pub doubtful: Vec<Doubtful>,
+    /// The answer that no other finding comes. Absent where that is certain: the twin is like its recording.
+    pub no_other: Option<NoOther>,
     /// Rules that cannot be judged in a run of the model, as they need a trace. Their findings may appear or stay.
     pub unjudged: Vec<&'static str>,
     /// Runs of the model.
@@ -286,6 +312,7 @@ impl Prediction {
             not_reproduced: Vec::new(),
             lasting: Vec::new(),
             doubtful: Vec::new(),
+            no_other: None,
             unjudged: Vec::new(),
             runs: 0,
             is_cut: false,

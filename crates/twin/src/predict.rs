@@ -135,6 +135,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         let of = Of { name, label: &label, unit: "bytes_per_second", better: Better::More, least: 1024.0 };
         rows.extend(row(&of, measured, results, closed));
     }
+    let error = backtest::simulated_error(&measured.back_test);
     let unknown = twin.ceilings.iter().filter(|ceiling| !ceiling.is_known);
     let judged = Judged {
         recorded: &measured.said,
@@ -143,11 +144,12 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         changed: changed(results),
         rows: &rows,
         unknown_speed: unknown.map(|ceiling| ceiling.write_bytes_per_second.unwrap_or(0.0)).reduce(f64::min),
+        is_reliable: error.is_some_and(|error| error <= backtest::MISS_MAX),
     };
     let Findings { vanish, appear, stay, not_reproduced, lasting, invented } = findings(&judged);
     let doubtful = judged.doubtful();
     let unjudged = judged.then.unchecked.clone();
-    let error = backtest::simulated_error(&measured.back_test);
+    let no_other = judged.no_other();
     let missed = measured.back_test.iter().filter(|figure| !figure.is_predictable());
     let kernel_then = question.then.first().map_or(twin.kernel, |then| then.kernel);
     let mut prediction = Prediction {
@@ -162,6 +164,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         not_reproduced,
         lasting,
         doubtful,
+        no_other,
         unjudged,
         runs: results.len(),
         is_cut: results.iter().any(|(_, shown)| shown.is_cut),

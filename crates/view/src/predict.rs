@@ -87,6 +87,9 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
     let mut list = |lead, seen: &[Seen]| findings(&mut out, lead, seen, prediction, width);
     list("May stay  ", &had);
     list("May come  ", &new);
+    if prediction.no_other.is_some_and(|one| !one.is_likely) {
+        hanging(&mut out, "May come  ", "other findings", width);
+    }
     let change: Vec<String> =
         prediction.settings.iter().map(|setting| format!("{}={}", setting.key, setting.value)).collect();
     hanging(&mut out, "Change    ", &change.join(", "), width);
@@ -105,7 +108,7 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
     out
 }
 
-/// Findings whose answer is likely, each with how many such answers were right. `None` where there is none.
+/// Findings whose answer is likely, each with how many such answers were right, and whether others come. `None` where there is none.
 fn likely(prediction: &Prediction) -> Option<String> {
     let said = |(at, one): (usize, &Doubtful)| {
         let what = match (prediction.has_before(one.rule), one.is_there) {
@@ -117,7 +120,10 @@ fn likely(prediction: &Prediction) -> Option<String> {
         let told = if at == 0 { " such answers were right" } else { "" };
         format!("{} ({}) {what} ({} of {}{told})", one.rule, one.severity.name(), one.right, one.answers)
     };
-    let all: Vec<String> = prediction.doubtful.iter().filter(|one| one.is_likely).enumerate().map(said).collect();
+    let mut all: Vec<String> = prediction.doubtful.iter().filter(|one| one.is_likely).enumerate().map(said).collect();
+    let told = if all.is_empty() { " such answers were right" } else { "" };
+    let no_other = prediction.no_other.filter(|one| one.is_likely);
+    all.extend(no_other.map(|one| format!("no other finding comes ({} of {}{told})", one.right, one.answers)));
     (!all.is_empty()).then(|| all.join(", "))
 }
 
@@ -236,6 +242,16 @@ mod tests {
             "{told}"
         );
         assert!(!told.contains("Vanish") && !told.contains("May stay"), "{told}");
+    }
+
+    #[test]
+    fn a_twin_that_misses_its_recording_leaves_findings_open_that_are_not_named() {
+        use floodline_analysis::prediction::NoOther;
+        let told = |no_other| text(&Prediction { no_other, ..prediction(Some(0.4), Vec::new()) }, &[], 80, false);
+        let likely = told(Some(NoOther::new(9, 10)));
+        assert!(likely.contains("Likely    no other finding comes (9 of 10 such answers were right)\n"), "{likely}");
+        assert!(told(Some(NoOther::new(5, 10))).contains("May come  other findings\n"));
+        assert!(!told(None).contains("other finding"));
     }
 
     #[test]

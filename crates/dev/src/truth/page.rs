@@ -118,17 +118,27 @@ pub(super) fn odds(judged: &[Judged]) -> String {
     let line = |((reason, was_there, is_there), (right, answers))| {
         format!("(Reason::{reason:?}, {was_there}, {is_there}, ({right}, {answers})),\n")
     };
-    score::odds(judged).into_iter().map(line).collect()
+    let lines: String = score::odds(judged).into_iter().map(line).collect();
+    let others: Vec<bool> = judged.iter().filter_map(Judged::is_no_other_right).collect();
+    let right = others.iter().filter(|is_right| **is_right).count();
+    format!("{lines}NO_OTHER: ({right}, {}),\n", others.len())
 }
 
 /// How many of the answers that were said to be likely are right, and how many should be by their odds.
 fn likely(text: &mut String, judged: &[Judged]) {
-    let all: Vec<_> = judged.iter().flat_map(Judged::likely).collect();
+    let share = |right: u32, answers: u32| f64::from(right) / f64::from(answers.max(1));
+    let of_rules =
+        judged.iter().flat_map(Judged::likely).map(|(one, is_right)| (share(one.right, one.answers), is_right));
+    let of_others = |one: &Judged| {
+        let odds = one.no_other.map(|one| share(one.right, one.answers));
+        odds.zip(one.likely_no_other())
+    };
+    let all: Vec<(f64, bool)> = of_rules.chain(judged.iter().filter_map(of_others)).collect();
     let right = all.iter().filter(|(_, is_right)| *is_right).count();
-    let expected: f64 = all.iter().map(|(one, _)| f64::from(one.right) / f64::from(one.answers.max(1))).sum();
+    let expected: f64 = all.iter().map(|(share, _)| share).sum();
     let _ = writeln!(
         text,
-        "\nOf the findings that are not certain, {} are said with a likely answer. {} are right; by the odds that were said, {expected:.1} \
+        "\nOf the answers that are not certain, {} are said to be likely. {} are right; by the odds that were said, {expected:.1} \
          should be.",
         all.len(),
         part(right, all.len())

@@ -3,7 +3,7 @@
 
 use super::pairs::{Move, One};
 use super::{Pair, Runs};
-use floodline_analysis::prediction::{Doubtful, Prediction, Reason, Row, Seen, Setting, differ};
+use floodline_analysis::prediction::{Doubtful, NoOther, Prediction, Reason, Row, Seen, Setting, differ};
 use floodline_twin::predict::{Measured, spread};
 use floodline_twin::shown::{self, Verdicts};
 use serde::Serialize;
@@ -88,6 +88,8 @@ pub(super) struct Judged {
     /// Rules of which the prediction says that it is not certain, with the more likely answer and the share of such answers that were
     /// right.
     pub(super) doubtful: Vec<Doubtful>,
+    /// The answer that no other finding comes; absent where that was said to be certain.
+    pub(super) no_other: Option<NoOther>,
     /// Rules that the prediction could not judge.
     pub(super) unjudged: Vec<&'static str>,
     /// Reason why the findings are uncertain or wrong; empty without `--why`.
@@ -141,18 +143,21 @@ impl Judged {
 
     /// The verdict on the findings after the change.
     pub(super) fn findings(&self) -> Findings {
-        let mut wrong = (self.predicted.iter().chain(&self.real))
-            .filter(|rule| self.predicted.contains(rule) != self.real.contains(rule))
-            .filter(|rule| self.uncertain().all(|one| one != **rule))
-            .peekable();
-        let is_all_right = wrong.peek().is_none();
-        if !wrong.all(|rule| self.unjudged.contains(rule)) {
+        let others = self.predicted.iter().copied().filter(|rule| !self.real.contains(rule));
+        let missing = self.real.iter().copied().filter(|rule| !self.predicted.contains(rule));
+        let is_certain = |rule: &&str| self.uncertain().all(|one| one != *rule);
+        let is_judged = |rule: &&str| !self.unjudged.contains(rule);
+        // Where no other finding likely comes, it is not certain that none does.
+        let missing_for_sure = missing.clone().filter(|_| self.no_other.is_none());
+        if others.clone().chain(missing_for_sure).any(|rule| is_certain(&rule) && is_judged(&rule)) {
             return Findings::Wrong;
         }
-        let mut likely = self.likely().peekable();
-        let is_any_open = self.doubtful.iter().any(|one| !one.is_likely) || !is_all_right;
-        match (likely.peek().is_some(), is_any_open) {
-            _ if self.likely().any(|(_, is_right)| !is_right) => Findings::LikelyWrong,
+        let likely = || self.likely().map(|(_, is_right)| is_right).chain(self.likely_no_other());
+        let is_any_open = self.doubtful.iter().any(|one| !one.is_likely)
+            || self.no_other.is_some_and(|one| !one.is_likely)
+            || others.chain(missing).any(|rule| is_certain(&rule) && !is_judged(&rule));
+        match (likely().next().is_some(), is_any_open) {
+            _ if likely().any(|is_right| !is_right) => Findings::LikelyWrong,
             (_, true) => Findings::Open,
             (true, false) => Findings::Likely,
             (false, false) => Findings::Right,
@@ -162,6 +167,18 @@ impl Judged {
     /// Rules of which the prediction is not certain.
     pub(super) fn uncertain(&self) -> impl Iterator<Item = &'static str> {
         self.doubtful.iter().map(|one| one.rule)
+    }
+
+    /// Whether no finding came that the prediction does not name, if that was said.
+    pub(super) fn is_no_other_right(&self) -> Option<bool> {
+        let is_named = |rule: &str| self.uncertain().chain(self.unjudged.iter().copied()).any(|one| one == rule);
+        let is_other = |rule: &str| !self.predicted.contains(&rule) && !is_named(rule);
+        self.no_other.map(|_| !self.real.iter().any(|rule| is_other(rule)))
+    }
+
+    /// The same, if it was said to be likely.
+    pub(super) fn likely_no_other(&self) -> Option<bool> {
+        self.is_no_other_right().filter(|_| self.no_other.is_some_and(|one| one.is_likely))
     }
 
     /// The answers that were said to be likely, and whether each is right.
@@ -247,6 +264,7 @@ pub(super) fn judge(
         predicted: names(&predicted),
         real: found(after),
         doubtful: prediction.doubtful.clone(),
+        no_other: prediction.no_other,
         unjudged: prediction.unjudged.clone(),
         why: String::new(),
         verdicts: None,
@@ -344,6 +362,7 @@ pub(super) fn repeat(all: &[One], pair: &Pair) -> Judged {
         predicted: names(before),
         real: names(after),
         doubtful: Vec::new(),
+        no_other: None,
         unjudged: Vec::new(),
         why: String::new(),
         verdicts: None,
@@ -528,6 +547,7 @@ mod tests {
             predicted: predicted.to_vec(),
             real: real.to_vec(),
             doubtful: doubtful.collect(),
+            no_other: None,
             unjudged: Vec::new(),
             why: String::new(),
             verdicts: None,
@@ -553,6 +573,21 @@ mod tests {
         check(&["a"], &[], &[("a", false, 9), ("b", false, 5)], Findings::LikelyWrong);
         check(&["a"], &[], &[("a", false, 5)], Findings::Open);
         check(&["a", "b"], &[], &[("a", false, 9)], Findings::Wrong);
+    }
+
+    #[test]
+    fn a_finding_that_an_unlike_twin_does_not_name_is_no_certain_answer() {
+        let check = |real: &[&'static str], right: u32, expect| {
+            let no_other = Some(NoOther::new(right, 10));
+            let judged = Judged { no_other, ..of_findings(real, &["a"], &[("a", true, 9)]) };
+            assert_eq!(judged.findings(), expect, "{real:?} {right}");
+        };
+        check(&["a"], 9, Findings::Likely);
+        check(&["a", "b"], 9, Findings::LikelyWrong);
+        check(&["a"], 5, Findings::Open);
+        check(&["a", "b"], 5, Findings::Open);
+        let nothing = |real| Judged { no_other: Some(NoOther::new(9, 10)), ..of_findings(real, &[], &[]) };
+        assert_eq!((nothing(&[]).findings(), nothing(&["b"]).findings()), (Findings::Likely, Findings::LikelyWrong));
     }
 
     #[test]

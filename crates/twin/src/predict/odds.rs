@@ -24,7 +24,13 @@ const ODDS: &[Odds] = &[
     (Reason::Waits, true, false, (2, 5)),
     (Reason::Assumed, false, false, (18, 20)),
     (Reason::Speed, false, false, (1, 2)),
+    (Reason::Missed, false, false, (3, 4)),
+    (Reason::Missed, true, false, (6, 6)),
+    (Reason::Missed, true, true, (6, 9)),
 ];
+
+/// Of predictions whose twin is not like its recording: those after which no finding came that they do not name, and all.
+pub(super) const NO_OTHER: (u32, u32) = (26, 27);
 
 /// Fewest answers that show how likely one of their kind is.
 const ANSWERS_MIN: u32 = 6;

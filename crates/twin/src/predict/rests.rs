@@ -4,7 +4,7 @@
 
 use super::{Run, odds};
 use crate::shown::{Shown, Verdicts};
-use floodline_analysis::prediction::{Better, Doubtful, LONGEST, PEAK, Reason, Row, Seen};
+use floodline_analysis::prediction::{Better, Doubt, Doubtful, LONGEST, NoOther, PEAK, Reason, Row, Seen};
 use floodline_analysis::report::Severity;
 use floodline_analysis::rule_figures::rests_on;
 
@@ -36,6 +36,14 @@ pub(super) fn worsens(rule: &str, rows: &[Row]) -> bool {
     rows_of(rule, rows).is_some_and(|mut rows| rows.any(worsens))
 }
 
+/// Whether the recording has figures that the finding of a rule rests on, and the back-test misses all of them. Waits of syncs that the
+/// recording does not have are not missed.
+fn is_missed(rule: &str, rows: &[Row]) -> bool {
+    let Some(rows) = rows_of(rule, rows) else { return false };
+    let mut measured = rows.filter(|row| row.is_measured).peekable();
+    measured.peek().is_some() && measured.all(|row| row.doubt == Some(Doubt::BackTest))
+}
+
 /// What rules find: in the recording, in the twin as it is, and in each changed run.
 pub(super) struct Judged<'a> {
     pub(super) recorded: &'a Verdicts,
@@ -48,6 +56,8 @@ pub(super) struct Judged<'a> {
     /// Speed of the slowest device that was never seen at its limit, bytes per second. `None` if each was. Such a device may be slower
     /// than its twin.
     pub(super) unknown_speed: Option<f64>,
+    /// Whether the back-test shows that the twin is like its recording.
+    pub(super) is_reliable: bool,
 }
 
 /// What becomes of a finding.
@@ -82,8 +92,16 @@ impl Judged<'_> {
         !self.recorded.has(rule) && (self.recorded.lacks(rule) || is_between)
     }
 
-    /// What becomes of the finding of a rule.
+    /// What becomes of the finding of a rule. Nothing is certain by a twin that is not like its recording, and no finding stays for
+    /// certain by figures that the twin misses.
     pub(super) fn fate(&self, rule: &str) -> Fate {
+        let Fate { is_there, doubt } = self.fate_in_model(rule);
+        let is_missed = !self.is_reliable || (is_there && is_missed(rule, self.rows));
+        fate(is_there, doubt.or_else(|| is_missed.then_some(Reason::Missed)))
+    }
+
+    /// What becomes of the finding of a rule if the twin is like its recording.
+    fn fate_in_model(&self, rule: &str) -> Fate {
         if self.changed.is_empty() {
             return fate(self.recorded.has(rule), Some(Reason::Unchecked));
         }
@@ -161,6 +179,12 @@ impl Judged<'_> {
         doubtful
     }
 
+    /// The answer that no other finding comes, where the twin is not like its recording.
+    pub(super) fn no_other(&self) -> Option<NoOther> {
+        let (right, answers) = odds::NO_OTHER;
+        (!self.is_reliable).then(|| NoOther::new(right, answers))
+    }
+
     fn answer(&self, seen: &Seen, is_there: bool, reason: Reason) -> Doubtful {
         let odds = odds::of(reason, self.recorded.has(seen.rule), is_there);
         Doubtful::new(seen, is_there, reason, odds)
@@ -208,7 +232,6 @@ fn ends(rule: &str, rows: &[Row]) -> bool {
 mod tests {
     use super::*;
     use crate::shown::Trial;
-    use floodline_analysis::prediction::Doubt;
 
     fn row(figure: &str, label: &str, unit: &'static str, now: f64, then: f64) -> Row {
         Row { least: 0.02, ..Row::new(figure, label, unit, now, then) }
@@ -248,7 +271,8 @@ mod tests {
         let results: Vec<(Run, Shown)> = then.into_iter().enumerate().map(|(at, one)| (run(at as u64), one)).collect();
         let none = Shown::default();
         let then = results.first().map_or(&none, |(_, one)| one).closely();
-        let judged = Judged { recorded: &recorded, now: &now, then, changed: changed(&results), rows, unknown_speed };
+        let changed = changed(&results);
+        let judged = Judged { recorded: &recorded, now: &now, then, changed, rows, unknown_speed, is_reliable: true };
         judged.doubtful().into_iter().map(|one| (one.rule, one.reason, one.is_there)).collect()
     }
 
@@ -344,6 +368,49 @@ mod tests {
         check((false, false, [true, true]), Some((Reason::New, true)));
         check((false, false, [true, false]), Some((Reason::Runs, false)));
         check((false, false, [false, false]), None);
+    }
+
+    #[test]
+    fn nothing_is_certain_by_a_twin_that_misses_its_recording() {
+        let check = |is_reliable, (recorded, now, then): (bool, bool, bool), expect: Option<(Reason, bool)>| {
+            let (recorded, now, then) = (with(recorded).said, with(now), with(then).said);
+            let judged = Judged {
+                recorded: &recorded,
+                now: &now,
+                then: &then,
+                changed: vec![&then, &then],
+                rows: &[],
+                unknown_speed: None,
+                is_reliable,
+            };
+            let told = judged.doubtful().first().map(|one| (one.reason, one.is_there));
+            assert_eq!(told, expect, "{recorded:?} {now:?} {then:?}");
+            assert_eq!(judged.no_other().is_none(), is_reliable);
+        };
+        check(true, (true, true, true), None);
+        check(false, (true, true, true), Some((Reason::Missed, true)));
+        check(false, (true, true, false), Some((Reason::Missed, false)));
+        check(false, (false, true, false), Some((Reason::Missed, false)));
+        check(false, (false, false, true), Some((Reason::New, true)));
+        check(false, (false, false, false), None);
+    }
+
+    #[test]
+    fn a_finding_stays_for_certain_only_by_a_figure_that_the_twin_does_not_miss() {
+        let peak = |doubt| Row { doubt, ..row(PEAK, "peak data at risk", "bytes", 45e6, 45e6) };
+        let told = |rows: &[Row], then| {
+            let all = (with(true).said, with(true), vec![with(then)]);
+            doubts(all, rows, None).first().map(|(_, reason, _)| *reason)
+        };
+        let missed = || peak(Some(Doubt::BackTest));
+        assert_eq!(told(&[missed()], true), Some(Reason::Missed));
+        assert_eq!(told(&[missed()], false), None, "it ends in every run");
+        assert_eq!(told(&[peak(None)], true), None);
+        let write = row("longest_write_wait_seconds", "longest write call", "seconds", 2.0, 2.0);
+        assert_eq!(told(&[missed(), write.clone()], true), None);
+        let assumed = Row { is_measured: false, ..write };
+        assert_eq!(told(&[missed(), assumed.clone()], true), Some(Reason::Missed));
+        assert_eq!(told(&[assumed], true), None, "the recording has no such wait");
     }
 
     #[test]
