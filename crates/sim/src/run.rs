@@ -27,6 +27,8 @@ pub struct Options {
     pub kernel: KernelVersion,
     /// Time between two samples.
     pub every: Nanos,
+    /// The run ends at a sample whose number is a multiple of this, so that these samples are those of a run with samples further apart.
+    pub ends_at_each: u64,
     /// Speed of the machine: as assumed, or as measured in a recording.
     pub speed: Speed,
     /// Circumstances of the run: the usual ones, or those of a recording.
@@ -42,6 +44,7 @@ impl Options {
             variant: variant.to_owned(),
             kernel,
             every: Nanos::from_millis(500),
+            ends_at_each: 1,
             speed: Speed::default(),
             found: Found::default(),
             checks_every_event: false,
@@ -326,15 +329,17 @@ fn drive(
             break;
         }
         let mut records = Vec::new();
+        let may_end = samples % options.ends_at_each.max(1) == 0;
         let (mut events, is_over) = {
             let mut world = sim.w();
             recorder.sample(&mut world, &mut records);
             world.check().map_err(|what| violation(&what, at, scenario, options))?;
-            (std::mem::take(&mut world.events), world.meeting.live.values().all(|live| *live == 0))
+            let is_over = may_end && world.meeting.live.values().all(|live| *live == 0);
+            (std::mem::take(&mut world.events), is_over)
         };
         let end = sim.w().meeting.started.zip(scenario.workload.duration);
         let end = end.map(|(at, duration)| at.saturating_add(duration.nanos()));
-        let is_left = !is_over && end.is_some_and(|end| at > end.saturating_add(LINGER));
+        let is_left = may_end && !is_over && end.is_some_and(|end| at > end.saturating_add(LINGER));
         if is_left {
             events.extend(left_behind(sim, scenario, at));
         }

@@ -11,7 +11,7 @@ use floodline_analysis::diagnose::diagnose;
 use floodline_analysis::prediction::{Better, Seen};
 use floodline_analysis::report::Severity;
 use floodline_analysis::run::figures as of_run;
-use floodline_record::record::{Sink, What};
+use floodline_record::record::{Record, Sink, What};
 use floodline_record::units::{BytesPerSecond, Nanos};
 use floodline_record::window::Window;
 use floodline_scenario::{ByteRate, IoRate, RequestsPerSecond, Scenario, Stalls, Time};
@@ -173,9 +173,8 @@ pub fn of_twin(
     };
     let is_nominal = Trial { diagnosed: true, ..trial } == Trial::NOMINAL;
     let known = twin.known.window(&changed.scenario, changed.kernel, twin.sampling()).filter(|_| is_nominal);
-    if let Some(window) = known {
+    if let Some(window) = known.filter(|_| parts(twin.sampling(), trial) == 1) {
         let shown = of_window(window, trial, &twin.programs);
-        let shown = closely(shown, changed, trial, twin.sampling(), go_on)?;
         let figures = back_test(window, &shown);
         return Ok((shown, figures));
     }
@@ -194,61 +193,76 @@ pub fn run(
     trial: Trial,
     sampling: impl Into<Sampling>,
     programs: &Programs,
-    mut go_on: impl FnMut(&Progress) -> bool,
+    go_on: impl FnMut(&Progress) -> bool,
 ) -> Result<(Shown, Window), SimError> {
     let sampling = sampling.into();
-    let (window, is_cut) = window_of(changed, trial, sampling, &mut go_on)?;
-    let shown = Shown { is_cut, ..of_window(&window, trial, programs) };
-    Ok((closely(shown, changed, trial, sampling, go_on)?, window))
-}
-
-/// The window of a run, and whether `go_on` ended it early.
-fn window_of(
-    changed: &Changed,
-    trial: Trial,
-    sampling: Sampling,
-    go_on: impl FnMut(&Progress) -> bool,
-) -> Result<(Window, bool), SimError> {
-    let mut scenario = changed.scenario.clone();
-    scenario.workload.seed = scenario.workload.seed.wrapping_add(trial.seed);
-    faster(&mut scenario, trial.device_percent);
-    let mut simulated = Simulated::default();
-    let options = Options::new("twin", changed.kernel).sampled(sampling);
-    let take = |record| {
-        let Ok(()) = simulated.record(&record);
-        Ok(())
-    };
-    let summary = simulate(&scenario, &options, take, go_on)?;
-    Ok((simulated.window, summary.is_interrupted))
+    let parts = parts(sampling, trial);
+    let Windows { window, close, is_cut } = windows_of(changed, trial, sampling, parts, go_on)?;
+    let shown = of_window(&window, trial, programs);
+    let close = close.filter(|_| !is_cut).map(|close| Box::new(verdicts(&close)));
+    Ok((Shown { is_cut, close, ..shown }, window))
 }
 
 /// Time between two samples at which no rule misses a stall.
 const CLOSE: Nanos = Nanos::SECOND;
 
-/// Adds what the rules say of the same run with samples that are close to each other, unless those of the recorder are. The recorder
-/// of the second run disturbs the machine as seldom as that of the recording: it reads the counters of cgroups at the same times. A
-/// second run that is ended early ends the first one, too: its verdicts alone would miss stalls.
-fn closely(
-    shown: Shown,
+/// Number of parts of the time between two samples of which each has a sample, so that the rules miss no stall; 1 where those of the
+/// recorder are close to each other, or where no rule judges the run.
+fn parts(sampling: Sampling, trial: Trial) -> u64 {
+    let parts = sampling.every.0.div_ceil(CLOSE.0);
+    if trial.diagnosed && parts > 2 { parts } else { 1 }
+}
+
+/// One run, with the samples of its recorder and with all of them.
+struct Windows {
+    window: Window,
+    /// Absent where the recorder takes all of them.
+    close: Option<Window>,
+    /// Whether `go_on` ended the run early.
+    is_cut: bool,
+}
+
+/// Runs a scenario. The recorder takes one of `parts` samples. The others do not disturb the machine: the counters of cgroups are read
+/// with its own samples only.
+fn windows_of(
     changed: &Changed,
     trial: Trial,
     sampling: Sampling,
+    parts: u64,
     go_on: impl FnMut(&Progress) -> bool,
-) -> Result<Shown, SimError> {
-    let parts = sampling.every.0.div_ceil(CLOSE.0);
-    if !trial.diagnosed || parts <= 2 || shown.is_cut {
-        return Ok(shown);
-    }
-    let close =
-        Sampling { every: Nanos(sampling.every.0 / parts), stat_every: sampling.stat_every.max(sampling.every) };
-    let (window, is_cut) = window_of(changed, trial, close, go_on)?;
-    let close = (!is_cut).then(|| Box::new(verdicts(&window)));
-    Ok(Shown { close, is_cut, ..shown })
+) -> Result<Windows, SimError> {
+    let mut scenario = changed.scenario.clone();
+    scenario.workload.seed = scenario.workload.seed.wrapping_add(trial.seed);
+    faster(&mut scenario, trial.device_percent);
+    let (mut simulated, mut close, mut samples) = (Simulated::default(), Simulated::default(), 0);
+    let all = match parts {
+        1 => sampling,
+        _ => Sampling { every: Nanos(sampling.every.0 / parts), stat_every: sampling.stat_every.max(sampling.every) },
+    };
+    let options = Options { ends_at_each: parts, ..Options::new("twin", changed.kernel).sampled(all) };
+    let take = |record| {
+        let is_of_recorder = match &record {
+            Record::Sample(_) => {
+                samples += 1;
+                (samples - 1) % parts == 0
+            }
+            _ => true,
+        };
+        if parts > 1 {
+            let Ok(()) = close.record(&record);
+        }
+        if is_of_recorder {
+            let Ok(()) = simulated.record(&record);
+        }
+        Ok(())
+    };
+    let is_cut = simulate(&scenario, &options, take, go_on)?.is_interrupted;
+    Ok(Windows { window: simulated.window, close: (parts > 1).then_some(close.window), is_cut })
 }
 
 fn of_window(window: &Window, trial: Trial, programs: &Programs) -> Shown {
     let said = if trial.diagnosed { verdicts(window) } else { Verdicts::default() };
-    Shown { figures: figures(window, programs), parts: parts(window), said, ..Shown::default() }
+    Shown { figures: figures(window, programs), parts: of_parts(window), said, ..Shown::default() }
 }
 
 /// Makes all devices faster or slower.
@@ -339,7 +353,7 @@ pub(crate) fn smallest(budgets: &Budgets) -> Option<f64> {
 }
 
 /// The figures of each part of a run that depend on the moment: stalls and data at risk.
-fn parts(window: &Window) -> Vec<Figures> {
+fn of_parts(window: &Window) -> Vec<Figures> {
     let (Some(first), Some(last)) = (window.first_at, window.last_at) else { return Vec::new() };
     let (from, length) = (first.monotonic.0, last.monotonic.0.saturating_sub(first.monotonic.0).max(1));
     let part = |at: u64| {
