@@ -11,12 +11,14 @@ use floodline_analysis::diagnose::burst;
 use floodline_analysis::diagnose::derived::Derived;
 use floodline_analysis::diagnose::device::{self, Interval};
 use floodline_analysis::diagnose::dirty;
+use floodline_record::id::{Entity, EntityId};
 use floodline_record::record::What;
-use floodline_record::sample::HostRow;
-use floodline_record::traced::waits::Operation;
+use floodline_record::sample::{HostRow, ProcessRow};
+use floodline_record::traced::waits::{Operation, SlowSync};
 use floodline_record::units::{Nanos, Pages};
-use floodline_record::window::Window;
+use floodline_record::window::{Span, Window};
 use floodline_scenario::{Lasting, OnPath, Step, Task};
+use std::collections::BTreeSet;
 
 /// Most of them in a twin.
 const ASKED_MAX: usize = 1000;
@@ -66,19 +68,35 @@ fn traced<'a>(window: &Window, places: &'a [Place]) -> Option<Vec<Asked<'a>>> {
         return None;
     }
     let first = window.first_at?.monotonic;
-    let of = |at: Nanos, slow: &floodline_record::traced::waits::SlowSync| {
+    let of = |at: Nanos, slow: &SlowSync| {
         let began = Nanos(at.0.checked_sub(slow.lasted.0)?.checked_sub(first.0)?);
         let whole = slow.device.map(|dev| window.lookup().whole(window, dev));
         let place = places.iter().find(|place| Some(place.dev) == whole).or(places.first())?;
         Some(Asked { at: began.as_secs_f64(), seconds: slow.lasted.as_secs_f64(), place })
     };
+    let writes_nothing = write_nothing(window);
+    // The command `sync FILE` calls fsync for a file that another program wrote.
+    let is_of_others = |slow: &SlowSync| {
+        slow.queued.is_some_and(|queued| queued.0 >= AT_ONCE_MIN) && writes_nothing.contains(&slow.who.pid)
+    };
     let waits = window.events.iter().filter_map(|event| match &event.what {
-        What::SlowSync(slow) if matches!(slow.operation, Operation::Sync | Operation::SyncFilesystem) => {
-            of(event.at, slow)
-        }
+        What::SlowSync(slow) => match slow.operation {
+            Operation::Sync | Operation::SyncFilesystem => of(event.at, slow),
+            Operation::Fsync | Operation::Fdatasync if is_of_others(slow) => of(event.at, slow),
+            _ => None,
+        },
         _ => None,
     });
     Some(waits.collect())
+}
+
+/// Processes that passed nothing to write calls since they started.
+fn write_nothing(window: &Window) -> BTreeSet<u32> {
+    let of = |(id, span): (&EntityId, &Span<ProcessRow>)| match window.entities.get(id) {
+        Some(Entity::Process { pid, kthread: false, .. }) => span.last.wchar.filter(|bytes| bytes.0 == 0).map(|_| *pid),
+        _ => None,
+    };
+    window.processes.iter().filter_map(of).collect()
 }
 
 /// Least that is dirty where all of it is written at once, bytes.
