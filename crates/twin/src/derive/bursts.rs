@@ -162,16 +162,22 @@ impl End {
 }
 
 impl Branch {
-    /// Each burst at its time: `of` makes its steps from the number of operations and the seconds.
+    /// Each burst at its time: `of` makes its steps from the number of operations and the seconds. A burst has at least one operation,
+    /// unless those before it had more than they should.
     pub(super) fn bursts(&self, copies: f64, of: impl Fn(f64, f64) -> Vec<Step>) -> Vec<Step> {
         let mut steps = Vec::new();
-        let mut now = 0.0;
+        let (mut now, mut left) = (0.0, 0.0);
         for (at, burst) in self.bursts.iter().enumerate() {
             if burst.from > now + 1e-3 {
                 steps.push(Step::Sleep(Lasting { lasting: time(burst.from - now) }));
             }
-            let count = (burst.amount / self.unit / copies).round().max(1.0);
-            steps.extend(of(count, (burst.to - burst.from).max(1e-3)));
+            let wanted = burst.amount / self.unit / copies + left;
+            let count = if wanted < 0.5 && left <= -0.5 { 0.0 } else { wanted.round().max(1.0) };
+            left = wanted - count;
+            match count > 0.0 {
+                true => steps.extend(of(count, (burst.to - burst.from).max(1e-3))),
+                false => steps.push(Step::Sleep(Lasting { lasting: time(burst.to - burst.from.max(now)) })),
+            }
             now = burst.to.max(now);
             let is_last = self.bursts.get(at + 1).is_none_or(|next| next.from > now + 1e-3);
             let is_cut = at + 1 == self.bursts.len();
@@ -204,5 +210,40 @@ impl Branch {
             };
             vec![Step::Repeat(Repeat { times, lasting, every: None, steps: inner })]
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_scenario::{Pace, Write};
+
+    fn counts(amounts: &[f64]) -> (Vec<u64>, f64) {
+        let bursts = (0..).zip(amounts).map(|(at, amount)| Burst {
+            from: f64::from(at),
+            to: f64::from(at) + 1.0,
+            amount: *amount,
+        });
+        let step = |count, rate: Option<Frequency>| {
+            vec![Step::Write(Write { count: Some(count), rate: rate.map(Pace::Blocks), ..Write::default() })]
+        };
+        let branch = Branch { bursts: bursts.collect(), unit: 1.0, step: Box::new(step), end: None, is_unpaced: false };
+        let steps = branch.open(1.0);
+        let slept = |step: &Step| if let Step::Sleep(sleep) = step { sleep.lasting.0.as_secs_f64() } else { 0.0 };
+        let seconds = steps.iter().map(slept).sum();
+        (
+            steps.iter().filter_map(|step| if let Step::Write(write) = step { write.count } else { None }).collect(),
+            seconds,
+        )
+    }
+
+    #[test]
+    fn parts_of_an_operation_add_up() {
+        assert_eq!(counts(&[3.0, 2.0]), (vec![3, 2], 0.0));
+        // Each burst has a quarter of an operation.
+        assert_eq!(counts(&[0.25; 8]), (vec![1, 1], 6.0));
+        assert_eq!(counts(&[0.6, 0.6, 0.6, 0.6, 0.6]), (vec![1, 1, 1], 2.0));
+        // What is left over is made up.
+        assert_eq!(counts(&[1.4, 1.4, 1.4]), (vec![1, 2, 1], 0.0));
     }
 }
