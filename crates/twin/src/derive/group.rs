@@ -2,6 +2,7 @@
 //! Processes of one name in one cgroup, as one writer: their activity in each interval, added up, and its parts by
 //! write calls, by stores to mappings and past the page cache.
 
+use super::folios;
 use super::machine::Cgroups;
 use crate::recorded::{Did, Recorded};
 use floodline_record::id::{Entity, EntityId};
@@ -229,7 +230,7 @@ fn has_mapping(list: &[Did]) -> bool {
     let under_way = if calls >= MANY_CALLS { sum(|did| did.wchar as f64) / calls } else { 0.0 };
     let excess = sum(|did| did.dirtied as f64) - most - under_way;
     let by_interval = sum(|did| did.dirtied as f64 - by_calls(did));
-    excess > 0.25 * by_interval
+    excess > 0.25 * by_interval && !folios::are_by_calls(list, by_calls)
 }
 
 /// What is known of all intervals of a process.

@@ -6,6 +6,7 @@ mod bursts;
 mod cgroups;
 mod devices;
 mod drained;
+mod folios;
 mod group;
 mod machine;
 mod names;

@@ -42,7 +42,9 @@ const FULL: f64 = 0.8;
 const SOON_MAX: f64 = 1.0;
 
 /// Counts the syncs of groups whose data is written soon though no other counter shows a sync. `soon` is the mean time that the data
-/// of each group stays dirty, seconds. Each sync makes at least one write of the device and writes at least one page.
+/// of each group stays dirty, seconds. Each sync makes at least one write of the device and writes at least one page. Where a trace
+/// counts the calls that wait for stable storage, data of a program without such calls leaves soon because the program starts the
+/// writes and does not wait for them, as sync_file_range does.
 pub(super) fn add_by_age(
     groups: &[Group],
     places: &[Place],
@@ -50,9 +52,8 @@ pub(super) fn add_by_age(
     (soon, busy): (&[Option<f64>], &[f64]),
     syncs: &mut [Syncs],
 ) {
-    if syncs.iter().any(|syncs| syncs.origin == Origin::Measured) {
-        return;
-    }
+    let is_traced = syncs.iter().any(|syncs| syncs.origin == Origin::Measured);
+    let call = if is_traced { SyncCall::SyncFileRange } else { SyncCall::Fdatasync };
     for (number, place) in places.iter().enumerate() {
         let here = || (0..groups.len()).filter(|one| at[*one].place == number);
         let told: f64 = here().map(|one| syncs[one].count).sum();
@@ -76,7 +77,7 @@ pub(super) fn add_by_age(
         for (one, most) in new {
             let count = share * most;
             if count >= 1.0 {
-                syncs[one] = Syncs { count, call: Some(SyncCall::Fdatasync), is_by_age: true, ..Syncs::default() };
+                syncs[one] = Syncs { count, call: Some(call), is_by_age: true, ..Syncs::default() };
             }
         }
     }
@@ -319,6 +320,37 @@ mod tests {
         // The part that is synced is small.
         let small = [(90e6, 0.0), (0.0, 0.0), (4e6, 0.0), (0.0, 0.5), (0.0, 0.0)];
         assert_eq!(ends(&[small, small].concat()), [0.0; 0]);
+    }
+
+    #[test]
+    fn data_that_leaves_soon_was_synced_or_where_a_trace_has_no_sync_started() {
+        let place = Place {
+            dev: DevId { major: 254, minor: 0 },
+            device: "vda".to_owned(),
+            point: "/data".to_owned(),
+            fs_type: FsType::Xfs,
+            mean_read: None,
+            flushes: 0,
+            writes: 200,
+            written: 0,
+            below: None,
+        };
+        // 2 MB/s that stay dirty for a quarter of a second.
+        let groups = [group(&[(2e6, 0.0); 40]), group(&[(4096.0, 0.1); 40])];
+        let at = [At { place: 0, is_known: true }; 2];
+        let told = |first: Syncs, second: Syncs| {
+            let mut syncs = [first, second];
+            add_by_age(&groups, std::slice::from_ref(&place), &at, (&[Some(0.25), None], &[0.4]), &mut syncs);
+            (syncs[0].call, syncs[0].count, syncs[1].call)
+        };
+        let none = Syncs::default();
+        assert_eq!(told(none, none), (Some(SyncCall::Fdatasync), 80.0, None));
+        let measured = |count, call| Syncs { count, call, origin: Origin::Measured, ..Syncs::default() };
+        let offsets = measured(40.0, Some(SyncCall::Fdatasync));
+        let started = (Some(SyncCall::SyncFileRange), 80.0, Some(SyncCall::Fdatasync));
+        assert_eq!(told(measured(0.0, None), offsets), started);
+        let counted = measured(20.0, Some(SyncCall::Fsync));
+        assert_eq!(told(counted, offsets), (Some(SyncCall::Fsync), 20.0, Some(SyncCall::Fdatasync)));
     }
 
     #[test]

@@ -4,12 +4,13 @@
 //! pauses between writes as long as the program did, and then writes again.
 
 use super::bursts::{Branch, Burst, End, arrivals, bursts, size, steady, time};
+use super::folios::InFolios;
 use super::group::{Bin, Group, PAGE, Stored};
 use super::machine::Place;
 use super::rewrites::Rewritten;
 use super::stores::{Amount, Cached, Mapped, PREPARED, mapped};
 use super::syncs::{Syncs, buffered_calls, synced_runs};
-use super::{Fit, asked, rewrites};
+use super::{Fit, asked, rewrites, stores};
 use crate::Recorded;
 use crate::provenance::{Notes, Origin};
 use floodline_analysis::diagnose::device;
@@ -70,12 +71,28 @@ impl Writer {
             stored: None,
         };
         let mut branches = Vec::new();
-        branches.extend(match rewritten {
-            Some(it) => {
+        // Most of what it dirties comes through a mapping: that is what it syncs.
+        let is_of_mapping = syncs.origin == Origin::Measured
+            && syncs.call.is_some()
+            && syncs.at_ends.is_none()
+            && group.total.mapped > group.total.by_calls;
+        let (syncs, of_mapping) = match is_of_mapping {
+            true => (Syncs { call: None, count: 0.0, ..syncs }, Some(syncs.count)),
+            false => (syncs, None),
+        };
+        let mut beside = Vec::new();
+        let in_folios = InFolios::of(group, &syncs, place, recorded);
+        branches.extend(match (in_folios, rewritten) {
+            (Some(it), _) => {
+                writer.setup.extend(it.setup(&file("data")));
+                let sync = sync_of(syncs, it.calls(), &key, notes);
+                Some(it.branch(group, sync, file("data"), &key, notes))
+            }
+            (None, Some(it)) => {
                 let each = Rewritten { bytes: it.bytes / copies as f64, ..it };
                 Some(rewrites(group, syncs, file("data"), each, &key, notes))
             }
-            None => calls(group, syncs, file("data"), &key, notes),
+            (None, None) => calls(group, syncs, file("data"), &key, notes),
         });
         branches.extend(temporary(group, file("temporary"), &key, notes));
         if let Some(Mapped { branch, bytes, cached, block, before, stored }) = mapped(
@@ -105,6 +122,10 @@ impl Writer {
                 writer.setup.push(Step::MmapStore(stores));
                 writer.dirty_before = dirty;
             }
+            if let Some(count) = of_mapping {
+                notes.measured(format!("{key}.steps.fdatasync"), "calls for stable storage in the trace");
+                beside = stores::synced(file("mapped"), count / copies as f64, recorded.window.seconds());
+            }
             branches.push(branch);
         }
         branches.extend(direct(group, place, &recorded.window, file("direct"), &key, notes));
@@ -122,7 +143,7 @@ impl Writer {
         let waited = (held / n / busy.max(1e-3)).clamp(0.0, 0.98);
         let is_held = waited >= 0.02;
         let with = |mut branches: Vec<Vec<Step>>| {
-            branches.push(syncs_of_others.clone());
+            branches.extend([beside.clone(), syncs_of_others.clone()]);
             joined(branches)
         };
         writer.open = with(branches.iter().map(|branch| branch.open(n)).collect());
@@ -202,16 +223,17 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
         false => notes.measured(of_block, "wchar divided by write calls"),
     }
     let sync = sync_of(syncs, of_file, key, notes);
+    let is_any_synced = sync.is_some();
     // Bursts that are written and synced within one interval each: the sync is in it too, so they are not spread over it.
     let is_in_one = |burst: &Burst| {
         let is_its = |bin: &Bin| (bin.end - burst.to).abs() < 1e-6 && burst.to - burst.from <= bin.length + 1e-6;
         group.bins.iter().any(is_its)
     };
-    let is_synced_each = sync.is_some() && syncs.count == stretches.len() as f64;
+    let is_synced_each = is_any_synced && syncs.count == stretches.len() as f64;
     let is_unpaced = is_synced_each && stretches.iter().all(is_in_one);
     // Each call dirties a page of its own and none is made durable: one-block files.
     let is_small_files =
-        sync.is_none() && end.is_none() && block <= 2048.0 && total.by_calls >= 0.9 * calls * PAGE && calls >= 16.0;
+        !is_any_synced && end.is_none() && block <= 2048.0 && total.by_calls >= 0.9 * calls * PAGE && calls >= 16.0;
     if is_small_files {
         notes.assumed(
             format!("{key}.steps.create_files"),
@@ -220,6 +242,7 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
         );
         return Some(small_files(file, block, stretches, per_call));
     }
+    let syncing = Syncing::new(sync);
     let step = move |count: u64, rate: Option<Frequency>| {
         let write = Write {
             file: file.clone(),
@@ -227,11 +250,9 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
             block: size(block),
             rate: rate.map(Pace::Blocks),
             count: Some(count),
-            sync: sync.clone().filter(|_| rate.is_some()),
             ..Write::default()
         };
-        let then = sync.as_ref().filter(|_| rate.is_none()).map(|sync| synced(sync, &file));
-        std::iter::once(Step::Write(write)).chain(then).collect()
+        syncing.steps(write, count)
     };
     Some(Branch { bursts: stretches, unit: per_call, step: Box::new(step), end, is_unpaced })
 }
@@ -265,6 +286,7 @@ fn rewrites(group: &Group, syncs: Syncs, file: String, it: Rewritten, key: &str,
         true => bursts(&group.bins, rewrites::passed_in),
         false => arrivals(&group.bins, rewrites::passed_in, block),
     };
+    let syncing = Syncing::new(sync);
     let step = move |count: u64, rate: Option<Frequency>| {
         let write = Write {
             file: file.clone(),
@@ -273,11 +295,9 @@ fn rewrites(group: &Group, syncs: Syncs, file: String, it: Rewritten, key: &str,
             block: size(block),
             rate: rate.map(Pace::Blocks),
             count: Some(count),
-            sync: sync.clone().filter(|_| rate.is_some()),
             ..Write::default()
         };
-        let then = sync.as_ref().filter(|_| rate.is_none()).map(|sync| synced(sync, &file));
-        std::iter::once(Step::Write(write)).chain(then).collect()
+        syncing.steps(write, count)
     };
     Branch { bursts, unit: block, step: Box::new(step), end, is_unpaced: false }
 }
@@ -290,11 +310,38 @@ fn end_of(group: &Group, syncs: Syncs, file: &str, key: &str, notes: &mut Notes)
     Some(End { step: Step::Fsync(OnFile { file: file.to_owned() }), seconds, at })
 }
 
+/// Syncs of a file by number of calls. A step counts its own calls only, so a sync that is rarer than the calls of a burst is a step of
+/// its own, after the burst with which there are enough of them.
+pub(super) struct Syncing {
+    sync: Option<SyncEvery>,
+    /// Calls since the last sync.
+    calls: std::cell::Cell<u64>,
+}
+
+impl Syncing {
+    pub(super) fn new(sync: Option<SyncEvery>) -> Syncing {
+        Syncing { sync, calls: std::cell::Cell::new(0) }
+    }
+
+    /// A step of `count` calls, and the syncs during and after it. Calls without a rate are synced once, after them.
+    pub(super) fn steps(&self, write: Write, count: u64) -> Vec<Step> {
+        let Some(sync) = &self.sync else { return vec![Step::Write(write)] };
+        let after = sync.after.unwrap_or(1).max(1);
+        let calls = self.calls.get() + count % after;
+        let is_due = write.rate.is_none() || calls >= after;
+        self.calls.set(if is_due { 0 } else { calls });
+        let then = is_due.then(|| synced(sync, &write.file));
+        let during = (write.rate.is_some() && count >= after).then(|| sync.clone());
+        std::iter::once(Step::Write(Write { sync: during, ..write })).chain(then).collect()
+    }
+}
+
 /// The call of a sync on a file.
 fn synced(sync: &SyncEvery, file: &str) -> Step {
     let on = OnFile { file: file.to_owned() };
     match sync.call {
         SyncCall::Fsync => Step::Fsync(on),
+        SyncCall::SyncFileRange => Step::SyncFileRange(on),
         _ => Step::Fdatasync(on),
     }
 }
@@ -323,6 +370,10 @@ fn sync_of(syncs: Syncs, calls: f64, key: &str, notes: &mut Notes) -> Option<Syn
     let after = (calls / syncs.count.max(1.0)).round().max(1.0) as u64;
     let key = format!("{key}.steps.write.sync");
     let text = match syncs.origin {
+        _ if syncs.is_by_age && call == SyncCall::SyncFileRange => {
+            "data stays dirty for a small part of the time that it would without a sync, and the trace has no call that waits for it: \
+             the program starts the writes; writes of the device bound how often"
+        }
         _ if syncs.is_by_age => {
             "data stays dirty for a small part of the time that it would without a sync; writes of the device bound how often \
              the program syncs"
@@ -454,6 +505,29 @@ fn reads(group: &Group, place: &Place, file: String, key: &str, notes: &mut Note
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sync_that_is_rarer_than_the_calls_of_a_burst_is_made_after_some_of_them() {
+        let every = |after| SyncEvery { call: SyncCall::Fsync, every: None, after: Some(after) };
+        let told = |after: u64, counts: &[u64], rate: bool| -> Vec<(u64, bool, bool)> {
+            let syncing = Syncing::new(Some(every(after)));
+            let rate = rate.then(|| Pace::Blocks(super::super::bursts::frequency(10.0)));
+            let of = |count: &u64| {
+                let write = Write { file: "/data/log".to_owned(), count: Some(*count), rate, ..Write::default() };
+                let steps = syncing.steps(write, *count);
+                let Step::Write(write) = &steps[0] else { panic!("{steps:?}") };
+                (*count, write.sync.is_some(), steps.len() == 2)
+            };
+            counts.iter().map(of).collect()
+        };
+        // 100 calls a sync, in bursts of 40: after the third, and after the sixth.
+        let third = [(40, false, false), (40, false, false), (40, false, true)];
+        assert_eq!(told(100, &[40; 6], true), [third, third].concat());
+        assert_eq!(told(1, &[3, 1], true), [(3, true, false), (1, true, false)]);
+        // The calls that are left after the last sync of a burst count on.
+        assert_eq!(told(4, &[6, 2, 2], true), [(6, true, false), (2, false, true), (2, false, false)]);
+        assert_eq!(told(100, &[40], false), [(40, false, true)]);
+    }
 
     #[test]
     fn pages_that_are_dirtied_once_for_each_sync_are_written_whole() {
