@@ -48,7 +48,7 @@ fn a_kept_recording_is_judged_by_its_scenario_again() {
     let shown = judge("exact-budgets", "throttled");
     assert_eq!(shown.code, Some(1), "{}", shown.stderr);
     assert!(
-        shown.stdout.contains("budget.throttled_count is 0, expected at least 50"),
+        shown.stdout.contains("budget.throttled_count is 0, expected at least 12"),
         "{}{}",
         shown.stdout,
         shown.stderr
