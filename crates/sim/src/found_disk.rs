@@ -197,29 +197,36 @@ impl Step {
 mod tests {
     use super::*;
 
+    /// A second's sample of a disk that only writes: its writes and flushes, and the milliseconds of both.
+    fn sample(second: u64, counts: [u64; 2], millis: [u64; 2], in_flight: u64) -> (Nanos, Arc<DiskRow>) {
+        use floodline_record::units::{Bytes, Count};
+        let ([writes, flushes], [write_millis, flush_millis]) = (counts, millis);
+        let all = Some(Nanos::from_millis(write_millis + flush_millis));
+        let row = DiskRow {
+            reads: Some(Count(0)),
+            read: Some(Bytes(0)),
+            read_time: Some(Nanos(0)),
+            writes: Some(Count(writes)),
+            written: Some(Bytes(4096 * writes)),
+            write_time: all,
+            flushes: Some(Count(flushes)),
+            flush_time: Some(Nanos::from_millis(flush_millis)),
+            io_time: all,
+            in_flight: Some(Count(in_flight)),
+            ..DiskRow::default()
+        };
+        (Nanos::from_millis(1_000 * second), Arc::new(row))
+    }
+
     #[test]
     fn a_slow_moment_is_as_slow_as_it_was_found() {
-        use floodline_record::units::{Bytes, Count};
-        let (mut writes, mut millis, mut flush_millis) = (0, 0, 0);
+        let (mut writes, mut write_millis, mut flush_millis) = (0, 0, 0);
         let mut series = Vec::new();
         // Two writes of 2 ms and a flush of 4 ms in each second; in the seventh second 3, 3 and 90 ms.
         for second in 0..12_u64 {
-            let row = DiskRow {
-                reads: Some(Count(0)),
-                read: Some(Bytes(0)),
-                read_time: Some(Nanos(0)),
-                writes: Some(Count(writes)),
-                written: Some(Bytes(4096 * writes)),
-                write_time: Some(Nanos::from_millis(millis)),
-                flushes: Some(Count(writes / 2)),
-                flush_time: Some(Nanos::from_millis(flush_millis)),
-                io_time: Some(Nanos::from_millis(millis)),
-                in_flight: Some(Count(0)),
-                ..DiskRow::default()
-            };
-            series.push((Nanos::from_millis(1_000 * second), Arc::new(row)));
+            series.push(sample(second, [writes, writes / 2], [write_millis, flush_millis], 0));
             let (write, flush) = if second == 6 { (3, 90) } else { (2, 4) };
-            (writes, millis, flush_millis) = (writes + 2, millis + 2 * write + flush, flush_millis + flush);
+            (writes, write_millis, flush_millis) = (writes + 2, write_millis + 2 * write, flush_millis + flush);
         }
         // The workload begins with the third sample, in this run 10 s after the first.
         let known = Moment::of(&series, 2_000_000_000);
@@ -243,26 +250,9 @@ mod tests {
 
     #[test]
     fn a_flush_under_way_in_a_sample_is_as_slow_as_both_sides_of_it() {
-        use floodline_record::units::{Bytes, Count};
-        let row = |second: u64, writes: u64, flushes: u64, millis: [u64; 2], in_flight: u64| {
-            let row = DiskRow {
-                reads: Some(Count(0)),
-                read: Some(Bytes(0)),
-                read_time: Some(Nanos(0)),
-                writes: Some(Count(writes)),
-                written: Some(Bytes(4096 * writes)),
-                write_time: Some(Nanos::from_millis(millis[0] + millis[1])),
-                flushes: Some(Count(flushes)),
-                flush_time: Some(Nanos::from_millis(millis[1])),
-                io_time: Some(Nanos::from_millis(millis[0] + millis[1])),
-                in_flight: Some(Count(in_flight)),
-                ..DiskRow::default()
-            };
-            (Nanos::from_millis(1_000 * second), Arc::new(row))
-        };
         // A write of 2 ms and a flush of 4 ms in each second, but the flush of the seventh one takes until the eighth.
-        let quiet = (0..=6).map(|second| row(second, second, second, [2 * second, 4 * second], 0));
-        let slow = [row(7, 7, 6, [14, 24], 1), row(8, 8, 8, [16, 624], 0)];
+        let quiet = (0..=6).map(|second| sample(second, [second; 2], [2 * second, 4 * second], 0));
+        let slow = [sample(7, [7, 6], [14, 24], 1), sample(8, [8, 8], [16, 624], 0)];
         let series: Vec<_> = quiet.chain(slow).collect();
         let known = Moment::of(&series, 0);
         let moments = Moments { known, began: Some(0) };

@@ -172,7 +172,7 @@ impl Branch {
                 steps.push(Step::Sleep(Lasting { lasting: time(burst.from - now) }));
             }
             let wanted = burst.amount / self.unit / copies + left;
-            let count = if wanted < 0.5 && left <= -0.5 { 0.0 } else { wanted.round().max(1.0) };
+            let count = if wanted < 0.5 && left < 0.0 { 0.0 } else { wanted.round().max(1.0) };
             left = wanted - count;
             match count > 0.0 {
                 true => steps.extend(of(count, (burst.to - burst.from).max(1e-3))),
