@@ -7,6 +7,7 @@ use crate::advise::step;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Device;
 use crate::diagnose::strict::{AT_SHARE, limit, unwritten};
+use crate::diagnose::throttle::Pauses;
 use crate::diagnose::{Rule, Verdict, dirty, missing, throttle};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
@@ -38,6 +39,8 @@ pub const RULE: Rule = Rule {
 const FELT: f64 = 0.1;
 /// Share of the window from which a task is mostly paused.
 const HURTS: f64 = 0.5;
+/// Number of tasks that feel the pauses from which the harm is shared.
+const SHARED_BY: usize = 3;
 
 fn check(derived: &Derived<'_>) -> Verdict {
     let is_strict = |event: &Throttled| event.domain == Domain::Strictlimit && event.pauses > 0;
@@ -61,7 +64,9 @@ fn check(derived: &Derived<'_>) -> Verdict {
             human::seconds(seconds)
         ));
     }
-    let severity = if seconds >= HURTS * window_s { Severity::Critical } else { Severity::Warning };
+    let is_felt = |pauses: &Pauses| pauses.total.as_secs_f64() >= FELT * window_s;
+    let is_shared = paused.iter().filter(|((of, ..), pauses)| of == bdi && is_felt(pauses)).count() >= SHARED_BY;
+    let severity = if is_shared || seconds >= HURTS * window_s { Severity::Critical } else { Severity::Warning };
     let all = throttle::total(derived.window, Some(bdi)).unwrap_or_default();
     let knobs = knobs(derived, bdi);
     let devices = names(derived, bdi);
@@ -238,6 +243,16 @@ mod tests {
             &paused(Domain::Strictlimit, 1100),
             "warning: dd was paused for 1.10 s of 10 s by the strict",
         );
+    }
+
+    #[test]
+    fn pauses_that_three_tasks_feel_are_critical() {
+        let of = |tasks: u64| {
+            let each = |task| throttle::tests::throttled((7 + task, "8:16", Domain::Strictlimit, 11, 1100, 200));
+            Fixture::healthy().traced(&["throttle"], (0..tasks).map(each).collect())
+        };
+        check_rule(&RULE, &of(2), "warning: dd was paused for 1.10 s of 10 s by the strict");
+        check_rule(&RULE, &of(3), "critical: dd was paused for 1.10 s of 10 s by the strict");
     }
 
     #[test]
