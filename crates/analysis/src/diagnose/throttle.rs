@@ -58,6 +58,12 @@ pub fn by<K: Ord>(window: &Window, key: impl Fn(&Throttled) -> Option<K>) -> Opt
     Some(sums)
 }
 
+/// Seconds that each process was paused by a device's strict limit: it waited for the limit, whatever the devices did.
+pub fn by_strict_limits(window: &Window) -> BTreeMap<u32, f64> {
+    let strict = by(window, |event| (event.domain == Domain::Strictlimit).then_some(event.who.pid));
+    strict.into_iter().flatten().map(|(pid, pauses)| (pid, pauses.total.as_secs_f64())).collect()
+}
+
 /// All pauses on one device, or on every one.
 pub fn total(window: &Window, bdi: Option<&Name>) -> Option<Pauses> {
     let all = by(window, |event| bdi.is_none_or(|bdi| event.bdi == *bdi).then_some(()))?;
@@ -130,6 +136,25 @@ pub(crate) mod tests {
 
     fn window(pauses: &[Told<'_>]) -> Window {
         Fixture::healthy().traced(&["throttle"], pauses.iter().copied().map(throttled).collect()).window()
+    }
+
+    #[test]
+    fn who_waits_for_a_strict_limit_waits_for_no_device() {
+        use crate::diagnose::derived::Derived;
+        use crate::diagnose::synced::tests::synced;
+        use crate::diagnose::waiting;
+        use floodline_record::traced::waits::Operation;
+        let others = |domain, synced_ms| {
+            let pause = throttled((7, "8:0", domain, 11, 3000, 200));
+            let sync = synced((41, Operation::Fdatasync, 9, synced_ms, 900));
+            let window = Fixture::healthy().traced(&["throttle", "bytes"], vec![pause, sync]).window();
+            assert_eq!(by_strict_limits(&window).get(&41).copied().unwrap_or(0.0) > 0.0, domain == Domain::Strictlimit);
+            let derived = Derived::of(&window);
+            let disk = derived.disks()[0];
+            waiting::others_on(&derived, &disk, |_| false).expect("waits are traced").len()
+        };
+        assert_eq!((others(Domain::Strictlimit, 1000), others(Domain::Global, 1000)), (0, 1));
+        assert_eq!(others(Domain::Strictlimit, 5000), 1, "most of it is a sync");
     }
 
     #[test]

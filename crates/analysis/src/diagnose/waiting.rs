@@ -38,6 +38,8 @@ const BUSY_FOR_EACH_WAIT: f64 = 2.0;
 const MOMENT_READINGS: u32 = 2;
 /// Time between two samples up to which two samples show a process that often waits, seconds.
 const MOMENT_S: f64 = 1.5;
+/// Part of what a process waited for that is the reason of most of it.
+const MOSTLY: f64 = 0.5;
 /// State letter of an uninterruptible sleep.
 const ASLEEP: u64 = b'D' as u64;
 
@@ -139,8 +141,14 @@ pub fn others_on(
     let own = for_own_data(derived, device);
     let cgroups = elsewhere::cgroups_elsewhere(derived, device);
     let readers = elsewhere::readers_elsewhere(derived, device);
+    let limited = throttle::by_strict_limits(derived.window);
+    let is_limited = |waiter: &Waiter| {
+        let waited = waiter.seconds.unwrap_or(f64::INFINITY);
+        limited.get(&waiter.pid).is_some_and(|paused| *paused >= MOSTLY * waited)
+    };
     let is_other = |waiter: &Waiter| {
         elsewhere.contains(&waiter.pid)
+            || is_limited(waiter)
             || readers.contains(&waiter.pid)
             || own.contains(&waiter.pid)
             || waiter.cgroup.is_some_and(|cgroup| cgroups.contains(&cgroup))
