@@ -38,7 +38,7 @@ const BUSY_FOR_EACH_WAIT: f64 = 2.0;
 const MOMENT_READINGS: u32 = 2;
 /// Time between two samples up to which two samples show a process that often waits, seconds.
 const MOMENT_S: f64 = 1.5;
-/// Part of what a process waited for that is the reason of most of it.
+/// Part of its waits from which one reason explains what a process waited for.
 const MOSTLY: f64 = 0.5;
 /// State letter of an uninterruptible sleep.
 const ASLEEP: u64 = b'D' as u64;
