@@ -26,7 +26,7 @@ pub const HARM_SHARE: f64 = 0.1;
 /// Length from which a single wait is harm, seconds.
 pub const HARM_ONCE_S: f64 = 1.0;
 /// Number of waiting processes from which a harm is shared.
-const SHARED_BY: usize = 3;
+pub const SHARED_BY: usize = 3;
 /// Sum of their waits, in parts of the window, that is as bad as that of one process.
 const SHARED_HARM: f64 = 0.3;
 /// Mean wait for stable storage above that of any disk with little to do, seconds: a slow rotating disk takes half of it.

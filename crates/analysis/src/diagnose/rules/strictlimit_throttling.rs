@@ -8,6 +8,7 @@ use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Device;
 use crate::diagnose::strict::{AT_SHARE, limit, unwritten};
 use crate::diagnose::throttle::Pauses;
+use crate::diagnose::waiting::SHARED_BY;
 use crate::diagnose::{Rule, Verdict, dirty, missing, throttle};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
@@ -39,8 +40,6 @@ pub const RULE: Rule = Rule {
 const FELT: f64 = 0.1;
 /// Share of the window from which a task is mostly paused.
 const HURTS: f64 = 0.5;
-/// Number of tasks that feel the pauses from which the harm is shared.
-const SHARED_BY: usize = 3;
 
 fn check(derived: &Derived<'_>) -> Verdict {
     let is_strict = |event: &Throttled| event.domain == Domain::Strictlimit && event.pauses > 0;
