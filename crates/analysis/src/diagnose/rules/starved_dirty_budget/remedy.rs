@@ -31,17 +31,20 @@ pub(super) fn cause(
     );
     let times = measured.and_then(Measured::times);
     if activity.is_amplified() || times.is_some() {
-        cause.push_str(&match activity.called {
-            Some(_) => "Amplification: the programs write the same pages again and again. Without room to keep them dirty, each is \
-             written to the disk before it is changed again. ".to_owned(),
+        let amplification = match activity.called {
+            Some(_) => {
+                "the programs write the same pages again and again. Without room to keep them dirty, each is written to the \
+                 disk before it is changed again"
+                    .to_owned()
+            }
             None => format!(
-            "Amplification: the first store to a mapped page after it was written dirties its whole folio, here {} \
-             per fault on {}. Without room to keep folios dirty, each folio is written, and the next store dirties it \
-             again. ",
-            human::bytes(if activity.faults > 0 { activity.per_fault() } else { worst.folio as f64 }),
-            worst.fs_type
+                "the first store to a mapped page after it was written dirties its whole folio, here {} per fault on {}. \
+                 Without room to keep folios dirty, each folio is written, and the next store dirties it again",
+                human::bytes(if activity.faults > 0 { activity.per_fault() } else { worst.folio as f64 }),
+                worst.fs_type
             ),
-        });
+        };
+        cause.push_str(&format!("Amplification: {amplification}. "));
         if let Some(times) = times {
             let times = human::number(times);
             cause.push_str(&format!("Measured: each byte was dirtied {times} times on average. "));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A storm: the processes of a domain dirty whole folios by stores of a few bytes, much more than they hand to write
-//! calls, or hand the same pages to write calls many times, while the domain's dirty data stay at its background threshold. The threshold then cleans folios that the
-//! next store dirties again, whichever setting made it so small. Detected by the dirtied bytes, not by the size of a
-//! setting.
+//! A storm: the processes of a domain make the same pages dirty again and again, while the domain's dirty data stay at
+//! its background threshold. They store a few bytes into whole folios, much more than they hand to write calls, or hand
+//! the same pages to write calls many times. The threshold then cleans what is dirtied again, whichever setting made it
+//! so small. Detected by the dirtied bytes, not by the size of a setting.
 
 use super::activity::{FOLIO_PER_FAULT, HURTS_RATE, REWRITES};
 use super::starved::Occupied;
@@ -105,13 +105,11 @@ pub(super) fn storms<'w, 'a, 'b>(
         placed.extend(processes.iter().map(|writer| writer.id));
         let span = derived.window.cgroups.get(&budget.cgroup);
         let peak = derived.window.unwritten_max.get(&budget.cgroup).copied().unwrap_or(0);
-        let file = span.and_then(|span| span.max.file).map(|file| file.0);
-        let is_kept = span.is_some_and(is_kept);
-        seen.extend(storm(derived, Some(budget), &budget.domain, processes, peak, file, is_kept));
+        seen.extend(storm(derived, Some(budget), &budget.domain, processes, peak, span));
     }
     let rest: Vec<&Writer<'_>> = writers.processes.iter().filter(|writer| !placed.contains(&writer.id)).collect();
     let peak = derived.dirty.unwritten_peak;
-    seen.extend(storm(derived, None, &budgets.global, &rest, peak.map_or(0, |bytes| bytes.0), None, false));
+    seen.extend(storm(derived, None, &budgets.global, &rest, peak.map_or(0, |bytes| bytes.0), None));
     if seen.iter().map(|(storm, _)| storm.rate).sum::<f64>() < HURTS_RATE {
         return Storms::default();
     }
@@ -154,16 +152,16 @@ fn storm<'w, 'a, 'b>(
     domain: &DomainBudget,
     processes: &[&'w Writer<'a>],
     peak: u64,
-    file: Option<u64>,
-    is_kept: bool,
+    span: Option<&Span<CgroupRow>>,
 ) -> Option<(Storm<'w, 'a, 'b>, Option<f64>)> {
     let cached =
         [derived.window.host.max.nr_inactive_file, derived.window.host.max.nr_active_file].into_iter().flatten();
     let cached = cached.fold(0u64, |sum, pages| sum.saturating_add(pages.bytes(derived.page_size).0));
-    let of_domain = file.filter(|_| budget.is_some()).unwrap_or(cached);
+    let file = span.and_then(|span| span.max.file).map(|file| file.0);
+    let of_domain = file.unwrap_or(cached);
     let mut writers: Vec<&Writer<'_>> =
         processes.iter().copied().filter(|writer| is_amplified(writer, of_domain)).collect();
-    let called = (writers.is_empty() && is_kept).then_some(of_domain);
+    let called = (writers.is_empty() && span.is_some_and(is_kept)).then_some(of_domain);
     if called.is_some() {
         writers = processes.iter().copied().filter(|writer| is_of_pages(writer, of_domain)).collect();
     }
