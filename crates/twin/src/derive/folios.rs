@@ -13,7 +13,6 @@ use crate::Recorded;
 use crate::provenance::{Notes, Origin};
 use crate::recorded::Did;
 use floodline_analysis::shown::behaviour;
-use floodline_record::id::{Entity, EntityId};
 use floodline_scenario::{Frequency, FsType, OnFile, Order, Pace, Step, SyncEvery, Write};
 
 /// Bytes of the largest folio, and of the smallest one that shows.
@@ -134,13 +133,7 @@ impl InFolios {
 /// Bytes of the file of each copy: what its processes passed before the recording, at most, as a log is allocated first. A process that
 /// passed little shows no size.
 fn before(group: &Group, recorded: &Recorded) -> f64 {
-    let window = &recorded.window;
-    let is_of_group = |id: &EntityId| {
-        let is_named =
-            |entity: &Entity| matches!(entity, Entity::Process { comm, .. } if comm.as_bytes() == group.comm);
-        window.entities.get(id).is_some_and(is_named) && recorded.home(id) == group.cgroup
-    };
-    let of_group = window.processes.iter().filter(|(id, _)| is_of_group(id));
+    let of_group = recorded.window.processes.iter().filter(|(id, _)| group.holds(recorded, id));
     let passed = of_group.filter_map(|(_, span)| Some(span.first.wchar?.0 as f64)).fold(0.0, f64::max);
     if passed >= 2.0 * FOLIO_MIN { passed.min(FILE_MAX) } else { FILE }
 }

@@ -115,6 +115,13 @@ impl Synced {
 }
 
 impl Group {
+    /// Whether a process of the recording is one of these.
+    pub(super) fn holds(&self, recorded: &Recorded, id: &EntityId) -> bool {
+        let entity = recorded.window.entities.get(id);
+        matches!(entity, Some(Entity::Process { comm, .. }) if comm.as_bytes() == self.comm)
+            && recorded.home(id) == self.cgroup
+    }
+
     /// Processes that work at the same time.
     pub(super) fn concurrent(&self) -> u64 {
         self.bins.iter().map(|bin| bin.active).max().unwrap_or(1).clamp(1, CONCURRENT_MAX)

@@ -9,6 +9,7 @@ mod drained;
 mod folios;
 mod group;
 mod machine;
+mod mapped_files;
 mod names;
 mod nearer;
 mod places;

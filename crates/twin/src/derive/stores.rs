@@ -9,11 +9,9 @@ use super::touched::Touched;
 use crate::Recorded;
 use crate::provenance::Notes;
 use floodline_analysis::shown::behaviour;
-use floodline_record::id::{Entity, EntityId};
+use floodline_record::id::Entity;
 use floodline_record::units::{Bytes, Nanos};
-use floodline_scenario::{
-    Barrier, ByteSize, Frequency, FsType, Lasting, MmapStore, OnFile, Repeat, Step, Task, Time, Write,
-};
+use floodline_scenario::{ByteSize, Frequency, FsType, MmapStore, Step};
 
 /// Share of faults with a read from a device from which a mapped file is not in the page cache.
 const MAJOR_SHARE: f64 = 0.05;
@@ -333,14 +331,8 @@ const LARGE_WRITES: Made = Made::ByWrites { are_large: true };
 
 impl Made {
     fn of(group: &Group, recorded: &Recorded, bytes: f64) -> Made {
-        let window = &recorded.window;
-        let is_of_group = |id: &EntityId| {
-            let is_named =
-                |entity: &Entity| matches!(entity, Entity::Process { comm, .. } if comm.as_bytes() == group.comm);
-            window.entities.get(id).is_some_and(is_named) && recorded.home(id) == group.cgroup
-        };
         let (mut major, mut read, mut passed, mut calls, mut count) = (0.0, 0.0, 0.0, 0.0, 0.0);
-        for (_, span) in window.processes.iter().filter(|(id, _)| is_of_group(id)) {
+        for (_, span) in recorded.window.processes.iter().filter(|(id, _)| group.holds(recorded, id)) {
             let row = &span.last;
             let value = |n: Option<u64>| n.unwrap_or(0) as f64;
             major += value(row.majflt.map(|n| n.0));
@@ -496,50 +488,9 @@ impl Cached {
     }
 }
 
-/// The task that writes mapped files and drops them from the page cache, so that reading them back makes large folios. It closes
-/// them, so that their inodes are dropped too: an inode that stays belongs to the cgroup of this task. It then rests until the flusher has found nothing to do, so that the first dirty page of the recording decides when the flusher wakes up.
-pub(super) fn prepare(files: Vec<(String, u64)>, rest: Time) -> Task {
-    let mut setup: Vec<Step> = files
-        .into_iter()
-        .flat_map(|(file, bytes)| {
-            let total = Some(ByteSize(Bytes(bytes)));
-            let write = Write { file: file.clone(), block: ByteSize(Bytes(1 << 20)), total, ..Write::default() };
-            [Step::Write(write), Step::Close(OnFile { file })]
-        })
-        .collect();
-    setup.extend([Step::Sync, Step::DropCaches, Step::Sleep(Lasting { lasting: rest })]);
-    setup.push(Step::Barrier(Barrier { name: PREPARED.to_owned() }));
-    Task { setup, ..Task::default() }
-}
-
-/// Steps that make a mapping durable `count` times in `seconds`. The trace counts these calls, but not the stores between them.
-pub(super) fn synced(file: String, count: f64, seconds: f64) -> Vec<Step> {
-    let count = count.round().max(1.0);
-    let every = super::bursts::time(seconds / count);
-    let sync = Step::Fdatasync(OnFile { file });
-    let repeat = Repeat { times: Some(count as u64), lasting: None, every: Some(every), steps: vec![sync] };
-    vec![Step::Sleep(Lasting { lasting: every }), Step::Repeat(repeat)]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_mapping_is_synced_as_often_as_the_trace_has_it() {
-        let steps = synced("/data/state".to_owned(), 6.0, 42.0);
-        let [Step::Sleep(first), Step::Repeat(repeat)] = steps.as_slice() else { panic!("{steps:?}") };
-        assert_eq!((first.lasting, repeat.times, repeat.every), (repeat.every.expect("a time"), Some(6), repeat.every));
-        assert_eq!(first.lasting, Time(Nanos(7_000_000_000)));
-    }
-
-    #[test]
-    fn a_mapped_file_is_closed_before_the_caches_are_dropped() {
-        let task = prepare(vec![("/data/mapped".to_owned(), 4096)], Time(Nanos(0)));
-        let place = |is_it: fn(&Step) -> bool| task.setup.iter().position(is_it).expect("the step is there");
-        let (close, drop) = (place(|step| matches!(step, Step::Close(_))), place(|step| *step == Step::DropCaches));
-        assert!(close < drop, "{task:?}");
-    }
 
     const MIB: f64 = 1_048_576.0;
 

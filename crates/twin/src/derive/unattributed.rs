@@ -49,11 +49,7 @@ fn take_waits(one: &mut Group, groups: &mut [Group], recorded: &Recorded) {
     };
     let is_beside = |group: &Group| group.cgroup == one.cgroup || (one.cgroup.is_none() && is_root(group.cgroup));
     let is_unread = |group: &Group| {
-        let mut rows = window.processes.iter().filter(|(id, _)| {
-            let entity = window.entities.get(id);
-            matches!(entity, Some(Entity::Process { comm, .. }) if comm.as_bytes() == group.comm)
-                && recorded.home(id) == group.cgroup
-        });
+        let mut rows = window.processes.iter().filter(|(id, _)| group.holds(recorded, id));
         rows.all(|(_, span)| span.last.wchar.is_none())
     };
     let waiting = groups.iter_mut().filter(|group| group.weight() <= 0.0 && group.total.waited > 0.0);

@@ -11,7 +11,7 @@ use super::syncs::{Habit, Syncs, add_by_age, habits, syncs};
 use super::unattributed::unattributed;
 use super::unmounts::Unmounts;
 use super::writer::Writer;
-use super::{Fit, asked, rewrites, scattered, stores};
+use super::{Fit, asked, mapped_files, rewrites, scattered};
 use crate::provenance::Notes;
 use crate::{Program, Programs, Recorded, TwinError};
 use floodline_analysis::diagnose::device;
@@ -219,7 +219,7 @@ impl Besides<'_> {
     ) -> BTreeMap<String, Task> {
         let mut extra = BTreeMap::new();
         if !self.prepared.is_empty() {
-            extra.insert(taken.unique("prepare", COMM_MAX), stores::prepare(self.prepared, rest(window)));
+            extra.insert(taken.unique("prepare", COMM_MAX), mapped_files::prepare(self.prepared, rest(window)));
         }
         if let Some(task) = other_memory(window, machine) {
             let name = taken.unique("other-memory", COMM_MAX);

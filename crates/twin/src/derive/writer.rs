@@ -10,7 +10,7 @@ use super::machine::Place;
 use super::rewrites::Rewritten;
 use super::stores::{Amount, Cached, Mapped, PREPARED, mapped};
 use super::syncs::{Syncs, buffered_calls, synced_runs};
-use super::{Fit, asked, rewrites, stores};
+use super::{Fit, asked, mapped_files, rewrites};
 use crate::Recorded;
 use crate::provenance::{Notes, Origin};
 use floodline_analysis::diagnose::device;
@@ -124,7 +124,7 @@ impl Writer {
             }
             if let Some(count) = of_mapping {
                 notes.measured(format!("{key}.steps.fdatasync"), "calls for stable storage in the trace");
-                beside = stores::synced(file("mapped"), count / copies as f64, recorded.window.seconds());
+                beside = mapped_files::synced(file("mapped"), count / copies as f64, recorded.window.seconds());
             }
             branches.push(branch);
         }

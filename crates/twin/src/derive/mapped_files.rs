@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Steps around a mapped file: the task that makes it before the recording, and the calls that make it durable.
+
+use super::bursts::time;
+use super::stores::PREPARED;
+use floodline_record::units::Bytes;
+use floodline_scenario::{Barrier, ByteSize, Lasting, OnFile, Repeat, Step, Task, Time, Write};
+
+/// The task that writes mapped files and drops them from the page cache, so that reading them back makes large folios. It closes
+/// them, so that their inodes are dropped too: an inode that stays belongs to the cgroup of this task. It then rests until the
+/// flusher has found nothing to do. So the first dirty page of the recording decides when the flusher wakes up.
+pub(super) fn prepare(files: Vec<(String, u64)>, rest: Time) -> Task {
+    let mut setup: Vec<Step> = files
+        .into_iter()
+        .flat_map(|(file, bytes)| {
+            let total = Some(ByteSize(Bytes(bytes)));
+            let write = Write { file: file.clone(), block: ByteSize(Bytes(1 << 20)), total, ..Write::default() };
+            [Step::Write(write), Step::Close(OnFile { file })]
+        })
+        .collect();
+    setup.extend([Step::Sync, Step::DropCaches, Step::Sleep(Lasting { lasting: rest })]);
+    setup.push(Step::Barrier(Barrier { name: PREPARED.to_owned() }));
+    Task { setup, ..Task::default() }
+}
+
+/// Steps that make a mapping durable `count` times in `seconds`. The trace counts these calls, but not the stores between them.
+pub(super) fn synced(file: String, count: f64, seconds: f64) -> Vec<Step> {
+    let count = count.round().max(1.0);
+    let every = time(seconds / count);
+    let sync = Step::Fdatasync(OnFile { file });
+    let repeat = Repeat { times: Some(count as u64), lasting: None, every: Some(every), steps: vec![sync] };
+    vec![Step::Sleep(Lasting { lasting: every }), Step::Repeat(repeat)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_record::units::Nanos;
+
+    #[test]
+    fn a_mapping_is_synced_as_often_as_the_trace_has_it() {
+        let steps = synced("/data/state".to_owned(), 6.0, 42.0);
+        let [Step::Sleep(first), Step::Repeat(repeat)] = steps.as_slice() else { panic!("{steps:?}") };
+        assert_eq!((first.lasting, repeat.times, repeat.every), (repeat.every.expect("a time"), Some(6), repeat.every));
+        assert_eq!(first.lasting, Time(Nanos(7_000_000_000)));
+    }
+
+    #[test]
+    fn a_mapped_file_is_closed_before_the_caches_are_dropped() {
+        let task = prepare(vec![("/data/mapped".to_owned(), 4096)], Time(Nanos(0)));
+        let place = |is_it: fn(&Step) -> bool| task.setup.iter().position(is_it).expect("the step is there");
+        let (close, drop) = (place(|step| matches!(step, Step::Close(_))), place(|step| *step == Step::DropCaches));
+        assert!(close < drop, "{task:?}");
+    }
+}
