@@ -50,6 +50,7 @@ mod raid1;
 mod recorder;
 #[cfg(test)]
 mod reference;
+mod reported;
 mod run;
 mod setup;
 mod space;

@@ -4,7 +4,7 @@
 
 use crate::arena::{BlockId, CgId, Id, PidId, WbId};
 use crate::block::Block;
-use crate::setup::{mount_facts, setup_facts};
+use crate::reported::{mount_facts, setup_facts};
 use crate::wb_stat::WbStat;
 use crate::world::{PAGE, World};
 use floodline_record::facts::{BlockDevice, HostFacts, Hz, Overlay, Stack};

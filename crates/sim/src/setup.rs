@@ -19,6 +19,7 @@ use crate::media::{Media, Streams};
 use crate::memory::Memory;
 use crate::perag::{Perags, usual_groups};
 use crate::raid1::Mirror;
+use crate::reported::{mount_facts, setup_facts};
 use crate::space::{Space, usual_log};
 use crate::speed::Speed;
 use crate::stripes::Stack;
@@ -30,9 +31,7 @@ use floodline_kernel::{
     Behaviour, Build, CgroupWriteback, DirtyTunables, Ioends, KernelVersion, PauseArithmetic, cgroup_writeback,
     largest_folio,
 };
-use floodline_record::facts::{self, CgroupSetup};
 use floodline_record::id::DevId;
-use floodline_record::name::Name;
 use floodline_record::units::Bytes;
 use floodline_scenario::{Backing, CacheType, CgroupMode, Device, FsType, Layout, Machine, Mount, MountCopy, Scenario};
 use std::collections::BTreeMap;
@@ -478,15 +477,14 @@ fn add_filesystems(
         if world.sbs[id].is_mounted {
             world.try_upper(id);
         }
-        if device.is_some() && spec.fs_type == FsType::Ext4 {
+        if device.is_some() && matches!(spec.fs_type, FsType::Ext4 | FsType::Btrfs) {
             let mut inode = Inode::new(id, 0);
             (inode.allocated, inode.size) = (u64::MAX / PAGE, u64::MAX / 2);
-            world.sbs[id].metadata = Some(world.inodes.push(inode));
-        }
-        if device.is_some() && spec.fs_type == FsType::Btrfs {
-            let mut inode = Inode::new(id, 0);
-            (inode.allocated, inode.size) = (u64::MAX / PAGE, u64::MAX / 2);
-            world.sbs[id].log_tree = LogTree::new(world.inodes.push(inode), &spec.mkfs);
+            let inode = world.inodes.push(inode);
+            match spec.fs_type {
+                FsType::Ext4 => world.sbs[id].metadata = Some(inode),
+                _ => world.sbs[id].log_tree = LogTree::new(inode, &spec.mkfs),
+            }
         }
     }
     Ok(())
@@ -563,41 +561,6 @@ fn superblock(point: &str, fs_type: FsType) -> Superblock {
         perags: Perags::default(),
         reading: Lock::default(),
         last_small: None,
-    }
-}
-
-/// A mount in the form that a probe reports.
-pub(crate) fn mount_facts(world: &World, sb: &Superblock, block: BlockId) -> facts::Mount {
-    let block = &world.blocks[block];
-    let options = if sb.options.is_empty() { "rw".to_owned() } else { format!("rw,{}", sb.options) };
-    facts::Mount {
-        dev: block.dev,
-        root: Name::new("/"),
-        mount_point: Name::new(&sb.point),
-        fs_type: sb.fs_type.name().into(),
-        source: Name::new(format!("/dev/{}", block.name)),
-        options: Name::new(options.clone()),
-        super_options: Name::new(options),
-        overlay: None,
-    }
-}
-
-/// The cgroup setup in the form that a probe reports.
-pub(crate) fn setup_facts(world: &World) -> CgroupSetup {
-    if world.unified {
-        CgroupSetup {
-            mode: facts::CgroupMode::V2,
-            v2_mount: Some(Name::new("/sys/fs/cgroup")),
-            v2_controllers: vec!["io".into(), "memory".into()],
-            ..CgroupSetup::default()
-        }
-    } else {
-        let mount = |name: &str| (name.into(), Name::new(format!("/sys/fs/cgroup/{name}")));
-        CgroupSetup {
-            mode: facts::CgroupMode::V1,
-            v1_mounts: [mount("memory"), mount("blkio")].into_iter().collect(),
-            ..CgroupSetup::default()
-        }
     }
 }
 
