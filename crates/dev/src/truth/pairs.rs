@@ -43,8 +43,9 @@ pub(super) fn is_as_fast(one: &One, other: &One) -> bool {
 }
 
 /// What differs between two recordings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Move {
+    #[default]
     Settings,
     Kernel,
     Cgroups,

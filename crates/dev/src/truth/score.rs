@@ -60,7 +60,7 @@ pub(super) struct Missed {
 }
 
 /// Result of one prediction.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Judged {
     pub(super) scenario: String,
     pub(super) variant: String,
@@ -351,21 +351,11 @@ pub(super) fn repeat(all: &[One], pair: &Pair) -> Judged {
         variant: before.variant.clone(),
         kernel: before.kernel.to_string(),
         kind: pair.kind,
-        change: String::new(),
-        is_worse: false,
-        back_test_error: None,
         figures,
-        missed: Vec::new(),
-        refused: 0,
         before: names(before),
-        recorded: Vec::new(),
         predicted: names(before),
         real: names(after),
-        doubtful: Vec::new(),
-        no_other: None,
-        unjudged: Vec::new(),
-        why: String::new(),
-        verdicts: None,
+        ..Judged::default()
     }
 }
 
@@ -531,27 +521,7 @@ mod tests {
         let doubtful = doubtful
             .iter()
             .map(|(rule, is_there, right)| Doubtful::new(&seen(rule), *is_there, Reason::Runs, (*right, 10)));
-        Judged {
-            scenario: String::new(),
-            variant: String::new(),
-            kernel: String::new(),
-            kind: Move::Settings,
-            change: String::new(),
-            is_worse: false,
-            back_test_error: None,
-            figures: Vec::new(),
-            missed: Vec::new(),
-            refused: 0,
-            before: Vec::new(),
-            recorded: Vec::new(),
-            predicted: predicted.to_vec(),
-            real: real.to_vec(),
-            doubtful: doubtful.collect(),
-            no_other: None,
-            unjudged: Vec::new(),
-            why: String::new(),
-            verdicts: None,
-        }
+        Judged { predicted: predicted.to_vec(), real: real.to_vec(), doubtful: doubtful.collect(), ..Judged::default() }
     }
 
     #[test]
