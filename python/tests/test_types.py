@@ -14,7 +14,7 @@ def misfits(value: Any, kind: Any, where: str) -> list[str]:
     """Where a value is not of its type."""
     if kind is Any:
         return []
-    if typing.is_typeddict(kind):
+    if typing.is_typeddict(kind) and isinstance(value, dict):
         hints = typing.get_type_hints(kind)
         wrong = [f"{where}.{key} is not declared" for key in value if key not in hints]
         return wrong + [one for key in value if key in hints for one in misfits(value[key], hints[key], f"{where}.{key}")]
@@ -25,7 +25,8 @@ def misfits(value: Any, kind: Any, where: str) -> list[str]:
         return [one for item in value for one in misfits(item, inner[0], f"{where}[]")]
     if origin is dict and isinstance(value, dict):
         return [one for item in value.values() for one in misfits(item, inner[1], f"{where}{{}}")]
-    fits = isinstance(value, (int, float) if kind is float else kind) if origin is None else False
+    is_plain = origin is None and not typing.is_typeddict(kind)
+    fits = is_plain and isinstance(value, (int, float) if kind is float else kind)
     return [] if fits else [f"{where}: {value!r} is not {kind}"]
 
 
