@@ -46,6 +46,8 @@ pub struct Needs {
     pub bandwidth: Option<Speed>,
     /// The cgroup with the least room, where cgroups with memory limits write.
     pub smallest: Option<Absorption>,
+    /// Background threshold in force, bytes.
+    pub background_bytes: Option<u64>,
 }
 
 /// Requirement of the cgroup with the least room.
@@ -73,6 +75,7 @@ impl Needs {
             dirtyable_bytes: dirtyable.map_or(0, |bytes| bytes.0),
             bandwidth,
             smallest: available.map(|available_bytes| Absorption { available_bytes, wanted_bytes: WANTED_BY_CGROUP }),
+            background_bytes: derived.dirty.background_threshold.map(|bytes| bytes.0),
         }
     }
 }
@@ -300,8 +303,12 @@ fn bytes_explained(needs: &Needs, pair: Pair, drain_s: f64, room: Option<(u64, u
             human::seconds(drain_s)
         ),
     };
+    let starts = match needs.background_bytes.is_some_and(|now| background > now) {
+        true => format!("Up to {} may be dirty before the flusher starts.", human::bytes(background as f64)),
+        false => "Pages that are rewritten often are written more often.".to_owned(),
+    };
     let trade_off = format!(
-        "{slow}Pages that are rewritten often are written more often. Check again if you add cgroups with memory \
+        "{slow}{starts} Check again if you add cgroups with memory \
          limits later: each gets only this fraction of its own memory."
     );
     (why, trade_off)
@@ -397,6 +404,7 @@ mod tests {
             dirtyable_bytes: dirtyable,
             bandwidth: bandwidth.map(|value| Speed { value, basis: Basis::Saturated }),
             smallest: smallest.map(|(available_bytes, wanted_bytes)| Absorption { available_bytes, wanted_bytes }),
+            background_bytes: None,
         };
         let advice = choose(&needs).unwrap();
         assert_eq!((advice.pair, advice.meets_all), (pair, meets_all), "{advice:?}");
@@ -456,7 +464,7 @@ mod tests {
             let smallest = Absorption { available_bytes, wanted_bytes: wanted_log.exp2() as u64 };
             let value = speed_log.exp2();
             let bandwidth = Some(Speed { value, basis: Basis::Saturated });
-            let needs = Needs { dirtyable_bytes, bandwidth, smallest: Some(smallest) };
+            let needs = Needs { dirtyable_bytes, bandwidth, smallest: Some(smallest), background_bytes: None };
             let advice = choose(&needs).expect("both are known");
             let drains = needs.drain_s(advice.pair).is_some_and(|seconds| seconds <= DRAIN_LIMIT_S);
             let has_room = needs.room(advice.pair).is_some_and(|(has, wants)| has >= wants);
@@ -527,9 +535,20 @@ mod tests {
     }
 
     #[test]
+    fn a_pair_in_bytes_costs_what_it_changes() {
+        let cost = |now| {
+            let bandwidth = Some(Speed { value: 42e6, basis: Basis::Saturated });
+            let needs = Needs { dirtyable_bytes: 3 * GIB, bandwidth, background_bytes: Some(now), ..Needs::default() };
+            choose(&needs).expect("advice").trade_off
+        };
+        assert!(cost(300 * MIB).starts_with("Pages that are rewritten often are written more often."));
+        assert!(cost(MIB).starts_with("Up to 32.0 MiB may be dirty before the flusher starts."), "{}", cost(MIB));
+    }
+
+    #[test]
     fn nothing_known_is_no_advice() {
         assert_eq!(choose(&Needs { dirtyable_bytes: GIB, ..Needs::default() }), None);
         let bound = Some(Speed { value: 1e6, basis: Basis::AtLeast });
-        assert_eq!(choose(&Needs { dirtyable_bytes: GIB, bandwidth: bound, smallest: None }), None);
+        assert_eq!(choose(&Needs { dirtyable_bytes: GIB, bandwidth: bound, ..Needs::default() }), None);
     }
 }
