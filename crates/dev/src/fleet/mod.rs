@@ -11,6 +11,7 @@ mod lifelike;
 mod lifelike_fifth;
 mod lifelike_fourth;
 mod lifelike_second;
+mod lifelike_seventh;
 mod lifelike_sixth;
 mod lifelike_third;
 mod made;
@@ -34,6 +35,7 @@ use lifelike::{LIFELIKE, Lifelike};
 use lifelike_fifth::LIFELIKE_FIFTH;
 use lifelike_fourth::LIFELIKE_FOURTH;
 use lifelike_second::LIFELIKE_SECOND;
+use lifelike_seventh::LIFELIKE_SEVENTH;
 use lifelike_sixth::LIFELIKE_SIXTH;
 use lifelike_third::LIFELIKE_THIRD;
 use made::Host;
@@ -116,6 +118,8 @@ pub(crate) enum Hosts {
     Fifth,
     /// A sixth list of such hosts, written down after the fifth one was scored
     Sixth,
+    /// A seventh list of such hosts, written down after the sixth one was scored
+    Seventh,
 }
 
 /// A host whose change is predicted: its behaviour before and after its change, and its recording before it.
@@ -138,6 +142,7 @@ impl Hosts {
             Hosts::Fourth => Some(LIFELIKE_FOURTH),
             Hosts::Fifth => Some(LIFELIKE_FIFTH),
             Hosts::Sixth => Some(LIFELIKE_SIXTH),
+            Hosts::Seventh => Some(LIFELIKE_SEVENTH),
             Hosts::Seen | Hosts::HeldOut | Hosts::Unseen => None,
         }
     }
@@ -487,6 +492,7 @@ mod tests {
             (LIFELIKE_FOURTH, 15),
             (LIFELIKE_FIFTH, 12),
             (LIFELIKE_SIXTH, 8),
+            (LIFELIKE_SEVENTH, 12),
         ];
         for (list, least) in lists {
             assert!(list.len() >= least, "{}", list.len());
