@@ -5,6 +5,14 @@
 //! Some hosts are cured, some get sick, some exchange one finding for another, and some changes do nothing. All hosts were
 //! committed before any was scored. The comment of each host states the result that arithmetic expects of its change. The
 //! position of a host decides how its recording differs from one of a guest, as in the second list.
+//!
+//! First score: 51 figures of 11 hosts are predicted and 22 refused. The median error is 3.0 %. 17 of 21 directions are right,
+//! and 7 of the 7 stated ones. 43 of 51 figures are inside the interval. The findings of 4 hosts are right, of 2 likely and
+//! right, of 5 left open and of none wrong. The change of one host is refused, `copies-on-v1-next-kernel-less-memory`: its
+//! twin does not have the cgroup.
+//!
+//! Three hosts do not have the findings that were expected: the void background threshold and the small budgets of the rings
+//! are only notes, and no rule names the limit of I/O. Limits that change places make nobody wait noticeably.
 
 use super::lifelike::Lifelike;
 

@@ -3,6 +3,11 @@
 //! megabytes, volumes that become slower, one process of several threads, rings that are written in place, files that are
 //! removed while they are young, logs that are copied and cut, hosts that the change cures, a move to an older kernel. The
 //! comment of each kind states the result that arithmetic expects. All kinds were committed before any was scored.
+//!
+//! First score, of 5 hosts of each kind: 80 hosts, 30 suffer, recall 73.3 %, false alarms 0 %, order of severity 0.25. Two
+//! kinds were expected to suffer and do not. Joins wait no longer in the smaller limit. Scratch files that are written while
+//! they are young cost the disk 7 MB/s, but no task waits. Parents that grow were not sick. Children of a slice with a soft
+//! limit were expected to be tight, but each of them has a limit of its own.
 
 use super::unseen::Unseen;
 
