@@ -27,6 +27,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "eleventh-well",
     "fifth-round",
     "foreign-owner",
+    "fourteenth-sick",
+    "fourteenth-well",
     "fourth-budgets",
     "fourth-storage",
     "fourth-well",
@@ -91,6 +93,7 @@ pub(crate) const TENTH_ROUND: &str = include_str!("../blind/tenth-round.txt");
 pub(crate) const ELEVENTH_ROUND: &str = include_str!("../blind/eleventh-round.txt");
 pub(crate) const TWELFTH_ROUND: &str = include_str!("../blind/twelfth-round.txt");
 pub(crate) const THIRTEENTH_ROUND: &str = include_str!("../blind/thirteenth-round.txt");
+pub(crate) const FOURTEENTH_ROUND: &str = include_str!("../blind/fourteenth-round.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
     MACHINES,
@@ -106,6 +109,7 @@ pub(crate) const TABLES: &[&str] = &[
     ELEVENTH_ROUND,
     TWELFTH_ROUND,
     THIRTEENTH_ROUND,
+    FOURTEENTH_ROUND,
 ];
 
 /// A machine on a kernel.
