@@ -76,7 +76,7 @@ fn small<'w, 'a>(
     }
     let lives = |id| occupied.is_none_or(|occupied| occupied.contains_key(&id));
     let Candidates { starved, tight } =
-        starved::candidates(derived, known.iter().copied().filter(|budget| lives(budget.cgroup)));
+        starved::candidates(derived, &budgets.global, known.iter().copied().filter(|budget| lives(budget.cgroup)));
     let of = |some: &[Starved<'_>]| activity::activity(derived, some, occupied, writers.period);
     // A budget that is enough for some writers counts only if it is seen hurting.
     let tight_ones = tight.len() as u64;
@@ -227,6 +227,19 @@ mod tests {
             row.memory_max = Some(floodline_record::units::Limit(mib(6.0)))
         });
         check_rule(&RULE, &small, "clear:");
+    }
+
+    #[test]
+    fn a_cgroup_that_may_hold_most_of_what_the_machine_may_is_not_starved_by_its_share() {
+        let all = |of_memory: f64| {
+            (0..8).fold(starved_budget_cured().settings((0, 2 << 20, 0, 1 << 20)), move |fixture, writer| {
+                fixture.limits(&format!("/bench.slice/writer-{writer}.scope"), move |_, row| {
+                    row.memory_max = Some(floodline_record::units::Limit(mib(of_memory)))
+                })
+            })
+        };
+        check_rule(&RULE, &all(2500.0), "clear: 15 cgroups with budgets of their own, the smallest 1.22 MiB");
+        check_rule(&RULE, &all(400.0), "info: vm.dirty_bytes = 2.00 MiB leaves 8 cgroups");
     }
 
     /// The starved cgroups with programs that write by calls. Their page cache grows this fast, bytes per second.

@@ -2,7 +2,7 @@
 //! Finds cgroups whose budget is too small for their filesystem because of a machine-wide setting, and the processes
 //! charged to them. Visits each cgroup once.
 
-use crate::budget::{Budgets, CgroupBudget};
+use crate::budget::{Budgets, CgroupBudget, DomainBudget};
 use crate::diagnose::cgroup::{self, DevicesWritten};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device;
@@ -64,15 +64,19 @@ pub(super) struct Candidates<'a> {
     pub(super) tight: Vec<Starved<'a>>,
 }
 
-/// The cgroups whose threshold is below some folios of their filesystem, because of a machine-wide setting.
+/// The cgroups whose threshold is below some folios of their filesystem, because of a machine-wide setting. A cgroup that may
+/// hold most of what the machine may is not starved by its share: its activity decides.
 pub(super) fn candidates<'b, 'a: 'b>(
     derived: &Derived<'a>,
+    machine: &DomainBudget,
     budgets: impl Iterator<Item = &'b CgroupBudget>,
 ) -> Candidates<'b> {
     let folios = Folios::of(derived);
+    let is_most = |thresh: u64| machine.thresh.is_some_and(|machine| thresh > machine.high.0 / 2);
     let mut found = Candidates::default();
     for budget in budgets {
-        if let Some(starved) = of_cgroup(derived, &folios, budget, FOLIOS_NEEDED) {
+        let starved = of_cgroup(derived, &folios, budget, FOLIOS_NEEDED);
+        if let Some(starved) = starved.filter(|starved| !is_most(starved.thresh)) {
             found.starved.push(starved);
         } else if let Some(tight) = of_cgroup(derived, &folios, budget, FOLIOS_ENOUGH) {
             found.tight.push(tight);
