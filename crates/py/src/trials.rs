@@ -69,7 +69,7 @@ pub(crate) fn twin(
         .map_err(|error| Failure::from(error).within(&source.name))?;
     let tested = test(&recorded, &twin);
     control.check()?;
-    let toml = scenario_to_toml(&twin, &twin.scenario).map_err(Failure::bug)?;
+    let toml = scenario_to_toml(&twin, &twin.scenario).map_err(|error| Failure::from(error).within(&source.name))?;
     Ok((view::json(&twin, &tested)?, toml))
 }
 

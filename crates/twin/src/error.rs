@@ -29,6 +29,16 @@ pub enum TwinError {
         /// The most.
         most: u64,
     },
+    /// More than a scenario file may have.
+    #[error(
+        "the twin of this recording is a scenario of {} as text; at most {} are read",
+        floodline_record::human::bytes(*size as f64),
+        floodline_record::human::bytes(floodline_scenario::TEXT_MAX as f64)
+    )]
+    TooLarge {
+        /// Its size as a file, bytes.
+        size: usize,
+    },
     /// A reading that every twin needs is missing.
     #[error("the recording has no reading of {0}")]
     Missing(&'static str),
@@ -55,6 +65,11 @@ pub enum TwinError {
 }
 
 impl TwinError {
+    /// Returns a scenario as text that is small enough to be read again.
+    pub(crate) fn fitting(text: String) -> Result<String, TwinError> {
+        if text.len() > floodline_scenario::TEXT_MAX { Err(TwinError::TooLarge { size: text.len() }) } else { Ok(text) }
+    }
+
     /// What to type next.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
@@ -63,11 +78,29 @@ impl TwinError {
             }
             TwinError::TooShort { .. } => "record for longer: floodline record --for 1m -o host.flr",
             TwinError::TooLong { .. } => "record a shorter stretch: floodline record --for 10m -o host.flr",
+            TwinError::TooLarge { .. } => "record a shorter stretch: floodline record --for 30s -o host.flr",
             TwinError::Idle | TwinError::NoDevice => {
                 "record while the host is under load: floodline record --for 1m -o host.flr"
             }
             TwinError::TooOld { .. } => "model another kernel: floodline twin host.flr --kernel 5.10",
             TwinError::Invalid(_) | TwinError::Sim(_) => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_scenario::TEXT_MAX;
+
+    #[test]
+    fn a_twin_that_could_not_be_read_again_is_refused_with_a_hint() {
+        assert!(TwinError::fitting("x".repeat(TEXT_MAX)).is_ok());
+        let error = TwinError::fitting("x".repeat(TEXT_MAX + 1)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the twin of this recording is a scenario of 16.0 MiB as text; at most 16.0 MiB are read"
+        );
+        assert!(error.hint().unwrap().contains("record a shorter stretch"));
     }
 }

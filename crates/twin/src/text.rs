@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A twin as a scenario file: each key has a comment with its source.
+//! A twin as a scenario file: each key has a comment with its source, once for all steps of a task.
 
-use crate::{Provenance, Twin};
+use crate::{Provenance, Twin, TwinError};
 use floodline_record::name::harmless;
 use floodline_scenario::Scenario;
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use std::fmt::Write;
 ///
 /// # Errors
 ///
-/// The scenario has no TOML form, which is a bug.
-pub fn to_toml(twin: &Twin) -> Result<String, String> {
+/// Those of [`scenario_to_toml`].
+pub fn to_toml(twin: &Twin) -> Result<String, TwinError> {
     scenario_to_toml(twin, &twin.scenario)
 }
 
@@ -20,9 +20,9 @@ pub fn to_toml(twin: &Twin) -> Result<String, String> {
 ///
 /// # Errors
 ///
-/// The scenario has no TOML form, which is a bug.
-pub fn scenario_to_toml(twin: &Twin, scenario: &Scenario) -> Result<String, String> {
-    let plain = scenario.to_toml().map_err(|error| error.to_string())?;
+/// The file is larger than a scenario may be. The scenario has no TOML form, which is a bug.
+pub fn scenario_to_toml(twin: &Twin, scenario: &Scenario) -> Result<String, TwinError> {
+    let plain = scenario.to_toml().map_err(|error| TwinError::Invalid(error.to_string()))?;
     let mut known: BTreeMap<String, &Provenance> = BTreeMap::new();
     for provenance in &twin.provenance {
         known.entry(normal(&provenance.key)).or_insert(provenance);
@@ -45,12 +45,12 @@ pub fn scenario_to_toml(twin: &Twin, scenario: &Scenario) -> Result<String, Stri
             (None, Some((key, _))) if !line.starts_with([' ', '#', '"', ']', '}']) => Some(join(&table, key)),
             _ => None,
         };
-        if let Some(provenance) = key.and_then(|key| known.get(&key)) {
+        if let Some(provenance) = key.and_then(|key| known.remove(&key)) {
             let _ = writeln!(text, "# {}: {}", provenance.origin.name(), harmless(&provenance.text));
         }
         let _ = writeln!(text, "{line}");
     }
-    Ok(text)
+    TwinError::fitting(text)
 }
 
 fn join(table: &str, key: &str) -> String {

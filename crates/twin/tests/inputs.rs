@@ -69,6 +69,18 @@ fn every_recording_made_by_hand_has_a_twin_or_an_error_with_a_hint() {
 }
 
 #[test]
+fn the_source_of_a_key_is_told_once_for_all_steps_of_a_task() {
+    let bursts = busy().process("writer", 900, "/system.slice/writer.service", |t, row| {
+        row.wchar = Some(Bytes(((t / 7.0).floor() * 7e7) as u64));
+        row.syscw = Some(Count(((t / 7.0).floor() * 1100.0) as u64));
+    });
+    let twin = check("bursts", &bursts.records()).unwrap();
+    let text = to_toml(&twin).unwrap();
+    assert!(text.matches("\nblock = ").count() > 1, "{text}");
+    assert_eq!(text.matches("# measured: wchar divided by write calls\n").count(), 1, "{text}");
+}
+
+#[test]
 fn names_of_a_stranger_are_harmless_in_the_file() {
     let records = busy().records();
     let (bytes, count) = planted(&records, PAYLOAD, |piece| piece != Piece::Header);

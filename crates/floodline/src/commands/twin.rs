@@ -78,7 +78,7 @@ impl Run for TwinCommand {
             });
             let other = twin.demand.other().filter(|(word, _)| wanted == Some(*word));
             let scenario = other.map_or(&twin.scenario, |(_, other)| other);
-            let text = scenario_to_toml(&twin, scenario).map_err(CliError::bug)?;
+            let text = scenario_to_toml(&twin, scenario).map_err(|error| refused(&self.file, &error))?;
             if is_piped {
                 console.print(&text)?;
                 console.leave_standard_output();

@@ -324,7 +324,7 @@ fn made(recorded: &Recorded, kernel: KernelVersion, fit: &Fit) -> Result<Made, T
 
 /// Returns a scenario after all checks of a file: `floodline scenario check` must accept it.
 fn checked(scenario: Scenario) -> Result<Scenario, TwinError> {
-    let text = scenario.to_toml().map_err(|error| TwinError::Invalid(error.to_string()))?;
+    let text = TwinError::fitting(scenario.to_toml().map_err(|error| TwinError::Invalid(error.to_string()))?)?;
     let file = ScenarioFile::parse(&text).map_err(|error| TwinError::Invalid(error.to_string()))?;
     floodline_sim::check(&scenario)?;
     file.variants.into_values().next().ok_or_else(|| TwinError::Invalid("it has no variant".to_owned()))
