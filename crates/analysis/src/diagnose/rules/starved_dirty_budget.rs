@@ -286,6 +286,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_new_in_the_page_cache_is_not_written_again() {
+        // `splice` hands nothing to a write call and takes hardly a fault.
+        let spliced = |growth: f64| {
+            (0..8).fold(starved_budget(), |fixture, writer| {
+                let path = format!("/bench.slice/writer-{writer}.scope");
+                let fixture = fixture.process("mapwriter", 2000 + writer, &path, |t, row| {
+                    row.wchar = floodline_testkit::grows(t, 0, 0.0);
+                    row.minflt = floodline_testkit::grows(t, 0, 3.0);
+                    row.write_bytes = floodline_testkit::grows(t, 0, 1.2e6);
+                    row.read_bytes = floodline_testkit::grows(t, 0, 0.0);
+                });
+                fixture.cgroup(&path, move |t, row| row.file = floodline_testkit::grows(t, mib(1.0), growth))
+            })
+        };
+        assert!(first_finding(&RULE, &spliced(0.0)).summary.contains("again and again"));
+        assert!(!first_finding(&RULE, &spliced(1.2e6)).summary.contains("again and again"));
+    }
+
+    #[test]
     fn a_store_that_waits_is_a_fault_too() {
         use floodline_testkit::grows;
         // Before 6.0 stores that wait count as major faults: 4 KiB each, which no folio amplifies.

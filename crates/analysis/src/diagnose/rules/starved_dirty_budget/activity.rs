@@ -3,6 +3,7 @@
 //! while the disks are idle.
 
 use super::starved::{Occupied, Starved};
+use super::storm::newly_cached;
 use crate::diagnose::cgroup;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::writer::{Period, Writer};
@@ -53,11 +54,19 @@ pub(super) fn activity<'w, 'a>(
     period: Period,
 ) -> Activity<'w, 'a> {
     let mut activity = Activity::default();
-    for process in starved.iter().filter_map(|starved| occupied?.get(&starved.budget.cgroup)).flatten() {
-        activity.dirtied = activity.dirtied.saturating_add(process.dirtied_bytes.unwrap_or(0));
-        activity.application = activity.application.saturating_add(process.application_bytes.unwrap_or(0));
-        activity.faults = activity.faults.saturating_add(process.faults.unwrap_or(0));
-        activity.writers.push(process);
+    for one in starved {
+        let Some(processes) = occupied.and_then(|occupied| occupied.get(&one.budget.cgroup)) else { continue };
+        let mut handed = 0u64;
+        for process in processes {
+            activity.dirtied = activity.dirtied.saturating_add(process.dirtied_bytes.unwrap_or(0));
+            handed = handed.saturating_add(process.application_bytes.unwrap_or(0));
+            activity.faults = activity.faults.saturating_add(process.faults.unwrap_or(0));
+            activity.writers.push(process);
+        }
+        // `splice` is no write call, but what it writes is new in the page cache.
+        let span = derived.window.cgroups.get(&one.budget.cgroup);
+        let new = span.map_or(0, |span| newly_cached(derived, Some(span), processes));
+        activity.application = activity.application.saturating_add(handed.max(new));
     }
     activity.writers.sort_by_key(|writer| (std::cmp::Reverse(writer.dirtied_bytes), writer.pid));
     let seconds = derived.seconds;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A storm: the processes of a domain make the same pages dirty again and again, while the domain's dirty data stay at
 //! its background threshold. They store a few bytes into whole folios, much more than they hand to write calls, or hand
-//! the same pages to write calls many times. The threshold then cleans what is dirtied again, whichever setting made it
+//! the same pages to write calls many times. What is new in the page cache was dirtied for the first time, and does not
+//! count: `splice` writes without a write call. The threshold then cleans what is dirtied again, whichever setting made it
 //! so small. Detected by the dirtied bytes, not by the size of a setting.
 
 use super::activity::{FOLIO_PER_FAULT, HURTS_RATE, REWRITES};
@@ -9,8 +10,8 @@ use super::starved::Occupied;
 use crate::budget::{Budgets, CgroupBudget, DomainBudget, Setting};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::writer::{Period, Writer, Writers};
-use floodline_record::sample::CgroupRow;
-use floodline_record::units::Bytes;
+use floodline_record::sample::{CgroupRow, HostRow};
+use floodline_record::units::{Bytes, Pages};
 use floodline_record::window::Span;
 use std::collections::BTreeSet;
 
@@ -130,6 +131,29 @@ fn is_kept(span: &Span<CgroupRow>) -> bool {
         && at_limit.into_iter().all(|events| events.is_none_or(|events| events.0 == 0))
 }
 
+/// Page cache of a cgroup, or of the machine, that is new in this window and was not read from a disk, bytes, at least.
+pub(super) fn newly_cached(derived: &Derived<'_>, span: Option<&Span<CgroupRow>>, processes: &[&Writer<'_>]) -> u64 {
+    let host = &derived.window.host;
+    let files = |row: &HostRow| Some(row.nr_inactive_file?.0.saturating_add(row.nr_active_file?.0));
+    let grown = match span {
+        Some(span) => span.last.file.zip(span.first.file).map(|(last, first)| last.0.saturating_sub(first.0)),
+        None => files(&host.last)
+            .zip(files(&host.first))
+            .map(|(last, first)| Pages(last.saturating_sub(first)).bytes(derived.page_size).0),
+    };
+    let read = match span {
+        Some(_) => processes.iter().filter_map(|one| one.read_bytes).fold(0, u64::saturating_add),
+        // Without it all that is cached may have been read.
+        None => host.growth.pgpgin.map_or(u64::MAX, |bytes| bytes.0),
+    };
+    grown.unwrap_or(0).saturating_sub(read)
+}
+
+/// Pages as bytes; none where they were not read.
+fn raw_pages(derived: &Derived<'_>, pages: Option<Pages>) -> u64 {
+    pages.map_or(0, |pages| pages.bytes(derived.page_size).0)
+}
+
 /// Whether a process dirties folios by storing little into them, or single pages many times over: more than three
 /// times what is `cached` in all.
 fn is_amplified(writer: &Writer<'_>, cached: u64) -> bool {
@@ -168,6 +192,14 @@ fn storm<'w, 'a, 'b>(
     writers.sort_by_key(|writer| (std::cmp::Reverse(writer.dirtied_bytes), writer.pid));
     let sum = |of: fn(&Writer<'_>) -> Option<u64>| writers.iter().filter_map(|w| of(w)).fold(0, u64::saturating_add);
     let (dirtied, faults) = (sum(|writer| writer.dirtied_bytes), sum(|writer| writer.faults));
+    let others = processes.iter().filter(|one| !writers.iter().any(|writer| writer.id == one.id));
+    let new = newly_cached(derived, span, processes).saturating_sub(match span {
+        Some(_) => others.filter_map(|other| other.dirtied_bytes).fold(0, u64::saturating_add),
+        None => raw_pages(derived, derived.window.host.growth.nr_dirtied).saturating_sub(dirtied),
+    });
+    if new > dirtied / 2 {
+        return None;
+    }
     let rate = dirtied as f64 / derived.seconds;
     let (background, hard) = (domain.bg_thresh?.high.0, domain.thresh?.high.0);
     let available = domain.available.map_or(0, |available| available.high.0);
