@@ -8,10 +8,10 @@ use floodline_record::record::Record;
 use floodline_record::recording::Decoder;
 use floodline_record::units::{Bytes, Count, Nanos, Pages};
 use floodline_scenario::{CgroupMode, ScenarioFile};
-use floodline_testkit::Fixture;
 use floodline_testkit::heavy::Heavy;
 use floodline_testkit::hostile::{PAYLOAD, Piece, of_everything, planted};
 use floodline_testkit::incidents::INCIDENTS;
+use floodline_testkit::{Fixture, grows};
 use floodline_twin::{Demand, Options, Origin, Recorded, Twin, TwinError, of, run, to_toml};
 
 fn twin(records: &[Record]) -> Result<Twin, TwinError> {
@@ -78,6 +78,22 @@ fn the_source_of_a_key_is_told_once_for_all_steps_of_a_task() {
     let text = to_toml(&twin).unwrap();
     assert!(text.matches("\nblock = ").count() > 1, "{text}");
     assert_eq!(text.matches("# measured: wchar divided by write calls\n").count(), 1, "{text}");
+}
+
+#[test]
+fn splice_is_no_store_to_a_mapping() {
+    let splices = |cached: f64| {
+        let fixture = busy().process("writer", 900, "/system.slice/writer.service", |t, row| {
+            row.wchar = Some(Bytes(0));
+            row.syscw = Some(Count(0));
+            row.minflt = Some(Count((2.0 * t) as u64));
+        });
+        let fixture = fixture.cgroup("/system.slice/writer.service", move |t, row| row.file = grows(t, 0, cached));
+        to_toml(&check("splice", &fixture.records()).unwrap()).unwrap()
+    };
+    let (new, kept) = (splices(10_485_760.0), splices(0.0));
+    assert!(new.contains("order = \"append\"") && !new.contains("mmap_store"), "{new}");
+    assert!(kept.contains("mmap_store"), "{kept}");
 }
 
 #[test]

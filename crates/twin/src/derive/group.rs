@@ -4,6 +4,7 @@
 
 use super::folios;
 use super::machine::Cgroups;
+use super::spliced;
 use crate::recorded::{Did, Recorded};
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::record::What;
@@ -210,16 +211,18 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
     take_direct(&mut groups, recorded, page);
     take_inherited(&mut groups, recorded, page);
     traced(&mut groups, recorded, &of_pid);
+    let mut groups: Vec<Group> = groups.into_iter().map(|(_, group)| group).collect();
+    spliced::take(&mut groups, recorded, page);
     let mut mapped: BTreeMap<Option<EntityId>, f64> = BTreeMap::new();
-    for (_, group) in &mut groups {
+    for group in &mut groups {
         group.total = sum(&group.bins);
         *mapped.entry(group.cgroup).or_default() += group.total.mapped;
     }
-    for (_, group) in &mut groups {
+    for group in &mut groups {
         let all = mapped.get(&group.cgroup).copied().unwrap_or(0.0);
         group.part_of_mapped = group.total.mapped / all.max(1.0);
     }
-    groups.into_iter().map(|(_, group)| group).collect()
+    groups
 }
 
 /// Calls dirty at most their bytes and one page each: the rest came through a mapping.

@@ -16,6 +16,7 @@ mod places;
 mod residence;
 mod rewrites;
 mod scattered;
+mod spliced;
 mod stores;
 mod syncs;
 mod touched;

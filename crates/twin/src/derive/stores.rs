@@ -25,7 +25,7 @@ const TOUCHES: f64 = 1.15;
 /// Fewest bytes dirtied by a fault of a large folio.
 const LARGE_FAULT: f64 = 8192.0;
 /// Fewest bytes dirtied by a fault of a folio that no usual readahead makes.
-const BY_WRITE: f64 = 196_608.0;
+pub(super) const BY_WRITE: f64 = 196_608.0;
 /// Bytes of a folio that usual readahead makes.
 const BY_READ: f64 = 131_072.0;
 /// Bytes of a fault between a folio of four pages, which faults make, and those of readahead.

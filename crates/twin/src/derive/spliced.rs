@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writes without a write call: `splice` moves pages of a pipe into the page cache, and neither `wchar` nor `syscw` counts
+//! it. In the counters it looks like stores to a mapping. It is none where the cache grows by what becomes dirty while each
+//! fault would have to dirty more than the largest folio that readahead makes.
+
+use super::group::{Bin, Group};
+use super::stores::BY_WRITE;
+use crate::Recorded;
+use floodline_record::id::EntityId;
+use floodline_record::units::Pages;
+use std::collections::BTreeMap;
+
+/// Bytes of a pipe, which one call moves at most.
+const PIPE: f64 = 65_536.0;
+/// Share of the bytes that seem to be stored to mappings that must be new in the page cache.
+const NEW: f64 = 0.5;
+
+/// Counts the bytes of `splice` as those of write calls.
+pub(super) fn take(groups: &mut [Group], recorded: &Recorded, page: f64) {
+    let mut all: BTreeMap<Option<EntityId>, Bin> = BTreeMap::new();
+    for group in groups.iter() {
+        let sum = all.entry(group.cgroup).or_default();
+        for bin in &group.bins {
+            sum.mapped += bin.mapped;
+            sum.by_calls += bin.by_calls;
+            sum.read += bin.read;
+        }
+    }
+    for group in groups {
+        let sum = |of: fn(&Bin) -> f64| group.bins.iter().map(of).sum::<f64>();
+        let (mapped, faults) = (sum(|bin| bin.mapped), sum(|bin| bin.faults));
+        let of_all = all.get(&group.cgroup).copied().unwrap_or_default();
+        let new = grown(group.cgroup, recorded, page) - of_all.read - of_all.by_calls;
+        if mapped <= 0.0 || new < NEW * of_all.mapped || mapped < BY_WRITE * faults {
+            continue;
+        }
+        for bin in &mut group.bins {
+            bin.by_calls += bin.mapped;
+            bin.wchar += bin.mapped;
+            bin.calls += (bin.mapped / PIPE).ceil();
+            bin.mapped = 0.0;
+        }
+    }
+}
+
+/// Growth of the page cache of a cgroup, or of the machine where no cgroup has a count of its own, bytes.
+fn grown(cgroup: Option<EntityId>, recorded: &Recorded, page: f64) -> f64 {
+    let window = &recorded.window;
+    let span = cgroup.and_then(|id| window.cgroups.get(&id));
+    let of_cgroup = span.and_then(|span| Some(span.last.file?.0 as f64 - span.first.file?.0 as f64));
+    of_cgroup.unwrap_or_else(|| {
+        let pages = |pages: Option<Pages>| pages.map_or(0.0, |pages| pages.0 as f64);
+        let (first, last) = (&window.host.first, &window.host.last);
+        let files = |inactive, active| pages(inactive) + pages(active);
+        let last = files(last.nr_inactive_file, last.nr_active_file);
+        (last - files(first.nr_inactive_file, first.nr_active_file)) * page
+    })
+}
