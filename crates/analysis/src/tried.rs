@@ -5,7 +5,7 @@
 use crate::judgement::{OF_RISK, Verdict, missed};
 use crate::plan::{PAIRS, set_aside};
 use crate::prediction::{LEADS, PEAK, Prediction, Row, Seen, Sure};
-use crate::report::{Plan, Report, Step, TriedPlan, When};
+use crate::report::{Plan, Report, Severity, Step, TriedPlan, When};
 use crate::rule_figures::are_exact;
 
 /// Marks a plan that was not tried. Its change becomes a candidate, unless it follows from arithmetic alone.
@@ -155,16 +155,33 @@ pub fn tried_later(plan: &mut Plan, prediction: &Prediction) {
 }
 
 /// Removes the steps of a withheld plan from the findings too, so that no screen and no detail lists them as a change.
-/// A later change, such as of the kernel, was not tried and stays.
+/// A later change, such as of the kernel, was not tried and stays. A candidate without a verdict goes where nobody is harmed: it
+/// has nothing to gain, and may make somebody wait.
 pub fn withhold(report: &mut Report) {
     let tried = report.plan.as_ref().and_then(|plan| plan.tried.as_ref());
-    let Some(tried) = tried.filter(|tried| !tried.withheld.is_empty()) else { return };
-    let what = if tried.verdict == "harms" { "harms" } else { "does not help" };
+    let why = match tried.filter(|tried| !tried.withheld.is_empty()) {
+        _ if has_nothing_to_gain(report) => {
+            report.plan = None;
+            "No change is printed for this: nobody is harmed, and no trial shows what a change would do."
+        }
+        Some(tried) if tried.verdict == "harms" => "The change for this is withheld: on a twin of this host, it harms.",
+        Some(_) => "The change for this is withheld: on a twin of this host, it does not help.",
+        None => return,
+    };
     for finding in report.findings.iter_mut().filter(|finding| finding.plan.iter().any(|step| step.when != When::Later))
     {
         finding.plan.retain(|step| step.when == When::Later);
-        finding.trade_off = format!("The change for this is withheld: on a twin of this host, it {what}.");
+        finding.trade_off = why.to_owned();
     }
+}
+
+/// Whether the plan is a candidate without a verdict, and all that it is for is worth a note only.
+fn has_nothing_to_gain(report: &Report) -> bool {
+    let Some(plan) = report.plan.as_ref().filter(|plan| plan.later.is_empty() && plan.candidate.is_some()) else {
+        return false;
+    };
+    let of_plan = report.findings.iter().filter(|finding| plan.rules.contains(&finding.rule));
+    plan.tried.is_none() && of_plan.map(|finding| finding.severity).max() == Some(Severity::Info)
 }
 
 /// What the change does here, in a sentence. An effect that may not come is said with "maybe", as `predict` says it.
@@ -200,7 +217,6 @@ fn finding(seen: &Seen, what: &str, prediction: &Prediction) -> String {
 mod tests {
     use super::*;
     use crate::prediction::{Doubt, Doubtful, Reason};
-    use crate::report::Severity;
     use floodline_record::version::KernelVersion;
 
     fn row(figure: &str, now: f64, then: f64, doubt: Option<Doubt>) -> Row {
@@ -231,6 +247,27 @@ mod tests {
         };
         tried(&mut plan, &prediction);
         plan
+    }
+
+    #[test]
+    fn a_change_without_a_verdict_is_not_printed_where_nobody_is_harmed() {
+        use floodline_testkit::incidents;
+        let report = |severity: Severity, why: Option<&str>| {
+            let mut report = crate::diagnose::diagnose(&incidents::dirty_cliff().window(), None);
+            report.findings.iter_mut().for_each(|finding| finding.severity = severity);
+            if let (Some(plan), Some(why)) = (&mut report.plan, why) {
+                arithmetic_only(plan, why);
+            }
+            withhold(&mut report);
+            report
+        };
+        let why = Some("the twin does not show the finding");
+        let noted = report(Severity::Info, why);
+        assert!(noted.plan.is_none());
+        assert!(noted.findings.iter().all(|finding| finding.plan.is_empty()));
+        assert!(noted.findings.iter().any(|finding| finding.trade_off.starts_with("No change is printed")));
+        assert!(report(Severity::Warning, why).plan.is_some());
+        assert!(report(Severity::Info, None).plan.is_some());
     }
 
     #[test]

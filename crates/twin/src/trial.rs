@@ -353,7 +353,7 @@ fn of_doctor(
 pub fn as_printed(report: &Report, studied: &Studied, go_on: GoOn<'_>, runner: &mut impl Runner) -> Report {
     let mut printed = report.clone();
     judge(&mut printed, Ok((studied, None)), go_on, runner);
-    let is_withheld = printed.plan.as_ref().is_some_and(|plan| plan.steps.is_empty());
+    let is_withheld = printed.plan.as_ref().is_none_or(|plan| plan.steps.is_empty());
     if is_withheld { report.clone() } else { printed }
 }
 

@@ -4,7 +4,7 @@
 
 use floodline_analysis::diagnose::diagnose;
 use floodline_analysis::report::Report;
-use floodline_analysis::tried::arithmetic_only;
+use floodline_analysis::tried::{arithmetic_only, withhold};
 use floodline_record::id::EntityId;
 use floodline_record::levels::{HELD, Levels};
 use floodline_record::record::{Record, Sink};
@@ -31,6 +31,7 @@ fn untried(mut report: Report) -> Report {
     if let Some(plan) = &mut report.plan {
         arithmetic_only(plan, "top makes no trial on a twin, but floodline doctor does");
     }
+    withhold(&mut report);
     report
 }
 
