@@ -234,30 +234,68 @@ fn windows_of(
     let mut scenario = changed.scenario.clone();
     scenario.workload.seed = scenario.workload.seed.wrapping_add(trial.seed);
     faster(&mut scenario, trial.device_percent);
-    let (mut simulated, mut close, mut samples) = (Simulated::default(), Simulated::default(), 0);
+    let (mut seen, mut close) = (OneOf { parts, ..OneOf::default() }, Simulated::default());
     let all = match parts {
         1 => sampling,
         _ => Sampling { every: Nanos(sampling.every.0 / parts), stat_every: sampling.stat_every.max(sampling.every) },
     };
     let options = Options { ends_at_each: parts, ..Options::new("twin", changed.kernel).sampled(all) };
     let take = |record| {
-        let is_of_recorder = match &record {
-            Record::Sample(_) => {
-                samples += 1;
-                (samples - 1) % parts == 0
-            }
-            _ => true,
-        };
         if parts > 1 {
             let Ok(()) = close.record(&record);
         }
-        if is_of_recorder {
-            let Ok(()) = simulated.record(&record);
-        }
+        seen.take(record);
         Ok(())
     };
     let is_cut = simulate(&scenario, &options, take, go_on)?.is_interrupted;
-    Ok(Windows { window: simulated.window, close: (parts > 1).then_some(close.window), is_cut })
+    Ok(Windows { window: seen.finish(), close: (parts > 1).then_some(close.window), is_cut })
+}
+
+/// What a recorder has that takes one of some samples. Its records of events follow its next sample, as they do where it takes all of
+/// them: the growth of its counters begins at the first sample after the start of the workload. Before that sample they are those of the setup.
+#[derive(Default)]
+struct OneOf {
+    parts: u64,
+    samples: u64,
+    simulated: Simulated,
+    /// Events since its last sample.
+    events: Vec<Record>,
+}
+
+impl OneOf {
+    fn take(&mut self, record: Record) {
+        let is_sample = matches!(record, Record::Sample(_));
+        self.samples += u64::from(is_sample);
+        match record {
+            Record::Sample(_) if !self.is_at_sample() => return,
+            Record::Event(_) if !self.is_at_sample() => return self.events.push(record),
+            record => self.add(&record),
+        }
+        if is_sample {
+            self.add_events();
+        }
+    }
+
+    fn add(&mut self, record: &Record) {
+        let Ok(()) = self.simulated.record(record);
+    }
+
+    fn add_events(&mut self) {
+        for event in std::mem::take(&mut self.events) {
+            self.add(&event);
+        }
+    }
+
+    /// Whether the newest sample is one of the recorder.
+    fn is_at_sample(&self) -> bool {
+        self.samples.saturating_sub(1).is_multiple_of(self.parts.max(1))
+    }
+
+    /// The window. A run that was cut ends between two samples of the recorder.
+    fn finish(mut self) -> Window {
+        self.add_events();
+        self.simulated.window
+    }
 }
 
 fn of_window(window: &Window, trial: Trial, programs: &Programs) -> Shown {
@@ -388,4 +426,51 @@ fn of_parts(window: &Window) -> Vec<Figures> {
         }
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_record::version::KernelVersion;
+    use floodline_scenario::ScenarioFile;
+
+    #[test]
+    fn samples_between_those_of_the_recorder_change_none_of_its_figures() {
+        // The setup ends between two samples of the recorder.
+        let text = r#"
+            name = "prepared"
+            summary = "A setup that writes far more than the workload"
+            [machine]
+            memory = "2 GiB"
+            cpus = 1
+            [machine.devices.vda]
+            size = "8 GiB"
+            write_bandwidth = "40 MB/s"
+            read_bandwidth = "40 MB/s"
+            [machine.mounts."/data"]
+            type = "ext4"
+            device = "vda"
+            [workload]
+            duration = "20 s"
+            [workload.tasks.one]
+            setup = [
+                { sleep = { for = "1300ms" } },
+                { write = { file = "/data/big", total = "200 MiB", block = "1 MiB" } },
+                { fsync = { file = "/data/big" } },
+            ]
+            steps = [{ repeat = { steps = [{ write = { file = "/data/x", total = "1 MiB" } }, { sleep = { for = "700ms" } }] } }]
+        "#;
+        let scenario = ScenarioFile::parse(text).unwrap().variants.remove("default").unwrap();
+        let changed = Changed { scenario, kernel: KernelVersion::new(6, 12, 0) };
+        let sampling = Sampling::from(Nanos::from_millis(5000));
+        let seen = |diagnosed| {
+            let trial = Trial { diagnosed, ..Trial::NOMINAL };
+            run(&changed, trial, sampling, &Programs::new(), |_| true).expect("it runs")
+        };
+        let ((alone, of_alone), (among, of_among)) = (seen(false), seen(true));
+        assert!(alone.close.is_none() && among.close.is_some());
+        assert_eq!(of_alone.samples, of_among.samples);
+        assert_eq!(alone.figures, among.figures);
+        assert!(alone.figures["host.dirtied_bytes"] < f64::from(40 << 20), "{alone:?}");
+    }
 }
