@@ -9,6 +9,7 @@ use super::touched::Touched;
 use crate::Recorded;
 use crate::provenance::Notes;
 use floodline_analysis::shown::behaviour;
+use floodline_kernel::Behaviour;
 use floodline_record::id::Entity;
 use floodline_record::units::{Bytes, Nanos};
 use floodline_scenario::{ByteSize, Frequency, FsType, MmapStore, Step};
@@ -130,7 +131,7 @@ pub(super) fn mapped(
     let per_clean_fault = total.mapped / in_clean.max(1.0);
     let shown = Folios { per_fault, per_clean_fault, is_large, is_hidden, makes_folios, is_not_cached };
     let made = Made::of(group, recorded, bytes as f64);
-    let cached = shown.cached(made, recorded, place);
+    let cached = shown.cached(made, behaviour(window), place.fs_type);
     let stores = (if is_large { faults } else { total.mapped / PAGE }) * factor;
     // Few stores are single ones.
     let pages = if stores >= 20.0 * at_once as f64 { at_once } else { 1 };
@@ -274,10 +275,9 @@ impl Folios {
     }
 
     /// How the file came into the page cache.
-    fn cached(&self, made: Made, recorded: &Recorded, place: &Place) -> Cached {
-        let kernel = behaviour(&recorded.window);
+    fn cached(&self, made: Made, kernel: Option<Behaviour>, fs_type: FsType) -> Cached {
         let writes_folios = kernel.is_some_and(|kernel| kernel.folios.xfs_by_write);
-        let folios_by_faults = kernel.is_some_and(|kernel| kernel.folios.fault_makes_four);
+        let folios_by_faults = kernel.is_some_and(|kernel| kernel.folios.fault_makes_four) && made != Made::ByReads;
         match (self.is_not_cached, self.is_large) {
             (true, _) => Cached::Not,
             // Few faults in clean folios do not show their size well.
@@ -288,7 +288,7 @@ impl Folios {
             (false, true) if self.per_fault < BY_FAULT && folios_by_faults => Cached::InFoliosOfFaults,
             (false, true) => Cached::InFoliosOfReads,
             // Writes of this kernel make large folios, so it was written in small blocks.
-            (false, false) if self.makes_folios && (writes_folios || place.fs_type == FsType::Ext4) => Cached::InPages,
+            (false, false) if self.makes_folios && (writes_folios || fs_type == FsType::Ext4) => Cached::InPages,
             // This kernel does not show what another one would make of it: it is made again as it was.
             (false, false) => match made {
                 Made::ByFaults => Cached::InFoliosOfFaults,
@@ -518,6 +518,22 @@ mod tests {
 
     fn per_second(burst: Burst) -> f64 {
         burst.amount / (burst.to - burst.from)
+    }
+
+    #[test]
+    fn faults_in_dirty_folios_do_not_hide_that_read_calls_made_them() {
+        let kernel = Some(Behaviour::of(floodline_record::version::KernelVersion::new(6, 12, 117)));
+        let shown = Folios {
+            per_fault: 12_000.0,
+            per_clean_fault: 12_000.0,
+            is_large: true,
+            is_hidden: false,
+            makes_folios: true,
+            is_not_cached: false,
+        };
+        let cached = |made| shown.cached(made, kernel, FsType::Xfs);
+        assert_eq!(cached(Made::ByReads), Cached::InFoliosOfReads);
+        assert_eq!(cached(Made::Unknown), Cached::InFoliosOfFaults);
     }
 
     #[test]
