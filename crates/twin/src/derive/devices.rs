@@ -2,13 +2,13 @@
 //! Devices and mounts of the twin: the block devices with an active filesystem in the recording. A stack (md, dm) is
 //! one device, as fast as its top was seen to be. Of several filesystems on one device the twin has one.
 
+use super::latency::latency;
 use super::names;
 use crate::provenance::Notes;
 use crate::{Ceiling, TwinError};
 use floodline_analysis::diagnose::device::{self, Basis, Device as Seen, Interval, Speed};
 use floodline_record::facts::{BlockDevice, Mount as Mounted, Stack};
 use floodline_record::id::DevId;
-use floodline_record::sample::DiskRow;
 use floodline_record::units::{Bytes, BytesPerSecond, Nanos};
 use floodline_record::window::Window;
 use floodline_scenario::{
@@ -265,9 +265,15 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         }
         (None, None) => None,
     };
-    let latency = latency(window, seen, key, notes);
+    let latency = latency(window, seen, iops.is_none() && !is_turning, key, notes);
+    // Single requests show more than many.
+    let takes_turns = |ceiling| latency.is_none() && takes_turns(&intervals, ceiling);
+    let is_by_turns = bandwidth.is_none() && iops.is_some_and(takes_turns);
     let burst = bandwidth.filter(|ceiling| has_no_credit(&intervals, *ceiling)).map(|_| Time(Nanos(0)));
-    if burst.is_some() {
+    let burst = burst.or(is_by_turns.then_some(Time(Nanos(0))));
+    if is_by_turns {
+        notes.derived(format!("{key}.burst"), "it is busy for as long as its requests need one after the other");
+    } else if burst.is_some() {
         notes.derived(format!("{key}.burst"), "after a quiet time it is busy for as long as its bytes need");
     }
     let device = Device {
@@ -378,6 +384,25 @@ fn has_no_credit(intervals: &[Interval], ceiling: f64) -> bool {
     none >= CREDIT_MIN && 4 * none >= 3 * saved.len()
 }
 
+/// Fewest intervals that show whether requests take turns, and their busy time over what their requests need, in the middle.
+const TURNS_MIN: usize = 5;
+const TURNS: std::ops::Range<f64> = 0.7..1.4;
+
+/// Whether small requests take turns on a device: while it is not full, it is busy for as long as they need at its ceiling. Behind a limit
+/// of a hypervisor, requests below the limit take no time.
+fn takes_turns(intervals: &[Interval], ceiling: f64) -> bool {
+    let is_small =
+        |one: &&Interval| one.written_bytes + one.read_bytes <= LARGE * (one.writes + one.reads) && !one.is_saturated();
+    let busy_of_needs = |one: &Interval| {
+        let busy = one.utilisation.filter(|share| *share < NOT_FULL)? * one.seconds;
+        let needs = (one.writes + one.reads) / ceiling;
+        (needs >= CREDIT_S * one.seconds).then_some(busy / needs)
+    };
+    let mut all: Vec<f64> = intervals.iter().filter(is_small).filter_map(busy_of_needs).collect();
+    all.sort_by(f64::total_cmp);
+    all.len() >= TURNS_MIN && all.get(all.len() / 2).is_some_and(|middle| TURNS.contains(middle))
+}
+
 /// Bytes per busy second in intervals of large writes.
 fn while_busy(intervals: &[Interval]) -> Option<f64> {
     let (mut bytes, mut seconds) = (0.0, 0.0);
@@ -406,59 +431,6 @@ fn read_bandwidth(intervals: &[Interval]) -> Option<f64> {
         seconds += interval.seconds;
     }
     (seconds > 0.0).then(|| bytes / seconds)
-}
-
-/// Time of a small request while few are in flight: the median over intervals.
-fn latency(window: &Window, seen: &Seen<'_>, key: &str, notes: &mut Notes) -> Option<Time> {
-    /// Requests of an interval that are few.
-    const FEW: u64 = 8;
-    /// The model's own value where a scenario has none, and what is near it.
-    const USUAL: std::ops::Range<u64> = 250_000..1_000_000;
-    let series = window.disk_series.get(&seen.id)?;
-    let mut times: Vec<u64> = series
-        .windows(2)
-        .filter_map(|pair| {
-            let (before, now) = (&pair[0].1, &pair[1].1);
-            let requests = (now.writes?.0.checked_sub(before.writes?.0)?)
-                .saturating_add(now.reads?.0.checked_sub(before.reads?.0)?);
-            let moved = (now.written?.0.checked_sub(before.written?.0)?)
-                .saturating_add(now.read?.0.checked_sub(before.read?.0)?);
-            let time = (now.write_time?.0.checked_sub(before.write_time?.0)?)
-                .saturating_add(now.read_time?.0.checked_sub(before.read_time?.0)?);
-            let busy = now.io_time?.0.checked_sub(before.io_time?.0)?;
-            let one_by_one = requests <= FEW || time <= busy + busy / 5;
-            (requests > 0 && one_by_one && moved <= requests * 65_536).then(|| time / requests)
-        })
-        .collect();
-    if times.len() < 5 {
-        // Always busy with several requests: the interval with the shortest request time is the closest to a single
-        // one.
-        let least = series.windows(2).filter_map(|pair| time_of_a_request(&pair[0].1, &pair[1].1)).min()?;
-        if !(10_000..USUAL.start).contains(&least) {
-            return None;
-        }
-        notes.derived(format!("{key}.latency"), "time of a request in the interval in which it was shortest");
-        return Some(Time(Nanos(least / 10_000 * 10_000)));
-    }
-    times.sort_unstable();
-    let median = times.get(times.len() / 2).copied()?;
-    if USUAL.contains(&median) || median < 10_000 {
-        return None;
-    }
-    notes.measured(format!("{key}.latency"), "median time of a small request while few requests were under way");
-    let rounded =
-        if median >= 1_000_000 { (median + 500_000) / 1_000_000 * 1_000_000 } else { median / 10_000 * 10_000 };
-    Some(Time(Nanos(rounded.min(1_000_000_000))))
-}
-
-/// Mean time of a request between two samples that have several.
-fn time_of_a_request(before: &DiskRow, now: &DiskRow) -> Option<u64> {
-    let grew = |before: Option<u64>, now: Option<u64>| now?.checked_sub(before?);
-    let requests = grew(before.writes.map(|n| n.0), now.writes.map(|n| n.0))?
-        .saturating_add(grew(before.reads.map(|n| n.0), now.reads.map(|n| n.0))?);
-    let time = grew(before.write_time.map(|n| n.0), now.write_time.map(|n| n.0))?
-        .saturating_add(grew(before.read_time.map(|n| n.0), now.read_time.map(|n| n.0))?);
-    (requests >= 8).then(|| time / requests)
 }
 
 fn bdi(seen: &Seen<'_>, key: &str, notes: &mut Notes) -> BdiKnobs {
@@ -527,5 +499,14 @@ mod tests {
         // One that does as much again and again, and rests between, is faster.
         let faster = [(75.0, 0.7, 0.5), (0.0, 0.1, 0.0), (24.0, 1.0, 9.0), (0.0, 0.1, 0.0)];
         assert!(is_exceeded(&[faster, faster, faster].concat()));
+    }
+    #[test]
+    fn a_device_that_is_busy_for_as_long_as_its_requests_need_takes_them_in_turns() {
+        let takes_turns = |seconds: &[(f64, f64, f64)]| takes_turns(&intervals(seconds), 20.0);
+        // Ten small requests in each second, at most 20 of which fit.
+        assert!(takes_turns(&[(0.04, 0.5, 1.3); 8]));
+        assert!(!takes_turns(&[(0.04, 0.01, 1.3); 8]), "a limit lets them through at once");
+        assert!(!takes_turns(&[(0.04, 0.5, 1.3); 3]), "too few");
+        assert!(!takes_turns(&[(4.0, 0.5, 1.3); 8]), "their bytes take the time");
     }
 }

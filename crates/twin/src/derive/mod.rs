@@ -8,6 +8,7 @@ mod devices;
 mod drained;
 mod folios;
 mod group;
+mod latency;
 mod machine;
 mod mapped_files;
 mod names;
