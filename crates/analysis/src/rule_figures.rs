@@ -55,6 +55,14 @@ pub fn is_of_waits(rule: &str) -> bool {
 /// (`docs/internals/advice-results.md`). The change of any other rule also moves waits, which no arithmetic tells.
 const EXACT: [&str; 1] = ["starved-dirty-budget"];
 
+/// Rules whose findings follow from settings alone: no figure of a run decides whether they are there.
+const OF_SETTINGS: [&str; 1] = ["contradictory-dirty-settings"];
+
+/// Whether the findings of a rule follow from settings alone. A twin has the settings of its host, whatever else it misses.
+pub fn is_of_settings(rule: &str) -> bool {
+    OF_SETTINGS.contains(&rule)
+}
+
 /// Whether the changes of these rules follow from the kernel's arithmetic alone.
 pub fn are_exact(rules: &[&str]) -> bool {
     !rules.is_empty() && rules.iter().all(|rule| EXACT.contains(rule))
@@ -71,9 +79,10 @@ mod tests {
 
     #[test]
     fn each_rule_is_in_the_catalogue() {
-        for rule in RULES.iter().map(|one| one.rule).chain(EXACT) {
+        for rule in RULES.iter().map(|one| one.rule).chain(EXACT).chain(OF_SETTINGS) {
             assert!(crate::diagnose::rule(rule).is_some(), "{rule}");
         }
+        assert!(OF_SETTINGS.iter().all(|rule| rests_on(rule).is_empty()));
     }
 
     #[test]

@@ -2,11 +2,12 @@
 //! Which findings the changed host has, where the twin and its recording differ in one: the figures that the finding rests
 //! on decide. Also which of these answers are certain, and how likely the others are.
 
+use super::row::SMALLEST_BUDGET;
 use super::{Run, odds};
 use crate::shown::{Shown, Verdicts};
 use floodline_analysis::prediction::{Better, Doubt, Doubtful, LONGEST, NoOther, PEAK, Reason, Row, Seen};
 use floodline_analysis::report::Severity;
-use floodline_analysis::rule_figures::rests_on;
+use floodline_analysis::rule_figures::{hurts_by, is_of_settings, rests_on};
 
 /// The figures that the findings of a rule rest on; `None` for a rule that judges no measured figure.
 fn rows_of<'a>(rule: &str, rows: &'a [Row]) -> Option<impl Iterator<Item = &'a Row>> {
@@ -19,7 +20,7 @@ pub(super) fn lasts(rule: &str, rows: &[Row]) -> bool {
     rows_of(rule, rows).is_some_and(|mut rows| !rows.any(Row::improves))
 }
 
-/// Factor by which a figure must grow to be clearly worse.
+/// Factor by which a figure must grow to be clearly worse, or shrink to be clearly better.
 const WORSE: f64 = 1.25;
 
 /// Time to write the peak from which tasks notice it, seconds.
@@ -34,14 +35,6 @@ pub(super) fn worsens(rule: &str, rows: &[Row]) -> bool {
     let worsens =
         |row: &Row| row.is_measured && row.better == Better::Less && row.worsens() && row.then > WORSE * row.now;
     rows_of(rule, rows).is_some_and(|mut rows| rows.any(worsens))
-}
-
-/// Whether the recording has figures that the finding of a rule rests on, and the back-test misses all of them. Waits of syncs that the
-/// recording does not have are not missed.
-fn is_missed(rule: &str, rows: &[Row]) -> bool {
-    let Some(rows) = rows_of(rule, rows) else { return false };
-    let mut measured = rows.filter(|row| row.is_measured).peekable();
-    measured.peek().is_some() && measured.all(|row| row.doubt == Some(Doubt::BackTest))
 }
 
 /// What rules find: in the recording, in the twin as it is, and in each changed run.
@@ -92,12 +85,36 @@ impl Judged<'_> {
         !self.recorded.has(rule) && (self.recorded.lacks(rule) || is_between)
     }
 
-    /// What becomes of the finding of a rule. Nothing is certain by a twin that is not like its recording, and no finding stays for
-    /// certain by figures that the twin misses.
+    /// What becomes of the finding of a rule. Nothing is certain by figures that the twin misses.
     pub(super) fn fate(&self, rule: &str) -> Fate {
         let Fate { is_there, doubt } = self.fate_in_model(rule);
-        let is_missed = !self.is_reliable || (is_there && is_missed(rule, self.rows));
-        fate(is_there, doubt.or_else(|| is_missed.then_some(Reason::Missed)))
+        fate(is_there, doubt.or_else(|| self.is_missed(rule, is_there).then_some(Reason::Missed)))
+    }
+
+    /// Whether the twin misses what an answer on the finding of a rule rests on. The figures of the rule decide where the recording has
+    /// one of them: a twin that misses waits may still have the data at risk. Else the whole twin decides. Waits of syncs that the recording
+    /// does not have are not missed, and a limit of a cgroup is arithmetic.
+    fn is_missed(&self, rule: &str, is_there: bool) -> bool {
+        if is_of_settings(rule) {
+            return false;
+        }
+        let is_of_run = |row: &&Row| row.is_measured && row.figure != SMALLEST_BUDGET;
+        let mut measured = rows_of(rule, self.rows).into_iter().flatten().filter(is_of_run).peekable();
+        if measured.peek().is_none() {
+            return !self.is_reliable;
+        }
+        // A finding that ends in every run of a twin that is like its recording ends.
+        let counts = is_there || !self.is_reliable;
+        counts && measured.all(|row| row.doubt == Some(Doubt::BackTest)) && !(is_there && self.is_milder(rule))
+    }
+
+    /// Whether the twin as it is hurts less than its recording, by the figure by which the finding of a rule hurts. What hurts in each run
+    /// of such a twin hurts on the host.
+    fn is_milder(&self, rule: &str) -> bool {
+        let Some(name) = hurts_by(rule).filter(|_| self.is_reliable) else { return false };
+        let now = self.now.figures.get(name);
+        let is_less = |row: &Row| row.is_measured && now.is_some_and(|now| *now < row.now);
+        self.rows.iter().any(|row| row.figure == name && is_less(row))
     }
 
     /// What becomes of the finding of a rule if the twin is like its recording.
@@ -122,9 +139,18 @@ impl Judged<'_> {
             (true, false) if is_then && is_unanimous => fate(true, None),
             (true, false) if ends(rule, self.rows) => fate(false, None),
             // The twin has less of it than the host. If a run shows it nevertheless, the host has it.
-            (true, false) => fate(is_any, Some(Reason::Unshown)),
+            (true, false) => fate(is_any || self.stays_weaker(rule), Some(Reason::Unshown)),
             (false, is_now) => self.fate_of_new(rule, is_now, (is_then, is_any, is_unanimous)),
         }
+    }
+
+    /// Whether the twin has less than the finding of the recording, and the change ends none of it: the changed twin has it below a warning, as
+    /// the twin as it is, or no run makes the calls by which it hurts. No figure of it gets clearly better.
+    fn stays_weaker(&self, rule: &str) -> bool {
+        let is_weaker = self.now.closely().is_slight(rule) && self.then.is_slight(rule);
+        let is_unseen = hurts_by(rule).is_some_and(|name| self.rows.iter().all(|row| row.figure != name));
+        let ends = |row: &Row| row.better == Better::Less && row.improves() && row.now > WORSE * row.then;
+        (is_weaker || is_unseen) && !rows_of(rule, self.rows).is_some_and(|mut rows| rows.any(ends))
     }
 
     /// What becomes of the finding of a rule that the recording does not have.
@@ -353,7 +379,8 @@ mod tests {
     #[test]
     fn a_finding_is_certain_where_the_twin_is_like_the_recording_and_all_runs_agree() {
         let check = |(recorded, now, then): (bool, bool, [bool; 2]), expect: Option<(Reason, bool)>| {
-            let told = doubts((with(recorded).said, with(now), then.map(with).to_vec()), &[], None);
+            let wait = row(LONGEST, "longest fsync", "seconds", 0.2, 0.2);
+            let told = doubts((with(recorded).said, with(now), then.map(with).to_vec()), &[wait], None);
             let told = told.first().map(|(_, reason, is_there)| (*reason, *is_there));
             assert_eq!(told, expect, "{recorded} {now} {then:?}");
         };
@@ -411,6 +438,74 @@ mod tests {
         let assumed = Row { is_measured: false, ..write };
         assert_eq!(told(&[missed(), assumed.clone()], true), Some(Reason::Missed));
         assert_eq!(told(&[assumed], true), None, "the recording has no such wait");
+    }
+
+    /// The reason for the doubt about a finding by a twin that misses its recording.
+    fn doubt_of_unlike(rule: &'static str, rows: &[Row], (now, then): (bool, bool)) -> Option<Reason> {
+        let with = |is_there: bool| if is_there { found(seen(rule)) } else { Shown::default() };
+        let (now, then) = (with(now), with(then).said);
+        let recorded = with(true).said;
+        let changed = vec![&then, &then];
+        let judged = Judged {
+            recorded: &recorded,
+            now: &now,
+            then: &then,
+            changed,
+            rows,
+            unknown_speed: None,
+            is_reliable: false,
+        };
+        judged.fate(rule).doubt
+    }
+
+    #[test]
+    fn a_finding_of_settings_alone_is_certain_whatever_the_twin_misses() {
+        let rule = "contradictory-dirty-settings";
+        assert_eq!(doubt_of_unlike(rule, &[], (true, false)), None);
+        assert_eq!(doubt_of_unlike(rule, &[], (true, true)), None);
+        assert_eq!(doubt_of_unlike(CLIFF, &[], (true, true)), Some(Reason::Missed));
+    }
+
+    #[test]
+    fn what_a_finding_rests_on_decides_where_a_twin_misses_other_figures() {
+        let peak = |doubt| Row { doubt, ..row(PEAK, "peak data at risk", "bytes", 339e6, 32e6) };
+        let wait = row(LONGEST, "longest fsync", "seconds", 4.1, 0.09);
+        let wait = Row { doubt: Some(Doubt::BackTest), ..wait };
+        let told = |rule, doubt, then| doubt_of_unlike(rule, &[wait.clone(), peak(doubt)], (true, then));
+        assert_eq!(told(CLIFF, None, false), None, "its data are those of the recording");
+        assert_eq!(told(CLIFF, Some(Doubt::BackTest), false), Some(Reason::Missed));
+        assert_eq!(told("fsync-behind-writeback", None, true), Some(Reason::Missed), "it rests on the wait");
+        let limit = row(SMALLEST_BUDGET, "smallest cgroup limit", "bytes", 1e6, 1e6);
+        let missed = Some(Reason::Missed);
+        assert_eq!(doubt_of_unlike("starved-dirty-budget", &[limit], (true, false)), missed, "no run decides a limit");
+    }
+
+    #[test]
+    fn what_hurts_in_a_twin_that_hurts_less_than_its_recording_hurts_on_the_host() {
+        let wait = Row { doubt: Some(Doubt::BackTest), ..row(LONGEST, "longest fsync", "seconds", 9.3, 9.0) };
+        let told = |now: f64, then: bool| {
+            let figures = crate::shown::Figures::from([(LONGEST.to_owned(), now)]);
+            let all = (with(true).said, Shown { figures, ..with(true) }, vec![with(then)]);
+            doubts(all, std::slice::from_ref(&wait), None).first().map(|(_, reason, _)| *reason)
+        };
+        assert_eq!(told(4.6, true), None);
+        assert_eq!(told(14.0, true), Some(Reason::Missed));
+    }
+
+    #[test]
+    fn a_finding_that_the_twin_has_below_a_warning_stays_unless_a_figure_of_it_gets_clearly_better() {
+        let told = |now: Shown, then: Shown, rows: &[Row]| {
+            let all = (with(true).said, now, vec![then]);
+            doubts(all, rows, None).first().map(|(_, reason, is_there)| (*reason, *is_there))
+        };
+        let peak = |then| row(PEAK, "peak data at risk", "bytes", 135e6, then);
+        let wait = row(LONGEST, "longest fsync", "seconds", 0.2, 0.2);
+        let weaker = |then| told(slight(CLIFF), slight(CLIFF), &[wait.clone(), peak(then)]);
+        assert_eq!(weaker(117e6), Some((Reason::Unshown, true)));
+        assert_eq!(weaker(90e6), Some((Reason::Unshown, false)), "less is at risk");
+        let gone = |rows: &[Row]| told(Shown::default(), Shown::default(), rows);
+        assert_eq!(gone(&[wait.clone(), peak(135e6)]), Some((Reason::Unshown, false)), "no run has it");
+        assert_eq!(gone(&[peak(135e6)]), Some((Reason::Unshown, true)), "no run syncs");
     }
 
     #[test]
