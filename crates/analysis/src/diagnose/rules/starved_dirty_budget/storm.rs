@@ -10,8 +10,9 @@ use super::starved::Occupied;
 use crate::budget::{Budgets, CgroupBudget, DomainBudget, Setting};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::writer::{Period, Writer, Writers};
+use floodline_record::id::EntityId;
 use floodline_record::sample::{CgroupRow, HostRow};
-use floodline_record::units::{Bytes, Pages};
+use floodline_record::units::{Bytes, Limit, Pages};
 use floodline_record::window::Span;
 use std::collections::BTreeSet;
 
@@ -165,6 +166,13 @@ fn is_amplified(writer: &Writer<'_>, cached: u64) -> bool {
         && dirtied as f64 >= REWRITES * application.max(1) as f64
 }
 
+/// Memory of a cgroup below its own limit that can hold file pages, when its processes had most of their own: at most.
+fn least_available(derived: &Derived<'_>, cgroup: EntityId, span: &Span<CgroupRow>) -> Option<u64> {
+    let limits = &derived.window.cgroup_limits.get(&cgroup)?.last;
+    let limit = [limits.memory_max, limits.memory_high].into_iter().flatten().filter_map(Limit::bytes).min()?;
+    Some(limit.0.saturating_sub(span.max.anon?.0))
+}
+
 /// Whether a process dirtied more than three times what is cached.
 fn is_of_pages(writer: &Writer<'_>, cached: u64) -> bool {
     cached > 0 && writer.dirtied_bytes.is_some_and(|dirtied| dirtied as f64 >= MANY_TIMES * cached as f64)
@@ -201,8 +209,13 @@ fn storm<'w, 'a, 'b>(
         return None;
     }
     let rate = dirtied as f64 / derived.seconds;
-    let (background, hard) = (domain.bg_thresh?.high.0, domain.thresh?.high.0);
     let available = domain.available.map_or(0, |available| available.high.0);
+    // The budget is that of the last sample. It was smaller while its processes had more memory.
+    let least = budget.and_then(|budget| least_available(derived, budget.cgroup, span?)).unwrap_or(available);
+    let least_part = if available > 0 { (least as f64 / available as f64).min(1.0) } else { 1.0 };
+    let of_least = |bytes: u64| (bytes as f64 * least_part) as u64;
+    let (background, hard) = (of_least(domain.bg_thresh?.high.0), of_least(domain.thresh?.high.0));
+    let available = available.min(least);
     let expiry = derived.dirty.expiry_seconds.filter(|seconds| seconds.is_finite()).unwrap_or(f64::INFINITY);
     // Age writes what is dirty once in an expiry period.
     let by_age = peak as f64 * (1.0 + derived.seconds / expiry);
