@@ -153,7 +153,14 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
     let in_use: Vec<&Buffered<'_>> = found.iter().filter(|one| one.is_in_use()).collect();
     let shown: Vec<&Buffered<'_>> = if in_use.is_empty() { found.iter().collect() } else { in_use.clone() };
     let pressure = derived.dirty.io_pressure_some;
-    let hurts = !in_use.is_empty() && pressure.is_some_and(|share| share >= HURTS_PRESSURE);
+    // Pressure has no device: programs that wait for other disks only are not hurt.
+    let may_wait = |one: &&Buffered<'_>| {
+        let disk = device::of_mount(derived.window, one.below);
+        let is_known = derived.waiters().is_some_and(|waiters| !waiters.is_empty());
+        let here = |disk: &Device<'_>| waiting::others_on(derived, disk, |_| false);
+        !is_known || disk.is_none_or(|disk| here(&disk).is_none_or(|others| !others.is_empty()))
+    };
+    let hurts = pressure.is_some_and(|share| share >= HURTS_PRESSURE) && in_use.iter().any(may_wait);
     let bursts: Vec<(&Device<'_>, Burst)> = in_use.is_empty().then(Vec::new).unwrap_or_else(|| bursts(derived));
     // A program that does not write to the image waits behind its flush as well.
     let is_harm = bursts.iter().filter(|(_, burst)| burst.stalled()).any(|(disk, _)| {
