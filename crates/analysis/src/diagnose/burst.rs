@@ -5,7 +5,7 @@
 
 use super::derived::Derived;
 use super::device::{Device, Interval};
-use super::{attended, dirty, elsewhere, flusher, synced};
+use super::{attended, dirty, elsewhere, flusher, released, synced};
 use floodline_record::sample::{BdiRow, HostRow};
 use floodline_record::units::{Bytes, Nanos, Pages};
 
@@ -148,6 +148,8 @@ pub enum NoBurst {
     NotQuiet,
     /// The amount of dirty data did not shrink.
     NotDrained,
+    /// A cgroup's limit had held the data back and released them: [`released`].
+    Released,
     /// The stretch is a burst.
     IsBurst,
 }
@@ -181,7 +183,26 @@ pub fn lasting(derived: &Derived<'_>, device: &Device<'_>, seconds: f64) -> Vec<
 /// been shorter than `shortest` seconds.
 fn stretches(derived: &Derived<'_>, device: &Device<'_>, shortest: f64) -> Vec<Result<Burst, Full>> {
     let intervals = device.intervals();
-    let full = full_rate(&intervals);
+    let (full, runs) = (full_rate(&intervals), full_runs(&intervals));
+    let levels = unwritten_of(derived, device);
+    let history = History { derived, device, totals: totals(&intervals), levels, intervals };
+    let of = |(start, end): (usize, usize)| {
+        let during = history.intervals.get(start..end).unwrap_or_default();
+        let seconds = during.iter().map(|interval| interval.seconds).sum();
+        let is_released = || during.first().is_some_and(|first| released::is_in(derived, device, first));
+        match at_least(during, full) >= shortest {
+            true if is_released() => Err(Full { seconds, why: NoBurst::Released }),
+            true => history.burst(start, end).map_err(|why| Full { seconds, why }),
+            false => Err(Full { seconds, why: NoBurst::Short }),
+        }
+    };
+    runs.into_iter().map(of).collect()
+}
+
+/// Returns the stretches of intervals in which a device was full, each by the places of its first interval and of the one after
+/// its last.
+pub(super) fn full_runs(intervals: &[Interval]) -> Vec<(usize, usize)> {
+    let full = full_rate(intervals);
     let is_full = |interval: &Interval| {
         let fast = interval.write_rate() >= QUIET_SHARE * full && interval.queue.is_some_and(|queue| queue >= QUEUED);
         interval.is_saturated() || (fast && interval.utilisation.is_some_and(|busy| busy >= BUSY))
@@ -193,17 +214,7 @@ fn stretches(derived: &Derived<'_>, device: &Device<'_>, shortest: f64) -> Vec<R
             _ => runs.push((at, at + 1)),
         }
     }
-    let levels = unwritten_of(derived, device);
-    let history = History { derived, device, totals: totals(&intervals), levels, intervals };
-    let of = |(start, end): (usize, usize)| {
-        let during = history.intervals.get(start..end).unwrap_or_default();
-        let seconds = during.iter().map(|interval| interval.seconds).sum();
-        match at_least(during, full) >= shortest {
-            true => history.burst(start, end).map_err(|why| Full { seconds, why }),
-            false => Err(Full { seconds, why: NoBurst::Short }),
-        }
-    };
-    runs.into_iter().map(of).collect()
+    runs
 }
 
 /// Shortest possible length of a burst, seconds. The burst covers only the part of its first and of its last interval
@@ -248,13 +259,49 @@ pub(super) struct Levels {
     pub(super) source: &'static str,
 }
 
+impl Levels {
+    /// The level in the last sample at or before a moment.
+    pub(super) fn at(&self, moment: Nanos) -> Option<u64> {
+        let place = self.series.partition_point(|(at, _)| at.0 <= moment.0.saturating_add(1_000_000));
+        Some(self.series.get(place.checked_sub(1)?)?.1)
+    }
+
+    /// The level in the sample before the last one at a moment.
+    pub(super) fn before(&self, moment: Nanos) -> Option<u64> {
+        let place = self.series.partition_point(|(at, _)| at.0 <= moment.0.saturating_add(1_000_000));
+        Some(self.series.get(place.checked_sub(2)?)?.1)
+    }
+}
+
 /// Bytes dirty and under writeback of one device at each sample, where several devices write and the kernel counts
 /// each; otherwise those of the machine.
 pub(super) fn unwritten_of(derived: &Derived<'_>, device: &Device<'_>) -> Levels {
+    let of_bdi = |row: &BdiRow| Some(row.reclaimable?.0.saturating_add(row.writeback?.0));
+    let (own, is_own) = levels_of(derived, device, of_bdi);
+    let source = if own.is_some() { "debugfs bdi stats" } else { "/proc/vmstat nr_dirty + nr_writeback" };
+    Levels { series: own.unwrap_or_else(|| unwritten_series(derived)), is_own, source }
+}
+
+/// The same for the bytes under writeback alone.
+pub(super) fn under_writeback_of(derived: &Derived<'_>, device: &Device<'_>) -> Levels {
+    let (own, is_own) = levels_of(derived, device, |row| Some(row.writeback?.0));
+    let source = if own.is_some() { "debugfs bdi stats" } else { "/proc/vmstat nr_writeback" };
+    let of_host = |row: &HostRow| Some(row.nr_writeback?.bytes(derived.page_size).0);
+    let host =
+        || derived.window.host_series.iter().filter_map(|(at, row)| Some((at.monotonic, of_host(row)?))).collect();
+    Levels { series: own.unwrap_or_else(host), is_own, source }
+}
+
+/// The levels of one device where several devices write and the kernel counts each, and whether those of the device, or else of the
+/// machine, are all of the device's.
+fn levels_of(
+    derived: &Derived<'_>,
+    device: &Device<'_>,
+    of: impl Fn(&BdiRow) -> Option<u64>,
+) -> (Option<Vec<(Nanos, u64)>>, bool) {
     let of_device = || {
         let bdi = device.bdi_series()?;
-        let unwritten = |row: &BdiRow| Some(row.reclaimable?.0.saturating_add(row.writeback?.0));
-        let series: Vec<(Nanos, u64)> = bdi.iter().filter_map(|(at, row)| Some((*at, unwritten(row)?))).collect();
+        let series: Vec<(Nanos, u64)> = bdi.iter().filter_map(|(at, row)| Some((*at, of(row)?))).collect();
         // Up to 6.9 the kernel prints the root's part only.
         let is_whole = derived.window.cgroups.is_empty() || kernel_sums(derived) || !has_cgroup_writeback(derived);
         let least = series.iter().map(|(_, bytes)| *bytes).min()?;
@@ -263,13 +310,9 @@ pub(super) fn unwritten_of(derived: &Derived<'_>, device: &Device<'_>) -> Levels
     };
     let several =
         derived.drains().iter().filter(|drain| drain.span.growth.written.is_some_and(|b| b.0 > 0)).count() > 1;
-    match several.then(of_device).flatten() {
-        Some(series) => Levels { series, is_own: true, source: "debugfs bdi stats" },
-        None => {
-            let source = "/proc/vmstat nr_dirty + nr_writeback";
-            Levels { series: unwritten_series(derived), is_own: !several, source }
-        }
-    }
+    let own = several.then(of_device).flatten();
+    let is_own = own.is_some() || !several;
+    (own, is_own)
 }
 
 /// Whether debugfs shows a bdi with all of its wbs.

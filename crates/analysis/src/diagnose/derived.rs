@@ -6,6 +6,7 @@ use super::device::{self, Device, Speed};
 use super::dirty::{self, Dirty};
 use super::load::{self, Load};
 use super::missing;
+use super::released::{self, Released};
 use super::unmount::Unmounts;
 use super::waiting::{self, Waiter};
 use super::writer::{self, Writers};
@@ -45,6 +46,7 @@ pub struct Derived<'a> {
     budgets: OnceCell<Budgets>,
     waiters: OnceCell<Option<Vec<Waiter>>>,
     is_near_a_budget: OnceCell<bool>,
+    released: OnceCell<Vec<Released>>,
 }
 
 impl<'a> Derived<'a> {
@@ -67,6 +69,7 @@ impl<'a> Derived<'a> {
             budgets: OnceCell::new(),
             waiters: OnceCell::new(),
             is_near_a_budget: OnceCell::new(),
+            released: OnceCell::new(),
         }
     }
 
@@ -134,6 +137,11 @@ impl<'a> Derived<'a> {
     /// Whether a cgroup had so much unwritten that the flusher writes for the amount in that cgroup, or pauses its tasks.
     pub fn is_near_a_budget(&self) -> bool {
         *self.is_near_a_budget.get_or_init(|| load::is_near_a_budget(self))
+    }
+
+    /// Writes that limits of cgroups released late: [`released::released`].
+    pub fn released(&self) -> &[Released] {
+        self.released.get_or_init(|| released::released(self))
     }
 
     /// Processes that waited for I/O long enough to be felt, the longest first: [`waiting::waiters`].

@@ -24,6 +24,7 @@ pub mod limits;
 pub mod load;
 pub mod loops;
 pub mod missing;
+pub mod released;
 pub mod rules;
 pub mod settings;
 pub mod stretches;

@@ -5,14 +5,14 @@
 
 use super::derived::Derived;
 use super::device::{Basis, Device};
-use super::{cgroup, elsewhere, synced, throttle, writer};
+use super::{cgroup, elsewhere, released, synced, throttle, writer};
 use crate::observer;
 use crate::report::{Evidence, Unexplained};
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::record::What;
 use floodline_record::sample::ProcessRow;
-use floodline_record::traced::waits::Operation;
+use floodline_record::traced::waits::{Operation, SlowSync};
 use floodline_record::units::Nanos;
 use floodline_record::window::{Span, Window};
 use std::collections::{BTreeMap, BTreeSet};
@@ -214,7 +214,7 @@ pub fn is_harm_by_syncs(derived: &Derived<'_>, disk: &Device<'_>, is_causer: imp
         let whole = window.lookup().whole(window, dev);
         whole == disk.dev || disks.iter().all(|other| other.dev != whole)
     };
-    let sums = slow_syncs(window, |dev| dev.is_none_or(is_here));
+    let sums = slow_syncs(window, |wait, _| wait.device.is_none_or(is_here));
     let short = short_syncs(window);
     let cgroups_elsewhere = elsewhere::cgroups_elsewhere(derived, disk);
     processes(window).any(|(pid, _, cgroup, _)| {
@@ -232,8 +232,8 @@ fn is_long(derived: &Derived<'_>, total_s: f64, longest_s: f64) -> bool {
 }
 
 /// By process: the sum of its waits of 100 ms and more for data of a file to be stored, the longest of them, and the sum of
-/// those on devices that are not meant, seconds. A sync of everything waits for all dirty data by design.
-fn slow_syncs(window: &Window, is_meant: impl Fn(Option<DevId>) -> bool) -> BTreeMap<u32, (f64, f64, f64)> {
+/// those that are not meant, as on other devices, seconds. A sync of everything waits for all dirty data by design.
+fn slow_syncs(window: &Window, is_meant: impl Fn(&SlowSync, Nanos) -> bool) -> BTreeMap<u32, (f64, f64, f64)> {
     let mut sums: BTreeMap<u32, (f64, f64, f64)> = BTreeMap::new();
     for event in &window.events {
         let What::SlowSync(wait) = &event.what else { continue };
@@ -241,7 +241,7 @@ fn slow_syncs(window: &Window, is_meant: impl Fn(Option<DevId>) -> bool) -> BTre
             continue;
         }
         let (total, longest, elsewhere) = sums.entry(wait.who.pid).or_default();
-        match is_meant(wait.device) {
+        match is_meant(wait, event.at) {
             true => {
                 *total += wait.lasted.as_secs_f64();
                 *longest = longest.max(wait.lasted.as_secs_f64());
@@ -278,7 +278,12 @@ fn is_of_file(operation: Operation) -> bool {
 /// program that made most of the writes waits for its own data and is left out.
 pub fn unexplained(derived: &Derived<'_>) -> Option<Unexplained> {
     let causer = writer::dominant(derived.writers()).map(|(writer, _)| writer.pid);
-    let sums = slow_syncs(derived.window, |_| true);
+    // A finding names the limits behind whose writes a task waited.
+    let is_released = |wait: &SlowSync, until: Nanos| {
+        let since = Nanos(until.0.saturating_sub(wait.lasted.0));
+        released::common_s(derived, since, until) >= MOSTLY * wait.lasted.as_secs_f64()
+    };
+    let sums = slow_syncs(derived.window, |wait, at| !is_released(wait, at));
     let short = short_syncs(derived.window);
     let waited = |pid: u32| {
         let (total, longest, _) = sums.get(&pid).copied().unwrap_or_default();

@@ -15,7 +15,7 @@ use crate::diagnose::device::Device;
 use crate::diagnose::load::{self, Kind, Load};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::writer::{self, Period, Writer, Writers};
-use crate::diagnose::{Rule, Verdict, cgroup, database, strict};
+use crate::diagnose::{Rule, Verdict, cgroup, database, released, strict};
 use crate::report::{Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -53,6 +53,8 @@ const LONG_BURST_S: f64 = 2.0;
 const QUEUED: f64 = 4.0;
 /// Dirtied bytes per application byte from which amplification is mentioned.
 const AMPLIFIED: f64 = 4.0;
+/// Shortest time between two flushes by the log of a filesystem that no task waits for, seconds.
+const JOURNAL_S: f64 = 2.5;
 /// Bytes written by journald since its start that are worth reporting from one sample.
 const JOURNAL_SINCE_START: u64 = 1 << 30;
 
@@ -253,8 +255,13 @@ fn severity(
     let load = derived.loads().iter().find(|(disk, _)| disk.id == trouble.device.id).map(|(_, load)| load);
     let load = load.filter(|load| load::is_full_of_other(derived, load));
     let is_full_of_reads = load.is_some_and(|load| load.kind() == Kind::Reads);
-    let severity = if load.is_some_and(Load::is_mixed) || (is_full_of_reads && trouble.utilisation >= FELT_UTILISATION)
-    {
+    let its_cgroup = dominant.cgroup.or(dominant.writer.cgroup);
+    let is_held = its_cgroup
+        .is_some_and(|cgroup| released::on(derived, &trouble.device).any(|released| released.holds(derived, cgroup)));
+    let severity = if is_held || is_at_strict_limit(derived, trouble) {
+        // `strictlimit-throttling` names the pauses of the other writers. Or its own limit holds it, and `io-limit-throttling` names the waits behind what that lets go at once.
+        Severity::Info
+    } else if load.is_some_and(Load::is_mixed) || (is_full_of_reads && trouble.utilisation >= FELT_UTILISATION) {
         // `saturated-device` names it: writes wait behind the reads as well.
         Severity::Info
     } else if lasts && trouble.await_max_s >= STALL_AWAIT_S {
@@ -289,6 +296,15 @@ fn severity(
     };
     // A task that writes alone waits only for its own data.
     Some(if is_alone { Severity::Info } else { severity })
+}
+
+/// Whether the strict limit of a device pauses its writers, and no task waits for storage on it: each sync of a file makes the disk
+/// flush its cache.
+fn is_at_strict_limit(derived: &Derived<'_>, trouble: &Trouble<'_>) -> bool {
+    let flushes = trouble.device.span.growth.flushes.map(|flushes| flushes.0 as f64);
+    let has_cache = trouble.device.facts.and_then(|facts| facts.write_back_cache) == Some(true);
+    let hardly = flushes.is_some_and(|flushes| flushes <= derived.seconds / JOURNAL_S);
+    has_cache && hardly && drains_on(derived, trouble).any(|drain| strict::holds(derived, drain))
 }
 
 /// Whether tasks waited while writes past the flusher filled a disk, and each write took long.

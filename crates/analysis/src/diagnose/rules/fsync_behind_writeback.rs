@@ -13,7 +13,9 @@ use crate::diagnose::database::{self, Database};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{Device, Interval, array};
 use crate::diagnose::waiting::{self, Waiter};
-use crate::diagnose::{Rule, Verdict, attended, cgroup, elsewhere, load, missing, strict, synced, throttle, writer};
+use crate::diagnose::{
+    Rule, Verdict, attended, cgroup, elsewhere, load, missing, released, strict, synced, throttle, writer,
+};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -229,6 +231,8 @@ fn queue_from<'a>(
             && interval.written_bytes >= interval.read_bytes
             && interval.writes >= interval.reads
             && interval.write_await_s.is_some_and(|seconds| seconds >= await_s)
+            // `io-limit-throttling` names these.
+            && !released::is_in(derived, device, interval)
     };
     let load = load::of(derived, device, is_slow);
     let slow: Vec<Interval> = device.intervals().into_iter().filter(is_slow).collect();

@@ -3,6 +3,8 @@
 //! tasks wait for it, while the disk has room. Does not cover limits that do not hold (`cgroup-writeback-missing`).
 #![doc = include_str!("io_limit_throttling.md")]
 
+mod bursts;
+
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Device};
 use crate::diagnose::waiting::{self, Waiter};
@@ -82,7 +84,15 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let is_of_reads = limits_reached.iter().any(|at| !at.is_write);
     let readers = if is_of_reads { waiting::readers(derived.window) } else { None };
     let waiters = |at: &AtLimit<'_>| if at.is_write { derived.waiters() } else { readers.as_deref() };
-    let found: Vec<Finding> = limits_reached.iter().filter_map(|at| finding(derived, at, waiters(at))).collect();
+    let of_bursts = bursts::findings(derived);
+    let is_named = |at: &&AtLimit<'_>| at.is_write && of_bursts.iter().any(|(cgroups, _)| cgroups.contains(&at.cgroup));
+    let (named, others): (Vec<_>, Vec<_>) = limits_reached.iter().partition(is_named);
+    // One limit may hold its own tasks back and let bursts go at others: the harm is told.
+    let mut found: Vec<Finding> = others.into_iter().filter_map(|at| finding(derived, at, waiters(at))).collect();
+    let own = named.into_iter().filter_map(|at| finding(derived, at, waiters(at)));
+    let loudest = of_bursts.iter().map(|(_, burst)| burst.severity).max();
+    found.extend(own.filter(|own| loudest.is_none_or(|loudest| own.severity > loudest)));
+    found.extend(of_bursts.into_iter().map(|(_, burst)| burst));
     if found.is_empty() {
         let limits = human::plural(count, "cgroup has a limit of I/O", "cgroups have limits of I/O");
         let parts = derived.window.cgroup_io.values().flat_map(|span| {
