@@ -117,7 +117,7 @@ fn of(derived: &Derived<'_>, drain: &Device<'_>) -> Option<Released> {
     let stretches: Vec<Stretch> = burst::full_runs(&intervals)
         .into_iter()
         .filter_map(|(start, end)| {
-            let before = intervals.get(start.checked_sub(1)?)?;
+            let before = intervals.get(start.saturating_sub(2)..start).filter(|before| !before.is_empty())?;
             stretch(before, intervals.get(start..end)?, intervals.get(end), &levels)
         })
         .collect();
@@ -138,11 +138,12 @@ fn of(derived: &Derived<'_>, drain: &Device<'_>) -> Option<Released> {
 }
 
 /// The stretch of some full intervals, if the device wrote what had been under writeback while it had little to do.
-fn stretch(before: &Interval, during: &[Interval], after: Option<&Interval>, levels: &Levels) -> Option<Stretch> {
+fn stretch(before: &[Interval], during: &[Interval], after: Option<&Interval>, levels: &Levels) -> Option<Stretch> {
     let from = load::start(during.first()?);
     let last = during.last()?;
     let bytes: f64 = during.iter().map(|interval| interval.written_bytes).sum();
-    let was_busy = before.utilisation.is_none_or(|busy| busy >= load::BUSY);
+    // The limit may let the first of it go within the last interval before.
+    let was_busy = before.iter().all(|interval| interval.utilisation.is_none_or(|busy| busy >= load::BUSY));
     // In the last sample before the stretch, the flusher may have sent what the device then writes.
     let held = levels.before(from)?;
     let left =
