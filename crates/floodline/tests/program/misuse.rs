@@ -98,7 +98,7 @@ fn a_workload_that_is_over_before_figures_are_taken_says_after_how_long() {
 #[test]
 fn a_scenario_without_end_is_read_no_further_than_one_may_be_long() {
     for command in [&["simulate", "/dev/zero"][..], &["sweep", "/dev/zero", "--grid", "kernel=6.1"]] {
-        check(command, 2, &["/dev/zero:1:1: ", "a scenario has at most 4194304"]);
+        check(command, 2, &["/dev/zero:1:1: ", "a scenario has at most 16777216"]);
     }
 }
 
