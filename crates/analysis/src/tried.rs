@@ -155,14 +155,14 @@ pub fn tried_later(plan: &mut Plan, prediction: &Prediction) {
 }
 
 /// Removes the steps of a withheld plan from the findings too, so that no screen and no detail lists them as a change.
-/// A later change, such as of the kernel, was not tried and stays. A candidate without a verdict goes where nobody is harmed: it
-/// has nothing to gain, and may make somebody wait.
+/// A later change, such as of the kernel, was not tried and stays. A candidate without a verdict goes where no task is harmed: it
+/// has nothing to gain, and may make tasks wait.
 pub fn withhold(report: &mut Report) {
     let tried = report.plan.as_ref().and_then(|plan| plan.tried.as_ref());
     let why = match tried.filter(|tried| !tried.withheld.is_empty()) {
         _ if has_nothing_to_gain(report) => {
             report.plan = None;
-            "No change is printed for this: nobody is harmed, and no trial shows what a change would do."
+            "No change is printed for this: no task is harmed, and no trial shows what a change would do."
         }
         Some(tried) if tried.verdict == "harms" => "The change for this is withheld: on a twin of this host, it harms.",
         Some(_) => "The change for this is withheld: on a twin of this host, it does not help.",
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_without_a_verdict_is_not_printed_where_nobody_is_harmed() {
+    fn a_change_without_a_verdict_is_not_printed_where_no_task_is_harmed() {
         use floodline_testkit::incidents;
         let report = |severity: Severity, why: Option<&str>| {
             let mut report = crate::diagnose::diagnose(&incidents::dirty_cliff().window(), None);
