@@ -242,6 +242,23 @@ mod tests {
         check_rule(&RULE, &all(400.0), "info: vm.dirty_bytes = 2.00 MiB leaves 8 cgroups");
     }
 
+    #[test]
+    fn the_memory_that_is_advised_is_more_than_the_limit_in_force() {
+        let heaps = (0..8).fold(starved_budget().settings((10, 0, 5, 0)), |fixture, writer| {
+            let path = format!("/bench.slice/writer-{writer}.scope");
+            let limit = |_: f64, row: &mut floodline_record::sample::CgroupLimitsRow| {
+                row.memory_max = Some(floodline_record::units::Limit(mib(100.0)));
+            };
+            fixture.limits(&path, limit).cgroup(&path, |_, row| {
+                row.anon = Some(floodline_record::units::Bytes(mib(80.0)));
+                row.memory_current = Some(floodline_record::units::Bytes(mib(99.0)));
+            })
+        });
+        let finding = first_finding(&RULE, &heaps);
+        assert!(finding.summary.contains("cgroups with little memory"), "{}", finding.summary);
+        assert!(finding.trade_off.contains("(a limit of 205 MiB or more)"), "{}", finding.trade_off);
+    }
+
     /// The starved cgroups with programs that write by calls. Their page cache grows this fast, bytes per second.
     fn calls(growth: f64) -> Fixture {
         (0..8).fold(starved_budget(), |fixture, writer| {

@@ -6,7 +6,7 @@ use super::activity::Activity;
 use super::evidence;
 use super::measured::Measured;
 use super::starved::Starved;
-use super::storm::{Reason, Storm};
+use super::storm::{Reason, Storm, own_limit};
 use crate::advise::threshold;
 use crate::diagnose::derived::Derived;
 use crate::observer;
@@ -160,10 +160,15 @@ pub(super) fn of_storm(
     if reason == Reason::Memory || has <= storm.background {
         // The background threshold is a part of the memory, and stays the same part of more memory.
         let memory = storm.rewritten as f64 * storm.available as f64 / storm.background.max(1) as f64;
-        let more = match storm.budget {
-            Some(_) if storm.background == 0 => "Give these cgroups more memory".to_owned(),
-            Some(_) => format!("Give these cgroups more memory (memory.max of {} or more)", human::bytes(memory)),
-            None => "Give the machine more memory".to_owned(),
+        // What cannot hold file pages now, such as a heap, needs its memory as well.
+        let limit = storm.budget.and_then(|budget| own_limit(derived, budget.cgroup));
+        let taken = limit.map(|limit| limit.saturating_sub(storm.available) as f64);
+        let more = match (storm.budget, taken) {
+            (Some(_), Some(taken)) if storm.background > 0 => {
+                format!("Give these cgroups more memory (a limit of {} or more)", human::bytes(taken + memory))
+            }
+            (Some(_), _) => "Give these cgroups more memory".to_owned(),
+            (None, _) => "Give the machine more memory".to_owned(),
         };
         return (
             Vec::new(),

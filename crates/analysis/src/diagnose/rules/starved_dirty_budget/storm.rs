@@ -168,9 +168,14 @@ fn is_amplified(writer: &Writer<'_>, cached: u64) -> bool {
 
 /// Memory of a cgroup below its own limit that can hold file pages, when its processes had most of their own: at most.
 fn least_available(derived: &Derived<'_>, cgroup: EntityId, span: &Span<CgroupRow>) -> Option<u64> {
+    Some(own_limit(derived, cgroup)?.saturating_sub(span.max.anon?.0))
+}
+
+/// Memory limit of a cgroup itself, bytes.
+pub(super) fn own_limit(derived: &Derived<'_>, cgroup: EntityId) -> Option<u64> {
     let limits = &derived.window.cgroup_limits.get(&cgroup)?.last;
-    let limit = [limits.memory_max, limits.memory_high].into_iter().flatten().filter_map(Limit::bytes).min()?;
-    Some(limit.0.saturating_sub(span.max.anon?.0))
+    let limits = [limits.memory_max, limits.memory_high].into_iter().flatten();
+    limits.filter_map(Limit::bytes).min().map(|limit| limit.0)
 }
 
 /// Whether a process dirtied more than three times what is cached.
