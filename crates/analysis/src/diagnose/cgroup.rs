@@ -8,8 +8,8 @@ use crate::container;
 use floodline_record::facts::Mount;
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
-use floodline_record::sample::CgroupRow;
-use floodline_record::units::{Bytes, Nanos};
+use floodline_record::sample::{CgroupRow, HostRow};
+use floodline_record::units::{Bytes, Nanos, Pages};
 use floodline_record::window::{Span, Window};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -185,6 +185,17 @@ impl<'a> DevicesWritten<'a> {
 pub fn writable_mounts(window: &Window) -> Vec<&Mount> {
     let mounts = window.facts.iter().flat_map(|facts| &facts.mounts);
     mounts.filter(|mount| !mount.has_option("ro") && device::of_mount(window, mount).is_some()).collect()
+}
+
+/// Growth of the page cache in a window, bytes: of a cgroup, or without one of the machine. `None` where it was not read.
+pub fn cache_growth(window: &Window, cgroup: Option<&Span<CgroupRow>>, page_size: u64) -> Option<u64> {
+    let host = &window.host;
+    let files = |row: &HostRow| Some(Pages(row.nr_inactive_file?.0.saturating_add(row.nr_active_file?.0)));
+    let (first, last) = match cgroup {
+        Some(span) => (span.first.file?.0, span.last.file?.0),
+        None => (files(&host.first)?.bytes(page_size).0, files(&host.last)?.bytes(page_size).0),
+    };
+    Some(last.saturating_sub(first))
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writes without a write call: `splice` moves pages of a pipe into the page cache, and neither `wchar` nor `syscw` counts
-//! it. In the counters it looks like stores to a mapping. It is none where the cache grows by what becomes dirty while each
-//! fault would have to dirty more than the largest folio that readahead makes.
+//! it. In the counters it looks like stores to a mapping. Two things tell `splice` from stores: the page cache grows by what becomes
+//! dirty, and each fault would have to dirty more than the largest folio that readahead makes.
 
 use super::group::{Bin, Group};
 use super::stores::BY_WRITE;
 use crate::Recorded;
+use floodline_analysis::diagnose::cgroup::cache_growth;
 use floodline_record::id::EntityId;
-use floodline_record::units::Pages;
 use std::collections::BTreeMap;
 
 /// Bytes of a pipe, which one call moves at most.
@@ -46,13 +46,7 @@ pub(super) fn take(groups: &mut [Group], recorded: &Recorded, page: f64) {
 /// Growth of the page cache of a cgroup, or of the machine where no cgroup has a count of its own, bytes.
 fn grown(cgroup: Option<EntityId>, recorded: &Recorded, page: f64) -> f64 {
     let window = &recorded.window;
+    let of = |span| cache_growth(window, span, page as u64);
     let span = cgroup.and_then(|id| window.cgroups.get(&id));
-    let of_cgroup = span.and_then(|span| Some(span.last.file?.0 as f64 - span.first.file?.0 as f64));
-    of_cgroup.unwrap_or_else(|| {
-        let pages = |pages: Option<Pages>| pages.map_or(0.0, |pages| pages.0 as f64);
-        let (first, last) = (&window.host.first, &window.host.last);
-        let files = |inactive, active| pages(inactive) + pages(active);
-        let last = files(last.nr_inactive_file, last.nr_active_file);
-        (last - files(first.nr_inactive_file, first.nr_active_file)) * page
-    })
+    span.and_then(|span| of(Some(span))).or_else(|| of(None)).unwrap_or(0) as f64
 }

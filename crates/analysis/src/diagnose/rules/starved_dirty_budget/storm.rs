@@ -8,10 +8,11 @@
 use super::activity::{FOLIO_PER_FAULT, HURTS_RATE, REWRITES};
 use super::starved::Occupied;
 use crate::budget::{Budgets, CgroupBudget, DomainBudget, Setting};
+use crate::diagnose::cgroup;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::writer::{Period, Writer, Writers};
 use floodline_record::id::EntityId;
-use floodline_record::sample::{CgroupRow, HostRow};
+use floodline_record::sample::CgroupRow;
 use floodline_record::units::{Bytes, Limit, Pages};
 use floodline_record::window::Span;
 use std::collections::BTreeSet;
@@ -134,18 +135,11 @@ fn is_kept(span: &Span<CgroupRow>) -> bool {
 
 /// Page cache of a cgroup, or of the machine, that is new in this window and was not read from a disk, bytes, at least.
 pub(super) fn newly_cached(derived: &Derived<'_>, span: Option<&Span<CgroupRow>>, processes: &[&Writer<'_>]) -> u64 {
-    let host = &derived.window.host;
-    let files = |row: &HostRow| Some(row.nr_inactive_file?.0.saturating_add(row.nr_active_file?.0));
-    let grown = match span {
-        Some(span) => span.last.file.zip(span.first.file).map(|(last, first)| last.0.saturating_sub(first.0)),
-        None => files(&host.last)
-            .zip(files(&host.first))
-            .map(|(last, first)| Pages(last.saturating_sub(first)).bytes(derived.page_size).0),
-    };
+    let grown = cgroup::cache_growth(derived.window, span, derived.page_size);
     let read = match span {
         Some(_) => processes.iter().filter_map(|one| one.read_bytes).fold(0, u64::saturating_add),
         // Without it all that is cached may have been read.
-        None => host.growth.pgpgin.map_or(u64::MAX, |bytes| bytes.0),
+        None => derived.window.host.growth.pgpgin.map_or(u64::MAX, |bytes| bytes.0),
     };
     grown.unwrap_or(0).saturating_sub(read)
 }
