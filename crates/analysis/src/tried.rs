@@ -158,16 +158,24 @@ pub fn tried_later(plan: &mut Plan, prediction: &Prediction) {
 /// A later change, such as of the kernel, was not tried and stays. A candidate without a verdict goes where no task is harmed: it
 /// has nothing to gain, and may make tasks wait.
 pub fn withhold(report: &mut Report) {
+    if has_nothing_to_gain(report) {
+        report.plan = None;
+        return clear_steps(
+            report,
+            "No change is printed for this: no task is harmed, and no trial shows what a change would do.",
+        );
+    }
     let tried = report.plan.as_ref().and_then(|plan| plan.tried.as_ref());
     let why = match tried.filter(|tried| !tried.withheld.is_empty()) {
-        _ if has_nothing_to_gain(report) => {
-            report.plan = None;
-            "No change is printed for this: no task is harmed, and no trial shows what a change would do."
-        }
         Some(tried) if tried.verdict == "harms" => "The change for this is withheld: on a twin of this host, it harms.",
         Some(_) => "The change for this is withheld: on a twin of this host, it does not help.",
         None => return,
     };
+    clear_steps(report, why);
+}
+
+/// Removes the steps of now from all findings that have some, and says why.
+fn clear_steps(report: &mut Report, why: &str) {
     for finding in report.findings.iter_mut().filter(|finding| finding.plan.iter().any(|step| step.when != When::Later))
     {
         finding.plan.retain(|step| step.when == When::Later);
