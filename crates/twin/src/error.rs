@@ -31,7 +31,7 @@ pub enum TwinError {
     },
     /// More than a scenario file may have.
     #[error(
-        "the twin of this recording is a scenario of {} as text; at most {} are read",
+        "the twin of this recording would be a scenario file of {}; such a file may have at most {}",
         floodline_record::human::bytes(*size as f64),
         floodline_record::human::bytes(floodline_scenario::TEXT_MAX as f64)
     )]
@@ -99,7 +99,7 @@ mod tests {
         let error = TwinError::fitting("x".repeat(TEXT_MAX + 1)).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the twin of this recording is a scenario of 16.0 MiB as text; at most 16.0 MiB are read"
+            "the twin of this recording would be a scenario file of 16.0 MiB; such a file may have at most 16.0 MiB"
         );
         assert!(error.hint().unwrap().contains("record a shorter stretch"));
     }

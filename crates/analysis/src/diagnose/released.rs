@@ -10,6 +10,7 @@ use super::{cgroup, load};
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::record::What;
 use floodline_record::units::{Limit, Nanos};
+use std::collections::BTreeMap;
 
 /// Part of the bytes written in a stretch that limits must have held before, for the stretch to be theirs.
 const MOSTLY: f64 = 0.5;
@@ -95,15 +96,14 @@ pub fn common_s(derived: &Derived<'_>, since: Nanos, until: Nanos) -> f64 {
     derived.released().iter().map(|released| released.common_s(since, until)).fold(0.0, f64::max)
 }
 
-/// A process's traced slow waits for storage within the stretches: their sum and the longest, seconds.
-pub fn waited(derived: &Derived<'_>, released: &Released, pid: u32) -> (f64, f64) {
-    let mut waited = (0.0_f64, 0.0_f64);
+/// By process: traced slow waits for storage within the stretches, their sum and the longest, seconds.
+pub fn waited(derived: &Derived<'_>, released: &Released) -> BTreeMap<u32, (f64, f64)> {
+    let mut waited: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for event in &derived.window.events {
-        if let What::SlowSync(wait) = &event.what
-            && wait.who.pid == pid
-        {
+        if let What::SlowSync(wait) = &event.what {
             let common = released.common_s(Nanos(event.at.0.saturating_sub(wait.lasted.0)), event.at);
-            waited = (waited.0 + common, waited.1.max(common));
+            let (total, longest) = waited.entry(wait.who.pid).or_default();
+            (*total, *longest) = (*total + common, longest.max(common));
         }
     }
     waited

@@ -12,7 +12,7 @@
 //! twin does not have the cgroup.
 //!
 //! Three hosts do not have the findings that were expected: the void background threshold and the small budgets of the rings
-//! are only notes, and no rule names the limit of I/O. Limits that change places make nobody wait noticeably.
+//! are only notes, and no rule names the limit of I/O. No task waits noticeably longer where limits change places.
 
 use super::lifelike::Lifelike;
 
@@ -63,8 +63,8 @@ workload.tasks.upload = { cgroup = "sftp/user{i}", stagger = "6s", steps = [{ re
 workload.tasks.wtmp = { steps = [{ repeat = { every = "9s", steps = [{ write = { file = "/srv/wtmp", order = "append", count = 1 } }] } }] }
 "#,
     },
-    // Cured. A volume of 28 MB/s is exchanged for one of 160 MB/s. A dump of 120 MiB is synced: 4 s before, 0.8 s after, and
-    // so long a journal beside it waits.
+    // Cured. A volume of 28 MB/s is exchanged for one of 160 MB/s. A dump of 120 MiB is synced: 4 s before, 0.8 s after. A
+    // journal beside it waits for as long as the sync takes.
     Lifelike {
         name: "dumps-on-a-volume-of-many-times-the-speed",
         kernel: "6.12.43",

@@ -259,7 +259,8 @@ fn severity(
     let is_held = its_cgroup
         .is_some_and(|cgroup| released::on(derived, &trouble.device).any(|released| released.holds(derived, cgroup)));
     let severity = if is_held || is_at_strict_limit(derived, trouble) {
-        // `strictlimit-throttling` names the pauses of the other writers. Or its own limit holds it, and `io-limit-throttling` names the waits behind what that lets go at once.
+        // Other rules name the waits: `strictlimit-throttling` the pauses at the strict limit, and `io-limit-throttling` the waits
+        // behind what the writer's own limit lets go at once.
         Severity::Info
     } else if load.is_some_and(Load::is_mixed) || (is_full_of_reads && trouble.utilisation >= FELT_UTILISATION) {
         // `saturated-device` names it: writes wait behind the reads as well.

@@ -36,10 +36,14 @@ struct Felt {
 fn felt(derived: &Derived<'_>, drain: &Device<'_>, released: &Released) -> Option<Felt> {
     let is_own = |waiter: &Waiter| waiter.cgroup.is_some_and(|cgroup| released.holds(derived, cgroup));
     let all = waiting::others_on(derived, drain, is_own);
-    let in_bursts = |waiter: &Waiter| match (waiter.longest_s, released::waited(derived, released, waiter.pid)) {
+    let traced = released::waited(derived, released);
+    let in_bursts = |waiter: &Waiter| match waiter.longest_s {
         // A trace has each wait of 100 ms and more.
-        (Some(_), (seconds, longest)) => Waiter { seconds: Some(seconds), longest_s: Some(longest), ..waiter.clone() },
-        (None, _) => waiter.at_most(released.seconds()),
+        Some(_) => {
+            let (seconds, longest) = traced.get(&waiter.pid).copied().unwrap_or_default();
+            Waiter { seconds: Some(seconds), longest_s: Some(longest), ..waiter.clone() }
+        }
+        None => waiter.at_most(released.seconds()),
     };
     let others: Option<Vec<Waiter>> = all.map(|all| {
         let mut others: Vec<Waiter> = all.iter().map(in_bursts).collect();
@@ -77,14 +81,12 @@ fn finding(derived: &Derived<'_>, released: &Released) -> Option<Finding> {
     let limited = device::by_dev(derived.window, released.limited).map_or(drain.name, |device| device.name);
     let waiter = felt.others.as_ref().and_then(|others| Some((others.first()?.label(), others.first()?.seconds?)));
     let wait = match waiter {
-        Some((waiter, seconds)) => format!("{waiter} waited {} behind them", human::seconds(seconds)),
-        None => "other tasks may have waited behind them".to_owned(),
+        Some((waiter, seconds)) => format!("{waiter} waited {} behind it", human::seconds(seconds)),
+        None => "Other tasks may have waited behind it".to_owned(),
     };
     let summary = format!(
-        "The byte limit of {who} on {limited} holds writes back and lets them go in bursts: up to {} in {}, {} in all: {wait}.",
+        "The byte limit of {who} on {limited} holds writes back, and then lets up to {} go at once. {wait}.",
         human::bytes(most),
-        human::seconds(longest),
-        human::seconds(released.seconds()),
     );
     let mut evidence = vec![
         Evidence::seconds("Bursts of held writes", released.seconds(), "/proc/diskstats io_time, nr_writeback"),
@@ -95,9 +97,9 @@ fn finding(derived: &Derived<'_>, released: &Released) -> Option<Finding> {
         Evidence::share("Time in them with a task waiting", share, "/proc/pressure/io some").against(FELT_PRESSURE)
     }));
     evidence.extend(felt.others.iter().flatten().take(3).filter_map(Waiter::evidence));
-    let helps = "Bound the cgroup's unwritten data with memory.high: then less waits for the limit, and less goes at once. Or ask \
-                 the owner of the limit whether io.weight or io.latency can divide the disk instead. No writeback setting makes a \
-                 limit of bytes count parts of a bio."
+    let helps = "Bound the cgroup's unwritten data with memory.high. Less data then waits for the limit, and less goes to the disk at \
+                 once. Or ask the owner of the limit whether io.weight or io.latency can divide the disk instead. No writeback \
+                 setting changes how a limit of bytes counts."
         .to_owned();
     let bottoms = drain.bottoms();
     Some(Finding {
@@ -140,8 +142,8 @@ mod tests {
     fn who_waits_behind_what_a_limit_lets_go_is_told() {
         let of = |severity: &str, waited: &str| {
             format!(
-                "{severity}: The byte limit of /box on sda holds writes back and lets them go in bursts: up to 16.0 MiB in 2.00 s, 2.00 s \
-                 in all: ledger[810] waited {waited} behind them."
+                "{severity}: The byte limit of /box on sda holds writes back, and then lets up to 16.0 MiB go at once. ledger[810] \
+                 waited {waited} behind it."
             )
         };
         check_rule(&RULE, &with_waits(1.9).seconds(37), &of("critical", "1.90 s"));
