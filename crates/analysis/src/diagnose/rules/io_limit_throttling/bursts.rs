@@ -112,7 +112,7 @@ fn finding(derived: &Derived<'_>, released: &Released) -> Option<Finding> {
                 other tasks wait behind each burst. The pages were under writeback long before: the flusher is not the reason."
             .to_owned(),
         brief: Brief {
-            because: format!("The limit of {who} lets whole bios go at once. The disk is full until they are written."),
+            because: format!("The limit of {who} lets whole bios go at once. The disk is busy until they are written."),
             who,
             expect: helps.clone(),
             costs: String::new(),
