@@ -8,6 +8,7 @@ mod fourth;
 mod kinds;
 mod lab;
 mod lifelike;
+mod lifelike_eighth;
 mod lifelike_fifth;
 mod lifelike_fourth;
 mod lifelike_second;
@@ -34,6 +35,7 @@ use fourth::FOURTH;
 use kinds::{KINDS, Kind};
 pub(crate) use lab::FleetLab;
 use lifelike::{LIFELIKE, Lifelike};
+use lifelike_eighth::LIFELIKE_EIGHTH;
 use lifelike_fifth::LIFELIKE_FIFTH;
 use lifelike_fourth::LIFELIKE_FOURTH;
 use lifelike_second::LIFELIKE_SECOND;
@@ -130,6 +132,8 @@ pub(crate) enum Hosts {
     Sixth,
     /// A seventh list of such hosts, written down after the sixth one was scored
     Seventh,
+    /// An eighth list of such hosts, written down after the seventh one was scored
+    Eighth,
 }
 
 /// A host whose change is predicted: its behaviour before and after its change, and its recording before it.
@@ -153,6 +157,7 @@ impl Hosts {
             Hosts::Fifth => Some(LIFELIKE_FIFTH),
             Hosts::Sixth => Some(LIFELIKE_SIXTH),
             Hosts::Seventh => Some(LIFELIKE_SEVENTH),
+            Hosts::Eighth => Some(LIFELIKE_EIGHTH),
             Hosts::Seen | Hosts::HeldOut | Hosts::Unseen => None,
         }
     }
@@ -504,6 +509,7 @@ mod tests {
             (LIFELIKE_FIFTH, 12),
             (LIFELIKE_SIXTH, 8),
             (LIFELIKE_SEVENTH, 12),
+            (LIFELIKE_EIGHTH, 8),
         ];
         for (list, least) in lists {
             assert!(list.len() >= least, "{}", list.len());
