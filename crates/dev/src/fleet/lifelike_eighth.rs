@@ -5,6 +5,13 @@
 //! change at once, files of rings that age later. All hosts were committed before any was scored. The comment of each host
 //! states the result that arithmetic expects of its change. The position of a host decides how its recording differs from one
 //! of a guest, as in the second list.
+//!
+//! First score: 32 figures are predicted and 25 refused. The median error is 3.5 %. 10 of 13 directions are right, and 4 of the 4
+//! stated ones. 27 of 32 figures are inside the interval. The findings of 2 hosts are right, of 2 likely and right, of 2 left open
+//! and of 2 wrong.
+//!
+//! Two hosts do not show what was expected. Shippers write a seventh of their buffers before the change, not none. The rings that age
+//! later are still written as a whole, twice in this recording, so that the disk writes only a sixth less.
 
 use super::lifelike::Lifelike;
 

@@ -4,6 +4,11 @@
 //! few requests, an older age before snapshots, indexes that no longer fit into memory, a faster volume. Of the eight kinds that
 //! suffer, five do so without a smaller budget of dirty pages. The comment of each kind states the result that arithmetic
 //! expects. All kinds were committed before any was scored.
+//!
+//! First score, of 5 hosts of each kind: 80 hosts, 33 suffer, recall 42.4 %, false alarms 8.5 %, order of severity 0.30, 10 not
+//! known. One kind was expected to suffer and does not: a burst of a broker takes 22 ms, and kernels from 6.9 on throttle a
+//! cgroup by counters that are up to 2 s old, so that no pause comes. Two of five hosts with a limit of six requests a second do
+//! not suffer: their nine messages a second pass it, and ten do not.
 
 use super::unseen::Unseen;
 
