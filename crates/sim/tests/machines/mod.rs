@@ -25,6 +25,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "eighth-well",
     "eleventh-sick",
     "eleventh-well",
+    "fifteenth-sick",
+    "fifteenth-well",
     "fifth-round",
     "foreign-owner",
     "fourteenth-sick",
@@ -94,6 +96,7 @@ pub(crate) const ELEVENTH_ROUND: &str = include_str!("../blind/eleventh-round.tx
 pub(crate) const TWELFTH_ROUND: &str = include_str!("../blind/twelfth-round.txt");
 pub(crate) const THIRTEENTH_ROUND: &str = include_str!("../blind/thirteenth-round.txt");
 pub(crate) const FOURTEENTH_ROUND: &str = include_str!("../blind/fourteenth-round.txt");
+pub(crate) const FIFTEENTH_ROUND: &str = include_str!("../blind/fifteenth-round.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
     MACHINES,
@@ -110,6 +113,7 @@ pub(crate) const TABLES: &[&str] = &[
     TWELFTH_ROUND,
     THIRTEENTH_ROUND,
     FOURTEENTH_ROUND,
+    FIFTEENTH_ROUND,
 ];
 
 /// A machine on a kernel.
