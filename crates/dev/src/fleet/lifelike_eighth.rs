@@ -53,15 +53,15 @@ machine.memory = "16 GiB"
 machine.cpus = 8
 machine.cgroup_mode = "v1"
 machine.devices.data = { size = "200 GiB", write_bandwidth = "60 MB/s", read_bandwidth = "150 MB/s" }
-machine.mounts."/work" = { type = "ext4", device = "data", options = ["relatime"] }
+machine.mounts."/builds" = { type = "ext4", device = "data", options = ["relatime"] }
 machine.cgroups."farm/run{i}" = { instances = 4, memory_max = "320 MiB" }
 machine.cgroups."farm/idle{i}" = { instances = 10, memory_max = "320 MiB" }
 machine.cgroups.scheduler = {}
 workload.seed = 802
 workload.duration = "86s"
 workload.tasks.idle = { cgroup = "farm/idle{i}", steps = [{ sleep = { for = "300s" } }] }
-workload.tasks.build = { cgroup = "farm/run{i}", stagger = "4s", steps = [{ repeat = { every = "26s", steps = [{ parallel = { branches = [[{ create_files = { file = "/work/r{i}/a{n}", files = 280, size = "128 KiB", rate = "220/s" } }], [{ create_files = { file = "/work/r{i}/b{n}", files = 280, size = "128 KiB", rate = "220/s" } }], [{ create_files = { file = "/work/r{i}/c{n}", files = 280, size = "128 KiB", rate = "220/s" } }]] } }, { burn = { for = "600ms" } }, { write = { file = "/work/r{i}/program", block = "128 KiB", total = "30 MiB", truncate = true } }] } }] }
-workload.tasks.scheduler = { cgroup = "scheduler", steps = [{ repeat = { every = "2s", steps = [{ write = { file = "/work/jobs", order = "append", count = 2 } }, { fdatasync = { file = "/work/jobs" } }] } }] }
+workload.tasks.build = { cgroup = "farm/run{i}", stagger = "4s", steps = [{ repeat = { every = "26s", steps = [{ parallel = { branches = [[{ create_files = { file = "/builds/r{i}/a{n}", files = 280, size = "128 KiB", rate = "220/s" } }], [{ create_files = { file = "/builds/r{i}/b{n}", files = 280, size = "128 KiB", rate = "220/s" } }], [{ create_files = { file = "/builds/r{i}/c{n}", files = 280, size = "128 KiB", rate = "220/s" } }]] } }, { burn = { for = "600ms" } }, { write = { file = "/builds/r{i}/program", block = "128 KiB", total = "30 MiB", truncate = true } }] } }] }
+workload.tasks.scheduler = { cgroup = "scheduler", steps = [{ repeat = { every = "2s", steps = [{ write = { file = "/builds/jobs", order = "append", count = 2 } }, { fdatasync = { file = "/builds/jobs" } }] } }] }
 "#,
     },
     // A newer kernel, which does nothing. Pages of a forum are read at random from a rotating disk, and most are not in the page
