@@ -40,7 +40,7 @@ use std::collections::BTreeSet;
 pub use throttled::Throttles;
 
 /// Inode number of the root cgroup's directory.
-const ROOT_INO: u64 = 1;
+pub(crate) const ROOT_INO: u64 = 1;
 
 /// Budgets of one moment.
 #[derive(Clone, Debug, PartialEq)]

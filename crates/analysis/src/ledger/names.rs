@@ -2,6 +2,7 @@
 //! What a person calls the cgroups, filesystems and files that the tracer names by number.
 
 use super::credit::FileKey;
+use crate::budget::ROOT_INO;
 use crate::diagnose::cgroup;
 use floodline_record::facts::Mount;
 use floodline_record::id::{DevId, Entity, EntityId};
@@ -12,8 +13,6 @@ use floodline_record::traced::{File, Inode};
 use floodline_record::window::Window;
 use std::collections::BTreeMap;
 
-/// Inode number of the root cgroup's directory.
-const ROOT_INO: u64 = 1;
 /// Of an inode that belongs to no wb yet.
 const NO_INO: u64 = 0;
 

@@ -139,7 +139,7 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
         _ if by_image.is_some() => Severity::Info,
         (false, _) => Severity::Info,
         _ if is_quick => Severity::Info,
-        (true, Trigger::Asked | Trigger::Part) if !is_harm => Severity::Warning,
+        (true, _) if burst.may_be_asked() && !is_harm => Severity::Warning,
         (true, _) if one_writer => Severity::Warning,
         // Short, or long while no program is known to have waited long and each write took little, as on a device limited by
         // requests.
@@ -229,12 +229,16 @@ fn traced(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst) -> Option<S
     let mut parts: Vec<String> = Vec::new();
     if let Some((reason, rounds)) = reasons.first() {
         // Where the flusher is not what wrote most of it, its reason is not the reason of the burst.
-        let is_whole = burst.is_traced && burst::trigger_of(reason) == Some(burst.trigger);
+        let is_of_part = burst.trigger == Trigger::Part;
+        let trigger = if is_of_part { Trigger::Amount } else { burst.trigger };
+        let is_whole = burst.is_traced && burst::trigger_of(reason) == Some(trigger);
         parts.push(format!(
             "The flusher spent {} on {}, because of {}.",
             human::seconds(rounds.busy.as_secs_f64()),
             if is_whole { "it" } else { "a part of it" },
             match *reason {
+                "background" if is_whole && is_of_part =>
+                    "the device's part of the background threshold (background)".to_owned(),
                 "background" => "the background threshold (background)".to_owned(),
                 "periodic" => "the age of the data (periodic)".to_owned(),
                 other => other.to_owned(),

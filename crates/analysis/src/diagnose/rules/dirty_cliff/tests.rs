@@ -66,14 +66,15 @@ fn a_trace_names_the_reason_the_writer_and_what_tasks_waited_in() {
             synced((42, Operation::Fdatasync, 9, 12_000, 6_800)),
         ]
     };
-    let traced_at = |reason, at: fn(&burst::Burst) -> floodline_record::units::Nanos| {
-        let mut window = dirty_cliff().traced(&["bytes", "flusher", "throttle"], events(reason)).window();
+    let traced_in = |host: Fixture, reason, at: fn(&burst::Burst) -> floodline_record::units::Nanos| {
+        let mut window = host.traced(&["bytes", "flusher", "throttle"], events(reason)).window();
         let burst =
             device::drains(&window).iter().find_map(|device| burst::longest(&Derived::of(&window), device)).unwrap();
         window.events.iter_mut().for_each(|event| event.at = at(&burst));
         let Verdict::Found(mut findings) = check(&Derived::of(&window)) else { panic!("nothing found") };
         findings.remove(0)
     };
+    let traced_at = |reason, at| traced_in(dirty_cliff(), reason, at);
     let traced = |reason| traced_at(reason, |burst| burst.to);
     let confirmed = traced("periodic").confirmed.unwrap();
     for part in ["6.50 s on it, because of the age", "by dd[41] (100 %) and in", "waited 12 s in fsync", "paused 0 s"] {
@@ -83,7 +84,17 @@ fn a_trace_names_the_reason_the_writer_and_what_tasks_waited_in() {
     assert!(traced_at("periodic", |burst| burst.from).confirmed.is_some());
     assert_eq!(traced_at("periodic", |burst| burst.queued_from).confirmed, None);
     // The kernel's word counts, not what age and amount would allow.
-    assert!(traced("background").cause.starts_with("Dirty data reached the background threshold"));
+    let full = dirty_cliff().host(|_, row| row.nr_dirty_background_threshold = Some(mib_pages(150.0)));
+    let full = traced_in(full, "background", |burst| burst.to);
+    assert!(full.cause.starts_with("Dirty data reached the background threshold"), "{}", full.cause);
+    // The machine has fewer dirty pages than its threshold: the flusher looked at the device's part.
+    let part = traced("background");
+    assert!(
+        part.cause.starts_with("Dirty data of this device reached its own part of the background"),
+        "{}",
+        part.cause
+    );
+    assert!(part.confirmed.is_some_and(|text| text.contains("6.50 s on it, because of the device's part of")));
     assert!(traced("periodic").cause.starts_with("The data were older than the expiry. Their age woke the flusher"));
     assert_eq!(first_finding(&RULE, &dirty_cliff()).confirmed, None);
 }
