@@ -55,7 +55,8 @@ struct AtLimit<'a> {
     /// Whether it holds bulk reads.
     is_bulk: bool,
     hierarchy: Hierarchy,
-    /// Whether the limit was set, raised or lowered within the window: `used` covers a time without it.
+    /// Whether the limit was set, raised or lowered within the window: `limit` is the lowest of it, and `used` covers a time
+    /// without that.
     has_changed: bool,
 }
 
@@ -71,7 +72,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
         return Verdict::NotChecked(vec![missing::needs_time(Source::IoStat, "io.stat")]);
     }
     let limits =
-        derived.window.cgroup_io.values().filter(|span| limits(&span.last).iter().any(|(limit, ..)| limit.is_some()));
+        derived.window.cgroup_io.values().filter(|span| limits_of(span).iter().any(|(limit, ..)| limit.is_some()));
     let count = limits.count() as u64;
     if count == 0 {
         if let Some(gap) = unread(derived) {
@@ -122,9 +123,9 @@ fn limits(row: &CgroupIoRow) -> [(Option<u64>, &'static str, bool, bool); 4] {
     ]
 }
 
-/// The limits of a cgroup on a device.
+/// The lowest limits of a cgroup on a device: one that was raised or lifted later held its tasks until then.
 fn limits_of(span: &Span<CgroupIoRow>) -> [(Option<u64>, &'static str, bool, bool); 4] {
-    limits(&span.last)
+    limits(&span.min)
 }
 
 /// Whether the limit had another value, or did not exist, in an earlier sample.
@@ -161,7 +162,7 @@ fn at_limit<'a>(derived: &Derived<'a>) -> Vec<AtLimit<'a>> {
             Some(Entity::Cgroup { hierarchy, .. }) => *hierarchy,
             _ => Hierarchy::V2,
         };
-        for (limit, what, is_write, is_bytes) in limits(&span.last) {
+        for (limit, what, is_write, is_bytes) in limits_of(span) {
             let (Some(limit), Some(used)) = (limit, used(span, what)) else { continue };
             // Below this no cgroup can be at its limit while its tasks wait long enough to be hurt.
             if used >= HURTS * AT_LIMIT * limit as f64 {
@@ -334,9 +335,12 @@ fn summary(at: &AtLimit<'_>, held: &Held, who: &str, watched_s: f64) -> String {
         (None, Some(share)) => format!("its tasks waited {} of the time", human::percent(share)),
         (None, None) => "its tasks wait".to_owned(),
     };
-    let since = if at.has_changed { ", changed during the observation" } else { "" };
+    let (is_held, since) = match at.has_changed {
+        true => ("was held for a time", ", which changed during the observation"),
+        false => ("is held", ""),
+    };
     format!(
-        "Cgroup {who} is held to {} of {} by its own limit ({} on {}{since}): {wait}, and the disk is {} busy over all {}.",
+        "Cgroup {who} {is_held} to {} of {} by its own limit ({} on {}{since}): {wait}, and the disk is {} busy over all {}.",
         at.amount(at.limit as f64),
         if at.is_write { "writes" } else { "reads" },
         at.what,
@@ -358,7 +362,7 @@ fn evidence(at: &AtLimit<'_>, held: &Held, who: &str) -> Vec<Evidence> {
     let done = format!("Done by {who} on {}", at.device.name);
     let done = match at.has_changed {
         // A rate that covers a time without this limit is not compared with it.
-        true => row(format!("{done}, also before its limit changed"), at.used, counted),
+        true => row(format!("{done}, also under its other limits"), at.used, counted),
         false => row(done, at.used, counted).against(at.limit as f64),
     };
     let mut evidence = vec![
@@ -481,9 +485,18 @@ mod tests {
             row.wbps_max = Some(if t < 10.0 { Limit::MAX } else { Limit(4_000_000) });
         });
         let finding = crate::diagnose::first_finding(&RULE, &set);
-        assert!(finding.summary.contains("(wbps on sda, changed during the observation)"), "{}", finding.summary);
+        assert!(finding.summary.contains("(wbps on sda, which changed during the observation)"), "{}", finding.summary);
         let done = finding.evidence.iter().find(|row| row.name.starts_with("Done by")).expect("its rate");
-        assert!(done.name.ends_with(", also before its limit changed") && done.threshold.is_none(), "{done:?}");
+        assert!(done.name.ends_with(", also under its other limits") && done.threshold.is_none(), "{done:?}");
+        // It held its tasks until it was raised.
+        let raised = limited(3.9e6).cgroup_io("/tenant", "sda", |t, row| {
+            row.wbps_max = Some(Limit(if t < 15.0 { 4_000_000 } else { 400_000_000 }));
+        });
+        check_rule(&RULE, &raised, "warning: Cgroup /tenant was held for a time to 3.81 MiB/s of writes");
+        let lifted = limited(3.9e6).cgroup_io("/tenant", "sda", |t, row| {
+            row.wbps_max = Some(if t < 15.0 { Limit(4_000_000) } else { Limit::MAX });
+        });
+        check_rule(&RULE, &lifted, "warning: Cgroup /tenant was held for a time to 3.81 MiB/s of writes");
         let always = crate::diagnose::first_finding(&RULE, &limited(3.9e6));
         assert!(!always.summary.contains("changed"), "{}", always.summary);
         assert!(always.evidence.iter().any(|row| row.name == "Done by /tenant on sda" && row.threshold.is_some()));
