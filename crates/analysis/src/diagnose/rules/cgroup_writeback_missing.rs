@@ -20,13 +20,14 @@ use floodline_record::id::{DevId, Entity, EntityId, Hierarchy};
 use floodline_record::name::Name;
 use floodline_record::units::Limit;
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 
 /// The rule and its manual page.
 pub const RULE: Rule = Rule {
     name: "cgroup-writeback-missing",
     summary: "Limits of cgroups that have no effect on buffered writes here",
     manual: include_str!("cgroup_writeback_missing.md"),
-    explains: &["dominant-writer", "fsync-behind-writeback"],
+    explains: &["dirty-cliff", "dominant-writer", "fsync-behind-writeback"],
     check,
 };
 
@@ -120,6 +121,15 @@ fn would_be_spared(
 fn made_most(derived: &Derived<'_>, passed: &[(EntityId, f64)]) -> bool {
     let theirs: f64 = passed.iter().map(|(_, rate)| rate * derived.seconds).sum();
     theirs > DOMINANT_SHARE * derived.writers().attributed_bytes() as f64
+}
+
+/// The devices of passed limits, and the disks below them.
+fn passed_disks(derived: &Derived<'_>, writes: &[limits::WriteLimit<'_>], passed: &[(EntityId, f64)]) -> Vec<String> {
+    let is_passed = |cgroup: &EntityId| passed.iter().any(|(one, _)| one == cgroup);
+    let devs: BTreeSet<DevId> = writes.iter().filter(|(one, ..)| is_passed(one)).map(|(_, dev, _)| *dev).collect();
+    let devices = devs.into_iter().filter_map(|dev| device::by_dev(derived.window, dev));
+    let names = devices.flat_map(|device| iter::once(device).chain(device.bottoms()));
+    names.map(|device| device.name.to_string()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Memory and io are not both on the unified hierarchy.
@@ -221,6 +231,7 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
                     cgroups starve (starved-dirty-budget): set ratios before you move. Before you move, replace \
                     software that supports only version 1."
             .to_owned(),
+        devices: passed_disks(derived, &writes, &passed),
         ..Finding::default()
     })
 }
@@ -413,6 +424,7 @@ mod tests {
         let harmed =
             passing.process("mail", 901, "/", |t, row| row.blkio_delay = Some(floodline_testkit::secs(0.4 * t)));
         check_rule(&RULE, &harmed, "critical: Write limits of 1 cgroup do not hold buffered writes");
+        assert_eq!(crate::diagnose::first_finding(&RULE, &harmed).devices, ["sda"]);
         let others = harmed.process("backup", 902, "/", |t, row| {
             row.write_bytes = Some(floodline_record::units::Bytes((90e6 * t) as u64));
         });
