@@ -108,7 +108,7 @@ fn record(guest: &Guest, place: &Place) -> Result<Directed, CliError> {
     let root = HostRoot::live().map_err(CliError::cannot_observe)?;
     raise_descriptor_limit();
     let probed = probe(&root);
-    let mut collector = Collector::new(&root, Plan::everything(&probed.facts));
+    let mut collector = Collector::new(&root, Plan::everything(&probed.facts)).with_later_overlays(&probed.facts);
     if guest.job.trace {
         // Before the workload's clock starts: an emulated guest may take a good part of a minute.
         guest.host.stage("loading the tracer");

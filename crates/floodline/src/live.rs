@@ -120,6 +120,9 @@ impl Host {
     /// with what the machine is.
     pub(crate) fn looks(&self, needs: Needs, reads: StatReads, tracer: Option<Tracer>) -> impl FnMut(&mut Vec<Record>) {
         let mut collector = Collector::new(&self.root, reads.of(Plan::for_needs(&self.facts, needs)));
+        if !needs.budget_only {
+            collector = collector.with_later_overlays(&self.facts);
+        }
         if let Some(tracer) = tracer {
             collector = collector.with_tracer(tracer);
         }

@@ -11,6 +11,7 @@ pub use fault::Fault;
 pub use owned::{FoundDir, MountPoints};
 
 use floodline_record::gap::Cause;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::mem::MaybeUninit;
@@ -446,6 +447,15 @@ impl HostFile {
     /// Its number in the table of descriptors, which shows how full the table is.
     pub fn number(&self) -> i32 {
         self.fd.as_raw_fd()
+    }
+
+    /// Whether the kernel says that a file of procfs has changed since the last call, as it does of `mountinfo`. Of other files
+    /// never.
+    pub fn has_changed(&self) -> bool {
+        let mut waited = [PollFd::new(&self.fd, PollFlags::PRI)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        rustix::event::poll(&mut waited, Some(&now)).is_ok_and(|ready| ready > 0)
+            && waited.iter().any(|file| file.revents().contains(PollFlags::PRI))
     }
 
     /// Replaces `content` with the whole file, of at most `limit` bytes.

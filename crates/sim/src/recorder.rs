@@ -2,7 +2,7 @@
 //! Samples the simulated machine as the host collector samples a real one: facts, entities as they appear, and
 //! samples with the same readings, quirks included. Readings that the model does not simulate are absent.
 
-use crate::arena::{BlockId, CgId, Id, PidId, WbId};
+use crate::arena::{BlockId, CgId, Id, PidId, SbId, WbId};
 use crate::block::Block;
 use crate::reported::{mount_facts, setup_facts};
 use crate::wb_stat::WbStat;
@@ -443,6 +443,15 @@ fn process(world: &World, id: PidId) -> ProcessRow {
         state: Some(Count(u64::from(state))),
         ..ProcessRow::default()
     }
+}
+
+/// Overlays that are mounted, by their filesystem.
+pub(crate) fn overlays(world: &World) -> impl Iterator<Item = SbId> {
+    world
+        .sbs
+        .iter()
+        .filter(|(_, sb)| sb.is_mounted && sb.fs_type == FsType::Overlay)
+        .filter_map(|(_, sb)| Some(sb.upper.as_ref()?.sb))
 }
 
 /// Facts of the machine, as a probe reports them.

@@ -7,7 +7,7 @@ use crate::engine::{Engine, Sim, Stopped};
 use crate::found::Found;
 use crate::journal::{self, Journal};
 use crate::measure::Measures;
-use crate::recorder::{Recorder, facts};
+use crate::recorder::{self, Recorder, facts};
 use crate::setup;
 use crate::speed::Speed;
 use crate::task::Hand;
@@ -17,6 +17,7 @@ use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::program::Barriers;
 use floodline_scenario::{Random, Scenario, TaskCopy};
+use std::collections::BTreeSet;
 
 /// Options of a run.
 #[derive(Clone, Debug)]
@@ -319,6 +320,7 @@ fn drive(
     tell: &mut impl FnMut(&Progress) -> bool,
 ) -> Result<Summary, SimError> {
     let mut recorder = Recorder::new(options.found.stat_every);
+    let mut uppers: BTreeSet<_> = recorder::overlays(&sim.w()).collect();
     let (mut samples, mut at) = (0, 0);
     let mut is_interrupted = false;
     let (mut last_work, mut last_moved) = ((0, (0, 0)), (0, 0));
@@ -332,6 +334,12 @@ fn drive(
         let may_end = samples % options.ends_at_each.max(1) == 0;
         let (mut events, is_over) = {
             let mut world = sim.w();
+            // As a recorder on a host: an overlay on a filesystem that carried none is told.
+            let known = uppers.len();
+            uppers.extend(recorder::overlays(&world));
+            if uppers.len() > known {
+                records.push(Record::Facts(Box::new(facts(&world))));
+            }
             recorder.sample(&mut world, &mut records);
             world.check().map_err(|what| violation(&what, at, scenario, options))?;
             let is_over = may_end && world.meeting.live.values().all(|live| *live == 0);

@@ -17,8 +17,10 @@ pub use kept::raise_descriptor_limit;
 
 use crate::parse::{Flaw, Parsed};
 use crate::plan::Plan;
+use crate::probe::mounts::LaterOverlays;
 use crate::root::{Fault, HostRoot};
 use crate::trace::Traces;
+use floodline_record::facts::HostFacts;
 use floodline_record::gap::Source;
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::record::Record;
@@ -47,6 +49,7 @@ pub struct Collector<'root> {
     blkio: Option<blkio::Blkio>,
     processes: processes::Processes,
     tracer: Option<Box<dyn Traces>>,
+    overlays: Option<LaterOverlays>,
 }
 
 impl<'root> Collector<'root> {
@@ -75,6 +78,7 @@ impl<'root> Collector<'root> {
             blkio,
             processes: processes::Processes::default(),
             tracer: None,
+            overlays: None,
             plan,
         }
     }
@@ -82,6 +86,11 @@ impl<'root> Collector<'root> {
     /// Adds the events of a tracer to every sample.
     pub fn with_tracer(self, tracer: impl Traces + 'static) -> Collector<'root> {
         Collector { tracer: Some(Box::new(tracer)), ..self }
+    }
+
+    /// Adds the facts again where an overlay is mounted that they do not know of, on a filesystem that carried none.
+    pub fn with_later_overlays(self, facts: &HostFacts) -> Collector<'root> {
+        Collector { overlays: LaterOverlays::after(self.root, facts), ..self }
     }
 
     /// Sets or removes the tracer, from the next sample on.
@@ -103,6 +112,9 @@ impl<'root> Collector<'root> {
         }
         if self.number == 0 {
             out.extend(self.plan.gaps.iter().cloned().map(Record::Gap));
+        }
+        if let Some(facts) = self.overlays.as_mut().and_then(LaterOverlays::look) {
+            out.push(Record::Facts(Box::new(facts)));
         }
         let reads_stat = time.monotonic.is_apart(self.stat_read, self.plan.stat_every);
         if reads_stat {

@@ -7,7 +7,7 @@ mod block;
 mod cgroups;
 mod journald;
 mod kernel;
-mod mounts;
+pub(crate) mod mounts;
 mod names;
 mod sysctl;
 

@@ -3,8 +3,8 @@
 //! chosen by users and containers, in octal escapes and not necessarily UTF-8.
 
 use super::Prober;
-use crate::root::LARGE;
-use floodline_record::facts::{Mount, Overlay};
+use crate::root::{HostFile, HostRoot, LARGE};
+use floodline_record::facts::{HostFacts, Mount, Overlay};
 use floodline_record::gap::{Cause, Source};
 use floodline_record::id::DevId;
 use floodline_record::name::{Name, unescaped};
@@ -15,6 +15,24 @@ const PATHS: [&[u8]; 2] = [b"/proc/self/mountinfo", b"/proc/1/mountinfo"];
 pub(super) fn probe(prober: &mut Prober<'_>) {
     let found = PATHS.iter().find_map(|path| prober.root.read(path, LARGE).ok());
     let Some(content) = found.or_else(|| prober.expect(Source::Mountinfo, PATHS[0], LARGE)) else { return };
+    let (mounts, flawed) = parsed(&content);
+    if flawed > 0 {
+        let what = format!("mountinfo lines with ten fields; {flawed} are not");
+        prober.gap(Source::Mountinfo, Cause::Malformed { what: what.into() }, PATHS[0]);
+    }
+    for mount in &mounts {
+        if mount.overlay.as_ref().is_some_and(|overlay| overlay.upper_dev.is_none() && overlay.upperdir.is_some()) {
+            let cause = Cause::Malformed { what: "an upperdir below a mount that is visible here".into() };
+            prober.gap(Source::Mountinfo, cause, mount.mount_point.as_bytes());
+        }
+    }
+    prober.facts.mounts = mounts;
+    let debugfs = prober.facts.mounts.iter().any(|mount| mount.fs_type == "debugfs");
+    prober.facts.debugfs = Some(debugfs && prober.root.list_dir("/sys/kernel/debug/bdi").is_ok());
+}
+
+/// The mounts of a mountinfo with the filesystem below each overlay, and how many lines are flawed.
+fn parsed(content: &[u8]) -> (Vec<Mount>, u64) {
     let lines = content.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
     let mut flawed: u64 = 0;
     let mut mounts: Vec<Mount> = Vec::new();
@@ -24,23 +42,57 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
             None => flawed += 1,
         }
     }
-    if flawed > 0 {
-        let what = format!("mountinfo lines with ten fields; {flawed} are not");
-        prober.gap(Source::Mountinfo, Cause::Malformed { what: what.into() }, PATHS[0]);
-    }
     let uppers: Vec<Option<DevId>> = mounts.iter().map(|mount| upper_dev(mount, &mounts)).collect();
     for (mount, upper_dev) in mounts.iter_mut().zip(uppers) {
         if let Some(overlay) = &mut mount.overlay {
             overlay.upper_dev = upper_dev;
-            if upper_dev.is_none() && overlay.upperdir.is_some() {
-                let cause = Cause::Malformed { what: "an upperdir below a mount that is visible here".into() };
-                prober.gap(Source::Mountinfo, cause, mount.mount_point.as_bytes());
-            }
         }
     }
-    prober.facts.mounts = mounts;
-    let debugfs = prober.facts.mounts.iter().any(|mount| mount.fs_type == "debugfs");
-    prober.facts.debugfs = Some(debugfs && prober.root.list_dir("/sys/kernel/debug/bdi").is_ok());
+    (mounts, flawed)
+}
+
+/// Notices overlays that are mounted later, on a filesystem that carried none before: a container that starts after the first
+/// sample and is gone before the last one.
+#[derive(Debug)]
+pub(crate) struct LaterOverlays {
+    file: HostFile,
+    facts: HostFacts,
+}
+
+impl LaterOverlays {
+    /// Begins with the mounts of `facts`. `None` where mountinfo cannot be read, which the probe has said.
+    pub(crate) fn after(root: &HostRoot, facts: &HostFacts) -> Option<LaterOverlays> {
+        let file = PATHS.iter().find_map(|path| root.open_file(path).ok())?;
+        Some(LaterOverlays { file, facts: facts.clone() })
+    }
+
+    /// The facts with the mounts of now, if one of them is such an overlay. Asks the kernel whether mounts have changed, and reads
+    /// them only then.
+    pub(crate) fn look(&mut self) -> Option<HostFacts> {
+        if !self.file.has_changed() {
+            return None;
+        }
+        let mut content = Vec::new();
+        self.file.read(&mut content, LARGE).ok()?;
+        self.with(parsed(&content).0)
+    }
+
+    fn with(&mut self, mounts: Vec<Mount>) -> Option<HostFacts> {
+        let is_known = |upper: &DevId| uppers(&self.facts.mounts).any(|known| known == *upper);
+        if uppers(&mounts).all(|upper| is_known(&upper)) {
+            return None;
+        }
+        // An overlay that is gone may have been unmounted in the recording.
+        let gone = self.facts.mounts.iter().filter(|mount| mount.overlay.is_some() && !mounts.contains(mount)).cloned();
+        let gone: Vec<Mount> = gone.collect();
+        self.facts.mounts = mounts.into_iter().chain(gone).collect();
+        Some(self.facts.clone())
+    }
+}
+
+/// The filesystems that carry overlays.
+fn uppers(mounts: &[Mount]) -> impl Iterator<Item = DevId> {
+    mounts.iter().filter_map(|mount| mount.overlay.as_ref()?.upper_dev)
 }
 
 /// One line of mountinfo: id, parent, major:minor, root, mount point, options, optional fields, `-`,
@@ -145,6 +197,29 @@ mod tests {
         assert_eq!(mount.dev, DevId { major: 7, minor: 0 });
         assert_eq!(mount.mount_point, Name::from("/mnt/with space"));
         assert!(mount.has_option("data=journal"));
+    }
+
+    #[test]
+    fn the_first_overlay_on_a_filesystem_is_told_once() {
+        const ROOT: &str = "20 1 8:1 / / rw - ext4 /dev/sda1 rw";
+        let mounts = |lines: &[&str]| parsed(lines.join("\n").as_bytes()).0;
+        let tree = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(tree.path().join("proc/self")).unwrap();
+        std::fs::write(tree.path().join("proc/self/mountinfo"), ROOT).unwrap();
+        let facts = HostFacts { mounts: mounts(&[ROOT]), ..HostFacts::default() };
+        let mut later = LaterOverlays::after(&HostRoot::at(tree.path()).unwrap(), &facts).expect("a mountinfo");
+        assert_eq!(later.look(), None, "a file of a captured tree does not change");
+        assert_eq!(later.with(mounts(&[ROOT])), None);
+        let told = later.with(mounts(&[ROOT, OVERLAY])).expect("an overlay");
+        assert_eq!(uppers(&told.mounts).collect::<Vec<_>>(), [DevId { major: 8, minor: 1 }]);
+        // It is unmounted, and another one comes on the same filesystem.
+        let another = OVERLAY.replace("/srv/merged", "/srv/other");
+        assert_eq!((later.with(mounts(&[ROOT])), later.with(mounts(&[ROOT, &another]))), (None, None));
+        // One on another filesystem: the first, which is gone, stays known.
+        let disk = "21 1 8:17 / /data rw - ext4 /dev/sdb1 rw";
+        let on_disk = OVERLAY.replace("upperdir=/srv", "upperdir=/data");
+        let told = later.with(mounts(&[ROOT, disk, &on_disk])).expect("an overlay");
+        assert_eq!(uppers(&told.mounts).count(), 2);
     }
 
     #[test]
