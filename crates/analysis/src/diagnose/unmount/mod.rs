@@ -40,7 +40,11 @@ pub struct Unmounts<'a> {
 impl<'a> Unmounts<'a> {
     /// Derives the unmounts of a window.
     pub fn of(derived: &Derived<'a>) -> Unmounts<'a> {
-        let uppers = upper::uppers(derived);
+        let mut uppers = upper::uppers(derived);
+        let is_known = |upper: &Upper<'_>| uppers.iter().any(|known| known.device.id == upper.device.id);
+        let more: Vec<Upper<'_>> =
+            upper::others(derived).filter(|upper| !is_known(upper) && Seen::of(derived, upper).is_in_turn()).collect();
+        uppers.extend(more);
         Unmounts { noticed: uppers.iter().filter_map(|upper| unmount(derived, *upper)).collect(), uppers }
     }
 

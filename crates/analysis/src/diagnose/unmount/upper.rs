@@ -2,6 +2,7 @@
 //! A filesystem that carries the upper directories of overlays: its dirty data, their owner, and the speed of its
 //! device.
 
+use super::wait;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Device, Speed};
 use crate::diagnose::{cgroup, dirty};
@@ -22,7 +23,8 @@ pub struct Upper<'a> {
     pub mount: &'a Mount,
     /// The device that it is on.
     pub device: Device<'a>,
-    /// How many of them are synced at their unmount.
+    /// How many of them are mounted that are synced at their unmount. 0 where an overlay came and went between two looks at the
+    /// mounts.
     pub overlays: u64,
     /// Whether dirty pages leave memory at its device alone.
     pub is_one_drain: bool,
@@ -67,6 +69,20 @@ pub fn uppers<'a>(derived: &Derived<'a>) -> Vec<Upper<'a>> {
         uppers.truncate(UPPERS_MAX);
     }
     uppers
+}
+
+/// The filesystems on block devices that carry no overlay, as far as the mounts tell: a container that fails at once is mounted
+/// for milliseconds. None where nothing was seen to wait in an unmount.
+pub fn others<'a>(derived: &Derived<'a>) -> impl Iterator<Item = Upper<'a>> {
+    let syncs = derived.behaviour.is_none_or(|kernel| kernel.stack.overlay_syncs_upper);
+    let drains = derived.drains();
+    let is_one_drain = drains.len() == 1;
+    let seen = syncs && wait::is_seen(derived);
+    drains.iter().filter(move |_| seen).filter_map(move |device| {
+        let mount = device.mounts().into_iter().find(|mount| mount.overlay.is_none() && !mount.has_option("ro"))?;
+        let (dirty, _) = dirty_of(derived, device, Level::Now, is_one_drain)?;
+        Some(Upper { mount, device: *device, overlays: 0, is_one_drain, dirty, speed: device.write_bandwidth() })
+    })
 }
 
 /// What the answer would take: the speed where only a bound is known, else the dirty bytes per device.

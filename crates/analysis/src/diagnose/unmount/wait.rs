@@ -63,6 +63,12 @@ impl Seen {
         self.busy >= BUSY || self.traced.is_some()
     }
 
+    /// Whether unmounts waited for this filesystem one after another, so that it was mounted all the time: no unmount of itself.
+    pub fn is_in_turn(&self) -> bool {
+        let ends_before = |(_, to): &(Nanos, Nanos)| self.waits.iter().any(|(from, _)| from > to);
+        self.is_happening() && self.waits.iter().any(ends_before)
+    }
+
     /// Traced confirmation: the waiting task and the owner of the data.
     pub fn confirmed(&self) -> Option<String> {
         self.traced.as_ref().map(confirmed)
@@ -79,6 +85,11 @@ impl Seen {
         }
         rows
     }
+}
+
+/// Whether an unmount was seen to wait at all.
+pub(super) fn is_seen(derived: &Derived<'_>) -> bool {
+    waiting(derived).is_some()
 }
 
 /// Unmounts that slept in every sample, or whose duration the workload measured.
