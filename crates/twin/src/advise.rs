@@ -11,9 +11,10 @@ pub use self::told::Doctor;
 use crate::Twin;
 use crate::backtest::Figure;
 use crate::changed::{Changed, Host, change, kernel_default};
+use crate::noticed::least;
 use crate::plan::{commands, plan, undo as undo_of};
 use crate::predict::{Measured, journald, scale};
-use crate::shown::{Figures, Shown, Trial, figure};
+use crate::shown::{Figures, Shown, Trial};
 use crate::thresholds::{Thresholds, least_limit, risk_room};
 use floodline_analysis::advice::{Advice, Constraints, Goal, SCHEMA, Tried};
 use floodline_analysis::judgement::Verdict;
@@ -100,7 +101,7 @@ impl<'a> Search<'a> {
         let value = shown.figures.get(name).copied()?;
         let now = self.tried.first().and_then(|(_, as_is)| as_is.figures.get(name).copied()).unwrap_or(0.0);
         let tested = self.back_test.iter().find(|figure| figure.name == name);
-        Some(value * scale(tested, now, figure(name).map_or(0.0, |figure| figure.least())))
+        Some(value * scale(tested, now, least(name)))
     }
 
     /// Returns a candidate that was not tried before; `None` if the kernel refuses it, it changes nothing, or its
@@ -409,11 +410,6 @@ pub struct Told<'a> {
     pub no_verdict: Option<&'a str>,
     /// What `doctor` prints.
     pub doctor: &'a Doctor,
-}
-
-/// The least difference of a figure that people notice.
-fn least(name: &str) -> f64 {
-    figure(name).map_or(0.0, |figure| figure.least())
 }
 
 /// The figure that decides for a goal.

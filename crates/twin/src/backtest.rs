@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The back-test: the twin under the unchanged settings against its own recording, figure by figure.
 
+use crate::noticed::least;
 use crate::{Programs, Recorded, Twin, run};
 use floodline_analysis::budget::budgets;
 use floodline_analysis::diagnose::derived::Derived;
@@ -244,20 +245,15 @@ pub fn backtest(real: &Window, simulated: &Window, programs: &Programs) -> Vec<F
         .iter()
         .filter_map(|(name, real)| {
             let simulated = *simulated.get(name)?;
-            let off_share = off(real.value, simulated, real.unit);
+            let off_share = off(real.value, simulated, least(name));
             Some(Figure { name: name.clone(), unit: real.unit, real: real.value, simulated, off_share })
         })
         .collect()
 }
 
-/// Difference relative to the real value, or to the least relevant value if that is larger.
-fn off(real: f64, simulated: f64, unit: &str) -> f64 {
-    let floor = match unit {
-        "seconds" => 0.02,
-        "bytes" | "bytes_per_second" => 1_048_576.0,
-        _ => 1.0,
-    };
-    (simulated - real).abs() / real.abs().max(floor)
+/// Difference relative to the real value, or to the least difference that people notice if that is larger.
+fn off(real: f64, simulated: f64, least: f64) -> f64 {
+    (simulated - real).abs() / real.abs().max(least)
 }
 
 /// The back-test of one of the scenarios of a twin.

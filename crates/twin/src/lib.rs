@@ -13,6 +13,7 @@ mod headline;
 mod kept;
 mod limits;
 pub mod model;
+mod noticed;
 mod patience;
 pub mod plan;
 pub mod predict;

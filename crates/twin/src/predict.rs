@@ -17,6 +17,7 @@ use crate::backtest;
 use crate::changed::{Changed, Host, NotChanged, change, unambiguous};
 use crate::headline::headline;
 use crate::limits::smallest_budgets;
+use crate::noticed::least;
 use crate::shown::{self, FIGURES, Shown, Trial, Verdicts};
 use crate::thresholds::{Thresholds, risk_room};
 use floodline_analysis::prediction::{Better, Doubt, PEAK, Prediction, Row, Seen, Setting, WAITS};
@@ -132,7 +133,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     }
     for name in now.figures.keys().filter(|name| name.starts_with("program ")) {
         let label = format!("throughput of {}", name.trim_start_matches("program "));
-        let of = Of { name, label: &label, unit: "bytes_per_second", better: Better::More, least: 1024.0 };
+        let of = Of { name, label: &label, unit: "bytes_per_second", better: Better::More, least: least(name) };
         rows.extend(row(&of, measured, results, closed));
     }
     let error = backtest::simulated_error(&measured.back_test);

@@ -5,6 +5,7 @@
 
 use crate::backtest::{self, Figure};
 use crate::changed::Changed;
+use crate::noticed::least;
 use crate::{Programs, Twin, run::Simulated};
 use floodline_analysis::budget::{Budgets, budgets};
 use floodline_analysis::diagnose::diagnose;
@@ -33,30 +34,24 @@ pub struct Named {
     pub unit: &'static str,
     /// Which direction is good.
     pub better: Better,
-    /// The least difference that people notice, in milliseconds or bytes.
-    pub least: u64,
 }
 
-const fn named(name: &'static str, label: &'static str, unit: &'static str, better: Better, least: u64) -> Named {
-    Named { name, label, unit, better, least }
+const fn named(name: &'static str, label: &'static str, unit: &'static str, better: Better) -> Named {
+    Named { name, label, unit, better }
 }
-
-/// Least differences, in milliseconds and bytes.
-const MS20: u64 = 20;
-const MIB: u64 = 1 << 20;
 
 /// Every figure of the machine, in the order in which they are shown.
 pub const FIGURES: &[Named] = &[
-    named("durable.longest_wait_seconds", "longest fsync", "seconds", Better::Less, MS20),
-    named("durable.p99_wait_seconds", "fsync, 99th percentile", "seconds", Better::Less, MS20),
-    named("durable.p90_wait_seconds", "fsync, 90th percentile", "seconds", Better::Less, MS20),
-    named("umount.longest_wait_seconds", "longest unmount", "seconds", Better::Less, MS20),
-    named("longest_write_wait_seconds", "longest write call", "seconds", Better::Less, MS20),
-    named("stall_seconds", "waits of all tasks", "seconds", Better::Less, 200),
-    named("host.unwritten_peak_bytes", "peak data at risk", "bytes", Better::Less, MIB),
-    named("host.dirtied_bytes", "dirtied", "bytes", Better::Less, MIB),
-    named("devices.written_bytes", "written to disks", "bytes", Better::Less, MIB),
-    named("smallest_budget_bytes", "smallest cgroup limit", "bytes", Better::More, 4096),
+    named("durable.longest_wait_seconds", "longest fsync", "seconds", Better::Less),
+    named("durable.p99_wait_seconds", "fsync, 99th percentile", "seconds", Better::Less),
+    named("durable.p90_wait_seconds", "fsync, 90th percentile", "seconds", Better::Less),
+    named("umount.longest_wait_seconds", "longest unmount", "seconds", Better::Less),
+    named("longest_write_wait_seconds", "longest write call", "seconds", Better::Less),
+    named("stall_seconds", "waits of all tasks", "seconds", Better::Less),
+    named("host.unwritten_peak_bytes", "peak data at risk", "bytes", Better::Less),
+    named("host.dirtied_bytes", "dirtied", "bytes", Better::Less),
+    named("devices.written_bytes", "written to disks", "bytes", Better::Less),
+    named("smallest_budget_bytes", "smallest cgroup limit", "bytes", Better::More),
 ];
 
 /// The figure of a name.
@@ -67,7 +62,7 @@ pub fn figure(name: &str) -> Option<&'static Named> {
 impl Named {
     /// The least difference that people notice, in the unit.
     pub fn least(&self) -> f64 {
-        if self.unit == "seconds" { self.least as f64 / 1e3 } else { self.least as f64 }
+        least(self.name)
     }
 }
 
