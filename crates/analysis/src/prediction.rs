@@ -363,12 +363,19 @@ impl Prediction {
 }
 
 impl Row {
+    /// Whether the figure is a wait for syncs that the recording does not have. Which programs sync, and when, is then the twin's
+    /// assumption, and it may be that none does.
+    pub fn is_assumed(&self) -> bool {
+        !self.is_measured && [LONGEST, P99, P90].contains(&self.figure.as_str())
+    }
+
     /// The change in a few words: `longest fsync 3.10 s → about 300 ms`. If the recording does not have the figure, the present
-    /// value is the twin's: `waits of all tasks about 17 s → about 3.35 s`.
+    /// value is the twin's: `waits of all tasks about 17 s → about 3.35 s`. A wait for syncs is then said with a condition.
     pub fn sentence(&self) -> String {
         let (now, then) = (shown_value(self.unit, self.now), shown_value(self.unit, self.then));
         let about = if self.is_measured { "" } else { "about " };
-        format!("{} {about}{now} → about {then}", self.label)
+        let condition = if self.is_assumed() { ", if a program syncs," } else { "" };
+        format!("{}{condition} {about}{now} → about {then}", self.label)
     }
 
     /// The change of a figure that is not predicted: `waits of all tasks 2.09 s → 2.45 s to 13 s`.
@@ -396,6 +403,8 @@ impl Row {
 pub const LONGEST: &str = "durable.longest_wait_seconds";
 /// The wait of a sync that 99 of 100 stay below.
 pub const P99: &str = "durable.p99_wait_seconds";
+/// The wait of a sync that 90 of 100 stay below.
+pub const P90: &str = "durable.p90_wait_seconds";
 /// The longest write call.
 pub const LONGEST_WRITE: &str = "longest_write_wait_seconds";
 /// The longest unmount.

@@ -57,7 +57,10 @@ fn hidden(prediction: &Prediction) -> String {
 
 /// What gets better and what it costs. Only a verdict says that a change helps.
 fn effect(prediction: &Prediction, is_verdict: bool) -> String {
-    let mut better: Vec<Part> = prediction.leads().filter(|row| row.improves()).take(2).map(Part::of_row).collect();
+    let is_known = |row: &&Row| !row.is_assumed();
+    let improving = || prediction.leads().filter(|row| row.improves());
+    let mut better: Vec<Part> = improving().filter(is_known).take(2).map(Part::of_row).collect();
+    let assumed = improving().find(|row| row.is_assumed()).map(assumed).unwrap_or_default();
     let sure = |seen: &Seen| prediction.sure(seen.rule);
     let of_news = |seen: &Seen| Part { sure: sure(seen), text: format!("{} appears", seen.rule) };
     let news = prediction.appear.iter().max_by_key(|seen| (std::cmp::Reverse(sure(seen)), seen.severity));
@@ -82,12 +85,12 @@ fn effect(prediction: &Prediction, is_verdict: bool) -> String {
     let and = |parts: &[Part], verb| {
         if parts.is_empty() { String::new() } else { format!(" It {}.", Part::all(parts, verb)) }
     };
-    match (prediction.verdict(&prediction.found()), better.is_empty()) {
+    let told = match (prediction.verdict(&prediction.found()), better.is_empty()) {
         (Verdict::Harms, _) => {
             format!("It {}.{}{}", Part::all(&worse, HARMS), and(&better, LOWERS), and(&costs, COSTS))
         }
         (Verdict::Helps, false) => {
-            let verb = if is_verdict { HELPS } else { LOWERS };
+            let verb = if is_verdict && helps_by_known(prediction) { HELPS } else { LOWERS };
             format!("It {}.{}", Part::all(&better, verb), and(&costs, COSTS))
         }
         (Verdict::DoesNotHelp, false) => {
@@ -99,6 +102,9 @@ fn effect(prediction: &Prediction, is_verdict: bool) -> String {
         (_, true) if prediction.rows.iter().all(|row| row.doubt.is_some()) => {
             "Nothing can be predicted: the twin does not reproduce this recording.".to_owned()
         }
+        (Verdict::Helps, true) if prediction.vanish.is_empty() => {
+            format!("No figure of the recording gets noticeably better.{}", and(&costs, COSTS))
+        }
         (Verdict::Helps, true) => {
             let ended = prediction.vanish.first();
             let verb = match ended.map_or(Sure::Certain, sure) {
@@ -108,9 +114,28 @@ fn effect(prediction: &Prediction, is_verdict: bool) -> String {
             };
             format!("It {verb} {}.{}", ended.map_or("the finding", |seen| seen.rule), and(&costs, COSTS))
         }
-        (_, true) if !costs.is_empty() => format!("It helps no task, and it {}.", Part::all(&costs, COSTS)),
+        (_, true) if !costs.is_empty() && assumed.is_empty() => {
+            format!("It helps no task, and it {}.", Part::all(&costs, COSTS))
+        }
+        (_, true) if !assumed.is_empty() => {
+            format!("No figure of the recording gets noticeably better.{}", and(&costs, COSTS))
+        }
         (_, true) => "It changes nothing that people would notice here.".to_owned(),
-    }
+    };
+    told + &assumed
+}
+
+/// Whether the change helps by more than waits of syncs that the twin assumes.
+fn helps_by_known(prediction: &Prediction) -> bool {
+    let rows = prediction.rows.iter().filter(|row| !row.is_assumed()).cloned().collect();
+    let known = Prediction { rows, ..prediction.clone() };
+    known.verdict(&known.found()) == Verdict::Helps
+}
+
+/// What is known of a wait for syncs that the recording does not have: the twin assumes the syncs, so that it does not lead.
+fn assumed(row: &Row) -> String {
+    let text = Part::of_row(row).text;
+    format!(" The recording has no wait for a sync, and the twin assumes which programs sync. There: {text}.")
 }
 
 /// Why a change that makes a figure better is no help.
@@ -118,7 +143,7 @@ fn why_no_help(prediction: &Prediction) -> &'static str {
     let is_wait = |row: &&Row| row.unit == "seconds";
     if prediction.losses().into_iter().any(|row| is_wait(&row)) {
         "It does not help on the whole."
-    } else if !prediction.leads().filter(is_wait).any(Row::improves) {
+    } else if !prediction.leads().filter(is_wait).any(|row| row.improves() && !row.is_assumed()) {
         "It makes no wait shorter."
     } else {
         "It helps by less than the error of the twin."

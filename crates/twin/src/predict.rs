@@ -349,6 +349,31 @@ mod tests {
     }
 
     #[test]
+    fn a_sync_that_the_twin_assumes_does_not_lead() {
+        let wait = |is_measured| {
+            let wait = row("durable.longest_wait_seconds", "longest fsync", "seconds", 3.0, 0.3);
+            Row { is_measured, low: if is_measured { 0.3 } else { 0.0 }, ..wait }
+        };
+        let risk = |then: f64| {
+            let mib = |count: f64| count * 1_048_576.0;
+            row("host.unwritten_peak_bytes", "peak data at risk", "bytes", mib(24.0), mib(then))
+        };
+        let headline = |rows| headline(&prediction(Some(0.1), rows));
+        let assumed = " The recording has no wait for a sync, and the twin assumes which programs sync. There: longest fsync, if \
+                       a program syncs, about 3.00 s → about 300 ms.";
+        let none = "No figure of the recording gets noticeably better.";
+        assert_eq!(headline(vec![wait(true)]), "It helps: longest fsync 3.00 s → about 300 ms.");
+        assert_eq!(headline(vec![wait(false)]), format!("{none}{assumed}"));
+        let risky = headline(vec![wait(false), risk(48.0)]);
+        assert_eq!(risky, format!("{none} It costs: peak data at risk 24.0 MiB → about 48.0 MiB.{assumed}"));
+        let both = headline(vec![wait(false), risk(12.0)]);
+        assert_eq!(both, format!("It helps: peak data at risk 24.0 MiB → about 12.0 MiB.{assumed}"));
+        // By less than the error of the twin.
+        let hardly = headline(vec![wait(false), risk(22.0)]);
+        assert_eq!(hardly, format!("It lowers: peak data at risk 24.0 MiB → about 22.0 MiB.{assumed}"));
+    }
+
+    #[test]
     fn what_costs_less_than_it_helps_is_no_harm_in_the_first_sentence_either() {
         let rows = vec![
             row("durable.longest_wait_seconds", "longest fsync", "seconds", 1.0, 1.4),
