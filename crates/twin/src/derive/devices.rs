@@ -239,6 +239,7 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
     let bandwidth = saturated(seen.write_bandwidth());
     let bandwidth = bandwidth.filter(|ceiling| !is_exceeded(&intervals, *ceiling, Interval::write_rate));
     let iops = saturated(seen.small_write_iops());
+    let iops = iops.filter(|_| !is_full_of_reads(&intervals));
     let iops = iops.filter(|ceiling| !is_exceeded(&intervals, *ceiling, |interval| interval.writes / interval.seconds));
     let busy = bandwidth.is_none().then(|| while_busy(&intervals)).flatten();
     let read = read_bandwidth(&intervals);
@@ -417,14 +418,24 @@ fn while_busy(intervals: &[Interval]) -> Option<f64> {
     (seconds > 0.0).then(|| bytes / seconds)
 }
 
+/// Whether large reads saturated a device.
+fn is_read(interval: &&Interval) -> bool {
+    interval.is_saturated()
+        && interval.reads > 0.0
+        && interval.read_bytes / interval.reads >= LARGE
+        && interval.read_bytes > 4.0 * interval.written_bytes
+}
+
+/// Whether a device that was saturated with small writes was so mostly by the large reads beside them. The number of its writes is then no
+/// ceiling.
+fn is_full_of_reads(intervals: &[Interval]) -> bool {
+    let is_small = |one: &&Interval| one.is_saturated() && one.mean_write().is_some_and(|mean| mean < LARGE);
+    let small = || intervals.iter().filter(is_small);
+    2 * small().filter(is_read).count() > small().count()
+}
+
 /// Bytes per second in intervals that reads saturated.
 fn read_bandwidth(intervals: &[Interval]) -> Option<f64> {
-    let is_read = |interval: &&Interval| {
-        interval.is_saturated()
-            && interval.reads > 0.0
-            && interval.read_bytes / interval.reads >= LARGE
-            && interval.read_bytes > 4.0 * interval.written_bytes
-    };
     let (mut bytes, mut seconds) = (0.0, 0.0);
     for interval in intervals.iter().filter(is_read) {
         bytes += interval.read_bytes;
@@ -488,6 +499,16 @@ mod tests {
             flushes: None,
         };
         seconds.iter().enumerate().map(one).collect()
+    }
+
+    #[test]
+    fn writes_beside_reads_that_fill_a_device_tell_no_ceiling() {
+        let second =
+            |reads: f64| Interval { reads, read_bytes: reads * 262_144.0, ..intervals(&[(0.04, 1.0, 9.0)])[0] };
+        assert!(is_full_of_reads(&[second(90.0), second(80.0), second(0.0)]));
+        assert!(!is_full_of_reads(&[second(90.0), second(0.0), second(0.0)]));
+        assert!(!is_full_of_reads(&intervals(&[(24.0, 1.0, 9.0); 3])), "large writes");
+        assert!(!is_full_of_reads(&[]));
     }
 
     #[test]

@@ -19,7 +19,7 @@ const TIMES_MIN: usize = 5;
 const USUAL: std::ops::Range<u64> = 250_000..1_000_000;
 /// Shortest time of a request that the counters show, nanoseconds.
 const SHORTEST: u64 = 10_000;
-/// Part of the intervals in which the fewest requests were under way.
+/// Part of the intervals in which the fewest requests were under way, or in which requests were fastest.
 const QUIETEST: usize = 4;
 
 /// What a device did between two samples.
@@ -29,6 +29,10 @@ struct Did {
     bytes: u64,
     /// Times of all requests together, nanoseconds.
     time: u64,
+    /// The same of writes alone.
+    writes: u64,
+    written: u64,
+    write_time: u64,
     /// Time with a request under way, and length of the interval, nanoseconds.
     busy: u64,
     length: u64,
@@ -45,6 +49,9 @@ impl Did {
             requests: grew(count(before), count(now))?,
             bytes: grew(bytes(before), bytes(now))?,
             time: grew(time(before), time(now))?,
+            writes: grew(before.writes.map(|n| n.0), now.writes.map(|n| n.0))?,
+            written: grew(before.written.map(|n| n.0), now.written.map(|n| n.0))?,
+            write_time: grew(before.write_time.map(|n| n.0), now.write_time.map(|n| n.0))?,
             busy: grew(before.io_time.map(|n| n.0), now.io_time.map(|n| n.0))?,
             length: end.0.saturating_sub(begin.0),
         })
@@ -57,6 +64,14 @@ impl Did {
 
     fn is_small(&self) -> bool {
         self.requests > 0 && self.bytes <= self.requests.saturating_mul(SMALL)
+    }
+
+    /// Mean time of a write, if the interval had small ones, hardly one of which waited for another. Large reads beside them hide them in the
+    /// means of all requests.
+    fn each_small_write(&self) -> Option<u64> {
+        let is_small = self.written <= self.writes.saturating_mul(SMALL);
+        let is_one_by_one = self.writes <= FEW || self.write_time <= self.busy.saturating_add(self.busy / 5);
+        self.write_time.checked_div(self.writes).filter(|_| is_small && is_one_by_one)
     }
 
     /// Whether hardly a request waited for another one.
@@ -102,6 +117,9 @@ pub(super) fn latency(window: &Window, seen: &Seen<'_>, is_free: bool, key: &str
         (false, Origin::Quietest) => {
             notes.derived(key, "median time of a small request in the quarter with the fewest requests under way");
         }
+        (false, Origin::BesideReads) => {
+            notes.derived(key, "time of a small write beside large reads, where few writes were under way");
+        }
         (false, Origin::Shortest) => {
             notes.derived(key, "time of a request in the interval in which it was shortest");
         }
@@ -116,6 +134,8 @@ enum Origin {
     Single,
     /// Those with the fewest requests under way: there were never single ones.
     Quietest,
+    /// Those with few small writes: large reads were always beside them.
+    BesideReads,
     /// The one with the shortest time of a request.
     Shortest,
 }
@@ -135,9 +155,24 @@ fn of(all: &[Did], is_free: bool) -> Option<(u64, Origin)> {
     if let Some(median) = quietest.filter(|median| is_free && *median >= USUAL.end) {
         return Some((rounded(median), Origin::Quietest));
     }
+    if let Some(nanos) = beside_reads(all).filter(|nanos| is_free && *nanos >= USUAL.end) {
+        return Some((rounded(nanos), Origin::BesideReads));
+    }
     // Always busy with several requests: the interval with the shortest request time is the closest to a single one.
     let least = all.iter().filter(|did| did.requests >= FEW).filter_map(Did::each).min()?;
     (SHORTEST..USUAL.start).contains(&least).then_some((least / SHORTEST * SHORTEST, Origin::Shortest))
+}
+
+/// Time of a small write in intervals with large reads: the median while the device had room for more. On a device that reads keep full,
+/// a write may wait for them, so the faster quarter tells.
+fn beside_reads(all: &[Did]) -> Option<u64> {
+    let mixed = || all.iter().filter(|did| did.requests > did.writes && !did.is_small());
+    let roomy: Vec<u64> = mixed().filter(|did| did.has_room()).filter_map(Did::each_small_write).collect();
+    median(roomy).or_else(|| {
+        let mut times: Vec<u64> = mixed().filter_map(Did::each_small_write).collect();
+        times.sort_unstable();
+        times.get(times.len() / QUIETEST).copied().filter(|_| times.len() >= QUIETEST * TIMES_MIN)
+    })
 }
 
 /// Median of enough times.
@@ -165,10 +200,38 @@ mod tests {
             requests: *requests,
             bytes: requests * 4096,
             time: requests * each * MS,
+            writes: *requests,
+            written: requests * 4096,
+            write_time: requests * each * MS,
             busy: busy * MS,
             length: 500 * MS,
         };
         intervals.iter().map(one).collect()
+    }
+
+    #[test]
+    fn small_writes_beside_large_reads_tell_the_time_of_a_request() {
+        // Four small writes of 9 ms, and reads of 256 KiB that take 40 ms each.
+        let beside = |reads: u64, busy: u64| {
+            let add = |did: Did| Did {
+                requests: did.requests + reads,
+                bytes: did.bytes + reads * (256 << 10),
+                time: did.time + reads * 40 * MS,
+                ..did
+            };
+            did(&[(4, 9, busy); 24]).into_iter().map(add).collect::<Vec<Did>>()
+        };
+        assert_eq!(of(&beside(12, 300), true), Some((9 * MS, Origin::BesideReads)));
+        assert_eq!(of(&beside(12, 300), false), None, "a limit of requests explains it");
+        // Reads keep the device full: writes that wait for them take longer than those that do not.
+        let mut full = beside(12, 500);
+        for did in full.iter_mut().step_by(2) {
+            did.write_time *= 5;
+        }
+        assert_eq!(of(&full, true), Some((9 * MS, Origin::BesideReads)));
+        assert_eq!(of(&full[..12], true), None, "too few");
+        let large = beside(12, 300).into_iter().map(|did| Did { written: did.writes << 20, ..did });
+        assert_eq!(of(&large.collect::<Vec<Did>>(), true), None, "no small writes");
     }
 
     #[test]
