@@ -6,8 +6,9 @@ use super::folios;
 use super::machine::Cgroups;
 use super::spliced;
 use crate::recorded::{Did, Recorded};
-use floodline_record::id::{Entity, EntityId};
+use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::record::What;
+use floodline_record::traced::bytes::Class;
 use floodline_record::traced::waits::Operation;
 use std::collections::BTreeMap;
 
@@ -92,6 +93,8 @@ pub(super) struct Group {
     pub(super) total: Bin,
     /// Calls of fsync and its like, by the trace: their number, and the number of data-only ones among them.
     pub(super) synced: Option<Synced>,
+    /// Bytes that it dirtied in each superblock, and wrote past the page cache to each disk, by the trace.
+    pub(super) written_to: BTreeMap<DevId, u64>,
     /// Seconds in dirty throttling, by the trace, all threads together.
     pub(super) paused: f64,
     /// Number of samples in which one of its processes slept uninterruptibly (state D). Not every kernel counts delays.
@@ -121,6 +124,11 @@ impl Group {
         let entity = recorded.window.entities.get(id);
         matches!(entity, Some(Entity::Process { comm, .. }) if comm.as_bytes() == self.comm)
             && recorded.home(id) == self.cgroup
+    }
+
+    fn add_written(&mut self, device: DevId, bytes: u64) {
+        let all = self.written_to.entry(device).or_default();
+        *all = all.saturating_add(bytes);
     }
 
     /// Processes that work at the same time.
@@ -427,3 +435,11 @@ fn sum(bins: &[Bin]) -> Bin {
     }
     total
 }
+            What::Dirtied(dirtied) => {
+                let Some(at) = at(groups, dirtied.who.pid) else { continue };
+                groups[at].1.add_written(dirtied.device, dirtied.bytes.0);
+            }
+            What::Submitted(submitted) if submitted.class == Class::Direct => {
+                let Some(at) = submitted.who.as_ref().and_then(|who| at(groups, who.pid)) else { continue };
+                groups[at].1.add_written(submitted.disk, submitted.bytes.0);
+            }

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The device that each program writes to. A cgroup of its own tells by the I/O of the cgroup. Programs of the root cgroup and
-//! of version 1 share their counters: there the bytes that each device wrote tell, and the flushes of a device tell which
+//! The device that each program writes to. A trace tells where its pages became dirty. Without one, a cgroup of its own tells by the I/O
+//! of the cgroup. Programs of the root cgroup and of version 1 share their counters: there the bytes that each device wrote tell, and the flushes of a device tell which
 //! program makes its writes durable there.
 
 use super::group::Group;
 use super::machine::{Ground, Place, Places};
-use floodline_record::id::Entity;
+use floodline_record::id::{DevId, Entity};
 use floodline_record::window::Window;
 
 /// Place of a group, as an index into the places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct At {
     pub(super) place: usize,
-    /// Whether the I/O of its cgroup tells it.
+    /// Whether a trace or the I/O of its cgroup tells it.
     pub(super) is_known: bool,
 }
 
 /// The place of each group.
 pub(super) fn assigned(window: &Window, ground: &Ground, groups: &[Group]) -> Vec<At> {
     let places = &ground.places;
-    let known: Vec<Option<usize>> = groups.iter().map(|group| of_cgroup(window, places, group)).collect();
+    let known = |group| of_trace(window, places, group).or_else(|| of_cgroup(window, places, group));
+    let known: Vec<Option<usize>> = groups.iter().map(known).collect();
     let bytes: Vec<f64> = groups.iter().map(|group| group.total.dirtied()).collect();
     by_bytes(&known, &bytes, &places.0.iter().map(|place| place.written as f64).collect::<Vec<_>>())
 }
@@ -43,6 +44,27 @@ fn by_bytes(known: &[Option<usize>], bytes: &[f64], written: &[f64]) -> Vec<At> 
         left[most] -= bytes[group];
     }
     at
+}
+
+/// The place in whose files a trace saw most bytes of a group become dirty.
+fn of_trace(window: &Window, places: &Places, group: &Group) -> Option<usize> {
+    let facts = window.facts.as_ref();
+    let lookup = window.lookup();
+    let place = |number: DevId| {
+        // Superblocks of btrfs have numbers of their own.
+        let mount = facts.and_then(|facts| lookup.mounts_of_number(facts, number).next());
+        let dev = mount.and_then(|mount| lookup.number_of_mount(mount)).unwrap_or(number);
+        let dev = lookup.whole(window, dev);
+        places.0.iter().position(|place| place.dev == dev)
+    };
+    let mut written: Vec<u64> = vec![0; places.0.len()];
+    for (number, bytes) in &group.written_to {
+        if let Some(all) = place(*number).and_then(|at| written.get_mut(at)) {
+            *all = all.saturating_add(*bytes);
+        }
+    }
+    let most = written.iter().enumerate().max_by_key(|(at, bytes)| (**bytes, std::cmp::Reverse(*at)));
+    most.filter(|(_, bytes)| **bytes > 0).map(|(at, _)| at)
 }
 
 /// The device with most of the writes of a group's cgroup. The root has the writes of all.
@@ -74,6 +96,30 @@ fn of_cgroup(window: &Window, places: &Places, group: &Group) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_trace_tells_where_a_program_writes() {
+        let dev = |minor| DevId { major: 254, minor };
+        let place = |dev| Place {
+            dev,
+            device: String::new(),
+            point: String::new(),
+            fs_type: floodline_scenario::FsType::Ext4,
+            mean_read: None,
+            flushes: 0,
+            writes: 0,
+            written: 0,
+            below: None,
+        };
+        let places = Places(vec![place(dev(0)), place(dev(16))]);
+        let at = |written: &[(DevId, u64)]| {
+            let group = Group { written_to: written.iter().copied().collect(), ..Group::default() };
+            of_trace(&Window::default(), &places, &group)
+        };
+        assert_eq!(at(&[(dev(0), 4096), (dev(16), 8192)]), Some(1));
+        assert_eq!(at(&[(dev(0), 4096), (dev(32), 8192)]), Some(0), "the twin lacks that device");
+        assert_eq!((at(&[(dev(32), 8192)]), at(&[])), (None, None));
+    }
 
     #[test]
     fn programs_without_a_cgroup_go_where_their_bytes_went() {
