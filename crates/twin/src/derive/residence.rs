@@ -2,10 +2,14 @@
 //! Time for which data stays dirty. Without a sync, data stays until it is old or there is too much of it. The mean over all
 //! bytes is the mean level divided by the rate (Little's law). Where data leaves much sooner, the programs that wrote it
 //! requested that: they sync their writes, or open their files with O_SYNC or O_DSYNC. This needs no counted wait: waits of
-//! threads are not counted.
+//! threads are not counted. Bytes of a buffered loop device become dirty again below, so that the level of the machine does not tell
+//! about its filesystem. What programs dirtied there and what the device wrote does.
 
 use super::devices::written_twice;
 use super::group::Group;
+use super::machine::Place;
+use super::places::At;
+use super::rewrites::passed;
 use crate::Recorded;
 use floodline_analysis::budget::{Bound, budgets};
 use floodline_analysis::diagnose::{device, dirty};
@@ -34,15 +38,14 @@ type Levels = Vec<(f64, f64)>;
 
 /// Returns for each group the mean time that its data stays dirty, seconds. `None` unless the data leave much sooner than without
 /// a sync.
-pub(super) fn written_soon(recorded: &Recorded, groups: &[Group]) -> Vec<Option<f64>> {
+pub(super) fn written_soon(recorded: &Recorded, groups: &[Group], places: &[Place], at: &[At]) -> Vec<Option<f64>> {
     let window = &recorded.window;
     let none = || vec![None; groups.len()];
     let (Some(first), Some(expiry)) = (window.first_at, dirty::expiry_seconds(window)) else { return none() };
     let has_strict = device::devices(window)
         .iter()
         .any(|seen| seen.bdi().and_then(|span| span.last.strict_limit).is_some_and(|flag| flag.0 > 0));
-    // A buffered loop device makes each byte dirty once more, and requests it below.
-    if has_strict || !written_twice(window).is_empty() {
+    if has_strict {
         return none();
     }
     let page = dirty::page_size(window) as f64;
@@ -70,6 +73,18 @@ pub(super) fn written_soon(recorded: &Recorded, groups: &[Group]) -> Vec<Option<
             && held <= SOON * by_itself(arrivals);
         is_soon.then(|| held / bytes)
     };
+    // A buffered loop device makes each byte dirty once more, and requests it below.
+    if !written_twice(window).is_empty() {
+        let base = host.first().map_or(0.0, |(_, level)| *level);
+        let of_place = |number: usize| {
+            let here: Vec<&Group> =
+                groups.iter().zip(at).filter(|(_, at)| at.place == number).map(|(one, _)| one).collect();
+            let (levels, arrived) = on_loop(recorded, &here, number, places, base)?;
+            is_soon(&levels, &arrived, background)
+        };
+        let soon: Vec<Option<f64>> = (0..places.len()).map(of_place).collect();
+        return at.iter().map(|at| soon.get(at.place).copied().flatten()).collect();
+    }
     let by_groups: f64 = groups.iter().map(|group| group.total.by_calls + group.total.mapped).sum();
     // Dropped files leave the level too, and writes past the page cache never reach it.
     if written < WRITTEN * dirtied || dirtied < WRITTEN * by_groups {
@@ -109,6 +124,50 @@ pub(super) fn written_soon(recorded: &Recorded, groups: &[Group]) -> Vec<Option<
     groups.iter().map(of_group).collect()
 }
 
+/// The level of dirty bytes of the filesystem on a loop device, and when they became dirty. `base` is what may have been dirty there at
+/// first. `None` for a device that is no loop device, that carries another one, or whose writes its programs do not explain.
+fn on_loop(
+    recorded: &Recorded,
+    groups: &[&Group],
+    number: usize,
+    places: &[Place],
+    base: f64,
+) -> Option<(Levels, Levels)> {
+    let place = places.get(number).filter(|place| place.below.is_some())?;
+    if places.iter().any(|other| other.below == Some(place.dev)) {
+        return None;
+    }
+    let window = &recorded.window;
+    let first = window.first_at?.monotonic.0;
+    let left: Levels = device::by_dev(window, place.dev)?
+        .intervals()
+        .iter()
+        .map(|one| (one.end.0.saturating_sub(first) as f64 / 1e9, one.written_bytes))
+        .collect();
+    let sum = |of: fn(&Group) -> f64| groups.iter().map(|group| of(group)).sum::<f64>();
+    let (dirtied, direct) = (sum(|group| group.total.dirtied()), sum(|group| group.total.direct));
+    let passed = sum(|group| passed(&group.total).min(group.total.by_calls) + group.total.mapped);
+    let written: f64 = left.iter().map(|(_, bytes)| bytes).sum();
+    // A large folio becomes dirty whole. Newer kernels write only the blocks of it that a call passed.
+    let to_leave = [dirtied, passed].into_iter().find(|bytes| written >= WRITTEN * bytes)?;
+    if direct > 0.05 * dirtied || to_leave <= 0.0 {
+        return None;
+    }
+    let mut arrived: BTreeMap<u64, f64> = BTreeMap::new();
+    for bin in groups.iter().flat_map(|group| &group.bins) {
+        *arrived.entry((bin.end * 1e3) as u64).or_default() += (bin.by_calls + bin.mapped) * to_leave / dirtied;
+    }
+    let arrived: Levels = arrived.into_iter().map(|(at, bytes)| (at as f64 / 1e3, bytes)).collect();
+    Some((levels(base, &arrived, &left), arrived))
+}
+
+/// The level after each interval, from what came and what left.
+fn levels(base: f64, arrived: &Levels, left: &Levels) -> Levels {
+    let until = |list: &Levels, end: f64| list.iter().filter(|(at, _)| *at <= end).map(|(_, bytes)| bytes).sum::<f64>();
+    let level = |end: f64| (base + until(arrived, end + 1e-3) - until(left, end + 1e-3)).max(0.0);
+    std::iter::once((0.0, base)).chain(left.iter().map(|(end, _)| (*end, level(*end)))).collect()
+}
+
 /// When bytes became dirty on the machine: end of the interval, and bytes.
 fn arrivals(
     series: &[(floodline_record::sample::SampleTime, HostRow)],
@@ -136,6 +195,19 @@ fn mean_level(levels: &Levels, end: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_level_of_an_image_is_what_came_without_what_left() {
+        let each = |bytes: f64, from: u32| -> Levels { (from..=40).map(|at| (f64::from(at), bytes)).collect() };
+        // 2 MB each second, which leave in the same second or half a minute later.
+        let soon = levels(0.5e6, &each(2e6, 1), &each(2e6, 1));
+        assert!((mean_level(&soon, 40.0) - 0.5e6).abs() < 1.0, "{soon:?}");
+        let late: Levels = (1..=40).map(|at| (f64::from(at), if at > 30 { 2e6 } else { 0.0 })).collect();
+        let late = levels(0.5e6, &each(2e6, 1), &late);
+        assert!(mean_level(&late, 40.0) > 35e6, "{late:?}");
+        // The journal writes more than programs dirtied.
+        assert_eq!(levels(0.0, &each(1e6, 1), &each(2e6, 1)).last(), Some(&(40.0, 0.0)));
+    }
 
     #[test]
     fn data_stays_until_it_is_old_or_the_recording_ends() {

@@ -96,7 +96,7 @@ pub(super) fn workload(
     let syncs = syncs(&all, &ground.places.0, &mut at).into_iter().zip(&habits);
     let mut syncs: Vec<Syncs> = syncs.map(|(syncs, habit)| habit.map_or(syncs, |habit| habit.syncs)).collect();
     let busy: Vec<f64> = ground.places.0.iter().map(|place| busy_share(window, place)).collect();
-    add_by_age(&all, &ground.places.0, &at, (&written_soon(recorded, &all), &busy), &mut syncs);
+    add_by_age(&all, &ground.places.0, &at, (&written_soon(recorded, &all, &ground.places.0, &at), &busy), &mut syncs);
     let of_groups: Vec<(&Group, Syncs)> = all.iter().zip(syncs.iter().copied()).collect();
     let mut asked = asked::asked(window, &of_groups, &ground.places.0);
     asked.retain(|asked| !unmounts.made(asked));
