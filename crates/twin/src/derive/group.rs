@@ -216,7 +216,10 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
     }
     let mut groups: Vec<((String, Vec<u8>), Group)> = found.into_iter().collect();
     groups.sort_by_key(|(key, _)| order.get(key).copied());
-    take_direct(&mut groups, recorded, page);
+    match traced_direct(&groups, recorded, &of_pid, &times) {
+        Some(direct) => take_traced_direct(&mut groups, &direct),
+        None => take_direct(&mut groups, recorded, page),
+    }
     take_inherited(&mut groups, recorded, page);
     traced(&mut groups, recorded, &of_pid);
     let mut groups: Vec<Group> = groups.into_iter().map(|(_, group)| group).collect();
@@ -283,6 +286,60 @@ fn add(bins: &mut [Bin], times: &[u64], did: &Did, whose: Whose) {
         bin.waited += did.waited as f64 / 1e9 * part;
         bin.own += if whose.is_parent { 0.0 } else { by_calls * part };
         bin.active += u64::from(!did.is_nothing());
+    }
+}
+
+/// Bytes that each group wrote past the page cache in each interval, as a trace counts them. `None` without one. A stack of devices counts
+/// them at each layer, so the disk with most of them tells.
+fn traced_direct(
+    groups: &[((String, Vec<u8>), Group)],
+    recorded: &Recorded,
+    of_pid: &BTreeMap<u32, (String, Vec<u8>)>,
+    times: &[u64],
+) -> Option<Vec<Vec<f64>>> {
+    let window = &recorded.window;
+    let submitted = || {
+        window.events.iter().filter_map(|event| match &event.what {
+            What::Submitted(submitted) => Some((event.at.0, submitted)),
+            _ => None,
+        })
+    };
+    submitted().next()?;
+    let mut of_disks: BTreeMap<(usize, DevId), Vec<f64>> = BTreeMap::new();
+    for (at, one) in submitted().filter(|(_, one)| one.class == Class::Direct) {
+        let key = one.who.as_ref().and_then(|who| of_pid.get(&who.pid));
+        let Some(group) = key.and_then(|key| groups.iter().position(|(known, _)| known == key)) else { continue };
+        let bins = of_disks.entry((group, one.disk)).or_insert_with(|| vec![0.0; times.len().saturating_sub(1)]);
+        let bin = times.partition_point(|time| *time < at).saturating_sub(1);
+        if let Some(bin) = bins.get_mut(bin) {
+            *bin += one.bytes.0 as f64;
+        }
+    }
+    let sum = |bins: &[f64]| bins.iter().sum::<f64>();
+    let most = |number: usize| {
+        let disks = of_disks.iter().filter(|((group, _), _)| *group == number);
+        disks.map(|(_, bins)| bins.clone()).max_by(|one, other| sum(one).total_cmp(&sum(other))).unwrap_or_default()
+    };
+    Some((0..groups.len()).map(most).collect())
+}
+
+/// Part of the bytes of a group that a trace counts past the page cache from which all are taken for direct: the trace and the counters
+/// are read at different moments.
+const ALL_DIRECT: f64 = 0.95;
+
+/// Moves the direct bytes of each group out of its write calls. A call and the sample that counts it can be in neighbouring intervals.
+fn take_traced_direct(groups: &mut [((String, Vec<u8>), Group)], direct: &[Vec<f64>]) {
+    for ((_, group), direct) in groups.iter_mut().zip(direct) {
+        let calls: f64 = group.bins.iter().map(|bin| bin.by_calls).sum();
+        let is_all = direct.iter().sum::<f64>() >= ALL_DIRECT * calls;
+        let mut left = 0.0;
+        for (bin, direct) in group.bins.iter_mut().zip(direct) {
+            left += direct;
+            let part = if is_all { bin.by_calls } else { left.min(bin.by_calls) };
+            bin.by_calls -= part;
+            bin.direct += part;
+            left -= part;
+        }
     }
 }
 
@@ -406,6 +463,14 @@ fn traced(groups: &mut [((String, Vec<u8>), Group)], recorded: &Recorded, of_pid
                     Operation::Sync | Operation::SyncFilesystem => counts.whole += synced.count,
                 }
             }
+            What::Dirtied(dirtied) => {
+                let Some(at) = at(groups, dirtied.who.pid) else { continue };
+                groups[at].1.add_written(dirtied.device, dirtied.bytes.0);
+            }
+            What::Submitted(submitted) if submitted.class == Class::Direct => {
+                let Some(at) = submitted.who.as_ref().and_then(|who| at(groups, who.pid)) else { continue };
+                groups[at].1.add_written(submitted.disk, submitted.bytes.0);
+            }
             What::Throttled(throttled) => {
                 let Some(at) = at(groups, throttled.who.pid) else { continue };
                 groups[at].1.paused += throttled.lasted().as_secs_f64();
@@ -435,11 +500,23 @@ fn sum(bins: &[Bin]) -> Bin {
     }
     total
 }
-            What::Dirtied(dirtied) => {
-                let Some(at) = at(groups, dirtied.who.pid) else { continue };
-                groups[at].1.add_written(dirtied.device, dirtied.bytes.0);
-            }
-            What::Submitted(submitted) if submitted.class == Class::Direct => {
-                let Some(at) = submitted.who.as_ref().and_then(|who| at(groups, who.pid)) else { continue };
-                groups[at].1.add_written(submitted.disk, submitted.bytes.0);
-            }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn direct_bytes_of_a_trace_leave_the_calls_that_passed_them() {
+        let bin = |by_calls| Bin { by_calls, ..Bin::default() };
+        let group = Group { bins: vec![bin(4096.0), bin(0.0), bin(65536.0)], ..Group::default() };
+        let mut groups = [((String::new(), Vec::new()), group)];
+        // The trace has the first call earlier than the counters have it.
+        take_traced_direct(&mut groups, &[vec![0.0, 16384.0, 16384.0]]);
+        let bins: Vec<(f64, f64)> = groups[0].1.bins.iter().map(|bin| (bin.by_calls, bin.direct)).collect();
+        assert_eq!(bins, [(4096.0, 0.0), (0.0, 0.0), (32768.0, 32768.0)]);
+        take_traced_direct(&mut groups, &[Vec::new()]);
+        assert_eq!(groups[0].1.bins[2].direct, 32768.0, "none are counted");
+        take_traced_direct(&mut groups, &[vec![0.0, 0.0, 36000.0]]);
+        assert!(groups[0].1.bins.iter().all(|bin| bin.by_calls == 0.0), "nearly all are");
+    }
+}
