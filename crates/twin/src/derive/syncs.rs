@@ -44,7 +44,7 @@ const SOON_MAX: f64 = 1.0;
 /// Counts the syncs of groups whose data is written soon though no other counter shows a sync. `soon` is the mean time that the data
 /// of each group stays dirty, seconds. Each sync makes at least one write of the device and writes at least one page. Where a trace
 /// counts the calls that wait for stable storage, data of a program without such calls leaves soon because the program starts the
-/// writes and does not wait for them, as sync_file_range does.
+/// writes and does not wait for them, as sync_file_range does. So does data on a loop device with fewer flushes than that.
 pub(super) fn add_by_age(
     groups: &[Group],
     places: &[Place],
@@ -53,7 +53,6 @@ pub(super) fn add_by_age(
     syncs: &mut [Syncs],
 ) {
     let is_traced = syncs.iter().any(|syncs| syncs.origin == Origin::Measured);
-    let call = if is_traced { SyncCall::SyncFileRange } else { SyncCall::Fdatasync };
     for (number, place) in places.iter().enumerate() {
         let here = || (0..groups.len()).filter(|one| at[*one].place == number);
         let told: f64 = here().map(|one| syncs[one].count).sum();
@@ -76,6 +75,9 @@ pub(super) fn add_by_age(
         let share = ((place.writes as f64 - told) / all.max(1.0)).clamp(0.0, 1.0);
         for (one, most) in new {
             let count = share * most;
+            // A sync also flushes a loop device.
+            let is_started = is_traced || (place.below.is_some() && (place.flushes as f64) < told + count);
+            let call = if is_started { SyncCall::SyncFileRange } else { SyncCall::Fdatasync };
             if count >= 1.0 {
                 syncs[one] = Syncs { count, call: Some(call), is_by_age: true, ..Syncs::default() };
             }
@@ -349,6 +351,14 @@ mod tests {
         let offsets = measured(40.0, Some(SyncCall::Fdatasync));
         let started = (Some(SyncCall::SyncFileRange), 80.0, Some(SyncCall::Fdatasync));
         assert_eq!(told(measured(0.0, None), offsets), started);
+        // An image is flushed by each sync.
+        let image = |flushes| {
+            let place = Place { below: Some(DevId { major: 254, minor: 0 }), flushes, ..place.clone() };
+            let mut syncs = [none, none];
+            add_by_age(&groups, std::slice::from_ref(&place), &at, (&[Some(0.25), None], &[0.4]), &mut syncs);
+            syncs[0].call
+        };
+        assert_eq!((image(9), image(80)), (Some(SyncCall::SyncFileRange), Some(SyncCall::Fdatasync)));
         let counted = measured(20.0, Some(SyncCall::Fsync));
         assert_eq!(told(counted, offsets), (Some(SyncCall::Fsync), 20.0, Some(SyncCall::Fdatasync)));
     }
