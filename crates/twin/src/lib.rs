@@ -133,6 +133,9 @@ pub struct Ceiling {
     pub write_bytes_per_second: Option<f64>,
     /// Small requests per second while it was saturated.
     pub requests_per_second: Option<f64>,
+    /// Whether it was never saturated and takes bytes at once after a quiet time. Its speed is then fitted to its busy time, and lower
+    /// than its bytes per busy second.
+    pub has_credit: bool,
     /// One sentence for people.
     pub text: String,
 }

@@ -19,9 +19,14 @@ fn twin(machine: &str, tasks: &str) -> (Twin, Recorded) {
 
 /// The same on a disk of another speed.
 fn twin_at(mb: u64, machine: &str, tasks: &str) -> (Twin, Recorded) {
+    twin_on(&format!("write_bandwidth = \"{mb} MB/s\", read_bandwidth = \"{mb} MB/s\""), machine, tasks)
+}
+
+/// The same on a disk with these keys.
+fn twin_on(disk: &str, machine: &str, tasks: &str) -> (Twin, Recorded) {
     let text = format!(
         "name = \"kind\"\nsummary = \"one kind of program\"\nmachine.memory = \"4 GiB\"\nmachine.cpus = 2\n\
-         machine.devices.disk = {{ size = \"40 GiB\", write_bandwidth = \"{mb} MB/s\", read_bandwidth = \"{mb} MB/s\" }}\n{machine}\n\
+         machine.devices.disk = {{ size = \"40 GiB\", {disk} }}\n{machine}\n\
          workload.duration = \"40s\"\n{tasks}\n"
     );
     let file = ScenarioFile::parse(&text).unwrap_or_else(|error| panic!("{error:?}"));
@@ -69,6 +74,25 @@ fn what_writes_the_same_pages_again_dirties_more_where_less_may_be_dirty() {
     // The flusher may come once more or less often in 40 s: one file of 32 MiB of about 90 MiB.
     assert!((now / seen - 1.0).abs() < 0.25, "{now} of {seen}");
     assert!(then > 1.5 * now, "{now} {then}");
+}
+
+#[test]
+fn the_speed_of_a_disk_that_was_never_full_is_that_at_which_the_twin_is_as_busy() {
+    let machine = "machine.mounts.\"/data\" = { type = \"ext4\", device = \"disk\" }\n\
+                   machine.sysctl.vm = { dirty_bytes = \"24 MiB\", dirty_background_bytes = \"6 MiB\" }";
+    let task = "workload.tasks.stream = { steps = [{ write = { file = \"/data/stream\", order = \"append\", block = \"64 KiB\", \
+                rate = \"11 MB/s\" } }] }";
+    let ceiling = |disk: &str| {
+        let (twin, _) = twin_on(disk, machine, task);
+        let ceiling = twin.ceilings.first().expect("it has a device").clone();
+        (ceiling.has_credit, ceiling.write_bytes_per_second.expect("it was busy") / 1e6)
+    };
+    // A limit that lets the bytes of 100 ms through at once: the disk is busy for a third of the time that its bytes need.
+    let (has_credit, speed) = ceiling("write_bandwidth = \"24 MB/s\"");
+    assert!(has_credit && (speed / 24.0 - 1.0).abs() < 0.12, "{speed}");
+    // A disk that is busy for as long as its bytes need.
+    let (has_credit, speed) = ceiling("write_bandwidth = \"24 MB/s\", burst = \"0 s\"");
+    assert!(!has_credit && (speed / 24.0 - 1.0).abs() < 0.12, "{speed}");
 }
 
 #[test]

@@ -307,6 +307,7 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         is_known: bandwidth.is_some() || iops.is_some(),
         write_bytes_per_second: bandwidth.or(busy),
         requests_per_second: iops,
+        has_credit: false,
         text,
     };
     (device, ceiling)

@@ -4,6 +4,7 @@
 mod asked;
 mod bursts;
 mod cgroups;
+mod credit;
 mod devices;
 mod drained;
 mod folios;
@@ -75,7 +76,8 @@ pub(crate) fn twin(recorded: &Recorded, options: &Options) -> Result<Twin, TwinE
     if !is_modelled(kernel) {
         return Err(TwinError::TooOld { kernel, oldest: OLDEST_MODELLED.to_string() });
     }
-    Ok(nearer::nearer(recorded, fit(recorded, kernel)?, workload::has_throttle(&recorded.window)))
+    let twin = credit::fitted(recorded, fit(recorded, kernel)?);
+    Ok(nearer::nearer(recorded, twin, workload::has_throttle(&recorded.window)))
 }
 
 /// What is fitted by running the twin.
