@@ -16,7 +16,7 @@ const DIRTIED: f64 = 5e6;
 /// Growth below which a figure counts as the same.
 const STALL_TIMES: f64 = 1.25;
 const LONGEST_TIMES: f64 = 1.5;
-const BYTES_TIMES: f64 = 1.5;
+pub(crate) const BYTES_TIMES: f64 = 1.5;
 
 /// Figures of one run or recording that people feel.
 #[derive(Clone, Debug, Default, PartialEq)]

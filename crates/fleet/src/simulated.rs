@@ -8,9 +8,11 @@ mod weigh;
 use crate::Depth;
 use crate::arithmetic::SEVERITY_MAX;
 use crate::change::Change;
-use crate::harm::Felt;
+use crate::harm::{BYTES_TIMES, Felt};
 use crate::row::{Cause, Confidence, Row, Verdict};
-use floodline_analysis::prediction::{PEAK, Prediction, Setting};
+use crate::waits;
+use floodline_analysis::diagnose::device;
+use floodline_analysis::prediction::{DIRTIED, PEAK, Prediction, Setting};
 use floodline_record::text::Text;
 use floodline_sim::{Progress, SimError};
 use floodline_twin::changed::Refusal;
@@ -75,6 +77,12 @@ struct Answer {
     is_demand_known: bool,
     /// Largest amount of unwritten data, as a multiple of the recorded one.
     peak: Option<f64>,
+    /// Whether pages are dirtied again because they are written sooner. Arithmetic, which has the recorded bytes, then predicts the
+    /// least that tasks wait.
+    dirties_again: bool,
+    /// Time that the disk takes for a byte, as a multiple of what arithmetic takes: a disk that takes bytes at once after a quiet
+    /// time is slower than its busy time shows.
+    slower: f64,
     error: Option<f64>,
     prediction: Prediction,
     is_cut: bool,
@@ -190,6 +198,9 @@ fn answer(
         .iter()
         .any(is_assumed)
         .then(|| [unsynced(0), unsynced(1)].into_iter().flatten().reduce(f64::min).unwrap_or(0.0));
+    let dirtied = |is_changed| result(0, is_changed).and_then(|shown| shown.figures.get(DIRTIED).copied());
+    let dirties_again =
+        dirtied(false).zip(dirtied(true)).is_some_and(|(now, then)| now > 0.0 && then > BYTES_TIMES * now);
     let peak = |figures: &BTreeMap<String, f64>| figures.get(PEAK).copied();
     let now = results.iter().find(|(run, _)| run.demand == 0 && !run.is_changed);
     let peak = now
@@ -205,10 +216,20 @@ fn answer(
         without_assumed_syncs,
         is_demand_known: other.is_none(),
         peak,
+        dirties_again,
+        slower: slower(recorded, twin),
         error: prediction.back_test_error,
         is_cut: prediction.is_cut,
         prediction,
     }))
+}
+
+/// Speed of the disk by arithmetic over that of the twin, where the twin found its credit.
+fn slower(recorded: &Recorded, twin: &Twin) -> f64 {
+    let sustained = twin.ceilings.iter().find(|ceiling| ceiling.has_credit).and_then(|one| one.write_bytes_per_second);
+    let drains = device::drains(&recorded.window);
+    let by_busy = drains.first().and_then(waits::speed);
+    by_busy.zip(sustained).map_or(1.0, |(by_busy, sustained)| (by_busy / sustained.max(1.0)).max(1.0))
 }
 
 #[cfg(test)]

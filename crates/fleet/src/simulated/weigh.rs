@@ -99,7 +99,7 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         return;
     }
     let arithmetic = (row.verdict, row.cause, row.finding.clone());
-    let by_arithmetic = row.severity;
+    let by_arithmetic = slowed(row, answer.slower);
     let stated = if is_of_another { Stated::Nothing } else { Stated::of(prediction) };
     let effect = match (is_of_another, is_reliable) {
         (true, _) => String::new(),
@@ -264,10 +264,25 @@ impl Stated {
     }
 }
 
+/// Severity by arithmetic on a disk that takes `slower` times as long for a byte.
+fn slowed(row: &Row, slower: f64) -> f64 {
+    match () {
+        () if row.predicts_waits || row.waits_for_pile => row.severity * slower,
+        // Syncs wait for a share of a full queue.
+        () if row.cause == Cause::DirtyCliff => row.severity * slower.sqrt(),
+        () => row.severity,
+    }
+    .min(SEVERITY_MAX)
+}
+
 /// Severity by two predictions of the same waits, that of the twin and that of arithmetic: their geometric mean. Where the
 /// demand lies between two twins, or the twin waits before the change and the host did not, the harm nearest to arithmetic counts.
+/// Where pages are dirtied again, arithmetic is a lower bound: the longer waits of the twin stand.
 fn of_both(answer: &Answer, by_arithmetic: f64) -> f64 {
-    (answer.nearest(by_arithmetic) * by_arithmetic).sqrt().max(SUFFERS)
+    let nearest = answer.nearest(by_arithmetic);
+    let is_bound = answer.dirties_again && nearest > by_arithmetic;
+    let severity = if is_bound { nearest } else { (nearest * by_arithmetic).sqrt() };
+    severity.max(SUFFERS)
 }
 
 /// Whether a program of the twin syncs.

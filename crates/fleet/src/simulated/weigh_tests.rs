@@ -25,6 +25,8 @@ fn twin(severity: f64, severity_max: f64, peak: f64, error: f64) -> Answer {
         error: Some(error),
         // The figure that gets worse with the severity is stated.
         prediction: Prediction { rows: vec![wait("stall_seconds", 1.0, 1.0 + 6.0 * severity)], ..nothing_predicted() },
+        dirties_again: false,
+        slower: 1.0,
         is_cut: false,
     }
 }
@@ -254,6 +256,29 @@ fn two_predictions_of_longer_waits_decide_by_their_mean() {
     check(4.5, vec![wait("longest_write_wait_seconds", 0.1, 0.6)], 0.1, Verdict::Suffers);
     // The twin misses its recording.
     check(4.5, stall(0.0, 3.0), 0.4, Verdict::Tight);
+}
+
+#[test]
+fn arithmetic_is_a_lower_bound_where_pages_are_dirtied_again() {
+    let check = |by_arithmetic, dirties_again, expect: f64| {
+        let answer = Answer { dirties_again, ..twin(9.0, 9.0, 1.0, 0.1) };
+        let severity = with_predicted_waits(by_arithmetic, answer).severity;
+        assert!((severity - expect).abs() < 1e-9, "{severity}");
+    };
+    check(4.0, false, 6.0);
+    check(4.0, true, 9.0);
+    // A bound that lies above the twin is none.
+    check(16.0, true, 12.0);
+}
+
+#[test]
+fn a_disk_that_lends_speed_takes_longer_than_arithmetic_says() {
+    let check = |slower, expect: f64| {
+        let severity = with_predicted_waits(4.0, Answer { slower, ..twin(9.0, 9.0, 1.0, 0.1) }).severity;
+        assert!((severity - expect).abs() < 1e-9, "{severity}");
+    };
+    check(1.0, 6.0);
+    check(4.0, 12.0);
 }
 
 #[test]
