@@ -20,14 +20,18 @@ const WHOLE_PAGES: f64 = 0.02;
 /// Error of the fit over that of a constant part, at most: where calls have whole pages, and elsewhere.
 const FIT_PAGES: f64 = 1.5;
 const FIT_OTHER: f64 = 0.7;
+/// Error of the fit of a ring over that of a random order, at most.
+const RING: f64 = 0.5;
 /// Largest file.
 const FILE_MAX: f64 = 64.0 * 1_073_741_824.0;
 
-/// A file that a program writes to in random order.
+/// A file that a program writes to again and again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rewritten {
     /// Its size, all copies together.
     pub(super) bytes: f64,
+    /// Whether it is a ring: written from its beginning to its end, and then from its beginning again.
+    pub(super) is_ring: bool,
     /// What shows it.
     pub(super) why: &'static str,
 }
@@ -37,11 +41,11 @@ pub(super) struct Rewritten {
 pub(super) fn file(group: &Group, groups: &[Group], recorded: &Recorded) -> Option<Rewritten> {
     let why =
         "the part of its write calls that dirtied nothing grows with what is dirty: it writes the same pages again";
-    file_bytes(group, groups, recorded).map(|bytes| Rewritten { bytes, why })
+    found(group, groups, recorded).map(|(bytes, is_ring)| Rewritten { bytes, is_ring, why })
 }
 
-/// The size of that file.
-fn file_bytes(group: &Group, groups: &[Group], recorded: &Recorded) -> Option<f64> {
+/// The size of that file, and whether it is a ring.
+fn found(group: &Group, groups: &[Group], recorded: &Recorded) -> Option<(f64, bool)> {
     let total = &group.total;
     let passed = passed(total);
     let block = passed / total.calls.max(1.0);
@@ -51,16 +55,12 @@ fn file_bytes(group: &Group, groups: &[Group], recorded: &Recorded) -> Option<f6
     }
     let level = Level::of(group, recorded)?;
     let part = level.part_of(group, groups);
+    let at = |seconds: f64| level.at(seconds) * part;
+    let writing = || group.bins.iter().filter(|bin| passed_in(bin) >= PAGE);
+    let repeated = |bin: &Bin| (1.0 - bin.by_calls / passed_in(bin)).clamp(0.0, 1.0);
     // Of each interval: the weight, the dirty bytes on average, and the part that dirtied nothing.
-    let points: Vec<(f64, f64, f64)> = group
-        .bins
-        .iter()
-        .filter(|bin| passed_in(bin) >= PAGE)
-        .map(|bin| {
-            let dirty = (level.at(bin.end - bin.length) + level.at(bin.end)) / 2.0 * part;
-            (passed_in(bin), dirty, (1.0 - bin.by_calls / passed_in(bin)).clamp(0.0, 1.0))
-        })
-        .collect();
+    let points: Vec<(f64, f64, f64)> =
+        writing().map(|bin| (passed_in(bin), (at(bin.end - bin.length) + at(bin.end)) / 2.0, repeated(bin))).collect();
     if points.len() < BINS_MIN {
         return None;
     }
@@ -74,7 +74,15 @@ fn file_bytes(group: &Group, groups: &[Group], recorded: &Recorded) -> Option<f6
     // Levels are read a moment after the counters, so even a perfect fit leaves a little.
     let is_shown = fit <= most * constant.max(1e-4 * weight);
     let largest = points.iter().map(|(_, dirty, _)| *dirty).fold(0.0, f64::max);
-    (bytes.is_finite() && is_shown).then(|| bytes.max(largest).clamp(PAGE, FILE_MAX))
+    // Each call on a ring dirties pages until all of it is dirty, and then none does.
+    let of_ring = |bin: &Bin| {
+        let clean = (largest - at(bin.end - bin.length)).max(0.0);
+        (1.0 - clean / passed_in(bin)).clamp(0.0, 1.0)
+    };
+    let ring: f64 = writing().map(|bin| passed_in(bin) * (repeated(bin) - of_ring(bin)).powi(2)).sum();
+    let is_ring = ring < RING * fit;
+    let bytes = if is_ring { largest } else { bytes.max(largest) };
+    (bytes.is_finite() && is_shown).then(|| (bytes.clamp(PAGE, FILE_MAX), is_ring))
 }
 
 /// Bytes passed to buffered calls.
@@ -167,16 +175,34 @@ mod tests {
     fn the_part_that_dirties_nothing_tells_the_size_of_the_file() {
         let bytes = 5000.0 * PAGE;
         let (group, recorded) = group(|dirty| 1000.0 * PAGE * (1.0 - dirty / bytes), &LEVELS);
-        let told = file_bytes(&group, std::slice::from_ref(&group), &recorded).expect("it repeats");
-        assert!((told / bytes - 1.0).abs() < 0.05, "{told} of {bytes}");
+        let (told, is_ring) = found(&group, std::slice::from_ref(&group), &recorded).expect("it repeats");
+        assert!((told / bytes - 1.0).abs() < 0.05 && !is_ring, "{told} of {bytes}");
+    }
+
+    #[test]
+    fn a_file_of_which_each_call_dirties_pages_until_all_of_it_is_dirty_is_a_ring() {
+        // 1000 pages a second, until 2500 are dirty.
+        let levels = [0, 1000, 2000, 2500, 2500, 2500, 2500, 0, 1000, 2000, 2500, 2500];
+        let clean = |middle: f64| match middle / PAGE {
+            middle if middle < 2000.0 => 1000.0 * PAGE,
+            middle if middle < 2400.0 => 500.0 * PAGE,
+            _ => 0.0,
+        };
+        let (mut group, recorded) = group(clean, &levels);
+        // The flusher cleans what the calls of that second do not dirty again.
+        let flushed = &mut group.bins[6];
+        group.total.by_calls -= flushed.by_calls;
+        flushed.by_calls = 0.0;
+        let (told, is_ring) = found(&group, std::slice::from_ref(&group), &recorded).expect("it repeats");
+        assert!(is_ring && (told / PAGE - 2500.0).abs() < 1.0, "{told}");
     }
 
     #[test]
     fn bytes_for_pipes_and_appends_are_no_repeats() {
         let (mut piped, recorded) = group(|_| 600.0 * PAGE, &LEVELS);
         piped.total.calls *= 0.7;
-        assert_eq!(file_bytes(&piped, std::slice::from_ref(&piped), &recorded), None);
+        assert_eq!(found(&piped, std::slice::from_ref(&piped), &recorded), None);
         let (appended, recorded) = group(|_| 1000.0 * PAGE, &LEVELS);
-        assert_eq!(file_bytes(&appended, std::slice::from_ref(&appended), &recorded), None);
+        assert_eq!(found(&appended, std::slice::from_ref(&appended), &recorded), None);
     }
 }

@@ -57,6 +57,7 @@ pub(super) fn file(
     }
     let bytes = size(total.by_calls, cached(group, recorded)?)?;
     Some(Rewritten {
+        is_ring: false,
         bytes,
         why: "the device got its pages in requests as small as its calls: it writes all over a file",
     })

@@ -271,7 +271,7 @@ const SHOWS: f64 = 0.1;
 /// Fewest syncs that show whether pages are dirtied twice.
 const SYNCS_MIN: f64 = 4.0;
 
-/// Write calls to anywhere in a file of a size, to pages that may be dirty already.
+/// Write calls to a file of a size, to pages that may be dirty already: anywhere in it, or from its beginning again.
 fn rewrites(group: &Group, syncs: Syncs, file: String, it: Rewritten, key: &str, notes: &mut Notes) -> Branch {
     let total = &group.total;
     let calls = buffered_calls(group).max(1.0);
@@ -286,11 +286,18 @@ fn rewrites(group: &Group, syncs: Syncs, file: String, it: Rewritten, key: &str,
         true => bursts(&group.bins, rewrites::passed_in),
         false => arrivals(&group.bins, rewrites::passed_in, block),
     };
+    if it.is_ring {
+        notes.derived(
+            format!("{key}.steps.write.order"),
+            "each call dirties pages until all of the file is dirty: a ring",
+        );
+    }
+    let order = if it.is_ring { Order::Sequential } else { Order::Random };
     let syncing = Syncing::new(sync);
     let step = move |count: u64, rate: Option<Frequency>| {
         let write = Write {
             file: file.clone(),
-            order: Order::Random,
+            order,
             size: Some(ByteSize(Bytes(bytes))),
             block: size(block),
             rate: rate.map(Pace::Blocks),
