@@ -303,7 +303,12 @@ impl World {
         let i = &self.inodes[inode];
         let sb = &self.sbs[i.sb];
         let is_ext4 = sb.fs_type == FsType::Ext4;
-        let run = i.cache.next_dirty(pass.at, most.min(if is_ext4 { EXT4_EXTENT } else { OTHER_EXTENT }))?;
+        let mut run = i.cache.next_dirty(pass.at, most.min(if is_ext4 { EXT4_EXTENT } else { OTHER_EXTENT }))?;
+        // A turn ends with its last folio, whatever the filesystem could map at once.
+        let left = pass.how.nr_to_write.saturating_sub(pass.wrote.counted).max(1);
+        if pass.in_folios && run.folios > left {
+            run = i.cache.next_dirty(pass.at, (run.len / run.folios.max(1)).max(1).saturating_mul(left))?;
+        }
         if pass.how.range.is_some() && run.start >= pass.until {
             return None;
         }
