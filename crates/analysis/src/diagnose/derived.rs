@@ -7,6 +7,7 @@ use super::dirty::{self, Dirty};
 use super::load::{self, Load};
 use super::missing;
 use super::released::{self, Released};
+use super::strict::{self, Strict};
 use super::unmount::Unmounts;
 use super::waiting::{self, Waiter};
 use super::writer::{self, Writers};
@@ -47,6 +48,7 @@ pub struct Derived<'a> {
     waiters: OnceCell<Option<Vec<Waiter>>>,
     is_near_a_budget: OnceCell<bool>,
     released: OnceCell<Vec<Released>>,
+    strict: OnceCell<Vec<Strict>>,
 }
 
 impl<'a> Derived<'a> {
@@ -70,6 +72,7 @@ impl<'a> Derived<'a> {
             waiters: OnceCell::new(),
             is_near_a_budget: OnceCell::new(),
             released: OnceCell::new(),
+            strict: OnceCell::new(),
         }
     }
 
@@ -142,6 +145,11 @@ impl<'a> Derived<'a> {
     /// Writes that limits of cgroups released late: [`released::released`].
     pub fn released(&self) -> &[Released] {
         self.released.get_or_init(|| released::released(self))
+    }
+
+    /// Devices with a strict limit, sample by sample: [`strict::devices`].
+    pub fn strict(&self) -> &[Strict] {
+        self.strict.get_or_init(|| strict::devices(self))
     }
 
     /// Processes that waited for I/O long enough to be felt, the longest first: [`waiting::waiters`].

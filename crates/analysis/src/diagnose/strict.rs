@@ -1,30 +1,277 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Strict limits of devices as rules see them: the amount that a device may have unwritten, and whether it had as much. A
-//! finding about them comes from `strictlimit-throttling`; other rules must know that such a device pauses its writers.
+//! Strict limits of devices as rules see them: the amount that a device may have unwritten in each sample, whether it had as
+//! much, and which processes slept then. A finding about them comes from `strictlimit-throttling`; other rules must know that such
+//! a device pauses its writers. Does not cover traced pauses: [`super::throttle`].
 
 use super::derived::Derived;
 use super::device::Device;
-use floodline_record::sample::BdiRow;
-use floodline_record::window::Span;
+use super::waiting::Waiter;
+use super::{dirty, elsewhere, throttle};
+use floodline_record::id::{Entity, EntityId};
+use floodline_record::name::Name;
+use floodline_record::sample::{BdiRow, HostRow};
+use floodline_record::units::{Bytes, Nanos};
+use floodline_record::window::{Span, Window};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Part of its largest share from which a device counts as at its limit.
-pub const AT_SHARE: f64 = 0.5;
+/// Part of its largest share from which a device counts as at its limit. Pausing begins between half of the share and three
+/// quarters of it, and a sample may follow the pause.
+const AT_SHARE: f64 = 0.5;
+/// Part of its largest share at which the writers of a device get exactly the rate that was measured for it: half way between
+/// the share and its background part, which is half of it with the kernel's default ratios and never more than all of it.
+const SETPOINT_SHARE: f64 = 0.75;
+/// Fewest samples at the limit, of others, and of a process asleep that show when it sleeps.
+const SAMPLES_LEAST: usize = 3;
+/// Source of waits that only the pressure shows.
+pub const PRESSURE: &str = "/proc/pressure/io some, at the limit";
 
-/// The device's share of the hard threshold, bytes, where its limit is strict. Pausing begins at half of it.
-pub fn limit(derived: &Derived<'_>, span: &Span<BdiRow>) -> Option<f64> {
-    let share = span.last.max_ratio.map_or(1.0, |ratio| ratio.0 as f64 / 1e6);
-    let is_strict = span.last.strict_limit.is_some_and(|flag| flag.0 == 1);
-    is_strict.then_some(derived.dirty.hard_threshold?.0 as f64 * share)
+/// A device with a strict limit in one sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Level {
+    /// Time of the sample.
+    pub at: Nanos,
+    /// Bytes of the device that were dirty or under writeback; `None` where debugfs was not read.
+    pub own: Option<u64>,
+    /// Bytes of the machine that were dirty or under writeback.
+    pub machine: u64,
+    /// Bytes that became dirty on the device since the sample before; 0 where that is not known.
+    pub dirtied: u64,
+    /// The device's share of the hard threshold of this moment, bytes.
+    pub limit: f64,
+    /// Where the machine's own throttling began at this moment, bytes.
+    pub freerun: u64,
+}
+
+impl Level {
+    /// Unwritten bytes of the device, or at most those.
+    pub fn held(&self) -> u64 {
+        self.own.unwrap_or(self.machine)
+    }
+
+    /// Part of the limit that is unwritten.
+    pub fn part(&self) -> f64 {
+        self.held() as f64 / self.limit.max(1.0)
+    }
+
+    /// Whether the device held so much in the sample that its writers were paused.
+    pub fn is_full(&self) -> bool {
+        self.part() >= AT_SHARE
+    }
+
+    /// Whether the writers of the device were at its limit in the sample or just before it. Writers that fill all of the limit
+    /// between two samples are, even if little of that is left. A device that has only a small part of the machine's writeback
+    /// also has a smaller limit than its settings allow.
+    pub fn is_at_limit(&self) -> bool {
+        self.is_full() || self.dirtied as f64 >= self.limit
+    }
+
+    /// Whether so much was unwritten that the limit slows its writers down, whatever else limits them.
+    pub fn is_past_setpoint(&self) -> bool {
+        self.part() >= SETPOINT_SHARE
+    }
+
+    /// Whether the machine as a whole had room for more.
+    pub fn has_room(&self) -> bool {
+        self.machine < self.freerun
+    }
+}
+
+/// A device with a strict limit in a window.
+#[derive(Clone, Debug)]
+pub struct Strict {
+    /// Name of its bdi.
+    pub bdi: Name,
+    /// Its samples, in order of time. The limit is a part of the hard threshold, which falls while programs use memory: each
+    /// sample has its own.
+    pub levels: Vec<Level>,
+    /// Seconds with a task waiting for I/O in the intervals at whose end the device was at its limit.
+    pub pressed_s: f64,
+    /// Such seconds in the intervals at whose start or end it was: a pause that begins before a sample goes on after it.
+    pub pressed_beside_s: f64,
+}
+
+impl Strict {
+    /// Whether debugfs showed the device at its limit in a sample.
+    fn is_known_to_hold(&self) -> bool {
+        self.levels.iter().any(|level| level.own.is_some() && level.is_full())
+    }
+}
+
+/// Devices with a strict limit, by their order in the window.
+pub fn devices(derived: &Derived<'_>) -> Vec<Strict> {
+    let of = |(id, span): (&EntityId, &Span<BdiRow>)| {
+        let Some(Entity::Bdi { name }) = derived.window.entities.get(id) else { return None };
+        let levels = levels(derived, span, derived.window.bdi_series.get(id)?);
+        let (mut pressed_s, mut pressed_beside_s) = (0.0, 0.0);
+        for pair in levels.windows(2) {
+            let [from, to] = pair else { continue };
+            let share = dirty::io_pressure_between(derived.window, from.at, to.at).unwrap_or(0.0);
+            let seconds = share * Nanos(to.at.0.saturating_sub(from.at.0)).as_secs_f64();
+            pressed_s += if to.is_at_limit() { seconds } else { 0.0 };
+            pressed_beside_s += if to.is_at_limit() || from.is_at_limit() { seconds } else { 0.0 };
+        }
+        (!levels.is_empty()).then(|| Strict { bdi: name.clone(), levels, pressed_s, pressed_beside_s })
+    };
+    derived.window.bdis.iter().filter_map(of).collect()
+}
+
+/// The samples of a device in which its limit was strict.
+fn levels(derived: &Derived<'_>, span: &Span<BdiRow>, series: &[(Nanos, BdiRow)]) -> Vec<Level> {
+    // Settings are not read in each sample.
+    let (mut is_strict, mut ratio) = (span.first.strict_limit, span.first.max_ratio);
+    let (mut levels, mut dirtied_before) = (Vec::new(), None);
+    for (at, row) in series {
+        let dirtied =
+            row.dirtied.zip(dirtied_before).map_or(0, |(now, before): (Bytes, Bytes)| now.0.saturating_sub(before.0));
+        dirtied_before = row.dirtied.or(dirtied_before);
+        (is_strict, ratio) = (row.strict_limit.or(is_strict), row.max_ratio.or(ratio));
+        let level = host_at(derived.window, *at).and_then(|host| {
+            let hard = host.nr_dirty_threshold?.bytes(derived.page_size).0;
+            let background = host.nr_dirty_background_threshold?.bytes(derived.page_size).0;
+            Some(Level {
+                at: *at,
+                own: unwritten(row),
+                machine: dirty::unwritten_of(derived.window, host)?.0,
+                dirtied,
+                limit: hard as f64 * ratio.map_or(1.0, |ratio| ratio.0 as f64 / 1e6),
+                freerun: background.saturating_add(hard) / 2,
+            })
+        });
+        levels.extend(level.filter(|_| is_strict.is_some_and(|flag| flag.0 == 1)));
+    }
+    levels
+}
+
+/// The machine's row of the sample at a moment.
+fn host_at(window: &Window, moment: Nanos) -> Option<&HostRow> {
+    let after = window.host_series.partition_point(|(at, _)| at.monotonic <= moment);
+    window.host_series.get(after.checked_sub(1)?).map(|(_, row)| row)
 }
 
 /// Unwritten bytes of a device.
-pub fn unwritten(row: &BdiRow) -> Option<u64> {
+fn unwritten(row: &BdiRow) -> Option<u64> {
     Some(row.reclaimable?.0.saturating_add(row.writeback?.0))
 }
 
-/// Whether a device was at its strict limit: its writers were then paused, and no more than the limit was queued at once.
+/// Whether a device was seen at its strict limit: its writers were then paused, and no more than the limit was queued at once.
 pub fn holds(derived: &Derived<'_>, device: &Device<'_>) -> bool {
-    let Some(limit) = device.bdi().and_then(|span| limit(derived, span)) else { return false };
-    let held = device.bdi_series().unwrap_or_default().iter().filter_map(|(_, row)| unwritten(row)).max();
-    held.is_some_and(|held| held as f64 >= AT_SHARE * limit)
+    let bdi = device.dev.to_string();
+    let of_device = derived.strict().iter().find(|strict| strict.bdi.as_bytes() == bdi.as_bytes());
+    of_device.is_some_and(Strict::is_known_to_hold)
+}
+
+/// The block device of a bdi; a filesystem may have a bdi without one.
+fn device_of<'d, 'w>(derived: &'d Derived<'w>, strict: &Strict) -> Option<&'d Device<'w>> {
+    derived.devices().iter().find(|one| one.dev.to_string().as_bytes() == strict.bdi.as_bytes())
+}
+
+/// Processes that samples show to be paused by the strict limit of a device, the longest first: they write, their cgroup uses no
+/// other disk alone, and, as far as samples show, they sleep while the device is at its limit rather than at other times. Only their waits in the time
+/// at the limit count.
+pub fn paused(derived: &Derived<'_>, strict: &Strict) -> Vec<Waiter> {
+    let elsewhere =
+        device_of(derived, strict).map(|device| elsewhere::cgroups_elsewhere(derived, device)).unwrap_or_default();
+    let writers = &derived.writers().processes;
+    let writes = |pid: u32| {
+        let mut its = writers.iter().filter(|writer| writer.pid == pid).peekable();
+        its.peek().is_none() || its.any(|writer| writer.dirtied_bytes != Some(0))
+    };
+    let is_its = |waiter: &&Waiter| {
+        writes(waiter.pid)
+            && waiter.cgroup.is_none_or(|cgroup| !elsewhere.contains(&cgroup))
+            && sleeps_at_limit(derived.window, strict, waiter.pid) != Some(false)
+    };
+    let at_limit = |waiter: &Waiter| match waiter.seconds {
+        Some(_) => waiter.at_most(strict.pressed_beside_s),
+        // Samples show that the process slept, but not how long.
+        None => Waiter { seconds: Some(strict.pressed_s), source: PRESSURE, ..waiter.clone() },
+    };
+    let mut paused: Vec<Waiter> = derived.waiters().unwrap_or_default().iter().filter(is_its).map(at_limit).collect();
+    paused.sort_by(|one, other| other.seconds.unwrap_or(0.0).total_cmp(&one.seconds.unwrap_or(0.0)));
+    paused
+}
+
+/// Whether a process slept in a larger part of the samples at the limit than of the others; `None` where too few samples of
+/// either kind exist, or show it asleep.
+fn sleeps_at_limit(window: &Window, strict: &Strict, pid: u32) -> Option<bool> {
+    let is_its = |id: &EntityId| matches!(window.entities.get(id), Some(Entity::Process { pid: of, .. }) if *of == pid);
+    let slept: BTreeSet<Nanos> =
+        window.asleep.iter().filter(|(id, _)| is_its(id)).flat_map(|(_, times)| times.iter().copied()).collect();
+    let (at_limit, others): (Vec<&Level>, Vec<&Level>) = strict.levels.iter().partition(|level| level.is_at_limit());
+    let asleep = |levels: &[&Level]| levels.iter().filter(|level| slept.contains(&level.at)).count();
+    let (during, beside) = (asleep(&at_limit), asleep(&others));
+    if at_limit.len().min(others.len()).min(during + beside) < SAMPLES_LEAST {
+        return None;
+    }
+    // A process that waits for another disk does so as often at other times. The margin is two standard deviations.
+    let usual = beside as f64 * at_limit.len() as f64 / others.len() as f64;
+    Some(during as f64 > usual + 2.0 * usual.sqrt())
+}
+
+/// Seconds that samples show each process to be paused by the strict limit of a device that shares no disk with this one. Empty
+/// where the pauses themselves were traced.
+pub fn paused_elsewhere(derived: &Derived<'_>, device: &Device<'_>) -> BTreeMap<u32, f64> {
+    let mut paused_s = BTreeMap::new();
+    if throttle::events(derived.window).is_some() {
+        return paused_s;
+    }
+    let disks = |one: &Device<'_>| one.bottoms().iter().map(|disk| disk.id).chain([one.id]).collect::<BTreeSet<_>>();
+    let own = disks(device);
+    for strict in derived.strict().iter().filter(|strict| strict.is_known_to_hold()) {
+        if device_of(derived, strict).is_none_or(|one| disks(one).is_disjoint(&own)) {
+            let sleeps = |waiter: &Waiter| sleeps_at_limit(derived.window, strict, waiter.pid) == Some(true);
+            for waiter in paused(derived, strict).into_iter().filter(sleeps) {
+                *paused_s.entry(waiter.pid).or_default() += waiter.seconds.unwrap_or(0.0);
+            }
+        }
+    }
+    paused_s
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::waiting;
+    use floodline_record::units::{Count, Flag, Ppm};
+    use floodline_testkit::{Fixture, grows, mib, mib_pages, secs};
+
+    /// Two disks. The limit of sda is strict, and its data reach the limit in every other second; a camera sleeps then, and an
+    /// account sleeps in every second.
+    fn two_disks(is_strict: u64) -> Fixture {
+        let is_full = |t: f64| t as u64 % 2 == 1;
+        let asleep = |is: bool| Some(Count(u64::from(if is { b'D' } else { b'S' })));
+        Fixture::healthy()
+            .host(|t, row| {
+                row.nr_dirty_threshold = Some(mib_pages(400.0));
+                row.nr_dirty_background_threshold = Some(mib_pages(200.0));
+                row.psi_io_some = Some(secs(900.0 + t));
+            })
+            .bdi("8:0", move |t, row| {
+                (row.strict_limit, row.max_ratio) = (Some(Flag(is_strict)), Some(Ppm(10_000)));
+                (row.reclaimable, row.writeback) =
+                    (Some(Bytes(mib(if is_full(t) { 3.0 } else { 0.1 }))), Some(Bytes(0)));
+            })
+            .disk("sda", |t, row| row.written = grows(t, 0, 4e6))
+            .disk("sdb", |t, row| row.written = grows(t, 0, 9e6))
+            .process("camera", 900, "/", move |t, row| {
+                (row.state, row.write_bytes) = (asleep(is_full(t)), grows(t, 0, 4e6));
+            })
+            .process("account", 901, "/", move |t, row| {
+                (row.state, row.write_bytes) = (asleep(true), grows(t, 0, 1e4));
+            })
+    }
+
+    #[test]
+    fn who_sleeps_at_the_limit_of_one_disk_waits_for_no_other() {
+        let others = |is_strict: u64, name: &str| {
+            let window = two_disks(is_strict).window();
+            let derived = Derived::of(&window);
+            let disk = derived.disks().iter().find(|disk| disk.name.as_bytes() == name.as_bytes()).expect("a disk");
+            let waiters = waiting::others_on(&derived, disk, |_| false).expect("states show it");
+            waiters.iter().map(Waiter::label).collect::<Vec<_>>()
+        };
+        assert_eq!(others(1, "sdb"), ["account[901]"]);
+        assert_eq!(others(1, "sda"), ["camera[900]", "account[901]"]);
+        assert_eq!(others(0, "sdb"), ["camera[900]", "account[901]"]);
+    }
 }

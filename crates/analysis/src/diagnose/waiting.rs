@@ -5,7 +5,7 @@
 
 use super::derived::Derived;
 use super::device::{Basis, Device};
-use super::{cgroup, elsewhere, released, synced, throttle, writer};
+use super::{cgroup, elsewhere, released, strict, synced, throttle, writer};
 use crate::observer;
 use crate::report::{Evidence, Unexplained};
 use floodline_record::id::{DevId, Entity, EntityId};
@@ -141,10 +141,14 @@ pub fn others_on(
     let own = for_own_data(derived, device);
     let cgroups = elsewhere::cgroups_elsewhere(derived, device);
     let readers = elsewhere::readers_elsewhere(derived, device);
-    let limited = throttle::by_strict_limits(derived.window);
+    let (limited, elsewhere_limited) =
+        (throttle::by_strict_limits(derived.window), strict::paused_elsewhere(derived, device));
     let is_limited = |waiter: &Waiter| {
         let waited = waiter.seconds.unwrap_or(f64::INFINITY);
-        limited.get(&waiter.pid).is_some_and(|paused| *paused >= MOSTLY * waited)
+        let mostly = |paused: &f64| *paused >= MOSTLY * waited;
+        limited.get(&waiter.pid).is_some_and(mostly)
+            // Samples that show when a process sleeps may not show how long.
+            || elsewhere_limited.get(&waiter.pid).is_some_and(|paused| waiter.seconds.is_none() || mostly(paused))
     };
     let is_other = |waiter: &Waiter| {
         elsewhere.contains(&waiter.pid)

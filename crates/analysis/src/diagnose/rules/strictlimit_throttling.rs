@@ -6,18 +6,16 @@
 use crate::advise::step;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Device;
-use crate::diagnose::strict::{AT_SHARE, limit, unwritten};
+use crate::diagnose::strict::{self, Level, Strict};
 use crate::diagnose::throttle::Pauses;
 use crate::diagnose::waiting::SHARED_BY;
-use crate::diagnose::{Rule, Verdict, dirty, missing, throttle};
+use crate::diagnose::{Rule, Verdict, missing, throttle};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
-use floodline_record::id::{Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::sample::BdiRow;
 use floodline_record::traced::throttle::{Domain, ThrottleState, Throttled};
-use floodline_record::units::Nanos;
 use floodline_record::window::Span;
 
 /// What the change costs.
@@ -123,80 +121,77 @@ fn check(derived: &Derived<'_>) -> Verdict {
     }])
 }
 
-/// Finding from files only: a device with a strict limit, dirty data of it that stays at a small part of the machine's
-/// threshold, and processes that wait meanwhile.
+/// Finding from files only: a device with a strict limit, unwritten data of it that reach the limit, and writers that wait
+/// meanwhile. Where the machine has no room either, the device's own limit must be known to be used up.
 fn untraced(derived: &Derived<'_>) -> Option<Finding> {
-    let freerun = derived.dirty.freerun_ceiling?.0;
-    let most = derived.dirty.unwritten_peak?.0;
-    let waiters = derived.waiters()?;
-    let waiter = waiters.first()?;
-    if most >= freerun || derived.dirty.dirtying_rate? <= 0.0 {
+    if derived.dirty.dirtying_rate? <= 0.0 {
         return None;
     }
-    let strict = |(id, span): (&EntityId, &Span<BdiRow>)| match derived.window.entities.get(id) {
-        Some(Entity::Bdi { name }) => {
-            let limit = limit(derived, span)?;
-            let series = derived.window.bdi_series.get(id)?;
-            let held = series.iter().filter_map(|(_, row)| unwritten(row)).max().unwrap_or(most);
-            let is_at_limit = |row: &BdiRow| unwritten(row).is_none_or(|held| held as f64 >= AT_SHARE * limit);
-            // Samples show that the process slept, but not how long: tasks waited while the device was at its limit.
-            let (waited, source) = match waiter.seconds {
-                Some(seconds) => (seconds, waiter.source),
-                None => (pressed_seconds(derived, series, is_at_limit), "/proc/pressure/io some, at the limit"),
-            };
-            let is_felt = waited >= FELT * derived.seconds && held as f64 >= AT_SHARE * limit;
-            is_felt.then_some((name.clone(), limit, held, waited, source))
-        }
-        _ => None,
+    let felt_s = FELT * derived.seconds;
+    let binds =
+        |level: &Level| level.is_full() && (level.has_room() || level.own.is_some() && level.is_past_setpoint());
+    let of = |strict: &Strict| {
+        let most = *strict.levels.iter().filter(|level| binds(level)).max_by(|a, b| a.part().total_cmp(&b.part()))?;
+        let paused = strict::paused(derived, strict);
+        let waiter = paused.first().filter(|waiter| waiter.seconds.is_some_and(|waited| waited >= felt_s))?.clone();
+        let felt = paused.iter().filter(|one| one.seconds.is_some_and(|waited| waited >= felt_s)).count();
+        Some((most, waiter, felt))
     };
-    let (bdi, limit, held, waited, source) = derived.window.bdis.iter().filter_map(strict).next()?;
-    let devices = names(derived, &bdi);
-    let device = devices.first().cloned().unwrap_or_else(|| bdi.to_string());
-    let severity = if waited >= HURTS * derived.seconds { Severity::Critical } else { Severity::Warning };
+    let (strict, (most, waiter, felt)) = derived.strict().iter().find_map(|strict| Some((strict, of(strict)?)))?;
+    let waited = waiter.seconds?;
+    let devices = names(derived, &strict.bdi);
+    let device = devices.first().cloned().unwrap_or_else(|| strict.bdi.to_string());
+    // The pressure is that of all tasks: it does not show that each of several waited as long.
+    let is_shared = felt >= SHARED_BY && waiter.source != strict::PRESSURE;
+    let severity = if is_shared || waited >= HURTS * derived.seconds { Severity::Critical } else { Severity::Warning };
+    let has_room = strict.levels.iter().filter(|level| level.is_at_limit()).all(Level::has_room);
+    let (room, while_room, cause, expect) = match has_room {
+        true => (" and the machine had room", " while the machine has room", "", ""),
+        false => (
+            "",
+            "",
+            " The machine was over its freerun ceiling at times, and its limit pauses the same writers then.",
+            " The limit of the machine still holds them while it is reached.",
+        ),
+    };
     Some(Finding {
         rule: RULE.name,
         severity,
         summary: format!(
-            "{} waited {} of {} while {device} was at its strict limit of {} and the machine had room.",
+            "{} waited {} of {} while {device} was at its strict limit of {}{room}.",
             waiter.label(),
             human::seconds(waited),
             human::seconds(derived.seconds),
-            human::bytes(limit)
+            human::bytes(most.limit)
         ),
         evidence: vec![
-            Evidence::seconds(format!("Waited, {}", waiter.label()), waited, source).against(FELT * derived.seconds),
-            Evidence::bytes("Most dirty and under writeback of the device", held, "debugfs bdi stats, or /proc/vmstat")
-                .against(limit.round()),
-            Evidence::bytes("Most dirty on the machine, against throttling", most, "freerun ceiling")
-                .against(freerun as f64),
+            Evidence::seconds(format!("Waited, {}", waiter.label()), waited, waiter.source).against(felt_s),
+            Evidence::bytes(
+                "Most dirty and under writeback of the device",
+                most.held(),
+                "debugfs bdi stats, or /proc/vmstat",
+            )
+            .against(most.limit.round()),
+            Evidence::bytes("Dirty and under writeback of the machine then", most.machine, "freerun ceiling")
+                .against(most.freerun as f64),
         ],
-        cause:
+        cause: format!(
             "strict_limit holds the writers of a device to its own share of the dirty threshold even when the machine \
-                has next to nothing dirty. Without a trace of balance_dirty_pages the share of this limit in the \
-                 waiting is not known."
-                .to_owned(),
+             has next to nothing dirty. Without a trace of balance_dirty_pages the share of this limit in the waiting is \
+             not known.{cause}"
+        ),
         brief: Brief {
-            because: format!("{device} has a strict limit, and its writers wait at it while the machine has room."),
+            because: format!("{device} has a strict limit, and its writers wait at it{while_room}."),
             who: waiter.label(),
-            expect: "Writers are no longer held at the limit of the device.".to_owned(),
+            expect: format!("Writers are no longer held at the limit of the device.{expect}"),
             costs: "A slow device may fill the machine's whole dirty threshold.".to_owned(),
         },
         devices,
-        plan: step::no_strict_limit(&bdi.to_string()).into_iter().collect(),
+        plan: step::no_strict_limit(&strict.bdi.to_string()).into_iter().collect(),
         trade_off: TRADE_OFF.to_owned(),
         waited_s: Some(waited),
         ..Finding::default()
     })
-}
-
-/// Seconds with a task waiting for I/O in the intervals at whose end the device was at its limit.
-fn pressed_seconds(derived: &Derived<'_>, series: &[(Nanos, BdiRow)], is_at_limit: impl Fn(&BdiRow) -> bool) -> f64 {
-    let pressed = |pair: &[(Nanos, BdiRow)]| {
-        let [(from, _), (to, row)] = pair else { return None };
-        let share = dirty::io_pressure_between(derived.window, *from, *to)?;
-        is_at_limit(row).then(|| share * Nanos(to.0.saturating_sub(from.0)).as_secs_f64())
-    };
-    series.windows(2).filter_map(pressed).sum()
 }
 
 /// Names of the disks that a bdi stands for: one, or none if the recording does not have it.
@@ -220,7 +215,7 @@ fn knobs<'a>(derived: &Derived<'a>, bdi: &Name) -> Option<&'a Span<BdiRow>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnose::check_rule;
+    use crate::diagnose::{check_rule, first_finding};
     use floodline_record::gap::Cause;
     use floodline_record::units::{Bytes, Count, Flag, Ppm};
     use floodline_testkit::Fixture;
@@ -281,7 +276,10 @@ mod tests {
                     row.reclaimable = Some(Bytes(floodline_testkit::mib(amount)));
                     row.writeback = Some(Bytes(0));
                 })
-                .process("cp", 900, "/", |_, row| row.state = Some(Count(u64::from(b'D'))))
+                .process("cp", 900, "/", |t, row| {
+                    row.state = Some(Count(u64::from(b'D')));
+                    row.write_bytes = floodline_testkit::grows(t, 0, 1e6);
+                })
         };
         check_rule(
             &RULE,
@@ -289,6 +287,62 @@ mod tests {
             "critical: cp[900] waited 7.00 s of 10 s while sda was at its strict limit of 2.50",
         );
         check_rule(&RULE, &held(0.5), "not checked: trace of writeback/balance_dirty_pages");
+    }
+
+    /// A card with a strict limit of a hundredth that holds 3 MiB in every other second, and a camera that sleeps then. The hard
+    /// threshold and the unwritten data of the machine, in MiB, are those of each second.
+    fn camera(hard: fn(f64) -> f64, machine: f64) -> Fixture {
+        let is_full = |t: f64| t as u64 % 2 == 1;
+        Fixture::healthy()
+            .host(move |t, row| {
+                row.nr_dirty_threshold = Some(floodline_testkit::mib_pages(hard(t)));
+                row.nr_dirty_background_threshold = Some(floodline_testkit::mib_pages(hard(t) / 2.0));
+                row.nr_dirty = Some(floodline_testkit::mib_pages(machine));
+                row.psi_io_some = Some(floodline_testkit::secs(900.0 + 0.8 * ((t + 1.0) / 2.0).floor()));
+            })
+            .bdi("8:0", move |t, row| {
+                row.strict_limit = Some(Flag(1));
+                row.max_ratio = Some(Ppm(10_000));
+                row.reclaimable = Some(Bytes(floodline_testkit::mib(if is_full(t) { 3.0 } else { 0.1 })));
+                row.writeback = Some(Bytes(0));
+            })
+            .process("camera", 900, "/", move |t, row| {
+                row.state = Some(Count(u64::from(if is_full(t) { b'D' } else { b'S' })));
+                row.write_bytes = floodline_testkit::grows(t, 0, 1e6);
+            })
+    }
+
+    #[test]
+    fn the_limit_is_a_part_of_the_threshold_of_each_moment() {
+        // Programs give their memory back in the last second.
+        let falls = |t: f64| if t < 10.0 { 400.0 } else { 4000.0 };
+        let found = "warning: camera[900] waited 4.00 s of 10 s while sda was at its strict limit of 4.00 MiB and the \
+                     machine had room.";
+        check_rule(&RULE, &camera(falls, 4.0), found);
+        check_rule(&RULE, &camera(|_| 4000.0, 4.0), "not checked: trace of writeback/balance_dirty_pages");
+    }
+
+    #[test]
+    fn a_limit_that_is_used_up_binds_on_a_full_machine_too() {
+        let found = "warning: camera[900] waited 4.00 s of 10 s while sda was at its strict limit of 3.50 MiB.";
+        check_rule(&RULE, &camera(|_| 350.0, 340.0), found);
+        check_rule(&RULE, &camera(|_| 550.0, 540.0), "not checked: trace of writeback/balance_dirty_pages");
+    }
+
+    #[test]
+    fn a_task_that_sleeps_at_other_times_as_well_waits_for_another_disk() {
+        let other = |comm: &str, fixture: Fixture| {
+            fixture.process(comm, 901, "/", |t, row| {
+                row.state = Some(Count(u64::from(b'D')));
+                row.write_bytes = floodline_testkit::grows(t, 0, 1e6);
+            })
+        };
+        let found = first_finding(&RULE, &other("account", camera(|_| 400.0, 4.0)));
+        assert!(found.summary.starts_with("camera[900] waited"), "{}", found.summary);
+        let alone = other("account", camera(|_| 400.0, 4.0)).process("camera", 900, "/", |_, row| {
+            row.state = Some(Count(u64::from(b'S')));
+        });
+        check_rule(&RULE, &alone, "not checked: trace of writeback/balance_dirty_pages");
     }
 
     #[test]
