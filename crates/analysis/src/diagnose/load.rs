@@ -181,6 +181,10 @@ fn begun(derived: &Derived<'_>, device: &Device<'_>, intervals: &[Interval]) -> 
 /// per second of them.
 fn is_synced(derived: &Derived<'_>, device: &Device<'_>, intervals: &[Interval], rate: f64) -> bool {
     let Some(background) = derived.dirty.background_threshold else { return false };
+    // A strict limit lets few data pile up, and the flusher writes them for the amount.
+    if strict::holds(derived, device) {
+        return false;
+    }
     let series = burst::unwritten_of(derived, device).series;
     // What had piled up before a batch is known at the start of an interval, what is left of it at the end.
     let during = |interval: &Interval| {
@@ -294,7 +298,7 @@ impl<'a> Cleaned<'a> {
 mod tests {
     use super::*;
     use crate::diagnose::device::drains;
-    use floodline_record::units::{Bytes, Count, Pages};
+    use floodline_record::units::{Bytes, Count, Flag, Pages, Ppm};
     use floodline_testkit::{Fixture, mib, mib_pages, secs};
 
     /// A full disk: this many small reads and this many writes of some size a second, with some data dirty all the time.
@@ -327,6 +331,30 @@ mod tests {
     fn pages_that_are_written_as_soon_as_they_are_dirty_are_those_of_tasks_that_sync() {
         assert_eq!(kind(0.0, 160.0, 4.0, 0.1), Kind::Waited);
         assert_eq!(kind(0.0, 160.0, 4.0, 40.0), Kind::Writeback);
+    }
+
+    #[test]
+    fn pages_that_a_strict_limit_holds_are_written_for_their_amount() {
+        let card = |is_strict: u64| {
+            Fixture::healthy()
+                .host(|t, row| {
+                    row.nr_dirty = Some(mib_pages(0.3));
+                    row.nr_dirty_threshold = Some(mib_pages(50.0));
+                    row.nr_dirty_background_threshold = Some(mib_pages(25.0));
+                    row.nr_written = Some(mib_pages(5.0 * t));
+                })
+                .bdi("8:0", move |_, row| {
+                    (row.strict_limit, row.max_ratio) = (Some(Flag(is_strict)), Some(Ppm(8_000)));
+                    (row.reclaimable, row.writeback) = (Some(Bytes(mib(0.3))), Some(Bytes(0)));
+                })
+                .disk("sda", |t, row| {
+                    row.writes = Some(Count((80.0 * t) as u64));
+                    row.written = Some(Bytes(mib(5.0 * t)));
+                    row.io_time = Some(secs(t));
+                    row.weighted_io_time = Some(secs(8.0 * t));
+                })
+        };
+        assert_eq!((kind_of(&card(1)), kind_of(&card(0))), (Kind::Writeback, Kind::Waited));
     }
 
     /// A disk full of writes of 1 MiB that are dirtied as fast as they are written, with some data unwritten all the time.
