@@ -176,8 +176,12 @@ pub fn paused(derived: &Derived<'_>, strict: &Strict) -> Vec<Waiter> {
         let mut its = writers.iter().filter(|writer| writer.pid == pid).peekable();
         its.peek().is_none() || its.any(|writer| writer.dirtied_bytes != Some(0))
     };
+    let waiters = derived.waiters().unwrap_or_default();
+    // Where the kernel counts delays, these pauses are among them.
+    let counts_delays = waiters.iter().any(|waiter| waiter.seconds.is_some());
     let is_its = |waiter: &&Waiter| {
-        writes(waiter.pid)
+        (waiter.seconds.is_some() || !counts_delays)
+            && writes(waiter.pid)
             && waiter.cgroup.is_none_or(|cgroup| !elsewhere.contains(&cgroup))
             && sleeps_at_limit(derived.window, strict, waiter.pid) != Some(false)
     };
@@ -186,7 +190,7 @@ pub fn paused(derived: &Derived<'_>, strict: &Strict) -> Vec<Waiter> {
         // Samples show that the process slept, but not how long.
         None => Waiter { seconds: Some(strict.pressed_s), source: PRESSURE, ..waiter.clone() },
     };
-    let mut paused: Vec<Waiter> = derived.waiters().unwrap_or_default().iter().filter(is_its).map(at_limit).collect();
+    let mut paused: Vec<Waiter> = waiters.iter().filter(is_its).map(at_limit).collect();
     paused.sort_by(|one, other| other.seconds.unwrap_or(0.0).total_cmp(&one.seconds.unwrap_or(0.0)));
     paused
 }

@@ -434,6 +434,10 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
                 };
                 return Some(raw.grown(|sample| &sample.cgroup_io, id, column) / raw.seconds());
             }
+            if let Some(disk) = after("Cap of ") {
+                let (.., dev) = raw.disks().find(|(_, name, _)| name.as_bytes() == disk.as_bytes())?;
+                return Some(raw.last().bdis.get(raw.bdi(dev)?)?.max_ratio?.0 as f64 / 1e6);
+            }
             if let Some(label) = after("Time ").and_then(|rest| rest.strip_suffix(" waited")) {
                 let of_process = || raw.entities.values().find(|entity| entity.label() == label).and_then(of_cgroup);
                 return Some(raw.cgroup_waited(raw.cgroup_called(label).or_else(of_process)?));

@@ -160,11 +160,16 @@ impl Raw {
         bottoms.map(|(id, ..)| self.grown(|sample| &sample.disks, id, |row| row.written.unwrap_or_default().0)).sum()
     }
 
+    /// The backing device of a disk.
+    pub(crate) fn bdi(&self, dev: DevId) -> Option<EntityId> {
+        let dev = Name::new(dev.to_string());
+        let is_it = |entity: &Entity| matches!(entity, Entity::Bdi { name } if *name == dev);
+        self.entities.iter().find(|(_, entity)| is_it(entity)).map(|(id, _)| *id)
+    }
+
     /// Unwritten bytes of the disk's own backing device in a sample.
     pub(crate) fn of_device(&self, at: usize) -> f64 {
-        let dev = self.disks().find(|(id, ..)| *id == self.disk()).map(|(.., dev)| Name::new(dev.to_string()));
-        let is_it = |entity: &Entity| matches!(entity, Entity::Bdi { name } if Some(name) == dev.as_ref());
-        let id = self.entities.iter().find(|(_, entity)| is_it(entity)).map(|(id, _)| *id);
+        let id = self.disks().find(|(id, ..)| *id == self.disk()).and_then(|(.., dev)| self.bdi(dev));
         let row = id.and_then(|id| self.samples[at].bdis.get(id));
         row.map_or(0.0, |row| (row.reclaimable.unwrap_or_default().0 + row.writeback.unwrap_or_default().0) as f64)
     }

@@ -127,7 +127,7 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
     if derived.dirty.dirtying_rate? <= 0.0 {
         return None;
     }
-    let felt_s = FELT * derived.seconds;
+    let (felt_s, peak) = (FELT * derived.seconds, derived.dirty.unwritten_peak?.0);
     let binds =
         |level: &Level| level.is_full() && (level.has_room() || level.own.is_some() && level.is_past_setpoint());
     let of = |strict: &Strict| {
@@ -172,7 +172,7 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
                 "debugfs bdi stats, or /proc/vmstat",
             )
             .against(most.limit.round()),
-            Evidence::bytes("Dirty and under writeback of the machine then", most.machine, "freerun ceiling")
+            Evidence::bytes("Most dirty on the machine, against throttling", peak, "freerun ceiling")
                 .against(most.freerun as f64),
         ],
         cause: format!(
