@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Strict limits of devices as rules see them: the amount that a device may have unwritten in each sample, whether it had as
-//! much, and which processes slept then. A finding about them comes from `strictlimit-throttling`; other rules must know that such
-//! a device pauses its writers. Does not cover traced pauses: [`super::throttle`].
+//! Strict limits of devices as rules see them: the amount that a device may have unwritten in each sample, whether it had
+//! as much, and which processes slept then. A finding about them comes from `strictlimit-throttling`; other rules must know
+//! that such a device pauses its writers. Does not cover traced pauses: [`super::throttle`].
 
 use super::derived::Derived;
 use super::device::Device;
@@ -165,9 +165,9 @@ fn device_of<'d, 'w>(derived: &'d Derived<'w>, strict: &Strict) -> Option<&'d De
     derived.devices().iter().find(|one| one.dev.to_string().as_bytes() == strict.bdi.as_bytes())
 }
 
-/// Processes that samples show to be paused by the strict limit of a device, the longest first: they write, their cgroup uses no
-/// other disk alone, and, as far as samples show, they sleep while the device is at its limit rather than at other times. Only their waits in the time
-/// at the limit count.
+/// Processes that samples show to be paused by the strict limit of a device, the longest first. They write, and their cgroup
+/// does not use other disks alone. As far as samples show, they sleep while the device is at its limit rather than at other
+/// times. Only their waits in the time at the limit count.
 pub fn paused(derived: &Derived<'_>, strict: &Strict) -> Vec<Waiter> {
     let elsewhere =
         device_of(derived, strict).map(|device| elsewhere::cgroups_elsewhere(derived, device)).unwrap_or_default();

@@ -195,6 +195,10 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             raw.samples.iter().map(|sample| sample.host.nr_dirty.unwrap_or_default().0).max()? as f64 * PAGE
         }
         "All disks wrote" => raw.written_by_disks(),
+        "Cap of DISK" => {
+            let (.., dev) = raw.disks().find(|(id, ..)| *id == raw.disk())?;
+            raw.last().bdis.get(raw.bdi(dev)?)?.max_ratio?.0 as f64 / 1e6
+        }
         "Mean write of DISK" => over(raw.written(0, last), raw.writes(0, last)),
         "DISK busy" | "Busiest disk, DISK" if finding.rule != "overlay-umount-flush" => disk_busy(),
         // Of the intervals with the wait, the largest value of one.
@@ -433,10 +437,6 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
                     _ => |row| row.rios.unwrap_or_default().0,
                 };
                 return Some(raw.grown(|sample| &sample.cgroup_io, id, column) / raw.seconds());
-            }
-            if let Some(disk) = after("Cap of ") {
-                let (.., dev) = raw.disks().find(|(_, name, _)| name.as_bytes() == disk.as_bytes())?;
-                return Some(raw.last().bdis.get(raw.bdi(dev)?)?.max_ratio?.0 as f64 / 1e6);
             }
             if let Some(label) = after("Time ").and_then(|rest| rest.strip_suffix(" waited")) {
                 let of_process = || raw.entities.values().find(|entity| entity.label() == label).and_then(of_cgroup);
