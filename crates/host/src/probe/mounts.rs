@@ -57,24 +57,35 @@ fn parsed(content: &[u8]) -> (Vec<Mount>, u64) {
 pub(crate) struct LaterOverlays {
     file: HostFile,
     facts: HostFacts,
+    /// Whether the mounts are to be read at the next look: at the first one, and after a change that could not be read.
+    is_due: bool,
+    /// How often it may tell the facts again.
+    left: u8,
 }
+
+/// Most filesystems with a first overlay that one recording tells: each costs all of the facts.
+const TOLD_MAX: u8 = 16;
 
 impl LaterOverlays {
     /// Begins with the mounts of `facts`. `None` where mountinfo cannot be read, which the probe has said.
     pub(crate) fn after(root: &HostRoot, facts: &HostFacts) -> Option<LaterOverlays> {
         let file = PATHS.iter().find_map(|path| root.open_file(path).ok())?;
-        Some(LaterOverlays { file, facts: facts.clone() })
+        Some(LaterOverlays { file, facts: facts.clone(), is_due: true, left: TOLD_MAX })
     }
 
     /// The facts with the mounts of now, if one of them is such an overlay. Asks the kernel whether mounts have changed, and reads
     /// them only then.
     pub(crate) fn look(&mut self) -> Option<HostFacts> {
-        if !self.file.has_changed() {
+        self.is_due |= self.file.has_changed();
+        if !self.is_due || self.left == 0 {
             return None;
         }
         let mut content = Vec::new();
         self.file.read(&mut content, LARGE).ok()?;
-        self.with(parsed(&content).0)
+        self.is_due = false;
+        let facts = self.with(parsed(&content).0)?;
+        self.left -= 1;
+        Some(facts)
     }
 
     fn with(&mut self, mounts: Vec<Mount>) -> Option<HostFacts> {
@@ -83,8 +94,11 @@ impl LaterOverlays {
             return None;
         }
         // An overlay that is gone may have been unmounted in the recording.
-        let gone = self.facts.mounts.iter().filter(|mount| mount.overlay.is_some() && !mounts.contains(mount)).cloned();
-        let gone: Vec<Mount> = gone.collect();
+        let now: Vec<DevId> = uppers(&mounts).collect();
+        let is_last = |mount: &&Mount| {
+            mount.overlay.as_ref().is_some_and(|it| it.upper_dev.is_some_and(|dev| !now.contains(&dev)))
+        };
+        let gone: Vec<Mount> = self.facts.mounts.iter().filter(is_last).cloned().collect();
         self.facts.mounts = mounts.into_iter().chain(gone).collect();
         Some(self.facts.clone())
     }
@@ -208,7 +222,7 @@ mod tests {
         std::fs::write(tree.path().join("proc/self/mountinfo"), ROOT).unwrap();
         let facts = HostFacts { mounts: mounts(&[ROOT]), ..HostFacts::default() };
         let mut later = LaterOverlays::after(&HostRoot::at(tree.path()).unwrap(), &facts).expect("a mountinfo");
-        assert_eq!(later.look(), None, "a file of a captured tree does not change");
+        assert_eq!((later.look(), later.look()), (None, None), "a file of a captured tree does not change");
         assert_eq!(later.with(mounts(&[ROOT])), None);
         let told = later.with(mounts(&[ROOT, OVERLAY])).expect("an overlay");
         assert_eq!(uppers(&told.mounts).collect::<Vec<_>>(), [DevId { major: 8, minor: 1 }]);
