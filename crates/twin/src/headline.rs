@@ -135,7 +135,7 @@ fn helps_by_known(prediction: &Prediction) -> bool {
 /// What is known of a wait for syncs that the recording does not have: the twin assumes the syncs, so that it does not lead.
 fn assumed(row: &Row) -> String {
     let text = Part::of_row(row).text;
-    format!(" The recording has no wait for a sync, and the twin assumes which programs sync. There: {text}.")
+    format!(" The recording shows no wait for a sync. If programs sync, the twin predicts: {text}.")
 }
 
 /// Why a change that makes a figure better is no help.

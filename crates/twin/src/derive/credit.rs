@@ -206,7 +206,7 @@ fn tell(of: &Unsaturated, twin: &mut Twin, speed: Speed) {
     let Some(ceiling) = twin.ceilings.iter_mut().find(|ceiling| ceiling.device == of.name) else { return };
     if speed.has_credit {
         let told = format!(
-            "{} was never saturated. It takes bytes at once after a quiet time; it writes about {:.1} MB/s for long",
+            "{} was never saturated. It takes a burst at once after a quiet time. For longer, it writes about {:.1} MB/s",
             of.name,
             speed.bytes / 1e6
         );

@@ -163,9 +163,19 @@ fn on_loop(
 
 /// The level after each interval, from what came and what left.
 fn levels(base: f64, arrived: &Levels, left: &Levels) -> Levels {
-    let until = |list: &Levels, end: f64| list.iter().filter(|(at, _)| *at <= end).map(|(_, bytes)| bytes).sum::<f64>();
-    let level = |end: f64| (base + until(arrived, end + 1e-3) - until(left, end + 1e-3)).max(0.0);
-    std::iter::once((0.0, base)).chain(left.iter().map(|(end, _)| (*end, level(*end)))).collect()
+    // Both lists are in order of time.
+    let (mut to_come, mut to_leave) = (arrived.iter().peekable(), left.iter().peekable());
+    let mut balance = base;
+    let level_at = |(end, _): &(f64, f64)| {
+        while let Some((_, bytes)) = to_come.next_if(|(at, _)| *at <= end + 1e-3) {
+            balance += bytes;
+        }
+        while let Some((_, bytes)) = to_leave.next_if(|(at, _)| *at <= end + 1e-3) {
+            balance -= bytes;
+        }
+        (*end, balance.max(0.0))
+    };
+    std::iter::once((0.0, base)).chain(left.iter().map(level_at)).collect()
 }
 
 /// When bytes became dirty on the machine: end of the interval, and bytes.
