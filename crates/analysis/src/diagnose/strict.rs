@@ -34,7 +34,8 @@ pub struct Level {
     pub own: Option<u64>,
     /// Bytes of the machine that were dirty or under writeback.
     pub machine: u64,
-    /// Bytes that became dirty on the device since the sample before; 0 where that is not known.
+    /// Bytes that became dirty on the device in a second, or since the sample before if that is less long ago; 0 where that is not
+    /// known.
     pub dirtied: u64,
     /// The device's share of the hard threshold of this moment, bytes.
     pub limit: f64,
@@ -62,7 +63,7 @@ impl Level {
     /// between two samples are, even if little of that is left. A device that has only a small part of the machine's writeback
     /// also has a smaller limit than its settings allow.
     pub fn is_at_limit(&self) -> bool {
-        self.is_full() || self.dirtied as f64 >= self.limit
+        self.is_full() || self.limit > 0.0 && self.dirtied as f64 >= self.limit
     }
 
     /// Whether so much was unwritten that the limit slows its writers down, whatever else limits them.
@@ -119,11 +120,13 @@ pub fn devices(derived: &Derived<'_>) -> Vec<Strict> {
 fn levels(derived: &Derived<'_>, span: &Span<BdiRow>, series: &[(Nanos, BdiRow)]) -> Vec<Level> {
     // Settings are not read in each sample.
     let (mut is_strict, mut ratio) = (span.first.strict_limit, span.first.max_ratio);
-    let (mut levels, mut dirtied_before) = (Vec::new(), None);
+    let (mut levels, mut dirtied_before): (Vec<Level>, Option<(Nanos, Bytes)>) = (Vec::new(), None);
     for (at, row) in series {
-        let dirtied =
-            row.dirtied.zip(dirtied_before).map_or(0, |(now, before): (Bytes, Bytes)| now.0.saturating_sub(before.0));
-        dirtied_before = row.dirtied.or(dirtied_before);
+        let dirtied = row.dirtied.zip(dirtied_before).map_or(0, |(now, (then, before))| {
+            let seconds = Nanos(at.0.saturating_sub(then.0)).as_secs_f64();
+            (now.0.saturating_sub(before.0) as f64 / seconds.max(1.0)) as u64
+        });
+        dirtied_before = row.dirtied.map(|dirtied| (*at, dirtied)).or(dirtied_before);
         (is_strict, ratio) = (row.strict_limit.or(is_strict), row.max_ratio.or(ratio));
         let level = host_at(derived.window, *at).and_then(|host| {
             let hard = host.nr_dirty_threshold?.bytes(derived.page_size).0;

@@ -58,6 +58,8 @@ struct AtLimit<'a> {
     /// Whether the limit was set, raised or lowered within the window: `limit` is the lowest of it, and `used` covers a time
     /// without that.
     has_changed: bool,
+    /// Whether it was raised or lifted before the last sample. How much of the waits it made is then not known.
+    is_past: bool,
 }
 
 fn check(derived: &Derived<'_>) -> Verdict {
@@ -71,9 +73,9 @@ fn check(derived: &Derived<'_>) -> Verdict {
     if !derived.has_rates {
         return Verdict::NotChecked(vec![missing::needs_time(Source::IoStat, "io.stat")]);
     }
-    let limits =
+    let with_limit =
         derived.window.cgroup_io.values().filter(|span| limits_of(span).iter().any(|(limit, ..)| limit.is_some()));
-    let count = limits.count() as u64;
+    let count = with_limit.count() as u64;
     if count == 0 {
         if let Some(gap) = unread(derived) {
             return Verdict::NotChecked(vec![gap]);
@@ -95,13 +97,13 @@ fn check(derived: &Derived<'_>) -> Verdict {
     found.extend(own.filter(|own| loudest.is_none_or(|loudest| own.severity > loudest)));
     found.extend(of_bursts.into_iter().map(|(_, burst)| burst));
     if found.is_empty() {
-        let limits = human::plural(count, "cgroup has a limit of I/O", "cgroups have limits of I/O");
+        let limited = human::plural(count, "cgroup has a limit of I/O", "cgroups have limits of I/O");
         let parts = derived.window.cgroup_io.values().flat_map(|span| {
             let part = |(limit, what, ..): (Option<u64>, &str, bool, bool)| Some(used(span, what)? / limit? as f64);
-            limits_of(span).into_iter().filter_map(part).collect::<Vec<f64>>()
+            limits(&span.last).into_iter().filter_map(part).collect::<Vec<f64>>()
         });
         let most = parts.fold(0.0, f64::max);
-        return Verdict::Clear(format!("{limits}; the one used most is used to {}", human::percent(most)));
+        return Verdict::Clear(format!("{limited}; the one used most is used to {}", human::percent(most)));
     }
     Verdict::Found(found)
 }
@@ -168,9 +170,22 @@ fn at_limit<'a>(derived: &Derived<'a>) -> Vec<AtLimit<'a>> {
             if used >= HURTS * AT_LIMIT * limit as f64 {
                 let cgroup = *cgroup;
                 let has_changed = has_changed(span, what);
+                let is_past =
+                    limits(&span.last).into_iter().all(|(last, name, ..)| name != what || last != Some(limit));
                 let is_bulk = !is_write && reads_in_bulk(span);
-                let at =
-                    AtLimit { cgroup, device, what, is_write, limit, used, is_bytes, is_bulk, hierarchy, has_changed };
+                let at = AtLimit {
+                    cgroup,
+                    device,
+                    what,
+                    is_write,
+                    limit,
+                    used,
+                    is_bytes,
+                    is_bulk,
+                    hierarchy,
+                    has_changed,
+                    is_past,
+                };
                 found.push(at);
             }
         }
@@ -266,7 +281,7 @@ fn held(derived: &Derived<'_>, at: &AtLimit<'_>, known: Option<&[Waiter]>) -> Op
     let severity = match known {
         // Tasks that use the limit up alone wait for it, as was meant.
         Some(_) if harmed.is_empty() => Severity::Info,
-        Some(_) if waiting::is_harm(derived, &harmed) => Severity::Critical,
+        Some(_) if waiting::is_harm(derived, &harmed) && !at.is_past => Severity::Critical,
         _ => Severity::Warning,
     };
     let waiters = if others.is_empty() { waiters } else { others };
@@ -321,6 +336,9 @@ fn what_helps(at: &AtLimit<'_>, file: &str) -> String {
         }
         (true, _) => "or let its programs write less",
     };
+    if at.is_past {
+        return format!("The limit ({file}) was raised or lifted meanwhile. Look again: floodline doctor --for 1m.");
+    }
     // The limit may protect other cgroups: no command raises it.
     format!(
         "Ask the owner of the limit ({file}): it may be meant to hold this cgroup. Raise it to what the cgroup needs, {less}. No \

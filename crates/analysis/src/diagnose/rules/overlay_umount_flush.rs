@@ -89,10 +89,12 @@ fn finding(derived: &Derived<'_>, unmount: &Unmount<'_>) -> Finding {
     };
     let device = upper.device.name;
     let dirty_name = if seen.is_happening() { "Dirty there, at most" } else { "Dirty there now" };
-    let mut evidence = vec![
-        Evidence::count(format!("Overlays on {device} that are not volatile"), upper.overlays, "mountinfo"),
-        Evidence::bytes(dirty_name, dirty, *source),
-    ];
+    let overlays = format!("Overlays on {device} that are not volatile");
+    let mut evidence = vec![match upper.overlays {
+        0 => Evidence::text(overlays, "none at any look", "mountinfo"),
+        count => Evidence::count(overlays, count, "mountinfo"),
+    }];
+    evidence.push(Evidence::bytes(dirty_name, dirty, *source));
     evidence.extend(
         upper
             .speed

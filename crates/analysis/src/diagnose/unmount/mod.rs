@@ -42,8 +42,9 @@ impl<'a> Unmounts<'a> {
     pub fn of(derived: &Derived<'a>) -> Unmounts<'a> {
         let mut uppers = upper::uppers(derived);
         let is_known = |upper: &Upper<'_>| uppers.iter().any(|known| known.device.id == upper.device.id);
-        let more: Vec<Upper<'_>> =
-            upper::others(derived).filter(|upper| !is_known(upper) && Seen::of(derived, upper).is_in_turn()).collect();
+        let more: Vec<Upper<'_>> = upper::without_overlay(derived)
+            .filter(|upper| !is_known(upper) && Seen::of(derived, upper).is_in_turn())
+            .collect();
         uppers.extend(more);
         Unmounts { noticed: uppers.iter().filter_map(|upper| unmount(derived, *upper)).collect(), uppers }
     }

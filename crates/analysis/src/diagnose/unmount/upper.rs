@@ -71,15 +71,19 @@ pub fn uppers<'a>(derived: &Derived<'a>) -> Vec<Upper<'a>> {
     uppers
 }
 
-/// The filesystems on block devices that carry no overlay, as far as the mounts tell: a container that fails at once is mounted
-/// for milliseconds. None where nothing was seen to wait in an unmount.
-pub fn others<'a>(derived: &Derived<'a>) -> impl Iterator<Item = Upper<'a>> {
+/// The filesystems on block devices that carry no overlay, as far as the mounts tell: the overlay of a container that fails at once
+/// is mounted for milliseconds. Only those alone on their device, and none where nothing was seen to wait in an unmount.
+pub fn without_overlay<'a>(derived: &Derived<'a>) -> impl Iterator<Item = Upper<'a>> {
     let syncs = derived.behaviour.is_none_or(|kernel| kernel.stack.overlay_syncs_upper);
     let drains = derived.drains();
     let is_one_drain = drains.len() == 1;
     let seen = syncs && wait::is_seen(derived);
     drains.iter().filter(move |_| seen).filter_map(move |device| {
-        let mount = device.mounts().into_iter().find(|mount| mount.overlay.is_none() && !mount.has_option("ro"))?;
+        let mut mounts = device.mounts().into_iter().filter(|mount| mount.overlay.is_none() && !mount.has_option("ro"));
+        let mount = mounts.next()?;
+        if mounts.any(|other| other.dev != mount.dev) {
+            return None;
+        }
         let (dirty, _) = dirty_of(derived, device, Level::Now, is_one_drain)?;
         Some(Upper { mount, device: *device, overlays: 0, is_one_drain, dirty, speed: device.write_bandwidth() })
     })

@@ -32,6 +32,8 @@ pub struct Seen {
     source: Option<&'static str>,
     /// Share of the wait in which the device was busy.
     busy: f64,
+    /// The same share of the rest of the time.
+    busy_beside: f64,
     /// The longest sync of the filesystem that the tracer saw an overlay wait for.
     traced: Option<Blame>,
 }
@@ -40,7 +42,8 @@ impl Seen {
     /// Finds the unmounts of one filesystem.
     pub fn of(derived: &Derived<'_>, upper: &Upper<'_>) -> Seen {
         let waiting = waiting(derived);
-        let busy = waiting.as_ref().map_or(0.0, |waiting| busy(&upper.device, waiting));
+        let of_device = |is_wait: bool| waiting.as_ref().map_or(0.0, |waiting| busy(&upper.device, waiting, is_wait));
+        let (busy, busy_beside) = (of_device(true), of_device(false));
         let (umounts, seconds) = waiting.as_ref().map_or((0, 0.0), |waiting| (waiting.count, waiting.seconds));
         let source = waiting.as_ref().map(|waiting| waiting.source);
         let waits = waiting.map_or_else(Vec::new, |waiting| waiting.waits);
@@ -54,6 +57,7 @@ impl Seen {
             waits: if waits.len() < of_trace.len() { of_trace } else { waits },
             source,
             busy,
+            busy_beside,
             traced: longest,
         }
     }
@@ -63,10 +67,12 @@ impl Seen {
         self.busy >= BUSY || self.traced.is_some()
     }
 
-    /// Whether unmounts waited for this filesystem one after another, so that it was mounted all the time: no unmount of itself.
+    /// Whether unmounts waited for this filesystem one after another, and its device rests at other times. They are then hardly
+    /// unmounts of the filesystem itself, nor of another one beside a device that is always busy.
     pub fn is_in_turn(&self) -> bool {
         let ends_before = |(_, to): &(Nanos, Nanos)| self.waits.iter().any(|(from, _)| from > to);
-        self.is_happening() && self.waits.iter().any(ends_before)
+        let rests = self.busy_beside < BUSY / 2.0;
+        self.is_happening() && rests && self.waits.iter().any(ends_before)
     }
 
     /// Traced confirmation: the waiting task and the owner of the data.
@@ -170,13 +176,13 @@ fn traced_rows(wait: &Blame) -> Vec<Evidence> {
     rows
 }
 
-/// Share of the waits in which a disk below the device was busy. The time between two unmounts is not counted. Requests in
+/// Share of the waits, or of the rest of the time, in which a disk below the device was busy. The time between two unmounts is not counted. Requests in
 /// flight count as well: io_time is counted when requests start and end, and falls short where few and long ones overlap.
-fn busy(device: &Device<'_>, waiting: &Waiting) -> f64 {
+fn busy(device: &Device<'_>, waiting: &Waiting, is_wait: bool) -> f64 {
     let of_disk = |disk: &Device<'_>| {
         let intervals = disk.intervals();
         let is_within = |end: Nanos| waiting.waits.iter().any(|(from, to)| end > *from && end <= *to);
-        let during = || intervals.iter().filter(|interval| is_within(interval.end));
+        let during = || intervals.iter().filter(|interval| is_within(interval.end) == is_wait);
         let seconds: f64 = during().map(|interval| interval.seconds).sum();
         let share = |interval: &Interval| Some(interval.utilisation?.max(interval.queue.unwrap_or(0.0).min(1.0)));
         let busy: f64 = during().filter_map(|interval| Some(share(interval)? * interval.seconds)).sum();
