@@ -78,7 +78,8 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         () if is_cliff => answer.severity_max,
         () => answer.severity,
     };
-    if is_cliff && is_reliable && severity < SUFFERS && answer.has_what_was_held_back() && syncs(prediction) {
+    // How much a sync finds depends on its moment, so a twin that is close to what people notice clears nothing.
+    if is_cliff && is_reliable && severity < TIGHT && answer.has_what_was_held_back() && syncs(prediction) {
         row.is_firm = false;
     }
     row.confidence = if is_reliable { Confidence::High } else { Confidence::Low };

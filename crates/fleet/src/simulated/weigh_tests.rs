@@ -104,6 +104,7 @@ fn a_cliff_is_cleared_only_by_a_twin_that_has_what_was_held_back() {
         Answer { prediction: Prediction { rows, ..nothing_predicted() }, ..answer }
     };
     check(with_syncs(twin(0.2, 0.2, 1.0, 0.1)), (Verdict::Tight, 0.2));
+    check(with_syncs(twin(0.8, 0.8, 1.0, 0.1)), (Verdict::Suffers, 3.0));
     check(with_syncs(twin(0.2, 0.2, 0.4, 0.1)), (Verdict::Suffers, 3.0));
     check(with_syncs(twin(0.2, 0.4, 1.0, 0.1)), (Verdict::Suffers, 3.0));
     check(with_syncs(twin(0.2, 1.4, 1.0, 0.1)), (Verdict::Suffers, 1.4));
