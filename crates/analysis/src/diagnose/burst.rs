@@ -7,8 +7,8 @@ use super::derived::Derived;
 use super::device::{Device, Interval};
 use super::{attended, dirty, elsewhere, flusher, released, synced};
 use crate::budget::ROOT_INO;
-use floodline_record::record::{Event, What};
 use floodline_record::sample::{BdiRow, HostRow};
+use floodline_record::traced::flusher::Flushed;
 use floodline_record::units::{Bytes, Nanos, Pages};
 
 /// Shortest burst that people notice, seconds.
@@ -113,11 +113,7 @@ impl Burst {
     /// Whether a task may have requested it: amount and age do not tell a request from a flusher that looks at the device's own
     /// part of the threshold.
     pub fn may_be_asked(&self) -> bool {
-        match self.trigger {
-            Trigger::Asked => true,
-            Trigger::Part => !self.is_traced,
-            Trigger::Amount | Trigger::Age | Trigger::Unknown => false,
-        }
+        self.trigger == Trigger::Asked || (self.trigger == Trigger::Part && !self.is_traced)
     }
 
     /// Whether a task waited for the burst, not only the flusher.
@@ -459,33 +455,31 @@ impl History<'_, '_> {
             && below.is_some_and(|below| since_s(below) <= period_s + NOTICED_S)
     }
 
-    /// Whether a flusher that ran for "background" looked at the device's own part of the threshold: it was the root's, and the
-    /// machine's dirty data were below the machine's threshold all the time.
-    fn is_of_part(&self, queued_from: Nanos, to: Nanos) -> bool {
-        let device = self.device.dev.to_string();
-        let is_of_cgroup = |event: &Event| {
-            let What::Flushed(flushed) = &event.what else { return false };
-            let is_then = flushed.since < to && event.at > queued_from;
-            is_then && flushed.bdi.as_bytes() == device.as_bytes() && flushed.wb_cgroup_ino != ROOT_INO
-        };
+    /// Whether the flushers of some rounds looked at the device's own part of the threshold: they were the root's, and the machine's
+    /// dirty data were below the machine's threshold all the time.
+    fn is_of_part(&self, queued_from: Nanos, to: Nanos, is_then: impl Fn(Nanos, &Flushed) -> bool) -> bool {
+        let of_cgroups = flusher::by_reason(self.derived.window, |at, flushed| {
+            is_then(at, flushed) && flushed.wb_cgroup_ino != ROOT_INO
+        });
         let rows = &self.derived.window.host_series;
         let rows = rows.iter().filter(|(at, _)| at.monotonic >= queued_from && at.monotonic <= to);
         let mut below = rows.map(|(_, row)| {
             let unwritten = row.nr_dirty?.0.saturating_add(row.nr_writeback.map_or(0, |pages| pages.0));
             Some((unwritten as f64) < NEAR_THRESHOLD * row.nr_dirty_background_threshold?.0 as f64)
         });
-        below.all(|is_below| is_below == Some(true)) && !self.derived.window.events.iter().any(is_of_cgroup)
+        of_cgroups.is_some_and(|rounds| rounds.is_empty()) && below.all(|is_below| is_below == Some(true))
     }
 
     /// Trigger of a burst of `written` bytes, as a trace recorded it.
     fn traced_trigger(&self, queued_from: Nanos, to: Nanos, written: f64) -> Option<Trigger> {
         let device = self.device.dev.to_string();
-        let reasons = flusher::by_reason(self.derived.window, |at, flushed| {
+        let is_then = |at: Nanos, flushed: &Flushed| {
             flushed.bdi.as_bytes() == device.as_bytes() && flushed.since < to && at > queued_from
-        })?;
+        };
+        let reasons = flusher::by_reason(self.derived.window, is_then)?;
         let least = Bytes((FLUSHED_SHARE * written) as u64).pages(self.derived.page_size);
         let named = named(&reasons, least).map(|trigger| match trigger {
-            Trigger::Amount if self.is_of_part(queued_from, to) => Trigger::Part,
+            Trigger::Amount if self.is_of_part(queued_from, to, is_then) => Trigger::Part,
             other => other,
         });
         named.or_else(|| {

@@ -101,6 +101,7 @@ impl Strict {
 /// Devices with a strict limit, by their order in the window.
 pub fn devices(derived: &Derived<'_>) -> Vec<Strict> {
     let of = |(id, span): (&EntityId, &Span<BdiRow>)| {
+        span.max.strict_limit.filter(|flag| flag.0 == 1)?;
         let Some(Entity::Bdi { name }) = derived.window.entities.get(id) else { return None };
         let levels = levels(derived, span, derived.window.bdi_series.get(id)?);
         let (mut pressed_s, mut pressed_beside_s) = (0.0, 0.0);
@@ -168,9 +169,9 @@ fn device_of<'d, 'w>(derived: &'d Derived<'w>, strict: &Strict) -> Option<&'d De
     derived.devices().iter().find(|one| one.dev.to_string().as_bytes() == strict.bdi.as_bytes())
 }
 
-/// Processes that samples show to be paused by the strict limit of a device, the longest first. They write, and their cgroup
-/// does not use other disks alone. As far as samples show, they sleep while the device is at its limit rather than at other
-/// times. Only their waits in the time at the limit count.
+/// Processes that samples show to be paused by the strict limit of a device, the longest first. They write, as far as that can be read.
+/// Their cgroup uses no other disk alone. If samples show them asleep often enough, they sleep in a larger part of the samples at the
+/// limit than of the others. Only their waits in the time at the limit count.
 pub fn paused(derived: &Derived<'_>, strict: &Strict) -> Vec<Waiter> {
     let elsewhere =
         device_of(derived, strict).map(|device| elsewhere::cgroups_elsewhere(derived, device)).unwrap_or_default();
@@ -219,7 +220,7 @@ fn sleeps_at_limit(window: &Window, strict: &Strict, pid: u32) -> Option<bool> {
 /// where the pauses themselves were traced.
 pub fn paused_elsewhere(derived: &Derived<'_>, device: &Device<'_>) -> BTreeMap<u32, f64> {
     let mut paused_s = BTreeMap::new();
-    if throttle::events(derived.window).is_some() {
+    if derived.strict().is_empty() || throttle::events(derived.window).is_some() {
         return paused_s;
     }
     let disks = |one: &Device<'_>| one.bottoms().iter().map(|disk| disk.id).chain([one.id]).collect::<BTreeSet<_>>();

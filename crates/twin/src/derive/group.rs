@@ -305,10 +305,11 @@ fn traced_direct(
         })
     };
     submitted().next()?;
+    let numbers: BTreeMap<_, usize> = groups.iter().enumerate().map(|(number, (key, _))| (key, number)).collect();
     let mut of_disks: BTreeMap<(usize, DevId), Vec<f64>> = BTreeMap::new();
     for (at, one) in submitted().filter(|(_, one)| one.class == Class::Direct) {
         let key = one.who.as_ref().and_then(|who| of_pid.get(&who.pid));
-        let Some(group) = key.and_then(|key| groups.iter().position(|(known, _)| known == key)) else { continue };
+        let Some(group) = key.and_then(|key| numbers.get(key).copied()) else { continue };
         let bins = of_disks.entry((group, one.disk)).or_insert_with(|| vec![0.0; times.len().saturating_sub(1)]);
         let bin = times.partition_point(|time| *time < at).saturating_sub(1);
         if let Some(bin) = bins.get_mut(bin) {

@@ -104,14 +104,12 @@ fn would_be_spared(
     writes: &[limits::WriteLimit<'_>],
     passed: &[(EntityId, f64)],
 ) -> Option<Vec<Waiter>> {
-    let is_passed = |cgroup: &EntityId| passed.iter().any(|(one, _)| one == cgroup);
-    let devices: BTreeSet<DevId> = writes.iter().filter(|(one, ..)| is_passed(one)).map(|(_, dev, _)| *dev).collect();
     let others_on = |dev: DevId| {
         let device = device::by_dev(derived.window, dev)?;
         let others = waiting::others_on(derived, &device, inside(derived, passed))?;
         (!others.is_empty() || are_elsewhere(derived, &device, passed)).then_some(others)
     };
-    let by_device: Vec<Option<Vec<Waiter>>> = devices.into_iter().map(others_on).collect();
+    let by_device: Vec<Option<Vec<Waiter>>> = devices_of(writes, passed).into_iter().map(others_on).collect();
     let is_known = by_device.iter().all(Option::is_some);
     let others: Vec<Waiter> = by_device.into_iter().flatten().flatten().collect();
     (is_known || !others.is_empty()).then_some(others)
@@ -123,11 +121,15 @@ fn made_most(derived: &Derived<'_>, passed: &[(EntityId, f64)]) -> bool {
     theirs > DOMINANT_SHARE * derived.writers().attributed_bytes() as f64
 }
 
-/// The devices of passed limits, and the disks below them.
-fn passed_disks(derived: &Derived<'_>, writes: &[limits::WriteLimit<'_>], passed: &[(EntityId, f64)]) -> Vec<String> {
+/// The devices of passed limits.
+fn devices_of(writes: &[limits::WriteLimit<'_>], passed: &[(EntityId, f64)]) -> BTreeSet<DevId> {
     let is_passed = |cgroup: &EntityId| passed.iter().any(|(one, _)| one == cgroup);
-    let devs: BTreeSet<DevId> = writes.iter().filter(|(one, ..)| is_passed(one)).map(|(_, dev, _)| *dev).collect();
-    let devices = devs.into_iter().filter_map(|dev| device::by_dev(derived.window, dev));
+    writes.iter().filter(|(one, ..)| is_passed(one)).map(|(_, dev, _)| *dev).collect()
+}
+
+/// Names of these devices, and of the disks below them.
+fn passed_disks(derived: &Derived<'_>, writes: &[limits::WriteLimit<'_>], passed: &[(EntityId, f64)]) -> Vec<String> {
+    let devices = devices_of(writes, passed).into_iter().filter_map(|dev| device::by_dev(derived.window, dev));
     let names = devices.flat_map(|device| iter::once(device).chain(device.bottoms()));
     names.map(|device| device.name.to_string()).collect::<BTreeSet<_>>().into_iter().collect()
 }
