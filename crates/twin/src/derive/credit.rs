@@ -129,7 +129,10 @@ pub(super) fn fitted(recorded: &Recorded, mut twin: Twin) -> Twin {
     let Some(without) = busy_at(&of, &mut twin, kernel, Some(plain)).filter(is_alike) else { return twin };
     let with = with_credit(&of, &mut twin, kernel).filter(|(_, busy)| is_alike(busy));
     let chosen = with.filter(|(_, busy)| of.recorded.differs(busy) < CLEARLY * of.recorded.differs(&without));
-    let speed = chosen.map_or(plain, |(speed, _)| speed);
+    let (speed, busy) = chosen.unwrap_or((plain, without));
+    if of.recorded.differs(&busy) >= of.recorded.differs(&first) {
+        return twin;
+    }
     if let Demand::Bounded { other, .. } = &mut twin.demand {
         set(other, &of.name, speed);
     }
