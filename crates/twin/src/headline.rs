@@ -132,10 +132,10 @@ fn helps_by_known(prediction: &Prediction) -> bool {
     known.verdict(&known.found()) == Verdict::Helps
 }
 
-/// What is known of a wait for syncs that the recording does not have: the twin assumes the syncs, so that it does not lead.
+/// A wait for syncs that the recording does not have, behind all else: the twin assumes the syncs.
 fn assumed(row: &Row) -> String {
     let text = Part::of_row(row).text;
-    format!(" The recording shows no wait for a sync. If programs sync, the twin predicts: {text}.")
+    format!(" The recording shows no wait for a sync. The twin predicts: {text}.")
 }
 
 /// Why a change that makes a figure better is no help.

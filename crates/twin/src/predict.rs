@@ -359,7 +359,7 @@ mod tests {
             row("host.unwritten_peak_bytes", "peak data at risk", "bytes", mib(24.0), mib(then))
         };
         let headline = |rows| headline(&prediction(Some(0.1), rows));
-        let assumed = " The recording shows no wait for a sync. If programs sync, the twin predicts: longest fsync, if \
+        let assumed = " The recording shows no wait for a sync. The twin predicts: longest fsync, if \
                        a program syncs, about 3.00 s → about 300 ms.";
         let none = "No figure of the recording gets noticeably better.";
         assert_eq!(headline(vec![wait(true)]), "It helps: longest fsync 3.00 s → about 300 ms.");

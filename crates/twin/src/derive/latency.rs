@@ -66,8 +66,8 @@ impl Did {
         self.requests > 0 && self.bytes <= self.requests.saturating_mul(SMALL)
     }
 
-    /// Mean time of a write, if the interval had small ones, hardly one of which waited for another. Large reads beside them hide them in the
-    /// means of all requests.
+    /// Mean time of a write in an interval of small writes that hardly waited for each other. The mean of all requests does not show it
+    /// where large reads run beside them.
     fn each_small_write(&self) -> Option<u64> {
         let is_small = self.written <= self.writes.saturating_mul(SMALL);
         let is_one_by_one = self.writes <= FEW || self.write_time <= self.busy.saturating_add(self.busy / 5);

@@ -3,7 +3,7 @@
 //! bytes is the mean level divided by the rate (Little's law). Where data leaves much sooner, the programs that wrote it
 //! requested that: they sync their writes, or open their files with O_SYNC or O_DSYNC. This needs no counted wait: waits of
 //! threads are not counted. Bytes of a buffered loop device become dirty again below, so that the level of the machine does not tell
-//! about its filesystem. What programs dirtied there and what the device wrote does.
+//! about its filesystem. What programs dirtied there and what the device wrote tell that.
 
 use super::devices::written_twice;
 use super::group::Group;

@@ -44,7 +44,7 @@ const SOON_MAX: f64 = 1.0;
 /// Counts the syncs of groups whose data is written soon though no other counter shows a sync. `soon` is the mean time that the data
 /// of each group stays dirty, seconds. Each sync makes at least one write of the device and writes at least one page. Where a trace
 /// counts the calls that wait for stable storage, data of a program without such calls leaves soon because the program starts the
-/// writes and does not wait for them, as sync_file_range does. So does data on a loop device with fewer flushes than that.
+/// writes and does not wait for them, as sync_file_range does. The same holds on a loop device that was flushed less often than syncs would flush it.
 pub(super) fn add_by_age(
     groups: &[Group],
     places: &[Place],

@@ -314,7 +314,10 @@ fn finding(derived: &Derived<'_>, at: &AtLimit<'_>, known: Option<&[Waiter]>) ->
                 filesystem's journal meanwhile makes tasks outside wait as well."
             .to_owned(),
         brief: Brief {
-            because: format!("The cgroup's own limit ({file}) holds its I/O back. The disk has room."),
+            because: match at.is_past {
+                true => format!("The cgroup's own limit ({file}) held its I/O back for a time. The disk had room."),
+                false => format!("The cgroup's own limit ({file}) holds its I/O back. The disk has room."),
+            },
             who,
             expect: what_helps(at, &file),
             costs: String::new(),
