@@ -90,8 +90,6 @@ fn finish(child: Child) -> Run {
 /// code: such a run is made again, twice at most.
 pub(crate) fn run(args: &[&str]) -> Run {
     let once = || finish(lab(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts"));
-    let has_died =
-        |run: &Run| ["the guest's kernel panicked", "sent nothing for"].iter().any(|end| run.stderr.contains(end));
     let mut run = once();
     for _ in 0..2 {
         if has_died(&run) {
@@ -99,6 +97,11 @@ pub(crate) fn run(args: &[&str]) -> Run {
         }
     }
     run
+}
+
+/// Whether the run ended because its guest's kernel crashed or hung.
+fn has_died(run: &Run) -> bool {
+    ["the guest's kernel panicked", "sent nothing for"].iter().any(|end| run.stderr.contains(end))
 }
 
 #[test]
@@ -402,19 +405,27 @@ fn vm_a_run_that_is_interrupted_keeps_its_recording_and_leaves_nothing() {
     let Some(kernel) = kernel_in_cache() else { return };
     let idle = scenario("healthy-idle");
     let args = ["run", &idle, "--kernel", &kernel, "--accel", "tcg", "--save", save, "--guest-program", &program];
-    let mut command = lab(&args);
-    command.env("XDG_CACHE_HOME", home.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("it starts");
     let recording = || std::fs::read_dir(home.path().join("floodline/runs")).ok()?.flatten().next();
-    // A guest that shares two cores with other guests may take a minute to boot.
-    let until = Instant::now() + Duration::from_mins(5);
     let size = || recording().and_then(|run| run.path().join("recording.flr").metadata().ok()).map_or(0, |m| m.len());
-    while size() < 8192 && Instant::now() < until && child.try_wait().expect("its state").is_none() {
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
-    let run = finish(child);
+    let mut deaths = 0;
+    let run = loop {
+        let mut command = lab(&args);
+        command.env("XDG_CACHE_HOME", home.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        // A guest that shares two cores with other guests may take a minute to boot.
+        let until = Instant::now() + Duration::from_mins(5);
+        while size() < 8192 && Instant::now() < until && child.try_wait().expect("its state").is_none() {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        if child.try_wait().expect("its state").is_none() {
+            let pid = child.id().to_string();
+            assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
+            break finish(child);
+        }
+        let run = finish(child);
+        deaths += 1;
+        assert!(has_died(&run) && deaths < 3, "it ended before it was interrupted: {run}");
+    };
     assert_eq!(run.code, 69, "{run}");
     assert!(run.stderr.contains("interrupted") && run.stderr.contains("kept.flr"), "{run}");
     assert!(recording().is_none(), "the run's directory is gone");
