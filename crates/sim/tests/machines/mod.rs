@@ -64,6 +64,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "seventh-storage",
     "seventh-well",
     "shared-file",
+    "sixteenth-sick",
+    "sixteenth-well",
     "sixth-budgets",
     "sixth-storage",
     "sixth-well",
@@ -97,6 +99,7 @@ pub(crate) const TWELFTH_ROUND: &str = include_str!("../blind/twelfth-round.txt"
 pub(crate) const THIRTEENTH_ROUND: &str = include_str!("../blind/thirteenth-round.txt");
 pub(crate) const FOURTEENTH_ROUND: &str = include_str!("../blind/fourteenth-round.txt");
 pub(crate) const FIFTEENTH_ROUND: &str = include_str!("../blind/fifteenth-round.txt");
+pub(crate) const SIXTEENTH_ROUND: &str = include_str!("../blind/sixteenth-round.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
     MACHINES,
@@ -114,6 +117,7 @@ pub(crate) const TABLES: &[&str] = &[
     THIRTEENTH_ROUND,
     FOURTEENTH_ROUND,
     FIFTEENTH_ROUND,
+    SIXTEENTH_ROUND,
 ];
 
 /// A machine on a kernel.
