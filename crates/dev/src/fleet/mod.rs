@@ -12,6 +12,7 @@ mod lifelike;
 mod lifelike_eighth;
 mod lifelike_fifth;
 mod lifelike_fourth;
+mod lifelike_ninth;
 mod lifelike_second;
 mod lifelike_seventh;
 mod lifelike_sixth;
@@ -40,6 +41,7 @@ use lifelike::{LIFELIKE, Lifelike};
 use lifelike_eighth::LIFELIKE_EIGHTH;
 use lifelike_fifth::LIFELIKE_FIFTH;
 use lifelike_fourth::LIFELIKE_FOURTH;
+use lifelike_ninth::LIFELIKE_NINTH;
 use lifelike_second::LIFELIKE_SECOND;
 use lifelike_seventh::LIFELIKE_SEVENTH;
 use lifelike_sixth::LIFELIKE_SIXTH;
@@ -139,6 +141,8 @@ pub(crate) enum Hosts {
     Seventh,
     /// An eighth list of such hosts, written down after the seventh one was scored
     Eighth,
+    /// A ninth list of such hosts, written down after the eighth one was scored
+    Ninth,
 }
 
 /// A host whose change is predicted: its behaviour before and after its change, and its recording before it.
@@ -163,6 +167,7 @@ impl Hosts {
             Hosts::Sixth => Some(LIFELIKE_SIXTH),
             Hosts::Seventh => Some(LIFELIKE_SEVENTH),
             Hosts::Eighth => Some(LIFELIKE_EIGHTH),
+            Hosts::Ninth => Some(LIFELIKE_NINTH),
             Hosts::Seen | Hosts::HeldOut | Hosts::Unseen => None,
         }
     }
@@ -524,6 +529,7 @@ mod tests {
             (LIFELIKE_SIXTH, 8),
             (LIFELIKE_SEVENTH, 12),
             (LIFELIKE_EIGHTH, 8),
+            (LIFELIKE_NINTH, 8),
         ];
         for (list, least) in lists {
             assert!(list.len() >= least, "{}", list.len());
