@@ -4,6 +4,11 @@
 //! longer fit into the memory of the host, a farm of threads on two disks, a volume whose reads and writes share less, pushes
 //! below a parent that shrinks. Of the eight kinds that suffer, six do so without a smaller budget of dirty pages. The comment of
 //! each kind states the result that arithmetic expects. All kinds were committed before any was scored.
+//!
+//! First score, of 5 hosts of each kind: 80 hosts, 36 suffer, recall 41.7 %, false alarms 6.8 %, order of severity 0.44, none not
+//! known. One kind was expected to suffer, and only one host of five does. The threads of runners with a cache disk begin the numbers
+//! of their files anew in each round, so they empty and write the same files again. Each close of such a file begins its
+//! writeback: the runners wait for 14 s and more before the change already, and for 2 s to 6 s more after it.
 
 use super::unseen::Unseen;
 

@@ -5,6 +5,12 @@
 //! move to version 2 with larger limits at once, and a limit that is raised before snapshots. All hosts were committed before any
 //! was scored. The comment of each host states the result that arithmetic expects of its change. The position of a host
 //! decides how its recording differs from one of a guest, as in the second list.
+//!
+//! First score: 34 figures are predicted and 21 refused. The median error is 2.1 %. 14 of 17 directions are right, and 5 of the 7
+//! stated ones. 31 of 34 figures are inside the interval. The findings of 2 hosts are right, of 2 likely and right, of 3 left open
+//! and of 1 wrong.
+//!
+//! One host does not show what was expected. The newer kernel pauses the collectors of threads no more, not only later.
 
 use super::lifelike::Lifelike;
 
