@@ -173,7 +173,7 @@ workload.tasks.push = { cgroup = "registry/push{i}", stagger = "1s", steps = [{ 
     },
     // Tight.
     Unseen {
-        // The volume gets slower, and nobody waits for it: tables of 48 MiB are not synced, and 22 MB/s write them in 2 s of 14 s.
+        // The volume gets slower, and no task waits for it: tables of 48 MiB are not synced, and 22 MB/s write them in 2 s of 14 s.
         name: "eleventh-tables-on-a-slower-volume",
         kernel: "6.1.192",
         change: &["machine.devices.vda.write_bandwidth=22 MB/s"],

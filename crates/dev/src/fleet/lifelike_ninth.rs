@@ -160,7 +160,7 @@ workload.tasks.mail = { cgroup = "mail", preset.mail = { dir = "/mail/spool", me
 workload.tasks.search = { cgroup = "mail", setup = [{ write = { file = "/mail/index", block = "1 MiB", total = "400 MiB" } }, { fsync = { file = "/mail/index" } }, "drop_caches"], steps = [{ read = { file = "/mail/index", order = "random", block = "8 KiB", rate = "6/s" } }] }
 "#,
     },
-    // Nothing comes: somebody thought of it. Two threads of a load write 65 MiB each every 24 s. 15 % of the 320 MiB that its cgroup
+    // Nothing comes. Two threads of a load write 65 MiB each every 24 s. 15 % of the 320 MiB that its cgroup
     // has are 48 MiB, which would pause it. The limit goes up to 4 GiB with the move, and 15 % of that are 0.6 GiB.
     Lifelike {
         name: "loads-of-threads-to-v2-with-a-larger-limit",
