@@ -4,6 +4,7 @@
 //! Rates are made here and nowhere earlier. Memory does not grow with cgroups × samples.
 
 mod append;
+pub(crate) mod limited;
 mod spans;
 
 use crate::facts::HostFacts;
@@ -20,6 +21,7 @@ use crate::sample::{
     ZoneRow,
 };
 use crate::units::{Bytes, Count, Nanos};
+pub use limited::{IoLimit, LimitRun, LimitRuns, done_under};
 pub use spans::Spans;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -164,6 +166,8 @@ pub struct Window {
     pub cgroup_limits: Spans<CgroupLimitsRow>,
     /// I/O by cgroup and device.
     pub cgroup_io: Spans<CgroupIoRow>,
+    /// What cgroups did on devices while their limits of I/O were the same.
+    pub limit_runs: LimitRuns,
     /// Processes.
     pub processes: Spans<ProcessRow>,
     /// Times of the samples in which a process, or a kernel thread, slept uninterruptibly (state D), in order.
@@ -264,6 +268,7 @@ impl Window {
         fold(&mut self.cgroup_limits, at, &sample.cgroup_limits, before);
         fold(&mut self.cgroup_io, at, &sample.cgroup_io, before);
         fold(&mut self.processes, at, &sample.processes, before);
+        limited::take(&mut self.limit_runs, sample);
         self.push_unwritten(sample, before);
     }
 

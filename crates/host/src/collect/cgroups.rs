@@ -19,7 +19,7 @@ use floodline_record::id::{DevId, Entity, EntityId, Hierarchy};
 use floodline_record::metric::Row;
 use floodline_record::name::Name;
 use floodline_record::sample::{CgroupIoRow, CgroupLimitsRow, CgroupRow, Sample, Table};
-use floodline_record::units::{Bits, Nanos};
+use floodline_record::units::{Bits, Limit, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 
 struct File<R> {
@@ -443,12 +443,22 @@ impl Reader<'_, '_> {
             let parsed = io_stat::parse(self.round.buffer, |dev, row| devices.push((dev, row)));
             self.round.check(Source::IoStat, "io.stat", Some(self.entity), parsed);
         }
-        if !self.is_overdue || self.gone {
+        // Limits in force are read with the counters while it is active: who sets one for a time may lift it soon.
+        let is_held = node.has_limits && node.is_active;
+        if !(self.is_overdue || is_held) || self.gone {
             return;
         }
+        let (place, _) = node.place(self.round.root, mount);
         match place.open("io.max").and_then(|open| open.read_piece(self.round.buffer, SMALL)) {
             Ok(()) => {
+                // A device without a limit has no line. Read as "no limit", so that a limit that is lifted is seen.
+                for (_, row) in devices.iter_mut() {
+                    (row.rbps_max, row.wbps_max) = (Some(Limit::MAX), Some(Limit::MAX));
+                    (row.riops_max, row.wiops_max) = (Some(Limit::MAX), Some(Limit::MAX));
+                }
+                let mut is_limited = false;
                 let parsed = io_max::parse(self.round.buffer, |dev, limits| {
+                    is_limited = true;
                     let row = match devices.iter_mut().find(|(known, _)| *known == dev) {
                         Some((_, row)) => row,
                         None => {
@@ -461,6 +471,7 @@ impl Reader<'_, '_> {
                     (row.riops_max, row.wiops_max) = (limits.riops_max, limits.wiops_max);
                 });
                 self.round.check(Source::IoLimits, "io.max", Some(self.entity), parsed);
+                node.has_limits = is_limited;
             }
             Err(fault) => self.fault(Source::IoLimits, "io.max", fault),
         }

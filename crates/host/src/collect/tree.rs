@@ -33,6 +33,8 @@ pub(super) struct Node {
     pub(super) is_active: bool,
     /// Whether its turn came in a sample that did not read these files.
     pub(super) is_overdue: bool,
+    /// Whether it had a limit of I/O when these were last read.
+    pub(super) has_limits: bool,
     /// Whether it had a row when they were last read.
     pub(super) has_row: bool,
     /// Total time that its tasks had waited for memory and for I/O, as last read.
@@ -248,6 +250,7 @@ impl Tree {
             was_same: false,
             is_active: false,
             is_overdue: false,
+            has_limits: false,
             has_row: false,
             waited: None,
             controllers: None,

@@ -12,7 +12,8 @@ use crate::id::{Entity, EntityId};
 use crate::metric::{Metric, Row};
 use crate::name::Name;
 use crate::sample::{CgroupIoRow, CgroupLimitsRow, CgroupRow, ProcessRow, WbRow};
-use crate::units::Nanos;
+use crate::units::{self, Nanos};
+use crate::window::limited::{self, LimitRun, LimitRuns};
 use crate::window::{Reads, Span, Spans, Window};
 use std::collections::BTreeMap;
 
@@ -259,6 +260,7 @@ pub(super) struct Fold {
     /// Of each cgroup, by slot.
     unwritten_max: Vec<Option<u64>>,
     stat_reads: Reads,
+    limit_runs: LimitRuns,
     bdis: Bdis,
 }
 
@@ -284,6 +286,7 @@ impl Fold {
             is_spoilt: false,
             unwritten_max: Vec::new(),
             stat_reads: Reads::default(),
+            limit_runs: LimitRuns::new(),
             bdis: Bdis::default(),
         }
     }
@@ -310,6 +313,9 @@ impl Fold {
         if std::mem::take(&mut self.cgroups.is_new) {
             self.raise_cgroups();
         }
+        if std::mem::take(&mut self.cgroup_io.is_new) {
+            self.take_limits();
+        }
         if std::mem::take(&mut self.wbs.is_new) {
             self.raise_bdis(window);
         }
@@ -329,6 +335,24 @@ impl Fold {
         for (slot, sum) in self.cgroups.sums(["file_dirty", "file_writeback"]) {
             if let Some(most) = self.unwritten_max.get_mut(slot) {
                 *most = sum.max(*most);
+            }
+        }
+    }
+
+    /// Takes the limits of I/O that this sample read.
+    fn take_limits(&mut self) {
+        let io = &self.cgroup_io;
+        let limits = ["rbps_max", "wbps_max", "riops_max", "wiops_max"].map(|name| io.cells(name));
+        if limits.iter().flatten().all(|cells| cells.running() == 0) {
+            return;
+        }
+        let counters = ["rbytes", "wbytes", "rios", "wios"].map(|name| io.cells(name));
+        for (id, slot) in &io.rows {
+            let now = |cells: Option<&Cells>| cells.and_then(|cells| cells.now(*slot as usize));
+            if let Some(run) =
+                LimitRun::read(io.at, limits.map(|cells| now(cells).map(units::Limit)), counters.map(now))
+            {
+                limited::push(self.limit_runs.entry(*id).or_default(), run);
             }
         }
     }
@@ -371,6 +395,7 @@ impl Fold {
         let most = |slot: u32| self.unwritten_max.get(slot as usize).copied().flatten();
         window.unwritten_max = self.cgroups.of.iter().filter_map(|(id, slot)| Some((*id, most(*slot)?))).collect();
         window.stat_reads = self.stat_reads;
+        window.limit_runs = self.limit_runs;
         window.wbs = self.wbs.spans();
         window.cgroups = self.cgroups.spans();
         window.cgroup_limits = self.cgroup_limits.spans();

@@ -2,7 +2,7 @@
 //! Two windows that follow each other, as one: what folding all their samples into one window gives, without folding
 //! any sample again. Not the fold itself.
 
-use super::{Span, Spans, Window, fold};
+use super::{Span, Spans, Window, fold, limited};
 use crate::id::EntityId;
 use crate::metric::{COUNTER_MAX, MetricKind, Row, step};
 use crate::sample::{Sample, Table};
@@ -26,6 +26,7 @@ impl Window {
         append(&mut self.wbs, &next.wbs, &shared.wbs);
         append(&mut self.cgroups, &next.cgroups, &shared.cgroups);
         append(&mut self.cgroup_io, &next.cgroup_io, &shared.cgroup_io);
+        limited::append(&mut self.limit_runs, &next.limit_runs);
         append(&mut self.processes, &next.processes, &shared.processes);
         for (id, times) in &next.asleep {
             let later = times.iter().filter(|at| **at > shared.time.monotonic);

@@ -17,7 +17,7 @@ use floodline_record::name::Name;
 use floodline_record::programs::DATABASES;
 use floodline_record::sample::{CgroupIoRow, ProcessRow};
 use floodline_record::units::{Bytes, Count, Limit};
-use floodline_record::window::Span;
+use floodline_record::window::{IoLimit, Span, done_under};
 
 /// The rule and its manual page.
 pub const RULE: Rule = Rule {
@@ -55,8 +55,8 @@ struct AtLimit<'a> {
     /// Whether it holds bulk reads.
     is_bulk: bool,
     hierarchy: Hierarchy,
-    /// Whether the limit was set, raised or lowered within the window: `limit` is the lowest of it, and `used` covers a time
-    /// without that.
+    /// Whether the limit was set, raised or lowered within the window: `limit` is the lowest of it, and `used` is what was done
+    /// while that was in force.
     has_changed: bool,
     /// Whether it was raised or lifted before the last sample. How much of the waits it made is then not known.
     is_past: bool,
@@ -96,6 +96,11 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let loudest = of_bursts.iter().map(|(_, burst)| burst.severity).max();
     found.extend(own.filter(|own| loudest.is_none_or(|loudest| own.severity > loudest)));
     found.extend(of_bursts.into_iter().map(|(_, burst)| burst));
+    if found.is_empty() && is_unknown(derived) {
+        let what = "a limit that changed was read once only";
+        let need = Cause::TooShort { need: "--for 1m".into() };
+        return Verdict::NotChecked(vec![Gap::detailed(Source::IoLimits, need, what)]);
+    }
     if found.is_empty() {
         let limited = human::plural(count, "cgroup has a limit of I/O", "cgroups have limits of I/O");
         let parts = derived.window.cgroup_io.values().flat_map(|span| {
@@ -106,6 +111,16 @@ fn check(derived: &Derived<'_>) -> Verdict {
         return Verdict::Clear(format!("{limited}; the one used most is used to {}", human::percent(most)));
     }
     Verdict::Found(found)
+}
+
+/// Whether a cgroup had a limit for so short a time that it is not known what was done under it.
+fn is_unknown(derived: &Derived<'_>) -> bool {
+    derived.window.cgroup_io.iter().any(|(id, span)| {
+        let unknown = |limit: u64, what: &str| used_under(derived, *id, span, (what, limit)).is_none();
+        limits_of(span)
+            .into_iter()
+            .any(|(limit, what, ..)| limit.is_some_and(|limit| used(span, what).is_some() && unknown(limit, what)))
+    })
 }
 
 /// The gap that hides limits of I/O: a whole file of them that was not read.
@@ -138,6 +153,26 @@ fn has_changed(span: &Span<CgroupIoRow>, name: &str) -> bool {
     of(&span.first) != last || of(&span.max) != last || of(&span.min) != last
 }
 
+/// Rate of a cgroup in the unit that a limit counts, over the whole window, or while a limit that changed had its lowest
+/// value; `None` where that is not known.
+fn used_under(
+    derived: &Derived<'_>,
+    id: EntityId,
+    span: &Span<CgroupIoRow>,
+    (name, limit): (&str, u64),
+) -> Option<f64> {
+    if !has_changed(span, name) {
+        return used(span, name);
+    }
+    let which = match name {
+        "wbps" => IoLimit::WriteBytes,
+        "wiops" => IoLimit::Writes,
+        "rbps" => IoLimit::ReadBytes,
+        _ => IoLimit::Reads,
+    };
+    done_under(derived.window.limit_runs.get(&id)?, which, Limit(limit)).map(|(rate, _)| rate)
+}
+
 /// Rate of a cgroup in the unit that a limit counts.
 fn used(span: &Span<CgroupIoRow>, name: &str) -> Option<f64> {
     let growth = match name {
@@ -165,7 +200,8 @@ fn at_limit<'a>(derived: &Derived<'a>) -> Vec<AtLimit<'a>> {
             _ => Hierarchy::V2,
         };
         for (limit, what, is_write, is_bytes) in limits_of(span) {
-            let (Some(limit), Some(used)) = (limit, used(span, what)) else { continue };
+            let Some(limit) = limit else { continue };
+            let Some(used) = used_under(derived, *id, span, (what, limit)) else { continue };
             // Below this no cgroup can be at its limit while its tasks wait long enough to be hurt.
             if used >= HURTS * AT_LIMIT * limit as f64 {
                 let cgroup = *cgroup;
@@ -382,12 +418,11 @@ fn evidence(at: &AtLimit<'_>, held: &Held, who: &str) -> Vec<Evidence> {
     };
     let done = format!("Done by {who} on {}", at.device.name);
     let done = match at.has_changed {
-        // A rate that covers a time without this limit is not compared with it.
-        true => row(format!("{done}, also under its other limits"), at.used, counted),
-        false => row(done, at.used, counted).against(at.limit as f64),
+        true => row(format!("{done} under its lowest limit"), at.used, counted),
+        false => row(done, at.used, counted),
     };
     let mut evidence = vec![
-        done,
+        done.against(at.limit as f64),
         row(format!("Its limit, {}", at.what), at.limit as f64, &at.file()),
         Evidence::share(format!("{} busy", held.disk), held.utilisation, "/proc/diskstats io_time").against(ROOM),
     ];
@@ -505,10 +540,21 @@ mod tests {
             row.wbytes = Some(Bytes((9e6 * t.min(10.0) + 3.9e6 * (t - 10.0).max(0.0)) as u64));
             row.wbps_max = Some(if t < 10.0 { Limit::MAX } else { Limit(4_000_000) });
         });
+        // At rest while it was limited: nothing waited for that.
+        let rests = limited(3.9e6).cgroup_io("/tenant", "sda", |t, row| {
+            row.wbytes = Some(Bytes((9e6 * t.min(10.0)) as u64));
+            row.wbps_max = Some(if t < 10.0 { Limit::MAX } else { Limit(4_000_000) });
+        });
+        check_rule(&RULE, &rests, "clear: 1 cgroup has a limit of I/O");
+        // Read once only: what was done under it is not known.
+        let once = limited(3.9e6).cgroup_io("/tenant", "sda", |t, row| {
+            row.wbps_max = Some(if (9.5..10.5).contains(&t) { Limit(4_000_000) } else { Limit::MAX });
+        });
+        check_rule(&RULE, &once, "not checked: ");
         let finding = crate::diagnose::first_finding(&RULE, &set);
         assert!(finding.summary.contains("(wbps on sda, which changed during the observation)"), "{}", finding.summary);
         let done = finding.evidence.iter().find(|row| row.name.starts_with("Done by")).expect("its rate");
-        assert!(done.name.ends_with(", also under its other limits") && done.threshold.is_none(), "{done:?}");
+        assert!(done.name.ends_with(" under its lowest limit") && done.threshold.is_some(), "{done:?}");
         // It held its tasks until it was raised.
         let raised = limited(3.9e6).cgroup_io("/tenant", "sda", |t, row| {
             row.wbps_max = Some(Limit(if t < 15.0 { 4_000_000 } else { 400_000_000 }));
