@@ -32,6 +32,8 @@ pub(crate) struct Recorder {
     stat_every: Nanos,
     /// When the last of them was taken.
     stat_read: Option<Nanos>,
+    /// Memory limits of each cgroup as last recorded: max, high, min, low.
+    limits: BTreeMap<CgId, [u64; 4]>,
     /// Entities already recorded, by their ids in the model, so that no names have to be made for them.
     cgroups: BTreeMap<CgId, EntityId>,
     wbs: BTreeMap<WbId, EntityId>,
@@ -202,7 +204,11 @@ impl Recorder {
                 }
                 rows.push((id, row));
             }
-            if (is_first || !is_known) && cg != CgId::ROOT && cgroup.has_controllers {
+            // A host has their turn now and then; here they are there as soon as they change.
+            let now = [cgroup.max, cgroup.high, cgroup.min, cgroup.low];
+            let is_new = is_first || !is_known || self.limits.get(&cg) != Some(&now);
+            if is_new && cg != CgId::ROOT && cgroup.has_controllers {
+                self.limits.insert(cg, now);
                 let limit = |pages: u64| Some(if pages == u64::MAX { Limit::MAX } else { Limit(pages * PAGE) });
                 let row = CgroupLimitsRow {
                     memory_max: limit(cgroup.max),

@@ -259,6 +259,29 @@ mod tests {
         assert!(finding.trade_off.contains("(a limit of 205 MiB or more)"), "{}", finding.trade_off);
     }
 
+    #[test]
+    fn a_memory_limit_that_was_raised_again_counts_for_the_time_before() {
+        let raised = |to: f64| {
+            (0..8).fold(starved_budget().settings((10, 0, 5, 0)), move |fixture, writer| {
+                let path = format!("/bench.slice/writer-{writer}.scope");
+                let limit = move |t: f64, row: &mut floodline_record::sample::CgroupLimitsRow| {
+                    let limit = mib(if t < 10.0 { 100.0 } else { to });
+                    row.memory_max = Some(floodline_record::units::Limit(limit));
+                };
+                fixture.limits(&path, limit).cgroup(&path, |_, row| {
+                    row.anon = Some(floodline_record::units::Bytes(mib(80.0)));
+                    row.memory_current = Some(floodline_record::units::Bytes(mib(99.0)));
+                })
+            })
+        };
+        check_rule(&RULE, &raised(100.0), "critical: 8 cgroups with little memory rewrite");
+        check_rule(
+            &RULE,
+            &raised(4000.0),
+            "warning: 8 cgroups had little memory for a time, and rewrote more than the",
+        );
+    }
+
     /// The starved cgroups with programs that write by calls. Their page cache grows this fast, bytes per second.
     fn calls(growth: f64) -> Fixture {
         (0..8).fold(starved_budget(), |fixture, writer| {

@@ -12,7 +12,7 @@ use crate::diagnose::cgroup;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::writer::{Period, Writer, Writers};
 use floodline_record::id::EntityId;
-use floodline_record::sample::CgroupRow;
+use floodline_record::sample::{CgroupLimitsRow, CgroupRow};
 use floodline_record::units::{Bytes, Limit, Pages};
 use floodline_record::window::Span;
 use std::collections::BTreeSet;
@@ -165,10 +165,22 @@ fn least_available(derived: &Derived<'_>, cgroup: EntityId, span: &Span<CgroupRo
     Some(own_limit(derived, cgroup)?.saturating_sub(span.max.anon?.0))
 }
 
-/// Memory limit of a cgroup itself, bytes.
+/// Memory limit of a cgroup itself, bytes: the lowest of the window. One that was raised again made its budget small until then.
 pub(super) fn own_limit(derived: &Derived<'_>, cgroup: EntityId) -> Option<u64> {
-    let limits = &derived.window.cgroup_limits.get(&cgroup)?.last;
-    let limits = [limits.memory_max, limits.memory_high].into_iter().flatten();
+    least_of(&derived.window.cgroup_limits.get(&cgroup)?.min)
+}
+
+/// Whether the lowest memory limit of a cgroup itself was raised or lifted before the last sample.
+pub(super) fn was_raised(derived: &Derived<'_>, cgroup: EntityId) -> bool {
+    let limits = derived.window.cgroup_limits.get(&cgroup);
+    limits.is_some_and(|limits| {
+        least_of(&limits.min).is_some_and(|least| least_of(&limits.last).is_none_or(|last| last > least))
+    })
+}
+
+/// The lower one of the memory limits of a row, bytes.
+fn least_of(row: &CgroupLimitsRow) -> Option<u64> {
+    let limits = [row.memory_max, row.memory_high].into_iter().flatten();
     limits.filter_map(Limit::bytes).min().map(|limit| limit.0)
 }
 

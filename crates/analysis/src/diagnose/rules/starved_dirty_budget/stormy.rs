@@ -5,7 +5,7 @@
 use super::activity::{self, Activity};
 use super::measured::Measured;
 use super::starved::{Occupied, Starved};
-use super::storm::{Reason, Storm, setting};
+use super::storm::{Reason, Storm, setting, was_raised};
 use super::{RULE, evidence, remedy};
 use crate::budget::Budgets;
 use crate::diagnose::derived::Derived;
@@ -72,6 +72,7 @@ fn in_cgroups(
     let cgroups = human::plural(storms.len() as u64, "cgroup", "cgroups");
     let as_little = human::bytes(room(&least) as f64);
     let domain = &worst.budget.domain;
+    let is_past = least.reason == Reason::Memory && was_raised_in_all(derived, storms);
     let summary = match least.reason {
         Reason::Hard => format!(
             "{} leaves {cgroups} as little as {as_little} each: the same pages are written again and again, {dirty}.",
@@ -81,6 +82,10 @@ fn in_cgroups(
             "{} makes the flusher start at {as_little} in each of {cgroups}: the same pages are written again and again, \
              {dirty}.",
             setting(derived, least, domain)
+        ),
+        Reason::Memory if is_past => format!(
+            "{cgroups} had little memory for a time, and rewrote more than the {as_little} that may be dirty there before the \
+             flusher starts: the same pages were written again and again, {dirty} over the whole time."
         ),
         Reason::Memory => format!(
             "{cgroups} with little memory rewrite more than the {as_little} that may be dirty there before the flusher \
@@ -113,7 +118,8 @@ fn in_cgroups(
     }
     Finding {
         rule: RULE.name,
-        severity: Severity::Critical,
+        // How much of it came while the limit was low is not known.
+        severity: if is_past { Severity::Warning } else { Severity::Critical },
         summary,
         confirmed: measured.as_ref().and_then(Measured::sentence),
         evidence: rows,
@@ -126,6 +132,11 @@ fn in_cgroups(
         waited_s: waiting.pressure.map(|share| share * derived.seconds),
         ..Finding::default()
     }
+}
+
+/// Whether each of these cgroups had a lower memory limit than at the end.
+fn was_raised_in_all(derived: &Derived<'_>, storms: &[&Storm<'_, '_, '_>]) -> bool {
+    storms.iter().all(|storm| storm.budget.is_some_and(|budget| was_raised(derived, budget.cgroup)))
 }
 
 /// Part of its memory that a domain needs.
