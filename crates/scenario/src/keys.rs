@@ -4,6 +4,8 @@
 
 use super::Scenario;
 use serde::Serialize;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use toml::Value;
 
 /// A key that a scenario uses.
@@ -22,9 +24,7 @@ impl Scenario {
     /// Every key that the scenario uses, in its order.
     pub fn used_keys(&self) -> Vec<UsedKey> {
         let mut keys = Vec::new();
-        if let Ok(tree) = Value::try_from(self) {
-            walk(&tree, "", "", &mut keys);
-        }
+        self.each_key(|patterns, at, key| keys.push(key.used(patterns.text(at))));
         keys
     }
 
@@ -32,25 +32,148 @@ impl Scenario {
     /// [`UsedKey::pattern`]; `PREFIX.**` stands for everything below; `PATTERN = a | b` honours only those
     /// values. What a scenario says of itself and expects is not for executors and always honoured.
     pub fn not_honoured(&self, honoured: &[&str]) -> Vec<UsedKey> {
-        let is_honoured = |key: &UsedKey| honoured.iter().any(|line| honours(line, key));
-        let is_ours = |key: &UsedKey| ["machine", "workload", "step"].iter().any(|part| key.pattern.starts_with(part));
-        self.used_keys().into_iter().filter(|key| is_ours(key) && !is_honoured(key)).collect()
+        let mut keys = Vec::new();
+        // A large scenario uses few patterns, each of them many times.
+        let mut answers: Vec<Option<Answer<'_>>> = Vec::new();
+        self.each_key(|patterns, at, key| {
+            if answers.len() <= at {
+                answers.resize_with(at + 1, || None);
+            }
+            let answer = answers[at].get_or_insert_with(|| Answer::of(patterns.text(at), honoured));
+            if !answer.honours(key) {
+                keys.push(key.used(patterns.text(at)));
+            }
+        });
+        keys
+    }
+
+    /// Visits every key in its order.
+    fn each_key(&self, mut visit: impl FnMut(&Patterns, usize, &Key<'_, '_>)) {
+        if let Ok(tree) = Value::try_from(self) {
+            let mut patterns = Patterns::default();
+            patterns.add(String::new());
+            walk(&tree, ROOT, &mut Vec::new(), &mut patterns, &mut visit);
+        }
     }
 }
 
-fn honours(line: &str, key: &UsedKey) -> bool {
-    let (pattern, values) = match line.split_once('=') {
-        Some((pattern, values)) => (pattern.trim(), Some(values)),
-        None => (line.trim(), None),
-    };
-    let is_same = match pattern.strip_suffix(".**") {
-        Some(prefix) => key.pattern.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')),
-        None => key.pattern == pattern,
-    };
-    let has_value = |values: &str| {
-        key.value.as_deref().is_some_and(|value| values.split('|').any(|allowed| allowed.trim() == value))
-    };
-    is_same && values.is_none_or(has_value)
+/// What an executor does with the keys of one pattern.
+enum Answer<'h> {
+    Honours,
+    /// Only these values; with none, it refuses the key.
+    HonoursOnly(Vec<&'h str>),
+}
+
+impl<'h> Answer<'h> {
+    fn of(pattern: &str, honoured: &[&'h str]) -> Answer<'h> {
+        if !["machine", "workload", "step"].iter().any(|part| pattern.starts_with(part)) {
+            return Answer::Honours;
+        }
+        let mut only = Vec::new();
+        for line in honoured {
+            let (line, values) = match line.split_once('=') {
+                Some((line, values)) => (line.trim(), Some(values)),
+                None => (line.trim(), None),
+            };
+            let is_same = match line.strip_suffix(".**") {
+                Some(prefix) => {
+                    pattern.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+                }
+                None => pattern == line,
+            };
+            match values {
+                _ if !is_same => {}
+                None => return Answer::Honours,
+                Some(values) => only.extend(values.split('|').map(str::trim)),
+            }
+        }
+        Answer::HonoursOnly(only)
+    }
+
+    fn honours(&self, key: &Key<'_, '_>) -> bool {
+        match self {
+            Answer::Honours => true,
+            Answer::HonoursOnly(values) if values.is_empty() => false,
+            Answer::HonoursOnly(values) => key.value().is_some_and(|value| values.contains(&value.as_ref())),
+        }
+    }
+}
+
+/// A key in place: its path, and its value where it has one.
+struct Key<'p, 't> {
+    path: &'p [Part<'t>],
+    leaf: Option<&'t Value>,
+}
+
+/// A part of the path to a key.
+#[derive(Clone, Copy)]
+enum Part<'t> {
+    Name(&'t str),
+    Index(usize),
+}
+
+impl<'t> Key<'_, 't> {
+    fn value(&self) -> Option<Cow<'t, str>> {
+        self.leaf.map(|leaf| match leaf {
+            Value::String(text) => Cow::Borrowed(text.as_str()),
+            other => Cow::Owned(other.to_string()),
+        })
+    }
+
+    fn used(&self, pattern: &str) -> UsedKey {
+        let mut key = String::new();
+        for part in self.path {
+            match part {
+                Part::Name(name) => key = join(&key, name),
+                Part::Index(index) => key.push_str(&format!("[{index}]")),
+            }
+        }
+        UsedKey { key, pattern: pattern.to_owned(), value: self.value().map(Cow::into_owned) }
+    }
+}
+
+/// The pattern of the scenario itself.
+const ROOT: usize = 0;
+
+/// The patterns of a scenario, each once.
+#[derive(Default)]
+struct Patterns(Vec<Pattern>);
+
+struct Pattern {
+    text: String,
+    /// Patterns that are one part longer.
+    below: BTreeMap<String, usize>,
+    /// Whether the keys of its table are names.
+    is_named: bool,
+    is_steps: bool,
+}
+
+impl Patterns {
+    fn text(&self, at: usize) -> &str {
+        &self.0[at].text
+    }
+
+    fn add(&mut self, text: String) -> usize {
+        let is_named = NAMED.contains(&text.as_str());
+        let is_steps = ["steps", "setup", "branches"].iter().any(|name| text.rsplit('.').next() == Some(name));
+        self.0.push(Pattern { text, below: BTreeMap::new(), is_named, is_steps });
+        self.0.len() - 1
+    }
+
+    /// The pattern of a key in a table.
+    fn below(&mut self, at: usize, name: &str) -> usize {
+        let part = if self.0[at].is_named { "*" } else { name };
+        if let Some(known) = self.0[at].below.get(part) {
+            return *known;
+        }
+        let new = self.add(join(&self.0[at].text, part));
+        self.0[at].below.insert(part.to_owned(), new);
+        new
+    }
+}
+
+fn join(prefix: &str, part: &str) -> String {
+    if prefix.is_empty() { part.to_owned() } else { format!("{prefix}.{part}") }
 }
 
 /// Tables whose keys are names that a person chose.
@@ -68,47 +191,50 @@ const NAMED: &[&str] = &[
     "expect.kernels",
 ];
 
-fn walk(value: &Value, key: &str, pattern: &str, keys: &mut Vec<UsedKey>) {
+fn walk<'t>(
+    value: &'t Value,
+    at: usize,
+    path: &mut Vec<Part<'t>>,
+    patterns: &mut Patterns,
+    visit: &mut impl FnMut(&Patterns, usize, &Key<'_, 't>),
+) {
     match value {
         Value::Table(table) => {
             for (name, inner) in table {
-                let part = if NAMED.contains(&pattern) { "*" } else { name };
-                let join = |prefix: &str, part: &str| {
-                    if prefix.is_empty() { part.to_owned() } else { format!("{prefix}.{part}") }
-                };
                 // A step that is nothing but its name is a text and handled below.
-                walk(inner, &join(key, name), &join(pattern, part), keys);
+                let below = patterns.below(at, name);
+                path.push(Part::Name(name));
+                walk(inner, below, path, patterns, visit);
+                path.pop();
             }
         }
-        Value::Array(items) if is_steps(pattern) => {
+        Value::Array(items) if patterns.0[at].is_steps => {
             for (index, item) in items.iter().enumerate() {
-                let key = format!("{key}[{index}]");
+                path.push(Part::Index(index));
                 match item {
                     Value::String(verb) => {
-                        keys.push(UsedKey { key, pattern: format!("step.{verb}"), value: None });
+                        let step = patterns.below(ROOT, "step");
+                        let verb = patterns.below(step, verb);
+                        visit(patterns, verb, &Key { path, leaf: None });
                     }
                     // Branches are lists of lists.
-                    Value::Array(_) => walk(item, &key, pattern, keys),
-                    item => walk(item, &key, "step", keys),
+                    Value::Array(_) => walk(item, at, path, patterns, visit),
+                    item => {
+                        let step = patterns.below(ROOT, "step");
+                        walk(item, step, path, patterns, visit);
+                    }
                 }
+                path.pop();
             }
         }
         Value::Array(items) => {
-            keys.push(UsedKey { key: key.to_owned(), pattern: pattern.to_owned(), value: None });
+            visit(patterns, at, &Key { path, leaf: None });
             for (index, item) in items.iter().enumerate().filter(|(_, item)| item.is_table()) {
-                walk(item, &format!("{key}[{index}]"), pattern, keys);
+                path.push(Part::Index(index));
+                walk(item, at, path, patterns, visit);
+                path.pop();
             }
         }
-        leaf => {
-            let value = match leaf {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            keys.push(UsedKey { key: key.to_owned(), pattern: pattern.to_owned(), value: Some(value) });
-        }
+        leaf => visit(patterns, at, &Key { path, leaf: Some(leaf) }),
     }
-}
-
-fn is_steps(pattern: &str) -> bool {
-    ["steps", "setup", "branches"].iter().any(|name| pattern.rsplit('.').next() == Some(name))
 }
