@@ -48,9 +48,13 @@ impl ScenarioFile {
         let mut again = (AGAIN_MAX / text.len().max(1)).min(TIMES_MAX);
         let mut variants = BTreeMap::new();
         for (name, over) in overrides {
-            let mut tree = root.clone();
-            lay_over(text, tree.get_mut(), over, &mut problems);
-            match read(text, tree, steps, &mut again) {
+            let tree = || {
+                let mut tree = root.clone();
+                lay_over(text, tree.get_mut(), over.clone(), &mut problems);
+                tree
+            };
+            let scenario = read(text, tree, steps, &mut again);
+            match scenario {
                 Ok(scenario) => {
                     variants.insert(name, scenario);
                 }
@@ -78,15 +82,24 @@ fn one(problem: Problem) -> ScenarioError {
     ScenarioError { problems: vec![problem] }
 }
 
-/// `steps` is how much the check may compare, `again` how often the tree may be read once more.
-fn read(text: &str, mut tree: Spanned<DeTable<'_>>, steps: usize, again: &mut usize) -> Result<Scenario, Vec<Problem>> {
+/// `make` makes the tree: reading it uses it up, and only what is wrong needs it once more. `steps` is how much the check may compare,
+/// `again` how often the tree may be read once more.
+fn read<'i>(
+    text: &str,
+    mut make: impl FnMut() -> Spanned<DeTable<'i>>,
+    steps: usize,
+    again: &mut usize,
+) -> Result<Scenario, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut out = repair::Out::default();
+    let mut kept: Option<Spanned<DeTable<'i>>> = None;
     let mut scenario = loop {
-        let error = match Scenario::deserialize(toml::de::Deserializer::from(tree.clone())) {
+        let tree = kept.clone().unwrap_or_else(&mut make);
+        let error = match Scenario::deserialize(toml::de::Deserializer::from(tree)) {
             Ok(scenario) => break scenario,
             Err(error) => error,
         };
+        let tree = kept.get_or_insert_with(&mut make);
         let place = place_of(tree.get_ref(), &error);
         if !out.is_lack_of_what_was_taken(&place, error.message()) {
             problems.push(of_deserializer(text, Some(tree.get_ref()), &error));
@@ -105,6 +118,7 @@ fn read(text: &str, mut tree: Spanned<DeTable<'_>>, steps: usize, again: &mut us
     if complaints.is_empty() {
         return Ok(scenario);
     }
+    let tree = kept.unwrap_or_else(make);
     let locate = |complaint: check::Complaint| {
         let offset = offset_of(tree.get_ref(), &complaint.key).unwrap_or(0);
         let (line, column) = problem::position(text, offset);
