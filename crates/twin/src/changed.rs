@@ -126,10 +126,10 @@ pub fn change(
         .telling(Refusal::InForce));
     }
     // A scenario of the lab may run programs, which the model does not support before the change either.
-    if floodline_sim::check(scenario).is_ok() {
-        floodline_sim::check(&changed.scenario).map_err(|error| {
-            NotChanged::new(error.to_string(), "choose a value that the model supports, or another key")
-        })?;
+    if let Err(error) = floodline_sim::check(&changed.scenario)
+        && floodline_sim::check(scenario).is_ok()
+    {
+        return Err(NotChanged::new(error.to_string(), "choose a value that the model supports, or another key"));
     }
     fitting(scenario, &changed.scenario)?;
     let behaviour = Behaviour::of(changed.kernel);
