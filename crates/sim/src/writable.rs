@@ -48,10 +48,62 @@ impl Writable {
     }
 }
 
+/// Pages below this have a bit each: 1 GiB of a file, 32 KiB of bits.
+const LOW: u64 = 1 << 18;
+
+/// Pages of a file that a mapping ever touched: a set that only grows, and of a file that is stored to at random soon has a page in
+/// each word. A search among these words would cost more than the fault.
+#[derive(Debug, Default)]
+pub(crate) struct Touched {
+    /// The first pages of the file, one bit each.
+    low: Vec<u64>,
+    /// The pages behind them, of which a large file may have few.
+    high: Writable,
+}
+
+impl Touched {
+    pub(crate) fn has(&self, page: u64) -> bool {
+        match low(page) {
+            Some((word, bit)) => self.low.get(word).is_some_and(|word| word & bit != 0),
+            None => self.high.has(page),
+        }
+    }
+
+    pub(crate) fn add(&mut self, page: u64) {
+        let Some((word, bit)) = low(page) else { return self.high.add(page) };
+        if self.low.len() <= word {
+            self.low.resize(word + 1, 0);
+        }
+        self.low[word] |= bit;
+    }
+}
+
+/// Word and bit of one of the first pages.
+fn low(page: u64) -> Option<(usize, u64)> {
+    let word = usize::try_from(page / 64).ok()?;
+    (page < LOW).then_some((word, 1 << (page % 64)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use floodline_scenario::Random;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn touched_pages_are_known_wherever_they_are() {
+        let mut random = Random::new(2);
+        let (mut touched, mut pages) = (Touched::default(), BTreeSet::new());
+        for _ in 0..2000 {
+            let near = LOW - 100 + random.below(200);
+            let page = [random.below(300), near, LOW << random.below(40)][random.below(3) as usize];
+            assert_eq!(touched.has(page), pages.contains(&page), "{page}");
+            touched.add(page);
+            pages.insert(page);
+            assert!(touched.has(page), "{page}");
+        }
+        assert!(pages.len() > 400);
+    }
 
     #[test]
     fn pages_are_writable_until_they_are_protected() {

@@ -12,7 +12,7 @@ use crate::memory_high::handle_over_high;
 use crate::process::use_cpu;
 use crate::space::NO_SPACE;
 use crate::world::{PAGE, World};
-use crate::writable::Writable;
+use crate::writable::Touched;
 
 /// A store that faults more often than this will not succeed. With a budget below a folio, each fault wakes the
 /// flusher, which cleans the folio before the store is retried.
@@ -28,7 +28,7 @@ pub(crate) struct Faults {
     /// Faults that found their page missing, less those that found it cached.
     missed: u32,
     /// Pages that were mapped by a fault.
-    mapped: Writable,
+    mapped: Touched,
 }
 
 impl Faults {
