@@ -21,6 +21,7 @@ use floodline_record::units::{
 };
 use floodline_scenario::FsType;
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 
 /// Records of the simulated machine, with the entities described so far.
 #[derive(Debug, Default)]
@@ -35,11 +36,41 @@ pub(crate) struct Recorder {
     /// Memory limits of each cgroup as last recorded: max, high, min, low.
     limits: BTreeMap<CgId, [u64; 4]>,
     /// Entities already recorded, by their ids in the model, so that no names have to be made for them.
-    cgroups: BTreeMap<CgId, EntityId>,
-    wbs: BTreeMap<WbId, EntityId>,
-    cgroup_io: BTreeMap<(CgId, BlockId), EntityId>,
-    /// A process that moved to another cgroup becomes another entity.
-    processes: BTreeMap<(PidId, CgId), EntityId>,
+    cgroups: Ids<CgId>,
+    wbs: Ids<WbId>,
+    cgroup_io: BTreeMap<BlockId, Ids<CgId>>,
+    /// By the cgroup that each process is in: one that moved to another becomes another entity.
+    processes: Ids<PidId, CgId>,
+    /// Those of the cgroups that processes were in before.
+    left: BTreeMap<(PidId, CgId), EntityId>,
+}
+
+/// Entities by their ids in the model, which are numbered from 0. Each is valid for a key.
+#[derive(Debug)]
+struct Ids<I, K = ()> {
+    known: Vec<Option<(K, EntityId)>>,
+    ids: PhantomData<I>,
+}
+
+impl<I, K> Default for Ids<I, K> {
+    fn default() -> Self {
+        Ids { known: Vec::new(), ids: PhantomData }
+    }
+}
+
+impl<I: Id, K: Copy + PartialEq> Ids<I, K> {
+    fn get(&self, id: I, key: K) -> Option<EntityId> {
+        let (of, known) = (*self.known.get(id.number())?)?;
+        (of == key).then_some(known)
+    }
+
+    /// Sets one. Returns that of another key.
+    fn insert(&mut self, id: I, key: K, entity: EntityId) -> Option<(K, EntityId)> {
+        if self.known.len() <= id.number() {
+            self.known.resize(id.number() + 1, None);
+        }
+        self.known[id.number()].replace((key, entity))
+    }
 }
 
 /// Number of descendants of a cgroup.
@@ -100,12 +131,19 @@ impl Recorder {
     }
 
     fn cgroup(&mut self, world: &World, cgroup: CgId, out: &mut Vec<Record>) -> EntityId {
-        if let Some(id) = self.cgroups.get(&cgroup) {
-            return *id;
+        if let Some(id) = self.cgroups.get(cgroup, ()) {
+            return id;
         }
         let id = self.id(cgroup_entity(world, cgroup), out);
-        self.cgroups.insert(cgroup, id);
+        self.cgroups.insert(cgroup, (), id);
         id
+    }
+
+    /// Notes the entity that a process is in its present cgroup.
+    fn is_in(&mut self, pid: PidId, cgroup: CgId, id: EntityId) {
+        if let Some((before, known)) = self.processes.insert(pid, cgroup, id) {
+            self.left.insert((pid, before), known);
+        }
     }
 
     /// Takes one sample.
@@ -149,12 +187,12 @@ impl Recorder {
             bdis.push((id, bdi_row(world, bdi)));
             if world.behaviour.files.wb_stats {
                 for wb in world.bdis[bdi].wbs.clone() {
-                    let id = match self.wbs.get(&wb) {
-                        Some(id) => *id,
+                    let id = match self.wbs.get(wb, ()) {
+                        Some(id) => id,
                         None => {
                             let cgroup_ino = world.cgroups[world.wbs[wb].memcg].ino;
                             let id = self.id(Entity::Wb { bdi: name.clone(), cgroup_ino }, out);
-                            self.wbs.insert(wb, id);
+                            self.wbs.insert(wb, (), id);
                             id
                         }
                     };
@@ -167,8 +205,13 @@ impl Recorder {
         let mut processes = Vec::new();
         for (pid, task) in world.pids.iter() {
             // An exited worker is not reaped until the end: its counters stay.
-            if let Some(id) = self.processes.get(&(pid, task.cgroup)) {
-                processes.push((*id, process(world, pid)));
+            if let Some(id) = self.processes.get(pid, task.cgroup) {
+                processes.push((id, process(world, pid)));
+                continue;
+            }
+            if let Some(id) = self.left.remove(&(pid, task.cgroup)) {
+                self.is_in(pid, task.cgroup, id);
+                processes.push((id, process(world, pid)));
                 continue;
             }
             let cgroup = self.cgroup(world, task.cgroup, out);
@@ -180,7 +223,7 @@ impl Recorder {
                 kthread: task.is_kernel,
             };
             let id = self.id(entity, out);
-            self.processes.insert((pid, task.cgroup), id);
+            self.is_in(pid, task.cgroup, id);
             processes.push((id, process(world, pid)));
         }
         sample.processes = Table::read(processes);
@@ -195,7 +238,7 @@ impl Recorder {
             if cgroup.is_dead {
                 continue;
             }
-            let is_known = self.cgroups.contains_key(&cg);
+            let is_known = self.cgroups.get(cg, ()).is_some();
             let id = self.cgroup(world, cg, out);
             if cgroup.has_controllers || cg == CgId::ROOT {
                 let mut row = cgroup_row(cgroup, below[cg.0 as usize]);
@@ -230,11 +273,11 @@ impl Recorder {
                 };
                 let [[rbps_max, riops_max], [wbps_max, wiops_max]] =
                     io_max.map_or([[None; 2]; 2], |io_max| io_max.map(|way| way.map(Some)));
-                let id = match self.cgroup_io.get(&(cg, *device)) {
-                    Some(id) => *id,
+                let id = match self.cgroup_io.get(device).and_then(|known| known.get(cg, ())) {
+                    Some(id) => id,
                     None => {
                         let id = self.id(Entity::CgroupIo { cgroup: id, dev: block.dev }, out);
-                        self.cgroup_io.insert((cg, *device), id);
+                        self.cgroup_io.entry(*device).or_default().insert(cg, (), id);
                         id
                     }
                 };
