@@ -2,7 +2,7 @@
 //! Which keys a scenario uses, so that an executor can refuse by name what it cannot honour. The list is
 //! made from the scenario itself: a key added to the types is refused everywhere until it is honoured.
 
-use super::Scenario;
+use super::{Scenario, Workload};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,8 +24,8 @@ impl Scenario {
     /// Every key that the scenario uses, in its order.
     pub fn used_keys(&self) -> Vec<UsedKey> {
         let mut keys = Vec::new();
-        self.each_key(|patterns, at, key| keys.push(key.used(patterns.text(at))));
-        keys
+        let all = self.each_key(|patterns, at, key| keys.push(key.used(patterns.text(at))));
+        all.map_or_else(Vec::new, |()| keys)
     }
 
     /// The keys that an executor does not honour. `honoured` has one pattern a line, as in
@@ -35,7 +35,7 @@ impl Scenario {
         let mut keys = Vec::new();
         // A large scenario uses few patterns, each of them many times.
         let mut answers: Vec<Option<Answer<'_>>> = Vec::new();
-        self.each_key(|patterns, at, key| {
+        let all = self.each_key(|patterns, at, key| {
             if answers.len() <= at {
                 answers.resize_with(at + 1, || None);
             }
@@ -44,16 +44,33 @@ impl Scenario {
                 keys.push(key.used(patterns.text(at)));
             }
         });
-        keys
+        all.map_or_else(Vec::new, |()| keys)
     }
 
-    /// Visits every key in its order.
-    fn each_key(&self, mut visit: impl FnMut(&Patterns, usize, &Key<'_, '_>)) {
-        if let Ok(tree) = Value::try_from(self) {
-            let mut patterns = Patterns::default();
-            patterns.add(String::new());
-            walk(&tree, ROOT, &mut Vec::new(), &mut patterns, &mut visit);
+    /// Visits every key in its order. Returns `None` where the scenario has no form as a tree.
+    fn each_key(&self, mut visit: impl FnMut(&Patterns, usize, &Key<'_, '_>)) -> Option<()> {
+        let Scenario { name, summary, about, machine, workload, expect } = self;
+        let Workload { duration, settle, seed, tasks } = workload;
+        // Tasks come last. Each has a tree of its own: that of a thousand is large, and slow to make and to free.
+        let rest = Scenario {
+            name: name.clone(),
+            summary: summary.clone(),
+            about: about.clone(),
+            machine: machine.clone(),
+            workload: Workload { duration: *duration, settle: *settle, seed: *seed, tasks: BTreeMap::new() },
+            expect: expect.clone(),
+        };
+        let mut patterns = Patterns::default();
+        patterns.add(String::new());
+        walk(&Value::try_from(rest).ok()?, ROOT, &mut Vec::new(), &mut patterns, &mut visit);
+        let of_workload = patterns.below(ROOT, "workload");
+        let of_tasks = patterns.below(of_workload, "tasks");
+        for (name, task) in tasks {
+            let at = patterns.below(of_tasks, name);
+            let mut path = ["workload", "tasks", name].map(Part::Name).to_vec();
+            walk(&Value::try_from(task).ok()?, at, &mut path, &mut patterns, &mut visit);
         }
+        Some(())
     }
 }
 
