@@ -231,11 +231,37 @@ fn limits_of_devices_are_read_in_turns_whatever_the_distance_of_the_counters() {
         let look = Look::of(&mut collector);
         samples += 1;
         reads += usize::from(look.sample.cgroup_io.was_read());
-        let has_limit = |(id, row): &(EntityId, CgroupIoRow)| row.wbps_max.is_some().then_some(*id);
+        let is_set = |row: &CgroupIoRow| row.wbps_max.is_some_and(|limit| limit != Limit::MAX);
+        let has_limit = |(id, row): &(EntityId, CgroupIoRow)| is_set(row).then_some(*id);
         again.extend(look.sample.cgroup_io.rows().iter().filter_map(has_limit));
         assert!(look.sample.cgroup_io.rows().iter().all(|(_, row)| row.wbytes.is_some()), "a row has both");
     }
     assert_eq!(again.len(), 8, "in {reads} of {samples} samples");
+}
+
+#[test]
+fn a_limit_is_read_with_the_counters_while_its_cgroup_is_active_and_a_lifted_one_is_seen() {
+    let tree = HostTree::new();
+    tree.cgroup("/a");
+    let (root, plan) = everything(&tree);
+    // Its turn does not come again.
+    let mut collector = Collector::new(&root, Plan { slow_every: 1_000_000, ..plan });
+    let limits = |look: &Look| {
+        let rows = look.sample.cgroup_io.rows().iter().map(|(_, row)| row);
+        rows.filter(|row| row.wbytes == Some(Bytes(299_008_000))).map(|row| row.wbps_max).collect::<Vec<_>>()
+    };
+    assert!(limits(&Look::of(&mut collector)).contains(&Some(Limit(1_048_576))));
+    let other = "254:0 rbytes=1 wbytes=299008000 rios=8950 wios=1252 dbytes=0 dios=0\n";
+    for (text, expect) in [("254:0 rbps=max wbps=7 riops=max wiops=max\n", Limit(7)), ("", Limit::MAX)] {
+        tree.write("sys/fs/cgroup/a/io.max", text);
+        tree.write("sys/fs/cgroup/a/io.stat", other.replace("rbytes=1", &format!("rbytes={}", text.len())));
+        let seen = limits(&Look::of(&mut collector));
+        assert!(seen.contains(&Some(expect)), "{text:?}: {seen:?}");
+    }
+    // Without one its turn is waited for.
+    tree.write("sys/fs/cgroup/a/io.stat", other);
+    let seen = limits(&Look::of(&mut collector));
+    assert!(seen.iter().all(Option::is_none), "{seen:?}");
 }
 
 #[test]
