@@ -4,12 +4,14 @@
 //! `cgroup/PATH/memory.max`) or of the scenario (`vm.dirty_bytes`, `machine.memory`). The scenario's own checks refuse
 //! what the kernel refuses.
 
+mod members;
 mod mounts;
 mod names;
 mod steps;
 
 pub use self::steps::{kernel_default, of_steps};
 
+use self::members::Member;
 use self::mounts::{fitting, mounted};
 use self::names::{cgroup, device};
 use crate::fits::{fits, fits_machine};
@@ -210,7 +212,10 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
             format!("{key}={value}: changes the run of the model, not the host"),
             format!("keys: {KNOWN}"),
         )),
-        _ => set(changed, key, value, setting),
+        _ => match Member::of(&changed.scenario, key, host) {
+            Some(member) => member.set(changed, setting, host.window),
+            None => set(changed, key, value, setting),
+        },
     }
 }
 

@@ -8,20 +8,22 @@ use floodline_record::id::{DevId, Entity};
 use floodline_record::nearest::nearest;
 use floodline_scenario::Scenario;
 
+/// The name of a device in a scenario.
+pub(super) fn named(name: &[u8]) -> String {
+    name.iter().map(|&byte| if byte.is_ascii_alphanumeric() { char::from(byte) } else { '_' }).collect()
+}
+
 /// Finds a device of the scenario by its name on the host, by its number, or by its own name.
 pub(super) fn device(scenario: &Scenario, name: &str, host: Host<'_>, setting: &Setting) -> Result<String, NotChanged> {
     let devices = &scenario.machine.devices;
-    let word = |bytes: &[u8]| -> String {
-        bytes.iter().map(|&byte| if byte.is_ascii_alphanumeric() { char::from(byte) } else { '_' }).collect()
-    };
     let of_number = || {
         let dev: DevId = name.parse().ok()?;
         let facts = host.window.facts.as_ref();
         let lookup = host.window.lookup();
         let known = lookup.device(facts, dev).map(|device| &device.name).or_else(|| lookup.disk_name(dev))?;
-        Some(word(known.as_bytes()))
+        Some(named(known.as_bytes()))
     };
-    let found = [Some(name.to_owned()), of_number(), Some(word(name.as_bytes()))]
+    let found = [Some(name.to_owned()), of_number(), Some(named(name.as_bytes()))]
         .into_iter()
         .flatten()
         .find(|name| devices.contains_key(name));
