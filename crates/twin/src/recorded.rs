@@ -46,6 +46,8 @@ pub struct Did {
     pub major: u64,
     /// Nanoseconds of waiting for block I/O, throttling included.
     pub waited: u64,
+    /// Nanoseconds on a CPU.
+    pub cpu: u64,
 }
 
 impl Did {
@@ -67,6 +69,8 @@ impl Did {
                 .saturating_add(grew(before.majflt.map(|n| n.0), now.majflt.map(|n| n.0))),
             major: grew(before.majflt.map(|n| n.0), now.majflt.map(|n| n.0)),
             waited: grew(before.blkio_delay.map(|n| n.0), now.blkio_delay.map(|n| n.0)),
+            cpu: grew(before.utime.map(|n| n.0), now.utime.map(|n| n.0))
+                .saturating_add(grew(before.stime.map(|n| n.0), now.stime.map(|n| n.0))),
         }
     }
 

@@ -176,9 +176,33 @@ pub(super) fn written_between(intervals: &[Interval], from: Nanos, to: Nanos) ->
     after.iter().take_while(|one| one.end <= to).map(|one| one.written_bytes).sum()
 }
 
+/// Part of its limit from which the memory of a cgroup is full, and part of it that is then unwritten where reclaim has to write.
+const FULL: f64 = 0.95;
+const UNWRITTEN: f64 = 0.5;
+
+/// Whether most of the unwritten data was that of a cgroup without a dirty limit of its own whose memory it filled. Reclaim then finds
+/// only unwritten pages, and wakes the flusher for all data of the machine, whatever its age (`WB_REASON_VMSCAN`).
+fn is_reclaimed(window: &Window) -> bool {
+    let page = window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1));
+    let pages = |pages: Option<Pages>| pages.map_or(0, |pages| pages.bytes(page).0);
+    let levels = window.host_series.iter().map(|(_, row)| pages(row.nr_dirty).saturating_add(pages(row.nr_writeback)));
+    let peak = levels.max().unwrap_or(0) as f64;
+    let is_per_cgroup = window.facts.as_ref().is_some_and(|facts| facts.cgroups.has_unified_writeback());
+    let is_full = |(id, unwritten): (&EntityId, &u64)| {
+        let span = window.cgroups.get(id)?;
+        let limit = window.cgroup_limits.get(id)?.last.memory_max?.bytes()?.0 as f64;
+        let unwritten = *unwritten as f64;
+        Some(span.max.memory_current?.0 as f64 >= FULL * limit && unwritten >= UNWRITTEN * limit.max(peak))
+    };
+    !is_per_cgroup && window.unwritten_max.iter().any(|one| is_full(one) == Some(true))
+}
+
 /// Requests from bursts that neither the age nor the amount of the dirty data explains.
 fn from_bursts<'a>(window: &Window, groups: &[(&Group, Syncs)], places: &'a [Place]) -> Vec<Asked<'a>> {
     let Some(first) = window.first_at.map(|first| first.monotonic) else { return Vec::new() };
+    if is_reclaimed(window) {
+        return Vec::new();
+    }
     let own: f64 =
         groups.iter().filter(|(_, syncs)| syncs.call.is_some()).map(|(group, _)| group.total.dirtied()).sum();
     let mut found = at_once(window, own, places);

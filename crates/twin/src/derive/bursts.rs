@@ -11,8 +11,28 @@ pub(super) struct Burst {
     pub(super) from: f64,
     pub(super) to: f64,
     pub(super) amount: f64,
+    /// Seconds for which it lasts, where they are fewer.
+    pub(super) lasts: Option<f64>,
 }
 
+/// Fewest bytes of a burst whose length within its interval matters.
+const BURST_MIN: f64 = 8_388_608.0;
+/// Shortest burst, seconds.
+const SHORTEST: f64 = 1e-3;
+
+/// Part of an interval for which a program may wait that is not held up.
+const FREE: f64 = 0.05;
+
+/// How long a burst lasts in one interval: a program that neither runs nor waits does not write. `None` where no time was counted, and of a
+/// program that was held up: how long it would have taken without that is not known.
+fn lasts(bin: &Bin, amount: f64) -> Option<f64> {
+    let seconds = (bin.cpu + bin.waited) / bin.active.max(1) as f64;
+    let is_free = bin.cpu > 0.0 && bin.waited < FREE * bin.length;
+    (is_free && amount >= BURST_MIN && seconds < bin.length).then(|| seconds.max(SHORTEST))
+}
+
+/// Fewest intervals in which a writer was not held up that show its rate.
+const FREE_MIN: usize = 6;
 /// Shortest stretch of a steady writer, and most stretches of one.
 const BURSTS_MAX: usize = 120;
 
@@ -23,7 +43,7 @@ pub(super) fn arrivals(bins: &[Bin], amount: impl Fn(&Bin) -> f64, unit: f64) ->
     let begin = |at: usize| bins[at].end - bins[at].length;
     let span = &bins[first..=last];
     let total: f64 = span.iter().map(&amount).sum();
-    let whole = Burst { from: begin(first), to: bins[last].end, amount: total };
+    let whole = Burst { from: begin(first), to: bins[last].end, amount: total, lasts: None };
     if is_steady(span, &amount, unit) {
         // A writer that is there from the first to the last sample, but for what rounding hides.
         return vec![whole];
@@ -37,12 +57,23 @@ pub(super) fn bursts(bins: &[Bin], amount: impl Fn(&Bin) -> f64) -> Vec<Burst> {
     let active = (0..bins.len()).filter(|at| amount(&bins[*at]) > 0.0);
     let mut bursts: Vec<Burst> = Vec::new();
     for at in active {
-        let bin = Burst { from: begin(at), to: bins[at].end, amount: amount(&bins[at]) };
+        let bin = Burst {
+            from: begin(at),
+            to: bins[at].end,
+            amount: amount(&bins[at]),
+            lasts: lasts(&bins[at], amount(&bins[at])),
+        };
         match bursts.last_mut() {
             // Neighbours of about the same rate are one.
             Some(last) if bin.from - last.to < 1e-6 && alike(*last, bin) => {
                 last.to = bin.to;
                 last.amount += bin.amount;
+                last.lasts = None;
+            }
+            // A burst that goes on in the next interval, at another rate, lasts until then.
+            Some(last) if bin.from - last.to < 1e-6 => {
+                last.lasts = None;
+                bursts.push(Burst { lasts: None, ..bin });
             }
             _ => bursts.push(bin),
         }
@@ -54,6 +85,7 @@ pub(super) fn bursts(bins: &[Bin], amount: impl Fn(&Bin) -> f64) -> Vec<Burst> {
                 from: pair[0].from,
                 to: pair[pair.len() - 1].to,
                 amount: pair.iter().map(|burst| burst.amount).sum(),
+                lasts: None,
             })
             .collect();
     }
@@ -66,7 +98,7 @@ pub(super) fn steady(bins: &[Bin], amount: impl Fn(&Bin) -> f64) -> Vec<Burst> {
     let (Some(first), Some(last)) = (bins.iter().find(is_active), bins.iter().rfind(is_active)) else {
         return Vec::new();
     };
-    vec![Burst { from: first.end - first.length, to: last.end, amount: bins.iter().map(&amount).sum() }]
+    vec![Burst { from: first.end - first.length, to: last.end, amount: bins.iter().map(&amount).sum(), lasts: None }]
 }
 
 fn rate(burst: Burst) -> f64 {
@@ -85,8 +117,10 @@ fn is_steady(bins: &[Bin], amount: &impl Fn(&Bin) -> f64, unit: f64) -> bool {
         return false;
     }
     let free: Vec<&Bin> = bins.iter().filter(|bin| bin.waited < 0.05 * bin.length).collect();
+    // A program that waits whenever it writes is free only while it writes nothing: that is no rate.
+    let writes_freely = free.iter().filter(|bin| amount(bin) > 0.0).count();
     // The last interval is cut by the end.
-    let chosen: Vec<&Bin> = if free.len() >= 6 { free } else { bins.iter().collect() };
+    let chosen: Vec<&Bin> = if writes_freely >= FREE_MIN { free } else { bins.iter().collect() };
     let rates: Vec<f64> = chosen.iter().map(|bin| amount(bin) / bin.length).collect();
     let mean = rates.iter().sum::<f64>() / rates.len() as f64;
     let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / rates.len() as f64;
@@ -140,6 +174,8 @@ pub(super) struct Branch {
     pub(super) unit: f64,
     /// Steps that repeat the operation: a count and a rate, or once without a rate.
     pub(super) step: Box<dyn Fn(u64, Option<Frequency>) -> Vec<Step>>,
+    /// What it does before stretches that follow no other at once, but for the first one.
+    pub(super) begin: Option<Step>,
     /// What it does once after stretches that no other follows at once.
     pub(super) end: Option<End>,
     /// Whether only the device sets its pace.
@@ -171,11 +207,21 @@ impl Branch {
             if burst.from > now + 1e-3 {
                 steps.push(Step::Sleep(Lasting { lasting: time(burst.from - now) }));
             }
+            let is_first =
+                at.checked_sub(1).and_then(|at| self.bursts.get(at)).is_none_or(|last| burst.from > last.to + 1e-3);
+            steps.extend(self.begin.clone().filter(|_| at > 0 && is_first));
             let wanted = burst.amount / self.unit / copies + left;
             let count = if wanted < 0.5 && left < 0.0 { 0.0 } else { wanted.round().max(1.0) };
             left = wanted - count;
             match count > 0.0 {
-                true => steps.extend(of(count, (burst.to - burst.from).max(1e-3))),
+                true => {
+                    let length = (burst.to - burst.from).max(1e-3);
+                    let lasts = burst.lasts.filter(|lasts| *lasts < length).unwrap_or(length);
+                    steps.extend(of(count, lasts));
+                    if lasts < length {
+                        steps.push(Step::Sleep(Lasting { lasting: time(length - lasts) }));
+                    }
+                }
                 false => steps.push(Step::Sleep(Lasting { lasting: time(burst.to - burst.from.max(now)) })),
             }
             now = burst.to.max(now);
@@ -223,11 +269,19 @@ mod tests {
             from: f64::from(at),
             to: f64::from(at) + 1.0,
             amount: *amount,
+            lasts: None,
         });
         let step = |count, rate: Option<Frequency>| {
             vec![Step::Write(Write { count: Some(count), rate: rate.map(Pace::Blocks), ..Write::default() })]
         };
-        let branch = Branch { bursts: bursts.collect(), unit: 1.0, step: Box::new(step), end: None, is_unpaced: false };
+        let branch = Branch {
+            bursts: bursts.collect(),
+            unit: 1.0,
+            step: Box::new(step),
+            begin: None,
+            end: None,
+            is_unpaced: false,
+        };
         let steps = branch.open(1.0);
         let slept = |step: &Step| if let Step::Sleep(sleep) = step { sleep.lasting.0.as_secs_f64() } else { 0.0 };
         let seconds = steps.iter().map(slept).sum();
@@ -235,6 +289,34 @@ mod tests {
             steps.iter().filter_map(|step| if let Step::Write(write) = step { write.count } else { None }).collect(),
             seconds,
         )
+    }
+
+    #[test]
+    fn a_burst_lasts_as_long_as_its_program_runs_and_waits() {
+        let bin = |end: f64, by_calls: f64, cpu: f64| Bin { end, length: 1.0, by_calls, cpu, ..Bin::default() };
+        let lasts = |bins: &[Bin]| -> Vec<Option<f64>> {
+            bursts(bins, |bin| bin.by_calls).iter().map(|burst| burst.lasts).collect()
+        };
+        let idle = |end| bin(end, 0.0, 0.0);
+        assert_eq!(lasts(&[bin(1.0, 64e6, 0.03), idle(2.0), bin(3.0, 64e6, 0.0)]), [Some(0.03), None]);
+        assert_eq!(lasts(&[Bin { waited: 0.03125, ..bin(1.0, 64e6, 0.0625) }, idle(2.0)]), [Some(0.09375)]);
+        assert_eq!(lasts(&[Bin { waited: 0.4, ..bin(1.0, 64e6, 0.1) }, idle(2.0)]), [None], "held up");
+        assert_eq!(lasts(&[bin(1.0, 64e6, 0.03), bin(2.0, 9e6, 0.03)]), [None, None], "it goes on");
+        assert_eq!(lasts(&[bin(1.0, 1e6, 0.03), idle(2.0)]), [None], "little");
+    }
+
+    #[test]
+    fn bursts_in_which_a_program_waits_are_no_steady_writer() {
+        // 128 MiB in two seconds of each twenty, of which the program waits most.
+        let bin = |at: usize| {
+            let is_burst = at % 20 < 2;
+            let (by_calls, waited) = if is_burst { (64e6, 0.6) } else { (0.0, 0.0) };
+            Bin { end: at as f64 + 1.0, length: 1.0, by_calls, waited, ..Bin::default() }
+        };
+        let bins: Vec<Bin> = (0..60).map(bin).collect();
+        assert_eq!(arrivals(&bins, |bin| bin.by_calls, 262_144.0).len(), 3);
+        let steady: Vec<Bin> = bins.iter().map(|bin| Bin { by_calls: 64e6, waited: 0.6, ..*bin }).collect();
+        assert_eq!(arrivals(&steady, |bin| bin.by_calls, 262_144.0).len(), 1);
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl InFolios {
             };
             syncing.steps(write, count)
         };
-        Branch { bursts, unit: folio, step: Box::new(step), end: None, is_unpaced: false }
+        Branch { bursts, unit: folio, step: Box::new(step), begin: None, end: None, is_unpaced: false }
     }
 
     /// Calls to the file.

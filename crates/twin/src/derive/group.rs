@@ -49,6 +49,8 @@ pub(super) struct Bin {
     pub(super) major: f64,
     /// Seconds of waiting, all processes together.
     pub(super) waited: f64,
+    /// Seconds on a CPU, all processes together.
+    pub(super) cpu: f64,
     /// Bytes written by processes that reaped no children, for certain their own.
     pub(super) own: f64,
     /// Processes with activity.
@@ -101,6 +103,8 @@ pub(super) struct Group {
     pub(super) asleep: usize,
     /// Its part of the bytes that stores to mappings dirtied in its cgroup.
     pub(super) part_of_mapped: f64,
+    /// The device, where it is the part of a program that works on this one.
+    pub(super) part_on: Option<DevId>,
 }
 
 /// Waits for stable storage that a trace saw.
@@ -129,6 +133,34 @@ impl Group {
     fn add_written(&mut self, device: DevId, bytes: u64) {
         let all = self.written_to.entry(device).or_default();
         *all = all.saturating_add(bytes);
+    }
+
+    /// The part of it that works on one device, by its share of what was written and of what was read.
+    pub(super) fn part(&self, dev: DevId, written: f64, read: f64) -> Group {
+        let bytes = self.total.dirtied() * written + self.total.read * read;
+        let waits = bytes / (self.total.dirtied() + self.total.read).max(1.0);
+        let of = |bin: &Bin| Bin {
+            wchar: bin.wchar * written,
+            calls: bin.calls * written,
+            by_calls: bin.by_calls * written,
+            direct: bin.direct * written,
+            cancelled: bin.cancelled * written,
+            own: bin.own * written,
+            read: bin.read * read,
+            reads: bin.reads * read,
+            waited: bin.waited * waits,
+            ..*bin
+        };
+        let counts = |count: u64| (count as f64 * written).round() as u64;
+        let synced = self.synced.map(|synced| Synced {
+            fsyncs: counts(synced.fsyncs),
+            fdatasyncs: counts(synced.fdatasyncs),
+            ranges: counts(synced.ranges),
+            whole: counts(synced.whole),
+        });
+        let bins: Vec<Bin> = self.bins.iter().map(of).collect();
+        let total = sum(&bins);
+        Group { bins, total, synced, paused: self.paused * written, part_on: Some(dev), ..self.clone() }
     }
 
     /// Processes that work at the same time.
@@ -284,6 +316,7 @@ fn add(bins: &mut [Bin], times: &[u64], did: &Did, whose: Whose) {
         bin.faults += did.faults as f64 * part;
         bin.major += did.major as f64 * part;
         bin.waited += did.waited as f64 / 1e9 * part;
+        bin.cpu += did.cpu as f64 / 1e9 * part;
         bin.own += if whose.is_parent { 0.0 } else { by_calls * part };
         bin.active += u64::from(!did.is_nothing());
     }
@@ -481,7 +514,7 @@ fn traced(groups: &mut [((String, Vec<u8>), Group)], recorded: &Recorded, of_pid
     }
 }
 
-fn sum(bins: &[Bin]) -> Bin {
+pub(super) fn sum(bins: &[Bin]) -> Bin {
     let mut total = Bin::default();
     for bin in bins {
         total.length += bin.length;
@@ -496,6 +529,7 @@ fn sum(bins: &[Bin]) -> Bin {
         total.faults += bin.faults;
         total.major += bin.major;
         total.waited += bin.waited;
+        total.cpu += bin.cpu;
         total.own += bin.own;
         total.active = total.active.max(bin.active);
     }

@@ -5,8 +5,11 @@
 
 use super::group::Group;
 use super::machine::{Ground, Place, Places};
-use floodline_record::id::{DevId, Entity};
+use super::syncs::buffered_calls;
+use floodline_record::id::{DevId, Entity, EntityId};
+use floodline_record::units::Bytes;
 use floodline_record::window::Window;
+use std::collections::BTreeMap;
 
 /// Place of a group, as an index into the places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,10 +22,59 @@ pub(super) struct At {
 /// The place of each group.
 pub(super) fn assigned(window: &Window, ground: &Ground, groups: &[Group]) -> Vec<At> {
     let places = &ground.places;
-    let known = |group| of_trace(window, places, group).or_else(|| of_cgroup(window, places, group));
-    let known: Vec<Option<usize>> = groups.iter().map(known).collect();
+    let mut at = vec![None; groups.len()];
+    for (at, group) in at.iter_mut().zip(groups) {
+        let own = group.part_on.and_then(|dev| places.0.iter().position(|place| place.dev == dev));
+        let is_only = (places.0.len() == 1).then_some(0);
+        *at = own.or_else(|| of_trace(window, places, group)).or(is_only);
+    }
+    in_cgroups(window, places, groups, &mut at);
     let bytes: Vec<f64> = groups.iter().map(|group| group.total.dirtied()).collect();
-    by_bytes(&known, &bytes, &places.0.iter().map(|place| place.written as f64).collect::<Vec<_>>())
+    by_bytes(&at, &bytes, &places.0.iter().map(|place| place.written as f64).collect::<Vec<_>>())
+}
+
+/// Share of its intervals with writes in which a program waits that makes them durable, and share of the flushes of a device that its
+/// calls explain there, at most.
+const WAITS_SHARE: f64 = 0.6;
+const FLUSHED: f64 = 1.2;
+
+/// Finds the places of programs in cgroups of their own. One program writes where its cgroup does. Of several, one that waits for its
+/// writes writes to the device that was flushed as often. Of the others, the largest writes where the cgroup wrote most, and the next
+/// one where most is left.
+fn in_cgroups(window: &Window, places: &Places, groups: &[Group], at: &mut [Option<usize>]) {
+    let mut of_cgroups: BTreeMap<Option<EntityId>, Vec<usize>> = BTreeMap::new();
+    for (number, group) in groups.iter().enumerate() {
+        of_cgroups.entry(group.cgroup).or_default().push(number);
+    }
+    for (cgroup, members) in of_cgroups {
+        if members.iter().all(|number| at[*number].is_some()) {
+            continue;
+        }
+        let Some(moved) = of_cgroup(window, places, cgroup) else { continue };
+        let flushed = |group: &Group| {
+            let waits = group.waiting_share() >= WAITS_SHARE && buffered_calls(group) >= 1.0;
+            let is_there = |(place, moved): &(&Place, &Moved)| {
+                moved.written > 0.0 && buffered_calls(group) <= FLUSHED * place.flushes as f64
+            };
+            let there: Vec<usize> =
+                (0..places.0.len()).filter(|at| waits && is_there(&(&places.0[*at], &moved[*at]))).collect();
+            there.into_iter().min_by_key(|at| places.0[*at].flushes)
+        };
+        let known: Vec<Option<usize>> =
+            members.iter().map(|number| at[*number].or_else(|| flushed(&groups[*number]))).collect();
+        let bytes: Vec<f64> = members.iter().map(|number| groups[*number].total.dirtied()).collect();
+        let written: Vec<f64> = moved.iter().map(|moved| moved.written).collect();
+        for (number, found) in members.iter().zip(by_bytes(&known, &bytes, &written)) {
+            at[*number] = Some(found.place);
+        }
+    }
+}
+
+/// What a program or a cgroup moved on a place, bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Moved {
+    written: f64,
+    read: f64,
 }
 
 /// Places by what each device wrote that no group of a known place explains: the largest program first.
@@ -48,6 +100,16 @@ fn by_bytes(known: &[Option<usize>], bytes: &[f64], written: &[f64]) -> Vec<At> 
 
 /// The place in whose files a trace saw most bytes of a group become dirty.
 fn of_trace(window: &Window, places: &Places, group: &Group) -> Option<usize> {
+    let moved = traced(window, places, group)?;
+    let most = moved
+        .iter()
+        .enumerate()
+        .max_by(|(at, one), (other_at, other)| one.written.total_cmp(&other.written).then(other_at.cmp(at)));
+    most.map(|(at, _)| at)
+}
+
+/// Bytes of a group that a trace saw become dirty in the files of each place, or go there past the page cache. `None` without any.
+fn traced(window: &Window, places: &Places, group: &Group) -> Option<Vec<Moved>> {
     let facts = window.facts.as_ref();
     let lookup = window.lookup();
     let place = |number: DevId| {
@@ -57,44 +119,97 @@ fn of_trace(window: &Window, places: &Places, group: &Group) -> Option<usize> {
         let dev = lookup.whole(window, dev);
         places.0.iter().position(|place| place.dev == dev)
     };
-    let mut written: Vec<u64> = vec![0; places.0.len()];
+    let mut moved = vec![Moved::default(); places.0.len()];
     for (number, bytes) in &group.written_to {
-        if let Some(all) = place(*number).and_then(|at| written.get_mut(at)) {
-            *all = all.saturating_add(*bytes);
+        if let Some(moved) = place(*number).and_then(|at| moved.get_mut(at)) {
+            moved.written += *bytes as f64;
         }
     }
-    let most = written.iter().enumerate().max_by_key(|(at, bytes)| (**bytes, std::cmp::Reverse(*at)));
-    most.filter(|(_, bytes)| **bytes > 0).map(|(at, _)| at)
+    moved.iter().any(|moved| moved.written > 0.0).then_some(moved)
 }
 
-/// The device with most of the writes of a group's cgroup. The root has the writes of all.
-fn of_cgroup(window: &Window, places: &Places, group: &Group) -> Option<usize> {
-    if places.0.len() == 1 {
-        return Some(0);
-    }
-    let path = group.cgroup.and_then(|id| window.entities.get(&id));
+/// Bytes that a cgroup wrote to each place and read from it. `None` of the root, which has those of all, and where nothing was counted.
+fn of_cgroup(window: &Window, places: &Places, cgroup: Option<EntityId>) -> Option<Vec<Moved>> {
+    let path = cgroup.and_then(|id| window.entities.get(&id));
     if matches!(path, Some(Entity::Cgroup { path, .. }) if path.as_bytes() == b"/") {
         return None;
     }
-    let index = |dev| places.0.iter().position(|place| place.dev == dev);
-    let sent = window.cgroup_io.iter().filter_map(|(id, span)| {
-        let Some(Entity::CgroupIo { cgroup, dev }) = window.entities.get(id) else { return None };
-        if Some(*cgroup) != group.cgroup {
-            return None;
-        }
-        Some((span.growth.wbytes?.0, index(window.lookup().whole(window, *dev))?))
-    });
-    let sent: Vec<(u64, usize)> = sent.collect();
-    let place = |at: usize| -> &Place { &places.0[at] };
+    let mut moved = vec![Moved::default(); places.0.len()];
+    for (id, span) in &window.cgroup_io {
+        let Some(Entity::CgroupIo { cgroup: of, dev }) = window.entities.get(id) else { continue };
+        let dev = window.lookup().whole(window, *dev);
+        let at = places.0.iter().position(|place| place.dev == dev).filter(|_| Some(*of) == cgroup);
+        let Some(moved) = at.and_then(|at| moved.get_mut(at)) else { continue };
+        // The kernel has no row of a device before the first bytes of a cgroup there.
+        let is_new = window.first_at.is_some_and(|first| span.first_at > first.monotonic);
+        let since = |growth: Option<Bytes>, first: Option<Bytes>| {
+            let before = if is_new { first.map_or(0, |bytes| bytes.0) } else { 0 };
+            growth.map_or(0, |bytes| bytes.0).saturating_add(before) as f64
+        };
+        moved.written += since(span.growth.wbytes, span.first.wbytes);
+        moved.read += since(span.growth.rbytes, span.first.rbytes);
+    }
     // What went to a loop device is written again below.
-    let again = |dev| sent.iter().filter(|(_, at)| place(*at).below == Some(dev)).map(|(bytes, _)| *bytes).sum::<u64>();
-    let own = sent.iter().map(|(bytes, at)| (bytes.saturating_sub(again(place(*at).dev)), *at));
-    let most = own.filter(|(bytes, _)| *bytes > 0).max_by_key(|(bytes, at)| (*bytes, std::cmp::Reverse(*at)));
-    most.map(|(_, at)| at)
+    let all = moved.clone();
+    for (place, moved) in places.0.iter().zip(&mut moved) {
+        let again = places.0.iter().zip(&all).filter(|(other, _)| other.below == Some(place.dev));
+        moved.written -= again.map(|(_, above)| above.written).sum::<f64>();
+    }
+    moved.iter().any(|moved| moved.written > 0.0).then_some(moved)
+}
+
+/// Least part of the bytes of a program on a device on which it works beside another one.
+const PART_MIN: f64 = 0.1;
+/// Part of the bytes of its cgroup from which a program is the one that works there.
+const ALONE: f64 = 0.9;
+/// Fewest bytes of such a part: a journal on another device writes less.
+const PART_BYTES: f64 = 1_048_576.0;
+
+/// Divides each program that writes to several devices, or reads from another one than it writes to, into one for each of them. A
+/// trace tells, or the I/O of a cgroup that has no other program. Stores to a mapping are not divided.
+pub(super) fn divided(window: &Window, places: &Places, groups: Vec<Group>) -> Vec<Group> {
+    let mut of_cgroups: BTreeMap<Option<EntityId>, f64> = BTreeMap::new();
+    groups.iter().for_each(|group| *of_cgroups.entry(group.cgroup).or_default() += group.weight());
+    let is_alone = |group: &Group| of_cgroups.get(&group.cgroup).is_some_and(|all| group.weight() >= ALONE * all);
+    let divide = |group: Group| -> Vec<Group> {
+        let is_plain = group.total.mapped <= 0.0 && places.0.len() > 1;
+        let of_trace = || traced(window, places, &group);
+        let moved = is_plain
+            .then(|| of_trace().or_else(|| of_cgroup(window, places, group.cgroup).filter(|_| is_alone(&group))))
+            .flatten();
+        moved.map_or_else(|| vec![group.clone()], |moved| parts(&group, places, &moved))
+    };
+    groups.into_iter().flat_map(divide).collect()
+}
+
+/// The parts of a group by what it moved on each place.
+fn parts(group: &Group, places: &Places, moved: &[Moved]) -> Vec<Group> {
+    let is_part = |of: fn(&Moved) -> f64, one: &Moved| {
+        let all: f64 = moved.iter().map(of).sum();
+        of(one) >= PART_BYTES && of(one) >= PART_MIN * all
+    };
+    let (written, read): (fn(&Moved) -> f64, fn(&Moved) -> f64) = (|one| one.written, |one| one.read);
+    let kept: Vec<(&Place, Moved)> = places
+        .0
+        .iter()
+        .zip(moved)
+        .map(|(place, one)| {
+            let kept = |of: fn(&Moved) -> f64| if is_part(of, one) { of(one) } else { 0.0 };
+            (place, Moved { written: kept(written), read: kept(read) })
+        })
+        .filter(|(_, one)| one.written + one.read > 0.0)
+        .collect();
+    if kept.len() < 2 {
+        return vec![group.clone()];
+    }
+    let sum = |of: fn(&Moved) -> f64| kept.iter().map(|(_, one)| of(one)).sum::<f64>();
+    let share = |of: fn(&Moved) -> f64, one: &Moved| if sum(of) > 0.0 { of(one) / sum(of) } else { 0.0 };
+    kept.iter().map(|(place, one)| group.part(place.dev, share(written, one), share(read, one))).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::group::Bin;
     use super::*;
 
     #[test]
@@ -119,6 +234,37 @@ mod tests {
         assert_eq!(at(&[(dev(0), 4096), (dev(16), 8192)]), Some(1));
         assert_eq!(at(&[(dev(0), 4096), (dev(32), 8192)]), Some(0), "the twin lacks that device");
         assert_eq!((at(&[(dev(32), 8192)]), at(&[])), (None, None));
+    }
+
+    #[test]
+    fn a_program_on_two_devices_is_one_on_each() {
+        let place = |minor| Place {
+            dev: DevId { major: 254, minor },
+            device: String::new(),
+            point: String::new(),
+            fs_type: floodline_scenario::FsType::Ext4,
+            mean_read: None,
+            flushes: 0,
+            writes: 0,
+            written: 0,
+            below: None,
+        };
+        let places = Places(vec![place(0), place(16)]);
+        let bin = Bin { length: 1.0, by_calls: 80e6, wchar: 80e6, calls: 100.0, read: 40e6, ..Bin::default() };
+        let group = Group { bins: vec![bin], total: bin, ..Group::default() };
+        let check = |moved: [(f64, f64); 2], expect: &[(Option<u32>, f64, f64)]| {
+            let moved = moved.map(|(written, read)| Moved { written, read });
+            let parts = parts(&group, &places, &moved);
+            let told: Vec<(Option<u32>, f64, f64)> = parts
+                .iter()
+                .map(|part| (part.part_on.map(|dev| dev.minor), part.total.by_calls, part.total.read))
+                .collect();
+            assert_eq!(told, expect);
+        };
+        check([(60e6, 0.0), (20e6, 0.0)], &[(Some(0), 60e6, 0.0), (Some(16), 20e6, 0.0)]);
+        // It copies from one to the other.
+        check([(60e6, 0.0), (0.0, 40e6)], &[(Some(0), 80e6, 0.0), (Some(16), 0.0, 40e6)]);
+        check([(60e6, 0.0), (1e6, 0.0)], &[(None, 80e6, 40e6)]);
     }
 
     #[test]

@@ -198,7 +198,7 @@ pub(super) fn mapped(
     let step = move |count: u64, rate: Option<Frequency>| {
         vec![Step::MmapStore(MmapStore { rate, count: Some(count), ..mapping.clone() })]
     };
-    let branch = Branch { bursts, unit: per_store, step: Box::new(step), end: None, is_unpaced: false };
+    let branch = Branch { bursts, unit: per_store, step: Box::new(step), begin: None, end: None, is_unpaced: false };
     let block = match (is_large, made == LARGE_WRITES) {
         (true, true) => cached.block_of(per_clean_fault),
         (true, false) => cached.block_of(per_fault),
@@ -413,7 +413,7 @@ fn refilling(bins: &[Bin], levels: &Levels<'_>) -> Option<Burst> {
     let is_full = full >= ALL_DIRTY_TIME * seconds && missed <= MISSED_MAX * bytes;
     let goes_on = (is_full || missed <= MISSED_BY_DECAY * bytes) && rate * seconds >= UNSEEN * seen;
     let (from, to) = (bins[0].end - bins[0].length, bins[bins.len() - 1].end);
-    (rate.is_finite() && goes_on).then_some(Burst { from, to, amount: rate * (to - from) })
+    (rate.is_finite() && goes_on).then_some(Burst { from, to, amount: rate * (to - from), lasts: None })
 }
 
 /// The same by faults, counted as stores: each page has its own first fault, whether its folio is dirty or not, so
@@ -443,7 +443,7 @@ fn by_faults(bins: &[Bin], levels: &Levels<'_>, pages: f64) -> Option<Burst> {
     let rate = -xy / xx * pages;
     let (from, to) = (bins[0].end - bins[0].length, bins[bins.len() - 1].end);
     let goes_on = explained >= EXPLAINED && rate * (to - from) >= UNSEEN * all;
-    (rate.is_finite() && rate > 0.0 && goes_on).then_some(Burst { from, to, amount: rate * (to - from) })
+    (rate.is_finite() && rate > 0.0 && goes_on).then_some(Burst { from, to, amount: rate * (to - from), lasts: None })
 }
 
 /// How a mapped file is in the page cache when the recording begins.

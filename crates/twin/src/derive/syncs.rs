@@ -2,7 +2,7 @@
 //! Calls for stable storage of each program. A trace counts them. Without one they are told by waits: a program that waits
 //! whenever it writes, or at the ends of its bursts. Flushes of the devices bound their number.
 
-use super::group::{Group, PAGE, Synced};
+use super::group::{Bin, Group, PAGE, Synced};
 use super::machine::Place;
 use super::places::At;
 use crate::provenance::Origin;
@@ -88,7 +88,8 @@ pub(super) fn add_by_age(
 /// Number of durable writes of each group. With a trace they are counted. Without one, a program that waits in most
 /// intervals in which it writes makes its writes durable, and the flushes of its device bound their number. Where the place
 /// of a program is not known, it is the device whose flushes it explains.
-pub(super) fn syncs(groups: &[Group], places: &[Place], at: &mut [At]) -> Vec<Syncs> {
+/// `wrote` has when each device wrote.
+pub(super) fn syncs(groups: &[Group], places: &[Place], at: &mut [At], wrote: &[Wrote]) -> Vec<Syncs> {
     let mut syncs: Vec<Syncs> = groups.iter().map(traced).collect();
     if syncs.iter().any(|syncs| syncs.origin == Origin::Measured) {
         return syncs;
@@ -98,10 +99,19 @@ pub(super) fn syncs(groups: &[Group], places: &[Place], at: &mut [At]) -> Vec<Sy
             *syncs = Syncs { count, call: Some(SyncCall::Fsync), at_ends: Some(wait), ..Syncs::default() };
         }
     }
+    for ((group, syncs), at) in
+        groups.iter().zip(&mut syncs).zip(at.iter()).filter(|((_, syncs), _)| syncs.call.is_none())
+    {
+        let there = places.get(at.place).zip(wrote.get(at.place));
+        let count = there.and_then(|(place, wrote)| from_time_to_time(group, wrote, place.flushes));
+        if let Some(count) = count {
+            *syncs = Syncs { count, call: Some(SyncCall::Fdatasync), ..Syncs::default() };
+        }
+    }
     let calls = |group: &Group| buffered_calls(group);
     let mut candidates: Vec<usize> = (0..groups.len())
         .filter(|at| {
-            syncs[*at].at_ends.is_none() && groups[*at].waiting_share() >= DURABLE_SHARE && calls(&groups[*at]) >= 1.0
+            syncs[*at].call.is_none() && groups[*at].waiting_share() >= DURABLE_SHARE && calls(&groups[*at]) >= 1.0
         })
         .collect();
     candidates.sort_by(|a, b| calls(&groups[*a]).total_cmp(&calls(&groups[*b])));
@@ -151,6 +161,39 @@ fn share_flushes(groups: &[Group], candidates: &[usize], flushes: f64, syncs: &m
         left = (left - count).max(0.0);
         syncs[at] = Syncs { count, call: Some(SyncCall::Fdatasync), ..Syncs::default() };
     }
+}
+
+/// When a device wrote: end of each interval, seconds since the recording began, and bytes.
+pub(super) type Wrote = Vec<(f64, f64)>;
+
+/// Shortest wait that shows a sync of a steady writer, seconds, and fewest of them.
+const TIMED_WAIT: f64 = 0.01;
+const TIMED_MIN: usize = 4;
+/// Share of the intervals in which a steady writer writes at least, and in which it waits at most.
+const STEADY_SHARE: f64 = 0.8;
+const TIMED_SHARE: f64 = 0.5;
+/// Part of the bytes of the device that go in these intervals, or in the next ones.
+const WRITTEN_THEN: f64 = 0.7;
+
+/// Number of syncs of a steady writer that waits from time to time, where the device writes when it waits and hardly else. `flushes`
+/// are those of the device.
+fn from_time_to_time(group: &Group, wrote: &[(f64, f64)], flushes: u64) -> Option<f64> {
+    let bins = &group.bins;
+    let active = bins.iter().filter(|bin| bin.by_calls > 0.0).count();
+    let waits: Vec<&Bin> = bins.iter().filter(|bin| bin.waited >= TIMED_WAIT).collect();
+    let is_steady = active as f64 >= STEADY_SHARE * bins.len() as f64;
+    let is_timed = waits.len() >= TIMED_MIN && waits.len() as f64 <= TIMED_SHARE * bins.len() as f64;
+    // One that waits whenever it writes syncs more often.
+    let is_rare = group.waiting_share() < DURABLE_SHARE;
+    if !is_steady || !is_timed || !is_rare || flushes < waits.len() as u64 {
+        return None;
+    }
+    let is_then = |end: f64| waits.iter().any(|bin| end > bin.end - bin.length && end <= bin.end + 1e-3);
+    let all: f64 = wrote.iter().map(|(_, bytes)| bytes).sum();
+    let then: f64 = wrote.iter().filter(|(end, _)| is_then(*end)).map(|(_, bytes)| bytes).sum();
+    // A sync that spans two samples is one.
+    let starts = bins.windows(2).filter(|pair| pair[0].waited < TIMED_WAIT && pair[1].waited >= TIMED_WAIT).count();
+    (all > 0.0 && then >= WRITTEN_THEN * all && starts >= TIMED_MIN).then_some(starts as f64)
 }
 
 /// Shortest wait after a burst that shows a sync, seconds; that of a single burst, and the share of bursts that have one.
@@ -288,7 +331,6 @@ pub(super) fn buffered_calls(group: &Group) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::group::Bin;
     use super::*;
     use floodline_record::id::DevId;
     use floodline_scenario::FsType;
@@ -312,6 +354,20 @@ mod tests {
             group.bins.push(bin);
         }
         group
+    }
+
+    #[test]
+    fn a_steady_writer_that_waits_while_the_device_writes_syncs_from_time_to_time() {
+        let seconds: Vec<(f64, f64)> = (0..40).map(|at| (4e6, if at % 5 == 4 { 0.3 } else { 0.0 })).collect();
+        let wrote = |is_then: fn(usize) -> bool| -> Wrote {
+            (0..40).map(|at| (at as f64 + 1.0, if is_then(at) { 20e6 } else { 0.0 })).collect()
+        };
+        let steady = group(&seconds);
+        assert_eq!(from_time_to_time(&steady, &wrote(|at| at % 5 == 4), 20), Some(8.0));
+        assert_eq!(from_time_to_time(&steady, &wrote(|at| at % 5 == 4), 3), None, "hardly flushed");
+        assert_eq!(from_time_to_time(&steady, &wrote(|_| true), 20), None, "the device writes all the time");
+        let paused: Vec<(f64, f64)> = vec![(4e6, 0.3); 40];
+        assert_eq!(from_time_to_time(&group(&paused), &wrote(|_| true), 50), None);
     }
 
     #[test]
@@ -398,7 +454,7 @@ mod tests {
         let places = [place(0, 2), place(1, 102)];
         let check = |is_known: bool, place: usize, count: f64| {
             let mut at = [At { place: 0, is_known }];
-            let syncs = syncs(&groups, &places, &mut at);
+            let syncs = syncs(&groups, &places, &mut at, &[]);
             assert_eq!((at[0].place, syncs[0].count), (place, count), "{is_known}");
         };
         check(false, 1, 100.0);

@@ -3,11 +3,12 @@
 //! dirtied by no process in the samples.
 
 use super::group::{Group, PAGE, Stored, groups};
+use super::layers::layered;
 use super::machine::{Ground, Place};
 use super::names::{self, Taken};
-use super::places::assigned;
+use super::places::{assigned, divided};
 use super::residence::written_soon;
-use super::syncs::{Habit, Syncs, add_by_age, habits, syncs};
+use super::syncs::{Habit, Syncs, Wrote, add_by_age, habits, syncs};
 use super::unattributed::unattributed;
 use super::unmounts::Unmounts;
 use super::writer::Writer;
@@ -65,6 +66,7 @@ pub(super) fn workload(
     all.iter_mut().for_each(|group| unmounts.leave_out(group));
     let without_process = unattributed(recorded, &mut all);
     all.extend(without_process);
+    let all = layered(divided(window, &ground.places, all));
     let moved: f64 = all.iter().map(Group::weight).sum();
     // On a quiet host, each program writes next to nothing. Where nothing became dirty, none wrote to a file.
     let is_dirtied = window.host.growth.nr_dirtied.is_none_or(|pages| pages.0 > 0);
@@ -93,7 +95,8 @@ pub(super) fn workload(
         unknown.push(format!("The twin leaves out {left} that wrote next to nothing."));
     }
     let mut at = assigned(window, ground, &all);
-    let syncs = syncs(&all, &ground.places.0, &mut at).into_iter().zip(&habits);
+    let wrote: Vec<Wrote> = ground.places.0.iter().map(|place| wrote(window, place)).collect();
+    let syncs = syncs(&all, &ground.places.0, &mut at, &wrote).into_iter().zip(&habits);
     let mut syncs: Vec<Syncs> = syncs.map(|(syncs, habit)| habit.map_or(syncs, |habit| habit.syncs)).collect();
     let busy: Vec<f64> = ground.places.0.iter().map(|place| busy_share(window, place)).collect();
     add_by_age(&all, &ground.places.0, &at, (&written_soon(recorded, &all, &ground.places.0, &at), &busy), &mut syncs);
@@ -250,6 +253,13 @@ impl Besides<'_> {
         }
         extra
     }
+}
+
+/// When the device of a place wrote.
+fn wrote(window: &Window, place: &Place) -> Wrote {
+    let start = window.first_at.map_or(0, |first| first.monotonic.0);
+    let intervals = device::by_dev(window, place.dev).map_or_else(Vec::new, |device| device.intervals());
+    intervals.iter().map(|one| (Nanos(one.end.0.saturating_sub(start)).as_secs_f64(), one.written_bytes)).collect()
 }
 
 /// Share of the time in which the device of a place was busy.

@@ -3,13 +3,14 @@
 //! written, and reads. Each is a branch of its own with the recorded arrival times. `open` runs on a clock. `closed`
 //! pauses between writes as long as the program did, and then writes again.
 
-use super::bursts::{Branch, Burst, End, arrivals, bursts, size, steady, time};
+use super::bursts::{Branch, Burst, End, arrivals, bursts, size, steady};
 use super::folios::InFolios;
 use super::group::{Bin, Group, PAGE, Stored};
 use super::machine::Place;
 use super::rewrites::Rewritten;
 use super::stores::{Amount, Cached, Mapped, PREPARED, mapped};
 use super::syncs::{Syncs, buffered_calls, synced_runs};
+use super::temporary::{short_lived, temporary};
 use super::{Fit, asked, mapped_files, rewrites};
 use crate::Recorded;
 use crate::provenance::{Notes, Origin};
@@ -17,8 +18,8 @@ use floodline_analysis::diagnose::device;
 use floodline_record::units::{Bytes, Nanos};
 use floodline_record::window::Window;
 use floodline_scenario::{
-    Barrier, ByteSize, CreateFiles, Frequency, Lasting, OnFile, Order, Pace, Parallel, Read, Repeat, Step, SyncCall,
-    SyncEvery, Time, Truncate, Write,
+    Barrier, ByteSize, CreateFiles, Frequency, Lasting, OnFile, Order, Pace, Parallel, Read, Step, SyncCall, SyncEvery,
+    Time, Write,
 };
 
 /// A task under construction.
@@ -37,10 +38,6 @@ pub(super) struct Writer {
     pub(super) stored: Option<Stored>,
 }
 
-/// Share of the dirtied bytes that is dropped unwritten where files are short-lived.
-const SHORT_LIVED: f64 = 0.2;
-/// Life of a file that is dropped before it is written.
-const LIFE_SECONDS: f64 = 2.0;
 /// Busy share of a device that direct writes keep busy, and their part of its bytes.
 const FILLED: f64 = 0.9;
 const MOST_OF_DEVICE: f64 = 0.8;
@@ -254,7 +251,7 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
         };
         syncing.steps(write, count)
     };
-    Some(Branch { bursts: stretches, unit: per_call, step: Box::new(step), end, is_unpaced })
+    Some(Branch { bursts: stretches, unit: per_call, step: Box::new(step), begin: None, end, is_unpaced })
 }
 
 /// Whether a program that syncs writes whole pages, or each time a new file: `passed` to its write calls and `dirtied` by them,
@@ -306,7 +303,7 @@ fn rewrites(group: &Group, syncs: Syncs, file: String, it: Rewritten, key: &str,
         };
         syncing.steps(write, count)
     };
-    Branch { bursts, unit: block, step: Box::new(step), end, is_unpaced: false }
+    Branch { bursts, unit: block, step: Box::new(step), begin: None, end, is_unpaced: false }
 }
 
 /// The sync at the end of each burst.
@@ -369,7 +366,7 @@ fn small_files(file: String, block: f64, bursts: Vec<Burst>, unit: f64) -> Branc
             fsync: false,
         })]
     };
-    Branch { bursts, unit, step: Box::new(step), end: None, is_unpaced: false }
+    Branch { bursts, unit, step: Box::new(step), begin: None, end: None, is_unpaced: false }
 }
 
 fn sync_of(syncs: Syncs, calls: f64, key: &str, notes: &mut Notes) -> Option<SyncEvery> {
@@ -391,41 +388,6 @@ fn sync_of(syncs: Syncs, calls: f64, key: &str, notes: &mut Notes) -> Option<Syn
     };
     notes.put(syncs.origin, key, text);
     Some(SyncEvery { call, every: None, after: Some(after) })
-}
-
-/// Share of the bytes that are dropped before they are written.
-fn short_lived(group: &Group) -> f64 {
-    let share = group.total.cancelled / group.total.by_calls.max(1.0);
-    if share >= SHORT_LIVED { share.min(1.0) } else { 0.0 }
-}
-
-/// Files that are dropped before they are written.
-fn temporary(group: &Group, file: String, key: &str, notes: &mut Notes) -> Option<Branch> {
-    let share = short_lived(group);
-    if share <= 0.0 {
-        return None;
-    }
-    notes.derived(format!("{key}.steps.truncate"), "cancelled_write_bytes: dirty bytes that were dropped unwritten");
-    notes.assumed(format!("{key}.steps.repeat.every"), "life of a file that is dropped before it is written");
-    let total = &group.total;
-    let seconds: f64 = group.bins.iter().filter(|bin| bin.by_calls > 0.0).map(|bin| bin.length).sum();
-    let rounds = (seconds / LIFE_SECONDS).max(1.0);
-    let round = (total.by_calls * share / rounds / group.concurrent() as f64).max(PAGE);
-    let bursts = arrivals(&group.bins, |bin| bin.by_calls * share, round);
-    let block = (total.wchar / total.calls.max(1.0)).clamp(512.0, 1_048_576.0);
-    let step = move |count: u64, rate: Option<Frequency>| {
-        let write = Write { file: file.clone(), block: size(block), total: Some(size(round)), ..Write::default() };
-        let empty = Truncate { file: file.clone(), size: ByteSize(Bytes(0)) };
-        let sleep = Step::Sleep(Lasting { lasting: time(LIFE_SECONDS / 2.0) });
-        let every = rate.map(|rate| time(1.0 / rate.per_second()));
-        vec![Step::Repeat(Repeat {
-            times: Some(count),
-            lasting: None,
-            every,
-            steps: vec![Step::Write(write), sleep, Step::Truncate(empty)],
-        })]
-    };
-    Some(Branch { bursts, unit: round, step: Box::new(step), end: None, is_unpaced: false })
 }
 
 /// Writes past the page cache.
@@ -457,7 +419,7 @@ fn direct(group: &Group, place: &Place, window: &Window, file: String, key: &str
         };
         vec![Step::Write(write)]
     };
-    Some(Branch { bursts, unit: block, step: Box::new(step), end: None, is_unpaced })
+    Some(Branch { bursts, unit: block, step: Box::new(step), begin: None, end: None, is_unpaced })
 }
 
 /// Whether direct writes keep their device busy while they last. Such a writer is as fast as the device.
@@ -506,7 +468,7 @@ fn reads(group: &Group, place: &Place, file: String, key: &str, notes: &mut Note
         };
         vec![Step::Read(read)]
     };
-    Some((Branch { bursts, unit: block, step: Box::new(step), end: None, is_unpaced: false }, bytes))
+    Some((Branch { bursts, unit: block, step: Box::new(step), begin: None, end: None, is_unpaced: false }, bytes))
 }
 
 #[cfg(test)]

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Files of a program that are dropped before they are written: after a moment, or by its next burst.
+
+use super::bursts::{Branch, Burst, arrivals, bursts, size, time};
+use super::group::{Bin, Group, PAGE};
+use crate::provenance::Notes;
+use floodline_record::units::Bytes;
+use floodline_scenario::{ByteSize, Frequency, Lasting, Order, Pace, Repeat, Step, Truncate, Write};
+
+/// Share of the dirtied bytes that is dropped unwritten where files are short-lived.
+const SHORT_LIVED: f64 = 0.2;
+/// Life of a file that is dropped before it is written.
+const LIFE_SECONDS: f64 = 2.0;
+
+/// Share of the bytes that are dropped before they are written.
+pub(super) fn short_lived(group: &Group) -> f64 {
+    let share = group.total.cancelled / group.total.by_calls.max(1.0);
+    if share >= SHORT_LIVED { share.min(1.0) } else { 0.0 }
+}
+
+/// Files that are dropped before they are written.
+pub(super) fn temporary(group: &Group, file: String, key: &str, notes: &mut Notes) -> Option<Branch> {
+    let share = short_lived(group);
+    if share <= 0.0 {
+        return None;
+    }
+    notes.derived(format!("{key}.steps.truncate"), "cancelled_write_bytes: dirty bytes that were dropped unwritten");
+    if is_dropped_by_the_next(group) {
+        return Some(replaced(group, share, file, key, notes));
+    }
+    notes.assumed(format!("{key}.steps.repeat.every"), "life of a file that is dropped before it is written");
+    let total = &group.total;
+    let seconds: f64 = group.bins.iter().filter(|bin| bin.by_calls > 0.0).map(|bin| bin.length).sum();
+    let rounds = (seconds / LIFE_SECONDS).max(1.0);
+    let round = (total.by_calls * share / rounds / group.concurrent() as f64).max(PAGE);
+    let bursts = arrivals(&group.bins, |bin| bin.by_calls * share, round);
+    let block = (total.wchar / total.calls.max(1.0)).clamp(512.0, 1_048_576.0);
+    let step = move |count: u64, rate: Option<Frequency>| {
+        let write = Write { file: file.clone(), block: size(block), total: Some(size(round)), ..Write::default() };
+        let empty = Truncate { file: file.clone(), size: ByteSize(Bytes(0)) };
+        let sleep = Step::Sleep(Lasting { lasting: time(LIFE_SECONDS / 2.0) });
+        let every = rate.map(|rate| time(1.0 / rate.per_second()));
+        vec![Step::Repeat(Repeat {
+            times: Some(count),
+            lasting: None,
+            every,
+            steps: vec![Step::Write(write), sleep, Step::Truncate(empty)],
+        })]
+    };
+    Some(Branch { bursts, unit: round, step: Box::new(step), begin: None, end: None, is_unpaced: false })
+}
+
+/// Part of the dropped bytes that must go in intervals in which the program also writes.
+const DROPPED_THERE: f64 = 0.8;
+/// Fewest seconds without writes between two such intervals.
+const RESTS_MIN: f64 = 3.0;
+
+/// Whether each burst of a program drops what the one before left: it writes the same file anew, or a new one in its place.
+fn is_dropped_by_the_next(group: &Group) -> bool {
+    let bursts = whole_bursts(group);
+    let rests = || bursts.windows(2).map(|pair| pair[1].from - pair[0].to);
+    let is_in_one = |bin: &&Bin| bursts.iter().skip(1).any(|burst| bin.end > burst.from && bin.end <= burst.to + 1e-6);
+    let dropped: f64 = group.bins.iter().filter(is_in_one).map(|bin| bin.cancelled).sum();
+    bursts.len() >= 2 && rests().all(|seconds| seconds >= RESTS_MIN) && dropped >= DROPPED_THERE * group.total.cancelled
+}
+
+/// The bursts of a program, each from its first to its last interval.
+fn whole_bursts(group: &Group) -> Vec<Burst> {
+    let mut found: Vec<Burst> = Vec::new();
+    for bin in group.bins.iter().filter(|bin| bin.by_calls > 0.0) {
+        let (from, amount) = (bin.end - bin.length, bin.by_calls);
+        match found.last_mut() {
+            Some(last) if from - last.to < 1e-6 => (last.to, last.amount) = (bin.end, last.amount + amount),
+            _ => found.push(Burst { from, to: bin.end, amount, lasts: None }),
+        }
+    }
+    found
+}
+
+/// Files that each burst drops and writes anew.
+fn replaced(group: &Group, share: f64, file: String, key: &str, notes: &mut Notes) -> Branch {
+    notes.derived(format!("{key}.steps.truncate.size"), "each burst drops what the one before left unwritten");
+    let total = &group.total;
+    let block = (total.wchar / total.calls.max(1.0)).clamp(512.0, 1_048_576.0).round();
+    let begin = Some(Step::Truncate(Truncate { file: file.clone(), size: ByteSize(Bytes(0)) }));
+    let step = move |count: u64, rate: Option<Frequency>| {
+        vec![Step::Write(Write {
+            file: file.clone(),
+            order: Order::Append,
+            block: size(block),
+            count: Some(count),
+            rate: rate.map(Pace::Blocks),
+            ..Write::default()
+        })]
+    };
+    let bursts = bursts(&group.bins, |bin| bin.by_calls * share);
+    Branch { bursts, unit: block, step: Box::new(step), begin, end: None, is_unpaced: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::group::sum;
+    use super::*;
+
+    /// Seconds of a program: bytes that it wrote and bytes that it dropped.
+    fn group(seconds: &[(f64, f64)]) -> Group {
+        let bin = |(at, (by_calls, cancelled)): (usize, &(f64, f64))| Bin {
+            end: at as f64 + 1.0,
+            length: 1.0,
+            by_calls: *by_calls,
+            wchar: *by_calls,
+            calls: by_calls / 262_144.0,
+            cancelled: *cancelled,
+            ..Bin::default()
+        };
+        let bins: Vec<Bin> = seconds.iter().enumerate().map(bin).collect();
+        Group { total: sum(&bins), bins, ..Group::default() }
+    }
+
+    fn is_dropped(dropped: f64, rest: usize) -> bool {
+        let mut seconds = vec![(0.0, 0.0); 3 * (rest + 1)];
+        for burst in 0..3 {
+            seconds[burst * (rest + 1)] = (60e6, if burst > 0 { dropped } else { 0.0 });
+        }
+        seconds.push((0.0, 60e6 - dropped));
+        is_dropped_by_the_next(&group(&seconds))
+    }
+
+    #[test]
+    fn a_burst_that_drops_what_the_one_before_left_writes_it_anew() {
+        assert!(is_dropped(60e6, 17));
+        assert!(!is_dropped(20e6, 17), "most is dropped between the bursts");
+        assert!(!is_dropped(60e6, 2), "too soon");
+        assert!(!is_dropped_by_the_next(&group(&[(60e6, 60e6)])), "one burst");
+    }
+
+    #[test]
+    fn each_later_burst_begins_with_an_empty_file() {
+        let mut seconds = vec![(0.0, 0.0); 40];
+        (seconds[3], seconds[20]) = ((60e6, 0.0), (60e6, 60e6));
+        let branch = replaced(&group(&seconds), 1.0, "/a/f".to_owned(), "t", &mut Notes::default());
+        let steps = branch.open(1.0);
+        let is_truncate = |step: &&Step| matches!(step, Step::Truncate(_));
+        let is_write = |step: &&Step| matches!(step, Step::Write(_));
+        assert_eq!((steps.iter().filter(is_truncate).count(), steps.iter().filter(is_write).count()), (1, 2));
+    }
+}
