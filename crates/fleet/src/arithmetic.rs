@@ -8,6 +8,7 @@ use crate::change::Change;
 use crate::harm::{STALL, WRITTEN};
 use crate::memory::{memory_tight, memory_too_small};
 use crate::removed::{removed_early, written_then};
+use crate::reread::reread;
 use crate::rewriters::Rewriters;
 use crate::row::{Cause, Confidence, Row, Verdict};
 use crate::rules;
@@ -313,9 +314,21 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         row.severity = (unseen.waits / STALL).min(SEVERITY_MAX);
         return row.decide(Verdict::Suffers, unseen.cause, unseen.told.clone());
     }
+    let again = reread(derived, change);
+    if let Some(again) = again.as_ref().filter(|again| again.waits >= STALL) {
+        // A twin has no reads that the page cache answers.
+        row.is_firm = true;
+        row.predicts_waits = true;
+        row.severity = (again.waits / STALL).min(SEVERITY_MAX);
+        return row.decide(Verdict::Suffers, Cause::CacheTooSmall, again.told.clone());
+    }
     if let Some(told) = memory_tight(window, change) {
         row.severity = 0.7;
         return row.decide(Verdict::Tight, Cause::MemoryTooSmall, told);
+    }
+    if let Some(again) = again {
+        row.severity = 0.5;
+        return row.decide(Verdict::Tight, Cause::CacheTooSmall, again.told);
     }
     if let Some(starved) = starved(assumed) {
         row.severity = 0.7;

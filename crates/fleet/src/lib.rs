@@ -13,6 +13,7 @@ mod memory;
 mod packed;
 mod read;
 mod removed;
+mod reread;
 mod rewriters;
 mod row;
 mod rules;
@@ -69,7 +70,7 @@ pub fn preflight_of<R: Read>(
     go_on: &dyn Fn() -> bool,
 ) -> Row {
     let opened = || open().map_err(|error| Unreadable::of_io(&error));
-    let (window, note) = match read::window(opened) {
+    let (window, note) = match read::window(opened, change) {
         Ok(read) => read,
         Err(why) => return why.row(name, change),
     };

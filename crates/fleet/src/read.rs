@@ -3,6 +3,7 @@
 //! samples: a file of any length is judged by its first part.
 
 use crate::change::Change;
+use crate::reread;
 use crate::row::{Cause, Row};
 use floodline_record::human;
 use floodline_record::record::{Record, Sink};
@@ -41,6 +42,9 @@ pub(crate) const UNUSED: [(&str, &[&str]); 4] = [
     ("cgroup_io", &["dbytes", "dios", "cost_wait"]),
     ("process", &["rchar", "syscr"]),
 ];
+
+/// The same for a change that leaves less memory: what programs read then counts.
+const UNUSED_BESIDE_READS: [(&str, &[&str]); 4] = [UNUSED[0], UNUSED[1], UNUSED[2], ("process", &["syscr"])];
 
 /// Why a file has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,10 +111,14 @@ pub(crate) fn fold<S: Sink<Error = Infallible> + Default>(reader: impl Read) -> 
 }
 
 /// Folds a recording into a window for the arithmetic, by column where that is possible. `open` is called once more where it is not.
-pub(crate) fn window<R: Read>(open: impl Fn() -> Result<R, Unreadable>) -> Result<(Window, Option<Note>), Unreadable> {
+pub(crate) fn window<R: Read>(
+    open: impl Fn() -> Result<R, Unreadable>,
+    change: &Change,
+) -> Result<(Window, Option<Note>), Unreadable> {
+    let unused = if reread::is_possible(change) { &UNUSED_BESIDE_READS } else { &UNUSED };
     let mut decoder = Decoder::new(open()?).map_err(Unreadable::of)?;
     let mut window = Window::default();
-    match decoder.fold_into(&mut window, SAMPLES_MAX, &UNUSED).map_err(Unreadable::of)? {
+    match decoder.fold_into(&mut window, SAMPLES_MAX, unused).map_err(Unreadable::of)? {
         Some(samples) => Ok((window, note(&decoder, samples)?)),
         None => fold(open()?),
     }
@@ -248,9 +256,9 @@ mod tests {
                 }
             }
             let file = encoded(&scrambled);
-            let (narrow, _) = window(|| Ok(&file[..])).unwrap();
             for change in CHANGES {
                 let change = Change::parse(change, None, None, None).unwrap();
+                let (narrow, _) = window(|| Ok(&file[..]), &change).unwrap();
                 let judged = |window: &Window| arithmetic::judge(window, "a.flr", &change);
                 let expected = judged(&Window::from_records(&plain));
                 assert_eq!(judged(&Window::from_records(&scrambled)), expected, "{name}");

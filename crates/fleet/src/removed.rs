@@ -92,7 +92,7 @@ pub(crate) fn written_then(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Opti
 
 /// Seconds that the disks take to write a byte of a burst. A disk that wrote little shows a speed in small requests only, which is
 /// a lower bound, and the kernel's estimate begins above the speed of most disks: the geometric mean of both.
-fn seconds_per_byte(derived: &Derived<'_>, dirtying: &Dirtying) -> f64 {
+pub(crate) fn seconds_per_byte(derived: &Derived<'_>, dirtying: &Dirtying) -> f64 {
     let estimates = derived.window.bdis.values().filter_map(|span| span.max.write_bandwidth);
     let estimate = estimates.map(|speed| speed.0 as f64).fold(0.0, f64::max);
     match estimate * dirtying.seconds_per_byte > 1.0 {

@@ -118,6 +118,8 @@ causes! {
     Contradiction = "contradictory-dirty-settings", "dirty settings contradict each other";
     /// The programs do not fit into the memory.
     MemoryTooSmall = "memory-too-small", "the memory in use fills the new memory";
+    /// Page cache that is read again no longer fits into memory.
+    CacheTooSmall = "page-cache-too-small", "page cache that programs read again and again no longer fits";
     /// The twin waits or writes more after the change, and no limit explains it.
     Simulated = "simulated-harm", "in the simulation, tasks wait longer or disks write more";
     /// The host is sick before the change and no worse after it.

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use weigh::weigh;
 
 /// Parts of a twin's key that mark a sync.
-const SYNCS: [&str; 2] = ["sync", "syncfs"];
+const SYNCS: [&str; 1] = ["sync"];
 
 /// Whether a host should be simulated, and whether only as a control.
 pub(crate) fn is_wanted(row: &Row, change: &Change, depth: Depth) -> Option<Wanted> {

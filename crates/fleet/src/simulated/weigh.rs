@@ -13,6 +13,7 @@ use floodline_analysis::report::Severity;
 use floodline_analysis::rule_figures::rests_on;
 use floodline_record::human;
 use floodline_twin::backtest::MISS_MAX;
+use std::borrow::Cow;
 
 /// Severity from which a host suffers.
 const SUFFERS: f64 = 1.0;
@@ -54,6 +55,28 @@ impl Answer {
     fn least(&self) -> f64 {
         let unsynced = self.without_assumed_syncs.unwrap_or(f64::INFINITY);
         self.severity.min(self.since_recorded).min(unsynced)
+    }
+
+    /// Whether a reliable twin writes pages again and again below a limit that arithmetic found. No wait states that, and bytes are
+    /// what it predicts best.
+    fn writes_again(&self, row: &Row, stated: Stated, is_reliable: bool) -> bool {
+        let waits_for_less = stated == Stated::Better;
+        self.dirties_again && is_reliable && row.verdict == Verdict::Suffers && !waits_for_less
+    }
+
+    /// Its prediction. Where it has a sync for which the recording shows no caller, nothing gets better because that sync waits for
+    /// less: it may be that none waits at all.
+    fn without_relief_of_assumed_syncs(&self) -> Cow<'_, Prediction> {
+        if self.without_assumed_syncs.is_none() {
+            return Cow::Borrowed(&self.prediction);
+        }
+        let is_of_sync = |row: &prediction::Row| row.figure.starts_with("durable.") || row.figure == WAITS;
+        let rows: Vec<prediction::Row> =
+            self.prediction.rows.iter().filter(|row| !(is_of_sync(row) && row.improves())).cloned().collect();
+        if rows.len() == self.prediction.rows.len() {
+            return Cow::Borrowed(&self.prediction);
+        }
+        Cow::Owned(Prediction { rows, ..self.prediction.clone() })
     }
 
     /// Whether it has the data that a threshold held back, and lets it loose.
@@ -101,7 +124,8 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     }
     let arithmetic = (row.verdict, row.cause, row.finding.clone());
     let by_arithmetic = slowed(row, answer.slower);
-    let stated = if is_of_another { Stated::Nothing } else { Stated::of(prediction) };
+    let certain = answer.without_relief_of_assumed_syncs();
+    let stated = if is_of_another { Stated::Nothing } else { Stated::of(&certain) };
     let effect = match (is_of_another, is_reliable) {
         (true, _) => String::new(),
         (false, true) => effect("Predicted", row, prediction, seconds),
@@ -112,14 +136,16 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     // A wait by arithmetic that is too short to be noticed is not the same, nor is one that depends on how data arrives between
     // two samples.
     let agrees = row.verdict == Verdict::Suffers && !(row.predicts_waits && by_arithmetic < SUFFERS) && !row.may_fit;
-    // A sync that no recording shows is no evidence where arithmetic finds no harm.
-    let severity = match answer.without_assumed_syncs.filter(|_| row.verdict != Verdict::Suffers) {
-        Some(without) => severity.min(without),
-        None => severity,
+    // A sync that no recording shows is no evidence: not of harm where arithmetic finds none, and not of help where it finds some.
+    let severity = match answer.without_assumed_syncs {
+        Some(without) if row.verdict != Verdict::Suffers => severity.min(without),
+        // What it hid is the wait of the programs.
+        Some(without) if !is_of_another && matches!(certain, Cow::Owned(_)) => without,
+        _ => severity,
     };
     row.severity = severity.min(SEVERITY_MAX);
     let enough = if is_reliable || agrees { SUFFERS } else { SUFFERS_DOUBTFUL };
-    if let Some(relief) = Relief::of(prediction, row).filter(|_| is_reliable && row.verdict == Verdict::Suffers) {
+    if let Some(relief) = Relief::of(&certain, row).filter(|_| is_reliable && row.verdict == Verdict::Suffers) {
         let (_, cause, told) = arithmetic;
         row.severity = severity.clamp(TIGHT, TRADE);
         return row.decide(Verdict::Tight, cause, format!("{} {told}", relief.told(row)));
@@ -132,7 +158,7 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         !is_reliable && row.cause == Cause::NotSimulated && stated.is_longer() && answer.least() >= SUFFERS_IN_ANY;
     let is_suffering = is_certain
         || both.map_or(severity, |both| both.max(severity)) >= enough
-            && stated.allows(row, is_reliable)
+            && (stated.allows(row, is_reliable) || answer.writes_again(row, stated, is_reliable))
             && (has_effect || row.verdict == Verdict::Suffers);
     match arithmetic {
         (_, cause, told) if is_suffering => {
@@ -313,7 +339,9 @@ impl<'a> Relief<'a> {
         let rule = row.sick_already.as_deref()?;
         let is_limit = matches!(row.cause, Cause::CgroupLimit | Cause::MachineLimit) && !row.is_firm;
         let is_new = prediction.appear.iter().any(|seen| seen.severity == Severity::Critical);
-        if !is_limit || is_new {
+        // Where the waits of all tasks are not predicted, another of them may get longer.
+        let is_open = prediction.rows.iter().any(|wait| wait.figure == WAITS && wait.doubt.is_some());
+        if !is_limit || is_new || is_open {
             return None;
         }
         // Values below what people notice are no base of a factor.

@@ -332,3 +332,20 @@ fn a_host_is_not_named_without_a_figure_that_changes() {
         (Verdict::Suffers, "440 ms → about 520 ms"),
     );
 }
+
+#[test]
+fn an_assumed_sync_that_waits_for_less_helps_nobody() {
+    let shorter = || wait("durable.longest_wait_seconds", 8.0, 2.0);
+    let answer = |without| {
+        let prediction = Prediction { rows: vec![shorter()], ..nothing_predicted() };
+        Answer { without_assumed_syncs: without, severity: 0.0, prediction, ..twin(0.0, 0.0, 1.0, 0.1) }
+    };
+    let check = |verdict, without, expect| {
+        assert_eq!(judged(verdict, Cause::CgroupLimit, 4.0, 0.3, answer(without)).0, expect, "{without:?}");
+    };
+    // The program waits longer, and the sync that is assumed hides it.
+    check(Verdict::Suffers, Some(2.4), Verdict::Suffers);
+    check(Verdict::Suffers, Some(0.1), Verdict::Tight);
+    // The sync of the recording is evidence.
+    check(Verdict::Suffers, None, Verdict::Tight);
+}

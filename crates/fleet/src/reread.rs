@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Page cache that programs read again and again, and that no longer fits into less memory: the reads then go to the disk. No
+//! dirty limit tells of it. The recording shows the active list, on which the kernel keeps what was read more than once, and the
+//! bytes that read calls got without the disk.
+
+use crate::change::Change;
+use crate::removed::seconds_per_byte;
+use crate::waits::Dirtying;
+use floodline_analysis::diagnose::derived::Derived;
+use floodline_record::human;
+use floodline_record::id::{Entity, EntityId};
+use floodline_record::units::Pages;
+use floodline_record::window::Window;
+
+/// Times that the active list was read, at least, in a recording that shows it being read again.
+const AGAIN: f64 = 2.0;
+
+/// Reads that go to the disk after the change.
+pub(crate) struct Reread {
+    /// Task-seconds per second that programs wait for them.
+    pub(crate) waits: f64,
+    pub(crate) told: String,
+}
+
+/// Memory that gets smaller: of a cgroup, or of the machine.
+struct Less {
+    /// `None` is the machine.
+    path: Option<String>,
+    /// Page cache that was read more than once, bytes.
+    active: f64,
+    /// What is left for page cache, bytes.
+    room: f64,
+}
+
+/// Whether a change can have such an effect.
+pub(crate) fn is_possible(change: &Change) -> bool {
+    change.as_if.memory.is_some() || change.as_if.limits.iter().any(|(_, _, limit)| limit.is_some())
+}
+
+/// Finds such reads. `None` without any.
+pub(crate) fn reread(derived: &Derived<'_>, change: &Change) -> Option<Reread> {
+    if !is_possible(change) {
+        return None;
+    }
+    let window = derived.window;
+    let dirtying = Dirtying::of(derived)?;
+    let speed = 1.0 / seconds_per_byte(derived, &dirtying);
+    let of_cgroups = change.as_if.limits.iter().filter_map(|(path, _, limit)| of_cgroup(window, path, (*limit)?));
+    let less = of_cgroups.chain(change.as_if.memory.and_then(|memory| of_machine(window, memory)));
+    let found = less.filter(|less| less.room < less.active).filter_map(|less| {
+        let cached = read_from_cache(derived, less.path.as_deref());
+        let is_again = cached >= AGAIN * less.active;
+        // Pages that are read at random are found in memory as often as there is room for them; those that are read in turn never.
+        let to_disk = cached * (1.0 - (less.room / less.active).max(0.0));
+        is_again.then_some((less, cached, to_disk))
+    });
+    let (less, cached, to_disk) = found.max_by(|(.., one), (.., other)| one.total_cmp(other))?;
+    let whose = less.path.as_deref().map_or_else(|| "The machine".to_owned(), str::to_owned);
+    let seconds = derived.seconds.max(f64::MIN_POSITIVE);
+    Some(Reread {
+        waits: to_disk / speed / seconds,
+        told: format!(
+            "{whose} has {} of page cache that is read again and again, and {} are left for it. Programs read {} in {} without \
+             the disk; at least {} of them will come from it, which takes about {}.",
+            human::bytes(less.active),
+            human::bytes(less.room.max(0.0)),
+            human::bytes(cached),
+            human::seconds(seconds),
+            human::bytes(to_disk),
+            human::seconds(to_disk / speed)
+        ),
+    })
+}
+
+/// A cgroup that gets a smaller limit than it uses. What is not page cache stays.
+fn of_cgroup(window: &Window, path: &str, limit: u64) -> Option<Less> {
+    let is_it = |id: &EntityId| matches!(window.entities.get(id), Some(Entity::Cgroup { path: known, .. }) if known.to_string() == path);
+    let (_, span) = window.cgroups.iter().find(|(id, span)| is_it(id) && span.last.active_file.is_some())?;
+    let row = &span.last;
+    let cache = row.inactive_file?.0.saturating_add(row.active_file?.0);
+    let stays = row.memory_current?.0.saturating_sub(cache);
+    let active = row.active_file?.0 as f64;
+    Some(Less { path: Some(path.to_owned()), active, room: limit as f64 - stays as f64 })
+}
+
+/// The machine, if it gets less memory.
+fn of_machine(window: &Window, memory: u64) -> Option<Less> {
+    let row = &window.host.last;
+    let page = window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1));
+    let total = window.facts.as_ref().and_then(|facts| facts.mem_total).or(row.mem_total)?.0;
+    let bytes = |pages: Option<Pages>| pages.map(|pages| pages.0.saturating_mul(page));
+    let active = bytes(row.nr_active_file)?;
+    let free = bytes(row.nr_free_pages)?.saturating_add(bytes(row.nr_inactive_file)?).saturating_add(active);
+    let stays = total.saturating_sub(free);
+    (memory < total).then_some(Less { path: None, active: active as f64, room: memory as f64 - stays as f64 })
+}
+
+/// Bytes that read calls of the processes of a cgroup, and of those below it, got without a disk. `None` is the machine.
+fn read_from_cache(derived: &Derived<'_>, path: Option<&str>) -> f64 {
+    let window = derived.window;
+    let is_in = |cgroup: Option<EntityId>| {
+        let Some(path) = path else { return true };
+        let Some(Entity::Cgroup { path: of, .. }) = cgroup.and_then(|id| window.entities.get(&id)) else {
+            return false;
+        };
+        let of = of.to_string();
+        of.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let writers = derived.writers();
+    let own = writers.processes.iter().filter(|process| !process.kthread && is_in(process.cgroup));
+    own.filter_map(|process| {
+        let called = process.span.growth.rchar?.0;
+        Some(called.saturating_sub(process.span.growth.read_bytes.map_or(0, |bytes| bytes.0)) as f64)
+    })
+    .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arithmetic;
+    use crate::row::{Cause, Row, Verdict};
+    use floodline_record::units::Bytes;
+    use floodline_testkit::{Fixture, secs};
+
+    const MIB: u64 = 1 << 20;
+
+    /// A host whose search reads so much in each second, of an index of 300 MiB in the page cache.
+    fn judged(mib_in_a_second: u64, change: &str) -> Row {
+        let recording = Fixture::healthy()
+            .disk("sda", |second, row| {
+                row.written = Some(Bytes((second * 5e6) as u64));
+                row.io_time = Some(secs(second * 0.1));
+            })
+            .cgroup("/search", |_, row| {
+                row.memory_current = Some(Bytes(310 * MIB));
+                (row.inactive_file, row.active_file) = (Some(Bytes(0)), Some(Bytes(300 * MIB)));
+            })
+            .process("search", 900, "/search", move |second, row| {
+                row.rchar = Some(Bytes(second as u64 * mib_in_a_second * MIB));
+                row.read_bytes = Some(Bytes(0));
+            });
+        let change = Change::parse(&[change], None, None, None).unwrap();
+        arithmetic::judge(&recording.window(), "a.flr", &change)
+    }
+
+    #[test]
+    fn a_page_cache_that_is_read_again_has_to_fit() {
+        let row = judged(60, "cgroup/search/memory.max=160M");
+        assert_eq!((row.verdict, row.cause), (Verdict::Suffers, Cause::CacheTooSmall), "{row:?}");
+        assert!(
+            row.finding.contains("300 MiB of page cache") && row.finding.contains("150 MiB are left"),
+            "{}",
+            row.finding
+        );
+        // It fits, or it is read once.
+        assert_ne!(judged(60, "cgroup/search/memory.max=400M").cause, Cause::CacheTooSmall);
+        assert_ne!(judged(5, "cgroup/search/memory.max=160M").cause, Cause::CacheTooSmall);
+        assert_ne!(judged(60, "vm.dirty_ratio=10").cause, Cause::CacheTooSmall);
+    }
+}
