@@ -188,7 +188,8 @@ fn parts(group: &Group, places: &Places, moved: &[Moved]) -> Vec<Group> {
         let all: f64 = moved.iter().map(of).sum();
         of(one) >= PART_BYTES && of(one) >= PART_MIN * all
     };
-    let (written, read): (fn(&Moved) -> f64, fn(&Moved) -> f64) = (|one| one.written, |one| one.read);
+    let written: fn(&Moved) -> f64 = |one| one.written;
+    let read: fn(&Moved) -> f64 = |one| one.read;
     let kept: Vec<(&Place, Moved)> = places
         .0
         .iter()
