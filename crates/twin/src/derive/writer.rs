@@ -366,6 +366,8 @@ fn small_files(file: String, block: f64, bursts: Vec<Burst>, unit: f64) -> Branc
             fsync: false,
         })]
     };
+    // The work on folders and inodes takes longer than that on the pages, and waits for it are no waits for I/O.
+    let bursts = bursts.into_iter().map(|burst| Burst { lasts: None, ..burst }).collect();
     Branch { bursts, unit, step: Box::new(step), begin: None, end: None, is_unpaced: false }
 }
 
