@@ -45,7 +45,7 @@ pub(crate) struct Recorder {
     left: BTreeMap<(PidId, CgId), EntityId>,
 }
 
-/// Entities by their ids in the model, which are numbered from 0. Each is valid for a key.
+/// Entities by their ids in the model, which are numbered from 0. Each entry holds the key it was made for.
 #[derive(Debug)]
 struct Ids<I, K = ()> {
     known: Vec<Option<(K, EntityId)>>,
@@ -247,7 +247,7 @@ impl Recorder {
                 }
                 rows.push((id, row));
             }
-            // A host has their turn now and then; here they are there as soon as they change.
+            // A host reads limits in turns. The model records each change at once.
             let now = [cgroup.max, cgroup.high, cgroup.min, cgroup.low];
             let is_new = is_first || !is_known || self.limits.get(&cg) != Some(&now);
             if is_new && cg != CgId::ROOT && cgroup.has_controllers {

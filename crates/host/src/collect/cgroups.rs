@@ -451,11 +451,6 @@ impl Reader<'_, '_> {
         let (place, _) = node.place(self.round.root, mount);
         match place.open("io.max").and_then(|open| open.read_piece(self.round.buffer, SMALL)) {
             Ok(()) => {
-                // A device without a limit has no line. Read as "no limit", so that a limit that is lifted is seen.
-                for (_, row) in devices.iter_mut() {
-                    (row.rbps_max, row.wbps_max) = (Some(Limit::MAX), Some(Limit::MAX));
-                    (row.riops_max, row.wiops_max) = (Some(Limit::MAX), Some(Limit::MAX));
-                }
                 let mut is_limited = false;
                 let parsed = io_max::parse(self.round.buffer, |dev, limits| {
                     is_limited = true;
@@ -470,6 +465,13 @@ impl Reader<'_, '_> {
                     (row.rbps_max, row.wbps_max) = (limits.rbps_max, limits.wbps_max);
                     (row.riops_max, row.wiops_max) = (limits.riops_max, limits.wiops_max);
                 });
+                // A device without a limit has no line. Read as "no limit", so that a limit that is lifted is seen.
+                let unlimited =
+                    devices.iter_mut().map(|(_, row)| row).filter(|row| parsed.is_ok() && row.wbps_max.is_none());
+                for row in unlimited {
+                    (row.rbps_max, row.wbps_max) = (Some(Limit::MAX), Some(Limit::MAX));
+                    (row.riops_max, row.wiops_max) = (Some(Limit::MAX), Some(Limit::MAX));
+                }
                 self.round.check(Source::IoLimits, "io.max", Some(self.entity), parsed);
                 node.has_limits = is_limited;
             }

@@ -64,7 +64,9 @@ impl LimitRun {
 
 /// Appends a run that follows, or continues the last one.
 pub(crate) fn push(runs: &mut Vec<LimitRun>, next: LimitRun) {
-    match runs.last_mut().filter(|last| last.limits == next.limits) {
+    // A reading without counters ends a run: what was done is not known.
+    let has = |run: &LimitRun| run.last.counters.map(|count| count.is_some());
+    match runs.last_mut().filter(|last| last.limits == next.limits && has(last) == has(&next)) {
         Some(last) => last.last = next.last,
         None => runs.push(next),
     }
@@ -139,5 +141,17 @@ mod tests {
             Some((7.0, 4.0)),
         );
         check(&[(0, 500, Some(7)), (1, 3, Some(7))], 7, Some((0.0, 1.0)));
+    }
+
+    #[test]
+    fn a_reading_without_counters_does_not_hide_those_with_them() {
+        let mut runs = Vec::new();
+        for (second, wbytes) in [(0, None), (1, Some(100)), (3, Some(120)), (4, None)] {
+            let row = CgroupIoRow { wbytes: wbytes.map(Bytes), wbps_max: Some(Limit(7)), ..CgroupIoRow::default() };
+            runs.extend(LimitRun::of(Nanos(second * 1_000_000_000), &row));
+        }
+        let mut whole = Vec::new();
+        runs.into_iter().for_each(|run| push(&mut whole, run));
+        assert_eq!(done_under(&whole, IoLimit::WriteBytes, Limit(7)), Some((10.0, 2.0)));
     }
 }

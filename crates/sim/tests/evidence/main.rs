@@ -13,6 +13,7 @@ use floodline_record::id::{Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::record::{Record, Sink, What};
 use floodline_record::sample::{CgroupIoRow, ProcessRow, Sample};
+use floodline_record::units::Limit;
 use floodline_scenario::{Scenario, ScenarioFile};
 use floodline_sim::{Options, simulate};
 use machines::{TABLES, machines, variants};
@@ -436,6 +437,23 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
                     "rbps" => |row| row.rbytes.unwrap_or_default().0,
                     _ => |row| row.rios.unwrap_or_default().0,
                 };
+                let limit: fn(&CgroupIoRow) -> Option<Limit> = match what {
+                    "wbps" => |row| row.wbps_max,
+                    "wiops" => |row| row.wiops_max,
+                    "rbps" => |row| row.rbps_max,
+                    _ => |row| row.riops_max,
+                };
+                if done.ends_with(" under its lowest limit") {
+                    // Between two readings that both have that limit.
+                    let rows =
+                        raw.samples.iter().filter_map(|one| Some((one.time.monotonic.0, one.cgroup_io.get(id)?)));
+                    let rows: Vec<_> = rows.filter_map(|(at, row)| Some((at, column(row), limit(row)?))).collect();
+                    let least = rows.iter().map(|row| row.2).min()?;
+                    let held = rows.windows(2).filter(|pair| pair.iter().all(|row| row.2 == least));
+                    let (done, time) =
+                        held.fold((0, 0), |sum, pair| (sum.0 + pair[1].1 - pair[0].1, sum.1 + pair[1].0 - pair[0].0));
+                    return Some(done as f64 / (time as f64 / 1e9));
+                }
                 return Some(raw.grown(|sample| &sample.cgroup_io, id, column) / raw.seconds());
             }
             if let Some(label) = after("Time ").and_then(|rest| rest.strip_suffix(" waited")) {

@@ -37,6 +37,8 @@ const NEAR_LIMIT: f64 = 0.5;
 const HURTS: f64 = 0.1;
 /// Utilisation of the disk up to which it has room.
 const ROOM: f64 = 0.9;
+/// Part of the window for which a limit that changed must have been in force for its waits to count as its own.
+const MOST_OF_IT: f64 = 0.5;
 /// Mean size of a read from which a cgroup reads in bulk, as a scan, a copy or a load does, bytes: three quarters of the default
 /// readahead. A task that reads for a caller reads less at a time.
 const BULK_READ: u64 = 96 << 10;
@@ -58,6 +60,8 @@ struct AtLimit<'a> {
     /// Whether the limit was set, raised or lowered within the window: `limit` is the lowest of it, and `used` is what was done
     /// while that was in force.
     has_changed: bool,
+    /// Whether it was in force for a small part of the window. How much of the waits it made is then not known.
+    is_brief: bool,
     /// Whether it was raised or lifted before the last sample. How much of the waits it made is then not known.
     is_past: bool,
 }
@@ -97,7 +101,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     found.extend(own.filter(|own| loudest.is_none_or(|loudest| own.severity > loudest)));
     found.extend(of_bursts.into_iter().map(|(_, burst)| burst));
     if found.is_empty() && is_unknown(derived) {
-        let what = "a limit that changed was read once only";
+        let what = "the limit changed, and its lowest value was read only once";
         let need = Cause::TooShort { need: "--for 1m".into() };
         return Verdict::NotChecked(vec![Gap::detailed(Source::IoLimits, need, what)]);
     }
@@ -113,13 +117,15 @@ fn check(derived: &Derived<'_>) -> Verdict {
     Verdict::Found(found)
 }
 
-/// Whether a cgroup had a limit for so short a time that it is not known what was done under it.
+/// Whether a cgroup had a limit for such a short time that it is not known what was done under it, and did enough for its
+/// tasks to have waited for that.
 fn is_unknown(derived: &Derived<'_>) -> bool {
     derived.window.cgroup_io.iter().any(|(id, span)| {
-        let unknown = |limit: u64, what: &str| used_under(derived, *id, span, (what, limit)).is_none();
-        limits_of(span)
-            .into_iter()
-            .any(|(limit, what, ..)| limit.is_some_and(|limit| used(span, what).is_some() && unknown(limit, what)))
+        let does_much =
+            |limit: u64, what: &str| used(span, what).is_some_and(|used| used >= HURTS * AT_LIMIT * limit as f64);
+        let of =
+            |limit: u64, what: &str| does_much(limit, what) && used_under(derived, *id, span, (what, limit)).is_none();
+        limits_of(span).into_iter().any(|(limit, what, ..)| limit.is_some_and(|limit| of(limit, what)))
     })
 }
 
@@ -154,15 +160,15 @@ fn has_changed(span: &Span<CgroupIoRow>, name: &str) -> bool {
 }
 
 /// Rate of a cgroup in the unit that a limit counts, over the whole window, or while a limit that changed had its lowest
-/// value; `None` where that is not known.
+/// value, and for how many seconds; `None` where that is not known.
 fn used_under(
     derived: &Derived<'_>,
     id: EntityId,
     span: &Span<CgroupIoRow>,
     (name, limit): (&str, u64),
-) -> Option<f64> {
+) -> Option<(f64, f64)> {
     if !has_changed(span, name) {
-        return used(span, name);
+        return Some((used(span, name)?, span.seconds()));
     }
     let which = match name {
         "wbps" => IoLimit::WriteBytes,
@@ -170,7 +176,7 @@ fn used_under(
         "rbps" => IoLimit::ReadBytes,
         _ => IoLimit::Reads,
     };
-    done_under(derived.window.limit_runs.get(&id)?, which, Limit(limit)).map(|(rate, _)| rate)
+    done_under(derived.window.limit_runs.get(&id)?, which, Limit(limit))
 }
 
 /// Rate of a cgroup in the unit that a limit counts.
@@ -201,11 +207,12 @@ fn at_limit<'a>(derived: &Derived<'a>) -> Vec<AtLimit<'a>> {
         };
         for (limit, what, is_write, is_bytes) in limits_of(span) {
             let Some(limit) = limit else { continue };
-            let Some(used) = used_under(derived, *id, span, (what, limit)) else { continue };
+            let Some((used, seconds)) = used_under(derived, *id, span, (what, limit)) else { continue };
             // Below this no cgroup can be at its limit while its tasks wait long enough to be hurt.
             if used >= HURTS * AT_LIMIT * limit as f64 {
                 let cgroup = *cgroup;
                 let has_changed = has_changed(span, what);
+                let is_brief = has_changed && seconds < MOST_OF_IT * derived.seconds;
                 let is_past =
                     limits(&span.last).into_iter().all(|(last, name, ..)| name != what || last != Some(limit));
                 let is_bulk = !is_write && reads_in_bulk(span);
@@ -220,6 +227,7 @@ fn at_limit<'a>(derived: &Derived<'a>) -> Vec<AtLimit<'a>> {
                     is_bulk,
                     hierarchy,
                     has_changed,
+                    is_brief,
                     is_past,
                 };
                 found.push(at);
@@ -317,7 +325,7 @@ fn held(derived: &Derived<'_>, at: &AtLimit<'_>, known: Option<&[Waiter]>) -> Op
     let severity = match known {
         // Tasks that use the limit up alone wait for it, as was meant.
         Some(_) if harmed.is_empty() => Severity::Info,
-        Some(_) if waiting::is_harm(derived, &harmed) && !at.is_past => Severity::Critical,
+        Some(_) if waiting::is_harm(derived, &harmed) && !at.is_past && !at.is_brief => Severity::Critical,
         _ => Severity::Warning,
     };
     let waiters = if others.is_empty() { waiters } else { others };
