@@ -278,7 +278,13 @@ mod tests {
         check_rule(
             &RULE,
             &raised(4000.0),
-            "warning: 8 cgroups had little memory for a time, and rewrote more than the",
+            "warning: 8 cgroups had a low memory limit that was raised later. They rewrote",
+        );
+        let finding = first_finding(&RULE, &raised(4000.0));
+        assert!(
+            finding.trade_off.starts_with("Their limit was raised meanwhile. Keep it at "),
+            "{}",
+            finding.trade_off
         );
     }
 

@@ -6,7 +6,7 @@ use super::activity::Activity;
 use super::evidence;
 use super::measured::Measured;
 use super::starved::Starved;
-use super::storm::{Reason, Storm, own_limit};
+use super::storm::{Reason, Storm, own_limit, was_raised};
 use crate::advise::threshold;
 use crate::diagnose::derived::Derived;
 use crate::observer;
@@ -163,7 +163,11 @@ pub(super) fn of_storm(
         // What cannot hold file pages now, such as a heap, needs its memory as well.
         let limit = storm.budget.and_then(|budget| own_limit(derived, budget.cgroup));
         let taken = limit.map(|limit| limit.saturating_sub(storm.available) as f64);
+        let is_raised = storm.budget.is_some_and(|budget| was_raised(derived, budget.cgroup));
         let more = match (storm.budget, taken) {
+            (Some(_), Some(taken)) if is_raised && storm.background > 0 => {
+                format!("Their limit was raised meanwhile. Keep it at {} or more", human::bytes(taken + memory))
+            }
             (Some(_), Some(taken)) if storm.background > 0 => {
                 format!("Give these cgroups more memory (a limit of {} or more)", human::bytes(taken + memory))
             }

@@ -72,7 +72,7 @@ fn in_cgroups(
     let cgroups = human::plural(storms.len() as u64, "cgroup", "cgroups");
     let as_little = human::bytes(room(&least) as f64);
     let domain = &worst.budget.domain;
-    let is_past = least.reason == Reason::Memory && was_raised_in_all(derived, storms);
+    let is_past = is_past(derived, storms);
     let summary = match least.reason {
         Reason::Hard => format!(
             "{} leaves {cgroups} as little as {as_little} each: the same pages are written again and again, {dirty}.",
@@ -84,7 +84,7 @@ fn in_cgroups(
             setting(derived, least, domain)
         ),
         Reason::Memory if is_past => format!(
-            "{cgroups} had little memory for a time, and rewrote more than the {as_little} that may be dirty there before the \
+            "{cgroups} had a low memory limit that was raised later. They rewrote more than the {as_little} that may be dirty there before the \
              flusher starts: the same pages were written again and again, {dirty} over the whole time."
         ),
         Reason::Memory => format!(
@@ -134,9 +134,11 @@ fn in_cgroups(
     }
 }
 
-/// Whether each of these cgroups had a lower memory limit than at the end.
-fn was_raised_in_all(derived: &Derived<'_>, storms: &[&Storm<'_, '_, '_>]) -> bool {
-    storms.iter().all(|storm| storm.budget.is_some_and(|budget| was_raised(derived, budget.cgroup)))
+/// Whether little is dirtied by those of these cgroups that have their lowest memory limit still.
+fn is_past(derived: &Derived<'_>, storms: &[&Storm<'_, '_, '_>]) -> bool {
+    let (raised, others): (Vec<&Storm<'_, '_, '_>>, Vec<_>) =
+        storms.iter().copied().partition(|storm| storm.budget.is_some_and(|budget| was_raised(derived, budget.cgroup)));
+    !raised.is_empty() && others.iter().map(|storm| storm.rate).sum::<f64>() < activity::HURTS_RATE
 }
 
 /// Part of its memory that a domain needs.
