@@ -14,6 +14,8 @@ use floodline_record::window::Window;
 
 /// Times that the active list was read, at least, in a recording that shows it being read again.
 const AGAIN: f64 = 2.0;
+/// Least size of it that can be missed, bytes.
+const LEAST: f64 = 8_388_608.0;
 
 /// Reads that go to the disk after the change.
 pub(crate) struct Reread {
@@ -49,7 +51,8 @@ pub(crate) fn reread(derived: &Derived<'_>, change: &Change) -> Option<Reread> {
     let less = of_cgroups.chain(change.as_if.memory.and_then(|memory| of_machine(window, memory)));
     let found = less.filter(|less| less.room < less.active).filter_map(|less| {
         let cached = read_from_cache(derived, less.path.as_deref());
-        let is_again = cached >= AGAIN * less.active;
+        // With little of it, or without room for what stays, the page cache is not what is missing.
+        let is_again = less.active >= LEAST && less.room > 0.0 && cached >= AGAIN * less.active;
         // Pages that are read at random are found in memory as often as there is room for them; those that are read in turn never.
         let to_disk = cached * (1.0 - (less.room / less.active).max(0.0));
         is_again.then_some((less, cached, to_disk))
@@ -61,7 +64,7 @@ pub(crate) fn reread(derived: &Derived<'_>, change: &Change) -> Option<Reread> {
         waits: to_disk / speed / seconds,
         told: format!(
             "{whose} has {} of page cache that is read again and again, and {} are left for it. Programs read {} in {} without \
-             the disk; at least {} of them will come from it, which takes about {}.",
+             the disk; about {} of them will come from it, which takes about {}.",
             human::bytes(less.active),
             human::bytes(less.room.max(0.0)),
             human::bytes(cached),

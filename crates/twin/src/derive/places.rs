@@ -153,7 +153,7 @@ fn of_cgroup(window: &Window, places: &Places, cgroup: Option<EntityId>) -> Opti
     let all = moved.clone();
     for (place, moved) in places.0.iter().zip(&mut moved) {
         let again = places.0.iter().zip(&all).filter(|(other, _)| other.below == Some(place.dev));
-        moved.written -= again.map(|(_, above)| above.written).sum::<f64>();
+        moved.written = (moved.written - again.map(|(_, above)| above.written).sum::<f64>()).max(0.0);
     }
     moved.iter().any(|moved| moved.written > 0.0).then_some(moved)
 }
