@@ -286,6 +286,19 @@ mod tests {
             "{}",
             finding.trade_off
         );
+        // A heap that needed the higher limit took nothing away before.
+        let later = (0..8).fold(raised(4000.0), |fixture, writer| {
+            fixture.cgroup(&format!("/bench.slice/writer-{writer}.scope"), |t, row| {
+                row.anon = Some(floodline_record::units::Bytes(mib(if t < 10.0 { 8.0 } else { 2000.0 })));
+            })
+        });
+        let room = |finding: &Finding| finding.brief.because.clone();
+        assert!(room(&finding).starts_with("The flusher starts at 1.00 MiB"), "{}", room(&finding));
+        assert!(
+            room(&first_finding(&RULE, &later)).starts_with("The flusher starts at 4.58 MiB"),
+            "{}",
+            room(&first_finding(&RULE, &later))
+        );
     }
 
     /// The starved cgroups with programs that write by calls. Their page cache grows this fast, bytes per second.

@@ -162,9 +162,10 @@ fn is_amplified(writer: &Writer<'_>, cached: u64) -> bool {
 
 /// Memory of a cgroup below its own limit that can hold file pages, when its processes had most of their own: at most.
 fn least_available(derived: &Derived<'_>, cgroup: EntityId, span: &Span<CgroupRow>) -> Option<u64> {
-    // Memory that was taken after the limit was raised had no part in it.
-    let taken = if was_raised(derived, cgroup) { span.min.anon } else { span.max.anon };
-    Some(own_limit(derived, cgroup)?.saturating_sub(taken?.0))
+    let (limit, most) = (own_limit(derived, cgroup)?, span.max.anon?.0);
+    // More than the limit was taken after it was raised, and had no part in it.
+    let taken = if was_raised(derived, cgroup) && most >= limit { span.min.anon?.0 } else { most };
+    Some(limit.saturating_sub(taken))
 }
 
 /// Memory limit of a cgroup itself, bytes: the lowest of the window. One that was raised again made its budget small until then.
