@@ -119,8 +119,8 @@ impl Blkio {
     }
 }
 
-/// Reads the limits, which hardly ever change. As in `io.max`, a device with one limit is unlimited in the fields that
-/// are not set.
+/// Reads the limits, which hardly ever change. As in `io.max`, a device without a limit has no line, and one with a limit is
+/// unlimited in the fields that are not set.
 fn limits(round: &mut Round<'_>, place: Place<'_>, devices: &mut Vec<(DevId, CgroupIoRow)>) {
     let mut found: Vec<(DevId, CgroupIoRow)> = Vec::new();
     let mut is_read = [false; LIMITS.len()];
@@ -137,13 +137,15 @@ fn limits(round: &mut Round<'_>, place: Place<'_>, devices: &mut Vec<(DevId, Cgr
             Err(fault) => round.gaps.add(Source::BlkioLimits, file.name, fault, None),
         }
     }
-    for (dev, mut limits) in found {
-        for (file, _) in LIMITS.iter().zip(is_read).filter(|(_, is_read)| *is_read) {
-            (file.field)(&mut limits).get_or_insert(Limit::MAX);
-        }
+    for (dev, limits) in found {
         let row = row_of(devices, dev);
         (row.rbps_max, row.wbps_max) = (limits.rbps_max, limits.wbps_max);
         (row.riops_max, row.wiops_max) = (limits.riops_max, limits.wiops_max);
+    }
+    for (_, row) in devices {
+        for (file, _) in LIMITS.iter().zip(is_read).filter(|(_, is_read)| *is_read) {
+            (file.field)(row).get_or_insert(Limit::MAX);
+        }
     }
 }
 

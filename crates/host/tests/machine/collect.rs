@@ -416,7 +416,7 @@ fn version_1_memory_and_blkio_become_one() {
     let no = Some(Limit::MAX.0);
     assert_eq!(limits("/docker/abc", 8), [no, Some(10_485_760), Some(120), no]);
     assert_eq!(limits("/docker/abc", 9), [no, Some(5), no, no]);
-    assert_eq!(limits("/docker", 8), [None; 4]);
+    assert_eq!(limits("/docker", 8), [no; 4], "without a line it has no limit");
     let hierarchies = look.entities.iter().filter_map(|(_, entity)| match entity {
         Entity::Cgroup { hierarchy, ino: None, .. } => Some(*hierarchy),
         _ => None,
