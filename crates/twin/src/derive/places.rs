@@ -213,9 +213,12 @@ mod tests {
     use super::super::group::Bin;
     use super::*;
 
-    #[test]
-    fn a_trace_tells_where_a_program_writes() {
-        let dev = |minor| DevId { major: 254, minor };
+    fn dev(minor: u32) -> DevId {
+        DevId { major: 254, minor }
+    }
+
+    /// The places of devices 254:0 and 254:16.
+    fn two_places() -> Places {
         let place = |dev| Place {
             dev,
             device: String::new(),
@@ -227,7 +230,12 @@ mod tests {
             written: 0,
             below: None,
         };
-        let places = Places(vec![place(dev(0)), place(dev(16))]);
+        Places([0, 16].map(dev).map(place).to_vec())
+    }
+
+    #[test]
+    fn a_trace_tells_where_a_program_writes() {
+        let places = two_places();
         let at = |written: &[(DevId, u64)]| {
             let group = Group { written_to: written.iter().copied().collect(), ..Group::default() };
             of_trace(&Window::default(), &places, &group)
@@ -239,18 +247,7 @@ mod tests {
 
     #[test]
     fn a_program_on_two_devices_is_one_on_each() {
-        let place = |minor| Place {
-            dev: DevId { major: 254, minor },
-            device: String::new(),
-            point: String::new(),
-            fs_type: floodline_scenario::FsType::Ext4,
-            mean_read: None,
-            flushes: 0,
-            writes: 0,
-            written: 0,
-            below: None,
-        };
-        let places = Places(vec![place(0), place(16)]);
+        let places = two_places();
         let bin = Bin { length: 1.0, by_calls: 80e6, wchar: 80e6, calls: 100.0, read: 40e6, ..Bin::default() };
         let group = Group { bins: vec![bin], total: bin, ..Group::default() };
         let check = |moved: [(f64, f64); 2], expect: &[(Option<u32>, f64, f64)]| {

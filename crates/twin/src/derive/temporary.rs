@@ -34,6 +34,8 @@ pub(super) fn temporary(group: &Group, file: String, key: &str, notes: &mut Note
     let rounds = (seconds / LIFE_SECONDS).max(1.0);
     let round = (total.by_calls * share / rounds / group.concurrent() as f64).max(PAGE);
     let bursts = arrivals(&group.bins, |bin| bin.by_calls * share, round);
+    // A file lives longer than the burst that writes it.
+    let bursts = bursts.into_iter().map(|burst| Burst { lasts: None, ..burst }).collect();
     let block = (total.wchar / total.calls.max(1.0)).clamp(512.0, 1_048_576.0);
     let step = move |count: u64, rate: Option<Frequency>| {
         let write = Write { file: file.clone(), block: size(block), total: Some(size(round)), ..Write::default() };
