@@ -7,7 +7,7 @@ use super::names::named;
 use super::{Changed, Host, NotChanged, set};
 use floodline_analysis::diagnose::device;
 use floodline_analysis::prediction::Setting;
-use floodline_record::facts::{BlockDevice, Stack};
+use floodline_record::facts::Stack;
 use floodline_record::id::DevId;
 use floodline_record::units::BytesPerSecond;
 use floodline_record::window::Window;
@@ -39,15 +39,17 @@ impl<'a> Member<'a> {
         let devices = &window.facts.as_ref()?.devices;
         let disk = devices.iter().find(|device| named(device.name.as_bytes()) == name)?;
         let whole = |dev: &DevId| window.lookup().whole(window, *dev);
-        let is_above = |device: &&BlockDevice| device.slaves.iter().any(|slave| whole(slave) == disk.dev);
-        let above = devices.iter().find(is_above)?;
-        let Stack::Md { level } = &above.stack else { return None };
+        // Its partitions may be parts of other things as well.
+        let (above, level) = devices.iter().find_map(|device| match &device.stack {
+            Stack::Md { level } if device.slaves.iter().any(|slave| whole(slave) == disk.dev) => Some((device, level)),
+            _ => None,
+        })?;
         let array = named(above.name.as_bytes());
         let members = above.slaves.len() as u64;
         let sets = match level.as_str() {
             "raid1" => Some(1),
             "raid0" => Some(members),
-            "raid10" => Some(members / 2),
+            "raid10" if members.is_multiple_of(2) => Some(members / 2),
             _ => None,
         };
         let others = above.slaves.iter().map(whole).filter(|dev| *dev != disk.dev).collect();
@@ -100,7 +102,7 @@ impl<'a> Member<'a> {
 mod tests {
     use super::super::change;
     use super::*;
-    use floodline_record::facts::HostFacts;
+    use floodline_record::facts::{BlockDevice, HostFacts};
     use floodline_record::version::KernelVersion;
     use floodline_scenario::ScenarioFile;
     use floodline_testkit::Fixture;
@@ -133,6 +135,7 @@ mod tests {
         let slower = |level| changed(level, "machine.devices.vdb.write_bandwidth", "9 MB/s").map(Option::unwrap);
         assert_eq!(slower("raid1"), Ok(9_000_000));
         assert_eq!(slower("raid0"), Ok(18_000_000), "half of the bytes go to each");
+        assert_eq!(slower("raid10"), Ok(9_000_000), "two members are a mirror");
         let told = |level, key| changed(level, key, "9 MB/s").unwrap_err().to_string();
         let key = "machine.devices.vdb.write_bandwidth";
         assert!(told("linear", key).contains("a member of md0"));
