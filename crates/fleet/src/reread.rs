@@ -45,8 +45,8 @@ pub(crate) fn reread(derived: &Derived<'_>, change: &Change) -> Option<Reread> {
         return None;
     }
     let window = derived.window;
-    let dirtying = Dirtying::of(derived)?;
-    let speed = 1.0 / seconds_per_byte(derived, &dirtying);
+    // A disk that wrote nothing has no known speed.
+    let per_byte = Dirtying::of(derived).map(|dirtying| seconds_per_byte(derived, &dirtying));
     let of_cgroups = change.as_if.limits.iter().filter_map(|(path, _, limit)| of_cgroup(window, path, (*limit)?));
     let less = of_cgroups.chain(change.as_if.memory.and_then(|memory| of_machine(window, memory)));
     let found = less.filter(|less| less.room < less.active).filter_map(|less| {
@@ -61,21 +61,24 @@ pub(crate) fn reread(derived: &Derived<'_>, change: &Change) -> Option<Reread> {
     let whose = less.path.as_deref().map_or_else(|| "The machine".to_owned(), str::to_owned);
     let seconds = derived.seconds.max(f64::MIN_POSITIVE);
     Some(Reread {
-        waits: to_disk / speed / seconds,
+        waits: per_byte.map_or(0.0, |per_byte| to_disk * per_byte / seconds),
         told: format!(
             "{whose} has {} of page cache that is read again and again, and {} are left for it. Programs read {} in {} without \
-             the disk; about {} of them will come from it, which takes about {}.",
+             the disk. About {} of that will come from the disk, {}.",
             human::bytes(less.active),
             human::bytes(less.room.max(0.0)),
             human::bytes(cached),
             human::seconds(seconds),
             human::bytes(to_disk),
-            human::seconds(to_disk / speed)
+            match per_byte {
+                Some(per_byte) => format!("which takes about {}", human::seconds(to_disk * per_byte)),
+                None => "whose speed is not known".to_owned(),
+            }
         ),
     })
 }
 
-/// A cgroup that gets a smaller limit than it uses. What is not page cache stays.
+/// A cgroup whose limit gets smaller. Only its page cache can be taken away.
 fn of_cgroup(window: &Window, path: &str, limit: u64) -> Option<Less> {
     let is_it = |id: &EntityId| matches!(window.entities.get(id), Some(Entity::Cgroup { path: known, .. }) if known.to_string() == path);
     let (_, span) = window.cgroups.iter().find(|(id, span)| is_it(id) && span.last.active_file.is_some())?;
@@ -130,9 +133,14 @@ mod tests {
 
     /// A host whose search reads so much in each second, of an index of 300 MiB in the page cache.
     fn judged(mib_in_a_second: u64, change: &str) -> Row {
+        judged_beside(mib_in_a_second, change, 5e6)
+    }
+
+    /// The same, on a disk that writes so many bytes in each second.
+    fn judged_beside(mib_in_a_second: u64, change: &str, written: f64) -> Row {
         let recording = Fixture::healthy()
-            .disk("sda", |second, row| {
-                row.written = Some(Bytes((second * 5e6) as u64));
+            .disk("sda", move |second, row| {
+                row.written = Some(Bytes((second * written) as u64));
                 row.io_time = Some(secs(second * 0.1));
             })
             .cgroup("/search", |_, row| {
@@ -156,6 +164,12 @@ mod tests {
             "{}",
             row.finding
         );
+        // Without a speed of the disk it is not known how long that takes.
+        let row = judged_beside(60, "cgroup/search/memory.max=160M", 0.0);
+        assert_eq!((row.verdict, row.cause), (Verdict::Tight, Cause::CacheTooSmall), "{row:?}");
+        assert!(row.finding.ends_with("the disk, whose speed is not known."), "{}", row.finding);
+        // Without room for what stays, more than the page cache is missing.
+        assert_ne!(judged(60, "cgroup/search/memory.max=8M").cause, Cause::CacheTooSmall);
         // It fits, or it is read once.
         assert_ne!(judged(60, "cgroup/search/memory.max=400M").cause, Cause::CacheTooSmall);
         assert_ne!(judged(5, "cgroup/search/memory.max=160M").cause, Cause::CacheTooSmall);

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use weigh::weigh;
 
 /// Parts of a twin's key that mark a sync.
-const SYNCS: [&str; 1] = ["sync"];
+const SYNC: &str = "sync";
 
 /// Whether a host should be simulated, and whether only as a control.
 pub(crate) fn is_wanted(row: &Row, change: &Change, depth: Depth) -> Option<Wanted> {
@@ -191,8 +191,7 @@ fn answer(
     let without =
         |demand, is_changed| Some(felt(demand, is_changed)?.without_syncs(&result(demand, is_changed)?.figures));
     let unsynced = |demand| Some(without(demand, false)?.worse(&without(demand, true)?));
-    let is_assumed =
-        |of: &Provenance| of.origin == Origin::Assumed && of.key.split('.').any(|part| SYNCS.contains(&part));
+    let is_assumed = |of: &Provenance| of.origin == Origin::Assumed && of.key.split('.').any(|part| part == SYNC);
     let without_assumed_syncs = twin
         .provenance
         .iter()

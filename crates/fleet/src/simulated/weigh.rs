@@ -136,7 +136,7 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     // A wait by arithmetic that is too short to be noticed is not the same, nor is one that depends on how data arrives between
     // two samples.
     let agrees = row.verdict == Verdict::Suffers && !(row.predicts_waits && by_arithmetic < SUFFERS) && !row.may_fit;
-    // A sync that no recording shows is no evidence: not of harm where arithmetic finds none, and not of help where it finds some.
+    // The twin may have made up a sync that no recording shows. It proves neither harm nor help: arithmetic decides that.
     let severity = match answer.without_assumed_syncs {
         Some(without) if row.verdict != Verdict::Suffers => severity.min(without),
         // What it hid is the wait of the programs.
