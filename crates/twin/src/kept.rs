@@ -93,7 +93,7 @@ impl Kept {
 
     /// Whether a sample belongs to the part.
     fn takes(&mut self, sample: &Sample) -> bool {
-        let Some(recorded) = &self.recorded else { return false };
+        let Some(recorded) = &mut self.recorded else { return false };
         let at = sample.time.wall.0;
         if self.stretch.is_some_and(|(from, to)| at < from || at > to) {
             return false;
@@ -103,7 +103,12 @@ impl Kept {
         // The part begins before the first symptom, and early enough for its whole length.
         let last_begin = self.seconds.map(|seconds| first.saturating_add(((seconds - longest).max(0.0) * 1e9) as u64));
         let begin = self.symptom.zip(last_begin).map(|(at, last)| at.saturating_sub(BEFORE).min(last));
-        let is_outside = begin.is_some_and(|begin| at < begin) || recorded.window.seconds() >= longest;
+        let is_early = begin.is_some_and(|begin| at < begin);
+        // The first samples name few entities, so they seemed to belong to a small recording.
+        if is_early && recorded.window.samples > 0 {
+            recorded.begin_later();
+        }
+        let is_outside = is_early || recorded.window.seconds() >= longest;
         self.is_part |= is_outside;
         !is_outside
     }
@@ -198,6 +203,10 @@ mod tests {
         facts
     }
 
+    fn is_made(record: &Record) -> bool {
+        matches!(record, Record::Entity(EntityId(1_000_000..), Entity::Cgroup { .. }))
+    }
+
     #[test]
     fn all_of_a_small_recording_is_simulated() {
         let records = dirty_cliff().records();
@@ -218,6 +227,16 @@ mod tests {
         assert!((19.0..=22.0).contains(&late.recorded.window.seconds()), "{}", late.recorded.window.seconds());
         assert!((64_000_000_000..=66_000_000_000).contains(&(end - first)), "{}", end - first);
         assert!(late.note.is_some_and(|note| note.ends_with("around the first symptom.")));
+        // A recorder names an entity with its first sample, so the first one or two have few.
+        let mut growing = records.clone();
+        let made: Vec<Record> = growing.extract_if(.., |record| is_made(record)).collect();
+        let second = growing.iter().enumerate().filter(|(_, record)| matches!(record, Record::Sample(_))).nth(2);
+        let second = second.expect("more samples").0;
+        growing.splice(second..second, made);
+        let grown = part(&growing, symptom(end - 60_000_000_000));
+        assert_eq!(grown.recorded.window.first_at, late.recorded.window.first_at);
+        assert_eq!(grown.recorded.window.samples, late.recorded.window.samples);
+        assert_eq!(grown.recorded.processes, late.recorded.processes);
         // A part that begins at the end is as long.
         let last = part(&records, symptom(end));
         assert!((19.0..=22.0).contains(&last.recorded.window.seconds()));

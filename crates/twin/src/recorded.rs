@@ -156,6 +156,12 @@ impl Recorded {
     fn begin_workload(&mut self) {
         let Phase::Before(before) = std::mem::replace(&mut self.phase, Phase::Workload) else { return };
         let Some(before) = before else { return };
+        self.forget_samples();
+        self.push_levels(&before);
+        let Ok(()) = self.window.record(&Record::Sample(before));
+    }
+
+    fn forget_samples(&mut self) {
         self.window.begin_again();
         self.processes.clear();
         self.parents.clear();
@@ -163,8 +169,16 @@ impl Recorded {
         self.mapped.clear();
         self.homes.clear();
         (self.intervals, self.levels, self.is_cut) = (0, [0, 0], false);
-        self.push_levels(&before);
-        let Ok(()) = self.window.record(&Record::Sample(before));
+    }
+
+    /// Forgets all samples. Counters grow from the next one on.
+    pub(crate) fn begin_later(&mut self) {
+        self.forget_samples();
+        self.last.clear();
+        self.left.clear();
+        if let Phase::Before(before) = &mut self.phase {
+            *before = None;
+        }
     }
 
     /// The cgroup in which a process did most of its work; without any work, that of its last description.
