@@ -114,7 +114,7 @@ lab-blind: packages build
 	scenarios/blind/ninth-on-kernels.txt scenarios/blind/tenth-on-kernels.txt scenarios/blind/eleventh-on-kernels.txt \
 	scenarios/blind/twelfth-on-kernels.txt scenarios/blind/thirteenth-on-kernels.txt \
 	scenarios/blind/fourteenth-on-kernels.txt scenarios/blind/fifteenth-on-kernels.txt \
-	scenarios/blind/sixteenth-on-kernels.txt \
+	scenarios/blind/sixteenth-on-kernels.txt scenarios/blind/seventeenth-on-kernels.txt \
 	| { code=0; while read -r file variant kernel; do \
 	target/release/floodline lab matrix scenarios/blind/$$file.toml --variants $$variant --kernels $$kernel --trace $(LAB_ARGS) \
 	< /dev/null || code=$$?; done; exit $$code; }

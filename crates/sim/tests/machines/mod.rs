@@ -60,6 +60,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "saturated-by-direct-writes",
     "saturated-by-reads",
     "saturated-by-syncs",
+    "seventeenth-sick",
+    "seventeenth-well",
     "seventh-budgets",
     "seventh-storage",
     "seventh-well",
@@ -100,6 +102,7 @@ pub(crate) const THIRTEENTH_ROUND: &str = include_str!("../blind/thirteenth-roun
 pub(crate) const FOURTEENTH_ROUND: &str = include_str!("../blind/fourteenth-round.txt");
 pub(crate) const FIFTEENTH_ROUND: &str = include_str!("../blind/fifteenth-round.txt");
 pub(crate) const SIXTEENTH_ROUND: &str = include_str!("../blind/sixteenth-round.txt");
+pub(crate) const SEVENTEENTH_ROUND: &str = include_str!("../blind/seventeenth-round.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
     MACHINES,
@@ -118,6 +121,7 @@ pub(crate) const TABLES: &[&str] = &[
     FOURTEENTH_ROUND,
     FIFTEENTH_ROUND,
     SIXTEENTH_ROUND,
+    SEVENTEENTH_ROUND,
 ];
 
 /// A machine on a kernel.
