@@ -16,6 +16,7 @@ mod lifelike_ninth;
 mod lifelike_second;
 mod lifelike_seventh;
 mod lifelike_sixth;
+mod lifelike_tenth;
 mod lifelike_third;
 mod made;
 mod ninth;
@@ -45,6 +46,7 @@ use lifelike_ninth::LIFELIKE_NINTH;
 use lifelike_second::LIFELIKE_SECOND;
 use lifelike_seventh::LIFELIKE_SEVENTH;
 use lifelike_sixth::LIFELIKE_SIXTH;
+use lifelike_tenth::LIFELIKE_TENTH;
 use lifelike_third::LIFELIKE_THIRD;
 use made::Host;
 use ninth::NINTH;
@@ -143,6 +145,8 @@ pub(crate) enum Hosts {
     Eighth,
     /// A ninth list of such hosts, written down after the eighth one was scored
     Ninth,
+    /// A tenth list of such hosts, written down after the ninth one was scored
+    Tenth,
 }
 
 /// A host whose change is predicted: its behaviour before and after its change, and its recording before it.
@@ -168,6 +172,7 @@ impl Hosts {
             Hosts::Seventh => Some(LIFELIKE_SEVENTH),
             Hosts::Eighth => Some(LIFELIKE_EIGHTH),
             Hosts::Ninth => Some(LIFELIKE_NINTH),
+            Hosts::Tenth => Some(LIFELIKE_TENTH),
             Hosts::Seen | Hosts::HeldOut | Hosts::Unseen => None,
         }
     }
@@ -530,6 +535,7 @@ mod tests {
             (LIFELIKE_SEVENTH, 12),
             (LIFELIKE_EIGHTH, 8),
             (LIFELIKE_NINTH, 8),
+            (LIFELIKE_TENTH, 9),
         ];
         for (list, least) in lists {
             assert!(list.len() >= least, "{}", list.len());
