@@ -472,10 +472,8 @@ impl History<'_, '_> {
 
     /// Trigger of a burst of `written` bytes, as a trace recorded it.
     fn traced_trigger(&self, queued_from: Nanos, to: Nanos, written: f64) -> Option<Trigger> {
-        let device = self.device.dev.to_string();
-        let is_then = |at: Nanos, flushed: &Flushed| {
-            flushed.bdi.as_bytes() == device.as_bytes() && flushed.since < to && at > queued_from
-        };
+        let is_its = self.device.bdi_names();
+        let is_then = |at: Nanos, flushed: &Flushed| is_its(&flushed.bdi) && flushed.since < to && at > queued_from;
         let reasons = flusher::by_reason(self.derived.window, is_then)?;
         let least = Bytes((FLUSHED_SHARE * written) as u64).pages(self.derived.page_size);
         let named = named(&reasons, least).map(|trigger| match trigger {

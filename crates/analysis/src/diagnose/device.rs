@@ -117,6 +117,18 @@ impl<'a> Device<'a> {
         self.window.bdis.get(&id)
     }
 
+    /// Tells backing device infos of its writes from others: its own, and those of btrfs (`btrfs-1`) where every btrfs filesystem
+    /// of the host is on it. Their names do not tell the device.
+    pub fn bdi_names(&self) -> impl Fn(&Name) -> bool + use<> {
+        let own = self.dev.to_string();
+        let is_btrfs = |mount: &&Mount| mount.fs_type == "btrfs";
+        let mounts = self.window.facts.iter().flat_map(|facts| &facts.mounts);
+        let mut of_btrfs = mounts.filter(is_btrfs).peekable();
+        let is_here = |mount: &Mount| of_mount(self.window, mount).is_some_and(|device| device.id == self.id);
+        let has_all_btrfs = of_btrfs.peek().is_some() && of_btrfs.all(is_here);
+        move |name| name.as_bytes() == own.as_bytes() || (has_all_btrfs && name.as_bytes().starts_with(b"btrfs-"))
+    }
+
     /// The readings of its backing device info one by one, in order of time.
     pub fn bdi_series(&self) -> Option<&'a [(Nanos, BdiRow)]> {
         let wanted = self.dev.to_string();
@@ -301,5 +313,24 @@ mod tests {
         assert_eq!(of_mount(&window, &btrfs).unwrap().name.to_string(), "sdb");
         btrfs.source = Name::from("tmpfs");
         assert!(of_mount(&window, &btrfs).is_none());
+    }
+
+    #[test]
+    fn btrfs_has_backing_device_infos_of_its_own() {
+        let check = |sources: &[&str], expect: [bool; 3]| {
+            let mounts = sources
+                .iter()
+                .map(|source| Mount { dev: DevId { major: 0, minor: 45 }, ..mount(source, "btrfs", "/data", "rw") });
+            let window = stacked().facts(|facts| facts.mounts.extend(mounts)).window();
+            let sdb = devices(&window).into_iter().find(|device| device.name.as_bytes() == b"sdb").unwrap();
+            let is_its = sdb.bdi_names();
+            let named = [sdb.dev.to_string().as_str(), "btrfs-1", "0:45"].map(|name| is_its(&Name::from(name)));
+            assert_eq!(named, expect, "{sources:?}");
+        };
+        check(&[], [true, false, false]);
+        check(&["sdb1"], [true, true, false]);
+        check(&["sdb1", "sdb1"], [true, true, false]);
+        check(&["sdb1", "sda1"], [true, false, false]);
+        check(&["sda1"], [true, false, false]);
     }
 }

@@ -399,6 +399,8 @@ fn traced(window: &Window) -> Option<Vec<Waiter>> {
     };
     for event in &window.events {
         match &event.what {
+            // It waits for all dirty data of a filesystem by design. One inside another sync or an unmount is a part of that.
+            What::Synced(synced) if synced.operation == Operation::SyncFilesystem => {}
             What::Synced(synced) => add(
                 synced.who.pid,
                 &synced.who.comm,
@@ -566,6 +568,9 @@ mod tests {
         assert_eq!((told.waited_s, told.longest_s), (6.0, None));
         assert_eq!(waited(600, 10), None, "a disk takes as long");
         assert_eq!(waited(10, 60), None, "too few to feel");
+        let (parts, whole) = (["throttle", "bytes"], vec![synced((7, Operation::SyncFilesystem, 1, 8_000, 8_000))]);
+        let window = Fixture::healthy().process("timer", 7, "/", |_, _| {}).traced(&parts, whole).window();
+        assert_eq!(waiters(&window), Some(Vec::new()), "waits for a whole filesystem by design");
         let look = Fixture::healthy().process("redis-server", 812, "/", |_, _| {}).one_look();
         assert_eq!(diagnose(&look.window(), None).unexplained, None, "one sample has no waits");
     }

@@ -220,9 +220,9 @@ fn part_of_writes(derived: &Derived<'_>, device: &Device<'_>) -> f64 {
 /// Traced part of a burst: the flusher's reason, the owners of the data, and the tasks that waited with their
 /// operations. `None` when the flusher was not traced, or did nothing in that time.
 fn traced(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst) -> Option<String> {
-    let bdi = device.dev.to_string();
+    let is_its = device.bdi_names();
     let reasons = flusher::by_reason(derived.window, |at, flushed| {
-        flushed.bdi.as_bytes() == bdi.as_bytes() && flushed.since < burst.to && at > burst.queued_from
+        is_its(&flushed.bdi) && flushed.since < burst.to && at > burst.queued_from
     })?;
     let filesystems = elsewhere::filesystems_on(derived, device);
     let askers = synced::askers(derived.window, &filesystems, burst.queued_from, burst.to);
