@@ -20,7 +20,7 @@ use floodline_kernel::{Behaviour, OLDEST_MODELLED, is_modelled, newest_modelled}
 use floodline_record::nearest::nearest;
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
-use floodline_scenario::{CgroupMode, Scenario};
+use floodline_scenario::{CgroupMode, Scenario, SetLimits, Step};
 
 /// Reads `KEY=VALUE`.
 ///
@@ -198,11 +198,21 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
         }
         [kind @ ("bdi" | "queue" | "loop"), name, knob] => {
             let device = device(&changed.scenario, name, host, setting)?;
-            set(changed, &format!("{kind}/{device}/{knob}"), value, setting)
+            set(changed, &format!("{kind}/{device}/{knob}"), value, setting)?;
+            // Both set the largest share of the device: the kernel keeps the one that was set last.
+            if let Some(device) = changed.scenario.machine.devices.get_mut(&device).filter(|_| *kind == "bdi") {
+                match *knob {
+                    "max_ratio" => device.bdi.max_bytes = None,
+                    "max_bytes" => device.bdi.max_ratio = None,
+                    _ => {}
+                }
+            }
+            Ok(())
         }
         ["cgroup", path @ .., file] if !path.is_empty() => {
             let path = cgroup(&changed.scenario, &path.join("/"), setting, host)?;
             set(changed, &format!("cgroup/{path}/{file}"), value, setting)?;
+            keep_limit(&mut changed.scenario, &path, file);
             let limit = changed.scenario.machine.cgroups.get(&path).and_then(|cgroup| cgroup.memory_max);
             if *file == "memory.max" { fits(&path, limit, setting, host.window) } else { Ok(()) }
         }
@@ -216,6 +226,25 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
             Some(member) => member.set(changed, setting, host.window),
             None => set(changed, key, value, setting),
         },
+    }
+}
+
+/// The steps of the twin that change limits.
+fn changes_of_limits(scenario: &mut Scenario) -> impl Iterator<Item = &mut SetLimits> {
+    let steps = scenario.workload.tasks.values_mut().flat_map(|task| &mut task.steps);
+    steps.filter_map(|step| if let Step::SetLimits(set) = step { Some(set) } else { None })
+}
+
+/// Lets a limit stay as it is set. The twin changes the limits that changed on the host.
+fn keep_limit(scenario: &mut Scenario, path: &str, file: &str) {
+    for set in changes_of_limits(scenario).filter(|set| set.cgroup == path) {
+        match file {
+            "memory.max" => set.limits.memory_max = None,
+            "memory.high" => set.limits.memory_high = None,
+            "memory.low" => set.limits.memory_low = None,
+            "io.max" => set.limits.io_max.clear(),
+            _ => {}
+        }
     }
 }
 
@@ -244,6 +273,9 @@ fn without_v2(scenario: &mut Scenario) {
     for cgroup in scenario.machine.cgroups.values_mut() {
         (cgroup.memory_high, cgroup.memory_low, cgroup.memory_min) = (None, None, None);
         (cgroup.io_weight, cgroup.subtree_control) = (None, None);
+    }
+    for set in changes_of_limits(scenario) {
+        (set.limits.memory_high, set.limits.memory_low, set.limits.memory_min) = (None, None, None);
     }
 }
 
@@ -352,6 +384,40 @@ steps = [{ write = { file = "/rootfs/j", total = "1 MiB" } }]
         let host = Host { window: &Fixture::healthy().window(), journald: &[] };
         let made = change(&scenario, KernelVersion::new(6, 12, 0), &[setting("vm.dirty_ratio=5").unwrap()], host);
         assert!(made.unwrap().scenario.to_toml().unwrap().contains("dirty_ratio = 5"));
+    }
+
+    #[test]
+    fn a_limit_that_is_set_stays_as_it_is_set() {
+        let host = Host { window: &Fixture::healthy().window(), journald: &[] };
+        let tasks = "[workload.tasks.limits]\nsteps = [{ set_limits = { cgroup = \"app.slice\", limits = { memory_max = \
+            \"64 MiB\", memory_high = \"32 MiB\" } } }]\n";
+        let base = BASE.replace("\"v1\"", "\"v2\"");
+        let scenario = ScenarioFile::parse(&format!("{base}{tasks}")).unwrap().variants.remove("default").unwrap();
+        let steps = |text: &str| {
+            let made = change(&scenario, KernelVersion::new(6, 12, 0), &[setting(text).unwrap()], host).unwrap();
+            made.scenario.workload.tasks["limits"].steps.clone()
+        };
+        let limits = |memory_max: Option<&str>, memory_high: Option<&str>| {
+            let size = |text: Option<&str>| text.map(|text| text.parse().unwrap());
+            let limits = floodline_scenario::Cgroup {
+                memory_max: size(memory_max),
+                memory_high: size(memory_high),
+                ..Default::default()
+            };
+            vec![Step::SetLimits(SetLimits { cgroup: "app.slice".to_owned(), limits })]
+        };
+        assert_eq!(steps("cgroup/app.slice/memory.max=256M"), limits(None, Some("32 MiB")));
+        assert_eq!(steps("vm.dirty_ratio=5"), limits(Some("64 MiB"), Some("32 MiB")));
+        assert_eq!(steps("cgroup=v1"), limits(Some("64 MiB"), None));
+    }
+
+    #[test]
+    fn the_share_of_a_device_is_the_one_that_was_set_last() {
+        let made = changed(&["bdi/sda/max_bytes=16M", "bdi/sda/max_ratio=3"]).unwrap();
+        let knobs = &made.scenario.machine.devices["sda"].bdi;
+        assert_eq!((knobs.max_bytes, knobs.max_ratio), (None, Some(3)));
+        let made = changed(&["bdi/sda/max_ratio=3", "bdi/sda/max_bytes=16M"]).unwrap();
+        assert_eq!(made.scenario.machine.devices["sda"].bdi.max_ratio, None);
     }
 
     fn check(setting: &str, expect: Result<&str, &str>) {

@@ -11,6 +11,7 @@ pub mod felt;
 mod fits;
 mod headline;
 mod kept;
+mod limit_changes;
 mod limits;
 pub mod model;
 mod noticed;
@@ -29,6 +30,7 @@ pub mod trial;
 
 pub use error::TwinError;
 pub use fits::lacks_memory;
+pub use limit_changes::LimitChanges;
 pub use provenance::{Origin, Provenance};
 pub use recorded::{Did, Recorded};
 pub use text::{scenario_to_toml, to_toml};

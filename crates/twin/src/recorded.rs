@@ -3,6 +3,7 @@
 //! and a twin keeps the arrival times of bursts. Of a recorded run only the workload counts, as in a diagnosis: its setup
 //! and its tear-down are no load of the host.
 
+use crate::limit_changes::LimitChanges;
 use floodline_record::facts::HostFacts;
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::record::{Event, Record, Sink, What};
@@ -130,6 +131,8 @@ pub struct Recorded {
     pub dirty: BTreeMap<EntityId, Vec<(Nanos, u64)>>,
     /// Mapped file bytes of each cgroup, kept likewise.
     pub mapped: BTreeMap<EntityId, Vec<(Nanos, u64)>>,
+    /// Limits of cgroups, and when they changed.
+    pub limits: LimitChanges,
     /// Whether there were more intervals than are kept: the twin then covers only the first of them.
     pub is_cut: bool,
     /// Bytes that each process moved in each cgroup: at its end it is in another one for a moment.
@@ -168,6 +171,7 @@ impl Recorded {
         self.dirty.clear();
         self.mapped.clear();
         self.homes.clear();
+        self.limits.begin_again();
         (self.intervals, self.levels, self.is_cut) = (0, [0, 0], false);
     }
 
@@ -373,6 +377,7 @@ impl Sink for Recorded {
         }
         if let Record::Sample(sample) = record {
             self.push_levels(sample);
+            self.limits.take(sample);
             self.push(sample);
         }
         Ok(())

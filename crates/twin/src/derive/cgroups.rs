@@ -2,29 +2,55 @@
 //! Cgroups of the twin: those in which something runs, and their ancestors that have a limit. Idle cgroups are left
 //! out: they hold memory, which the machine's other memory stands for.
 
+use super::bursts::time;
 use super::names;
+use crate::limit_changes::{self, IoLimits, MemoryLimits};
 use crate::provenance::Notes;
+use crate::recorded::Recorded;
 use floodline_record::id::{DevId, Entity, EntityId, Hierarchy};
-use floodline_record::sample::{CgroupIoRow, CgroupLimitsRow};
-use floodline_record::units::{Bytes, Limit};
-use floodline_record::window::Window;
+use floodline_record::sample::{CgroupLimitsRow, CgroupRow};
+use floodline_record::units::{Bytes, BytesPerSecond, Limit, Nanos};
 use floodline_scenario::{
-    ByteRate, ByteSize, Cgroup, CgroupMode, Controller, IoMax, IoRate, Machine, RequestsPerSecond, SizeLimit,
+    ByteRate, ByteSize, Cgroup, CgroupMode, Controller, IoMax, IoRate, Lasting, Machine, RequestsPerSecond, SetLimits,
+    SizeLimit, Step, Task,
 };
 use std::collections::BTreeMap;
+
+/// Most changes of limits that the twin makes.
+const CHANGES_MAX: usize = 500;
+/// A rate that no device reaches, for a limit that was lifted: a step cannot take a limit away.
+const LIFTED: u64 = 1 << 40;
 
 /// Cgroups of a recording.
 pub(super) struct Cgroups {
     /// Path in the scenario and as recorded, by entity; the root's is empty.
     paths: BTreeMap<EntityId, (String, String)>,
     limits: BTreeMap<String, CgroupLimitsRow>,
-    io: BTreeMap<String, Vec<(DevId, CgroupIoRow)>>,
+    io: BTreeMap<String, Vec<(DevId, IoLimits)>>,
+    changes: Vec<LimitChange>,
+    /// Bytes of each that are not page cache, the mean of begin and end.
+    held: BTreeMap<String, u64>,
     /// How many cgroups the recording has.
     pub(super) count: usize,
 }
 
+/// A change of limits of a cgroup while the host was watched.
+struct LimitChange {
+    /// Seconds since the recording began.
+    at: f64,
+    /// Path in the scenario.
+    path: String,
+    limits: NewLimits,
+}
+
+enum NewLimits {
+    Memory(MemoryLimits),
+    Io(DevId, IoLimits),
+}
+
 impl Cgroups {
-    pub(super) fn of(window: &Window) -> Cgroups {
+    pub(super) fn of(recorded: &Recorded) -> Cgroups {
+        let window = &recorded.window;
         let mut taken = names::Taken::default();
         let mut by_path: BTreeMap<&[u8], String> = BTreeMap::new();
         let mut paths = BTreeMap::new();
@@ -42,15 +68,89 @@ impl Cgroups {
             paths.insert(*id, (name, path.to_string()));
         }
         let named = |id: &EntityId| paths.get(id).map(|(name, _)| name.clone()).filter(|name| !name.is_empty());
-        let limits =
-            window.cgroup_limits.iter().filter_map(|(id, span)| Some((named(id)?, span.last.clone()))).collect();
-        let mut io: BTreeMap<String, Vec<(DevId, CgroupIoRow)>> = BTreeMap::new();
+        let first = window.first_at.map_or(Nanos(0), |first| first.monotonic);
+        let seconds = |at: Nanos| Nanos(at.0.saturating_sub(first.0)).as_secs_f64();
+        let mut changes = Vec::new();
+        let mut limits = BTreeMap::new();
+        for (id, span) in &window.cgroup_limits {
+            let Some(name) = named(id) else { continue };
+            for (at, new) in recorded.limits.of_memory(*id).iter().skip(1) {
+                changes.push(LimitChange { at: seconds(*at), path: name.clone(), limits: NewLimits::Memory(*new) });
+            }
+            limits.insert(name, span.last.clone());
+        }
+        let mut io: BTreeMap<String, Vec<(DevId, IoLimits)>> = BTreeMap::new();
         for (id, span) in &window.cgroup_io {
             let Some(Entity::CgroupIo { cgroup, dev }) = window.entities.get(id) else { continue };
             let Some(name) = named(cgroup) else { continue };
-            io.entry(name).or_default().push((*dev, span.last.clone()));
+            for (at, new) in recorded.limits.of_io(*id).iter().skip(1) {
+                changes.push(LimitChange { at: seconds(*at), path: name.clone(), limits: NewLimits::Io(*dev, *new) });
+            }
+            io.entry(name).or_default().push((*dev, limit_changes::io(&span.last)));
         }
-        Cgroups { paths, limits, io, count }
+        // Too many changes for a scenario: then only the last limits count.
+        if changes.len() > CHANGES_MAX {
+            changes.clear();
+        } else {
+            begin_with_first(recorded, &named, &mut limits, &mut io);
+        }
+        changes.sort_by(|one, other| one.at.total_cmp(&other.at));
+        let beside_cache = |row: &CgroupRow| {
+            let cached = row.inactive_file?.0.saturating_add(row.active_file?.0);
+            Some(row.memory_current?.0.saturating_sub(cached))
+        };
+        let held = window.cgroups.iter().filter_map(|(id, span)| {
+            let (first, last) = (beside_cache(&span.first)?, beside_cache(&span.last)?);
+            Some((named(id)?, first.midpoint(last)))
+        });
+        let held = held.collect();
+        Cgroups { paths, limits, io, changes, held, count }
+    }
+
+    /// Bytes of a cgroup that are not page cache.
+    pub(super) fn held(&self, path: &str) -> Option<u64> {
+        self.held.get(path).copied()
+    }
+
+    /// The smallest limit that a cgroup had, where its limits changed, bytes.
+    pub(super) fn smallest_limit(&self, path: &str) -> Option<u64> {
+        let of_memory = |change: &LimitChange| match &change.limits {
+            NewLimits::Memory([max, ..]) if change.path == path => {
+                max.and_then(|limit| limit.bytes()).map(|bytes| bytes.0)
+            }
+            _ => None,
+        };
+        self.changes.iter().filter_map(of_memory).min()
+    }
+
+    /// A task that changes the limits of the machine's cgroups as they were changed.
+    pub(super) fn changes(&self, machine: &Machine, device: impl Fn(DevId) -> Option<String>) -> Option<Task> {
+        let (mut steps, mut now) = (Vec::new(), 0.0);
+        for change in self.changes.iter().filter(|change| machine.cgroups.contains_key(&change.path)) {
+            let mut limits = Cgroup::default();
+            match &change.limits {
+                NewLimits::Memory([max, high, low]) => {
+                    let new = |limit: &Option<Limit>| limit.map(|limit| size(limit).unwrap_or(SizeLimit::Max));
+                    limits.memory_max = new(max);
+                    if machine.cgroup_mode == CgroupMode::V2 {
+                        limits.memory_high = new(high);
+                        limits.memory_low = low.map(|limit| size(limit).unwrap_or(SizeLimit::Size(ByteSize(Bytes(0)))));
+                    }
+                }
+                NewLimits::Io(dev, new) => {
+                    let Some(name) = device(*dev) else { continue };
+                    let lifted =
+                        new.map(|limit| limit.map(|limit| Limit(limit.bytes().map_or(LIFTED, |n| n.0.max(1)))));
+                    limits.io_max.insert(name, io_max(&lifted));
+                }
+            }
+            if change.at > now + 1e-3 {
+                steps.push(Step::Sleep(Lasting { lasting: time(change.at - now) }));
+                now = change.at;
+            }
+            steps.push(Step::SetLimits(SetLimits { cgroup: change.path.clone(), limits }));
+        }
+        (!steps.is_empty()).then(|| Task { steps, ..Task::default() })
     }
 
     /// Path in the scenario of a cgroup, without leading slash; empty for the root and for what is not known.
@@ -91,13 +191,8 @@ impl Cgroups {
     ) -> Cgroup {
         let mut cgroup = Cgroup::default();
         let row = self.limits.get(path).cloned().unwrap_or_default();
-        let size = |limit: Option<Limit>| {
-            // Version 1 has no word for no limit, but a number near the largest.
-            let bytes = limit?.bytes()?;
-            (bytes.0 > 0 && bytes.0 < 1 << 60).then_some(SizeLimit::Size(ByteSize(Bytes(bytes.0))))
-        };
         let mut put = |into: &mut Option<SizeLimit>, name: &str, limit: Option<Limit>| {
-            *into = size(limit);
+            *into = limit.and_then(size);
             if into.is_some() {
                 notes.measured(format!("machine.cgroups.\"{path}\".{name}"), format!("limit of {path}"));
             }
@@ -112,26 +207,57 @@ impl Cgroups {
                 notes.measured(format!("machine.cgroups.\"{path}\".subtree_control"), "cgroup.subtree_control");
             }
         }
-        for (dev, row) in self.io.get(path).into_iter().flatten() {
-            let rate = |limit: Option<Limit>| {
-                let bytes = limit?.bytes()?;
-                (bytes.0 > 0).then_some(ByteRate(floodline_record::units::BytesPerSecond(bytes.0)))
-            };
-            let requests = |limit: Option<Limit>| {
-                let count = limit?.bytes()?;
-                (count.0 > 0).then_some(IoRate(RequestsPerSecond(count.0)))
-            };
-            let max = IoMax {
-                read_bandwidth: rate(row.rbps_max),
-                write_bandwidth: rate(row.wbps_max),
-                read_iops: requests(row.riops_max),
-                write_iops: requests(row.wiops_max),
-            };
+        for (dev, limits) in self.io.get(path).into_iter().flatten() {
+            let max = io_max(limits);
             if let Some(name) = device(*dev).filter(|_| max != IoMax::default()) {
                 notes.measured(format!("machine.cgroups.\"{path}\".io_max.{name}"), "io.max");
                 cgroup.io_max.insert(name, max);
             }
         }
         cgroup
+    }
+}
+
+/// The limits with which a recording begins, where they changed later.
+fn begin_with_first(
+    recorded: &Recorded,
+    named: &impl Fn(&EntityId) -> Option<String>,
+    limits: &mut BTreeMap<String, CgroupLimitsRow>,
+    io: &mut BTreeMap<String, Vec<(DevId, IoLimits)>>,
+) {
+    for id in recorded.window.cgroup_limits.keys() {
+        if let ([(_, [max, high, low]), _, ..], Some(row)) =
+            (recorded.limits.of_memory(*id), named(id).and_then(|name| limits.get_mut(&name)))
+        {
+            (row.memory_max, row.memory_high, row.memory_low) = (*max, *high, *low);
+        }
+    }
+    for id in recorded.window.cgroup_io.keys() {
+        let Some(Entity::CgroupIo { cgroup, dev }) = recorded.window.entities.get(id) else { continue };
+        let all = named(cgroup).and_then(|name| io.get_mut(&name)).into_iter().flatten();
+        if let [(_, first), _, ..] = recorded.limits.of_io(*id) {
+            all.filter(|(of, _)| of == dev).for_each(|(_, limits)| *limits = *first);
+        }
+    }
+}
+
+/// A limit of memory; `None` where there is none.
+fn size(limit: Limit) -> Option<SizeLimit> {
+    // Version 1 has no word for no limit, but a number near the largest.
+    let bytes = limit.bytes()?;
+    (bytes.0 > 0 && bytes.0 < 1 << 60).then_some(SizeLimit::Size(ByteSize(Bytes(bytes.0))))
+}
+
+/// The limits of a cgroup on a device.
+fn io_max(limits: &IoLimits) -> IoMax {
+    let set = |limit: &Option<Limit>| limit.and_then(|limit| limit.bytes()).map(|bytes| bytes.0).filter(|n| *n > 0);
+    let rate = |limit| set(limit).map(|bytes| ByteRate(BytesPerSecond(bytes)));
+    let requests = |limit| set(limit).map(|count| IoRate(RequestsPerSecond(count)));
+    let [rbps, wbps, riops, wiops] = limits;
+    IoMax {
+        read_bandwidth: rate(rbps),
+        write_bandwidth: rate(wbps),
+        read_iops: requests(riops),
+        write_iops: requests(wiops),
     }
 }

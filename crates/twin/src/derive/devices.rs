@@ -38,6 +38,8 @@ pub(super) struct Place {
     pub(super) written: u64,
     /// The device that has its bytes again, if it is a loop device.
     pub(super) below: Option<DevId>,
+    /// Whether it is a loop device whose writes go through the page cache: it takes them as fast as memory.
+    pub(super) is_buffered: bool,
 }
 
 /// All of them, most written first; never empty.
@@ -99,6 +101,7 @@ pub(super) fn devices(window: &Window, notes: &mut Notes, unknown: &mut Vec<Stri
             writes,
             written,
             below: None,
+            is_buffered: false,
         });
         made.3.push(ceiling);
     }
@@ -161,6 +164,7 @@ fn add_loops(
             writes: seen.span.growth.writes.map_or(0, |count| count.0),
             written: 0,
             below: Some(below),
+            is_buffered: is_buffered(*dio),
         });
     }
     for place in &mut places.0 {
@@ -445,16 +449,23 @@ fn read_bandwidth(intervals: &[Interval]) -> Option<f64> {
     (seconds > 0.0).then(|| bytes / seconds)
 }
 
+/// Parts per million in a percent.
+const PPM_OF_PERCENT: u64 = 10_000;
+
 fn bdi(seen: &Seen<'_>, key: &str, notes: &mut Notes) -> BdiKnobs {
     let Some(span) = seen.bdi() else { return BdiKnobs::default() };
     let row = &span.last;
     let percent = |ppm: Option<floodline_record::units::Ppm>| {
-        ppm.map(|ppm| u32::try_from(ppm.0.div_ceil(10_000)).unwrap_or(100).min(100))
+        ppm.map(|ppm| u32::try_from(ppm.0.div_ceil(PPM_OF_PERCENT)).unwrap_or(100).min(100))
     };
+    // `max_bytes` sets a ratio that is no whole percent, and `max_ratio` shows it rounded. A percent more of a large threshold
+    // is many times a small share.
+    let is_whole = row.max_ratio.is_none_or(|ppm| ppm.0.is_multiple_of(PPM_OF_PERCENT));
+    let max_bytes = row.max_bytes.filter(|bytes| !is_whole && bytes.0 > 0);
     let knobs = BdiKnobs {
         min_ratio: percent(row.min_ratio).filter(|ratio| *ratio > 0),
-        max_ratio: percent(row.max_ratio).filter(|ratio| *ratio < 100),
-        max_bytes: None,
+        max_ratio: percent(row.max_ratio).filter(|ratio| *ratio < 100 && max_bytes.is_none()),
+        max_bytes: max_bytes.map(ByteSize),
         strict_limit: row.strict_limit.map(|flag| flag.0 > 0).filter(|is_set| *is_set),
         read_ahead: row.read_ahead.filter(|bytes| bytes.0 != 128 << 10).map(ByteSize),
     };

@@ -211,6 +211,7 @@ mod tests {
             writes: 0,
             written: 0,
             below: None,
+            is_buffered: false,
         }];
         drained(&window(samples, background), own, &places).iter().map(|one| one.at).collect()
     }

@@ -2,7 +2,7 @@
 //! Processes of one name in one cgroup, as one writer: their activity in each interval, added up, and its parts by
 //! write calls, by stores to mappings and past the page cache.
 
-use super::folios;
+use super::calls::Stores;
 use super::machine::Cgroups;
 use super::spliced;
 use crate::recorded::{Did, Recorded};
@@ -17,8 +17,6 @@ pub(super) const PAGE: f64 = 4096.0;
 /// Most processes of a group that are taken to work at the same time.
 const CONCURRENT_MAX: u64 = 16;
 
-/// Fewest calls of which one under way is no evidence of a mapping.
-const MANY_CALLS: f64 = 20.0;
 /// Shortest wait of a program without writes that counts as a sync.
 const WAIT_MIN: f64 = 0.1;
 
@@ -241,9 +239,9 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
         group.asleep += recorded.window.asleep.get(id).map_or(0, Vec::len);
         let is_parent = recorded.parents.contains(id);
         group.is_parent |= is_parent;
-        let has_mapping = has_mapping(list);
+        let stores = Stores::of(list);
         for did in list {
-            add(&mut group.bins, &times, did, Whose { has_mapping, is_parent });
+            add(&mut group.bins, &times, did, Whose { stores, is_parent });
         }
     }
     let mut groups: Vec<((String, Vec<u8>), Group)> = found.into_iter().collect();
@@ -268,29 +266,11 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
     groups
 }
 
-/// Calls dirty at most their bytes and one page each: the rest came through a mapping.
-fn by_calls(did: &Did) -> f64 {
-    (did.dirtied as f64).min(did.wchar as f64 + did.syscw as f64 * PAGE)
-}
-
-/// Whether a process stores to mappings. A call that blocks is counted in one interval and dirties in the next, which
-/// looks like a store but is none over the whole recording.
-fn has_mapping(list: &[Did]) -> bool {
-    let sum = |of: fn(&Did) -> f64| list.iter().map(of).sum::<f64>();
-    let most = sum(|did| did.wchar as f64 + did.syscw as f64 * PAGE);
-    // A call of direct I/O counts as written when it begins and as passed when it ends: one of many may be under way.
-    let calls = sum(|did| did.syscw as f64);
-    let under_way = if calls >= MANY_CALLS { sum(|did| did.wchar as f64) / calls } else { 0.0 };
-    let excess = sum(|did| did.dirtied as f64) - most - under_way;
-    let by_interval = sum(|did| did.dirtied as f64 - by_calls(did));
-    excess > 0.25 * by_interval && !folios::are_by_calls(list, by_calls)
-}
-
 /// What is known of all intervals of a process.
 #[derive(Clone, Copy, Debug)]
 struct Whose {
     /// Whether it stores to mappings.
-    has_mapping: bool,
+    stores: Stores,
     /// Whether it reaped children: their bytes may be in its own.
     is_parent: bool,
 }
@@ -303,7 +283,7 @@ fn add(bins: &mut [Bin], times: &[u64], did: &Did, whose: Whose) {
     let first = first.min(last);
     let Some(bins) = bins.get_mut(first..=last) else { return };
     let part = 1.0 / bins.len().max(1) as f64;
-    let by_calls = if whose.has_mapping { by_calls(did) } else { did.dirtied as f64 };
+    let by_calls = whose.stores.by_calls(did);
     let mapped = did.dirtied as f64 - by_calls;
     for bin in bins {
         bin.wchar += did.wchar as f64 * part;

@@ -3,11 +3,11 @@
 
 use super::{cgroups, devices};
 use crate::provenance::Notes;
+use crate::recorded::Recorded;
 use crate::{Ceiling, TwinError};
-use floodline_record::facts::{CgroupMode as Recorded, HostFacts};
+use floodline_record::facts::{self, HostFacts};
 use floodline_record::sample::HostRow;
 use floodline_record::units::Bytes;
-use floodline_record::window::Window;
 use floodline_scenario::{ByteSize, CgroupMode, Machine, SysctlValue, Sysctls};
 use std::collections::BTreeMap;
 
@@ -26,11 +26,12 @@ pub(super) struct Ground {
 }
 
 pub(super) fn machine(
-    window: &Window,
+    recorded: &Recorded,
     facts: &HostFacts,
     notes: &mut Notes,
     unknown: &mut Vec<String>,
 ) -> Result<(Machine, Ground, Vec<Ceiling>), TwinError> {
+    let window = &recorded.window;
     let total = facts.mem_total.or(window.host.first.mem_total).ok_or(TwinError::Missing("the memory"))?;
     // The model takes 1/64 and 64 MiB for descriptors of pages and for itself: `MemTotal` is what is left.
     let memory = (total.0 / 4096).saturating_add(KERNEL_PAGES).saturating_mul(64) / 63 * 4096;
@@ -39,13 +40,13 @@ pub(super) fn machine(
     let cpus = u32::try_from(cpus.unwrap_or(1)).unwrap_or(1).clamp(1, 8192);
     notes.measured("machine.cpus", "CPUs online");
     let cgroup_mode = match facts.cgroups.mode {
-        Recorded::V2 | Recorded::Hybrid if facts.cgroups.has_unified_writeback() => CgroupMode::V2,
-        Recorded::V2 if facts.cgroups.v2_controllers_unread => CgroupMode::V2,
+        facts::CgroupMode::V2 | facts::CgroupMode::Hybrid if facts.cgroups.has_unified_writeback() => CgroupMode::V2,
+        facts::CgroupMode::V2 if facts.cgroups.v2_controllers_unread => CgroupMode::V2,
         _ => CgroupMode::V1,
     };
     notes.measured("machine.cgroup_mode", "v2 if memory and io are both on the unified hierarchy");
     let (devices, mounts, places, ceilings) = devices::devices(window, notes, unknown)?;
-    let cgroups = Cgroups::of(window);
+    let cgroups = Cgroups::of(recorded);
     let machine = Machine {
         memory: ByteSize(Bytes(memory)),
         cpus,

@@ -3,12 +3,14 @@
 
 mod asked;
 mod bursts;
+mod calls;
 mod cgroups;
 mod credit;
 mod devices;
 mod drained;
 mod folios;
 mod group;
+mod heaps;
 mod latency;
 mod layers;
 mod machine;
@@ -292,7 +294,7 @@ fn made(recorded: &Recorded, kernel: KernelVersion, fit: &Fit) -> Result<Made, T
     let seconds = window.seconds();
     let mut notes = Notes::default();
     let mut unknown = Vec::new();
-    let (mut machine, places, ceilings) = machine::machine(window, facts, &mut notes, &mut unknown)?;
+    let (mut machine, places, ceilings) = machine::machine(recorded, facts, &mut notes, &mut unknown)?;
     let load = workload::workload(recorded, &places, &mut machine, &mut notes, &mut unknown, fit)?;
     let duration = Time(Nanos((seconds * 1e9) as u64));
     notes.measured("workload.duration", "length of the recording");

@@ -229,6 +229,7 @@ mod tests {
             writes: 0,
             written: 0,
             below: None,
+            is_buffered: false,
         };
         Places([0, 16].map(dev).map(place).to_vec())
     }

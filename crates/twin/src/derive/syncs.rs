@@ -392,6 +392,7 @@ mod tests {
             writes: 200,
             written: 0,
             below: None,
+            is_buffered: false,
         };
         // 2 MB/s that stay dirty for a quarter of a second.
         let groups = [group(&[(2e6, 0.0); 40]), group(&[(4096.0, 0.1); 40])];
@@ -449,6 +450,7 @@ mod tests {
             writes: 0,
             written: 0,
             below: None,
+            is_buffered: false,
         };
         let groups = [group(&[(40_960.0, 0.1); 10])];
         let places = [place(0, 2), place(1, 102)];

@@ -3,6 +3,7 @@
 //! dirtied by no process in the samples.
 
 use super::group::{Group, PAGE, Stored, groups};
+use super::heaps;
 use super::layers::layered;
 use super::machine::{Ground, Place};
 use super::names::{self, Taken};
@@ -163,6 +164,11 @@ pub(super) fn workload(
     }
     let besides = Besides { prepared: needs_prepared, dirty: told, unmounts, asked };
     let mut extra = besides.tasks(window, ground, (machine, &mut taken), notes);
+    if let Some(task) = ground.cgroups.changes(machine, device) {
+        let name = taken.unique("limits", COMM_MAX);
+        notes.measured(format!("workload.tasks.{name}"), "limits of cgroups that changed");
+        extra.insert(name, task);
+    }
     for tasks in [&mut open, &mut closed] {
         begin_together(tasks, &mut extra, fit.before);
         tasks.extend(extra.clone());
@@ -224,7 +230,14 @@ impl Besides<'_> {
         if !self.prepared.is_empty() {
             extra.insert(taken.unique("prepare", COMM_MAX), mapped_files::prepare(self.prepared, rest(window)));
         }
-        if let Some(task) = other_memory(window, machine) {
+        let heaps = heaps::heaps(&ground.cgroups, machine);
+        for (path, heap) in &heaps {
+            let name = taken.unique("heap", COMM_MAX);
+            let key = format!("workload.tasks.{name}");
+            extra.insert(name, heaps::task(path, *heap, window.seconds(), &key, notes));
+        }
+        if let Some(task) = other_memory(window, machine, heaps.values().fold(0, |sum, heap| sum.saturating_add(*heap)))
+        {
             let name = taken.unique("other-memory", COMM_MAX);
             notes.derived(format!("workload.tasks.{name}"), "MemTotal without free memory and page cache");
             extra.insert(name, task);
@@ -279,15 +292,15 @@ pub(super) fn has_throttle(window: &Window) -> bool {
     window.traced.iter().any(|part| part.contains("throttle") || part.contains("balance_dirty"))
 }
 
-/// A task that holds the memory which neither is free nor page cache.
-fn other_memory(window: &Window, machine: &Machine) -> Option<Task> {
+/// A task that holds the memory which neither is free nor page cache, but for the heaps of cgroups.
+fn other_memory(window: &Window, machine: &Machine, in_heaps: u64) -> Option<Task> {
     let row = &window.host.first;
     let total = row.mem_total?.0;
     let cache = (row.nr_inactive_file?.0.saturating_add(row.nr_active_file?.0)).saturating_mul(4096);
     let used = total.saturating_sub(row.mem_free?.0).saturating_sub(cache);
     // The model's kernel holds a fiftieth by itself, at most 256 MiB.
     let own = (machine.memory.bytes() / 50).min(256 << 20);
-    let rest = used.saturating_sub(own).min(total / 10 * 8);
+    let rest = used.saturating_sub(own).min(total / 10 * 8).saturating_sub(in_heaps);
     if rest < MEMORY_MIN {
         return None;
     }

@@ -41,6 +41,8 @@ pub(super) struct Writer {
 /// Busy share of a device that direct writes keep busy, and their part of its bytes.
 const FILLED: f64 = 0.9;
 const MOST_OF_DEVICE: f64 = 0.8;
+/// Share of the time for which such writers wait or run, and of the samples that find them asleep.
+const WAITING: f64 = 0.5;
 
 impl Writer {
     pub(super) fn of(
@@ -424,11 +426,16 @@ fn direct(group: &Group, place: &Place, window: &Window, file: String, key: &str
     Some(Branch { bursts, unit: block, step: Box::new(step), begin: None, end: None, is_unpaced })
 }
 
-/// Whether direct writes keep their device busy while they last. Such a writer is as fast as the device.
+/// Whether direct writes keep their device busy while they last. Such a writer is as fast as the device. A loop device through the
+/// page cache is as fast as memory: what is written to it has a pace of its own.
 fn fills_device(group: &Group, place: &Place, window: &Window) -> bool {
+    if place.is_buffered {
+        return false;
+    }
     let start = window.first_at.map_or(0, |first| first.monotonic.0);
     let Some(device) = device::devices(window).into_iter().find(|device| device.dev == place.dev) else { return false };
     let (mut busy, mut seconds, mut written, mut direct) = (0.0, 0.0, 0.0, 0.0);
+    let (mut waited, mut intervals) = (0.0, 0u32);
     for interval in device.intervals() {
         let end = interval.end.0.saturating_sub(start) as f64 / 1e9;
         let is_then = |bin: &&Bin| bin.direct > 0.0 && (bin.end - end).abs() < 0.5 * bin.length;
@@ -437,8 +444,14 @@ fn fills_device(group: &Group, place: &Place, window: &Window) -> bool {
         seconds += interval.seconds;
         written += interval.written_bytes;
         direct += bin.direct;
+        waited += bin.waited + bin.cpu;
+        intervals += 1;
     }
-    seconds > 0.0 && busy >= FILLED * seconds && direct >= MOST_OF_DEVICE * written
+    // A device can be busy with what others flush, or with the work of a loop device. Not every kernel counts delays, but then a
+    // sample finds the writer asleep.
+    let is_asleep = group.asleep as f64 >= WAITING * f64::from(intervals) || window.asleep.is_empty();
+    let is_waiting = waited >= WAITING * seconds || is_asleep;
+    seconds > 0.0 && busy >= FILLED * seconds && direct >= MOST_OF_DEVICE * written && is_waiting
 }
 
 /// Reads that reached a device, with the size of the file.
