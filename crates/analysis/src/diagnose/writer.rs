@@ -169,6 +169,62 @@ pub fn dominant<'w, 'a>(writers: &'w Writers<'a>) -> Option<(&'w Writer<'a>, f64
     Some((first, dominant_share(writers, bytes).filter(|_| leads)?))
 }
 
+/// Processes of one program that run one after the other, such as the archives that a script makes.
+pub struct InTurn<'w, 'a> {
+    /// The one that dirtied most.
+    pub most: &'w Writer<'a>,
+    /// All of them, by process id.
+    pub pids: Vec<u32>,
+    /// Bytes dirtied by all of them.
+    pub dirtied_bytes: u64,
+    /// Bytes that all of them handed to write calls.
+    pub application_bytes: u64,
+    /// Their share of all bytes dirtied by processes.
+    pub share: f64,
+}
+
+/// Fewest processes that are a program in turn.
+const TURNS_MIN: usize = 3;
+
+/// Returns the processes of one program in one cgroup that run one after the other and together dirtied more than half of all bytes.
+/// Processes that run side by side are writers of their own.
+pub fn dominant_in_turn<'w, 'a>(window: &Window, writers: &'w Writers<'a>) -> Option<InTurn<'w, 'a>> {
+    let is_one = |writer: &&Writer<'_>| {
+        !writer.kthread && !writer.is_by_children() && writer.dirtied_bytes.is_some_and(|bytes| bytes > 0)
+    };
+    let mut programs: BTreeMap<(&Name, Option<EntityId>), Vec<&'w Writer<'a>>> = BTreeMap::new();
+    for writer in writers.processes.iter().filter(is_one) {
+        programs.entry((writer.comm, writer.cgroup)).or_default().push(writer);
+    }
+    let bytes = |of: &[&Writer<'_>]| of.iter().filter_map(|writer| writer.dirtied_bytes).fold(0, u64::saturating_add);
+    let (name, members) = programs.into_iter().max_by_key(|(_, members)| bytes(members))?;
+    let others = |writer: &&Writer<'_>| (writer.comm, writer.cgroup) != name;
+    let next = writers.processes.iter().filter(others).filter_map(|writer| writer.dirtied_bytes).max().unwrap_or(0);
+    let dirtied_bytes = bytes(&members);
+    if members.len() < TURNS_MIN || (dirtied_bytes as f64) < LEADS * next as f64 || !are_in_turn(window, &members) {
+        return None;
+    }
+    Some(InTurn {
+        most: members.first()?,
+        pids: members.iter().map(|writer| writer.pid).collect(),
+        dirtied_bytes,
+        application_bytes: members.iter().filter_map(|one| one.application_bytes).fold(0, u64::saturating_add),
+        share: dominant_share(writers, dirtied_bytes)?,
+    })
+}
+
+/// Whether each process started after the one before was seen for the last time.
+fn are_in_turn(window: &Window, members: &[&Writer<'_>]) -> bool {
+    let start = |writer: &Writer<'_>| match window.entities.get(&writer.id) {
+        Some(Entity::Process { start_ticks, .. }) => Nanos(start_ticks.saturating_mul(NANOS_PER_TICK)),
+        _ => Nanos(0),
+    };
+    let mut lives: Vec<(Nanos, Nanos)> = members.iter().map(|one| (start(one), one.span.last_at)).collect();
+    lives.sort();
+    // A start is counted in ticks, rounded down.
+    lives.windows(2).all(|pair| pair[0].1.0 <= pair[1].0.0.saturating_add(NANOS_PER_TICK))
+}
+
 /// Returns the cgroup whose own processes dirtied more than half of all bytes, those bytes, and its share. Bytes of
 /// children that no sample saw have no known cgroup. The root cgroup does not count as one.
 pub fn dominant_cgroup(window: &Window, writers: &Writers<'_>) -> Option<(EntityId, u64, f64)> {
@@ -241,6 +297,15 @@ pub fn on_disk<'a>(derived: &Derived<'a>, disk: &Device<'_>) -> Writers<'a> {
 /// The process that dominates a disk or a device that is built on disks, by its id.
 pub fn causer_on(derived: &Derived<'_>, device: &Device<'_>) -> Option<u32> {
     dominant(&on_disk(derived, device)).map(|(writer, _)| writer.pid)
+}
+
+/// The processes that dominate a disk or a device that is built on disks: one, or those of one program in turn. Empty where none do.
+pub fn causers_on(derived: &Derived<'_>, device: &Device<'_>) -> Vec<u32> {
+    let on_it = on_disk(derived, device);
+    match dominant(&on_it) {
+        Some((writer, _)) => vec![writer.pid],
+        None => dominant_in_turn(derived.window, &on_it).map_or_else(Vec::new, |in_turn| in_turn.pids),
+    }
 }
 
 fn dominant_share(writers: &Writers<'_>, bytes: u64) -> Option<f64> {

@@ -14,7 +14,7 @@ use floodline_analysis::diagnose::dirty;
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::record::What;
 use floodline_record::sample::{HostRow, ProcessRow};
-use floodline_record::traced::waits::{Operation, SlowSync};
+use floodline_record::traced::waits::{Operation, SlowSync, Synced};
 use floodline_record::units::{Nanos, Pages};
 use floodline_record::window::{Span, Window};
 use floodline_scenario::{Lasting, OnPath, Step, Task};
@@ -79,7 +79,29 @@ fn traced<'a>(window: &Window, places: &'a [Place]) -> Option<Vec<Asked<'a>>> {
     let is_of_others = |slow: &SlowSync| {
         slow.queued.is_some_and(|queued| queued.0 >= AT_ONCE_MIN) && writes_nothing.contains(&slow.who.pid)
     };
+    // Short waits are counted between two samples, without their filesystem: containers come and go on that of the overlays.
+    let derived = Derived::of(window);
+    let uppers = &derived.unmounts().uppers;
+    let of_overlays = places.iter().find(|place| uppers.iter().any(|upper| upper.device.dev == place.dev));
+    let is_slow = |at: Nanos, synced: &Synced| {
+        window.events.iter().any(|event| match &event.what {
+            What::SlowSync(slow) => {
+                slow.operation == synced.operation
+                    && slow.who.pid == synced.who.pid
+                    && (synced.since..=at).contains(&event.at)
+            }
+            _ => false,
+        })
+    };
+    let short = |at: Nanos, synced: &Synced| {
+        let middle = Nanos(synced.since.0.midpoint(at.0).saturating_sub(first.0));
+        let place = of_overlays.or(places.first()).filter(|_| !is_slow(at, synced))?;
+        Some(Asked { at: middle.as_secs_f64(), seconds: synced.longest.as_secs_f64(), place })
+    };
     let waits = window.events.iter().filter_map(|event| match &event.what {
+        What::Synced(synced) if matches!(synced.operation, Operation::Sync | Operation::SyncFilesystem) => {
+            short(event.at, synced)
+        }
         What::SlowSync(slow) => match slow.operation {
             Operation::Sync | Operation::SyncFilesystem => of(event.at, slow),
             Operation::Fsync | Operation::Fdatasync if is_of_others(slow) => of(event.at, slow),
@@ -241,4 +263,58 @@ pub(super) fn steps<'a>(syncs: impl Iterator<Item = (f64, f64, &'a Place)>) -> V
         now = at + seconds;
     }
     steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_record::id::DevId;
+    use floodline_record::traced::Who;
+    use floodline_record::units::Bytes;
+    use floodline_testkit::Fixture;
+
+    #[test]
+    fn a_short_sync_of_a_filesystem_is_a_request_and_a_long_one_is_no_second() {
+        let first = Fixture::healthy().window().first_at.unwrap().monotonic;
+        let place = Place {
+            dev: DevId { major: 8, minor: 0 },
+            device: "sda".to_owned(),
+            point: "/data".to_owned(),
+            fs_type: floodline_scenario::FsType::Ext4,
+            mean_read: None,
+            flushes: 0,
+            writes: 0,
+            written: 0,
+            below: None,
+            is_buffered: false,
+        };
+        let who = |pid| Who { pid, comm: "kubelet".into(), cgroup_ino: 1 };
+        let synced = |pid, operation, ms| {
+            let lasted = Nanos::from_millis(ms);
+            What::Synced(Synced { since: first, who: who(pid), operation, count: 1, total: lasted, longest: lasted })
+        };
+        let slow = |pid, operation, ms| {
+            What::SlowSync(SlowSync {
+                who: who(pid),
+                tid: None,
+                operation,
+                lasted: Nanos::from_millis(ms),
+                device: None,
+                file: None,
+                queued: None,
+                own: Bytes(0),
+            })
+        };
+        let check = |events: Vec<What>, expect: &[f64]| {
+            let window = Fixture::healthy().traced(&["bytes"], events).window();
+            let places = [place.clone()];
+            let found: Vec<f64> = traced(&window, &places).unwrap().iter().map(|asked| asked.at).collect();
+            assert_eq!(found, expect);
+        };
+        let whole = Operation::SyncFilesystem;
+        check(vec![synced(7, whole, 40)], &[0.5]);
+        check(vec![synced(7, Operation::Fsync, 40)], &[]);
+        check(vec![synced(7, whole, 400), slow(7, whole, 400)], &[0.6]);
+        check(vec![synced(7, whole, 40), slow(8, whole, 400)], &[0.5, 0.6]);
+    }
 }

@@ -6,6 +6,7 @@
 use super::group::Group;
 use super::machine::{Ground, Place, Places};
 use super::syncs::buffered_calls;
+use floodline_analysis::diagnose::device;
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::units::Bytes;
 use floodline_record::window::Window;
@@ -29,6 +30,8 @@ pub(super) fn assigned(window: &Window, ground: &Ground, groups: &[Group]) -> Ve
         *at = own.or_else(|| of_trace(window, places, group)).or(is_only);
     }
     in_cgroups(window, places, groups, &mut at);
+    let read = |place: &Place| device::by_dev(window, place.dev).and_then(|seen| Some(seen.span.growth.read?.0 as f64));
+    by_reads(&places.0.iter().map(|place| read(place).unwrap_or(0.0)).collect::<Vec<_>>(), groups, &mut at);
     let bytes: Vec<f64> = groups.iter().map(|group| group.total.dirtied()).collect();
     by_bytes(&at, &bytes, &places.0.iter().map(|place| place.written as f64).collect::<Vec<_>>())
 }
@@ -37,6 +40,9 @@ pub(super) fn assigned(window: &Window, ground: &Ground, groups: &[Group]) -> Ve
 /// calls explain there, at most.
 const WAITS_SHARE: f64 = 0.6;
 const FLUSHED: f64 = 1.2;
+
+/// Share of what a program read that a device must have read for the program to be there.
+const READ_THERE: f64 = 0.5;
 
 /// Finds the places of programs in cgroups of their own. One program writes where its cgroup does. Of several, one that waits for its
 /// writes writes to the device that was flushed as often. Of the others, the largest writes where the cgroup wrote most, and the next
@@ -67,6 +73,28 @@ fn in_cgroups(window: &Window, places: &Places, groups: &[Group], at: &mut [Opti
         for (number, found) in members.iter().zip(by_bytes(&known, &bytes, &written)) {
             at[*number] = Some(found.place);
         }
+    }
+}
+
+/// Finds the places of programs that mostly read: where the device read what no program of a known place explains. `read` is what
+/// the device of each place read, bytes.
+fn by_reads(read: &[f64], groups: &[Group], at: &mut [Option<usize>]) {
+    let mut left = read.to_vec();
+    for (place, group) in at.iter().zip(groups) {
+        if let Some(left) = place.and_then(|place| left.get_mut(place)) {
+            *left -= group.total.read;
+        }
+    }
+    let mut open: Vec<usize> = (0..groups.len())
+        .filter(|number| at[*number].is_none() && groups[*number].total.read > groups[*number].total.dirtied())
+        .collect();
+    open.sort_by(|a, b| groups[*b].total.read.total_cmp(&groups[*a].total.read));
+    for number in open {
+        let bytes = groups[number].total.read;
+        let most = (0..left.len()).max_by(|a, b| left[*a].total_cmp(&left[*b]).then(b.cmp(a)));
+        let Some(most) = most.filter(|most| left[*most] >= READ_THERE * bytes) else { continue };
+        at[number] = Some(most);
+        left[most] -= bytes;
     }
 }
 
@@ -244,6 +272,25 @@ mod tests {
         assert_eq!(at(&[(dev(0), 4096), (dev(16), 8192)]), Some(1));
         assert_eq!(at(&[(dev(0), 4096), (dev(32), 8192)]), Some(0), "the twin lacks that device");
         assert_eq!((at(&[(dev(32), 8192)]), at(&[])), (None, None));
+    }
+
+    #[test]
+    fn a_program_that_reads_is_where_the_device_reads() {
+        let check = |read: &[f64], known: [Option<usize>; 2], expect: [Option<usize>; 2]| {
+            let reader = |bytes| Group { total: Bin { read: bytes, ..Bin::default() }, ..Group::default() };
+            let mut at = known.to_vec();
+            by_reads(read, &[reader(500e6), reader(100e6)], &mut at);
+            assert_eq!(at, expect, "{read:?}");
+        };
+        check(&[0.0, 600e6], [None, None], [Some(1), Some(1)]);
+        check(&[100e6, 500e6], [None, None], [Some(1), Some(0)]);
+        check(&[100e6, 500e6], [Some(1), None], [Some(1), Some(0)]);
+        // The devices read too little: the programs read from the page cache, or from another device.
+        check(&[100e6, 200e6], [None, None], [None, Some(1)]);
+        let writer = Group { total: Bin { read: 1e6, by_calls: 5e6, ..Bin::default() }, ..Group::default() };
+        let mut at = vec![None];
+        by_reads(&[0.0, 1e6], &[writer], &mut at);
+        assert_eq!(at, [None], "what it writes tells");
     }
 
     #[test]

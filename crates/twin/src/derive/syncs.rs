@@ -313,13 +313,15 @@ pub(super) fn habits<'a>(groups: &[Group], places: &'a [Place], window: &Window)
 
 fn traced(group: &Group) -> Syncs {
     let Some(counts) = group.synced else { return Syncs::default() };
+    // A sync of a whole filesystem is a task of its own.
     let Synced { fsyncs, fdatasyncs, ranges, .. } = counts;
+    let of_files = fsyncs.saturating_add(fdatasyncs).saturating_add(ranges);
     let call = match (fsyncs, fdatasyncs, ranges) {
-        _ if counts.all() == 0 => None,
+        _ if of_files == 0 => None,
         (fsync, data, range) if fsync >= data && fsync >= range => Some(SyncCall::Fsync),
         _ => Some(SyncCall::Fdatasync),
     };
-    Syncs { count: counts.all() as f64, call, origin: Origin::Measured, ..Syncs::default() }
+    Syncs { count: of_files as f64, call, origin: Origin::Measured, ..Syncs::default() }
 }
 
 /// Write calls that are not direct, if they dirtied something.

@@ -126,8 +126,8 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
     let images = loops::that_asked(derived, device, burst);
     let by_image = images.first();
     // The task that makes the burst waits for its own data, and the flusher for room in the queue.
-    let causer = writer::causer_on(derived, device);
-    let others = waiting::others_on(derived, device, |waiter| causer == Some(waiter.pid));
+    let causers = writer::causers_on(derived, device);
+    let others = waiting::others_on(derived, device, |waiter| causers.contains(&waiter.pid));
     let is_harm = others.as_ref().is_some_and(|others| waiting::is_harm(derived, others));
     let (is_known, is_alone) = (others.is_some(), others.is_some_and(|others| others.is_empty()));
     // A task that waits in such a burst waits for a few writes of this length.

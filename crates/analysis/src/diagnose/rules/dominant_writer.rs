@@ -61,6 +61,8 @@ const JOURNAL_SINCE_START: u64 = 1 << 30;
 /// The dominant process or cgroup.
 struct Dominant<'w, 'a> {
     writer: &'w Writer<'a>,
+    /// All processes of a program that run one after the other, where only together they exceed half.
+    in_turn: Vec<u32>,
     /// Set where only all processes of the cgroup together exceed half.
     cgroup: Option<EntityId>,
     dirtied_bytes: u64,
@@ -78,6 +80,16 @@ impl Dominant<'_, '_> {
 
     fn is_children(&self) -> bool {
         self.cgroup.is_none() && self.writer.is_by_children()
+    }
+
+    /// Whether it is one process.
+    fn is_one(&self) -> bool {
+        self.cgroup.is_none() && self.in_turn.is_empty()
+    }
+
+    /// Whether a process belongs to it, where it is no cgroup.
+    fn has_process(&self, pid: u32) -> bool {
+        pid == self.writer.pid || self.in_turn.contains(&pid)
     }
 }
 
@@ -145,13 +157,26 @@ fn dominant<'w, 'a>(derived: &Derived<'_>, writers: &'w Writers<'a>) -> Option<D
     if let Some((writer, share)) = writer::dominant(writers) {
         let (dirtied_bytes, application_bytes) = (writer.dirtied_bytes?, writer.application_bytes);
         let by_device = writer.is_by_children().then(|| writer::dominant_by_device_bytes(derived.window)).flatten();
-        return Some(Dominant { writer, cgroup: None, dirtied_bytes, application_bytes, share, by_device });
+        let in_turn = Vec::new();
+        return Some(Dominant { writer, in_turn, cgroup: None, dirtied_bytes, application_bytes, share, by_device });
+    }
+    if let Some(found) = writer::dominant_in_turn(derived.window, writers) {
+        return Some(Dominant {
+            writer: found.most,
+            in_turn: found.pids,
+            cgroup: None,
+            dirtied_bytes: found.dirtied_bytes,
+            application_bytes: Some(found.application_bytes),
+            share: found.share,
+            by_device: None,
+        });
     }
     let (cgroup, dirtied_bytes, share) = writer::dominant_cgroup(derived.window, writers)?;
     let members = || writers.processes.iter().filter(move |writer| writer.cgroup == Some(cgroup));
     let application = members().filter_map(|writer| writer.application_bytes).fold(0, u64::saturating_add);
     Some(Dominant {
         writer: members().next()?,
+        in_turn: Vec::new(),
         cgroup: Some(cgroup),
         dirtied_bytes,
         application_bytes: Some(application),
@@ -167,6 +192,9 @@ fn name(derived: &Derived<'_>, dominant: &Dominant<'_, '_>) -> String {
     match (dominant.cgroup, dominant.by_device) {
         (Some(cgroup), _) => format!("cgroup {}", derived.label(cgroup)),
         (None, Some((cgroup, _, _))) => format!("{} (in {})", dominant.writer.label(), place(cgroup)),
+        (None, None) if !dominant.in_turn.is_empty() => {
+            format!("{} ({} processes in turn)", dominant.writer.comm, dominant.in_turn.len())
+        }
         (None, None) => dominant.writer.label(),
     }
 }
@@ -238,11 +266,11 @@ fn severity(
     let lasts = trouble.scattered_s() >= NOTICED_S.max(LASTS_SHARE * seconds);
     let is_its = |waiter: &Waiter| match dominant.cgroup {
         Some(cgroup) => waiter.cgroup == Some(cgroup),
-        None => waiter.pid == dominant.writer.pid,
+        None => dominant.has_process(waiter.pid),
     };
     let is_process_of_it = |pid| match dominant.cgroup {
         Some(_) => writers.processes.iter().any(|writer| writer.pid == pid && writer.cgroup == dominant.cgroup),
-        None => pid == dominant.writer.pid,
+        None => dominant.has_process(pid),
     };
     let others = waiting::others_on(derived, &trouble.device, is_its);
     let is_harmed = others.as_ref().is_some_and(|others| waiting::is_harm(derived, others));

@@ -162,7 +162,7 @@ fn queue<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Queue<'a> {
     // Each writer of a device at its strict limit waits at the limit, not behind the others.
     let causers = match strict::holds(derived, device) {
         true => writers_of(derived, device),
-        false => writer::causer_on(derived, device).into_iter().collect(),
+        false => writer::causers_on(derived, device),
     };
     queue_from(derived, device, STALL_AWAIT_S, causers, load::is_queued)
 }

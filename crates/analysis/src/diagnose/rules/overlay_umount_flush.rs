@@ -134,8 +134,8 @@ fn finding(derived: &Derived<'_>, unmount: &Unmount<'_>) -> Finding {
 
 /// Whether programs other than the one that writes most waited long for the device.
 fn harms_others(derived: &Derived<'_>, upper: &Upper<'_>) -> bool {
-    let causer = writer::causer_on(derived, &upper.device);
-    let others = waiting::others_on(derived, &upper.device, |waiter| causer == Some(waiter.pid));
+    let causers = writer::causers_on(derived, &upper.device);
+    let others = waiting::others_on(derived, &upper.device, |waiter| causers.contains(&waiter.pid));
     others.is_some_and(|others| waiting::is_harm(derived, &others))
 }
 

@@ -30,7 +30,7 @@ fn dirtied_by<'a>(derived: &Derived<'a>, dominant: &Dominant<'_, '_>) -> Option<
     let of_cgroup = dominant.cgroup.map(|id| cgroup::ino(derived.window, id));
     let is_its = |who: &Who| match of_cgroup {
         Some(ino) => Some(who.cgroup_ino) == ino,
-        None => who.pid == dominant.writer.pid,
+        None => dominant.has_process(who.pid),
     };
     dirtying::dirtying(derived.window, |_, dirtied| is_its(&dirtied.who))
 }
@@ -50,7 +50,7 @@ pub(super) fn traced(derived: &Derived<'_>, dominant: &Dominant<'_, '_>) -> Opti
         human::bytes(all.bytes as f64),
         its.most_in()?
     );
-    let ledger = dominant.cgroup.is_none().then(|| ledger(derived.window)).flatten();
+    let ledger = dominant.is_one().then(|| ledger(derived.window)).flatten();
     // Data that a layer compresses or encrypts reach the disks in pages that belong to no process.
     let of_process = |ledger: &Ledger| {
         let line = ledger.processes.iter().find(|line| line.pid == dominant.writer.pid)?;
@@ -92,7 +92,7 @@ pub(super) fn evidence(
     );
     rows.extend(inheritance_rows(dominant));
     rows.extend(disk_rows(derived, dominant));
-    let second = writers.processes.iter().find(|other| other.id != dominant.writer.id && dominant.cgroup.is_none());
+    let second = writers.processes.iter().find(|other| !dominant.has_process(other.pid) && dominant.cgroup.is_none());
     rows.extend(second.and_then(|second| {
         Some(Evidence::bytes(
             format!("Next, {} dirtied", second.label()),
@@ -166,7 +166,7 @@ fn journal_row(journald: &Journald) -> Evidence {
 
 /// Evidence that children wrote, and their bytes that are left out because they are counted elsewhere.
 fn inheritance_rows(dominant: &Dominant<'_, '_>) -> Vec<Evidence> {
-    let Some(inherited) = dominant.writer.inherited.filter(|_| dominant.cgroup.is_none()) else { return Vec::new() };
+    let Some(inherited) = dominant.writer.inherited.filter(|_| dominant.is_one()) else { return Vec::new() };
     let mut rows = Vec::new();
     if let Some((childrens, own)) = inherited.cpu_s.filter(|(childrens, _)| *childrens > 0.0) {
         rows.push(

@@ -294,3 +294,44 @@ fn without_process_counters_it_says_so() {
         .gap(floodline_record::gap::Gap::new(Source::ProcessIo, denied()));
     check_rule(&RULE, &one_unreadable, "not checked: /proc/PID/io: permission denied (needs CAP_SYS_PTRACE)");
 }
+
+#[test]
+fn processes_of_one_program_in_turn_are_one_writer() {
+    const SECOND: u64 = 1_000_000_000;
+    let summary = |lasts: u64| {
+        let mut window = slow_journal().window();
+        let is_journald = |entity: &Entity| matches!(entity, Entity::Process { pid: 300, .. });
+        let (id, journald) = window.entities.iter().find(|(_, entity)| is_journald(entity)).unwrap();
+        let (id, journald) = (*id, journald.clone());
+        let span = window.processes.remove(&id).unwrap();
+        let begin = window.first_at.unwrap().monotonic.0;
+        for number in 0..4u32 {
+            let Entity::Process { cgroup, kthread, .. } = journald.clone() else { unreachable!() };
+            let start = begin + (u64::from(number) * 2 + 1) * SECOND;
+            let tar = Entity::Process {
+                pid: 310 + number,
+                comm: Name::new("tar"),
+                cgroup,
+                kthread,
+                start_ticks: start / 10_000_000,
+            };
+            let own = EntityId(9_000 + number);
+            window.entities.insert(own, tar);
+            let mut part = span.clone();
+            part.last = part.growth.clone();
+            for row in [&mut part.last, &mut part.growth] {
+                row.write_bytes = row.write_bytes.map(|bytes| Bytes(bytes.0 / 4));
+                row.wchar = row.wchar.map(|bytes| Bytes(bytes.0 / 4));
+            }
+            part.last_at = floodline_record::units::Nanos(start + lasts * SECOND);
+            window.processes.insert(own, part);
+        }
+        match check(&Derived::of(&window)) {
+            Verdict::Found(findings) => findings[0].summary.clone(),
+            Verdict::Clear(why) => why,
+            Verdict::NotChecked(_) => String::new(),
+        }
+    };
+    assert!(summary(2).starts_with("tar (4 processes in turn) makes 80 % of all writes"), "{}", summary(2));
+    assert!(!summary(5).contains("in turn"), "side by side: {}", summary(5));
+}
