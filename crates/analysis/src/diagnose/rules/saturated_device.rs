@@ -191,7 +191,11 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         (Some(others), _) => !others.is_empty(),
         (None, _) => false,
     };
-    let is_slow = load.write_await_s >= SLOW_S || load.read_await_s >= SLOW_S || has_victims;
+    // Where each request is quick, tasks that sync often wait for a few of them at a time, which is no harm by itself.
+    let is_harm = others
+        .as_ref()
+        .is_some_and(|others| waiting::is_harm(derived, others) || waiting::is_shared_harm(derived, others));
+    let is_slow = load.write_await_s >= SLOW_S || load.read_await_s >= SLOW_S || (has_victims && is_harm);
     let severity = match &others {
         _ if pressure < FELT_PRESSURE || !is_slow => return None,
         // A process that fills a disk alone delays only itself.
