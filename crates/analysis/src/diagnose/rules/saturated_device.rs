@@ -341,6 +341,21 @@ mod tests {
     }
 
     #[test]
+    fn waits_that_are_no_harm_count_only_where_requests_are_slow() {
+        let with = |write_ms: f64, waits: f64| {
+            reading()
+                .disk("sda", move |t, row| {
+                    row.write_time = Some(secs(6.0 * write_ms / 1000.0 * t));
+                    row.read_time = Some(secs(0.7 * t));
+                })
+                .process("smtpd", 701, "/", move |t, row| row.blkio_delay = Some(secs(waits * t)))
+        };
+        check_rule(&RULE, &with(5.0, 0.05), "clear:");
+        check_rule(&RULE, &with(5.0, 0.4), "critical: sda is busy 100 % of the time with reads; smtpd[701] waited");
+        check_rule(&RULE, &with(50.0, 0.05), "warning: sda is busy 100 % of the time with reads; smtpd[701] waited");
+    }
+
+    #[test]
     fn who_reads_alone_waits_for_himself() {
         let alone = reading().process("smtpd", 701, "/", |_, row| row.blkio_delay = Some(secs(0.0)));
         check_rule(&RULE, &alone, "info: sda is busy 100 % of the time with reads");
