@@ -5,6 +5,7 @@
 use crate::backlog::arrivals;
 use crate::boot::boot;
 use crate::change::Change;
+use crate::cliff::{cliff, raised};
 use crate::harm::{STALL, WRITTEN};
 use crate::memory::{memory_tight, memory_too_small};
 use crate::removed::{removed_early, written_then};
@@ -12,8 +13,8 @@ use crate::reread::reread;
 use crate::rewriters::Rewriters;
 use crate::row::{Cause, Confidence, Row, Verdict};
 use crate::rules;
-use crate::waits::{self, Dirtying};
-use floodline_analysis::budget::{AsIf, AsIfRow, Assumed, Bound, assume};
+use crate::waits::Dirtying;
+use floodline_analysis::budget::{AsIf, AsIfRow, Assumed, assume};
 use floodline_analysis::diagnose::derived::Derived;
 use floodline_analysis::report::Severity;
 use floodline_kernel::{Behaviour, MemcgStats};
@@ -25,20 +26,8 @@ use std::borrow::Cow;
 
 /// Margin below which a host is tight.
 pub(crate) const TIGHT: f64 = 2.0;
-/// Part of a limit in use from which the limit held the data back.
-const HELD: f64 = 0.6;
 /// Relative change of a limit that counts.
-const SAME: f64 = 0.01;
-/// Age at which dirty data is written where that was not read, seconds: the kernel's default.
-const USUAL_EXPIRY_S: f64 = 30.0;
-/// Time to write out all unwritten data from which a sync is a stall, seconds.
-const CLIFF_S: f64 = 2.0;
-/// Time to write a larger threshold from which arithmetic does not clear a host that the threshold held back, seconds.
-const RAISED_S: f64 = 1.0;
-/// Flushes of a disk from which programs are assumed to sync.
-const SYNCS: u64 = 3;
-/// Share of the time that a disk is busy from which writers outrun it.
-const SATURATED: f64 = 0.9;
+pub(crate) const SAME: f64 = 0.01;
 /// Limit below which a writing cgroup is starved, bytes: two folios of 2 MiB.
 const FOLIOS: u64 = 4 << 20;
 /// Severity of pages that are written again and again, for each cgroup without any room for what it rewrites; and by
@@ -48,18 +37,6 @@ const REWRITTEN_POWER: f64 = 1.5;
 /// Severity where counts of cgroups are late and all that a cgroup rewrites exceeds its limit: its tasks then wait for
 /// the next count.
 const LATE: f64 = 12.0;
-/// Severity of a cliff where writers always outrun the disk, so that each sync waits for a share of a full queue: a
-/// multiple of the root of the time to write what is more.
-const CLIFF_OUTRUN: f64 = 0.8;
-/// The same where writers are slower than the disk and syncs are frequent: each writes little itself, and waits for a share of
-/// a burst.
-const CLIFF_SHARE: f64 = 1.5;
-/// Time between two syncs from which one sync can find all that piled up, and time between two commits that a journal makes by
-/// itself; seconds.
-const RARE_S: f64 = 1.0;
-const JOURNAL_S: f64 = 5.0;
-/// Smallest noticeable growth of the wait of one call, seconds, where one sync waits for all that piled up.
-const CLIFF_BURST_S: f64 = 1.0;
 /// Severity where data below the background threshold are written only by a sync.
 const SEVERITY_NEVER: f64 = 2.0;
 /// Severity of a host with a small margin, and the largest severity given by arithmetic.
@@ -218,7 +195,7 @@ fn shrinks(row: &AsIfRow) -> bool {
     }
 }
 
-fn grows(row: &AsIfRow) -> bool {
+pub(crate) fn grows(row: &AsIfRow) -> bool {
     match (row.now_thresh_bytes, row.then_thresh_bytes) {
         (Some(now), Some(then)) => then as f64 > now as f64 * (1.0 + SAME),
         (Some(_), None) => row.cgroup.is_some(),
@@ -471,108 +448,6 @@ fn starved(assumed: &Assumed<'_>) -> Option<String> {
         human::bytes(FOLIOS as f64),
         name(least, assumed.window.facts.as_ref()).unwrap_or_default()
     ))
-}
-
-/// A threshold that held data back and grows to more than the disk writes in a few seconds.
-fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Cliff> {
-    let high = |bound: Option<Bound>| bound.map(|bound| bound.high.0 as f64);
-    let (now, then) = (&assumed.now.global, &assumed.then.global);
-    let (bg_now, bg_then) = (high(now.bg_thresh)?, high(then.bg_thresh)?);
-    let (freerun_now, freerun_then) = (high(now.freerun)?, high(then.freerun)?);
-    let peak = derived.dirty.unwritten_peak?.0 as f64;
-    let speed = waits::speed(derived.drains().first()?)?;
-    if speed <= 0.0 {
-        return None;
-    }
-    let more_than = |then: f64, now: f64| then > now * (1.0 + SAME);
-    // Cgroups that lose their limits fill the machine's.
-    let was_divided = assumed.now.scope.is_per_cgroup() && !assumed.then.scope.is_per_cgroup();
-    let held = |row: &AsIfRow| {
-        row.cgroup.is_some()
-            && row.peak_bytes.zip(row.now_thresh_bytes).is_some_and(|(peak, now)| peak as f64 >= HELD * now as f64)
-    };
-    let cgroups_held = assumed.rows.iter().any(|row| grows(row) && held(row));
-    let is_outrun = derived.is_outrun() || derived.drains().iter().any(|drain| drain.utilisation() > Some(SATURATED));
-    let machine_held = peak >= HELD * freerun_now && more_than(freerun_then, freerun_now);
-    let (pile, by) = if is_outrun && (machine_held || cgroups_held) {
-        (freerun_then, Some(CLIFF_OUTRUN))
-    } else if peak >= HELD * bg_now && more_than(bg_then, bg_now) || (was_divided && cgroups_held) {
-        // A writer slower than the disk accumulates its writes until the data is old.
-        let expiry = derived.dirty.expiry_seconds.filter(|seconds| seconds.is_finite()).unwrap_or(USUAL_EXPIRY_S);
-        (bg_then.min(derived.dirty.dirtying_rate.unwrap_or(0.0) * expiry), by_share(derived))
-    } else {
-        return None;
-    };
-    let more = (pile - peak) / speed;
-    if more < CLIFF_S {
-        return None;
-    }
-    // A program that syncs is seen by the flushes of its disk; how long it waits is not recorded without a trace.
-    let syncs = derived.window.disks.values().filter_map(|span| span.growth.flushes).any(|flushes| flushes.0 >= SYNCS);
-    let told = format!(
-        "Now a threshold holds unwritten data back at {}. After the change {} can pile up. The disk writes that in {}, \
-         and a sync can wait for it.",
-        human::bytes(peak),
-        human::bytes(pile),
-        human::seconds(pile / speed)
-    );
-    // Without its dirty limit a cgroup is still held by its memory limit: how much that leaves is not arithmetic.
-    Some(match syncs && (machine_held || !cgroups_held) {
-        true => Cliff {
-            verdict: Verdict::Suffers,
-            severity: match by {
-                None => more / CLIFF_BURST_S,
-                Some(by) => by * (more / CLIFF_S).sqrt(),
-            }
-            .min(SEVERITY_MAX),
-            is_firm: true,
-            waits_for_pile: by.is_none(),
-            told,
-        },
-        false => Cliff { verdict: Verdict::Tight, severity: 0.8, is_firm: false, waits_for_pile: false, told },
-    })
-}
-
-/// Factor for waits of frequent syncs behind a burst. `None` where syncs are so rare that one of them can write the whole burst.
-fn by_share(derived: &Derived<'_>) -> Option<f64> {
-    let flushes = derived.window.disks.values().filter_map(|span| span.growth.flushes).map(|flushes| flushes.0).max();
-    let of_programs = flushes.unwrap_or(0) as f64 - derived.seconds / JOURNAL_S;
-    (of_programs * RARE_S > derived.seconds).then_some(CLIFF_SHARE)
-}
-
-/// A threshold that held data back and grows to more than the disk writes in about a second: how much of it fills, only a
-/// simulation tells. Rates of a recording are means, and a burst fills more.
-fn raised(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<String> {
-    let high = |bound: Option<Bound>| bound.map(|bound| bound.high.0 as f64);
-    let (now, then) = (&assumed.now.global, &assumed.then.global);
-    let peak = derived.dirty.unwritten_peak?.0 as f64;
-    let grows = |now: Option<Bound>, then: Option<Bound>| {
-        let (now, then) = high(now).zip(high(then))?;
-        (then > now * (1.0 + SAME) && peak >= HELD * now).then_some((now, then))
-    };
-    let (from, to) = grows(now.bg_thresh, then.bg_thresh).or_else(|| grows(now.freerun, then.freerun))?;
-    let speed = waits::speed(derived.drains().first()?).filter(|speed| *speed > 0.0)?;
-    let seconds = to / speed;
-    (seconds >= RAISED_S).then(|| {
-        format!(
-            "Unwritten data reached {}, which a threshold of {} holds back. It becomes {}, which the disk writes in {}.",
-            human::bytes(peak),
-            human::bytes(from),
-            human::bytes(to),
-            human::seconds(seconds)
-        )
-    })
-}
-
-/// Effect of a larger threshold.
-struct Cliff {
-    verdict: Verdict,
-    severity: f64,
-    /// Whether a twin cannot decide: the time and duration of a program's syncs are not recorded without a trace.
-    is_firm: bool,
-    /// Whether one sync waits for all that piled up, rather than each for its share of a full queue.
-    waits_for_pile: bool,
-    told: String,
 }
 
 /// Reason why data below the background threshold stay unwritten until a sync: the change ends periodic writeback.

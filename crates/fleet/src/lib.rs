@@ -8,6 +8,7 @@ mod backlog;
 mod between;
 mod boot;
 mod change;
+mod cliff;
 mod harm;
 mod memory;
 mod packed;

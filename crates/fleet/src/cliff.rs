@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tier 1 for larger thresholds. Data that a threshold holds back today piles up below a larger one, and a sync can wait for
+//! all of it. Covers the thresholds of the machine and those of cgroups.
+
+use crate::arithmetic::{SAME, SEVERITY_MAX, grows};
+use crate::row::Verdict;
+use crate::waits;
+use floodline_analysis::budget::{AsIfRow, Assumed, Bound};
+use floodline_analysis::diagnose::derived::Derived;
+use floodline_record::human;
+
+/// Part of a limit in use from which the limit held the data back.
+const HELD: f64 = 0.6;
+/// Age at which dirty data is written where that was not read, seconds: the kernel's default.
+const USUAL_EXPIRY_S: f64 = 30.0;
+/// Time to write out all unwritten data from which a sync is a stall, seconds.
+const CLIFF_S: f64 = 2.0;
+/// Time to write a larger threshold from which arithmetic does not clear a host that the threshold held back, seconds.
+const RAISED_S: f64 = 1.0;
+/// Flushes of a disk from which programs are assumed to sync.
+const SYNCS: u64 = 3;
+/// Share of the time that a disk is busy from which writers outrun it.
+const SATURATED: f64 = 0.9;
+/// Severity of a cliff where writers always outrun the disk, so that each sync waits for a share of a full queue: a
+/// multiple of the root of the time to write what is more.
+const CLIFF_OUTRUN: f64 = 0.8;
+/// The same where writers are slower than the disk and syncs are frequent: each writes little itself, and waits for a share of
+/// a burst.
+const CLIFF_SHARE: f64 = 1.5;
+/// Time between two syncs from which one sync can find all that piled up, and time between two commits that a journal makes by
+/// itself; seconds.
+const RARE_S: f64 = 1.0;
+const JOURNAL_S: f64 = 5.0;
+/// Smallest noticeable growth of the wait of one call, seconds, where one sync waits for all that piled up.
+const CLIFF_BURST_S: f64 = 1.0;
+
+/// A threshold that held data back and grows to more than the disk writes in a few seconds.
+pub(crate) fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Cliff> {
+    let high = |bound: Option<Bound>| bound.map(|bound| bound.high.0 as f64);
+    let (now, then) = (&assumed.now.global, &assumed.then.global);
+    let (bg_now, bg_then) = (high(now.bg_thresh)?, high(then.bg_thresh)?);
+    let (freerun_now, freerun_then) = (high(now.freerun)?, high(then.freerun)?);
+    let peak = derived.dirty.unwritten_peak?.0 as f64;
+    let speed = waits::speed(derived.drains().first()?)?;
+    if speed <= 0.0 {
+        return None;
+    }
+    let more_than = |then: f64, now: f64| then > now * (1.0 + SAME);
+    // Cgroups that lose their limits fill the machine's.
+    let was_divided = assumed.now.scope.is_per_cgroup() && !assumed.then.scope.is_per_cgroup();
+    let held = |row: &AsIfRow| {
+        row.cgroup.is_some()
+            && row.peak_bytes.zip(row.now_thresh_bytes).is_some_and(|(peak, now)| peak as f64 >= HELD * now as f64)
+    };
+    let cgroups_held = assumed.rows.iter().any(|row| grows(row) && held(row));
+    let is_outrun = derived.is_outrun() || derived.drains().iter().any(|drain| drain.utilisation() > Some(SATURATED));
+    let machine_held = peak >= HELD * freerun_now && more_than(freerun_then, freerun_now);
+    let (pile, by) = if is_outrun && (machine_held || cgroups_held) {
+        (freerun_then, Some(CLIFF_OUTRUN))
+    } else if peak >= HELD * bg_now && more_than(bg_then, bg_now) || (was_divided && cgroups_held) {
+        // A writer slower than the disk accumulates its writes until the data is old.
+        let expiry = derived.dirty.expiry_seconds.filter(|seconds| seconds.is_finite()).unwrap_or(USUAL_EXPIRY_S);
+        (bg_then.min(derived.dirty.dirtying_rate.unwrap_or(0.0) * expiry), by_share(derived))
+    } else {
+        return None;
+    };
+    let more = (pile - peak) / speed;
+    if more < CLIFF_S {
+        return None;
+    }
+    // A program that syncs is seen by the flushes of its disk; how long it waits is not recorded without a trace.
+    let syncs = derived.window.disks.values().filter_map(|span| span.growth.flushes).any(|flushes| flushes.0 >= SYNCS);
+    let told = format!(
+        "Now a threshold holds unwritten data back at {}. After the change {} can pile up. The disk writes that in {}, \
+         and a sync can wait for it.",
+        human::bytes(peak),
+        human::bytes(pile),
+        human::seconds(pile / speed)
+    );
+    // Without its dirty limit a cgroup is still held by its memory limit: how much that leaves is not arithmetic.
+    Some(match syncs && (machine_held || !cgroups_held) {
+        true => Cliff {
+            verdict: Verdict::Suffers,
+            severity: match by {
+                None => more / CLIFF_BURST_S,
+                Some(by) => by * (more / CLIFF_S).sqrt(),
+            }
+            .min(SEVERITY_MAX),
+            is_firm: true,
+            waits_for_pile: by.is_none(),
+            told,
+        },
+        false => Cliff { verdict: Verdict::Tight, severity: 0.8, is_firm: false, waits_for_pile: false, told },
+    })
+}
+
+/// Factor for waits of frequent syncs behind a burst. `None` where syncs are so rare that one of them can write the whole burst.
+fn by_share(derived: &Derived<'_>) -> Option<f64> {
+    let flushes = derived.window.disks.values().filter_map(|span| span.growth.flushes).map(|flushes| flushes.0).max();
+    let of_programs = flushes.unwrap_or(0) as f64 - derived.seconds / JOURNAL_S;
+    (of_programs * RARE_S > derived.seconds).then_some(CLIFF_SHARE)
+}
+
+/// A threshold that held data back and grows to more than the disk writes in about a second: how much of it fills, only a
+/// simulation tells. Rates of a recording are means, and a burst fills more.
+pub(crate) fn raised(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<String> {
+    let Raised { held, from, to } = of_machine(derived, assumed).or_else(|| of_cgroups(assumed))?;
+    let speed = waits::speed(derived.drains().first()?).filter(|speed| *speed > 0.0)?;
+    let seconds = to / speed;
+    (seconds >= RAISED_S).then(|| {
+        format!(
+            "Unwritten data reached {}, which a threshold of {} holds back. It becomes {}, which the disk writes in {}.",
+            human::bytes(held),
+            human::bytes(from),
+            human::bytes(to),
+            human::seconds(seconds)
+        )
+    })
+}
+
+/// A threshold that grows, and the data that it held back, bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Raised {
+    held: f64,
+    from: f64,
+    to: f64,
+}
+
+impl Raised {
+    fn of(held: f64, now: Option<Bound>, then: Option<Bound>) -> Option<Raised> {
+        let high = |bound: Option<Bound>| bound.map(|bound| bound.high.0 as f64);
+        let (from, to) = high(now).zip(high(then))?;
+        (to > from * (1.0 + SAME) && held >= HELD * from).then_some(Raised { held, from, to })
+    }
+}
+
+/// The threshold of the machine.
+fn of_machine(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Raised> {
+    let (now, then) = (&assumed.now.global, &assumed.then.global);
+    let held = derived.dirty.unwritten_peak?.0 as f64;
+    let of = |now, then| Raised::of(held, now, then);
+    of(now.bg_thresh, then.bg_thresh).or_else(|| of(now.freerun, then.freerun))
+}
+
+/// The background thresholds of cgroups together. A cgroup that loses its threshold has that of the machine.
+fn of_cgroups(assumed: &Assumed<'_>) -> Option<Raised> {
+    let of_machine = assumed.then.global.bg_thresh;
+    let raised = assumed.now.cgroups.iter().filter(|budget| !budget.is_inner).filter_map(|now| {
+        let path = now.path.to_string();
+        let row = assumed.rows.iter().find(|row| row.cgroup.as_ref() == Some(&path))?;
+        let then = assumed.then.cgroups.iter().find(|then| then.cgroup == now.cgroup);
+        let then = then.and_then(|then| then.domain.bg_thresh).or(of_machine);
+        Raised::of(row.peak_bytes? as f64, now.domain.bg_thresh, then)
+    });
+    let sum = raised.fold(Raised::default(), |sum, one| Raised {
+        held: sum.held + one.held,
+        from: sum.from + one.from,
+        to: sum.to + one.to,
+    });
+    // Together they cannot exceed the machine's.
+    let most = of_machine.map_or(f64::INFINITY, |bound| bound.high.0 as f64);
+    (sum.from > 0.0).then_some(Raised { to: sum.to.min(most), ..sum })
+}
+
+/// Effect of a larger threshold.
+pub(crate) struct Cliff {
+    pub(crate) verdict: Verdict,
+    pub(crate) severity: f64,
+    /// Whether a twin cannot decide: the time and duration of a program's syncs are not recorded without a trace.
+    pub(crate) is_firm: bool,
+    /// Whether one sync waits for all that piled up, rather than each for its share of a full queue.
+    pub(crate) waits_for_pile: bool,
+    pub(crate) told: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::arithmetic;
+    use crate::change::Change;
+    use crate::row::{Cause, Row, Verdict};
+    use floodline_record::units::{Bytes, Limit};
+    use floodline_testkit::{Fixture, mib, mib_pages, secs};
+
+    /// A host whose ingest has a limit of 96 MiB and holds so much unwritten data, on a disk of 10 MB/s.
+    fn judged(held: f64, change: &str) -> Row {
+        let recording = Fixture::healthy()
+            .settings((20, 0, 10, 0))
+            .host(move |t, row| {
+                row.nr_dirty = Some(mib_pages(held));
+                row.nr_dirtied = Some(mib_pages(4.0 * t));
+            })
+            .disk("sda", |t, row| {
+                row.written = Some(Bytes(mib(4.0 * t)));
+                row.io_time = Some(secs(mib(4.0 * t) as f64 / 10e6));
+            })
+            .cgroup("/ingest", move |_, row| {
+                row.memory_current = Some(Bytes(mib(90.0)));
+                (row.inactive_file, row.active_file) = (Some(Bytes(mib(80.0))), Some(Bytes(0)));
+                (row.file_dirty, row.file_writeback) = (Some(Bytes(mib(held))), Some(Bytes(0)));
+            })
+            .limits("/ingest", |_, row| row.memory_max = Some(Limit(mib(96.0))));
+        let change = Change::parse(&[change], None, None, None).unwrap();
+        arithmetic::judge(&recording.window(), "a.flr", &change)
+    }
+
+    #[test]
+    fn a_cgroup_whose_larger_threshold_the_disk_writes_in_a_second_needs_a_simulation() {
+        let row = judged(9.0, "cgroup/ingest/memory.max=1G");
+        assert_eq!((row.verdict, row.cause), (Verdict::Tight, Cause::DirtyCliff), "{row:?}");
+        assert!(row.finding.contains("reached 9.00 MiB, which a threshold of"), "{}", row.finding);
+        // The threshold held nothing back, or hardly grows.
+        assert_eq!(judged(2.0, "cgroup/ingest/memory.max=1G").verdict, Verdict::Fine);
+        assert_eq!(judged(7.0, "cgroup/ingest/memory.max=100M").verdict, Verdict::Fine);
+    }
+}
