@@ -44,7 +44,7 @@ pub(crate) const UNUSED: [(&str, &[&str]); 4] = [
 ];
 
 /// The same for a change that leaves less memory: what programs read then counts.
-const UNUSED_BESIDE_READS: [(&str, &[&str]); 4] = [UNUSED[0], UNUSED[1], UNUSED[2], ("process", &["syscr"])];
+const UNUSED_BESIDE_READS: [(&str, &[&str]); 3] = [UNUSED[0], UNUSED[1], UNUSED[2]];
 
 /// Why a file has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ pub(crate) fn window<R: Read>(
     open: impl Fn() -> Result<R, Unreadable>,
     change: &Change,
 ) -> Result<(Window, Option<Note>), Unreadable> {
-    let unused = if reread::is_possible(change) { &UNUSED_BESIDE_READS } else { &UNUSED };
+    let unused: &[_] = if reread::is_possible(change) { &UNUSED_BESIDE_READS } else { &UNUSED };
     let mut decoder = Decoder::new(open()?).map_err(Unreadable::of)?;
     let mut window = Window::default();
     match decoder.fold_into(&mut window, SAMPLES_MAX, unused).map_err(Unreadable::of)? {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Page cache that programs read again and again, and that no longer fits into less memory: the reads then go to the disk. No
 //! dirty limit tells of it. The recording shows the active list, on which the kernel keeps what was read more than once, and the
-//! bytes that read calls got without the disk.
+//! bytes that read calls got without the disk. An active list that still grows does not bound what is read: reads are then spread
+//! over the whole page cache.
 
 use crate::change::Change;
 use crate::removed::seconds_per_byte;
@@ -16,6 +17,8 @@ use floodline_record::window::Window;
 const AGAIN: f64 = 2.0;
 /// Least size of it that can be missed, bytes.
 const LEAST: f64 = 8_388_608.0;
+/// Part of the active list that it grew by in a recording from which it still grows.
+const GROWS: f64 = 0.5;
 
 /// Reads that go to the disk after the change.
 pub(crate) struct Reread {
@@ -28,10 +31,33 @@ pub(crate) struct Reread {
 struct Less {
     /// `None` is the machine.
     path: Option<String>,
-    /// Page cache that was read more than once, bytes.
+    /// Page cache that was read more than once, bytes, and what it was at the first sample.
     active: f64,
+    active_before: f64,
+    /// All page cache, bytes.
+    cache: f64,
     /// What is left for page cache, bytes.
     room: f64,
+}
+
+impl Less {
+    /// Whether reads are spread over all page cache: the part of it that was read more than once still grows.
+    fn is_spread(&self) -> bool {
+        let grown = self.active - self.active_before;
+        grown >= LEAST && grown >= GROWS * self.active
+    }
+
+    /// Page cache of which the reads are, bytes.
+    fn is_read(&self) -> f64 {
+        if self.is_spread() { self.cache } else { self.active }
+    }
+}
+
+/// Read calls that the page cache answered.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cached {
+    bytes: f64,
+    calls: f64,
 }
 
 /// Whether a change can have such an effect.
@@ -49,29 +75,36 @@ pub(crate) fn reread(derived: &Derived<'_>, change: &Change) -> Option<Reread> {
     let per_byte = Dirtying::of(derived).map(|dirtying| seconds_per_byte(derived, &dirtying));
     let of_cgroups = change.as_if.limits.iter().filter_map(|(path, _, limit)| of_cgroup(window, path, (*limit)?));
     let less = of_cgroups.chain(change.as_if.memory.and_then(|memory| of_machine(window, memory)));
-    let found = less.filter(|less| less.room < less.active).filter_map(|less| {
+    let found = less.filter(|less| less.room < less.is_read()).filter_map(|less| {
         let cached = read_from_cache(derived, less.path.as_deref());
+        let is_again = cached.bytes >= AGAIN * less.active || less.is_spread();
         // With little of it, or without room for what stays, the page cache is not what is missing.
-        let is_again = less.active >= LEAST && less.room > 0.0 && cached >= AGAIN * less.active;
+        let is_missing = less.active >= LEAST && less.room > 0.0 && cached.bytes >= LEAST && is_again;
         // Pages that are read at random are found in memory as often as there is room for them; those that are read in turn never.
-        let to_disk = cached * (1.0 - (less.room / less.active).max(0.0));
-        is_again.then_some((less, cached, to_disk))
+        let missed = 1.0 - (less.room / less.is_read()).max(0.0);
+        is_missing.then_some((less, cached, missed))
     });
-    let (less, cached, to_disk) = found.max_by(|(.., one), (.., other)| one.total_cmp(other))?;
+    let (less, cached, missed) = found
+        .max_by(|(_, one, of_one), (_, other, of_other)| (one.bytes * of_one).total_cmp(&(other.bytes * of_other)))?;
+    let to_disk = cached.bytes * missed;
+    // Small reads at random take a request each.
+    let per_call = if less.is_spread() { per_request(derived) } else { 0.0 };
+    let takes = per_byte.map(|per_byte| (to_disk * per_byte).max(cached.calls * missed * per_call));
     let whose = less.path.as_deref().map_or_else(|| "The machine".to_owned(), str::to_owned);
     let seconds = derived.seconds.max(f64::MIN_POSITIVE);
     Some(Reread {
-        waits: per_byte.map_or(0.0, |per_byte| to_disk * per_byte / seconds),
+        waits: takes.unwrap_or(0.0) / seconds,
         told: format!(
-            "{whose} has {} of page cache that is read again and again, and {} are left for it. Programs read {} in {} without \
+            "{whose} has {} of page cache that {}, and {} are left for it. Programs read {} in {} without \
              the disk. About {} of that will come from the disk, {}.",
-            human::bytes(less.active),
+            human::bytes(less.is_read()),
+            if less.is_spread() { "is read here and there" } else { "is read again and again" },
             human::bytes(less.room.max(0.0)),
-            human::bytes(cached),
+            human::bytes(cached.bytes),
             human::seconds(seconds),
             human::bytes(to_disk),
-            match per_byte {
-                Some(per_byte) => format!("which takes about {}", human::seconds(to_disk * per_byte)),
+            match takes {
+                Some(takes) => format!("which takes about {}", human::seconds(takes)),
                 None => "whose speed is not known".to_owned(),
             }
         ),
@@ -86,7 +119,9 @@ fn of_cgroup(window: &Window, path: &str, limit: u64) -> Option<Less> {
     let cache = row.inactive_file?.0.saturating_add(row.active_file?.0);
     let stays = row.memory_current?.0.saturating_sub(cache);
     let active = row.active_file?.0 as f64;
-    Some(Less { path: Some(path.to_owned()), active, room: limit as f64 - stays as f64 })
+    let active_before = span.first.active_file.map_or(active, |bytes| bytes.0 as f64);
+    let room = limit as f64 - stays as f64;
+    Some(Less { path: Some(path.to_owned()), active, active_before, cache: cache as f64, room })
 }
 
 /// The machine, if it gets less memory.
@@ -96,13 +131,25 @@ fn of_machine(window: &Window, memory: u64) -> Option<Less> {
     let total = window.facts.as_ref().and_then(|facts| facts.mem_total).or(row.mem_total)?.0;
     let bytes = |pages: Option<Pages>| pages.map(|pages| pages.0.saturating_mul(page));
     let active = bytes(row.nr_active_file)?;
-    let free = bytes(row.nr_free_pages)?.saturating_add(bytes(row.nr_inactive_file)?).saturating_add(active);
-    let stays = total.saturating_sub(free);
-    (memory < total).then_some(Less { path: None, active: active as f64, room: memory as f64 - stays as f64 })
+    let active_before = bytes(window.host.first.nr_active_file).unwrap_or(active) as f64;
+    let cache = bytes(row.nr_inactive_file)?.saturating_add(active);
+    let stays = total.saturating_sub(bytes(row.nr_free_pages)?.saturating_add(cache));
+    let room = memory as f64 - stays as f64;
+    (memory < total).then_some(Less { path: None, active: active as f64, active_before, cache: cache as f64, room })
 }
 
-/// Bytes that read calls of the processes of a cgroup, and of those below it, got without a disk. `None` is the machine.
-fn read_from_cache(derived: &Derived<'_>, path: Option<&str>) -> f64 {
+/// Time of a request of the disk that wrote the most, seconds: its busy time over its requests.
+fn per_request(derived: &Derived<'_>) -> f64 {
+    let of = || {
+        let growth = &derived.drains().first()?.span.growth;
+        let requests = growth.reads.map_or(0, |count| count.0).saturating_add(growth.writes?.0);
+        Some(growth.io_time?.as_secs_f64() / requests.max(1) as f64)
+    };
+    of().unwrap_or(0.0)
+}
+
+/// What read calls of the processes of a cgroup, and of those below it, got without a disk. `None` is the machine.
+fn read_from_cache(derived: &Derived<'_>, path: Option<&str>) -> Cached {
     let window = derived.window;
     let is_in = |cgroup: Option<EntityId>| {
         let Some(path) = path else { return true };
@@ -115,10 +162,13 @@ fn read_from_cache(derived: &Derived<'_>, path: Option<&str>) -> f64 {
     let writers = derived.writers();
     let own = writers.processes.iter().filter(|process| !process.kthread && is_in(process.cgroup));
     own.filter_map(|process| {
-        let called = process.span.growth.rchar?.0;
-        Some(called.saturating_sub(process.span.growth.read_bytes.map_or(0, |bytes| bytes.0)) as f64)
+        let growth = &process.span.growth;
+        let called = growth.rchar?.0;
+        let bytes = called.saturating_sub(growth.read_bytes.map_or(0, |bytes| bytes.0)) as f64;
+        let calls = growth.syscr.map_or(0, |count| count.0) as f64;
+        Some(Cached { bytes, calls: calls * bytes / called.max(1) as f64 })
     })
-    .sum()
+    .fold(Cached::default(), |sum, one| Cached { bytes: sum.bytes + one.bytes, calls: sum.calls + one.calls })
 }
 
 #[cfg(test)]
@@ -126,7 +176,7 @@ mod tests {
     use super::*;
     use crate::arithmetic;
     use crate::row::{Cause, Row, Verdict};
-    use floodline_record::units::Bytes;
+    use floodline_record::units::{Bytes, Count, Pages};
     use floodline_testkit::{Fixture, secs};
 
     const MIB: u64 = 1 << 20;
@@ -174,5 +224,42 @@ mod tests {
         assert_ne!(judged(60, "cgroup/search/memory.max=400M").cause, Cause::CacheTooSmall);
         assert_ne!(judged(5, "cgroup/search/memory.max=160M").cause, Cause::CacheTooSmall);
         assert_ne!(judged(60, "vm.dirty_ratio=10").cause, Cause::CacheTooSmall);
+    }
+
+    /// A host whose guests read their images of 600 MiB here and there, 2 MiB in each second, and whose active list grows by so much.
+    fn spread(grows_mib: f64, change: &str) -> Row {
+        let recording = Fixture::healthy()
+            .facts(|facts| facts.mem_total = Some(Bytes(1024 * MIB)))
+            .host(move |second, row| {
+                row.mem_total = Some(Bytes(1024 * MIB));
+                row.nr_free_pages = Some(Pages(300 * 256));
+                let active = 60.0 + grows_mib * second / 10.0;
+                row.nr_active_file = Some(Pages((active * 256.0) as u64));
+                row.nr_inactive_file = Some(Pages(((600.0 - active) * 256.0) as u64));
+            })
+            .disk("sda", |second, row| {
+                row.written = Some(Bytes((second * 1e6) as u64));
+                row.writes = Some(Count((second * 20.0) as u64));
+                row.io_time = Some(secs(second * 0.2));
+            })
+            .process("guest", 900, "/guest", |second, row| {
+                row.rchar = Some(Bytes((second * 2.0 * MIB as f64) as u64));
+                row.syscr = Some(Count((second * 128.0) as u64));
+                row.read_bytes = Some(Bytes(0));
+            });
+        let change = Change::parse(&[change], None, None, None).unwrap();
+        arithmetic::judge(&recording.window(), "a.flr", &change)
+    }
+
+    #[test]
+    fn reads_are_spread_over_the_page_cache_while_its_active_part_grows() {
+        // 376 MiB are left for 600 MiB: 37 % of 128 reads in a second take 10 ms each.
+        let row = spread(300.0, "memory=500M");
+        assert_eq!((row.verdict, row.cause), (Verdict::Suffers, Cause::CacheTooSmall), "{row:?}");
+        assert!((4.0..6.0).contains(&row.severity), "{row:?}");
+        assert!(row.finding.contains("600 MiB of page cache that is read here and there"), "{}", row.finding);
+        // What is read again stays within 60 MiB, which fit.
+        assert_ne!(spread(2.0, "memory=500M").cause, Cause::CacheTooSmall);
+        assert_ne!(spread(300.0, "memory=900M").cause, Cause::CacheTooSmall);
     }
 }
