@@ -49,11 +49,13 @@ impl Felt {
         }
     }
 
-    /// Leaves out the waits of tasks that only sync. `figures` are those of the run.
-    pub(crate) fn without_syncs(self, figures: &BTreeMap<String, f64>) -> Felt {
+    /// Leaves out the waits of tasks that no program of the recording is, and the longest syncs of all programs but `known` ones.
+    /// `figures` are those of the run.
+    pub(crate) fn without_syncs(self, figures: &BTreeMap<String, f64>, known: &[String]) -> Felt {
         let is_program = |name: &str| name.starts_with("program.") && name.ends_with(".waited_seconds");
         let of_programs = figures.iter().filter(|(name, _)| is_program(name)).map(|(_, seconds)| *seconds).sum::<f64>();
-        let longest_wait_seconds = figures.get(LONGEST_WRITE).copied().unwrap_or(0.0);
+        let write = figures.get(LONGEST_WRITE).copied().unwrap_or(0.0);
+        let longest_wait_seconds = known.iter().filter_map(|name| figures.get(name).copied()).fold(write, f64::max);
         let stall_seconds = self.stall_seconds.min(of_programs);
         Felt { stall_seconds, longest_wait_seconds, critical: BTreeSet::new(), ..self }
     }
@@ -111,6 +113,17 @@ mod tests {
         let rewritten = Felt { dirtied_bytes: 500e6, ..written };
         assert!((calm.worse(&rewritten) - 10.0).abs() < 1e-9);
         assert_eq!(felt(90.0, 3.0, 1e9).worse(&calm), 0.0);
+        let figures = BTreeMap::from([
+            ("program.snap.waited_seconds".to_owned(), 2.0),
+            ("program.snap.longest_sync_seconds".to_owned(), 1.5),
+            (LONGEST_WRITE.to_owned(), 0.2),
+        ]);
+        let known = ["program.snap.longest_sync_seconds".to_owned()];
+        let without = |known: &[String]| {
+            let left = felt(5.0, 3.0, 1e6).without_syncs(&figures, known);
+            (left.stall_seconds, left.longest_wait_seconds)
+        };
+        assert_eq!((without(&known), without(&[])), ((2.0, 1.5), (2.0, 0.2)));
         let critical = Felt { critical: BTreeSet::from(["inode-switch-storm"]), ..calm.clone() };
         assert_eq!((calm.worse(&critical), critical.worse(&calm)), (1.0, 0.0));
     }

@@ -7,6 +7,7 @@ mod weigh;
 
 use crate::Depth;
 use crate::arithmetic::SEVERITY_MAX;
+use crate::between::Between;
 use crate::change::Change;
 use crate::harm::{BYTES_TIMES, Felt};
 use crate::row::{Cause, Confidence, Row, Verdict};
@@ -14,12 +15,13 @@ use crate::waits;
 use floodline_analysis::diagnose::device;
 use floodline_analysis::prediction::{DIRTIED, PEAK, Prediction, Setting};
 use floodline_record::text::Text;
+use floodline_record::window::Window;
 use floodline_sim::{Progress, SimError};
 use floodline_twin::changed::Refusal;
 use floodline_twin::predict::{Measured, Question, Run, conclude};
 use floodline_twin::shown::{self, Shown};
 use floodline_twin::{Options, Origin, Provenance, Recorded, Twin, TwinError, of};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use weigh::weigh;
 
 /// Parts of a twin's key that mark a sync.
@@ -77,6 +79,8 @@ struct Answer {
     is_demand_known: bool,
     /// Largest amount of unwritten data, as a multiple of the recorded one.
     peak: Option<f64>,
+    /// Whether that much may have been unwritten between two samples of the recording.
+    is_between_samples: bool,
     /// Whether pages are dirtied again because they are written sooner. Arithmetic, which has the recorded bytes, then predicts the
     /// least that tasks wait.
     dirties_again: bool,
@@ -102,7 +106,8 @@ pub(crate) fn refine(
         let twin = of(recorded, &Options::default()).map_err(|error: TwinError| (Why::NoTwin, error.to_string()))?;
         let question = Question::new(&twin, &recorded.window, &settings)
             .map_err(|error| (Why::Refused(error.refusal), error.to_string()))?;
-        answer(recorded, &twin, &question, depth, go_on).map_err(|error| (Why::NotRun, error.to_string()))
+        answer(recorded, &twin, &question, (depth, row.predicts_waits), go_on)
+            .map_err(|error| (Why::NotRun, error.to_string()))
     };
     match asked() {
         Ok(Some(answer)) => weigh(answer, wanted, recorded.window.seconds(), row),
@@ -154,16 +159,18 @@ fn answer(
     recorded: &Recorded,
     twin: &Twin,
     question: &Question,
-    depth: Depth,
+    (depth, is_arithmetic): (Depth, bool),
     go_on: &dyn Fn() -> bool,
 ) -> Result<Option<Answer>, SimError> {
     let mut results: Vec<(Run, Shown)> = Vec::new();
+    let mut felt_by_tasks: Vec<(Run, Felt)> = Vec::new();
     let mut measured = Measured::of(&recorded.window);
     for run in question.runs(true) {
         let Some(changed) = question.scenario(&run) else { continue };
         let may_go_on = |at: &Progress| at.events < depth.events_max && go_on();
         let real = (!run.is_changed && run.demand == 0).then_some(&recorded.window);
         let (mut shown, back_test) = shown::of_twin(twin, changed, run.trial, real, may_go_on)?;
+        felt_by_tasks.push((run, Felt::of(&shown.figures, &shown.said.seen, twin.seconds)));
         shown.like(&recorded.window);
         if !go_on() {
             return Ok(None);
@@ -179,7 +186,16 @@ fn answer(
     let felt = |demand, is_changed| {
         result(demand, is_changed).map(|shown| Felt::of(&shown.figures, &shown.said.seen, seconds))
     };
-    let worse = |demand| Some(felt(demand, false)?.worse(&felt(demand, true)?));
+    // The kernel's counters leave out what waits for a lock or for another task. Tasks of a run measure that, too.
+    let by_tasks = |demand: usize, is_changed: bool| {
+        let found = felt_by_tasks.iter().find(|(run, _)| run.demand == demand && run.is_changed == is_changed);
+        found.map(|(_, felt)| felt)
+    };
+    let worse = |demand| {
+        let counted = felt(demand, false)?.worse(&felt(demand, true)?);
+        let by_tasks = by_tasks(demand, false)?.worse(by_tasks(demand, true)?);
+        Some(if is_arithmetic { counted } else { counted.max(by_tasks) })
+    };
     let Some(first) = worse(0) else { return Ok(None) };
     // The demand lies between the two twins: an effect in only one of them is not certain.
     let other = worse(1);
@@ -188,10 +204,12 @@ fn answer(
         Felt::of(&shown::figures(&recorded.window, &twin.programs), &measured.said.seen, recorded.window.seconds());
     let since = |demand| Some(before.worse(&felt(demand, true)?));
     let since_recorded = [since(0), since(1)].into_iter().flatten().fold(0.0, f64::max);
-    let without =
-        |demand, is_changed| Some(felt(demand, is_changed)?.without_syncs(&result(demand, is_changed)?.figures));
-    let unsynced = |demand| Some(without(demand, false)?.worse(&without(demand, true)?));
     let is_assumed = |of: &Provenance| of.origin == Origin::Assumed && of.key.split('.').any(|part| part == SYNC);
+    let known = known_syncs(twin, is_assumed);
+    let without = |demand, is_changed| {
+        Some(felt(demand, is_changed)?.without_syncs(&result(demand, is_changed)?.figures, &known))
+    };
+    let unsynced = |demand| Some(without(demand, false)?.worse(&without(demand, true)?));
     let without_assumed_syncs = twin
         .provenance
         .iter()
@@ -201,9 +219,10 @@ fn answer(
     let dirties_again =
         dirtied(false).zip(dirtied(true)).is_some_and(|(now, then)| now > 0.0 && then > BYTES_TIMES * now);
     let peak = |figures: &BTreeMap<String, f64>| figures.get(PEAK).copied();
-    let now = results.iter().find(|(run, _)| run.demand == 0 && !run.is_changed);
-    let peak = now
-        .and_then(|(_, shown)| peak(&shown.figures))
+    let simulated = result(0, false).and_then(|shown| peak(&shown.figures));
+    let is_between_samples =
+        simulated.zip(most_between(&recorded.window)).is_some_and(|(simulated, most)| simulated <= most);
+    let peak = simulated
         .zip(peak(&shown::figures(&recorded.window, &twin.programs)).filter(|recorded| *recorded > 0.0))
         .map(|(simulated, recorded)| simulated / recorded);
     let Some(prediction) = conclude(twin, question, &measured, &results) else { return Ok(None) };
@@ -215,12 +234,31 @@ fn answer(
         without_assumed_syncs,
         is_demand_known: other.is_none(),
         peak,
+        is_between_samples,
         dirties_again,
         slower: slower(recorded, twin),
         error: prediction.back_test_error,
         is_cut: prediction.is_cut,
         prediction,
     }))
+}
+
+/// The most data that can have been unwritten at one time, bytes: what a sample shows, and what was dirtied until the next one. A
+/// program that writes and syncs between two samples shows none of it.
+fn most_between(window: &Window) -> Option<f64> {
+    let rows = window.host_series.iter().map(|(_, row)| row);
+    let most = |(one, next)| Between::of(one, next).map(|between| between.before.saturating_add(between.dirtied));
+    let pages = rows.clone().zip(rows.skip(1)).filter_map(most).max()?;
+    let page = window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1));
+    Some(pages.saturating_mul(page) as f64)
+}
+
+/// Names of the longest syncs of programs whose syncs the recording shows.
+fn known_syncs(twin: &Twin, is_assumed: impl Fn(&Provenance) -> bool) -> Vec<String> {
+    let task = |of: &Provenance| of.key.split('.').nth(2).map(str::to_owned);
+    let assumed: BTreeSet<String> = twin.provenance.iter().filter(|of| is_assumed(of)).filter_map(task).collect();
+    let of_others = twin.programs.iter().filter(|(task, _)| !assumed.contains(*task));
+    of_others.map(|(_, program)| shown::longest_sync(&program.comm)).collect()
 }
 
 /// Speed of the disk by arithmetic over that of the twin, where the twin found its credit.

@@ -23,6 +23,14 @@ use std::collections::BTreeMap;
 /// Operations after which data is durable.
 const DURABLE: &[&str] = &["fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range", "umount"];
 
+/// Calls of which the longest is a figure of its program.
+const SYNCS: &[&str] = &["fsync", "fdatasync", "msync", "sync", "syncfs"];
+
+/// Name of the longest sync of a program in a run, seconds.
+pub fn longest_sync(comm: &str) -> String {
+    format!("program.{comm}.longest_sync_seconds")
+}
+
 /// A figure that is predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Named {
@@ -357,6 +365,11 @@ pub fn figures(window: &Window, programs: &Programs) -> Figures {
         if let Some(rate) = ["write", "mmap_store"].into_iter().filter_map(rate).reduce(|a, b| a + b) {
             *figures.entry(format!("program {}", program.comm)).or_default() += rate;
         }
+        let longest = |operation: &&str| of_run.get(&format!("{task}.{operation}.max_seconds")).map(|max| max.value);
+        if let Some(longest) = SYNCS.iter().filter_map(longest).reduce(f64::max) {
+            let of_program = figures.entry(longest_sync(&program.comm)).or_default();
+            *of_program = of_program.max(longest);
+        }
     }
     figures
 }
@@ -426,6 +439,7 @@ fn of_parts(window: &Window) -> Vec<Figures> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Program;
     use floodline_record::version::KernelVersion;
     use floodline_scenario::ScenarioFile;
 
@@ -467,5 +481,39 @@ mod tests {
         assert_eq!(of_alone.samples, of_among.samples);
         assert_eq!(alone.figures, among.figures);
         assert!(alone.figures["host.dirtied_bytes"] < f64::from(40 << 20), "{alone:?}");
+    }
+
+    #[test]
+    fn the_longest_sync_is_known_of_each_program() {
+        let text = r#"
+            name = "syncs"
+            summary = "A program that syncs what another one writes"
+            [machine]
+            memory = "2 GiB"
+            cpus = 1
+            [machine.devices.vda]
+            size = "8 GiB"
+            write_bandwidth = "40 MB/s"
+            [machine.mounts."/data"]
+            type = "ext4"
+            device = "vda"
+            [workload]
+            duration = "8 s"
+            [workload.tasks.a]
+            steps = [{ write = { file = "/data/x", total = "60 MiB", block = "1 MiB" } }]
+            [workload.tasks.b]
+            steps = [{ sleep = { for = "2 s" } }, { syncfs = { path = "/data" } }]
+        "#;
+        let scenario = ScenarioFile::parse(text).unwrap().variants.remove("default").unwrap();
+        let changed = Changed { scenario, kernel: KernelVersion::new(6, 12, 0) };
+        let program = |comm: &str| Program { comm: comm.to_owned(), cgroup: "/".to_owned(), processes: 1 };
+        let programs = Programs::from([("a".to_owned(), program("dump")), ("b".to_owned(), program("snap"))]);
+        let (shown, _) = run(&changed, Trial::NOMINAL, Nanos::SECOND, &programs, |_| true).expect("it runs");
+        let longest = |comm: &str| shown.figures.get(&longest_sync(comm)).copied();
+        assert!(longest("snap").is_some_and(|seconds| seconds > 0.5), "{shown:?}");
+        assert_eq!(
+            (longest("snap"), longest("dump")),
+            (shown.figures.get("durable.longest_wait_seconds").copied(), None)
+        );
     }
 }

@@ -18,6 +18,15 @@ pub(super) fn in_any(times: f64) -> String {
     )
 }
 
+/// What a row says of a twin that holds more unwritten data than the recording, meets no limit, and waits longer in every comparison.
+pub(super) fn below_limits(times: f64, peak: f64) -> String {
+    format!(
+        "The twin holds {peak:.1} times the recorded unwritten data, which is below every limit. In the twin, tasks wait longer \
+         after the change. They also wait longer than in the recording. Each difference is at least {times:.1} times what people \
+         notice."
+    )
+}
+
 /// What a row says of a twin in which no wait gets longer.
 pub(super) fn calm(is_reliable: bool) -> &'static str {
     match is_reliable {

@@ -2,7 +2,7 @@
 //! Weighs the answer of a twin: by the error of its back-test, by the unwritten data that it holds, and beside what arithmetic
 //! found without it.
 
-use super::sentences::{NOT_STATED, calm, changes, effect, in_any};
+use super::sentences::{NOT_STATED, below_limits, calm, changes, effect, in_any};
 use super::{Answer, Wanted};
 use crate::arithmetic::SEVERITY_MAX;
 use crate::harm::STALL;
@@ -38,9 +38,9 @@ const MISSES_STORES: f64 = 1.0 / 3.0;
 
 impl Answer {
     /// Whether its waits are those of a host with more unwritten data than was recorded: it holds several times as much,
-    /// or it meets a limit below which the recorded data fits.
+    /// or it meets a limit below which the recorded data fits. What may have been there between two samples is not more.
     fn is_of_another_host(&self, margin: Option<f64>) -> bool {
-        let Some(peak) = self.peak else { return false };
+        let Some(peak) = self.peak.filter(|_| !self.is_between_samples) else { return false };
         let meets_limit = margin.is_some_and(|margin| margin >= 1.0 && margin < peak);
         peak > OTHER_HOST || (peak > MEETS_LIMIT && meets_limit)
     }
@@ -57,10 +57,22 @@ impl Answer {
         self.severity.min(self.since_recorded).min(unsynced)
     }
 
+    /// The least harm of a twin that holds more unwritten data than was recorded, but less than any limit, and its data as a
+    /// multiple of the recorded. Only for a change that arithmetic cannot judge: more data meets no limit then, and tasks wait
+    /// longer in every comparison.
+    fn harm_below_limits(&self, is_of_another: bool, row: &Row) -> Option<(f64, f64)> {
+        let peak = self.peak.filter(|_| is_of_another && !self.is_cut && row.cause == Cause::NotSimulated)?;
+        let is_below = row.margin.is_some_and(|margin| peak < margin);
+        let is_longer = || Stated::of(&self.without_relief_of_assumed_syncs()).is_longer();
+        let least = self.least();
+        (is_below && least >= SUFFERS_IN_ANY && is_longer()).then_some((least, peak))
+    }
+
     /// Whether a reliable twin writes pages again and again below a limit that arithmetic found. No wait states that, and bytes are
     /// what it predicts best.
     fn writes_again(&self, row: &Row, stated: Stated, is_reliable: bool) -> bool {
-        let waits_for_less = stated == Stated::Better;
+        let is_shorter = |row: &prediction::Row| row.unit == "seconds" && row.improves();
+        let waits_for_less = stated == Stated::Better && self.prediction.leads().any(is_shorter);
         self.dirties_again && is_reliable && row.verdict == Verdict::Suffers && !waits_for_less
     }
 
@@ -108,6 +120,10 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     row.confidence = if is_reliable { Confidence::High } else { Confidence::Low };
     if let Some(error) = error.filter(|error| *error > MISS_MAX) {
         row.notes.push(format!("The twin misses this recording by {}.", human::percent(error)));
+    }
+    if let Some((least, peak)) = answer.harm_below_limits(is_of_another, row) {
+        row.severity = least.min(SEVERITY_MAX);
+        return row.decide(Verdict::Suffers, Cause::Simulated, below_limits(least, peak));
     }
     if let Some(peak) = answer.peak.filter(|_| is_of_another) {
         row.notes.push(format!("The twin holds {peak:.1} times the recorded unwritten data: it does not count."));
@@ -215,6 +231,8 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         (Verdict::Tight, ..)
             if severity < TIGHT
                 && !stated.is_longer()
+                // A twin that holds what no sample shows cannot clear what no sample shows.
+                && !answer.peak.is_some_and(|peak| peak > OTHER_HOST)
                 && row.cause != Cause::MemoryTooSmall
                 && row.margin.is_none_or(|margin| margin >= crate::arithmetic::TIGHT) =>
         {

@@ -22,6 +22,7 @@ fn twin(severity: f64, severity_max: f64, peak: f64, error: f64) -> Answer {
         without_assumed_syncs: None,
         is_demand_known: severity == severity_max,
         peak: Some(peak),
+        is_between_samples: false,
         error: Some(error),
         // The figure that gets worse with the severity is stated.
         prediction: Prediction { rows: vec![wait("stall_seconds", 1.0, 1.0 + 6.0 * severity)], ..nothing_predicted() },
@@ -94,6 +95,54 @@ fn a_twin_that_holds_what_the_host_does_not_hold_does_not_count() {
     check(Verdict::Tight, 1.1, 1.9, Verdict::Tight);
     check(Verdict::Tight, 1.1, 1.2, Verdict::Suffers);
     check(Verdict::Tight, 1.9, 1.7, Verdict::Suffers);
+}
+
+#[test]
+fn data_that_no_sample_shows_may_have_been_there_between_two() {
+    let check = |is_between_samples, verdict, margin, peak, expect| {
+        let answer = Answer { is_between_samples, ..twin(6.0, 6.0, peak, 0.1) };
+        assert_eq!(judged(verdict, Cause::CgroupLimit, 2.0, margin, answer).0, expect);
+    };
+    check(true, Verdict::Suffers, 0.8, 8.0, Verdict::Suffers);
+    check(false, Verdict::Suffers, 0.8, 8.0, Verdict::Tight);
+    check(true, Verdict::Tight, 1.1, 1.9, Verdict::Suffers);
+    check(false, Verdict::Tight, 1.1, 1.9, Verdict::Tight);
+    // Such a twin clears nothing.
+    let calm = |peak| Answer { is_between_samples: true, ..twin(0.0, 0.0, peak, 0.1) };
+    assert_eq!(judged(Verdict::Tight, Cause::CgroupLimit, 0.5, 40.0, calm(8.0)).0, Verdict::Tight);
+    assert_eq!(judged(Verdict::Tight, Cause::CgroupLimit, 0.5, 40.0, calm(1.2)).0, Verdict::Fine);
+}
+
+#[test]
+fn more_data_than_recorded_does_not_matter_below_every_limit() {
+    let check = |cause, margin, answer, expect| {
+        let mut row = Row { margin: Some(margin), ..Row::default() };
+        row.decide(Verdict::NotKnown, cause, "Arithmetic has no answer.".to_owned());
+        weigh(answer, Wanted::Flagged, 60.0, &mut row);
+        assert_eq!((row.verdict, row.confidence), (expect, Confidence::Low), "{}", row.finding);
+        row.finding
+    };
+    let (suffers, not_known) = (Verdict::Suffers, Verdict::NotKnown);
+    let told = check(Cause::NotSimulated, 34.0, twin(2.4, 2.6, 14.2, 0.1), suffers);
+    assert!(told.contains("holds 14.2 times the recorded") && told.contains("at least 2.4 times"), "{told}");
+    check(Cause::NotSimulated, 12.0, twin(2.4, 2.6, 14.2, 0.1), not_known);
+    check(Cause::NotSimulated, 34.0, twin(1.9, 2.6, 14.2, 0.1), not_known);
+    check(Cause::NotSimulated, 34.0, Answer { is_cut: true, ..twin(2.4, 2.6, 14.2, 0.1) }, not_known);
+    check(Cause::NoCgroups, 34.0, twin(2.4, 2.6, 14.2, 0.1), not_known);
+}
+
+#[test]
+fn less_data_at_risk_does_not_hide_pages_that_are_written_again() {
+    let check = |row: prediction::Row, expect| {
+        let prediction = Prediction { rows: vec![row], ..nothing_predicted() };
+        let answer = Answer { dirties_again: true, prediction, ..twin(1.5, 1.5, 1.0, 0.1) };
+        assert_eq!(judged(Verdict::Suffers, Cause::CgroupLimit, 1.1, 0.3, answer).0, expect);
+    };
+    check(
+        prediction::Row::new("host.unwritten_peak_bytes", "peak data at risk", "bytes", 32e6, 12e6),
+        Verdict::Suffers,
+    );
+    check(wait("stall_seconds", 62.0, 4.0), Verdict::Tight);
 }
 
 #[test]
