@@ -107,7 +107,7 @@ pub(crate) struct Wb {
     pub(crate) dirtied: u64,
     pub(crate) written: u64,
     /// Per-CPU parts of these four counters that are not in the totals yet, on large machines.
-    pub(crate) held: Option<Box<Held>>,
+    pub(crate) held: Option<Held>,
     pub(crate) conserved: Conserved,
     pub(crate) bandwidth: WriteBandwidth,
     pub(crate) ratelimit: DirtyRatelimit,

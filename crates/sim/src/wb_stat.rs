@@ -23,10 +23,11 @@ pub(crate) enum WbStat {
 
 const STATS: usize = 4;
 
-/// Deltas of each counter of one wb on each CPU, pages, and their sums over the CPUs.
+/// Deltas of each counter of one wb on each CPU, pages, and their sums over the CPUs. A delta is below a batch, which is at
+/// most 512 pages. The deltas are small because each change meets another wb on another CPU: they have to stay in the cache.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
-    cpus: Vec<[i32; STATS]>,
+    cpus: Box<[[i16; STATS]]>,
     sums: [i64; STATS],
     batch: i64,
     /// CPU on which the flusher of the wb runs.
@@ -35,12 +36,12 @@ pub(crate) struct Held {
 
 impl Held {
     /// Creates the deltas of a machine whose counters are not exact.
-    pub(crate) fn on(build: Build) -> Option<Box<Held>> {
+    pub(crate) fn on(build: Build) -> Option<Held> {
         let cpus = build.cpus_possible;
         let count = usize::try_from(cpus).unwrap_or(1);
         let batch = i64::try_from(build.wb_stat_batch()).unwrap_or(i64::MAX);
-        let held = || Held { cpus: vec![[0; STATS]; count], sums: [0; STATS], batch, flusher: 0 };
-        (cpus > EXACT_CPUS).then(|| Box::new(held()))
+        let cpus_held = || vec![[0; STATS]; count].into_boxed_slice();
+        (cpus > EXACT_CPUS).then(|| Held { cpus: cpus_held(), sums: [0; STATS], batch, flusher: 0 })
     }
 
     /// Counts a change of a counter on a CPU, in steps of a folio.
@@ -49,12 +50,13 @@ impl Held {
             return;
         }
         let count = self.cpus.len();
-        let Some(held) = self.cpus.get_mut(cpu % count.max(1)) else { return };
+        let cpu = if cpu < count { cpu } else { cpu % count.max(1) };
+        let Some(held) = self.cpus.get_mut(cpu) else { return };
         let held = &mut held[stat as usize];
         let sign = pages.signum();
         let now = sign * after(sign * i64::from(*held), pages.abs(), i64::try_from(folio).unwrap_or(1), self.batch);
         self.sums[stat as usize] += now - i64::from(*held);
-        *held = i32::try_from(now).unwrap_or(0);
+        *held = i16::try_from(now).unwrap_or(0);
     }
 
     /// Returns a counter as read without adding up all CPUs.
@@ -67,6 +69,10 @@ impl Held {
 /// Delta of a CPU that held `held` and counts `pages` more, in steps of a folio. It folds the delta into the total
 /// once that is a batch or more.
 fn after(held: i64, pages: i64, folio: i64, batch: i64) -> i64 {
+    // Most changes make no batch, and need no division.
+    if held + pages < batch {
+        return held + pages;
+    }
     let folio = folio.clamp(1, pages.max(1));
     let (steps, last) = (pages / folio, pages % folio);
     let step_up = |held: i64, steps: i64| {
@@ -160,6 +166,13 @@ mod tests {
                 "{held} {pages} {folio} {batch}"
             );
         }
+    }
+
+    #[test]
+    fn a_delta_fits_on_the_largest_machine() {
+        let batch = Build { hz: 250, cpus_possible: u64::MAX, page_size: 4096 }.wb_stat_batch();
+        assert_eq!(batch, 512);
+        assert!(i16::try_from(batch).is_ok());
     }
 
     #[test]
