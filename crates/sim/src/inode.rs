@@ -8,7 +8,7 @@ use crate::cgroup::ByOwner;
 use crate::conserved::{Conserved, Fate};
 use crate::engine::{Due, Waiters};
 use crate::journal::Unsynced;
-use crate::page_cache::{Extent, PageCache};
+use crate::page_cache::{Age, Extent, PageCache};
 use crate::wb::Lock;
 use crate::wb_stat::WbStat;
 use crate::world::{PAGE, World};
@@ -306,7 +306,7 @@ impl World {
                 extent.writeback = false;
                 if extent.reclaim {
                     extent.reclaim = false;
-                    extent.active = extent.dirty;
+                    extent.age = Age::new(extent.dirty, extent.age.is_referenced());
                     rotated.push((at, *extent));
                 }
                 written.add(extent.owner, extent.len.into());

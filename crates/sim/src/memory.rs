@@ -8,7 +8,7 @@ use crate::cgroup::{ByOwner, Cgroup};
 use crate::conserved::Conserved;
 use crate::engine::{Due, Sim, suspend};
 use crate::lru::{Lru, Run};
-use crate::page_cache::Extent;
+use crate::page_cache::{Age, Extent};
 use crate::process::use_cpu;
 use crate::protection::Effort;
 use crate::wb::Reason;
@@ -170,11 +170,12 @@ impl World {
             self.charge(page.owner, |charged| charged.shmem -= len);
             return;
         }
-        self.memory.uncache(len, page.active);
-        self.memory.lru(page.owner).pages[usize::from(page.active)] -= len;
+        let is_active = page.age.is_active();
+        self.memory.uncache(len, is_active);
+        self.memory.lru(page.owner).pages[usize::from(is_active)] -= len;
         self.charge(page.owner, |charged| {
             charged.file -= len;
-            charged.active -= if page.active { len } else { 0 };
+            charged.active -= if is_active { len } else { 0 };
             charged.dirty -= if page.dirty { len } else { 0 };
         });
     }
@@ -190,9 +191,10 @@ impl World {
         let cache = &mut self.inodes[inode].cache;
         let (start, end) = cache.whole_folios(start, start + len);
         cache.update(start, end - start, |_, extent| {
-            let was_referenced = std::mem::replace(&mut extent.referenced, true);
-            if was_referenced && !extent.active {
-                (extent.active, extent.referenced) = (true, false);
+            let is_active = extent.age.is_active();
+            let is_second = extent.age.is_referenced() && !is_active;
+            extent.age = Age::new(is_active || is_second, !is_second);
+            if is_second {
                 moved.add(extent.owner, extent.len.into());
             }
         });
@@ -282,8 +284,8 @@ impl World {
         let cache = &mut self.inodes[run.inode].cache;
         let (start, end) = cache.whole_folios(run.start, run.start + run.len);
         cache.update(start, end - start, |_, extent| {
-            if extent.active && !extent.reclaim && extent.owner == owner {
-                (extent.active, extent.referenced) = (false, false);
+            if extent.age.is_active() && !extent.reclaim && extent.owner == owner {
+                extent.age = Age::default();
                 pages += u64::from(extent.len);
             }
         });
@@ -315,10 +317,12 @@ impl World {
             if extent.owner != owner || extent.reclaim {
                 continue;
             }
-            if extent.active {
+            if extent.age.is_active() {
                 active.push_back(inode, at, pages);
             } else if extent.dirty || extent.writeback {
-                self.inodes[inode].cache.update(at, pages, |_, extent| (extent.active, extent.reclaim) = (true, true));
+                self.inodes[inode].cache.update(at, pages, |_, extent| {
+                    (extent.age, extent.reclaim) = (Age::new(true, extent.age.is_referenced()), true);
+                });
                 self.count_active(owner, pages, true);
             } else {
                 let folio = u64::from(extent.folio.max(1));

@@ -6,7 +6,7 @@
 mod entries;
 mod extent;
 
-pub(crate) use extent::{DirtyRun, Extent};
+pub(crate) use extent::{Age, DirtyRun, Extent};
 
 use entries::{At, Entries, Entry};
 use extent::{end_of, is_joint};

@@ -203,12 +203,14 @@ steps = ["exit"]
                         file.pages[at as usize] = None;
                     }
                     Some((_, after)) => {
-                        assert!(!after.reclaim || after.active && !is_clean, "page {at}: {after:?}");
-                        assert!(is_in_scope || (after.active, after.reclaim) == (before.active, before.reclaim));
+                        assert!(!after.reclaim || after.age.is_active() && !is_clean, "page {at}: {after:?}");
+                        assert!(
+                            is_in_scope || (after.age.is_active(), after.reclaim) == (before.active, before.reclaim)
+                        );
                         assert!(!before.reclaim || after.reclaim);
                         let page = Page {
-                            referenced: after.referenced,
-                            active: after.active,
+                            referenced: after.age.is_referenced(),
+                            active: after.age.is_active(),
                             reclaim: after.reclaim,
                             ..before
                         };
@@ -240,8 +242,8 @@ steps = ["exit"]
                     owner: extent.owner,
                     dirty: extent.dirty,
                     writeback: extent.writeback,
-                    referenced: extent.referenced,
-                    active: extent.active,
+                    referenced: extent.age.is_referenced(),
+                    active: extent.age.is_active(),
                     reclaim: extent.reclaim,
                 });
                 assert_eq!(found, file.pages[at as usize], "{}, page {at}", self.run);

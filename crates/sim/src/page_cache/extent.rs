@@ -22,20 +22,40 @@ pub(crate) struct Extent {
     pub(crate) dirty: bool,
     /// Under writeback.
     pub(crate) writeback: bool,
-    /// Read once since it entered the cache or became active (`PG_referenced`).
-    pub(crate) referenced: bool,
-    /// Read again after that: on the active list (`PG_active`).
-    pub(crate) active: bool,
+    pub(crate) age: Age,
     /// Met by reclaim before it was clean: off reclaim's lists until it is (`PG_reclaim`).
     pub(crate) reclaim: bool,
+}
+
+/// Two flags of the pages of an extent, for reclaim. They share a byte, so that an entry of the cache is half a cache line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Age(u8);
+
+impl Age {
+    const ACTIVE: u8 = 1;
+    const REFERENCED: u8 = 2;
+
+    pub(crate) fn new(is_active: bool, is_referenced: bool) -> Age {
+        Age((u8::from(is_active) * Age::ACTIVE) | (u8::from(is_referenced) * Age::REFERENCED))
+    }
+
+    /// Read again after it was referenced: on the active list (`PG_active`).
+    pub(crate) fn is_active(self) -> bool {
+        self.0 & Age::ACTIVE != 0
+    }
+
+    /// Read once since it entered the cache or became active (`PG_referenced`).
+    pub(crate) fn is_referenced(self) -> bool {
+        self.0 & Age::REFERENCED != 0
+    }
 }
 
 impl Extent {
     /// An empty extent of folios of a size, clean, and read by no program.
     pub(crate) fn clean(folio: u32, owner: CgId) -> Extent {
-        let (dirty, writeback, referenced, active, reclaim) = (false, false, false, false, false);
+        let (dirty, writeback, age, reclaim) = (false, false, Age::default(), false);
         let (stretches, edge) = (0, 0);
-        Extent { len: 0, folio, blocks: 0, stretches, edge, owner, dirty, writeback, referenced, active, reclaim }
+        Extent { len: 0, folio, blocks: 0, stretches, edge, owner, dirty, writeback, age, reclaim }
     }
 
     /// Marks blocks of a folio dirty, from its page `at`. `is_first` if none of them is dirty yet.
@@ -87,7 +107,7 @@ pub(super) fn end_of((start, extent): &(u64, Extent)) -> u64 {
 
 /// Whether an extent is continued by another of the same kind.
 pub(super) fn is_joint(start: u64, one: &Extent, next: u64, other: &Extent) -> bool {
-    let states = |extent: &Extent| [extent.dirty, extent.writeback, extent.referenced, extent.active, extent.reclaim];
+    let states = |extent: &Extent| (extent.dirty, extent.writeback, extent.age, extent.reclaim);
     start + u64::from(one.len) == next
         && states(one) == states(other)
         && (one.folio, one.owner) == (other.folio, other.owner)
