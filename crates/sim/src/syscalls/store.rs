@@ -41,8 +41,8 @@ impl Faults {
 
     /// Counts a fault that found its page cached, unless only its write protection caused it.
     fn hits(&mut self, page: u64) {
-        if !self.mapped.has(page) {
-            self.missed = self.missed.saturating_sub(1);
+        if self.missed > 0 && !self.mapped.has(page) {
+            self.missed -= 1;
         }
     }
 }
