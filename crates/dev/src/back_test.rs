@@ -5,6 +5,7 @@
 use crate::input::{self, shown};
 use crate::{Answer, Failure, Format, note};
 use floodline_twin::backtest::{self, Figure};
+use floodline_twin::trial::OneByOne;
 use floodline_twin::{Options, Recorded, Twin};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use serde::Serialize;
@@ -75,7 +76,7 @@ fn test(path: &Path) -> Result<Tested, String> {
     let why = |text: String| format!("{recording}: {text}; skipped");
     let twin = floodline_twin::of(&recorded, &Options::default()).map_err(|error| why(error.to_string()))?;
     // The first is the one nearer to the recording: what a report shows first.
-    let ran = backtest::test(&recorded, &twin).into_iter().next().map(|tested| tested.figures);
+    let ran = backtest::test(&recorded, &twin, &mut OneByOne).into_iter().next().map(|tested| tested.figures);
     let figures = ran.ok_or_else(|| why("no run".to_owned()))?.map_err(why)?;
     let error = backtest::simulated_error(&figures).ok_or_else(|| why("nothing to compare".to_owned()))?;
     Ok(Tested { recording, seconds: twin.seconds, error, figures, twin })

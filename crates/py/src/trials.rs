@@ -11,7 +11,7 @@ use floodline_record::version::KernelVersion;
 use floodline_twin::advise::Wanted;
 use floodline_twin::backtest::test;
 use floodline_twin::predict::Question;
-use floodline_twin::trial::{self, Kept, Patience, Studied};
+use floodline_twin::trial::{self, Kept, OneByOne, Patience, Studied};
 use floodline_twin::{Options, Recorded, scenario_to_toml};
 use floodline_view::{json, twin as view};
 
@@ -67,7 +67,7 @@ pub(crate) fn twin(
     let recorded = recorded(source, control)?;
     let twin = floodline_twin::of(&recorded, &Options { kernel })
         .map_err(|error| Failure::from(error).within(&source.name))?;
-    let tested = test(&recorded, &twin);
+    let tested = test(&recorded, &twin, &mut OneByOne);
     control.check()?;
     let toml = scenario_to_toml(&twin, &twin.scenario).map_err(|error| Failure::from(error).within(&source.name))?;
     Ok((view::json(&twin, &tested)?, toml))

@@ -2,6 +2,7 @@
 //! The back-test: the twin under the unchanged settings against its own recording, figure by figure.
 
 use crate::noticed::least;
+use crate::trial::Runner;
 use crate::{Programs, Recorded, Twin, run};
 use floodline_analysis::budget::budgets;
 use floodline_analysis::diagnose::derived::Derived;
@@ -270,11 +271,11 @@ pub struct Tested<'a> {
     pub figures: Result<Vec<Figure>, String>,
 }
 
-/// Runs each scenario of a twin under the unchanged settings.
-pub fn test<'a>(recorded: &Recorded, twin: &'a Twin) -> Vec<Tested<'a>> {
+/// Runs each scenario of a twin under the unchanged settings. Results are in the order of the scenarios.
+pub fn test<'a>(recorded: &Recorded, twin: &'a Twin, runner: &mut impl Runner) -> Vec<Tested<'a>> {
     let kernel = recorded.window.facts.as_ref().and_then(|facts| facts.kernel);
     let recorded_on = kernel.filter(|kernel| *kernel != twin.kernel);
-    let test = |demand, scenario: &'a Scenario| {
+    let test = |&(demand, scenario): &(&'static str, &'a Scenario)| {
         let compared = |simulated: &Window| backtest(&recorded.window, simulated, &twin.programs);
         let figures = match twin.known.window(scenario, twin.kernel, twin.sampling()) {
             Some(known) => Ok(compared(known)),
@@ -284,8 +285,8 @@ pub fn test<'a>(recorded: &Recorded, twin: &'a Twin) -> Vec<Tested<'a>> {
         };
         Tested { demand, recorded_on, scenario, figures }
     };
-    let other = twin.demand.other().map(|(word, other)| test(word, other));
-    std::iter::once(test(twin.demand.name(), &twin.scenario)).chain(other).collect()
+    let all: Vec<_> = std::iter::once((twin.demand.name(), &twin.scenario)).chain(twin.demand.other()).collect();
+    runner.each(&all, test)
 }
 
 /// Median error of what was simulated; `None` without such a figure. Every command says this one. Limits of cgroups are

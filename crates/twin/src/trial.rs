@@ -29,6 +29,16 @@ pub trait Runner {
     fn each<T: Sync, R: Send>(&mut self, items: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R>;
 }
 
+/// Runs trials one after the other, on the thread of the caller.
+#[derive(Clone, Copy, Debug)]
+pub struct OneByOne;
+
+impl Runner for OneByOne {
+    fn each<T: Sync, R: Send>(&mut self, items: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R> {
+        items.iter().map(run).collect()
+    }
+}
+
 /// Returns whether a run that handled that number of simulated events may go on.
 pub type GoOn<'a> = &'a (dyn Fn(u64) -> bool + Sync);
 

@@ -8,6 +8,7 @@ use floodline_record::version::KernelVersion;
 use floodline_scenario::{Backing, Order, ScenarioFile, Step};
 use floodline_sim::{Options, simulate};
 use floodline_twin::backtest::{simulated_error, test};
+use floodline_twin::trial::OneByOne;
 use floodline_twin::{Options as TwinOptions, Recorded, Twin, run};
 
 const KERNEL: KernelVersion = KernelVersion::new(6, 12, 117);
@@ -139,7 +140,7 @@ fn the_back_test_chooses_between_programs_on_a_clock_and_programs_that_wait_for_
     };
     let check = |every, total, expect| {
         let (twin, recorded) = twin_at(20, machine, &uploads(every, total));
-        let tested = test(&recorded, &twin);
+        let tested = test(&recorded, &twin, &mut OneByOne);
         let [first, other] = tested.as_slice() else { panic!("{} twins", tested.len()) };
         let error =
             |figures: &Result<Vec<_>, String>| simulated_error(figures.as_ref().expect("it runs")).expect("figures");

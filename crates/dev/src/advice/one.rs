@@ -13,7 +13,7 @@ use floodline_scenario::Scenario;
 use floodline_sim::{Options, simulate};
 use floodline_twin::felt;
 use floodline_twin::printed::{Said, printed};
-use floodline_twin::trial::{self, Kept, Patience, Runner, Spent};
+use floodline_twin::trial::{self, Kept, OneByOne, Patience, Spent};
 use floodline_view::advised::{Row, Verdict, verdict};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -77,15 +77,6 @@ impl Tried {
             format!("{name} {} → {then}{predicted}", show(row.before))
         };
         self.rows.iter().map(one).collect::<Vec<_>>().join(", ")
-    }
-}
-
-/// Runs trials one after the other: machines run beside each other.
-struct OneByOne;
-
-impl Runner for OneByOne {
-    fn each<T: Sync, R: Send>(&mut self, items: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R> {
-        items.iter().map(run).collect()
     }
 }
 

@@ -9,6 +9,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::shown;
 use crate::output::{self, Existing, called, is_standard};
+use crate::twins::Threads;
 use crate::whole;
 use floodline_record::human;
 use floodline_twin::backtest::test;
@@ -70,7 +71,7 @@ impl Run for TwinCommand {
         let recorded = crate::twins::read(&self.file)?;
         let is_piped = self.output.as_deref().is_some_and(is_standard);
         let twin = of(&recorded, &Options { kernel }).map_err(|error| refused(&self.file, &error))?;
-        let tested = test(&recorded, &twin);
+        let tested = test(&recorded, &twin, &mut Threads { progress: None });
         if let Some(path) = &self.output {
             let wanted = self.demand.map(|demand| match demand {
                 Demand::Open => "open",
