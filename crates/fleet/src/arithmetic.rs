@@ -225,6 +225,7 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
     let window = derived.window;
     let facts = assumed.window.facts.as_ref();
     let rewriters = Rewriters::of(derived, &assumed.window);
+    row.gets_folios = rewriters.store_into_new_folios();
     let mut all: Vec<Weighed<'_>> = assumed.rows.iter().filter_map(|row| weighed(row, &rewriters)).collect();
     all.sort_by(|one, other| one.margin.total_cmp(&other.margin));
     row.cgroups_over = all.iter().filter(|one| one.margin < 1.0 && one.row.cgroup.is_some()).count() as u64;

@@ -189,3 +189,24 @@ fn files_that_are_removed_early_are_written_first_above_a_smaller_background_thr
         assert!(row.verdict != Verdict::Suffers, "{burst} {bytes}: {}", row.finding);
     }
 }
+
+#[test]
+fn stores_into_the_large_folios_of_a_new_kernel_are_simulated() {
+    let wanted = |fs_type: &str, written: f64, kernel: &str| {
+        let host = Fixture::healthy()
+            .kernel("6.12.117")
+            .mount("sda", fs_type, "/data", "rw")
+            .cgroup("/store", |_, row| row.file = Some(Bytes(mib(16.0))))
+            .process("store", 900, "/store", move |t, row| {
+                (row.write_bytes, row.wchar) = (Some(Bytes(mib(t))), Some(Bytes(mib(written * t))));
+            });
+        let row = judged(&host, Some(kernel), None);
+        let change = Change::parse::<&str>(&[], Some(kernel), None, None).expect("a change");
+        let depth = crate::Depth { control: 0.0, ..crate::Depth::WHOLE };
+        crate::simulated::is_wanted(&row, &change, depth).is_some()
+    };
+    assert!(wanted("ext4", 0.0, "7.2.13"));
+    assert!(!wanted("ext4", 0.0, "6.12.43"), "no larger folios");
+    assert!(!wanted("ext4", 1.0, "7.2.13"), "it writes by calls");
+    assert!(!wanted("xfs", 0.0, "7.2.13"), "XFS had them before");
+}

@@ -56,6 +56,11 @@ impl Rewriters {
         Rewriters { needs, hides_stores, gets_folios, has_folios }
     }
 
+    /// Whether some store, and the new kernel makes large folios where the old one does not.
+    pub(crate) fn store_into_new_folios(&self) -> bool {
+        self.gets_folios && !self.needs.is_empty()
+    }
+
     /// The bytes that a cgroup rewrites, if it does.
     pub(crate) fn need(&self, row: &AsIfRow) -> Option<u64> {
         self.needs.get(row.cgroup.as_ref()?).copied().filter(|need| *need > 0)

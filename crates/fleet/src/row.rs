@@ -320,6 +320,10 @@ pub struct Row {
     /// Whether most stores into mapped files met pages that were dirty already, so that no counter shows their rate.
     #[serde(skip)]
     pub(crate) hides_stores: bool,
+    /// Whether programs store into mapped files, which the new kernel puts into large folios: how much is then dirty depends on where
+    /// they store, which arithmetic does not know.
+    #[serde(skip)]
+    pub(crate) gets_folios: bool,
     /// Settings that the boot applies.
     #[serde(skip)]
     pub(crate) boot_settings: Vec<(&'static str, u64)>,

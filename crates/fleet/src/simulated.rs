@@ -36,6 +36,7 @@ pub(crate) fn is_wanted(row: &Row, change: &Change, depth: Depth) -> Option<Want
     let is_flagged = matches!(row.verdict, Verdict::Suffers | Verdict::Tight)
         || is_near
         || row.sick_already.is_some()
+        || row.gets_folios
         || !change.simulated_only.is_empty();
     match row.verdict {
         Verdict::NotKnown if row.cause != Cause::NotSimulated => None,
