@@ -8,6 +8,7 @@ use crate::waits;
 use floodline_analysis::budget::{AsIfRow, Assumed, Bound};
 use floodline_analysis::diagnose::derived::Derived;
 use floodline_record::human;
+use std::collections::BTreeMap;
 
 /// Part of a limit in use from which the limit held the data back.
 const HELD: f64 = 0.6;
@@ -145,12 +146,14 @@ fn of_machine(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Raised> {
 /// The background thresholds of cgroups together. A cgroup that loses its threshold has that of the machine.
 fn of_cgroups(assumed: &Assumed<'_>) -> Option<Raised> {
     let of_machine = assumed.then.global.bg_thresh;
+    let peaks: BTreeMap<&str, u64> =
+        assumed.rows.iter().filter_map(|row| Some((row.cgroup.as_deref()?, row.peak_bytes?))).collect();
+    let afterwards: BTreeMap<_, _> =
+        assumed.then.cgroups.iter().map(|then| (then.cgroup, then.domain.bg_thresh)).collect();
     let raised = assumed.now.cgroups.iter().filter(|budget| !budget.is_inner).filter_map(|now| {
         let path = now.path.to_string();
-        let row = assumed.rows.iter().find(|row| row.cgroup.as_ref() == Some(&path))?;
-        let then = assumed.then.cgroups.iter().find(|then| then.cgroup == now.cgroup);
-        let then = then.and_then(|then| then.domain.bg_thresh).or(of_machine);
-        Raised::of(row.peak_bytes? as f64, now.domain.bg_thresh, then)
+        let then = afterwards.get(&now.cgroup).copied().flatten().or(of_machine);
+        Raised::of(*peaks.get(path.as_str())? as f64, now.domain.bg_thresh, then)
     });
     let sum = raised.fold(Raised::default(), |sum, one| Raised {
         held: sum.held + one.held,
@@ -159,7 +162,8 @@ fn of_cgroups(assumed: &Assumed<'_>) -> Option<Raised> {
     });
     // Together they cannot exceed the machine's.
     let most = of_machine.map_or(f64::INFINITY, |bound| bound.high.0 as f64);
-    (sum.from > 0.0).then_some(Raised { to: sum.to.min(most), ..sum })
+    let to = sum.to.min(most);
+    (sum.from > 0.0 && to > sum.from * (1.0 + SAME)).then_some(Raised { to, ..sum })
 }
 
 /// Effect of a larger threshold.

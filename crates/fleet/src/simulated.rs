@@ -258,8 +258,12 @@ fn most_between(window: &Window) -> Option<f64> {
 fn known_syncs(twin: &Twin, is_assumed: impl Fn(&Provenance) -> bool) -> Vec<String> {
     let task = |of: &Provenance| of.key.split('.').nth(2).map(str::to_owned);
     let assumed: BTreeSet<String> = twin.provenance.iter().filter(|of| is_assumed(of)).filter_map(task).collect();
-    let of_others = twin.programs.iter().filter(|(task, _)| !assumed.contains(*task));
-    of_others.map(|(_, program)| shown::longest_sync(&program.comm)).collect()
+    // Tasks of one name share a figure.
+    let is_assumed = |task: &String| assumed.contains(task);
+    let names: BTreeSet<&str> =
+        twin.programs.iter().filter(|(task, _)| is_assumed(task)).map(|(_, program)| program.comm.as_str()).collect();
+    let of_others = twin.programs.values().filter(|program| !names.contains(program.comm.as_str()));
+    of_others.map(|program| shown::longest_sync(&program.comm)).collect()
 }
 
 /// Speed of the disk by arithmetic over that of the twin, where the twin found its credit.

@@ -18,9 +18,10 @@ use crate::fits::{fits, fits_machine};
 use floodline_analysis::prediction::Setting;
 use floodline_kernel::{Behaviour, OLDEST_MODELLED, is_modelled, newest_modelled};
 use floodline_record::nearest::nearest;
+use floodline_record::units::Bytes;
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
-use floodline_scenario::{CgroupMode, Scenario, SetLimits, Step};
+use floodline_scenario::{ByteSize, CgroupMode, Scenario, SetLimits, SizeLimit, Step};
 
 /// Reads `KEY=VALUE`.
 ///
@@ -214,7 +215,14 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
             set(changed, &format!("cgroup/{path}/{file}"), value, setting)?;
             keep_limit(&mut changed.scenario, &path, file);
             let limit = changed.scenario.machine.cgroups.get(&path).and_then(|cgroup| cgroup.memory_max);
-            if *file == "memory.max" { fits(&path, limit, setting, host.window) } else { Ok(()) }
+            if *file != "memory.max" {
+                return Ok(());
+            }
+            fits(&path, limit, setting, host.window)?;
+            if let Some(SizeLimit::Size(limit)) = limit {
+                keep_heap(&mut changed.scenario, &path, limit.bytes());
+            }
+            Ok(())
         }
         ["mount", path @ .., what] if !path.is_empty() => mounted(changed, (&path.join("/"), what), setting, host),
         ["journald", "Storage"] => journald(changed, value, host),
@@ -242,8 +250,17 @@ fn keep_limit(scenario: &mut Scenario, path: &str, file: &str) {
             "memory.max" => set.limits.memory_max = None,
             "memory.high" => set.limits.memory_high = None,
             "memory.low" => set.limits.memory_low = None,
-            "io.max" => set.limits.io_max.clear(),
             _ => {}
+        }
+    }
+}
+
+/// Lets the heap of a cgroup fit into a limit: a part of it are slabs, which give way.
+fn keep_heap(scenario: &mut Scenario, path: &str, limit: u64) {
+    let tasks = scenario.workload.tasks.values_mut().filter(|task| task.cgroup.as_deref() == Some(path));
+    for step in tasks.flat_map(|task| task.setup.iter_mut().chain(&mut task.steps)) {
+        if let Step::Anon(anon) = step {
+            anon.size = ByteSize(Bytes(anon.size.bytes().min(limit / 10 * 9)));
         }
     }
 }

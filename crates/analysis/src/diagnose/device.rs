@@ -117,8 +117,8 @@ impl<'a> Device<'a> {
         self.window.bdis.get(&id)
     }
 
-    /// Tells backing device infos of its writes from others: its own, and those of btrfs (`btrfs-1`) where every btrfs filesystem
-    /// of the host is on it. Their names do not tell the device.
+    /// Returns a test for names of backing device infos whose writes reach this device: its own, and those of btrfs (`btrfs-1`) where
+    /// every btrfs filesystem of the host is mounted from it. A btrfs on several devices counts for the one that it is mounted from.
     pub fn bdi_names(&self) -> impl Fn(&Name) -> bool + use<> {
         let own = self.dev.to_string();
         let is_btrfs = |mount: &&Mount| mount.fs_type == "btrfs";

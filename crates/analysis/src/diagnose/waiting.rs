@@ -399,8 +399,8 @@ fn traced(window: &Window) -> Option<Vec<Waiter>> {
     };
     for event in &window.events {
         match &event.what {
-            // It waits for all dirty data of a filesystem by design. One inside another sync or an unmount is a part of that.
-            What::Synced(synced) if synced.operation == Operation::SyncFilesystem => {}
+            // A sync of everything waits for all dirty data by design. A nested one belongs to the outer sync or unmount.
+            What::Synced(synced) if matches!(synced.operation, Operation::Sync | Operation::SyncFilesystem) => {}
             What::Synced(synced) => add(
                 synced.who.pid,
                 &synced.who.comm,

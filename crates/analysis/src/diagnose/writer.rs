@@ -183,8 +183,9 @@ pub struct InTurn<'w, 'a> {
     pub share: f64,
 }
 
-/// Fewest processes that are a program in turn.
+/// Fewest processes that are a program in turn, and the part of their bytes from which a process is one of them.
 const TURNS_MIN: usize = 3;
+const HARDLY: f64 = 0.01;
 
 /// Returns the processes of one program in one cgroup that run one after the other and together dirtied more than half of all bytes.
 /// Processes that run side by side are writers of their own.
@@ -197,7 +198,10 @@ pub fn dominant_in_turn<'w, 'a>(window: &Window, writers: &'w Writers<'a>) -> Op
         programs.entry((writer.comm, writer.cgroup)).or_default().push(writer);
     }
     let bytes = |of: &[&Writer<'_>]| of.iter().filter_map(|writer| writer.dirtied_bytes).fold(0, u64::saturating_add);
-    let (name, members) = programs.into_iter().max_by_key(|(_, members)| bytes(members))?;
+    let (name, mut members) = programs.into_iter().max_by_key(|(_, members)| bytes(members))?;
+    // One that hardly writes, such as the parent of the others, is none of them.
+    let least = HARDLY * bytes(&members) as f64;
+    members.retain(|writer| writer.dirtied_bytes.is_some_and(|bytes| bytes as f64 >= least));
     let others = |writer: &&Writer<'_>| (writer.comm, writer.cgroup) != name;
     let next = writers.processes.iter().filter(others).filter_map(|writer| writer.dirtied_bytes).max().unwrap_or(0);
     let dirtied_bytes = bytes(&members);

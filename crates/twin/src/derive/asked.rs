@@ -22,6 +22,8 @@ use std::collections::BTreeSet;
 
 /// Most of them in a twin.
 const ASKED_MAX: usize = 1000;
+/// Shortest wait for a whole filesystem that had something to write, nanoseconds.
+const SHORTEST: u64 = 5_000_000;
 /// Largest distance of two requests that count as one, seconds.
 const NEAR: f64 = 1.0;
 /// Largest share of the written data that programs with fsyncs of their own may have written.
@@ -80,18 +82,23 @@ fn traced<'a>(window: &Window, places: &'a [Place]) -> Option<Vec<Asked<'a>>> {
         slow.queued.is_some_and(|queued| queued.0 >= AT_ONCE_MIN) && writes_nothing.contains(&slow.who.pid)
     };
     // Short waits are counted between two samples, without their filesystem: containers come and go on that of the overlays.
-    let derived = Derived::of(window);
-    let uppers = &derived.unmounts().uppers;
-    let of_overlays = places.iter().find(|place| uppers.iter().any(|upper| upper.device.dev == place.dev));
+    // One that took no time had nothing to write: the unmount of a filesystem in memory is one.
+    let is_short = |synced: &Synced| {
+        matches!(synced.operation, Operation::Sync | Operation::SyncFilesystem) && synced.longest.0 >= SHORTEST
+    };
+    let is_any = window.events.iter().any(|event| matches!(&event.what, What::Synced(synced) if is_short(synced)));
+    let of_overlays = is_any.then(|| overlays(window, places)).flatten();
+    let mut slow: Vec<(u32, Nanos)> = Vec::new();
+    for event in &window.events {
+        match &event.what {
+            What::SlowSync(one) if !is_of_file(one.operation) => slow.push((one.who.pid, event.at)),
+            _ => {}
+        }
+    }
+    slow.sort();
     let is_slow = |at: Nanos, synced: &Synced| {
-        window.events.iter().any(|event| match &event.what {
-            What::SlowSync(slow) => {
-                slow.operation == synced.operation
-                    && slow.who.pid == synced.who.pid
-                    && (synced.since..=at).contains(&event.at)
-            }
-            _ => false,
-        })
+        let from = slow.partition_point(|one| *one < (synced.who.pid, synced.since));
+        slow.get(from).is_some_and(|one| *one <= (synced.who.pid, at))
     };
     let short = |at: Nanos, synced: &Synced| {
         let middle = Nanos(synced.since.0.midpoint(at.0).saturating_sub(first.0));
@@ -99,9 +106,7 @@ fn traced<'a>(window: &Window, places: &'a [Place]) -> Option<Vec<Asked<'a>>> {
         Some(Asked { at: middle.as_secs_f64(), seconds: synced.longest.as_secs_f64(), place })
     };
     let waits = window.events.iter().filter_map(|event| match &event.what {
-        What::Synced(synced) if matches!(synced.operation, Operation::Sync | Operation::SyncFilesystem) => {
-            short(event.at, synced)
-        }
+        What::Synced(synced) if is_short(synced) => short(event.at, synced),
         What::SlowSync(slow) => match slow.operation {
             Operation::Sync | Operation::SyncFilesystem => of(event.at, slow),
             Operation::Fsync | Operation::Fdatasync if is_of_others(slow) => of(event.at, slow),
@@ -110,6 +115,17 @@ fn traced<'a>(window: &Window, places: &'a [Place]) -> Option<Vec<Asked<'a>>> {
         _ => None,
     });
     Some(waits.collect())
+}
+
+fn is_of_file(operation: Operation) -> bool {
+    matches!(operation, Operation::Fsync | Operation::Fdatasync | Operation::Range)
+}
+
+/// The place with the upper directories of overlays.
+fn overlays<'a>(window: &Window, places: &'a [Place]) -> Option<&'a Place> {
+    let derived = Derived::of(window);
+    let uppers = &derived.unmounts().uppers;
+    places.iter().find(|place| uppers.iter().any(|upper| upper.device.dev == place.dev))
 }
 
 /// Processes that passed nothing to write calls since they started.
@@ -313,6 +329,7 @@ mod tests {
         };
         let whole = Operation::SyncFilesystem;
         check(vec![synced(7, whole, 40)], &[0.5]);
+        check(vec![synced(7, whole, 1)], &[]);
         check(vec![synced(7, Operation::Fsync, 40)], &[]);
         check(vec![synced(7, whole, 400), slow(7, whole, 400)], &[0.6]);
         check(vec![synced(7, whole, 40), slow(8, whole, 400)], &[0.5, 0.6]);

@@ -3,6 +3,7 @@
 //! out: they hold memory, which the machine's other memory stands for.
 
 use super::bursts::time;
+use super::heaps::Held;
 use super::names;
 use crate::limit_changes::{self, IoLimits, MemoryLimits};
 use crate::provenance::Notes;
@@ -16,8 +17,11 @@ use floodline_scenario::{
 };
 use std::collections::BTreeMap;
 
-/// Most changes of limits that the twin makes.
-const CHANGES_MAX: usize = 500;
+/// Most changes of the limits of one cgroup, and of all cgroups, that the twin makes.
+const CHANGES_MAX: usize = 50;
+const ALL_CHANGES_MAX: usize = 2_000;
+/// A cgroup that is there from so early to so late is there all the time, seconds.
+const WHOLE_S: f64 = 2.0;
 /// A rate that no device reaches, for a limit that was lifted: a step cannot take a limit away.
 const LIFTED: u64 = 1 << 40;
 
@@ -28,8 +32,8 @@ pub(super) struct Cgroups {
     limits: BTreeMap<String, CgroupLimitsRow>,
     io: BTreeMap<String, Vec<(DevId, IoLimits)>>,
     changes: Vec<LimitChange>,
-    /// Bytes of each that are not page cache, the mean of begin and end.
-    held: BTreeMap<String, u64>,
+    /// What each held beside its page cache.
+    held: BTreeMap<String, Held>,
     /// How many cgroups the recording has.
     pub(super) count: usize,
 }
@@ -88,27 +92,33 @@ impl Cgroups {
             }
             io.entry(name).or_default().push((*dev, limit_changes::io(&span.last)));
         }
-        // Too many changes for a scenario: then only the last limits count.
-        if changes.len() > CHANGES_MAX {
-            changes.clear();
-        } else {
-            begin_with_first(recorded, &named, &mut limits, &mut io);
-        }
+        // Too many changes for a scenario: then the last limits of such a cgroup count.
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        changes.iter().for_each(|change: &LimitChange| *counts.entry(change.path.clone()).or_default() += 1);
+        counts.retain(|_, count| *count > CHANGES_MAX);
+        changes.retain(|change| !counts.contains_key(&change.path));
+        let kept = |id: &EntityId| named(id).filter(|name| !counts.contains_key(name));
+        begin_with_first(recorded, &kept, &mut limits, &mut io);
         changes.sort_by(|one, other| one.at.total_cmp(&other.at));
         let beside_cache = |row: &CgroupRow| {
             let cached = row.inactive_file?.0.saturating_add(row.active_file?.0);
             Some(row.memory_current?.0.saturating_sub(cached))
         };
+        let end = window.seconds();
         let held = window.cgroups.iter().filter_map(|(id, span)| {
             let (first, last) = (beside_cache(&span.first)?, beside_cache(&span.last)?);
-            Some((named(id)?, first.midpoint(last)))
+            let (from, to) = (seconds(span.first_at), seconds(span.last_at));
+            // A cgroup is small when it begins and when it ends.
+            let is_whole = from <= WHOLE_S && to >= end - WHOLE_S;
+            let bytes = if is_whole { first.midpoint(last) } else { first.max(last) };
+            Some((named(id)?, Held { bytes, from, to }))
         });
         let held = held.collect();
         Cgroups { paths, limits, io, changes, held, count }
     }
 
-    /// Bytes of a cgroup that are not page cache.
-    pub(super) fn held(&self, path: &str) -> Option<u64> {
+    /// What a cgroup held beside its page cache.
+    pub(super) fn held(&self, path: &str) -> Option<Held> {
         self.held.get(path).copied()
     }
 
@@ -126,11 +136,15 @@ impl Cgroups {
     /// A task that changes the limits of the machine's cgroups as they were changed.
     pub(super) fn changes(&self, machine: &Machine, device: impl Fn(DevId) -> Option<String>) -> Option<Task> {
         let (mut steps, mut now) = (Vec::new(), 0.0);
-        for change in self.changes.iter().filter(|change| machine.cgroups.contains_key(&change.path)) {
+        let of_machine = self.changes.iter().filter(|change| machine.cgroups.contains_key(&change.path));
+        for change in of_machine.take(ALL_CHANGES_MAX) {
             let mut limits = Cgroup::default();
             match &change.limits {
                 NewLimits::Memory([max, high, low]) => {
-                    let new = |limit: &Option<Limit>| limit.map(|limit| size(limit).unwrap_or(SizeLimit::Max));
+                    // A limit of 0 makes the kernel reclaim what it can, and the model has no such moment.
+                    let is_new = |limit: &Limit| limit.bytes().is_none_or(|bytes| bytes.0 > 0);
+                    let new =
+                        |limit: &Option<Limit>| limit.filter(is_new).map(|limit| size(limit).unwrap_or(SizeLimit::Max));
                     limits.memory_max = new(max);
                     if machine.cgroup_mode == CgroupMode::V2 {
                         limits.memory_high = new(high);

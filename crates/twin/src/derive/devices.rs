@@ -142,7 +142,7 @@ fn add_loops(
         let device = Device {
             size: Some(ByteSize(Bytes(size.max(64 << 20)))),
             backing: Backing::Loop { file, direct_io: !is_buffered(*dio) },
-            bdi: bdi(seen, &key, notes),
+            bdi: bdi(window, seen, &key, notes),
             ..blank()
         };
         let (point, mount, fs_type) = mount(mounted, &name, points, notes);
@@ -291,7 +291,7 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         burst,
         latency,
         rotational: is_turning,
-        bdi: bdi(seen, key, notes),
+        bdi: bdi(window, seen, key, notes),
         queue: queue(facts, key, notes),
         ..blank()
     };
@@ -451,17 +451,23 @@ fn read_bandwidth(intervals: &[Interval]) -> Option<f64> {
 
 /// Parts per million in a percent.
 const PPM_OF_PERCENT: u64 = 10_000;
+/// `vm.dirty_ratio` of a kernel that boots.
+const DEFAULT_RATIO: u64 = 20;
 
-fn bdi(seen: &Seen<'_>, key: &str, notes: &mut Notes) -> BdiKnobs {
+fn bdi(window: &Window, seen: &Seen<'_>, key: &str, notes: &mut Notes) -> BdiKnobs {
     let Some(span) = seen.bdi() else { return BdiKnobs::default() };
     let row = &span.last;
     let percent = |ppm: Option<floodline_record::units::Ppm>| {
         ppm.map(|ppm| u32::try_from(ppm.0.div_ceil(PPM_OF_PERCENT)).unwrap_or(100).min(100))
     };
-    // `max_bytes` sets a ratio that is no whole percent, and `max_ratio` shows it rounded. A percent more of a large threshold
-    // is many times a small share.
+    // `max_bytes` sets a ratio that is no whole percent, as `max_ratio_fine` does, and `max_ratio` shows it rounded. A percent more
+    // of a large threshold is many times a small share. The kernel takes bytes as a ratio of the threshold of that moment, and the
+    // model does so before it sets other thresholds.
     let is_whole = row.max_ratio.is_none_or(|ppm| ppm.0.is_multiple_of(PPM_OF_PERCENT));
-    let max_bytes = row.max_bytes.filter(|bytes| !is_whole && bytes.0 > 0);
+    let host = &window.host.last;
+    let is_default = host.dirty_ratio.is_some_and(|ratio| ratio.0 == DEFAULT_RATIO)
+        && host.dirty_bytes.is_none_or(|bytes| bytes.0 == 0);
+    let max_bytes = row.max_bytes.filter(|bytes| !is_whole && is_default && bytes.0 > 0);
     let knobs = BdiKnobs {
         min_ratio: percent(row.min_ratio).filter(|ratio| *ratio > 0),
         max_ratio: percent(row.max_ratio).filter(|ratio| *ratio < 100 && max_bytes.is_none()),

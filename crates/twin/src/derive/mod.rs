@@ -40,7 +40,7 @@ use floodline_record::id::Entity;
 use floodline_record::units::{Centisecs, Nanos};
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
-use floodline_scenario::{Expect, Scenario, ScenarioFile, Time, Workload};
+use floodline_scenario::{Expect, Scenario, ScenarioFile, Step, Task, Time, Workload};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
@@ -248,7 +248,10 @@ fn scaled(factor: Option<&f64>, ratio: f64) -> f64 {
 fn fitted(fitting: &Fitting<'_>, fit: Fit) -> Result<Fitted, TwinError> {
     let Fitting { recorded, kernel, spent } = fitting;
     let Made { mut twin, stored } = made(recorded, *kernel, &fit)?;
-    let tasks = twin.scenario.number_of_tasks() as f64;
+    // A heap only sleeps.
+    let sleeps = |task: &&Task| task.steps.iter().all(|step| matches!(step, Step::Sleep(_) | Step::Anon(_)));
+    let sleeping = twin.scenario.workload.tasks.values().filter(sleeps).count();
+    let tasks = (twin.scenario.number_of_tasks() as f64 - sleeping as f64).max(1.0);
     let spends = tasks * (twin.seconds + fit.before);
     let is_nothing = stored.is_empty() || tasks * twin.seconds > FIT_SIZE_MAX || spent.get() + spends > FITS_SIZE_MAX;
     let run = (!is_nothing).then(|| {

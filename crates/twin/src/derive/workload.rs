@@ -236,8 +236,7 @@ impl Besides<'_> {
             let key = format!("workload.tasks.{name}");
             extra.insert(name, heaps::task(path, *heap, window.seconds(), &key, notes));
         }
-        if let Some(task) = other_memory(window, machine, heaps.values().fold(0, |sum, heap| sum.saturating_add(*heap)))
-        {
+        if let Some(task) = other_memory(window, machine, heaps::at_begin(&heaps)) {
             let name = taken.unique("other-memory", COMM_MAX);
             notes.derived(format!("workload.tasks.{name}"), "MemTotal without free memory and page cache");
             extra.insert(name, task);

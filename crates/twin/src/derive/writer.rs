@@ -447,10 +447,12 @@ fn fills_device(group: &Group, place: &Place, window: &Window) -> bool {
         waited += bin.waited + bin.cpu;
         intervals += 1;
     }
-    // A device can be busy with what others flush, or with the work of a loop device. Not every kernel counts delays, but then a
-    // sample finds the writer asleep.
-    let is_asleep = group.asleep as f64 >= WAITING * f64::from(intervals) || window.asleep.is_empty();
-    let is_waiting = waited >= WAITING * seconds || is_asleep;
+    // A device can be busy with what others flush. Where the kernel counts no delays, samples find the writer asleep; where they find
+    // no task asleep, they tell nothing.
+    let counts_delays = window.facts.as_ref().is_some_and(|facts| facts.task_delayacct == Some(true));
+    let asleep = group.asleep as f64 / group.processes.max(1) as f64;
+    let is_asleep = asleep >= WAITING * f64::from(intervals) || window.asleep.is_empty();
+    let is_waiting = waited >= WAITING * seconds || (!counts_delays && is_asleep);
     seconds > 0.0 && busy >= FILLED * seconds && direct >= MOST_OF_DEVICE * written && is_waiting
 }
 
