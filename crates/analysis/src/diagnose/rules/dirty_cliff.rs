@@ -257,7 +257,7 @@ fn traced(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst) -> Option<S
     let piled =
         dirtying::dirtying(derived.window, |at, dirtied| at <= burst.to && filesystems.contains(&dirtied.device));
     if let Some((who, file)) = piled.and_then(|piled| piled.most_by().zip(piled.most_in())) {
-        text.push_str(&format!(" Of what was dirtied until then, most is by {who} and in {file}."));
+        text.push_str(&format!(" Of what was dirtied until then, the largest part is by {who} and in {file}."));
     }
     let paused = throttle::total(derived.window, None);
     if let Some((waits, paused)) = synced::waits(derived.window).zip(paused) {

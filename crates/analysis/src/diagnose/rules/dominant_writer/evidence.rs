@@ -45,7 +45,7 @@ pub(super) fn traced(derived: &Derived<'_>, dominant: &Dominant<'_, '_>) -> Opti
         return None;
     }
     let mut text = format!(
-        "{} of the {} that became dirty is its own, most of it in {}",
+        "{} of the {} that became dirty is its own, the largest part in {}",
         human::percent(share),
         human::bytes(all.bytes as f64),
         its.most_in()?

@@ -96,7 +96,10 @@ fn a_trace_names_the_file_it_writes_and_only_where_it_writes_most() {
         first_finding(&RULE, &slow_journal().traced(&["bytes"], events)).confirmed
     };
     let confirmed = traced(1 << 20).unwrap();
-    assert!(confirmed.starts_with("90 % of the 10.0 MiB that became dirty is its own, most of it in "), "{confirmed}");
+    assert!(
+        confirmed.starts_with("90 % of the 10.0 MiB that became dirty is its own, the largest part in "),
+        "{confirmed}"
+    );
     assert!(confirmed.ends_with("33 % of it had been dirty before."), "{confirmed}");
     assert_eq!(traced(100 << 20), None);
 }
