@@ -122,9 +122,11 @@ mod tests {
     use floodline_record::units::{Bytes, Limit};
     use floodline_testkit::{Fixture, mib};
 
-    /// The heaps of a host, in MiB, with begin and end. Each cgroup has a name, MiB beside its page cache, a limit in MiB, and the
-    /// seconds from which and until which it is there.
-    fn check(cgroups: &[(&'static str, f64, Option<f64>, (f64, f64))], expect: &[(&str, u64, f64, f64)]) {
+    /// A cgroup: its name, MiB beside its page cache, a limit in MiB, and the seconds from which and until which it is there.
+    type Watched = (&'static str, f64, Option<f64>, (f64, f64));
+
+    /// The heaps of a host, in MiB, with begin and end.
+    fn check(cgroups: &[Watched], expect: &[(&str, u64, f64, f64)]) {
         let mut host = Fixture::healthy().seconds(30);
         for (path, held, limit, (from, to)) in cgroups.iter().copied() {
             let is_there = move |t: f64| t >= from && t <= to;
