@@ -166,6 +166,16 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         let path = of_cgroup(entity).and_then(|id| raw.entities.get(&id)).map(Entity::label).unwrap_or_default();
         is_alike(&path)
     };
+    // Where fewer cgroups are starved than are called alike, which ones is not said: it is at least what the quietest of that number
+    // did, and at most what the busiest did.
+    let by_boxes = |column, told: f64| {
+        let is_box = |(_, entity): &(&EntityId, &Entity)| is_one(entity) && is_alike(&entity.label());
+        let of = |id: EntityId| raw.processes(|entity| of_cgroup(entity) == Some(id), column);
+        let mut each: Vec<f64> = raw.entities.iter().filter(is_box).map(|(id, _)| of(*id)).collect();
+        each.sort_by(f64::total_cmp);
+        let starved = counted.map_or(each.len(), |count| (count as usize).min(each.len()));
+        told.clamp(each[..starved].iter().sum(), each[each.len() - starved..].iter().sum())
+    };
     let last = raw.samples.len() - 1;
     let disk_busy = || raw.between(0, last, |row| row.io_time.unwrap_or_default().0) / 1e9 / raw.seconds();
     // A process that moves to another cgroup has two entities of one label. The later one has the whole count.
@@ -322,7 +332,7 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             let left = machine - raw.processes(|_| true, DIRTIED);
             return number(evidence).filter(|told| (told - left.max(0.0)).abs() <= WITHIN * machine);
         }
-        "Dirtied by their processes" => raw.processes(of_boxes, DIRTIED) / raw.seconds(),
+        "Dirtied by their processes" => by_boxes(DIRTIED, number(evidence)? * raw.seconds()) / raw.seconds(),
         // A store of the whole machine: that of the processes in the finding.
         "Dirtied per page fault" if finding.evidence.iter().any(|one| one.name == "Dirtied by stores of them") => {
             let of = finding.evidence.iter().filter_map(|one| one.name.strip_prefix("Dirtied by "));
@@ -331,7 +341,7 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             over(sum(DIRTIED), sum(FAULTS))
         }
         "Dirtied per page fault" => over(raw.processes(of_boxes, DIRTIED), raw.processes(of_boxes, FAULTS)),
-        "They handed to write calls" => raw.processes(of_boxes, HANDED),
+        "They handed to write calls" => by_boxes(HANDED, number(evidence)?),
         "Page cache of them, at most" => {
             let is_box = |entity: &Entity| matches!(entity, Entity::Cgroup { path, .. } if is_alike(&path.to_string()));
             let cached = |id: EntityId| {
@@ -340,7 +350,7 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             };
             raw.entities.iter().filter(|(_, entity)| is_box(entity)).map(|(id, _)| cached(*id)).sum()
         }
-        "and dirtied" => raw.processes(of_boxes, DIRTIED),
+        "and dirtied" => by_boxes(DIRTIED, number(evidence)?),
         "Time with a task waiting, worst of them" => {
             let cgroups = raw
                 .entities
