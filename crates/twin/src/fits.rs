@@ -6,7 +6,8 @@ use crate::changed::{NotChanged, Refusal};
 use floodline_analysis::prediction::Setting;
 use floodline_record::human;
 use floodline_record::id::Entity;
-use floodline_record::window::Window;
+use floodline_record::sample::CgroupRow;
+use floodline_record::window::{Span, Window};
 use floodline_scenario::SizeLimit;
 
 /// Part of the memory without page cache that stays.
@@ -68,17 +69,22 @@ pub(crate) fn fits(path: &str, limit: Option<SizeLimit>, setting: &Setting, wind
     .telling(Refusal::MemoryTooSmall))
 }
 
-/// Bytes that a cgroup held at the end without its page cache; `None` where they were not read.
+/// Bytes that a cgroup held without its page cache; `None` where they were not read.
 fn held(path: &str, window: &Window) -> Option<u64> {
     let bare = path.trim_matches('/').as_bytes();
     let is_it = |entity: &Entity| matches!(entity, Entity::Cgroup { path, .. } if path.as_bytes().trim_ascii().strip_prefix(b"/") == Some(bare));
     let rows = window.cgroups.iter().filter(|(id, _)| window.entities.get(id).is_some_and(is_it));
-    let held = rows.filter_map(|(_, span)| {
-        let row = &span.last;
+    rows.filter_map(|(_, span)| beside_cache(span)).max()
+}
+
+/// Bytes that a cgroup held without its page cache, the larger of its first and last reading: it is small when it begins and when
+/// it ends. `None` where they were not read.
+pub(crate) fn beside_cache(span: &Span<CgroupRow>) -> Option<u64> {
+    let of = |row: &CgroupRow| {
         let cached = row.inactive_file?.0.saturating_add(row.active_file?.0);
         Some(row.memory_current?.0.saturating_sub(cached))
-    });
-    held.max()
+    };
+    [of(&span.first), of(&span.last)].into_iter().flatten().max()
 }
 
 #[cfg(test)]
@@ -95,6 +101,13 @@ mod tests {
             (row.inactive_file, row.active_file) = (Some(Bytes(150 * MIB)), Some(Bytes(50 * MIB)));
         });
         let window = window.window();
+        // Its processes end with the recording.
+        let mut ended = window.clone();
+        for (_, span) in ended.cgroups.iter_mut() {
+            span.last.memory_current = Some(Bytes(200 * MIB));
+        }
+        let setting = Setting::new("cgroup/app/memory.max", "79M");
+        assert!(fits("/app", Some("79 MiB".parse().unwrap()), &setting, &ended).is_err());
         let check = |value: &str, is_good: bool| {
             let setting = Setting::new("cgroup/app/memory.max", value);
             let told = fits("/app", Some(value.parse().unwrap()), &setting, &window);

@@ -5,11 +5,12 @@
 use super::bursts::time;
 use super::heaps::Held;
 use super::names;
+use crate::fits::beside_cache;
 use crate::limit_changes::{self, IoLimits, MemoryLimits};
 use crate::provenance::Notes;
 use crate::recorded::Recorded;
 use floodline_record::id::{DevId, Entity, EntityId, Hierarchy};
-use floodline_record::sample::{CgroupLimitsRow, CgroupRow};
+use floodline_record::sample::CgroupLimitsRow;
 use floodline_record::units::{Bytes, BytesPerSecond, Limit, Nanos};
 use floodline_scenario::{
     ByteRate, ByteSize, Cgroup, CgroupMode, Controller, IoMax, IoRate, Lasting, Machine, RequestsPerSecond, SetLimits,
@@ -20,8 +21,6 @@ use std::collections::BTreeMap;
 /// Most changes of the limits of one cgroup, and of all cgroups, that the twin makes.
 const CHANGES_MAX: usize = 50;
 const ALL_CHANGES_MAX: usize = 2_000;
-/// A cgroup that is there from so early to so late is there all the time, seconds.
-const WHOLE_S: f64 = 2.0;
 /// A rate that no device reaches, for a limit that was lifted: a step cannot take a limit away.
 const LIFTED: u64 = 1 << 40;
 
@@ -100,18 +99,9 @@ impl Cgroups {
         let kept = |id: &EntityId| named(id).filter(|name| !counts.contains_key(name));
         begin_with_first(recorded, &kept, &mut limits, &mut io);
         changes.sort_by(|one, other| one.at.total_cmp(&other.at));
-        let beside_cache = |row: &CgroupRow| {
-            let cached = row.inactive_file?.0.saturating_add(row.active_file?.0);
-            Some(row.memory_current?.0.saturating_sub(cached))
-        };
-        let end = window.seconds();
         let held = window.cgroups.iter().filter_map(|(id, span)| {
-            let (first, last) = (beside_cache(&span.first)?, beside_cache(&span.last)?);
             let (from, to) = (seconds(span.first_at), seconds(span.last_at));
-            // A cgroup is small when it begins and when it ends.
-            let is_whole = from <= WHOLE_S && to >= end - WHOLE_S;
-            let bytes = if is_whole { first.midpoint(last) } else { first.max(last) };
-            Some((named(id)?, Held { bytes, from, to }))
+            Some((named(id)?, Held { bytes: beside_cache(span)?, from, to }))
         });
         let held = held.collect();
         Cgroups { paths, limits, io, changes, held, count }
