@@ -131,7 +131,7 @@ pub fn behind_others(window: &Window, filesystems: &[DevId], first: Option<u32>)
     let is_for_others = |wait: &&Blame| {
         let own = wait.file.as_ref().zip(wait.files.first()).is_some_and(|(own, most)| *own == most.name);
         let is_here = wait.device.is_some_and(|device| filesystems.contains(&device));
-        matches!(wait.operation, Operation::Fsync | Operation::Fdatasync | Operation::Range) && !own && is_here
+        wait.operation.is_of_file() && !own && is_here
     };
     // The longest stands first.
     let waits = ledger::waits(window)?;

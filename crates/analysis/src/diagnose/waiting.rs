@@ -12,7 +12,7 @@ use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::record::What;
 use floodline_record::sample::ProcessRow;
-use floodline_record::traced::waits::{Operation, SlowSync};
+use floodline_record::traced::waits::SlowSync;
 use floodline_record::units::Nanos;
 use floodline_record::window::{Span, Window};
 use std::collections::{BTreeMap, BTreeSet};
@@ -241,7 +241,7 @@ fn slow_syncs(window: &Window, is_meant: impl Fn(&SlowSync, Nanos) -> bool) -> B
     let mut sums: BTreeMap<u32, (f64, f64, f64)> = BTreeMap::new();
     for event in &window.events {
         let What::SlowSync(wait) = &event.what else { continue };
-        if !is_of_file(wait.operation) {
+        if !wait.operation.is_of_file() {
             continue;
         }
         let (total, longest, elsewhere) = sums.entry(wait.who.pid).or_default();
@@ -262,9 +262,9 @@ fn short_syncs(window: &Window) -> BTreeMap<u32, f64> {
     let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for event in &window.events {
         let (pid, seconds, count) = match &event.what {
-            What::Synced(all) if is_of_file(all.operation) => (all.who.pid, all.total.as_secs_f64(), all.count as f64),
+            What::Synced(all) if all.operation.is_of_file() => (all.who.pid, all.total.as_secs_f64(), all.count as f64),
             // It is part of the others.
-            What::SlowSync(slow) if is_of_file(slow.operation) => (slow.who.pid, -slow.lasted.as_secs_f64(), -1.0),
+            What::SlowSync(slow) if slow.operation.is_of_file() => (slow.who.pid, -slow.lasted.as_secs_f64(), -1.0),
             _ => continue,
         };
         let (sum, waits) = sums.entry(pid).or_default();
@@ -274,14 +274,10 @@ fn short_syncs(window: &Window) -> BTreeMap<u32, f64> {
     sums.into_iter().filter(|(_, short)| is_slow(*short)).map(|(pid, (sum, _))| (pid, sum)).collect()
 }
 
-fn is_of_file(operation: Operation) -> bool {
-    matches!(operation, Operation::Fsync | Operation::Fdatasync | Operation::Range)
-}
-
 /// The program that waited most in fsync and its like, if that was harm: for a report in which no rule names a cause. A
 /// program that made most of the writes waits for its own data and is left out.
 pub fn unexplained(derived: &Derived<'_>) -> Option<Unexplained> {
-    let causer = writer::dominant(derived.writers()).map(|(writer, _)| writer.pid);
+    let causers = writer::causers(derived.window, derived.writers());
     // A finding names the limits behind whose writes a task waited.
     let is_released = |wait: &SlowSync, until: Nanos| {
         let since = Nanos(until.0.saturating_sub(wait.lasted.0));
@@ -300,7 +296,7 @@ pub fn unexplained(derived: &Derived<'_>) -> Option<Unexplained> {
     // A process id may have been used again.
     let harmed: BTreeMap<u32, &Name> = processes(derived.window)
         .map(|(pid, comm, ..)| (pid, comm))
-        .filter(|(pid, _)| Some(*pid) != causer && is_harm(pid))
+        .filter(|(pid, _)| !causers.contains(pid) && is_harm(pid))
         .collect();
     let (&pid, comm) = harmed.iter().max_by(|(one, _), (other, _)| waited(**one).0.total_cmp(&waited(**other).0))?;
     let (waited_s, longest_s) = waited(pid);
@@ -400,7 +396,7 @@ fn traced(window: &Window) -> Option<Vec<Waiter>> {
     for event in &window.events {
         match &event.what {
             // A sync of everything waits for all dirty data by design. A nested one belongs to the outer sync or unmount.
-            What::Synced(synced) if matches!(synced.operation, Operation::Sync | Operation::SyncFilesystem) => {}
+            What::Synced(synced) if !synced.operation.is_of_file() => {}
             What::Synced(synced) => add(
                 synced.who.pid,
                 &synced.who.comm,
@@ -442,6 +438,7 @@ pub fn named(derived: &Derived<'_>, waiter: &Waiter) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_record::traced::waits::Operation;
     use floodline_record::units::Count;
     use floodline_testkit::{Fixture, secs};
 

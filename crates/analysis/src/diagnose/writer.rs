@@ -298,18 +298,17 @@ pub fn on_disk<'a>(derived: &Derived<'a>, disk: &Device<'_>) -> Writers<'a> {
     }
 }
 
-/// The process that dominates a disk or a device that is built on disks, by its id.
-pub fn causer_on(derived: &Derived<'_>, device: &Device<'_>) -> Option<u32> {
-    dominant(&on_disk(derived, device)).map(|(writer, _)| writer.pid)
+/// The processes that dirtied more than half of all bytes: one, or those of one program in turn. Empty where none did.
+pub fn causers(window: &Window, writers: &Writers<'_>) -> Vec<u32> {
+    match dominant(writers) {
+        Some((writer, _)) => vec![writer.pid],
+        None => dominant_in_turn(window, writers).map_or_else(Vec::new, |in_turn| in_turn.pids),
+    }
 }
 
-/// The processes that dominate a disk or a device that is built on disks: one, or those of one program in turn. Empty where none do.
+/// The same of a disk or of a device that is built on disks.
 pub fn causers_on(derived: &Derived<'_>, device: &Device<'_>) -> Vec<u32> {
-    let on_it = on_disk(derived, device);
-    match dominant(&on_it) {
-        Some((writer, _)) => vec![writer.pid],
-        None => dominant_in_turn(derived.window, &on_it).map_or_else(Vec::new, |in_turn| in_turn.pids),
-    }
+    causers(derived.window, &on_disk(derived, device))
 }
 
 fn dominant_share(writers: &Writers<'_>, bytes: u64) -> Option<f64> {

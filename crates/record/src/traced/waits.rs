@@ -33,6 +33,11 @@ impl Operation {
             Operation::SyncFilesystem => "sync of a filesystem",
         }
     }
+
+    /// Whether it waits for data of one file, and not for all dirty data of a filesystem.
+    pub fn is_of_file(self) -> bool {
+        matches!(self, Operation::Fsync | Operation::Fdatasync | Operation::Range)
+    }
 }
 
 /// One wait that took longer than the tracer's threshold. Its time is that of its end.

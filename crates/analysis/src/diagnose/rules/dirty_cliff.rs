@@ -113,9 +113,9 @@ fn is_by_operations(device: &Device<'_>, burst: &Burst) -> bool {
     burst.mean_write <= device::SMALL_WRITE && !device.is_near_bandwidth(burst.rate)
 }
 
-/// Whether the data that pile up are scattered writes of one process: that process is then the cause.
+/// Whether the data that pile up are scattered writes of one process or program: that is then the cause.
 fn is_of_one(derived: &Derived<'_>, device: &Device<'_>, by_operations: bool) -> bool {
-    by_operations && writer::causer_on(derived, device).is_some()
+    by_operations && !writer::causers_on(derived, device).is_empty()
 }
 
 fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f64) -> Finding {
