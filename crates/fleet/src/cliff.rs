@@ -185,7 +185,7 @@ mod tests {
     use floodline_record::units::{Bytes, Limit};
     use floodline_testkit::{Fixture, mib, mib_pages, secs};
 
-    /// A host whose ingest has a limit of 96 MiB and holds so much unwritten data, on a disk of 10 MB/s.
+    /// A host whose ingest has a limit of 96 MiB and holds `held` MiB of unwritten data, on a disk of 10 MB/s.
     fn judged(held: f64, change: &str) -> Row {
         let recording = Fixture::healthy()
             .settings((20, 0, 10, 0))

@@ -49,7 +49,7 @@ impl Felt {
         }
     }
 
-    /// Leaves out the waits of tasks that no program of the recording is, and the longest syncs of all programs but `known` ones.
+    /// Leaves out the waits of tasks that stand for none of the recorded programs, and the longest syncs of all programs but `known` ones.
     /// `figures` are those of the run.
     pub(crate) fn without_syncs(self, figures: &BTreeMap<String, f64>, known: &[String]) -> Felt {
         let is_program = |name: &str| name.starts_with("program.") && name.ends_with(".waited_seconds");

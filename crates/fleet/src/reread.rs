@@ -17,7 +17,7 @@ use floodline_record::window::Window;
 const AGAIN: f64 = 2.0;
 /// Least size of it that can be missed, bytes.
 const LEAST: f64 = 8_388_608.0;
-/// Part of the active list that it grew by in a recording from which it still grows.
+/// The active list still grows if it grew by this part of itself while the host was recorded.
 const GROWS: f64 = 0.5;
 
 /// Reads that go to the disk after the change.
@@ -47,8 +47,8 @@ impl Less {
         grown >= LEAST && grown >= GROWS * self.active
     }
 
-    /// Page cache of which the reads are, bytes.
-    fn is_read(&self) -> f64 {
+    /// Page cache that is read, bytes.
+    fn read_bytes(&self) -> f64 {
         if self.is_spread() { self.cache } else { self.active }
     }
 }
@@ -75,13 +75,13 @@ pub(crate) fn reread(derived: &Derived<'_>, change: &Change) -> Option<Reread> {
     let per_byte = Dirtying::of(derived).map(|dirtying| seconds_per_byte(derived, &dirtying));
     let of_cgroups = change.as_if.limits.iter().filter_map(|(path, _, limit)| of_cgroup(window, path, (*limit)?));
     let less = of_cgroups.chain(change.as_if.memory.and_then(|memory| of_machine(window, memory)));
-    let found = less.filter(|less| less.room < less.is_read()).filter_map(|less| {
+    let found = less.filter(|less| less.room < less.read_bytes()).filter_map(|less| {
         let cached = read_from_cache(derived, less.path.as_deref());
         let is_again = cached.bytes >= AGAIN * less.active || less.is_spread();
         // With little of it, or without room for what stays, the page cache is not what is missing.
         let is_missing = less.active >= LEAST && less.room > 0.0 && cached.bytes >= LEAST && is_again;
         // Pages that are read at random are found in memory as often as there is room for them; those that are read in turn never.
-        let missed = 1.0 - (less.room / less.is_read()).max(0.0);
+        let missed = 1.0 - (less.room / less.read_bytes()).max(0.0);
         is_missing.then_some((less, cached, missed))
     });
     let (less, cached, missed) = found
@@ -97,7 +97,7 @@ pub(crate) fn reread(derived: &Derived<'_>, change: &Change) -> Option<Reread> {
         told: format!(
             "{whose} has {} of page cache that {}, and {} are left for it. Programs read {} in {} without \
              the disk. About {} of that will come from the disk, {}.",
-            human::bytes(less.is_read()),
+            human::bytes(less.read_bytes()),
             if less.is_spread() { "is read here and there" } else { "is read again and again" },
             human::bytes(less.room.max(0.0)),
             human::bytes(cached.bytes),
@@ -181,12 +181,12 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A host whose search reads so much in each second, of an index of 300 MiB in the page cache.
+    /// A host whose search reads in each second from an index of 300 MiB in the page cache.
     fn judged(mib_in_a_second: u64, change: &str) -> Row {
         judged_beside(mib_in_a_second, change, 5e6)
     }
 
-    /// The same, on a disk that writes so many bytes in each second.
+    /// The same host, with a disk that writes `written` bytes in each second.
     fn judged_beside(mib_in_a_second: u64, change: &str, written: f64) -> Row {
         let recording = Fixture::healthy()
             .disk("sda", move |second, row| {
@@ -226,7 +226,7 @@ mod tests {
         assert_ne!(judged(60, "vm.dirty_ratio=10").cause, Cause::CacheTooSmall);
     }
 
-    /// A host whose guests read their images of 600 MiB here and there, 2 MiB in each second, and whose active list grows by so much.
+    /// A host whose guests read their images of 600 MiB here and there, 2 MiB in each second. Its active list grows by `grows_mib`.
     fn spread(grows_mib: f64, change: &str) -> Row {
         let recording = Fixture::healthy()
             .facts(|facts| facts.mem_total = Some(Bytes(1024 * MIB)))

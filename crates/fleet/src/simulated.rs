@@ -187,7 +187,7 @@ fn answer(
     let felt = |demand, is_changed| {
         result(demand, is_changed).map(|shown| Felt::of(&shown.figures, &shown.said.seen, seconds))
     };
-    // The kernel's counters leave out what waits for a lock or for another task. Tasks of a run measure that, too.
+    // The kernel's counters leave out waits for a lock or for another task. Tasks of a run measure these waits, too.
     let by_tasks = |demand: usize, is_changed: bool| {
         let found = felt_by_tasks.iter().find(|(run, _)| run.demand == demand && run.is_changed == is_changed);
         found.map(|(_, felt)| felt)

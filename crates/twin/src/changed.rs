@@ -14,7 +14,7 @@ pub use self::steps::{kernel_default, of_steps};
 use self::members::Member;
 use self::mounts::{fitting, mounted};
 use self::names::{cgroup, device};
-use crate::fits::{fits, fits_machine};
+use crate::fits::{fits, fits_machine, heap_within};
 use floodline_analysis::prediction::Setting;
 use floodline_kernel::{Behaviour, OLDEST_MODELLED, is_modelled, newest_modelled};
 use floodline_record::nearest::nearest;
@@ -260,7 +260,7 @@ fn keep_heap(scenario: &mut Scenario, path: &str, limit: u64) {
     let tasks = scenario.workload.tasks.values_mut().filter(|task| task.cgroup.as_deref() == Some(path));
     for step in tasks.flat_map(|task| task.setup.iter_mut().chain(&mut task.steps)) {
         if let Step::Anon(anon) = step {
-            anon.size = ByteSize(Bytes(anon.size.bytes().min(limit / 10 * 9)));
+            anon.size = ByteSize(Bytes(anon.size.bytes().min(heap_within(limit))));
         }
     }
 }
@@ -426,6 +426,23 @@ steps = [{ write = { file = "/rootfs/j", total = "1 MiB" } }]
         assert_eq!(steps("cgroup/app.slice/memory.max=256M"), limits(None, Some("32 MiB")));
         assert_eq!(steps("vm.dirty_ratio=5"), limits(Some("64 MiB"), Some("32 MiB")));
         assert_eq!(steps("cgroup=v1"), limits(Some("64 MiB"), None));
+    }
+
+    #[test]
+    fn a_heap_fits_into_a_limit_that_is_set() {
+        let heap = "[workload.tasks.heap]\ncgroup = \"app.slice\"\nsetup = [{ anon = { size = \"200 MiB\" } }]\nsteps = [{ \
+            sleep = { for = \"5s\" } }]\n";
+        let scenario = ScenarioFile::parse(&format!("{BASE}{heap}")).unwrap().variants.remove("default").unwrap();
+        let host = Host { window: &Fixture::healthy().window(), journald: &[] };
+        let held = |limit: &str| {
+            let set = setting(&format!("cgroup/app.slice/memory.max={limit}")).unwrap();
+            let made = change(&scenario, KernelVersion::new(6, 12, 0), &[set], host).unwrap();
+            match &made.scenario.workload.tasks["heap"].setup[0] {
+                Step::Anon(anon) => anon.size.bytes() >> 20,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!((held("1G"), held("100M"), held("max")), (200, 90, 200));
     }
 
     #[test]

@@ -69,6 +69,11 @@ pub(crate) fn fits(path: &str, limit: Option<SizeLimit>, setting: &Setting, wind
     .telling(Refusal::MemoryTooSmall))
 }
 
+/// The most that a heap takes of a limit, bytes: the tasks of the model need room as well.
+pub(crate) fn heap_within(limit: u64) -> u64 {
+    limit / 10 * 9
+}
+
 /// Bytes that a cgroup held without its page cache; `None` where they were not read.
 fn held(path: &str, window: &Window) -> Option<u64> {
     let bare = path.trim_matches('/').as_bytes();

@@ -83,15 +83,13 @@ fn traced<'a>(window: &Window, places: &'a [Place]) -> Option<Vec<Asked<'a>>> {
     };
     // Short waits are counted between two samples, without their filesystem: containers come and go on that of the overlays.
     // One that took no time had nothing to write: the unmount of a filesystem in memory is one.
-    let is_short = |synced: &Synced| {
-        matches!(synced.operation, Operation::Sync | Operation::SyncFilesystem) && synced.longest.0 >= SHORTEST
-    };
+    let is_short = |synced: &Synced| !synced.operation.is_of_file() && synced.longest.0 >= SHORTEST;
     let is_any = window.events.iter().any(|event| matches!(&event.what, What::Synced(synced) if is_short(synced)));
     let of_overlays = is_any.then(|| overlays(window, places)).flatten();
     let mut slow: Vec<(u32, Nanos)> = Vec::new();
     for event in &window.events {
         match &event.what {
-            What::SlowSync(one) if !is_of_file(one.operation) => slow.push((one.who.pid, event.at)),
+            What::SlowSync(one) if !one.operation.is_of_file() => slow.push((one.who.pid, event.at)),
             _ => {}
         }
     }
@@ -115,10 +113,6 @@ fn traced<'a>(window: &Window, places: &'a [Place]) -> Option<Vec<Asked<'a>>> {
         _ => None,
     });
     Some(waits.collect())
-}
-
-fn is_of_file(operation: Operation) -> bool {
-    matches!(operation, Operation::Fsync | Operation::Fdatasync | Operation::Range)
 }
 
 /// The place with the upper directories of overlays.

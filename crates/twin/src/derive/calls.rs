@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tells bytes that write calls made dirty from those of stores to mappings. Counters of a process have only their sum.
+//! Separates bytes that write calls made dirty from those of stores to mappings. Counters of a process have only their sum.
 
 use super::folios;
 use super::group::PAGE;

@@ -9,6 +9,7 @@ use crate::fits::beside_cache;
 use crate::limit_changes::{self, IoLimits, MemoryLimits};
 use crate::provenance::Notes;
 use crate::recorded::Recorded;
+use floodline_record::human;
 use floodline_record::id::{DevId, Entity, EntityId, Hierarchy};
 use floodline_record::sample::CgroupLimitsRow;
 use floodline_record::units::{Bytes, BytesPerSecond, Limit, Nanos};
@@ -31,6 +32,8 @@ pub(super) struct Cgroups {
     limits: BTreeMap<String, CgroupLimitsRow>,
     io: BTreeMap<String, Vec<(DevId, IoLimits)>>,
     changes: Vec<LimitChange>,
+    /// Cgroups whose limits changed too often for a scenario.
+    restless: BTreeMap<String, usize>,
     /// What each held beside its page cache.
     held: BTreeMap<String, Held>,
     /// How many cgroups the recording has.
@@ -92,11 +95,11 @@ impl Cgroups {
             io.entry(name).or_default().push((*dev, limit_changes::io(&span.last)));
         }
         // Too many changes for a scenario: then the last limits of such a cgroup count.
-        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-        changes.iter().for_each(|change: &LimitChange| *counts.entry(change.path.clone()).or_default() += 1);
-        counts.retain(|_, count| *count > CHANGES_MAX);
-        changes.retain(|change| !counts.contains_key(&change.path));
-        let kept = |id: &EntityId| named(id).filter(|name| !counts.contains_key(name));
+        let mut restless: BTreeMap<String, usize> = BTreeMap::new();
+        changes.iter().for_each(|change: &LimitChange| *restless.entry(change.path.clone()).or_default() += 1);
+        restless.retain(|_, count| *count > CHANGES_MAX);
+        changes.retain(|change| !restless.contains_key(&change.path));
+        let kept = |id: &EntityId| named(id).filter(|name| !restless.contains_key(name));
         begin_with_first(recorded, &kept, &mut limits, &mut io);
         changes.sort_by(|one, other| one.at.total_cmp(&other.at));
         let held = window.cgroups.iter().filter_map(|(id, span)| {
@@ -104,7 +107,7 @@ impl Cgroups {
             Some((named(id)?, Held { bytes: beside_cache(span)?, from, to }))
         });
         let held = held.collect();
-        Cgroups { paths, limits, io, changes, held, count }
+        Cgroups { paths, limits, io, changes, restless, held, count }
     }
 
     /// What a cgroup held beside its page cache.
@@ -123,11 +126,30 @@ impl Cgroups {
         self.changes.iter().filter_map(of_memory).min()
     }
 
-    /// A task that changes the limits of the machine's cgroups as they were changed.
-    pub(super) fn changes(&self, machine: &Machine, device: impl Fn(DevId) -> Option<String>) -> Option<Task> {
+    /// A task that changes the limits of the machine's cgroups as they were changed. What it leaves out is added to `unknown`.
+    pub(super) fn changes(
+        &self,
+        machine: &Machine,
+        device: impl Fn(DevId) -> Option<String>,
+        unknown: &mut Vec<String>,
+    ) -> Option<Task> {
         let (mut steps, mut now) = (Vec::new(), 0.0);
-        let of_machine = self.changes.iter().filter(|change| machine.cgroups.contains_key(&change.path));
-        for change in of_machine.take(ALL_CHANGES_MAX) {
+        let restless = self.restless.keys().filter(|path| machine.cgroups.contains_key(*path)).count() as u64;
+        if restless > 0 {
+            let cgroups = human::plural(restless, "cgroup", "cgroups");
+            unknown.push(format!(
+                "Limits of {cgroups} changed more than {CHANGES_MAX} times. The twin has the last ones."
+            ));
+        }
+        let of_machine = || self.changes.iter().filter(|change| machine.cgroups.contains_key(&change.path));
+        let left = of_machine().count().saturating_sub(ALL_CHANGES_MAX) as u64;
+        if left > 0 {
+            unknown.push(format!(
+                "The twin leaves out the last {}.",
+                human::plural(left, "change of a limit", "changes of limits")
+            ));
+        }
+        for change in of_machine().take(ALL_CHANGES_MAX) {
             let mut limits = Cgroup::default();
             match &change.limits {
                 NewLimits::Memory([max, high, low]) => {
@@ -263,5 +285,43 @@ fn io_max(limits: &IoLimits) -> IoMax {
         write_bandwidth: rate(wbps),
         read_iops: requests(riops),
         write_iops: requests(wiops),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::heaps::tests::machine_of;
+    use super::*;
+    use floodline_testkit::{Fixture, mib};
+
+    /// The steps that change the limits of `/app`, and what is left out. The limit is `before` MiB until 10 s, then `after`.
+    fn changed(before: f64, after: impl Fn(f64) -> f64 + 'static) -> (Cgroup, Vec<Step>, Vec<String>) {
+        let host = Fixture::healthy().seconds(120).cgroup("/app", |_, _| {}).limits("/app", move |t, row| {
+            row.memory_max = Some(Limit(mib(if t < 10.0 { before } else { after(t) })));
+        });
+        let cgroups = Cgroups::of(&Recorded::from_records(&host.records()));
+        let mut machine = machine_of(1024);
+        cgroups.add("app", &mut machine, |_| None, &mut Notes::default());
+        let mut unknown = Vec::new();
+        let task = cgroups.changes(&machine, |_| None, &mut unknown);
+        (machine.cgroups["app"].clone(), task.map_or_else(Vec::new, |task| task.steps), unknown)
+    }
+
+    #[test]
+    fn limits_that_change_begin_with_the_first_and_follow() {
+        let max = |mebibytes: u64| Some(SizeLimit::Size(ByteSize(Bytes(mebibytes << 20))));
+        let (app, steps, unknown) = changed(64.0, |_| 512.0);
+        assert_eq!((app.memory_max, unknown.len()), (max(64), 0));
+        let [Step::Sleep(sleep), Step::SetLimits(set)] = &steps[..] else { panic!("{steps:?}") };
+        assert_eq!((sleep.lasting.0.as_secs_f64(), set.limits.memory_max), (9.5, max(512)));
+        assert_eq!(changed(64.0, |_| 64.0).1, [], "it stays");
+    }
+
+    #[test]
+    fn limits_that_change_all_the_time_are_the_last_ones_and_that_is_said() {
+        let (app, steps, unknown) = changed(64.0, |t| 100.0 + t);
+        let last = Some(SizeLimit::Size(ByteSize(Bytes(220 << 20))));
+        assert_eq!((app.memory_max, steps.len()), (last, 0));
+        assert_eq!(unknown, ["Limits of 1 cgroup changed more than 50 times. The twin has the last ones."]);
     }
 }

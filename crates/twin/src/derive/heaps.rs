@@ -5,6 +5,7 @@
 
 use super::bursts::time;
 use super::machine::Cgroups;
+use crate::fits::heap_within;
 use crate::provenance::Notes;
 use floodline_record::units::Bytes;
 use floodline_scenario::{Anon, ByteSize, Lasting, Machine, SizeLimit, Step, Task};
@@ -12,8 +13,6 @@ use std::collections::BTreeMap;
 
 /// Less than this changes no limit.
 const LEAST: u64 = 1 << 20;
-/// Part of its smallest limit that a heap fills at most: the model's tasks need room as well.
-const FILLS: f64 = 0.9;
 /// Part of the machine's memory that the heaps of one moment take at most.
 const OF_MACHINE: f64 = 0.8;
 /// A cgroup that appears or goes away within this time of the begin or the end was there all the time, seconds.
@@ -50,7 +49,7 @@ pub(super) fn heaps(cgroups: &Cgroups, machine: &Machine) -> BTreeMap<String, He
             continue;
         };
         let heap = heaps.entry(holder.clone()).or_insert(Held { bytes: 0, ..held });
-        heap.bytes = heap.bytes.saturating_add(own).min((limit as f64 * FILLS) as u64);
+        heap.bytes = heap.bytes.saturating_add(own).min(heap_within(limit));
         (heap.from, heap.to) = (heap.from.min(held.from), heap.to.max(held.to));
     }
     let most = most_at_once(&heaps) as f64;
@@ -116,7 +115,7 @@ pub(super) fn task(path: &str, heap: Held, seconds: f64, key: &str, notes: &mut 
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::recorded::Recorded;
     use floodline_record::units::{Bytes, Limit};
@@ -157,7 +156,8 @@ mod tests {
         assert_eq!(found, expect);
     }
 
-    fn machine_of(memory: u64) -> Machine {
+    /// A machine without cgroups; `memory` in MiB.
+    pub(in crate::derive) fn machine_of(memory: u64) -> Machine {
         let text = format!(
             "name = \"a\"\nsummary = \"b\"\nmachine.memory = \"{memory} MiB\"\nmachine.devices.a = {{ size = \"1 GiB\" }}\n\
              machine.mounts.\"/a\" = {{ type = \"xfs\", device = \"a\" }}\nworkload.duration = \"1s\"\n\

@@ -164,7 +164,7 @@ pub(super) fn workload(
     }
     let besides = Besides { prepared: needs_prepared, dirty: told, unmounts, asked };
     let mut extra = besides.tasks(window, ground, (machine, &mut taken), notes);
-    if let Some(task) = ground.cgroups.changes(machine, device) {
+    if let Some(task) = ground.cgroups.changes(machine, device, unknown) {
         let name = taken.unique("limits", COMM_MAX);
         notes.measured(format!("workload.tasks.{name}"), "limits of cgroups that changed");
         extra.insert(name, task);
