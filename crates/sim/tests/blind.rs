@@ -20,9 +20,9 @@ use floodline_scenario::{Expect, Scenario};
 use floodline_sim::{Options, simulate};
 use floodline_testkit::sparse::Sparse;
 use machines::{
-    EIGHTH_ROUND, ELEVENTH_ROUND, FIFTEENTH_ROUND, FIFTH_ROUND, FOURTEENTH_ROUND, FOURTH_ROUND, MACHINES, Machine,
-    NINTH_ROUND, SECOND_SET, SEVENTEENTH_ROUND, SEVENTH_ROUND, SIXTEENTH_ROUND, SIXTH_ROUND, TABLES, TENTH_ROUND,
-    THIRD_ROUND, THIRTEENTH_ROUND, TWELFTH_ROUND, lines, machines, option, variants,
+    EIGHTEENTH_ROUND, EIGHTH_ROUND, ELEVENTH_ROUND, FIFTEENTH_ROUND, FIFTH_ROUND, FOURTEENTH_ROUND, FOURTH_ROUND,
+    MACHINES, Machine, NINTH_ROUND, SECOND_SET, SEVENTEENTH_ROUND, SEVENTH_ROUND, SIXTEENTH_ROUND, SIXTH_ROUND, TABLES,
+    TENTH_ROUND, THIRD_ROUND, THIRTEENTH_ROUND, TWELFTH_ROUND, lines, machines, option, variants,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -137,6 +137,11 @@ fn each_machine_of_the_sixteenth_round_is_told_what_is_the_matter_first() {
 #[test]
 fn each_machine_of_the_seventeenth_round_is_told_what_is_the_matter_first() {
     judge(SEVENTEENTH_ROUND);
+}
+
+#[test]
+fn each_machine_of_the_eighteenth_round_is_told_what_is_the_matter_first() {
+    judge(EIGHTEENTH_ROUND);
 }
 
 #[test]

@@ -20,6 +20,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "cliff-that-only-the-flusher-meets",
     "cliff-v1",
     "data-at-risk",
+    "eighteenth-sick",
+    "eighteenth-well",
     "eighth-budgets",
     "eighth-storage",
     "eighth-well",
@@ -103,6 +105,7 @@ pub(crate) const FOURTEENTH_ROUND: &str = include_str!("../blind/fourteenth-roun
 pub(crate) const FIFTEENTH_ROUND: &str = include_str!("../blind/fifteenth-round.txt");
 pub(crate) const SIXTEENTH_ROUND: &str = include_str!("../blind/sixteenth-round.txt");
 pub(crate) const SEVENTEENTH_ROUND: &str = include_str!("../blind/seventeenth-round.txt");
+pub(crate) const EIGHTEENTH_ROUND: &str = include_str!("../blind/eighteenth-round.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
     MACHINES,
@@ -122,6 +125,7 @@ pub(crate) const TABLES: &[&str] = &[
     FIFTEENTH_ROUND,
     SIXTEENTH_ROUND,
     SEVENTEENTH_ROUND,
+    EIGHTEENTH_ROUND,
 ];
 
 /// A machine on a kernel.
