@@ -6,10 +6,12 @@ mod eighth;
 mod eleventh;
 mod fifth;
 mod fourth;
+mod hosts;
 mod kinds;
 mod lab;
 mod lifelike;
 mod lifelike_eighth;
+mod lifelike_eleventh;
 mod lifelike_fifth;
 mod lifelike_fourth;
 mod lifelike_ninth;
@@ -34,21 +36,10 @@ use eighth::EIGHTH;
 use eleventh::ELEVENTH;
 use fifth::FIFTH;
 use floodline_fleet::{Change, Depth, Felt, Row, Verdict, preflight};
-use floodline_record::version::KernelVersion;
-use floodline_record::window::Window;
 use fourth::FOURTH;
+pub(crate) use hosts::Hosts;
 use kinds::{KINDS, Kind};
 pub(crate) use lab::FleetLab;
-use lifelike::{LIFELIKE, Lifelike};
-use lifelike_eighth::LIFELIKE_EIGHTH;
-use lifelike_fifth::LIFELIKE_FIFTH;
-use lifelike_fourth::LIFELIKE_FOURTH;
-use lifelike_ninth::LIFELIKE_NINTH;
-use lifelike_second::LIFELIKE_SECOND;
-use lifelike_seventh::LIFELIKE_SEVENTH;
-use lifelike_sixth::LIFELIKE_SIXTH;
-use lifelike_tenth::LIFELIKE_TENTH;
-use lifelike_third::LIFELIKE_THIRD;
 use made::Host;
 use ninth::NINTH;
 pub(crate) use pairs::FleetPairs;
@@ -61,7 +52,7 @@ use std::path::{Path, PathBuf};
 use tenth::TENTH;
 use third::THIRD;
 use twelfth::TWELFTH;
-use unseen::{UNSEEN, Unseen};
+use unseen::Unseen;
 
 /// Hold the pre-flight against a generated fleet whose answers were measured
 #[derive(clap::Parser)]
@@ -121,118 +112,6 @@ pub(crate) struct FleetTruth {
     /// Form of the answer
     #[arg(long, value_enum, default_value_t)]
     format: crate::Format,
-}
-
-/// Hosts on which predictions are scored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Hosts {
-    /// Kinds that choose thresholds
-    Seen,
-    /// Kinds that no threshold is chosen on
-    HeldOut,
-    /// Kinds that were written down before the twin was last mended
-    Unseen,
-    /// Hosts shaped like those that people run, written down after the kinds above
-    Lifelike,
-    /// A second list of such hosts, written down after the first one was scored
-    Second,
-    /// A third list of such hosts, written down after the second one was scored
-    Third,
-    /// A fourth list of such hosts, written down after the third one was scored
-    Fourth,
-    /// A fifth list of such hosts, written down after the fourth one was scored
-    Fifth,
-    /// A sixth list of such hosts, written down after the fifth one was scored
-    Sixth,
-    /// A seventh list of such hosts, written down after the sixth one was scored
-    Seventh,
-    /// An eighth list of such hosts, written down after the seventh one was scored
-    Eighth,
-    /// A ninth list of such hosts, written down after the eighth one was scored
-    Ninth,
-    /// A tenth list of such hosts, written down after the ninth one was scored
-    Tenth,
-}
-
-/// A host whose change is predicted: its behaviour before and after its change, and its recording before it.
-pub(crate) struct Truth {
-    pub(crate) kind: &'static str,
-    pub(crate) change: &'static [&'static str],
-    pub(crate) kernel: KernelVersion,
-    pub(crate) before: Window,
-    pub(crate) after: Window,
-    pub(crate) recording: Vec<u8>,
-}
-
-impl Hosts {
-    /// Returns the list of hosts shaped like those that people run; `None` of other kinds.
-    fn lifelike(self) -> Option<&'static [Lifelike]> {
-        match self {
-            Hosts::Lifelike => Some(LIFELIKE),
-            Hosts::Second => Some(LIFELIKE_SECOND),
-            Hosts::Third => Some(LIFELIKE_THIRD),
-            Hosts::Fourth => Some(LIFELIKE_FOURTH),
-            Hosts::Fifth => Some(LIFELIKE_FIFTH),
-            Hosts::Sixth => Some(LIFELIKE_SIXTH),
-            Hosts::Seventh => Some(LIFELIKE_SEVENTH),
-            Hosts::Eighth => Some(LIFELIKE_EIGHTH),
-            Hosts::Ninth => Some(LIFELIKE_NINTH),
-            Hosts::Tenth => Some(LIFELIKE_TENTH),
-            Hosts::Seen | Hosts::HeldOut | Hosts::Unseen => None,
-        }
-    }
-
-    /// Whether they are shaped like those that people run.
-    pub(crate) fn is_lifelike(self) -> bool {
-        self.lifelike().is_some()
-    }
-
-    /// The generated kinds that are held out, or the others.
-    fn kinds(self) -> impl Iterator<Item = &'static Kind> {
-        KINDS.iter().filter(move |kind| kind.held_out == (self == Hosts::HeldOut))
-    }
-
-    /// Their number.
-    pub(crate) fn count(self) -> usize {
-        match (self.lifelike(), self) {
-            (Some(list), _) => list.len(),
-            (None, Hosts::Unseen) => UNSEEN.len(),
-            (None, _) => self.kinds().count(),
-        }
-    }
-
-    /// Name of one of them; empty beyond their number.
-    pub(crate) fn name(self, at: usize) -> &'static str {
-        match (self.lifelike(), self) {
-            (Some(list), _) => list.get(at).map(|host| host.name),
-            (None, Hosts::Unseen) => UNSEEN.get(at).map(|host| host.name),
-            (None, _) => self.kinds().nth(at).map(|kind| kind.name),
-        }
-        .unwrap_or_default()
-    }
-
-    /// Runs one of them before and after its change.
-    pub(crate) fn host(self, at: usize) -> Result<Truth, Failure> {
-        let none = || Failure::input("there are not that many hosts");
-        let (kind, change, scenarios) = match (self.lifelike(), self) {
-            (Some(list), _) => {
-                let host = list.get(at).ok_or_else(none)?;
-                (host.name, host.change, made::varied(&host.text(), host.kernel, host.change, host.name)?)
-            }
-            (None, Hosts::Unseen) => {
-                let host = UNSEEN.get(at).ok_or_else(none)?;
-                (host.name, host.change, made::changed(&host.text(), host.kernel, host.change, host.name)?)
-            }
-            (None, _) => {
-                let kind = *self.kinds().nth(at).ok_or_else(none)?;
-                (kind.name, kind.change, made::scenarios(kind, 0, kind.name)?)
-            }
-        };
-        let [(now, kernel), (then, kernel_then)] = scenarios;
-        let (before, recording) = made::folded(&now, kernel, kind)?;
-        let (after, _) = made::folded(&then, kernel_then, kind)?;
-        Ok(Truth { kind, change, kernel, before, after, recording })
-    }
 }
 
 /// Verdict of the pre-flight on a host, and the measured effect.
@@ -497,6 +376,18 @@ fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::lifelike::LIFELIKE;
+    use super::lifelike_eighth::LIFELIKE_EIGHTH;
+    use super::lifelike_eleventh::LIFELIKE_ELEVENTH;
+    use super::lifelike_fifth::LIFELIKE_FIFTH;
+    use super::lifelike_fourth::LIFELIKE_FOURTH;
+    use super::lifelike_ninth::LIFELIKE_NINTH;
+    use super::lifelike_second::LIFELIKE_SECOND;
+    use super::lifelike_seventh::LIFELIKE_SEVENTH;
+    use super::lifelike_sixth::LIFELIKE_SIXTH;
+    use super::lifelike_tenth::LIFELIKE_TENTH;
+    use super::lifelike_third::LIFELIKE_THIRD;
+    use super::unseen::UNSEEN;
     use super::*;
     use std::collections::BTreeSet;
 
@@ -542,6 +433,7 @@ mod tests {
             (LIFELIKE_EIGHTH, 8),
             (LIFELIKE_NINTH, 8),
             (LIFELIKE_TENTH, 9),
+            (LIFELIKE_ELEVENTH, 10),
         ];
         for (list, least) in lists {
             assert!(list.len() >= least, "{}", list.len());
