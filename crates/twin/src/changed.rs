@@ -7,6 +7,7 @@
 mod members;
 mod mounts;
 mod names;
+mod requests;
 mod steps;
 
 pub use self::steps::{kernel_default, of_steps};
@@ -232,7 +233,12 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
         )),
         _ => match Member::of(&changed.scenario, key, host) {
             Some(member) => member.set(changed, setting, host.window),
-            None => set(changed, key, value, setting),
+            None => {
+                let before = changed.scenario.clone();
+                set(changed, key, value, setting)?;
+                requests::replace(&before, &mut changed.scenario, key);
+                Ok(())
+            }
         },
     }
 }

@@ -4,6 +4,7 @@
 
 use super::latency::latency;
 use super::names;
+use super::requests::{Kind, is_read, requests_of};
 use crate::provenance::Notes;
 use crate::{Ceiling, TwinError};
 use floodline_analysis::diagnose::device::{self, Basis, Device as Seen, Interval, Speed};
@@ -56,7 +57,7 @@ impl Places {
 /// Most devices of a twin.
 const DEVICES_MAX: usize = 64;
 /// Writes at least this large are limited by bytes.
-const LARGE: f64 = 65_536.0;
+pub(super) const LARGE: f64 = 65_536.0;
 /// Shortest busy time between two samples that is conclusive.
 const BUSY_SECONDS: f64 = 0.05;
 
@@ -242,9 +243,8 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         |speed: Option<Speed>| speed.filter(|speed| speed.basis == Basis::Saturated).map(|speed| speed.value);
     let bandwidth = saturated(seen.write_bandwidth());
     let bandwidth = bandwidth.filter(|ceiling| !is_exceeded(&intervals, *ceiling, Interval::write_rate));
-    let iops = saturated(seen.small_write_iops());
-    let iops = iops.filter(|_| !is_full_of_reads(&intervals));
-    let iops = iops.filter(|ceiling| !is_exceeded(&intervals, *ceiling, |interval| interval.writes / interval.seconds));
+    let (iops, kind) = requests_of(seen, &intervals, bandwidth.is_some())
+        .map_or((None, None), |it| (Some(it.per_second), Some(it.kind)));
     let busy = bandwidth.is_none().then(|| while_busy(&intervals)).flatten();
     let read = read_bandwidth(&intervals);
     let rate = |value: f64| Some(ByteRate(BytesPerSecond((value as u64).max(1))));
@@ -254,9 +254,8 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
     } else if busy.is_some() {
         notes.derived(format!("{key}.write_bandwidth"), "bytes per busy second; never saturated, so it may be faster");
     }
-    if iops.is_some() {
-        notes.measured(format!("{key}.write_iops"), "requests per second while it was saturated by small writes");
-        notes.assumed(format!("{key}.read_iops"), "as many as writes");
+    if let Some(kind) = kind {
+        kind.note(key, notes);
     }
     let write_bandwidth = bandwidth.or(busy).and_then(rate);
     let read_bandwidth = match (read, bandwidth) {
@@ -286,8 +285,9 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         size: Some(ByteSize(Bytes(size))),
         write_bandwidth,
         read_bandwidth,
-        write_iops: iops.and_then(requests),
-        read_iops: iops.and_then(requests),
+        write_iops: iops.filter(|_| kind == Some(Kind::Each)).and_then(requests),
+        read_iops: iops.filter(|_| matches!(kind, Some(Kind::Each | Kind::Reads))).and_then(requests),
+        iops: iops.filter(|_| kind == Some(Kind::Together)).and_then(requests),
         burst,
         latency,
         rotational: is_turning,
@@ -352,7 +352,7 @@ const PAID: f64 = 1.2;
 /// Whether a device did more than its ceiling while it was not saturated. Then it was something else that held it up,
 /// such as a host that had no time for its guest. A device that lends speed does more for a moment and then as much less:
 /// over the whole busy stretch, it keeps to its ceiling.
-fn is_exceeded(intervals: &[Interval], ceiling: f64, rate: impl Fn(&Interval) -> f64) -> bool {
+pub(super) fn is_exceeded(intervals: &[Interval], ceiling: f64, rate: impl Fn(&Interval) -> f64) -> bool {
     let is_busy = |interval: &Interval| interval.utilisation.is_some_and(|share| share >= BUSY_STRETCH);
     let above = |interval: &&Interval| !interval.is_saturated() && rate(interval) > EXCEEDED * ceiling;
     let exceeding = |stretch: &[Interval]| {
@@ -421,22 +421,6 @@ fn while_busy(intervals: &[Interval]) -> Option<f64> {
         }
     }
     (seconds > 0.0).then(|| bytes / seconds)
-}
-
-/// Whether large reads saturated a device.
-fn is_read(interval: &&Interval) -> bool {
-    interval.is_saturated()
-        && interval.reads > 0.0
-        && interval.read_bytes / interval.reads >= LARGE
-        && interval.read_bytes > 4.0 * interval.written_bytes
-}
-
-/// Whether a device that was saturated with small writes was so mostly by the large reads beside them. The number of its writes is then no
-/// ceiling.
-fn is_full_of_reads(intervals: &[Interval]) -> bool {
-    let is_small = |one: &&Interval| one.is_saturated() && one.mean_write().is_some_and(|mean| mean < LARGE);
-    let small = || intervals.iter().filter(is_small);
-    2 * small().filter(is_read).count() > small().count()
 }
 
 /// Bytes per second in intervals that reads saturated.
@@ -517,16 +501,6 @@ mod tests {
             flushes: None,
         };
         seconds.iter().enumerate().map(one).collect()
-    }
-
-    #[test]
-    fn writes_beside_reads_that_fill_a_device_tell_no_ceiling() {
-        let second =
-            |reads: f64| Interval { reads, read_bytes: reads * 262_144.0, ..intervals(&[(0.04, 1.0, 9.0)])[0] };
-        assert!(is_full_of_reads(&[second(90.0), second(80.0), second(0.0)]));
-        assert!(!is_full_of_reads(&[second(90.0), second(0.0), second(0.0)]));
-        assert!(!is_full_of_reads(&intervals(&[(24.0, 1.0, 9.0); 3])), "large writes");
-        assert!(!is_full_of_reads(&[]));
     }
 
     #[test]

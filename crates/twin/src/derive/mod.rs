@@ -18,6 +18,7 @@ mod mapped_files;
 mod names;
 mod nearer;
 mod places;
+mod requests;
 mod residence;
 mod rewrites;
 mod scattered;
