@@ -10,7 +10,7 @@ use floodline_record::sample::HostRow;
 use floodline_record::units::Nanos;
 
 /// Least part of the passed bytes that dirtied nothing.
-const REPEATED_MIN: f64 = 0.03;
+pub(super) const REPEATED_MIN: f64 = 0.03;
 /// Fewest intervals with writes that show how the repeated part depends on the dirty level.
 const BINS_MIN: usize = 4;
 /// Smallest mean size of a call: smaller calls dirty a page each, whether they repeat or not.

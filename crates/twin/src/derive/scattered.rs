@@ -5,13 +5,14 @@
 
 use super::group::{Group, PAGE};
 use super::machine::Place;
-use super::rewrites::{Rewritten, passed};
+use super::rewrites::{REPEATED_MIN, Rewritten, passed};
 use super::syncs::Syncs;
 use crate::Recorded;
 use floodline_record::sample::HostRow;
 
-/// Fewest bytes that tell.
-const BYTES_MIN: f64 = 16_777_216.0;
+/// Fewest bytes and fewest requests that tell.
+const BYTES_MIN: f64 = 1_048_576.0;
+const REQUESTS_MIN: f64 = 256.0;
 /// Sizes of calls that tell, bytes. Larger ones arrive in requests like those of appends, and smaller ones are one-page
 /// files.
 const CALL: std::ops::RangeInclusive<f64> = 0.9 * PAGE..=16_384.0;
@@ -52,10 +53,10 @@ pub(super) fn file(
     let of_syncs: f64 = here.iter().map(|(_, syncs)| PER_SYNC * syncs.count).sum();
     let requests = place.writes as f64 - of_syncs;
     let mean = place.written as f64 * (total.by_calls / all.max(1.0)) / requests;
-    if requests < 1.0 || mean > REQUEST_MAX * (block / PAGE).ceil() * PAGE {
+    if requests < REQUESTS_MIN || mean > REQUEST_MAX * (block / PAGE).ceil() * PAGE {
         return None;
     }
-    let bytes = size(total.by_calls, cached(group, recorded)?)?;
+    let bytes = size(total.by_calls, cached(group, recorded)?, held(recorded))?;
     Some(Rewritten {
         is_ring: false,
         bytes,
@@ -82,15 +83,22 @@ fn cached(group: &Group, recorded: &Recorded) -> Option<(f64, f64)> {
     of_cgroup().or_else(|| Some((pages(&window.host.first)?, pages(&window.host.last)?)))
 }
 
+/// Dirty bytes of the machine on average.
+fn held(recorded: &Recorded) -> f64 {
+    let series = &recorded.window.host_series;
+    let sum: f64 = series.iter().filter_map(|(_, row)| Some(row.nr_dirty?.0 as f64 * PAGE)).sum();
+    sum / series.len().max(1) as f64
+}
+
 /// Size of a file, by how many of the written bytes were new to the page cache. `None` where all were: so are those of small
-/// files that are made one by one.
-fn size(written: f64, (before, after): (f64, f64)) -> Option<f64> {
+/// files that are made one by one. While `held` bytes of the file are dirty, that part of the calls finds a dirty page: hardly any did.
+fn size(written: f64, (before, after): (f64, f64), held: f64) -> Option<f64> {
     let new = (after - before).max(0.0);
     if new >= ALL_NEW * written {
         return None;
     }
     if new < NONE_NEW * written {
-        return Some(after.clamp(BYTES_MIN, LARGE * written));
+        return Some(after.clamp(BYTES_MIN, (LARGE * written).max(held / REPEATED_MIN).max(BYTES_MIN)));
     }
     // Of `n` random writes to `all` places, all (1 - exp(-n / all)) meet a new one.
     let share = |x: f64| (1.0 - (-x).exp()) / x;
@@ -111,11 +119,14 @@ mod tests {
         const MIB: f64 = 1_048_576.0;
         let near = |told: f64, real: f64| assert!((told / real - 1.0).abs() < 0.02, "{told} of {real}");
         // A gibibyte written to random places of another one leaves 1 - 1/e of it in the page cache.
-        let told = |written: f64, cached| size(written, cached).expect("some were not new");
+        let told = |written: f64, cached| size(written, cached, 0.0).expect("some were not new");
         near(told(1024.0 * MIB, (100.0 * MIB, 100.0 * MIB + 1024.0 * MIB * 0.632)), 1024.0 * MIB);
         // All of it was cached before.
         near(told(600.0 * MIB, (500.0 * MIB, 505.0 * MIB)), 505.0 * MIB);
+        // Little is written, and hardly a call finds one of the dirty pages.
+        near(told(5.0 * MIB, (160.0 * MIB, 160.0 * MIB)), 20.0 * MIB);
+        near(size(5.0 * MIB, (160.0 * MIB, 160.0 * MIB), 3.0 * MIB).expect("none was new"), 100.0 * MIB);
         // Small files, or a file that is larger than can be told.
-        assert_eq!(size(100.0 * MIB, (0.0, 99.0 * MIB)), None);
+        assert_eq!(size(100.0 * MIB, (0.0, 99.0 * MIB), 0.0), None);
     }
 }
