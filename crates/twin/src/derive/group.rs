@@ -4,7 +4,7 @@
 
 use super::calls::Stores;
 use super::machine::Cgroups;
-use super::spliced;
+use super::{direct, made, spliced};
 use crate::recorded::{Did, Recorded};
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::record::What;
@@ -19,6 +19,9 @@ const CONCURRENT_MAX: u64 = 16;
 
 /// Shortest wait of a program without writes that counts as a sync.
 const WAIT_MIN: f64 = 0.1;
+
+/// Path of the cgroup in the twin and name of the processes.
+pub(super) type Key = (String, Vec<u8>);
 
 /// One interval of a group.
 #[derive(Clone, Copy, Debug, Default)]
@@ -103,6 +106,8 @@ pub(super) struct Group {
     pub(super) part_of_mapped: f64,
     /// The device, where it is the part of a program that works on this one.
     pub(super) part_on: Option<DevId>,
+    /// Files that it made one after the other, by the trace.
+    pub(super) made: Option<made::Made>,
 }
 
 /// Waits for stable storage that a trace saw.
@@ -112,6 +117,8 @@ pub(super) struct Synced {
     pub(super) fdatasyncs: u64,
     pub(super) ranges: u64,
     pub(super) whole: u64,
+    /// Time of the calls of files together, nanoseconds.
+    pub(super) waited: u64,
 }
 
 impl Synced {
@@ -155,6 +162,7 @@ impl Group {
             fdatasyncs: counts(synced.fdatasyncs),
             ranges: counts(synced.ranges),
             whole: counts(synced.whole),
+            waited: counts(synced.waited),
         });
         let bins: Vec<Bin> = self.bins.iter().map(of).collect();
         let total = sum(&bins);
@@ -205,8 +213,8 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
     let start = window.first_at.map_or(0, |first| first.monotonic.0);
     let times: Vec<u64> = window.host_series.iter().map(|(time, _)| time.monotonic.0).collect();
     let page = window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1)) as f64;
-    let mut found: BTreeMap<(String, Vec<u8>), Group> = BTreeMap::new();
-    let mut of_pid: BTreeMap<u32, (String, Vec<u8>)> = BTreeMap::new();
+    let mut found: BTreeMap<Key, Group> = BTreeMap::new();
+    let mut of_pid: BTreeMap<u32, Key> = BTreeMap::new();
     let blank = || -> Vec<Bin> {
         let seconds = |nanos: u64| nanos.saturating_sub(start) as f64 / 1e9;
         times
@@ -218,7 +226,7 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
             })
             .collect()
     };
-    let mut order: BTreeMap<(String, Vec<u8>), EntityId> = BTreeMap::new();
+    let mut order: BTreeMap<Key, EntityId> = BTreeMap::new();
     for (id, list) in &recorded.processes {
         let Some(Entity::Process { comm, kthread: false, pid, .. }) = window.entities.get(id) else { continue };
         let cgroup = recorded.home(id);
@@ -244,14 +252,12 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
             add(&mut group.bins, &times, did, Whose { stores, is_parent });
         }
     }
-    let mut groups: Vec<((String, Vec<u8>), Group)> = found.into_iter().collect();
+    let mut groups: Vec<(Key, Group)> = found.into_iter().collect();
     groups.sort_by_key(|(key, _)| order.get(key).copied());
-    match traced_direct(&groups, recorded, &of_pid, &times) {
-        Some(direct) => take_traced_direct(&mut groups, &direct),
-        None => take_direct(&mut groups, recorded, page),
-    }
+    direct::take(&mut groups, recorded, &of_pid, &times);
     take_inherited(&mut groups, recorded, page);
     traced(&mut groups, recorded, &of_pid);
+    made::count(&mut groups, &recorded.window, &of_pid);
     let mut groups: Vec<Group> = groups.into_iter().map(|(_, group)| group).collect();
     spliced::take(&mut groups, recorded, page);
     let mut mapped: BTreeMap<Option<EntityId>, f64> = BTreeMap::new();
@@ -302,127 +308,9 @@ fn add(bins: &mut [Bin], times: &[u64], did: &Did, whose: Whose) {
     }
 }
 
-/// Bytes that each group wrote past the page cache in each interval, as a trace counts them. `None` without one. A stack of devices counts
-/// them at each layer, so the disk with most of them tells.
-fn traced_direct(
-    groups: &[((String, Vec<u8>), Group)],
-    recorded: &Recorded,
-    of_pid: &BTreeMap<u32, (String, Vec<u8>)>,
-    times: &[u64],
-) -> Option<Vec<Vec<f64>>> {
-    let window = &recorded.window;
-    let submitted = || {
-        window.events.iter().filter_map(|event| match &event.what {
-            What::Submitted(submitted) => Some((event.at.0, submitted)),
-            _ => None,
-        })
-    };
-    submitted().next()?;
-    let numbers: BTreeMap<_, usize> = groups.iter().enumerate().map(|(number, (key, _))| (key, number)).collect();
-    let mut of_disks: BTreeMap<(usize, DevId), Vec<f64>> = BTreeMap::new();
-    for (at, one) in submitted().filter(|(_, one)| one.class == Class::Direct) {
-        let key = one.who.as_ref().and_then(|who| of_pid.get(&who.pid));
-        let Some(group) = key.and_then(|key| numbers.get(key).copied()) else { continue };
-        let bins = of_disks.entry((group, one.disk)).or_insert_with(|| vec![0.0; times.len().saturating_sub(1)]);
-        let bin = times.partition_point(|time| *time < at).saturating_sub(1);
-        if let Some(bin) = bins.get_mut(bin) {
-            *bin += one.bytes.0 as f64;
-        }
-    }
-    let sum = |bins: &[f64]| bins.iter().sum::<f64>();
-    let most = |number: usize| {
-        let disks = of_disks.iter().filter(|((group, _), _)| *group == number);
-        disks.map(|(_, bins)| bins.clone()).max_by(|one, other| sum(one).total_cmp(&sum(other))).unwrap_or_default()
-    };
-    Some((0..groups.len()).map(most).collect())
-}
-
-/// Part of the bytes of a group that a trace counts past the page cache from which all are taken for direct: the trace and the counters
-/// are read at different moments.
-const ALL_DIRECT: f64 = 0.95;
-
-/// Moves the direct bytes of each group out of its write calls. A call and the sample that counts it can be in neighbouring intervals.
-fn take_traced_direct(groups: &mut [((String, Vec<u8>), Group)], direct: &[Vec<f64>]) {
-    for ((_, group), direct) in groups.iter_mut().zip(direct) {
-        let calls: f64 = group.bins.iter().map(|bin| bin.by_calls).sum();
-        let is_all = direct.iter().sum::<f64>() >= ALL_DIRECT * calls;
-        let mut left = 0.0;
-        for (bin, direct) in group.bins.iter_mut().zip(direct) {
-            left += direct;
-            let part = if is_all { bin.by_calls } else { left.min(bin.by_calls) };
-            bin.by_calls -= part;
-            bin.direct += part;
-            left -= part;
-        }
-    }
-}
-
-/// Written bytes that never were dirty went past the page cache: they belong to groups that waited while they wrote. Where
-/// no waits are measured, they belong to processes that wrote them themselves: bytes of children may count twice.
-fn take_direct(groups: &mut [((String, Vec<u8>), Group)], recorded: &Recorded, page: f64) {
-    let series = &recorded.window.host_series;
-    let total = |row: &floodline_record::sample::HostRow| row.nr_dirtied.map(|pages| pages.0 as f64 * page);
-    let written: f64 = groups.iter().flat_map(|(_, group)| &group.bins).map(|bin| bin.by_calls + bin.mapped).sum();
-    let ends = (series.first().and_then(|(_, row)| total(row)), series.last().and_then(|(_, row)| total(row)));
-    let (Some(first), Some(last)) = ends else { return };
-    // Counters of processes that ended in between are lost, those of the machine are not: a lower sum is expected.
-    if written - (last - first) < 0.02 * written + 4.0 * 1048576.0 {
-        return;
-    }
-    let missing: Vec<f64> = series
-        .windows(2)
-        .enumerate()
-        .map(|(at, pair)| {
-            let (Some(before), Some(now)) = (total(&pair[0].1), total(&pair[1].1)) else { return 0.0 };
-            let bins = groups.iter().filter_map(|(_, group)| group.bins.get(at));
-            let all: f64 = bins.map(|bin| bin.by_calls + bin.mapped).sum();
-            let direct = all - (now - before).max(0.0);
-            if direct > 0.05 * all { direct } else { 0.0 }
-        })
-        .collect();
-    if groups.iter().flat_map(|(_, group)| &group.bins).any(|bin| bin.waited > 0.0) {
-        take_direct_of_waiting(groups, &missing);
-    } else {
-        take_direct_alike(groups, &missing);
-    }
-}
-
-/// Divides direct bytes among the groups that waited in their interval.
-fn take_direct_of_waiting(groups: &mut [((String, Vec<u8>), Group)], missing: &[f64]) {
-    for (at, direct) in missing.iter().enumerate().filter(|(_, direct)| **direct > 0.0) {
-        let of = |bin: &Bin| if bin.waited > 0.0 { bin.by_calls } else { 0.0 };
-        let waiting: f64 = groups.iter().filter_map(|(_, group)| group.bins.get(at)).map(of).sum();
-        let bins = groups.iter_mut().filter_map(|(_, group)| group.bins.get_mut(at));
-        for bin in bins.filter(|_| waiting > 0.0) {
-            let part = (direct * of(bin) / waiting).min(of(bin));
-            bin.by_calls -= part;
-            bin.direct += part;
-        }
-    }
-}
-
-/// Gives direct bytes to the groups that wrote about as many in all, the most alike first.
-fn take_direct_alike(groups: &mut [((String, Vec<u8>), Group)], missing: &[f64]) {
-    let of = |bin: &Bin| bin.own.min(bin.by_calls);
-    let all: f64 = missing.iter().sum();
-    let differs = |group: &Group| (group.bins.iter().map(of).sum::<f64>() - all).abs();
-    let mut order: Vec<usize> = (0..groups.len()).collect();
-    order.sort_by(|one, other| differs(&groups[*one].1).total_cmp(&differs(&groups[*other].1)));
-    for (at, direct) in missing.iter().enumerate() {
-        let mut left = *direct;
-        for number in &order {
-            let Some(bin) = groups[*number].1.bins.get_mut(at) else { continue };
-            let part = of(bin).min(left);
-            bin.by_calls -= part;
-            bin.direct += part;
-            left -= part;
-        }
-    }
-}
-
 /// Bytes that parents inherited from children whose last activity no sample saw count twice. Their amount follows from
 /// the machine's counter: it is subtracted from the parents.
-fn take_inherited(groups: &mut [((String, Vec<u8>), Group)], recorded: &Recorded, page: f64) {
+fn take_inherited(groups: &mut [(Key, Group)], recorded: &Recorded, page: f64) {
     let host = recorded.window.host.growth.nr_dirtied.map(|pages| pages.0 as f64 * page);
     let Some(host) = host else { return };
     let buffered = |is_parent: Option<bool>| -> f64 {
@@ -454,11 +342,11 @@ fn take_inherited(groups: &mut [((String, Vec<u8>), Group)], recorded: &Recorded
 }
 
 /// What a trace saw of each group.
-fn traced(groups: &mut [((String, Vec<u8>), Group)], recorded: &Recorded, of_pid: &BTreeMap<u32, (String, Vec<u8>)>) {
+fn traced(groups: &mut [(Key, Group)], recorded: &Recorded, of_pid: &BTreeMap<u32, Key>) {
     let window = &recorded.window;
     let has = |part: &str| window.traced.iter().any(|traced| traced.contains(part));
     let sees_waits = has("waits") || window.events.iter().any(|event| matches!(event.what, What::Synced(_)));
-    let at = |groups: &[((String, Vec<u8>), Group)], pid: u32| {
+    let at = |groups: &[(Key, Group)], pid: u32| {
         let key = of_pid.get(&pid)?;
         groups.iter().position(|(known, _)| known == key)
     };
@@ -470,6 +358,9 @@ fn traced(groups: &mut [((String, Vec<u8>), Group)], recorded: &Recorded, of_pid
             What::Synced(synced) => {
                 let Some(at) = at(groups, synced.who.pid) else { continue };
                 let counts = groups[at].1.synced.get_or_insert_default();
+                if synced.operation.is_of_file() {
+                    counts.waited = counts.waited.saturating_add(synced.total.0);
+                }
                 match synced.operation {
                     Operation::Fsync => counts.fsyncs += synced.count,
                     Operation::Fdatasync => counts.fdatasyncs += synced.count,
@@ -514,24 +405,4 @@ pub(super) fn sum(bins: &[Bin]) -> Bin {
         total.active = total.active.max(bin.active);
     }
     total
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn direct_bytes_of_a_trace_leave_the_calls_that_passed_them() {
-        let bin = |by_calls| Bin { by_calls, ..Bin::default() };
-        let group = Group { bins: vec![bin(4096.0), bin(0.0), bin(65536.0)], ..Group::default() };
-        let mut groups = [((String::new(), Vec::new()), group)];
-        // The trace has the first call earlier than the counters have it.
-        take_traced_direct(&mut groups, &[vec![0.0, 16384.0, 16384.0]]);
-        let bins: Vec<(f64, f64)> = groups[0].1.bins.iter().map(|bin| (bin.by_calls, bin.direct)).collect();
-        assert_eq!(bins, [(4096.0, 0.0), (0.0, 0.0), (32768.0, 32768.0)]);
-        take_traced_direct(&mut groups, &[Vec::new()]);
-        assert_eq!(groups[0].1.bins[2].direct, 32768.0, "none are counted");
-        take_traced_direct(&mut groups, &[vec![0.0, 0.0, 36000.0]]);
-        assert!(groups[0].1.bins.iter().all(|bin| bin.by_calls == 0.0), "nearly all are");
-    }
 }

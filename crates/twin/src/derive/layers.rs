@@ -87,7 +87,7 @@ fn layers(group: &Group) -> Option<[Group; 2]> {
             ..*bin
         }
     };
-    let part = |bins: Vec<Bin>| Group { total: sum(&bins), bins, ..group.clone() };
+    let part = |bins: Vec<Bin>| Group { total: sum(&bins), bins, made: None, ..group.clone() };
     let log = part(group.bins.iter().map(without).collect());
     let bursts = part(group.bins.iter().map(beside).collect());
     Some([log, Group { synced: bursts.synced.map(|_| super::group::Synced::default()), ..bursts }])

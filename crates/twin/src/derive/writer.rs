@@ -11,7 +11,7 @@ use super::rewrites::Rewritten;
 use super::stores::{Amount, Cached, Mapped, PREPARED, mapped};
 use super::syncs::{Syncs, buffered_calls, synced_runs};
 use super::temporary::{short_lived, temporary};
-use super::{Fit, asked, mapped_files, rewrites};
+use super::{Fit, asked, mapped_files, rewrites, under_way};
 use crate::Recorded;
 use crate::provenance::{Notes, Origin};
 use floodline_analysis::diagnose::device;
@@ -43,6 +43,10 @@ const FILLED: f64 = 0.9;
 const MOST_OF_DEVICE: f64 = 0.8;
 /// Share of the time for which such writers wait or run, and of the samples that find them asleep.
 const WAITING: f64 = 0.5;
+
+/// Smallest block of a stream past the page cache, and size of a file that is written here and there, bytes.
+const STREAM: f64 = 65_536.0;
+const DIRECT_FILE: f64 = 67_108_864.0;
 
 impl Writer {
     pub(super) fn of(
@@ -81,7 +85,9 @@ impl Writer {
         };
         let mut beside = Vec::new();
         let in_folios = InFolios::of(group, &syncs, place, recorded);
+        let several = under_way::durable(group, &syncs, place, &recorded.window, (&file("data"), &key), notes);
         branches.extend(match (in_folios, rewritten) {
+            _ if several.is_some() => several,
             (Some(it), _) => {
                 writer.setup.extend(it.setup(&file("data")));
                 let sync = sync_of(syncs, it.calls(), &key, notes);
@@ -182,6 +188,11 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
     let bytes = total.by_calls * kept;
     if bytes < PAGE {
         return None;
+    }
+    if let Some((size, is_synced)) = group.made.and_then(|made| made.each(&syncs)) {
+        notes.measured(format!("{key}.steps.create_files"), "files that the trace names, each written once");
+        let stretches = arrivals(&group.bins, |bin| bin.by_calls * kept, size);
+        return Some(files(file, size, stretches, is_synced));
     }
     let calls = buffered_calls(group).max(1.0);
     // Bytes of a call: the bytes passed, without those that dirtied nothing.
@@ -354,6 +365,13 @@ fn synced(sync: &SyncEvery, file: &str) -> Step {
 
 /// Files of one block each.
 fn small_files(file: String, block: f64, bursts: Vec<Burst>, unit: f64) -> Branch {
+    // The work on folders and inodes takes longer than that on the pages, and waits for it are no waits for I/O.
+    let bursts = bursts.into_iter().map(|burst| Burst { lasts: None, ..burst }).collect();
+    Branch { unit, ..files(file, block, bursts, false) }
+}
+
+/// Files of `bytes` each, one after the other.
+fn files(file: String, bytes: f64, bursts: Vec<Burst>, fsync: bool) -> Branch {
     let number = std::cell::Cell::new(0_u64);
     let step = move |count: u64, rate: Option<Frequency>| {
         // Each burst gets a folder of its own.
@@ -362,15 +380,13 @@ fn small_files(file: String, block: f64, bursts: Vec<Burst>, unit: f64) -> Branc
             file: format!("{file}-{}/{{d}}/{{n}}", number.get()),
             files: Some(count),
             files_per_dir: Some(500),
-            size: size(block),
+            size: size(bytes),
             rate,
             lasting: None,
-            fsync: false,
+            fsync,
         })]
     };
-    // The work on folders and inodes takes longer than that on the pages, and waits for it are no waits for I/O.
-    let bursts = bursts.into_iter().map(|burst| Burst { lasts: None, ..burst }).collect();
-    Branch { bursts, unit, step: Box::new(step), begin: None, end: None, is_unpaced: false }
+    Branch { bursts, unit: bytes, step: Box::new(step), begin: None, end: None, is_unpaced: false }
 }
 
 fn sync_of(syncs: Syncs, calls: f64, key: &str, notes: &mut Notes) -> Option<SyncEvery> {
@@ -405,7 +421,13 @@ fn direct(group: &Group, place: &Place, window: &Window, file: String, key: &str
     let block = ((passed / calls.max(1.0) / PAGE).round().max(1.0) * PAGE).min(16_777_216.0);
     notes.derived(format!("{key}.steps.write.direct"), "bytes that processes wrote and that never were dirty");
     let bursts = arrivals(&group.bins, |bin| bin.direct, block);
-    let is_unpaced = fills_device(group, place, window);
+    // A stream of large blocks goes on in its file; small ones are pages here and there. A page cache below it tells them apart.
+    let (order, bytes) = match block >= STREAM {
+        true => (Order::Sequential, total.direct.max(DIRECT_FILE)),
+        false => (Order::Random, DIRECT_FILE),
+    };
+    let bytes = size(bytes);
+    let is_unpaced = fills_device(group, |bin| bin.direct, place, window);
     if is_unpaced {
         let text = "the device was busy all the time and wrote little else: each call waits for the one before";
         notes.derived(format!("{key}.steps.write.rate"), text);
@@ -417,8 +439,8 @@ fn direct(group: &Group, place: &Place, window: &Window, file: String, key: &str
             rate: rate.map(Pace::Blocks),
             count: Some(count),
             direct: true,
-            order: Order::Random,
-            size: Some(ByteSize(Bytes(64 << 20))),
+            order,
+            size: Some(bytes),
             ..Write::default()
         };
         vec![Step::Write(write)]
@@ -426,24 +448,24 @@ fn direct(group: &Group, place: &Place, window: &Window, file: String, key: &str
     Some(Branch { bursts, unit: block, step: Box::new(step), begin: None, end: None, is_unpaced })
 }
 
-/// Whether direct writes keep their device busy while they last. Such a writer is as fast as the device. A loop device through the
+/// Whether some writes of a program keep their device busy while they last: direct ones, or durable ones. Such a writer is as fast as the device. A loop device through the
 /// page cache is as fast as memory: what is written to it has a pace of its own.
-fn fills_device(group: &Group, place: &Place, window: &Window) -> bool {
+pub(super) fn fills_device(group: &Group, bytes: fn(&Bin) -> f64, place: &Place, window: &Window) -> bool {
     if place.is_buffered {
         return false;
     }
     let start = window.first_at.map_or(0, |first| first.monotonic.0);
     let Some(device) = device::devices(window).into_iter().find(|device| device.dev == place.dev) else { return false };
-    let (mut busy, mut seconds, mut written, mut direct) = (0.0, 0.0, 0.0, 0.0);
+    let (mut busy, mut seconds, mut written, mut wrote) = (0.0, 0.0, 0.0, 0.0);
     let (mut waited, mut intervals) = (0.0, 0u32);
     for interval in device.intervals() {
         let end = interval.end.0.saturating_sub(start) as f64 / 1e9;
-        let is_then = |bin: &&Bin| bin.direct > 0.0 && (bin.end - end).abs() < 0.5 * bin.length;
+        let is_then = |bin: &&Bin| bytes(bin) > 0.0 && (bin.end - end).abs() < 0.5 * bin.length;
         let Some(bin) = group.bins.iter().find(is_then) else { continue };
         busy += interval.utilisation.unwrap_or(0.0) * interval.seconds;
         seconds += interval.seconds;
         written += interval.written_bytes;
-        direct += bin.direct;
+        wrote += bytes(bin);
         waited += bin.waited + bin.cpu;
         intervals += 1;
     }
@@ -452,8 +474,9 @@ fn fills_device(group: &Group, place: &Place, window: &Window) -> bool {
     let counts_delays = window.facts.as_ref().is_some_and(|facts| facts.task_delayacct == Some(true));
     let asleep = group.asleep as f64 / group.processes.max(1) as f64;
     let is_asleep = asleep >= WAITING * f64::from(intervals) || window.asleep.is_empty();
-    let is_waiting = waited >= WAITING * seconds || (!counts_delays && is_asleep);
-    seconds > 0.0 && busy >= FILLED * seconds && direct >= MOST_OF_DEVICE * written && is_waiting
+    let in_syncs = group.synced.map_or(0.0, |synced| synced.waited as f64 / 1e9);
+    let is_waiting = waited.max(in_syncs) >= WAITING * seconds || (!counts_delays && is_asleep);
+    seconds > 0.0 && busy >= FILLED * seconds && wrote >= MOST_OF_DEVICE * written && is_waiting
 }
 
 /// Reads that reached a device, with the size of the file.

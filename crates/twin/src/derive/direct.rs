@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bytes that programs wrote past the page cache. A trace counts them. Without one, they are the bytes that processes wrote and that
+//! never became dirty, and how each program writes tells whose they are.
+
+use super::group::{Bin, Group, Key};
+use crate::recorded::Recorded;
+use floodline_record::id::{DevId, Entity};
+use floodline_record::record::What;
+use floodline_record::traced::bytes::Class;
+use floodline_record::window::Window;
+use std::collections::BTreeMap;
+
+/// Moves the direct bytes of each group out of its write calls.
+pub(super) fn take(groups: &mut [(Key, Group)], recorded: &Recorded, of_pid: &BTreeMap<u32, Key>, times: &[u64]) {
+    let page = recorded.window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1)) as f64;
+    match traced_direct(groups, recorded, of_pid, times) {
+        Some(direct) => take_traced_direct(groups, &direct),
+        None => take_direct(groups, recorded, page),
+    }
+}
+
+/// Bytes that each group wrote past the page cache in each interval, as a trace counts them. `None` without one. A stack of devices counts
+/// them at each layer, so the disk with most of them tells.
+fn traced_direct(
+    groups: &[(Key, Group)],
+    recorded: &Recorded,
+    of_pid: &BTreeMap<u32, Key>,
+    times: &[u64],
+) -> Option<Vec<Vec<f64>>> {
+    let window = &recorded.window;
+    let submitted = || {
+        window.events.iter().filter_map(|event| match &event.what {
+            What::Submitted(submitted) => Some((event.at.0, submitted)),
+            _ => None,
+        })
+    };
+    submitted().next()?;
+    let numbers: BTreeMap<_, usize> = groups.iter().enumerate().map(|(number, (key, _))| (key, number)).collect();
+    let of_cgroups = undirtied(groups, window, of_pid);
+    let mut of_disks: BTreeMap<(usize, DevId), Vec<f64>> = BTreeMap::new();
+    for (at, one) in submitted().filter(|(_, one)| one.class == Class::Direct) {
+        let own = one.who.as_ref().and_then(|who| of_pid.get(&who.pid));
+        let held_up = || one.cgroup_ino.and_then(|ino| of_cgroups.get(&ino).copied());
+        let Some(group) = own.and_then(|key| numbers.get(key).copied()).or_else(held_up) else { continue };
+        let bins = of_disks.entry((group, one.disk)).or_insert_with(|| vec![0.0; times.len().saturating_sub(1)]);
+        let bin = times.partition_point(|time| *time < at).saturating_sub(1);
+        if let Some(bin) = bins.get_mut(bin) {
+            *bin += one.bytes.0 as f64;
+        }
+    }
+    let sum = |bins: &[f64]| bins.iter().sum::<f64>();
+    let most = |number: usize| {
+        let disks = of_disks.iter().filter(|((group, _), _)| *group == number);
+        disks.map(|(_, bins)| bins.clone()).max_by(|one, other| sum(one).total_cmp(&sum(other))).unwrap_or_default()
+    };
+    Some((0..groups.len()).map(most).collect())
+}
+
+/// The program of each cgroup, by the inode number of the cgroup, that passed the most bytes to write calls without making them dirty.
+/// Requests that a limit holds up are queued by a thread of the kernel, in the name of the cgroup.
+fn undirtied(groups: &[(Key, Group)], window: &Window, of_pid: &BTreeMap<u32, Key>) -> BTreeMap<u64, usize> {
+    let mut dirtied: BTreeMap<&Key, f64> = BTreeMap::new();
+    for event in &window.events {
+        if let What::Dirtied(one) = &event.what
+            && let Some(key) = of_pid.get(&one.who.pid)
+        {
+            *dirtied.entry(key).or_default() += one.bytes.0 as f64;
+        }
+    }
+    let mut most: BTreeMap<u64, (f64, usize)> = BTreeMap::new();
+    for (number, (key, group)) in groups.iter().enumerate() {
+        let Some(Entity::Cgroup { ino: Some(ino), path, .. }) = group.cgroup.and_then(|id| window.entities.get(&id))
+        else {
+            continue;
+        };
+        let by_calls: f64 = group.bins.iter().map(|bin| bin.by_calls).sum();
+        let rest = by_calls - dirtied.get(key).copied().unwrap_or(0.0);
+        let best = most.entry(*ino).or_insert((0.0, number));
+        if path.as_bytes() != b"/" && rest > best.0 {
+            *best = (rest, number);
+        }
+    }
+    most.into_iter().filter(|(_, (rest, _))| *rest > 0.0).map(|(ino, (_, number))| (ino, number)).collect()
+}
+
+/// Part of the bytes of a group that a trace counts past the page cache from which all are taken for direct: the trace and the counters
+/// are read at different moments.
+const ALL_DIRECT: f64 = 0.95;
+
+/// Moves the direct bytes of each group out of its write calls. A call and the sample that counts it can be in neighbouring intervals.
+fn take_traced_direct(groups: &mut [(Key, Group)], direct: &[Vec<f64>]) {
+    for ((_, group), direct) in groups.iter_mut().zip(direct) {
+        let calls: f64 = group.bins.iter().map(|bin| bin.by_calls).sum();
+        let is_all = direct.iter().sum::<f64>() >= ALL_DIRECT * calls;
+        let mut left = 0.0;
+        for (bin, direct) in group.bins.iter_mut().zip(direct) {
+            left += direct;
+            let part = if is_all { bin.by_calls } else { left.min(bin.by_calls) };
+            bin.by_calls -= part;
+            bin.direct += part;
+            left -= part;
+        }
+    }
+}
+
+/// Written bytes that never were dirty went past the page cache: they belong to groups that waited while they wrote. Where
+/// no waits are measured, they belong to processes that wrote them themselves: bytes of children may count twice.
+fn take_direct(groups: &mut [(Key, Group)], recorded: &Recorded, page: f64) {
+    let series = &recorded.window.host_series;
+    let total = |row: &floodline_record::sample::HostRow| row.nr_dirtied.map(|pages| pages.0 as f64 * page);
+    let written: f64 = groups.iter().flat_map(|(_, group)| &group.bins).map(|bin| bin.by_calls + bin.mapped).sum();
+    let ends = (series.first().and_then(|(_, row)| total(row)), series.last().and_then(|(_, row)| total(row)));
+    let (Some(first), Some(last)) = ends else { return };
+    // Counters of processes that ended in between are lost, those of the machine are not: a lower sum is expected.
+    if written - (last - first) < 0.02 * written + 4.0 * 1048576.0 {
+        return;
+    }
+    let mut missing: Vec<f64> = series
+        .windows(2)
+        .enumerate()
+        .map(|(at, pair)| {
+            let (Some(before), Some(now)) = (total(&pair[0].1), total(&pair[1].1)) else { return 0.0 };
+            let bins = groups.iter().filter_map(|(_, group)| group.bins.get(at));
+            let all: f64 = bins.map(|bin| bin.by_calls + bin.mapped).sum();
+            let direct = all - (now - before).max(0.0);
+            if direct > 0.05 * all { direct } else { 0.0 }
+        })
+        .collect();
+    take_direct_throughout(groups, &mut missing);
+    if groups.iter().flat_map(|(_, group)| &group.bins).any(|bin| bin.waited > 0.0) {
+        take_direct_of_waiting(groups, &missing);
+    } else {
+        take_direct_alike(groups, &missing);
+    }
+}
+
+/// Fewest intervals that show how a group writes, and the part of its bytes that may have become dirty of one that writes past the page cache.
+const THROUGHOUT_MIN: usize = 4;
+const BECAME_DIRTY: f64 = 0.05;
+
+/// Gives direct bytes first to the groups of which nearly all are: in the intervals in which they wrote, less became dirty. Another group
+/// that writes at the same time then keeps what became dirty.
+fn take_direct_throughout(groups: &mut [(Key, Group)], missing: &mut [f64]) {
+    let written = |groups: &[(Key, Group)], at: usize| -> f64 {
+        let bins = groups.iter().filter_map(|(_, group)| group.bins.get(at));
+        bins.map(|bin| bin.by_calls + bin.mapped).sum()
+    };
+    let dirty: Vec<f64> = (0..missing.len()).map(|at| (written(groups, at) - missing[at]).max(0.0)).collect();
+    for (_, group) in groups.iter_mut() {
+        let active: Vec<usize> =
+            (0..dirty.len().min(group.bins.len())).filter(|at| group.bins[*at].by_calls > 0.0).collect();
+        let all: f64 = active.iter().map(|at| group.bins[*at].by_calls).sum();
+        let most: f64 = active.iter().map(|at| dirty[*at].min(group.bins[*at].by_calls)).sum();
+        if active.len() < THROUGHOUT_MIN || most > BECAME_DIRTY * all {
+            continue;
+        }
+        for at in active {
+            let bin = &mut group.bins[at];
+            let part = bin.by_calls.min(missing[at]);
+            bin.by_calls -= part;
+            bin.direct += part;
+            missing[at] -= part;
+        }
+    }
+}
+
+/// Divides direct bytes among the groups that waited in their interval.
+fn take_direct_of_waiting(groups: &mut [(Key, Group)], missing: &[f64]) {
+    for (at, direct) in missing.iter().enumerate().filter(|(_, direct)| **direct > 0.0) {
+        let of = |bin: &Bin| if bin.waited > 0.0 { bin.by_calls } else { 0.0 };
+        let waiting: f64 = groups.iter().filter_map(|(_, group)| group.bins.get(at)).map(of).sum();
+        let bins = groups.iter_mut().filter_map(|(_, group)| group.bins.get_mut(at));
+        for bin in bins.filter(|_| waiting > 0.0) {
+            let part = (direct * of(bin) / waiting).min(of(bin));
+            bin.by_calls -= part;
+            bin.direct += part;
+        }
+    }
+}
+
+/// Gives direct bytes to the groups that wrote about as many in all, the most alike first.
+fn take_direct_alike(groups: &mut [(Key, Group)], missing: &[f64]) {
+    let of = |bin: &Bin| bin.own.min(bin.by_calls);
+    let all: f64 = missing.iter().sum();
+    let differs = |group: &Group| (group.bins.iter().map(of).sum::<f64>() - all).abs();
+    let mut order: Vec<usize> = (0..groups.len()).collect();
+    order.sort_by(|one, other| differs(&groups[*one].1).total_cmp(&differs(&groups[*other].1)));
+    for (at, direct) in missing.iter().enumerate() {
+        let mut left = *direct;
+        for number in &order {
+            let Some(bin) = groups[*number].1.bins.get_mut(at) else { continue };
+            let part = of(bin).min(left);
+            bin.by_calls -= part;
+            bin.direct += part;
+            left -= part;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn direct_bytes_of_a_trace_leave_the_calls_that_passed_them() {
+        let bin = |by_calls| Bin { by_calls, ..Bin::default() };
+        let group = Group { bins: vec![bin(4096.0), bin(0.0), bin(65536.0)], ..Group::default() };
+        let mut groups = [((String::new(), Vec::new()), group)];
+        // The trace has the first call earlier than the counters have it.
+        take_traced_direct(&mut groups, &[vec![0.0, 16384.0, 16384.0]]);
+        let bins: Vec<(f64, f64)> = groups[0].1.bins.iter().map(|bin| (bin.by_calls, bin.direct)).collect();
+        assert_eq!(bins, [(4096.0, 0.0), (0.0, 0.0), (32768.0, 32768.0)]);
+        take_traced_direct(&mut groups, &[Vec::new()]);
+        assert_eq!(groups[0].1.bins[2].direct, 32768.0, "none are counted");
+        take_traced_direct(&mut groups, &[vec![0.0, 0.0, 36000.0]]);
+        assert!(groups[0].1.bins.iter().all(|bin| bin.by_calls == 0.0), "nearly all are");
+    }
+
+    /// A group of seconds with these bytes, in all of which it waited.
+    fn waiting(bytes: &[f64]) -> (Key, Group) {
+        let bin = |bytes: &f64| Bin { length: 1.0, by_calls: *bytes, waited: 0.1, ..Bin::default() };
+        ((String::new(), Vec::new()), Group { bins: bytes.iter().map(bin).collect(), ..Group::default() })
+    }
+
+    #[test]
+    fn a_stream_past_the_cache_leaves_what_became_dirty_to_another_program() {
+        // 4 MB in each second, and 32 KB that become dirty in each third one.
+        let mut groups = [waiting(&[4e6; 9]), waiting(&[0.0, 0.0, 32e3, 0.0, 0.0, 32e3, 0.0, 0.0, 32e3])];
+        let mut missing = vec![4e6; 9];
+        take_direct_throughout(&mut groups, &mut missing);
+        take_direct_of_waiting(&mut groups, &missing);
+        let sum = |group: &Group| {
+            group.bins.iter().fold((0.0, 0.0), |(calls, direct), bin| (calls + bin.by_calls, direct + bin.direct))
+        };
+        assert_eq!((sum(&groups[0].1), sum(&groups[1].1)), ((0.0, 36e6), (96e3, 0.0)));
+        // Both write as much, and half of it became dirty: nothing tells whose.
+        let mut groups = [waiting(&[4e6; 9]), waiting(&[4e6; 9])];
+        let mut missing = vec![4e6; 9];
+        take_direct_throughout(&mut groups, &mut missing);
+        assert!(groups.iter().all(|(_, group)| group.bins.iter().all(|bin| bin.direct == 0.0)));
+    }
+}
