@@ -145,7 +145,7 @@ impl Writer {
         let n = copies as f64;
         let busy: f64 = group.bins.iter().filter(|bin| bin.is_active()).map(|bin| bin.length).sum();
         let held = if group.paused > 0.0 { group.paused } else { group.total.waited };
-        let waited = (held / n / busy.max(1e-3)).clamp(0.0, 0.98);
+        let waited = (held / n / busy.max(1e-3)).max(asleep_share(group, &recorded.window)).clamp(0.0, 0.98);
         let is_held = waited >= 0.02;
         let with = |mut branches: Vec<Vec<Step>>| {
             branches.extend([beside.clone(), syncs_of_others.clone()]);
@@ -158,6 +158,15 @@ impl Writer {
         };
         writer
     }
+}
+
+/// Share of the time for which a program waits, by the samples that find its processes asleep, where the kernel counts no delays. Few of
+/// them are chance.
+fn asleep_share(group: &Group, window: &Window) -> f64 {
+    let counts_delays = window.facts.as_ref().is_some_and(|facts| facts.task_delayacct == Some(true));
+    let samples = group.bins.iter().filter(|bin| bin.active > 0).count() as f64 * group.concurrent() as f64;
+    let share = group.asleep as f64 / samples.max(1.0);
+    if counts_delays || share < WAITING { 0.0 } else { share }
 }
 
 /// Steps of a program that waits and neither writes nor reads, as sync, syncfs and unmounting do.
@@ -536,6 +545,20 @@ mod tests {
         // The calls that are left after the last sync of a burst count on.
         assert_eq!(told(4, &[6, 2, 2], true), [(6, true, false), (2, false, true), (2, false, false)]);
         assert_eq!(told(100, &[40], false), [(40, false, true)]);
+    }
+
+    #[test]
+    fn samples_find_a_program_asleep_that_waits_most_of_the_time() {
+        let share = |asleep: usize, counts_delays: bool| {
+            let bin = Bin { length: 0.5, active: 2, ..Bin::default() };
+            let group = Group { bins: vec![bin; 40], asleep, ..Group::default() };
+            let mut window = floodline_testkit::Fixture::healthy().window();
+            window.facts.as_mut().unwrap().task_delayacct = Some(counts_delays);
+            asleep_share(&group, &window)
+        };
+        assert_eq!(share(72, false), 0.9);
+        assert_eq!(share(30, false), 0.0, "by chance");
+        assert_eq!(share(72, true), 0.0, "its delays are counted");
     }
 
     #[test]
