@@ -27,6 +27,9 @@ use weigh::weigh;
 /// Parts of a twin's key that mark a sync.
 const SYNC: &str = "sync";
 
+/// Unwritten data below which no multiple of it tells, bytes: the least difference that people notice.
+const LITTLE: f64 = 1_048_576.0;
+
 /// Whether a host should be simulated, and whether only as a control.
 pub(crate) fn is_wanted(row: &Row, change: &Change, depth: Depth) -> Option<Wanted> {
     if !depth.twin || matches!(row.cause, Cause::NoChange | Cause::NeverWritten) {
@@ -78,7 +81,7 @@ struct Answer {
     without_assumed_syncs: Option<f64>,
     /// Whether both bounds of the demand are the same.
     is_demand_known: bool,
-    /// Largest amount of unwritten data, as a multiple of the recorded one.
+    /// Largest amount of unwritten data, as a multiple of the recorded one, or of [`LITTLE`] where that is more.
     peak: Option<f64>,
     /// Whether that much may have been unwritten between two samples of the recording.
     is_between_samples: bool,
@@ -225,7 +228,7 @@ fn answer(
         simulated.zip(most_between(&recorded.window)).is_some_and(|(simulated, most)| simulated <= most);
     let peak = simulated
         .zip(peak(&shown::figures(&recorded.window, &twin.programs)).filter(|recorded| *recorded > 0.0))
-        .map(|(simulated, recorded)| simulated / recorded);
+        .map(|(simulated, recorded)| multiple(simulated, recorded));
     let Some(prediction) = conclude(twin, question, &measured, &results) else { return Ok(None) };
     Ok(Some(Answer {
         severity: other.map_or(first, |other| first.min(other)),
@@ -252,6 +255,11 @@ fn most_between(window: &Window) -> Option<f64> {
     let pages = rows.clone().zip(rows.skip(1)).filter_map(most).max()?;
     let page = window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1));
     Some(pages.saturating_mul(page) as f64)
+}
+
+/// Unwritten data of a twin as a multiple of the recorded, both in bytes.
+fn multiple(simulated: f64, recorded: f64) -> f64 {
+    simulated / recorded.max(LITTLE)
 }
 
 /// Names of the longest syncs of programs whose syncs the recording shows.
@@ -295,6 +303,13 @@ mod tests {
         assert_eq!(decided(refused(Refusal::Other), Cause::NotSimulated), (Verdict::NotKnown, Cause::NotModelled));
         assert_eq!(decided(Why::NoTwin, Cause::NotSimulated), (Verdict::NotKnown, Cause::TooShort));
         assert_eq!(decided(Why::NoTwin, Cause::CgroupLimit), (Verdict::NotKnown, Cause::CgroupLimit));
+    }
+
+    #[test]
+    fn little_data_is_no_multiple_of_less() {
+        assert_eq!(multiple(6e6, 2e6), 3.0);
+        assert!(multiple(200e3, 30e3) < 1.0);
+        assert!(multiple(60e6, 30e3) > 50.0);
     }
 
     #[test]

@@ -68,12 +68,13 @@ impl Answer {
         (is_below && least >= SUFFERS_IN_ANY && is_longer()).then_some((least, peak))
     }
 
-    /// Whether a reliable twin writes pages again and again below a limit that arithmetic found. No wait states that, and bytes are
-    /// what it predicts best.
+    /// Whether a reliable twin writes pages again and again: below a limit that arithmetic found, or in the large folios of a new kernel.
+    /// No wait states that, and bytes are what it predicts best.
     fn writes_again(&self, row: &Row, stated: Stated, is_reliable: bool) -> bool {
         let is_shorter = |row: &prediction::Row| row.unit == "seconds" && row.improves();
         let waits_for_less = stated == Stated::Better && self.prediction.leads().any(is_shorter);
-        self.dirties_again && is_reliable && row.verdict == Verdict::Suffers && !waits_for_less
+        let is_found = row.verdict == Verdict::Suffers || row.gets_folios;
+        self.dirties_again && is_reliable && is_found && !waits_for_less
     }
 
     /// Its prediction. Where it has a sync for which the recording shows no caller, nothing gets better because that sync waits for
@@ -153,8 +154,10 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     // two samples.
     let agrees = row.verdict == Verdict::Suffers && !(row.predicts_waits && by_arithmetic < SUFFERS) && !row.may_fit;
     // The twin may have made up a sync that no recording shows. It proves neither harm nor help: arithmetic decides that.
+    // Where a threshold held data back, and the level shows that something wrote it all, both agree.
+    let is_held = row.cause == Cause::DirtyCliff && is_reliable && stated == Stated::Worse;
     let severity = match answer.without_assumed_syncs {
-        Some(without) if row.verdict != Verdict::Suffers => severity.min(without),
+        Some(without) if row.verdict != Verdict::Suffers && !is_held => severity.min(without),
         // What it hid is the wait of the programs.
         Some(without) if !is_of_another && matches!(certain, Cow::Owned(_)) => without,
         _ => severity,

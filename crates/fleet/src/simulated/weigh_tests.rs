@@ -161,6 +161,37 @@ fn a_cliff_is_cleared_only_by_a_twin_that_has_what_was_held_back() {
     check(twin(0.2, 0.2, 1.0, 0.1), (Verdict::Suffers, 3.0));
 }
 
+#[test]
+fn a_threshold_that_held_data_back_confirms_a_sync_that_no_recording_shows() {
+    let check = |cause, answer: Answer, expect| {
+        let mut row = Row { severity: 0.8, margin: Some(25.0), ..Row::default() };
+        row.decide(Verdict::Tight, cause, "So it is.".to_owned());
+        weigh(Answer { without_assumed_syncs: Some(0.0), ..answer }, Wanted::Flagged, 60.0, &mut row);
+        assert_eq!(row.verdict, expect, "{}", row.finding);
+        row.severity
+    };
+    assert_eq!(check(Cause::DirtyCliff, twin(2.4, 2.4, 1.0, 0.1), Verdict::Suffers), 2.4);
+    check(Cause::DirtyCliff, twin(0.8, 0.8, 1.0, 0.1), Verdict::Tight);
+    check(Cause::DirtyCliff, twin(2.4, 2.4, 1.0, 0.4), Verdict::Tight);
+    check(Cause::MachineLimit, twin(2.4, 2.4, 1.0, 0.1), Verdict::Tight);
+}
+
+#[test]
+fn pages_that_a_new_kernel_has_written_again_are_harm_without_a_longer_wait() {
+    let check = |gets_folios, error, expect| {
+        let mut row = Row { margin: Some(3.0), gets_folios, ..Row::default() };
+        row.decide(Verdict::Fine, Cause::WideMargin, "So it is.".to_owned());
+        let more = prediction::Row::new("devices.written_bytes", "written to disks", "bytes", 60e6, 1.8e9);
+        let prediction = Prediction { rows: vec![wait("stall_seconds", 0.0, 0.02), more], ..nothing_predicted() };
+        let answer = Answer { dirties_again: true, prediction, ..twin(7.0, 7.0, 1.0, error) };
+        weigh(answer, Wanted::Flagged, 60.0, &mut row);
+        assert_eq!(row.verdict == Verdict::Suffers, expect, "{}", row.finding);
+    };
+    check(true, 0.04, true);
+    check(false, 0.04, false);
+    check(true, 0.4, false);
+}
+
 fn wait(figure: &str, now: f64, then: f64) -> prediction::Row {
     prediction::Row { least: 0.1, ..prediction::Row::new(figure, figure, "seconds", now, then) }
 }
