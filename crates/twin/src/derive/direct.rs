@@ -200,6 +200,11 @@ fn take_direct_alike(groups: &mut [(Key, Group)], missing: &[f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_record::id::{EntityId, Hierarchy};
+    use floodline_record::record::{Event, Record, Sink};
+    use floodline_record::traced::Who;
+    use floodline_record::traced::bytes::Dirtied;
+    use floodline_record::units::{Bytes, Nanos};
 
     #[test]
     fn direct_bytes_of_a_trace_leave_the_calls_that_passed_them() {
@@ -238,5 +243,37 @@ mod tests {
         let mut missing = vec![4e6; 9];
         take_direct_throughout(&mut groups, &mut missing);
         assert!(groups.iter().all(|(_, group)| group.bins.iter().all(|bin| bin.direct == 0.0)));
+    }
+
+    #[test]
+    fn requests_that_a_limit_holds_up_are_of_the_program_that_dirties_nothing() {
+        let mut window = Window::default();
+        let cgroup = |path: &str, ino| Entity::Cgroup { path: path.into(), hierarchy: Hierarchy::V2, ino: Some(ino) };
+        let (backup, idle) = (EntityId(5), EntityId(6));
+        let dirtied = Dirtied {
+            since: Nanos(0),
+            who: Who { pid: 10, comm: "log".into(), cgroup_ino: 50 },
+            device: DevId { major: 8, minor: 0 },
+            file: None,
+            bytes: Bytes(1 << 20),
+            folios: 256,
+            redirtied: Bytes(0),
+        };
+        for record in [
+            Record::Entity(backup, cgroup("/backup", 50)),
+            Record::Entity(idle, cgroup("/idle", 60)),
+            Record::Event(Event { at: Nanos(1), what: What::Dirtied(dirtied) }),
+        ] {
+            let Ok(()) = window.record(&record);
+        }
+        let program = |name: &str, cgroup, by_calls| {
+            let group =
+                Group { cgroup: Some(cgroup), bins: vec![Bin { by_calls, ..Bin::default() }], ..Group::default() };
+            (("a".to_owned(), name.as_bytes().to_vec()), group)
+        };
+        let groups = [program("log", backup, 1_048_576.0), program("tar", backup, 4e6), program("none", idle, 0.0)];
+        let of_pid = BTreeMap::from([(10, groups[0].0.clone()), (11, groups[1].0.clone())]);
+        assert_eq!(undirtied(&groups, &window, &of_pid), BTreeMap::from([(50, 1)]));
+        assert_eq!(undirtied(&groups[..1], &window, &of_pid), BTreeMap::new(), "all became dirty");
     }
 }

@@ -548,6 +548,18 @@ mod tests {
     }
 
     #[test]
+    fn files_of_a_burst_are_made_in_a_folder_of_its_own() {
+        let burst = |from: f64| Burst { from, to: from + 1.0, amount: 10.0 * 65_536.0, lasts: None };
+        let made = files("/data/f".to_owned(), 65_536.0, vec![burst(0.0), burst(5.0)], true).open(1.0);
+        let told = |step: &Step| match step {
+            Step::CreateFiles(it) => Some((it.file.clone(), it.files, it.size.bytes(), it.fsync)),
+            _ => None,
+        };
+        let expect = |number: u32| (format!("/data/f-{number}/{{d}}/{{n}}"), Some(10), 65_536, true);
+        assert_eq!(made.iter().filter_map(told).collect::<Vec<_>>(), [expect(1), expect(2)]);
+    }
+
+    #[test]
     fn samples_find_a_program_asleep_that_waits_most_of_the_time() {
         let share = |asleep: usize, counts_delays: bool| {
             let bin = Bin { length: 0.5, active: 2, ..Bin::default() };
