@@ -25,6 +25,8 @@ pub(super) struct Host {
     pub(super) name: String,
     /// Recording before the change.
     pub(super) recording: Vec<u8>,
+    /// Recording after the change.
+    pub(super) recording_after: Vec<u8>,
     /// How much worse the change really makes it: 1 is just noticeable.
     pub(super) worse: f64,
     /// The same with another seed, where that was measured.
@@ -60,7 +62,7 @@ impl Host {
         let name = format!("{kind}-{number}");
         let [(now, kernel), (then, kernel_then)] = changed(text, kernel, change, &name)?;
         let (before, recording) = run(&now, kernel, &name)?;
-        let (after, _) = run(&then, kernel_then, &name)?;
+        let (after, recording_after) = run(&then, kernel_then, &name)?;
         let worse_again = match again {
             true => {
                 let other = |scenario: &Scenario| {
@@ -72,7 +74,17 @@ impl Host {
             }
             false => None,
         };
-        Ok(Host { kind, change, worse: before.worse(&after), worse_again, name, recording, before, after })
+        Ok(Host {
+            kind,
+            change,
+            worse: before.worse(&after),
+            worse_again,
+            name,
+            recording,
+            recording_after,
+            before,
+            after,
+        })
     }
 }
 

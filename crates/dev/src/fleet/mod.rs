@@ -111,7 +111,7 @@ pub(crate) struct FleetTruth {
     /// Measure each host again with another seed: how well the truth agrees with itself
     #[arg(long)]
     again: bool,
-    /// Write the recordings to this folder
+    /// Write the recordings to this folder, and those after the change to its folder `after`
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
     /// Form of the answer
@@ -280,6 +280,8 @@ fn judge(host: &Host, held_out: bool, depth: Depth, save: Option<&Path>) -> Resu
     let file = format!("{}.flr", host.name);
     if let Some(folder) = save {
         std::fs::write(folder.join(&file), &host.recording)?;
+        std::fs::create_dir_all(folder.join("after"))?;
+        std::fs::write(folder.join("after").join(&file), &host.recording_after)?;
     }
     let figures = figures(&host.before, &host.after);
     Ok(Judged {
