@@ -38,6 +38,9 @@ const MOST_SHARE: f64 = 0.9;
 const NEAR_THRESHOLD: f64 = 0.95;
 const NEAR_EXPIRY: f64 = 0.8;
 
+/// Dirty bytes, in multiples of what a burst wrote, from which the burst wrote only part of what counted as dirty.
+const COUNTED_WHOLE: f64 = 1.25;
+
 /// Share of a burst that the flusher must have written for one reason for that reason to be the trigger.
 const FLUSHED_SHARE: f64 = 0.5;
 
@@ -108,6 +111,13 @@ impl Burst {
     /// no reasonable setting would have written them before.
     pub fn is_fresh(&self) -> bool {
         self.trigger == Trigger::Asked && self.age_s.is_some_and(|age| age < FRESH_S)
+    }
+
+    /// Bytes of the data that piled up that the device wrote in the burst. Since 6.6 a large folio counts as dirty whole, though
+    /// only its dirty blocks are written. Levels and requests are counted at different moments, so a small difference is none.
+    pub fn flushed(&self) -> u64 {
+        let written = self.rate * self.seconds;
+        if self.dirty_before as f64 > COUNTED_WHOLE * written { written as u64 } else { self.dirty_before }
     }
 
     /// Whether a task may have requested it: amount and age do not tell a request from a flusher that looks at the device's own

@@ -20,21 +20,26 @@ const MOST: f64 = 0.5;
 /// Intervals after a burst in which its flush may complete: it ends with the last write of the burst.
 const AFTER: usize = 2;
 
-/// Returns the loop devices whose flush triggered a burst of a device: each is buffered, its image lies on the device, it
-/// flushed meanwhile, and most of what the burst wrote is what it had been given before.
+/// Returns the loop devices whose flushes triggered a burst of a device: each is buffered, its image lies on the device, it
+/// flushed meanwhile, and most of what the burst wrote is what they had been given before, all of them together.
 pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst) -> Vec<&'a Name> {
     let is_for_them = burst.trigger != Trigger::Amount && !(burst.is_traced && burst.trigger == Trigger::Age);
     // Smaller thresholds would have cured a burst of more: `dirty-cliff` says so.
     let speed = Speed { value: burst.rate, basis: Basis::Saturated };
-    if !is_for_them || !threshold::lets_pile_up(speed, burst.dirty_before) {
+    if !is_for_them || !threshold::lets_pile_up(speed, burst.flushed()) {
         return Vec::new();
     }
-    let asked = |one: &&Device<'a>| {
-        is_buffered(one)
-            && holder(derived, one).is_some_and(|holder| is_same(&holder, device))
-            && asked(derived, one, burst)
-    };
-    derived.devices().iter().filter(asked).map(|one| one.name).collect()
+    let is_here =
+        |one: &&Device<'a>| is_buffered(one) && holder(derived, one).is_some_and(|holder| is_same(&holder, device));
+    let flushed = |one: &Device<'a>| Some((one.name, given(derived, one, burst)?));
+    let all: Vec<(&Name, Given)> = derived.devices().iter().filter(is_here).filter_map(flushed).collect();
+    let sum = |of: fn(&Given) -> f64| all.iter().map(|(_, given)| of(given)).sum::<f64>();
+    let written = burst.rate * burst.seconds;
+    let is_theirs =
+        sum(|given| given.before) >= PILED_SHARE * written && sum(|given| given.until_end) >= MOST * written;
+    // One with little of it flushed by chance meanwhile.
+    let has_part = |(_, given): &(&Name, Given)| given.until_end * all.len() as f64 >= MOST * written;
+    if is_theirs { all.iter().filter(|one| has_part(one)).map(|(name, _)| *name).collect() } else { Vec::new() }
 }
 
 fn is_buffered(device: &Device<'_>) -> bool {
@@ -57,8 +62,16 @@ fn holder<'a>(derived: &Derived<'a>, image: &Device<'a>) -> Option<Device<'a>> {
     None
 }
 
-/// Whether a loop device flushed during a burst, and had been given most of its data.
-fn asked(derived: &Derived<'_>, image: &Device<'_>, burst: &Burst) -> bool {
+/// Bytes that a loop device was given to write, of data no older than those of a burst.
+struct Given {
+    /// Before the burst.
+    before: f64,
+    /// Until its end.
+    until_end: f64,
+}
+
+/// What a loop device that flushed during a burst was given; `None` if it did not flush.
+fn given(derived: &Derived<'_>, image: &Device<'_>, burst: &Burst) -> Option<Given> {
     let intervals = image.intervals();
     let last = intervals.partition_point(|interval| interval.end <= burst.to);
     let until = intervals.get((last + AFTER).min(intervals.len()).saturating_sub(1)).map_or(burst.to, |one| one.end);
@@ -70,6 +83,5 @@ fn asked(derived: &Derived<'_>, image: &Device<'_>, burst: &Burst) -> bool {
     let oldest = burst.age_s.or(derived.dirty.expiry_seconds).unwrap_or(0.0);
     let since = Nanos(burst.from.0.saturating_sub((oldest * 1e9) as u64));
     let given = |from: Nanos, to: Nanos| within(from, to).map(|interval| interval.written_bytes).sum::<f64>();
-    let written = burst.rate * burst.seconds;
-    flushes > 0.0 && given(since, burst.from) >= PILED_SHARE * written && given(since, burst.to) >= MOST * written
+    (flushes > 0.0).then(|| Given { before: given(since, burst.from), until_end: given(since, burst.to) })
 }

@@ -355,12 +355,12 @@ mod tests {
         use floodline_record::units::Count;
         use floodline_testkit::mib_pages;
         // The image takes 5 MiB a second. A flush of it in second 6 writes 30 MiB: for a disk of 20 MiB/s, or of 6 MiB/s.
-        let flushed = |mib_per_s: f64, flushes: u64| {
+        let counted = |mib_per_s: f64, flushes: u64, times: f64| {
             let length = 30.0 / mib_per_s;
             let done = move |t: f64| mib_per_s * (t - 6.0).clamp(0.0, length);
             image("xfs", "rw")
                 .host(move |t, row| {
-                    row.nr_dirty = Some(mib_pages(5.0 * t.min(6.0) - done(t).min(30.0)));
+                    row.nr_dirty = Some(mib_pages(times * (5.0 * t.min(6.0) - done(t).min(30.0))));
                     row.psi_io_some = Some(secs(900.0 + (t - 6.0).clamp(0.0, length)));
                 })
                 .disk("loop0", move |t, row| {
@@ -379,9 +379,13 @@ mod tests {
                 })
                 .seconds(16)
         };
+        let flushed = |mib_per_s: f64, flushes: u64| counted(mib_per_s, flushes, 1.0);
         check_rule(&RULE, &flushed(20.0, 1), "critical: Data written to loop0 is cached twice: each flush wrote");
         check_rule(&dirty_cliff::RULE, &flushed(20.0, 1), "info: 30.0 MiB of dirty data was flushed to sda");
         check_rule(&dirty_cliff::RULE, &flushed(20.0, 0), "critical: 30.0 MiB of dirty data was flushed to sda");
+        // Large folios count as dirty whole, and the disk writes a quarter of them.
+        check_rule(&RULE, &counted(20.0, 1, 4.0), "critical: Data written to loop0 is cached twice: each flush wrote");
+        check_rule(&dirty_cliff::RULE, &counted(20.0, 1, 4.0), "info: 30.0 MiB of dirty data was flushed to sda");
         // Smaller thresholds cure a burst of five seconds.
         check_rule(&RULE, &flushed(6.0, 1), "warning: Every byte written to loop0 is cached twice");
         check_rule(&dirty_cliff::RULE, &flushed(6.0, 1), "critical: 30.0 MiB of dirty data was flushed to sda");

@@ -124,7 +124,10 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
     // The unmount of an overlay requests the burst and is then its cause.
     let unmounted = derived.unmounts().explain(device, burst);
     let images = loops::that_asked(derived, device, burst);
-    let by_image = images.first();
+    let by_image = images.first().map(|first| match images.len() {
+        1 => first.to_string(),
+        all => format!("{first} and {} more", all - 1),
+    });
     // The task that makes the burst waits for its own data, and the flusher for room in the queue.
     let causers = writer::causers_on(derived, device);
     let others = waiting::others_on(derived, device, |waiter| causers.contains(&waiter.pid));
@@ -148,7 +151,8 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
         (true, _) => Severity::Critical,
     };
     let what = if by_operations { "of scattered small pages" } else { "of dirty data" };
-    let flush = by_image.map(|image| format!(", triggered by a flush of {image}. Other tasks waited behind it"));
+    let flush =
+        by_image.as_ref().map(|image| format!(", triggered by a flush of {image}. Other tasks waited behind it"));
     let who = match (burst.stalled(), burst.trigger) {
         _ if flush.is_some() => flush.as_deref().unwrap_or_default(),
         _ if !burst.is_attended => ". Only the flusher used that disk meanwhile",
@@ -161,7 +165,7 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
     };
     let summary = format!(
         "{} {what} was flushed to {} in one {} burst{who}.",
-        human::bytes(burst.dirty_before as f64),
+        human::bytes(burst.flushed() as f64),
         device.name,
         human::seconds(burst.seconds)
     );
@@ -198,7 +202,7 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
         // Smaller thresholds do not keep what lies in the image below a second of writing.
         finding.plan = Vec::new();
         let text =
-            format!("No threshold cures it: {image} caches what it writes, and each flush of it writes all of that.");
+            format!("No threshold cures it: what is written to {image} is cached, and each flush writes all of that.");
         (finding.trade_off, finding.brief.expect) = (format!("{text} See buffered-loop-device."), text);
         finding.brief.costs = String::new();
     }

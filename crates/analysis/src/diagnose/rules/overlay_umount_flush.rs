@@ -147,7 +147,7 @@ fn summary(unmount: &Unmount<'_>) -> String {
         Some(burst) => format!(
             "All dirty data of {device}, {}, was written in one burst of {}. An unmount of an overlay or a sync \
              triggered it.",
-            human::bytes(burst.dirty_before as f64),
+            human::bytes(burst.flushed() as f64),
             human::seconds(burst.seconds)
         ),
         None if seen.is_happening() => format!(
