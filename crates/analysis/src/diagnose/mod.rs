@@ -5,6 +5,7 @@
 //! Rules read a [`Derived`], in which devices, thresholds, writers, budgets and waits are computed once. They write
 //! evidence with the constructors of [`crate::report::Evidence`], and return missing inputs with [`missing`].
 
+pub mod asleep;
 pub mod attended;
 pub mod burst;
 pub mod cgroup;

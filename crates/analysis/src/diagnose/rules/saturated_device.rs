@@ -10,7 +10,7 @@ use crate::diagnose::device::{self, Device};
 use crate::diagnose::load::{self, Kind, LASTS_SHARE, Load};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::writer::{self, Writer};
-use crate::diagnose::{Rule, Verdict, elsewhere, missing};
+use crate::diagnose::{Rule, Verdict, asleep, elsewhere, missing};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -30,8 +30,13 @@ pub const RULE: Rule = Rule {
 const FELT_PRESSURE: f64 = 0.5;
 /// Mean time of a read or write from which waiting for one is noticed, seconds.
 const SLOW_S: f64 = 0.02;
+/// Mean time of a write up to which programs that sync all the time meet no queue.
+const QUICK_S: f64 = 0.005;
 /// Part of the load on the disk from which a process that waits does so for its own requests.
 const PART_OF_LOAD: f64 = 0.05;
+/// Part of the load on the disk from which one program makes most of it, kernel threads left out: what the thread of a loop device
+/// writes is another program's.
+const MOST: f64 = 2.0 / 3.0;
 /// Part of the load on the disk from which one process alone fills it.
 const ALONE: f64 = 0.8;
 
@@ -89,10 +94,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
 /// tasks wait for such writes, so these writes cannot still be in memory.
 fn causers(derived: &Derived<'_>, disk: &Device<'_>, kind: Kind) -> Vec<Causer> {
     let is_elsewhere = elsewhere::cgroups_elsewhere(derived, disk);
-    causers_among(derived, kind, |writer| writer.cgroup.is_none_or(|cgroup| !is_elsewhere.contains(&cgroup)))
-}
-
-fn causers_among(derived: &Derived<'_>, kind: Kind, is_wanted: impl Fn(&Writer<'_>) -> bool) -> Vec<Causer> {
+    let is_wanted = |writer: &Writer<'_>| writer.cgroup.is_none_or(|cgroup| !is_elsewhere.contains(&cgroup));
     let of = |writer: &Writer<'_>| {
         let bytes = match kind {
             Kind::Reads => writer.read_bytes?,
@@ -102,10 +104,11 @@ fn causers_among(derived: &Derived<'_>, kind: Kind, is_wanted: impl Fn(&Writer<'
         let label = || writer.label();
         is_one.then(|| Causer { id: writer.id, pid: writer.pid, child: None, label: label(), bytes, share: 0.0 })
     };
-    let mut causers = with_their_child(
-        derived,
-        derived.writers().processes.iter().filter(|writer| is_wanted(writer)).filter_map(of).collect(),
-    );
+    // A process that dirtied more than the disk wrote writes to another one.
+    let on_it = (kind != Kind::Reads).then(|| writer::on_disk(derived, disk));
+    let processes = on_it.as_ref().map_or(&derived.writers().processes, |on_it| &on_it.processes);
+    let mut causers =
+        with_their_child(derived, processes.iter().filter(|writer| is_wanted(writer)).filter_map(of).collect());
     let total = causers.iter().map(|causer| causer.bytes).fold(0, u64::saturating_add).max(1);
     for causer in &mut causers {
         causer.share = causer.bytes as f64 / total as f64;
@@ -174,33 +177,32 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
     let causers = causers(derived, disk, kind);
     let alone = causers.first().filter(|causer| causer.share >= ALONE);
     // One writer belongs to `dominant-writer`, which has its dirtied bytes and a way to reduce them, unless reads fill the
-    // disk as well. So does one with most writes of the machine.
-    let is_one = |causers: &[Causer]| causers.first().is_some_and(|causer| causer.share > writer::DOMINANT_SHARE);
-    if kind != Kind::Reads && !load.is_mixed() && (is_one(&causers) || is_one(&causers_among(derived, kind, |_| true)))
-    {
+    // disk as well.
+    let is_one = !writer::causers_on(derived, disk).is_empty() || causers.first().is_some_and(|one| one.share >= MOST);
+    if kind != Kind::Reads && !load.is_mixed() && is_one {
         return None;
     }
     let is_causer = |waiter: &Waiter| alone.is_some_and(|causer| causer.is(waiter.pid));
     let idle = without_requests(derived, load);
     let others = waiting::others_on(derived, disk, |waiter| is_causer(waiter) || idle.contains(&waiter.pid))
         .or_else(|| is_its_own(derived, alone?, &idle).then(Vec::new));
-    // Quick requests of readers that read all the time keep a disk busy, and it has room for more.
-    let is_reader = |waiter: &Waiter| causers.iter().any(|c| c.is(waiter.pid) && c.share >= PART_OF_LOAD);
-    let has_victims = match (&others, kind) {
-        (Some(others), Kind::Reads) => others.iter().any(|waiter| !is_reader(waiter)),
-        (Some(others), _) => !others.is_empty(),
-        (None, _) => false,
-    };
+    // Quick requests of tasks that ask for them all the time keep a disk busy, and it has room for more.
+    let is_part = |waiter: &Waiter| causers.iter().any(|c| c.is(waiter.pid) && c.share >= PART_OF_LOAD);
+    let is_queue_of_theirs = kind != Kind::Reads && load.write_await_s >= QUICK_S;
+    let has_victims = others.iter().flatten().any(|waiter| is_queue_of_theirs || !is_part(waiter));
     // Where each request is quick, tasks that sync often wait for a few of them at a time, which is no harm by itself.
     let is_harm = others
         .as_ref()
         .is_some_and(|others| waiting::is_harm(derived, others) || waiting::is_shared_harm(derived, others));
     let is_slow = load.write_await_s >= SLOW_S || load.read_await_s >= SLOW_S || (has_victims && is_harm);
+    // Waits for a journal commit are no pressure: the kernel counts them as sleep. The states of the processes show them.
+    let is_asleep =
+        kind == Kind::Waited && others.as_ref().is_some_and(|others| asleep::are_mostly_asleep(derived.window, others));
     let severity = match &others {
-        _ if pressure < FELT_PRESSURE || !is_slow => return None,
+        _ if (pressure < FELT_PRESSURE && !is_asleep) || !is_slow => return None,
         // A process that fills a disk alone delays only itself.
         Some(others) if others.is_empty() => Severity::Info,
-        Some(others) if waiting::is_harm(derived, others) => Severity::Critical,
+        Some(others) if is_asleep || waiting::is_harm(derived, others) => Severity::Critical,
         _ => Severity::Warning,
     };
     let with = match kind {
