@@ -36,6 +36,7 @@ const PAGE: f64 = 4096.0;
 const COMPUTED: &[&str] = &[
     "Cgroups with too small a budget",
     "Hard threshold of ",
+    "Speed of ",
     "Background threshold of ",
     "Its dirtyable memory",
     "Of them over their threshold",

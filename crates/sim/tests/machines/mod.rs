@@ -87,6 +87,7 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "void-settings",
     "well-containers",
     "well-servers",
+    "small-limits",
 ];
 pub(crate) const MACHINES: &str = include_str!("../blind/machines.txt");
 pub(crate) const SECOND_SET: &str = include_str!("../blind/second-set.txt");

@@ -12,8 +12,9 @@ mod remedy;
 mod starved;
 mod storm;
 mod stormy;
+mod throttled;
 
-use crate::budget::{Budgets, CgroupBudget, Scope, Setting};
+use crate::budget::{Budgets, CgroupBudget, DomainBudget, Scope, Setting};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::writer::Writers;
 use crate::diagnose::{Rule, Verdict};
@@ -41,7 +42,14 @@ fn check(derived: &Derived<'_>) -> Verdict {
     if !storms.found.is_empty() {
         return Verdict::Found(stormy::findings(derived, budgets, &storms.found, occupied.as_ref(), writers.period));
     }
-    match (small(derived, budgets, writers, occupied.as_ref()), storms.needs_s) {
+    let small = small(derived, budgets, writers, occupied.as_ref());
+    if !matches!(small, Verdict::Found(_)) && derived.seconds > 0.0 {
+        // Nothing is written again, and writers wait at the limit all the same.
+        if let Some(finding) = throttled::finding(derived, budgets, occupied.as_ref()) {
+            return Verdict::Found(vec![finding]);
+        }
+    }
+    match (small, storms.needs_s) {
         (Verdict::Clear(_), Some(seconds)) => {
             let need = format!("--for {:.0}s", seconds.ceil() + 1.0);
             let what = "whether the same pages are written again";
@@ -160,7 +168,12 @@ fn finding(
 }
 
 fn setting_shown(worst: &Starved<'_>) -> String {
-    match worst.budget.domain.binding.as_ref().map(|binding| binding.setting) {
+    setting_of(&worst.budget.domain)
+}
+
+/// The setting that decides the hard threshold of a domain.
+fn setting_of(domain: &DomainBudget) -> String {
+    match domain.binding.as_ref().map(|binding| binding.setting) {
         Some(Setting::Bytes { bytes, .. }) => format!("vm.dirty_bytes = {}", human::bytes(bytes.0 as f64)),
         Some(Setting::Ratio { percent }) => format!("vm.dirty_ratio = {percent} %"),
         None => "The dirty setting".to_owned(),

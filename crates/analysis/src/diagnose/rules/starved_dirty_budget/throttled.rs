@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writers that wait at a dirty limit although the disk has room: the limit holds less than the disk writes in a moment, so
+//! it takes in no burst. Nothing has to be written again for that. Judged for each cgroup with a budget of its own, and for
+//! the machine.
+
+use super::starved::Occupied;
+use super::{RULE, setting_of};
+use crate::advise::threshold::{self, Absorption, Needs};
+use crate::budget::{Budgets, DomainBudget};
+use crate::diagnose::cgroup::{self, DevicesWritten};
+use crate::diagnose::derived::Derived;
+use crate::diagnose::device::{Device, Speed};
+use crate::diagnose::waiting::{HARM_SHARE, Waiter};
+use crate::diagnose::writer::Writer;
+use crate::diagnose::{asleep, dirty, throttle};
+use crate::report::{Brief, Evidence, Finding, Severity};
+use floodline_record::human;
+use floodline_record::id::EntityId;
+use floodline_record::traced::throttle::Domain;
+use floodline_record::units::Nanos;
+use std::collections::BTreeMap;
+
+/// Seconds of the disk's writing below which a limit takes in no burst. What is advised for a disk is four times 0.75 s.
+const MOMENT_S: f64 = 0.5;
+/// Utilisation of the disk over the window up to which it has room for what is written.
+const HAS_ROOM: f64 = 0.75;
+/// Pressure of an interval from which tasks wait in it.
+const WAITS: f64 = 0.5;
+/// Part of the window with such intervals from which waiting is felt.
+const FELT_SHARE: f64 = 0.25;
+/// Part of those intervals in which the limit was reached.
+const MOSTLY: f64 = 0.5;
+
+/// A limit at which tasks wait.
+struct Short<'b, 'a> {
+    domain: &'b DomainBudget,
+    /// The cgroup; `None` for the machine.
+    cgroup: Option<EntityId>,
+    /// Hard threshold, at most, bytes.
+    thresh: u64,
+    /// Most dirty and under writeback of any sample, bytes.
+    peak: u64,
+    /// Tasks that wait, those that wait most first.
+    waiters: Vec<Waiter>,
+    /// The device that most is written to, its speed, and how busy its busiest disk is over the window.
+    device: Device<'a>,
+    speed: Speed,
+    utilisation: f64,
+}
+
+/// The finding about the limit at which most tasks wait; `None` where no task does.
+pub(super) fn finding(
+    derived: &Derived<'_>,
+    budgets: &Budgets,
+    occupied: Option<&Occupied<'_, '_>>,
+) -> Option<Finding> {
+    let written = DevicesWritten::of(derived.window);
+    let per_cgroup = occupied.filter(|_| budgets.scope.is_per_cgroup());
+    let mut found: Vec<Short<'_, '_>> = Vec::new();
+    for budget in &budgets.cgroups {
+        let Some(processes) = per_cgroup.and_then(|occupied| occupied.get(&budget.cgroup)) else { continue };
+        let peak = derived.window.unwritten_max.get(&budget.cgroup).copied().unwrap_or(0);
+        let devices = written.devices(budget.cgroup);
+        found.extend(short(derived, &budget.domain, Some(budget.cgroup), peak, processes, &devices));
+    }
+    let all: Vec<&Writer<'_>> = derived.writers().processes.iter().collect();
+    let peak = derived.dirty.unwritten_peak.map_or(0, |bytes| bytes.0);
+    found.extend(short(derived, &budgets.global, None, peak, &all, derived.drains()));
+    let worst = found.iter().max_by_key(|one| (one.waiters.len(), one.cgroup.is_some()))?;
+    Some(told(derived, worst))
+}
+
+fn short<'b, 'a>(
+    derived: &Derived<'a>,
+    domain: &'b DomainBudget,
+    cgroup: Option<EntityId>,
+    peak: u64,
+    processes: &[&Writer<'_>],
+    devices: &[Device<'a>],
+) -> Option<Short<'b, 'a>> {
+    let (thresh, freerun) = (domain.thresh?.high.0, domain.freerun?.low.0);
+    // What limits a cgroup may be the machine's own, smaller limit: then that is judged.
+    let is_of_machine = cgroup.is_some() && domain.binding.as_ref().is_some_and(|binding| binding.global_is_less);
+    // `contradictory-dirty-settings` names a limit of nothing.
+    if thresh == 0 || peak < freerun || is_of_machine {
+        return None;
+    }
+    let amount = |device: &&Device<'_>| device.span.growth.written.map_or(0, |bytes| bytes.0);
+    let device = devices.iter().max_by_key(amount)?.clone();
+    let speed = device.write_bandwidth().filter(|speed| speed.value > 0.0)?;
+    let utilisation = device.bottoms().iter().filter_map(Device::utilisation).max_by(f64::total_cmp)?;
+    if thresh as f64 >= MOMENT_S * speed.value || utilisation > HAS_ROOM {
+        return None;
+    }
+    let waiters = paused(derived, cgroup, processes).unwrap_or_else(|| {
+        let is_felt = match cgroup {
+            Some(id) => derived.window.cgroups.get(&id).and_then(cgroup::io_pressure_some),
+            None => at_limit(derived),
+        };
+        is_felt.filter(|share| *share >= FELT_SHARE).map_or_else(Vec::new, |_| waiting_ones(derived, processes))
+    });
+    (!waiters.is_empty()).then_some(Short { domain, cgroup, thresh, peak, waiters, device, speed, utilisation })
+}
+
+/// Processes that a trace saw paused by the domain for a large part of the window, the most paused first; `None` without a trace.
+fn paused(derived: &Derived<'_>, cgroup: Option<EntityId>, processes: &[&Writer<'_>]) -> Option<Vec<Waiter>> {
+    let wanted = if cgroup.is_some() { Domain::Memcg } else { Domain::Global };
+    let pauses = throttle::by(derived.window, |event| (event.domain == wanted).then_some(event.who.pid))?;
+    let by_pid: BTreeMap<u32, f64> =
+        pauses.into_iter().map(|(pid, pauses)| (pid, pauses.total.as_secs_f64())).collect();
+    let waiter = |writer: &&Writer<'_>| {
+        let seconds = by_pid.get(&writer.pid).copied().filter(|seconds| *seconds >= HARM_SHARE * derived.seconds)?;
+        Some(Waiter {
+            pid: writer.pid,
+            comm: writer.comm.clone(),
+            cgroup: writer.cgroup,
+            seconds: Some(seconds),
+            longest_s: None,
+            source: throttle::SOURCE,
+        })
+    };
+    let mut waiters: Vec<Waiter> = processes.iter().filter_map(waiter).collect();
+    waiters.sort_by(|one, other| other.seconds.unwrap_or(0.0).total_cmp(&one.seconds.unwrap_or(0.0)));
+    Some(waiters)
+}
+
+/// Waiters among these processes, where no trace tells pauses from other waits.
+fn waiting_ones(derived: &Derived<'_>, processes: &[&Writer<'_>]) -> Vec<Waiter> {
+    let is_one = |waiter: &&Waiter| processes.iter().any(|writer| writer.pid == waiter.pid && !writer.kthread);
+    derived.waiters().unwrap_or_default().iter().filter(is_one).cloned().collect()
+}
+
+/// Part of the window in which tasks waited for I/O, if the machine was above its freerun ceiling in most of that time.
+fn at_limit(derived: &Derived<'_>) -> Option<f64> {
+    let window = derived.window;
+    let ceiling = derived.dirty.freerun_ceiling?.0;
+    let (mut waited_s, mut at_limit_s) = (0.0, 0.0);
+    for pair in window.host_series.windows(2) {
+        let [(from, before), (to, after)] = pair else { continue };
+        let seconds = Nanos(to.monotonic.0.saturating_sub(from.monotonic.0)).as_secs_f64();
+        let pressure = dirty::io_pressure_between(window, from.monotonic, to.monotonic).unwrap_or(0.0);
+        if pressure < WAITS {
+            continue;
+        }
+        waited_s += seconds;
+        let level = [before, after].into_iter().filter_map(|row| dirty::unwritten_of(window, row)).max();
+        if level.is_some_and(|level| level.0 >= ceiling) {
+            at_limit_s += seconds;
+        }
+    }
+    (at_limit_s >= MOSTLY * waited_s && waited_s > 0.0).then(|| waited_s / derived.seconds.max(f64::MIN_POSITIVE))
+}
+
+fn told(derived: &Derived<'_>, short: &Short<'_, '_>) -> Finding {
+    let place = match short.cgroup {
+        Some(id) => derived.label(id),
+        None => "the machine".to_owned(),
+    };
+    let setting = setting_of(short.domain);
+    let name = short.device.name;
+    let seconds = human::seconds(short.thresh as f64 / short.speed.value);
+    let first = short.waiters.first().map(Waiter::label).unwrap_or_default();
+    let who = match short.waiters.len() {
+        0 | 1 => first,
+        more => format!("{first} and {} more", more - 1),
+    };
+    let are_harmed = match short.waiters.iter().any(|waiter| waiter.seconds.is_some()) {
+        true => short.waiters.len() >= 2,
+        false => asleep::are_mostly_asleep(derived.window, &short.waiters),
+    };
+    let (thresh, busy) = (human::bytes(short.thresh as f64), human::percent(short.utilisation));
+    let wanted = short.speed.value;
+    let needs = Needs {
+        smallest: short
+            .cgroup
+            .and(short.domain.available)
+            .map(|available| Absorption { available_bytes: available.low.0, wanted_bytes: (wanted / 2.0) as u64 }),
+        ..Needs::of(derived, Some(short.speed))
+    };
+    let advice = threshold::choose(&needs);
+    let (plan, why, trade_off) = match advice {
+        Some(advice) => (derived.sysctls(&advice.pair.changes()), advice.why, advice.trade_off),
+        None => (Vec::new(), String::new(), String::new()),
+    };
+    let mut evidence = vec![
+        Evidence::bytes(format!("Hard threshold of {place}"), short.thresh, "domain_dirty_limits()")
+            .against(MOMENT_S * short.speed.value),
+        match short.cgroup {
+            Some(_) => {
+                Evidence::bytes(format!("Most dirty, {place}"), short.peak, "memory.stat file_dirty + file_writeback")
+            }
+            None => {
+                Evidence::bytes("Most dirty and under writeback", short.peak, "/proc/vmstat nr_dirty + nr_writeback")
+            }
+        },
+        Evidence::rate(format!("Speed of {name}"), short.speed.value, short.speed.basis.source()),
+        Evidence::share(format!("{name} busy"), short.utilisation, "/proc/diskstats io_time").against(HAS_ROOM),
+    ];
+    evidence.extend(short.waiters.iter().take(3).filter_map(Waiter::evidence));
+    evidence.extend(derived.dirty.io_pressure_row());
+    Finding {
+        rule: RULE.name,
+        severity: if are_harmed { Severity::Critical } else { Severity::Warning },
+        summary: format!(
+            "{setting} lets {place} hold {thresh} of unwritten data, {seconds} of writing to {name}: {who} waited at this limit, \
+             and {name} is {busy} busy over the window."
+        ),
+        evidence,
+        cause: format!(
+            "The kernel makes writers wait when unwritten data come near the limit. This limit holds less than {name} writes in \
+             half a second, so each burst meets it at once, and the writers wait until it is written. {why}"
+        )
+        .trim_end()
+        .to_owned(),
+        brief: Brief {
+            because: format!("{thresh} are {seconds} of writing to {name}. Each burst of writes meets this limit at once."),
+            who,
+            expect: "The limit takes in bursts, and the writers go on.".to_owned(),
+            costs: "More data is only in memory at any time.".to_owned(),
+        },
+        devices: vec![name.to_string()],
+        plan,
+        trade_off,
+        waited_s: short.waiters.first().and_then(|waiter| waiter.seconds),
+        ..Finding::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::diagnose::check_rule;
+    use floodline_record::units::{BytesPerSecond, Count, Pages};
+    use floodline_testkit::{Fixture, grows, mib, mib_pages, secs};
+
+    /// A machine with limits of `limit_mib`, three programs that wait for them, and a disk that is busy for this part of the time.
+    fn host(limit_mib: f64, unwritten_mib: f64, busy: f64) -> Fixture {
+        let limit = mib(limit_mib) as u64;
+        let host = Fixture::healthy()
+            .thresholds((0, limit, 0, limit / 2), limit / 4096, limit / 8192)
+            .host(move |t, row| {
+                row.nr_dirty = Some(mib_pages(unwritten_mib));
+                row.nr_writeback = Some(Pages(0));
+                row.psi_io_some = Some(secs(900.0 + 0.8 * t));
+            })
+            .disk("sda", move |t, row| {
+                row.written = grows(t, 0, 100e6 * busy);
+                row.writes = Some(Count((100.0 * busy * t) as u64));
+                row.io_time = Some(secs(600.0 + busy * t));
+                row.weighted_io_time = Some(secs(600.0 + 2.0 * busy * t));
+            })
+            .bdi("8:0", |_, row| row.write_bandwidth = Some(BytesPerSecond(100_000_000)));
+        (0..3).fold(host.seconds(20), |host, writer| {
+            host.process("collect", 930 + writer, "/", |t, row| {
+                row.write_bytes = grows(t, 0, 10e6);
+                row.wchar = grows(t, 0, 10e6);
+                row.state = Some(Count(u64::from(if t % 10.0 < 7.0 { b'D' } else { b'R' })));
+            })
+        })
+    }
+
+    #[test]
+    fn a_limit_of_a_moment_at_which_writers_wait_is_too_small() {
+        check_rule(&RULE, &host(8.0, 8.0, 0.3), "critical: vm.dirty_bytes = 8.00 MiB lets the machine hold 8.00 MiB");
+        check_rule(&RULE, &host(200.0, 199.0, 0.3), "clear:");
+        check_rule(&RULE, &host(8.0, 2.0, 0.3), "clear:");
+        check_rule(&RULE, &host(8.0, 8.0, 0.95), "clear:");
+    }
+}
