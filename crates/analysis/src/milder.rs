@@ -3,6 +3,7 @@
 //! hard limit stays as it is, so that no writer is paused earlier than now. Runs nothing.
 
 use crate::advise::step;
+use crate::diagnose::dirty;
 use crate::plan::{self, PAIRS, SYSCTL_DROP_IN};
 use crate::report::{Finding, Report, Step, When};
 use floodline_record::window::Window;
@@ -27,7 +28,9 @@ pub fn reports(report: &Report, window: &Window) -> Vec<Report> {
         step.value.parse::<u64>().ok()
     };
     let (Some(background), Some(_)) = (value(BACKGROUND), value(HARD)) else { return Vec::new() };
-    let amounts = PARTS.map(|part| background / part).into_iter().filter(|bytes| *bytes >= LEAST);
+    // A background threshold above the one in force is not milder, and above the hard limit it has no effect.
+    let in_force = dirty::background_threshold(window).map_or(u64::MAX, |bytes| bytes.0);
+    let amounts = PARTS.map(|part| background / part).into_iter().filter(|bytes| *bytes >= LEAST && *bytes < in_force);
     amounts.filter_map(|bytes| with_background(report, window, bytes)).collect()
 }
 
@@ -67,6 +70,7 @@ fn replace_thresholds(finding: &mut Finding, window: &Window, bytes: u64) {
 mod tests {
     use super::*;
     use crate::report::TriedPlan;
+    use floodline_record::units::Pages;
     use floodline_testkit::incidents;
 
     fn judged(verdict: &'static str) -> (Report, Window) {
@@ -97,6 +101,16 @@ mod tests {
         assert_eq!(plan.conflicts, ["it harms"]);
         assert_eq!((plan.now.len(), plan.undo.len(), plan.keep.len()), (1, 1, 1), "{plan:?}");
         assert!(!format!("{plan:?}").contains(HARD), "{plan:?}");
+    }
+
+    #[test]
+    fn a_plan_that_raises_the_thresholds_has_no_milder_one() {
+        let (report, mut window) = judged("harms");
+        for (_, row) in &mut window.host_series {
+            row.nr_dirty_background_threshold = Some(Pages(16));
+        }
+        window.host.last.nr_dirty_background_threshold = Some(Pages(16));
+        assert!(reports(&report, &window).is_empty());
     }
 
     #[test]
