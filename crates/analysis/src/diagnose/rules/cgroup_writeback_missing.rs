@@ -10,7 +10,7 @@ use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Device};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::writer::{DOMINANT_SHARE, Writer};
-use crate::diagnose::{Rule, Verdict, cgroup, elsewhere, limits};
+use crate::diagnose::{Rule, Verdict, burst, cgroup, elsewhere, limits};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_kernel::{Behaviour, CgroupWriteback, WhyNot, cgroup_writeback};
 use floodline_record::facts::{CgroupMode, HostFacts, Mount};
@@ -31,6 +31,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
+/// Length of a burst that stalls tasks, from which it is harm, seconds.
+const LONG_BURST_S: f64 = 2.0;
 /// Boot option that puts everything on the unified hierarchy.
 const UNIFIED: &str = "systemd.unified_cgroup_hierarchy=1";
 /// Bits of `controllers`.
@@ -121,6 +123,13 @@ fn made_most(derived: &Derived<'_>, passed: &[(EntityId, f64)]) -> bool {
     theirs > DOMINANT_SHARE * derived.writers().attributed_bytes() as f64
 }
 
+/// Whether a burst on a device of a passed limit stalled tasks for long. Waits for a journal's commit are in no counter of a task.
+fn stalled(derived: &Derived<'_>, writes: &[limits::WriteLimit<'_>], passed: &[(EntityId, f64)]) -> bool {
+    let devices = devices_of(writes, passed).into_iter().filter_map(|dev| device::by_dev(derived.window, dev));
+    let mut bursts = devices.filter_map(|device| burst::longest(derived, &device));
+    bursts.any(|burst| burst.stalled() && burst.seconds >= LONG_BURST_S)
+}
+
 /// The devices of passed limits.
 fn devices_of(writes: &[limits::WriteLimit<'_>], passed: &[(EntityId, f64)]) -> BTreeSet<DevId> {
     let is_passed = |cgroup: &EntityId| passed.iter().any(|(one, _)| one == cgroup);
@@ -163,7 +172,12 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
             let severity = match would_be_spared(derived, &writes, &passed) {
                 _ if passed.is_empty() => Severity::Info,
                 Some(spared) if spared.is_empty() => Severity::Info,
-                Some(spared) if made_most(derived, &passed) && waiting::is_harm(derived, &spared) => Severity::Critical,
+                Some(spared)
+                    if made_most(derived, &passed)
+                        && (waiting::is_harm(derived, &spared) || stalled(derived, &writes, &passed)) =>
+                {
+                    Severity::Critical
+                }
                 _ => Severity::Warning,
             };
             (severity, format!("Write limits of {} do not hold buffered writes", cgroups(count)))
