@@ -19,7 +19,7 @@ const FOLIOS_ENOUGH: u64 = 64;
 /// Smallest budget that any cgroup needs: two polling intervals of one writer, 2 × 32 pages.
 const LEAST_NEEDED: u64 = 2 * (128 << 10);
 /// Part of a cgroup's memory from which its budget is small because of the cgroup itself.
-const FAIR_FRACTION: f64 = 0.05;
+pub(super) const FAIR_FRACTION: f64 = 0.05;
 /// A cgroup whose budget is too small for its filesystem.
 pub(super) struct Starved<'a> {
     pub(super) budget: &'a CgroupBudget,

@@ -3,10 +3,10 @@
 //! it takes in no burst. Nothing has to be written again for that. Judged for each cgroup with a budget of its own, and for
 //! the machine.
 
-use super::starved::Occupied;
+use super::starved::{FAIR_FRACTION, Occupied};
 use super::{RULE, setting_of};
 use crate::advise::threshold::{self, Absorption, Needs};
-use crate::budget::{Budgets, DomainBudget};
+use crate::budget::{Bound, Budgets, DomainBudget};
 use crate::diagnose::cgroup::{self, DevicesWritten};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{Device, Speed};
@@ -79,6 +79,11 @@ fn short<'b, 'a>(
     devices: &[Device<'a>],
 ) -> Option<Short<'b, 'a>> {
     let (thresh, freerun) = (domain.thresh?.high.0, domain.freerun?.low.0);
+    // A limit may be small because the cgroup is.
+    let is_fair = |available: Bound| thresh as f64 >= FAIR_FRACTION * available.high.0 as f64;
+    if cgroup.is_some() && domain.available.is_some_and(is_fair) {
+        return None;
+    }
     // What limits a cgroup may be the machine's own, smaller limit: then that is judged.
     let is_of_machine = cgroup.is_some() && domain.binding.as_ref().is_some_and(|binding| binding.global_is_less);
     // `contradictory-dirty-settings` names a limit of nothing.
@@ -164,10 +169,8 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>) -> Finding {
         0 | 1 => first,
         more => format!("{first} and {} more", more - 1),
     };
-    let are_harmed = match short.waiters.iter().any(|waiter| waiter.seconds.is_some()) {
-        true => short.waiters.len() >= 2,
-        false => asleep::are_mostly_asleep(derived.window, &short.waiters),
-    };
+    let are_harmed = short.waiters.iter().any(|waiter| waiter.seconds.is_some())
+        || asleep::are_mostly_asleep(derived.window, &short.waiters);
     let (thresh, busy) = (human::bytes(short.thresh as f64), human::percent(short.utilisation));
     let wanted = short.speed.value;
     let needs = Needs {
@@ -200,7 +203,12 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>) -> Finding {
     evidence.extend(derived.dirty.io_pressure_row());
     Finding {
         rule: RULE.name,
-        severity: if are_harmed { Severity::Critical } else { Severity::Warning },
+        severity: match short.waiters.as_slice() {
+            // A program that writes alone waits for its own data.
+            [_] => Severity::Info,
+            _ if are_harmed => Severity::Critical,
+            _ => Severity::Warning,
+        },
         summary: format!(
             "{setting} lets {place} hold {thresh} of unwritten data, {seconds} of writing to {name}: {who} waited at this limit, \
              and {name} is {busy} busy over the window."
