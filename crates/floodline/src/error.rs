@@ -56,6 +56,7 @@ impl Cause {
             },
             Cause::Lab(error) => match error.as_ref() {
                 RunError::NotHonoured(_)
+                | RunError::Inner { .. }
                 | RunError::Latency { .. }
                 | RunError::Since6_2 { .. }
                 | RunError::TooMany { .. }

@@ -4,6 +4,7 @@
 
 use crate::cache::{Cache, CacheError, RunDir};
 use crate::guest::MILLISECOND;
+use crate::guest::cgroups::task_above_cgroups;
 use crate::image::{Image, ImageError, JOB};
 use crate::job::{Errand, Job, Shell, Status};
 use crate::kernels::{Fetching, Kernel, ModuleError, Modules, uncompressed};
@@ -17,7 +18,7 @@ use crate::tool;
 use floodline_kernel::Behaviour;
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
-use floodline_scenario::{Backing, ByteSize, Device, FsType, Scenario, UsedKey};
+use floodline_scenario::{Backing, ByteSize, Device, FsType, Scenario, TaskCopy, UsedKey};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixStream;
@@ -68,6 +69,17 @@ pub enum RunError {
     /// The scenario uses keys that the lab does not support.
     #[error("the lab does not support {}", list(.0))]
     NotHonoured(Vec<UsedKey>),
+    /// A task is in a cgroup that enables controllers for its children.
+    #[error(
+        "workload.tasks.{task}.cgroup: \"{cgroup}\" has cgroups below it, and on version 2 the kernel lets no process into such a \
+         cgroup: put the task into one below, such as \"{cgroup}/{task}\""
+    )]
+    Inner {
+        /// Name of the task.
+        task: String,
+        /// Path of the cgroup.
+        cgroup: String,
+    },
     /// A disk has both separate limits for reads and writes and a combined limit.
     #[error(
         "machine.devices.{device}: set limits for reads and writes, or one limit for both: QEMU does not accept both kinds for one disk"
@@ -415,6 +427,9 @@ pub fn check(scenario: &Scenario) -> Result<(), RunError> {
         return Err(RunError::NotHonoured(refused));
     }
     carries(scenario)?;
+    if let Some(TaskCopy { task, cgroup, .. }) = task_above_cgroups(scenario) {
+        return Err(RunError::Inner { task, cgroup });
+    }
     for (name, device) in &scenario.machine.devices {
         let is_whole = |nanos: u64| nanos >= MILLISECOND && nanos.is_multiple_of(MILLISECOND);
         if device.latency.is_some_and(|latency| !is_whole(latency.nanos())) {

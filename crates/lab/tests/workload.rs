@@ -283,6 +283,26 @@ fn direct(scenario: &Scenario, stop: &Stop) -> (Directed, Vec<Event>) {
     (directed, events)
 }
 
+#[test]
+fn a_task_that_cannot_be_hired_ends_the_run() {
+    let dir = folder();
+    let text = "[workload.tasks.one]\nsteps = [\"exit\"]\n[workload.tasks.two]\nsteps = [\"exit\"]";
+    let scenario = scenario(dir.path(), text);
+    let number = std::cell::Cell::new(0);
+    let hire = |_: &_| {
+        number.set(number.get() + 1);
+        match number.get() {
+            1 => Err(std::io::Error::other("no room")),
+            _ => panic!("the run was over"),
+        }
+    };
+    let (place, stop) = (Place::default(), Stop::new());
+    let director = Director { place: &place, hire: &hire, stop: &stop, grace: Nanos(Nanos::SECOND.0) };
+    let directed = director.run(&scenario, "default", &mut drop);
+    assert_eq!(directed.failures.into_values().collect::<Vec<_>>(), ["start a worker: no room"]);
+    assert_eq!(directed.started, None);
+}
+
 /// A stream whose writing half is shut when dropped, as that of a pipe.
 struct Closing(UnixStream);
 

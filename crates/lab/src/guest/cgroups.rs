@@ -4,7 +4,7 @@
 
 use super::{GuestError, mount_at};
 use crate::workload::{Place, set_limits};
-use floodline_scenario::{Cgroup, CgroupCopy, CgroupMode, Controller};
+use floodline_scenario::{Cgroup, CgroupCopy, CgroupMode, Controller, Scenario, TaskCopy};
 use std::fs;
 use std::path::PathBuf;
 
@@ -53,6 +53,20 @@ pub(super) fn create_all(place: &Place, copies: &[CgroupCopy]) -> Result<(), Gue
     Ok(())
 }
 
+/// A task in a cgroup of version 2 that takes no process, if there is one.
+pub(crate) fn task_above_cgroups(scenario: &Scenario) -> Option<TaskCopy> {
+    let copies = scenario.cgroup_copies();
+    let is_v2 = scenario.machine.cgroup_mode == CgroupMode::V2;
+    scenario.task_copies().into_iter().find(|task| is_v2 && is_closed_to_tasks(&task.cgroup, &copies))
+}
+
+/// Whether no process may be in a cgroup of version 2, as it has controllers enabled for its children
+/// (Documentation/admin-guide/cgroup-v2.rst, "No Internal Process Constraint"). The root has no such limit.
+fn is_closed_to_tasks(path: &str, copies: &[CgroupCopy]) -> bool {
+    let set = copies.iter().find(|copy| copy.path == path).and_then(|copy| copy.spec.subtree_control.as_ref());
+    !path.is_empty() && set.map_or_else(|| has_children(path, copies), |controllers| !controllers.is_empty())
+}
+
 fn has_children(path: &str, copies: &[CgroupCopy]) -> bool {
     let mut paths = copies.iter().map(|copy| copy.path.as_str());
     match path {
@@ -86,5 +100,20 @@ mod tests {
         assert!(has_children("", &copies) && has_children("ab", &copies));
         assert!(!has_children("a", &copies) && !has_children("ab/c", &copies));
         assert!(!has_children("", &[copy("")]));
+    }
+
+    #[test]
+    fn a_cgroup_with_controlled_children_takes_no_task() {
+        let copy = |path: &str, control: Option<Vec<Controller>>| CgroupCopy {
+            path: path.to_owned(),
+            spec: Cgroup { subtree_control: control, ..Cgroup::default() },
+        };
+        let is_closed = |control: Option<Vec<Controller>>| {
+            let copies = [copy("", None), copy("hub", control), copy("hub/nb0", None)];
+            ["", "hub", "hub/nb0"].map(|path| is_closed_to_tasks(path, &copies))
+        };
+        assert_eq!(is_closed(None), [false, true, false]);
+        assert_eq!(is_closed(Some(vec![Controller::Memory])), [false, true, false]);
+        assert_eq!(is_closed(Some(Vec::new())), [false, false, false], "nothing is enabled for its children");
     }
 }

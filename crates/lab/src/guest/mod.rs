@@ -4,7 +4,7 @@
 //! not init.
 
 mod array;
-mod cgroups;
+pub(crate) mod cgroups;
 mod devices;
 mod format;
 mod mapper;

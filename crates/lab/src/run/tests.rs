@@ -12,6 +12,25 @@ fn scenario(machine: &str) -> Scenario {
 }
 
 #[test]
+fn a_task_in_a_cgroup_with_children_is_refused_on_version_2() {
+    let check = |mode: &str, cgroup: &str| {
+        let text = format!(
+            "name = \"s\"\nsummary = \"s\"\n[workload.tasks.t]\ncgroup = \"{cgroup}\"\nsteps = [\"sync\"]\n[machine]\n\
+             cgroup_mode = \"{mode}\"\nmemory = \"1 GiB\"\n[machine.cgroups.hub]\n[machine.cgroups.\"hub/nb\"]"
+        );
+        let scenario = ScenarioFile::parse(&text).unwrap().variants.into_values().next().unwrap();
+        check(&scenario).map_err(|error| error.to_string())
+    };
+    assert_eq!(
+        check("v2", "hub"),
+        Err("workload.tasks.t.cgroup: \"hub\" has cgroups below it, and on version 2 the kernel lets no process into such a \
+             cgroup: put the task into one below, such as \"hub/t\""
+            .to_owned())
+    );
+    assert_eq!([check("v1", "hub"), check("v2", "hub/nb")], [Ok(()), Ok(())]);
+}
+
+#[test]
 fn what_the_lab_cannot_do_is_refused_by_name() {
     let check = |machine: &str, expect: &str| {
         let scenario = scenario(machine);

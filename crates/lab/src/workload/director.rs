@@ -112,6 +112,10 @@ impl Director<'_> {
         };
         for task in copies {
             session.hire(task, &tell);
+            // One that cannot be hired stops those before it.
+            if session.is_stopping {
+                break;
+            }
         }
         drop(tell);
         session.until(&told, |session| !session.is_any(State::Preparing));
