@@ -91,7 +91,7 @@ fn short<'b, 'a>(
         return None;
     }
     let amount = |device: &&Device<'_>| device.span.growth.written.map_or(0, |bytes| bytes.0);
-    let device = devices.iter().max_by_key(amount)?.clone();
+    let device = *devices.iter().max_by_key(amount)?;
     let speed = device.write_bandwidth().filter(|speed| speed.value > 0.0)?;
     let utilisation = device.bottoms().iter().filter_map(Device::utilisation).max_by(f64::total_cmp)?;
     if thresh as f64 >= MOMENT_S * speed.value || utilisation > HAS_ROOM {
