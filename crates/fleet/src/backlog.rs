@@ -53,18 +53,28 @@ fn arrival(nanos: u64, one: &HostRow, next: &HostRow, page: f64) -> Option<Arriv
 /// they write.
 pub(crate) fn fits(arrivals: &[Arrival], limits: &[Limit], speed: f64) -> bool {
     let part = 1.0 / f64::from(STEPS);
+    // A host can have hundreds of limits. Each step goes through all of them once, without a branch.
+    let column = |of: fn(&Limit) -> f64| limits.iter().map(of).collect::<Vec<f64>>();
+    let shares = column(|limit| limit.share);
+    let backgrounds = column(|limit| limit.background);
+    let freeruns = column(|limit| limit.freerun);
     let mut held = vec![0.0_f64; limits.len()];
+    let mut written = backgrounds.iter().filter(|background| 0.0 > **background).count();
     for arrival in arrivals {
         for _ in 0..STEPS {
-            let is_written = |held: f64, limit: &Limit| held > limit.background;
-            let many = held.iter().zip(limits).filter(|(held, limit)| is_written(**held, limit)).count();
-            let leaves = speed * arrival.seconds * part / many.max(1) as f64;
-            for (held, limit) in held.iter_mut().zip(limits) {
-                let left = if is_written(*held, limit) { leaves } else { 0.0 };
-                *held = (*held + limit.share * (arrival.dirtied - arrival.removed) * part - left).max(0.0);
-                if *held > limit.freerun {
-                    return false;
-                }
+            let leaves = speed * arrival.seconds * part / written.max(1) as f64;
+            let arrived = arrival.dirtied - arrival.removed;
+            let mut is_over = false;
+            written = 0;
+            for (((held, share), background), freerun) in held.iter_mut().zip(&shares).zip(&backgrounds).zip(&freeruns)
+            {
+                let left = if *held > *background { leaves } else { 0.0 };
+                *held = (*held + share * arrived * part - left).max(0.0);
+                is_over |= *held > *freerun;
+                written += usize::from(*held > *background);
+            }
+            if is_over {
+                return false;
             }
         }
     }
