@@ -193,6 +193,13 @@ pub fn dominant_in_turn<'w, 'a>(window: &Window, writers: &'w Writers<'a>) -> Op
     let is_one = |writer: &&Writer<'_>| {
         !writer.kthread && !writer.is_by_children() && writer.dirtied_bytes.is_some_and(|bytes| bytes > 0)
     };
+    // A program dirtied at most what its cgroup did. On most hosts no cgroup dirtied half.
+    let mut of_cgroups: Vec<_> =
+        writers.processes.iter().filter(is_one).map(|writer| (writer.cgroup, writer.dirtied_bytes)).collect();
+    of_cgroups.sort_unstable_by_key(|(cgroup, _)| *cgroup);
+    let sums = of_cgroups.chunk_by(|(one, _), (next, _)| one == next);
+    let most = sums.map(|of| of.iter().filter_map(|(_, bytes)| *bytes).fold(0, u64::saturating_add)).max()?;
+    dominant_share(writers, most)?;
     let mut programs: BTreeMap<(&Name, Option<EntityId>), Vec<&'w Writer<'a>>> = BTreeMap::new();
     for writer in writers.processes.iter().filter(is_one) {
         programs.entry((writer.comm, writer.cgroup)).or_default().push(writer);
