@@ -7,7 +7,7 @@ use crate::reread;
 use crate::row::{Cause, Row};
 use floodline_record::human;
 use floodline_record::record::{Record, Sink};
-use floodline_record::recording::{DecodeError, Decoder, Why};
+use floodline_record::recording::{DecodeError, Decoder, Unused, Why};
 use floodline_record::window::Window;
 use std::convert::Infallible;
 use std::io::{self, Read};
@@ -45,6 +45,10 @@ pub(crate) const UNUSED: [(&str, &[&str]); 4] = [
 
 /// The same for a change that leaves less memory: what programs read then counts.
 const UNUSED_BESIDE_READS: [(&str, &[&str]); 3] = [UNUSED[0], UNUSED[1], UNUSED[2]];
+
+/// Kinds of events that neither budgets nor those rules read: what a workload reports of its tasks. The model and the lab
+/// record thousands of them.
+const UNUSED_EVENTS: [&str; 5] = ["task_started", "task_ended", "task_operations", "task_io", "task_throttled"];
 
 /// Why a file has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,7 +119,8 @@ pub(crate) fn window<R: Read>(
     open: impl Fn() -> Result<R, Unreadable>,
     change: &Change,
 ) -> Result<(Window, Option<Note>), Unreadable> {
-    let unused: &[_] = if reread::is_possible(change) { &UNUSED_BESIDE_READS } else { &UNUSED };
+    let columns: &[_] = if reread::is_possible(change) { &UNUSED_BESIDE_READS } else { &UNUSED };
+    let unused = Unused { columns, events: &UNUSED_EVENTS };
     let mut decoder = Decoder::new(open()?).map_err(Unreadable::of)?;
     let mut window = Window::default();
     match decoder.fold_into(&mut window, SAMPLES_MAX, unused).map_err(Unreadable::of)? {
@@ -156,12 +161,14 @@ mod tests {
     use super::*;
     use crate::arithmetic;
     use floodline_record::metric::Row as Columns;
+    use floodline_record::record::Event;
     use floodline_record::recording::{Encoder, Header};
     use floodline_record::sample::{HostRow, Sample, Table, TableVisitorMut};
     use floodline_record::units::Nanos;
     use floodline_scenario::ScenarioFile;
     use floodline_sim::{Options, simulate};
     use floodline_testkit::Dice;
+    use std::collections::BTreeSet;
 
     const SCENARIOS: [(&str, &str, &str); 4] = [
         ("starved-budget", "6.1.192", include_str!("../../../scenarios/starved-budget.toml")),
@@ -204,6 +211,19 @@ mod tests {
             *table = Table::read(rows);
             Ok(())
         }
+    }
+
+    fn event(record: &Record) -> Option<&Event> {
+        if let Record::Event(event) = record { Some(event) } else { None }
+    }
+
+    /// The kind of an event as it is in a file.
+    fn kind(event: &Event) -> String {
+        serde_json::to_value(event).unwrap()["event"].as_str().unwrap().to_owned()
+    }
+
+    fn is_unused(event: &Event) -> bool {
+        UNUSED_EVENTS.contains(&kind(event).as_str())
     }
 
     fn records(name: &str, kernel: &str, text: &str) -> Vec<Record> {
@@ -256,9 +276,12 @@ mod tests {
                 }
             }
             let file = encoded(&scrambled);
+            let kinds: BTreeSet<String> = plain.iter().filter_map(event).map(kind).collect();
+            assert!(UNUSED_EVENTS.iter().all(|unused| kinds.contains(*unused)), "{kinds:?}");
             for change in CHANGES {
                 let change = Change::parse(change, None, None, None).unwrap();
                 let (narrow, _) = window(|| Ok(&file[..]), &change).unwrap();
+                assert!(narrow.events.iter().all(|event| !is_unused(event)), "{name}");
                 let judged = |window: &Window| arithmetic::judge(window, "a.flr", &change);
                 let expected = judged(&Window::from_records(&plain));
                 assert_eq!(judged(&Window::from_records(&scrambled)), expected, "{name}");

@@ -5,6 +5,7 @@
 
 use super::cells::Cells;
 use super::column;
+use super::decode::Unused;
 use super::limits::{Limit, Stop};
 use super::table::{self, Scratch};
 use super::wire::Cursor;
@@ -248,6 +249,17 @@ impl Slots<'_> {
     }
 }
 
+/// Position of the bdi of a wb.
+#[derive(Clone, Copy, Debug, Default)]
+enum Place {
+    /// It was not looked up since the wb was described.
+    #[default]
+    Unknown,
+    /// The entity is not described as a wb.
+    None,
+    At(usize),
+}
+
 /// The tables that have a row for each cgroup or process, folded.
 pub(super) struct Fold {
     wbs: Columns,
@@ -257,6 +269,8 @@ pub(super) struct Fold {
     processes: Columns,
     /// Whether a part of a sample was folded that is not whole, or an entity had two rows.
     pub(super) is_spoilt: bool,
+    /// Kinds of events that are passed over.
+    unused_events: Vec<Box<str>>,
     /// Of each cgroup, by slot.
     unwritten_max: Vec<Option<u64>>,
     stat_reads: Reads,
@@ -268,16 +282,18 @@ pub(super) struct Fold {
 #[derive(Default)]
 struct Bdis {
     names: Vec<Name>,
-    /// Of each row, the position of its bdi.
-    of_rows: Vec<Option<usize>>,
+    places: BTreeMap<Name, usize>,
+    /// Of each wb, by slot.
+    of_slots: Vec<Place>,
     sums: Vec<Option<u64>>,
     most: BTreeMap<Name, u64>,
 }
 
 impl Fold {
-    /// `unused` are columns that are left out, by table.
-    pub(super) fn new(unused: &[(&str, &[&str])]) -> Fold {
+    pub(super) fn new(unused: Unused<'_>) -> Fold {
+        let Unused { columns: unused, events } = unused;
         Fold {
+            unused_events: events.iter().map(|kind| Box::from(*kind)).collect(),
             wbs: Columns::of::<WbRow>(unused),
             cgroups: Columns::of::<CgroupRow>(unused),
             cgroup_limits: Columns::of::<CgroupLimitsRow>(unused),
@@ -289,6 +305,11 @@ impl Fold {
             limit_runs: LimitRuns::new(),
             bdis: Bdis::default(),
         }
+    }
+
+    /// Returns the kinds of events that are passed over.
+    pub(super) fn unused_events(&self) -> &[Box<str>] {
+        &self.unused_events
     }
 
     /// Returns the columns of a table, if it is folded by column.
@@ -303,9 +324,14 @@ impl Fold {
         }
     }
 
-    /// Forgets descriptions of entities that may have changed.
-    pub(super) fn describe(&mut self) {
-        self.wbs.has_other_rows = true;
+    /// Forgets what was known of an entity that is described again.
+    pub(super) fn describe(&mut self, id: EntityId) {
+        if let Some(slot) = self.wbs.of.get(&id)
+            && let Some(place) = self.bdis.of_slots.get_mut(*slot as usize)
+        {
+            *place = Place::Unknown;
+            self.wbs.has_other_rows = true;
+        }
     }
 
     /// Takes the sums of a sample: the largest of each cgroup and bdi is kept.
@@ -358,26 +384,32 @@ impl Fold {
     }
 
     fn raise_bdis(&mut self, window: &Window) {
-        let Bdis { names, of_rows, sums, most } = &mut self.bdis;
+        let Bdis { names, places, of_slots, sums, most } = &mut self.bdis;
         if std::mem::take(&mut self.wbs.has_other_rows) {
-            names.clear();
-            let mut places: BTreeMap<&Name, usize> = BTreeMap::new();
-            of_rows.clear();
-            of_rows.extend(self.wbs.rows.iter().map(|(id, _)| match window.entities.get(id) {
-                Some(Entity::Wb { bdi, .. }) => {
-                    let next = places.len();
-                    Some(*places.entry(bdi).or_insert_with(|| {
+            // Bdis of wbs that are gone cost time in each sample: there are never more than twice as many bdis as rows.
+            if names.len() > self.wbs.rows.len() {
+                names.clear();
+                places.clear();
+                of_slots.clear();
+            }
+            of_slots.resize(self.wbs.slots.len(), Place::Unknown);
+            for (id, slot) in &self.wbs.rows {
+                let Some(place @ Place::Unknown) = of_slots.get_mut(*slot as usize) else { continue };
+                *place = match window.entities.get(id) {
+                    Some(Entity::Wb { bdi, .. }) => Place::At(*places.entry(bdi.clone()).or_insert_with(|| {
                         names.push(bdi.clone());
-                        next
-                    }))
-                }
-                _ => None,
-            }));
+                        names.len() - 1
+                    })),
+                    _ => Place::None,
+                };
+            }
         }
         sums.clear();
         sums.resize(names.len(), None);
-        for ((_, sum), place) in self.wbs.sums(["reclaimable", "writeback"]).zip(of_rows.iter()) {
-            if let (Some(sum), Some(all)) = (sum, place.and_then(|place| sums.get_mut(place))) {
+        for (slot, sum) in self.wbs.sums(["reclaimable", "writeback"]) {
+            if let (Some(sum), Some(Place::At(place))) = (sum, of_slots.get(slot))
+                && let Some(all) = sums.get_mut(*place)
+            {
                 *all = Some(all.unwrap_or(0).saturating_add(sum));
             }
         }

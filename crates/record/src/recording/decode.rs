@@ -21,6 +21,7 @@ use crate::record::Record;
 use crate::sample::{Sample, SampleTime};
 use crate::text::Text;
 use crate::units::Nanos;
+pub use lend::Unused;
 use std::any::Any;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -361,7 +362,8 @@ impl<R: Read> Decoder<R> {
     /// Takes the next record out of the current frame.
     fn next_item(&mut self, frame: Frame) -> Result<Option<Record>, Limit> {
         let mut cursor = Cursor::new(self.content.get(self.at..).unwrap_or_default());
-        let item = item::get(&mut cursor);
+        let unused = self.fold.as_deref().map(Fold::unused_events).unwrap_or_default();
+        let item = item::get(&mut cursor, unused);
         self.at = self.content.len() - cursor.left();
         match item {
             Ok(Item::Record(record)) => {
@@ -371,6 +373,7 @@ impl<R: Read> Decoder<R> {
                 return Ok(Some(record));
             }
             Ok(Item::Unknown) => self.unknown_records += 1,
+            Ok(Item::Unused) => {}
             Ok(Item::Stop) => {
                 self.hand = Hand::Nothing;
                 if frame.sample {

@@ -2,12 +2,12 @@
 //! What a decoder lends is what it gives, on whole and on damaged files, and a window makes the same of both. So does
 //! the fold by column.
 
-use super::Decoder;
 use super::frame::{self, PREAMBLE, kind};
 use super::tests::{encode, frames, made, plain};
+use super::{Decoder, Unused};
 use crate::id::{DevId, Entity, EntityId, Hierarchy};
 use crate::metric::Row;
-use crate::record::{Record, Sink};
+use crate::record::{Event, Record, Sink, What};
 use crate::sample::{CgroupIoRow, CgroupRow, HostRow, ProcessRow, Sample, SampleTime, Table, TableVisitorMut};
 use crate::units::{Bytes, Count, Nanos};
 use crate::window::Window;
@@ -168,6 +168,27 @@ fn a_sample_that_is_not_whole_is_folded_by_row() {
     assert!(folded(&encode(&twice)).is_none());
 }
 
+#[test]
+fn events_without_a_use_are_left_out_and_no_other() {
+    let event = |at, what| Record::Event(Event { at: Nanos(at), what });
+    let mut records = plain(3);
+    records.extend([
+        event(1, What::WorkloadEnded),
+        event(2, What::Note { text: r#""event":"workload_ended""#.into() }),
+        event(3, What::Missed { samples: 2 }),
+    ]);
+    let file = encode(&records);
+    let times = |events: &[&str]| -> Vec<u64> {
+        let mut window = Window::default();
+        let unused = Unused { columns: &[], events };
+        assert_eq!(Decoder::new(&file[..]).unwrap().fold_into(&mut window, u64::MAX, unused).unwrap(), Some(3));
+        window.events.iter().map(|event| event.at.0).collect()
+    };
+    assert_eq!(times(&[]), [1, 2, 3]);
+    assert_eq!(times(&["workload_ended"]), [2, 3]);
+    assert_eq!(times(&["note", "missed", "workload"]), [1]);
+}
+
 /// The window of a file, folded by column; `None` where that is not possible.
 fn folded(file: &[u8]) -> Option<Window> {
     folded_without(file, &[])
@@ -177,7 +198,7 @@ fn folded(file: &[u8]) -> Option<Window> {
 fn folded_without(file: &[u8], unused: &[(&str, &[&str])]) -> Option<Window> {
     let mut window = Window::default();
     let mut decoder = Decoder::new(file).unwrap();
-    let samples = decoder.fold_into(&mut window, u64::MAX, unused).unwrap();
+    let samples = decoder.fold_into(&mut window, u64::MAX, Unused { columns: unused, events: &[] }).unwrap();
     assert!(decoder.next().is_none(), "it gives no records after a fold");
     let samples = samples?;
     assert_eq!(samples, window.samples);

@@ -41,7 +41,7 @@ mod tests;
 mod wire;
 
 pub use cut::{Cut, DecodeError, Why};
-pub use decode::Decoder;
+pub use decode::{Decoder, Unused};
 pub use encode::{EncodeError, Encoder};
 pub use limits::Limit;
 pub use rewrite::{Piece, rewrite};

@@ -12,6 +12,15 @@ use crate::window::Window;
 use std::io::Read;
 use std::ops::ControlFlow;
 
+/// Parts of a recording for which a caller of [`Decoder::fold_into`] has no use.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unused<'a> {
+    /// Columns by table. Only those of tables that have a row for each cgroup, process or wb are left out.
+    pub columns: &'a [(&'a str, &'a [&'a str])],
+    /// Kinds of events as they are in a file. An event of another form than this build writes is not left out.
+    pub events: &'a [&'a str],
+}
+
 impl<R: Read> Decoder<R> {
     /// Passes every record to `each` until it breaks. Faster than the iterator: a sample is lent, and none of its rows
     /// is copied. Returns whether the recording ended.
@@ -40,8 +49,7 @@ impl<R: Read> Decoder<R> {
     /// Folds a recording that was just opened, at most a number of samples of it. The window is the same as if it took
     /// each record, but only few samples are made: most tables are folded by column. Returns the number of samples;
     /// `None` if a sample is malformed or an entity has two rows in it. Then the recording has to be read again with
-    /// [`Decoder::lend`]. The decoder gives no records after it. `unused` are columns, by table, that the caller has no use
-    /// for: of tables that have a row for each cgroup, process or wb they are left out of the window.
+    /// [`Decoder::lend`]. The decoder gives no records after it. Parts without a use are left out of the window.
     ///
     /// # Errors
     ///
@@ -50,7 +58,7 @@ impl<R: Read> Decoder<R> {
         &mut self,
         window: &mut Window,
         samples_max: u64,
-        unused: &[(&str, &[&str])],
+        unused: Unused<'_>,
     ) -> Result<Option<u64>, DecodeError> {
         (self.lends, self.fold) = (true, Some(Box::new(Fold::new(unused))));
         let samples = self.fold_samples(window, samples_max);
@@ -73,7 +81,7 @@ impl<R: Read> Decoder<R> {
                     fold.sample(window);
                     samples += 1;
                 }
-                Record::Entity(..) => fold.describe(),
+                Record::Entity(id, _) => fold.describe(*id),
                 _ => {}
             }
             let Ok(()) = window.record(&record);
