@@ -115,6 +115,11 @@ impl Throttle {
         self.limits.get(&cgroup).map(|limits| [of_way(&limits[0]), of_way(&limits[1])])
     }
 
+    /// Whether a cgroup has limits.
+    pub(crate) fn has_limits(&self) -> bool {
+        !self.limits.is_empty()
+    }
+
     /// Whether any request is held back.
     pub(crate) fn is_holding(&self) -> bool {
         !self.held.is_empty()

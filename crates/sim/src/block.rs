@@ -62,6 +62,8 @@ pub(crate) enum Done {
     R1bio(u32),
     /// Completes the write of encrypted copies, in this cell of [`CryptWrites`](crate::crypt::CryptWrites).
     Crypt(u32),
+    /// Completes the requests that joined in a plug, in this cell of [`Plugs`](crate::plug::Plugs).
+    Joined(u32),
     /// Completes the request of a loop device, of this number there.
     Loop(BlockId, u32),
     /// Nothing: no process waits for it.
@@ -249,6 +251,11 @@ impl Block {
         self.by_cgroup.get(cgroup.0 as usize)?.as_ref()
     }
 
+    /// Whether all its requests are in use.
+    pub(crate) fn is_full(&self) -> bool {
+        self.in_flight >= self.depth
+    }
+
     /// Brings the time counters up to a moment.
     pub(crate) fn account(&mut self, now: u64) {
         let passed = now.saturating_sub(self.stats.since);
@@ -367,9 +374,20 @@ pub(crate) async fn enter_queue(sim: &Sim, device: BlockId, request: &Request, e
         crate::wbt::wait(sim, device, request.class).await;
     }
     while !sim.w().take_request(device, request) {
-        let free = sim.wait("a free request of a device", |world| &mut world.blocks[device].waiters);
-        io_schedule(sim, free).await;
+        wait_for_request(sim, device).await;
     }
+}
+
+/// Waits until a device has a free request.
+pub(crate) async fn free_request(sim: &Sim, device: BlockId) {
+    while sim.w().blocks[device].is_full() {
+        wait_for_request(sim, device).await;
+    }
+}
+
+async fn wait_for_request(sim: &Sim, device: BlockId) {
+    let free = sim.wait("a free request of a device", |world| &mut world.blocks[device].waiters);
+    io_schedule(sim, free).await;
 }
 
 /// Submits a request to a device and waits for its completion.
@@ -476,8 +494,7 @@ impl World {
             self.flush_insert(device, request);
             return true;
         }
-        let block = &self.blocks[device];
-        if block.in_flight >= block.depth {
+        if self.blocks[device].is_full() {
             return false;
         }
         self.issue(device, request);
@@ -499,7 +516,7 @@ impl World {
 
     /// Counts a bio in `io.stat`, at submission. A flush is a write without bytes.
     #[inline]
-    fn account_bio(&mut self, device: BlockId, request: &Request) {
+    pub(crate) fn account_bio(&mut self, device: BlockId, request: &Request) {
         let at = usize::from(request.way != Way::Read);
         let (rows, number) = (&mut self.blocks[device].by_cgroup, request.cgroup.0 as usize);
         if rows.len() <= number {
@@ -563,6 +580,11 @@ impl World {
             Done::R1bio(cell) => self.r1bio_done(device, request, cell),
             Done::Crypt(cell) => self.crypt_written(cell),
             Done::Loop(above, slot) => self.io_done(above, slot),
+            Done::Joined(cell) => {
+                for done in self.plugs.completed(cell) {
+                    self.request_done(device, request, done);
+                }
+            }
             Done::Nothing => {}
         }
     }

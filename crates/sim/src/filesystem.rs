@@ -15,7 +15,7 @@ use crate::wb::Lock;
 use crate::world::World;
 use floodline_scenario::FsType;
 use std::borrow::Cow;
-use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 /// Sizes of folios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +81,8 @@ pub(crate) struct Superblock {
     pub(crate) reading: Lock,
     /// The small file of ext4 that got blocks last.
     pub(crate) last_small: Option<InodeId>,
+    /// The file that got blocks last and the place after them, by region (see [`World::take_place`]).
+    pub(crate) places: BTreeMap<u32, (InodeId, u64)>,
 }
 
 /// The filesystem below an overlay.

@@ -291,7 +291,7 @@ async fn writeback(sim: &Sim, wb: WbId, work: &Work) {
                     is_sync: work.is_sync,
                     is_tagged: work.is_tagged,
                     is_cyclic: !work.is_sync && !work.is_tagged,
-                    by_flusher: true,
+                    flusher: Some(wb),
                     nr_to_write: chunk,
                     class: match work.is_sync {
                         true => Class::Urgent,
@@ -302,15 +302,20 @@ async fn writeback(sim: &Sim, wb: WbId, work: &Work) {
                 };
                 let wrote = writepages(sim, inode, how).await;
                 if work.is_sync && !work.for_sync {
+                    sim.w().unplug(wb);
                     wait_writeback(sim, inode, 0, u64::MAX / 2).await;
                 }
                 sim.w().inode_written(&mut execution, inode, wrote.counted >= chunk, wrote);
             }
             NextInode::Wait(inode) => {
+                sim.w().unplug(wb);
                 sim.wait("an inode that another flusher writes", |world| &mut world.inodes[inode].waiters).await;
             }
-            NextInode::Rest => sim.pass(1_000_000, "").await,
-            NextInode::End => return,
+            NextInode::Rest => {
+                sim.w().unplug(wb);
+                sim.pass(1_000_000, "").await;
+            }
+            NextInode::End => return sim.w().unplug(wb),
         }
     }
 }

@@ -49,6 +49,8 @@ pub(crate) struct Inode {
     pub(crate) allocated: u64,
     /// Page at which the blocks end that XFS reserved for it and for its growth.
     pub(crate) reserved: u64,
+    /// Place after the file that lies before it on the device, if their blocks are side by side.
+    pub(crate) follows: Option<u64>,
     /// Number of its extents on ext4.
     pub(crate) extents: u32,
     /// Blocks allocated or reserved for it.
@@ -109,6 +111,7 @@ impl Inode {
             reserved: 0,
             directory: 0,
             group: 0,
+            follows: None,
             extents: 0,
             space: 0,
             cache: PageCache::default(),

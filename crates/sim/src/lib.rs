@@ -43,6 +43,7 @@ mod memory_high;
 mod namespace;
 mod page_cache;
 mod perag;
+mod plug;
 mod preallocation;
 mod process;
 mod protection;

@@ -177,6 +177,7 @@ fn booted(
         ioends: crate::ioend::Ioends::default(),
         r1bios: crate::raid1::R1bios::default(),
         crypt_writes: crate::crypt::CryptWrites::default(),
+        plugs: crate::plug::Plugs::default(),
         domain: Domain::default(),
         domain_limits: crate::domain::KnownLimits::default(),
         ratelimit_pages: 32,
@@ -561,6 +562,7 @@ fn superblock(point: &str, fs_type: FsType) -> Superblock {
         perags: Perags::default(),
         reading: Lock::default(),
         last_small: None,
+        places: BTreeMap::new(),
     }
 }
 

@@ -102,6 +102,7 @@ pub(crate) struct World {
     pub(crate) ioends: crate::ioend::Ioends,
     pub(crate) r1bios: crate::raid1::R1bios,
     pub(crate) crypt_writes: crate::crypt::CryptWrites,
+    pub(crate) plugs: crate::plug::Plugs,
     /// The machine-wide domain.
     pub(crate) domain: Domain,
     /// Its thresholds when they were last computed.

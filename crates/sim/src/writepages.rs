@@ -4,11 +4,12 @@
 //! and fs/iomap/buffered-io.c.
 
 use crate::arena::{BlockId, CgId, InodeId, SbId, WbId};
-use crate::block::{BIO_PAGES, Class, Done, Entry, Request, Way, device_page, enter};
+use crate::block::{BIO_PAGES, Class, Done, Entry, Request, Way, device_page};
 use crate::engine::Sim;
 use crate::journal;
 use crate::page_cache::Extent;
 use crate::perag::before_allocation;
+use crate::plug::{enter, unplugging};
 use crate::process::io_schedule;
 use crate::world::{PAGE, World};
 use floodline_kernel::ForeignTally;
@@ -31,8 +32,8 @@ pub(crate) struct How {
     pub(crate) is_tagged: bool,
     /// Starts where the last pass ended.
     pub(crate) is_cyclic: bool,
-    /// Called by a flusher, not by a task that requests the write.
-    pub(crate) by_flusher: bool,
+    /// The wb of the flusher that writes; none for a task that requests the write.
+    pub(crate) flusher: Option<WbId>,
     /// Pages, or folios where the kernel counts those.
     pub(crate) nr_to_write: u64,
     pub(crate) class: Class,
@@ -48,7 +49,7 @@ impl How {
             is_sync,
             is_tagged: true,
             is_cyclic: false,
-            by_flusher: false,
+            flusher: None,
             nr_to_write: u64::MAX,
             class: if is_sync { Class::Urgent } else { Class::Normal },
             range: None,
@@ -96,23 +97,14 @@ pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
         let mut run = match next {
             NextRun::Write(run) => run,
             NextRun::Wait => {
-                io_schedule(sim, sim.wait("a page under writeback", |world| &mut world.inodes[inode].waiters)).await;
+                let page = sim.wait("a page under writeback", |world| &mut world.inodes[inode].waiters);
+                unplugging(sim, how.flusher, io_schedule(sim, page)).await;
                 continue;
             }
             NextRun::End => break,
         };
         if let Some(sb) = run.transaction {
-            let memcg = sim.w().mapping_memcg(inode, &how);
-            before_allocation(sim, inode, memcg).await;
-            if run.converts {
-                journal::reserve(sim, sb).await;
-            }
-            journal::start(sim, sb).await;
-            let ((blocks, count), memcg) = {
-                let mut world = sim.w();
-                (world.allocation_blocks(inode, run.end), world.mapping_memcg(inode, &how))
-            };
-            journal::modify(sim, sb, &blocks[..count], memcg).await;
+            unplugging(sim, how.flusher, begin_allocation(sim, inode, how, sb, &run)).await;
             let mut world = sim.w();
             world.inodes[inode].allocated = run.end;
             world.journal_joins(inode, true);
@@ -125,7 +117,7 @@ pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
             loop {
                 let waiting = sim.w().send(&mut run);
                 let Some((request, entry)) = waiting else { break };
-                enter(sim, run.device, &request, entry).await;
+                enter(sim, run.flusher, run.device, &request, entry).await;
             }
         }
         if let Some(sb) = run.transaction {
@@ -134,6 +126,21 @@ pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
     }
     sim.w().end_pass(&pass);
     pass.wrote
+}
+
+/// Begins the transaction that gives a run its blocks.
+async fn begin_allocation(sim: &Sim, inode: InodeId, how: How, sb: SbId, run: &Sending) {
+    let memcg = sim.w().mapping_memcg(inode, &how);
+    before_allocation(sim, inode, memcg).await;
+    if run.converts {
+        journal::reserve(sim, sb).await;
+    }
+    journal::start(sim, sb).await;
+    let ((blocks, count), memcg) = {
+        let mut world = sim.w();
+        (world.allocation_blocks(inode, run.end), world.mapping_memcg(inode, &how))
+    };
+    journal::modify(sim, sb, &blocks[..count], memcg).await;
 }
 
 /// Submits a run on a slow CPU: between two requests other threads get theirs into the queue. An fsync that waited with a
@@ -147,10 +154,10 @@ async fn send_slowly(sim: &Sim, run: &mut Sending) {
         let entry = {
             let mut world = sim.w();
             world.memory.cpu_system += cost;
-            world.submit_now(run.device, &request)
+            world.hand_down(run.flusher, run.device, &request)
         };
         if let Some(entry) = entry {
-            enter(sim, run.device, &request, entry).await;
+            enter(sim, run.flusher, run.device, &request, entry).await;
         }
     }
 }
@@ -170,6 +177,8 @@ pub(crate) async fn wait_writeback(sim: &Sim, inode: InodeId, start: u64, len: u
 /// A run of dirty pages that is being submitted to a device: at most what the filesystem maps at once.
 struct Sending {
     inode: InodeId,
+    /// The wb whose flusher sends it.
+    flusher: Option<WbId>,
     device: BlockId,
     class: Class,
     cgroup: CgId,
@@ -212,7 +221,7 @@ impl World {
     /// The memcg of the thread that maps blocks of an inode. A flusher is a kernel thread; a task that requests the
     /// write mostly belongs to the cgroup that owns the file.
     fn mapping_memcg(&self, inode: InodeId, how: &How) -> CgId {
-        let wb = self.inodes[inode].wb.filter(|_| !how.by_flusher);
+        let wb = self.inodes[inode].wb.filter(|_| how.flusher.is_none());
         wb.map_or(CgId::ROOT, |wb| self.wbs[wb].memcg)
     }
 
@@ -322,6 +331,7 @@ impl World {
         let in_request = self.request_pages().min(of_single);
         let sending = Sending {
             inode,
+            flusher: pass.how.flusher,
             device: sb.device?,
             class,
             cgroup: self.io_cgroup(inode),
@@ -348,6 +358,9 @@ impl World {
         }
         pass.at = end;
         self.tally(inode, &mut pass.tally, run.owner, run.len);
+        if needs_blocks {
+            self.take_place(inode, end);
+        }
         if needs_blocks && sending.transaction.is_none() {
             self.inodes[inode].allocated = end;
         }
@@ -357,7 +370,7 @@ impl World {
     /// Submits the rest of a run, until a request has to wait.
     fn send(&mut self, sending: &mut Sending) -> Option<(Request, Entry)> {
         while let Some(request) = self.next_request(sending) {
-            if let Some(entry) = self.submit_now(sending.device, &request) {
+            if let Some(entry) = self.hand_down(sending.flusher, sending.device, &request) {
                 return Some((request, entry));
             }
         }
