@@ -159,7 +159,7 @@ pub struct Folios {
     pub fault_makes_four: bool,
 }
 
-/// Loop devices, overlays and arrays.
+/// Loop devices, overlays, arrays, and limits of cgroups on devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stacks {
     /// Whether a sync or unmount of an overlay writes the data of its upper filesystem.
@@ -173,6 +173,8 @@ pub struct Stacks {
     pub loop_charges_cgroup: bool,
     /// Whether RAID1 and RAID10 pass the flags of a request on to their members; before, only "sync".
     pub md_keeps_flags: bool,
+    /// Whether requests for metadata pass the limits of their cgroup at once, and count against them.
+    pub throttle_passes_metadata: bool,
     /// KiB of the largest piece that dm-crypt encrypts or decrypts as one.
     pub crypt_request_kib: u64,
 }
@@ -245,6 +247,7 @@ impl Behaviour {
             overlay_volatile: false,
             loop_charges_cgroup: false,
             md_keeps_flags: false,
+            throttle_passes_metadata: false,
             crypt_request_kib: 1024,
         },
         timers: Timers { coarse_wheel: false },

@@ -2,13 +2,14 @@
 //! Limits of cgroups on devices (`io.max`). A request over a limit is held back before the queue. Its submitter
 //! goes on, and its pages stay under writeback meanwhile. Limits of all ancestors count. A slice's allowance may be
 //! used at its beginning: five requests at once and then none for 90 ms are 50 a second. A flush is a request without bytes.
-//! Mirrors block/blk-throttle.c; limits have no effect on I/O charged to the root.
+//! Since 6.12 metadata passes at once and counts. Mirrors block/blk-throttle.c; limits have no effect on I/O charged to the root.
 
 use crate::arena::{BlockId, CgId};
 use crate::block::{Request, Way, enter};
 use crate::engine::{Due, Sim, Ticket, suspend};
 use crate::hypervisor::time_of;
 use crate::world::World;
+use crate::xfsaild::METADATA;
 use floodline_scenario::IoMax;
 use std::collections::BTreeMap;
 
@@ -50,6 +51,16 @@ impl Limit {
         self.io_disp += 1;
         self.trim_slice(at);
         at
+    }
+
+    /// Counts a request that does not wait, whatever the limit. Later ones wait for it.
+    fn charge(&mut self, now: u64, bytes: u64) {
+        if now > self.slice_end || self.slice_end == 0 {
+            let (slice_start, slice_end) = (now, now.saturating_add(THROTL_SLICE));
+            *self = Limit { slice_start, slice_end, bytes_disp: 0, io_disp: 0, ..*self };
+        }
+        self.bytes_disp = self.bytes_disp.saturating_add(bytes);
+        self.io_disp += 1;
     }
 
     /// Time that the next request has to wait.
@@ -186,9 +197,24 @@ impl World {
         at
     }
 
+    /// Counts a request for metadata against the limits of its cgroup, which it passes.
+    fn pass(&mut self, device: BlockId, request: &Request) {
+        let chain: Vec<CgId> = self.ancestors(request.cgroup).collect();
+        let (now, is_write) = (self.now, request.way != Way::Read);
+        for cgroup in &chain {
+            if let Some(limits) = self.blocks[device].throttle.limits.get_mut(cgroup) {
+                limits[usize::from(is_write)].charge(now, request.bytes);
+            }
+        }
+    }
+
     /// Holds a request back if a limit requires it. The dispatcher submits it later. Returns whether it is held.
     pub(crate) fn hold_back(&mut self, device: BlockId, request: &Request) -> bool {
         if self.blocks[device].throttle.limits.is_empty() {
+            return false;
+        }
+        if self.behaviour.stack.throttle_passes_metadata && request.at >= METADATA {
+            self.pass(device, request);
             return false;
         }
         let at = self.departure(device, request);
@@ -265,6 +291,18 @@ mod tests {
         assert_eq!(served(of_bytes, 5, 500_000), [0, 0, 150, 150, 250]);
         // A request larger than a slice allows.
         assert_eq!(served(of_bytes, 3, 2_000_000), [200, 400, 600]);
+    }
+
+    #[test]
+    fn what_passes_a_limit_counts_against_it() {
+        let mut limit = Limit { iops: 10, ..Limit::default() };
+        let mut at = 0;
+        for _ in 0..20 {
+            at = limit.serve(at, 4096);
+            limit.charge(at, 1024);
+        }
+        // Forty requests of ten a second; the last one passes with the one before it.
+        assert_eq!(at / 1_000_000, 3_800);
     }
 
     #[test]

@@ -118,6 +118,8 @@ pub(crate) struct Journal {
     is_writing: bool,
     committed: u64,
     requested: u64,
+    /// The cgroup of the task that forces the log of XFS: the task itself writes it.
+    payer: Option<CgId>,
     waiters: Waiters,
     thread: Option<Ticket>,
     /// Metadata blocks in XFS's log that are not yet written in place, and the thread that writes them there.
@@ -167,6 +169,7 @@ impl Journal {
             is_writing: false,
             committed: 0,
             requested: 0,
+            payer: None,
             waiters: Waiters::default(),
             thread: None,
             unwritten: BlockSet::default(),
@@ -454,6 +457,7 @@ pub(crate) async fn commit(sim: &Sim, sb: SbId, tid: u64) -> bool {
     if !sim.w().journal_request(sb, tid) {
         return false;
     }
+    pays(sim, sb, tid);
     loop {
         {
             let mut world = sim.w();
@@ -463,6 +467,18 @@ pub(crate) async fn commit(sim: &Sim, sb: SbId, tid: u64) -> bool {
             }
         }
         wait(sim, sb, "a commit of the journal").await;
+    }
+}
+
+/// Notes that the present task writes the log of XFS up to a transaction, unless another task does already.
+fn pays(sim: &Sim, sb: SbId, tid: u64) {
+    let process = sim.current_process();
+    let mut world = sim.w();
+    let cgroup = world.of_task(process);
+    if let Some(journal) = of(&mut world, sb).filter(|journal| !journal.is_jbd2)
+        && journal.running.as_ref().is_some_and(|running| running.tid <= tid)
+    {
+        journal.payer.get_or_insert(cgroup);
     }
 }
 
@@ -507,13 +523,14 @@ async fn commit_running(sim: &Sim, sb: SbId) {
             wait(sim, sb, "").await;
         }
     }
-    let transaction = {
+    let (transaction, payer) = {
         let mut world = sim.w();
         let Some(journal) = of(&mut world, sb) else { return };
         journal.is_locked = false;
+        let payer = journal.payer.take().unwrap_or(CgId::ROOT);
         let (transaction, waiting) = (journal.running.take(), journal.waiters.take());
         world.wake_all(waiting);
-        transaction
+        (transaction, payer)
     };
     let Some(transaction) = transaction else { return };
     for inode in &transaction.ordered {
@@ -538,7 +555,7 @@ async fn commit_running(sim: &Sim, sb: SbId) {
         // The log must not reach the device before the data it refers to.
         flush(sim, device).await;
     }
-    let log = write(sim, sb, device, bytes);
+    let log = write(sim, sb, device, bytes, payer);
     match is_jbd2 {
         true => log.await,
         false => with_data(sim, device, log).await,
@@ -553,7 +570,7 @@ async fn commit_running(sim: &Sim, sb: SbId) {
     }
     flush(sim, device).await;
     if is_jbd2 {
-        with_data(sim, device, write(sim, sb, device, PAGE)).await;
+        with_data(sim, device, write(sim, sb, device, PAGE, CgId::ROOT)).await;
         flush(sim, device).await;
     }
     let mut world = sim.w();

@@ -57,3 +57,34 @@ fn files_of_two_allocation_groups_stay_apart() {
     let writes = writes("7.2", "xfs", 2);
     assert!(writes > 390.0, "{writes}");
 }
+
+/// Commits per second of a program that may make 20 requests a second.
+fn commits(kernel: &str, fs: &str) -> f64 {
+    let limits = "[machine.cgroups.db]\nio_max.disk = { write_iops = \"20 IO/s\" }\n";
+    let workload = "[workload.tasks.db]\ncgroup = \"db\"\nsteps = [{ repeat = { every = \"10ms\", steps = [\
+                    { write = { file = \"/data/wal\", order = \"append\", count = 1 } }, { fdatasync = { file = \"/data/wal\" } }] } }]\n";
+    figure(&run_on(kernel, fs, limits, workload), "db.fdatasync.per_second")
+}
+
+#[test]
+fn the_task_that_forces_the_log_of_xfs_pays_for_it() {
+    for kernel in ["6.1", "6.12"] {
+        let (xfs, ext4) = (commits(kernel, "xfs"), commits(kernel, "ext4"));
+        assert!((9.0..10.6).contains(&xfs), "data and log on {kernel}: {xfs}");
+        assert!((18.0..20.6).contains(&ext4), "a thread writes the log of ext4 on {kernel}: {ext4}");
+    }
+}
+
+#[test]
+fn the_log_of_xfs_passes_limits_since_6_12() {
+    let longest = |kernel: &str| {
+        let limits = "[machine.cgroups.agent]\nio_max.disk = { write_bandwidth = \"4 MB/s\" }\n";
+        let workload = "[workload.tasks.agent]\ncgroup = \"agent\"\nsteps = [{ write = { file = \"/data/volume\", size = \"800 MB\", \
+                        block = \"1 MiB\", dsync = true, depth = 8 } }]\n[workload.tasks.shard]\nsteps = [{ repeat = { every = \
+                        \"300ms\", steps = [{ write = { file = \"/data/shard\", order = \"append\", count = 1 } }, \
+                        { fdatasync = { file = \"/data/shard\" } }] } }]\n";
+        figure(&run_on(kernel, "xfs", limits, workload), "shard.fdatasync.max_seconds")
+    };
+    let (before, after) = (longest("6.1"), longest("6.12"));
+    assert!(before > 1.0 && after < 0.2, "{before} {after}");
+}
