@@ -55,7 +55,7 @@ impl FoundDisk {
             if step.reads > 0 && step.reads == step.requests && is_idle(&pair[1].1) && step.is_small() {
                 reads.push(step.read_time / step.reads);
             }
-            if step.written >= MANY && step.busy >= BUSY {
+            if step.written >= MANY && step.busy >= BUSY && !step.is_joined() {
                 rates.push(per_second(step.written, step.busy));
                 moved.push(per_second(step.moved, step.busy));
             }
@@ -143,6 +143,8 @@ fn per_second(bytes: u64, nanos: u64) -> u64 {
 struct Step {
     /// Reads and writes.
     requests: u64,
+    /// Pieces that joined others in a request.
+    merged: u64,
     reads: u64,
     read_time: u64,
     flushes: u64,
@@ -172,14 +174,22 @@ impl Step {
         self.moved <= self.requests.saturating_mul(SMALL)
     }
 
+    /// Whether most of it is small pieces that joined in requests. The kernel counts a request from its first piece on, so a slow CPU
+    /// that adds the others one by one makes the disk look busy.
+    fn is_joined(&self) -> bool {
+        self.merged > self.requests && self.moved <= (self.requests + self.merged).saturating_mul(SMALL)
+    }
+
     fn between(before: &DiskRow, after: &DiskRow) -> Option<Step> {
         let requests = |row: &DiskRow| Some(row.reads?.0 + row.writes?.0);
         let time = |row: &DiskRow| Some(row.read_time?.0 + row.write_time?.0);
         let flush_time = after.flush_time?.0.checked_sub(before.flush_time?.0)?;
+        let merged = |row: &DiskRow| row.writes_merged.map_or(0, |count| count.0);
         let moved = |row: &DiskRow| Some(row.read?.0 + row.written?.0);
         Some(Step {
             moved: moved(after)?.checked_sub(moved(before)?)?,
             requests: requests(after)?.checked_sub(requests(before)?)?,
+            merged: merged(after).saturating_sub(merged(before)),
             reads: after.reads?.0.checked_sub(before.reads?.0)?,
             read_time: after.read_time?.0.checked_sub(before.read_time?.0)?,
             flushes: after.flushes?.0.checked_sub(before.flushes?.0)?,
@@ -287,5 +297,11 @@ mod tests {
         assert_eq!(found.write_bandwidth.map(|rate| rate >> 20), Some(99));
         assert_eq!(found.flush_bandwidth.map(|rate| rate >> 20), Some(27));
         assert_eq!(FoundDisk::of(&series[..3]), FoundDisk::default(), "too little to tell");
+        // The same 50 MiB as 12,800 pages that joined in the requests: their CPU decides how fast they come.
+        let mut joined = series;
+        if let Some((_, row)) = joined.last_mut() {
+            *row = Arc::new(DiskRow { writes_merged: Some(Count(12_750)), ..(**row).clone() });
+        }
+        assert_eq!(FoundDisk::of(&joined).write_bandwidth, None);
     }
 }
