@@ -217,6 +217,19 @@ impl Sending {
     }
 }
 
+/// Joins runs of pages that touch or overlap, in order of their first pages: a file of one write has folios of several sizes, and
+/// its pages go out together.
+fn joined(runs: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    let mut all: Vec<(u64, u64)> = Vec::with_capacity(runs.len());
+    for (at, len) in runs {
+        match all.last_mut() {
+            Some((start, pages)) if at <= *start + *pages => *pages = (*pages).max(at + len - *start),
+            _ => all.push((at, len)),
+        }
+    }
+    all
+}
+
 impl World {
     /// The memcg of the thread that maps blocks of an inode. A flusher is a kernel thread; a task that requests the
     /// write mostly belongs to the cgroup that owns the file.
@@ -244,7 +257,7 @@ impl World {
                 dirty.map(|(at, extent)| (*at, u64::from(extent.len))).collect()
             }),
         };
-        let tagged = tagged.map(Vec::into_iter);
+        let tagged = tagged.map(|runs| joined(runs).into_iter());
         Pass {
             inode,
             how,
@@ -448,5 +461,16 @@ impl World {
         if let Some(to) = outcome.switch_to.and_then(|to| u32::try_from(to).ok()) {
             self.request_switch(inode, CgId(to));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::joined;
+
+    #[test]
+    fn runs_that_touch_are_one() {
+        assert_eq!(joined(vec![(0, 128), (128, 64), (192, 1), (200, 4), (202, 6)]), [(0, 193), (200, 8)]);
+        assert_eq!(joined(Vec::new()), []);
     }
 }

@@ -88,3 +88,16 @@ fn the_log_of_xfs_passes_limits_since_6_12() {
     let (before, after) = (longest("6.1"), longest("6.12"));
     assert!(before > 1.0 && after < 0.2, "{before} {after}");
 }
+
+/// Number of writes of a disk for the fsync of a file of 1 MB that one write made.
+fn writes_of_a_mebibyte(kernel: &str) -> f64 {
+    let workload = "[workload.tasks.saver]\nsteps = [{ write = { file = \"/data/save\", block = \"1 MB\", count = 1 } }, \
+                    { fsync = { file = \"/data/save\" } }, \"exit\"]\n";
+    figure(&run_on(kernel, "xfs", "", workload), "devices.writes_count")
+}
+
+#[test]
+fn folios_of_several_sizes_are_one_request() {
+    // The data, and a write of the log.
+    assert_eq!(["6.1", "6.12", "7.2"].map(writes_of_a_mebibyte), [2.0; 3]);
+}
