@@ -120,6 +120,8 @@ pub struct Journals {
     pub jbd2_is_exempt: bool,
     /// Whether ext4 allocates unwritten extents unless `dioread_lock` is given.
     pub ext4_dioread_nolock: bool,
+    /// Whether XFS writes the commit record of a checkpoint after all that belongs to it, if that needs several buffers.
+    pub xfs_separates_commit: bool,
 }
 
 /// Units in which completions come back, and requests go out.
@@ -232,7 +234,12 @@ impl Behaviour {
         },
         cgroup_writeback: CgroupFilesystems { ext2: false, ext4: false, btrfs: false, f2fs: false, xfs: false },
         memcg: Memcg { foreign_flush: false, memory_min: false, high_sleeps: false, charge_batch: 32 },
-        journal: Journals { transaction_is_third: false, jbd2_is_exempt: false, ext4_dioread_nolock: false },
+        journal: Journals {
+            transaction_is_third: false,
+            jbd2_is_exempt: false,
+            ext4_dioread_nolock: false,
+            xfs_separates_commit: false,
+        },
         ioend: Ioends { iomap: IoendSize::Unlimited, request_max_kib: 1280, rotational_read_ahead: false },
         folios: Folios {
             xfs_by_readahead: false,

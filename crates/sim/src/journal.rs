@@ -19,7 +19,7 @@ use crate::writepages::wait_writeback;
 use crate::xfsaild::Room;
 use floodline_kernel::Journals;
 pub(crate) use log::{LOG, flush};
-use log::{write, write_superblock};
+use log::{write, write_checkpoint, write_superblock};
 use log_space::{LogSpace, make_room};
 use reserved::{Reserved, transaction_blocks};
 pub(crate) use reserved::{journal_blocks_of_ext4, reserve};
@@ -30,6 +30,8 @@ pub(crate) use without::{Unsynced, sync_fs, sync_in_place};
 /// each of many files that are created. Measured on 7.2: 1024 bytes for an append and its fdatasync, and about 4 KiB
 /// for a new file and its fsync.
 mod xfs_log {
+    /// One buffer of the log (`logbsize`).
+    pub(super) const BUFFER: u64 = 32 << 10;
     pub(super) const SECTOR: u64 = 512;
     pub(super) const HEADER: u64 = 512;
     pub(super) const INODE: u64 = 320;
@@ -551,14 +553,9 @@ async fn commit_running(sim: &Sim, sb: SbId) {
         journal.is_writing = true;
     }
     let bytes = if is_jbd2 { (1 + blocks) * PAGE } else { transaction.blocks.xfs_log_bytes() };
-    if !is_jbd2 {
-        // The log must not reach the device before the data it refers to.
-        flush(sim, device).await;
-    }
-    let log = write(sim, sb, device, bytes, payer);
     match is_jbd2 {
-        true => log.await,
-        false => with_data(sim, device, log).await,
+        true => write(sim, sb, device, bytes, payer).await,
+        false => write_checkpoint(sim, sb, device, bytes, payer).await,
     }
     {
         let mut world = sim.w();

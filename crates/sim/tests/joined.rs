@@ -101,3 +101,29 @@ fn folios_of_several_sizes_are_one_request() {
     // The data, and a write of the log.
     assert_eq!(["6.1", "6.12", "7.2"].map(writes_of_a_mebibyte), [2.0; 3]);
 }
+
+/// Seconds that an fsync takes on a disk that needs 10 ms for each request, after `files` new files. The group's metadata was read
+/// before.
+fn fsync_after(kernel: &str, files: u32) -> f64 {
+    let machine = "[machine.devices.slow]\nsize = \"8 GiB\"\nlatency = \"10ms\"\n[machine.mounts.\"/slow\"]\ntype = \"xfs\"\n\
+                   device = \"slow\"\n";
+    let workload = format!(
+        "[workload.tasks.saver]\nsetup = [{{ write = {{ file = \"/slow/b\", count = 1 }} }}, {{ fsync = {{ file = \"/slow/b\" }} }}]\n\
+         steps = [{{ create_files = {{ file = \"/slow/{{n}}\", files = {files}, size = \"4 KiB\" }} }}, \
+         {{ write = {{ file = \"/slow/a\", count = 1 }} }}, {{ fsync = {{ file = \"/slow/a\" }} }}, \"exit\"]\n"
+    );
+    figure(&run_on(kernel, "xfs", machine, &workload), "saver.fsync.max_seconds")
+}
+
+#[test]
+fn the_commit_record_of_a_large_checkpoint_is_written_last_since_5_14() {
+    // Data, a flush, the log, a flush; and the record and a flush if 1,000 files have not fitted into a buffer of 32 KiB.
+    let check = |kernel, files, requests: f64| {
+        let seconds = fsync_after(kernel, files);
+        assert!((requests * 0.01..requests * 0.01 + 0.005).contains(&seconds), "{kernel}, {files} files: {seconds}");
+    };
+    check("5.10", 1, 4.0);
+    check("5.10", 1000, 4.0);
+    check("6.1", 1, 4.0);
+    check("6.1", 1000, 6.0);
+}

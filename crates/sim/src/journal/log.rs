@@ -2,10 +2,11 @@
 //! Writes of a journal to its device: blocks of the log, its superblock, flushes of the device's cache; and the
 //! checkpointing of committed blocks.
 
-use super::{BlockSet, of};
+use super::{BlockSet, of, xfs_log};
 use crate::arena::{BlockId, CgId, InodeId, SbId};
 use crate::block::{Class, Done, Request, Way, submit_and_wait};
 use crate::engine::Sim;
+use crate::flush::with_data;
 use crate::inode::Dirt;
 use crate::world::{PAGE, World};
 
@@ -20,6 +21,19 @@ pub(super) async fn write(sim: &Sim, sb: SbId, device: BlockId, bytes: u64, cgro
     let class = log_class(&sim.w(), sb);
     let log = Request { cgroup, ..request(Way::Write, bytes, class) };
     submit_and_wait(sim, device, log, "").await;
+}
+
+/// Writes a checkpoint to the log of XFS. It must not reach the device before the data it refers to. Since 5.14 the commit record of
+/// one that needs several buffers is written when all of them are on the device. The caller flushes afterwards.
+pub(super) async fn write_checkpoint(sim: &Sim, sb: SbId, device: BlockId, bytes: u64, cgroup: CgId) {
+    flush(sim, device).await;
+    let mut last = bytes;
+    if bytes > xfs_log::BUFFER && sim.w().behaviour.journal.xfs_separates_commit {
+        write(sim, sb, device, bytes - xfs_log::SECTOR, cgroup).await;
+        flush(sim, device).await;
+        last = xfs_log::SECTOR;
+    }
+    with_data(sim, device, write(sim, sb, device, last, cgroup)).await;
 }
 
 /// Class of the writes of a log.
