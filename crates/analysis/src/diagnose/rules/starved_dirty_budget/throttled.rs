@@ -169,8 +169,9 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>) -> Finding {
         0 | 1 => first,
         more => format!("{first} and {} more", more - 1),
     };
-    let are_harmed = short.waiters.iter().any(|waiter| waiter.seconds.is_some())
-        || asleep::are_mostly_asleep(derived.window, &short.waiters);
+    let is_long = |waiter: &&Waiter| waiter.seconds.is_some_and(|waited| waited >= HARM_SHARE * derived.seconds);
+    let are_harmed =
+        short.waiters.iter().filter(is_long).count() >= 2 || asleep::are_mostly_asleep(derived.window, &short.waiters);
     let (thresh, busy) = (human::bytes(short.thresh as f64), human::percent(short.utilisation));
     let wanted = short.speed.value;
     let needs = Needs {
@@ -184,6 +185,11 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>) -> Finding {
     let (plan, why, trade_off) = match advice {
         Some(advice) => (derived.sysctls(&advice.pair.changes()), advice.why, advice.trade_off),
         None => (Vec::new(), String::new(), String::new()),
+    };
+    // Without a trace, only the level shows what they waited for.
+    let waited = match short.waiters.iter().any(|waiter| waiter.source == throttle::SOURCE) {
+        true => "waited at this limit",
+        false => "waited while it was reached",
     };
     let mut evidence = vec![
         Evidence::bytes(format!("Hard threshold of {place}"), short.thresh, "domain_dirty_limits()")
@@ -210,8 +216,8 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>) -> Finding {
             _ => Severity::Warning,
         },
         summary: format!(
-            "{setting} lets {place} hold {thresh} of unwritten data, {seconds} of writing to {name}: {who} waited at this limit, \
-             and {name} is {busy} busy over the window."
+            "{setting} lets {place} hold {thresh}, which is only {seconds} of writing to {name}. {who} {waited}. {name} is {busy} busy \
+             over the window."
         ),
         evidence,
         cause: format!(
@@ -269,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_a_moment_at_which_writers_wait_is_too_small() {
-        check_rule(&RULE, &host(8.0, 8.0, 0.3), "critical: vm.dirty_bytes = 8.00 MiB lets the machine hold 8.00 MiB");
+        check_rule(&RULE, &host(8.0, 8.0, 0.3), "critical: vm.dirty_bytes = 8.00 MiB lets the machine hold 8.00 MiB, which is only");
         check_rule(&RULE, &host(200.0, 199.0, 0.3), "clear:");
         check_rule(&RULE, &host(8.0, 2.0, 0.3), "clear:");
         check_rule(&RULE, &host(8.0, 8.0, 0.95), "clear:");
