@@ -17,7 +17,7 @@ const DRAIN_TARGET_S: f64 = 0.75;
 /// Longest drain of a full background threshold before everyone notices, seconds.
 const DRAIN_LIMIT_S: f64 = 2.0;
 /// Hard threshold in multiples of the background threshold: the ratio of both published pairs.
-const HARD_PER_BACKGROUND: u64 = 4;
+pub const HARD_PER_BACKGROUND: u64 = 4;
 /// Smallest background threshold in bytes ever advised.
 const LEAST_BACKGROUND: u64 = 8 << 20;
 /// Background percentages to choose from where not all needs can be met.

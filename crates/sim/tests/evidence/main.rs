@@ -36,7 +36,6 @@ const PAGE: f64 = 4096.0;
 const COMPUTED: &[&str] = &[
     "Cgroups with too small a budget",
     "Hard threshold of ",
-    "Speed of ",
     "Background threshold of ",
     "Its dirtyable memory",
     "Of them over their threshold",
@@ -207,9 +206,10 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             raw.samples.iter().map(|sample| sample.host.nr_dirty.unwrap_or_default().0).max()? as f64 * PAGE
         }
         "All disks wrote" => raw.written_by_disks(),
-        "Cap of DISK" => {
+        "Cap of DISK" | "Estimated bandwidth of DISK" => {
             let (.., dev) = raw.disks().find(|(id, ..)| *id == raw.disk())?;
-            raw.last().bdis.get(raw.bdi(dev)?)?.max_ratio?.0 as f64 / 1e6
+            let bdi = raw.last().bdis.get(raw.bdi(dev)?)?;
+            if name.starts_with("Cap") { bdi.max_ratio?.0 as f64 / 1e6 } else { bdi.write_bandwidth?.0 as f64 }
         }
         "Mean write of DISK" => over(raw.written(0, last), raw.writes(0, last)),
         "DISK busy" | "Busiest disk, DISK" if finding.rule != "overlay-umount-flush" => disk_busy(),

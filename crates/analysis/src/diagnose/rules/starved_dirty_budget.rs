@@ -43,9 +43,14 @@ fn check(derived: &Derived<'_>) -> Verdict {
         return Verdict::Found(stormy::findings(derived, budgets, &storms.found, occupied.as_ref(), writers.period));
     }
     let small = small(derived, budgets, writers, occupied.as_ref());
-    if !matches!(small, Verdict::Found(_)) && derived.seconds > 0.0 {
+    let worst = match &small {
+        Verdict::Found(found) => found.iter().map(|finding| finding.severity).max(),
+        _ => None,
+    };
+    if derived.seconds > 0.0 && worst <= Some(Severity::Info) {
         // Nothing is written again, and writers wait at the limit all the same.
-        if let Some(finding) = throttled::finding(derived, budgets, occupied.as_ref()) {
+        let waits = throttled::finding(derived, budgets, occupied.as_ref());
+        if let Some(finding) = waits.filter(|finding| worst.is_none_or(|worst| finding.severity > worst)) {
             return Verdict::Found(vec![finding]);
         }
     }

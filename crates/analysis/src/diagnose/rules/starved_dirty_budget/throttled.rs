@@ -5,29 +5,34 @@
 
 use super::starved::{FAIR_FRACTION, Occupied};
 use super::{RULE, setting_of};
-use crate::advise::threshold::{self, Absorption, Needs};
+use crate::advise::threshold::{self, Absorption, HARD_PER_BACKGROUND, Needs};
 use crate::budget::{Bound, Budgets, DomainBudget};
 use crate::diagnose::cgroup::{self, DevicesWritten};
 use crate::diagnose::derived::Derived;
-use crate::diagnose::device::{Device, Speed};
-use crate::diagnose::waiting::{HARM_SHARE, Waiter};
+use crate::diagnose::device::{Basis, Device, Speed};
+use crate::diagnose::waiting::{self, HARM_SHARE, Waiter};
 use crate::diagnose::writer::Writer;
 use crate::diagnose::{asleep, dirty, throttle};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::human;
 use floodline_record::id::EntityId;
+use floodline_record::name::Name;
 use floodline_record::traced::throttle::Domain;
 use floodline_record::units::Nanos;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Seconds of the disk's writing below which a limit takes in no burst. What is advised for a disk is four times 0.75 s.
 const MOMENT_S: f64 = 0.5;
 /// Utilisation of the disk over the window up to which it has room for what is written.
 const HAS_ROOM: f64 = 0.75;
-/// Pressure of an interval from which tasks wait in it.
+/// I/O pressure from which an interval counts as waiting.
 const WAITS: f64 = 0.5;
 /// Part of the window with such intervals from which waiting is felt.
 const FELT_SHARE: f64 = 0.25;
+/// Dirty data, in multiples of a limit, from which it is not what held them back.
+const PASSED: u64 = 2;
+/// Part of what a device wrote from which a process is one of its writers.
+const NOTICEABLE: f64 = 0.01;
 /// Part of those intervals in which the limit was reached.
 const MOSTLY: f64 = 0.5;
 
@@ -56,16 +61,18 @@ pub(super) fn finding(
 ) -> Option<Finding> {
     let written = DevicesWritten::of(derived.window);
     let per_cgroup = occupied.filter(|_| budgets.scope.is_per_cgroup());
+    let pauses = Pauses::of(derived);
+    let pauses = pauses.as_ref();
     let mut found: Vec<Short<'_, '_>> = Vec::new();
     for budget in &budgets.cgroups {
         let Some(processes) = per_cgroup.and_then(|occupied| occupied.get(&budget.cgroup)) else { continue };
         let peak = derived.window.unwritten_max.get(&budget.cgroup).copied().unwrap_or(0);
         let devices = written.devices(budget.cgroup);
-        found.extend(short(derived, &budget.domain, Some(budget.cgroup), peak, processes, &devices));
+        found.extend(short(derived, &budget.domain, Some(budget.cgroup), peak, (processes, pauses), &devices));
     }
     let all: Vec<&Writer<'_>> = derived.writers().processes.iter().collect();
     let peak = derived.dirty.unwritten_peak.map_or(0, |bytes| bytes.0);
-    found.extend(short(derived, &budgets.global, None, peak, &all, derived.drains()));
+    found.extend(short(derived, &budgets.global, None, peak, (&all, pauses), derived.drains()));
     let worst = found.iter().max_by_key(|one| (one.waiters.len(), one.cgroup.is_some()))?;
     Some(told(derived, worst))
 }
@@ -75,7 +82,7 @@ fn short<'b, 'a>(
     domain: &'b DomainBudget,
     cgroup: Option<EntityId>,
     peak: u64,
-    processes: &[&Writer<'_>],
+    (processes, pauses): (&[&Writer<'_>], Option<&Pauses>),
     devices: &[Device<'a>],
 ) -> Option<Short<'b, 'a>> {
     let (thresh, freerun) = (domain.thresh?.high.0, domain.freerun?.low.0);
@@ -90,6 +97,10 @@ fn short<'b, 'a>(
     if thresh == 0 || peak < freerun || is_of_machine {
         return None;
     }
+    // Far above it, the samples saw data that this limit did not hold back.
+    if peak > thresh.saturating_mul(PASSED) {
+        return None;
+    }
     let amount = |device: &&Device<'_>| device.span.growth.written.map_or(0, |bytes| bytes.0);
     let device = *devices.iter().max_by_key(amount)?;
     let speed = device.write_bandwidth().filter(|speed| speed.value > 0.0)?;
@@ -97,24 +108,40 @@ fn short<'b, 'a>(
     if thresh as f64 >= MOMENT_S * speed.value || utilisation > HAS_ROOM {
         return None;
     }
-    let waiters = paused(derived, cgroup, processes).unwrap_or_else(|| {
-        let is_felt = match cgroup {
-            Some(id) => derived.window.cgroups.get(&id).and_then(cgroup::io_pressure_some),
-            None => at_limit(derived),
-        };
-        is_felt.filter(|share| *share >= FELT_SHARE).map_or_else(Vec::new, |_| waiting_ones(derived, processes))
-    });
+    let waiters = match pauses {
+        Some(pauses) => paused(derived, pauses.get(cgroup.is_some()), processes),
+        None => {
+            let of_cgroup = cgroup.and_then(|id| derived.window.cgroups.get(&id)).map(cgroup::io_pressure_some);
+            let is_felt = |share: Option<f64>| share.is_some_and(|share| share >= FELT_SHARE);
+            let is_at_limit = is_felt(of_cgroup.unwrap_or(Some(1.0))) && is_felt(at_limit(derived, cgroup, freerun));
+            if is_at_limit { waiting_writers(derived, &device, processes) } else { Vec::new() }
+        }
+    };
     (!waiters.is_empty()).then_some(Short { domain, cgroup, thresh, peak, waiters, device, speed, utilisation })
 }
 
-/// Processes that a trace saw paused by the domain for a large part of the window, the most paused first; `None` without a trace.
-fn paused(derived: &Derived<'_>, cgroup: Option<EntityId>, processes: &[&Writer<'_>]) -> Option<Vec<Waiter>> {
-    let wanted = if cgroup.is_some() { Domain::Memcg } else { Domain::Global };
-    let pauses = throttle::by(derived.window, |event| (event.domain == wanted).then_some(event.who.pid))?;
-    let by_pid: BTreeMap<u32, f64> =
-        pauses.into_iter().map(|(pid, pauses)| (pid, pauses.total.as_secs_f64())).collect();
+/// Seconds that each process was paused, by a trace: by the machine's domain, and by that of a cgroup.
+struct Pauses([BTreeMap<u32, f64>; 2]);
+
+impl Pauses {
+    /// `None` without a trace.
+    fn of(derived: &Derived<'_>) -> Option<Pauses> {
+        let of = |wanted: Domain| {
+            let pauses = throttle::by(derived.window, |event| (event.domain == wanted).then_some(event.who.pid))?;
+            Some(pauses.into_iter().map(|(pid, pauses)| (pid, pauses.total.as_secs_f64())).collect())
+        };
+        Some(Pauses([of(Domain::Global)?, of(Domain::Memcg)?]))
+    }
+
+    fn get(&self, is_of_cgroup: bool) -> &BTreeMap<u32, f64> {
+        &self.0[usize::from(is_of_cgroup)]
+    }
+}
+
+/// The processes that were paused for a large part of the window, the most paused first.
+fn paused(derived: &Derived<'_>, pauses: &BTreeMap<u32, f64>, processes: &[&Writer<'_>]) -> Vec<Waiter> {
     let waiter = |writer: &&Writer<'_>| {
-        let seconds = by_pid.get(&writer.pid).copied().filter(|seconds| *seconds >= HARM_SHARE * derived.seconds)?;
+        let seconds = pauses.get(&writer.pid).copied().filter(|seconds| *seconds >= HARM_SHARE * derived.seconds)?;
         Some(Waiter {
             pid: writer.pid,
             comm: writer.comm.clone(),
@@ -126,19 +153,27 @@ fn paused(derived: &Derived<'_>, cgroup: Option<EntityId>, processes: &[&Writer<
     };
     let mut waiters: Vec<Waiter> = processes.iter().filter_map(waiter).collect();
     waiters.sort_by(|one, other| other.seconds.unwrap_or(0.0).total_cmp(&one.seconds.unwrap_or(0.0)));
-    Some(waiters)
+    waiters
 }
 
-/// Waiters among these processes, where no trace tells pauses from other waits.
-fn waiting_ones(derived: &Derived<'_>, processes: &[&Writer<'_>]) -> Vec<Waiter> {
-    let is_one = |waiter: &&Waiter| processes.iter().any(|writer| writer.pid == waiter.pid && !writer.kthread);
-    derived.waiters().unwrap_or_default().iter().filter(is_one).cloned().collect()
+/// Waiters among these processes, where no trace tells pauses from other waits: those that may have waited for the device, dirtied
+/// a noticeable part of what is written to it, and read less than that.
+fn waiting_writers(derived: &Derived<'_>, device: &Device<'_>, processes: &[&Writer<'_>]) -> Vec<Waiter> {
+    let written = device.span.growth.written.map_or(0, |bytes| bytes.0);
+    let writes = |writer: &&&Writer<'_>| {
+        let dirtied = writer.dirtied_bytes.unwrap_or(0);
+        !writer.kthread && dirtied as f64 >= NOTICEABLE * written as f64 && dirtied > writer.read_bytes.unwrap_or(0)
+    };
+    let pids: BTreeSet<u32> = processes.iter().filter(writes).map(|writer| writer.pid).collect();
+    let waiters = waiting::others_on(derived, device, |waiter| !pids.contains(&waiter.pid));
+    waiters.unwrap_or_default()
 }
 
-/// Part of the window in which tasks waited for I/O, if the machine was above its freerun ceiling in most of that time.
-fn at_limit(derived: &Derived<'_>) -> Option<f64> {
+/// Part of the window in which tasks waited for I/O, if a domain was above its freerun ceiling in most of that time. A cgroup's level
+/// is not kept for each sample: the machine's is at least as high.
+fn at_limit(derived: &Derived<'_>, cgroup: Option<EntityId>, freerun: u64) -> Option<f64> {
     let window = derived.window;
-    let ceiling = derived.dirty.freerun_ceiling?.0;
+    let ceiling = if cgroup.is_some() { freerun } else { derived.dirty.freerun_ceiling?.0 };
     let (mut waited_s, mut at_limit_s) = (0.0, 0.0);
     for pair in window.host_series.windows(2) {
         let [(from, before), (to, after)] = pair else { continue };
@@ -154,6 +189,15 @@ fn at_limit(derived: &Derived<'_>) -> Option<f64> {
         }
     }
     (at_limit_s >= MOSTLY * waited_s && waited_s > 0.0).then(|| waited_s / derived.seconds.max(f64::MIN_POSITIVE))
+}
+
+/// The name of a speed in the evidence.
+fn speed_row(speed: &Speed, name: &Name) -> String {
+    match speed.basis {
+        Basis::KernelEstimate => format!("Estimated bandwidth of {name}"),
+        Basis::AtLeast => format!("Bandwidth of {name}, at least"),
+        Basis::Saturated | Basis::AtMost => format!("Bandwidth of {name}"),
+    }
 }
 
 fn told(derived: &Derived<'_>, short: &Short<'_, '_>) -> Finding {
@@ -173,23 +217,23 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>) -> Finding {
     let are_harmed =
         short.waiters.iter().filter(is_long).count() >= 2 || asleep::are_mostly_asleep(derived.window, &short.waiters);
     let (thresh, busy) = (human::bytes(short.thresh as f64), human::percent(short.utilisation));
-    let wanted = short.speed.value;
-    let needs = Needs {
-        smallest: short
-            .cgroup
-            .and(short.domain.available)
-            .map(|available| Absorption { available_bytes: available.low.0, wanted_bytes: (wanted / 2.0) as u64 }),
-        ..Needs::of(derived, Some(short.speed))
-    };
+    let mut needs = Needs::of(derived, Some(short.speed));
+    if let (Some(_), Some(available)) = (short.cgroup, short.domain.available) {
+        // The hard threshold is four times the background threshold that is chosen here.
+        let wanted_bytes = (MOMENT_S * short.speed.value / HARD_PER_BACKGROUND as f64) as u64;
+        let least = needs.smallest.filter(|least| least.available_bytes < available.low.0);
+        let its = Absorption { available_bytes: available.low.0, wanted_bytes };
+        needs.smallest = Some(least.unwrap_or(its));
+    }
     let advice = threshold::choose(&needs);
-    let (plan, why, trade_off) = match advice {
+    let (plan, why, trade_off) = match advice.filter(|advice| advice.meets_all) {
         Some(advice) => (derived.sysctls(&advice.pair.changes()), advice.why, advice.trade_off),
         None => (Vec::new(), String::new(), String::new()),
     };
     // Without a trace, only the level shows what they waited for.
     let waited = match short.waiters.iter().any(|waiter| waiter.source == throttle::SOURCE) {
         true => "waited at this limit",
-        false => "waited while it was reached",
+        false => "waited for I/O while this limit was reached",
     };
     let mut evidence = vec![
         Evidence::bytes(format!("Hard threshold of {place}"), short.thresh, "domain_dirty_limits()")
@@ -202,7 +246,7 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>) -> Finding {
                 Evidence::bytes("Most dirty and under writeback", short.peak, "/proc/vmstat nr_dirty + nr_writeback")
             }
         },
-        Evidence::rate(format!("Speed of {name}"), short.speed.value, short.speed.basis.source()),
+        Evidence::rate(speed_row(&short.speed, name), short.speed.value, short.speed.basis.source()),
         Evidence::share(format!("{name} busy"), short.utilisation, "/proc/diskstats io_time").against(HAS_ROOM),
     ];
     evidence.extend(short.waiters.iter().take(3).filter_map(Waiter::evidence));
@@ -216,21 +260,21 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>) -> Finding {
             _ => Severity::Warning,
         },
         summary: format!(
-            "{setting} lets {place} hold {thresh}, which is only {seconds} of writing to {name}. {who} {waited}. {name} is {busy} busy \
-             over the window."
+            "{setting} makes the kernel pause writers of {place} near {thresh}, which is only {seconds} of writing to {name}. {who} {waited}. \
+             {name} is {busy} busy over the window."
         ),
         evidence,
         cause: format!(
-            "The kernel makes writers wait when unwritten data come near the limit. This limit holds less than {name} writes in \
-             half a second, so each burst meets it at once, and the writers wait until it is written. {why}"
+            "The kernel pauses writers as unwritten data approach the limit. {name} writes this much in less than half a second, so a \
+             burst soon reaches it. {why}"
         )
         .trim_end()
         .to_owned(),
         brief: Brief {
-            because: format!("{thresh} are {seconds} of writing to {name}. Each burst of writes meets this limit at once."),
+            because: format!("{name} writes {thresh} in {seconds}. Each burst of writes soon reaches this limit."),
             who,
-            expect: "The limit takes in bursts, and the writers go on.".to_owned(),
-            costs: "More data is only in memory at any time.".to_owned(),
+            expect: "A burst fits below the limit, and its writers do not wait.".to_owned(),
+            costs: "More data is lost if the machine loses power.".to_owned(),
         },
         devices: vec![name.to_string()],
         plan,
@@ -244,6 +288,9 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>) -> Finding {
 mod tests {
     use super::RULE;
     use crate::diagnose::check_rule;
+    use crate::diagnose::throttle::tests::throttled;
+    use floodline_record::record::What;
+    use floodline_record::traced::throttle::Domain;
     use floodline_record::units::{BytesPerSecond, Count, Pages};
     use floodline_testkit::{Fixture, grows, mib, mib_pages, secs};
 
@@ -274,10 +321,44 @@ mod tests {
     }
 
     #[test]
+    fn tasks_that_read_or_write_elsewhere_do_not_wait_at_the_limit() {
+        let readers = |share: f64| {
+            (0..3).fold(host(8.0, 8.0, 0.3), |host, reader| {
+                host.process("collect", 930 + reader, "/", move |t, row| row.read_bytes = grows(t, 0, share * 10e6))
+            })
+        };
+        check_rule(&RULE, &readers(0.1), "critical:");
+        check_rule(&RULE, &readers(3.0), "clear:");
+    }
+
+    #[test]
+    fn a_trace_tells_who_was_paused_and_one_alone_is_a_note() {
+        let traced = |paused: &[(u64, u64)]| {
+            let pause = |(pid, ms): &(u64, u64)| {
+                let What::Throttled(mut event) = throttled((1, "8:0", Domain::Global, 50, *ms, 200)) else {
+                    unreachable!("it is a pause")
+                };
+                event.who.pid = *pid as u32;
+                What::Throttled(event)
+            };
+            host(8.0, 8.0, 0.3).traced(&["throttle", "bytes"], paused.iter().map(pause).collect())
+        };
+        check_rule(&RULE, &traced(&[(930, 9_000), (931, 8_000)]), "critical: vm.dirty_bytes = 8.00 MiB");
+        check_rule(&RULE, &traced(&[(930, 9_000), (931, 100)]), "info: vm.dirty_bytes = 8.00 MiB");
+        check_rule(&RULE, &traced(&[(930, 100)]), "clear:");
+    }
+
+    #[test]
     fn a_limit_of_a_moment_at_which_writers_wait_is_too_small() {
-        check_rule(&RULE, &host(8.0, 8.0, 0.3), "critical: vm.dirty_bytes = 8.00 MiB lets the machine hold 8.00 MiB, which is only");
+        check_rule(
+            &RULE,
+            &host(8.0, 8.0, 0.3),
+            "critical: vm.dirty_bytes = 8.00 MiB makes the kernel pause writers of the machine near 8.00 MiB, which is only",
+        );
         check_rule(&RULE, &host(200.0, 199.0, 0.3), "clear:");
         check_rule(&RULE, &host(8.0, 2.0, 0.3), "clear:");
         check_rule(&RULE, &host(8.0, 8.0, 0.95), "clear:");
+        // Far above the limit: it held nothing back.
+        check_rule(&RULE, &host(8.0, 20.0, 0.3), "clear:");
     }
 }
