@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How often processes were seen in an uninterruptible sleep (state `D`): the part of its samples is the part of the time. Says
+//! How often processes were seen in an uninterruptible sleep (state `D`): the share of samples estimates the share of time. Says
 //! nothing about what they waited for.
 
 use super::waiting::Waiter;
-use floodline_record::id::{Entity, EntityId};
+use floodline_record::id::Entity;
 use floodline_record::window::Window;
+use std::collections::BTreeMap;
 
 /// Samples with a process from which its states tell how much of the time it slept.
 const OFTEN_READ: usize = 10;
@@ -12,18 +13,17 @@ const OFTEN_READ: usize = 10;
 /// Whether two or more of these processes slept in an uninterruptible sleep in at least half of the samples that have them, as
 /// tasks do that wait for storage again and again.
 pub fn are_mostly_asleep(window: &Window, waiters: &[Waiter]) -> bool {
-    let is_mostly = |waiter: &&Waiter| {
-        let of_it = |(id, entity): (&EntityId, &Entity)| {
-            matches!(entity, Entity::Process { pid, .. } if *pid == waiter.pid).then_some(*id)
-        };
-        let spans = window.entities.iter().filter_map(of_it).filter_map(|id| {
-            let readings = window.processes.get(&id)?.readings as usize;
-            Some((window.asleep.get(&id).map_or(0, Vec::len), readings))
-        });
-        let (asleep, readings) = spans.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        readings >= OFTEN_READ && 2 * asleep >= readings
-    };
-    waiters.iter().filter(is_mostly).count() >= 2
+    // By process id, in one pass: a host has thousands of processes, and most of them may wait.
+    let mut seen: BTreeMap<u32, (usize, usize)> = waiters.iter().map(|waiter| (waiter.pid, (0, 0))).collect();
+    for (id, span) in &window.processes {
+        let Some(Entity::Process { pid, .. }) = window.entities.get(id) else { continue };
+        if let Some((asleep, readings)) = seen.get_mut(pid) {
+            *asleep += window.asleep.get(id).map_or(0, Vec::len);
+            *readings += span.readings as usize;
+        }
+    }
+    let mostly = seen.values().filter(|(asleep, readings)| *readings >= OFTEN_READ && 2 * asleep >= *readings);
+    mostly.count() >= 2
 }
 
 #[cfg(test)]
