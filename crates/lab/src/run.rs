@@ -71,8 +71,8 @@ pub enum RunError {
     NotHonoured(Vec<UsedKey>),
     /// A task is in a cgroup that enables controllers for its children.
     #[error(
-        "workload.tasks.{task}.cgroup: \"{cgroup}\" has cgroups below it, and on version 2 the kernel lets no process into such a \
-         cgroup: put the task into one below, such as \"{cgroup}/{task}\""
+        "workload.tasks.{task}.cgroup: \"{cgroup}\" enables controllers for its children, and a cgroup of version 2 that does so \
+         cannot hold processes: declare a cgroup below it for the task, such as \"{cgroup}/{task}\""
     )]
     Inner {
         /// Name of the task.

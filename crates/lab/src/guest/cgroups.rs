@@ -64,7 +64,9 @@ pub(crate) fn task_above_cgroups(scenario: &Scenario) -> Option<TaskCopy> {
 /// (Documentation/admin-guide/cgroup-v2.rst, "No Internal Process Constraint"). The root has no such limit.
 fn is_closed_to_tasks(path: &str, copies: &[CgroupCopy]) -> bool {
     let set = copies.iter().find(|copy| copy.path == path).and_then(|copy| copy.spec.subtree_control.as_ref());
-    !path.is_empty() && set.map_or_else(|| has_children(path, copies), |controllers| !controllers.is_empty())
+    // cpu and pids are threaded controllers, which allow it.
+    let is_domain = |controller: &Controller| [Controller::Memory, Controller::Io].contains(controller);
+    !path.is_empty() && set.map_or_else(|| has_children(path, copies), |controllers| controllers.iter().any(is_domain))
 }
 
 fn has_children(path: &str, copies: &[CgroupCopy]) -> bool {
@@ -115,5 +117,6 @@ mod tests {
         assert_eq!(is_closed(None), [false, true, false]);
         assert_eq!(is_closed(Some(vec![Controller::Memory])), [false, true, false]);
         assert_eq!(is_closed(Some(Vec::new())), [false, false, false], "nothing is enabled for its children");
+        assert_eq!(is_closed(Some(vec![Controller::Cpu])), [false, false, false], "a threaded controller");
     }
 }

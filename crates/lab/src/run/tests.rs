@@ -23,8 +23,8 @@ fn a_task_in_a_cgroup_with_children_is_refused_on_version_2() {
     };
     assert_eq!(
         check("v2", "hub"),
-        Err("workload.tasks.t.cgroup: \"hub\" has cgroups below it, and on version 2 the kernel lets no process into such a \
-             cgroup: put the task into one below, such as \"hub/t\""
+        Err("workload.tasks.t.cgroup: \"hub\" enables controllers for its children, and a cgroup of version 2 that does so \
+             cannot hold processes: declare a cgroup below it for the task, such as \"hub/t\""
             .to_owned())
     );
     assert_eq!([check("v1", "hub"), check("v2", "hub/nb")], [Ok(()), Ok(())]);
