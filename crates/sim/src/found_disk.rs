@@ -177,7 +177,7 @@ impl Step {
     /// Whether most of it is small pieces that joined in requests. The kernel counts a request from its first piece on, so a slow CPU
     /// that adds the others one by one makes the disk look busy.
     fn is_joined(&self) -> bool {
-        self.merged > self.requests && self.moved <= (self.requests + self.merged).saturating_mul(SMALL)
+        self.merged > self.requests && self.moved <= self.requests.saturating_add(self.merged).saturating_mul(SMALL)
     }
 
     fn between(before: &DiskRow, after: &DiskRow) -> Option<Step> {
