@@ -120,7 +120,7 @@ pub(crate) struct Journal {
     is_writing: bool,
     committed: u64,
     requested: u64,
-    /// The cgroup of the task that forces the log of XFS: the task itself writes it.
+    /// The cgroup that pays for a write of the log of XFS: that of the task that forces the log.
     payer: Option<CgId>,
     waiters: Waiters,
     thread: Option<Ticket>,

@@ -2,7 +2,7 @@
 //! The plug of a flusher: the request that it has made last and keeps for more. Filesystems give files that are written one
 //! after the other blocks that lie side by side, so pages of the next file join the request of the last one, up to the
 //! device's largest request. A request that joins needs no place in the queue and none in wbt. A flusher that sleeps, or makes a
-//! request that joins no other, lets the one in the plug go. Mirrors blk_attempt_plug_merge and blk_flush_plug of
+//! request that joins no other, submits the plugged request. Mirrors blk_attempt_plug_merge and blk_flush_plug of
 //! block/blk-core.c and block/blk-merge.c. Left out: stacked devices, which take bios, and requests of a cgroup with limits,
 //! whose dispatcher has a plug of its own. On a real 7.2, 3,900 requests for files of 200 kB went to the disk as 332.
 

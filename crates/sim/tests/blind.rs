@@ -2,7 +2,7 @@
 //! The blind set: machines whose scenarios were written without regard to the rules, each with its true condition.
 //! One table shows, for each machine and kernel, the true condition, the first finding, and false alarms. The known
 //! misses are in `blind/misses.txt`. A run that misses and is not listed fails the test, and so does a listed run
-//! that no longer misses: the list only shrinks. The first finding is the same if `memory.stat` and `io.stat` are read
+//! that no longer misses. The list shrinks, unless the model comes nearer to a kernel and shows a miss of the rules. The first finding is the same if `memory.stat` and `io.stat` are read
 //! every 2 s only, as with `--stat-every 2s`. The known exceptions are in `blind/few-reads.txt`, which only shrinks too.
 
 // The table is the purpose of the test.

@@ -114,7 +114,7 @@ impl Burst {
     }
 
     /// Bytes of the data that piled up that the device wrote in the burst. Since 6.6 a large folio counts as dirty whole, though
-    /// only its dirty blocks are written. Levels and requests are counted at different moments, so a small difference is none.
+    /// only its dirty blocks are written. Levels and requests are counted at different moments, so a small difference is ignored.
     pub fn flushed(&self) -> u64 {
         let written = self.rate * self.seconds;
         if self.dirty_before as f64 > COUNTED_WHOLE * written { written as u64 } else { self.dirty_before }

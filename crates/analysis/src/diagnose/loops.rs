@@ -37,7 +37,7 @@ pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst)
     let written = burst.rate * burst.seconds;
     let is_theirs =
         sum(|given| given.before) >= PILED_SHARE * written && sum(|given| given.until_end) >= MOST * written;
-    // One with little of it flushed by chance meanwhile.
+    // A device with a small share was flushed by coincidence.
     let has_part = |(_, given): &(&Name, Given)| given.until_end * all.len() as f64 >= MOST * written;
     if is_theirs { all.iter().filter(|one| has_part(one)).map(|(name, _)| *name).collect() } else { Vec::new() }
 }

@@ -203,7 +203,7 @@ pub(super) const CHANGES: &[Change] = &[
         weight: Weight::Detail,
         before: "XFS writes all buffers of a checkpoint at once.",
         after: "XFS writes the last buffer of a checkpoint after the others are on the disk.",
-        means: "Behind a full queue, an fsync after many changes of metadata waits once more.",
+        means: "Behind a full queue, an fsync after many metadata changes waits for one more write.",
         set: Some(|kernel| kernel.journal.xfs_separates_commit = true),
     },
     Change {

@@ -202,7 +202,7 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
         // Smaller thresholds do not keep what lies in the image below a second of writing.
         finding.plan = Vec::new();
         let text =
-            format!("No threshold cures it: what is written to {image} is cached, and each flush writes all of that.");
+            format!("No threshold cures it: {image} caches what is written to it, and each flush writes all of it.");
         (finding.trade_off, finding.brief.expect) = (format!("{text} See buffered-loop-device."), text);
         finding.brief.costs = String::new();
     }
