@@ -4,10 +4,10 @@
 //! `cgroup/PATH/memory.max`) or of the scenario (`vm.dirty_bytes`, `machine.memory`). The scenario's own checks refuse
 //! what the kernel refuses.
 
+mod ceilings;
 mod members;
 mod mounts;
 mod names;
-mod requests;
 mod steps;
 
 pub use self::steps::{kernel_default, of_steps};
@@ -236,7 +236,7 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
             None => {
                 let before = changed.scenario.clone();
                 set(changed, key, value, setting)?;
-                requests::replace(&before, &mut changed.scenario, key);
+                ceilings::replace(&before, &mut changed.scenario, key);
                 Ok(())
             }
         },
