@@ -37,18 +37,24 @@ fn traced_direct(
     submitted().next()?;
     let numbers: BTreeMap<_, usize> = groups.iter().enumerate().map(|(number, (key, _))| (key, number)).collect();
     let of_cgroups = undirtied(groups, window, of_pid);
-    let mut of_disks: BTreeMap<(usize, DevId), Vec<f64>> = BTreeMap::new();
+    let mut of_disks: BTreeMap<(usize, DevId), Counted> = BTreeMap::new();
     for (at, one) in submitted().filter(|(_, one)| one.class == Class::Direct) {
-        let own = one.who.as_ref().and_then(|who| of_pid.get(&who.pid));
-        let held_up = || one.cgroup_ino.and_then(|ino| of_cgroups.get(&ino).copied());
-        let Some(group) = own.and_then(|key| numbers.get(key).copied()).or_else(held_up) else { continue };
-        let bins = of_disks.entry((group, one.disk)).or_insert_with(|| vec![0.0; times.len().saturating_sub(1)]);
+        let key = one.who.as_ref().and_then(|who| of_pid.get(&who.pid));
+        let own = key.and_then(|key| numbers.get(key).copied());
+        let held_up = || one.cgroup_ino.and_then(|ino| of_cgroups.get(&ino)).map(|(number, _)| *number);
+        let Some(group) = own.or_else(held_up) else { continue };
+        let counted = of_disks.entry((group, one.disk)).or_insert_with(|| Counted::new(times.len().saturating_sub(1)));
+        let bins = if own.is_some() { &mut counted.own } else { &mut counted.held_up };
         let bin = times.partition_point(|time| *time < at).saturating_sub(1);
         if let Some(bin) = bins.get_mut(bin) {
             *bin += one.bytes.0 as f64;
         }
     }
-    let sum = |bins: &[f64]| bins.iter().sum::<f64>();
+    let rests: BTreeMap<usize, f64> = of_cgroups.into_values().collect();
+    let of_disks: BTreeMap<(usize, DevId), Vec<f64>> = of_disks
+        .into_iter()
+        .map(|(of, counted)| (of, counted.within(rests.get(&of.0).copied().unwrap_or(0.0))))
+        .collect();
     let most = |number: usize| {
         let disks = of_disks.iter().filter(|((group, _), _)| *group == number);
         disks.map(|(_, bins)| bins.clone()).max_by(|one, other| sum(one).total_cmp(&sum(other))).unwrap_or_default()
@@ -56,9 +62,39 @@ fn traced_direct(
     Some((0..groups.len()).map(most).collect())
 }
 
-/// The program of each cgroup, by the inode number of the cgroup, that passed the most bytes to write calls without making them dirty.
-/// Requests that a limit holds up are queued by a thread of the kernel, in the name of the cgroup.
-fn undirtied(groups: &[(Key, Group)], window: &Window, of_pid: &BTreeMap<u32, Key>) -> BTreeMap<u64, usize> {
+fn sum(bins: &[f64]) -> f64 {
+    bins.iter().sum()
+}
+
+/// Bytes that one group wrote past the page cache of one disk, in each interval.
+struct Counted {
+    /// In the name of its processes.
+    own: Vec<f64>,
+    /// In the name of its cgroup.
+    held_up: Vec<f64>,
+}
+
+impl Counted {
+    fn new(bins: usize) -> Counted {
+        Counted { own: vec![0.0; bins], held_up: vec![0.0; bins] }
+    }
+
+    /// Its bytes in each interval. Those in the name of the cgroup count up to `rest`, the bytes that the group passed to write calls and
+    /// did not make dirty: what is more is of another program of the cgroup.
+    fn within(self, rest: f64) -> Vec<f64> {
+        let room = (rest - sum(&self.own)).max(0.0);
+        let part = (room / sum(&self.held_up).max(1.0)).min(1.0);
+        self.own.iter().zip(&self.held_up).map(|(own, held_up)| own + part * held_up).collect()
+    }
+}
+
+/// Least part of the bytes of a program that never became dirty, from which it writes past the page cache. Less may be what the
+/// trace and the counters differ by: they are read at different moments.
+const MOSTLY_DIRECT: f64 = 0.5;
+
+/// The program of each cgroup, by the inode number of the cgroup, that passed the most bytes to write calls without making them dirty,
+/// and those bytes. Requests that a limit holds up are queued by a thread of the kernel, in the name of the cgroup.
+fn undirtied(groups: &[(Key, Group)], window: &Window, of_pid: &BTreeMap<u32, Key>) -> BTreeMap<u64, (usize, f64)> {
     let mut dirtied: BTreeMap<&Key, f64> = BTreeMap::new();
     for event in &window.events {
         if let What::Dirtied(one) = &event.what
@@ -67,7 +103,7 @@ fn undirtied(groups: &[(Key, Group)], window: &Window, of_pid: &BTreeMap<u32, Ke
             *dirtied.entry(key).or_default() += one.bytes.0 as f64;
         }
     }
-    let mut most: BTreeMap<u64, (f64, usize)> = BTreeMap::new();
+    let mut most: BTreeMap<u64, (usize, f64)> = BTreeMap::new();
     for (number, (key, group)) in groups.iter().enumerate() {
         let Some(Entity::Cgroup { ino: Some(ino), path, .. }) = group.cgroup.and_then(|id| window.entities.get(&id))
         else {
@@ -75,12 +111,15 @@ fn undirtied(groups: &[(Key, Group)], window: &Window, of_pid: &BTreeMap<u32, Ke
         };
         let by_calls: f64 = group.bins.iter().map(|bin| bin.by_calls).sum();
         let rest = by_calls - dirtied.get(key).copied().unwrap_or(0.0);
-        let best = most.entry(*ino).or_insert((0.0, number));
-        if path.as_bytes() != b"/" && rest > best.0 {
-            *best = (rest, number);
+        if path.as_bytes() == b"/" || rest <= 0.0 || rest < MOSTLY_DIRECT * by_calls {
+            continue;
+        }
+        let best = most.entry(*ino).or_insert((number, rest));
+        if rest > best.1 {
+            *best = (number, rest);
         }
     }
-    most.into_iter().filter(|(_, (rest, _))| *rest > 0.0).map(|(ino, (_, number))| (ino, number)).collect()
+    most
 }
 
 /// Part of the bytes of a group that a trace counts past the page cache from which all are taken for direct: the trace and the counters
@@ -203,7 +242,7 @@ mod tests {
     use floodline_record::id::{EntityId, Hierarchy};
     use floodline_record::record::{Event, Record, Sink};
     use floodline_record::traced::Who;
-    use floodline_record::traced::bytes::Dirtied;
+    use floodline_record::traced::bytes::{Dirtied, Submitted};
     use floodline_record::units::{Bytes, Nanos};
 
     #[test]
@@ -245,11 +284,19 @@ mod tests {
         assert!(groups.iter().all(|(_, group)| group.bins.iter().all(|bin| bin.direct == 0.0)));
     }
 
-    #[test]
-    fn requests_that_a_limit_holds_up_are_of_the_program_that_dirties_nothing() {
+    fn program(name: &str, cgroup: EntityId, by_calls: &[f64]) -> (Key, Group) {
+        let bin = |by_calls: &f64| Bin { by_calls: *by_calls, ..Bin::default() };
+        let bins = by_calls.iter().map(bin).collect();
+        (("a".to_owned(), name.as_bytes().to_vec()), Group { cgroup: Some(cgroup), bins, ..Group::default() })
+    }
+
+    const BACKUP: EntityId = EntityId(5);
+    const IDLE: EntityId = EntityId(6);
+
+    /// Two cgroups, and process 10 of the first one, which dirties 1 MiB.
+    fn window() -> Window {
         let mut window = Window::default();
         let cgroup = |path: &str, ino| Entity::Cgroup { path: path.into(), hierarchy: Hierarchy::V2, ino: Some(ino) };
-        let (backup, idle) = (EntityId(5), EntityId(6));
         let dirtied = Dirtied {
             since: Nanos(0),
             who: Who { pid: 10, comm: "log".into(), cgroup_ino: 50 },
@@ -260,20 +307,57 @@ mod tests {
             redirtied: Bytes(0),
         };
         for record in [
-            Record::Entity(backup, cgroup("/backup", 50)),
-            Record::Entity(idle, cgroup("/idle", 60)),
+            Record::Entity(BACKUP, cgroup("/backup", 50)),
+            Record::Entity(IDLE, cgroup("/idle", 60)),
             Record::Event(Event { at: Nanos(1), what: What::Dirtied(dirtied) }),
         ] {
             let Ok(()) = window.record(&record);
         }
-        let program = |name: &str, cgroup, by_calls| {
-            let group =
-                Group { cgroup: Some(cgroup), bins: vec![Bin { by_calls, ..Bin::default() }], ..Group::default() };
-            (("a".to_owned(), name.as_bytes().to_vec()), group)
-        };
-        let groups = [program("log", backup, 1_048_576.0), program("tar", backup, 4e6), program("none", idle, 0.0)];
+        window
+    }
+
+    #[test]
+    fn requests_that_a_limit_holds_up_are_of_the_program_that_dirties_nothing() {
+        let window = window();
+        let log = |by_calls| program("log", BACKUP, &[by_calls]);
+        let groups = [log(1_048_576.0), program("tar", BACKUP, &[4e6]), program("none", IDLE, &[0.0])];
         let of_pid = BTreeMap::from([(10, groups[0].0.clone()), (11, groups[1].0.clone())]);
-        assert_eq!(undirtied(&groups, &window, &of_pid), BTreeMap::from([(50, 1)]));
+        assert_eq!(undirtied(&groups, &window, &of_pid), BTreeMap::from([(50, (1, 4e6))]));
         assert_eq!(undirtied(&groups[..1], &window, &of_pid), BTreeMap::new(), "all became dirty");
+        assert_eq!(undirtied(&[log(1_048_577.0)], &window, &of_pid), BTreeMap::new(), "all but a byte became dirty");
+        let rest = 1_048_576.0;
+        assert_eq!(undirtied(&[log(2.0 * rest)], &window, &of_pid), BTreeMap::from([(50, (0, rest))]), "half did");
+    }
+
+    #[test]
+    fn a_program_gets_no_more_held_up_bytes_than_never_became_dirty() {
+        let mut window = window();
+        let submitted = |at, pid: Option<u32>, bytes| Submitted {
+            since: Nanos(at - 1),
+            disk: DevId { major: 8, minor: 0 },
+            class: Class::Direct,
+            device: None,
+            file: None,
+            cgroup_ino: Some(50),
+            who: pid.map(|pid| Who { pid, comm: "tar".into(), cgroup_ino: 50 }),
+            bytes: Bytes(bytes),
+            bios: 1,
+        };
+        for (at, pid, bytes) in [(5, None, 6_000_000), (15, Some(11), 1_000_000), (16, None, 2_000_000)] {
+            let event = Event { at: Nanos(at), what: What::Submitted(submitted(at, pid, bytes)) };
+            let Ok(()) = window.record(&Record::Event(event));
+        }
+        let mut recorded = Recorded::default();
+        recorded.window = window;
+        let direct = |by_calls: &[f64]| {
+            let groups = [program("tar", BACKUP, by_calls)];
+            let of_pid = BTreeMap::from([(11, groups[0].0.clone())]);
+            traced_direct(&groups, &recorded, &of_pid, &[0, 10, 20])
+        };
+        assert_eq!(direct(&[6e6, 3e6]), Some(vec![vec![6e6, 3e6]]));
+        // Its own 1 MB, and half of the 8 MB that the trace has for the cgroup.
+        assert_eq!(direct(&[3e6, 2e6]), Some(vec![vec![3e6, 2e6]]));
+        // What its processes wrote themselves is not cut.
+        assert_eq!(direct(&[4e5, 1e5]), Some(vec![vec![0.0, 1e6]]));
     }
 }
