@@ -154,7 +154,8 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     // two samples.
     let agrees = row.verdict == Verdict::Suffers && !(row.predicts_waits && by_arithmetic < SUFFERS) && !row.may_fit;
     // The twin may have made up a sync that no recording shows. It proves neither harm nor help: arithmetic decides that.
-    // Where a threshold held data back, and the level shows that something wrote it all, both agree.
+    // Where arithmetic finds that a threshold grows to more than the disk writes quickly, and a reliable twin states harm, both
+    // agree. Whether a program syncs is still assumed.
     let is_held = row.cause == Cause::DirtyCliff && is_reliable && stated == Stated::Worse;
     let severity = match answer.without_assumed_syncs {
         Some(without) if row.verdict != Verdict::Suffers && !is_held => severity.min(without),
@@ -164,6 +165,9 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     };
     row.severity = severity.min(SEVERITY_MAX);
     let enough = if is_reliable || agrees { SUFFERS } else { SUFFERS_DOUBTFUL };
+    let rests_on_assumed_sync = row.verdict != Verdict::Suffers
+        && is_held
+        && answer.without_assumed_syncs.is_some_and(|without| without < enough);
     if let Some(relief) = Relief::of(&certain, row).filter(|_| is_reliable && row.verdict == Verdict::Suffers) {
         let (_, cause, told) = arithmetic;
         row.severity = severity.clamp(TIGHT, TRADE);
@@ -187,6 +191,10 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
             let effect = if stated.is_longer() { effect } else { NOT_STATED.to_owned() };
             if !stated.is_longer() && is_reliable {
                 row.confidence = Confidence::Medium;
+            }
+            if rests_on_assumed_sync {
+                row.confidence = Confidence::Medium;
+                row.notes.push("The twin assumes a sync that no recording shows.".to_owned());
             }
             let told = match is_named {
                 true => format!("{told} {effect}"),

@@ -162,18 +162,24 @@ fn a_cliff_is_cleared_only_by_a_twin_that_has_what_was_held_back() {
 }
 
 #[test]
-fn a_threshold_that_held_data_back_confirms_a_sync_that_no_recording_shows() {
-    let check = |cause, answer: Answer, expect| {
+fn a_threshold_that_grows_confirms_a_sync_that_no_recording_shows_with_medium_confidence() {
+    let note = "The twin assumes a sync that no recording shows.";
+    let check = |cause, without, answer: Answer, expect| {
         let mut row = Row { severity: 0.8, margin: Some(25.0), ..Row::default() };
         row.decide(Verdict::Tight, cause, "So it is.".to_owned());
-        weigh(Answer { without_assumed_syncs: Some(0.0), ..answer }, Wanted::Flagged, 60.0, &mut row);
-        assert_eq!(row.verdict, expect, "{}", row.finding);
+        weigh(Answer { without_assumed_syncs: without, ..answer }, Wanted::Flagged, 60.0, &mut row);
+        assert_eq!((row.verdict, row.confidence, row.notes.iter().any(|one| one == note)), expect, "{}", row.finding);
         row.severity
     };
-    assert_eq!(check(Cause::DirtyCliff, twin(2.4, 2.4, 1.0, 0.1), Verdict::Suffers), 2.4);
-    check(Cause::DirtyCliff, twin(0.8, 0.8, 1.0, 0.1), Verdict::Tight);
-    check(Cause::DirtyCliff, twin(2.4, 2.4, 1.0, 0.4), Verdict::Tight);
-    check(Cause::MachineLimit, twin(2.4, 2.4, 1.0, 0.1), Verdict::Tight);
+    let (high, medium, low) = (Confidence::High, Confidence::Medium, Confidence::Low);
+    let harms = || twin(2.4, 2.4, 1.0, 0.1);
+    assert_eq!(check(Cause::DirtyCliff, Some(0.0), harms(), (Verdict::Suffers, medium, true)), 2.4);
+    // Programs wait for long enough without that sync, or the recording shows the caller of each.
+    check(Cause::DirtyCliff, Some(1.2), harms(), (Verdict::Suffers, high, false));
+    check(Cause::DirtyCliff, None, harms(), (Verdict::Suffers, high, false));
+    check(Cause::DirtyCliff, Some(0.0), twin(0.8, 0.8, 1.0, 0.1), (Verdict::Tight, high, false));
+    check(Cause::DirtyCliff, Some(0.0), twin(2.4, 2.4, 1.0, 0.4), (Verdict::Tight, low, false));
+    check(Cause::MachineLimit, Some(0.0), harms(), (Verdict::Tight, high, false));
 }
 
 #[test]
