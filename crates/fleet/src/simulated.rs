@@ -27,7 +27,7 @@ use weigh::weigh;
 /// Parts of a twin's key that mark a sync.
 const SYNC: &str = "sync";
 
-/// Unwritten data below which no multiple of it tells, bytes: the least difference that people notice.
+/// Least amount of recorded unwritten data that a twin is compared with, bytes: the least difference that people notice.
 const LITTLE: f64 = 1_048_576.0;
 
 /// Whether a host should be simulated, and whether only as a control.
@@ -81,8 +81,8 @@ struct Answer {
     without_assumed_syncs: Option<f64>,
     /// Whether both bounds of the demand are the same.
     is_demand_known: bool,
-    /// Largest amount of unwritten data, as a multiple of the recorded one, or of [`LITTLE`] where that is more.
-    peak: Option<f64>,
+    /// Largest amount of unwritten data, beside the recorded one.
+    peak: Option<Peak>,
     /// Whether that much may have been unwritten between two samples of the recording.
     is_between_samples: bool,
     /// Whether pages are dirtied again because they are written sooner. Arithmetic, which has the recorded bytes, then predicts the
@@ -94,6 +94,22 @@ struct Answer {
     error: Option<f64>,
     prediction: Prediction,
     is_cut: bool,
+}
+
+/// Largest amount of unwritten data of a twin beside the recorded one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Peak {
+    /// As a multiple of the recorded one.
+    times: f64,
+    /// As a multiple of the recorded one, or of [`LITTLE`] where that is more. A multiple of little data decides nothing.
+    weighed: f64,
+}
+
+impl Peak {
+    /// From both amounts in bytes, the recorded one above zero.
+    fn of(simulated: f64, recorded: f64) -> Peak {
+        Peak { times: simulated / recorded, weighed: simulated / recorded.max(LITTLE) }
+    }
 }
 
 /// Runs the twin of a host and refines the row. If no twin can be made, the arithmetic stands.
@@ -228,7 +244,7 @@ fn answer(
         simulated.zip(most_between(&recorded.window)).is_some_and(|(simulated, most)| simulated <= most);
     let peak = simulated
         .zip(peak(&shown::figures(&recorded.window, &twin.programs)).filter(|recorded| *recorded > 0.0))
-        .map(|(simulated, recorded)| multiple(simulated, recorded));
+        .map(|(simulated, recorded)| Peak::of(simulated, recorded));
     let Some(prediction) = conclude(twin, question, &measured, &results) else { return Ok(None) };
     Ok(Some(Answer {
         severity: other.map_or(first, |other| first.min(other)),
@@ -255,11 +271,6 @@ fn most_between(window: &Window) -> Option<f64> {
     let pages = rows.clone().zip(rows.skip(1)).filter_map(most).max()?;
     let page = window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1));
     Some(pages.saturating_mul(page) as f64)
-}
-
-/// Unwritten data of a twin as a multiple of the recorded, both in bytes.
-fn multiple(simulated: f64, recorded: f64) -> f64 {
-    simulated / recorded.max(LITTLE)
 }
 
 /// Names of the longest syncs of programs whose syncs the recording shows.
@@ -306,10 +317,12 @@ mod tests {
     }
 
     #[test]
-    fn little_data_is_no_multiple_of_less() {
-        assert_eq!(multiple(6e6, 2e6), 3.0);
-        assert!(multiple(200e3, 30e3) < 1.0);
-        assert!(multiple(60e6, 30e3) > 50.0);
+    fn recorded_data_below_1_mib_counts_as_1_mib() {
+        assert_eq!(Peak::of(6e6, 2e6), Peak { times: 3.0, weighed: 3.0 });
+        let little = Peak::of(200e3, 50e3);
+        assert!(little.times == 4.0 && little.weighed < 1.0, "{little:?}");
+        let more = Peak::of(60e6, 30e3);
+        assert!(more.times == 2000.0 && (50.0..60.0).contains(&more.weighed), "{more:?}");
     }
 
     #[test]

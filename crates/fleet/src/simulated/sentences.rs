@@ -18,7 +18,7 @@ pub(super) fn in_any(times: f64) -> String {
     )
 }
 
-/// What a row says of a twin that holds more unwritten data than the recording, meets no limit, and waits longer in every comparison.
+/// What a row says of a twin that holds `peak` times the recorded unwritten data, meets no limit, and waits longer in every comparison.
 pub(super) fn below_limits(times: f64, peak: f64) -> String {
     format!(
         "The twin holds {peak:.1} times the recorded unwritten data, which is below every limit. In the twin, tasks wait longer \

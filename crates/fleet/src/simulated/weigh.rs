@@ -3,7 +3,7 @@
 //! found without it.
 
 use super::sentences::{NOT_STATED, below_limits, calm, changes, effect, in_any};
-use super::{Answer, Wanted};
+use super::{Answer, Peak, Wanted};
 use crate::arithmetic::SEVERITY_MAX;
 use crate::harm::STALL;
 use crate::row::{Cause, Confidence, Row, Verdict};
@@ -40,7 +40,7 @@ impl Answer {
     /// Whether its waits are those of a host with more unwritten data than was recorded: it holds several times as much,
     /// or it meets a limit below which the recorded data fits. What may have been there between two samples is not more.
     fn is_of_another_host(&self, margin: Option<f64>) -> bool {
-        let Some(peak) = self.peak.filter(|_| !self.is_between_samples) else { return false };
+        let Some(Peak { weighed: peak, .. }) = self.peak.filter(|_| !self.is_between_samples) else { return false };
         let meets_limit = margin.is_some_and(|margin| margin >= 1.0 && margin < peak);
         peak > OTHER_HOST || (peak > MEETS_LIMIT && meets_limit)
     }
@@ -62,10 +62,10 @@ impl Answer {
     /// longer in every comparison.
     fn harm_below_limits(&self, is_of_another: bool, row: &Row) -> Option<(f64, f64)> {
         let peak = self.peak.filter(|_| is_of_another && !self.is_cut && row.cause == Cause::NotSimulated)?;
-        let is_below = row.margin.is_some_and(|margin| peak < margin);
+        let is_below = row.margin.is_some_and(|margin| peak.weighed < margin);
         let is_longer = || Stated::of(&self.without_relief_of_assumed_syncs()).is_longer();
         let least = self.least();
-        (is_below && least >= SUFFERS_IN_ANY && is_longer()).then_some((least, peak))
+        (is_below && least >= SUFFERS_IN_ANY && is_longer()).then_some((least, peak.times))
     }
 
     /// Whether a reliable twin writes pages again and again: below a limit that arithmetic found, or in the large folios of a new kernel.
@@ -94,7 +94,7 @@ impl Answer {
 
     /// Whether it has the data that a threshold held back, and lets it loose.
     fn has_what_was_held_back(&self) -> bool {
-        self.is_demand_known && self.peak.is_some_and(|peak| (peak - 1.0).abs() <= SAME_PEAK)
+        self.is_demand_known && self.peak.is_some_and(|peak| (peak.weighed - 1.0).abs() <= SAME_PEAK)
     }
 }
 
@@ -122,12 +122,12 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     if let Some(error) = error.filter(|error| *error > MISS_MAX) {
         row.notes.push(format!("The twin misses this recording by {}.", human::percent(error)));
     }
-    if let Some((least, peak)) = answer.harm_below_limits(is_of_another, row) {
+    if let Some((least, times)) = answer.harm_below_limits(is_of_another, row) {
         row.severity = least.min(SEVERITY_MAX);
-        return row.decide(Verdict::Suffers, Cause::Simulated, below_limits(least, peak));
+        return row.decide(Verdict::Suffers, Cause::Simulated, below_limits(least, times));
     }
-    if let Some(peak) = answer.peak.filter(|_| is_of_another) {
-        row.notes.push(format!("The twin holds {peak:.1} times the recorded unwritten data: it does not count."));
+    if let Some(Peak { times, .. }) = answer.peak.filter(|_| is_of_another) {
+        row.notes.push(format!("The twin holds {times:.1} times the recorded unwritten data: it does not count."));
     }
     if is_cut {
         row.notes.push("The simulation exceeded its budget: only its beginning counts.".to_owned());
@@ -243,7 +243,7 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
             if severity < TIGHT
                 && !stated.is_longer()
                 // A twin that holds what no sample shows cannot clear what no sample shows.
-                && !answer.peak.is_some_and(|peak| peak > OTHER_HOST)
+                && !answer.peak.is_some_and(|peak| peak.weighed > OTHER_HOST)
                 && row.cause != Cause::MemoryTooSmall
                 && row.margin.is_none_or(|margin| margin >= crate::arithmetic::TIGHT) =>
         {

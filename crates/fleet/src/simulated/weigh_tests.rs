@@ -21,7 +21,7 @@ fn twin(severity: f64, severity_max: f64, peak: f64, error: f64) -> Answer {
         recorded_stall_seconds: 0.0,
         without_assumed_syncs: None,
         is_demand_known: severity == severity_max,
-        peak: Some(peak),
+        peak: Some(Peak { times: peak, weighed: peak }),
         is_between_samples: false,
         error: Some(error),
         // The figure that gets worse with the severity is stated.
@@ -129,6 +129,23 @@ fn more_data_than_recorded_does_not_matter_below_every_limit() {
     check(Cause::NotSimulated, 34.0, twin(1.9, 2.6, 14.2, 0.1), not_known);
     check(Cause::NotSimulated, 34.0, Answer { is_cut: true, ..twin(2.4, 2.6, 14.2, 0.1) }, not_known);
     check(Cause::NoCgroups, 34.0, twin(2.4, 2.6, 14.2, 0.1), not_known);
+}
+
+#[test]
+fn a_multiple_of_little_data_is_told_as_it_is() {
+    let answer = |weighed| Answer { peak: Some(Peak { times: 2000.0, weighed }), ..twin(2.4, 2.6, 57.2, 0.1) };
+    let mut row = Row { margin: Some(3000.0), ..Row::default() };
+    row.decide(Verdict::NotKnown, Cause::NotSimulated, "Arithmetic has no answer.".to_owned());
+    weigh(answer(57.2), Wanted::Flagged, 60.0, &mut row);
+    assert!(row.finding.contains("holds 2000.0 times the recorded unwritten data"), "{}", row.finding);
+    let noted = |weighed| {
+        let mut row = Row { margin: Some(0.3), ..Row::default() };
+        row.decide(Verdict::Suffers, Cause::CgroupLimit, "It held much.".to_owned());
+        weigh(answer(weighed), Wanted::Flagged, 60.0, &mut row);
+        row.notes
+    };
+    assert_eq!(noted(57.2), ["The twin holds 2000.0 times the recorded unwritten data: it does not count."]);
+    assert_eq!(noted(0.9), Vec::<String>::new(), "little data");
 }
 
 #[test]
