@@ -93,9 +93,14 @@ pub(super) fn count(groups: &mut [(Key, Group)], window: &Window, of_pid: &BTree
 
 #[cfg(test)]
 mod tests {
+    use super::super::Fit;
+    use super::super::devices::Place;
+    use super::super::group::Bin;
+    use super::super::writer::Writer;
     use super::*;
-    use crate::provenance::Origin;
-    use floodline_scenario::SyncCall;
+    use crate::Recorded;
+    use crate::provenance::{Notes, Origin};
+    use floodline_scenario::{FsType, SyncCall};
 
     /// `files` files of 64 KiB, each written in `intervals` intervals, beside `other` bytes of no named file.
     fn made(files: u64, intervals: u64, other: u64) -> Option<Made> {
@@ -116,6 +121,42 @@ mod tests {
         assert_eq!(made(100, 1, 100 * 65_536), None, "most went to other files");
         let again = Files { again: 10 << 20, bytes: 20 << 20, ..Files::default() };
         assert_eq!(again.made(), None);
+    }
+
+    #[test]
+    fn what_no_trace_shows_of_files_and_blocks_is_assumed() {
+        let place = Place {
+            dev: DevId { major: 8, minor: 0 },
+            device: "sda".to_owned(),
+            point: "/data".to_owned(),
+            fs_type: FsType::Ext4,
+            mean_read: None,
+            flushes: 0,
+            writes: 0,
+            written: 0,
+            below: None,
+            is_buffered: true,
+        };
+        let origins = |total: Bin, made: Option<Made>| {
+            let bin = Bin { end: 1.0, length: 1.0, calls: 100.0, ..total };
+            let group = Group { bins: vec![bin], total, made, ..Group::default() };
+            let mut notes = Notes::default();
+            let syncs = (Syncs::default(), None);
+            Writer::of(&group, syncs, &place, "a", &Recorded::default(), &mut notes, &Fit::FIRST);
+            move |key: &str| {
+                let key = format!("workload.tasks.a.steps.{key}");
+                notes.0.iter().find(|note| note.key == key).map(|note| note.origin)
+            }
+        };
+        let files =
+            origins(Bin { by_calls: 1e6, wchar: 1e6, ..Bin::default() }, Some(Made { files: 100, bytes: 10_000.0 }));
+        assert_eq!(files("create_files"), Some(Origin::Derived));
+        assert_eq!(files("create_files.file"), Some(Origin::Assumed));
+        for direct in [1e6, 100e6] {
+            let direct = origins(Bin { direct, wchar: direct, ..Bin::default() }, None);
+            assert_eq!(direct("write.direct"), Some(Origin::Derived));
+            assert_eq!(direct("write.order"), Some(Origin::Assumed));
+        }
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl Kind {
                 );
                 notes.assumed(format!("{key}.read_iops"), "as many as writes");
             }
-            Kind::Together => notes.measured(
+            Kind::Together => notes.derived(
                 format!("{key}.iops"),
                 "reads and writes per second while it was saturated by small requests of both",
             ),
@@ -115,6 +115,7 @@ fn is_full_of_reads(intervals: &[Interval]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provenance::Origin;
     use floodline_record::units::Nanos;
 
     /// A full second of `reads` and `writes` of 16 KiB and 4 KiB.
@@ -132,6 +133,20 @@ mod tests {
             queue: Some(9.0),
             flushes: None,
         }
+    }
+
+    #[test]
+    fn a_ceiling_of_reads_and_writes_together_is_derived_from_both() {
+        let origins = |kind: Kind| {
+            let mut notes = Notes::default();
+            kind.note("machine.devices.sda", &mut notes);
+            let told = notes.0.into_iter().map(|note| (note.key.rsplit('.').next().unwrap().to_owned(), note.origin));
+            told.collect::<Vec<_>>()
+        };
+        assert_eq!(origins(Kind::Together), [("iops".to_owned(), Origin::Derived)]);
+        assert_eq!(origins(Kind::Reads), [("read_iops".to_owned(), Origin::Measured)]);
+        let each = [("write_iops".to_owned(), Origin::Measured), ("read_iops".to_owned(), Origin::Assumed)];
+        assert_eq!(origins(Kind::Each), each);
     }
 
     #[test]

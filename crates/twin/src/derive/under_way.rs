@@ -35,10 +35,14 @@ pub(super) fn durable(
         format!("{key}.steps.write.depth"),
         "time of the durable calls in the trace over the time that passed",
     );
-    notes.measured(format!("{key}.steps.write.block"), "bytes of each durable call");
+    notes.derived(format!("{key}.steps.write.block"), "mean bytes of the durable calls, in whole pages");
     notes.derived(format!("{key}.steps.write.rate"), "they keep the device full: each call waits for those before it");
     let block = ((group.total.by_calls / syncs.count / PAGE).round().max(1.0) * PAGE).min(16_777_216.0);
-    // Where it writes in its file shows nowhere: calls at once do not append.
+    notes.assumed(
+        format!("{key}.steps.write.order"),
+        "calls at once do not append; where they write in the file shows nowhere",
+    );
+    notes.assumed(format!("{key}.steps.write.size"), "as many bytes as it wrote: no page is written twice");
     let bytes = size(group.total.by_calls.max(block));
     let file = file.to_owned();
     let step = move |count: u64, rate: Option<Frequency>| {

@@ -199,7 +199,8 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
         return None;
     }
     if let Some((size, is_synced)) = group.made.and_then(|made| made.each(&syncs)) {
-        notes.measured(format!("{key}.steps.create_files"), "files that the trace names, each written once");
+        notes.derived(format!("{key}.steps.create_files"), "files that the trace names, each written once");
+        notes.assumed(format!("{key}.steps.create_files.file"), "new files, which the trace does not show");
         let stretches = arrivals(&group.bins, |bin| bin.by_calls * kept, size);
         return Some(files(file, size, stretches, is_synced));
     }
@@ -256,8 +257,7 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
     if is_small_files {
         notes.assumed(
             format!("{key}.steps.create_files"),
-            "each call dirtied a page of its own: assumed to be small \
-                                                           files",
+            "each call dirtied a page of its own: assumed to be small files",
         );
         return Some(small_files(file, block, stretches, per_call));
     }
@@ -435,6 +435,7 @@ fn direct(group: &Group, place: &Place, window: &Window, file: String, key: &str
         true => (Order::Sequential, total.direct.max(DIRECT_FILE)),
         false => (Order::Random, DIRECT_FILE),
     };
+    notes.assumed(format!("{key}.steps.write.order"), "blocks of 64 KiB and more follow each other, smaller do not");
     let bytes = size(bytes);
     let is_unpaced = fills_device(group, |bin| bin.direct, place, window);
     if is_unpaced {
@@ -457,8 +458,8 @@ fn direct(group: &Group, place: &Place, window: &Window, file: String, key: &str
     Some(Branch { bursts, unit: block, step: Box::new(step), begin: None, end: None, is_unpaced })
 }
 
-/// Whether some writes of a program keep their device busy while they last: direct ones, or durable ones. Such a writer is as fast as the device. A loop device through the
-/// page cache is as fast as memory: what is written to it has a pace of its own.
+/// Whether some writes of a program keep their device busy while they last: direct ones, or durable ones. Such a writer is as fast as
+/// the device. A loop device through the page cache is as fast as memory: what is written to it has a pace of its own.
 pub(super) fn fills_device(group: &Group, bytes: fn(&Bin) -> f64, place: &Place, window: &Window) -> bool {
     if place.is_buffered {
         return false;
