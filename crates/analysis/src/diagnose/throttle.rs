@@ -58,10 +58,15 @@ pub fn by<K: Ord>(window: &Window, key: impl Fn(&Throttled) -> Option<K>) -> Opt
     Some(sums)
 }
 
+/// Seconds that each process was paused by the limits of one kind of domain; `None` when it was not traced.
+pub fn seconds_by(window: &Window, domain: Domain) -> Option<BTreeMap<u32, f64>> {
+    let paused = by(window, |event| (event.domain == domain).then_some(event.who.pid))?;
+    Some(paused.into_iter().map(|(pid, pauses)| (pid, pauses.total.as_secs_f64())).collect())
+}
+
 /// Seconds that each process was paused by a device's strict limit: it waited for the limit, whatever the devices did.
 pub fn by_strict_limits(window: &Window) -> BTreeMap<u32, f64> {
-    let strict = by(window, |event| (event.domain == Domain::Strictlimit).then_some(event.who.pid));
-    strict.into_iter().flatten().map(|(pid, pauses)| (pid, pauses.total.as_secs_f64())).collect()
+    seconds_by(window, Domain::Strictlimit).unwrap_or_default()
 }
 
 /// All pauses on one device, or on every one.

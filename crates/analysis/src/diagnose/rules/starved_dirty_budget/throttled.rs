@@ -61,18 +61,25 @@ pub(super) fn finding(
 ) -> Option<Finding> {
     let written = DevicesWritten::of(derived.window);
     let per_cgroup = occupied.filter(|_| budgets.scope.is_per_cgroup());
-    let pauses = Pauses::of(derived);
-    let pauses = pauses.as_ref();
+    let of_machine = throttle::seconds_by(derived.window, Domain::Global);
+    let of_memcgs = throttle::seconds_by(derived.window, Domain::Memcg);
     let mut found: Vec<Short<'_, '_>> = Vec::new();
     for budget in &budgets.cgroups {
         let Some(processes) = per_cgroup.and_then(|occupied| occupied.get(&budget.cgroup)) else { continue };
         let peak = derived.window.unwritten_max.get(&budget.cgroup).copied().unwrap_or(0);
         let devices = written.devices(budget.cgroup);
-        found.extend(short(derived, &budget.domain, Some(budget.cgroup), peak, (processes, pauses), &devices));
+        found.extend(short(
+            derived,
+            &budget.domain,
+            Some(budget.cgroup),
+            peak,
+            (processes, of_memcgs.as_ref()),
+            &devices,
+        ));
     }
     let all: Vec<&Writer<'_>> = derived.writers().processes.iter().collect();
     let peak = derived.dirty.unwritten_peak.map_or(0, |bytes| bytes.0);
-    found.extend(short(derived, &budgets.global, None, peak, (&all, pauses), derived.drains()));
+    found.extend(short(derived, &budgets.global, None, peak, (&all, of_machine.as_ref()), derived.drains()));
     let worst = found.iter().max_by_key(|one| (one.waiters.len(), one.cgroup.is_some()))?;
     Some(told(derived, worst))
 }
@@ -82,7 +89,7 @@ fn short<'b, 'a>(
     domain: &'b DomainBudget,
     cgroup: Option<EntityId>,
     peak: u64,
-    (processes, pauses): (&[&Writer<'_>], Option<&Pauses>),
+    (processes, pauses): (&[&Writer<'_>], Option<&BTreeMap<u32, f64>>),
     devices: &[Device<'a>],
 ) -> Option<Short<'b, 'a>> {
     let (thresh, freerun) = (domain.thresh?.high.0, domain.freerun?.low.0);
@@ -109,7 +116,7 @@ fn short<'b, 'a>(
         return None;
     }
     let waiters = match pauses {
-        Some(pauses) => paused(derived, pauses.get(cgroup.is_some()), processes),
+        Some(pauses) => paused(derived, pauses, processes),
         None => {
             let of_cgroup = cgroup.and_then(|id| derived.window.cgroups.get(&id)).map(cgroup::io_pressure_some);
             let is_felt = |share: Option<f64>| share.is_some_and(|share| share >= FELT_SHARE);
@@ -118,24 +125,6 @@ fn short<'b, 'a>(
         }
     };
     (!waiters.is_empty()).then_some(Short { domain, cgroup, thresh, peak, waiters, device, speed, utilisation })
-}
-
-/// Seconds that each process was paused, by a trace: by the machine's domain, and by that of a cgroup.
-struct Pauses([BTreeMap<u32, f64>; 2]);
-
-impl Pauses {
-    /// `None` without a trace.
-    fn of(derived: &Derived<'_>) -> Option<Pauses> {
-        let of = |wanted: Domain| {
-            let pauses = throttle::by(derived.window, |event| (event.domain == wanted).then_some(event.who.pid))?;
-            Some(pauses.into_iter().map(|(pid, pauses)| (pid, pauses.total.as_secs_f64())).collect())
-        };
-        Some(Pauses([of(Domain::Global)?, of(Domain::Memcg)?]))
-    }
-
-    fn get(&self, is_of_cgroup: bool) -> &BTreeMap<u32, f64> {
-        &self.0[usize::from(is_of_cgroup)]
-    }
 }
 
 /// The processes that were paused for a large part of the window, the most paused first.
