@@ -9,7 +9,7 @@ use crate::diagnose::device::array::{self, Joined};
 use crate::diagnose::device::{self, Device};
 use crate::diagnose::load::{self, Kind, LASTS_SHARE, Load};
 use crate::diagnose::waiting::{self, Waiter};
-use crate::diagnose::writer::{self, Writer};
+use crate::diagnose::writer::{self, Writer, Writers};
 use crate::diagnose::{Rule, Verdict, asleep, elsewhere, missing};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
@@ -92,7 +92,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
 /// Processes by their part of the load on the disk, most first. What a process inherited from children that samples saw
 /// belongs to the children. A cgroup that was seen to use other disks and sent no request to this one makes none of its load:
 /// tasks wait for such writes, so these writes cannot still be in memory.
-fn causers(derived: &Derived<'_>, disk: &Device<'_>, kind: Kind) -> Vec<Causer> {
+fn causers(derived: &Derived<'_>, disk: &Device<'_>, kind: Kind, writers: &Writers<'_>) -> Vec<Causer> {
     let is_elsewhere = elsewhere::cgroups_elsewhere(derived, disk);
     let is_wanted = |writer: &Writer<'_>| writer.cgroup.is_none_or(|cgroup| !is_elsewhere.contains(&cgroup));
     let of = |writer: &Writer<'_>| {
@@ -104,11 +104,8 @@ fn causers(derived: &Derived<'_>, disk: &Device<'_>, kind: Kind) -> Vec<Causer> 
         let label = || writer.label();
         is_one.then(|| Causer { id: writer.id, pid: writer.pid, child: None, label: label(), bytes, share: 0.0 })
     };
-    // A process that dirtied more than the disk wrote writes to another one.
-    let on_it = (kind != Kind::Reads).then(|| writer::on_disk(derived, disk));
-    let processes = on_it.as_ref().map_or(&derived.writers().processes, |on_it| &on_it.processes);
-    let mut causers =
-        with_their_child(derived, processes.iter().filter(|writer| is_wanted(writer)).filter_map(of).collect());
+    let wanted = writers.processes.iter().filter(|writer| is_wanted(writer));
+    let mut causers = with_their_child(derived, wanted.filter_map(of).collect());
     let total = causers.iter().map(|causer| causer.bytes).fold(0, u64::saturating_add).max(1);
     for causer in &mut causers {
         causer.share = causer.bytes as f64 / total as f64;
@@ -174,11 +171,14 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
     let (disk, load) = array.worst;
     let pressure = load.pressure?;
     let kind = load.kind();
-    let causers = causers(derived, disk, kind);
+    // A process that dirtied more than the disk wrote writes to another one.
+    let on_it = writer::on_disk(derived, disk);
+    let causers = causers(derived, disk, kind, if kind == Kind::Reads { derived.writers() } else { &on_it });
     let alone = causers.first().filter(|causer| causer.share >= ALONE);
     // One writer belongs to `dominant-writer`, which has its dirtied bytes and a way to reduce them, unless reads fill the
     // disk as well.
-    let is_one = !writer::causers_on(derived, disk).is_empty() || causers.first().is_some_and(|one| one.share >= MOST);
+    let is_one =
+        !writer::causers(derived.window, &on_it).is_empty() || causers.first().is_some_and(|one| one.share >= MOST);
     if kind != Kind::Reads && !load.is_mixed() && is_one {
         return None;
     }
@@ -195,7 +195,7 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         .as_ref()
         .is_some_and(|others| waiting::is_harm(derived, others) || waiting::is_shared_harm(derived, others));
     let is_slow = load.write_await_s >= SLOW_S || load.read_await_s >= SLOW_S || (has_victims && is_harm);
-    // Waits for a journal commit are no pressure: the kernel counts them as sleep. The states of the processes show them.
+    // The kernel does not count a wait for a journal commit as I/O pressure. The states of the processes show it.
     let is_asleep =
         kind == Kind::Waited && others.as_ref().is_some_and(|others| asleep::are_mostly_asleep(derived.window, others));
     let severity = match &others {
