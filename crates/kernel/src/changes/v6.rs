@@ -289,7 +289,7 @@ pub(super) const CHANGES: &[Change] = &[
         follows: None,
         weight: Weight::Detail,
         before: "A log write of XFS is held back by the io.max of the task that forces the log.",
-        after: "A write of the log of XFS passes the io.max limit at once, and the limit counts it.",
+        after: "A log write of XFS passes the io.max limit at once and counts against it.",
         means: "Other tasks wait less for the log when a limited task forces it.",
         set: Some(|kernel| kernel.stack.throttle_passes_metadata = true),
     },

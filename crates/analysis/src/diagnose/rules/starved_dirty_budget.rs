@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rule `starved-dirty-budget`: a machine-wide setting leaves cgroups so little dirty memory that every folio is
 //! cleaned as soon as it is dirtied. Distinguishes two factors: the budget, and the amplification by folios that are
-//! dirtied repeatedly. Does not cover a cgroup that is small by its own limit, or version 1, where no cgroup has a
-//! budget.
+//! dirtied repeatedly. Also covers a limit of the machine or of a cgroup that takes in no burst. Does not cover a cgroup that
+//! is small by its own limit.
 #![doc = include_str!("starved_dirty_budget.md")]
 
 mod activity;
@@ -28,7 +28,7 @@ use starved::{Candidates, Occupied, Starved};
 /// The rule and its manual page.
 pub const RULE: Rule = Rule {
     name: "starved-dirty-budget",
-    summary: "A dirty setting divided over cgroups leaves each too little to hold what it rewrites",
+    summary: "A dirty limit leaves cgroups, or the machine, too little room for what they write",
     manual: include_str!("starved_dirty_budget.md"),
     explains: &["fsync-behind-writeback", "dominant-writer", "strictlimit-throttling", "dirty-data-at-risk"],
     check,
