@@ -46,6 +46,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "more-overload",
     "more-removals",
     "more-rewrites",
+    "nineteenth-sick",
+    "nineteenth-well",
     "ninth-budgets",
     "ninth-storage",
     "ninth-well",
@@ -107,6 +109,7 @@ pub(crate) const FIFTEENTH_ROUND: &str = include_str!("../blind/fifteenth-round.
 pub(crate) const SIXTEENTH_ROUND: &str = include_str!("../blind/sixteenth-round.txt");
 pub(crate) const SEVENTEENTH_ROUND: &str = include_str!("../blind/seventeenth-round.txt");
 pub(crate) const EIGHTEENTH_ROUND: &str = include_str!("../blind/eighteenth-round.txt");
+pub(crate) const NINETEENTH_ROUND: &str = include_str!("../blind/nineteenth-round.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
     MACHINES,
@@ -127,6 +130,7 @@ pub(crate) const TABLES: &[&str] = &[
     SIXTEENTH_ROUND,
     SEVENTEENTH_ROUND,
     EIGHTEENTH_ROUND,
+    NINETEENTH_ROUND,
 ];
 
 /// A machine on a kernel.
