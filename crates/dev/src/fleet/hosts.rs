@@ -14,6 +14,7 @@ use super::lifelike_seventh::LIFELIKE_SEVENTH;
 use super::lifelike_sixth::LIFELIKE_SIXTH;
 use super::lifelike_tenth::LIFELIKE_TENTH;
 use super::lifelike_third::LIFELIKE_THIRD;
+use super::lifelike_twelfth::LIFELIKE_TWELFTH;
 use super::made;
 use super::unseen::UNSEEN;
 use crate::Failure;
@@ -51,6 +52,8 @@ pub(crate) enum Hosts {
     Tenth,
     /// An eleventh list of such hosts, written down after the tenth one was scored
     Eleventh,
+    /// A twelfth list of such hosts, written down after the eleventh one was scored
+    Twelfth,
 }
 
 /// A host whose change is predicted: its behaviour before and after its change, and its recording before it.
@@ -78,6 +81,7 @@ impl Hosts {
             Hosts::Ninth => Some(LIFELIKE_NINTH),
             Hosts::Tenth => Some(LIFELIKE_TENTH),
             Hosts::Eleventh => Some(LIFELIKE_ELEVENTH),
+            Hosts::Twelfth => Some(LIFELIKE_TWELFTH),
             Hosts::Seen | Hosts::HeldOut | Hosts::Unseen => None,
         }
     }

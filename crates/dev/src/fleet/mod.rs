@@ -21,6 +21,7 @@ mod lifelike_seventh;
 mod lifelike_sixth;
 mod lifelike_tenth;
 mod lifelike_third;
+mod lifelike_twelfth;
 mod made;
 mod ninth;
 mod pairs;
@@ -402,6 +403,7 @@ mod tests {
     use super::lifelike_sixth::LIFELIKE_SIXTH;
     use super::lifelike_tenth::LIFELIKE_TENTH;
     use super::lifelike_third::LIFELIKE_THIRD;
+    use super::lifelike_twelfth::LIFELIKE_TWELFTH;
     use super::unseen::UNSEEN;
     use super::*;
     use std::collections::BTreeSet;
@@ -449,6 +451,7 @@ mod tests {
             (LIFELIKE_NINTH, 8),
             (LIFELIKE_TENTH, 9),
             (LIFELIKE_ELEVENTH, 10),
+            (LIFELIKE_TWELFTH, 10),
         ];
         for (list, least) in lists {
             assert!(list.len() >= least, "{}", list.len());
