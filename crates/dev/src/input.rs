@@ -5,13 +5,13 @@ use crate::{Failure, note};
 use floodline_record::facts::HostFacts;
 use floodline_record::name::Name;
 use floodline_record::record::{Record, Sink, What};
-use floodline_record::recording::{Decoder, Why};
+use floodline_record::recording::{Decoder, Encoder, Header, Why};
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
 use floodline_scenario::{ScenarioFile, TEXT_MAX};
 use std::convert::Infallible;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, BufWriter, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +37,16 @@ pub(crate) fn each(path: &Path, mut take: impl FnMut(Record) -> bool) -> Result<
     for cut in decoder.cuts().iter().filter(|cut| cut.why != Why::NotClosed) {
         note(&format!("{name}: {cut}"));
     }
+    Ok(())
+}
+
+/// Writes a recording of these records.
+pub(crate) fn save(records: &[Record], path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let mut encoder = Encoder::new(BufWriter::new(File::create(path)?), Header::new(None))?;
+    for record in records {
+        encoder.record(record)?;
+    }
+    encoder.finish()?;
     Ok(())
 }
 

@@ -8,10 +8,11 @@ use super::score::{Judged, Noise, judge};
 use super::why::{self, Real};
 use super::{Pair, predict};
 use crate::fleet::Hosts;
+use crate::input::save as write;
 use crate::note;
 use floodline_analysis::prediction::Setting;
 use floodline_record::record::{Record, Sink};
-use floodline_record::recording::{Decoder, Encoder, Header};
+use floodline_record::recording::Decoder;
 use floodline_record::sample::{ProcessRow, Sample, Table};
 use floodline_record::units::{Bytes, Pages};
 use floodline_record::version::KernelVersion;
@@ -109,16 +110,6 @@ pub(super) fn one(hosts: Hosts, at: usize, save: Option<&Path>, is_explained: bo
         judged.why = why::why(&judged, &real, said);
     }
     Ok(judged)
-}
-
-fn write(records: &[Record], path: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let file = std::fs::File::create(path)?;
-    let mut encoder = Encoder::new(std::io::BufWriter::new(file), Header::new(None))?;
-    for record in records {
-        encoder.record(record)?;
-    }
-    encoder.finish()?;
-    Ok(())
 }
 
 fn told(kind: &str, shape: &str, kernel: KernelVersion, recorded: Recorded) -> One {

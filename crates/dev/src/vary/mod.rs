@@ -5,7 +5,7 @@
 
 mod ways;
 
-use crate::input::{each, files, shown};
+use crate::input::{each, files, save, shown};
 use crate::machines::{EVERY, Machine, machines, scenarios, version};
 use crate::{Answer, Failure, note};
 use floodline_analysis::diagnose::stretches::Stretches;
@@ -60,6 +60,9 @@ pub(crate) struct Vary {
     /// Only cuts of each recording, no other machines
     #[arg(long)]
     cuts_only: bool,
+    /// Save each wrongly judged recording there, to look at it with `floodline doctor`
+    #[arg(long, value_name = "DIR")]
+    save: Option<PathBuf>,
 }
 
 /// Counts of verdicts for one way in which machines were varied.
@@ -77,6 +80,8 @@ struct Judged {
     lines: String,
     /// Wrong verdicts where the truth is known to hold.
     fragile: u32,
+    /// Where wrongly judged recordings are written.
+    save: Option<PathBuf>,
 }
 
 impl Judged {
@@ -108,6 +113,14 @@ impl Judged {
             return;
         }
         count.wrong += 1;
+        if let Some(folder) = &self.save {
+            let file =
+                format!("{name} {way}").replace(|of: char| !of.is_ascii_alphanumeric() && of != '-' && of != '.', "_");
+            let path = folder.join(format!("{file}.flr"));
+            if let Err(failure) = save(records, &path) {
+                note(&format!("cannot write {}: {failure}", shown(&path)));
+            }
+        }
         self.fragile += u32::from(is_held);
         let first = report.findings.first().map(|finding| format!("{} ({})", finding.rule, finding.severity.name()));
         let first = first.as_deref().unwrap_or("nothing");
@@ -139,7 +152,7 @@ impl Vary {
     pub(crate) fn run(&self) -> Result<Answer, Failure> {
         let machines = machines(&self.tables)?;
         let scenarios = scenarios(&self.scenarios)?;
-        let mut judged = Judged::default();
+        let mut judged = Judged { save: self.save.clone(), ..Judged::default() };
         if !self.recordings.is_empty() {
             self.recorded(&machines, &scenarios, &mut judged)?;
             return Ok(judged.answer());
@@ -164,6 +177,7 @@ impl Vary {
         let records = run(scenario, &machine.variant, kernel)?;
         let truth = (scenario, kernel, or);
         judged.take(&name, "as it is", truth, &Cut::Thinned(usual).of(&records), true);
+        judged.take(&name, "untraced", truth, &Cut::Thinned(usual).of(&Cut::Untraced.of(&records)), true);
         for every in [1, 2, 4, 10] {
             let way = format!("every {} ms", EVERY.0 / 1_000_000 * every as u64);
             judged.take(&name, &way, truth, &Cut::Thinned(every).of(&records), true);
