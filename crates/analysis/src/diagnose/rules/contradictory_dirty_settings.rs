@@ -6,6 +6,7 @@
 
 use crate::advise::threshold;
 use crate::diagnose::derived::Derived;
+use crate::diagnose::load::{self, Kind, Load};
 use crate::diagnose::settings::Settings;
 use crate::diagnose::{Rule, Verdict};
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
@@ -19,12 +20,14 @@ pub const RULE: Rule = Rule {
     name: "contradictory-dirty-settings",
     summary: "A writeback setting has no effect, contradicts another one, or has an implausible value",
     manual: include_str!("contradictory_dirty_settings.md"),
-    explains: &[],
+    explains: &["dominant-writer", "fsync-behind-writeback"],
     check,
 };
 
 /// Share of the window with tasks waiting for I/O from which an exceeded limit hurts.
 const HURTS_IO_PRESSURE: f64 = 0.05;
+/// Part of the time in which a disk was full with a task waiting from which that was felt.
+const FELT_PRESSURE: f64 = 0.5;
 /// The shortest expiry that can be intended.
 const SHORTEST_EXPIRY: Centisecs = Centisecs(100);
 /// A machine's share of the thresholds, before a bdi's cap is one.
@@ -38,7 +41,9 @@ fn check(derived: &Derived<'_>) -> Verdict {
     findings.extend(tiny_limit(derived, &settings).or_else(|| void_background(derived, &settings)));
     findings.extend(tiny_background(derived, &settings));
     findings.extend(mixed_pair(derived, &settings).filter(|_| findings.is_empty()));
-    findings.extend(no_periodic_writeback(derived).or_else(|| expiry_below_period(derived)));
+    findings.extend(
+        no_periodic_writeback(derived).or_else(|| hasty_expiry(derived)).or_else(|| expiry_below_period(derived)),
+    );
     findings.extend(laptop_mode(derived));
     findings.extend(unenforced_caps(derived));
     if findings.is_empty() {
@@ -211,6 +216,53 @@ fn no_periodic_writeback(derived: &Derived<'_>) -> Option<Finding> {
     })
 }
 
+/// An expiry of less than a second, with a flusher that looks as often: both are usually meant in seconds.
+fn hasty_expiry(derived: &Derived<'_>) -> Option<Finding> {
+    let row = &derived.window.host.last;
+    let (expire, interval) = (row.dirty_expire_centisecs?, row.dirty_writeback_centisecs?);
+    if expire >= SHORTEST_EXPIRY || interval > expire {
+        return None;
+    }
+    let seconds = |of: Centisecs| human::seconds(of.0 as f64 / 100.0);
+    // The flusher's writes keep a disk full, and tasks wait.
+    let is_full = |load: &Load| {
+        let share = load.seconds / derived.seconds.max(f64::MIN_POSITIVE);
+        load.kind() == Kind::Writeback
+            && share >= load::LASTS_SHARE
+            && load.pressure.is_some_and(|of| of >= FELT_PRESSURE)
+    };
+    let full = derived.loads().iter().find(|(_, load)| is_full(load));
+    let mut evidence = vec![
+        Evidence::reading("Expiry", expire, "/proc/sys/vm/dirty_expire_centisecs").against(SHORTEST_EXPIRY.0 as f64),
+        Evidence::reading("Flusher period", interval, "/proc/sys/vm/dirty_writeback_centisecs"),
+    ];
+    evidence.extend(full.map(|(disk, load)| {
+        let row =
+            Evidence::seconds(format!("{} full of writeback", disk.name), load.seconds, "/proc/diskstats io_time");
+        row.against(load::LASTS_SHARE * derived.seconds)
+    }));
+    evidence.extend(derived.dirty.io_pressure_row());
+    let told = format!("Data are old after {}, and the flusher looks every {}", seconds(expire), seconds(interval));
+    let found = finding(
+        if full.is_some() { Severity::Critical } else { Severity::Info },
+        match full {
+            Some((disk, _)) => format!("{told}: {} is full of pages that are written again and again.", disk.name),
+            None => format!("{told}: a page that is changed often is written each time."),
+        },
+        evidence,
+        "Both timers are in hundredths of a second. Such values are usually meant in seconds. A page that is changed again soon \
+         is written many times instead of once.",
+        derived.sysctls(&[("vm.dirty_expire_centisecs", 3000), ("vm.dirty_writeback_centisecs", 500)]),
+    );
+    Some(Finding {
+        trade_off: "More data may be unwritten at a time: up to half a minute of writes is lost in a power cut."
+            .to_owned(),
+        devices: full.map(|(disk, _)| disk.name.to_string()).into_iter().collect(),
+        brief: Brief { expect: "Each page is written once in half a minute at most.".to_owned(), ..found.brief },
+        ..found
+    })
+}
+
 fn expiry_below_period(derived: &Derived<'_>) -> Option<Finding> {
     let row = &derived.window.host.last;
     let (expire, interval) = (row.dirty_expire_centisecs?, row.dirty_writeback_centisecs?);
@@ -309,7 +361,7 @@ mod tests {
     use super::*;
     use crate::diagnose::check_rule;
     use floodline_record::gap::Cause;
-    use floodline_record::units::{Flag, Pages, Seconds};
+    use floodline_record::units::{Bytes, Count, Flag, Pages, Seconds};
     use floodline_testkit::{Fixture, secs};
 
     /// Settings (ratio, bytes, background ratio, background bytes) and the expected result.
@@ -355,6 +407,27 @@ mod tests {
         };
         check_rule(&RULE, &set(3000, 0), "warning: Periodic writeback is switched off");
         check_rule(&RULE, &set(300, 100), "clear:");
+        check_rule(
+            &RULE,
+            &set(30, 5),
+            "info: Data are old after 300 ms, and the flusher looks every 50.0 ms: a page that",
+        );
+        let full = set(30, 5)
+            .host(|t, row| {
+                row.psi_io_some = Some(secs(900.0 + 0.8 * t));
+                row.nr_written = Some(floodline_testkit::mib_pages(t));
+            })
+            .disk("sda", |t, row| {
+                row.writes = Some(Count((250.0 * t) as u64));
+                row.written = Some(Bytes(floodline_testkit::mib(t)));
+                row.io_time = Some(secs(0.95 * t));
+                row.weighted_io_time = Some(secs(5.0 * t));
+            });
+        check_rule(
+            &RULE,
+            &full,
+            "critical: Data are old after 300 ms, and the flusher looks every 50.0 ms: sda is full",
+        );
         check_rule(&RULE, &set(100, 500), "info: Data expire after 1.00 s but the flusher wakes only every 5.00 s");
     }
 
