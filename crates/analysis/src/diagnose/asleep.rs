@@ -1,14 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How often processes were seen in an uninterruptible sleep (state `D`): the share of samples estimates the share of time. Says
-//! nothing about what they waited for.
+//! How often processes were seen in an uninterruptible sleep (state `D`): the share of samples estimates the share of time. What a
+//! process waited for is not known from its state. A program that waits for a device sleeps more while the device is busy than
+//! otherwise.
 
+use super::burst::{self, Burst};
+use super::derived::Derived;
+use super::device::{Device, Interval};
+use super::load;
 use super::waiting::Waiter;
-use floodline_record::id::Entity;
+use super::{cgroup, strict, writer};
+use floodline_record::id::{Entity, EntityId};
+use floodline_record::name::Name;
+use floodline_record::units::{Bytes, Nanos};
 use floodline_record::window::Window;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Samples with a process from which its states tell how much of the time it slept.
 const OFTEN_READ: usize = 10;
+/// Samples inside and outside a time from which the states of both are compared.
+const COMPARED: usize = 4;
+/// Standard deviations of a count of samples by which it may differ by chance.
+const BY_CHANCE: f64 = 2.0;
+/// Waiting of a cgroup for I/O from which a thread in it may have waited that no state shows, seconds.
+const PRESSED_S: f64 = 0.5;
+/// Part of what a device wrote from which a process that dirtied as much may have dirtied all of it.
+const ABOUT_ALL: f64 = 0.75;
+/// Part of the samples of a burst from which a process slept through it.
+const THROUGH: f64 = 0.8;
+/// Part of what a burst wrote up to which a process may have dirtied it by writing.
+const LITTLE: f64 = 0.01;
+/// Utilisation from which a task may have waited for a device between two samples.
+const BUSY: f64 = 0.25;
 
 /// Whether two or more of these processes slept in an uninterruptible sleep in at least half of the samples that have them, as
 /// tasks do that wait for storage again and again.
@@ -26,12 +48,171 @@ pub fn are_mostly_asleep(window: &Window, waiters: &[Waiter]) -> bool {
     mostly.count() >= 2
 }
 
+/// Programs that were seen asleep in a time no more often than outside it, by process id: they did not wait for what happened
+/// then. Processes of one program in one cgroup count together. Empty where the samples do not tell.
+pub fn as_usual(derived: &Derived<'_>, is_meant: impl Fn(Nanos) -> bool) -> BTreeSet<u32> {
+    let window = derived.window;
+    let times: Vec<(Nanos, bool)> =
+        window.host_series.iter().map(|(at, _)| (at.monotonic, is_meant(at.monotonic))).collect();
+    let inside = times.iter().filter(|(_, is_meant)| *is_meant).count();
+    if inside < COMPARED || times.len() - inside < COMPARED || has_unseen(window) {
+        return BTreeSet::new();
+    }
+    let is_as_usual = |program: &Program| {
+        let there = times.iter().filter(|(at, _)| *at >= program.from && *at <= program.to);
+        let (mut inside, mut outside, mut slept, mut otherwise) = (0, 0, 0, 0);
+        for (at, is_meant) in there {
+            let is_asleep = usize::from(program.asleep.contains(at));
+            match is_meant {
+                true => (inside, slept) = (inside + 1, slept + is_asleep),
+                false => (outside, otherwise) = (outside + 1, otherwise + is_asleep),
+            }
+        }
+        let usual = otherwise as f64 * f64::from(inside) / f64::from(outside).max(1.0);
+        slept as f64 <= usual + BY_CHANCE * usual.sqrt()
+    };
+    programs(window).into_values().filter(is_as_usual).flat_map(|program| program.pids).collect()
+}
+
+/// Programs whose sleep, as far as samples tell, was not for a device because of others: they sleep as often while it idles, wait for
+/// another journal, or for their own data. By process id.
+pub fn not_for(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
+    let mut pids = beside(derived, device);
+    pids.extend(for_other_journals(derived, device));
+    pids.extend(large_writers(derived, device));
+    pids
+}
+
+/// The same as [`as_usual`] for the time in which a device was busy.
+fn beside(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
+    let intervals = device.intervals();
+    let is_busy = |interval: &Interval| interval.utilisation.is_none_or(|busy| busy >= BUSY);
+    // A state at a sample is between two intervals.
+    as_usual(derived, |at| intervals.iter().filter(|of| of.end >= at && load::start(of) <= at).any(is_busy))
+}
+
+/// Programs that were mostly asleep when the journal of a filesystem on another device was, and not with one on this device: they
+/// wait for its commits. By process id.
+fn for_other_journals(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
+    let window = derived.window;
+    let (mut here, mut elsewhere) = (BTreeSet::new(), BTreeSet::new());
+    for (id, times) in &window.asleep {
+        let Some(Entity::Process { comm, kthread: true, .. }) = window.entities.get(id) else { continue };
+        match is_journal_on(derived, comm, device) {
+            Some(true) => here.extend(times),
+            Some(false) => elsewhere.extend(times),
+            None => {}
+        }
+    }
+    let waits_elsewhere = |program: &Program| {
+        let with = |journals: &BTreeSet<&Nanos>| program.asleep.iter().filter(|at| journals.contains(at)).count();
+        let slept = program.asleep.len();
+        slept >= COMPARED && 3 * with(&elsewhere) >= 2 * slept && 3 * with(&here) <= slept
+    };
+    programs(window).into_values().filter(waits_elsewhere).flat_map(|program| program.pids).collect()
+}
+
+/// Whether a kernel thread is the journal of a filesystem on this device; `None` if it is none of a known device.
+fn is_journal_on(derived: &Derived<'_>, comm: &Name, device: &Device<'_>) -> Option<bool> {
+    let of = comm.as_bytes().strip_prefix(b"jbd2/")?;
+    let all = derived.drains().iter().chain(derived.disks());
+    let its = all.filter(|one| of.starts_with(one.name.as_bytes())).max_by_key(|one| one.name.as_bytes().len())?;
+    let lies_on = |upper: &Device<'_>, lower: &Device<'_>| upper.bottoms().iter().any(|one| one.id == lower.id);
+    Some(its.id == device.id || lies_on(its, device) || lies_on(device, its))
+}
+
+/// Processes that dirtied about as much as a device wrote: one of them that sleeps while the device is busy waits for its own data,
+/// unless its writers are paused at a strict limit.
+fn large_writers(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
+    if strict::holds(derived, device) {
+        return BTreeSet::new();
+    }
+    let Some(written) = device.span.growth.written.filter(|written| written.0 > 0) else { return BTreeSet::new() };
+    let is_large = |writer: &&writer::Writer<'_>| {
+        writer.dirtied_bytes.is_some_and(|bytes| bytes as f64 >= ABOUT_ALL * written.0 as f64)
+    };
+    derived.writers().processes.iter().filter(is_large).map(|writer| writer.pid).collect()
+}
+
+/// The others without the one that asked for the bursts of a device: it alone slept, through all of one burst, and neither read
+/// anything nor handed anything to a write call, as a task that syncs a filesystem or unmounts it. It waits by design. It dirties a
+/// little, as writing allocates blocks.
+pub fn without_asker(derived: &Derived<'_>, device: &Device<'_>, others: Vec<Waiter>) -> Vec<Waiter> {
+    let [one] = others.as_slice() else { return others };
+    let window = derived.window;
+    let is_it = |id: &EntityId| matches!(window.entities.get(id), Some(Entity::Process { pid, .. }) if *pid == one.pid);
+    let Some((id, span)) = window.processes.iter().find(|(id, _)| is_it(id)) else { return others };
+    let is_idle = span.growth.wchar == Some(Bytes(0)) && span.growth.read_bytes == Some(Bytes(0));
+    let dirtied = span.growth.write_bytes.map_or(0, |bytes| bytes.0);
+    let slept = window.asleep.get(id).map_or(&[][..], Vec::as_slice);
+    let slept_through = |burst: &Burst| {
+        let is_in = |at: Nanos| at > burst.from && at <= burst.to;
+        let samples = window.host_series.iter().filter(|(at, _)| is_in(at.monotonic)).count();
+        let asleep = slept.iter().filter(|at| is_in(**at)).count();
+        let is_little = dirtied as f64 <= LITTLE * burst.flushed() as f64;
+        is_little && samples >= COMPARED && asleep as f64 >= THROUGH * samples as f64
+    };
+    let is_asker = one.seconds.is_none()
+        && is_idle
+        && burst::all(derived, device).iter().any(|burst| burst.may_be_asked() && slept_through(burst));
+    if is_asker { Vec::new() } else { others }
+}
+
+/// The processes of one program in one cgroup.
+struct Program {
+    pids: Vec<u32>,
+    /// Times of the samples in which one of them slept.
+    asleep: BTreeSet<Nanos>,
+    from: Nanos,
+    to: Nanos,
+}
+
+fn programs(window: &Window) -> BTreeMap<(&Name, Option<EntityId>), Program> {
+    let mut programs = BTreeMap::new();
+    for (id, span) in window.processes.iter() {
+        let Some(Entity::Process { pid, comm, cgroup, kthread: false, .. }) = window.entities.get(id) else { continue };
+        let program = programs.entry((comm, *cgroup)).or_insert_with(|| Program {
+            pids: Vec::new(),
+            asleep: BTreeSet::new(),
+            from: span.first_at,
+            to: span.last_at,
+        });
+        program.pids.push(*pid);
+        program.asleep.extend(window.asleep.get(id).into_iter().flatten());
+        (program.from, program.to) = (program.from.min(span.first_at), program.to.max(span.last_at));
+    }
+    programs.retain(|_, program: &mut Program| !program.asleep.is_empty());
+    programs
+}
+
+/// Whether a thread may have waited that no state shows: the state of a process is that of its first thread, and the pressure of
+/// a cgroup counts all of them.
+fn has_unseen(window: &Window) -> bool {
+    let holds = |outer: &Name, inner: &Name| {
+        let rest = inner.as_bytes().strip_prefix(outer.as_bytes());
+        rest.is_some_and(|rest| rest.is_empty() || rest.first() == Some(&b'/'))
+    };
+    let slept: Vec<&Name> = window
+        .asleep
+        .keys()
+        .filter_map(|id| match window.entities.get(id) {
+            Some(Entity::Process { cgroup, .. }) => cgroup::path(window, (*cgroup)?),
+            _ => None,
+        })
+        .collect();
+    window.cgroups.iter().any(|(id, span)| {
+        let is_pressed = span.growth.io_some.is_some_and(|waited| waited.as_secs_f64() >= PRESSED_S);
+        let path = cgroup::path(window, *id).filter(|path| path.as_bytes().len() > 1);
+        is_pressed && path.is_some_and(|path| !slept.iter().any(|of| holds(path, of)))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnose::waiting::waiters;
+    use crate::diagnose::waiting::{others_on, waiters};
     use floodline_record::units::Count;
-    use floodline_testkit::Fixture;
+    use floodline_testkit::{Fixture, mib, mib_pages, secs};
 
     /// Two processes that are asleep in the samples of this many of each ten seconds.
     fn sessions(asleep: [f64; 2], seconds: u32) -> bool {
@@ -49,5 +230,89 @@ mod tests {
         assert!(sessions([7.0, 6.0], 20));
         assert!(!sessions([7.0, 2.0], 20), "one of them rarely");
         assert!(!sessions([7.0, 6.0], 6), "too few samples");
+    }
+
+    /// A minute in which sda is busy for ten seconds, sampled twice a second. A mail server sleeps meanwhile, a shop in each third
+    /// sample, and an order with the journal of sdb.
+    fn busy_for_ten_seconds() -> Fixture {
+        let busy = |t: f64| (t - 20.0).clamp(0.0, 10.0);
+        let asleep = |is: bool| Some(Count(u64::from(if is { b'D' } else { b'S' })));
+        let is_full = |t: f64| (20.5..=30.0).contains(&t);
+        let commits = |t: f64| (22.0..27.0).contains(&t) || (40.0..41.0).contains(&t);
+        let device = |host: Fixture, name: &'static str, busy: fn(f64) -> f64| {
+            host.disk(name, move |t, row| {
+                row.written = Some(Bytes(mib(20.0 * busy(t))));
+                row.writes = Some(Count((20.0 * busy(t)) as u64));
+                row.io_time = Some(secs(busy(t)));
+                row.write_time = Some(secs(8.0 * busy(t)));
+                row.weighted_io_time = Some(secs(30.0 * busy(t)));
+            })
+        };
+        device(device(Fixture::healthy().every(0.5).seconds(60), "sda", busy), "sdb", |t| 0.01 * t)
+            .process("mail", 900, "/", move |t, row| row.state = asleep(is_full(t)))
+            .process("shop", 901, "/", move |t, row| row.state = asleep(((2.0 * t) as u64).is_multiple_of(3)))
+            .process("order", 902, "/", move |t, row| row.state = asleep(commits(t)))
+            .process("jbd2/sdb1-8", 90, "/", move |t, row| row.state = asleep(commits(t)))
+    }
+
+    fn others(host: &Fixture, disk: &str) -> Vec<String> {
+        let window = host.window();
+        let derived = Derived::of(&window);
+        let disk = derived.disks().iter().find(|one| one.name.as_bytes() == disk.as_bytes()).expect("a disk");
+        let found = others_on(&derived, disk, |_| false).expect("states show it");
+        found.iter().map(Waiter::label).collect()
+    }
+
+    #[test]
+    fn who_sleeps_as_often_while_a_disk_idles_does_not_wait_for_it() {
+        let host = busy_for_ten_seconds();
+        assert_eq!(others(&host, "sda"), ["mail[900]"]);
+        let thread = host.cgroup("/db", |t, row| row.io_some = Some(secs((t - 20.0).clamp(0.0, 10.0))));
+        assert_eq!(others(&thread, "sda"), ["mail[900]", "shop[901]"], "a thread may sleep that no state shows");
+    }
+
+    #[test]
+    fn who_sleeps_with_the_journal_of_another_disk_waits_for_that() {
+        let host = busy_for_ten_seconds();
+        let own = host.process("jbd2/sda1-8", 91, "/", |t, row| {
+            row.state = Some(Count(u64::from(if (22.0..27.0).contains(&t) { b'D' } else { b'S' })));
+        });
+        assert_eq!(others(&own, "sda"), ["mail[900]", "order[902]"], "both journals slept: either may be meant");
+    }
+
+    #[test]
+    fn who_slept_alone_through_a_burst_and_wrote_nothing_asked_for_it() {
+        let others = |bytes: u64| {
+            let is_full = |t: f64| (20.0..=30.0).contains(&t);
+            let host = busy_for_ten_seconds()
+                .host(|t, row| {
+                    let busy = (t - 20.0).clamp(0.0, 10.0);
+                    row.nr_dirty = Some(mib_pages(if t < 4.0 { 0.0 } else { 200.0 - 20.0 * busy }));
+                    row.nr_written = Some(mib_pages(20.0 * busy));
+                })
+                .process("mail", 900, "/", move |t, row| {
+                    row.state = Some(Count(u64::from(if is_full(t) { b'D' } else { b'S' })));
+                    row.read_bytes = Some(Bytes(0));
+                    row.wchar = Some(Bytes(if t < 15.0 { 0 } else { bytes }));
+                    row.write_bytes = Some(Bytes(if t < 30.0 { 0 } else { 8192 }));
+                });
+            let window = host.window();
+            let derived = Derived::of(&window);
+            let disk = derived.disks().iter().find(|one| one.name.as_bytes() == b"sda").expect("a disk");
+            assert_eq!(burst::all(&derived, disk).len(), 1);
+            without_asker(&derived, disk, others_on(&derived, disk, |_| false).expect("states show it")).len()
+        };
+        assert_eq!(others(0), 0);
+        assert_eq!(others(4096), 1, "it wrote a page, whose fsync may wait for all");
+    }
+
+    #[test]
+    fn who_dirtied_all_that_a_disk_wrote_waits_for_its_own_data() {
+        let host = busy_for_ten_seconds().process("mail", 900, "/", |t, row| {
+            let is_full = (20.5..=30.0).contains(&t);
+            row.state = Some(Count(u64::from(if is_full { b'D' } else { b'S' })));
+            row.write_bytes = Some(Bytes(mib(20.0 * (t - 10.0).clamp(0.0, 10.0))));
+        });
+        assert_eq!(others(&host, "sda"), Vec::<String>::new());
     }
 }

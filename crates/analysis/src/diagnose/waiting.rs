@@ -5,7 +5,7 @@
 
 use super::derived::Derived;
 use super::device::{Basis, Device};
-use super::{cgroup, elsewhere, released, strict, synced, throttle, writer};
+use super::{asleep, cgroup, elsewhere, released, strict, synced, throttle, writer};
 use crate::observer;
 use crate::report::{Evidence, Unexplained};
 use floodline_record::id::{DevId, Entity, EntityId};
@@ -150,8 +150,12 @@ pub fn others_on(
             // Samples that show when a process sleeps may not show how long.
             || elsewhere_limited.get(&waiter.pid).is_some_and(|paused| waiter.seconds.is_none() || mostly(paused))
     };
+    // A trace and delay accounting tell how long.
+    let is_by_state = derived.waiters().is_some_and(|waiters| waiters.iter().any(|waiter| waiter.seconds.is_none()));
+    let by_state = if is_by_state { asleep::not_for(derived, device) } else { BTreeSet::new() };
     let is_other = |waiter: &Waiter| {
-        elsewhere.contains(&waiter.pid)
+        (waiter.seconds.is_none() && by_state.contains(&waiter.pid))
+            || elsewhere.contains(&waiter.pid)
             || is_limited(waiter)
             || readers.contains(&waiter.pid)
             || own.contains(&waiter.pid)

@@ -16,7 +16,9 @@ use self::unseen::{longest_seen, too_short};
 use crate::diagnose::burst::{self, Burst, NOTICED_S, STALL_AWAIT_S, STALL_PRESSURE, Trigger};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Basis, Device, Speed};
-use crate::diagnose::{Rule, Verdict, cycle, dirtying, elsewhere, flusher, loops, synced, throttle, waiting, writer};
+use crate::diagnose::{
+    Rule, Verdict, asleep, cycle, dirtying, elsewhere, flusher, loops, synced, throttle, waiting, writer,
+};
 use crate::report::{Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -130,7 +132,12 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
     });
     // The task that makes the burst waits for its own data, and the flusher for room in the queue.
     let causers = writer::causers_on(derived, device);
-    let others = waiting::others_on(derived, device, |waiter| causers.contains(&waiter.pid));
+    let bursts = burst::all(derived, device);
+    let as_usual = asleep::as_usual(derived, |at| bursts.iter().any(|burst| burst.queued_from <= at && at <= burst.to));
+    let others = waiting::others_on(derived, device, |waiter| {
+        causers.contains(&waiter.pid) || (waiter.seconds.is_none() && as_usual.contains(&waiter.pid))
+    });
+    let others = others.map(|others| asleep::without_asker(derived, device, others));
     let is_harm = others.as_ref().is_some_and(|others| waiting::is_harm(derived, others));
     let (is_known, is_alone) = (others.is_some(), others.is_some_and(|others| others.is_empty()));
     // A task that waits in such a burst waits for a few writes of this length.
@@ -194,8 +201,8 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
         rate: burst.piled_rate.unwrap_or(0.0).max(rate * part_of_writes(derived, device)),
         trigger: Some(burst.trigger),
         is_traced: burst.is_traced,
-        most: burst::all(derived, device).iter().map(|one| one.dirty_before).max(),
-        await_max_s: burst::all(derived, device).iter().map(|one| one.await_max_s).reduce(f64::max),
+        most: bursts.iter().map(|one| one.dirty_before).max(),
+        await_max_s: bursts.iter().map(|one| one.await_max_s).reduce(f64::max),
     };
     let mut finding = finish(derived, severity, summary, evidence, pile);
     if let Some(image) = by_image {
@@ -209,7 +216,7 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
     Finding {
         confirmed: traced(derived, device, burst),
         devices: vec![device.name.to_string()],
-        waited_s: Some(burst::all(derived, device).iter().map(|one| one.seconds * one.pressure.unwrap_or(0.0)).sum()),
+        waited_s: Some(bursts.iter().map(|one| one.seconds * one.pressure.unwrap_or(0.0)).sum()),
         ..finding
     }
 }

@@ -14,7 +14,7 @@ use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{Device, Interval, array};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::{
-    Rule, Verdict, attended, cgroup, elsewhere, load, missing, released, strict, synced, throttle, writer,
+    Rule, Verdict, asleep, attended, cgroup, elsewhere, load, missing, released, strict, synced, throttle, writer,
 };
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
@@ -119,8 +119,10 @@ fn check(derived: &Derived<'_>) -> Verdict {
         ));
     }
     let victims = database::waiting(derived);
-    let others_on =
-        |queue: &Queue<'_>| waiting::others_on(derived, &queue.device, |waiter| queue.causers.contains(&waiter.pid));
+    let others_on = |queue: &Queue<'_>| {
+        let others = waiting::others_on(derived, &queue.device, |waiter| queue.causers.contains(&waiter.pid))?;
+        Some(asleep::without_asker(derived, &queue.device, others))
+    };
     let is_felt = |queue: &&&Queue<'_>| {
         let is_harm = || waiting::is_harm_by_syncs(derived, &queue.device, |pid| queue.causers.contains(&pid));
         queue.is_attended && (!victims.is_empty() || queue.pressure >= FELT_PRESSURE || is_harm())
