@@ -330,10 +330,12 @@ fn held(derived: &Derived<'_>, at: &AtLimit<'_>, known: Option<&[Waiter]>) -> Op
     };
     let waiters = if others.is_empty() { waiters } else { others };
     let waited = waiters.iter().filter_map(|waiter| waiter.seconds).fold(0.0, f64::max) / derived.seconds;
-    let is_unexplained = waited.max(pressure.unwrap_or(0.0)) > 2.0 * utilisation + HURTS;
+    let waited = waited.max(pressure.unwrap_or(0.0)).min(1.0);
     let part = at.used / at.limit as f64;
     // The limit was used up in the time in which its tasks waited, and not in the rest.
-    let when_waiting = AT_LIMIT * waited.max(pressure.unwrap_or(0.0)).min(1.0);
+    let when_waiting = AT_LIMIT * waited;
+    let margin = if part >= when_waiting { 0.0 } else { HURTS };
+    let is_unexplained = waited > 2.0 * utilisation + margin;
     let is_used_up = part >= AT_LIMIT;
     let is_near = part >= NEAR_LIMIT.min(when_waiting.max(HURTS));
     (is_used_up || (is_unexplained && is_near)).then_some(Held {
@@ -523,6 +525,10 @@ mod tests {
         let waits = |share: f64| limited(1.9e6).cgroup("/tenant", move |t, row| row.io_some = Some(secs(share * t)));
         check_rule(&RULE, &waits(0.5), "warning: Cgroup /tenant is held");
         check_rule(&RULE, &waits(0.9), "clear: 1 cgroup has a limit");
+        // A disk that is busy for a fifth of the time does not explain waits of half of it.
+        let busy = |share: f64| waits(share).disk("sda", |t, row| row.io_time = Some(secs(600.0 + 0.2 * t)));
+        check_rule(&RULE, &busy(0.46), "warning: Cgroup /tenant is held");
+        check_rule(&RULE, &busy(0.39), "clear: 1 cgroup has a limit");
     }
 
     #[test]
