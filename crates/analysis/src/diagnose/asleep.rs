@@ -48,6 +48,30 @@ pub fn are_mostly_asleep(window: &Window, waiters: &[Waiter]) -> bool {
     mostly.count() >= 2
 }
 
+/// Whether each of these is known to have waited for less than this part of the time, by what was counted or by its states in enough
+/// samples, and they seldom slept at the same time: then each waited for its own requests.
+pub fn wait_rarely_and_in_turn(derived: &Derived<'_>, waiters: &[Waiter], share: f64) -> bool {
+    let window = derived.window;
+    let mut seen: BTreeMap<u32, (usize, usize)> = waiters.iter().map(|waiter| (waiter.pid, (0, 0))).collect();
+    let mut at_once: BTreeMap<Nanos, usize> = BTreeMap::new();
+    for (id, span) in window.processes.iter() {
+        let Some(Entity::Process { pid, .. }) = window.entities.get(id) else { continue };
+        let Some((asleep, readings)) = seen.get_mut(pid) else { continue };
+        let times = window.asleep.get(id).map_or(&[][..], Vec::as_slice);
+        *asleep += times.len();
+        *readings += span.readings as usize;
+        times.iter().for_each(|at| *at_once.entry(*at).or_default() += 1);
+    }
+    let is_rarely_asleep =
+        |(asleep, readings): (usize, usize)| readings >= OFTEN_READ && (asleep as f64) < share * readings as f64;
+    let waits_rarely = |waiter: &Waiter| match waiter.seconds {
+        Some(seconds) => seconds < share * derived.seconds,
+        None => seen.get(&waiter.pid).is_some_and(|seen| is_rarely_asleep(*seen)),
+    };
+    let together: usize = at_once.values().sum();
+    waiters.iter().all(waits_rarely) && !at_once.is_empty() && together < 2 * at_once.len()
+}
+
 /// Programs that were seen asleep in a time no more often than outside it, by process id: they did not wait for what happened
 /// then. Processes of one program in one cgroup count together. Empty where the samples do not tell.
 pub fn as_usual(derived: &Derived<'_>, is_meant: impl Fn(Nanos) -> bool) -> BTreeSet<u32> {

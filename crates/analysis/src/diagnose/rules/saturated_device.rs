@@ -32,6 +32,8 @@ const FELT_PRESSURE: f64 = 0.5;
 const SLOW_S: f64 = 0.02;
 /// Mean time of a write up to which programs that sync all the time meet no queue.
 const QUICK_S: f64 = 0.005;
+/// Part of the window in which a disk is busy from which it has little room.
+const MOSTLY: f64 = 0.5;
 /// Part of the load on the disk from which a process that waits does so for its own requests.
 const PART_OF_LOAD: f64 = 0.05;
 /// Part of the load on the disk from which one program makes most of it, kernel threads left out: what the thread of a loop device
@@ -203,6 +205,14 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         // A process that fills a disk alone delays only itself.
         Some(others) if others.is_empty() => Severity::Info,
         Some(others) if is_asleep || waiting::is_harm(derived, others) => Severity::Critical,
+        // The disk has room for most of the time, and nothing waits for long.
+        Some(others)
+            if load.share < MOSTLY
+                && !is_harm
+                && asleep::wait_rarely_and_in_turn(derived, others, waiting::HARM_SHARE) =>
+        {
+            Severity::Info
+        }
         _ => Severity::Warning,
     };
     let with = match kind {
@@ -355,6 +365,33 @@ mod tests {
         check_rule(&RULE, &with(5.0, 0.05), "clear:");
         check_rule(&RULE, &with(5.0, 0.4), "critical: sda is busy 100 % of the time with reads; smtpd[701] waited");
         check_rule(&RULE, &with(50.0, 0.05), "warning: sda is busy 100 % of the time with reads; smtpd[701] waited");
+    }
+
+    #[test]
+    fn a_disk_with_room_for_most_of_the_time_harms_only_who_waits_long() {
+        // It is busy in the first part of the window.
+        let with = |part: f64, waits: f64| {
+            let busy = move |t: f64| t.min(30.0 * part);
+            reading()
+                .host(move |t, row| row.psi_io_some = Some(secs(900.0 + busy(t))))
+                .disk("sda", move |t, row| {
+                    let busy = busy(t);
+                    row.reads = Some(Count((150.0 * busy) as u64));
+                    row.read = Some(Bytes(mib(2.4 * busy)));
+                    row.writes = Some(Count((6.0 * busy) as u64));
+                    row.written = Some(Bytes(mib(0.03 * busy)));
+                    row.write_time = Some(secs(0.9 * busy));
+                    (row.io_time, row.weighted_io_time) = (Some(secs(busy)), Some(secs(8.0 * busy)));
+                })
+                .process("smtpd", 701, "/", move |t, row| {
+                    let is_asleep = waits > 0.0 && t as u64 % 7 == 1;
+                    row.state = Some(Count(u64::from(if is_asleep { b'D' } else { b'S' })));
+                    row.blkio_delay = Some(secs(waits * t));
+                })
+        };
+        check_rule(&RULE, &with(0.4, 0.05), "info: sda is busy 40 % of the time with reads; smtpd[701] waited");
+        check_rule(&RULE, &with(0.4, 0.2), "critical: sda is busy 40 % of the time with reads; smtpd[701] waited");
+        check_rule(&RULE, &with(0.6, 0.05), "warning: sda is busy 60 % of the time with reads; smtpd[701] waited");
     }
 
     #[test]
