@@ -108,7 +108,10 @@ async fn direct(sim: &Sim, pid: PidId, inode: InodeId, of: (BlockId, u32), reque
     match (below, request.way) {
         (None, _) => {}
         (Some(below), Way::Flush) => journal::flush(sim, below).await,
-        (Some(below), _) => {
+        (Some(below), way) => {
+            if way == Way::Write {
+                syscalls::update_time(sim, pid, inode).await;
+            }
             let done = Done::Loop(of.0, of.1);
             return submit(sim, below, Request { class: Class::Exempt, done, merged: 0, ..request }).await;
         }

@@ -95,7 +95,7 @@ async fn in_transaction(sim: &Sim, pid: PidId, inode: InodeId, blocks: &[u64], w
 }
 
 /// Changes the modification time of an inode.
-async fn update_time(sim: &Sim, pid: PidId, inode: InodeId) {
+pub(crate) async fn update_time(sim: &Sim, pid: PidId, inode: InodeId) {
     let waits = sim.w().update_time(pid, inode);
     if let Some(block) = waits {
         in_transaction(sim, pid, inode, &[block], false).await;
@@ -149,6 +149,9 @@ pub(crate) async fn direct(
     use_cpu(sim, pid, call, false).await;
     let Some(device) = device else { return Ok(()) };
     let held = if way == Way::Write { hold_for_direct(sim, inode, offset, len).await } else { Held::Nothing };
+    if way == Way::Write {
+        update_time(sim, pid, inode).await;
+    }
     let done = transfer(sim, pid, inode, (offset, len), way, (device, cgroup)).await;
     match held {
         Held::Alone => unlock(sim, |world| &mut world.inodes[inode].lock),
