@@ -496,7 +496,7 @@ fn use_groups(world: &mut World) {
     for id in world.sbs.ids() {
         let sb = &mut world.sbs[id];
         if !sb.names.is_empty(0) {
-            sb.perags.used_before(sb.names.directories());
+            sb.perags.used_before(sb.names.directories(), sb.created);
             sb.groups.used_before();
         }
     }
