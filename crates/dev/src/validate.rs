@@ -8,15 +8,17 @@ use crate::input::{Workload, files, read, shown};
 use crate::{Answer, Failure, Format, note, pages};
 use floodline_analysis::run::{Run, figures};
 use floodline_record::facts::HostFacts;
+use floodline_record::id::{Entity, EntityId};
 use floodline_record::name::Name;
-use floodline_record::record::{Event, Sink, What};
+use floodline_record::record::{Event, Record, Sink, What};
 use floodline_record::sample::HostRow;
 use floodline_record::units::{BytesPerSecond, Nanos};
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
 use floodline_scenario::{Backing, ByteRate, Figure, Scenario, Time};
-use floodline_sim::{Found, Options, Speed, simulate};
+use floodline_sim::{Found, Options, Speed, Steal, simulate};
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::path::PathBuf;
 
 /// Compare recordings of real runs with simulated runs
@@ -261,6 +263,32 @@ fn other_duration(told: Nanos, ends: &[Nanos]) -> Option<Nanos> {
     (2 * at_once(ran) >= ends.len() && ran.abs_diff(told.0) > LATE).then_some(Nanos(ran))
 }
 
+/// A recording of a guest: its window, and what its recorder used. That is the first process.
+#[derive(Default)]
+struct Recorded {
+    window: Window,
+    recorder: Option<EntityId>,
+    /// Its CPU time by time of the samples.
+    used: Vec<(Nanos, Nanos)>,
+}
+
+impl Sink for Recorded {
+    type Error = Infallible;
+
+    fn record(&mut self, record: &Record) -> Result<(), Infallible> {
+        match record {
+            Record::Entity(id, Entity::Process { pid: 1, .. }) => self.recorder = Some(*id),
+            Record::Sample(sample) => {
+                let row = self.recorder.and_then(|id| sample.processes.get(id));
+                let used = row.and_then(|row| Some(row.utime?.0.saturating_add(row.stime?.0)));
+                self.used.extend(used.map(|used| (sample.time.monotonic, Nanos(used))));
+            }
+            _ => {}
+        }
+        self.window.record(record)
+    }
+}
+
 /// One recording of a real run.
 struct One {
     of: Of,
@@ -274,18 +302,20 @@ struct One {
 }
 
 /// Returns the case of a recording and its values, or the reason why it is left out.
-fn one(window: Window) -> Result<One, &'static str> {
+fn one(recorded: Recorded) -> Result<One, &'static str> {
+    let Recorded { window, mut used, .. } = recorded;
     let Workload { scenario, variant, kernel, facts } = Workload::of(&window)?;
     let began = window.events.iter().find(|event| matches!(event.what, What::WorkloadStarted { .. }));
     let began = began.map_or(Nanos(0), |event| event.at);
     let ended = |event: &Event| matches!(event.what, What::TaskEnded { .. }).then_some(Nanos(event.at.0 - began.0));
     let ends = window.events.iter().filter(|event| event.at.0 >= began.0).filter_map(ended).collect();
+    used.retain(|(at, _)| *at >= began);
     Ok(One {
         of: (scenario, variant, kernel),
         facts: facts.clone(),
         figures: figures(&window),
         speed: Speed::of(&window),
-        found: Found::of(&window),
+        found: Found { steal: Steal::of(&used), ..Found::of(&window) },
         host: window.host.first.clone(),
         ends,
         longest_delay: longest_delay(&window),

@@ -7,6 +7,7 @@
 
 use crate::arena::PidId;
 use crate::engine::{Due, Sim, Ticket, suspend};
+use crate::steal::Clock;
 use crate::world::World;
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -32,6 +33,8 @@ pub(crate) struct Cpus {
     /// Running long work by number: its start time, and the ticket that wakes it early.
     preemptible: BTreeMap<u64, (u64, Ticket)>,
     next: u64,
+    /// Steal of virtual CPUs, in which a thread makes no progress.
+    pub(crate) steal: Option<Clock>,
 }
 
 /// A process that waits for a CPU.
@@ -76,7 +79,7 @@ pub(crate) fn run(sim: &Sim, nanos: u64) -> Run<'_> {
 
 /// Uses a CPU like [`run`] and charges the time to a task, if one is given.
 pub(crate) fn run_as(sim: &Sim, task: Option<Use>, nanos: u64) -> Run<'_> {
-    Run { sim, task, left: nanos, step: if nanos == 0 { Step::Over } else { Step::Begins } }
+    Run { sim, task, left: nanos, is_stolen: false, step: if nanos == 0 { Step::Over } else { Step::Begins } }
 }
 
 /// A task that uses a CPU.
@@ -94,6 +97,8 @@ pub(crate) struct Run<'a> {
     sim: &'a Sim,
     task: Option<Use>,
     left: u64,
+    /// Whether steal time makes the work longer than usual.
+    is_stolen: bool,
     step: Step,
 }
 
@@ -168,11 +173,24 @@ impl Future for Run<'_> {
 impl Run<'_> {
     /// Begins a piece of work on an idle CPU or queues for one. Returns whether the caller has to wait for it.
     fn is_pending_after_start(&mut self, world: &mut World) -> bool {
-        if let (Step::Begins, Some(task)) = (self.step, self.task) {
-            let cgroup = world.pids[task.pid].cgroup;
-            world.count_running(cgroup, true);
+        if let Step::Begins = self.step {
+            // A program that computes for a given time counts steal time as its work.
+            let is_timed = self.task.is_some_and(|task| task.is_user);
+            if let Some(steal) = world.cpu.steal.as_mut().filter(|_| !is_timed) {
+                let work = self.left;
+                self.left = steal.stretch(self.left);
+                self.is_stolen = self.left > work;
+                if let Some(task) = &mut self.task {
+                    task.nanos = self.left;
+                }
+            }
+            if let Some(task) = self.task {
+                let cgroup = world.pids[task.pid].cgroup;
+                world.count_running(cgroup, true);
+            }
         }
-        let is_long = self.left > SLICE;
+        // No other thread gets a CPU that is away.
+        let is_long = self.left > SLICE && !self.is_stolen;
         if !world.take_idle(self.sim.current_process()) {
             wait(self.sim, world, (!is_long).then_some(self.left));
             self.step = if is_long { Step::Waits } else { Step::WaitsAndRuns };

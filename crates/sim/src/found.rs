@@ -7,6 +7,7 @@ use crate::block::Worker;
 use crate::delay::Delay;
 use crate::found_disk::{FoundDisk, Moment};
 use crate::hypervisor::Joins;
+use crate::steal::{Clock, Steal};
 use crate::wake_ups::{Late, WakeUps, delays};
 use crate::world::World;
 use floodline_record::id::Entity;
@@ -38,6 +39,8 @@ pub struct Found {
     pub moments: BTreeMap<String, Vec<Moment>>,
     /// How late threads were that were woken.
     pub wake_ups: Vec<Late>,
+    /// Steal time while threads ran. Only the recorder's CPU time from sample to sample shows it, which a window omits.
+    pub steal: Option<Steal>,
     /// Least time between two samples that read `memory.stat` and `io.stat`, for which the kernel folds the counters that
     /// throttling reads. 0 for each sample.
     pub stat_every: Nanos,
@@ -59,6 +62,7 @@ impl World {
             self.new_workers.push(Worker::Delay(id));
         }
         self.wake_ups = WakeUps::new(found.wake_ups.clone());
+        self.cpu.steal = found.steal.map(|steal| Clock::new(steal, Random::new(self.placement.number())));
         for (name, disk) in &found.disks {
             let Some(id) = self.blocks.iter().find(|(_, block)| block.name == *name).map(|(id, _)| id) else {
                 continue;
@@ -95,6 +99,7 @@ impl Found {
             disks: disks().map(|(name, series)| (name, FoundDisk::of(series))).collect(),
             moments: disks().map(|(name, series)| (name, Moment::of(series, began))).collect(),
             wake_ups: delays(&window.host_series, began),
+            steal: None,
             stat_every: window.stat_reads.distance().unwrap_or_default(),
         }
     }

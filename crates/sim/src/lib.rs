@@ -56,6 +56,7 @@ mod run;
 mod setup;
 mod space;
 mod speed;
+mod steal;
 mod stripes;
 mod switch;
 mod sync;
@@ -78,6 +79,7 @@ pub use found_disk::{FoundDisk, Moment};
 pub use honoured::{check, meant, simplified};
 pub use run::{Options, Progress, Sampling, Summary, simulate};
 pub use speed::Speed;
+pub use steal::Steal;
 pub use wake_ups::Late;
 
 use floodline_kernel::{KernelVersion, OLDEST_MODELLED};

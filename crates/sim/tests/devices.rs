@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Limits of devices: each way and together, their credit, reads and writes at the same time, and one reader
-//! besides several. Arrays and loop devices are in files of their own.
+//! besides several, with steal time, too. Arrays and loop devices are in files of their own.
 
 mod machine;
 
 use floodline_analysis::run::Run;
-use machine::{figure, run_of, scenario};
+use floodline_record::record::Sink;
+use floodline_record::units::Nanos;
+use floodline_sim::{Found, Options, Speed, Steal, simulate};
+use machine::{figure, options, run_of, scenario};
 
 fn run(device: &str, workload: &str) -> Run {
     run_for("20s", device, workload)
@@ -311,4 +314,51 @@ fn the_requests_of_one_direct_call_are_under_way_at_once() {
     // A request has at most 1 MiB and takes 10 ms; sixteen of them share these.
     let [one, sixteen] = ["1 MiB", "16 MiB"].map(latency);
     assert!((0.0100..0.0115).contains(&one) && (0.0135..0.0165).contains(&sixteen), "{one} s, {sixteen} s");
+}
+
+/// A run on the CPU of an emulated guest: calls take 100 times as long as assumed.
+fn run_told(text: &str, found: Found) -> Run {
+    let speed = Speed { slowdown: 3_000, copies: 1_000, calls: 100_000, observer: Nanos(0) };
+    let mut run = Run::default();
+    let take = |record| {
+        let Ok(()) = run.record(&record);
+        Ok(())
+    };
+    let options = Options { speed, found, ..options("6.12") };
+    simulate(&scenario(text), &options, take, |_| true).unwrap_or_else(|error| panic!("{error}"));
+    run
+}
+
+const DIRECT_READER: &str = r#"
+name = "reader"
+summary = "direct reads of a fast disk"
+[machine]
+memory = "1 GiB"
+cpus = 2
+[machine.devices.disk]
+size = "8 GiB"
+read_bandwidth = "400 MB/s"
+write_bandwidth = "400 MB/s"
+[machine.mounts."/data"]
+type = "xfs"
+device = "disk"
+[workload]
+duration = "60s"
+[workload.tasks.reader]
+setup = [{ write = { file = "/data/a", block = "1 MiB", total = "16 MiB", direct = true } }]
+steps = [{ read = { file = "/data/a", order = "random", block = "16 KiB", direct = true, rate = "40/s", for = "60s" } }]
+"#;
+
+#[test]
+fn steal_time_makes_usual_reads_faster_and_the_slowest_slower() {
+    let figures = |found| {
+        let run = run_told(DIRECT_READER, found);
+        ["reader.read.p50_seconds", "reader.read.p99_seconds", "host.cpu_system_seconds"].map(|name| figure(&run, name))
+    };
+    let steal = Steal { share: 50, mean: Nanos::from_millis(20) };
+    let [usual, slowest, cpu] = figures(Found { steal: Some(steal), ..Found::default() });
+    let [even, slowest_even, cpu_even] = figures(Found::default());
+    assert!(usual < 0.8 * even, "usual reads: {usual} of {even} s");
+    assert!(slowest > 10e-3 && slowest_even < 2.0 * even, "slowest reads: {slowest}, {slowest_even} s");
+    assert!((0.6..1.5).contains(&(cpu / cpu_even)), "the same CPU time: {cpu}, {cpu_even} s");
 }
