@@ -19,6 +19,7 @@ mod made;
 mod mapped_files;
 mod names;
 mod nearer;
+mod paged_in;
 mod places;
 mod requests;
 mod residence;

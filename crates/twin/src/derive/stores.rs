@@ -5,6 +5,7 @@
 use super::bursts::{Branch, Burst, arrivals, frequency};
 use super::group::{Bin, Group, PAGE, Stored};
 use super::machine::Place;
+use super::paged_in::{LARGE_WRITES, Made};
 use super::touched::Touched;
 use crate::Recorded;
 use crate::provenance::Notes;
@@ -18,7 +19,7 @@ use floodline_scenario::{ByteSize, Frequency, FsType, MmapStore, Step};
 const MAJOR_SHARE: f64 = 0.05;
 /// Smallest number of bytes that such a fault reads. Before 6.0 a store that the kernel delayed counts as major and
 /// reads nothing.
-const MAJOR_READ: f64 = PAGE / 2.0;
+pub(super) const MAJOR_READ: f64 = PAGE / 2.0;
 /// Largest mapped file outside of cgroups, bytes.
 const FILE_MAX: u64 = 256 << 20;
 /// Stores that show by what they map, over those that dirtied, where they are believed.
@@ -31,12 +32,6 @@ pub(super) const BY_WRITE: f64 = 196_608.0;
 const BY_READ: f64 = 131_072.0;
 /// Bytes of a fault between a folio of four pages, which faults make, and those of readahead.
 const BY_FAULT: f64 = 49_152.0;
-/// Fewest faults of a process that read from a device, and the part of the file that they must have read.
-const MAJORS_MIN: f64 = 4.0;
-const READ_SHARE: f64 = 0.2;
-/// Part of the file that write calls must have passed, and the mean size of large ones.
-const WRITTEN_SHARE: f64 = 0.5;
-const LARGE_WRITE: f64 = 65_536.0;
 /// Bytes of the largest folio.
 const FOLIO_MAX: f64 = 2_097_152.0;
 /// Intervals within which a program that stored before the recording stores again.
@@ -204,7 +199,12 @@ pub(super) fn mapped(
         (true, false) => cached.block_of(per_fault),
         (false, _) => cached.block(),
     };
-    Some(Mapped { branch, bytes, cached, block, before, stored: is_fitted.then(|| group.stored(bins, goes_on)) })
+    // A twin is fitted to faults. What the mapped pages show are all stores, also those that cause none.
+    let stored = match is_large {
+        true => group.stored(bins, goes_on),
+        false => group.stored(&group.bins, goes_on).of_single_pages(),
+    };
+    Some(Mapped { branch, bytes, cached, block, before, stored: is_fitted.then_some(stored) })
 }
 
 /// Length of the first interval between two samples.
@@ -311,47 +311,6 @@ fn is_read_by_faults(bins: &[Bin]) -> bool {
     let major: f64 = storing().map(|bin| bin.major).sum();
     let read: f64 = storing().filter(|bin| bin.read >= MAJOR_READ * bin.major).map(|bin| bin.major).sum();
     major >= MAJOR_SHARE * faults && read >= 0.5 * major
-}
-
-/// How a mapped file came into the page cache, by the counters of its programs since they started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Made {
-    /// Faults read it.
-    ByFaults,
-    /// Read calls.
-    ByReads,
-    /// Write calls, in blocks of 64 KiB and more or in small ones.
-    ByWrites { are_large: bool },
-    /// Neither: it was there before.
-    Unknown,
-}
-
-/// Written in large blocks.
-const LARGE_WRITES: Made = Made::ByWrites { are_large: true };
-
-impl Made {
-    fn of(group: &Group, recorded: &Recorded, bytes: f64) -> Made {
-        let (mut major, mut read, mut passed, mut calls, mut count) = (0.0, 0.0, 0.0, 0.0, 0.0);
-        for (_, span) in recorded.window.processes.iter().filter(|(id, _)| group.holds(recorded, id)) {
-            let row = &span.last;
-            let value = |n: Option<u64>| n.unwrap_or(0) as f64;
-            major += value(row.majflt.map(|n| n.0));
-            read += value(row.read_bytes.map(|n| n.0));
-            passed += value(row.wchar.map(|n| n.0));
-            calls += value(row.syscw.map(|n| n.0));
-            count += 1.0;
-        }
-        let files = bytes * f64::max(count, 1.0);
-        if major >= MAJORS_MIN * f64::max(count, 1.0) && read >= (MAJOR_READ * major).max(READ_SHARE * files) {
-            Made::ByFaults
-        } else if read >= READ_SHARE * files {
-            Made::ByReads
-        } else if passed >= WRITTEN_SHARE * files {
-            Made::ByWrites { are_large: passed / calls.max(1.0) >= LARGE_WRITE }
-        } else {
-            Made::Unknown
-        }
-    }
 }
 
 /// What of a file is dirty, over time.
