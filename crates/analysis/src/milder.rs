@@ -6,6 +6,7 @@ use crate::advise::step;
 use crate::diagnose::dirty;
 use crate::plan::{self, PAIRS, SYSCTL_DROP_IN};
 use crate::report::{Finding, Report, Step, When};
+use crate::tried::MAY_HARM;
 use floodline_record::window::Window;
 
 const BACKGROUND: &str = "vm.dirty_background_bytes";
@@ -18,7 +19,7 @@ const LEAST: u64 = 4 << 20;
 /// Reports with milder plans, where the plan of this one harms. Each names the plan that it replaces.
 pub fn reports(report: &Report, window: &Window) -> Vec<Report> {
     let tried = report.plan.as_ref().and_then(|plan| plan.tried.as_ref());
-    if tried.is_none_or(|tried| tried.verdict != "harms") {
+    if tried.is_none_or(|tried| !["harms", MAY_HARM].contains(&tried.verdict)) {
         return Vec::new();
     }
     // The plan itself has lost its steps; its findings have not.

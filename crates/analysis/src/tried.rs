@@ -32,15 +32,19 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
     // A twin that lacks the findings of the plan does not clear the plan. A change that harms another finding still harms.
     let is_for_hidden = judged == Verdict::DoesNotHelp && !plan.rules.is_empty() && !prediction.shows(&plan.rules);
     let hidden = is_for_hidden.then(|| "the twin does not show the finding".to_owned());
+    let mut longer_by_both = None;
     if let Some(why) = prediction.no_verdict(&found).or(hidden) {
-        // It stands first: the first screen has room for one cost.
-        let grows = prediction.roughly_longer().map(|row| format!("On the twin: maybe {}.", row.roughly_said()));
-        plan.costs.splice(0..0, grows);
-        return arithmetic_only(plan, why);
+        longer_by_both = prediction.only_longer().filter(|_| !are_exact(&plan.rules));
+        if longer_by_both.is_none() {
+            // It stands first: the first screen has room for one cost.
+            let grows = prediction.roughly_longer().map(|row| format!("On the twin: maybe {}.", row.roughly_said()));
+            plan.costs.splice(0..0, grows);
+            return arithmetic_only(plan, why);
+        }
     }
     let waits = |row: &&&Row| row.unit == "seconds";
-    let harms = judged == Verdict::Harms;
-    let verdict = word(judged);
+    let harms = judged == Verdict::Harms || longer_by_both.is_some();
+    let verdict = if longer_by_both.is_some() { MAY_HARM } else { word(judged) };
     let mut withheld = Vec::new();
     if verdict == "helps" {
         plan.expect.insert(0, expectation(&better, prediction));
@@ -72,7 +76,11 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         plan.at_boot.clear();
         plan.steps.clear();
         let longer = losses.iter().find(|row| row.unit == "seconds").or(losses.first());
-        let why = match (prediction.hurting(), longer, rows().find(|row| row.doubt.is_none() && waits(&row))) {
+        let felt = rows().find(|row| row.doubt.is_none() && waits(&row));
+        let why = match (prediction.hurting(), longer, felt) {
+            _ if longer_by_both.is_some() => {
+                longer_by_both.map_or_else(String::new, |row| format!("by both readings {}", row.roughly_said()))
+            }
             (Some(seen), _, _) => format!("{} would appear", seen.rule),
             (None, Some(row), _) if harms => row.reserved(),
             (_, Some(longer), Some(row)) if longer.figure != row.figure && longer.unit == "seconds" => {
@@ -84,7 +92,11 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
                 None => "no figure changes".to_owned(),
             },
         };
-        let what = if harms { "harms" } else { "does not help" };
+        let what = match verdict {
+            MAY_HARM => "may harm",
+            _ if harms => "harms",
+            _ => "does not help",
+        };
         plan.conflicts.insert(0, format!("On a twin of this host, this {what} ({why}): {}", withheld.join("; ")));
         plan.expect = vec!["No setting that was tried helps here.".to_owned()];
         plan.costs.clear();
@@ -114,6 +126,9 @@ fn flushes_for_risk(plan: &Plan) -> Option<String> {
         "no finding is of waits, and old data go to the disk at once: less data at risk is for you to weigh".to_owned()
     })
 }
+
+/// The word for a change of which the trial gives no verdict, and that makes a wait longer by both readings of the twin.
+pub const MAY_HARM: &str = "may_harm";
 
 /// The verdict as a report has it.
 fn word(verdict: Verdict) -> &'static str {
@@ -168,6 +183,9 @@ pub fn withhold(report: &mut Report) {
     let tried = report.plan.as_ref().and_then(|plan| plan.tried.as_ref());
     let why = match tried.filter(|tried| !tried.withheld.is_empty()) {
         Some(tried) if tried.verdict == "harms" => "The change for this is withheld: on a twin of this host, it harms.",
+        Some(tried) if tried.verdict == MAY_HARM => {
+            "The change for this is withheld: on a twin of this host, it may make tasks wait longer."
+        }
         Some(_) => "The change for this is withheld: on a twin of this host, it does not help.",
         None => return,
     };
@@ -183,13 +201,15 @@ fn clear_steps(report: &mut Report, why: &str) {
     }
 }
 
-/// Whether the plan is a candidate without a verdict, and all that it is for is worth a note only.
+/// Whether the trial of the plan gave no verdict, and all that it is for is worth a note only.
 fn has_nothing_to_gain(report: &Report) -> bool {
-    let Some(plan) = report.plan.as_ref().filter(|plan| plan.later.is_empty() && plan.candidate.is_some()) else {
-        return false;
+    let Some(plan) = report.plan.as_ref().filter(|plan| plan.later.is_empty()) else { return false };
+    let is_unchecked = match &plan.tried {
+        None => plan.candidate.is_some(),
+        Some(tried) => tried.verdict == MAY_HARM,
     };
     let of_plan = report.findings.iter().filter(|finding| plan.rules.contains(&finding.rule));
-    plan.tried.is_none() && of_plan.map(|finding| finding.severity).max() == Some(Severity::Info)
+    is_unchecked && of_plan.map(|finding| finding.severity).max() == Some(Severity::Info)
 }
 
 /// What the change does here, in a sentence. An effect that may not come is said with "maybe", as `predict` says it.
@@ -276,6 +296,16 @@ mod tests {
         assert!(noted.findings.iter().any(|finding| finding.trade_off.starts_with("No change is printed")));
         assert!(report(Severity::Warning, why).plan.is_some());
         assert!(report(Severity::Info, None).plan.is_some());
+        // The same if both readings of a missed wait are longer.
+        let withheld = |severity: Severity| {
+            let mut report = report(severity, None);
+            let plan = report.plan.as_mut().unwrap();
+            let withheld = std::mem::take(&mut plan.now);
+            plan.tried = Some(TriedPlan { verdict: MAY_HARM, back_test_error: None, expected: Vec::new(), withheld });
+            withhold(&mut report);
+            report.plan.is_some()
+        };
+        assert!(withheld(Severity::Warning) && !withheld(Severity::Info));
     }
 
     #[test]
@@ -416,6 +446,28 @@ mod tests {
         plan.rules.push("dirty-cliff");
         arithmetic_only(&mut plan, "the twin misses this recording by 61 %");
         assert_eq!((plan.now.len(), plan.candidate.is_some()), (0, true));
+    }
+
+    #[test]
+    fn a_plan_that_makes_a_missed_wait_longer_by_both_readings_loses_its_commands() {
+        let missed = |least, most| {
+            let row = row(WAIT, 6.3, 12.0, Some(Doubt::BackTest));
+            vec![Row { roughly: Some((least, most)), ..row }, row_of_risk()]
+        };
+        let plan = check(missed(8.8, 16.0), &[], &["dirty-cliff"], &[]);
+        assert!(plan.candidate.is_none() && plan.now.is_empty(), "{plan:?}");
+        assert!(
+            plan.conflicts[0].contains("this may harm (by both readings longest fsync 6.30 s → 8.80 s to 16 s)"),
+            "{plan:?}"
+        );
+        assert_eq!(plan.tried.map(|tried| (tried.verdict, tried.withheld.len())), Some((MAY_HARM, 1)));
+        let plan = check(missed(5.0, 16.0), &[], &["dirty-cliff"], &[]);
+        assert!(plan.candidate.is_some() && plan.tried.is_none(), "{plan:?}");
+    }
+
+    /// Data at risk, which are predicted and get less.
+    fn row_of_risk() -> Row {
+        Row { least: 1e6, ..row(PEAK, 8e7, 3e7, None) }
     }
 
     #[test]

@@ -11,12 +11,13 @@ use floodline_record::human;
 pub(crate) fn headline(prediction: &Prediction) -> String {
     let is_verdict = prediction.no_verdict(&prediction.found()).is_none();
     let effect = effect(prediction, is_verdict);
-    let in_model = |why: &str| {
-        format!(
+    let in_model = |why: &str| match prediction.only_longer() {
+        Some(row) => format!("{why} Both readings of the twin make this host worse: {}.", row.roughly_said()),
+        None => format!(
             "{why} In the model: {}{}",
             effect.chars().take(1).flat_map(char::to_lowercase).collect::<String>(),
             effect.chars().skip(1).collect::<String>()
-        )
+        ),
     };
     let is_shown = !(prediction.vanish.is_empty() && prediction.stay.is_empty());
     match prediction.back_test_error {

@@ -4,6 +4,7 @@
 use crate::changed::of_steps;
 use floodline_analysis::prediction::Setting;
 use floodline_analysis::report::{Plan, Step};
+use floodline_analysis::tried::MAY_HARM;
 
 /// What `doctor` says of the change of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,7 +85,7 @@ pub fn printed(plan: Option<&Plan>, untried: Option<&Plan>) -> Printed {
     let said = match (settings.is_empty(), is_later, verdict, plan.candidate.is_some()) {
         (true, ..) => Said::Nothing,
         (_, true, ..) => Said::Later,
-        (_, _, Some("harms"), _) => Said::Harmful,
+        (_, _, Some("harms" | MAY_HARM), _) => Said::Harmful,
         (_, _, Some("helps"), true) => Said::Doubtful,
         (_, _, Some("helps"), false) => Said::Now,
         (_, _, Some(_), _) => Said::Useless,

@@ -18,6 +18,7 @@ use floodline_analysis::change::ChangePlan;
 use floodline_analysis::diagnose::stretches::Stretches;
 use floodline_analysis::knob_of::knob_of;
 use floodline_analysis::report::When;
+use floodline_analysis::tried::MAY_HARM;
 use floodline_host::Needs;
 use floodline_record::record::Sink;
 use floodline_tune::apply::{Prepared, Request, plan_of, prepare, run};
@@ -241,7 +242,11 @@ impl Apply {
         try_plan(&mut report, Some(kept));
         let plan = report.plan.unwrap_or_default();
         if let Some(tried) = plan.tried.as_ref().filter(|tried| !tried.withheld.is_empty()) {
-            let what = if tried.verdict == "harms" { "harms" } else { "does not help" };
+            let what = match tried.verdict {
+                "harms" => "harms",
+                MAY_HARM => "may make tasks wait longer",
+                _ => "does not help",
+            };
             return Err(CliError::usage(format!("on a twin of this host, the change {what}; nothing was changed"))
                 .hint(see("--details ")));
         }
