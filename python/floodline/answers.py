@@ -159,6 +159,7 @@ class Prediction(TypedDict, total=False):
     unjudged: list[str]
     runs: int
     is_cut: bool
+    only_up_to: list[Json]
     notes: list[str]
 
 

@@ -2,7 +2,7 @@
 //! One judgement of a predicted change: whether it helps, does not help, or harms. `predict`, `doctor` and `advise` share
 //! it, so that no command advises a change that another one warns of. Judges figures; runs nothing.
 
-use crate::prediction::{DIRTIED, Doubt, LEADS, PEAK, Prediction, Row, Seen, Sure, WAITS, differ};
+use crate::prediction::{DIRTIED, Doubt, LEADS, PEAK, Prediction, Row, Seen, Sure, Unseen, WAITS, differ};
 use crate::report::Severity;
 use crate::rule_figures::{hurts_by, is_of_waits};
 use floodline_record::human;
@@ -217,7 +217,25 @@ impl Prediction {
         if !self.is_reliable() || (certain == 0 && !ends) {
             return Some(missed(self.back_test_error));
         }
-        self.missed_figure()
+        self.missed_figure().or_else(|| self.rests_on_unseen(rules))
+    }
+
+    /// Reason why the verdict is open where it is another one on a device without the limit that was not seen.
+    pub fn rests_on_unseen(&self, rules: &[&str]) -> Option<String> {
+        let each = |one: &Unseen| {
+            format!("{} writes no more than {}", one.device, human::bytes_per_second(one.bytes_per_second))
+        };
+        let (devices, limits) = match self.only_up_to.as_slice() {
+            [] => return None,
+            [one] => (each(one), "that limit was"),
+            many => (many.iter().map(each).collect::<Vec<_>>().join(" and "), "these limits were"),
+        };
+        let what = match self.verdict(rules) {
+            Verdict::Helps => "helps",
+            Verdict::DoesNotHelp => "does not help",
+            Verdict::Harms => "harms",
+        };
+        Some(format!("on the twin it {what} only if {devices}, and {limits} never seen"))
     }
 
     /// Reason why the prediction gives no verdict on the findings that the twin shows: it misses the figure by which each of them
@@ -350,24 +368,6 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_of_which_the_trial_does_not_tell_whether_it_grows_is_open() {
-        let missed = |doubt, roughly| Row { doubt: Some(doubt), roughly, ..wait(WAITS, 3.3, 2.0) };
-        let check = |row: Row, is_open: bool| {
-            let prediction = of(vec![wait(FSYNC, 1.6, 0.9), row]);
-            assert_eq!(prediction.open_wait().is_some(), is_open, "{prediction:?}");
-        };
-        check(wait(WAITS, 3.3, 6.6), false);
-        check(missed(Doubt::BackTest, Some((2.0, 6.6))), true);
-        check(missed(Doubt::BackTest, Some((1.0, 2.0))), false);
-        check(missed(Doubt::BackTest, None), true);
-        check(missed(Doubt::Demand, None), true);
-        check(missed(Doubt::Unmeasured, None), false);
-        check(Row { now: 0.01, then: 0.05, ..missed(Doubt::BackTest, None) }, false);
-        check(Row { is_measured: false, ..missed(Doubt::BackTest, None) }, false);
-    }
-
-    #[test]
-    #[test]
     fn a_wait_that_both_readings_make_longer_speaks_against_a_change_unless_another_gets_shorter() {
         let missed = |figure, now, (least, most)| {
             let row = Row { doubt: Some(Doubt::BackTest), off_share: Some(0.45), ..wait(figure, now, least) };
@@ -385,6 +385,24 @@ mod tests {
         assert!(cut.only_longer().is_none());
     }
 
+    #[test]
+    fn a_wait_of_which_the_trial_does_not_tell_whether_it_grows_is_open() {
+        let missed = |doubt, roughly| Row { doubt: Some(doubt), roughly, ..wait(WAITS, 3.3, 2.0) };
+        let check = |row: Row, is_open: bool| {
+            let prediction = of(vec![wait(FSYNC, 1.6, 0.9), row]);
+            assert_eq!(prediction.open_wait().is_some(), is_open, "{prediction:?}");
+        };
+        check(wait(WAITS, 3.3, 6.6), false);
+        check(missed(Doubt::BackTest, Some((2.0, 6.6))), true);
+        check(missed(Doubt::BackTest, Some((1.0, 2.0))), false);
+        check(missed(Doubt::BackTest, None), true);
+        check(missed(Doubt::Demand, None), true);
+        check(missed(Doubt::Unmeasured, None), false);
+        check(Row { now: 0.01, then: 0.05, ..missed(Doubt::BackTest, None) }, false);
+        check(Row { is_measured: false, ..missed(Doubt::BackTest, None) }, false);
+    }
+
+    #[test]
     fn a_change_is_advised_only_if_a_wait_gets_shorter_and_none_longer() {
         let reserve = |rows: Vec<Row>| of(rows).reserve().unwrap_or_default();
         assert_eq!(reserve(vec![wait(FSYNC, 4.3, 2.0), wait(WAITS, 44.0, 40.0)]), "");
@@ -439,6 +457,21 @@ mod tests {
         let names = |row| of(vec![row]).losses().iter().map(|row| row.figure.clone()).collect::<Vec<_>>();
         assert_eq!(names(speed(20.0, 60.0)), ["program tar"]);
         assert_eq!(names(speed(10.0, 150.0)), [""; 0], "it may be as fast as now");
+    }
+
+    #[test]
+    fn a_verdict_that_rests_on_limits_that_were_never_seen_is_none() {
+        let device = |name: &str| Unseen { device: name.to_owned(), bytes_per_second: 32.0 * MIB };
+        let told = |devices: &[&str], then: f64| {
+            let only_up_to = devices.iter().map(|name| device(name)).collect();
+            let stay = vec![seen("dirty-cliff")];
+            Prediction { only_up_to, stay, ..of(vec![wait(FSYNC, 1.0, then)]) }.no_verdict(&["dirty-cliff"])
+        };
+        assert_eq!(told(&[], 4.0), None);
+        let one = told(&["vdb"], 4.0).unwrap_or_default();
+        assert!(one.contains("it harms only if vdb writes no more than 32.0 MiB/s"), "{one}");
+        let two = told(&["vdb", "vdc"], 0.1).unwrap_or_default();
+        assert!(two.contains("vdb writes no more than 32.0 MiB/s and vdc writes"), "{two}");
     }
 
     #[test]

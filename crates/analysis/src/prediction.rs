@@ -140,6 +140,15 @@ pub enum Sure {
     Open,
 }
 
+/// A device that was never saturated by written bytes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unseen {
+    /// Name of the device in the twin.
+    pub device: String,
+    /// Speed that it showed while it was busy, bytes per second: the twin's limit. It may be many times as fast.
+    pub bytes_per_second: f64,
+}
+
 /// Reason why a figure is not predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -289,6 +298,8 @@ pub struct Prediction {
     pub runs: usize,
     /// Whether a run was ended early.
     pub is_cut: bool,
+    /// Devices whose limit of written bytes was not seen, where the verdict on the change is another one without that limit.
+    pub only_up_to: Vec<Unseen>,
     /// Notes to the prediction: ceilings of devices, demand, steps that were not simulated.
     pub notes: Vec<String>,
 }
@@ -316,6 +327,7 @@ impl Prediction {
             unjudged: Vec::new(),
             runs: 0,
             is_cut: false,
+            only_up_to: Vec::new(),
             notes: Vec::new(),
         }
     }

@@ -381,6 +381,9 @@ pub fn against(goal: Goal, prediction: &Prediction, rules: &[&str]) -> Option<Ag
         return Some(Against { short: "demand unknown", long: None });
     }
     let against = |short, long| Some(Against { short, long: Some(long) });
+    if let Some(why) = prediction.rests_on_unseen(rules) {
+        return against("unknown limit", why);
+    }
     let waits = prediction.losses().into_iter().find(|row| row.unit == "seconds");
     match prediction.verdict(rules) {
         Verdict::Harms => match (prediction.hurting(), waits) {

@@ -27,7 +27,7 @@ pub(crate) fn headline(prediction: &Prediction) -> String {
         _ if !is_shown && !prediction.not_reproduced.is_empty() => {
             in_model(&format!("No verdict: the twin does not show {}.", prediction.not_reproduced.join(", ")))
         }
-        _ => match prediction.missed_figure() {
+        _ => match prediction.missed_figure().or_else(|| prediction.rests_on_unseen(&prediction.found())) {
             Some(why) => in_model(&format!("No verdict: {why}.")),
             None if misses_all_waits(prediction) => {
                 format!("{effect} The twin misses every recorded wait, so no wait is predicted.")

@@ -11,6 +11,7 @@ pub mod felt;
 mod fits;
 mod headline;
 mod kept;
+mod lifted;
 mod limit_changes;
 mod limits;
 pub mod model;
@@ -111,6 +112,14 @@ impl Demand {
         }
     }
 
+    /// The other twin, if there are two.
+    fn other_mut(&mut self) -> Option<&mut Scenario> {
+        match self {
+            Demand::Traced | Demand::Free => None,
+            Demand::Bounded { other, .. } => Some(other),
+        }
+    }
+
     /// The other twin and its word, if there are two.
     pub fn other(&self) -> Option<(&'static str, &Scenario)> {
         match self {
@@ -129,8 +138,10 @@ const CLOSED: &str = "closed";
 pub struct Ceiling {
     /// Name of the device in the scenario.
     pub device: String,
-    /// Whether it was saturated in the recording: otherwise it may be faster than the twin.
+    /// Whether one of its limits was seen in the recording.
     pub is_known: bool,
+    /// Which of its limits were seen. By each other one, it may be faster than the twin.
+    pub known: KnownLimits,
     /// Bytes per second written while it was busy.
     pub write_bytes_per_second: Option<f64>,
     /// Small requests per second while it was saturated.
@@ -140,6 +151,27 @@ pub struct Ceiling {
     pub has_credit: bool,
     /// One sentence for people.
     pub text: String,
+}
+
+impl Ceiling {
+    /// Whether the limit of written bytes was not seen, so that the device may be faster than the twin. A device that only small requests
+    /// kept full is limited by them.
+    pub fn is_open(&self) -> bool {
+        !self.known.write_bytes && (!self.is_known || self.write_bytes_per_second.is_some())
+    }
+}
+
+/// The limits of a device at which it was seen. A device that small requests keep full shows nothing of its bytes per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct KnownLimits {
+    /// Bytes written per second.
+    pub write_bytes: bool,
+    /// Bytes read per second.
+    pub read_bytes: bool,
+    /// Write requests per second, alone or with reads.
+    pub writes: bool,
+    /// Read requests per second, alone or with writes.
+    pub reads: bool,
 }
 
 /// What a task stands for.

@@ -21,6 +21,7 @@ use crate::noticed::least;
 use crate::shown::{self, FIGURES, Shown, Trial, Verdicts};
 use crate::thresholds::{Thresholds, risk_room};
 use floodline_analysis::prediction::{Better, Doubt, PEAK, Prediction, Row, Seen, Setting, WAITS};
+use floodline_record::human;
 use floodline_record::window::Window;
 
 /// A twin before and after a change.
@@ -137,7 +138,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         rows.extend(row(&of, measured, results, closed));
     }
     let error = backtest::simulated_error(&measured.back_test);
-    let unknown = twin.ceilings.iter().filter(|ceiling| !ceiling.is_known);
+    let unknown = twin.ceilings.iter().filter(|ceiling| ceiling.is_open());
     let judged = Judged {
         recorded: &measured.said,
         now,
@@ -250,6 +251,14 @@ fn notes(twin: &Twin, prediction: &Prediction) -> Vec<String> {
     }
     let unknown: Vec<&str> =
         twin.ceilings.iter().filter(|ceiling| !ceiling.is_known).map(|ceiling| ceiling.device.as_str()).collect();
+    let by_requests = twin.ceilings.iter().filter(|ceiling| ceiling.is_known && ceiling.is_open());
+    notes.extend(by_requests.filter_map(|ceiling| {
+        let speed = human::bytes_per_second(ceiling.write_bytes_per_second?);
+        Some(format!(
+            "{} was saturated by requests and never by bytes: the prediction holds up to {speed}.",
+            ceiling.device
+        ))
+    }));
     if !unknown.is_empty() {
         notes.push(format!(
             "{} never saturated here: the prediction holds up to the speed that was seen.",

@@ -9,7 +9,7 @@ use crate::changed::{Changed, NotChanged, of_steps};
 use crate::kept::Part;
 use crate::predict::{Measured, Question, Run, conclude};
 use crate::shown::{self, Shown, Verdicts};
-use crate::{Options, Recorded, Twin, TwinError};
+use crate::{Options, Recorded, Twin, TwinError, lifted};
 use floodline_analysis::advice::{Advice, Goal};
 use floodline_analysis::diagnose::diagnose;
 use floodline_analysis::milder;
@@ -17,6 +17,7 @@ use floodline_analysis::prediction::{Prediction, Seen, Setting};
 use floodline_analysis::report::{Report, Step};
 use floodline_analysis::tried;
 use floodline_record::human;
+use floodline_record::window::Window;
 use floodline_scenario::Scenario;
 use floodline_sim::{Progress, SimError};
 
@@ -197,9 +198,7 @@ type Ran = (Shown, Vec<Figure>);
 /// The run of the twin as it is.
 const AS_IS: Run = Run { demand: 0, is_changed: false, trial: shown::Trial::NOMINAL };
 
-fn ran(studied: &Studied, changed: &Changed, run: Run, go_on: GoOn<'_>) -> Result<Ran, SimError> {
-    let twin = &studied.twin;
-    let recording = &studied.recorded.window;
+fn ran((twin, recording): (&Twin, &Window), changed: &Changed, run: Run, go_on: GoOn<'_>) -> Result<Ran, SimError> {
     let real = (run == AS_IS).then_some(recording);
     let (mut shown, back_test) = shown::of_twin(twin, changed, run.trial, real, |at: &Progress| go_on(at.events))?;
     shown.like(recording);
@@ -215,10 +214,35 @@ fn knowing(
     go_on: GoOn<'_>,
     runner: &mut impl Runner,
 ) -> Result<(Measured, Option<Prediction>), SimError> {
-    let twin = &studied.twin;
+    let (measured, mut prediction) = concluded(studied, &studied.twin, (question, few), as_is, go_on, runner)?;
+    if let Some(prediction) = &mut prediction {
+        prediction.notes.splice(0..0, studied.notes.iter().cloned());
+        let is_verdict = prediction.no_verdict(&prediction.found()).is_none();
+        if let Some(lifted) = lifted::lifted(&studied.twin).filter(|_| is_verdict) {
+            let question = Question::new(&lifted, &studied.recorded.window, &question.settings);
+            let told = question.map(|question| concluded(studied, &lifted, (&question, true), None, go_on, runner));
+            // A change that the twin without these limits cannot make, or that its run does not end with, shows nothing.
+            if let Ok(Ok((_, Some(without)))) = told {
+                lifted::tell(prediction, &without, &studied.twin);
+            }
+        }
+    }
+    Ok((measured, prediction))
+}
+
+/// Runs the trials of a question about a twin of a recording, and draws the conclusion.
+fn concluded(
+    studied: &Studied,
+    twin: &Twin,
+    (question, few): (&Question, bool),
+    as_is: Option<Ran>,
+    go_on: GoOn<'_>,
+    runner: &mut impl Runner,
+) -> Result<(Measured, Option<Prediction>), SimError> {
     let mut runs = question.runs(few);
     runs.retain(|run| *run != AS_IS || as_is.is_none());
-    let one = |run: &Run| question.scenario(run).map(|changed| ran(studied, changed, *run, go_on));
+    let recording = &studied.recorded.window;
+    let one = |run: &Run| question.scenario(run).map(|changed| ran((twin, recording), changed, *run, go_on));
     let mut measured = Measured { back_test: Vec::new(), said: studied.said.clone() };
     let mut results = Vec::new();
     if let Some((shown, back_test)) = as_is {
@@ -231,10 +255,7 @@ fn knowing(
         measured.back_test.extend(back_test);
         results.push((*run, shown));
     }
-    let mut prediction = conclude(twin, question, &measured, &results);
-    if let Some(prediction) = &mut prediction {
-        prediction.notes.splice(0..0, studied.notes.iter().cloned());
-    }
+    let prediction = conclude(twin, question, &measured, &results);
     Ok((measured, prediction))
 }
 
@@ -257,7 +278,7 @@ pub fn advise(
     let (twin, window) = (&studied.twin, &studied.recorded.window);
     // The host as it is runs once: the back-test, the plan of doctor and the predictions need its run as well.
     let unchanged = Changed { scenario: twin.scenario.clone(), kernel: twin.kernel };
-    let as_is: Ran = match runner.each(&[unchanged], |one| ran(studied, one, AS_IS, go_on)).pop() {
+    let as_is: Ran = match runner.each(&[unchanged], |one| ran((twin, window), one, AS_IS, go_on)).pop() {
         // Without the host as it is there is no reference.
         Some(result) => result?,
         None => (Shown { is_cut: true, ..Shown::default() }, Vec::new()),
@@ -273,7 +294,7 @@ pub fn advise(
         let (first, next): (Vec<Candidate>, Vec<Candidate>) =
             next.into_iter().partition(|candidate| candidate.settings.is_empty());
         let run = Run { trial: Candidate::TRIAL, ..AS_IS };
-        let shown = runner.each(&next, |candidate| ran(studied, &candidate.changed, run, go_on));
+        let shown = runner.each(&next, |candidate| ran((twin, window), &candidate.changed, run, go_on));
         let as_is = first.into_iter().map(|candidate| (candidate, as_is.0.clone()));
         // A setting under which the load cannot continue is never advised.
         let others = next.into_iter().zip(shown).filter_map(|(candidate, result)| Some((candidate, result.ok()?.0)));

@@ -97,6 +97,27 @@ fn the_speed_of_a_disk_that_was_never_full_is_that_at_which_the_twin_is_as_busy(
 }
 
 #[test]
+fn a_disk_that_requests_keep_full_shows_no_limit_of_its_bytes() {
+    let machine = "machine.mounts.\"/data\" = { type = \"ext4\", device = \"disk\" }\n\
+                   machine.sysctl.vm = { dirty_expire_centisecs = 800, dirty_writeback_centisecs = 400 }";
+    let tasks = "workload.tasks.letters = { instances = 8, steps = [{ repeat = { for = \"40s\", steps = [{ write = { file = \
+                 \"/data/letters{j}\", order = \"append\", count = 1 } }, { fdatasync = { file = \"/data/letters{j}\" } }] } }] }\n\
+                 workload.tasks.copy = { start = \"25s\", steps = [{ write = { file = \"/data/copy\", block = \"1 MiB\", total = \
+                 \"24 MiB\" } }] }";
+    let (twin, _) = twin_on(
+        "write_bandwidth = \"300 MB/s\", read_bandwidth = \"300 MB/s\", write_iops = \"120 IO/s\"",
+        machine,
+        tasks,
+    );
+    let ceiling = twin.ceilings.first().expect("it has a device");
+    assert!(
+        ceiling.is_known && ceiling.known.writes && !ceiling.known.write_bytes && !ceiling.known.reads,
+        "{ceiling:?}"
+    );
+    assert_eq!(ceiling.is_open(), ceiling.write_bytes_per_second.is_some(), "{ceiling:?}");
+}
+
+#[test]
 fn a_loop_device_is_one_in_the_twin_and_is_written_to() {
     let machine = "machine.devices.image = { size = \"8 GiB\", backing = { loop = { file = \"/host/image\" } } }\n\
                    machine.mounts.\"/host\" = { type = \"ext4\", device = \"disk\" }\n\

@@ -6,7 +6,7 @@ use super::latency::latency;
 use super::names;
 use super::requests::{Kind, is_read, requests_of};
 use crate::provenance::Notes;
-use crate::{Ceiling, TwinError};
+use crate::{Ceiling, KnownLimits, TwinError};
 use floodline_analysis::diagnose::device::{self, Basis, Device as Seen, Interval, Speed};
 use floodline_record::facts::{BlockDevice, Mount as Mounted, Stack};
 use floodline_record::id::DevId;
@@ -245,6 +245,7 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
     let bandwidth = bandwidth.filter(|ceiling| !is_exceeded(&intervals, *ceiling, Interval::write_rate));
     let (iops, kind) = requests_of(seen, &intervals, bandwidth.is_some())
         .map_or((None, None), |it| (Some(it.per_second), Some(it.kind)));
+    let is_of_bytes = bandwidth.is_some() && !iops.is_some_and(|iops| is_full_of_requests(&intervals, iops));
     let busy = bandwidth.is_none().then(|| while_busy(&intervals)).flatten();
     let read = read_bandwidth(&intervals);
     let rate = |value: f64| Some(ByteRate(BytesPerSecond((value as u64).max(1))));
@@ -295,12 +296,16 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         queue: queue(facts, key, notes),
         ..blank()
     };
-    let text = match (bandwidth, iops, busy) {
+    let text = match (bandwidth.filter(|_| is_of_bytes), iops, bandwidth.or(busy)) {
         (Some(bandwidth), Some(iops), _) => {
             format!("{name} was saturated at {:.1} MB/s and at {iops:.0} small requests per second", bandwidth / 1e6)
         }
         (Some(bandwidth), None, _) => format!("{name} was saturated at {:.1} MB/s", bandwidth / 1e6),
-        (None, Some(iops), _) => format!("{name} was saturated at {iops:.0} small requests per second"),
+        (None, Some(iops), Some(busy)) => format!(
+            "{name} was saturated at {iops:.0} small requests per second, never by bytes. While busy it wrote {:.1} MB/s",
+            busy / 1e6
+        ),
+        (None, Some(iops), None) => format!("{name} was saturated at {iops:.0} small requests per second"),
         (None, None, Some(busy)) => {
             format!("{name} was never saturated: its ceiling is unknown. While busy it wrote {:.1} MB/s", busy / 1e6)
         }
@@ -309,6 +314,12 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
     let ceiling = Ceiling {
         device: name.to_owned(),
         is_known: bandwidth.is_some() || iops.is_some(),
+        known: KnownLimits {
+            write_bytes: is_of_bytes,
+            read_bytes: read.is_some(),
+            writes: matches!(kind, Some(Kind::Each | Kind::Together)),
+            reads: matches!(kind, Some(Kind::Reads | Kind::Together)),
+        },
         write_bytes_per_second: bandwidth.or(busy),
         requests_per_second: iops,
         has_credit: false,
@@ -407,6 +418,18 @@ fn takes_turns(intervals: &[Interval], ceiling: f64) -> bool {
     let mut all: Vec<f64> = intervals.iter().filter(is_small).filter_map(busy_of_needs).collect();
     all.sort_by(f64::total_cmp);
     all.len() >= TURNS_MIN && all.get(all.len() / 2).is_some_and(|middle| TURNS.contains(middle))
+}
+
+/// Part of its requests per second from which a device is full by their number.
+const FULL_OF_REQUESTS: f64 = 0.9;
+
+/// Whether a device took as many requests as it can, of any size, in most intervals in which large writes saturated it. They show no
+/// limit of bytes then.
+fn is_full_of_requests(intervals: &[Interval], ceiling: f64) -> bool {
+    let is_large = |one: &&Interval| one.is_saturated() && one.mean_write().is_some_and(|mean| mean >= LARGE);
+    let is_at_ceiling = |one: &&Interval| one.writes + one.reads >= FULL_OF_REQUESTS * ceiling * one.seconds;
+    let large = || intervals.iter().filter(is_large);
+    2 * large().filter(is_at_ceiling).count() > large().count()
 }
 
 /// Bytes per busy second in intervals of large writes.
@@ -521,5 +544,14 @@ mod tests {
         assert!(!takes_turns(&[(0.04, 0.01, 1.3); 8]), "a limit lets them through at once");
         assert!(!takes_turns(&[(0.04, 0.5, 1.3); 3]), "too few");
         assert!(!takes_turns(&[(4.0, 0.5, 1.3); 8]), "their bytes take the time");
+    }
+
+    #[test]
+    fn large_writes_at_the_limit_of_requests_show_no_limit_of_bytes() {
+        // 13 MB in the ten requests of each second.
+        let full = |ceiling| is_full_of_requests(&intervals(&[(13.0, 1.0, 9.0); 4]), ceiling);
+        assert!(full(10.0) && full(11.0));
+        assert!(!full(90.0), "its requests are few");
+        assert!(!is_full_of_requests(&intervals(&[(13.0, 0.4, 0.5); 4]), 10.0), "it is not full");
     }
 }
