@@ -4,6 +4,7 @@
 //! (`clippy.toml` beside this crate holds the line).
 
 pub mod capability;
+pub mod entities;
 pub mod facts;
 pub mod gap;
 pub mod holes;

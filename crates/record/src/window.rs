@@ -7,6 +7,7 @@ mod append;
 pub(crate) mod limited;
 mod spans;
 
+use crate::entities::Entities;
 use crate::facts::HostFacts;
 use crate::gap::{Gap, Source};
 use crate::holes::Holes;
@@ -137,7 +138,7 @@ pub struct Window {
     /// What the machine is; `None` when the recording has no facts.
     pub facts: Option<HostFacts>,
     /// What the ids stand for.
-    pub entities: BTreeMap<EntityId, Entity>,
+    pub entities: Entities,
     /// Time of the first sample.
     pub first_at: Option<SampleTime>,
     /// Time of the last sample.

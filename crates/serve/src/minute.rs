@@ -4,6 +4,7 @@
 
 use floodline_analysis::diagnose::diagnose;
 use floodline_analysis::report::Report;
+use floodline_record::entities::Entities;
 use floodline_record::gap::Gap;
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::record::{Record, Sink};
@@ -69,7 +70,7 @@ fn begin(before: &Window, sample: &Sample) -> Window {
         Entity::Zone { .. } | Entity::Disk { .. } | Entity::Bdi { .. } => true,
     };
     let live = before.entities.iter().filter(|(id, entity)| is_live(**id, entity));
-    let entities: std::collections::BTreeMap<_, _> = live.map(|(id, entity)| (*id, entity.clone())).collect();
+    let entities: Entities = live.map(|(id, entity)| (*id, entity.clone())).collect();
     let is_known = |gap: &&Gap| gap.entity.is_none_or(|id| entities.contains_key(&id));
     Window {
         facts: before.facts.clone(),

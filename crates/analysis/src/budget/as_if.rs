@@ -299,7 +299,7 @@ fn below(window: &Window, id: EntityId) -> Vec<EntityId> {
 fn unify(then: &mut Window) {
     let mut memory: BTreeMap<Name, EntityId> = BTreeMap::new();
     let mut blkio: BTreeMap<EntityId, Name> = BTreeMap::new();
-    for (&id, entity) in &mut then.entities {
+    for (&id, entity) in then.entities.iter_mut() {
         if let Entity::Cgroup { path, hierarchy, .. } = entity {
             match *hierarchy {
                 Hierarchy::V1Memory => {
