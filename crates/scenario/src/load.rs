@@ -47,9 +47,14 @@ impl ScenarioFile {
         let steps = check::STEPS_MAX / overrides.len().max(1);
         let mut again = (AGAIN_MAX / text.len().max(1)).min(TIMES_MAX);
         let mut variants = BTreeMap::new();
-        for (name, over) in overrides {
+        let last = overrides.len().saturating_sub(1);
+        let mut root = Some(root);
+        for (number, (name, over)) in overrides.into_iter().enumerate() {
             let tree = || {
-                let mut tree = root.clone();
+                // A large tree takes more memory than its scenario: the last variant uses the tree up, and only what is wrong
+                // needs it once more.
+                let kept = if number == last { root.take() } else { root.clone() };
+                let mut tree = kept.unwrap_or_else(|| without_variants(text));
                 lay_over(text, tree.get_mut(), over.clone(), &mut problems);
                 tree
             };
@@ -125,6 +130,13 @@ fn read<'i>(
         Problem { line, column, key: dotted(&complaint.key), message: complaint.message, hint: complaint.hint }
     };
     Err(complaints.into_iter().map(locate).collect())
+}
+
+/// Parses a text again that was parsed before, and leaves out its variants.
+fn without_variants(text: &str) -> Spanned<DeTable<'_>> {
+    let mut root = DeTable::parse(text).unwrap_or_else(|_| Spanned::new(0..0, DeTable::new()));
+    root.get_mut().remove("variants");
+    root
 }
 
 /// Takes `variants` out of the root: name and overrides of each.
