@@ -6,6 +6,7 @@ use crate::commands::doctor::read as diagnosed;
 use crate::console::Progress;
 use crate::error::CliError;
 use crate::input::{Input, folded};
+use crate::memory::return_freed;
 use crate::workers::{self, Done};
 use floodline_analysis::prediction::Prediction;
 use floodline_analysis::report::Report;
@@ -87,6 +88,7 @@ pub(crate) struct Threads<'a> {
 impl Runner for Threads<'_> {
     fn each<T: Sync, R: Send>(&mut self, items: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R> {
         let jobs = workers();
+        return_freed();
         let look = |done: Done, _: Option<&R>| {
             if let Some(progress) = self.progress.as_deref_mut() {
                 let runs = human::plural(done.of as u64, "run", "runs");

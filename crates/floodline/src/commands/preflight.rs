@@ -9,6 +9,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::fleet::{Found, judge_all};
 use crate::interrupt::Interrupt;
+use crate::memory::keep_freed;
 use crate::output::{self, Existing};
 use crate::{whole, workers};
 use floodline_fleet::{Cause, Change, Depth, NotAChange, Row, Summary, Unreadable, Verdict, keep_latest, thousands};
@@ -148,6 +149,7 @@ impl Run for Preflight {
         let interrupt = Interrupt::watch()?;
         let jobs = self.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
         let mut progress = console.progress();
+        keep_freed();
         let judged = judge_all(&found.files, &change, depth, jobs, &interrupt, &mut progress);
         drop(progress);
         let mut rows: Vec<Row> = judged.into_iter().flatten().collect();
