@@ -226,6 +226,7 @@ impl Frequency {
     }
 
     /// When the n-th time is due after the start, saturating.
+    #[inline]
     pub fn due(self, n: u64) -> Nanos {
         let nanos = u128::from(n) * u128::from(self.per.0) / u128::from(self.times.max(1));
         Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -308,6 +309,7 @@ as_text!(
 
 impl Pace {
     /// When block `n` of `block` bytes is due after the start, saturating.
+    #[inline]
     pub fn due(self, n: u64, block: ByteSize) -> Nanos {
         match self {
             Pace::Blocks(frequency) => frequency.due(n),

@@ -47,6 +47,7 @@ impl<'s> Frame<'s> {
         Frame::Steps(steps, 0)
     }
 
+    #[inline]
     pub(super) fn advance(
         &mut self,
         state: &mut State,

@@ -238,6 +238,8 @@ impl<'s> Program<'s> {
     ///
     /// # Errors
     /// A step that makes no sense, such as an msync of a file that is not mapped.
+    // What the model calls for each operation is inlined: the model is built for speed, and this crate for size.
+    #[inline]
     pub fn next(&mut self, now: Nanos, is_stopped: bool, answer: Answer) -> Result<Option<Op<'s>>, String> {
         let mut answer = answer;
         loop {
@@ -278,6 +280,7 @@ impl State {
         Slot(self.files.len() - 1)
     }
 
+    #[inline]
     fn file(&mut self, slot: Slot) -> &mut File {
         // Numbers are given out by `unnamed` only.
         &mut self.files[slot.0]
@@ -314,6 +317,7 @@ fn numbered(pattern: &str, number: u64, per_dir: Option<u64>) -> String {
 }
 
 /// A moment this long after another one.
+#[inline]
 fn later(at: Nanos, span: Nanos) -> Nanos {
     Nanos(at.0.saturating_add(span.0))
 }

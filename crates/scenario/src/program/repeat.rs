@@ -26,6 +26,7 @@ impl End {
     }
 
     /// Whether number `n`, due then, comes after the end.
+    #[inline]
     pub(super) fn is_reached(&self, n: u64, due: Nanos, now: Nanos) -> bool {
         n >= self.count || self.at.is_some_and(|at| due >= at || now >= at)
     }
@@ -54,6 +55,7 @@ impl<'s> Repeating<'s> {
         Repeating { step, end: End::new(now, step.lasting, step.times), due: now, round: 0, stage: Stage::Due }
     }
 
+    #[inline]
     pub(super) fn advance(&mut self, now: Nanos) -> Turn<'s> {
         if let Stage::Next = self.stage {
             self.due = self.step.every.map_or(self.due, |every| later(self.due, every.0));

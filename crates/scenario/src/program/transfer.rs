@@ -66,6 +66,7 @@ impl<'s> Writing<'s> {
         }
     }
 
+    #[inline]
     pub(super) fn advance(&mut self, state: &mut State, now: Nanos) -> Result<Turn<'s>, String> {
         let step = self.step;
         loop {
@@ -130,6 +131,7 @@ impl<'s> Writing<'s> {
         }
     }
 
+    #[inline]
     fn block(&mut self, state: &mut State) -> Op<'s> {
         let (step, block) = (self.step, self.step.block.bytes());
         let length = self.left.unwrap_or(u64::MAX).min(block);
