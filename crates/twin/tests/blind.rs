@@ -333,6 +333,49 @@ fn the_writeback_of_small_budgets_is_no_sync() {
     assert!(!tasks.contains_key("sync"), "{:?}", tasks.get("sync"));
 }
 
+/// A program that appends to a file now and then, on a machine of which each wb gets a part of the background threshold by what it wrote.
+/// `SYNC` is another program.
+const APPENDED: &str = r#"
+name = "appended"
+summary = "A program appends to a file"
+[machine]
+memory = "4 GiB"
+cpus = 2
+[machine.devices.data]
+size = "16 GiB"
+write_bandwidth = "40 MB/s"
+[machine.mounts."/data"]
+type = "xfs"
+device = "data"
+[machine.cgroups.probe]
+memory_max = "1 GiB"
+[workload]
+duration = "40s"
+[workload.tasks.probe]
+cgroup = "probe"
+steps = [{ repeat = { every = "9s", steps = [{ write = { file = "/data/probe", order = "append", block = "32 KiB", total = "40 MiB" } }] } }]
+SYNC
+"#;
+
+#[test]
+fn what_the_flusher_of_the_twin_writes_by_itself_is_no_sync() {
+    let syncs = |other: &str| {
+        let text = APPENDED.replace("SYNC", other);
+        let (twin, _, figures) = ran(&recorded_without_waits(&scenario(&text, "default")));
+        let written = &figures["host.written_bytes"];
+        assert!(written.off_share < 0.2, "{written:?}");
+        let is_assumed = twin.provenance.iter().any(|one| one.key == "workload.tasks.sync");
+        let task = twin.scenario.workload.tasks.get("sync");
+        assert_eq!(is_assumed, task.is_some(), "each key has its origin");
+        task.map_or(0, |task| task.steps.iter().filter(|step| matches!(step, Step::Syncfs(_))).count())
+    };
+    // The young data of a wb above its part of the background threshold goes to the disk.
+    assert_eq!(syncs(""), 0);
+    // A sync in between has a caller that the twin lacks.
+    let sync = "[workload.tasks.snapshot]\nsteps = [{ sleep = { for = \"23s\" } }, { syncfs = { path = \"/data\" } }]";
+    assert!(syncs(sync) > 0);
+}
+
 /// Checks a twin of a recording that has the setup too, as that of a host has.
 fn check_with_setup(name: &str, text: &str, variant: &str, most: f64) {
     let (_, figures) = backtested_of(name, &recorded_with_setup(&scenario(text, variant)), variant);

@@ -17,8 +17,9 @@ mod layers;
 mod machine;
 mod made;
 mod mapped_files;
-mod names;
+pub(crate) mod names;
 mod nearer;
+mod needed;
 mod paged_in;
 mod places;
 mod requests;
@@ -85,7 +86,8 @@ pub(crate) fn twin(recorded: &Recorded, options: &Options) -> Result<Twin, TwinE
     if !is_modelled(kernel) {
         return Err(TwinError::TooOld { kernel, oldest: OLDEST_MODELLED.to_string() });
     }
-    let twin = credit::fitted(recorded, fit(recorded, kernel)?);
+    let twin = needed::without_needless_syncs(recorded, fit(recorded, kernel)?);
+    let twin = credit::fitted(recorded, twin);
     Ok(nearer::nearer(recorded, twin, workload::has_throttle(&recorded.window)))
 }
 

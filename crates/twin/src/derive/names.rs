@@ -25,7 +25,7 @@ impl Taken {
 }
 
 /// A word: what is not a letter or a digit is an underscore.
-pub(super) fn word(bytes: &[u8]) -> String {
+pub(crate) fn word(bytes: &[u8]) -> String {
     bytes.iter().map(|&byte| if byte.is_ascii_alphanumeric() { char::from(byte) } else { '_' }).collect()
 }
 

@@ -7,6 +7,7 @@
 use crate::backtest::{backtest, simulated_error};
 use crate::{Demand, Recorded, Twin};
 use floodline_kernel::is_modelled;
+use floodline_record::window::Window;
 use floodline_scenario::Scenario;
 
 /// The closed twin is taken if its error is below this share of the error of the open one, and smaller by this much.
@@ -38,11 +39,18 @@ pub(super) fn nearer(recorded: &Recorded, mut twin: Twin, is_traced: bool) -> Tw
 
 /// Error of the back-test on the kernel of the recording. The twin keeps the run.
 fn error(recorded: &Recorded, twin: &mut Twin, scenario: Scenario) -> Option<f64> {
-    let window = &recorded.window;
-    let kernel = window.facts.as_ref()?.kernel.filter(|kernel| is_modelled(*kernel)).unwrap_or(twin.kernel);
-    if twin.known.window(&scenario, kernel, twin.sampling()).is_none() {
-        let simulated = crate::run::run(&scenario, kernel, twin.sampling()).ok()?;
-        twin.known.add(scenario.clone(), kernel, twin.sampling(), simulated);
+    let programs = twin.programs.clone();
+    simulated_error(&backtest(&recorded.window, ran(recorded, twin, scenario)?, &programs))
+}
+
+/// A run on the kernel of the recording. The twin keeps it.
+pub(super) fn ran<'a>(recorded: &Recorded, twin: &'a mut Twin, scenario: Scenario) -> Option<&'a Window> {
+    let recorded_on = recorded.window.facts.as_ref()?.kernel;
+    let kernel = recorded_on.filter(|kernel| is_modelled(*kernel)).unwrap_or(twin.kernel);
+    let sampling = twin.sampling();
+    if twin.known.window(&scenario, kernel, sampling).is_none() {
+        let simulated = crate::run::run(&scenario, kernel, sampling).ok()?;
+        twin.known.add(scenario.clone(), kernel, sampling, simulated);
     }
-    simulated_error(&backtest(window, twin.known.window(&scenario, kernel, twin.sampling())?, &twin.programs))
+    twin.known.window(&scenario, kernel, sampling)
 }
