@@ -4,7 +4,9 @@
 use super::bursts::{Branch, Burst, arrivals, bursts, size, time};
 use super::group::{Bin, Group, PAGE};
 use crate::provenance::Notes;
+use floodline_record::sample::{HostRow, SampleTime};
 use floodline_record::units::Bytes;
+use floodline_record::window::Window;
 use floodline_scenario::{ByteSize, Frequency, Lasting, Order, Pace, Repeat, Step, Truncate, Write};
 
 /// Share of the dirtied bytes that is dropped unwritten where files are short-lived.
@@ -12,15 +14,21 @@ const SHORT_LIVED: f64 = 0.2;
 /// Life of a file that is dropped before it is written.
 const LIFE_SECONDS: f64 = 2.0;
 
-/// Share of the bytes that are dropped before they are written.
-pub(super) fn short_lived(group: &Group) -> f64 {
+/// Share of the bytes that go to files which are dropped before they are written. A program that writes one file anew in each burst drops
+/// all that is still unwritten of it, which can be less than a burst: all of its bytes go to that file. `of_one_file` has the levels of a
+/// program for which that is possible.
+pub(super) fn short_lived(group: &Group, of_one_file: Option<&Window>) -> f64 {
     let share = group.total.cancelled / group.total.by_calls.max(1.0);
-    if share >= SHORT_LIVED { share.min(1.0) } else { 0.0 }
+    let is_one_file = || of_one_file.is_some_and(|window| is_dropped_by_the_next(group) && drops_all(group, window));
+    match share >= SHORT_LIVED {
+        true if is_one_file() => 1.0,
+        true => share.min(1.0),
+        false => 0.0,
+    }
 }
 
-/// Files that are dropped before they are written.
-pub(super) fn temporary(group: &Group, file: String, key: &str, notes: &mut Notes) -> Option<Branch> {
-    let share = short_lived(group);
+/// Files that are dropped before they are written. `share` is their part of the bytes.
+pub(super) fn temporary(group: &Group, share: f64, file: String, key: &str, notes: &mut Notes) -> Option<Branch> {
     if share <= 0.0 {
         return None;
     }
@@ -66,6 +74,28 @@ fn is_dropped_by_the_next(group: &Group) -> bool {
     bursts.len() >= 2 && rests().all(|seconds| seconds >= RESTS_MIN) && dropped >= DROPPED_THERE * group.total.cancelled
 }
 
+/// Whether the bursts of a program drop all that the bursts before left unwritten. Of a burst, not more is left than is unwritten on the
+/// machine when the next one begins.
+fn drops_all(group: &Group, window: &Window) -> bool {
+    let page = window.facts.as_ref().map_or(PAGE, |facts| facts.page_size.max(1) as f64);
+    let Some(start) = window.first_at.map(|first| first.monotonic.0) else { return false };
+    let unwritten = |at: f64| {
+        let is_before =
+            |(time, _): &&(SampleTime, HostRow)| time.monotonic.0.saturating_sub(start) as f64 / 1e9 <= at + 1e-6;
+        let (_, row) = window.host_series.iter().take_while(is_before).last()?;
+        let writeback = row.nr_writeback.map_or(0, |pages| pages.0);
+        Some(row.nr_dirty?.0.saturating_add(writeback) as f64 * page)
+    };
+    let (mut left, mut dropped) = (0.0, 0.0);
+    for pair in whole_bursts(group).windows(2) {
+        let Some(unwritten) = unwritten(pair[1].from) else { return false };
+        left += unwritten.min(pair[0].amount);
+        let is_in_it = |bin: &&Bin| bin.end > pair[1].from && bin.end <= pair[1].to + 1e-6;
+        dropped += group.bins.iter().filter(is_in_it).map(|bin| bin.cancelled).sum::<f64>();
+    }
+    left > 0.0 && dropped >= DROPPED_THERE * left
+}
+
 /// The bursts of a program, each from its first to its last interval.
 fn whole_bursts(group: &Group) -> Vec<Burst> {
     let mut found: Vec<Burst> = Vec::new();
@@ -103,6 +133,7 @@ fn replaced(group: &Group, share: f64, file: String, key: &str, notes: &mut Note
 mod tests {
     use super::super::group::sum;
     use super::*;
+    use floodline_record::units::{Nanos, Pages};
 
     /// Seconds of a program: bytes that it wrote and bytes that it dropped.
     fn group(seconds: &[(f64, f64)]) -> Group {
@@ -134,6 +165,31 @@ mod tests {
         assert!(!is_dropped(20e6, 17), "most is dropped between the bursts");
         assert!(!is_dropped(60e6, 2), "too soon");
         assert!(!is_dropped_by_the_next(&group(&[(60e6, 60e6)])), "one burst");
+    }
+
+    #[test]
+    fn a_file_that_is_written_anew_gets_all_bytes_though_a_part_was_written_before() {
+        // Three bursts of 60 MB, 20 s apart. The first is written before the second begins, and the second is dropped by the third.
+        let mut seconds = vec![(0.0, 0.0); 45];
+        (seconds[1], seconds[21], seconds[41]) = ((60e6, 0.0), (60e6, 0.0), (60e6, 60e6));
+        let group = group(&seconds);
+        let share = |left: f64| {
+            let mut window = Window { first_at: Some(SampleTime::default()), ..Window::default() };
+            for second in 0..45_u64 {
+                let held = if (22..42).contains(&second) { left } else { 0.0 };
+                let time = SampleTime { monotonic: Nanos(second * 1_000_000_000), ..SampleTime::default() };
+                let row = HostRow { nr_dirty: Some(Pages((held / PAGE) as u64)), ..HostRow::default() };
+                window.host_series.push((time, row));
+            }
+            (short_lived(&group, Some(&window)) * 100.0).round()
+        };
+        assert_eq!(share(60e6), 100.0);
+        assert_eq!(share(90e6), 100.0, "another program holds the rest");
+        assert_eq!((short_lived(&group, None) * 100.0).round(), 33.0, "it has data that it keeps");
+        // Nothing was left of it at that moment: other files were dropped.
+        assert_eq!(share(0.0), 33.0);
+        let unread = Window { first_at: Some(SampleTime::default()), ..Window::default() };
+        assert_eq!((short_lived(&group, Some(&unread)) * 100.0).round(), 33.0, "no sample shows what was left");
     }
 
     #[test]

@@ -86,6 +86,9 @@ impl Writer {
         let mut beside = Vec::new();
         let in_folios = InFolios::of(group, &syncs, place, recorded);
         let several = under_way::durable(group, &syncs, place, &recorded.window, (&file("data"), &key), notes);
+        // A program that syncs, or writes again in its file, has data that it keeps.
+        let is_plain = syncs.call.is_none() && in_folios.is_none() && rewritten.is_none() && several.is_none();
+        let dropped = short_lived(group, is_plain.then_some(&recorded.window));
         branches.extend(match (in_folios, rewritten) {
             _ if several.is_some() => several,
             (Some(it), _) => {
@@ -97,9 +100,9 @@ impl Writer {
                 let each = Rewritten { bytes: it.bytes / copies as f64, ..it };
                 Some(rewrites(group, syncs, file("data"), each, &key, notes))
             }
-            (None, None) => calls(group, syncs, file("data"), &key, notes),
+            (None, None) => calls(group, 1.0 - dropped, syncs, file("data"), &key, notes),
         });
-        branches.extend(temporary(group, file("temporary"), &key, notes));
+        branches.extend(temporary(group, dropped, file("temporary"), &key, notes));
         if let Some(Mapped { branch, bytes, cached, block, before, stored }) = mapped(
             group,
             place,
@@ -190,10 +193,9 @@ fn joined(mut branches: Vec<Vec<Step>>) -> Vec<Step> {
     }
 }
 
-/// Write calls to a file that grows.
-fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes) -> Option<Branch> {
+/// Write calls to a file that grows. `kept` is their part of the bytes.
+fn calls(group: &Group, kept: f64, syncs: Syncs, file: String, key: &str, notes: &mut Notes) -> Option<Branch> {
     let total = &group.total;
-    let kept = 1.0 - short_lived(group);
     let bytes = total.by_calls * kept;
     if bytes < PAGE {
         return None;
