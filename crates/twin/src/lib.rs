@@ -24,6 +24,7 @@ mod provenance;
 mod recorded;
 pub mod run;
 pub mod shown;
+mod slowest;
 mod sparse;
 mod text;
 mod thresholds;

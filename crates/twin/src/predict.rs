@@ -19,6 +19,7 @@ use crate::headline::headline;
 use crate::limits::smallest_budgets;
 use crate::noticed::least;
 use crate::shown::{self, FIGURES, Shown, Trial, Verdicts};
+use crate::slowest::Slowest;
 use crate::thresholds::{Thresholds, risk_room};
 use floodline_analysis::prediction::{Better, Doubt, PEAK, Prediction, Row, Seen, Setting, WAITS};
 use floodline_record::human;
@@ -75,6 +76,18 @@ impl Question {
             scenarios().map(|scenario| change(scenario, twin.kernel, settings, host)).collect::<Result<Vec<_>, _>>()?;
         let warning = Thresholds::of(window, settings).and_then(|set| set.warning());
         Ok(Question { settings: settings.to_vec(), now, then, budgets: smallest_budgets(window, settings), warning })
+    }
+
+    /// The same question on the slowest disks that the recording allows. `None` if each disk was seen at its limits.
+    pub fn on_slowest_disks(&self, twin: &Twin, window: &Window) -> Option<Question> {
+        let slowest = Slowest::of(twin, window)?;
+        let mut question = self.clone();
+        for (at, before) in self.now.iter().enumerate() {
+            for changed in question.now.get_mut(at).into_iter().chain(question.then.get_mut(at)) {
+                slowest.set(&mut changed.scenario, &before.scenario);
+            }
+        }
+        Some(question)
     }
 
     /// The runs that an answer needs; `few` omits other seeds and device speeds.

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The slowest disks that a recording allows. A disk that was never full has a limit that no counter shows. It did at least what it did in
+//! its fastest interval. Between that and any speed, an answer may depend on the limit: then the recording does not decide it.
+
+use crate::Twin;
+use crate::derive::names;
+use crate::provenance::Origin;
+use floodline_analysis::diagnose::device;
+use floodline_record::units::BytesPerSecond;
+use floodline_record::window::Window;
+use floodline_scenario::{Backing, ByteRate, IoRate, RequestsPerSecond, Scenario};
+use std::collections::BTreeMap;
+
+/// Most that a disk did in an interval, where its limit is not known: bytes and requests per second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Most {
+    bytes: Option<f64>,
+    requests: Option<f64>,
+}
+
+/// Limits of the disks of a twin that were never met.
+#[derive(Clone, Debug)]
+pub(crate) struct Slowest(BTreeMap<String, Most>);
+
+impl Slowest {
+    /// Of a recording. `None` if each disk was seen at its limits.
+    pub(crate) fn of(twin: &Twin, window: &Window) -> Option<Slowest> {
+        let mut all = BTreeMap::new();
+        for seen in device::drains(window) {
+            let name = names::word(seen.name.as_bytes());
+            let Some(device) = twin.scenario.machine.devices.get(&name) else { continue };
+            if device.backing != Backing::Disk {
+                continue;
+            }
+            let key = format!("machine.devices.{name}.write_bandwidth");
+            let is_measured = twin.provenance.iter().any(|one| one.key == key && one.origin == Origin::Measured);
+            let has_requests = device.write_iops.is_some() || device.iops.is_some();
+            let (mut bytes, mut requests) = (0.0_f64, 0.0_f64);
+            for interval in seen.intervals().iter().filter(|interval| interval.seconds > 0.0) {
+                bytes = bytes.max(interval.write_rate());
+                requests = requests.max(interval.writes / interval.seconds);
+            }
+            let most = Most {
+                bytes: Some(bytes).filter(|bytes| !is_measured && *bytes >= 1.0),
+                requests: Some(requests).filter(|requests| !has_requests && *requests >= 1.0),
+            };
+            if most.bytes.or(most.requests).is_some() {
+                all.insert(name, most);
+            }
+        }
+        (!all.is_empty()).then_some(Slowest(all))
+    }
+
+    /// Gives a scenario these disks. A limit that the change sets itself stays: `before` is the scenario before it.
+    pub(crate) fn set(&self, scenario: &mut Scenario, before: &Scenario) {
+        for (name, most) in &self.0 {
+            let Some((device, before)) = scenario.machine.devices.get_mut(name).zip(before.machine.devices.get(name))
+            else {
+                continue;
+            };
+            let is_set = device.write_bandwidth != before.write_bandwidth
+                || device.bandwidth != before.bandwidth
+                || device.write_iops != before.write_iops
+                || device.iops != before.iops;
+            if is_set {
+                continue;
+            }
+            if let Some(bytes) = most.bytes {
+                device.write_bandwidth = Some(ByteRate(BytesPerSecond(bytes as u64)));
+            }
+            if let Some(requests) = most.requests {
+                device.write_iops = Some(IoRate(RequestsPerSecond(requests.ceil() as u64)));
+            }
+        }
+    }
+}
