@@ -158,6 +158,8 @@ causes! {
     TooShort = "too-short", "the recording is too short for a simulation";
     /// Only a simulation can answer, and that of this host is not like its recording.
     UnlikeTwin = "unlike-twin", "only a simulation can answer, and its model is not like the host";
+    /// Only a simulation can answer, and its answer depends on the limit of a disk that was never full in the recording.
+    LimitNotSeen = "disk-limit-not-seen", "the answer depends on the limit of a disk that was never full";
     /// Only a simulation can answer, and the model of this host cannot make the change.
     NotModelled = "not-modelled", "only a simulation can answer, and it cannot make the change there";
     /// Only a simulation can answer, and none was made.
@@ -199,6 +201,7 @@ impl Cause {
                 "on the host: floodline record --for 60s -o host.flr; then without --tier 1"
             }
             Cause::UnlikeTwin => "on the host: floodline record --for 5m --trace on -o host.flr",
+            Cause::LimitNotSeen => "on the host: floodline record --for 60s -o host.flr, while a copy fills the disk",
             Cause::NotModelled => "leave the host out, or name a setting that it has",
             Cause::Failed => "floodline doctor FILE shows whether other commands can read it",
             _ => "",

@@ -3,6 +3,7 @@
 //! as necessary. Its answer is weighed beside ([`weigh`]).
 
 mod sentences;
+mod slowest;
 mod weigh;
 
 use crate::Depth;
@@ -22,7 +23,7 @@ use floodline_twin::predict::{Measured, Question, Run, conclude};
 use floodline_twin::shown::{self, Shown};
 use floodline_twin::{Options, Origin, Provenance, Recorded, Twin, TwinError, of};
 use std::collections::{BTreeMap, BTreeSet};
-use weigh::weigh;
+use weigh::{SUFFERS, weigh};
 
 /// Parts of a twin's key that mark a sync.
 const SYNC: &str = "sync";
@@ -91,6 +92,8 @@ struct Answer {
     /// Time that the disk takes for a byte, as a multiple of what arithmetic takes: a disk that takes bytes at once after a quiet
     /// time is slower than its busy time shows.
     slower: f64,
+    /// Harm on the slowest disks that the recording allows, where arithmetic has no answer.
+    on_slowest_disks: Option<f64>,
     error: Option<f64>,
     prediction: Prediction,
     is_cut: bool,
@@ -126,8 +129,7 @@ pub(crate) fn refine(
         let twin = of(recorded, &Options::default()).map_err(|error: TwinError| (Why::NoTwin, error.to_string()))?;
         let question = Question::new(&twin, &recorded.window, &settings)
             .map_err(|error| (Why::Refused(error.refusal), error.to_string()))?;
-        answer(recorded, &twin, &question, (depth, row.predicts_waits), go_on)
-            .map_err(|error| (Why::NotRun, error.to_string()))
+        answer(recorded, &twin, &question, (depth, row), go_on).map_err(|error| (Why::NotRun, error.to_string()))
     };
     match asked() {
         Ok(Some(answer)) => weigh(answer, wanted, recorded.window.seconds(), row),
@@ -179,9 +181,10 @@ fn answer(
     recorded: &Recorded,
     twin: &Twin,
     question: &Question,
-    (depth, is_arithmetic): (Depth, bool),
+    (depth, row): (Depth, &Row),
     go_on: &dyn Fn() -> bool,
 ) -> Result<Option<Answer>, SimError> {
+    let is_arithmetic = row.predicts_waits;
     let mut results: Vec<(Run, Shown)> = Vec::new();
     let mut felt_by_tasks: Vec<(Run, Felt)> = Vec::new();
     let mut measured = Measured::of(&recorded.window);
@@ -246,9 +249,15 @@ fn answer(
         .zip(peak(&shown::figures(&recorded.window, &twin.programs)).filter(|recorded| *recorded > 0.0))
         .map(|(simulated, recorded)| Peak::of(simulated, recorded));
     let Some(prediction) = conclude(twin, question, &measured, &results) else { return Ok(None) };
+    let severity_max = other.map_or(first, |other| first.max(other));
+    let on_slowest_disks =
+        match by_tasks(0, false).filter(|_| row.cause == Cause::NotSimulated && severity_max < SUFFERS) {
+            Some(before) => slowest::harm(recorded, twin, question, before, depth, go_on)?,
+            None => None,
+        };
     Ok(Some(Answer {
         severity: other.map_or(first, |other| first.min(other)),
-        severity_max: other.map_or(first, |other| first.max(other)),
+        severity_max,
         since_recorded,
         recorded_stall_seconds: before.stall_seconds,
         without_assumed_syncs,
@@ -257,6 +266,7 @@ fn answer(
         is_between_samples,
         dirties_again,
         slower: slower(recorded, twin),
+        on_slowest_disks,
         error: prediction.back_test_error,
         is_cut: prediction.is_cut,
         prediction,

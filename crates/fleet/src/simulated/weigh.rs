@@ -2,7 +2,7 @@
 //! Weighs the answer of a twin: by the error of its back-test, by the unwritten data that it holds, and beside what arithmetic
 //! found without it.
 
-use super::sentences::{NOT_STATED, below_limits, calm, changes, effect, in_any};
+use super::sentences::{NOT_STATED, below_limits, calm, changes, effect, in_any, limit_not_seen};
 use super::{Answer, Peak, Wanted};
 use crate::arithmetic::SEVERITY_MAX;
 use crate::harm::STALL;
@@ -16,7 +16,7 @@ use floodline_twin::backtest::MISS_MAX;
 use std::borrow::Cow;
 
 /// Severity from which a host suffers.
-const SUFFERS: f64 = 1.0;
+pub(super) const SUFFERS: f64 = 1.0;
 /// Severity from which a host suffers if the twin misses its own recording and arithmetic does not agree.
 const SUFFERS_DOUBTFUL: f64 = 5.0;
 /// Severity from which a host suffers without arithmetic, however the waits of a twin that misses its own recording are
@@ -262,6 +262,11 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
             row.severity = TRADE;
             let told = format!("In the simulation, a figure gets worse. {NOT_STATED}");
             row.decide(Verdict::Tight, appeared(prediction).unwrap_or(Cause::Simulated), told);
+        }
+        (Verdict::NotKnown, ..) if answer.on_slowest_disks.is_some_and(|harm| harm >= SUFFERS_IN_ANY) => {
+            row.confidence = Confidence::Low;
+            let harm = answer.on_slowest_disks.unwrap_or_default();
+            row.decide(Verdict::NotKnown, Cause::LimitNotSeen, limit_not_seen(harm));
         }
         (Verdict::NotKnown, ..) => {
             let cause = crate::arithmetic::fine_cause(row);

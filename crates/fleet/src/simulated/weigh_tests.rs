@@ -28,6 +28,7 @@ fn twin(severity: f64, severity_max: f64, peak: f64, error: f64) -> Answer {
         prediction: Prediction { rows: vec![wait("stall_seconds", 1.0, 1.0 + 6.0 * severity)], ..nothing_predicted() },
         dirties_again: false,
         slower: 1.0,
+        on_slowest_disks: None,
         is_cut: false,
     }
 }
@@ -360,6 +361,24 @@ fn two_predictions_of_longer_waits_decide_by_their_mean() {
     check(4.5, vec![wait("longest_write_wait_seconds", 0.1, 0.6)], 0.1, Verdict::Suffers);
     // The twin misses its recording.
     check(4.5, stall(0.0, 3.0), 0.4, Verdict::Tight);
+}
+
+#[test]
+fn an_answer_that_depends_on_a_limit_that_no_sample_shows_is_not_known() {
+    let check = |on_slowest_disks, severity: f64, expect| {
+        let mut row = Row { margin: Some(4.0), ..Row::default() };
+        row.decide(Verdict::NotKnown, Cause::NotSimulated, "Arithmetic has no answer.".to_owned());
+        let prediction = Prediction { rows: vec![wait("stall_seconds", 1.0, 1.0)], ..nothing_predicted() };
+        let calm = Answer { on_slowest_disks, prediction, ..twin(severity, severity, 1.0, 0.1) };
+        weigh(calm, Wanted::Flagged, 60.0, &mut row);
+        assert_eq!((row.verdict, row.cause), expect, "{}", row.finding);
+        row
+    };
+    let fine = (Verdict::Fine, Cause::WideMargin);
+    check(None, 0.0, fine);
+    check(Some(1.9), 0.0, fine);
+    let row = check(Some(6.4), 0.0, (Verdict::NotKnown, Cause::LimitNotSeen));
+    assert!(row.finding.contains("6.4 times what people notice") && !row.hint.is_empty(), "{row:?}");
 }
 
 #[test]
