@@ -83,15 +83,17 @@ fn word(verdict: Verdict) -> &'static str {
 }
 
 fn groups(out: &mut String, summary: &Summary, verdict: Verdict, counts: usize, width: usize) {
-    let of: Vec<&Group> = summary.groups.iter().filter(|group| group.verdict == verdict).collect();
-    let most = match verdict {
+    let of = |verdict| summary.groups.iter().filter(move |group| group.verdict == verdict).collect::<Vec<&Group>>();
+    let most = |verdict| match verdict {
         _ if summary.groups.len() <= GROUPS_ALL => GROUPS_ALL,
         Verdict::Suffers => GROUPS.0,
         _ => GROUPS.1,
     };
     let least = if verdict == Verdict::Suffers { 2 } else { 1 };
-    let told = |group: &&Group| matches!(group.verdict, Verdict::Suffers | Verdict::Tight);
-    let lines = (FINDING_LINES / summary.groups.iter().filter(told).count().max(1)).max(least);
+    // Groups that are not shown need no lines.
+    let told = [Verdict::Suffers, Verdict::Tight].map(|verdict| of(verdict).len().min(most(verdict)));
+    let lines = (FINDING_LINES / told.iter().sum::<usize>().max(1)).max(least);
+    let (of, most) = (of(verdict), most(verdict));
     for (at, group) in of.iter().take(most).enumerate() {
         let head = if at == 0 { word(verdict) } else { "" };
         let accepted = match group.accepted {

@@ -77,7 +77,7 @@ fn causes(summary: &Summary) -> Table {
     let accepted_head = if has_accepted { vec!["#Accepted"] } else { Vec::new() };
     let heads =
         [&["Cause", "Answer", "#Hosts"][..], &accepted_head[..], &["#Severity", "#Margin", "Worst host"][..]].concat();
-    let mut table = Table::new("Hosts by cause; severity and margin are those of the worst host", &heads);
+    let mut table = Table::new("Hosts by cause. Severity is the largest of them, and margin the smallest", &heads);
     for group in &summary.groups {
         let number = |number: Option<f64>| Cell::Number(number.map(human::number).unwrap_or_default());
         let hint = if group.hint.is_empty() { String::new() } else { format!(" Next: {}", group.hint) };
@@ -129,8 +129,9 @@ fn hosts(rows: &[Row]) -> Table {
             Cell::Number(waiting.unwrap_or_default()),
             Cell::Text(format!("{}{}", row.confidence.name(), if row.tier == 2 { ", simulated" } else { "" })),
             Cell::Text(format!(
-                "{}{} [{}]",
+                "{}{}{} [{}]",
                 row.finding,
+                row.notes.iter().map(|note| format!(" {note}")).collect::<String>(),
                 row.boot.as_ref().map(|boot| format!(" Boot: {boot}.")).unwrap_or_default(),
                 row.key
             )),
