@@ -2,12 +2,15 @@
 //! What a twin makes of programs that write the same pages again, of loop devices, and of programs that sync at the ends of
 //! their bursts: each recorded on the model, without a trace and without the calls of its tasks.
 
+use floodline_analysis::prediction::Setting;
 use floodline_record::record::{Record, Sink};
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::{Backing, Order, ScenarioFile, Step};
 use floodline_sim::{Options, simulate};
 use floodline_twin::backtest::{simulated_error, test};
+use floodline_twin::predict::{Question, Run};
+use floodline_twin::shown::Trial;
 use floodline_twin::trial::OneByOne;
 use floodline_twin::{Options as TwinOptions, Recorded, Twin, run};
 
@@ -115,6 +118,31 @@ fn a_disk_that_requests_keep_full_shows_no_limit_of_its_bytes() {
         "{ceiling:?}"
     );
     assert_eq!(ceiling.is_open(), ceiling.write_bytes_per_second.is_some(), "{ceiling:?}");
+}
+
+#[test]
+fn the_slowest_disk_does_no_more_than_in_its_busiest_interval() {
+    let machine = "machine.mounts.\"/data\" = { type = \"ext4\", device = \"disk\" }";
+    let task = "workload.tasks.log = { steps = [{ repeat = { every = \"5s\", steps = [{ write = { file = \"/data/log\", order = \"append\", \
+                block = \"64 KiB\", total = \"4 MiB\" } }, { fsync = { file = \"/data/log\" } }] } }] }";
+    let (twin, recorded) = twin(machine, task);
+    let device = twin.scenario.machine.devices.keys().next().expect("it has a disk").clone();
+    let slowest = |change: Setting| {
+        let question = Question::new(&twin, &recorded.window, &[change]).expect("it can be asked");
+        let question = question.on_slowest_disks(&twin, &recorded.window).expect("the disk was never full");
+        [false, true].map(|is_changed| {
+            let run = Run { demand: 0, is_changed, trial: Trial::NOMINAL };
+            let scenario = &question.scenario(&run).expect("it is there").scenario;
+            let bandwidth = scenario.machine.devices[&device].write_bandwidth;
+            bandwidth.map_or(f64::INFINITY, |rate| rate.0.0 as f64 / 1_048_576.0)
+        })
+    };
+    // 4 MiB and the blocks of the journal in a second, of a disk of 57 MiB/s.
+    let [now, then] = slowest(Setting::new("vm.dirty_expire_centisecs", "500"));
+    assert!((3.5..6.0).contains(&now) && now == then, "{now} {then}");
+    // A speed that the change sets stays.
+    let [now, then] = slowest(Setting::new(format!("machine.devices.{device}.write_bandwidth"), "2 MB/s"));
+    assert!(now > 3.5 && (1.8..2.0).contains(&then), "{now} {then}");
 }
 
 #[test]
