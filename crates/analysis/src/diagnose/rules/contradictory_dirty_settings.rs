@@ -246,7 +246,7 @@ fn hasty_expiry(derived: &Derived<'_>) -> Option<Finding> {
     let found = finding(
         if full.is_some() { Severity::Critical } else { Severity::Info },
         match full {
-            Some((disk, _)) => format!("{told}: {} is full of pages that are written again and again.", disk.name),
+            Some((disk, _)) => format!("{told}: its writes keep {} full.", disk.name),
             None => format!("{told}: a page that is changed often is written each time."),
         },
         evidence,
@@ -258,7 +258,11 @@ fn hasty_expiry(derived: &Derived<'_>) -> Option<Finding> {
         trade_off: "More data may be unwritten at a time: up to half a minute of writes is lost in a power cut."
             .to_owned(),
         devices: full.map(|(disk, _)| disk.name.to_string()).into_iter().collect(),
-        brief: Brief { expect: "Each page is written once in half a minute at most.".to_owned(), ..found.brief },
+        brief: Brief {
+            expect: "Each page is written once in half a minute at most.".to_owned(),
+            costs: "A power cut loses up to half a minute of writes.".to_owned(),
+            ..found.brief
+        },
         ..found
     })
 }
@@ -426,7 +430,7 @@ mod tests {
         check_rule(
             &RULE,
             &full,
-            "critical: Data are old after 300 ms, and the flusher looks every 50.0 ms: sda is full",
+            "critical: Data are old after 300 ms, and the flusher looks every 50.0 ms: its writes keep sda full",
         );
         check_rule(&RULE, &set(100, 500), "info: Data expire after 1.00 s but the flusher wakes only every 5.00 s");
     }
