@@ -6,7 +6,7 @@
 use super::burst::{self, Burst};
 use super::derived::Derived;
 use super::device::{Device, Interval};
-use super::load;
+use super::load::{self, Kind, Load};
 use super::waiting::Waiter;
 use super::{cgroup, strict, writer};
 use floodline_record::id::{Entity, EntityId};
@@ -29,6 +29,8 @@ const ABOUT_ALL: f64 = 0.75;
 const THROUGH: f64 = 0.8;
 /// Part of what a burst wrote up to which a process may have dirtied it by writing.
 const LITTLE: f64 = 0.01;
+/// Time between a command's start and the burst that it asks for, or between that and its end.
+const NEAR: Nanos = Nanos::SECOND;
 /// Utilisation from which a task may have waited for a device between two samples.
 const BUSY: f64 = 0.25;
 
@@ -49,11 +51,13 @@ pub fn are_mostly_asleep(window: &Window, waiters: &[Waiter]) -> bool {
 }
 
 /// Whether each of these is known to have waited for less than this part of the time, by what was counted or by its states in enough
-/// samples, and they seldom slept at the same time: then each waited for its own requests.
+/// samples, none of them through two samples, and they seldom slept at the same time.
 pub fn wait_rarely_and_in_turn(derived: &Derived<'_>, waiters: &[Waiter], share: f64) -> bool {
     let window = derived.window;
     let mut seen: BTreeMap<u32, (usize, usize)> = waiters.iter().map(|waiter| (waiter.pid, (0, 0))).collect();
     let mut at_once: BTreeMap<Nanos, usize> = BTreeMap::new();
+    let place = |at: &Nanos| window.host_series.partition_point(|(time, _)| time.monotonic < *at);
+    let mut lasts = false;
     for (id, span) in window.processes.iter() {
         let Some(Entity::Process { pid, .. }) = window.entities.get(id) else { continue };
         let Some((asleep, readings)) = seen.get_mut(pid) else { continue };
@@ -61,6 +65,8 @@ pub fn wait_rarely_and_in_turn(derived: &Derived<'_>, waiters: &[Waiter], share:
         *asleep += times.len();
         *readings += span.readings as usize;
         times.iter().for_each(|at| *at_once.entry(*at).or_default() += 1);
+        // A wait that two samples saw is a long one.
+        lasts |= times.windows(2).any(|pair| place(&pair[0]) + 1 == place(&pair[1]));
     }
     let is_rarely_asleep =
         |(asleep, readings): (usize, usize)| readings >= OFTEN_READ && (asleep as f64) < share * readings as f64;
@@ -69,7 +75,7 @@ pub fn wait_rarely_and_in_turn(derived: &Derived<'_>, waiters: &[Waiter], share:
         None => seen.get(&waiter.pid).is_some_and(|seen| is_rarely_asleep(*seen)),
     };
     let together: usize = at_once.values().sum();
-    waiters.iter().all(waits_rarely) && !at_once.is_empty() && together < 2 * at_once.len()
+    !lasts && waiters.iter().all(waits_rarely) && !at_once.is_empty() && together < 2 * at_once.len()
 }
 
 /// Programs that were seen asleep in a time no more often than outside it, by process id: they did not wait for what happened
@@ -79,23 +85,30 @@ pub fn as_usual(derived: &Derived<'_>, is_meant: impl Fn(Nanos) -> bool) -> BTre
     let times: Vec<(Nanos, bool)> =
         window.host_series.iter().map(|(at, _)| (at.monotonic, is_meant(at.monotonic))).collect();
     let inside = times.iter().filter(|(_, is_meant)| *is_meant).count();
-    if inside < COMPARED || times.len() - inside < COMPARED || has_unseen(window) {
+    let all = derived.sleepers();
+    if inside < COMPARED || times.len() - inside < COMPARED || all.has_unseen {
         return BTreeSet::new();
     }
-    let is_as_usual = |program: &Program| {
-        let there = times.iter().filter(|(at, _)| *at >= program.from && *at <= program.to);
-        let (mut inside, mut outside, mut slept, mut otherwise) = (0, 0, 0, 0);
-        for (at, is_meant) in there {
-            let is_asleep = usize::from(program.asleep.contains(at));
-            match is_meant {
-                true => (inside, slept) = (inside + 1, slept + is_asleep),
-                false => (outside, otherwise) = (outside + 1, otherwise + is_asleep),
-            }
+    // Samples that are meant before each one.
+    let mut meant = vec![0];
+    meant.extend(times.iter().scan(0, |sum, (_, is_meant)| {
+        *sum += usize::from(*is_meant);
+        Some(*sum)
+    }));
+    let is_as_usual = |program: &&Program| {
+        let (mut inside, mut outside) = (0, 0);
+        for (from, to) in &program.spans {
+            let (from, to) = (times.partition_point(|(at, _)| at < from), times.partition_point(|(at, _)| at <= to));
+            let its = meant[to] - meant[from.min(to)];
+            (inside, outside) = (inside + its, outside + (to - from.min(to)) - its);
         }
-        let usual = otherwise as f64 * f64::from(inside) / f64::from(outside).max(1.0);
-        slept as f64 <= usual + BY_CHANCE * usual.sqrt()
+        let is_in = |at: &Nanos| times.binary_search_by_key(at, |(at, _)| *at).is_ok_and(|place| times[place].1);
+        let slept = program.asleep.iter().filter(|at| is_in(at)).count();
+        let part = (program.asleep.len() - slept) as f64 / outside.max(1) as f64;
+        let usual = part * inside as f64;
+        slept as f64 <= usual + BY_CHANCE * (usual * (1.0 - part).max(0.0)).sqrt()
     };
-    programs(window).into_values().filter(is_as_usual).flat_map(|program| program.pids).collect()
+    all.programs.iter().filter(is_as_usual).flat_map(|program| program.pids.iter().copied()).collect()
 }
 
 /// Programs whose sleep, as far as samples tell, was not for a device because of others: they sleep as often while it idles, wait for
@@ -107,7 +120,7 @@ pub fn not_for(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
     pids
 }
 
-/// The same as [`as_usual`] for the time in which a device was busy.
+/// Programs as [`as_usual`] finds them, for the time in which a device was busy.
 fn beside(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
     let intervals = device.intervals();
     let is_busy = |interval: &Interval| interval.utilisation.is_none_or(|busy| busy >= BUSY);
@@ -116,51 +129,72 @@ fn beside(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
 }
 
 /// Programs that were mostly asleep when the journal of a filesystem on another device was, and not with one on this device: they
-/// wait for its commits. By process id.
+/// wait for its commits. By process id. A filesystem without a thread of that kind does not show who waits for it.
 fn for_other_journals(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
     let window = derived.window;
     let (mut here, mut elsewhere) = (BTreeSet::new(), BTreeSet::new());
-    for (id, times) in &window.asleep {
-        let Some(Entity::Process { comm, kthread: true, .. }) = window.entities.get(id) else { continue };
+    let mut has_journal = false;
+    for (id, entity) in &window.entities {
+        let Entity::Process { comm, kthread: true, .. } = entity else { continue };
+        let times = window.asleep.get(id).map_or(&[][..], Vec::as_slice);
         match is_journal_on(derived, comm, device) {
-            Some(true) => here.extend(times),
+            Some(true) => {
+                has_journal = true;
+                here.extend(times);
+            }
             Some(false) => elsewhere.extend(times),
             None => {}
         }
     }
-    let waits_elsewhere = |program: &Program| {
+    if !has_journal {
+        return BTreeSet::new();
+    }
+    let waits_elsewhere = |program: &&Program| {
         let with = |journals: &BTreeSet<&Nanos>| program.asleep.iter().filter(|at| journals.contains(at)).count();
         let slept = program.asleep.len();
         slept >= COMPARED && 3 * with(&elsewhere) >= 2 * slept && 3 * with(&here) <= slept
     };
-    programs(window).into_values().filter(waits_elsewhere).flat_map(|program| program.pids).collect()
+    let programs = derived.sleepers().programs.iter().filter(waits_elsewhere);
+    programs.flat_map(|program| program.pids.iter().copied()).collect()
 }
 
-/// Whether a kernel thread is the journal of a filesystem on this device; `None` if it is none of a known device.
+/// Whether a kernel thread is the journal of a filesystem on this device or on a partition of it; `None` if it is none of a known
+/// device.
 fn is_journal_on(derived: &Derived<'_>, comm: &Name, device: &Device<'_>) -> Option<bool> {
     let of = comm.as_bytes().strip_prefix(b"jbd2/")?;
+    let is_of = |one: &&Device<'_>| {
+        let name = one.name.as_bytes();
+        let next = of.strip_prefix(name).and_then(<[u8]>::first);
+        // `sda1` and `nvme0n1p1`: a name that ends in a digit is followed by a letter.
+        let ends_in_digit = name.last().is_some_and(u8::is_ascii_digit);
+        next.is_some_and(|next| *next == b'-' || if ends_in_digit { *next == b'p' } else { next.is_ascii_digit() })
+    };
     let all = derived.drains().iter().chain(derived.disks());
-    let its = all.filter(|one| of.starts_with(one.name.as_bytes())).max_by_key(|one| one.name.as_bytes().len())?;
+    let its = all.filter(is_of).max_by_key(|one| one.name.as_bytes().len())?;
     let lies_on = |upper: &Device<'_>, lower: &Device<'_>| upper.bottoms().iter().any(|one| one.id == lower.id);
     Some(its.id == device.id || lies_on(its, device) || lies_on(device, its))
 }
 
-/// Processes that dirtied about as much as a device wrote: one of them that sleeps while the device is busy waits for its own data,
-/// unless its writers are paused at a strict limit.
+/// Processes that dirtied about as much as a device wrote, and not more, where writeback fills it: one of them that sleeps while the
+/// device is busy waits for its own data, unless its writers are paused at a strict limit.
 fn large_writers(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
-    if strict::holds(derived, device) {
+    let Some(written) = device.span.growth.written.filter(|written| written.0 > 0) else { return BTreeSet::new() };
+    let bottoms = device.bottoms();
+    let is_its = |disk: &Device<'_>| disk.id == device.id || bottoms.iter().any(|bottom| bottom.id == disk.id);
+    let is_of_writeback = |load: &Load| load.seconds <= 0.0 || load.kind() == Kind::Writeback;
+    let is_full_of_other = derived.loads().iter().any(|(disk, load)| is_its(disk) && !is_of_writeback(load));
+    if strict::holds(derived, device) || is_full_of_other {
         return BTreeSet::new();
     }
-    let Some(written) = device.span.growth.written.filter(|written| written.0 > 0) else { return BTreeSet::new() };
-    let is_large = |writer: &&writer::Writer<'_>| {
-        writer.dirtied_bytes.is_some_and(|bytes| bytes as f64 >= ABOUT_ALL * written.0 as f64)
-    };
-    derived.writers().processes.iter().filter(is_large).map(|writer| writer.pid).collect()
+    let about = ABOUT_ALL * written.0 as f64..=written.0 as f64 / ABOUT_ALL;
+    let is_large =
+        |writer: &&writer::Writer<'_>| writer.dirtied_bytes.is_some_and(|bytes| about.contains(&(bytes as f64)));
+    writer::on_disk(derived, device).processes.iter().filter(is_large).map(|writer| writer.pid).collect()
 }
 
-/// The others without the one that asked for the bursts of a device: it alone slept, through all of one burst, and neither read
-/// anything nor handed anything to a write call, as a task that syncs a filesystem or unmounts it. It waits by design. It dirties a
-/// little, as writing allocates blocks.
+/// The others without the one that asked for the bursts of a device: it alone slept, through all of one burst, it came or went with
+/// that burst, and it neither read anything nor handed anything to a write call, as a command that syncs a filesystem or unmounts it.
+/// It waits by design. It dirties a little, as writing allocates blocks.
 pub fn without_asker(derived: &Derived<'_>, device: &Device<'_>, others: Vec<Waiter>) -> Vec<Waiter> {
     let [one] = others.as_slice() else { return others };
     let window = derived.window;
@@ -169,12 +203,16 @@ pub fn without_asker(derived: &Derived<'_>, device: &Device<'_>, others: Vec<Wai
     let is_idle = span.growth.wchar == Some(Bytes(0)) && span.growth.read_bytes == Some(Bytes(0));
     let dirtied = span.growth.write_bytes.map_or(0, |bytes| bytes.0);
     let slept = window.asleep.get(id).map_or(&[][..], Vec::as_slice);
+    let is_new = window.host_series.first().is_some_and(|(first, _)| span.first_at > first.monotonic);
+    let has_ended = window.host_series.last().is_some_and(|(last, _)| span.last_at < last.monotonic);
     let slept_through = |burst: &Burst| {
         let is_in = |at: Nanos| at > burst.from && at <= burst.to;
         let samples = window.host_series.iter().filter(|(at, _)| is_in(at.monotonic)).count();
         let asleep = slept.iter().filter(|at| is_in(**at)).count();
         let is_little = dirtied as f64 <= LITTLE * burst.flushed() as f64;
-        is_little && samples >= COMPARED && asleep as f64 >= THROUGH * samples as f64
+        let began = is_new && span.first_at.0.saturating_add(NEAR.0) >= burst.from.0;
+        let is_of_it = began || (has_ended && span.last_at.0 <= burst.to.0.saturating_add(NEAR.0));
+        is_of_it && is_little && samples >= COMPARED && asleep as f64 >= THROUGH * samples as f64
     };
     let is_asker = one.seconds.is_none()
         && is_idle
@@ -182,31 +220,40 @@ pub fn without_asker(derived: &Derived<'_>, device: &Device<'_>, others: Vec<Wai
     if is_asker { Vec::new() } else { others }
 }
 
-/// The processes of one program in one cgroup.
-struct Program {
-    pids: Vec<u32>,
-    /// Times of the samples in which one of them slept.
-    asleep: BTreeSet<Nanos>,
-    from: Nanos,
-    to: Nanos,
+/// What the states in the samples show.
+#[derive(Debug, Default)]
+pub(super) struct Sleepers {
+    /// The programs of which a process was seen asleep.
+    programs: Vec<Program>,
+    /// Whether a thread may have waited that no state shows.
+    has_unseen: bool,
 }
 
-fn programs(window: &Window) -> BTreeMap<(&Name, Option<EntityId>), Program> {
-    let mut programs = BTreeMap::new();
-    for (id, span) in window.processes.iter() {
-        let Some(Entity::Process { pid, comm, cgroup, kthread: false, .. }) = window.entities.get(id) else { continue };
-        let program = programs.entry((comm, *cgroup)).or_insert_with(|| Program {
-            pids: Vec::new(),
-            asleep: BTreeSet::new(),
-            from: span.first_at,
-            to: span.last_at,
-        });
-        program.pids.push(*pid);
-        program.asleep.extend(window.asleep.get(id).into_iter().flatten());
-        (program.from, program.to) = (program.from.min(span.first_at), program.to.max(span.last_at));
+/// The processes of one program in one cgroup.
+#[derive(Debug, Default)]
+struct Program {
+    pids: Vec<u32>,
+    /// Times of the samples in which a process slept, one for each process.
+    asleep: Vec<Nanos>,
+    /// First and last sample with each process.
+    spans: Vec<(Nanos, Nanos)>,
+}
+
+impl Sleepers {
+    pub(super) fn of(window: &Window) -> Sleepers {
+        let mut programs: BTreeMap<(&Name, Option<EntityId>), Program> = BTreeMap::new();
+        for (id, span) in window.processes.iter() {
+            let Some(Entity::Process { pid, comm, cgroup, kthread: false, .. }) = window.entities.get(id) else {
+                continue;
+            };
+            let program = programs.entry((comm, *cgroup)).or_default();
+            program.pids.push(*pid);
+            program.asleep.extend(window.asleep.get(id).into_iter().flatten());
+            program.spans.push((span.first_at, span.last_at));
+        }
+        let programs = programs.into_values().filter(|program| !program.asleep.is_empty()).collect();
+        Sleepers { programs, has_unseen: has_unseen(window) }
     }
-    programs.retain(|_, program: &mut Program| !program.asleep.is_empty());
-    programs
 }
 
 /// Whether a thread may have waited that no state shows: the state of a process is that of its first thread, and the pressure of
@@ -277,6 +324,7 @@ mod tests {
             .process("shop", 901, "/", move |t, row| row.state = asleep(((2.0 * t) as u64).is_multiple_of(3)))
             .process("order", 902, "/", move |t, row| row.state = asleep(commits(t)))
             .process("jbd2/sdb1-8", 90, "/", move |t, row| row.state = asleep(commits(t)))
+            .process("jbd2/sda1-8", 91, "/", move |_, row| row.state = asleep(false))
     }
 
     fn others(host: &Fixture, disk: &str) -> Vec<String> {
@@ -306,7 +354,7 @@ mod tests {
 
     #[test]
     fn who_slept_alone_through_a_burst_and_wrote_nothing_asked_for_it() {
-        let others = |bytes: u64| {
+        let others = |bytes: u64, is_command: bool| {
             let is_full = |t: f64| (20.0..=30.0).contains(&t);
             let host = busy_for_ten_seconds()
                 .host(|t, row| {
@@ -320,23 +368,47 @@ mod tests {
                     row.wchar = Some(Bytes(if t < 15.0 { 0 } else { bytes }));
                     row.write_bytes = Some(Bytes(if t < 30.0 { 0 } else { 8192 }));
                 });
-            let window = host.window();
+            let mut window = host.window();
+            if is_command {
+                let is_it = |id: &EntityId| matches!(window.entities.get(id), Some(Entity::Process { pid: 900, .. }));
+                let id = *window.asleep.keys().find(|id| is_it(id)).expect("it slept");
+                let from = window.asleep[&id][0];
+                window.processes.get_mut(&id).expect("it is there").first_at = from;
+            }
             let derived = Derived::of(&window);
             let disk = derived.disks().iter().find(|one| one.name.as_bytes() == b"sda").expect("a disk");
             assert_eq!(burst::all(&derived, disk).len(), 1);
             without_asker(&derived, disk, others_on(&derived, disk, |_| false).expect("states show it")).len()
         };
-        assert_eq!(others(0), 0);
-        assert_eq!(others(4096), 1, "it wrote a page, whose fsync may wait for all");
+        assert_eq!(others(0, true), 0);
+        assert_eq!(others(0, false), 1, "it is no command: stores to a mapping pass no write call");
+        assert_eq!(others(4096, true), 1, "it wrote a page, whose fsync may wait for all");
     }
 
     #[test]
     fn who_dirtied_all_that_a_disk_wrote_waits_for_its_own_data() {
-        let host = busy_for_ten_seconds().process("mail", 900, "/", |t, row| {
+        let host =
+            busy_for_ten_seconds().host(|t, row| row.nr_written = Some(mib_pages(20.0 * (t - 20.0).clamp(0.0, 10.0))));
+        let host = host.process("mail", 900, "/", |t, row| {
             let is_full = (20.5..=30.0).contains(&t);
             row.state = Some(Count(u64::from(if is_full { b'D' } else { b'S' })));
             row.write_bytes = Some(Bytes(mib(20.0 * (t - 10.0).clamp(0.0, 10.0))));
         });
         assert_eq!(others(&host, "sda"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_large_writer_of_another_disk_is_a_victim() {
+        let host = busy_for_ten_seconds().disk("sdb", |t, row| row.written = Some(Bytes(mib(60.0 * t)))).process(
+            "mail",
+            900,
+            "/",
+            |t, row| {
+                let is_full = (20.5..=30.0).contains(&t);
+                row.state = Some(Count(u64::from(if is_full { b'D' } else { b'S' })));
+                row.write_bytes = Some(Bytes(mib(60.0 * t)));
+            },
+        );
+        assert_eq!(others(&host, "sda"), ["mail[900]"]);
     }
 }

@@ -2,6 +2,7 @@
 //! Values derived from a window, each computed once: rules read them here instead of computing them again. Stands
 //! between the window and the rules. Depends on no rule and judges nothing.
 
+use super::asleep::{self, Sleepers};
 use super::device::{self, Device, Speed};
 use super::dirty::{self, Dirty};
 use super::load::{self, Load};
@@ -21,6 +22,7 @@ use floodline_record::gap::{Gap, Source};
 use floodline_record::id::EntityId;
 use floodline_record::window::Window;
 use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Readings of a window and what follows from them. Levels and thresholds are computed at the start; devices, writers,
 /// budgets and waits when a rule first asks for them.
@@ -46,6 +48,8 @@ pub struct Derived<'a> {
     writers: OnceCell<Writers<'a>>,
     budgets: OnceCell<Budgets>,
     waiters: OnceCell<Option<Vec<Waiter>>>,
+    sleepers: OnceCell<Sleepers>,
+    slept_for_others: OnceCell<BTreeMap<EntityId, BTreeSet<u32>>>,
     is_near_a_budget: OnceCell<bool>,
     released: OnceCell<Vec<Released>>,
     strict: OnceCell<Vec<Strict>>,
@@ -70,6 +74,8 @@ impl<'a> Derived<'a> {
             writers: OnceCell::new(),
             budgets: OnceCell::new(),
             waiters: OnceCell::new(),
+            sleepers: OnceCell::new(),
+            slept_for_others: OnceCell::new(),
             is_near_a_budget: OnceCell::new(),
             released: OnceCell::new(),
             strict: OnceCell::new(),
@@ -155,6 +161,18 @@ impl<'a> Derived<'a> {
     /// Processes that waited for I/O long enough to be felt, the longest first: [`waiting::waiters`].
     pub fn waiters(&self) -> Option<&[Waiter]> {
         self.waiters.get_or_init(|| waiting::waiters(self.window)).as_deref()
+    }
+
+    /// What the states of processes in the samples show.
+    pub(super) fn sleepers(&self) -> &Sleepers {
+        self.sleepers.get_or_init(|| Sleepers::of(self.window))
+    }
+
+    /// Programs whose sleep was not for a device because of others, by process id: [`asleep::not_for`].
+    pub(super) fn not_for(&self, device: &Device<'_>) -> Option<&BTreeSet<u32>> {
+        let of = |one: &Device<'a>| (one.id, asleep::not_for(self, one));
+        let all = || self.drains().iter().chain(self.disks()).map(of).collect();
+        self.slept_for_others.get_or_init(all).get(&device.id)
     }
 
     /// Name of a cgroup for a sentence: [`cgroup::label`].

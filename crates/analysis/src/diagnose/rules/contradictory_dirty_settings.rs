@@ -20,7 +20,7 @@ pub const RULE: Rule = Rule {
     name: "contradictory-dirty-settings",
     summary: "A writeback setting has no effect, contradicts another one, or has an implausible value",
     manual: include_str!("contradictory_dirty_settings.md"),
-    explains: &["dominant-writer", "fsync-behind-writeback"],
+    explains: &[],
     check,
 };
 
@@ -28,6 +28,8 @@ pub const RULE: Rule = Rule {
 const HURTS_IO_PRESSURE: f64 = 0.05;
 /// Part of the time in which a disk was full with a task waiting from which that was felt.
 const FELT_PRESSURE: f64 = 0.5;
+/// Part of the dirtied bytes by which the page cache may grow where mostly the same pages are dirtied again.
+const MOSTLY_OLD: f64 = 0.5;
 /// The shortest expiry that can be intended.
 const SHORTEST_EXPIRY: Centisecs = Centisecs(100);
 /// A machine's share of the thresholds, before a bdi's cap is one.
@@ -231,7 +233,16 @@ fn hasty_expiry(derived: &Derived<'_>) -> Option<Finding> {
             && share >= load::LASTS_SHARE
             && load.pressure.is_some_and(|of| of >= FELT_PRESSURE)
     };
-    let full = derived.loads().iter().find(|(_, load)| is_full(load));
+    // Files that grow would be written once with any timer.
+    let is_rewritten = || {
+        let (first, last) = (&derived.window.host.first, &derived.window.host.last);
+        let grown = last.cached?.0.saturating_sub(first.cached?.0) as f64;
+        let dirtied = derived.dirty.dirtying_rate? * derived.seconds;
+        let growth = &derived.window.host.growth;
+        let is_reclaimed = growth.pgscan_direct?.0 > 0 || growth.pgscan_kswapd?.0 > 0;
+        Some(!is_reclaimed && grown <= MOSTLY_OLD * dirtied)
+    };
+    let full = derived.loads().iter().find(|(_, load)| is_full(load)).filter(|_| is_rewritten() != Some(false));
     let mut evidence = vec![
         Evidence::reading("Expiry", expire, "/proc/sys/vm/dirty_expire_centisecs").against(SHORTEST_EXPIRY.0 as f64),
         Evidence::reading("Flusher period", interval, "/proc/sys/vm/dirty_writeback_centisecs"),
@@ -242,12 +253,12 @@ fn hasty_expiry(derived: &Derived<'_>) -> Option<Finding> {
         row.against(load::LASTS_SHARE * derived.seconds)
     }));
     evidence.extend(derived.dirty.io_pressure_row());
-    let told = format!("Data are old after {}, and the flusher looks every {}", seconds(expire), seconds(interval));
+    let told = format!("Data are old after {}, and the flusher wakes every {}", seconds(expire), seconds(interval));
     let found = finding(
         if full.is_some() { Severity::Critical } else { Severity::Info },
         match full {
             Some((disk, _)) => format!("{told}: its writes keep {} full.", disk.name),
-            None => format!("{told}: a page that is changed often is written each time."),
+            None => format!("{told}: a page that is changed often is written after each change."),
         },
         evidence,
         "Both timers are in hundredths of a second. Such values are usually meant in seconds. A page that is changed again soon \
@@ -414,12 +425,15 @@ mod tests {
         check_rule(
             &RULE,
             &set(30, 5),
-            "info: Data are old after 300 ms, and the flusher looks every 50.0 ms: a page that",
+            "info: Data are old after 300 ms, and the flusher wakes every 50.0 ms: a page that",
         );
         let full = set(30, 5)
             .host(|t, row| {
                 row.psi_io_some = Some(secs(900.0 + 0.8 * t));
                 row.nr_written = Some(floodline_testkit::mib_pages(t));
+                row.nr_dirtied = Some(floodline_testkit::mib_pages(t));
+                (row.pgscan_direct, row.pgscan_kswapd) = (Some(Pages(0)), Some(Pages(0)));
+                row.cached = Some(Bytes(floodline_testkit::mib(500.0)));
             })
             .disk("sda", |t, row| {
                 row.writes = Some(Count((250.0 * t) as u64));
@@ -430,7 +444,7 @@ mod tests {
         check_rule(
             &RULE,
             &full,
-            "critical: Data are old after 300 ms, and the flusher looks every 50.0 ms: its writes keep sda full",
+            "critical: Data are old after 300 ms, and the flusher wakes every 50.0 ms: its writes keep sda full",
         );
         check_rule(&RULE, &set(100, 500), "info: Data expire after 1.00 s but the flusher wakes only every 5.00 s");
     }

@@ -28,7 +28,6 @@ pub static RULES: &[Rule] = &[
     wrapped_dirty_counter::RULE,
     starved_dirty_budget::RULE,
     overlay_umount_flush::RULE,
-    contradictory_dirty_settings::RULE,
     io_limit_throttling::RULE,
     cgroup_writeback_missing::RULE,
     dirty_cliff::RULE,
@@ -40,5 +39,6 @@ pub static RULES: &[Rule] = &[
     strictlimit_throttling::RULE,
     foreign_inode_thrash::RULE,
     foreign_inode_writeback::RULE,
+    contradictory_dirty_settings::RULE,
     dirty_data_at_risk::RULE,
 ];
