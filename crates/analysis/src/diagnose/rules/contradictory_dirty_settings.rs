@@ -248,9 +248,8 @@ fn hasty_expiry(derived: &Derived<'_>) -> Option<Finding> {
         Evidence::reading("Flusher period", interval, "/proc/sys/vm/dirty_writeback_centisecs"),
     ];
     evidence.extend(full.map(|(disk, load)| {
-        let row =
-            Evidence::seconds(format!("{} full of writeback", disk.name), load.seconds, "/proc/diskstats io_time");
-        row.against(load::LASTS_SHARE * derived.seconds)
+        Evidence::share(format!("{} busy, part of the window", disk.name), load.share, "/proc/diskstats io_time")
+            .against(load::LASTS_SHARE)
     }));
     evidence.extend(derived.dirty.io_pressure_row());
     let told = format!("Data are old after {}, and the flusher wakes every {}", seconds(expire), seconds(interval));
