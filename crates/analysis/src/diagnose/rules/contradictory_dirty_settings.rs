@@ -239,10 +239,11 @@ fn hasty_expiry(derived: &Derived<'_>) -> Option<Finding> {
         let grown = last.cached?.0.saturating_sub(first.cached?.0) as f64;
         let dirtied = derived.dirty.dirtying_rate? * derived.seconds;
         let growth = &derived.window.host.growth;
-        let is_reclaimed = growth.pgscan_direct?.0 > 0 || growth.pgscan_kswapd?.0 > 0;
+        let scanned = [growth.pgscan_direct, growth.pgscan_kswapd];
+        let is_reclaimed = scanned.into_iter().flatten().any(|pages| pages.0 > 0);
         Some(!is_reclaimed && grown <= MOSTLY_OLD * dirtied)
     };
-    let full = derived.loads().iter().find(|(_, load)| is_full(load)).filter(|_| is_rewritten() != Some(false));
+    let full = derived.loads().iter().find(|(_, load)| is_full(load)).filter(|_| is_rewritten() == Some(true));
     let mut evidence = vec![
         Evidence::reading("Expiry", expire, "/proc/sys/vm/dirty_expire_centisecs").against(SHORTEST_EXPIRY.0 as f64),
         Evidence::reading("Flusher period", interval, "/proc/sys/vm/dirty_writeback_centisecs"),
