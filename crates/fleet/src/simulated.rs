@@ -21,7 +21,7 @@ use floodline_sim::{Progress, SimError};
 use floodline_twin::changed::Refusal;
 use floodline_twin::predict::{Measured, Question, Run, conclude};
 use floodline_twin::shown::{self, Shown};
-use floodline_twin::{Options, Origin, Provenance, Recorded, Twin, TwinError, of};
+use floodline_twin::{Options, Origin, Provenance, Recorded, Twin, TwinError, of_while};
 use std::collections::{BTreeMap, BTreeSet};
 use weigh::{SUFFERS, weigh};
 
@@ -126,7 +126,8 @@ pub(crate) fn refine(
 ) {
     let settings = settings(change, row);
     let asked = || -> Result<Option<Answer>, (Why, String)> {
-        let twin = of(recorded, &Options::default()).map_err(|error: TwinError| (Why::NoTwin, error.to_string()))?;
+        let twin = of_while(recorded, &Options::default(), &|_| go_on())
+            .map_err(|error: TwinError| (Why::NoTwin, error.to_string()))?;
         let question = Question::new(&twin, &recorded.window, &settings)
             .map_err(|error| (Why::Refused(error.refusal), error.to_string()))?;
         answer(recorded, &twin, &question, (depth, row), go_on).map_err(|error| (Why::NotRun, error.to_string()))

@@ -47,9 +47,9 @@ pub(crate) fn read(file: &Path) -> Result<Recorded, CliError> {
 
 /// Reads a recording, diagnoses it, and makes the twin of the part that the report is about. Standard input and pipes can
 /// be read only once: the whole recording is simulated.
-pub(crate) fn study(file: &Path) -> Result<(Studied, Option<Report>), CliError> {
+pub(crate) fn study(file: &Path, go_on: GoOn<'_>) -> Result<(Studied, Option<Report>), CliError> {
     if !is_file(file) {
-        return Ok((Studied::of(read(file)?)?, None));
+        return Ok((Studied::of(read(file)?, go_on)?, None));
     }
     let report = diagnosed(file, Vec::new())?;
     let mut kept = Kept::of(&report).of_any_size();
@@ -57,7 +57,7 @@ pub(crate) fn study(file: &Path) -> Result<(Studied, Option<Report>), CliError> 
         kept.record(&record?);
     }
     let part = kept.finish().ok_or_else(|| CliError::bug("a part of a recording that is too long"))?;
-    Ok((Studied::of_part(part)?, Some(report)))
+    Ok((Studied::of_part(part, go_on)?, Some(report)))
 }
 
 /// Whether a path names a file that can be read twice.

@@ -55,7 +55,7 @@ fn study(source: &Source, control: &Control) -> Result<(Studied, Report), Failur
         Ok(kept.is_kept())
     })?;
     let part = kept.finish().ok_or_else(|| Failure::bug("a part of a recording that is too long"))?;
-    Ok((Studied::of_part(part)?, report))
+    Ok((Studied::of_part(part, &|_| !control.is_stopped())?, report))
 }
 
 /// The twin: its scenario as TOML, and the JSON of its back-test.

@@ -195,5 +195,15 @@ pub type Programs = BTreeMap<String, Program>;
 ///
 /// The recording has no facts, is too short, shows no I/O, or is of a machine that the model does not carry.
 pub fn of(recorded: &Recorded, options: &Options) -> Result<Twin, TwinError> {
-    derive::twin(recorded, options)
+    of_while(recorded, options, &|_| true)
+}
+
+/// Makes a twin from a recording. `go_on` is asked during the runs that decide on its syncs, with the number of simulated events. If it
+/// ends a run, the twin keeps the sync.
+///
+/// # Errors
+///
+/// As [`of`].
+pub fn of_while(recorded: &Recorded, options: &Options, go_on: &dyn Fn(u64) -> bool) -> Result<Twin, TwinError> {
+    derive::twin(recorded, options, go_on)
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 /// Most simulated events of one run: about half a second, and the same on a fast and a slow machine.
-const EVENTS_MAX: u64 = 2_000_000;
+pub(crate) const EVENTS_MAX: u64 = 2_000_000;
 /// Most time of each CPU. A debug build simulates many times slower, and its tests run beside each other.
 const CPU_MAX: Duration = Duration::from_millis(if cfg!(debug_assertions) { 60_000 } else { 1_500 });
 /// Most time by the clock, even if other programs had the CPUs meanwhile.

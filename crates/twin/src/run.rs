@@ -80,16 +80,22 @@ impl Known {
 ///
 /// The simulator refuses the scenario or cannot finish it.
 pub fn run(scenario: &Scenario, kernel: KernelVersion, sampling: impl Into<Sampling>) -> Result<Window, SimError> {
+    Ok(run_while(scenario, kernel, sampling, &|_| true)?.unwrap_or_default())
+}
+
+/// Runs a scenario. Asks `go_on` after every sample, with the number of events until then. `None` where it ends the run.
+pub(crate) fn run_while(
+    scenario: &Scenario,
+    kernel: KernelVersion,
+    sampling: impl Into<Sampling>,
+    go_on: &dyn Fn(u64) -> bool,
+) -> Result<Option<Window>, SimError> {
     let options = Options::new("twin", kernel).sampled(sampling);
     let mut simulated = Simulated::default();
-    simulate(
-        scenario,
-        &options,
-        |record| {
-            let Ok(()) = simulated.record(&record);
-            Ok(())
-        },
-        |_| true,
-    )?;
-    Ok(simulated.window)
+    let take = |record| {
+        let Ok(()) = simulated.record(&record);
+        Ok(())
+    };
+    let is_cut = simulate(scenario, &options, take, |at| go_on(at.events))?.is_interrupted;
+    Ok((!is_cut).then_some(simulated.window))
 }

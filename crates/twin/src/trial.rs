@@ -76,17 +76,17 @@ impl Studied {
     /// # Errors
     ///
     /// The part has no twin.
-    pub fn of_part(part: Part) -> Result<Studied, TwinError> {
-        Ok(Studied { notes: part.note.into_iter().collect(), ..Studied::of(part.recorded)? })
+    pub fn of_part(part: Part, go_on: GoOn<'_>) -> Result<Studied, TwinError> {
+        Ok(Studied { notes: part.note.into_iter().collect(), ..Studied::of(part.recorded, go_on)? })
     }
 
-    /// Makes the twin of a recording.
+    /// Makes the twin of a recording ([`crate::of_while`]).
     ///
     /// # Errors
     ///
     /// The recording has no twin.
-    pub fn of(recorded: Recorded) -> Result<Studied, TwinError> {
-        let twin = crate::of(&recorded, &Options::default())?;
+    pub fn of(recorded: Recorded, go_on: GoOn<'_>) -> Result<Studied, TwinError> {
+        let twin = crate::of_while(&recorded, &Options::default(), go_on)?;
         let said = shown::verdicts(&recorded.window);
         Ok(Studied { recorded, twin, said, notes: Vec::new() })
     }
@@ -398,7 +398,7 @@ pub fn try_plan(report: &mut Report, kept: Option<Kept>, go_on: GoOn<'_>, runner
     let studied = match kept.map(Kept::finish) {
         None => Err("a recording from standard input can be read only once".to_owned()),
         Some(None) => Err("the recording is too long or too large for a quick twin".to_owned()),
-        Some(Some(part)) => Studied::of_part(part).map_err(|error| error.to_string()),
+        Some(Some(part)) => Studied::of_part(part, go_on).map_err(|error| error.to_string()),
     };
     judge(report, studied.as_ref().map(|studied| (studied, None)).map_err(Clone::clone), go_on, runner);
 }

@@ -36,7 +36,7 @@ fn cliff() -> Studied {
         Ok(())
     };
     simulate(&scenario, &options, take, |_| true).unwrap();
-    Studied::of(recorded).unwrap()
+    Studied::of(recorded, &|_| true).unwrap()
 }
 
 fn wanted(most: usize) -> Wanted {

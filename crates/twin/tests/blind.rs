@@ -10,7 +10,8 @@ use floodline_record::window::Window;
 use floodline_scenario::{Scenario, ScenarioFile, Step};
 use floodline_sim::simulate;
 use floodline_twin::backtest::{Figure, backtest, median_error};
-use floodline_twin::{Options, Recorded, Twin, of, run, shown, to_toml};
+use floodline_twin::{Options, Recorded, Twin, of, of_while, run, shown, to_toml};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 fn parsed(text: &str, variant: &str) -> Scenario {
@@ -374,6 +375,16 @@ fn what_the_flusher_of_the_twin_writes_by_itself_is_no_sync() {
     // A sync in between has a caller that the twin lacks.
     let sync = "[workload.tasks.snapshot]\nsteps = [{ sleep = { for = \"23s\" } }, { syncfs = { path = \"/data\" } }]";
     assert!(syncs(sync) > 0);
+    // A run that is ended shows nothing: the sync stays, and there is no second run.
+    let recorded = recorded_without_waits(&scenario(&APPENDED.replace("SYNC", ""), "default"));
+    let asked = Cell::new(0);
+    let ended = |_| {
+        asked.set(asked.get() + 1);
+        false
+    };
+    let twin = of_while(&recorded, &Options::default(), &ended).unwrap();
+    assert!(twin.scenario.workload.tasks.contains_key("sync"));
+    assert_eq!(asked.get(), 1);
 }
 
 /// Checks a twin of a recording that has the setup too, as that of a host has.

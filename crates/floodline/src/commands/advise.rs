@@ -95,8 +95,9 @@ impl Run for Advise {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         self.output.as_deref().map_or(Ok(()), |path| refuse_existing(path, self.force))?;
         let interrupt = Interrupt::watch()?;
-        let (studied, report) = study(&self.file)?;
-        let advice = self.advise(console, &studied, report.as_ref(), &|_| !interrupt.is_asked())?;
+        let go_on = |_| !interrupt.is_asked();
+        let (studied, report) = study(&self.file, &go_on)?;
+        let advice = self.advise(console, &studied, report.as_ref(), &go_on)?;
         if interrupt.is_asked() {
             return Err(CliError::cannot_observe("interrupted before all settings were tried, so nothing is advised"));
         }

@@ -75,8 +75,8 @@ impl Run for Predict {
             modelled(&one.value, Some(console))?;
         }
         let interrupt = Interrupt::watch()?;
-        let (studied, report) = study(&self.file)?;
         let go_on = |_| !interrupt.is_asked();
+        let (studied, report) = study(&self.file, &go_on)?;
         let unknown = match (rules.is_empty(), report) {
             (true, _) => Vec::new(),
             (false, Some(report)) => {

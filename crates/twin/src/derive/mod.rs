@@ -72,7 +72,7 @@ const STORES: u64 = 8;
 /// Longest recording.
 const HOURS_MAX: u64 = 2;
 
-pub(crate) fn twin(recorded: &Recorded, options: &Options) -> Result<Twin, TwinError> {
+pub(crate) fn twin(recorded: &Recorded, options: &Options, go_on: &dyn Fn(u64) -> bool) -> Result<Twin, TwinError> {
     let window = &recorded.window;
     let facts = window.facts.as_ref().ok_or(TwinError::NoFacts)?;
     let seconds = window.seconds();
@@ -86,7 +86,7 @@ pub(crate) fn twin(recorded: &Recorded, options: &Options) -> Result<Twin, TwinE
     if !is_modelled(kernel) {
         return Err(TwinError::TooOld { kernel, oldest: OLDEST_MODELLED.to_string() });
     }
-    let twin = needed::without_needless_syncs(recorded, fit(recorded, kernel)?);
+    let twin = needed::without_needless_syncs(recorded, fit(recorded, kernel)?, go_on);
     let twin = credit::fitted(recorded, twin);
     Ok(nearer::nearer(recorded, twin, workload::has_throttle(&recorded.window)))
 }

@@ -40,16 +40,21 @@ pub(super) fn nearer(recorded: &Recorded, mut twin: Twin, is_traced: bool) -> Tw
 /// Error of the back-test on the kernel of the recording. The twin keeps the run.
 fn error(recorded: &Recorded, twin: &mut Twin, scenario: Scenario) -> Option<f64> {
     let programs = twin.programs.clone();
-    simulated_error(&backtest(&recorded.window, ran(recorded, twin, scenario)?, &programs))
+    simulated_error(&backtest(&recorded.window, ran(recorded, twin, scenario, &|_| true)?, &programs))
 }
 
-/// A run on the kernel of the recording. The twin keeps it.
-pub(super) fn ran<'a>(recorded: &Recorded, twin: &'a mut Twin, scenario: Scenario) -> Option<&'a Window> {
+/// A run on the kernel of the recording. The twin keeps it. `None` where `go_on` ends it, or where it fails.
+pub(super) fn ran<'a>(
+    recorded: &Recorded,
+    twin: &'a mut Twin,
+    scenario: Scenario,
+    go_on: &dyn Fn(u64) -> bool,
+) -> Option<&'a Window> {
     let recorded_on = recorded.window.facts.as_ref()?.kernel;
     let kernel = recorded_on.filter(|kernel| is_modelled(*kernel)).unwrap_or(twin.kernel);
     let sampling = twin.sampling();
     if twin.known.window(&scenario, kernel, sampling).is_none() {
-        let simulated = crate::run::run(&scenario, kernel, sampling).ok()?;
+        let simulated = crate::run::run_while(&scenario, kernel, sampling, go_on).ok()??;
         twin.known.add(scenario.clone(), kernel, sampling, simulated);
     }
     twin.known.window(&scenario, kernel, sampling)

@@ -205,7 +205,7 @@ fn predict(recording: &Path, settings: &[Setting]) -> Result<BTreeMap<String, f6
     if settings.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let (studied, _) = study(recording)?;
+    let (studied, _) = study(recording, &|_| true)?;
     let question = Question::new(&studied.twin, &studied.recorded.window, settings)
         .map_err(|error| CliError::usage(&error).hint(error.hint.clone()))?;
     let prediction = answer(&studied, &question, true, &|_| true, None)?;
