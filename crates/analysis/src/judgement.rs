@@ -127,11 +127,12 @@ impl Prediction {
     }
 
     /// Returns a wait that gets longer by both readings of a twin that gives no verdict, where nothing says that another wait gets shorter.
-    /// Of the longest syncs and totals of waits whose readings agreed, 46 of 48 really moved that way (`docs/predict.md`).
+    /// Of the longest syncs and totals of waits whose readings agreed, 46 of 48 really moved that way (`docs/predict.md`). `None` if the
+    /// verdict is open only because of a limit that was not seen: without it, no wait may get longer.
     pub fn only_longer(&self) -> Option<&Row> {
         let waits = || self.rows_of(LEADS).filter(|row| row.is_wait());
         let shorter = |row: &Row| row.improves() || row.improves_roughly();
-        if self.is_cut || waits().any(shorter) {
+        if self.is_cut || !self.only_up_to.is_empty() || waits().any(shorter) {
             return None;
         }
         waits().filter(|row| row.is_measured && row.now >= SHORTEST_FELT_S).find(|row| row.worsens_roughly())
@@ -220,22 +221,24 @@ impl Prediction {
         self.missed_figure().or_else(|| self.rests_on_unseen(rules))
     }
 
-    /// Reason why the verdict is open where it is another one on a device without the limit that was not seen.
+    /// Reason why the verdict is open where it is another one on a device without the limit that was not seen. Speeds in between were not
+    /// tried.
     pub fn rests_on_unseen(&self, rules: &[&str]) -> Option<String> {
-        let each = |one: &Unseen| {
-            format!("{} writes no more than {}", one.device, human::bytes_per_second(one.bytes_per_second))
-        };
-        let (devices, limits) = match self.only_up_to.as_slice() {
+        let each = |one: &Unseen| format!("{} at {}", one.device, human::bytes_per_second(one.bytes_per_second));
+        let (devices, rest) = match self.only_up_to.as_slice() {
             [] => return None,
-            [one] => (each(one), "that limit was"),
-            many => (many.iter().map(each).collect::<Vec<_>>().join(" and "), "these limits were"),
+            [one] => (each(one), "the speed that was seen; a faster disk may change that"),
+            many => (
+                many.iter().map(each).collect::<Vec<_>>().join(" and "),
+                "the speeds that were seen; if one of them is faster, that may change",
+            ),
         };
         let what = match self.verdict(rules) {
             Verdict::Helps => "helps",
             Verdict::DoesNotHelp => "does not help",
             Verdict::Harms => "harms",
         };
-        Some(format!("on the twin it {what} only if {devices}, and {limits} never seen"))
+        Some(format!("on the twin it {what} with {devices}, {rest}"))
     }
 
     /// Reason why the prediction gives no verdict on the findings that the twin shows: it misses the figure by which each of them
@@ -383,6 +386,9 @@ mod tests {
         assert!(!is_against(vec![wait(FSYNC, 6.3, 8.8)]), "a predicted wait has a verdict");
         let cut = Prediction { is_cut: true, ..of(vec![longer()]) };
         assert!(cut.only_longer().is_none());
+        let only_up_to = vec![Unseen { device: "vdb".to_owned(), bytes_per_second: 32.0 * MIB }];
+        let up_to = Prediction { only_up_to, ..of(vec![longer()]) };
+        assert!(up_to.only_longer().is_none(), "on a faster disk it may get shorter");
     }
 
     #[test]
@@ -469,9 +475,9 @@ mod tests {
         };
         assert_eq!(told(&[], 4.0), None);
         let one = told(&["vdb"], 4.0).unwrap_or_default();
-        assert!(one.contains("it harms only if vdb writes no more than 32.0 MiB/s"), "{one}");
+        assert!(one.contains("it harms with vdb at 32.0 MiB/s, the speed that was seen"), "{one}");
         let two = told(&["vdb", "vdc"], 0.1).unwrap_or_default();
-        assert!(two.contains("vdb writes no more than 32.0 MiB/s and vdc writes"), "{two}");
+        assert!(two.contains("vdb at 32.0 MiB/s and vdc at 32.0 MiB/s") && two.contains("one of them"), "{two}");
     }
 
     #[test]

@@ -32,10 +32,11 @@ pub(crate) fn unseen(twin: &Twin) -> Vec<Unseen> {
     twin.ceilings.iter().filter(is_open).filter_map(unseen).collect()
 }
 
-/// Writes into a prediction what becomes of its verdict on devices without the limits that were not seen. `without` is the prediction
-/// of [`lifted`]. A twin that is no longer like its recording says nothing.
+/// Writes into a prediction whether its verdict is the same without the limits that were not seen. `without` is the prediction of
+/// [`lifted`]. If that twin is not like its recording, nothing is written.
 pub(crate) fn tell(prediction: &mut Prediction, without: &Prediction, twin: &Twin) {
     let found = prediction.found();
+    prediction.runs += without.runs;
     if without.no_verdict(&found).is_some() {
         return;
     }
@@ -48,15 +49,8 @@ pub(crate) fn tell(prediction: &mut Prediction, without: &Prediction, twin: &Twi
         }
         false => prediction.notes.extend(unseen.first().map(|_| {
             let devices: Vec<&str> = unseen.iter().map(|one| one.device.as_str()).collect();
-            format!("The verdict is the same where {} as fast as the requests let it be.", is_or_are(&devices))
+            format!("Without a byte limit on {}, the verdict is the same.", devices.join(" and "))
         })),
-    }
-}
-
-fn is_or_are(devices: &[&str]) -> String {
-    match devices {
-        [one] => format!("{one} is"),
-        many => format!("{} are", many.join(", ")),
     }
 }
 
@@ -134,19 +128,18 @@ mod tests {
     fn a_verdict_that_only_an_unseen_limit_makes_is_open() {
         let twin = with(KnownLimits { writes: true, ..KnownLimits::default() }, false);
         let told = |without: Prediction| {
-            let mut harms = prediction(4.0, false);
+            let mut harms = Prediction { runs: 4, ..prediction(4.0, false) };
             assert_eq!(harms.verdict(&harms.found()), Verdict::Harms);
-            tell(&mut harms, &without, &twin);
-            (harms.no_verdict(&harms.found()), harms.notes.len(), harms.headline.clone())
+            tell(&mut harms, &Prediction { runs: 2, ..without }, &twin);
+            assert_eq!(harms.runs, 6, "all runs count");
+            (harms.no_verdict(&harms.found()), harms.notes.clone(), harms.headline.clone())
         };
         let (why, notes, headline) = told(prediction(0.1, true));
-        assert!(
-            why.as_ref().is_some_and(|why| why.contains("it harms only if") && why.contains("31.5 MiB/s")),
-            "{why:?}"
-        );
-        assert!(notes == 0 && headline.starts_with("No verdict: on the twin it harms only if"), "{headline}");
+        assert!(why.as_ref().is_some_and(|why| why.contains("it harms with") && why.contains("31.5 MiB/s")), "{why:?}");
+        assert!(notes.is_empty() && headline.starts_with("No verdict: on the twin it harms with"), "{headline}");
         let (why, notes, _) = told(prediction(4.0, false));
-        assert_eq!((why, notes), (None, 1), "it harms whatever the limit is");
+        assert_eq!((why, notes.len()), (None, 1), "it harms whatever the limit is");
+        assert!(notes[0].starts_with("Without a byte limit on "), "{notes:?}");
         let unlike = Prediction { back_test_error: Some(0.6), ..prediction(0.1, true) };
         assert_eq!(told(unlike).0, None, "a disk without that limit does not fit the recording");
     }
