@@ -253,7 +253,8 @@ fn answer(
     let severity_max = other.map_or(first, |other| first.max(other));
     let on_slowest_disks =
         match by_tasks(0, false).filter(|_| row.cause == Cause::NotSimulated && severity_max < SUFFERS) {
-            Some(before) => slowest::harm(recorded, twin, question, before, depth, go_on)?,
+            // A run that the model refuses tells nothing of these disks. The answer stands.
+            Some(before) => slowest::harm(recorded, twin, question, before, depth, go_on).unwrap_or_default(),
             None => None,
         };
     Ok(Some(Answer {
