@@ -201,7 +201,7 @@ impl Cause {
                 "on the host: floodline record --for 60s -o host.flr; then without --tier 1"
             }
             Cause::UnlikeTwin => "on the host: floodline record --for 5m --trace on -o host.flr",
-            Cause::LimitNotSeen => "on the host: floodline record --for 60s -o host.flr, while a copy fills the disk",
+            Cause::LimitNotSeen => "measure the disk: floodline record --for 60s -o host.flr during a large copy",
             Cause::NotModelled => "leave the host out, or name a setting that it has",
             Cause::Failed => "floodline doctor FILE shows whether other commands can read it",
             _ => "",

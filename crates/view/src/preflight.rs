@@ -107,7 +107,9 @@ fn groups(out: &mut String, summary: &Summary, verdict: Verdict, counts: usize, 
         match verdict {
             Verdict::Fine => {}
             Verdict::NotKnown => {
-                let _ = writeln!(out, "{indent}{}", shortened(&group.hint, width.saturating_sub(indent.len())));
+                for line in wrap(&group.hint, width.saturating_sub(indent.len())) {
+                    let _ = writeln!(out, "{indent}{line}");
+                }
             }
             Verdict::Suffers | Verdict::Tight => {
                 let host = shortened(group.examples.first().map_or("", String::as_str), width / 3);

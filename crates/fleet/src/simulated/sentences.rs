@@ -27,14 +27,10 @@ pub(super) fn below_limits(times: f64, peak: f64) -> String {
     )
 }
 
-/// What a row says of a twin in which no wait gets longer, unless its disks do no more than the most that was recorded. `times` is the
-/// harm then.
-pub(super) fn limit_not_seen(times: f64) -> String {
-    format!(
-        "The answer depends on the limit of a disk that was never full in the recording. If the disk can do no more than it did in its \
-         busiest interval, tasks wait longer after the change, by {times:.1} times what people notice. On a faster disk they do not."
-    )
-}
+/// What a row says if tasks wait longer only on the slowest disks that the recording allows.
+pub(super) const LIMIT_NOT_SEEN: &str = "The answer depends on the limit of a disk that was never full in the recording. On a disk as \
+                                         slow as in its busiest interval, tasks wait longer after the change. On the faster disk \
+                                         of the twin they do not.";
 
 /// What a row says of a twin in which no wait gets longer.
 pub(super) fn calm(is_reliable: bool) -> &'static str {

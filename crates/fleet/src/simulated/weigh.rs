@@ -2,7 +2,7 @@
 //! Weighs the answer of a twin: by the error of its back-test, by the unwritten data that it holds, and beside what arithmetic
 //! found without it.
 
-use super::sentences::{NOT_STATED, below_limits, calm, changes, effect, in_any, limit_not_seen};
+use super::sentences::{LIMIT_NOT_SEEN, NOT_STATED, below_limits, calm, changes, effect, in_any};
 use super::{Answer, Peak, Wanted};
 use crate::arithmetic::SEVERITY_MAX;
 use crate::harm::STALL;
@@ -265,8 +265,7 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         }
         (Verdict::NotKnown, ..) if answer.on_slowest_disks.is_some_and(|harm| harm >= SUFFERS_IN_ANY) => {
             row.confidence = Confidence::Low;
-            let harm = answer.on_slowest_disks.unwrap_or_default();
-            row.decide(Verdict::NotKnown, Cause::LimitNotSeen, limit_not_seen(harm));
+            row.decide(Verdict::NotKnown, Cause::LimitNotSeen, LIMIT_NOT_SEEN.to_owned());
         }
         (Verdict::NotKnown, ..) => {
             let cause = crate::arithmetic::fine_cause(row);
