@@ -80,6 +80,7 @@ pub(crate) fn return_freed() {
 }
 
 /// Most freed memory that each thread keeps for what comes next, bytes.
+#[cfg(target_env = "gnu")]
 const KEPT: libc::c_int = 16 << 20;
 
 /// Keeps freed memory from now on, for work that takes as much again at once: thousands of recordings, one after the other.
