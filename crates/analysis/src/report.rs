@@ -292,7 +292,7 @@ pub struct Candidate {
 /// Result of a plan on the twin of the host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TriedPlan {
-    /// `helps`, `does_not_help` or `harms`. Only a plan that helps keeps its commands, in `now` or as the candidate.
+    /// `helps`, `does_not_help`, `harms` or `may_harm`. Only a plan that helps keeps its commands, in `now` or as the candidate.
     pub verdict: &'static str,
     /// Median error of the back-test, as a share.
     pub back_test_error: Option<f64>,
