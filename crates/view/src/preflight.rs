@@ -336,6 +336,17 @@ mod tests {
     }
 
     #[test]
+    fn a_hint_is_not_cut() {
+        for cause in Cause::ALL.iter().filter(|cause| !cause.hint().is_empty()) {
+            let one = row("web1", Verdict::NotKnown, *cause);
+            let summary = Summary::of(std::slice::from_ref(&one), "cgroup v2".to_owned());
+            let shown = text(&summary, &[one], Options { width: 60, details: false, arguments: "--set cgroup=v2" });
+            let words: Vec<&str> = shown.split_whitespace().collect();
+            assert!(words.join(" ").contains(cause.hint()), "{shown}");
+        }
+    }
+
+    #[test]
     fn files_without_an_answer_are_not_said_to_be_read() {
         let rows = [
             row("a", Verdict::Fine, Cause::WideMargin),
