@@ -77,7 +77,7 @@ fn causes(summary: &Summary) -> Table {
     let accepted_head = if has_accepted { vec!["#Accepted"] } else { Vec::new() };
     let heads =
         [&["Cause", "Answer", "#Hosts"][..], &accepted_head[..], &["#Severity", "#Margin", "Worst host"][..]].concat();
-    let mut table = Table::new("Hosts by cause. Severity is the largest of them, and margin the smallest", &heads);
+    let mut table = Table::new("Hosts by cause, with their largest severity and smallest margin", &heads);
     for group in &summary.groups {
         let number = |number: Option<f64>| Cell::Number(number.map(human::number).unwrap_or_default());
         let hint = if group.hint.is_empty() { String::new() } else { format!(" Next: {}", group.hint) };

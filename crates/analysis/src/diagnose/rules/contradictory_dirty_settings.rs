@@ -218,7 +218,7 @@ fn no_periodic_writeback(derived: &Derived<'_>) -> Option<Finding> {
     })
 }
 
-/// An expiry of less than a second, with a flusher that looks as often: both are usually meant in seconds.
+/// An expiry of less than a second, with a flusher that wakes as often: both are usually meant in seconds.
 fn hasty_expiry(derived: &Derived<'_>) -> Option<Finding> {
     let row = &derived.window.host.last;
     let (expire, interval) = (row.dirty_expire_centisecs?, row.dirty_writeback_centisecs?);
@@ -228,9 +228,8 @@ fn hasty_expiry(derived: &Derived<'_>) -> Option<Finding> {
     let seconds = |of: Centisecs| human::seconds(of.0 as f64 / 100.0);
     // The flusher's writes keep a disk full, and tasks wait.
     let is_full = |load: &Load| {
-        let share = load.seconds / derived.seconds.max(f64::MIN_POSITIVE);
         load.kind() == Kind::Writeback
-            && share >= load::LASTS_SHARE
+            && load.share >= load::LASTS_SHARE
             && load.pressure.is_some_and(|of| of >= FELT_PRESSURE)
     };
     // Files that grow would be written once with any timer.
@@ -258,7 +257,7 @@ fn hasty_expiry(derived: &Derived<'_>) -> Option<Finding> {
         if full.is_some() { Severity::Critical } else { Severity::Info },
         match full {
             Some((disk, _)) => format!("{told}: its writes keep {} full.", disk.name),
-            None => format!("{told}: a page that is changed often is written after each change."),
+            None => format!("{told}: a page that changes all the time is written again and again."),
         },
         evidence,
         "Both timers are in hundredths of a second. Such values are usually meant in seconds. A page that is changed again soon \
@@ -270,7 +269,7 @@ fn hasty_expiry(derived: &Derived<'_>) -> Option<Finding> {
             .to_owned(),
         devices: full.map(|(disk, _)| disk.name.to_string()).into_iter().collect(),
         brief: Brief {
-            expect: "Each page is written once in half a minute at most.".to_owned(),
+            expect: "By age, each page is written once in half a minute at most.".to_owned(),
             costs: "A power cut loses up to half a minute of writes.".to_owned(),
             ..found.brief
         },
@@ -446,6 +445,9 @@ mod tests {
             &full,
             "critical: Data are old after 300 ms, and the flusher wakes every 50.0 ms: its writes keep sda full",
         );
+        // A stream of new data is written once with any timer.
+        let grows = full.host(|t, row| row.cached = Some(Bytes(floodline_testkit::mib(500.0 + t))));
+        check_rule(&RULE, &grows, "info: Data are old after 300 ms");
         check_rule(&RULE, &set(100, 500), "info: Data expire after 1.00 s but the flusher wakes only every 5.00 s");
     }
 
