@@ -37,45 +37,56 @@ const BUSY: f64 = 0.25;
 /// Whether two or more of these processes slept in an uninterruptible sleep in at least half of the samples that have them, as
 /// tasks do that wait for storage again and again.
 pub fn are_mostly_asleep(window: &Window, waiters: &[Waiter]) -> bool {
-    // By process id, in one pass: a host has thousands of processes, and most of them may wait.
-    let mut seen: BTreeMap<u32, (usize, usize)> = waiters.iter().map(|waiter| (waiter.pid, (0, 0))).collect();
+    let all = seen(window, waiters);
+    let mostly = all.values().filter(|seen| seen.readings >= OFTEN_READ && 2 * seen.asleep.len() >= seen.readings);
+    mostly.count() >= 2
+}
+
+/// Whether only the states in the samples tell of some waiters: not how long they waited.
+pub fn tell_of_waiters(derived: &Derived<'_>) -> bool {
+    derived.waiters().into_iter().flatten().any(|waiter| waiter.seconds.is_none())
+}
+
+/// A process in the samples.
+#[derive(Default)]
+struct Seen {
+    /// Times of the samples in which it slept.
+    asleep: Vec<Nanos>,
+    /// Samples with it.
+    readings: usize,
+}
+
+/// These processes in the samples, by process id, in one pass: a host has thousands of processes, and most of them may wait.
+fn seen(window: &Window, waiters: &[Waiter]) -> BTreeMap<u32, Seen> {
+    let mut all: BTreeMap<u32, Seen> = waiters.iter().map(|waiter| (waiter.pid, Seen::default())).collect();
     for (id, span) in &window.processes {
         let Some(Entity::Process { pid, .. }) = window.entities.get(id) else { continue };
-        if let Some((asleep, readings)) = seen.get_mut(pid) {
-            *asleep += window.asleep.get(id).map_or(0, Vec::len);
-            *readings += span.readings as usize;
+        if let Some(seen) = all.get_mut(pid) {
+            seen.asleep.extend(window.asleep.get(id).into_iter().flatten());
+            seen.readings += span.readings as usize;
         }
     }
-    let mostly = seen.values().filter(|(asleep, readings)| *readings >= OFTEN_READ && 2 * asleep >= *readings);
-    mostly.count() >= 2
+    all
 }
 
 /// Whether each of these is known to have waited for less than this part of the time, by what was counted or by its states in enough
 /// samples, none of them through two samples, and they seldom slept at the same time.
 pub fn wait_rarely_and_in_turn(derived: &Derived<'_>, waiters: &[Waiter], share: f64) -> bool {
     let window = derived.window;
-    let mut seen: BTreeMap<u32, (usize, usize)> = waiters.iter().map(|waiter| (waiter.pid, (0, 0))).collect();
-    let mut at_once: BTreeMap<Nanos, usize> = BTreeMap::new();
+    let all = seen(window, waiters);
     let place = |at: &Nanos| window.host_series.partition_point(|(time, _)| time.monotonic < *at);
-    let mut lasts = false;
-    for (id, span) in window.processes.iter() {
-        let Some(Entity::Process { pid, .. }) = window.entities.get(id) else { continue };
-        let Some((asleep, readings)) = seen.get_mut(pid) else { continue };
-        let times = window.asleep.get(id).map_or(&[][..], Vec::as_slice);
-        *asleep += times.len();
-        *readings += span.readings as usize;
-        times.iter().for_each(|at| *at_once.entry(*at).or_default() += 1);
-        // A wait that two samples saw is a long one.
-        lasts |= times.windows(2).any(|pair| place(&pair[0]) + 1 == place(&pair[1]));
-    }
+    // A wait that two samples saw is a long one.
+    let lasts = |seen: &Seen| seen.asleep.windows(2).any(|pair| place(&pair[0]) + 1 == place(&pair[1]));
     let is_rarely_asleep =
-        |(asleep, readings): (usize, usize)| readings >= OFTEN_READ && (asleep as f64) < share * readings as f64;
+        |seen: &Seen| seen.readings >= OFTEN_READ && (seen.asleep.len() as f64) < share * seen.readings as f64;
     let waits_rarely = |waiter: &Waiter| match waiter.seconds {
         Some(seconds) => seconds < share * derived.seconds,
-        None => seen.get(&waiter.pid).is_some_and(|seen| is_rarely_asleep(*seen)),
+        None => all.get(&waiter.pid).is_some_and(is_rarely_asleep),
     };
-    let together: usize = at_once.values().sum();
-    !lasts && waiters.iter().all(waits_rarely) && !at_once.is_empty() && together < 2 * at_once.len()
+    let times: BTreeSet<&Nanos> = all.values().flat_map(|seen| &seen.asleep).collect();
+    let together: usize = all.values().map(|seen| seen.asleep.len()).sum();
+    let in_turn = !times.is_empty() && together < 2 * times.len();
+    in_turn && waiters.iter().all(waits_rarely) && !all.values().any(lasts)
 }
 
 /// Programs that were seen asleep in a time no more often than outside it, by process id: they did not wait for what happened
@@ -111,6 +122,16 @@ pub fn as_usual(derived: &Derived<'_>, is_meant: impl Fn(Nanos) -> bool) -> BTre
     all.programs.iter().filter(is_as_usual).flat_map(|program| program.pids.iter().copied()).collect()
 }
 
+/// Whether a program slept in a time, as far as samples tell, and not only as often as outside it; also where a thread may have
+/// slept that no state shows.
+pub(super) fn sleeps_more(derived: &Derived<'_>, is_meant: impl Fn(Nanos) -> bool) -> bool {
+    let as_usual = as_usual(derived, &is_meant);
+    let all = derived.sleepers();
+    let slept = |program: &&Program| program.asleep.iter().any(|at| is_meant(*at));
+    let is_other = |program: &Program| program.pids.iter().any(|pid| !as_usual.contains(pid));
+    all.has_unseen || all.programs.iter().filter(slept).any(is_other)
+}
+
 /// Programs whose sleep, as far as samples tell, was not for a device because of others: they sleep as often while it idles, wait for
 /// another journal, or for their own data. By process id.
 pub fn not_for(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
@@ -129,7 +150,8 @@ fn beside(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
 }
 
 /// Programs that were mostly asleep when the journal of a filesystem on another device was, and not with one on this device: they
-/// wait for its commits. By process id. A filesystem without a thread of that kind does not show who waits for it.
+/// wait for its commits. By process id. XFS and btrfs have no
+/// such thread, so nothing shows who waits for their log.
 fn for_other_journals(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
     let window = derived.window;
     let (mut here, mut elsewhere) = (BTreeSet::new(), BTreeSet::new());
@@ -160,7 +182,7 @@ fn for_other_journals(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u3
 
 /// Whether a kernel thread is the journal of a filesystem on this device or on a partition of it; `None` if it is none of a known
 /// device.
-fn is_journal_on(derived: &Derived<'_>, comm: &Name, device: &Device<'_>) -> Option<bool> {
+pub(super) fn is_journal_on(derived: &Derived<'_>, comm: &Name, device: &Device<'_>) -> Option<bool> {
     let of = comm.as_bytes().strip_prefix(b"jbd2/")?;
     let is_of = |one: &&Device<'_>| {
         let name = one.name.as_bytes();

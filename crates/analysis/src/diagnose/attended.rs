@@ -7,7 +7,7 @@
 
 use super::derived::Derived;
 use super::device::{Device, Interval};
-use super::{cgroup, load, strict};
+use super::{asleep, load, strict};
 use floodline_record::facts::{CgroupMode, Mount};
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::record::What;
@@ -21,8 +21,6 @@ const PAST_THE_CACHE: f64 = 0.05;
 const AFTER: usize = 2;
 /// Period of the timer by which a journal commits, seconds: the default of ext4.
 const COMMIT_S: f64 = 5.0;
-/// Waiting of a cgroup in the window from which a thread in it may have waited for the stretch, seconds.
-const PRESSED_S: f64 = 0.5;
 /// Mount options with which a sync does not flush the cache of the disk.
 const WITHOUT_FLUSH: [&str; 2] = ["nobarrier", "barrier=0"];
 
@@ -60,33 +58,17 @@ fn of_timer(from: Nanos, until: Nanos) -> f64 {
 fn is_journal_alone(derived: &Derived<'_>, device: &Device<'_>, from: Nanos, until: Nanos) -> bool {
     let window = derived.window;
     let is_meant = |at: Nanos| at > from && at <= until;
-    let slept =
-        |id: &EntityId| window.asleep.get(id).map_or(0, |times| times.iter().filter(|at| is_meant(**at)).count());
-    let journal = format!("jbd2/{}", device.name);
-    let is_journal = |(id, entity): (&EntityId, &Entity)| match entity {
-        Entity::Process { comm, kthread: true, .. } => comm.as_bytes().starts_with(journal.as_bytes()) && slept(id) > 0,
+    let is_its = |id: &EntityId| match window.entities.get(id) {
+        Some(Entity::Process { comm, kthread: true, .. }) => asleep::is_journal_on(derived, comm, device) == Some(true),
         _ => false,
     };
-    if !window.entities.iter().any(is_journal) || !was_without_flushes(device, from) {
-        return false;
-    }
-    // The state of a process is that of its first thread. The pressure of its cgroup counts all of them.
-    let is_pressed = window.cgroups.iter().any(|(id, span)| {
-        let pressed = span.growth.io_some.is_some_and(|waited| waited.as_secs_f64() >= PRESSED_S);
-        pressed && cgroup::path(window, *id).is_none_or(|path| path.as_bytes() != b"/")
-    });
+    let waited = window.asleep.iter().any(|(id, times)| times.iter().any(|at| is_meant(*at)) && is_its(id));
     let samples = window.host_series.len();
     let inside = window.host_series.iter().filter(|(at, _)| is_meant(at.monotonic)).count();
-    let outside = samples.saturating_sub(inside);
-    // A program that waits for another disk does so as often before and after. The margin is two standard deviations.
-    let slept_more = |id: &EntityId, all: usize| {
-        let slept = slept(id);
-        let usual = (all - slept) as f64 * inside as f64 / outside.max(1) as f64;
-        slept as f64 > usual + 2.0 * usual.sqrt()
-    };
-    let is_program = |id: &EntityId| matches!(window.entities.get(id), Some(Entity::Process { kthread: false, .. }));
-    let others = window.asleep.iter().filter(|(id, _)| is_program(id));
-    !is_pressed && outside >= inside && !others.into_iter().any(|(id, times)| slept_more(id, times.len()))
+    waited
+        && was_without_flushes(device, from)
+        && samples.saturating_sub(inside) >= inside
+        && !asleep::sleeps_more(derived, is_meant)
 }
 
 /// Whether a device flushed nothing for a period of the journal's timer before a moment: programs that sync as a habit flush it.

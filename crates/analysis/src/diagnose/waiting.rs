@@ -5,7 +5,7 @@
 
 use super::derived::Derived;
 use super::device::{Basis, Device};
-use super::{cgroup, elsewhere, released, strict, synced, throttle, writer};
+use super::{asleep, cgroup, elsewhere, released, strict, synced, throttle, writer};
 use crate::observer;
 use crate::report::{Evidence, Unexplained};
 use floodline_record::id::{DevId, Entity, EntityId};
@@ -150,8 +150,7 @@ pub fn others_on(
             // Samples that show when a process sleeps may not show how long.
             || elsewhere_limited.get(&waiter.pid).is_some_and(|paused| waiter.seconds.is_none() || mostly(paused))
     };
-    let is_by_state = derived.waiters().into_iter().flatten().any(|waiter| waiter.seconds.is_none());
-    let by_state = is_by_state.then(|| derived.not_for(device)).flatten();
+    let by_state = asleep::tell_of_waiters(derived).then(|| derived.not_for(device)).flatten();
     let is_other = |waiter: &Waiter| {
         (waiter.seconds.is_none() && by_state.is_some_and(|pids| pids.contains(&waiter.pid)))
             || elsewhere.contains(&waiter.pid)

@@ -22,6 +22,7 @@ use crate::diagnose::{
 use crate::report::{Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
+use std::collections::BTreeSet;
 
 /// The rule and its manual page.
 pub const RULE: Rule = Rule {
@@ -133,7 +134,9 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
     // The task that makes the burst waits for its own data, and the flusher for room in the queue.
     let causers = writer::causers_on(derived, device);
     let bursts = burst::all(derived, device);
-    let as_usual = asleep::as_usual(derived, |at| bursts.iter().any(|burst| burst.queued_from <= at && at <= burst.to));
+    let is_in_burst = |at| bursts.iter().any(|burst| burst.queued_from <= at && at <= burst.to);
+    let as_usual =
+        if asleep::tell_of_waiters(derived) { asleep::as_usual(derived, is_in_burst) } else { BTreeSet::new() };
     let others = waiting::others_on(derived, device, |waiter| {
         causers.contains(&waiter.pid) || (waiter.seconds.is_none() && as_usual.contains(&waiter.pid))
     });
