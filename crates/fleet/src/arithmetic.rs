@@ -394,6 +394,17 @@ fn rewritten_sentence(over: &Weighed<'_>, need: u64, room: u64, facts: Option<&H
 }
 
 fn tight_sentence(tight: &Weighed<'_>, facts: Option<&HostFacts>) -> String {
+    // The smaller of two margins is told, with its own amounts.
+    let is_of_rewrites = |(need, room): &(u64, u64)| *room as f64 / *need as f64 <= tight.margin;
+    if let Some((need, room)) = tight.rewrites.filter(is_of_rewrites) {
+        return format!(
+            "{} needs room for {} of mapped pages that it rewrites. The kernel will start to write from {}: a margin of {:.1}.",
+            whose(tight.row, facts),
+            human::bytes(need as f64),
+            human::bytes(room as f64),
+            tight.margin
+        );
+    }
     let held = human::bytes(tight.row.peak_bytes.unwrap_or(0) as f64);
     let freerun = human::bytes(tight.row.then_freerun_bytes.unwrap_or(0) as f64);
     format!(

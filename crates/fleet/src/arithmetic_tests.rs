@@ -191,6 +191,28 @@ fn files_that_are_removed_early_are_written_first_above_a_smaller_background_thr
 }
 
 #[test]
+fn a_tight_margin_is_told_with_the_amounts_that_it_is_made_of() {
+    let host = Fixture::healthy()
+        .kernel("6.12.117")
+        .mount("sda", "ext4", "/data", "rw")
+        .cgroup("/store", |_, row| {
+            row.memory_current = Some(Bytes(mib(64.0)));
+            (row.file, row.inactive_file, row.active_file) =
+                (Some(Bytes(mib(16.0))), Some(Bytes(mib(16.0))), Some(Bytes(0)));
+            (row.file_dirty, row.file_writeback) = (Some(Bytes(mib(1.0))), Some(Bytes(0)));
+        })
+        .limits("/store", |_, row| row.memory_max = Some(Limit(mib(256.0))))
+        .process("store", 900, "/store", |t, row| {
+            (row.write_bytes, row.wchar) = (Some(Bytes(mib(t))), Some(Bytes(0)));
+        });
+    let row = judged(&host, Some("7.2.13"), None);
+    assert!(row.finding.starts_with("/store needs room for 16.0 MiB of mapped pages"), "{}", row.finding);
+    let amounts: Vec<f64> = row.finding.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let [need, room] = amounts[..] else { panic!("{}", row.finding) };
+    assert!(row.finding.ends_with(&format!("a margin of {:.1}.", room / need)), "{}", row.finding);
+}
+
+#[test]
 fn stores_into_the_large_folios_of_a_new_kernel_are_simulated() {
     let wanted = |fs_type: &str, written: f64, kernel: &str| {
         let host = Fixture::healthy()
