@@ -15,7 +15,7 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio systemd
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor python test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice chain power-cuts apply-pauses validate validation truth storm bench page-check promtool dashboard-check helm-check package-check pages package ring-day vary fleet-truth fleet-pairs fleet-lab wheels rayjob-check
+.PHONY: doctor python test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice chain power-cuts apply-pauses validate validation truth storm bench page-check promtool dashboard-check helm-check package-check pages package ring-day vary evidence fleet-truth fleet-pairs fleet-lab wheels rayjob-check
 
 doctor: build
 	target/release/floodline doctor || [ $$? = 1 ]
@@ -189,6 +189,11 @@ validate:
 # The tables of the documentation from docs/agreement.json alone.
 validation:
 	cargo run --locked --package floodline-dev -- publish
+
+# The numbers in the reports on the recordings in EVIDENCE, computed again from the samples and the trace.
+EVIDENCE ?= $(VALIDATE)
+evidence:
+	FLOODLINE_EVIDENCE=$(abspath $(EVIDENCE)) cargo test --locked -p floodline-sim --test evidence -- --ignored --nocapture
 
 # Serve in a guest whose only disk, with the program and its ring, is flooded. Prints figures (docs/serving.md).
 storm: packages build

@@ -8,6 +8,7 @@ use floodline_record::facts::HostFacts;
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::metric::Row;
 use floodline_record::name::Name;
+use floodline_record::record::What;
 use floodline_record::sample::{DiskRow, HostRow, ProcessRow, Sample, Table};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Raw {
     pub(crate) entities: BTreeMap<EntityId, Entity>,
     pub(crate) samples: Vec<Sample>,
+    /// What a tracer added between the first sample and the last.
+    pub(crate) traced: Vec<What>,
     pub(crate) facts: Option<HostFacts>,
     /// The disk that a number is about.
     pub(crate) disk: Option<EntityId>,
