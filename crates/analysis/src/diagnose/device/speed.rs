@@ -3,6 +3,7 @@
 //! writes are limited by bytes, small ones by operations. Does not cover what fills the device.
 
 use super::{Device, Interval};
+use floodline_record::human;
 use floodline_record::units::Nanos;
 use std::collections::BTreeSet;
 
@@ -27,6 +28,19 @@ pub struct Speed {
     pub value: f64,
     /// How it is known.
     pub basis: Basis,
+}
+
+impl Speed {
+    /// Words that follow a time computed with it, where it is the kernel's estimate: the kernel makes one of any writing, with
+    /// however little to do. Empty where it is not.
+    pub fn by_estimate(&self) -> String {
+        match self.basis {
+            Basis::KernelEstimate => {
+                format!(" (at the {} that the kernel estimates)", human::bytes_per_second(self.value))
+            }
+            _ => String::new(),
+        }
+    }
 }
 
 /// How a speed is known, from the best to the weakest.
@@ -219,6 +233,13 @@ mod tests {
         check(writing(5.0, 0.5, 1.0).bdi("8:0", estimate(100 << 20)), 30.0, Basis::KernelEstimate);
         // An estimate that falls while the disk has room follows the few writes of that time.
         check(writing(5.0, 0.5, 1.0).bdi("8:0", estimate(90 << 20)), 10.0, Basis::AtLeast);
+    }
+
+    #[test]
+    fn a_time_by_the_kernels_estimate_says_so() {
+        let speed = |basis| Speed { value: 89_702_400.0, basis };
+        assert_eq!(speed(Basis::KernelEstimate).by_estimate(), " (at the 85.5 MiB/s that the kernel estimates)");
+        assert_eq!(speed(Basis::Saturated).by_estimate(), "");
     }
 
     #[test]

@@ -295,9 +295,10 @@ fn foretold(derived: &Derived<'_>, hoard: &Hoard<'_>, rate: f64, expiry: f64) ->
         _ => (Severity::Info, ""),
     };
     let summary = format!(
-        "Unwritten data pile up: when the flusher starts, {} writes for {least}{} and all other writers wait.",
+        "Unwritten data pile up: when the flusher starts, {} writes for {least}{}{} and all other writers wait.",
         hoard.device.name,
-        human::seconds(hoard.seconds)
+        human::seconds(hoard.seconds),
+        hoard.speed.by_estimate()
     );
     let mut evidence = vec![
         Evidence::bytes("Piles up until then", hoard.bytes as u64, "min(background threshold, dirtying rate × expiry)"),

@@ -109,10 +109,11 @@ fn finding(
     };
     let summary = match &drain {
         Some(((device, speed), seconds)) => format!(
-            "{amount} are only in memory, {older}: a power cut loses them, a clean stop writes {}{} to {}.",
+            "{amount} are only in memory, {older}: a power cut loses them, a clean stop writes {}{} to {}{}.",
             if speed.basis == Basis::AtMost { "at least " } else { "" },
             human::seconds(*seconds),
-            device.name
+            device.name,
+            speed.by_estimate()
         ),
         None => format!(
             "{amount} are only in memory, {older}: a power cut loses them. The time to write them is not known, because \
