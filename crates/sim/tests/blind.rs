@@ -22,7 +22,8 @@ use floodline_testkit::sparse::Sparse;
 use machines::{
     EIGHTEENTH_ROUND, EIGHTH_ROUND, ELEVENTH_ROUND, FIFTEENTH_ROUND, FIFTH_ROUND, FOURTEENTH_ROUND, FOURTH_ROUND,
     MACHINES, Machine, NINETEENTH_ROUND, NINTH_ROUND, SECOND_SET, SEVENTEENTH_ROUND, SEVENTH_ROUND, SIXTEENTH_ROUND,
-    SIXTH_ROUND, TABLES, TENTH_ROUND, THIRD_ROUND, THIRTEENTH_ROUND, TWELFTH_ROUND, lines, machines, option, variants,
+    SIXTH_ROUND, TABLES, TENTH_ROUND, THIRD_ROUND, THIRTEENTH_ROUND, TWELFTH_ROUND, TWENTIETH_ROUND, lines, machines,
+    option, variants,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -147,6 +148,11 @@ fn each_machine_of_the_eighteenth_round_is_told_what_is_the_matter_first() {
 #[test]
 fn each_machine_of_the_nineteenth_round_is_told_what_is_the_matter_first() {
     judge(NINETEENTH_ROUND);
+}
+
+#[test]
+fn each_machine_of_the_twentieth_round_is_told_what_is_the_matter_first() {
+    judge(TWENTIETH_ROUND);
 }
 
 #[test]

@@ -85,6 +85,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "thirteenth-well",
     "twelfth-sick",
     "twelfth-well",
+    "twentieth-sick",
+    "twentieth-well",
     "two-disks",
     "void-settings",
     "well-containers",
@@ -110,6 +112,7 @@ pub(crate) const SIXTEENTH_ROUND: &str = include_str!("../blind/sixteenth-round.
 pub(crate) const SEVENTEENTH_ROUND: &str = include_str!("../blind/seventeenth-round.txt");
 pub(crate) const EIGHTEENTH_ROUND: &str = include_str!("../blind/eighteenth-round.txt");
 pub(crate) const NINETEENTH_ROUND: &str = include_str!("../blind/nineteenth-round.txt");
+pub(crate) const TWENTIETH_ROUND: &str = include_str!("../blind/twentieth-round.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
     MACHINES,
@@ -131,6 +134,7 @@ pub(crate) const TABLES: &[&str] = &[
     SEVENTEENTH_ROUND,
     EIGHTEENTH_ROUND,
     NINETEENTH_ROUND,
+    TWENTIETH_ROUND,
 ];
 
 /// A machine on a kernel.
