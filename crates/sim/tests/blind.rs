@@ -156,6 +156,16 @@ fn each_machine_of_the_twentieth_round_is_told_what_is_the_matter_first() {
 }
 
 #[test]
+fn each_machine_of_wide_shapes_is_told_what_is_the_matter_first() {
+    judge(TWENTIETH_MORE);
+}
+
+#[test]
+fn each_machine_of_the_twenty_first_round_is_told_what_is_the_matter_first() {
+    judge(TWENTYFIRST_ROUND);
+}
+
+#[test]
 fn a_machine_whose_cause_only_a_trace_shows_is_not_called_healthy() {
     let (file, variant, kernel) = ("sixth-budgets", "four-turns", "6.12.43");
     let machine = Machine { file, variant, kernel, line: "every=1s" };

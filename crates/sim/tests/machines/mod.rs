@@ -85,8 +85,12 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "thirteenth-well",
     "twelfth-sick",
     "twelfth-well",
+    "twentieth-more-sick",
+    "twentieth-more-well",
     "twentieth-sick",
     "twentieth-well",
+    "twentyfirst-sick",
+    "twentyfirst-well",
     "two-disks",
     "void-settings",
     "well-containers",
@@ -113,6 +117,8 @@ pub(crate) const SEVENTEENTH_ROUND: &str = include_str!("../blind/seventeenth-ro
 pub(crate) const EIGHTEENTH_ROUND: &str = include_str!("../blind/eighteenth-round.txt");
 pub(crate) const NINETEENTH_ROUND: &str = include_str!("../blind/nineteenth-round.txt");
 pub(crate) const TWENTIETH_ROUND: &str = include_str!("../blind/twentieth-round.txt");
+pub(crate) const TWENTIETH_MORE: &str = include_str!("../blind/twentieth-more.txt");
+pub(crate) const TWENTYFIRST_ROUND: &str = include_str!("../blind/twentyfirst-round.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
     MACHINES,
@@ -135,6 +141,8 @@ pub(crate) const TABLES: &[&str] = &[
     EIGHTEENTH_ROUND,
     NINETEENTH_ROUND,
     TWENTIETH_ROUND,
+    TWENTIETH_MORE,
+    TWENTYFIRST_ROUND,
 ];
 
 /// A machine on a kernel.
