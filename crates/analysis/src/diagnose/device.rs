@@ -7,6 +7,7 @@ pub mod array;
 mod interval;
 mod speed;
 mod stacked;
+mod standstill;
 
 pub use self::interval::Interval;
 pub use self::speed::{Basis, SMALL_WRITE, Speed};

@@ -3,6 +3,8 @@
 //! queue harms no program. Waits of a process are known from a trace, from delay accounting where it is switched on, or
 //! from the process states in the samples. Does not cover what the processes waited for.
 
+mod syncs;
+
 use super::derived::Derived;
 use super::device::{Basis, Device};
 use super::{asleep, cgroup, elsewhere, released, strict, synced, throttle, writer};
@@ -29,8 +31,6 @@ pub const HARM_ONCE_S: f64 = 1.0;
 pub const SHARED_BY: usize = 3;
 /// Sum of their waits, in parts of the window, that is as bad as that of one process.
 const SHARED_HARM: f64 = 0.3;
-/// Mean wait for stable storage above that of any disk with little to do, seconds: a slow rotating disk takes half of it.
-const SHORT_S: f64 = 0.05;
 /// Part of the window with waiting tasks that each part with a busy disk may explain: the last write of a batch that a task
 /// waits for ends later than the disk's own time.
 const BUSY_FOR_EACH_WAIT: f64 = 2.0;
@@ -220,8 +220,13 @@ pub fn is_harm_by_syncs(derived: &Derived<'_>, disk: &Device<'_>, is_causer: imp
         let whole = window.lookup().whole(window, dev);
         whole == disk.dev || disks.iter().all(|other| other.dev != whole)
     };
-    let sums = slow_syncs(window, |wait, _| wait.device.is_none_or(is_here));
-    let short = short_syncs(window);
+    let is_meant = |wait: &SlowSync, until: Nanos| {
+        let since = Nanos(until.0.saturating_sub(wait.lasted.0));
+        // It waited for the disk, whatever was written.
+        (!disk.stands_still(since, until)).then(|| wait.device.is_none_or(is_here))
+    };
+    let sums = syncs::slow(window, is_meant);
+    let short = syncs::short(window);
     let cgroups_elsewhere = elsewhere::cgroups_elsewhere(derived, disk);
     processes(window).any(|(pid, _, cgroup, _)| {
         let (total, longest, elsewhere) = sums.get(&pid).copied().unwrap_or_default();
@@ -237,45 +242,6 @@ fn is_long(derived: &Derived<'_>, total_s: f64, longest_s: f64) -> bool {
     lasts || longest_s >= HARM_ONCE_S
 }
 
-/// By process: the sum of its waits of 100 ms and more for data of a file to be stored, the longest of them, and the sum of
-/// those that are not meant, as on other devices, seconds. A sync of everything waits for all dirty data by design.
-fn slow_syncs(window: &Window, is_meant: impl Fn(&SlowSync, Nanos) -> bool) -> BTreeMap<u32, (f64, f64, f64)> {
-    let mut sums: BTreeMap<u32, (f64, f64, f64)> = BTreeMap::new();
-    for event in &window.events {
-        let What::SlowSync(wait) = &event.what else { continue };
-        if !wait.operation.is_of_file() {
-            continue;
-        }
-        let (total, longest, elsewhere) = sums.entry(wait.who.pid).or_default();
-        match is_meant(wait, event.at) {
-            true => {
-                *total += wait.lasted.as_secs_f64();
-                *longest = longest.max(wait.lasted.as_secs_f64());
-            }
-            false => *elsewhere += wait.lasted.as_secs_f64(),
-        }
-    }
-    sums
-}
-
-/// By process: the sum of its waits for data of a file to be stored that were shorter than 100 ms and took longer on average
-/// than on any disk that has little to do, seconds.
-fn short_syncs(window: &Window) -> BTreeMap<u32, f64> {
-    let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
-    for event in &window.events {
-        let (pid, seconds, count) = match &event.what {
-            What::Synced(all) if all.operation.is_of_file() => (all.who.pid, all.total.as_secs_f64(), all.count as f64),
-            // It is part of the others.
-            What::SlowSync(slow) if slow.operation.is_of_file() => (slow.who.pid, -slow.lasted.as_secs_f64(), -1.0),
-            _ => continue,
-        };
-        let (sum, waits) = sums.entry(pid).or_default();
-        (*sum, *waits) = (*sum + seconds, *waits + count);
-    }
-    let is_slow = |(sum, waits): (f64, f64)| waits >= 1.0 && sum >= SHORT_S * waits;
-    sums.into_iter().filter(|(_, short)| is_slow(*short)).map(|(pid, (sum, _))| (pid, sum)).collect()
-}
-
 /// The program that waited most in fsync and its like, if that was harm: for a report in which no rule names a cause. A
 /// program that made most of the writes waits for its own data and is left out.
 pub fn unexplained(derived: &Derived<'_>) -> Option<Unexplained> {
@@ -285,8 +251,8 @@ pub fn unexplained(derived: &Derived<'_>) -> Option<Unexplained> {
         let since = Nanos(until.0.saturating_sub(wait.lasted.0));
         released::common_s(derived, since, until) >= MOSTLY * wait.lasted.as_secs_f64()
     };
-    let sums = slow_syncs(derived.window, |wait, at| !is_released(wait, at));
-    let short = short_syncs(derived.window);
+    let sums = syncs::slow(derived.window, |wait, at| Some(!is_released(wait, at)));
+    let short = syncs::short(derived.window);
     let waited = |pid: u32| {
         let (total, longest, _) = sums.get(&pid).copied().unwrap_or_default();
         (total + short.get(&pid).copied().unwrap_or(0.0), longest)
