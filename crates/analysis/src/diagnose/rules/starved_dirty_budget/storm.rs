@@ -250,11 +250,12 @@ fn storm<'w, 'a, 'b>(
     // All that is dirtied before it is old, but no more than there is in the cache.
     let rewritten = (rate * expiry).min(file.map_or(f64::INFINITY, |file| file as f64));
     let rewritten = if cached > 0 { rewritten.min(cached as f64) } else { rewritten };
-    let rewritten = ((SPARE * rewritten) as u64).max(FOLIOS_WANTED * per_fault);
+    let with_spare = |spare: f64| ((spare * rewritten) as u64).max(FOLIOS_WANTED * per_fault);
     // There is room for all of it: no threshold cleans what is dirtied again.
-    if background >= rewritten {
+    if background >= with_spare(1.0) {
         return None;
     }
+    let rewritten = with_spare(SPARE);
     let part = |part: f64| (part * available as f64) as u64;
     let wanted = match rewritten <= part(LARGEST_PART) {
         true => rewritten,
