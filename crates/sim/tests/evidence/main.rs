@@ -408,7 +408,7 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         }
         "Time to write it" if finding.rule != "dirty-cliff" => {
             let of = |wanted: &str| finding.evidence.iter().find(|one| one.name.starts_with(wanted)).and_then(number);
-            of("Dirty ")? / of("Write bandwidth of").or_else(|| of("Bandwidth of"))?
+            of("Of it, for ").or_else(|| of("Dirty "))? / of("Write bandwidth of").or_else(|| of("Bandwidth of"))?
         }
         // Of a flush that is foretold.
         "Time to write it" => {
@@ -418,6 +418,7 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
                 None => return number(evidence),
             }
         }
+        "Of it, for DISK" => (0..raw.samples.len()).map(|at| raw.of_device(at)).fold(0.0, f64::max),
         "Dirty and under writeback, most" => (0..raw.samples.len()).map(|at| raw.unwritten(at)).fold(0.0, f64::max),
         _ => {
             if let Some(path) = after("Share of cgroup ") {

@@ -41,8 +41,8 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let Some(age) = oldest_seconds(derived) else {
         return derived.not_checked(Source::SysctlVm, "dirty_expire_centisecs");
     };
-    let drain = drain(derived);
-    let seconds = drain.map(|(_, speed)| at_risk as f64 / speed.value);
+    let (drain, part) = drain(derived, at_risk);
+    let seconds = drain.map(|(_, speed)| part as f64 / speed.value);
     let is_old = age >= OLD_S && at_risk >= LITTLE;
     let is_long = |least: f64| seconds.is_some_and(|seconds| seconds >= least) && at_risk >= LITTLE;
     let is_likely = || drain.is_some_and(|(_, speed)| part_with(derived, LONG_STOP_S * speed.value) >= LIKELY);
@@ -64,7 +64,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
             }
         ));
     };
-    Verdict::Found(vec![finding(derived, severity, at_risk, age, drain.zip(seconds))])
+    Verdict::Found(vec![finding(derived, severity, (at_risk, part), age, drain.zip(seconds))])
 }
 
 /// Dirty and under writeback: neither is on the disk. The most of any sample.
@@ -88,17 +88,29 @@ fn oldest_seconds(derived: &Derived<'_>) -> Option<f64> {
     derived.dirty.expiry_seconds.map(|expiry| expiry + period)
 }
 
-/// The device that most is written to, and its speed or the highest that it can have.
-fn drain<'a>(derived: &Derived<'a>) -> Option<(Device<'a>, Speed)> {
-    let device = derived.drains().first().copied()?;
+/// The device that the data go to, its speed or the highest that it can have, and its part of them. Of several, the bdis tell which
+/// one that is. Where those have less than half of the data (up to 6.9 they count the root cgroup only), it is the one that most is written to, and
+/// all data are its part.
+fn drain<'a>(derived: &Derived<'a>, at_risk: u64) -> (Option<(Device<'a>, Speed)>, u64) {
+    let unwritten = |device: &Device<'_>| {
+        let rows = device.bdi_series().unwrap_or_default().iter();
+        let sums =
+            rows.filter_map(|(_, row)| Some(row.reclaimable?.0.saturating_add(row.writeback.map_or(0, |of| of.0))));
+        sums.max().unwrap_or(0)
+    };
+    let of_bdi = derived.drains().iter().map(|device| (unwritten(device), *device)).max_by_key(|(bytes, _)| *bytes);
+    let known = of_bdi.filter(|(bytes, _)| derived.drains().len() > 1 && *bytes >= at_risk / 2);
+    let all_to_first = || derived.drains().first().map(|device| (at_risk, *device));
+    let Some((part, device)) = known.or_else(all_to_first) else { return (None, at_risk) };
     let speed = device.write_bandwidth().filter(|speed| speed.basis.is_known());
-    speed.or_else(|| device.fastest_of_its_kind()).map(|speed| (device, speed))
+    let speed = speed.or_else(|| device.fastest_of_its_kind());
+    (speed.map(|speed| (device, speed)), part.min(at_risk))
 }
 
 fn finding(
     derived: &Derived<'_>,
     severity: Severity,
-    at_risk: u64,
+    (at_risk, part): (u64, u64),
     age: f64,
     drain: Option<((Device<'_>, Speed), f64)>,
 ) -> Finding {
@@ -117,7 +129,7 @@ fn finding(
         ),
         None => format!(
             "{amount} are only in memory, {older}: a power cut loses them. The time to write them is not known, because \
-             no disk was busy enough to show its speed."
+             their disk was not busy enough to show its speed."
         ),
     };
     let mut evidence = vec![
@@ -127,6 +139,10 @@ fn finding(
             .against(OLD_S),
     ];
     if let Some(((device, speed), seconds)) = &drain {
+        let name = format!("Of it, for {}", device.name);
+        evidence.extend(
+            (part < at_risk).then(|| Evidence::bytes(name, part, "debugfs bdi stats BdiReclaimable + BdiWriteback")),
+        );
         evidence.push(Evidence::seconds("Time to write it", *seconds, "dirty ÷ device bandwidth").against(LONG_STOP_S));
         evidence.push(Evidence::rate(format!("Bandwidth of {}", device.name), speed.value, speed.basis.source()));
     }
@@ -233,6 +249,7 @@ mod tests {
     use super::*;
     use crate::diagnose::check_rule;
     use floodline_record::gap::Cause;
+    use floodline_record::sample::BdiRow;
     use floodline_record::units::{Bytes, BytesPerSecond, Centisecs};
     use floodline_testkit::incidents::{dirty_cliff, dirty_cliff_published};
     use floodline_testkit::{Fixture, mib, mib_pages};
@@ -259,6 +276,33 @@ mod tests {
         check_rule(&RULE, &slow(200.0), "clear:");
         check_rule(&RULE, &dirty_cliff_published(), "warning: 11.0 GiB");
         check_rule(&RULE, &dirty_cliff(), "clear: the most that was dirty or under writeback in a sample is 298 MiB");
+    }
+
+    #[test]
+    fn the_disk_that_the_data_go_to_counts_whatever_else_is_written_to() {
+        let two_disks = |reclaimable: f64| {
+            let bdi = move |bytes: f64, speed: f64| {
+                move |_: f64, row: &mut BdiRow| {
+                    row.reclaimable = Some(Bytes(mib(bytes)));
+                    row.write_bandwidth = Some(BytesPerSecond(mib(speed)));
+                }
+            };
+            dirty_mib(700.0)
+                .disk("sdb", |t, row| row.written = Some(Bytes(mib(t))))
+                .disk("sda", |t, row| row.written = Some(Bytes(mib(50.0 * t))))
+                .bdi("8:0", bdi(5.0, 50.0))
+                .bdi("8:16", bdi(reclaimable, 20.0))
+        };
+        let of = |reclaimable| check_rule(&RULE, &two_disks(reclaimable), "warning: 700 MiB are only in memory");
+        of(690.0);
+        let told = |reclaimable: f64| {
+            let window = two_disks(reclaimable).window();
+            let (drain, part) = drain(&Derived::of(&window), mib(700.0));
+            (drain.map(|(device, _)| device.name.to_string()), part)
+        };
+        assert_eq!(told(690.0), (Some("sdb".to_owned()), mib(690.0)));
+        // An older kernel counts the root cgroup only.
+        assert_eq!(told(10.0), (Some("sda".to_owned()), mib(700.0)));
     }
 
     #[test]
