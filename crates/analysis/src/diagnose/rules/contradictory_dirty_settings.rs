@@ -6,6 +6,7 @@
 
 use crate::advise::threshold;
 use crate::diagnose::derived::Derived;
+use crate::diagnose::device::Device;
 use crate::diagnose::load::{self, Kind, Load};
 use crate::diagnose::settings::Settings;
 use crate::diagnose::{Rule, Verdict};
@@ -117,14 +118,19 @@ fn tiny_background(derived: &Derived<'_>, settings: &Settings) -> Option<Finding
         return None;
     }
     let value = settings.background();
-    Some(finding(
-        Severity::Warning,
+    let full = kept_full(derived);
+    let mut evidence = vec![settings.background_row()];
+    evidence.extend(full_rows(full));
+    let found = finding(
+        if full.is_some() { Severity::Critical } else { Severity::Warning },
         format!("The background threshold is {value}: the flusher never rests and every page is written at once."),
-        vec![settings.background_row()],
+        evidence,
         "Whatever is dirty is over the background threshold, so the flusher writes it immediately. Pages that are \
          rewritten often are then written as often as the device allows instead of once in half a minute.",
         derived.sysctls(&[settings.background_at_half()]),
-    ))
+    );
+    let devices = full.map(|(disk, _)| disk.name.to_string()).into_iter().collect();
+    Some(Finding { devices, ..found })
 }
 
 /// The background threshold is at or above the limit, so the kernel uses half of the limit.
@@ -218,21 +224,14 @@ fn no_periodic_writeback(derived: &Derived<'_>) -> Option<Finding> {
     })
 }
 
-/// An expiry of less than a second, with a flusher that wakes as often: both are usually meant in seconds.
-fn hasty_expiry(derived: &Derived<'_>) -> Option<Finding> {
-    let row = &derived.window.host.last;
-    let (expire, interval) = (row.dirty_expire_centisecs?, row.dirty_writeback_centisecs?);
-    if expire >= SHORTEST_EXPIRY || interval > expire {
-        return None;
-    }
-    let seconds = |of: Centisecs| human::seconds(of.0 as f64 / 100.0);
-    // The flusher's writes keep a disk full, and tasks wait.
+/// The disk that the flusher keeps full with pages that were written before, while tasks wait.
+fn kept_full<'d, 'a>(derived: &'d Derived<'a>) -> Option<&'d (Device<'a>, Load)> {
     let is_full = |load: &Load| {
         load.kind() == Kind::Writeback
             && load.share >= load::LASTS_SHARE
             && load.pressure.is_some_and(|of| of >= FELT_PRESSURE)
     };
-    // Files that grow would be written once with any timer.
+    // Files that grow would be written once with any setting.
     let is_rewritten = || {
         let (first, last) = (&derived.window.host.first, &derived.window.host.last);
         let grown = last.cached?.0.saturating_sub(first.cached?.0) as f64;
@@ -242,15 +241,31 @@ fn hasty_expiry(derived: &Derived<'_>) -> Option<Finding> {
         let is_reclaimed = scanned.into_iter().flatten().any(|pages| pages.0 > 0);
         Some(!is_reclaimed && grown <= MOSTLY_OLD * dirtied)
     };
-    let full = derived.loads().iter().find(|(_, load)| is_full(load)).filter(|_| is_rewritten() == Some(true));
+    derived.loads().iter().find(|(_, load)| is_full(load)).filter(|_| is_rewritten() == Some(true))
+}
+
+/// How full such a disk is, as evidence.
+fn full_rows(full: Option<&(Device<'_>, Load)>) -> Option<Evidence> {
+    full.map(|(disk, load)| {
+        Evidence::share(format!("{} busy, part of the window", disk.name), load.share, "/proc/diskstats io_time")
+            .against(load::LASTS_SHARE)
+    })
+}
+
+/// An expiry of less than a second, with a flusher that wakes as often: both are usually meant in seconds.
+fn hasty_expiry(derived: &Derived<'_>) -> Option<Finding> {
+    let row = &derived.window.host.last;
+    let (expire, interval) = (row.dirty_expire_centisecs?, row.dirty_writeback_centisecs?);
+    if expire >= SHORTEST_EXPIRY || interval > expire {
+        return None;
+    }
+    let seconds = |of: Centisecs| human::seconds(of.0 as f64 / 100.0);
+    let full = kept_full(derived);
     let mut evidence = vec![
         Evidence::reading("Expiry", expire, "/proc/sys/vm/dirty_expire_centisecs").against(SHORTEST_EXPIRY.0 as f64),
         Evidence::reading("Flusher period", interval, "/proc/sys/vm/dirty_writeback_centisecs"),
     ];
-    evidence.extend(full.map(|(disk, load)| {
-        Evidence::share(format!("{} busy, part of the window", disk.name), load.share, "/proc/diskstats io_time")
-            .against(load::LASTS_SHARE)
-    }));
+    evidence.extend(full_rows(full));
     evidence.extend(derived.dirty.io_pressure_row());
     let told = format!("Data are old after {}, and the flusher wakes every {}", seconds(expire), seconds(interval));
     let found = finding(
