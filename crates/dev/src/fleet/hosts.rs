@@ -14,6 +14,7 @@ use super::lifelike_seventh::LIFELIKE_SEVENTH;
 use super::lifelike_sixth::LIFELIKE_SIXTH;
 use super::lifelike_tenth::LIFELIKE_TENTH;
 use super::lifelike_third::LIFELIKE_THIRD;
+use super::lifelike_thirteenth::LIFELIKE_THIRTEENTH;
 use super::lifelike_twelfth::LIFELIKE_TWELFTH;
 use super::made;
 use super::unseen::UNSEEN;
@@ -54,6 +55,8 @@ pub(crate) enum Hosts {
     Eleventh,
     /// A twelfth list of such hosts, written down after the eleventh one was scored
     Twelfth,
+    /// A thirteenth list of such hosts, written down after the twelfth one was scored
+    Thirteenth,
 }
 
 /// A host whose change is predicted: its behaviour before and after its change, and its recording before it.
@@ -82,6 +85,7 @@ impl Hosts {
             Hosts::Tenth => Some(LIFELIKE_TENTH),
             Hosts::Eleventh => Some(LIFELIKE_ELEVENTH),
             Hosts::Twelfth => Some(LIFELIKE_TWELFTH),
+            Hosts::Thirteenth => Some(LIFELIKE_THIRTEENTH),
             Hosts::Seen | Hosts::HeldOut | Hosts::Unseen => None,
         }
     }

@@ -22,6 +22,7 @@ mod lifelike_seventh;
 mod lifelike_sixth;
 mod lifelike_tenth;
 mod lifelike_third;
+mod lifelike_thirteenth;
 mod lifelike_twelfth;
 mod made;
 mod ninth;
@@ -409,6 +410,7 @@ mod tests {
     use super::lifelike_sixth::LIFELIKE_SIXTH;
     use super::lifelike_tenth::LIFELIKE_TENTH;
     use super::lifelike_third::LIFELIKE_THIRD;
+    use super::lifelike_thirteenth::LIFELIKE_THIRTEENTH;
     use super::lifelike_twelfth::LIFELIKE_TWELFTH;
     use super::unseen::UNSEEN;
     use super::*;
@@ -458,6 +460,7 @@ mod tests {
             (LIFELIKE_TENTH, 9),
             (LIFELIKE_ELEVENTH, 10),
             (LIFELIKE_TWELFTH, 10),
+            (LIFELIKE_THIRTEENTH, 10),
         ];
         for (list, least) in lists {
             assert!(list.len() >= least, "{}", list.len());
