@@ -377,13 +377,9 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             .filter_map(|(_, row)| row.nr_dying_subsys_memory.or(row.nr_dying_descendants))
             .map(|count| count.0)
             .max()? as f64,
-        "Dirty there, at most" if evidence.source.starts_with("/proc/vmstat") => {
+        // Of several disks, only bounds are known.
+        "Dirty there, at most" if evidence.source.contains("/proc/vmstat") => {
             (0..=last).map(|at| raw.unwritten(at)).fold(0.0, f64::max)
-        }
-        // Of several disks, only bounds are known: what is told lies in the middle of them.
-        "Dirty there, at most" if evidence.source.starts_with("between ") => {
-            let most = (0..=last).map(|at| raw.unwritten(at)).fold(0.0, f64::max);
-            return number(evidence).filter(|told| (0.25 * most..=0.75 * most).contains(told));
         }
         "Dirty there, at most" => {
             // Of the filesystem with the overlays, where others have wbs as well.
