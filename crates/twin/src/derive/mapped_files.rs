@@ -3,6 +3,7 @@
 
 use super::bursts::time;
 use super::stores::PREPARED;
+use crate::provenance::Notes;
 use floodline_record::units::Bytes;
 use floodline_scenario::{Barrier, ByteSize, Lasting, OnFile, Repeat, Step, Task, Time, Write};
 
@@ -23,13 +24,22 @@ pub(super) fn prepare(files: Vec<(String, u64)>, rest: Time) -> Task {
     Task { setup, ..Task::default() }
 }
 
-/// Steps that make a mapping durable `count` times in `seconds`. The trace counts these calls, but not the stores between them.
+/// Steps that make a mapping durable `count` times in `seconds`. The stores between these calls are not counted.
 pub(super) fn synced(file: String, count: f64, seconds: f64) -> Vec<Step> {
     let count = count.round().max(1.0);
     let every = time(seconds / count);
     let sync = Step::Fdatasync(OnFile { file });
     let repeat = Repeat { times: Some(count as u64), lasting: None, every: Some(every), steps: vec![sync] };
     vec![Step::Sleep(Lasting { lasting: every }), Step::Repeat(repeat)]
+}
+
+/// Notes where the syncs of a mapping come from.
+pub(super) fn note(is_by_age: bool, key: &str, notes: &mut Notes) {
+    let key = format!("{key}.steps.fdatasync");
+    match is_by_age {
+        true => notes.derived(key, "stored data stays dirty for a small part of the time that it would without a sync"),
+        false => notes.measured(key, "calls for stable storage in the trace"),
+    }
 }
 
 #[cfg(test)]

@@ -59,6 +59,9 @@ pub(super) fn add_by_age(
         let is_full = busy.get(number).is_some_and(|busy| *busy >= FULL);
         let most = |one: usize| {
             let total = &groups[one].total;
+            if total.mapped > total.by_calls {
+                return soon[one].filter(|_| syncs[one].call.is_none()).map(|stays| of_mapping(&groups[one], stays));
+            }
             let seconds: f64 = groups[one].bins.iter().filter(|bin| bin.by_calls > 0.0).map(|bin| bin.length).sum();
             let stays = soon[one].filter(|stays| is_full || *stays <= SOON_MAX)?;
             // Data that is synced every few seconds stays for half of them.
@@ -83,6 +86,15 @@ pub(super) fn add_by_age(
             }
         }
     }
+}
+
+/// Syncs of a program that mostly stores into a mapped file: one in each interval with stores, and no more than leave the data dirty for
+/// `stays` seconds. More of them would write the same pages, unless a program stores into them again between two syncs.
+fn of_mapping(group: &Group, stays: f64) -> f64 {
+    let storing = || group.bins.iter().filter(|bin| bin.mapped > 0.0);
+    let seconds: f64 = storing().map(|bin| bin.length).sum();
+    let by_time = seconds / (2.0 * stays).max(1e-3);
+    by_time.min(storing().count() as f64) * group.concurrent() as f64
 }
 
 /// Number of durable writes of each group. With a trace they are counted. Without one, a program that waits in most
@@ -420,6 +432,36 @@ mod tests {
         assert_eq!((image(9), image(80)), (Some(SyncCall::SyncFileRange), Some(SyncCall::Fdatasync)));
         let counted = measured(20.0, Some(SyncCall::Fsync));
         assert_eq!(told(counted, offsets), (Some(SyncCall::Fsync), 20.0, Some(SyncCall::Fdatasync)));
+    }
+
+    #[test]
+    fn stored_data_that_leaves_soon_is_synced_once_in_each_interval_with_stores() {
+        let place = Place {
+            dev: DevId { major: 254, minor: 0 },
+            device: "vda".to_owned(),
+            point: "/data".to_owned(),
+            fs_type: FsType::Xfs,
+            mean_read: None,
+            flushes: 0,
+            writes: 200,
+            written: 0,
+            below: None,
+            is_buffered: false,
+        };
+        let count = |soon: Option<f64>, writes: u64| {
+            let mut group = group(&[(0.0, 0.0); 40]);
+            group.bins.iter_mut().step_by(2).for_each(|bin| bin.mapped = 204_800.0);
+            group.total.mapped = 20.0 * 204_800.0;
+            let place = Place { writes, ..place.clone() };
+            let mut syncs = [Syncs::default()];
+            let at = [At { place: 0, is_known: true }];
+            add_by_age(&[group], &[place], &at, (&[soon], &[0.1]), &mut syncs);
+            (syncs[0].count, syncs[0].is_by_age)
+        };
+        assert_eq!(count(Some(0.02), 200), (20.0, true));
+        assert_eq!(count(Some(2.0), 200), (5.0, true), "it stays for two seconds");
+        assert_eq!(count(Some(0.02), 8), (8.0, true), "the device wrote eight times");
+        assert_eq!(count(None, 200), (0.0, false), "it does not leave soon");
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Writer {
         };
         let mut branches = Vec::new();
         // Most of what it dirties comes through a mapping: that is what it syncs.
-        let is_of_mapping = syncs.origin == Origin::Measured
+        let is_of_mapping = (syncs.origin == Origin::Measured || syncs.is_by_age)
             && syncs.call.is_some()
             && syncs.at_ends.is_none()
             && group.total.mapped > group.total.by_calls;
@@ -131,7 +131,7 @@ impl Writer {
                 writer.dirty_before = dirty;
             }
             if let Some(count) = of_mapping {
-                notes.measured(format!("{key}.steps.fdatasync"), "calls for stable storage in the trace");
+                mapped_files::note(syncs.is_by_age, &key, notes);
                 beside = mapped_files::synced(file("mapped"), count / copies as f64, recorded.window.seconds());
             }
             branches.push(branch);
