@@ -8,7 +8,7 @@ use crate::change::Change;
 use crate::cliff::{cliff, raised};
 use crate::harm::{STALL, WRITTEN};
 use crate::memory::{memory_tight, memory_too_small};
-use crate::removed::{removed_early, written_then};
+use crate::removed::{removed_early, removed_share, written_then};
 use crate::reread::reread;
 use crate::rewriters::Rewriters;
 use crate::row::{Cause, Confidence, Row, Verdict};
@@ -268,6 +268,7 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         let over = all.iter().filter(|one| one.shrinks && one.margin < 1.0).map(|one| one.row);
         row.may_fit = dirtying.may_fit(&arrivals(window), over, &assumed.rows);
         row.predicts_waits = true;
+        row.removed_share = removed_share(window);
         row.severity = (waits / STALL).min(SEVERITY_MAX);
         let (waits, seconds) = (human::seconds(waits * derived.seconds), human::seconds(derived.seconds));
         let unless = if row.may_fit { ", and not at all if the data arrives evenly" } else { "" };

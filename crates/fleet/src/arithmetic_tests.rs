@@ -214,9 +214,9 @@ fn a_tight_margin_is_told_with_the_amounts_that_it_is_made_of() {
 
 #[test]
 fn stores_into_the_large_folios_of_a_new_kernel_are_simulated() {
-    let wanted = |fs_type: &str, written: f64, kernel: &str| {
+    let wanted = |fs_type: &str, written: f64, (now, kernel): (&str, &str)| {
         let host = Fixture::healthy()
-            .kernel("6.12.117")
+            .kernel(now)
             .mount("sda", fs_type, "/data", "rw")
             .cgroup("/store", |_, row| row.file = Some(Bytes(mib(16.0))))
             .process("store", 900, "/store", move |t, row| {
@@ -227,8 +227,11 @@ fn stores_into_the_large_folios_of_a_new_kernel_are_simulated() {
         let depth = crate::Depth { control: 0.0, ..crate::Depth::WHOLE };
         crate::simulated::is_wanted(&row, &change, depth).is_some()
     };
-    assert!(wanted("ext4", 0.0, "7.2.13"));
-    assert!(!wanted("ext4", 0.0, "6.12.43"), "no larger folios");
-    assert!(!wanted("ext4", 1.0, "7.2.13"), "it writes by calls");
-    assert!(!wanted("xfs", 0.0, "7.2.13"), "XFS had them before");
+    assert!(wanted("ext4", 0.0, ("6.12.117", "7.2.13")));
+    assert!(!wanted("ext4", 0.0, ("6.12.117", "6.12.43")), "no larger folios");
+    assert!(!wanted("ext4", 1.0, ("6.12.117", "7.2.13")), "it writes by calls");
+    assert!(!wanted("xfs", 0.0, ("6.12.117", "7.2.13")), "XFS had them before");
+    // Reads of Linux 6.1 make them, and write calls do not.
+    assert!(wanted("xfs", 0.0, ("6.1.192", "6.12.117")));
+    assert!(!wanted("ext4", 0.0, ("6.1.192", "6.12.117")), "neither makes them on ext4");
 }

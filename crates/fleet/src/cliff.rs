@@ -56,9 +56,10 @@ pub(crate) fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Clif
     let cgroups_held = assumed.rows.iter().any(|row| grows(row) && held(row));
     let is_outrun = derived.is_outrun() || derived.drains().iter().any(|drain| drain.utilisation() > Some(SATURATED));
     let machine_held = peak >= HELD * freerun_now && more_than(freerun_then, freerun_now);
+    let background_held = peak >= HELD * bg_now && more_than(bg_then, bg_now);
     let (pile, by) = if is_outrun && (machine_held || cgroups_held) {
         (freerun_then, Some(CLIFF_OUTRUN))
-    } else if peak >= HELD * bg_now && more_than(bg_then, bg_now) || (was_divided && cgroups_held) {
+    } else if background_held || (was_divided && cgroups_held) {
         // A writer slower than the disk accumulates its writes until the data is old.
         let expiry = derived.dirty.expiry_seconds.filter(|seconds| seconds.is_finite()).unwrap_or(USUAL_EXPIRY_S);
         (bg_then.min(derived.dirty.dirtying_rate.unwrap_or(0.0) * expiry), by_share(derived))
@@ -79,7 +80,7 @@ pub(crate) fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Clif
         human::seconds(pile / speed)
     );
     // Without its dirty limit a cgroup is still held by its memory limit: how much that leaves is not arithmetic.
-    Some(match syncs && (machine_held || !cgroups_held) {
+    Some(match syncs && (machine_held || background_held || !cgroups_held) {
         true => Cliff {
             verdict: Verdict::Suffers,
             severity: match by {

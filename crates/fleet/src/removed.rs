@@ -90,6 +90,13 @@ pub(crate) fn written_then(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Opti
     })
 }
 
+/// Share of what a recording dirtied that was removed before it was written.
+pub(crate) fn removed_share(window: &Window) -> f64 {
+    let all = window.host_series.first().zip(window.host_series.last());
+    let Some(all) = all.and_then(|((_, first), (_, last))| Between::of(first, last)) else { return 0.0 };
+    (all.removed() as f64 / all.dirtied.max(1) as f64).min(1.0)
+}
+
 /// Seconds that the disks take to write a byte of a burst. A disk that wrote little shows a speed in small requests only, which is
 /// a lower bound, and the kernel's estimate begins above the speed of most disks: the geometric mean of both.
 pub(crate) fn seconds_per_byte(derived: &Derived<'_>, dirtying: &Dirtying) -> f64 {
@@ -115,7 +122,7 @@ fn removed(between: Between) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_record::sample::HostRow;
+    use floodline_record::sample::{HostRow, SampleTime};
     use floodline_record::units::Pages;
 
     fn row(dirty: u64, dirtied: u64, written: u64) -> HostRow {
@@ -138,6 +145,19 @@ mod tests {
         check(row(900, 100, 0), row(0, 100, 0), None);
         check(row(10, 1100, 0), row(10, 100, 0), None);
         check(HostRow::default(), row(10, 1100, 0), None);
+    }
+
+    #[test]
+    fn what_is_removed_is_a_share_of_what_was_dirtied() {
+        let share = |first, last| {
+            let mut window = Window::default();
+            window.host_series.extend([first, last].map(|row| (SampleTime::default(), row)));
+            removed_share(&window)
+        };
+        assert_eq!(share(row(0, 0, 0), row(0, 1000, 1000)), 0.0);
+        assert_eq!(share(row(0, 0, 0), row(500, 1000, 500)), 0.0, "still unwritten");
+        assert_eq!(share(row(0, 0, 0), row(0, 1000, 250)), 0.75);
+        assert_eq!(share(row(0, 0, 0), HostRow::default()), 0.0, "not counted");
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub(crate) struct Rewriters {
     pub(crate) hides_stores: bool,
     /// Whether the new kernel makes large folios where the old one does not.
     pub(crate) gets_folios: bool,
+    /// Whether write calls of the new kernel make large folios where only reads of the old one do.
+    writes_folios: bool,
     /// Whether it makes large folios at all: a store into a small page dirties no more than that.
     pub(crate) has_folios: bool,
 }
@@ -53,18 +55,28 @@ impl Rewriters {
             }
         }
         let hides_stores = all_dirtied < all_peaks.saturating_mul(SHOWN);
-        Rewriters { needs, hides_stores, gets_folios, has_folios }
+        let writes_folios = by_write(window, then) && !by_write(window, window);
+        Rewriters { needs, hides_stores, gets_folios, writes_folios, has_folios }
     }
 
-    /// Whether some store, and the new kernel makes large folios where the old one does not.
+    /// Whether some store, and the new kernel makes large folios where the old one does not, be it of reads or of write calls. Which
+    /// of them brought a mapped file into the page cache, only a simulation weighs.
     pub(crate) fn store_into_new_folios(&self) -> bool {
-        self.gets_folios && !self.needs.is_empty()
+        (self.gets_folios || self.writes_folios) && !self.needs.is_empty()
     }
 
     /// The bytes that a cgroup rewrites, if it does.
     pub(crate) fn need(&self, row: &AsIfRow) -> Option<u64> {
         self.needs.get(row.cgroup.as_ref()?).copied().filter(|need| *need > 0)
     }
+}
+
+/// Whether write calls of the kernel of `of` make large folios on an XFS of the host that is written to.
+fn by_write(window: &Window, of: &Window) -> bool {
+    let folios = of.facts.as_ref().and_then(|facts| facts.kernel).map(|kernel| Behaviour::of(kernel).folios);
+    let (Some(folios), Some(facts)) = (folios, &window.facts) else { return false };
+    let mounts = || facts.mounts.iter().filter(|mount| !mount.has_option("ro"));
+    folios.xfs_by_write && mounts().any(|mount| mount.fs_type.as_str() == "xfs")
 }
 
 /// Whether the kernel of `of` makes large folios on a filesystem of the host that is written to.

@@ -317,6 +317,9 @@ pub struct Row {
     /// Whether the data fits below the smaller limits after all, if it arrives evenly between two samples.
     #[serde(skip)]
     pub(crate) may_fit: bool,
+    /// Share of what became dirty that was removed before it was written.
+    #[serde(skip)]
+    pub(crate) removed_share: f64,
     /// Whether one sync waits for all that piled up behind a larger threshold.
     #[serde(skip)]
     pub(crate) waits_for_pile: bool,

@@ -10,7 +10,7 @@ use crate::Depth;
 use crate::arithmetic::SEVERITY_MAX;
 use crate::between::Between;
 use crate::change::Change;
-use crate::harm::{BYTES_TIMES, Felt};
+use crate::harm::{BYTES_TIMES, Felt, STALL};
 use crate::row::{Cause, Confidence, Row, Verdict};
 use crate::waits;
 use floodline_analysis::diagnose::device;
@@ -30,6 +30,9 @@ const SYNC: &str = "sync";
 
 /// Least amount of recorded unwritten data that a twin is compared with, bytes: the least difference that people notice.
 const LITTLE: f64 = 1_048_576.0;
+
+/// Part of the recorded waits below which a change takes most of them away.
+const RELIEVED: f64 = 0.5;
 
 /// Whether a host should be simulated, and whether only as a control.
 pub(crate) fn is_wanted(row: &Row, change: &Change, depth: Depth) -> Option<Wanted> {
@@ -78,6 +81,8 @@ struct Answer {
     since_recorded: f64,
     /// Recorded waits of all tasks before the change, seconds.
     recorded_stall_seconds: f64,
+    /// Whether tasks wait noticeably in the recording, and for less than half of that time in the twin with the change.
+    relieves: bool,
     /// Harm without the waits of syncs. `None` unless the twin has a sync for which the recording shows no caller.
     without_assumed_syncs: Option<f64>,
     /// Whether both bounds of the demand are the same.
@@ -189,12 +194,19 @@ fn answer(
     let mut results: Vec<(Run, Shown)> = Vec::new();
     let mut felt_by_tasks: Vec<(Run, Felt)> = Vec::new();
     let mut measured = Measured::of(&recorded.window);
+    // How a mapped file came into the page cache is not recorded, and decides its folios. A finding of such a twin is harm only with
+    // figures that people notice.
+    let counts_findings = !row.gets_folios || row.verdict == Verdict::Suffers;
+    let felt_of = |shown: &Shown, seconds: f64| {
+        let felt = Felt::of(&shown.figures, &shown.said.seen, seconds);
+        if counts_findings { felt } else { Felt { critical: BTreeSet::new(), ..felt } }
+    };
     for run in question.runs(true) {
         let Some(changed) = question.scenario(&run) else { continue };
         let may_go_on = |at: &Progress| at.events < depth.events_max && go_on();
         let real = (!run.is_changed && run.demand == 0).then_some(&recorded.window);
         let (mut shown, back_test) = shown::of_twin(twin, changed, run.trial, real, may_go_on)?;
-        felt_by_tasks.push((run, Felt::of(&shown.figures, &shown.said.seen, twin.seconds)));
+        felt_by_tasks.push((run, felt_of(&shown, twin.seconds)));
         shown.like(&recorded.window);
         if !go_on() {
             return Ok(None);
@@ -207,14 +219,14 @@ fn answer(
         let found = results.iter().find(|(run, _)| run.demand == demand && run.is_changed == is_changed);
         found.map(|(_, shown)| shown)
     };
-    let felt = |demand, is_changed| {
-        result(demand, is_changed).map(|shown| Felt::of(&shown.figures, &shown.said.seen, seconds))
-    };
+    let felt = |demand, is_changed| result(demand, is_changed).map(|shown| felt_of(shown, seconds));
     // The kernel's counters leave out waits for a lock or for another task. Tasks of a run measure these waits, too.
     let by_tasks = |demand: usize, is_changed: bool| {
         let found = felt_by_tasks.iter().find(|(run, _)| run.demand == demand && run.is_changed == is_changed);
         found.map(|(_, felt)| felt)
     };
+    let Some(prediction) = conclude(twin, question, &measured, &results) else { return Ok(None) };
+    let is_assumed = |of: &Provenance| of.origin == Origin::Assumed && of.key.split('.').any(|part| part == SYNC);
     let worse = |demand| {
         let counted = felt(demand, false)?.worse(&felt(demand, true)?);
         let by_tasks = by_tasks(demand, false)?.worse(by_tasks(demand, true)?);
@@ -228,7 +240,6 @@ fn answer(
         Felt::of(&shown::figures(&recorded.window, &twin.programs), &measured.said.seen, recorded.window.seconds());
     let since = |demand| Some(before.worse(&felt(demand, true)?));
     let since_recorded = [since(0), since(1)].into_iter().flatten().fold(0.0, f64::max);
-    let is_assumed = |of: &Provenance| of.origin == Origin::Assumed && of.key.split('.').any(|part| part == SYNC);
     let known = known_syncs(twin, is_assumed);
     let without = |demand, is_changed| {
         Some(felt(demand, is_changed)?.without_syncs(&result(demand, is_changed)?.figures, &known))
@@ -249,7 +260,6 @@ fn answer(
     let peak = simulated
         .zip(peak(&shown::figures(&recorded.window, &twin.programs)).filter(|recorded| *recorded > 0.0))
         .map(|(simulated, recorded)| Peak::of(simulated, recorded));
-    let Some(prediction) = conclude(twin, question, &measured, &results) else { return Ok(None) };
     let severity_max = other.map_or(first, |other| first.max(other));
     let on_slowest_disks =
         match by_tasks(0, false).filter(|_| row.cause == Cause::NotSimulated && severity_max < SUFFERS) {
@@ -262,6 +272,8 @@ fn answer(
         severity_max,
         since_recorded,
         recorded_stall_seconds: before.stall_seconds,
+        relieves: before.stall_seconds >= STALL * seconds
+            && felt(0, true).is_some_and(|then| then.stall_seconds < RELIEVED * before.stall_seconds),
         without_assumed_syncs,
         is_demand_known: other.is_none(),
         peak,

@@ -118,6 +118,11 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     if is_cliff && is_reliable && severity < TIGHT && answer.has_what_was_held_back() && syncs(prediction) {
         row.is_firm = false;
     }
+    // Few flushes are those of a journal or of a program that syncs rarely. Where what the recording shows of waits is that of writers, and
+    // the change ends it, no recorded wait is that of a sync.
+    if is_cliff && is_reliable && row.waits_for_pile && answer.relieves && !syncs(prediction) {
+        row.is_firm = false;
+    }
     row.confidence = if is_reliable { Confidence::High } else { Confidence::Low };
     if let Some(error) = error.filter(|error| *error > MISS_MAX) {
         row.notes.push(format!("The twin misses this recording by {}.", human::percent(error)));
@@ -218,7 +223,10 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         (Verdict::Suffers, cause, told)
             if row.is_firm || (is_of_another && row.predicts_waits && by_arithmetic >= SUFFERS) =>
         {
-            row.severity = by_arithmetic;
+            row.severity = match is_of_another && row.predicts_waits {
+                true => of_written(by_arithmetic, row.removed_share),
+                false => by_arithmetic,
+            };
             row.confidence = Confidence::Medium;
             row.decide(Verdict::Suffers, cause, told);
         }
@@ -333,6 +341,12 @@ fn slowed(row: &Row, slower: f64) -> f64 {
         () => row.severity,
     }
     .min(SEVERITY_MAX)
+}
+
+/// Severity by arithmetic where a share of the data is removed before it is written. Below a smaller limit data is written sooner, so less
+/// of it is removed: between today's share and none, the geometric mean.
+fn of_written(by_arithmetic: f64, removed: f64) -> f64 {
+    (by_arithmetic * (1.0 - removed).max(0.0).sqrt()).max(SUFFERS)
 }
 
 /// Severity by two predictions of the same waits, that of the twin and that of arithmetic: their geometric mean. Where the

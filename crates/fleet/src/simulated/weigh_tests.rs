@@ -19,6 +19,7 @@ fn twin(severity: f64, severity_max: f64, peak: f64, error: f64) -> Answer {
         severity_max,
         since_recorded: severity,
         recorded_stall_seconds: 0.0,
+        relieves: false,
         without_assumed_syncs: None,
         is_demand_known: severity == severity_max,
         peak: Some(Peak { times: peak, weighed: peak }),
@@ -341,6 +342,22 @@ fn a_predicted_wait_stands_where_the_twin_is_that_of_another_host() {
 }
 
 #[test]
+fn data_that_is_removed_takes_a_part_of_a_predicted_wait() {
+    let check = |removed_share, peak, expect| {
+        let mut row = Row { severity: 4.0, margin: Some(0.3), predicts_waits: true, removed_share, ..Row::default() };
+        row.decide(Verdict::Suffers, Cause::CgroupLimit, "So it is.".to_owned());
+        weigh(twin(4.0, 4.0, peak, 0.5), Wanted::Flagged, 60.0, &mut row);
+        assert_eq!((row.verdict, row.severity), (Verdict::Suffers, expect), "{removed_share} {peak}");
+    };
+    check(0.0, 4.0, 4.0);
+    check(0.75, 4.0, 2.0);
+    // Verdicts stay: nothing shows how much is still removed after the change.
+    check(0.99, 4.0, 1.0);
+    // A twin of this host has what is removed.
+    check(0.75, 1.0, 4.0);
+}
+
+#[test]
 fn two_predictions_of_longer_waits_decide_by_their_mean() {
     let check = |by_arithmetic, rows: Vec<prediction::Row>, error, expect| {
         let recorded_stall_seconds = rows[0].now;
@@ -436,6 +453,24 @@ fn one_sync_that_waits_for_all_is_between_both_predictions() {
     row.decide(Verdict::Suffers, Cause::DirtyCliff, "It piles up.".to_owned());
     weigh(twin(2.0, 2.0, 1.0, 0.1), Wanted::Flagged, 60.0, &mut row);
     assert_eq!((row.verdict, row.severity), (Verdict::Suffers, 4.0), "{}", row.finding);
+}
+
+#[test]
+fn a_cliff_with_few_flushes_is_tight_where_the_recorded_waits_end() {
+    let check = |relieves, waits_for_pile, error, expect| {
+        let rows = vec![wait("stall_seconds", 12.0, 0.1)];
+        let answer =
+            Answer { relieves, prediction: Prediction { rows, ..nothing_predicted() }, ..twin(0.0, 0.0, 1.0, error) };
+        let mut row = Row { severity: 8.0, margin: Some(7.0), is_firm: true, waits_for_pile, ..Row::default() };
+        row.decide(Verdict::Suffers, Cause::DirtyCliff, "It piles up.".to_owned());
+        weigh(answer, Wanted::Flagged, 60.0, &mut row);
+        assert_eq!(row.verdict, expect, "{}", row.finding);
+    };
+    check(true, true, 0.02, Verdict::Tight);
+    check(false, true, 0.02, Verdict::Suffers);
+    // Many flushes are those of programs that sync.
+    check(true, false, 0.02, Verdict::Suffers);
+    check(true, true, 0.5, Verdict::Suffers);
 }
 
 #[test]
