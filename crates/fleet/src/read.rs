@@ -23,7 +23,6 @@ pub(crate) const UNUSED: [(&str, &[&str]); 4] = [
     (
         "cgroup",
         &[
-            "anon",
             "kernel",
             "shmem",
             "file_mapped",

@@ -18,7 +18,7 @@ use floodline_record::nearest::nearest;
 use floodline_record::sample::CgroupRow;
 use floodline_record::units::{Bytes, Limit, Pages, Percent};
 use floodline_record::version::KernelVersion;
-use floodline_record::window::{Spans, Window};
+use floodline_record::window::{Span, Spans, Window};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -317,12 +317,28 @@ fn unify(then: &mut Window) {
             }
         }
     }
+    for id in memory.values() {
+        if let Some(span) = then.cgroups.get_mut(id) {
+            add_ended_heap(span);
+        }
+    }
     for entity in then.entities.values_mut() {
         if let Entity::CgroupIo { cgroup, .. } = entity
             && let Some(same) = blkio.get(cgroup).and_then(|path| memory.get(path))
         {
             *cgroup = *same;
         }
+    }
+}
+
+/// Adds to a cgroup the anonymous memory that it held in another sample than the last one. A program that ends before the last sample
+/// leaves room there that its cgroup did not have while it ran.
+fn add_ended_heap(span: &mut Span<CgroupRow>) {
+    let ended = span.max.anon.zip(span.last.anon).map_or(0, |(max, last)| max.0.saturating_sub(last.0));
+    // No sample had more memory in use than the largest reading.
+    let most = span.max.memory_current.map_or(0, |usage| usage.0);
+    if let Some(usage) = &mut span.last.memory_current {
+        usage.0 = usage.0.saturating_add(ended).min(most.max(usage.0));
     }
 }
 

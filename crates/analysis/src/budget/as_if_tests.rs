@@ -41,6 +41,22 @@ fn a_move_to_version_2_gives_the_limits_that_a_host_of_version_2_has() {
 }
 
 #[test]
+fn a_heap_that_ends_before_the_last_sample_counts_in_a_first_limit() {
+    let limit = |hierarchy, until: f64, conditions| {
+        let fixture = host(hierarchy).seconds(30).cgroup("/app", move |t, row| {
+            let anon = if t < until { 140 * MIB } else { 0 };
+            (row.memory_current, row.anon) = (Some(Bytes(100 * MIB + anon)), Some(Bytes(anon)));
+        });
+        report(&fixture, conditions).rows[1].then_thresh_bytes.unwrap()
+    };
+    let stays = limit(Hierarchy::V1Memory, 99.0, "cgroup=v2");
+    assert_eq!(limit(Hierarchy::V1Memory, 29.0, "cgroup=v2"), stays);
+    assert!(limit(Hierarchy::V1Memory, 0.0, "cgroup=v2") > stays + 20 * MIB);
+    // A cgroup that has its limit is compared with itself.
+    assert!(limit(Hierarchy::V2, 29.0, "cgroup=v2") > stays + 20 * MIB);
+}
+
+#[test]
 fn conditions_that_hold_already_change_nothing() {
     let same = report(&host(Hierarchy::V2), "cgroup=v2,vm.dirty_ratio=20,vm.dirty_background_ratio=10");
     for row in &same.rows {
