@@ -21,7 +21,7 @@ pub(super) struct Cells {
     /// Smallest and largest reading. Of a counter that runs without those since its `base`.
     range: Vec<(u64, u64)>,
     rest: Vec<Rest>,
-    /// Working memory: slots whose reading of this sample begins a run or is no step ahead, and the readings.
+    /// Working memory: slots whose reading of this sample is no step ahead of one that counts, and the readings.
     odd: Vec<(usize, u64)>,
     /// Working memory: slots that gained a reading in this sample.
     gained: Vec<usize>,
@@ -32,6 +32,8 @@ pub(super) struct Cells {
 enum State {
     /// It has none.
     Absent,
+    /// It has one since this sample, and its step is still to be read.
+    Gained,
     /// It has one that does not count: no counter reaches it.
     Odd,
     /// It has one that counts.
@@ -106,6 +108,7 @@ impl Cells {
     }
 
     /// Forgets the reading of a row that is gone or has lost it: `sample` has none.
+    #[inline]
     pub(super) fn lose(&mut self, slot: usize, sample: u32) {
         self.end(slot, sample);
         if let (Some(now), Some(state)) = (self.now.get_mut(slot), self.state.get_mut(slot)) {
@@ -131,6 +134,7 @@ impl Cells {
     }
 
     /// Ends the run of readings of a slot, if there is one: `sample` has none.
+    #[inline]
     fn end(&mut self, slot: usize, sample: u32) {
         let is_counter = self.is_counter;
         let Some((now, state, range, rest)) = self.slot(slot).filter(|(_, state, ..)| **state == State::Runs) else {
@@ -146,11 +150,16 @@ impl Cells {
     }
 
     /// Begins a run with the present reading, if it counts.
+    #[inline]
     fn begin(&mut self, slot: usize, sample: u32) {
         let is_counter = self.is_counter;
         let Some((now, state, range, rest)) = self.slot(slot) else { return };
         let now = *now;
-        if *state != State::Odd || (is_counter && now > COUNTER_MAX) {
+        if !matches!(state, State::Gained | State::Odd) {
+            return;
+        }
+        if is_counter && now > COUNTER_MAX {
+            *state = State::Odd;
             return;
         }
         (rest.since, rest.base, *state) = (sample, now, State::Runs);
@@ -219,7 +228,7 @@ impl Cells {
             self.take(slot, to, sample);
         }
         self.odd = odd;
-        // A gained reading that is zero has no step.
+        // After the steps: a gained reading that is zero has none.
         let mut gained = std::mem::take(&mut self.gained);
         gained.drain(..).for_each(|slot| self.begin(slot, sample));
         self.gained = gained;
@@ -262,6 +271,8 @@ impl Cells {
                     }
                 }
                 State::Runs if *now <= to && to <= COUNTER_MAX => *now = to,
+                // The reading of a row without one is zero.
+                State::Gained => *now = to,
                 State::Absent => {}
                 State::Runs | State::Odd => odd.push((slot, to)),
             }
@@ -271,7 +282,7 @@ impl Cells {
     fn toggle(&mut self, slot: usize, sample: u32) {
         match self.state.get_mut(slot) {
             Some(state @ State::Absent) => {
-                *state = State::Odd;
+                *state = State::Gained;
                 self.gained.push(slot);
             }
             Some(_) => self.lose(slot, sample),

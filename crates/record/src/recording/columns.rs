@@ -70,9 +70,8 @@ impl Columns {
 
     /// Removes all rows. They come again with the next keyframe.
     pub(super) fn clear(&mut self) {
-        for (_, slot) in std::mem::take(&mut self.rows) {
-            self.lose(slot);
-        }
+        let rows = std::mem::take(&mut self.rows);
+        self.lose(rows.iter().map(|(_, slot)| *slot));
         self.has_other_rows = true;
     }
 
@@ -81,19 +80,22 @@ impl Columns {
         self.rows.iter().map(|(id, _)| *id).collect()
     }
 
-    fn lose(&mut self, slot: u32) {
-        let (slot, next) = (slot as usize, self.samples.saturating_add(1));
-        self.cells.iter_mut().flatten().for_each(|cells| cells.lose(slot, next));
-        if let Some(slot) = self.slots.get_mut(slot) {
-            slot.readings = slot.readings.saturating_add(next.saturating_sub(slot.since));
-            (slot.since, slot.last_at) = (0, self.at);
+    fn lose(&mut self, slots: impl Iterator<Item = u32> + Clone) {
+        let next = self.samples.saturating_add(1);
+        for cells in self.cells.iter_mut().flatten() {
+            slots.clone().for_each(|slot| cells.lose(slot as usize, next));
+        }
+        for slot in slots {
+            if let Some(slot) = self.slots.get_mut(slot as usize) {
+                slot.readings = slot.readings.saturating_add(next.saturating_sub(slot.since));
+                (slot.since, slot.last_at) = (0, self.at);
+            }
         }
     }
 
     fn remove(&mut self, positions: &[u32]) {
-        for slot in positions.iter().filter_map(|at| Some(self.rows.get(*at as usize)?.1)).collect::<Vec<_>>() {
-            self.lose(slot);
-        }
+        let slots: Vec<u32> = positions.iter().filter_map(|at| Some(self.rows.get(*at as usize)?.1)).collect();
+        self.lose(slots.iter().copied());
         let mut gone = positions.iter().peekable();
         let mut at = 0u32;
         self.rows.retain(|_| {
@@ -162,14 +164,24 @@ impl Columns {
         Ok(true)
     }
 
-    /// The slot of each row, and the present readings of two columns of it, added up. `None` for a row that has neither.
-    fn sums(&self, names: [&str; 2]) -> impl Iterator<Item = (usize, Option<u64>)> {
-        let (one, other) = (self.cells(names[0]), self.cells(names[1]));
-        self.rows.iter().map(move |(_, slot)| {
-            let slot = *slot as usize;
-            let now = |cells: Option<&Cells>| cells.and_then(|cells| cells.now(slot));
-            (slot, sum(now(one), now(other)))
-        })
+    /// Passes the present readings of two columns, added up, to `each` with what `of_slots` has of their slot. Passes over
+    /// slots that have neither.
+    fn sums<T>(&self, names: [&str; 2], of_slots: impl Iterator<Item = T>, mut each: impl FnMut(T, u64)) {
+        let mut pass = |of_slot: T, sum: Option<u64>| {
+            if let Some(sum) = sum {
+                each(of_slot, sum);
+            }
+        };
+        match (self.cells(names[0]), self.cells(names[1])) {
+            (Some(one), Some(other)) => {
+                let sums = one.all_now().zip(other.all_now()).map(|(one, other)| sum(one, other));
+                of_slots.zip(sums).for_each(|(of_slot, sum)| pass(of_slot, sum));
+            }
+            (Some(one), None) | (None, Some(one)) => {
+                of_slots.zip(one.all_now()).for_each(|(of_slot, now)| pass(of_slot, now));
+            }
+            (None, None) => {}
+        }
     }
 
     /// Returns the number of rows that have a reading of a column.
@@ -350,19 +362,8 @@ impl Fold {
     fn raise_cgroups(&mut self) {
         self.stat_reads.note(self.cgroups.at, self.cgroups.present("file_dirty"));
         self.unwritten_max.resize(self.cgroups.slots.len(), None);
-        if let (Some(dirty), Some(writeback)) = (self.cgroups.cells("file_dirty"), self.cgroups.cells("file_writeback"))
-        {
-            let now = dirty.all_now().zip(writeback.all_now());
-            for (most, (dirty, writeback)) in self.unwritten_max.iter_mut().zip(now) {
-                *most = sum(dirty, writeback).max(*most);
-            }
-            return;
-        }
-        for (slot, sum) in self.cgroups.sums(["file_dirty", "file_writeback"]) {
-            if let Some(most) = self.unwritten_max.get_mut(slot) {
-                *most = sum.max(*most);
-            }
-        }
+        let names = ["file_dirty", "file_writeback"];
+        self.cgroups.sums(names, self.unwritten_max.iter_mut(), |most, sum| *most = Some(sum).max(*most));
     }
 
     /// Takes the limits of I/O that this sample read.
@@ -406,13 +407,13 @@ impl Fold {
         }
         sums.clear();
         sums.resize(names.len(), None);
-        for (slot, sum) in self.wbs.sums(["reclaimable", "writeback"]) {
-            if let (Some(sum), Some(Place::At(place))) = (sum, of_slots.get(slot))
+        self.wbs.sums(["reclaimable", "writeback"], of_slots.iter(), |place, sum| {
+            if let Place::At(place) = place
                 && let Some(all) = sums.get_mut(*place)
             {
                 *all = Some(all.unwrap_or(0).saturating_add(sum));
             }
-        }
+        });
         for (name, sum) in names.iter().zip(sums.iter()) {
             let Some(sum) = *sum else { continue };
             match most.get_mut(name) {
