@@ -380,7 +380,7 @@ pub fn budgets(window: &Window) -> Budgets {
 fn budgets_of(inputs: &Inputs) -> Budgets {
     let window = inputs.window;
     let (global, mut disagreements) = domain::global(inputs);
-    let mut printed = wb::printed(inputs);
+    let (mut printed, mut bdis) = (wb::printed(inputs), wb::PrintedBdis::default());
     // Wbs refer to cgroups by inode number, which a copy of a cgroup tree lacks.
     let numbered = window.entities.values().any(|entity| matches!(entity, Entity::Cgroup { ino: Some(_), .. }));
     let are_printed = numbered && !printed.is_empty();
@@ -396,7 +396,7 @@ fn budgets_of(inputs: &Inputs) -> Budgets {
             };
             let Some(mut budget) = domain::cgroup(inputs, &global, &mut above, path, id) else { continue };
             if let Some(wbs) = ino {
-                budget.wbs = wb::of_printed(inputs, &wbs, Some(&budget.domain));
+                budget.wbs = wb::of_printed(inputs, &mut bdis, &wbs, Some(&budget.domain));
             }
             cgroups.push(budget);
         }
@@ -416,7 +416,8 @@ fn budgets_of(inputs: &Inputs) -> Budgets {
         disagreements.extend(domain::disagreement(budget));
     }
     // A wb is dying when its cgroup is not among those read.
-    let dying = printed.values().filter(|_| are_printed).flat_map(|wbs| wb::of_printed(inputs, wbs, None)).collect();
+    let dying = printed.values().filter(|_| are_printed);
+    let dying = dying.flat_map(|wbs| wb::of_printed(inputs, &mut bdis, wbs, None)).collect();
     Budgets {
         page_size: inputs.page_size,
         tunables: inputs.tunables,

@@ -39,10 +39,20 @@ pub(super) fn printed<'a>(inputs: &Inputs<'a>) -> BTreeMap<u64, Vec<PrintedWb<'a
     by_cgroup
 }
 
+/// Bdis of printed wbs, each looked up once: the name of the disk, and the settings.
+#[derive(Default)]
+pub(super) struct PrintedBdis<'a>(BTreeMap<&'a Name, (Option<Name>, Knobs)>);
+
 /// Shares of wbs that the kernel prints, in a domain whose wbs are known.
-pub(super) fn of_printed(inputs: &Inputs, wbs: &[PrintedWb], domain: Option<&DomainBudget>) -> Vec<WbBudget> {
-    let share = |wb: &PrintedWb| {
-        let knobs = Knobs::of(inputs, wb.bdi);
+pub(super) fn of_printed<'a>(
+    inputs: &Inputs,
+    bdis: &mut PrintedBdis<'a>,
+    wbs: &[PrintedWb<'a>],
+    domain: Option<&DomainBudget>,
+) -> Vec<WbBudget> {
+    let share = |wb: &PrintedWb<'a>| {
+        let found = || (device_name(inputs, wb.bdi), Knobs::of(inputs, wb.bdi));
+        let (device, knobs) = bdis.0.entry(wb.bdi).or_insert_with(found);
         let domain_thresh = domain.and_then(|domain| domain.thresh);
         let thresh = wb.row.dirty_thresh;
         let binding = thresh.zip(domain_thresh).and_then(|(thresh, domain)| {
@@ -55,7 +65,7 @@ pub(super) fn of_printed(inputs: &Inputs, wbs: &[PrintedWb], domain: Option<&Dom
         });
         WbBudget {
             wb: Some(wb.id),
-            device: device_name(inputs, wb.bdi),
+            device: device.clone(),
             bdi: wb.bdi.clone(),
             dirty: wb.row.reclaimable,
             writeback: wb.row.writeback,

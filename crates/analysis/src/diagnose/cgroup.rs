@@ -158,13 +158,15 @@ impl<'a> DevicesWritten<'a> {
                 _ => None,
             })
             .collect();
+        // Most wbs are of one bdi.
+        let mut named: BTreeMap<&Name, Option<DevId>> = BTreeMap::new();
         for (id, span) in &window.wbs {
             if let Some(Entity::Wb { bdi, cgroup_ino }) = window.entities.get(id)
                 && span.last.dirtied > Some(Bytes(0))
                 && let Some(cgroup) = by_ino.get(cgroup_ino)
-                && let Ok(dev) = bdi.to_string().parse()
+                && let Some(dev) = named.entry(bdi).or_insert_with(|| bdi.to_string().parse().ok())
             {
-                devs.entry(*cgroup).or_default().insert(dev);
+                devs.entry(*cgroup).or_default().insert(*dev);
             }
         }
         DevicesWritten { window, devs }

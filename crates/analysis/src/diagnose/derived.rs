@@ -3,6 +3,7 @@
 //! between the window and the rules. Depends on no rule and judges nothing.
 
 use super::asleep::{self, Sleepers};
+use super::cgroup::{self, DevicesWritten};
 use super::device::{self, Device, Speed};
 use super::dirty::{self, Dirty};
 use super::load::{self, Load};
@@ -12,7 +13,7 @@ use super::strict::{self, Strict};
 use super::unmount::Unmounts;
 use super::waiting::{self, Waiter};
 use super::writer::{self, Writers};
-use super::{Verdict, cgroup, throttle};
+use super::{Verdict, throttle};
 use crate::advise::step;
 use crate::budget::{self, Budgets};
 use crate::report::Step;
@@ -40,6 +41,7 @@ pub struct Derived<'a> {
     /// Levels, thresholds and rates of the machine's dirty pages.
     pub dirty: Dirty,
     devices: OnceCell<Vec<Device<'a>>>,
+    devices_written: OnceCell<DevicesWritten<'a>>,
     disks: OnceCell<Vec<Device<'a>>>,
     drains: OnceCell<Vec<Device<'a>>>,
     speed: OnceCell<Option<Speed>>,
@@ -66,6 +68,7 @@ impl<'a> Derived<'a> {
             behaviour: shown::behaviour(window),
             dirty: Dirty::of(window),
             devices: OnceCell::new(),
+            devices_written: OnceCell::new(),
             disks: OnceCell::new(),
             drains: OnceCell::new(),
             speed: OnceCell::new(),
@@ -85,6 +88,11 @@ impl<'a> Derived<'a> {
     /// Whole block devices, layers included: [`device::devices`].
     pub fn devices(&self) -> &[Device<'a>] {
         self.devices.get_or_init(|| device::devices(self.window))
+    }
+
+    /// Devices that each cgroup was seen to write to.
+    pub fn devices_written(&self) -> &DevicesWritten<'a> {
+        self.devices_written.get_or_init(|| DevicesWritten::of(self.window))
     }
 
     /// Devices that are built on no other: [`device::disks`].

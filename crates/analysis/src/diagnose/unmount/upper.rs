@@ -170,7 +170,7 @@ pub fn owners(derived: &Derived<'_>, upper: &Upper<'_>, level: Level) -> impl It
         Level::Now => cgroup::own_amounts(derived.window, |span| cgroup::dirty_and_writeback(&span.last)),
         Level::Most => cgroup::own_parts(derived.window, &derived.window.unwritten_max),
     };
-    let written = cgroup::DevicesWritten::of(derived.window);
+    let written = derived.devices_written();
     let writes_there = move |id| {
         let devices = written.devices(id);
         devices.is_empty() || devices.iter().any(|device| device.dev == upper.device.dev)

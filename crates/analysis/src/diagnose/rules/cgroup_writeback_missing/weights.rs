@@ -4,7 +4,7 @@
 //! which service managers set together with `io.weight`.)
 
 use super::{RULE, lacks_support};
-use crate::diagnose::cgroup::{self, DevicesWritten};
+use crate::diagnose::cgroup;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Device;
 use crate::report::{Brief, Evidence, Finding, Severity};
@@ -99,7 +99,7 @@ fn without_sharing(derived: &Derived<'_>, disks: &[Device<'_>], weighted: &[Weig
 
 /// Weighted cgroups that write to a filesystem without cgroup writeback.
 fn escaping(derived: &Derived<'_>, facts: &HostFacts, weighted: &[Weighted]) -> Option<Finding> {
-    let written = DevicesWritten::of(derived.window);
+    let written = derived.devices_written();
     let mounts = |id: EntityId| written.devices(id).into_iter().flat_map(|device| device.mounts());
     let lacking = |id: EntityId| -> Option<(&Mount, WhyNot)> {
         let writable = mounts(id).filter(|mount| !mount.has_option("ro"));

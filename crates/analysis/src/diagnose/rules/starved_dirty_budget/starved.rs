@@ -87,7 +87,7 @@ pub(super) fn candidates<'b, 'a: 'b>(
 
 fn of_cgroup<'a>(
     derived: &Derived<'_>,
-    folios: &Folios<'a>,
+    folios: &Folios<'_, 'a>,
     budget: &'a CgroupBudget,
     folios_needed: u64,
 ) -> Option<Starved<'a>> {
@@ -109,16 +109,16 @@ type Folio<'a> = (u64, &'a str);
 
 /// The largest folio that readahead makes on each device, because a store through a mapping dirties it
 /// whole.
-struct Folios<'a> {
-    written: DevicesWritten<'a>,
+struct Folios<'d, 'a> {
+    written: &'d DevicesWritten<'a>,
     /// By device, partitions included as the mounts name them.
     by_dev: BTreeMap<DevId, Folio<'a>>,
     /// Of any writable filesystem.
     of_any: Folio<'a>,
 }
 
-impl<'a> Folios<'a> {
-    fn of(derived: &Derived<'a>) -> Folios<'a> {
+impl<'d, 'a> Folios<'d, 'a> {
+    fn of(derived: &'d Derived<'a>) -> Folios<'d, 'a> {
         let kernel = derived.behaviour;
         let page_size = derived.page_size;
         let folio = |mount: &'a Mount| {
@@ -137,7 +137,7 @@ impl<'a> Folios<'a> {
         }
         let of_any = cgroup::writable_mounts(derived.window).into_iter().filter_map(folio).max();
         let of_any = of_any.unwrap_or((page_size, "unknown"));
-        Folios { written: DevicesWritten::of(derived.window), by_dev, of_any }
+        Folios { written: derived.devices_written(), by_dev, of_any }
     }
 
     /// Of the filesystems that a cgroup writes to; of all writable ones where it was not seen to write.

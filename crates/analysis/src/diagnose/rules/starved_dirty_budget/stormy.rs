@@ -47,12 +47,12 @@ fn in_cgroups(
     occupied: Option<&Occupied<'_, '_>>,
     period: Period,
 ) -> Finding {
-    let written = cgroup::DevicesWritten::of(derived.window);
+    let written = derived.devices_written();
     let starved: Vec<Starved<'_>> = storms
         .iter()
         .filter_map(|storm| {
             let budget = storm.budget?;
-            let fs_type = fs_type(derived, &written, budget.cgroup);
+            let fs_type = fs_type(derived, written, budget.cgroup);
             let (thresh, peak) = (storm.hard, Some(storm.peak));
             let (folio, wanted) = (storm.per_fault, storm.wanted);
             Some(Starved { budget, thresh, needed: wanted, wanted, folio, fs_type, peak })

@@ -7,7 +7,7 @@ use super::starved::{FAIR_FRACTION, Occupied};
 use super::{RULE, setting_of};
 use crate::advise::threshold::{self, Absorption, HARD_PER_BACKGROUND, Needs};
 use crate::budget::{Bound, Budgets, DomainBudget};
-use crate::diagnose::cgroup::{self, DevicesWritten};
+use crate::diagnose::cgroup;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{Basis, Device, Speed};
 use crate::diagnose::waiting::{self, HARM_SHARE, Waiter};
@@ -59,7 +59,7 @@ pub(super) fn finding(
     budgets: &Budgets,
     occupied: Option<&Occupied<'_, '_>>,
 ) -> Option<Finding> {
-    let written = DevicesWritten::of(derived.window);
+    let written = derived.devices_written();
     let per_cgroup = occupied.filter(|_| budgets.scope.is_per_cgroup());
     let of_machine = throttle::seconds_by(derived.window, Domain::Global);
     let of_memcgs = throttle::seconds_by(derived.window, Domain::Memcg);
