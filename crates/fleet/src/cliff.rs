@@ -5,7 +5,7 @@
 use crate::arithmetic::{SAME, SEVERITY_MAX, grows};
 use crate::row::Verdict;
 use crate::waits;
-use floodline_analysis::budget::{AsIfRow, Assumed, Bound};
+use floodline_analysis::budget::{AsIfRow, Assumed, Bound, CgroupBudget};
 use floodline_analysis::diagnose::derived::Derived;
 use floodline_record::human;
 use std::collections::BTreeMap;
@@ -130,9 +130,14 @@ struct Raised {
 
 impl Raised {
     fn of(held: f64, now: Option<Bound>, then: Option<Bound>) -> Option<Raised> {
+        let (from, to) = Raised::grows(now, then)?;
+        (held >= HELD * from).then_some(Raised { held, from, to })
+    }
+
+    /// A threshold before and after, if it grows.
+    fn grows(now: Option<Bound>, then: Option<Bound>) -> Option<(f64, f64)> {
         let high = |bound: Option<Bound>| bound.map(|bound| bound.high.0 as f64);
-        let (from, to) = high(now).zip(high(then))?;
-        (to > from * (1.0 + SAME) && held >= HELD * from).then_some(Raised { held, from, to })
+        high(now).zip(high(then)).filter(|(from, to)| *to > from * (1.0 + SAME))
     }
 }
 
@@ -147,13 +152,21 @@ fn of_machine(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Raised> {
 /// The background thresholds of cgroups together. A cgroup that loses its threshold has that of the machine.
 fn of_cgroups(assumed: &Assumed<'_>) -> Option<Raised> {
     let of_machine = assumed.then.global.bg_thresh;
-    let peaks: BTreeMap<&str, u64> =
-        assumed.rows.iter().filter_map(|row| Some((row.cgroup.as_deref()?, row.peak_bytes?))).collect();
     let afterwards: BTreeMap<_, _> =
         assumed.then.cgroups.iter().map(|then| (then.cgroup, then.domain.bg_thresh)).collect();
-    let raised = assumed.now.cgroups.iter().filter(|budget| !budget.is_inner).filter_map(|now| {
+    let leaves = assumed.now.cgroups.iter().filter(|budget| !budget.is_inner);
+    let then = |now: &CgroupBudget| afterwards.get(&now.cgroup).copied().flatten().or(of_machine);
+    // Most changes raise none: then the peaks are not looked up.
+    let grow =
+        leaves.map(|now| (now, then(now))).filter(|(now, then)| Raised::grows(now.domain.bg_thresh, *then).is_some());
+    let grow: Vec<_> = grow.collect();
+    if grow.is_empty() {
+        return None;
+    }
+    let peaks: BTreeMap<&str, u64> =
+        assumed.rows.iter().filter_map(|row| Some((row.cgroup.as_deref()?, row.peak_bytes?))).collect();
+    let raised = grow.into_iter().filter_map(|(now, then)| {
         let path = now.path.to_string();
-        let then = afterwards.get(&now.cgroup).copied().flatten().or(of_machine);
         Raised::of(*peaks.get(path.as_str())? as f64, now.domain.bg_thresh, then)
     });
     let sum = raised.fold(Raised::default(), |sum, one| Raised {
