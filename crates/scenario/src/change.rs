@@ -4,7 +4,7 @@
 //! would refuse is refused here with the kernel's rule.
 
 use super::host_key;
-use super::load::DEFAULT_VARIANT;
+use super::load::{DEFAULT_VARIANT, of_tree};
 use super::profile::FILLED;
 use super::sysctl::EXCLUSIVE;
 use super::{ByteSize, Scenario, ScenarioFile, Time};
@@ -72,7 +72,18 @@ impl Scenario {
                     .to_owned(),
             ));
         };
-        let mut tree = Table::try_from(self).map_err(|error| wrong(error.to_string()))?;
+        let tree = || self.laid_over(key, &path, &value).map_err(wrong);
+        if let Some(changed) = of_tree(tree()?) {
+            return Ok(changed);
+        }
+        // The text has a place for what is wrong.
+        let text = toml::to_string(&tree()?).map_err(|error| wrong(error.to_string()))?;
+        parse(&text).map_err(wrong)
+    }
+
+    /// The tree of the scenario with another value of a key of the file. `key` is as a person wrote it.
+    fn laid_over(&self, key: &str, path: &str, value: &str) -> Result<Table, String> {
+        let mut tree = Table::try_from(self).map_err(|error| error.to_string())?;
         for (ratio, bytes) in EXCLUSIVE {
             for (one, other) in [(ratio, bytes), (bytes, ratio)] {
                 if key == *one || key == format!("machine.sysctl.{one}") {
@@ -83,11 +94,10 @@ impl Scenario {
         if let Some(device) = path.strip_suffix(".profile") {
             FILLED.iter().for_each(|key| remove(&mut tree, &format!("{device}.{key}")));
         }
-        let over = over(&path, &value).ok_or_else(|| wrong(format!("{path:?} is no key")))?;
-        named(&tree, &over).map_err(wrong)?;
+        let over = over(path, value).ok_or_else(|| format!("{path:?} is no key"))?;
+        named(&tree, &over)?;
         lay_over(&mut tree, over);
-        let text = toml::to_string(&tree).map_err(|error| wrong(error.to_string()))?;
-        parse(&text).map_err(wrong)
+        Ok(tree)
     }
 
     /// The scenario with another number of copies of what has copies: of its cgroups, else of its tasks.

@@ -182,7 +182,7 @@ impl Scenario {
             }
         }
         let first_use = |path: &str| used.get(path).copied().unwrap_or(usize::MAX);
-        copies.sort_by_key(|copy| (copy.path.matches('/').count(), first_use(&copy.path)));
+        copies.sort_by_cached_key(|copy| (copy.path.matches('/').count(), first_use(&copy.path)));
         copies
     }
 

@@ -9,8 +9,8 @@ use super::{Scenario, ScenarioFile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use toml::{Spanned, Table};
 
 /// The variant of a file that names none.
 pub const DEFAULT_VARIANT: &str = "default";
@@ -81,6 +81,19 @@ impl Scenario {
     pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
         toml::to_string(self)
     }
+
+    /// The scenario as its file would be read, without the text. `None` where something is wrong in it: reading the
+    /// text tells what and where.
+    pub fn reread(&self) -> Option<Scenario> {
+        of_tree(Table::try_from(self).ok()?)
+    }
+}
+
+/// The scenario of a tree without variants, after all checks of a file. `None` where something is wrong in it.
+pub(super) fn of_tree(tree: Table) -> Option<Scenario> {
+    let mut scenario: Scenario = tree.try_into().ok()?;
+    scenario.machine.fill_in_profiles();
+    check::check(&scenario, check::STEPS_MAX).is_empty().then_some(scenario)
 }
 
 fn one(problem: Problem) -> ScenarioError {

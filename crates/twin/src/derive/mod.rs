@@ -343,9 +343,16 @@ fn made(recorded: &Recorded, kernel: KernelVersion, fit: &Fit) -> Result<Made, T
 /// Returns a scenario after all checks of a file: `floodline scenario check` must accept it.
 fn checked(scenario: Scenario) -> Result<Scenario, TwinError> {
     let text = TwinError::fitting(scenario.to_toml().map_err(|error| TwinError::Invalid(error.to_string()))?)?;
-    let file = ScenarioFile::parse(&text).map_err(|error| TwinError::Invalid(error.to_string()))?;
+    let read = match scenario.reread() {
+        Some(read) => read,
+        None => {
+            let file = ScenarioFile::parse(&text).map_err(|error| TwinError::Invalid(error.to_string()))?;
+            let first = file.variants.into_values().next();
+            first.ok_or_else(|| TwinError::Invalid("it has no variant".to_owned()))?
+        }
+    };
     floodline_sim::check(&scenario)?;
-    file.variants.into_values().next().ok_or_else(|| TwinError::Invalid("it has no variant".to_owned()))
+    Ok(read)
 }
 
 /// Usual time between two samples, at least 100 ms.
