@@ -10,6 +10,7 @@ use floodline_record::record::{Event, Record, Sink, What};
 use floodline_record::sample::{ProcessRow, Sample};
 use floodline_record::units::{Bytes, Nanos};
 use floodline_record::window::{Window, step};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
@@ -226,9 +227,16 @@ impl Recorded {
         let first = self.window.first_at.map_or(now, |first| first.monotonic);
         self.bury(sample);
         for (id, row) in sample.processes.rows() {
-            let known = self.last.remove(id);
-            let kept = known.as_ref().map_or_else(|| row.clone(), |(_, before)| filled(row, before));
-            self.last.insert(*id, (now, kept));
+            let known = match self.last.entry(*id) {
+                Entry::Occupied(mut last) => {
+                    let kept = filled(row, &last.get().1);
+                    Some(last.insert((now, kept)))
+                }
+                Entry::Vacant(last) => {
+                    last.insert((now, row.clone()));
+                    None
+                }
+            };
             let before = match known {
                 Some(before) => before,
                 // Born since the recording began: its counters started from zero.

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names of a host as names of a scenario: letters, digits and few signs, and no two alike.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Hands out names that are not taken.
 #[derive(Debug, Default)]
-pub(super) struct Taken(BTreeSet<String>);
+pub(super) struct Taken {
+    names: BTreeSet<String>,
+    /// The number to try next, by what it is put behind and the length: hundreds of programs want one name.
+    next: BTreeMap<(String, usize), u64>,
+}
 
 impl Taken {
     /// `wanted` in at most `most` characters, with a number if it is taken.
@@ -13,13 +17,20 @@ impl Taken {
         let cut = |text: &str, most: usize| text.chars().take(most).collect::<String>();
         let base = cut(wanted, most);
         let base = if base.is_empty() { "x".to_owned() } else { base };
-        let mut name = base.clone();
-        let mut number = 2_u64;
-        while !self.0.insert(name.clone()) {
-            let suffix = format!("_{number}");
-            name = format!("{}{suffix}", cut(&base, most.saturating_sub(suffix.len())));
-            number += 1;
+        if self.names.insert(base.clone()) {
+            return base;
         }
+        let key = (base, most);
+        let mut number = self.next.get(&key).copied().unwrap_or(2);
+        let name = loop {
+            let suffix = format!("_{number}");
+            let name = format!("{}{suffix}", cut(&key.0, most.saturating_sub(suffix.len())));
+            number += 1;
+            if self.names.insert(name.clone()) {
+                break name;
+            }
+        };
+        self.next.insert(key, number);
         name
     }
 }
@@ -64,6 +75,12 @@ mod tests {
         let mut taken = Taken::default();
         let names: Vec<String> = (0..3).map(|_| taken.unique("a-very-long-name-of-a-task", 15)).collect();
         assert_eq!(names, ["a-very-long-nam", "a-very-long-n_2", "a-very-long-n_3"]);
+        let others = [
+            taken.unique("a-very-long-n_4", 15),
+            taken.unique("a-very-long-name", 15),
+            taken.unique("a-very-long-name", 9),
+        ];
+        assert_eq!(others, ["a-very-long-n_4", "a-very-long-n_5", "a-very-lo"]);
         assert_eq!(taken.unique("", 15), "x");
     }
 }
