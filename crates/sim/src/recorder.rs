@@ -43,6 +43,16 @@ pub(crate) struct Recorder {
     processes: Ids<PidId, CgId>,
     /// Those of the cgroups that processes were in before.
     left: BTreeMap<(PidId, CgId), EntityId>,
+    rows: Rows,
+}
+
+/// Rows of tables as they were last read: the next have room for as many, for a table seldom grows.
+#[derive(Debug, Default)]
+struct Rows {
+    wbs: usize,
+    processes: usize,
+    cgroups: usize,
+    cgroup_io: usize,
 }
 
 /// Entities by their ids in the model, which are numbered from 0. Each entry holds the key it was made for.
@@ -176,7 +186,7 @@ impl Recorder {
             };
             sample.zones = Table::read(vec![(zone, row)]);
         }
-        let (mut disks, mut bdis, mut wbs) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut disks, mut bdis, mut wbs) = (Vec::new(), Vec::new(), Vec::with_capacity(self.rows.wbs));
         for (_, block) in world.blocks.iter() {
             let id = self.id(Entity::Disk { dev: block.dev, name: Name::new(&block.name) }, out);
             disks.push((id, disk(block)));
@@ -200,9 +210,10 @@ impl Recorder {
                 }
             }
         }
+        self.rows.wbs = wbs.len();
         (sample.disks, sample.bdis, sample.wbs) = (Table::read(disks), Table::read(bdis), Table::read(wbs));
         self.cgroups(world, &mut sample, is_first, reads_stat, out);
-        let mut processes = Vec::new();
+        let mut processes = Vec::with_capacity(self.rows.processes);
         for (pid, task) in world.pids.iter() {
             // An exited worker is not reaped until the end: its counters stay.
             if let Some(id) = self.processes.get(pid, task.cgroup) {
@@ -226,12 +237,14 @@ impl Recorder {
             self.is_in(pid, task.cgroup, id);
             processes.push((id, process(world, pid)));
         }
+        self.rows.processes = processes.len();
         sample.processes = Table::read(processes);
         out.push(Record::Sample(Box::new(sample)));
     }
 
     fn cgroups(&mut self, world: &World, sample: &mut Sample, is_first: bool, reads_stat: bool, out: &mut Vec<Record>) {
-        let (mut rows, mut limits, mut io) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut rows, mut limits) = (Vec::with_capacity(self.rows.cgroups), Vec::new());
+        let mut io = Vec::with_capacity(if reads_stat { self.rows.cgroup_io } else { 0 });
         let below = below(world);
         let blocks: Vec<_> = world.blocks.iter().map(|(at, block)| (at, block, io_of_cgroups(world, block))).collect();
         for (cg, cgroup) in world.cgroups.iter() {
@@ -297,11 +310,13 @@ impl Recorder {
                 io.push((id, row));
             }
         }
+        self.rows.cgroups = rows.len();
         sample.cgroups = Table::read(rows);
         if !limits.is_empty() || is_first {
             sample.cgroup_limits = Table::read(limits);
         }
         if reads_stat {
+            self.rows.cgroup_io = io.len();
             sample.cgroup_io = Table::read(io);
         }
     }
