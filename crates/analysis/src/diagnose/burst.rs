@@ -285,11 +285,20 @@ impl Levels {
     }
 }
 
+fn unwritten_of_bdi(row: &BdiRow) -> Option<u64> {
+    Some(row.reclaimable?.0.saturating_add(row.writeback?.0))
+}
+
+/// Bytes dirty and under writeback of one device at each sample; `None` where a single device is written to, or where the kernel does not
+/// count each.
+pub(super) fn own_levels(derived: &Derived<'_>, device: &Device<'_>) -> Option<Vec<(Nanos, u64)>> {
+    levels_of(derived, device, unwritten_of_bdi).0
+}
+
 /// Bytes dirty and under writeback of one device at each sample, where several devices write and the kernel counts
 /// each; otherwise those of the machine.
 pub(super) fn unwritten_of(derived: &Derived<'_>, device: &Device<'_>) -> Levels {
-    let of_bdi = |row: &BdiRow| Some(row.reclaimable?.0.saturating_add(row.writeback?.0));
-    let (own, is_own) = levels_of(derived, device, of_bdi);
+    let (own, is_own) = levels_of(derived, device, unwritten_of_bdi);
     let source = if own.is_some() { "debugfs bdi stats" } else { "/proc/vmstat nr_dirty + nr_writeback" };
     Levels { series: own.unwrap_or_else(|| unwritten_series(derived)), is_own, source }
 }

@@ -108,9 +108,11 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
     }
     // Stable: equal severities stay in the order of the catalogue, causes before symptoms. A setting that does harm causes what is
     // seen on the disk.
-    let is_setting = |finding: &Finding| {
-        finding.severity > Severity::Info && finding.rule == rules::contradictory_dirty_settings::RULE.name
+    let is_harm = |finding: &Finding| {
+        finding.severity == Severity::Critical || finding.severity > Severity::Info && !finding.devices.is_empty()
     };
+    let is_setting =
+        |finding: &Finding| is_harm(finding) && finding.rule == rules::contradictory_dirty_settings::RULE.name;
     report.findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), !is_setting(finding)));
     by_harm(&mut report.findings);
     explain(&mut report.findings);

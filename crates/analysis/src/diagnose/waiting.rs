@@ -220,10 +220,12 @@ pub fn is_harm_by_syncs(derived: &Derived<'_>, disk: &Device<'_>, is_causer: imp
         let whole = window.lookup().whole(window, dev);
         whole == disk.dev || disks.iter().all(|other| other.dev != whole)
     };
+    let standstills = disk.standstills();
     let is_meant = |wait: &SlowSync, until: Nanos| {
         let since = Nanos(until.0.saturating_sub(wait.lasted.0));
-        // It waited for the disk, whatever was written.
-        (!disk.stands_still(since, until)).then(|| wait.device.is_none_or(is_here))
+        let is_its = wait.device.is_none_or(is_here);
+        // A disk that stood still lets every task wait, whichever program writes.
+        (!is_its || wait.lasted.as_secs_f64() < FELT_S || !standstills.hold(since, until)).then_some(is_its)
     };
     let sums = syncs::slow(window, is_meant);
     let short = syncs::short(window);

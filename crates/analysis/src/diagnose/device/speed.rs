@@ -6,6 +6,7 @@ use super::{Device, Interval};
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::name::Name;
+use floodline_record::sample::WbRow;
 use floodline_record::units::Nanos;
 use std::collections::BTreeSet;
 
@@ -171,17 +172,19 @@ impl Device<'_> {
         let highest = estimates.filter(|bandwidth| is_measured(*bandwidth)).max().unwrap_or(0);
         let has_room = !self.intervals().iter().any(Interval::is_saturated);
         let falls = has_room && (bandwidth as f64) < STEADY_ESTIMATE * highest as f64;
-        let is_known = is_measured(bandwidth) && !falls && !(self.has_several_wbs() && bandwidth >= INIT_BW);
+        let is_known = is_measured(bandwidth) && !falls && !(bandwidth >= INIT_BW && self.has_several_wbs());
         is_known.then_some(bandwidth as f64)
     }
 
-    /// Whether several wbs write to it. From 6.10 on the bdi's bandwidth is the sum of theirs. A sum of at least one initial value may hold
-    /// initial values, and what each wb reached when it wrote alone.
+    /// Whether several wbs have written to it. From 6.10 on the bdi's bandwidth is the sum of theirs. A sum of at least one initial value
+    /// may hold initial values, and what each wb reached when it wrote alone.
     fn has_several_wbs(&self) -> bool {
         let own = Name::new(self.dev.to_string());
+        // The root cgroup has a wb on each bdi, whether it writes or not.
+        let wrote = |row: &WbRow| row.dirtied.is_some_and(|bytes| bytes.0 > 0);
         let is_own =
-            |id: &&EntityId| matches!(self.window.entities.get(id), Some(Entity::Wb { bdi, .. }) if *bdi == own);
-        self.window.wbs.keys().filter(is_own).nth(1).is_some()
+            |id: &EntityId| matches!(self.window.entities.get(id), Some(Entity::Wb { bdi, .. }) if *bdi == own);
+        self.window.wbs.iter().filter(|(id, span)| wrote(&span.last) && is_own(id)).nth(1).is_some()
     }
 
     /// Lower bound of its speed: the highest rate of any interval, or its rate while busy.
@@ -238,9 +241,11 @@ mod tests {
         check(writing(10.0, 0.5, 1.0).bdi("8:0", initial), 20.0, Basis::AtLeast);
         // Nor is a sum that holds some of them.
         let sum = |_: f64, row: &mut BdiRow| row.write_bandwidth = Some(BytesPerSecond(230 << 20));
-        let of_several = |fixture: Fixture| fixture.wb("8:0", 7, |_, _| ()).wb("8:0", 8, |_, _| ());
-        check(of_several(writing(10.0, 0.5, 1.0)).bdi("8:0", sum), 20.0, Basis::AtLeast);
-        check(writing(10.0, 0.5, 1.0).bdi("8:0", sum), 230.0, Basis::KernelEstimate);
+        let wrote = |_: f64, row: &mut WbRow| row.dirtied = Some(Bytes(1 << 20));
+        let of_one = |fixture: Fixture| fixture.wb("8:0", 7, wrote).wb("8:0", 1, |_, row| row.dirtied = Some(Bytes(0)));
+        check(of_one(writing(10.0, 0.5, 1.0)).wb("8:0", 8, wrote).bdi("8:0", sum), 20.0, Basis::AtLeast);
+        // The root's wb has written nothing.
+        check(of_one(writing(10.0, 0.5, 1.0)).bdi("8:0", sum), 230.0, Basis::KernelEstimate);
         // Nor is a fall from it a fall: the estimate of a slow disk begins there.
         let estimate = |first: u64| {
             move |t: f64, row: &mut BdiRow| {

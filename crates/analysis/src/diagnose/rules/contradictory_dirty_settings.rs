@@ -121,6 +121,7 @@ fn tiny_background(derived: &Derived<'_>, settings: &Settings) -> Option<Finding
     let full = kept_full(derived);
     let mut evidence = vec![settings.background_row()];
     evidence.extend(full_rows(full));
+    evidence.extend(full.and(derived.dirty.io_pressure_row()));
     let found = finding(
         if full.is_some() { Severity::Critical } else { Severity::Warning },
         format!("The background threshold is {value}: the flusher never rests and every page is written at once."),

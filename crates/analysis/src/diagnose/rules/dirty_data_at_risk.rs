@@ -7,7 +7,7 @@ use crate::advise::beside;
 use crate::advise::threshold::{self, Pair};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{Basis, Device, Speed};
-use crate::diagnose::{Rule, Verdict, cgroup, dirty};
+use crate::diagnose::{Rule, Verdict, burst, cgroup, dirty};
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -41,11 +41,11 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let Some(age) = oldest_seconds(derived) else {
         return derived.not_checked(Source::SysctlVm, "dirty_expire_centisecs");
     };
-    let (drain, part) = drain(derived, at_risk);
-    let seconds = drain.map(|(_, speed)| part as f64 / speed.value);
+    let drain = drain(derived, at_risk);
+    let seconds = drain.seconds();
     let is_old = age >= OLD_S && at_risk >= LITTLE;
     let is_long = |least: f64| seconds.is_some_and(|seconds| seconds >= least) && at_risk >= LITTLE;
-    let is_likely = || drain.is_some_and(|(_, speed)| part_with(derived, LONG_STOP_S * speed.value) >= LIKELY);
+    let is_likely = || drain.part_with(LONG_STOP_S) >= LIKELY;
     let severity = if is_old || is_long(VERY_LONG_STOP_S) || (is_long(LONG_STOP_S) && is_likely()) {
         Severity::Warning
     } else if at_risk >= MUCH || is_long(LONG_STOP_S) {
@@ -64,7 +64,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
             }
         ));
     };
-    Verdict::Found(vec![finding(derived, severity, (at_risk, part), age, drain.zip(seconds))])
+    Verdict::Found(vec![finding(derived, severity, (at_risk, drain.part), age, drain.to.zip(seconds))])
 }
 
 /// Dirty and under writeback: neither is on the disk. The most of any sample.
@@ -73,38 +73,62 @@ fn at_risk(derived: &Derived<'_>) -> Option<u64> {
     derived.dirty.unwritten_peak.map(|bytes| bytes.0)
 }
 
-/// Part of the samples in which at least `bytes` were dirty or under writeback.
-fn part_with(derived: &Derived<'_>, bytes: f64) -> f64 {
-    let window = derived.window;
-    let levels: Vec<u64> =
-        window.host_series.iter().filter_map(|(_, row)| Some(dirty::unwritten_of(window, row)?.0)).collect();
-    let many = levels.iter().filter(|level| **level as f64 >= bytes).count();
-    many as f64 / levels.len().max(1) as f64
-}
-
 /// The oldest that dirty data get: their expiry and the flusher's next look.
 fn oldest_seconds(derived: &Derived<'_>) -> Option<f64> {
     let period = derived.window.host.last.dirty_writeback_centisecs.map_or(0.0, |interval| interval.0 as f64 / 100.0);
     derived.dirty.expiry_seconds.map(|expiry| expiry + period)
 }
 
-/// The device that the data go to, its speed or the highest that it can have, and its part of them. Of several, the bdis tell which
-/// one that is. Where those have less than half of the data (up to 6.9 they count the root cgroup only), it is the one that most is written to, and
-/// all data are its part.
-fn drain<'a>(derived: &Derived<'a>, at_risk: u64) -> (Option<(Device<'a>, Speed)>, u64) {
-    let unwritten = |device: &Device<'_>| {
-        let rows = device.bdi_series().unwrap_or_default().iter();
-        let sums =
-            rows.filter_map(|(_, row)| Some(row.reclaimable?.0.saturating_add(row.writeback.map_or(0, |of| of.0))));
-        sums.max().unwrap_or(0)
+/// Where the data go, and how long that takes.
+struct Drain<'a> {
+    /// The device, its speed or the highest that it can have.
+    to: Option<(Device<'a>, Speed)>,
+    /// Most of the data for it in any sample, bytes.
+    part: u64,
+    /// What is unwritten for it in each sample, bytes.
+    levels: Vec<u64>,
+}
+
+impl Drain<'_> {
+    /// Part of the samples in which its data take as long as that to write, seconds.
+    fn part_with(&self, seconds: f64) -> f64 {
+        let Some((_, speed)) = self.to else { return 0.0 };
+        let many = self.levels.iter().filter(|level| **level as f64 >= seconds * speed.value).count();
+        many as f64 / self.levels.len().max(1) as f64
+    }
+
+    fn seconds(&self) -> Option<f64> {
+        self.to.map(|(_, speed)| self.part as f64 / speed.value)
+    }
+}
+
+/// Of several devices, the one that needs longest for its own data, where the kernel counts each. Else the one that most is written to,
+/// with all data.
+fn drain<'a>(derived: &Derived<'a>, at_risk: u64) -> Drain<'a> {
+    let speed = |device: &Device<'_>| {
+        let speed = device.write_bandwidth().filter(|speed| speed.basis.is_known());
+        speed.or_else(|| device.fastest_of_its_kind())
     };
-    let of_bdi = derived.drains().iter().map(|device| (unwritten(device), *device)).max_by_key(|(bytes, _)| *bytes);
-    let known = of_bdi.filter(|(bytes, _)| derived.drains().len() > 1 && *bytes >= at_risk / 2);
-    let all_to_first = || derived.drains().first().map(|device| (at_risk, *device));
-    let Some((part, device)) = known.or_else(all_to_first) else { return (None, at_risk) };
-    let speed = device.write_bandwidth().filter(|speed| speed.basis.is_known());
-    let speed = speed.or_else(|| device.fastest_of_its_kind());
-    (speed.map(|speed| (device, speed)), part.min(at_risk))
+    let own = |device: &Device<'a>| {
+        let levels: Vec<u64> = burst::own_levels(derived, device)?.into_iter().map(|(_, bytes)| bytes).collect();
+        let part = levels.iter().copied().max()?.min(at_risk);
+        Some(Drain { to: speed(device).map(|speed| (*device, speed)), part, levels })
+    };
+    let owned: Vec<Drain<'_>> = derived.drains().iter().filter_map(own).collect();
+    // Where most of the data go to a device of unknown speed, the time is not known.
+    let most = owned.iter().max_by_key(|drain| drain.part).filter(|drain| drain.part >= at_risk / 2);
+    if most.is_some_and(|most| most.to.is_some())
+        && let Some(longest) = owned
+            .into_iter()
+            .filter(|drain| drain.to.is_some())
+            .max_by(|one, other| one.seconds().unwrap_or(0.0).total_cmp(&other.seconds().unwrap_or(0.0)))
+    {
+        return longest;
+    }
+    let window = derived.window;
+    let levels = window.host_series.iter().filter_map(|(_, row)| Some(dirty::unwritten_of(window, row)?.0)).collect();
+    let first = derived.drains().first().copied();
+    Drain { to: first.and_then(|device| Some((device, speed(&device)?))), part: at_risk, levels }
 }
 
 fn finding(
@@ -279,30 +303,29 @@ mod tests {
     }
 
     #[test]
-    fn the_disk_that_the_data_go_to_counts_whatever_else_is_written_to() {
+    fn the_disk_that_needs_longest_for_its_own_data_counts() {
         let two_disks = |reclaimable: f64| {
             let bdi = move |bytes: f64, speed: f64| {
-                move |_: f64, row: &mut BdiRow| {
-                    row.reclaimable = Some(Bytes(mib(bytes)));
+                move |t: f64, row: &mut BdiRow| {
+                    row.reclaimable = Some(Bytes(mib(bytes - t)));
+                    row.writeback = Some(Bytes(0));
                     row.write_bandwidth = Some(BytesPerSecond(mib(speed)));
                 }
             };
             dirty_mib(700.0)
                 .disk("sdb", |t, row| row.written = Some(Bytes(mib(t))))
                 .disk("sda", |t, row| row.written = Some(Bytes(mib(50.0 * t))))
-                .bdi("8:0", bdi(5.0, 50.0))
+                .bdi("8:0", bdi(695.0 - reclaimable, 50.0))
                 .bdi("8:16", bdi(reclaimable, 20.0))
         };
-        let of = |reclaimable| check_rule(&RULE, &two_disks(reclaimable), "warning: 700 MiB are only in memory");
-        of(690.0);
         let told = |reclaimable: f64| {
             let window = two_disks(reclaimable).window();
-            let (drain, part) = drain(&Derived::of(&window), mib(700.0));
-            (drain.map(|(device, _)| device.name.to_string()), part)
+            let drain = drain(&Derived::of(&window), mib(700.0));
+            (drain.to.map(|(device, _)| device.name.to_string()), drain.part, drain.seconds())
         };
-        assert_eq!(told(690.0), (Some("sdb".to_owned()), mib(690.0)));
-        // An older kernel counts the root cgroup only.
-        assert_eq!(told(10.0), (Some("sda".to_owned()), mib(700.0)));
+        assert_eq!(told(650.0), (Some("sdb".to_owned()), mib(650.0), Some(32.5)));
+        // The slow one needs longer for less.
+        assert_eq!(told(300.0).0, Some("sdb".to_owned()));
     }
 
     #[test]

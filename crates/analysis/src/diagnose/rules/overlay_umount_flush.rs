@@ -100,7 +100,9 @@ fn finding(derived: &Derived<'_>, unmount: &Unmount<'_>) -> Finding {
             .speed
             .map(|speed| Evidence::rate(format!("Write bandwidth of {device}"), speed.value, speed.basis.source())),
     );
-    evidence.push(Evidence::seconds("Time to write it", foretold_s, "dirty ÷ bandwidth").against(NOTICED_S));
+    let is_most = seen.is_happening() && source.starts_with("between");
+    let time_name = if is_most { "Time to write it, at most" } else { "Time to write it" };
+    evidence.push(Evidence::seconds(time_name, foretold_s, "dirty ÷ bandwidth").against(NOTICED_S));
     evidence.extend(asked.iter().flat_map(asked_rows));
     evidence.extend(seen.evidence(upper));
     evidence.extend(upper::owners(derived, upper, *level));

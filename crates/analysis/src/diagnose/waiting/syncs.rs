@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 const SHORT_S: f64 = 0.05;
 
 /// By process: the sum of its waits of 100 ms and more for data of a file to be stored, the longest of them, and the sum of
-/// those that are not meant, as on other devices, seconds. Those of which nothing is told do not count. A sync of everything waits
+/// those that are not meant, as on other devices, seconds. Waits for which `is_meant` returns `None` count nowhere. A sync of everything waits
 /// for all dirty data by design.
 pub(super) fn slow(
     window: &Window,
