@@ -194,7 +194,7 @@ validation:
 # The numbers in the reports on the recordings in EVIDENCE, computed again from the samples and the trace.
 EVIDENCE ?= $(VALIDATE)
 evidence:
-	FLOODLINE_EVIDENCE=$(abspath $(EVIDENCE)) cargo test --locked -p floodline-sim --test evidence -- --ignored --nocapture
+	FLOODLINE_EVIDENCE=$(abspath $(EVIDENCE)) cargo test --locked -p floodline-sim --test evidence -- --nocapture recordings
 
 # Serve in a guest whose only disk, with the program and its ring, is flooded. Prints figures (docs/serving.md).
 storm: packages build

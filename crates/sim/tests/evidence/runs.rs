@@ -5,12 +5,12 @@ use super::raw::Raw;
 use floodline_analysis::report::Report;
 use floodline_analysis::run::Run;
 use floodline_record::record::{Record, Sink, What};
-use floodline_record::recording::Decoder;
+use floodline_record::recording::{Decoder, Encoder, Header};
 use floodline_scenario::Scenario;
 use floodline_sim::{Options, simulate};
-use std::fs::File;
-use std::io::BufReader;
-use std::path::Path;
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::PathBuf;
 
 /// What was taken of a run so far.
 #[derive(Default)]
@@ -61,10 +61,29 @@ pub(crate) fn simulated(scenario: &Scenario, options: &Options) -> (Raw, Report)
     taken.diagnosed()
 }
 
+/// The recording of a run of the model.
+pub(crate) fn saved(scenario: &Scenario, options: &Options) -> Vec<u8> {
+    let mut encoder = Encoder::new(Vec::new(), Header::new(None)).expect("a header");
+    let take = |record: Record| {
+        encoder.record(&record).expect("a record");
+        Ok(())
+    };
+    simulate(scenario, options, take, |_| true).expect("a run");
+    encoder.finish().expect("a recording")
+}
+
 /// Reads a recording.
-pub(crate) fn recorded(path: &Path) -> (Raw, Report) {
-    let file = File::open(path).expect("a file");
+pub(crate) fn recorded(bytes: impl Read) -> (Raw, Report) {
     let mut taken = Taken::default();
-    Decoder::new(BufReader::new(file)).expect("a recording").for_each(|record| taken.take(&record.expect("a record")));
+    Decoder::new(bytes).expect("a recording").for_each(|record| taken.take(&record.expect("a record")));
     taken.diagnosed()
+}
+
+/// The recordings in a folder, by name; none without a folder.
+pub(crate) fn flr_files(folder: Option<OsString>) -> Vec<PathBuf> {
+    let entries = folder.into_iter().flat_map(|folder| std::fs::read_dir(folder).expect("a folder"));
+    let files = entries.map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "flr")).collect();
+    files.sort();
+    files
 }
