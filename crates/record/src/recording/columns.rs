@@ -172,6 +172,19 @@ impl Columns {
                 each(of_slot, sum);
             }
         };
+        // Slots of rows that are gone stay. Where they are most of all, only the rows are looked at.
+        if self.slots.len() > 2 * self.rows.len() {
+            let now = |name: &str, slot: usize| self.cells(name).and_then(|cells| cells.now(slot));
+            let mut slots: Vec<usize> = self.rows.iter().map(|(_, slot)| *slot as usize).collect();
+            slots.sort_unstable();
+            let (mut of_slots, mut at) = (of_slots, 0);
+            for slot in slots {
+                let Some(of_slot) = slot.checked_sub(at).and_then(|passed| of_slots.nth(passed)) else { return };
+                pass(of_slot, sum(now(names[0], slot), now(names[1], slot)));
+                at = slot + 1;
+            }
+            return;
+        }
         match (self.cells(names[0]), self.cells(names[1])) {
             (Some(one), Some(other)) => {
                 let sums = one.all_now().zip(other.all_now()).map(|(one, other)| sum(one, other));
