@@ -60,7 +60,9 @@ pub(super) fn add_by_age(
         let most = |one: usize| {
             let total = &groups[one].total;
             if total.mapped > total.by_calls {
-                return soon[one].filter(|_| syncs[one].call.is_none()).map(|stays| of_mapping(&groups[one], stays));
+                // A trace counts its syncs.
+                let is_open = !is_traced && syncs[one].call.is_none();
+                return soon[one].filter(|_| is_open).map(|stays| of_mapping(&groups[one], stays));
             }
             let seconds: f64 = groups[one].bins.iter().filter(|bin| bin.by_calls > 0.0).map(|bin| bin.length).sum();
             let stays = soon[one].filter(|stays| is_full || *stays <= SOON_MAX)?;
