@@ -21,11 +21,11 @@ machine.memory = "16 GiB"
 machine.cpus = 4
 machine.cgroup_mode = "v1"
 machine.devices.vda = { size = "200 GiB", write_bandwidth = "<24> MB/s", read_bandwidth = "120 MB/s" }
-machine.mounts."/work" = { type = "xfs", device = "vda" }
+machine.mounts."/genomes" = { type = "xfs", device = "vda" }
 machine.cgroups."pod{i}" = { instances = 2, memory_max = "512 MiB" }
 workload.seed = <seed>
 workload.duration = "66s"
-workload.tasks.stages = { cgroup = "pod{i}", stagger = "14s", steps = [{ repeat = { every = "32s", steps = [{ write = { file = "/work/reads{i}", block = "1 MiB", total = "<90> MiB", truncate = true } }, { burn = { for = "2s" } }, { read = { file = "/work/reads{i}", block = "1 MiB", total = "64 MiB" } }, { write = { file = "/work/sorted{i}", block = "1 MiB", total = "<90> MiB", truncate = true } }, { burn = { for = "2s" } }, { write = { file = "/work/marked{i}", block = "1 MiB", total = "<30> MiB", truncate = true } }] } }] }
+workload.tasks.stages = { cgroup = "pod{i}", stagger = "14s", steps = [{ repeat = { every = "32s", steps = [{ write = { file = "/genomes/reads{i}", block = "1 MiB", total = "<90> MiB", truncate = true } }, { burn = { for = "2s" } }, { read = { file = "/genomes/reads{i}", block = "1 MiB", total = "64 MiB" } }, { write = { file = "/genomes/sorted{i}", block = "1 MiB", total = "<90> MiB", truncate = true } }, { burn = { for = "2s" } }, { write = { file = "/genomes/marked{i}", block = "1 MiB", total = "<30> MiB", truncate = true } }] } }] }
 "#,
     },
     Unseen {
