@@ -130,7 +130,9 @@ fn tiny_background(derived: &Derived<'_>, settings: &Settings) -> Option<Finding
          rewritten often are then written as often as the device allows instead of once in half a minute.",
         derived.sysctls(&[settings.background_at_half()]),
     );
-    let devices = full.map(|(disk, _)| disk.name.to_string()).into_iter().collect();
+    // Wherever writeback fills a disk, even for a part of the window, it is by this setting.
+    let is_by_it = |(_, load): &&(Device<'_>, Load)| load.kind() == Kind::Writeback && load.seconds > 0.0;
+    let devices = derived.loads().iter().filter(is_by_it).map(|(disk, _)| disk.name.to_string()).collect();
     Some(Finding { devices, ..found })
 }
 
