@@ -115,20 +115,23 @@ fn drain<'a>(derived: &Derived<'a>, at_risk: u64) -> Drain<'a> {
         Some(Drain { to: speed(device).map(|speed| (*device, speed)), part, levels })
     };
     let owned: Vec<Drain<'_>> = derived.drains().iter().filter_map(own).collect();
-    // Where most of the data go to a device of unknown speed, the time is not known.
     let most = owned.iter().max_by_key(|drain| drain.part).filter(|drain| drain.part >= at_risk / 2);
-    if most.is_some_and(|most| most.to.is_some())
-        && let Some(longest) = owned
-            .into_iter()
-            .filter(|drain| drain.to.is_some())
-            .max_by(|one, other| one.seconds().unwrap_or(0.0).total_cmp(&other.seconds().unwrap_or(0.0)))
-    {
-        return longest;
+    match most.map(|most| most.to.is_some()) {
+        Some(true) => {
+            let seconds = |drain: &Drain<'_>| drain.seconds().unwrap_or(0.0);
+            let longest = owned.into_iter().max_by(|one, other| seconds(one).total_cmp(&seconds(other)));
+            longest.unwrap_or(Drain { to: None, part: at_risk, levels: Vec::new() })
+        }
+        // Most of the data go to a device whose speed is not known.
+        Some(false) => Drain { to: None, part: at_risk, levels: Vec::new() },
+        None => {
+            let window = derived.window;
+            let rows = window.host_series.iter();
+            let levels = rows.filter_map(|(_, row)| Some(dirty::unwritten_of(window, row)?.0)).collect();
+            let first = derived.drains().first().copied();
+            Drain { to: first.and_then(|device| Some((device, speed(&device)?))), part: at_risk, levels }
+        }
     }
-    let window = derived.window;
-    let levels = window.host_series.iter().filter_map(|(_, row)| Some(dirty::unwritten_of(window, row)?.0)).collect();
-    let first = derived.drains().first().copied();
-    Drain { to: first.and_then(|device| Some((device, speed(&device)?))), part: at_risk, levels }
 }
 
 fn finding(
@@ -326,6 +329,13 @@ mod tests {
         assert_eq!(told(650.0), (Some("sdb".to_owned()), mib(650.0), Some(32.5)));
         // The slow one needs longer for less.
         assert_eq!(told(300.0).0, Some("sdb".to_owned()));
+        // The other disk says nothing of a disk whose speed is not known.
+        let unknown = two_disks(650.0).bdi("8:16", |t, row| {
+            (row.reclaimable, row.writeback) = (Some(Bytes(mib(650.0 - t))), Some(Bytes(0)));
+            row.write_bandwidth = None;
+        });
+        let unknown = unknown.disk("sdb", |_, _| {}).window();
+        assert!(drain(&Derived::of(&unknown), mib(700.0)).to.is_none());
     }
 
     #[test]
