@@ -118,8 +118,8 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     if is_cliff && is_reliable && severity < TIGHT && answer.has_what_was_held_back() && syncs(prediction) {
         row.is_firm = false;
     }
-    // Few flushes are those of a journal or of a program that syncs rarely. Where what the recording shows of waits is that of writers, and
-    // the change ends it, no recorded wait is that of a sync.
+    // Few flushes come from a journal or from a program that syncs rarely. If the change ends the recorded waits in a twin without syncs,
+    // writers waited there, and no sync did.
     if is_cliff && is_reliable && row.waits_for_pile && answer.relieves && !syncs(prediction) {
         row.is_firm = false;
     }

@@ -34,8 +34,8 @@ pub struct Speed {
 }
 
 impl Speed {
-    /// Words that follow a time computed with it, where it is the kernel's estimate: the kernel makes one of any writing, with
-    /// however little to do. Empty where it is not.
+    /// Words that follow a time computed with it, where it is the kernel's estimate. The kernel estimates it from any writing, even a
+    /// little. Empty where it is no estimate.
     pub fn by_estimate(&self) -> String {
         match self.basis {
             Basis::KernelEstimate => {

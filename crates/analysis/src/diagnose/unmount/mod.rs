@@ -64,7 +64,7 @@ fn unmount<'a>(derived: &Derived<'a>, upper: Upper<'a>) -> Option<Unmount<'a>> {
     let asked = asked.filter(|burst| burst.may_be_asked() && !seen.is_happening());
     let level = if seen.is_happening() { Level::Most } else { Level::Now };
     let ((least, most), source) = upper::dirty_of(derived, &upper.device, level, upper.is_one_drain)?;
-    // Of an unmount that is seen, the most is told; what is foretold must be there at least.
+    // The report on an unmount that is seen tells the most that it may have found. A forecast counts what is there at least.
     let dirty = if seen.is_happening() { most } else { least };
     let foretold_s = match upper.speed.filter(|speed| speed.basis.is_known()) {
         Some(speed) => dirty as f64 / speed.value,
