@@ -5,7 +5,8 @@
 
 use floodline_analysis::budget::AsIfRow;
 use floodline_analysis::diagnose::derived::Derived;
-use floodline_kernel::Behaviour;
+use floodline_kernel::{Behaviour, Folios};
+use floodline_record::facts::Mount;
 use floodline_record::id::Entity;
 use floodline_record::window::Window;
 use std::collections::BTreeMap;
@@ -73,19 +74,21 @@ impl Rewriters {
 
 /// Whether write calls of the kernel of `of` make large folios on an XFS of the host that is written to.
 fn by_write(window: &Window, of: &Window) -> bool {
-    let folios = of.facts.as_ref().and_then(|facts| facts.kernel).map(|kernel| Behaviour::of(kernel).folios);
-    let (Some(folios), Some(facts)) = (folios, &window.facts) else { return false };
-    let mounts = || facts.mounts.iter().filter(|mount| !mount.has_option("ro"));
-    folios.xfs_by_write && mounts().any(|mount| mount.fs_type.as_str() == "xfs")
+    written_to(window, of).any(|(folios, mount)| folios.xfs_by_write && mount.fs_type.as_str() == "xfs")
 }
 
 /// Whether the kernel of `of` makes large folios on a filesystem of the host that is written to.
 fn has_folios(window: &Window, of: &Window) -> bool {
-    let folios = of.facts.as_ref().and_then(|facts| facts.kernel).map(|kernel| Behaviour::of(kernel).folios);
-    let (Some(folios), Some(facts)) = (folios, &window.facts) else { return false };
-    facts.mounts.iter().filter(|mount| !mount.has_option("ro")).any(|mount| match mount.fs_type.as_str() {
+    written_to(window, of).any(|(folios, mount)| match mount.fs_type.as_str() {
         "xfs" => folios.xfs_by_readahead || folios.xfs_by_write,
         "ext4" => folios.ext4,
         _ => false,
     })
+}
+
+/// Filesystems of the host that are written to, with the folios that the kernel of `of` makes; none without a known kernel.
+fn written_to<'a>(window: &'a Window, of: &Window) -> impl Iterator<Item = (Folios, &'a Mount)> {
+    let folios = of.facts.as_ref().and_then(|facts| facts.kernel).map(|kernel| Behaviour::of(kernel).folios);
+    let mounts = window.facts.iter().flat_map(|facts| &facts.mounts).filter(|mount| !mount.has_option("ro"));
+    folios.into_iter().flat_map(move |folios| mounts.clone().map(move |mount| (folios, mount)))
 }
