@@ -396,9 +396,9 @@ mod tests {
         assert_eq!(ends(&[small, small].concat()), [0.0; 0]);
     }
 
-    #[test]
-    fn data_that_leaves_soon_was_synced_or_where_a_trace_has_no_sync_started() {
-        let place = Place {
+    /// A disk that made 200 writes.
+    fn place() -> Place {
+        Place {
             dev: DevId { major: 254, minor: 0 },
             device: "vda".to_owned(),
             point: "/data".to_owned(),
@@ -409,7 +409,12 @@ mod tests {
             written: 0,
             below: None,
             is_buffered: false,
-        };
+        }
+    }
+
+    #[test]
+    fn data_that_leaves_soon_was_synced_or_where_a_trace_has_no_sync_started() {
+        let place = place();
         // 2 MB/s that stay dirty for a quarter of a second.
         let groups = [group(&[(2e6, 0.0); 40]), group(&[(4096.0, 0.1); 40])];
         let at = [At { place: 0, is_known: true }; 2];
@@ -438,23 +443,11 @@ mod tests {
 
     #[test]
     fn stored_data_that_leaves_soon_is_synced_once_in_each_interval_with_stores() {
-        let place = Place {
-            dev: DevId { major: 254, minor: 0 },
-            device: "vda".to_owned(),
-            point: "/data".to_owned(),
-            fs_type: FsType::Xfs,
-            mean_read: None,
-            flushes: 0,
-            writes: 200,
-            written: 0,
-            below: None,
-            is_buffered: false,
-        };
         let count = |soon: Option<f64>, writes: u64| {
             let mut group = group(&[(0.0, 0.0); 40]);
             group.bins.iter_mut().step_by(2).for_each(|bin| bin.mapped = 204_800.0);
             group.total.mapped = 20.0 * 204_800.0;
-            let place = Place { writes, ..place.clone() };
+            let place = Place { writes, ..place() };
             let mut syncs = [Syncs::default()];
             let at = [At { place: 0, is_known: true }];
             add_by_age(&[group], &[place], &at, (&[soon], &[0.1]), &mut syncs);
