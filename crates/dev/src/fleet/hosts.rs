@@ -7,6 +7,7 @@ use super::lifelike::{LIFELIKE, Lifelike};
 use super::lifelike_eighth::LIFELIKE_EIGHTH;
 use super::lifelike_eleventh::LIFELIKE_ELEVENTH;
 use super::lifelike_fifth::LIFELIKE_FIFTH;
+use super::lifelike_fourteenth::LIFELIKE_FOURTEENTH;
 use super::lifelike_fourth::LIFELIKE_FOURTH;
 use super::lifelike_ninth::LIFELIKE_NINTH;
 use super::lifelike_second::LIFELIKE_SECOND;
@@ -57,6 +58,8 @@ pub(crate) enum Hosts {
     Twelfth,
     /// A thirteenth list of such hosts, written down after the twelfth one was scored
     Thirteenth,
+    /// A fourteenth list of such hosts, written down after the thirteenth one was scored
+    Fourteenth,
 }
 
 /// A host whose change is predicted: its behaviour before and after its change, and its recording before it.
@@ -86,6 +89,7 @@ impl Hosts {
             Hosts::Eleventh => Some(LIFELIKE_ELEVENTH),
             Hosts::Twelfth => Some(LIFELIKE_TWELFTH),
             Hosts::Thirteenth => Some(LIFELIKE_THIRTEENTH),
+            Hosts::Fourteenth => Some(LIFELIKE_FOURTEENTH),
             Hosts::Seen | Hosts::HeldOut | Hosts::Unseen => None,
         }
     }
