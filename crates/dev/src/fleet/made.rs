@@ -3,7 +3,7 @@
 //! the change really does to it, measured by a run before and one after.
 
 use super::kinds::Kind;
-use super::unseen::Unseen;
+use super::written::Written;
 use crate::Failure;
 use floodline_fleet::Felt;
 use floodline_record::record::{Record, Sink, What};
@@ -21,7 +21,7 @@ use std::fmt::Display;
 #[derive(Clone, Debug)]
 pub(super) struct Host {
     pub(super) kind: &'static str,
-    pub(super) change: &'static [&'static str],
+    pub(super) change: Vec<&'static str>,
     pub(super) name: String,
     /// Recording before the change.
     pub(super) recording: Vec<u8>,
@@ -43,24 +43,24 @@ const OTHER_SEED: u64 = 7_919;
 impl Host {
     /// Runs a host of a kind before and after its change; with `again`, both once more with other randomness.
     pub(super) fn of(kind: Kind, number: u64, again: bool) -> Result<Host, Failure> {
-        Host::run(kind.name, kind.kernel, kind.change, &kind.scenario(number), number, again)
+        Host::run(kind.name, kind.kernel, kind.change.to_vec(), &kind.scenario(number), number, again)
     }
 
     /// The same for a kind of a later group.
-    pub(super) fn later(kind: &'static Unseen, number: u64, again: bool) -> Result<Host, Failure> {
-        Host::run(kind.name, kind.kernel, kind.change, &kind.text_of(number), number, again)
+    pub(super) fn later(kind: &'static Written, number: u64, again: bool) -> Result<Host, Failure> {
+        Host::run(&kind.name, &kind.kernel, kind.change(), &kind.text_of(number), number, again)
     }
 
     fn run(
         kind: &'static str,
         kernel: &str,
-        change: &'static [&'static str],
+        change: Vec<&'static str>,
         text: &str,
         number: u64,
         again: bool,
     ) -> Result<Host, Failure> {
         let name = format!("{kind}-{number}");
-        let [(now, kernel), (then, kernel_then)] = changed(text, kernel, change, &name)?;
+        let [(now, kernel), (then, kernel_then)] = changed(text, kernel, &change, &name)?;
         let (before, recording) = run(&now, kernel, &name)?;
         let (after, recording_after) = run(&then, kernel_then, &name)?;
         let worse_again = match again {

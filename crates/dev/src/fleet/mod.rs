@@ -2,68 +2,27 @@
 //! A generated fleet with known results: every kind of host is run before and after its change. The pre-flight, which
 //! sees only the recording before it, is compared with the measured effect.
 
-mod eighth;
-mod eleventh;
-mod fifteenth;
-mod fifth;
-mod fourteenth;
-mod fourth;
 mod hosts;
 mod kinds;
 mod lab;
-mod lifelike;
-mod lifelike_eighth;
-mod lifelike_eleventh;
-mod lifelike_fifth;
-mod lifelike_fourteenth;
-mod lifelike_fourth;
-mod lifelike_ninth;
-mod lifelike_second;
-mod lifelike_seventh;
-mod lifelike_sixth;
-mod lifelike_tenth;
-mod lifelike_third;
-mod lifelike_thirteenth;
-mod lifelike_twelfth;
 mod made;
-mod ninth;
 mod pairs;
-mod seventh;
-mod sixteenth;
-mod sixth;
-mod tenth;
-mod third;
-mod thirteenth;
-mod twelfth;
-mod unseen;
 mod usual;
+mod written;
 
 use crate::{Answer, Failure};
-use eighth::EIGHTH;
-use eleventh::ELEVENTH;
-use fifteenth::FIFTEENTH;
-use fifth::FIFTH;
+use clap::builder::PossibleValuesParser;
 use floodline_fleet::{Change, Depth, Felt, Row, Verdict, preflight};
-use fourteenth::FOURTEENTH;
-use fourth::FOURTH;
 pub(crate) use hosts::Hosts;
 use kinds::{KINDS, Kind};
 pub(crate) use lab::FleetLab;
 use made::Host;
-use ninth::NINTH;
 pub(crate) use pairs::FleetPairs;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::Serialize;
-use seventh::SEVENTH;
-use sixteenth::SIXTEENTH;
-use sixth::SIXTH;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use tenth::TENTH;
-use third::THIRD;
-use thirteenth::THIRTEENTH;
-use twelfth::TWELFTH;
-use unseen::Unseen;
+use written::Written;
 
 /// Hold the pre-flight against a generated fleet whose answers were measured
 #[derive(clap::Parser)]
@@ -78,48 +37,9 @@ pub(crate) struct FleetTruth {
     /// Leave held-out kinds out: for choosing thresholds
     #[arg(long)]
     seen: bool,
-    /// Run the third group of kinds instead
-    #[arg(long, conflicts_with = "seen")]
-    third: bool,
-    /// Run the fourth group of kinds instead
-    #[arg(long, conflicts_with = "seen")]
-    fourth: bool,
-    /// Run the fifth group of kinds instead
-    #[arg(long, conflicts_with = "seen")]
-    fifth: bool,
-    /// Run the sixth group of kinds instead
-    #[arg(long, conflicts_with = "seen")]
-    sixth: bool,
-    /// Run the seventh group of kinds instead
-    #[arg(long, conflicts_with = "seen")]
-    seventh: bool,
-    /// Run the eighth group of kinds instead
-    #[arg(long, conflicts_with = "seen")]
-    eighth: bool,
-    /// Run the ninth group of kinds instead
-    #[arg(long, conflicts_with = "seen")]
-    ninth: bool,
-    /// Run the tenth group of kinds instead
-    #[arg(long, conflicts_with = "seen")]
-    tenth: bool,
-    /// Run the eleventh group of kinds instead
-    #[arg(long, conflicts_with = "seen")]
-    eleventh: bool,
-    /// Run the twelfth group of kinds instead
-    #[arg(long, conflicts_with = "seen")]
-    twelfth: bool,
-    /// Run the thirteenth group of kinds instead
-    #[arg(long, conflicts_with = "seen")]
-    thirteenth: bool,
-    /// Run the fourteenth group of kinds instead
-    #[arg(long, conflicts_with = "seen")]
-    fourteenth: bool,
-    /// Run the fifteenth group of kinds instead
-    #[arg(long, conflicts_with = "seen")]
-    fifteenth: bool,
-    /// Run the sixteenth group of kinds instead
-    #[arg(long, conflicts_with = "seen")]
-    sixteenth: bool,
+    /// Run this later group of kinds instead; may be repeated
+    #[arg(long, value_name = "NAME", conflicts_with = "seen", value_parser = PossibleValuesParser::new(written::groups()))]
+    group: Vec<String>,
     /// Use arithmetic only
     #[arg(long)]
     arithmetic: bool,
@@ -158,14 +78,8 @@ struct Judged {
 #[derive(Clone, Copy, Debug)]
 enum Case {
     Kind(&'static Kind),
-    Later(&'static Unseen),
+    Later(&'static Written),
 }
-
-/// Groups of kinds that were written down after the first two, in the order of the options that run them.
-const LATER: [&[Unseen]; 14] = [
-    THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH,
-    SIXTEENTH,
-];
 
 /// Quality of the verdicts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -191,28 +105,11 @@ impl FleetTruth {
     pub(crate) fn run(&self) -> Result<Answer, Failure> {
         let depth = if self.arithmetic { Depth::ARITHMETIC } else { Depth::WHOLE };
         let wanted = |name: &str| self.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
-        let later = [
-            self.third,
-            self.fourth,
-            self.fifth,
-            self.sixth,
-            self.seventh,
-            self.eighth,
-            self.ninth,
-            self.tenth,
-            self.eleventh,
-            self.twelfth,
-            self.thirteenth,
-            self.fourteenth,
-            self.fifteenth,
-            self.sixteenth,
-        ];
-        let is_later = later.contains(&true);
-        let is_left_out = |kind: &&Kind| !wanted(kind.name) || is_later || (self.seen && kind.held_out);
-        let kinds = KINDS.iter().filter(|kind| !is_left_out(kind)).map(Case::Kind);
-        let groups = LATER.into_iter().zip(later).filter(|(_, is_wanted)| *is_wanted);
-        let later = groups.flat_map(|(group, _)| group).filter(|kind| wanted(kind.name)).map(Case::Later);
-        let cases: Vec<Case> = kinds.chain(later).collect();
+        let is_left_out = |kind: &&Kind| !wanted(kind.name) || !self.group.is_empty() || (self.seen && kind.held_out);
+        let mut cases: Vec<Case> = KINDS.iter().filter(|kind| !is_left_out(kind)).map(Case::Kind).collect();
+        for group in &self.group {
+            cases.extend(written::kinds(group)?.iter().filter(|kind| wanted(&kind.name)).map(Case::Later));
+        }
         let work: Vec<(Case, u64)> =
             (0..self.hosts).flat_map(|host| cases.iter().map(move |case| (*case, host))).collect();
         let judged = judge_all(&work, depth, self.again, self.save.as_deref())?;
@@ -298,7 +195,7 @@ fn judge_all(work: &[(Case, u64)], depth: Depth, again: bool, save: Option<&Path
 }
 
 fn judge(host: &Host, held_out: bool, depth: Depth, save: Option<&Path>) -> Result<Judged, Failure> {
-    let change = Change::parse(host.change, None, None, None)
+    let change = Change::parse(&host.change, None, None, None)
         .map_err(|error| Failure::input(format!("{}: {error}", host.name)))?;
     let file = format!("{}.flr", host.name);
     if let Some(folder) = save {
@@ -408,21 +305,6 @@ fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::lifelike::LIFELIKE;
-    use super::lifelike_eighth::LIFELIKE_EIGHTH;
-    use super::lifelike_eleventh::LIFELIKE_ELEVENTH;
-    use super::lifelike_fifth::LIFELIKE_FIFTH;
-    use super::lifelike_fourteenth::LIFELIKE_FOURTEENTH;
-    use super::lifelike_fourth::LIFELIKE_FOURTH;
-    use super::lifelike_ninth::LIFELIKE_NINTH;
-    use super::lifelike_second::LIFELIKE_SECOND;
-    use super::lifelike_seventh::LIFELIKE_SEVENTH;
-    use super::lifelike_sixth::LIFELIKE_SIXTH;
-    use super::lifelike_tenth::LIFELIKE_TENTH;
-    use super::lifelike_third::LIFELIKE_THIRD;
-    use super::lifelike_thirteenth::LIFELIKE_THIRTEENTH;
-    use super::lifelike_twelfth::LIFELIKE_TWELFTH;
-    use super::unseen::UNSEEN;
     use super::*;
     use std::collections::BTreeSet;
 
@@ -436,61 +318,51 @@ mod tests {
 
     #[test]
     fn each_later_group_has_names_of_its_own_and_scenarios_that_the_model_runs() {
-        let mut known: BTreeSet<&str> =
-            KINDS.iter().map(|kind| kind.name).chain(UNSEEN.iter().map(|host| host.name)).collect();
-        for (group, least) in LATER.into_iter().zip([18, 18, 18, 16, 15, 10, 16, 16, 16, 16, 16, 16, 16, 16]) {
-            assert!(group.len() >= least, "{}", group.len());
-            for kind in group {
-                assert!(known.insert(kind.name), "{} is there twice", kind.name);
-                Change::parse(kind.change, None, None, None).unwrap_or_else(|why| panic!("{}: {why}", kind.name));
+        let mut known: BTreeSet<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        let before = known.len();
+        for group in written::groups() {
+            let kinds = written::kinds(group).unwrap_or_else(|why| panic!("{why}"));
+            assert!(kinds.len() >= 10, "{group}: {}", kinds.len());
+            for kind in kinds {
+                let name = kind.name.as_str();
+                assert!(known.insert(name), "{name} is there twice");
+                Change::parse(&kind.change(), None, None, None).unwrap_or_else(|why| panic!("{name}: {why}"));
                 for host in 0..3 {
-                    let made = made::changed(&kind.text_of(host), kind.kernel, kind.change, kind.name);
+                    let made = made::changed(&kind.text_of(host), &kind.kernel, &kind.change(), name);
                     let [now, then] = made.unwrap_or_else(|why| panic!("{why}"));
-                    assert_ne!(now, then, "{}", kind.name);
-                    runs_on_the_model(&now.0, kind.name);
-                    runs_on_the_model(&then.0, kind.name);
+                    assert_ne!(now, then, "{name}");
+                    runs_on_the_model(&now.0, name);
+                    runs_on_the_model(&then.0, name);
                 }
             }
         }
+        assert!(known.len() - before >= 207, "{}", known.len() - before);
     }
 
     #[test]
-    fn each_lifelike_host_is_a_good_scenario_that_its_change_changes() {
-        let mut known = BTreeSet::new();
-        let lists = [
-            (LIFELIKE, 20),
-            (LIFELIKE_SECOND, 16),
-            (LIFELIKE_THIRD, 16),
-            (LIFELIKE_FOURTH, 15),
-            (LIFELIKE_FIFTH, 12),
-            (LIFELIKE_SIXTH, 8),
-            (LIFELIKE_SEVENTH, 12),
-            (LIFELIKE_EIGHTH, 8),
-            (LIFELIKE_NINTH, 8),
-            (LIFELIKE_TENTH, 9),
-            (LIFELIKE_ELEVENTH, 10),
-            (LIFELIKE_TWELFTH, 10),
-            (LIFELIKE_THIRTEENTH, 10),
-            (LIFELIKE_FOURTEENTH, 10),
-        ];
-        for (list, least) in lists {
-            assert!(list.len() >= least, "{}", list.len());
-            for host in list {
-                assert!(known.insert(host.name), "{} is there twice", host.name);
-                Change::parse(host.change, None, None, None).unwrap_or_else(|why| panic!("{}: {why}", host.name));
-                let made = made::varied(&host.text(), host.kernel, host.change, host.name);
-                let [now, then] = made.unwrap_or_else(|why| panic!("{why}"));
-                assert_ne!(now, then, "{}", host.name);
+    fn each_host_of_a_list_is_a_good_scenario_that_its_change_changes() {
+        let mut known: BTreeSet<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        let before = known.len();
+        for list in written::lists() {
+            let hosts = written::hosts(list).unwrap_or_else(|why| panic!("{why}"));
+            assert!(hosts.len() >= 8, "{list}: {}", hosts.len());
+            for host in hosts {
+                let (name, change) = (host.name.as_str(), host.change());
+                assert!(known.insert(name), "{name} is there twice");
+                Change::parse(&change, None, None, None).unwrap_or_else(|why| panic!("{name}: {why}"));
+                let [now, then] = host.scenarios().unwrap_or_else(|why| panic!("{why}"));
+                assert_ne!(now, then, "{name}");
                 // The words of the scenario say what the keys say. Keys below /sys and of mounts have no key of a scenario.
                 let is_of_device = |part: &&str| DEVICES.iter().any(|prefix| part.starts_with(prefix));
-                if !host.change.iter().any(is_of_device) {
-                    let by_keys = made::changed(&host.text(), host.kernel, host.change, host.name);
-                    assert_eq!(by_keys.unwrap_or_else(|why| panic!("{why}"))[1], then, "{}", host.name);
+                if !change.iter().any(is_of_device) {
+                    let by_keys = made::changed(&host.text(), &host.kernel, &change, name);
+                    assert_eq!(by_keys.unwrap_or_else(|why| panic!("{why}"))[1], then, "{name}");
                 }
-                runs_on_the_model(&now.0, host.name);
-                runs_on_the_model(&then.0, host.name);
+                runs_on_the_model(&now.0, name);
+                runs_on_the_model(&then.0, name);
             }
         }
+        assert!(known.len() - before >= 178, "{}", known.len() - before);
     }
 
     /// Keys of a change that a scenario spells otherwise.

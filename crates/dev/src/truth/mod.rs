@@ -40,7 +40,7 @@ pub(crate) struct PredictTruth {
     #[arg(required_unless_present = "model", value_name = "RECORDING")]
     recordings: Vec<PathBuf>,
     /// Predict changes of generated hosts instead; the truth is the model
-    #[arg(long, value_name = "HOSTS", num_args = 0..=1, default_missing_value = "held-out", conflicts_with_all = ["recordings", "calibrate"])]
+    #[arg(long, value_name = "HOSTS", num_args = 0..=1, default_missing_value = "held-out", value_parser = Hosts::parser(), conflicts_with_all = ["recordings", "calibrate"])]
     model: Option<Hosts>,
     /// Write the recordings of the generated hosts to this folder
     #[arg(long, value_name = "DIR", requires = "model")]
@@ -87,7 +87,7 @@ struct Pair {
 impl PredictTruth {
     pub(crate) fn run(&self) -> Result<Answer, Failure> {
         if let Some(hosts) = self.model {
-            let judged = model::all(hosts, self.only.as_deref(), self.save.as_deref(), self.why);
+            let judged = model::all(hosts, self.only.as_deref(), self.save.as_deref(), self.why)?;
             let text = match self.format {
                 _ if self.odds => page::odds(&judged),
                 Format::Text if self.why => judged.iter().map(|one| one.why.as_str()).collect(),
