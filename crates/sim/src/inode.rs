@@ -255,8 +255,9 @@ impl World {
         self.cgroups[owner].foreign.track(bdi, memcg, now, second, expire);
     }
 
-    /// Starts writeback of a run of pages: they are no longer dirty, and mappings are write-protected.
-    pub(crate) fn start_writeback(&mut self, inode: InodeId, start: u64, len: u64, owner: CgId) {
+    /// Starts writeback of a run of pages on a CPU, by default that of the flusher: they are no longer dirty, and mappings
+    /// are write-protected.
+    pub(crate) fn start_writeback(&mut self, inode: InodeId, start: u64, len: u64, owner: CgId, cpu: Option<usize>) {
         let i = &mut self.inodes[inode];
         let was_idle = i.cache.writeback == 0;
         let mut folio = 1;
@@ -277,8 +278,8 @@ impl World {
             w.reclaimable -= len;
             w.writeback += len;
             w.writeback_inodes += u64::from(was_idle);
-            self.wb_stat_mod(wb, WbStat::Reclaimable, -len.cast_signed(), folio.into(), None);
-            self.wb_stat_mod(wb, WbStat::Writeback, len.cast_signed(), folio.into(), None);
+            self.wb_stat_mod(wb, WbStat::Reclaimable, -len.cast_signed(), folio.into(), cpu);
+            self.wb_stat_mod(wb, WbStat::Writeback, len.cast_signed(), folio.into(), cpu);
         }
         if was_idle && !std::mem::replace(&mut self.inodes[inode].is_noted, true) {
             self.sbs[sb].under_writeback.push(inode);

@@ -59,7 +59,7 @@ impl World {
         self.inodes[inode].cache.update(start, len, |_, extent| extent.dirty = true);
         let task = self.task_of(process);
         self.account_dirtied(inode, len, 1, CgId::ROOT, task);
-        self.start_writeback(inode, start, len, CgId::ROOT);
+        self.start_writeback(inode, start, len, CgId::ROOT, self.cpu_of(process));
         (start, len)
     }
 }

@@ -120,6 +120,11 @@ impl World {
         }
     }
 
+    /// CPU of the task that a process acts for, if any.
+    pub(crate) fn cpu_of(&self, process: u32) -> Option<usize> {
+        self.task_of(process).map(|pid| self.pids[pid].cpu)
+    }
+
     /// The cgroup with the requests of the task that a process acts for; the root for the kernel's own.
     pub(crate) fn of_task(&self, process: u32) -> CgId {
         self.task_of(process).map_or(CgId::ROOT, |pid| self.memcg(self.pids[pid].cgroup))

@@ -146,7 +146,7 @@ steps = ["exit"]
             (page.dirty, page.writeback) = (false, true);
         }
         file.in_flight.push((run.start, run.len));
-        self.world.start_writeback(file.inode, run.start, run.len, run.owner);
+        self.world.start_writeback(file.inode, run.start, run.len, run.owner, None);
     }
 
     fn complete(&mut self, file: usize, which: u64) {

@@ -69,6 +69,8 @@ pub(crate) struct Wrote {
 struct Pass {
     inode: InodeId,
     how: How,
+    /// CPU of the task that requests the write; none for a flusher.
+    cpu: Option<usize>,
     /// Pages that were dirty at its start, if it writes only those.
     tagged: Option<std::vec::IntoIter<(u64, u64)>>,
     /// Start of the search for the next run, and the end of the range to search.
@@ -91,7 +93,8 @@ enum NextRun {
 
 /// Writes dirty pages of an inode. Returns when they are submitted.
 pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
-    let mut pass = sim.w().begin_pass(inode, how);
+    let process = sim.current_process();
+    let mut pass = sim.w().begin_pass(inode, how, process);
     loop {
         let next = sim.w().next_run(&mut pass);
         let mut run = match next {
@@ -177,8 +180,9 @@ pub(crate) async fn wait_writeback(sim: &Sim, inode: InodeId, start: u64, len: u
 /// A run of dirty pages that is being submitted to a device: at most what the filesystem maps at once.
 struct Sending {
     inode: InodeId,
-    /// The wb whose flusher sends it.
+    /// The wb whose flusher sends it, or the CPU of the task that requested it.
     flusher: Option<WbId>,
+    cpu: Option<usize>,
     device: BlockId,
     class: Class,
     cgroup: CgId,
@@ -238,7 +242,7 @@ impl World {
         wb.map_or(CgId::ROOT, |wb| self.wbs[wb].memcg)
     }
 
-    fn begin_pass(&mut self, inode: InodeId, how: How) -> Pass {
+    fn begin_pass(&mut self, inode: InodeId, how: How, process: u32) -> Pass {
         // Since commit fee468fdf41c ("writeback: reliably update bandwidth estimation"), 5.15; before, only flushers
         // estimate.
         let estimates = self.inodes[inode].wb.filter(|_| self.behaviour.arithmetic.bandwidth_skips_idle);
@@ -261,6 +265,7 @@ impl World {
         Pass {
             inode,
             how,
+            cpu: if how.flusher.is_some() { None } else { self.cpu_of(process) },
             at: if how.is_cyclic { i.writeback_index } else { 0 },
             until: if tagged.is_some() { 0 } else { u64::MAX },
             tagged,
@@ -345,6 +350,7 @@ impl World {
         let sending = Sending {
             inode,
             flusher: pass.how.flusher,
+            cpu: pass.cpu,
             device: sb.device?,
             class,
             cgroup: self.io_cgroup(inode),
@@ -426,7 +432,7 @@ impl World {
             sending.at = until;
             return;
         };
-        self.start_writeback(sending.inode, part.start, part.len, part.owner);
+        self.start_writeback(sending.inode, part.start, part.len, part.owner, sending.cpu);
         // Blocks that do not lie side by side are requests of their own. The stretches are taken to be of one size.
         let in_stretch = part.blocks.max(1).div_ceil(part.stretches.max(1));
         sending.in_stretch = in_stretch.min(sending.in_request);

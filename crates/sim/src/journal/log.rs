@@ -104,7 +104,7 @@ impl World {
         let pages = dirty.flat_map(|(at, extent)| (*at..at + u64::from(extent.len)).map(|page| (page, extent.owner)));
         let uncommitted: Vec<(u64, CgId)> = pages.filter(|(page, _)| journal.has(*page)).collect();
         for (page, owner) in uncommitted {
-            self.start_writeback(metadata, page, 1, owner);
+            self.start_writeback(metadata, page, 1, owner, None);
             self.end_writeback(metadata, page, 1);
         }
     }
