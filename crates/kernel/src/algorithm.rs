@@ -41,6 +41,9 @@ pub struct Algorithm {
     pub nr_to_write_in_pages: bool,
     /// How fresh the memcg counters are that throttling uses.
     pub memcg_stats: MemcgStats,
+    /// Whether the background test adds up the dirty pages of all CPUs where a wb's share is small (5.14); before, it misses
+    /// those that CPUs hold back.
+    pub bg_counts_exactly: bool,
     /// Whether the memcg background test uses the memcg's completions (6.10); before, the machine's.
     pub memcg_bg_fraction: bool,
     /// Whether laptop mode exists and suppresses the background kick (until 7.0).
@@ -99,6 +102,7 @@ impl Algorithm {
         background_kick_in_loop: false,
         nr_to_write_in_pages: true,
         memcg_stats: MemcgStats::Exact,
+        bg_counts_exactly: false,
         memcg_bg_fraction: false,
         laptop_mode: true,
         strictlimit_background_kick: false,

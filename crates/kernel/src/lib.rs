@@ -68,6 +68,6 @@ pub use position_ratio::wb_position_ratio;
 pub use release::{Certainty, NotARelease, Release, Vendor};
 pub use wb_calc_thresh::{WbShare, wb_bg_thresh, wb_calc_thresh, wb_min_max_ratio};
 pub use wb_dirty::wb_dirty_is_exact;
-pub use wb_over_bg_thresh::{BackgroundDomain, wb_over_bg_thresh};
+pub use wb_over_bg_thresh::{BackgroundDomain, wb_over_bg_thresh, wb_reclaimable_is_exact};
 pub use write_bandwidth::WriteBandwidth;
 pub use writeback_chunk::{CHUNK_UNLIMITED, ChunkMode, writeback_chunk_size};

@@ -4,6 +4,7 @@
 
 use super::algorithm::Algorithm;
 use super::wb_calc_thresh::{WbShare, wb_calc_thresh};
+use super::wb_dirty::wb_dirty_is_exact;
 
 /// A domain as the background test sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub struct BackgroundDomain {
 }
 
 /// Whether there is background work for a wb. `reclaimable` counts its dirty pages for a comparison with a threshold:
-/// exactly or not, as [`super::wb_dirty_is_exact`] has it. `memcg` is given for a wb of a cgroup other than the root.
+/// exactly or not, as [`wb_reclaimable_is_exact`] has it. `memcg` is given for a wb of a cgroup other than the root.
 pub fn wb_over_bg_thresh(
     algorithm: &Algorithm,
     reclaimable: impl Fn(u64) -> u64,
@@ -41,6 +42,12 @@ pub fn wb_over_bg_thresh(
         let share = WbShare { numerator: fraction.numerator, denominator: fraction.denominator, ..memcg.share };
         over(memcg, &share)
     })
+}
+
+/// Whether the background test adds up the dirty pages of a wb over all CPUs, for a comparison with this share.
+/// `wb_stat_error` is [`super::Build::wb_stat_error`]. Both in pages.
+pub fn wb_reclaimable_is_exact(algorithm: &Algorithm, wb_thresh: u64, wb_stat_error: u64) -> bool {
+    algorithm.bg_counts_exactly && wb_dirty_is_exact(wb_thresh, wb_stat_error)
 }
 
 #[cfg(test)]
@@ -75,6 +82,19 @@ mod tests {
         assert!(wb_over_bg_thresh(&linux(6, 10), |_| 1, &global(&linux(6, 10)), None));
         assert!(!wb_over_bg_thresh(&linux(6, 14), |_| 1, &global(&linux(6, 14)), None));
         assert!(!wb_over_bg_thresh(&linux(6, 10), |_| 0, &global(&linux(6, 10)), None));
+    }
+
+    #[test]
+    fn until_5_13_the_test_never_adds_up_all_cpus() {
+        // Two CPUs hold back up to 32 pages.
+        let check = |minor, thresh, expect| {
+            assert_eq!(wb_reclaimable_is_exact(&linux(5, minor), thresh, 32), expect, "5.{minor}, {thresh}");
+        };
+        check(13, 0, false);
+        check(13, 63, false);
+        check(14, 0, true);
+        check(14, 63, true);
+        check(14, 64, false);
     }
 
     #[test]

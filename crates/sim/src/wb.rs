@@ -191,7 +191,7 @@ impl World {
             writeback: 0,
             dirtied: 0,
             written: 0,
-            held: Held::on(self.build),
+            held: Held::on(self.build, &self.behaviour.arithmetic),
             conserved: Conserved::default(),
             bandwidth: WriteBandwidth::initial(self.build),
             ratelimit: DirtyRatelimit::initial(self.build),

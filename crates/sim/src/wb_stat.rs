@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Per-CPU deltas of a wb's counters on a large machine. Each CPU keeps changes to itself until they make a batch,
-//! and a reader that does not add up all CPUs misses them. The model keeps the exact counts; this module keeps the
-//! difference. Machines of up to [`EXACT_CPUS`] have none. Mirrors wb_stat_mod, wb_stat and wb_stat_sum
-//! (include/linux/backing-dev.h).
+//! Per-CPU deltas of a wb's counters. Each CPU keeps changes to itself until they make a batch, and a reader that does not
+//! add up all CPUs misses them. The model keeps the exact counts; this module keeps the difference. Machines of up to
+//! [`EXACT_CPUS`] have none if their kernel adds up all CPUs where few pages matter. Mirrors wb_stat_mod, wb_stat and
+//! wb_stat_sum (include/linux/backing-dev.h).
 
 use crate::arena::WbId;
 use crate::world::World;
-use floodline_kernel::{Build, wb_dirty_is_exact};
+use floodline_kernel::{Algorithm, Build, wb_dirty_is_exact, wb_reclaimable_is_exact};
 use floodline_scenario::Random;
 
-/// CPUs up to which the counters of a wb are exact: the error is at most 640 pages there.
+/// CPUs up to which the counters of a wb count as exact: the error is at most 640 pages there. The background test before 5.14
+/// compares a few pages with a share of 0 or more, so there each page matters.
 pub(crate) const EXACT_CPUS: u64 = 16;
 
 /// Counters of a wb.
@@ -36,12 +37,17 @@ pub(crate) struct Held {
 
 impl Held {
     /// Creates the deltas of a machine whose counters are not exact.
-    pub(crate) fn on(build: Build) -> Option<Held> {
+    pub(crate) fn on(build: Build, algorithm: &Algorithm) -> Option<Held> {
         let cpus = build.cpus_possible;
         let count = usize::try_from(cpus).unwrap_or(1);
         let batch = i64::try_from(build.wb_stat_batch()).unwrap_or(i64::MAX);
         let cpus_held = || vec![[0; STATS]; count].into_boxed_slice();
-        (cpus > EXACT_CPUS).then(|| Held { cpus: cpus_held(), sums: [0; STATS], batch, flusher: 0 })
+        (cpus > EXACT_CPUS || !algorithm.bg_counts_exactly).then(|| Held {
+            cpus: cpus_held(),
+            sums: [0; STATS],
+            batch,
+            flusher: 0,
+        })
     }
 
     /// Counts a change of a counter on a CPU, in steps of a folio.
@@ -114,16 +120,16 @@ impl World {
         w.held.as_ref().map_or(exact, |held| held.read(stat, exact))
     }
 
-    /// Dirty pages of a wb that may be written, as the kernel counts them against a threshold: exactly if that is
-    /// small.
+    /// Dirty pages of a wb that may be written, as the background test counts them against a threshold: since 5.14 exactly
+    /// if that is small.
     pub(crate) fn wb_reclaimable(&self, wb: WbId, thresh: u64) -> u64 {
-        match wb_dirty_is_exact(thresh, self.build.wb_stat_error()) {
+        match wb_reclaimable_is_exact(&self.behaviour.arithmetic, thresh, self.build.wb_stat_error()) {
             true => self.wbs[wb].reclaimable,
             false => self.wb_stat(wb, WbStat::Reclaimable),
         }
     }
 
-    /// Pages of a wb that are dirty or under writeback, counted in the same way.
+    /// Pages of a wb that are dirty or under writeback: exactly if the threshold is small.
     pub(crate) fn wb_dirty(&self, wb: WbId, thresh: u64) -> u64 {
         let w = &self.wbs[wb];
         if w.held.is_none() || wb_dirty_is_exact(thresh, self.build.wb_stat_error()) {
@@ -141,6 +147,10 @@ pub(crate) fn placement(seed: u64) -> Random {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn kernel(version: &str) -> Algorithm {
+        Algorithm::of(version.parse().expect("a version"))
+    }
 
     #[test]
     fn a_run_is_counted_as_its_folios_one_by_one() {
@@ -177,7 +187,8 @@ mod tests {
 
     #[test]
     fn a_change_of_no_pages_changes_nothing() {
-        let mut held = Held::on(Build { hz: 250, cpus_possible: 64, page_size: 4096 }).expect("it has 64 CPUs");
+        let build = Build { hz: 250, cpus_possible: 64, page_size: 4096 };
+        let mut held = Held::on(build, &kernel("6.12")).expect("it has 64 CPUs");
         for pages in [40, 0, 10, 0, -7, 0] {
             held.add(WbStat::Dirtied, 3, pages, 1);
         }
@@ -187,8 +198,8 @@ mod tests {
     #[test]
     fn large_machines_hold_back_up_to_a_batch_each() {
         let build = |cpus_possible| Build { hz: 250, cpus_possible, page_size: 4096 };
-        assert!(Held::on(build(16)).is_none());
-        let mut held = Held::on(build(64)).expect("it has 64 CPUs");
+        assert!(Held::on(build(16), &kernel("6.12")).is_none());
+        let mut held = Held::on(build(64), &kernel("6.12")).expect("it has 64 CPUs");
         for cpu in 0..64 {
             held.add(WbStat::Reclaimable, cpu, 55, 1);
         }
@@ -199,5 +210,30 @@ mod tests {
         assert_eq!(held.read(WbStat::Reclaimable, 64 * 55 + 513), 56 + 55 + 512, "a large folio is folded at once");
         held.add(WbStat::Reclaimable, 9, -56, 1);
         assert_eq!(held.read(WbStat::Reclaimable, 64 * 55 + 457), 56 + 55 + 512, "a CPU holds less back, and not more");
+    }
+
+    #[test]
+    fn small_machines_before_5_14_hold_back_pages_of_their_cpus() {
+        let build = Build { hz: 250, cpus_possible: 2, page_size: 4096 };
+        assert!(Held::on(build, &kernel("5.14")).is_none());
+        let mut held = Held::on(build, &kernel("5.13")).expect("an early kernel");
+        // Two CPUs have a batch of 16 pages. A log of 15 pages is not seen, with the next page it is.
+        held.add(WbStat::Reclaimable, 0, 15, 1);
+        assert_eq!(held.read(WbStat::Reclaimable, 15), 0);
+        held.add(WbStat::Reclaimable, 0, 1, 1);
+        assert_eq!(held.read(WbStat::Reclaimable, 16), 16);
+        // The flusher on the other CPU cleans them page by page: none is dirty after 16 of them.
+        for left in (1..16).rev() {
+            held.add(WbStat::Reclaimable, 1, -1, 1);
+            assert_eq!(held.read(WbStat::Reclaimable, left), 16);
+        }
+        held.add(WbStat::Reclaimable, 1, -1, 1);
+        assert_eq!(held.read(WbStat::Reclaimable, 0), 0);
+        // An fsync cleans on the CPU that made the page dirty, and leaves nothing behind.
+        for _ in 0..100 {
+            held.add(WbStat::Reclaimable, 0, 1, 1);
+            held.add(WbStat::Reclaimable, 0, -1, 1);
+        }
+        assert_eq!((held.cpus[0], held.cpus[1]), ([0; STATS], [0; STATS]));
     }
 }
