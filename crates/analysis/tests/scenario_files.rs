@@ -112,6 +112,35 @@ fn every_variant_written_out_reads_back_the_same() {
 }
 
 #[test]
+fn every_variant_is_read_again_without_its_text_as_with_it() {
+    let mut read = 0;
+    for folder in ["", "blind", "chain", "compared", "stacks"] {
+        for (name, file) in scenarios_in(&format!("../../scenarios/{folder}")) {
+            for (variant, scenario) in file.variants {
+                let text = scenario.to_toml().expect("a scenario can be written");
+                let mut by_text =
+                    ScenarioFile::parse(&text).unwrap_or_else(|error| panic!("{name} {variant}: {error}"));
+                assert_eq!(scenario.reread(), by_text.variants.remove("default"), "{folder}/{name} {variant}");
+                read += 1;
+            }
+        }
+    }
+    assert!(read > 900, "{read}");
+}
+
+#[test]
+fn what_its_text_refuses_is_not_read_again() {
+    for (name, file) in scenarios() {
+        for (variant, mut scenario) in file.variants {
+            scenario.machine.mounts.values_mut().for_each(|mount| mount.device = Some("missing".to_owned()));
+            let text = scenario.to_toml().expect("a scenario can be written");
+            assert!(ScenarioFile::parse(&text).is_err(), "{name} {variant}");
+            assert_eq!(scenario.reread(), None, "{name} {variant}");
+        }
+    }
+}
+
+#[test]
 fn copies_have_different_paths_and_seeds() {
     let copies = |scenario: &Scenario| -> Vec<_> { scenario.task_copies().into_iter().map(|task| task.seed).collect() };
     for (name, file) in scenarios() {

@@ -4,7 +4,7 @@
 //! would refuse is refused here with the kernel's rule.
 
 use super::host_key;
-use super::load::{DEFAULT_VARIANT, of_tree};
+use super::load::{DEFAULT_VARIANT, TEXT_MAX, most_text, of_tree};
 use super::profile::FILLED;
 use super::sysctl::EXCLUSIVE;
 use super::{ByteSize, Scenario, ScenarioFile, Time};
@@ -72,13 +72,16 @@ impl Scenario {
                     .to_owned(),
             ));
         };
-        let tree = || self.laid_over(key, &path, &value).map_err(wrong);
-        if let Some(changed) = of_tree(tree()?) {
+        let tree = self.laid_over(key, &path, &value).map_err(wrong)?;
+        let text = |tree: &Table| toml::to_string(tree).map_err(|error| wrong(error.to_string()));
+        if most_text(&tree) > TEXT_MAX {
+            fitting(text(&tree)?.len()).map_err(wrong)?;
+        }
+        if let Some(changed) = of_tree(tree) {
             return Ok(changed);
         }
         // The text has a place for what is wrong.
-        let text = toml::to_string(&tree()?).map_err(|error| wrong(error.to_string()))?;
-        parse(&text).map_err(wrong)
+        parse(&text(&self.laid_over(key, &path, &value).map_err(wrong)?)?).map_err(wrong)
     }
 
     /// The tree of the scenario with another value of a key of the file. `key` is as a person wrote it.
@@ -121,7 +124,19 @@ impl Scenario {
     ///
     /// A file with this scenario would be refused.
     pub fn checked(&self) -> Result<Scenario, String> {
-        parse(&self.to_toml().map_err(|error| error.to_string())?)
+        let text = self.to_toml().map_err(|error| error.to_string())?;
+        fitting(text.len())?;
+        parse(&text)
+    }
+}
+
+/// Refuses a changed scenario whose text no reader would take.
+fn fitting(bytes: usize) -> Result<(), String> {
+    match bytes <= TEXT_MAX {
+        true => Ok(()),
+        false => {
+            Err(format!("the changed scenario would be a file of {bytes} bytes; a scenario has at most {TEXT_MAX}"))
+        }
     }
 }
 
@@ -282,6 +297,33 @@ steps = [{ write = { file = "/a.b/x", total = "1 MiB" } }]
         check("machine.memory=1M", Err("no kernel boots in less than 16 MiB"));
         check("instances=10000000", Err("at most 65535 memory cgroups"));
         check("machine.devices.data.write_bandwidth=0 B/s", Err("nothing would ever complete"));
+    }
+
+    #[test]
+    fn a_scenario_that_becomes_too_large_is_refused_with_its_size() {
+        let mut scenario = parse(BASE).unwrap();
+        let size = |scenario: &Scenario| scenario.to_toml().unwrap().len();
+        scenario.about = Some("x".to_owned());
+        scenario.about = Some("x".repeat(1 + TEXT_MAX - size(&scenario)));
+        let told = |key: &str, value: &str| {
+            scenario.changed(key, value).map(|changed| size(&changed)).map_err(|error| error.why().to_owned())
+        };
+        let too_large = |bytes: usize| {
+            Err(format!("the changed scenario would be a file of {bytes} bytes; a scenario has at most {TEXT_MAX}"))
+        };
+        assert_eq!(told("machine.memory", "8 GiB"), Ok(TEXT_MAX));
+        assert_eq!(told("machine.memory", "16 GiB"), too_large(TEXT_MAX + 1));
+        assert_eq!(told("for", "50s"), too_large(TEXT_MAX + 1));
+    }
+
+    #[test]
+    fn a_text_is_never_longer_than_its_bound() {
+        for text in [BASE.to_owned(), BASE.replace("box{i}", "b\\u0001\\\\\\\"{i}")] {
+            let scenario: Scenario = toml::from_str(&text).unwrap();
+            let tree = Table::try_from(&scenario).unwrap();
+            let (least, most) = (toml::to_string(&tree).unwrap().len(), most_text(&tree));
+            assert!((least..least * 12).contains(&most), "{least} and {most}");
+        }
     }
 
     #[test]

@@ -96,6 +96,28 @@ pub(super) fn of_tree(tree: Table) -> Option<Scenario> {
     check::check(&scenario, check::STEPS_MAX).is_empty().then_some(scenario)
 }
 
+/// Most bytes that the text of a tree may have. It costs less than the text.
+pub(super) fn most_text(tree: &Table) -> usize {
+    // A character of a key or of a string is written with at most six bytes, such as `\u0001`. A table repeats the path
+    // to it.
+    fn of(value: &toml::Value, path: usize) -> usize {
+        match value {
+            toml::Value::String(text) => 6 * text.len() + 8,
+            toml::Value::Array(items) => 4 + items.iter().map(|item| of(item, path) + 2).sum::<usize>(),
+            toml::Value::Table(table) => of_table(table, path),
+            _ => 40,
+        }
+    }
+    fn of_table(table: &Table, path: usize) -> usize {
+        let entry = |(key, value): (&String, &toml::Value)| {
+            let key = 6 * key.len() + 3;
+            key + 4 + of(value, path + key)
+        };
+        path + 8 + table.iter().map(entry).sum::<usize>()
+    }
+    of_table(tree, 0)
+}
+
 fn one(problem: Problem) -> ScenarioError {
     ScenarioError { problems: vec![problem] }
 }
