@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Loop devices: requests become reads and writes of a file on another filesystem of the machine. Buffered requests
-//! go through its page cache: a write is complete once it is copied, and is then dirty a second time; a flush is an
-//! fsync of the file. Direct requests are direct I/O to its device, submitted
-//! without waiting for earlier ones. Up to 5.13 one worker does all requests and the
+//! go through its page cache: a write is complete once it is copied, and is then dirty a second time. Direct requests are
+//! direct I/O to its device, submitted without waiting for earlier ones. A flush is an fsync of the file in both cases, which
+//! also commits its modification time. Up to 5.13 one worker does all requests and the
 //! root is charged; since 5.14 each cgroup has a worker and is charged. Mirrors drivers/block/loop.c.
 
 use crate::arena::{BlockId, CgId, InodeId, PidId};
 use crate::block::{Class, Done, Request, Way, submit};
 use crate::engine::{Sim, Ticket, suspend};
-use crate::journal;
 use crate::process::Sleeper;
 use crate::process::use_cpu;
 use crate::syscalls::{self, Readahead};
@@ -98,7 +97,7 @@ pub(crate) async fn worker(sim: Sim, device: BlockId, of: CgId) {
     }
 }
 
-/// Submits a request to the disk below, whose completion completes it; a flush is waited for.
+/// Submits a request to the disk below, whose completion completes it. A flush is waited for (`lo_req_flush`).
 async fn direct(sim: &Sim, pid: PidId, inode: InodeId, of: (BlockId, u32), request: Request) {
     let (below, call) = {
         let world = sim.w();
@@ -107,7 +106,7 @@ async fn direct(sim: &Sim, pid: PidId, inode: InodeId, of: (BlockId, u32), reque
     use_cpu(sim, pid, call, false).await;
     match (below, request.way) {
         (None, _) => {}
-        (Some(below), Way::Flush) => journal::flush(sim, below).await,
+        (Some(_), Way::Flush) => crate::sync::fsync(sim, inode, false).await,
         (Some(below), way) => {
             if way == Way::Write {
                 syscalls::update_time(sim, pid, inode).await;
@@ -123,7 +122,7 @@ async fn buffered(sim: &Sim, pid: PidId, inode: InodeId, ahead: &mut Readahead, 
     let offset = request.at.saturating_mul(PAGE);
     let has_failed = match request.way {
         Way::Flush => {
-            crate::sync::fsync(sim, inode, true).await;
+            crate::sync::fsync(sim, inode, false).await;
             return;
         }
         Way::Read => syscalls::read(sim, pid, inode, ahead, offset, request.bytes).await.is_err(),

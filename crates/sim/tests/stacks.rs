@@ -146,6 +146,29 @@ fn requests_to_a_direct_loop_device_are_in_the_queue_of_the_disk_together() {
 }
 
 #[test]
+fn a_flush_of_a_loop_device_commits_the_time_of_its_file() {
+    // A disk that takes 10 ms for each request and flush.
+    let (machine, _) = LOOP.split_once("[machine.cgroups").expect("cgroups");
+    let machine = machine.replace("\"xfs\"", "\"ext4\"").replace("\"4 GiB\"", "\"4 GiB\"\nlatency = \"10ms\"");
+    let append =
+        "{ write = { file = \"/data/a\", order = \"append\", count = 1 } }, { fdatasync = { file = \"/data/a\" } }";
+    let tasks = format!(
+        "[workload]\nduration = \"30s\"\n[workload.tasks.w]\n\
+         steps = [{{ repeat = {{ every = \"3s\", steps = [{append}] }} }}]\n"
+    );
+    let check = |direct: bool, requests: f64| {
+        let text = machine.replace("/host/image\"", &format!("/host/image\", direct_io = {direct}"));
+        let usual = figure(&run(&scenario(&format!("{text}{tasks}")), "6.12"), "w.fdatasync.p50_seconds");
+        assert!((requests * 0.01..requests * 0.01 + 0.005).contains(&usual), "direct: {direct}, {usual}");
+    };
+    // The page, the log and the record of the filesystem in the image. It flushes the image twice, and each time the filesystem
+    // below writes log and record and flushes the disk twice.
+    check(true, 11.0);
+    // The page and the log are in the page cache until the first flush, the record until the second.
+    check(false, 10.0);
+}
+
+#[test]
 fn a_program_that_waits_for_a_loop_device_waits_for_the_disk() {
     // The disk takes 50 MB/s, at any speed of the loop device.
     let run = run(&scenario(LOOP), "6.12");
