@@ -3,7 +3,8 @@
 
 use super::group::Bin;
 use floodline_record::units::{Bytes, Nanos};
-use floodline_scenario::{ByteSize, Frequency, Lasting, Repeat, Step, Time};
+use floodline_scenario::{ByteSize, Frequency, Lasting, Repeat, Step, Time, Truncate};
+use std::ops::RangeInclusive;
 
 /// A stretch of time with a steady rate.
 #[derive(Clone, Copy, Debug)]
@@ -180,6 +181,18 @@ pub(super) struct Branch {
     pub(super) end: Option<End>,
     /// Whether only the device sets its pace.
     pub(super) is_unpaced: bool,
+    /// Files that it removes later, in order of time. Those that the recording does not see removed are the last.
+    pub(super) removed: Vec<Removed>,
+}
+
+/// A file that a branch writes in some of its stretches and removes later.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Removed {
+    pub(super) file: String,
+    /// Numbers of the stretches.
+    pub(super) stretches: RangeInclusive<usize>,
+    /// When it is removed, seconds since the recording began. `None` where the recording ends before that.
+    pub(super) at: Option<f64>,
 }
 
 /// A step after some stretches, and how long it took in the recording.
@@ -197,13 +210,59 @@ impl End {
     }
 }
 
+impl Removed {
+    /// The steps that remove it, from a moment on.
+    fn steps(&self, now: &mut f64) -> Vec<Step> {
+        let Some(at) = self.at else { return Vec::new() };
+        let mut steps = Vec::new();
+        if at > *now + 1e-3 {
+            steps.push(Step::Sleep(Lasting { lasting: time(at - *now) }));
+            *now = at;
+        }
+        steps.push(Step::Truncate(Truncate { file: self.file.clone(), size: ByteSize(Bytes(0)) }));
+        steps
+    }
+}
+
+/// Lets steps write to another file.
+fn rename(steps: &mut [Step], file: &str) {
+    for step in steps {
+        match step {
+            Step::Write(write) => file.clone_into(&mut write.file),
+            Step::Repeat(repeat) => rename(&mut repeat.steps, file),
+            _ => {}
+        }
+    }
+}
+
 impl Branch {
+    /// A branch that only repeats its operation, on a clock.
+    pub(super) fn new(
+        bursts: Vec<Burst>,
+        unit: f64,
+        step: impl Fn(u64, Option<Frequency>) -> Vec<Step> + 'static,
+    ) -> Branch {
+        Branch { bursts, unit, step: Box::new(step), begin: None, end: None, is_unpaced: false, removed: Vec::new() }
+    }
+
+    /// The steps of a stretch, with the file that it writes.
+    fn named(&self, number: usize, mut steps: Vec<Step>) -> Vec<Step> {
+        if let Some(removed) = self.removed.iter().find(|removed| removed.stretches.contains(&number)) {
+            rename(&mut steps, &removed.file);
+        }
+        steps
+    }
+
     /// Each burst at its time: `of` makes its steps from the number of operations and the seconds. A burst has at least one operation,
     /// unless those before it had more than they should.
     pub(super) fn bursts(&self, copies: f64, of: impl Fn(f64, f64) -> Vec<Step>) -> Vec<Step> {
         let mut steps = Vec::new();
         let (mut now, mut left) = (0.0, 0.0);
+        let mut removed = self.removed.iter().peekable();
         for (at, burst) in self.bursts.iter().enumerate() {
+            while let Some(one) = removed.next_if(|one| one.at.is_some_and(|at| at <= burst.from + 1e-3)) {
+                steps.extend(one.steps(&mut now));
+            }
             if burst.from > now + 1e-3 {
                 steps.push(Step::Sleep(Lasting { lasting: time(burst.from - now) }));
             }
@@ -217,7 +276,7 @@ impl Branch {
                 true => {
                     let length = (burst.to - burst.from).max(1e-3);
                     let lasts = burst.lasts.filter(|lasts| *lasts < length).unwrap_or(length);
-                    steps.extend(of(count, lasts));
+                    steps.extend(self.named(at, of(count, lasts)));
                     if lasts < length {
                         steps.push(Step::Sleep(Lasting { lasting: time(length - lasts) }));
                     }
@@ -232,6 +291,7 @@ impl Branch {
                 now += end.seconds;
             }
         }
+        removed.for_each(|one| steps.extend(one.steps(&mut now)));
         steps
     }
 
@@ -274,14 +334,7 @@ mod tests {
         let step = |count, rate: Option<Frequency>| {
             vec![Step::Write(Write { count: Some(count), rate: rate.map(Pace::Blocks), ..Write::default() })]
         };
-        let branch = Branch {
-            bursts: bursts.collect(),
-            unit: 1.0,
-            step: Box::new(step),
-            begin: None,
-            end: None,
-            is_unpaced: false,
-        };
+        let branch = Branch::new(bursts.collect(), 1.0, step);
         let steps = branch.open(1.0);
         let slept = |step: &Step| if let Step::Sleep(sleep) = step { sleep.lasting.0.as_secs_f64() } else { 0.0 };
         let seconds = steps.iter().map(slept).sum();
@@ -317,6 +370,31 @@ mod tests {
         assert_eq!(arrivals(&bins, |bin| bin.by_calls, 262_144.0).len(), 3);
         let steady: Vec<Bin> = bins.iter().map(|bin| Bin { by_calls: 64e6, waited: 0.6, ..*bin }).collect();
         assert_eq!(arrivals(&steady, |bin| bin.by_calls, 262_144.0).len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_removed_later_is_written_under_its_own_name() {
+        let burst = |from: f64| Burst { from, to: from + 1.0, amount: 4.0, lasts: None };
+        let step = |count, rate: Option<Frequency>| {
+            let write =
+                Write { file: "/a/f".to_owned(), count: Some(count), rate: rate.map(Pace::Blocks), ..Write::default() };
+            vec![Step::Write(write)]
+        };
+        let file = |number: usize, at| Removed { file: format!("/a/f-{number}"), stretches: number..=number, at };
+        let removed = vec![file(0, Some(6.0)), file(2, None)];
+        let branch = Branch { removed, ..Branch::new(vec![burst(0.0), burst(3.0), burst(9.0)], 1.0, step) };
+        let told = |step: &Step| match step {
+            Step::Write(write) => format!("write {}", write.file),
+            Step::Sleep(sleep) => format!("sleep {}", sleep.lasting.0.as_secs_f64()),
+            Step::Truncate(truncate) => format!("truncate {}", truncate.file),
+            other => format!("{other:?}"),
+        };
+        let expect = ["write /a/f-0", "sleep 2", "write /a/f", "sleep 2", "truncate /a/f-0", "sleep 3", "write /a/f-2"];
+        assert_eq!(branch.open(1.0).iter().map(told).collect::<Vec<_>>(), expect);
+        // Writers that wait for their own writes do so within a step that repeats.
+        let closed = branch.closed(1.0, 0.5);
+        let named = |step: &Step| matches!(step, Step::Repeat(repeat) if told(&repeat.steps[0]) == "write /a/f-0");
+        assert!(named(&closed[0]), "{closed:?}");
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl InFolios {
             };
             syncing.steps(write, count)
         };
-        Branch { bursts, unit: folio, step: Box::new(step), begin: None, end: None, is_unpaced: false }
+        Branch::new(bursts, folio, step)
     }
 
     /// Calls to the file.

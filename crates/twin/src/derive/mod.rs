@@ -22,6 +22,7 @@ mod nearer;
 mod needed;
 mod paged_in;
 mod places;
+mod removals;
 mod requests;
 mod residence;
 mod rewrites;

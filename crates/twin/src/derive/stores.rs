@@ -193,7 +193,7 @@ pub(super) fn mapped(
     let step = move |count: u64, rate: Option<Frequency>| {
         vec![Step::MmapStore(MmapStore { rate, count: Some(count), ..mapping.clone() })]
     };
-    let branch = Branch { bursts, unit: per_store, step: Box::new(step), begin: None, end: None, is_unpaced: false };
+    let branch = Branch::new(bursts, per_store, step);
     let block = match (is_large, made == LARGE_WRITES) {
         (true, true) => cached.block_of(per_clean_fault),
         (true, false) => cached.block_of(per_fault),

@@ -218,6 +218,9 @@ const ENDS_SHARE: f64 = 0.6;
 /// writing, but goes on as soon as the wait ends.
 const IDLE_OVER_WAIT: f64 = 1.5;
 
+/// Part of the bytes of a program that may be dropped beside its synced bursts.
+const DROPPED_BESIDE: f64 = 0.05;
+
 /// A burst of writes of a program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
@@ -267,11 +270,14 @@ pub(super) fn synced_runs(group: &Group) -> Vec<Run> {
     }
 }
 
-/// Number of the bursts that are made durable at their ends, and the mean of the waits there.
+/// Number of the bursts that are made durable at their ends, and the mean of the waits there. What was synced cannot be dropped unwritten:
+/// a program that drops what such bursts left waits for the writeback of pages that it drops.
 fn syncs_at_ends(group: &Group) -> Option<(f64, f64)> {
     let runs = synced_runs(group);
     let count = runs.len() as f64;
-    (!runs.is_empty()).then(|| (count, runs.iter().map(|run| run.waited).sum::<f64>() / count))
+    let synced: f64 = runs.iter().map(|run| run.bytes).sum();
+    let is_kept = synced <= group.total.by_calls - group.total.cancelled + DROPPED_BESIDE * group.total.by_calls;
+    (!runs.is_empty() && is_kept).then(|| (count, runs.iter().map(|run| run.waited).sum::<f64>() / count))
 }
 
 /// Flushes of a device that programs requested: a journal that commits by itself every five seconds flushes too.
@@ -394,6 +400,19 @@ mod tests {
         // The part that is synced is small.
         let small = [(90e6, 0.0), (0.0, 0.0), (4e6, 0.0), (0.0, 0.5), (0.0, 0.0)];
         assert_eq!(ends(&[small, small].concat()), [0.0; 0]);
+    }
+
+    #[test]
+    fn bursts_that_are_dropped_unwritten_were_not_synced() {
+        let bursts = [(90e6, 0.0), (0.0, 0.5), (0.0, 0.0), (0.0, 0.0)].repeat(4);
+        let count = |cancelled: f64| {
+            let mut group = group(&bursts);
+            group.total.cancelled = cancelled;
+            syncs_at_ends(&group).map(|(count, _)| count)
+        };
+        assert_eq!(count(0.0), Some(4.0));
+        assert_eq!(count(10e6), Some(4.0), "another file");
+        assert_eq!(count(180e6), None);
     }
 
     /// A disk that made 200 writes.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files of a program that are dropped before they are written: after a moment, or by its next burst.
 
-use super::bursts::{Branch, Burst, arrivals, bursts, size, time};
+use super::bursts::{Branch, Burst, Removed, arrivals, bursts, size, time};
 use super::group::{Bin, Group, PAGE};
+use super::removals::{Removals, removals};
 use crate::provenance::Notes;
 use floodline_record::sample::{HostRow, SampleTime};
 use floodline_record::units::Bytes;
@@ -20,8 +21,9 @@ const LIFE_SECONDS: f64 = 2.0;
 pub(super) fn short_lived(group: &Group, of_one_file: Option<&Window>) -> f64 {
     let share = group.total.cancelled / group.total.by_calls.max(1.0);
     let is_one_file = || of_one_file.is_some_and(|window| is_dropped_by_the_next(group) && drops_all(group, window));
+    let is_removed = || of_one_file.is_some() && removed(group, &written(group, 1.0), "").is_some();
     match share >= SHORT_LIVED {
-        true if is_one_file() => 1.0,
+        true if is_removed() || is_one_file() => 1.0,
         true => share.min(1.0),
         false => 0.0,
     }
@@ -33,8 +35,18 @@ pub(super) fn temporary(group: &Group, share: f64, file: String, key: &str, note
         return None;
     }
     notes.derived(format!("{key}.steps.truncate"), "cancelled_write_bytes: dirty bytes that were dropped unwritten");
+    let bursts = written(group, share);
+    if let Some(removed) = removed(group, &bursts, &file).filter(|_| share >= 1.0) {
+        notes.derived(
+            format!("{key}.steps.write"),
+            "each drop is as large as an earlier burst: files that are removed later",
+        );
+        return Some(Branch { removed, ..appended(group, bursts, file) });
+    }
     if is_dropped_by_the_next(group) {
-        return Some(replaced(group, share, file, key, notes));
+        notes.derived(format!("{key}.steps.truncate.size"), "each burst drops what the one before left unwritten");
+        let begin = Some(Step::Truncate(Truncate { file: file.clone(), size: ByteSize(Bytes(0)) }));
+        return Some(Branch { begin, ..appended(group, bursts, file) });
     }
     notes.assumed(format!("{key}.steps.repeat.every"), "life of a file that is dropped before it is written");
     let total = &group.total;
@@ -57,7 +69,7 @@ pub(super) fn temporary(group: &Group, share: f64, file: String, key: &str, note
             steps: vec![Step::Write(write), sleep, Step::Truncate(empty)],
         })]
     };
-    Some(Branch { bursts, unit: round, step: Box::new(step), begin: None, end: None, is_unpaced: false })
+    Some(Branch::new(bursts, round, step))
 }
 
 /// Part of the dropped bytes that must go in intervals in which the program also writes.
@@ -109,12 +121,21 @@ fn whole_bursts(group: &Group) -> Vec<Burst> {
     found
 }
 
-/// Files that each burst drops and writes anew.
-fn replaced(group: &Group, share: f64, file: String, key: &str, notes: &mut Notes) -> Branch {
-    notes.derived(format!("{key}.steps.truncate.size"), "each burst drops what the one before left unwritten");
+/// The files that a program removes later. `None` where each burst drops what the one before left.
+fn removed(group: &Group, bursts: &[Burst], file: &str) -> Option<Vec<Removed>> {
+    let Removals { files, newer } = removals(group, bursts, file)?;
+    (newer != 1 || !is_dropped_by_the_next(group)).then_some(files)
+}
+
+/// The bursts with which a program writes a share of its bytes.
+fn written(group: &Group, share: f64) -> Vec<Burst> {
+    bursts(&group.bins, |bin| bin.by_calls * share)
+}
+
+/// A file to which each burst appends.
+fn appended(group: &Group, bursts: Vec<Burst>, file: String) -> Branch {
     let total = &group.total;
     let block = (total.wchar / total.calls.max(1.0)).clamp(512.0, 1_048_576.0).round();
-    let begin = Some(Step::Truncate(Truncate { file: file.clone(), size: ByteSize(Bytes(0)) }));
     let step = move |count: u64, rate: Option<Frequency>| {
         vec![Step::Write(Write {
             file: file.clone(),
@@ -125,8 +146,7 @@ fn replaced(group: &Group, share: f64, file: String, key: &str, notes: &mut Note
             ..Write::default()
         })]
     };
-    let bursts = bursts(&group.bins, |bin| bin.by_calls * share);
-    Branch { bursts, unit: block, step: Box::new(step), begin, end: None, is_unpaced: false }
+    Branch::new(bursts, block, step)
 }
 
 #[cfg(test)]
@@ -196,7 +216,7 @@ mod tests {
     fn each_later_burst_begins_with_an_empty_file() {
         let mut seconds = vec![(0.0, 0.0); 40];
         (seconds[3], seconds[20]) = ((60e6, 0.0), (60e6, 60e6));
-        let branch = replaced(&group(&seconds), 1.0, "/a/f".to_owned(), "t", &mut Notes::default());
+        let branch = temporary(&group(&seconds), 1.0, "/a/f".to_owned(), "t", &mut Notes::default()).expect("a branch");
         let steps = branch.open(1.0);
         let is_truncate = |step: &&Step| matches!(step, Step::Truncate(_));
         let is_write = |step: &&Step| matches!(step, Step::Write(_));

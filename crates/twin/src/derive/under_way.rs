@@ -59,7 +59,7 @@ pub(super) fn durable(
         })]
     };
     let bursts = arrivals(&group.bins, |bin| bin.by_calls, block);
-    Some(Branch { bursts, unit: block, step: Box::new(step), begin: None, end: None, is_unpaced: true })
+    Some(Branch { is_unpaced: true, ..Branch::new(bursts, block, step) })
 }
 
 /// Durable calls of each process under way at once.

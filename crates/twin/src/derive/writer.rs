@@ -275,7 +275,7 @@ fn calls(group: &Group, kept: f64, syncs: Syncs, file: String, key: &str, notes:
         };
         syncing.steps(write, count)
     };
-    Some(Branch { bursts: stretches, unit: per_call, step: Box::new(step), begin: None, end, is_unpaced })
+    Some(Branch { end, is_unpaced, ..Branch::new(stretches, per_call, step) })
 }
 
 /// Whether a program that syncs writes whole pages, or each time a new file: `passed` to its write calls and `dirtied` by them,
@@ -327,7 +327,7 @@ fn rewrites(group: &Group, syncs: Syncs, file: String, it: Rewritten, key: &str,
         };
         syncing.steps(write, count)
     };
-    Branch { bursts, unit: block, step: Box::new(step), begin: None, end, is_unpaced: false }
+    Branch { end, ..Branch::new(bursts, block, step) }
 }
 
 /// The sync at the end of each burst.
@@ -397,7 +397,7 @@ fn files(file: String, bytes: f64, bursts: Vec<Burst>, fsync: bool) -> Branch {
             fsync,
         })]
     };
-    Branch { bursts, unit: bytes, step: Box::new(step), begin: None, end: None, is_unpaced: false }
+    Branch::new(bursts, bytes, step)
 }
 
 fn sync_of(syncs: Syncs, calls: f64, key: &str, notes: &mut Notes) -> Option<SyncEvery> {
@@ -457,7 +457,7 @@ fn direct(group: &Group, place: &Place, window: &Window, file: String, key: &str
         };
         vec![Step::Write(write)]
     };
-    Some(Branch { bursts, unit: block, step: Box::new(step), begin: None, end: None, is_unpaced })
+    Some(Branch { is_unpaced, ..Branch::new(bursts, block, step) })
 }
 
 /// Whether some writes of a program keep their device busy while they last: direct ones, or durable ones. Such a writer is as fast as
@@ -520,7 +520,7 @@ fn reads(group: &Group, place: &Place, file: String, key: &str, notes: &mut Note
         };
         vec![Step::Read(read)]
     };
-    Some((Branch { bursts, unit: block, step: Box::new(step), begin: None, end: None, is_unpaced: false }, bytes))
+    Some((Branch::new(bursts, block, step), bytes))
 }
 
 #[cfg(test)]
