@@ -4,6 +4,7 @@
 
 mod sentences;
 mod slowest;
+mod synced;
 mod weigh;
 
 use crate::Depth;
@@ -87,6 +88,8 @@ struct Answer {
     without_assumed_syncs: Option<f64>,
     /// Whether both bounds of the demand are the same.
     is_demand_known: bool,
+    /// Whether a task of the twin syncs the filesystem that gets most of its data.
+    syncs_most: bool,
     /// Largest amount of unwritten data, beside the recorded one.
     peak: Option<Peak>,
     /// Whether that much may have been unwritten between two samples of the recording.
@@ -276,6 +279,7 @@ fn answer(
             && felt(0, true).is_some_and(|then| then.stall_seconds < RELIEVED * before.stall_seconds),
         without_assumed_syncs,
         is_demand_known: other.is_none(),
+        syncs_most: synced::syncs_most(&twin.scenario),
         peak,
         is_between_samples,
         dirties_again,

@@ -114,8 +114,10 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         () if is_cliff => answer.severity_max,
         () => answer.severity,
     };
-    // How much a sync finds depends on its moment, so a twin that is close to what people notice clears nothing.
-    if is_cliff && is_reliable && severity < TIGHT && answer.has_what_was_held_back() && syncs(prediction) {
+    // How much a sync finds depends on its moment, so a twin that is close to what people notice clears nothing. Syncs of another
+    // filesystem find none of it.
+    let finds_it = answer.has_what_was_held_back() && answer.syncs_most && syncs(prediction);
+    if is_cliff && is_reliable && severity < TIGHT && finds_it {
         row.is_firm = false;
     }
     // Few flushes come from a journal or from a program that syncs rarely. If the change ends the recorded waits in a twin without syncs,

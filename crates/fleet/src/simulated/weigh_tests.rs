@@ -22,6 +22,7 @@ fn twin(severity: f64, severity_max: f64, peak: f64, error: f64) -> Answer {
         relieves: false,
         without_assumed_syncs: None,
         is_demand_known: severity == severity_max,
+        syncs_most: true,
         peak: Some(Peak { times: peak, weighed: peak }),
         is_between_samples: false,
         error: Some(error),
@@ -176,6 +177,8 @@ fn a_cliff_is_cleared_only_by_a_twin_that_has_what_was_held_back() {
     check(with_syncs(twin(0.2, 0.2, 0.4, 0.1)), (Verdict::Suffers, 3.0));
     check(with_syncs(twin(0.2, 0.4, 1.0, 0.1)), (Verdict::Suffers, 3.0));
     check(with_syncs(twin(0.2, 1.4, 1.0, 0.1)), (Verdict::Suffers, 1.4));
+    // Its syncs are those of another filesystem.
+    check(Answer { syncs_most: false, ..with_syncs(twin(0.2, 0.2, 1.0, 0.1)) }, (Verdict::Suffers, 3.0));
     // In a twin without syncs, none can wait.
     check(twin(0.2, 0.2, 1.0, 0.1), (Verdict::Suffers, 3.0));
 }
