@@ -190,6 +190,11 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         || both.map_or(severity, |both| both.max(severity)) >= enough
             && (stated.allows(row, is_reliable) || answer.writes_again(row, stated, is_reliable))
             && (has_effect || row.verdict == Verdict::Suffers);
+    // What stands without a twin of this host.
+    let alone = match is_of_another && row.predicts_waits {
+        true => of_written(by_arithmetic, row.removed_share),
+        false => by_arithmetic,
+    };
     match arithmetic {
         (_, cause, told) if is_suffering => {
             let is_named = matches!(row.verdict, Verdict::Suffers | Verdict::Tight);
@@ -222,19 +227,14 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
             row.decide(Verdict::Suffers, cause, told);
         }
         // Without a twin of this host, the wait that arithmetic predicts stands.
-        (Verdict::Suffers, cause, told)
-            if row.is_firm || (is_of_another && row.predicts_waits && by_arithmetic >= SUFFERS) =>
-        {
-            row.severity = match is_of_another && row.predicts_waits {
-                true => of_written(by_arithmetic, row.removed_share),
-                false => by_arithmetic,
-            };
+        (Verdict::Suffers, cause, told) if row.is_firm || (is_of_another && row.predicts_waits && alone >= SUFFERS) => {
+            row.severity = alone;
             row.confidence = Confidence::Medium;
             row.decide(Verdict::Suffers, cause, told);
         }
         (Verdict::Suffers, cause, told) if !is_reliable => {
             // The twin is calm but unreliable: neither tier is conclusive.
-            row.severity = severity.max(TIGHT);
+            row.severity = if is_of_another { alone.clamp(TIGHT, TRADE) } else { severity.max(TIGHT) };
             row.decide(
                 Verdict::Tight,
                 cause,
@@ -348,7 +348,7 @@ fn slowed(row: &Row, slower: f64) -> f64 {
 /// Severity by arithmetic where a share of the data is removed before it is written. Below a smaller limit data is written sooner, so less
 /// of it is removed: between today's share and none, the geometric mean.
 fn of_written(by_arithmetic: f64, removed: f64) -> f64 {
-    (by_arithmetic * (1.0 - removed).max(0.0).sqrt()).max(SUFFERS)
+    by_arithmetic * (1.0 - removed).max(0.0).sqrt()
 }
 
 /// Severity by two predictions of the same waits, that of the twin and that of arithmetic: their geometric mean. Where the

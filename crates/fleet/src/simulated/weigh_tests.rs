@@ -339,7 +339,7 @@ fn a_predicted_wait_stands_where_the_twin_is_that_of_another_host() {
     };
     check(2.6, 3.1, (Verdict::Suffers, 2.6, Confidence::Medium));
     // Too short to be noticed.
-    check(0.9, 3.1, (Verdict::Tight, 0.5, Confidence::Low));
+    check(0.8, 3.1, (Verdict::Tight, 0.8, Confidence::Low));
     // A twin of this host that misses its recording.
     check(2.6, 2.9, (Verdict::Tight, 0.5, Confidence::Low));
 }
@@ -350,14 +350,14 @@ fn data_that_is_removed_takes_a_part_of_a_predicted_wait() {
         let mut row = Row { severity: 4.0, margin: Some(0.3), predicts_waits: true, removed_share, ..Row::default() };
         row.decide(Verdict::Suffers, Cause::CgroupLimit, "So it is.".to_owned());
         weigh(twin(4.0, 4.0, peak, 0.5), Wanted::Flagged, 60.0, &mut row);
-        assert_eq!((row.verdict, row.severity), (Verdict::Suffers, expect), "{removed_share} {peak}");
+        assert_eq!((row.verdict, row.severity), expect, "{removed_share} {peak}");
     };
-    check(0.0, 4.0, 4.0);
-    check(0.75, 4.0, 2.0);
-    // Verdicts stay: nothing shows how much is still removed after the change.
-    check(0.99, 4.0, 1.0);
+    check(0.0, 4.0, (Verdict::Suffers, 4.0));
+    check(0.75, 4.0, (Verdict::Suffers, 2.0));
+    // What is left is too short to be noticed.
+    check(0.984375, 4.0, (Verdict::Tight, 0.5));
     // A twin of this host has what is removed.
-    check(0.75, 1.0, 4.0);
+    check(0.75, 1.0, (Verdict::Suffers, 4.0));
 }
 
 #[test]
