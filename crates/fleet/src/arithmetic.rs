@@ -226,6 +226,7 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
     let facts = assumed.window.facts.as_ref();
     let rewriters = Rewriters::of(derived, &assumed.window);
     row.gets_folios = rewriters.store_into_new_folios();
+    row.folios_by_origin = rewriters.by_origin;
     let mut all: Vec<Weighed<'_>> = assumed.rows.iter().filter_map(|row| weighed(row, &rewriters)).collect();
     all.sort_by(|one, other| one.margin.total_cmp(&other.margin));
     row.cgroups_over = all.iter().filter(|one| one.margin < 1.0 && one.row.cgroup.is_some()).count() as u64;

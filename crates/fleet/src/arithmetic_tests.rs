@@ -214,7 +214,7 @@ fn a_tight_margin_is_told_with_the_amounts_that_it_is_made_of() {
 
 #[test]
 fn stores_into_the_large_folios_of_a_new_kernel_are_simulated() {
-    let wanted = |fs_type: &str, written: f64, (now, kernel): (&str, &str)| {
+    let judged = |fs_type: &str, written: f64, (now, kernel): (&str, &str)| {
         let host = Fixture::healthy()
             .kernel(now)
             .mount("sda", fs_type, "/data", "rw")
@@ -222,8 +222,11 @@ fn stores_into_the_large_folios_of_a_new_kernel_are_simulated() {
             .process("store", 900, "/store", move |t, row| {
                 (row.write_bytes, row.wchar) = (Some(Bytes(mib(t))), Some(Bytes(mib(written * t))));
             });
-        let row = judged(&host, Some(kernel), None);
-        let change = Change::parse::<&str>(&[], Some(kernel), None, None).expect("a change");
+        judged(&host, Some(kernel), None)
+    };
+    let wanted = |fs_type, written, kernels: (&str, &str)| {
+        let row = judged(fs_type, written, kernels);
+        let change = Change::parse::<&str>(&[], Some(kernels.1), None, None).expect("a change");
         let depth = crate::Depth { control: 0.0, ..crate::Depth::WHOLE };
         crate::simulated::is_wanted(&row, &change, depth).is_some()
     };
@@ -234,4 +237,8 @@ fn stores_into_the_large_folios_of_a_new_kernel_are_simulated() {
     // Reads of Linux 6.1 make them, and write calls do not.
     assert!(wanted("xfs", 0.0, ("6.1.192", "6.12.117")));
     assert!(!wanted("ext4", 0.0, ("6.1.192", "6.12.117")), "neither makes them on ext4");
+    // How a file came into the page cache matters only where one of both calls gets them.
+    let by_origin = |fs_type, kernels| judged(fs_type, 0.0, kernels).folios_by_origin;
+    assert!(by_origin("xfs", ("6.1.192", "6.12.117")) && by_origin("xfs", ("5.10.223", "6.1.192")));
+    assert!(!by_origin("xfs", ("5.10.223", "6.12.117")) && !by_origin("ext4", ("6.12.117", "7.2.13")));
 }

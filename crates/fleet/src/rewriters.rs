@@ -28,8 +28,10 @@ pub(crate) struct Rewriters {
     pub(crate) hides_stores: bool,
     /// Whether the new kernel makes large folios where the old one does not.
     pub(crate) gets_folios: bool,
-    /// Whether write calls of the new kernel make large folios where only reads of the old one do.
+    /// Whether write calls of the new kernel make large folios on XFS where those of the old one do not.
     writes_folios: bool,
+    /// Whether only read calls or only write calls get large folios with the new kernel.
+    pub(crate) by_origin: bool,
     /// Whether it makes large folios at all: a store into a small page dirties no more than that.
     pub(crate) has_folios: bool,
 }
@@ -56,8 +58,11 @@ impl Rewriters {
             }
         }
         let hides_stores = all_dirtied < all_peaks.saturating_mul(SHOWN);
-        let writes_folios = by_write(window, then) && !by_write(window, window);
-        Rewriters { needs, hides_stores, gets_folios, writes_folios, has_folios }
+        let gets = |makes: fn(&Folios) -> bool| on_xfs(window, then, makes) && !on_xfs(window, window, makes);
+        let writes_folios = gets(|folios| folios.xfs_by_write);
+        // Where both get them, as on ext4, every file has them.
+        let by_origin = writes_folios != gets(|folios| folios.xfs_by_readahead);
+        Rewriters { needs, hides_stores, gets_folios, writes_folios, by_origin, has_folios }
     }
 
     /// Whether some store, and the new kernel makes large folios where the old one does not, be it of reads or of write calls. Which
@@ -72,9 +77,9 @@ impl Rewriters {
     }
 }
 
-/// Whether write calls of the kernel of `of` make large folios on an XFS of the host that is written to.
-fn by_write(window: &Window, of: &Window) -> bool {
-    written_to(window, of).any(|(folios, mount)| folios.xfs_by_write && mount.fs_type.as_str() == "xfs")
+/// Whether some calls of the kernel of `of` make large folios on an XFS of the host that is written to.
+fn on_xfs(window: &Window, of: &Window, makes: impl Fn(&Folios) -> bool) -> bool {
+    written_to(window, of).any(|(folios, mount)| makes(&folios) && mount.fs_type.as_str() == "xfs")
 }
 
 /// Whether the kernel of `of` makes large folios on a filesystem of the host that is written to.

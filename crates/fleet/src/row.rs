@@ -330,6 +330,9 @@ pub struct Row {
     /// they store, which arithmetic does not know.
     #[serde(skip)]
     pub(crate) gets_folios: bool,
+    /// Whether the calls that brought such a file into the page cache decide whether it is in large folios then. No recording shows them.
+    #[serde(skip)]
+    pub(crate) folios_by_origin: bool,
     /// Settings that the boot applies.
     #[serde(skip)]
     pub(crate) boot_settings: Vec<(&'static str, u64)>,

@@ -197,9 +197,9 @@ fn answer(
     let mut results: Vec<(Run, Shown)> = Vec::new();
     let mut felt_by_tasks: Vec<(Run, Felt)> = Vec::new();
     let mut measured = Measured::of(&recorded.window);
-    // How a mapped file came into the page cache is not recorded, and decides its folios. A finding of such a twin is harm only with
+    // How a mapped file came into the page cache is not recorded, and may decide its folios. A finding of such a twin is harm only with
     // figures that people notice.
-    let counts_findings = !row.gets_folios || row.verdict == Verdict::Suffers;
+    let counts_findings = !(row.gets_folios && row.folios_by_origin) || row.verdict == Verdict::Suffers;
     let felt_of = |shown: &Shown, seconds: f64| {
         let felt = Felt::of(&shown.figures, &shown.said.seen, seconds);
         if counts_findings { felt } else { Felt { critical: BTreeSet::new(), ..felt } }
