@@ -96,8 +96,11 @@ mod tests {
     use super::super::group::sum;
     use super::*;
 
-    /// When each removed file was written and removed, of a program that writes and drops these MB in its seconds.
-    fn told(seconds: &[(usize, f64, f64)]) -> Option<(Vec<(f64, Option<f64>)>, usize)> {
+    /// When each file was written and removed, and how many newer ones there were then.
+    type Told = (Vec<(f64, Option<f64>)>, usize);
+
+    /// The removals of a program that writes and drops these MB in its seconds.
+    fn told(seconds: &[(usize, f64, f64)]) -> Option<Told> {
         let blank = |at: usize| Bin { end: at as f64 + 1.0, length: 1.0, active: 1, ..Bin::default() };
         let mut bins: Vec<Bin> = (0..80).map(blank).collect();
         for (at, written, dropped) in seconds {
