@@ -4,6 +4,7 @@
 //! linger.
 
 use super::derived::Derived;
+use super::writer::{self, Period};
 use floodline_kernel::{Behaviour, Switching, change};
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::name::Name;
@@ -126,11 +127,10 @@ pub fn workers(derived: &Derived<'_>) -> Workers {
     };
     let seconds = |time: Option<Nanos>| time.unwrap_or_default().as_secs_f64();
     let processes = &derived.window.processes;
-    let workers: Vec<f64> = processes
-        .iter()
-        .filter(|(id, _)| is_worker(id))
-        .map(|(_, span)| seconds(span.growth.utime) + seconds(span.growth.stime))
-        .collect();
+    // A kworker that starts in a storm has used most of its time before the first sample with it.
+    let counted = |(id, span)| writer::counted(derived.window, Period::Window, id, span);
+    let its = processes.iter().filter(|(id, _)| is_worker(id)).map(|(id, span)| counted((*id, span)));
+    let workers: Vec<f64> = its.map(|row| row.map_or(0.0, |row| seconds(row.utime) + seconds(row.stime))).collect();
     let was_read = processes.values().any(|span| span.growth.stime.is_some());
     Workers { cpu_s: (was_read && derived.has_rates).then(|| workers.iter().sum()), seen: workers.len() as u64 }
 }

@@ -7,7 +7,8 @@ mod syncs;
 
 use super::derived::Derived;
 use super::device::{Basis, Device};
-use super::{asleep, cgroup, elsewhere, released, strict, synced, throttle, writer};
+use super::writer::{self, Period};
+use super::{asleep, cgroup, elsewhere, released, strict, synced, throttle};
 use crate::observer;
 use crate::report::{Evidence, Unexplained};
 use floodline_record::id::{DevId, Entity, EntityId};
@@ -307,14 +308,18 @@ fn counts_delays(window: &Window) -> bool {
 
 /// Waiters by delay accounting; `None` where no process has any.
 fn accounted(window: &Window) -> Option<Vec<Waiter>> {
-    let waited = |span: &Span<ProcessRow>| span.growth.blkio_delay.map(|delay| delay.as_secs_f64());
-    let is_on = processes(window).any(|(.., span)| waited(span).is_some_and(|seconds| seconds > 0.0));
-    let waiter = |(pid, comm, cgroup, span): (u32, &Name, Option<EntityId>, &Span<ProcessRow>)| {
-        let seconds = waited(span).filter(|seconds| *seconds > 0.0)?;
+    // A process that starts in the window has waited in it before the first sample with it, too.
+    let waiter = |(id, span): (&EntityId, &Span<ProcessRow>)| {
+        let Some(Entity::Process { pid, comm, cgroup, kthread: false, .. }) = window.entities.get(id) else {
+            return None;
+        };
+        let row = writer::counted(window, Period::Window, *id, span)?;
+        let seconds = row.blkio_delay.map(Nanos::as_secs_f64).filter(|seconds| *seconds > 0.0)?;
         let source = "/proc/PID/stat delayacct_blkio_ticks";
-        Some(Waiter { pid, comm: comm.clone(), cgroup, seconds: Some(seconds), longest_s: None, source })
+        Some(Waiter { pid: *pid, comm: comm.clone(), cgroup: *cgroup, seconds: Some(seconds), longest_s: None, source })
     };
-    is_on.then(|| processes(window).filter_map(waiter).collect())
+    let waiters: Vec<Waiter> = window.processes.iter().filter_map(waiter).collect();
+    (!waiters.is_empty()).then_some(waiters)
 }
 
 /// Waiters by the process states in samples; `None` where none was seen asleep: then states do not explain the waiting.
@@ -455,6 +460,26 @@ mod tests {
         assert_eq!(labels(&two()), Some(vec!["dd[900]".to_owned()]));
         let window = two().window();
         assert!(is_harm(&Derived::of(&window), &waiters(&window).unwrap()));
+    }
+
+    #[test]
+    fn a_process_that_starts_in_the_window_has_waited_since_its_start() {
+        let waited = |start_s: f64| {
+            let host = Fixture::healthy().process("client", 910, "/", |t, row| match t < 5.0 {
+                true => *row = Default::default(),
+                false => row.blkio_delay = Some(secs(2.0 + 0.2 * (t - 5.0))),
+            });
+            let mut window = host.window();
+            let is_it = |entity: &&Entity| matches!(entity, Entity::Process { pid: 910, .. });
+            let id = *window.entities.iter().find(|(_, entity)| is_it(entity)).expect("it is there").0;
+            let Some(Entity::Process { pid, comm, cgroup, kthread, .. }) = window.entities.get(&id).cloned() else {
+                panic!("a process")
+            };
+            let start_ticks = (100.0 * (floodline_testkit::UPTIME + start_s)) as u64;
+            window.entities.insert(id, Entity::Process { pid, start_ticks, comm, cgroup, kthread });
+            waiters(&window).expect("delays").first().and_then(|waiter| waiter.seconds)
+        };
+        assert_eq!((waited(3.0), waited(-3.0)), (Some(3.0), Some(1.0)));
     }
 
     #[test]

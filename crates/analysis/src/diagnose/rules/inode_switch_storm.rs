@@ -287,6 +287,7 @@ mod tests {
     use crate::diagnose::check_rule;
     use floodline_kernel::Behaviour;
     use floodline_record::gap::Cause;
+    use floodline_record::id::Entity;
     use floodline_record::units::Bytes;
     use floodline_testkit::incidents::*;
     use floodline_testkit::{Fixture, mib};
@@ -307,6 +308,27 @@ mod tests {
         check_rule(&RULE, &inode_switch_6_1(), "clear: kworkers that move inodes used 200 ms of CPU");
         // A longer observation of the same storm.
         check_rule(&RULE, &inode_switch_storm().seconds(60), "critical: Kworkers moving inodes of removed cgroups");
+    }
+
+    #[test]
+    fn a_kworker_that_starts_in_the_storm_counts_since_its_start() {
+        let cpu = |start_s: f64| {
+            let host = Fixture::healthy().process("kworker/u8:7+inode_switch_wbs", 77, "/", |t, row| match t < 5.0 {
+                true => *row = Default::default(),
+                false => {
+                    row.utime = Some(Nanos(0));
+                    row.stime = Some(Nanos((1e9 * (2.0 + 0.2 * (t - 5.0))) as u64));
+                }
+            });
+            let mut window = host.window();
+            let is_it = |entity: &&Entity| matches!(entity, Entity::Process { pid: 77, .. });
+            let id = *window.entities.iter().find(|(_, entity)| is_it(entity)).expect("it is there").0;
+            let comm = Name::from("kworker/u8:7+inode_switch_wbs");
+            let start_ticks = (100.0 * (floodline_testkit::UPTIME + start_s)) as u64;
+            window.entities.insert(id, Entity::Process { pid: 77, start_ticks, comm, cgroup: None, kthread: true });
+            switches::workers(&Derived::of(&window)).cpu_s
+        };
+        assert_eq!((cpu(3.0), cpu(-3.0)), (Some(3.0), Some(1.0)));
     }
 
     #[test]
