@@ -92,14 +92,15 @@ pub fn label(window: &Window, ino: u64) -> String {
 /// Most cgroups named as evidence.
 const NAMED: usize = 3;
 
-/// The pauses of the tasks of some cgroups, as evidence: the most paused first.
-pub fn evidence(window: &Window, wanted: impl Fn(&Throttled) -> bool) -> Vec<Evidence> {
+/// Pauses by the cgroup of the paused task, as evidence: the most paused first. `which` follows the word for them, where not all pauses
+/// are wanted.
+pub fn evidence(window: &Window, which: &str, wanted: impl Fn(&Throttled) -> bool) -> Vec<Evidence> {
     let Some(pauses) = by(window, |event| wanted(event).then_some(event.who.cgroup_ino)) else { return Vec::new() };
     if pauses.is_empty() {
-        return vec![Evidence::seconds("Paused in dirty throttling", 0.0, SOURCE)];
+        return vec![Evidence::seconds(format!("Paused in dirty throttling{which}"), 0.0, SOURCE)];
     }
     let paused = |(ino, pauses): (u64, Pauses)| {
-        let name = format!("Paused in dirty throttling, {}", label(window, ino));
+        let name = format!("Paused in dirty throttling{which}, {}", label(window, ino));
         Evidence::seconds(name, pauses.total.as_secs_f64(), SOURCE)
     };
     pauses.into_iter().take(NAMED).map(paused).collect()
@@ -166,8 +167,8 @@ pub(crate) mod tests {
     fn without_a_tracer_nothing_is_said_and_with_one_nothing_is_zero() {
         assert_eq!(total(&Fixture::healthy().window(), None), None);
         assert_eq!(total(&window(&[]), None), Some(Pauses::default()));
-        assert_eq!(evidence(&Fixture::healthy().window(), |_| true), []);
-        assert_eq!(evidence(&window(&[]), |_| true)[0].value, crate::report::Value::Decimal(0.0));
+        assert_eq!(evidence(&Fixture::healthy().window(), "", |_| true), []);
+        assert_eq!(evidence(&window(&[]), "", |_| true)[0].value, crate::report::Value::Decimal(0.0));
     }
 
     #[test]
@@ -183,7 +184,7 @@ pub(crate) mod tests {
         assert_eq!(total(&window, Some(&"8:0".into())).unwrap().total, Nanos::from_millis(230));
         assert_eq!(domain(&window, |_| true), Some((Domain::Memcg, Nanos::from_millis(530))));
         assert_eq!(
-            evidence(&window, |event| event.bdi == "8:16".into())[0].name,
+            evidence(&window, "", |event| event.bdi == "8:16".into())[0].name,
             "Paused in dirty throttling, cgroup 7"
         );
     }

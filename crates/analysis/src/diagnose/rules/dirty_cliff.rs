@@ -343,7 +343,7 @@ fn common_evidence(derived: &Derived<'_>, rate: f64) -> Vec<Evidence> {
         Evidence::bytes("Most dirty, against throttling", peak.0, "freerun ceiling (thresh + bg_thresh) / 2")
             .against(ceiling.0 as f64)
     }));
-    evidence.extend(throttle::evidence(derived.window, |_| true));
+    evidence.extend(throttle::evidence(derived.window, "", |_| true));
     evidence.extend(synced::waits(derived.window).iter().flat_map(synced::Waits::evidence));
     evidence
 }

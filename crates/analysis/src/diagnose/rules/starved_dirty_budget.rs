@@ -189,8 +189,10 @@ fn setting_of(domain: &DomainBudget) -> String {
 mod tests {
     use super::*;
     use crate::diagnose::{check_rule, first_finding};
+    use crate::report::Value;
     use floodline_record::gap::Cause;
     use floodline_record::id::Entity;
+    use floodline_record::traced::throttle::Throttled;
     use floodline_testkit::incidents::*;
     use floodline_testkit::{Fixture, mib};
 
@@ -379,6 +381,15 @@ mod tests {
         };
         assert!(first_finding(&RULE, &spliced(0.0)).summary.contains("again and again"));
         assert!(!first_finding(&RULE, &spliced(1.2e6)).summary.contains("again and again"));
+        // What is new is told beside what was handed to write calls, which is nothing.
+        let told = |growth: f64, name: &str| {
+            let rows = first_finding(&RULE, &spliced(growth)).evidence;
+            rows.into_iter().find(|row| row.name == name).map(|row| row.value)
+        };
+        assert_eq!(told(1.2e6, "They handed to write calls"), Some(Value::Integer(0)));
+        assert_eq!(told(0.0, "New in their page cache"), None);
+        let Some(Value::Integer(new)) = told(1.2e6, "New in their page cache") else { panic!("it is told") };
+        assert!((new as f64 / (8.0 * 1.2e6 * 9.0) - 1.0).abs() < 0.2, "{new}");
     }
 
     #[test]
@@ -434,6 +445,50 @@ mod tests {
         let once = first_finding(&RULE, &traced(0)).confirmed.unwrap();
         assert!(once.starts_with("The flusher ran"), "{once}");
         assert_eq!(first_finding(&RULE, &starved_budget()).confirmed, None);
+    }
+
+    #[test]
+    fn bytes_of_a_fault_are_told_as_they_were_measured() {
+        use floodline_testkit::{grows, mib_pages};
+        // Three MiB for each fault, more than the largest folio.
+        let host = Fixture::healthy()
+            .hierarchy(floodline_record::id::Hierarchy::V1Memory)
+            .thresholds((0, mib(40.0), 0, mib(10.0)), mib(40.0) / 4096, mib(10.0) / 4096)
+            .host(|t, row| {
+                row.nr_dirty = Some(mib_pages(9.0));
+                row.nr_dirtied = Some(mib_pages(30.0 * t));
+            })
+            .process("mapwriter", 2000, "/", |t, row| {
+                row.write_bytes = grows(t, 0, 30.0 * 1_048_576.0);
+                row.wchar = grows(t, 0, 100.0);
+                row.minflt = grows(t, 0, 10.0);
+            });
+        let finding = first_finding(&RULE, &host);
+        let row = finding.evidence.iter().find(|row| row.name == "Dirtied per page fault").expect("a row");
+        assert_eq!(row.value, Value::Integer(mib(3.0)), "{}", finding.summary);
+    }
+
+    #[test]
+    fn pauses_of_other_tasks_for_these_data_are_told_as_such() {
+        use crate::diagnose::throttle::tests::throttled;
+        use floodline_record::record::What;
+        use floodline_record::traced::throttle::Domain;
+        let window = starved_budget().window();
+        let is_writer = |entity: &&Entity| entity.label() == "/bench.slice/writer-3.scope";
+        let its = window.entities.values().find(is_writer).expect("a cgroup");
+        let Entity::Cgroup { ino: Some(ino), .. } = its else { panic!("it has a number") };
+        // A task of the root waits for data of the cgroup, and for its own.
+        let pause = |of: u64, ms: u64| match throttled((1, "8:16", Domain::Memcg, 1, ms, ms)) {
+            What::Throttled(pause) => What::Throttled(Box::new(Throttled { wb_cgroup_ino: of, ..*pause })),
+            other => other,
+        };
+        let host = starved_budget().traced(&["throttle"], vec![pause(*ino, 300), pause(1, 5000)]);
+        let rows = first_finding(&RULE, &host).evidence;
+        let paused = rows.iter().find(|row| row.name.starts_with("Paused in dirty throttling")).expect("a row");
+        assert_eq!(
+            (paused.name.as_str(), &paused.value),
+            ("Paused in dirty throttling for their data, /", &Value::Decimal(0.3))
+        );
     }
 
     #[test]

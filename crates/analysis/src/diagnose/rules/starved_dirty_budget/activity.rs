@@ -25,7 +25,12 @@ pub(super) const SATURATED: f64 = 0.9;
 pub(super) struct Activity<'w, 'a> {
     pub(super) writers: Vec<&'w Writer<'a>>,
     pub(super) dirtied: u64,
+    /// Bytes handed to write calls, or those that are new in the page cache where these are more.
     pub(super) application: u64,
+    /// Bytes handed to write calls.
+    pub(super) handed: u64,
+    /// Bytes that are new in the page cache of each cgroup and were not read from a disk, at least.
+    pub(super) new: u64,
     pub(super) faults: u64,
     pub(super) rate: Option<f64>,
     /// Page cache of all, at most, where write calls dirty the same pages many times.
@@ -67,6 +72,8 @@ pub(super) fn activity<'w, 'a>(
         let span = derived.window.cgroups.get(&one.budget.cgroup);
         let new = span.map_or(0, |span| newly_cached(derived, Some(span), processes));
         activity.application = activity.application.saturating_add(handed.max(new));
+        activity.handed = activity.handed.saturating_add(handed);
+        activity.new = activity.new.saturating_add(new);
     }
     activity.writers.sort_by_key(|writer| (std::cmp::Reverse(writer.dirtied_bytes), writer.pid));
     let seconds = derived.seconds;

@@ -69,12 +69,21 @@ pub(super) fn evidence(
             Evidence::bytes("Dirtied per page fault", bytes, "write_bytes ÷ (minflt + majflt)")
                 .against(activity::FOLIO_PER_FAULT)
         }));
+        let rewrites = (did.dirtied as f64 / activity::REWRITES).round();
         rows.push(match did.called {
             Some(cached) => Evidence::bytes("Page cache of them, at most", cached, "memory.stat file")
                 .against((did.dirtied as f64 / storm::MANY_TIMES).round()),
-            None => Evidence::bytes("They handed to write calls", did.application, "/proc/PID/io wchar")
-                .against((did.dirtied as f64 / activity::REWRITES).round()),
+            None => Evidence::bytes("They handed to write calls", did.handed, "/proc/PID/io wchar").against(rewrites),
         });
+        // Written without a write call.
+        rows.extend((did.called.is_none() && did.application > did.handed).then(|| {
+            Evidence::bytes(
+                "New in their page cache",
+                did.new,
+                "growth of memory.stat file, less /proc/PID/io read_bytes",
+            )
+            .against(rewrites)
+        }));
         rows.push(Evidence::bytes("and dirtied", did.dirtied, "/proc/PID/io write_bytes"));
     }
     rows.extend(did.writers.first().and_then(|first| {
@@ -89,7 +98,7 @@ pub(super) fn evidence(
             .against(activity::HURTS_PRESSURE)
     }));
     let inos: BTreeSet<u64> = starved.iter().filter_map(|one| cgroup::ino(derived.window, one.budget.cgroup)).collect();
-    rows.extend(throttle::evidence(derived.window, |event| inos.contains(&event.wb_cgroup_ino)));
+    rows.extend(throttle::evidence(derived.window, " for their data", |event| inos.contains(&event.wb_cgroup_ino)));
     rows.extend(waiting.busiest.map(|(utilisation, name)| {
         Evidence::share(format!("Busiest disk, {name}"), utilisation, "/proc/diskstats io_time")
             .against(activity::SATURATED)

@@ -9,7 +9,7 @@ use super::storm::{Reason, Storm, setting, was_raised};
 use super::{RULE, evidence, remedy};
 use crate::budget::Budgets;
 use crate::diagnose::derived::Derived;
-use crate::diagnose::writer::Period;
+use crate::diagnose::writer::{Period, Writer};
 use crate::diagnose::{cgroup, device};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::human;
@@ -174,10 +174,14 @@ fn on_the_machine(derived: &Derived<'_>, budgets: &Budgets, storm: &Storm<'_, '_
         setting(derived, storm, &budgets.global),
         named(storm)
     );
+    let sum = |of: fn(&Writer<'_>) -> Option<u64>| {
+        storm.writers.iter().filter_map(|one| of(one)).fold(0, u64::saturating_add)
+    };
+    let per_fault = sum(|writer| writer.dirtied_bytes) / sum(|writer| writer.faults).max(1);
     let mut rows = vec![
         Evidence::rate("Dirtied by stores of them", storm.rate, "/proc/PID/io write_bytes")
             .against(activity::HURTS_RATE),
-        Evidence::bytes("Dirtied per page fault", storm.per_fault, "write_bytes ÷ (minflt + majflt)")
+        Evidence::bytes("Dirtied per page fault", per_fault, "write_bytes ÷ (minflt + majflt)")
             .against(activity::FOLIO_PER_FAULT),
         Evidence::bytes("Background threshold", storm.background, "/proc/vmstat nr_dirty_background_threshold")
             .against(storm.wanted as f64),
