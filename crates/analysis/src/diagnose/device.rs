@@ -11,6 +11,7 @@ mod standstill;
 
 pub use self::interval::Interval;
 pub use self::speed::{Basis, SMALL_WRITE, Speed};
+pub use self::standstill::{HARDLY, SHORTEST_S, Standstill};
 
 use floodline_record::facts::{BlockDevice, HostFacts, Mount, Stack};
 use floodline_record::id::{DevId, Entity, EntityId};

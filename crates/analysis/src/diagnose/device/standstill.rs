@@ -2,11 +2,22 @@
 //! Times in which a disk has requests and completes hardly any of them, and then goes on as before: its host or its storage network
 //! was busy, or it retried. The program that writes most is then not the cause of the waits.
 
+use super::interval::{Reading, between};
 use super::{Device, Interval};
 use floodline_record::units::Nanos;
+use std::ops::Range;
 
 /// Part of the usual rates below which a disk completes hardly anything.
-const HARDLY: f64 = 0.1;
+pub const HARDLY: f64 = 0.1;
+/// Shortest time in which a disk stands still that is found without a wait that points to it, seconds.
+pub const SHORTEST_S: f64 = 1.0;
+/// How much shorter a number of intervals between samples may be than that many seconds: no timer is exact.
+const NEARLY: f64 = 0.95;
+/// Requests that a disk must have been about to complete in that time: a few may take that long by chance.
+const ENOUGH: f64 = 20.0;
+/// Length of an interval, in usual lengths, from which its second sample was late. What kept the recorder waiting may have kept
+/// the disk waiting.
+const LATE: f64 = 1.5;
 /// Part of the time in which it has requests, all the same.
 const BUSY: f64 = 0.9;
 /// Part of a wait that whole intervals between samples must cover, to tell of it.
@@ -56,6 +67,234 @@ impl Standstills {
             && inside.iter().all(is_busy)
             && is_hardly(|interval| interval.writes + interval.reads)
             && is_hardly(|interval| interval.written_bytes + interval.read_bytes)
+    }
+}
+
+/// A time in which a disk stood still: whole intervals between samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Standstill {
+    /// Its first sample.
+    pub from: Nanos,
+    /// Its last sample.
+    pub to: Nanos,
+    /// Most requests in flight in one of its samples.
+    pub in_flight: u64,
+    /// Requests completed per second just before it.
+    pub before: f64,
+    /// Requests completed per second in it.
+    pub during: f64,
+    /// Requests completed per second just after it.
+    pub after: f64,
+}
+
+impl Standstill {
+    /// Its length, seconds. The disk may have stood still for up to an interval more at either end.
+    pub fn seconds(&self) -> f64 {
+        Nanos(self.to.0.saturating_sub(self.from.0)).as_secs_f64()
+    }
+
+    /// Length of a time that lies in it, seconds.
+    pub fn common_s(&self, from: Nanos, to: Nanos) -> f64 {
+        Nanos(self.to.0.min(to.0).saturating_sub(self.from.0.max(from.0))).as_secs_f64()
+    }
+}
+
+impl Device<'_> {
+    /// Times in which it stood still for a second or more, in order: at each sample it had requests in flight, and between them it
+    /// completed hardly any, in number and in bytes, of what it completes in most intervals just before and just after. Left out are times that a
+    /// discard explains, and those that a flush of its cache explains.
+    pub fn stood_still(&self) -> Vec<Standstill> {
+        let rows = self.window.disk_series.get(&self.id).map(Vec::as_slice).unwrap_or_default();
+        let steps: Vec<Option<Step>> = rows.windows(2).map(|pair| Step::of(&pair[0], &pair[1])).collect();
+        let can_flush = self.facts.and_then(|facts| facts.write_back_cache) != Some(false);
+        let of_run = |run: &[Option<Step>]| Steps::of(run.iter().flatten().copied().collect(), can_flush).standstills();
+        steps.split(Option::is_none).flat_map(of_run).collect()
+    }
+}
+
+/// An interval between two samples, with what [`Interval`] leaves out.
+#[derive(Clone, Copy)]
+struct Step {
+    start: Nanos,
+    end: Nanos,
+    seconds: f64,
+    completed: f64,
+    bytes: f64,
+    writes: f64,
+    /// Requests in flight in both of its samples.
+    pending: u64,
+    /// Requests in flight in the sample with more of them.
+    most_pending: u64,
+    is_busy: bool,
+    has_discards: bool,
+    /// `None` where the kernel does not count them.
+    flushes: Option<f64>,
+    flush_s: f64,
+}
+
+impl Step {
+    fn of(before: &Reading, after: &Reading) -> Option<Step> {
+        let interval = between(before, after)?;
+        let (first, last) = (before.1.in_flight?.0, after.1.in_flight?.0);
+        let grown = |of: Option<u64>, from: Option<u64>| Some(of?.saturating_sub(from?) as f64);
+        let ended = |row: &Reading| row.1.discards.map(|count| count.0);
+        let flushing = |row: &Reading| row.1.flush_time.map(|time| time.0);
+        Some(Step {
+            start: before.0,
+            end: after.0,
+            seconds: interval.seconds,
+            completed: interval.reads + interval.writes,
+            bytes: interval.read_bytes + interval.written_bytes,
+            writes: interval.writes,
+            pending: first.min(last),
+            most_pending: first.max(last),
+            is_busy: interval.utilisation.is_some_and(|part| part >= BUSY),
+            has_discards: grown(ended(after), ended(before)).is_some_and(|ended| ended > 0.0),
+            flushes: interval.flushes,
+            flush_s: grown(flushing(after), flushing(before)).unwrap_or(0.0) / 1e9,
+        })
+    }
+
+    fn rate(&self) -> f64 {
+        self.completed / self.seconds
+    }
+}
+
+/// Intervals that follow each other.
+struct Steps {
+    all: Vec<Step>,
+    can_flush: bool,
+    /// Median length of an interval, seconds.
+    usual_s: f64,
+    /// Requests completed per second in the interval with most.
+    most: f64,
+    /// Requests completed before each interval and before the end, and seconds.
+    sums: Vec<(f64, f64)>,
+}
+
+/// Mean of an amount per second over some intervals; 0 over none.
+fn mean(of: &[Step], amount: fn(&Step) -> f64) -> f64 {
+    let seconds: f64 = of.iter().map(|step| step.seconds).sum();
+    of.iter().map(amount).sum::<f64>() / seconds.max(f64::MIN_POSITIVE)
+}
+
+impl Steps {
+    fn of(all: Vec<Step>, can_flush: bool) -> Steps {
+        let mut lengths: Vec<f64> = all.iter().map(|step| step.seconds).collect();
+        lengths.sort_by(f64::total_cmp);
+        let usual_s = lengths.get(lengths.len() / 2).copied().unwrap_or(0.0);
+        let most = all.iter().map(Step::rate).fold(0.0, f64::max);
+        let mut sums = vec![(0.0, 0.0)];
+        sums.extend(all.iter().scan((0.0, 0.0), |(completed, seconds), step| {
+            (*completed, *seconds) = (*completed + step.completed, *seconds + step.seconds);
+            Some((*completed, *seconds))
+        }));
+        Steps { all, can_flush, usual_s, most, sums }
+    }
+
+    /// Whether an interval can be part of a standstill, whatever is usual beside it.
+    fn is_quiet(&self, step: &Step) -> bool {
+        step.pending > 0 && step.is_busy && step.seconds < LATE * self.usual_s && step.rate() < HARDLY * self.most
+    }
+
+    fn standstills(&self) -> Vec<Standstill> {
+        let mut found = Vec::new();
+        let mut first = 0;
+        while first < self.all.len() {
+            let quiet = self.all[first..].iter().take_while(|step| self.is_quiet(step)).count();
+            let largest = |most: &mut f64, step: &Step| {
+                *most = most.max(step.rate());
+                Some(*most)
+            };
+            let run = &self.all[first..first + quiet];
+            let lasts: Vec<(usize, f64)> = (first..).zip(run.iter().scan(0.0, largest)).collect();
+            match lasts.into_iter().rev().find_map(|(last, most)| Some((last, self.standstill(first, last, most)?))) {
+                Some((last, standstill)) => {
+                    found.push(standstill);
+                    first = last + 1;
+                }
+                None => first += 1,
+            }
+        }
+        found
+    }
+
+    /// Requests completed until the start of an interval, and seconds.
+    fn until(&self, at: usize) -> (f64, f64) {
+        self.sums.get(at).copied().unwrap_or_default()
+    }
+
+    /// Requests completed per second in these intervals.
+    fn rate(&self, of: &Range<usize>) -> f64 {
+        let ((before, start), (after, end)) = (self.until(of.start), self.until(of.end));
+        (after - before) / (end - start).max(f64::MIN_POSITIVE)
+    }
+
+    fn seconds(&self, of: &Range<usize>) -> f64 {
+        self.until(of.end).1 - self.until(of.start).1
+    }
+
+    /// The standstill from one interval to another, both included, if it is one. `largest` is the largest number of requests
+    /// completed per second in one of them.
+    fn standstill(&self, first: usize, last: usize, largest: f64) -> Option<Standstill> {
+        let length = self.seconds(&(first..last + 1));
+        if length < NEARLY * SHORTEST_S {
+            return None;
+        }
+        // The intervals next to it are partly of it.
+        let (end, start) = (first.checked_sub(1)?, last + 2);
+        let beside = Nanos((BESIDE * length * 1e9) as u64).0;
+        let (from, to) =
+            (self.all[end].start.0.saturating_sub(beside), self.all.get(last + 1)?.end.0.saturating_add(beside));
+        let before = self.all.partition_point(|step| step.start.0 < from)..end;
+        let after = start..self.all.partition_point(|step| step.end.0 <= to).max(start);
+        let usual = self.rate(&before).min(self.rate(&after));
+        let is_short = [&before, &after].into_iter().any(|of| self.seconds(of) < NEARLY * length);
+        // It is longer where the disk did not do more in the interval next to it either.
+        let is_part_of_it = |step: &Step| self.is_quiet(step) && step.rate() < HARDLY * usual;
+        let is_part = [end, last + 1].into_iter().any(|at| is_part_of_it(&self.all[at]));
+        if is_short || is_part || largest >= HARDLY * usual || usual * length < ENOUGH {
+            return None;
+        }
+        let (inside, before_it, after_it) =
+            (&self.all[first..=last], &self.all[before.clone()], &self.all[after.clone()]);
+        // A disk that stops again and again does so by itself: its cache is full, or it was asked for little.
+        let is_unusual =
+            |beside: &[Step]| 2 * beside.iter().filter(|step| step.rate() * HARDLY > largest).count() > beside.len();
+        let of_both = |amount: fn(&Step) -> f64| mean(before_it, amount).min(mean(after_it, amount));
+        let bytes = of_both(|step| step.bytes);
+        let is_one = inside.iter().all(|step| step.bytes < HARDLY * bytes * step.seconds)
+            && is_unusual(before_it)
+            && is_unusual(after_it)
+            && !self.all[first..=last + 1].iter().any(|step| step.has_discards)
+            && !self.is_flush(first, last, of_both(|step| step.writes));
+        is_one.then(|| Standstill {
+            from: self.all[first].start,
+            to: self.all[last].end,
+            in_flight: inside.iter().map(|step| step.most_pending).max().unwrap_or(0),
+            before: self.rate(&before),
+            during: self.rate(&(first..last + 1)),
+            after: self.rate(&after),
+        })
+    }
+
+    /// Whether a flush may explain that the disk completes hardly anything in these intervals: one ended in them or right after, took
+    /// most of that time, and the writes that the cache took since the flush before are more than a few of those that the disk usually
+    /// stores in that time. `usual` is the number of writes per second just before and just after.
+    fn is_flush(&self, first: usize, last: usize, usual: f64) -> bool {
+        let until = &self.all[first..=last + 1];
+        let length = self.seconds(&(first..last + 1));
+        let counted: Option<f64> = until.iter().map(|step| step.flushes).sum();
+        let Some(flushes) = counted.filter(|_| self.can_flush) else { return self.can_flush };
+        let flushing: f64 = until.iter().map(|step| step.flush_s).sum();
+        if flushes <= 0.0 || flushing < MOST * length {
+            return false;
+        }
+        let earlier = &self.all[..first];
+        let flushed = earlier.iter().rposition(|step| step.flushes.is_some_and(|flushes| flushes > 0.0));
+        let since: f64 = earlier[flushed.map_or(0, |at| at + 1)..].iter().map(|step| step.writes).sum();
+        let left = flushed.map_or(0.0, |at| earlier[at].writes / earlier[at].flushes.unwrap_or(1.0));
+        since + left >= HARDLY * usual * length
     }
 }
 

@@ -16,6 +16,7 @@ pub mod inode_switch_storm;
 pub mod io_limit_throttling;
 pub mod overlay_umount_flush;
 pub mod saturated_device;
+pub mod stalled_device;
 pub mod starved_dirty_budget;
 pub mod strictlimit_throttling;
 pub mod wrapped_dirty_counter;
@@ -37,6 +38,7 @@ pub static RULES: &[Rule] = &[
     buffered_loop_device::RULE,
     fsync_behind_writeback::RULE,
     strictlimit_throttling::RULE,
+    stalled_device::RULE,
     foreign_inode_thrash::RULE,
     foreign_inode_writeback::RULE,
     contradictory_dirty_settings::RULE,

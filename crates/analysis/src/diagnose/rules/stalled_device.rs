@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rule `stalled-device`: a disk had requests in flight, completed hardly any of them for a second or more, and then went on as
+//! before. Neither a writer nor a setting causes that. A disk that is slow all the time is for the other rules, and a disk
+//! that never goes on is not judged.
+#![doc = include_str!("stalled_device.md")]
+
+mod waits;
+
+use self::waits::{Waited, Waits};
+use crate::diagnose::derived::Derived;
+use crate::diagnose::device::{Device, HARDLY, SHORTEST_S, Standstill};
+use crate::diagnose::{Rule, Verdict, missing};
+use crate::observer;
+use crate::report::{Brief, Evidence, Finding, Severity};
+use floodline_record::gap::Source;
+use floodline_record::human;
+use floodline_record::units::Nanos;
+
+/// The rule and its manual page.
+pub const RULE: Rule = Rule {
+    name: "stalled-device",
+    summary: "A disk stopped completing its requests for a while, and no writer and no setting is the reason",
+    manual: include_str!("stalled_device.md"),
+    explains: &[],
+    check,
+};
+
+/// Length of a single wait from which it is harm, seconds.
+const HARM_S: f64 = 1.0;
+/// Part of the time with a task waiting for I/O from which tasks waited, where no program is known to have.
+const FELT_PRESSURE: f64 = 0.5;
+/// Part of the CPU time in which the host ran other threads from which the host was overloaded.
+const STOLEN: f64 = 0.1;
+/// Most waiting programs that are named.
+const NAMED: usize = 3;
+
+/// A disk with the times in which it stood still.
+struct Stalled<'a> {
+    disk: Device<'a>,
+    times: Vec<Standstill>,
+}
+
+impl Stalled<'_> {
+    fn longest(&self) -> &Standstill {
+        let longest = self.times.iter().reduce(|one, other| if other.seconds() > one.seconds() { other } else { one });
+        longest.expect("at least one")
+    }
+
+    fn seconds(&self) -> f64 {
+        self.times.iter().map(Standstill::seconds).sum()
+    }
+
+    /// Whether both stood still at the same moment.
+    fn meets(&self, other: &Stalled<'_>) -> bool {
+        let is_at = |one: &Standstill| other.times.iter().any(|time| one.common_s(time.from, time.to) > 0.0);
+        self.times.iter().any(is_at)
+    }
+}
+
+fn check(derived: &Derived<'_>) -> Verdict {
+    if !derived.has_rates {
+        return Verdict::NotChecked(vec![missing::needs_time(Source::Diskstats, "requests completed")]);
+    }
+    let disks = derived.disks();
+    if disks.is_empty() {
+        return derived.not_checked(Source::Diskstats, "no disk");
+    }
+    if disks.iter().all(|disk| disk.span.last.in_flight.is_none()) {
+        return derived.not_checked(Source::Diskstats, "requests in flight");
+    }
+    let of = |disk: &Device<'_>| disk.stood_still();
+    let mut stalled: Vec<Stalled<'_>> = disks
+        .iter()
+        .map(|disk| Stalled { disk: *disk, times: of(disk) })
+        .filter(|stalled| !stalled.times.is_empty())
+        .collect();
+    stalled.sort_by(|one, other| other.longest().seconds().total_cmp(&one.longest().seconds()));
+    let mut findings = Vec::new();
+    while !stalled.is_empty() {
+        let first = stalled.remove(0);
+        // Disks of one host below stand still together.
+        let (with_it, others): (Vec<_>, Vec<_>) = stalled.into_iter().partition(|other| other.meets(&first));
+        findings.push(finding(derived, &first, &with_it));
+        stalled = others;
+    }
+    if !findings.is_empty() {
+        return Verdict::Found(findings);
+    }
+    let apart = observer::distance(derived.window).map_or(0.0, Nanos::as_secs_f64);
+    Verdict::Clear(format!(
+        "no disk stopped completing its requests and went on as before, by samples {} apart",
+        human::seconds(apart)
+    ))
+}
+
+fn severity(waits: &Waits) -> Severity {
+    match waits.longest() {
+        Some(first) if first.seconds >= HARM_S => Severity::Critical,
+        Some(_) => Severity::Warning,
+        None if waits.pressure.is_some_and(|share| share >= FELT_PRESSURE) => Severity::Warning,
+        None => Severity::Info,
+    }
+}
+
+fn finding(derived: &Derived<'_>, stalled: &Stalled<'_>, with_it: &[Stalled<'_>]) -> Finding {
+    let waits = Waits::of(derived, &stalled.disk, &stalled.times);
+    let (disk, longest) = (stalled.disk.name.to_string(), stalled.longest());
+    let names: Vec<String> = with_it.iter().map(|other| other.disk.name.to_string()).collect();
+    let stolen = waits.stolen.filter(|share| *share >= STOLEN);
+    let others = if names.is_empty() { String::new() } else { format!(", and so did {}", names.join(", ")) };
+    let times = match stalled.times.len() {
+        1 => human::seconds(longest.seconds()),
+        times => format!("{}, and {times} times in all", human::seconds(longest.seconds())),
+    };
+    let pending = human::plural(longest.in_flight, "request", "requests");
+    let waited =
+        waits.longest().map(|first| format!(" {} waited {} for it.", first.label, human::seconds(first.seconds)));
+    let summary = format!(
+        "{disk} stopped completing requests for {times}{others}: {pending} in flight, {} completed per second instead of {}.{}",
+        human::number(longest.during),
+        human::number(longest.before.min(longest.after)),
+        waited.unwrap_or_default()
+    );
+    let host = match stolen {
+        Some(share) => format!(
+            " The host below took {} of the CPU time meanwhile, so the host was overloaded.",
+            human::percent(share)
+        ),
+        None => String::new(),
+    };
+    let because = format!(
+        "{disk} held its requests and completed hardly any, then worked as before. Neither the cache of the disk, a flush nor a \
+         discard explains that.{host}"
+    );
+    let next = format!(
+        "No setting of writeback helps. Read the kernel log of that time for timeouts and resets of {disk}, then the log of the \
+         storage or of the host below."
+    );
+    Finding {
+        rule: RULE.name,
+        severity: severity(&waits),
+        summary,
+        evidence: evidence(derived, stalled, &waits),
+        cause: format!(
+            "A request that is in flight is with the driver, the link or the device. None of the writers decides when it completes, and \
+             the dirty thresholds do not either. {disk} worked at its usual pace just before and just after. Likely causes are errors that \
+             the disk or the kernel retries, a reset of the link or the controller, a path that failed over, work inside the disk, and \
+             a storage array or a host below that was busy.{host}"
+        ),
+        brief: Brief {
+            because,
+            who: waits.programs.iter().take(2).map(|one| one.label.clone()).collect::<Vec<_>>().join(", "),
+            expect: next,
+            costs: String::new(),
+        },
+        devices: std::iter::once(disk.clone()).chain(names).collect(),
+        trade_off: where_to_look(&disk),
+        waited_s: waits.longest().map(|first| first.seconds),
+        ..Finding::default()
+    }
+}
+
+fn where_to_look(disk: &str) -> String {
+    format!(
+        "Read the kernel log of that time (journalctl -k, dmesg -T) for timeouts, aborts and resets of {disk} and its controller. Read \
+         what the disk reports of itself (smartctl -x /dev/{disk}). If {disk} is virtual or on a network, read the log of the hypervisor, \
+         the storage array or the network for the same time, and the steal time of the CPUs. iostat -x 1 shows the next standstill: \
+         requests in the queue (aqu-sz), and hardly any reads and writes (r/s, w/s)."
+    )
+}
+
+fn evidence(derived: &Derived<'_>, stalled: &Stalled<'_>, waits: &Waits) -> Vec<Evidence> {
+    let (disk, longest) = (stalled.disk.name, stalled.longest());
+    let start = derived.window.first_at.map_or(longest.from, |first| first.monotonic);
+    let began = Nanos(longest.from.0.saturating_sub(start.0)).as_secs_f64();
+    let usual = longest.before.min(longest.after);
+    let (completed, pending) = ("/proc/diskstats reads + writes", "/proc/diskstats in_flight");
+    let mut rows = vec![
+        Evidence::seconds(format!("Longest standstill of {disk}"), longest.seconds(), completed).against(SHORTEST_S),
+        Evidence::seconds("It began, after the first sample", began, "times of the samples"),
+        Evidence::count("Requests in flight in it, most", longest.in_flight, pending),
+        Evidence::per_second("Completed just before", longest.before, completed),
+        Evidence::per_second("Completed in it", longest.during, completed).against(HARDLY * usual),
+        Evidence::per_second("Completed just after", longest.after, completed),
+    ];
+    if stalled.times.len() > 1 {
+        rows.push(Evidence::count(format!("Standstills of {disk}"), stalled.times.len() as u64, completed));
+        rows.push(Evidence::seconds("Length of all of them", stalled.seconds(), completed));
+    }
+    rows.extend(waits.pressure.map(|share| {
+        Evidence::share("Part of them with a task waiting for I/O", share, "/proc/pressure/io some")
+            .against(FELT_PRESSURE)
+    }));
+    rows.extend(waits.programs.iter().take(NAMED).map(Waited::evidence));
+    rows.extend(waits.stolen.filter(|share| *share > 0.0).map(|share| {
+        Evidence::share("CPU time taken by the host meanwhile", share, "/proc/stat cpu steal").against(STOLEN)
+    }));
+    rows
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Recordings of disks that stand still, and of disks that look alike.
+
+use super::*;
+use crate::diagnose::{check_rule, diagnose, first_finding};
+use crate::report::Value;
+use floodline_record::gap::Cause;
+use floodline_record::sample::DiskRow;
+use floodline_record::units::{Bytes, Count};
+use floodline_testkit::{Fixture, mib, secs};
+
+/// Seconds of work that a disk has done until second `t`, if it stands still from one second to another and has more work at
+/// all other times.
+fn work(t: f64, from: f64, to: f64) -> f64 {
+    t - (t - from).clamp(0.0, to - from)
+}
+
+/// Counters of a disk after so many seconds of work at 200 writes a second, with the time it was busy.
+fn worked(row: &mut DiskRow, t: f64, done: f64) {
+    row.writes = Some(Count((200.0 * done) as u64));
+    row.written = Some(Bytes(mib(10.0 * done)));
+    row.write_time = Some(secs(2.0 * t));
+    row.in_flight = Some(Count(6));
+    (row.io_time, row.weighted_io_time) = (Some(secs(0.95 * t)), Some(secs(5.0 * t)));
+    // Each tenth write is flushed.
+    row.flushes = Some(Count((20.0 * done) as u64));
+    row.flush_time = Some(secs(0.1 * t));
+}
+
+/// A disk that stands still for some seconds from second 10 on. A database sleeps meanwhile, and a task waits for I/O.
+fn standing(lasts: f64) -> Fixture {
+    let to = 10.0 + lasts;
+    Fixture::healthy()
+        .host(move |t, row| row.psi_io_some = Some(secs(900.0 + (t - 10.0).clamp(0.0, lasts))))
+        .disk("sda", move |t, row| worked(row, t, work(t, 10.0, to)))
+        .process("postgres", 700, "/db", move |t, row| {
+            let is_asleep = (10.0..=to).contains(&t);
+            row.state = Some(Count(u64::from(if is_asleep { b'D' } else { b'S' })));
+        })
+        .seconds(40)
+}
+
+#[test]
+fn a_disk_that_stands_still_is_named_with_the_program_that_waits() {
+    let expect = "critical: sda stopped completing requests for 3.00 s: 6 requests in flight, 0 completed per second instead of 200. \
+                  postgres[700] in /db waited 3.00 s for it.";
+    check_rule(&RULE, &standing(3.0), expect);
+    let report = diagnose(&standing(3.0).window(), None);
+    assert_eq!((report.findings[0].rule, report.unexplained), (RULE.name, None));
+    let finding = first_finding(&RULE, &standing(3.0));
+    assert_eq!((finding.devices, finding.plan, finding.waited_s), (vec!["sda".to_owned()], Vec::new(), Some(3.0)));
+    assert_eq!(finding.evidence[1].value, Value::Decimal(10.0), "{:?}", finding.evidence[1]);
+    assert!(finding.trade_off.contains("journalctl -k") && finding.trade_off.contains("smartctl -x /dev/sda"));
+}
+
+#[test]
+fn severity_is_that_of_the_waits() {
+    let awake = |pressure: f64| {
+        standing(3.0)
+            .process("postgres", 700, "/db", |_, row| row.state = Some(Count(u64::from(b'S'))))
+            .host(move |t, row| row.psi_io_some = Some(secs(900.0 + pressure * (t - 10.0).clamp(0.0, 3.0))))
+    };
+    check_rule(&RULE, &awake(0.9), "warning: sda stopped completing requests for 3.00 s: 6 requests in flight");
+    check_rule(&RULE, &awake(0.2), "info: sda stopped completing requests for 3.00 s");
+    // One that sleeps all the time waits for something else.
+    let stuck = awake(0.9).process("postgres", 700, "/db", |_, row| row.state = Some(Count(u64::from(b'D'))));
+    check_rule(&RULE, &stuck, "warning: sda stopped completing requests for 3.00 s");
+}
+
+#[test]
+fn a_traced_wait_counts_with_all_of_its_length() {
+    use crate::diagnose::synced::tests::slow;
+    use floodline_record::traced::waits::Operation;
+    // Events of a fixture end at second 1.
+    let with = |ms: u64, lasts: f64| {
+        let (parts, events) = slow((812, Operation::Fdatasync, ms, None));
+        let host = standing(3.0).process("postgres", 700, "/db", |_, row| row.state = Some(Count(u64::from(b'S'))));
+        let host = host.disk("sda", move |t, row| worked(row, t, work(t, 10.0, 10.0 + lasts)));
+        let mut window = host.process("redis-server", 812, "/", |_, _| {}).traced(parts, events).window();
+        let start = window.first_at.expect("samples").monotonic.0;
+        window.events.iter_mut().for_each(|event| event.at = Nanos(start + secs(13.0).0));
+        let verdict = check(&Derived::of(&window));
+        match verdict {
+            Verdict::Found(findings) => (findings[0].severity, findings[0].waited_s),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(with(3_600, 3.0), (Severity::Critical, Some(3.6)));
+    // Most of it is before.
+    assert_eq!(with(12_000, 1.0), (Severity::Warning, None));
+    assert_eq!(with(900, 3.0), (Severity::Warning, Some(0.9)));
+}
+
+#[test]
+fn a_disk_that_is_slow_or_stays_slow_does_not_stand_still() {
+    check_rule(&RULE, &Fixture::healthy(), "clear: no disk stopped completing its requests");
+    let of = |lasts: f64, part: f64, later: f64| {
+        standing(lasts).disk("sda", move |t, row| {
+            let slow = (t - 10.0).clamp(0.0, lasts);
+            worked(row, t, t.min(10.0) + part * slow + later * (t - 10.0 - lasts).max(0.0));
+        })
+    };
+    check_rule(&RULE, &of(3.0, 0.05, 1.0), "critical: sda stopped");
+    check_rule(&RULE, &of(3.0, 0.2, 1.0), "clear:");
+    // Its cache was full: it goes on at its own speed.
+    check_rule(&RULE, &of(3.0, 0.05, 0.1), "clear:");
+    // It has not gone on, or there is too little before it.
+    check_rule(&RULE, &of(30.0, 0.0, 1.0), "clear:");
+    check_rule(&RULE, &of(12.0, 0.0, 1.0), "clear:");
+    check_rule(&RULE, &of(0.5, 0.0, 1.0), "clear:");
+}
+
+#[test]
+fn a_disk_without_requests_or_with_few_of_them_does_not_stand_still() {
+    let idle = standing(3.0).disk("sda", |t, row| {
+        row.in_flight = Some(Count(if (10.0..=13.0).contains(&t) { 0 } else { 6 }));
+        row.io_time = Some(secs(0.95 * work(t, 10.0, 13.0)));
+    });
+    check_rule(&RULE, &idle, "clear:");
+    let few = standing(3.0).disk("sda", |t, row| row.writes = Some(Count((5.0 * work(t, 10.0, 13.0)) as u64)));
+    check_rule(&RULE, &few, "clear:");
+}
+
+#[test]
+fn a_cache_that_empties_itself_again_and_again_does_so_by_itself() {
+    let cycle = |rests: f64| {
+        standing(3.0).disk("sda", move |t, row| {
+            let (rounds, rest) = ((t / 4.0).floor(), t % 4.0);
+            worked(row, t, rounds * (4.0 - rests) + rest.min(4.0 - rests));
+        })
+    };
+    check_rule(&RULE, &cycle(3.0), "clear:");
+}
+
+#[test]
+fn a_flush_of_a_full_cache_and_a_discard_explain_it() {
+    // Nothing is flushed for ten seconds, and then a flush takes three.
+    let flush = |ends: f64, time_s: f64| {
+        standing(3.0).disk("sda", move |t, row| {
+            let later = (t - ends).max(0.0);
+            row.flushes = Some(Count(if t >= ends { 1 } else { 0 } + (20.0 * later) as u64));
+            row.flush_time = Some(secs(if t >= ends { time_s } else { 0.0 } + 0.1 * later));
+        })
+    };
+    check_rule(&RULE, &flush(13.0, 2.9), "clear:");
+    check_rule(&RULE, &flush(13.0, 0.2), "critical: sda stopped");
+    check_rule(&RULE, &flush(20.0, 2.9), "critical: sda stopped");
+    // A cache that is flushed all the time has little in it, though a flush is among what waits.
+    let often = standing(3.0).disk("sda", |t, row| row.flush_time = Some(secs(0.1 * t + (t - 10.0).clamp(0.0, 3.0))));
+    check_rule(&RULE, &often, "critical: sda stopped");
+    let uncounted = |cache| {
+        let host = standing(3.0).facts(move |facts| facts.devices[0].write_back_cache = Some(cache));
+        host.disk("sda", |_, row| (row.flushes, row.flush_time) = (None, None))
+    };
+    check_rule(&RULE, &uncounted(true), "clear:");
+    check_rule(&RULE, &uncounted(false), "critical: sda stopped");
+    let discard = standing(3.0).disk("sda", |t, row| row.discards = Some(Count(u64::from(t >= 13.0))));
+    check_rule(&RULE, &discard, "clear:");
+}
+
+#[test]
+fn a_late_sample_does_not_tell_what_waited() {
+    let mut window = standing(3.0).window();
+    let start = window.first_at.expect("samples").monotonic.0;
+    let is_kept = |at: Nanos| !(start + secs(10.5).0..start + secs(12.5).0).contains(&at.0);
+    window.disk_series.values_mut().for_each(|series| series.retain(|(at, _)| is_kept(*at)));
+    assert!(matches!(check(&Derived::of(&window)), Verdict::Clear(_)));
+}
+
+#[test]
+fn an_overloaded_host_below_is_named() {
+    let stolen = |share: f64| {
+        standing(3.0).host(move |t, row| {
+            (row.cpu_user, row.cpu_system, row.cpu_iowait) = (Some(secs(t)), Some(secs(0.0)), Some(secs(0.0)));
+            (row.cpu_idle, row.cpu_steal) = (Some(secs((1.0 - share) * t)), Some(secs(share * t)));
+        })
+    };
+    let because = |share| first_finding(&RULE, &stolen(share)).brief.because;
+    assert!(because(0.6).contains("The host below took 30 % of the CPU time meanwhile"), "{}", because(0.6));
+    assert!(!because(0.02).contains("host below"));
+}
+
+#[test]
+fn disks_that_stand_still_together_are_one_finding() {
+    let both = |from: f64| standing(3.0).disk("sdb", move |t, row| worked(row, t, work(t, from, from + 2.0)));
+    check_rule(&RULE, &both(10.0), "critical: sda stopped completing requests for 3.00 s, and so did sdb: 6 requests");
+    let Verdict::Found(apart) = check(&Derived::of(&both(25.0).window())) else { panic!("they stand still") };
+    let devices: Vec<&[String]> = apart.iter().map(|finding| finding.devices.as_slice()).collect();
+    assert_eq!(devices, [["sda".to_owned()], ["sdb".to_owned()]]);
+}
+
+#[test]
+fn without_its_readings_it_is_not_checked() {
+    check_rule(&RULE, &standing(3.0).one_look(), "not checked: /proc/diskstats");
+    check_rule(&RULE, &standing(3.0).without(Source::Diskstats, Cause::NotRecorded), "not checked: /proc/diskstats");
+    let uncounted = standing(3.0).disk("sda", |_, row| row.in_flight = None);
+    check_rule(&RULE, &uncounted, "not checked: /proc/diskstats (requests in flight)");
+}
