@@ -4,16 +4,21 @@
 //! listed among those that come from the kernel's formulas, which golden vectors check.
 
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "reads recordings, prints what it checked")]
+mod heirs;
+mod held;
 #[path = "../machines/mod.rs"]
 mod machines;
 mod raw;
 mod runs;
+mod settings;
+mod stalled;
+mod starved;
 mod trace;
 
 use floodline_analysis::report::{Evidence, Finding, Report, Value};
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::name::Name;
-use floodline_record::sample::{CgroupIoRow, ProcessRow, Sample};
+use floodline_record::sample::{CgroupIoRow, DiskRow, ProcessRow, Sample};
 use floodline_record::units::Limit;
 use floodline_scenario::ScenarioFile;
 use floodline_sim::Options;
@@ -44,16 +49,10 @@ const COMPUTED: &[&str] = &[
     "Overlays on ",
     "umount asleep in every sample",
     "Longest of them, at least",
-    "Expiry",
-    "Oldest it may get",
-    "Flusher period",
     "Such kworkers",
     "Cgroups removed in this window",
-    "Inodes ",
     "Filesystem cache",
     "Its limit, ",
-    "Limit",
-    "Background setting",
     "Folio of its filesystem",
     "Written only above",
     "Piles up until then",
@@ -133,7 +132,9 @@ fn near(one: f64, other: f64) -> bool {
 
 const DIRTIED: Column<ProcessRow> = |row| row.write_bytes.unwrap_or_default().0;
 const HANDED: Column<ProcessRow> = |row| row.wchar.unwrap_or_default().0;
-const FAULTS: Column<ProcessRow> = |row| row.minflt.unwrap_or_default().0 + row.majflt.unwrap_or_default().0;
+
+/// Code that computes some numbers.
+type Again = fn(&Raw, &Finding, &Evidence) -> Option<f64>;
 
 /// Computes a number again; `None` if this code cannot compute it.
 fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
@@ -151,41 +152,23 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         let of = finding.evidence.iter().find_map(|one| one.name.strip_prefix("Share of cgroup "))?;
         raw.cgroup_called(of)
     };
-    let its = |column| match writing_cgroup() {
-        Some(id) => Some(raw.processes(|entity| of_cgroup(entity) == Some(id), column)),
-        None => Some(raw.process(subject()?, column)),
-    };
-    // The starved cgroups of a machine are called alike, or are all that it has.
-    let counted = finding.evidence.iter().find(|one| one.name == "Cgroups with too small a budget").and_then(number);
-    let is_one = |entity: &&Entity| matches!(entity, Entity::Cgroup { .. }) && entity.label() != "/";
-    let are_all = counted == Some(raw.entities.values().filter(is_one).count() as f64);
-    let without_digits = |path: &str| path.replace(|letter: char| letter.is_ascii_digit(), "");
-    let alike = finding.evidence.iter().find_map(|one| one.name.strip_prefix("Hard threshold of "));
-    let path = |called: &str| raw.entities.get(&raw.cgroup_called(called)?).map(Entity::label);
-    let alike = without_digits(&alike.and_then(path).unwrap_or("none".to_owned()));
-    let is_alike = |path: &str| are_all && path != "/" || without_digits(path).starts_with(&alike);
-    let of_boxes = |entity: &Entity| {
-        let path = of_cgroup(entity).and_then(|id| raw.entities.get(&id)).map(Entity::label).unwrap_or_default();
-        is_alike(&path)
-    };
-    // Where fewer cgroups are starved than are called alike, which ones is not said: it is at least what the quietest of that number
-    // did, and at most what the busiest did.
-    let by_boxes = |column, told: f64| {
-        let is_box = |(_, entity): &(&EntityId, &Entity)| is_one(entity) && is_alike(&entity.label());
-        let of = |id: EntityId| raw.processes(|entity| of_cgroup(entity) == Some(id), column);
-        let mut each: Vec<f64> = raw.entities.iter().filter(is_box).map(|(id, _)| of(*id)).collect();
-        each.sort_by(f64::total_cmp);
-        let starved = counted.map_or(each.len(), |count| (count as usize).min(each.len()));
-        told.clamp(each[..starved].iter().sum(), each[each.len() - starved..].iter().sum())
+    let in_turn = || finding.evidence.iter().find_map(|one| raw.in_turn(one.name.strip_prefix("Share of ")?));
+    let its = |column| match (writing_cgroup(), in_turn()) {
+        (Some(id), _) => Some(raw.io_of(|entity| of_cgroup(entity) == Some(id), column)),
+        (_, Some(ids)) => Some(ids.iter().map(|id| raw.io(*id, column)).sum()),
+        _ => Some(raw.io(subject()?, column)),
     };
     let last = raw.samples.len() - 1;
     let disk_busy = || raw.between(0, last, |row| row.io_time.unwrap_or_default().0) / 1e9 / raw.seconds();
     // A process that moves to another cgroup has two entities of one label. The later one has the whole count.
-    let process_io = |label: &str, column| {
+    let by_label = |label: &str, of: &dyn Fn(EntityId) -> f64| {
         let (_, first) = raw.labelled(label)?;
         let alike = raw.entities.iter().filter(|(_, entity)| entity.label() == first.label());
-        Some(alike.map(|(id, _)| raw.process(*id, column)).fold(0.0, f64::max))
+        Some(alike.map(|(id, _)| of(*id)).fold(0.0, f64::max))
     };
+    let process_io = |label: &str, column| by_label(label, &|id| raw.io(id, column));
+    // A program and its only child of the same name are one load on a disk.
+    let load_of = |label: &str, column| by_label(label, &|id| raw.io_with_child(id, column));
     // A write is slow from the time that the finding names.
     let await_s = || {
         let one = finding.evidence.iter().find(|one| one.name == "Write await, worst interval");
@@ -240,12 +223,13 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         "Write await, worst interval" => raw.intervals().map(|at| raw.wait(at)).fold(0.0, f64::max),
         "Saturated by small writes" => {
             let mean = |at: usize| over(raw.written(at, at + 1), raw.writes(at, at + 1));
-            let large: Vec<usize> = raw.intervals().filter(|at| raw.is_full(*at) && mean(*at) >= 65_536.0).collect();
-            let bandwidth = over(raw.sum(&large, |at| raw.written(at, at + 1)), raw.sum(&large, |at| raw.length(at)));
+            let bandwidth = raw.bandwidth();
             let is_small = |at: &usize| {
-                let reads = raw.between(*at, at + 1, |row| row.reads.unwrap_or_default().0);
-                let is_near = bandwidth > 0.0 && raw.written(*at, at + 1) / raw.length(*at) >= 0.5 * bandwidth;
-                raw.is_full(*at) && mean(*at) <= 32_768.0 && raw.writes(*at, at + 1) >= reads && !is_near
+                let (rate, reads) =
+                    (raw.written(*at, at + 1) / raw.length(*at), |row: &DiskRow| row.reads.unwrap_or_default().0);
+                let is_of_writes = raw.writes(*at, at + 1) >= raw.between(*at, at + 1, reads).max(1.0);
+                let is_near = bandwidth.is_some_and(|bandwidth| rate >= 0.5 * bandwidth);
+                raw.is_saturated(*at) && mean(*at) <= 32_768.0 && is_of_writes && !is_near
             };
             raw.intervals().filter(is_small).map(|at| raw.length(at)).sum()
         }
@@ -315,10 +299,11 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             let cleaned = raw.sum(&slow, |at| raw.cleaned(at)) + raw.begun(&slow);
             (cleaned / raw.sum(&slow, |at| raw.written(at, at + 1))).min(1.0)
         }
-        "It dirtied" => its(DIRTIED)?,
+        "It dirtied" => writing_cgroup().map(|id| raw.dirtied_in(id)).or_else(|| its(DIRTIED))?,
         "It handed to write calls" => its(HANDED)?,
         "Its cgroup sent to disks" => {
-            let of_process = || raw.entities.get(&subject()?).and_then(of_cgroup);
+            let one = || in_turn().map_or_else(subject, |ids| ids.first().copied());
+            let of_process = || raw.entities.get(&one()?).and_then(of_cgroup);
             raw.sent_to_disks(writing_cgroup().or_else(of_process)?)
         }
         "Of what all cgroups sent" => {
@@ -330,39 +315,12 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         _ if name.ends_with(" sent to disks") => {
             raw.sent_to_disks(raw.cgroup_called(name.strip_suffix(" sent to disks")?)?)
         }
-        "All processes dirtied" => raw.processes(|_| true, DIRTIED),
+        "All processes dirtied" => raw.io_of(|_| true, DIRTIED),
         "Dirtied by none of them" => {
             let machine = raw.host_all(|row| row.nr_dirtied.unwrap_or_default().0) * PAGE;
             // A difference of two large numbers: its error is up to theirs.
-            let left = machine - raw.processes(|_| true, DIRTIED);
+            let left = machine - raw.io_of(|_| true, DIRTIED);
             return number(evidence).filter(|told| (told - left.max(0.0)).abs() <= WITHIN * machine);
-        }
-        "Dirtied by their processes" => by_boxes(DIRTIED, number(evidence)? * raw.seconds()) / raw.seconds(),
-        // A store of the whole machine: that of the processes in the finding.
-        "Dirtied per page fault" if finding.evidence.iter().any(|one| one.name == "Dirtied by stores of them") => {
-            let of = finding.evidence.iter().filter_map(|one| one.name.strip_prefix("Dirtied by "));
-            let ids: Vec<EntityId> = of.filter_map(|label| Some(raw.labelled(label)?.0)).collect();
-            let sum = |column| ids.iter().map(|id| raw.process(*id, column)).sum::<f64>();
-            over(sum(DIRTIED), sum(FAULTS))
-        }
-        "Dirtied per page fault" => over(raw.processes(of_boxes, DIRTIED), raw.processes(of_boxes, FAULTS)),
-        "They handed to write calls" => by_boxes(HANDED, number(evidence)?),
-        "Page cache of them, at most" => {
-            let is_box = |entity: &Entity| matches!(entity, Entity::Cgroup { path, .. } if is_alike(&path.to_string()));
-            let cached = |id: EntityId| {
-                let rows = raw.samples.iter().filter_map(|sample| sample.cgroups.get(id));
-                rows.map(|row| row.file.unwrap_or_default().0).max().unwrap_or(0) as f64
-            };
-            raw.entities.iter().filter(|(_, entity)| is_box(entity)).map(|(id, _)| cached(*id)).sum()
-        }
-        "and dirtied" => by_boxes(DIRTIED, number(evidence)?),
-        "Time with a task waiting, worst of them" => {
-            let cgroups = raw
-                .entities
-                .iter()
-                .filter(|(_, entity)| matches!(entity, Entity::Cgroup { .. }) && is_alike(&entity.label()));
-            let waited = |id| raw.grown(|sample| &sample.cgroups, id, |row| row.io_some.unwrap_or_default().0) / 1e9;
-            cgroups.map(|(id, _)| waited(*id) / raw.seconds()).fold(0.0, f64::max)
         }
         "CPU of kworkers of inode_switch_wbs" => {
             let is_it = |entity: &Entity| entity.label().contains("inode_switch_wbs");
@@ -397,12 +355,7 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             };
             raw.samples.iter().map(sum).max()? as f64
         }
-        "Write bandwidth of DISK" | "Bandwidth of DISK" => {
-            let is_large =
-                |at: &usize| raw.is_full(*at) && over(raw.written(*at, at + 1), raw.writes(*at, at + 1)) >= 65_536.0;
-            let full: Vec<usize> = raw.intervals().filter(is_large).collect();
-            raw.sum(&full, |at| raw.written(at, at + 1)) / raw.sum(&full, |at| raw.length(at))
-        }
+        "Write bandwidth of DISK" | "Bandwidth of DISK" => raw.bandwidth()?,
         "Time to write it" | "Time to write it, at most" if finding.rule != "dirty-cliff" => {
             let of = |wanted: &str| finding.evidence.iter().find(|one| one.name.starts_with(wanted)).and_then(number);
             of("Of it, for ").or_else(|| of("Dirty "))? / of("Write bandwidth of").or_else(|| of("Bandwidth of"))?
@@ -418,18 +371,10 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         "Of it, for DISK" => (0..raw.samples.len()).map(|at| raw.of_device(at)).fold(0.0, f64::max),
         "Dirty and under writeback, most" => (0..raw.samples.len()).map(|at| raw.unwritten(at)).fold(0.0, f64::max),
         _ => {
-            if let Some(path) = after("Share of cgroup ") {
-                let id = raw.cgroup_called(path)?;
-                let its = raw.processes(|entity| of_cgroup(entity) == Some(id), DIRTIED);
+            if name.starts_with("Share of ") {
                 let all = finding.evidence.iter().find(|one| one.name.starts_with("All on ")).and_then(number);
-                return Some(over(its, all.unwrap_or_else(|| raw.processes(|_| true, DIRTIED))));
-            }
-            if let Some(label) = after("Share of ") {
-                let all = finding.evidence.iter().find(|one| one.name.starts_with("All on ")).and_then(number);
-                if let Some(all) = all {
-                    return Some(over(raw.process(raw.labelled(label)?.0, DIRTIED), all));
-                }
-                return Some(over(raw.process(raw.labelled(label)?.0, DIRTIED), raw.processes(|_| true, DIRTIED)));
+                let dirtied = writing_cgroup().map(|id| raw.dirtied_in(id)).or_else(|| its(DIRTIED))?;
+                return Some(over(dirtied, all.unwrap_or_else(|| raw.io_of(|_| true, DIRTIED))));
             }
             if let Some(rest) = after("Written in the ").filter(|rest| rest.ends_with(" before")) {
                 let from = burst(raw, finding)?.0;
@@ -475,33 +420,25 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             if let Some(path) = after("Dirty by charge, ") {
                 return raw.charged(raw.cgroup_called(path)?);
             }
-            if name == "Dirty in inodes of its own wbs" || name == "Difference" {
-                let path = finding.evidence.iter().find_map(|one| one.name.strip_prefix("Dirty by charge, "))?;
-                let id = raw.cgroup_called(path)?;
-                let held = raw.held(id);
-                return Some(if name == "Difference" { raw.charged(id)? - held } else { held });
-            }
             if let Some(label) = after("Read by ") {
-                return process_io(label, |row| row.read_bytes.unwrap_or_default().0);
+                return load_of(label, |row| row.read_bytes.unwrap_or_default().0);
             }
             if let Some(label) = after("Written by ") {
-                return process_io(label, DIRTIED);
+                return load_of(label, DIRTIED);
             }
             if let Some(path) = after("Dirtied by ").and_then(|path| raw.cgroup_called(path)) {
-                return Some(raw.processes(|entity| of_cgroup(entity) == Some(path), DIRTIED) / raw.seconds());
+                return Some(raw.io_of(|entity| of_cgroup(entity) == Some(path), DIRTIED) / raw.seconds());
             }
-            let of_it = after("Of it, in ");
-            if let Some(cgroup) = after("Most dirty, ").or(after("Of that, ")).or(of_it) {
+            if let Some(cgroup) = after("Most dirty, ") {
                 let id = raw.cgroup_called(cgroup)?;
                 let unwritten = |sample: &Sample| {
                     let row = sample.cgroups.get(id)?;
-                    let under_writeback = row.file_writeback.filter(|_| of_it.is_none()).unwrap_or_default();
-                    Some(row.file_dirty.unwrap_or_default().0 + under_writeback.0)
+                    Some(row.file_dirty.unwrap_or_default().0 + row.file_writeback.unwrap_or_default().0)
                 };
                 return Some(raw.samples.iter().filter_map(unwritten).max()? as f64);
             }
             if let Some(label) = after("Waited, ") {
-                return process_io(label, |row| row.blkio_delay.unwrap_or_default().0).map(|nanos| nanos / 1e9);
+                return by_label(label, &|id| raw.process(id, |row| row.blkio_delay.unwrap_or_default().0) / 1e9);
             }
             if let Some(label) = after("Dirtied by ") {
                 return process_io(label, DIRTIED);
@@ -529,7 +466,7 @@ fn check(raw: &mut Raw, report: &Report, machine: &str, wrong: &mut Vec<String>)
             }
             let what = format!("{machine}: {}: {}", finding.rule, evidence.name);
             if OF_SOME.iter().any(|name| evidence.name.starts_with(name)) {
-                let all = raw.processes(|_| true, DIRTIED);
+                let all = raw.io_of(|_| true, DIRTIED);
                 let most = if evidence.unit == "bytes" { all } else { all / raw.seconds() };
                 checked += 1;
                 if told > most * (1.0 + WITHIN) {
@@ -537,7 +474,8 @@ fn check(raw: &mut Raw, report: &Report, machine: &str, wrong: &mut Vec<String>)
                 }
                 continue;
             }
-            match trace::again(raw, finding, evidence).or_else(|| again(raw, finding, evidence)) {
+            let others = [trace::again, starved::again, stalled::again, held::again, settings::again];
+            match others.into_iter().chain([again as Again]).find_map(|again| again(raw, finding, evidence)) {
                 Some(raw) if near(told, raw) => checked += 1,
                 Some(raw) => wrong.push(format!("{what} is told as {told}, and the samples say {raw}")),
                 None => wrong.push(format!("{what} is told as {told}, and nothing here computes it")),

@@ -3,6 +3,7 @@
 //! derive from one.
 
 use super::PAGE;
+use super::heirs::Heirs;
 use floodline_analysis::report::{Evidence, Finding};
 use floodline_record::facts::HostFacts;
 use floodline_record::id::{DevId, Entity, EntityId};
@@ -10,6 +11,8 @@ use floodline_record::metric::Row;
 use floodline_record::name::Name;
 use floodline_record::record::What;
 use floodline_record::sample::{DiskRow, HostRow, ProcessRow, Sample, Table};
+use floodline_record::units::Nanos;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A recorded run.
@@ -18,10 +21,12 @@ pub(crate) struct Raw {
     pub(crate) entities: BTreeMap<EntityId, Entity>,
     pub(crate) samples: Vec<Sample>,
     /// What a tracer added between the first sample and the last.
-    pub(crate) traced: Vec<What>,
+    pub(crate) traced: Vec<(Nanos, What)>,
     pub(crate) facts: Option<HostFacts>,
     /// The disk that a number is about.
     pub(crate) disk: Option<EntityId>,
+    /// Which process has the counters of which ended children.
+    pub(crate) heirs: OnceCell<Heirs>,
 }
 
 /// Value of a row in a column; absent is zero.
@@ -83,15 +88,44 @@ impl Raw {
         ids.map(|(id, _)| self.process(*id, column)).sum()
     }
 
+    /// Words for a cgroup in a sentence.
+    fn words(&self, path: &Name) -> String {
+        let identity = floodline_analysis::container::identify(path);
+        let is_container = identity.kind.is_container() || identity.inside.is_some();
+        if is_container { identity.label(self.facts.as_ref()) } else { path.to_string() }
+    }
+
     /// A cgroup by the words for it in a sentence.
     pub(crate) fn cgroup_called(&self, wanted: &str) -> Option<EntityId> {
-        let called = |path: &Name| {
-            let identity = floodline_analysis::container::identify(path);
-            let is_container = identity.kind.is_container() || identity.inside.is_some();
-            if is_container { identity.label(self.facts.as_ref()) } else { path.to_string() }
-        };
-        let is_it = |entity: &Entity| matches!(entity, Entity::Cgroup { path, .. } if called(path) == wanted);
+        let is_it = |entity: &Entity| matches!(entity, Entity::Cgroup { path, .. } if self.words(path) == wanted);
         self.entities.iter().find(|(_, entity)| is_it(entity)).map(|(id, _)| *id)
+    }
+
+    /// Whether the cgroup with an inode number is called so. One that no sample saw is called by its number, but for the root.
+    pub(crate) fn is_cgroup(&self, inode: u64, called: &str) -> bool {
+        let its = self.entities.values().filter_map(|entity| match entity {
+            Entity::Cgroup { path, ino: Some(ino), .. } if *ino == inode => Some(self.words(path)),
+            _ => None,
+        });
+        let mut its = its.peekable();
+        match its.peek() {
+            Some(_) => its.any(|words| words == called),
+            None if inode == 1 => called == "the root cgroup",
+            None => called == format!("cgroup {inode}"),
+        }
+    }
+
+    /// Inode number of a cgroup.
+    pub(crate) fn ino(&self, id: EntityId) -> Option<u64> {
+        match self.entities.get(&id) {
+            Some(Entity::Cgroup { ino, .. }) => *ino,
+            _ => None,
+        }
+    }
+
+    /// Size of a page.
+    pub(crate) fn page(&self) -> f64 {
+        self.facts.as_ref().map_or(PAGE, |facts| facts.page_size as f64)
     }
 
     /// Bytes that a cgroup sent to disks. `io.stat` counts each layer of a stack again, so layers are left out.
@@ -227,8 +261,37 @@ impl Raw {
         (row.nr_dirty.unwrap_or_default().0 + row.nr_writeback.unwrap_or_default().0) as f64 * PAGE
     }
 
-    pub(crate) fn is_full(&self, at: usize) -> bool {
-        self.busy(at) >= 0.9 && self.queue(at) >= 2.0
+    /// Whether requests were in flight at the start of an interval in which none ended: they were for all of it.
+    fn is_held(&self, at: usize) -> bool {
+        let row = |at: usize| self.samples[at].disks.get(self.disk());
+        let ended = |row: &DiskRow| {
+            [row.writes, row.reads, row.discards, row.flushes].into_iter().flatten().map(|count| count.0).sum::<u64>()
+        };
+        let (before, after) = (row(at), row(at + 1));
+        before.zip(after).is_some_and(|(before, after)| {
+            before.in_flight.is_some_and(|pending| pending.0 > 0) && ended(before) == ended(after)
+        })
+    }
+
+    /// Whether the disk could not have taken more in an interval: it had a queue, or completed none of its requests.
+    pub(crate) fn is_saturated(&self, at: usize) -> bool {
+        let completed = self.between(at, at + 1, |row| row.reads.unwrap_or_default().0) + self.writes(at, at + 1);
+        self.is_held(at) || self.busy(at) >= 0.9 && (completed == 0.0 || self.queue(at) >= 2.0)
+    }
+
+    /// Bytes per second that the disk writes when it is full of large writes, if it was. Where it wrote much more in another
+    /// interval, something else held it up in these.
+    pub(crate) fn bandwidth(&self) -> Option<f64> {
+        let mean = |at: usize| over(self.written(at, at + 1), self.writes(at, at + 1));
+        let read = |at: usize| self.between(at, at + 1, |row| row.read.unwrap_or_default().0);
+        let is_large =
+            |at: &usize| self.is_saturated(*at) && mean(*at) >= 65_536.0 && self.written(*at, at + 1) >= read(*at);
+        let large: Vec<usize> = self.intervals().filter(is_large).collect();
+        let total = self.sum(&large, |at| self.written(at, at + 1));
+        let rate = over(total, self.sum(&large, |at| self.length(at)));
+        let most = self.intervals().map(|at| self.written(at, at + 1)).fold(0.0, f64::max);
+        let fastest = self.intervals().map(|at| self.written(at, at + 1) / self.length(at)).fold(0.0, f64::max);
+        (rate > 0.0 && (total >= most || rate >= 0.5 * fastest)).then_some(rate)
     }
 
     /// Intervals in which the disk was busy.
@@ -251,9 +314,12 @@ impl Raw {
         pages as f64 * PAGE * over(self.written(0, self.samples.len() - 1), all)
     }
 
-    /// Part of the window with a task of a cgroup waiting for I/O.
+    /// Part of the time from its first reading to its last with a task of a cgroup waiting for I/O.
     pub(crate) fn cgroup_waited(&self, id: EntityId) -> f64 {
-        self.grown(|sample| &sample.cgroups, id, |row| row.io_some.unwrap_or_default().0) / 1e9 / self.seconds()
+        let mut read = self.samples.iter().filter(|sample| sample.cgroups.get(id).is_some());
+        let Some(first) = read.next() else { return 0.0 };
+        let seconds = seconds(first, read.next_back().unwrap_or(first));
+        over(self.grown(|sample| &sample.cgroups, id, |row| row.io_some.unwrap_or_default().0) / 1e9, seconds)
     }
 
     /// Intervals in which the disk was full of slow writes.

@@ -30,10 +30,7 @@ impl Taken {
                     self.raw.traced.clear();
                 }
                 What::WorkloadEnded => self.is_over = true,
-                What::Synced(_) | What::SlowSync(_) | What::Throttled(_) if !self.is_over => {
-                    self.raw.traced.push(event.what.clone());
-                }
-                _ => {}
+                what => self.raw.traced.push((event.at, what.clone())),
             },
             Record::Entity(id, entity) => drop(self.raw.entities.insert(*id, entity.clone())),
             Record::Facts(facts) => self.raw.facts = Some((**facts).clone()),
