@@ -310,10 +310,10 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             let sent = finding.evidence.iter().find_map(|one| one.name.strip_suffix(" sent to disks"))?;
             let is_top = |entity: &Entity| matches!(entity, Entity::Cgroup { path, .. } if is_top_level(path));
             let tops = raw.entities.iter().filter(|(_, entity)| is_top(entity)).map(|(id, _)| *id);
-            over(raw.sent_to_disks(raw.cgroup_called(sent)?), tops.map(|id| raw.sent_to_disks(id)).sum())
+            over(raw.sent_to_disks(raw.cgroup_with_io(sent)?), tops.map(|id| raw.sent_to_disks(id)).sum())
         }
         _ if name.ends_with(" sent to disks") => {
-            raw.sent_to_disks(raw.cgroup_called(name.strip_suffix(" sent to disks")?)?)
+            raw.sent_to_disks(raw.cgroup_with_io(name.strip_suffix(" sent to disks")?)?)
         }
         "All processes dirtied" => raw.io_of(|_| true, DIRTIED),
         "Dirtied by none of them" => {
@@ -383,7 +383,7 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             }
             if let Some(done) = after("Done by ") {
                 let (path, _) = done.split_once(" on ")?;
-                let (wanted, at) = (raw.cgroup_called(path)?, raw.disk());
+                let (wanted, at) = (raw.cgroup_with_io(path)?, raw.disk());
                 let dev = raw.disks().find(|(id, ..)| *id == at)?.2;
                 let is_it = |entity: &Entity| matches!(entity, Entity::CgroupIo { cgroup, dev: of } if *cgroup == wanted && *of == dev);
                 let id = raw.entities.iter().find(|(_, entity)| is_it(entity)).map(|(id, _)| *id)?;

@@ -101,6 +101,16 @@ impl Raw {
         self.entities.iter().find(|(_, entity)| is_it(entity)).map(|(id, _)| *id)
     }
 
+    /// A cgroup with I/O of its own by the words for it: on version 1, one path names a cgroup in each hierarchy.
+    pub(crate) fn cgroup_with_io(&self, wanted: &str) -> Option<EntityId> {
+        let has_words = |id: &EntityId| matches!(self.entities.get(id), Some(Entity::Cgroup { path, .. }) if self.words(path) == wanted);
+        let mut with_io = self.entities.values().filter_map(|entity| match entity {
+            Entity::CgroupIo { cgroup, .. } => Some(*cgroup),
+            _ => None,
+        });
+        with_io.find(has_words).or_else(|| self.cgroup_called(wanted))
+    }
+
     /// Whether the cgroup with an inode number is called so. One that no sample saw is called by its number, but for the root.
     pub(crate) fn is_cgroup(&self, inode: u64, called: &str) -> bool {
         let its = self.entities.values().filter_map(|entity| match entity {
@@ -178,8 +188,12 @@ impl Raw {
     /// Takes the disk that a number is about: the one in its name, or that of the finding. Returns whether it is the bottom of
     /// its stack: a layer counts the same bytes as its disks, at other moments.
     pub(crate) fn turn_to(&mut self, finding: &Finding, evidence: &Evidence) -> bool {
-        let is_in_name = |name: &Name| evidence.name.split([' ', ',']).any(|word| *name == Name::new(word));
-        let named = self.disks().find(|(_, name, _)| is_in_name(name)).map(|(id, ..)| id);
+        let is_in = |row: &Evidence, name: &Name| row.name.split([' ', ',']).any(|word| *name == Name::new(word));
+        let named_in = |row: &Evidence| self.disks().find(|(_, name, _)| is_in(row, name)).map(|(id, ..)| id);
+        // Of the disks of an array, the finding is about the one that a row of it names.
+        let is_of_array = finding.devices.len() > 1;
+        let of_array = || finding.evidence.iter().filter(|_| is_of_array).find_map(named_in);
+        let named = named_in(evidence).or_else(of_array);
         let of_finding = |name: &Name| finding.devices.first().is_some_and(|disk| *name == Name::new(disk));
         self.disk = named.or_else(|| self.disks().find(|(_, name, _)| of_finding(name)).map(|(id, ..)| id));
         let at = self.disk();

@@ -108,12 +108,14 @@ pub(crate) fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option
         }
         _ if name.starts_with("Limit of ") => {
             let (called, dev) = name.strip_prefix("Limit of ")?.rsplit_once(" on ")?;
-            let cgroup = raw.cgroup_called(called)?;
+            let cgroup = raw.cgroup_with_io(called)?;
             let is_it = |entity: &Entity| matches!(entity, Entity::CgroupIo { cgroup: of, dev: on } if *of == cgroup && on.to_string() == dev);
             let id = raw.entities.iter().find(|(_, entity)| is_it(entity)).map(|(id, _)| *id)?;
-            let row = raw.samples.iter().rev().find_map(|sample| sample.cgroup_io.get(id))?;
-            let limit = if evidence.unit == "per_second" { row.wiops_max } else { row.wbps_max };
-            limit.and_then(Limit::bytes)?.0 as f64
+            // Limits are not in every sample.
+            let is_count = evidence.unit == "per_second";
+            let rows = raw.samples.iter().rev().filter_map(|sample| sample.cgroup_io.get(id));
+            let mut limits = rows.filter_map(|row| if is_count { row.wiops_max } else { row.wbps_max });
+            limits.next().and_then(Limit::bytes)?.0 as f64
         }
         _ if name.starts_with("Weight of ") => {
             let id = of_cgroup("Weight of ")?;
