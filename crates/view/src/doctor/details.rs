@@ -341,7 +341,7 @@ mod tests {
     fn a_healthy_host_takes_two_lines() {
         let text = page(&Fixture::healthy(), Some(&["dirty-cliff", "dominant-writer"]));
         insta::assert_snapshot!(text, @"
-        NOT FOUND on web-1: dirty-cliff, dominant-writer. 14 rules were not run. 10 s
+        NOT FOUND on web-1: dirty-cliff, dominant-writer. 15 rules were not run. 10 s
         watched from 04:00:00 UTC.
         2 of 2 rules were checked and found nothing.
         Linux 6.12.117+deb13-amd64, 8 CPUs, 16.0 GiB, cgroup v2; 11 samples in 10 s.
@@ -361,7 +361,7 @@ mod tests {
             .without(Source::Vmstat, Cause::PermissionDenied { need: "root".into() })
             .without(Source::DebugBdiStats, Cause::NotMounted { fs_type: "debugfs".into() });
         insta::assert_snapshot!(page(&fixture, Some(&["dirty-cliff", "dominant-writer"])), @"
-        NOT FOUND on web-1: dominant-writer, as far as this user may see. 14 rules were
+        NOT FOUND on web-1: dominant-writer, as far as this user may see. 15 rules were
         not run. 10 s watched from 04:00:00 UTC.
         1 of 2 rules were checked and found nothing.
         Linux 6.12.117+deb13-amd64, 8 CPUs, 16.0 GiB, cgroup v2; 11 samples in 10 s.
