@@ -26,13 +26,18 @@ impl Raw {
         });
         let seen: Vec<(EntityId, u32, usize, &ProcessRow)> =
             processes.filter_map(|(id, pid)| self.last_row(id).map(|(at, row)| (id, pid, at, row))).collect();
+        // Where a number was used twice, the process that was seen last.
+        let mut by_pid: BTreeMap<u64, usize> = BTreeMap::new();
+        for (place, (_, pid, at, _)) in seen.iter().enumerate() {
+            let known = by_pid.entry(u64::from(*pid)).or_insert(place);
+            *known = if *at > seen[*known].2 { place } else { *known };
+        }
         let mut heirs = Heirs::new();
         for (child, _, ended, row) in seen.iter().filter(|(_, _, at, _)| at + 1 < self.samples.len()) {
             let mut parent = row.ppid;
             for _ in 0..seen.len() {
-                let of_pid =
-                    seen.iter().filter(|(_, pid, ..)| parent.is_some_and(|parent| u64::from(*pid) == parent.0));
-                let Some((id, _, at, row)) = of_pid.max_by_key(|(_, _, at, _)| *at) else { break };
+                let Some(place) = parent.and_then(|parent| by_pid.get(&parent.0)) else { break };
+                let (id, _, at, row) = &seen[*place];
                 if at > ended {
                     heirs.entry(*id).or_default().push(*child);
                     break;

@@ -4,6 +4,7 @@
 //! listed among those that come from the kernel's formulas, which golden vectors check.
 
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "reads recordings, prints what it checked")]
+mod hand_made;
 mod heirs;
 mod held;
 #[path = "../machines/mod.rs"]

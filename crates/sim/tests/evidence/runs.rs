@@ -69,6 +69,13 @@ pub(crate) fn saved(scenario: &Scenario, options: &Options) -> Vec<u8> {
     encoder.finish().expect("a recording")
 }
 
+/// Takes records as they are.
+pub(crate) fn folded(records: &[Record]) -> (Raw, Report) {
+    let mut taken = Taken::default();
+    records.iter().for_each(|record| taken.take(record));
+    taken.diagnosed()
+}
+
 /// Reads a recording.
 pub(crate) fn recorded(bytes: impl Read) -> (Raw, Report) {
     let mut taken = Taken::default();

@@ -7,6 +7,7 @@ use super::{DIRTIED, HANDED, number};
 use floodline_analysis::report::{Evidence, Finding};
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::sample::ProcessRow;
+use std::collections::BTreeMap;
 
 /// Cgroups that may be meant.
 pub(crate) struct Starved {
@@ -66,31 +67,49 @@ impl Starved {
         least.zip(most).map_or(0.0, |(least, most)| told.clamp(least, most))
     }
 
-    /// Whether a process is in a cgroup or below it, and in none of the others that is nearer.
-    fn is_in(&self, raw: &Raw, at: EntityId, process: &Entity) -> bool {
-        let Entity::Process { cgroup: Some(of), .. } = process else { return false };
-        let path = |id: &EntityId| raw.entities.get(id).map(Entity::label).unwrap_or_default();
-        let its = path(of);
-        let holds = |id: &EntityId| *id == *of || its.starts_with(&format!("{}/", path(id)));
-        let nearest = self.boxes.iter().filter(|id| holds(id)).max_by_key(|id| (path(id).len(), **id == *of));
-        nearest == Some(&at)
+    /// The cgroup of these that a process is in or below, the nearest.
+    fn box_of(&self, raw: &Raw, by_path: &BTreeMap<String, EntityId>, process: &Entity) -> Option<EntityId> {
+        let Entity::Process { cgroup: Some(of), .. } = process else { return None };
+        if self.boxes.contains(of) {
+            return Some(*of);
+        }
+        let its = raw.entities.get(of).map(Entity::label)?;
+        let mut path = its.as_str();
+        loop {
+            match by_path.get(path) {
+                Some(id) => return Some(*id),
+                None => path = path.rsplit_once('/')?.0,
+            }
+        }
     }
 
-    fn each(&self, raw: &Raw, of: &dyn Fn(&dyn Fn(&Entity) -> bool) -> f64) -> Vec<f64> {
-        self.boxes.iter().map(|id| of(&|entity: &Entity| self.is_in(raw, *id, entity))).collect()
+    /// A sum over the processes of each of these.
+    fn each(&self, raw: &Raw, of: impl Fn(EntityId) -> f64) -> Vec<f64> {
+        let path = |id: &EntityId| raw.entities.get(id).map(Entity::label).unwrap_or_default();
+        let by_path: BTreeMap<String, EntityId> = self.boxes.iter().map(|id| (path(id), *id)).collect();
+        let mut sums: BTreeMap<EntityId, f64> = self.boxes.iter().map(|id| (*id, 0.0)).collect();
+        for (id, entity) in &raw.entities {
+            if let Some(sum) = self.box_of(raw, &by_path, entity).and_then(|at| sums.get_mut(&at)) {
+                *sum += of(*id);
+            }
+        }
+        self.boxes.iter().map(|id| sums[id]).collect()
     }
 
     /// Bytes of I/O by the processes of those that are meant.
     fn io(&self, raw: &Raw, column: Column<ProcessRow>, told: f64) -> f64 {
-        self.some_of(self.each(raw, &|wanted| raw.io_of(wanted, column)), told)
+        self.some_of(self.each(raw, |id| raw.io(id, column)), told)
     }
 
-    /// Growth of the page cache of a cgroup that its processes did not read.
-    fn new(&self, raw: &Raw, id: EntityId) -> f64 {
-        let mut rows = raw.samples.iter().filter_map(|sample| sample.cgroups.get(id)?.file).map(|file| file.0);
-        let first = rows.next().unwrap_or(0);
-        let grown = rows.next_back().unwrap_or(first).saturating_sub(first) as f64;
-        (grown - raw.io_of(&|entity: &Entity| self.is_in(raw, id, entity), READ)).max(0.0)
+    /// Growth of the page cache of each that its processes did not read.
+    fn new(&self, raw: &Raw) -> Vec<f64> {
+        let grown = |id: &EntityId| {
+            let mut rows = raw.samples.iter().filter_map(|sample| sample.cgroups.get(*id)?.file).map(|file| file.0);
+            let first = rows.next().unwrap_or(0);
+            rows.next_back().unwrap_or(first).saturating_sub(first) as f64
+        };
+        let read = self.each(raw, |id| raw.io(id, READ));
+        self.boxes.iter().zip(read).map(|(id, read)| (grown(id) - read).max(0.0)).collect()
     }
 }
 
@@ -106,7 +125,7 @@ pub(crate) fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option
         "They handed to write calls" => starved().io(raw, HANDED, told),
         "New in their page cache" => {
             let starved = starved();
-            starved.some_of(starved.boxes.iter().map(|id| starved.new(raw, *id)).collect(), told)
+            starved.some_of(starved.new(raw), told)
         }
         "Dirtied per page fault" if stores() => {
             let named = finding.evidence.iter().filter_map(|one| one.name.strip_prefix("Dirtied by "));
@@ -125,8 +144,8 @@ pub(crate) fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option
         }
         "Dirtied per page fault" => {
             let starved = starved();
-            let dirtied = starved.each(raw, &|wanted| raw.io_of(wanted, DIRTIED));
-            let faults = starved.each(raw, &|wanted| raw.processes(wanted, FAULTS));
+            let dirtied = starved.each(raw, |id| raw.io(id, DIRTIED));
+            let faults = starved.each(raw, |id| raw.process(id, FAULTS));
             starved.ratio_of(&dirtied.into_iter().zip(faults).collect::<Vec<_>>(), told)
         }
         "Page cache of them, at most" => {
