@@ -15,6 +15,7 @@ mod settings;
 mod stalled;
 mod starved;
 mod trace;
+mod unmount;
 
 use floodline_analysis::report::{Evidence, Finding, Report, Value};
 use floodline_record::id::{Entity, EntityId};
@@ -48,8 +49,6 @@ const COMPUTED: &[&str] = &[
     "Its dirtyable memory",
     "Of them over their threshold",
     "Overlays on ",
-    "umount asleep in every sample",
-    "Longest of them, at least",
     "Such kworkers",
     "Cgroups removed in this window",
     "Filesystem cache",
@@ -196,13 +195,16 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             if name != "Bandwidth of DISK" || evidence.source.contains("BdiWriteBandwidth") =>
         {
             let (.., dev) = raw.disks().find(|(id, ..)| *id == raw.disk())?;
-            let bdi = raw.last().bdis.get(raw.bdi(dev)?)?;
-            if name.starts_with("Cap") { bdi.max_ratio?.0 as f64 / 1e6 } else { bdi.write_bandwidth?.0 as f64 }
+            let id = raw.bdi(dev)?;
+            // Settings are not in every sample.
+            let mut rows = raw.samples.iter().rev().filter_map(|sample| sample.bdis.get(id));
+            match name.starts_with("Cap") {
+                true => rows.find_map(|row| row.max_ratio)?.0 as f64 / 1e6,
+                false => rows.find_map(|row| row.write_bandwidth)?.0 as f64,
+            }
         }
         "Mean write of DISK" => over(raw.written(0, last), raw.writes(0, last)),
-        "DISK busy" | "Busiest disk, DISK" if finding.rule != "overlay-umount-flush" => disk_busy(),
-        // Of the intervals with the wait, the largest value of one.
-        "DISK busy" => raw.intervals().map(|at| raw.busy(at)).fold(0.0, f64::max),
+        "DISK busy" | "Busiest disk, DISK" => disk_busy(),
         "Length of the burst" | "Written during the burst" => {
             let (from, to) = burst(raw, finding)?;
             let length = seconds(&raw.samples[from], &raw.samples[to]);
@@ -475,7 +477,7 @@ fn check(raw: &mut Raw, report: &Report, machine: &str, wrong: &mut Vec<String>)
                 }
                 continue;
             }
-            let others = [trace::again, starved::again, stalled::again, held::again, settings::again];
+            let others = [trace::again, starved::again, stalled::again, held::again, unmount::again, settings::again];
             match others.into_iter().chain([again as Again]).find_map(|again| again(raw, finding, evidence)) {
                 Some(raw) if near(told, raw) => checked += 1,
                 Some(raw) => wrong.push(format!("{what} is told as {told}, and the samples say {raw}")),

@@ -276,7 +276,7 @@ impl Raw {
     }
 
     /// Whether requests were in flight at the start of an interval in which none ended: they were for all of it.
-    fn is_held(&self, at: usize) -> bool {
+    pub(crate) fn is_held(&self, at: usize) -> bool {
         let row = |at: usize| self.samples[at].disks.get(self.disk());
         let ended = |row: &DiskRow| {
             [row.writes, row.reads, row.discards, row.flushes].into_iter().flatten().map(|count| count.0).sum::<u64>()
