@@ -102,7 +102,7 @@ impl Starved {
     }
 
     /// Growth of the page cache of each that its processes did not read.
-    fn new(&self, raw: &Raw) -> Vec<f64> {
+    fn newly_cached(&self, raw: &Raw) -> Vec<f64> {
         let grown = |id: &EntityId| {
             let mut rows = raw.samples.iter().filter_map(|sample| sample.cgroups.get(*id)?.file).map(|file| file.0);
             let first = rows.next().unwrap_or(0);
@@ -125,7 +125,7 @@ pub(crate) fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option
         "They handed to write calls" => starved().io(raw, HANDED, told),
         "New in their page cache" => {
             let starved = starved();
-            starved.some_of(starved.new(raw), told)
+            starved.some_of(starved.newly_cached(raw), told)
         }
         "Dirtied per page fault" if stores() => {
             let named = finding.evidence.iter().filter_map(|one| one.name.strip_prefix("Dirtied by "));

@@ -191,11 +191,11 @@ fn of_moves(raw: &Raw, finding: &Finding, name: &str) -> Option<f64> {
         }
         _ if name.starts_with("after the removal of ") => {
             let (_, first, _) = its(pair?, false)?;
-            let removed = raw.traced.iter().filter_map(|(at, what)| match what {
+            let mut removed = raw.traced.iter().filter_map(|(at, what)| match what {
                 What::CgroupRemoved(removed) if at.0 <= first => Some((at.0, removed.path.to_string())),
                 _ => None,
             });
-            let (at, path) = removed.last()?;
+            let (at, path) = removed.next_back()?;
             (name == format!("after the removal of {path}")).then(|| first.saturating_sub(at) as f64 / NANOS)
         }
         "Times others' flushers were asked to write for it" => {
