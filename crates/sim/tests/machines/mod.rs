@@ -92,6 +92,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "twentyfirst-sick",
     "twentyfirst-well",
     "two-disks",
+    "variations-limits",
+    "variations-owners",
     "void-settings",
     "well-containers",
     "well-servers",
@@ -119,6 +121,7 @@ pub(crate) const NINETEENTH_ROUND: &str = include_str!("../blind/nineteenth-roun
 pub(crate) const TWENTIETH_ROUND: &str = include_str!("../blind/twentieth-round.txt");
 pub(crate) const TWENTIETH_MORE: &str = include_str!("../blind/twentieth-more.txt");
 pub(crate) const TWENTYFIRST_ROUND: &str = include_str!("../blind/twentyfirst-round.txt");
+pub(crate) const VARIATIONS: &str = include_str!("../blind/variations.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
     MACHINES,
@@ -143,6 +146,7 @@ pub(crate) const TABLES: &[&str] = &[
     TWENTIETH_ROUND,
     TWENTIETH_MORE,
     TWENTYFIRST_ROUND,
+    VARIATIONS,
 ];
 
 /// A machine on a kernel.
