@@ -128,7 +128,8 @@ impl Stack {
             (files.held.iter().zip(&self.sizes).position(has_room).unwrap_or(0), 0)
         });
         if let Some(held) = files.held.get_mut(*member) {
-            *held = held.saturating_add(end.saturating_sub(*known));
+            // Blocks before it that were never written take no room: a filesystem's metadata are far apart.
+            *held = held.saturating_add(end.saturating_sub(*known).min(bytes));
         }
         *known = end.max(*known);
         *member

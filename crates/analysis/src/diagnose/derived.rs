@@ -8,6 +8,7 @@ use super::device::{self, Device, Speed};
 use super::dirty::{self, Dirty};
 use super::load::{self, Load};
 use super::missing;
+use super::placed::{self, Places};
 use super::released::{self, Released};
 use super::strict::{self, Strict};
 use super::unmount::Unmounts;
@@ -55,6 +56,7 @@ pub struct Derived<'a> {
     is_near_a_budget: OnceCell<bool>,
     released: OnceCell<Vec<Released>>,
     strict: OnceCell<Vec<Strict>>,
+    placed: OnceCell<Places>,
 }
 
 impl<'a> Derived<'a> {
@@ -82,6 +84,7 @@ impl<'a> Derived<'a> {
             is_near_a_budget: OnceCell::new(),
             released: OnceCell::new(),
             strict: OnceCell::new(),
+            placed: OnceCell::new(),
         }
     }
 
@@ -164,6 +167,11 @@ impl<'a> Derived<'a> {
     /// Devices with a strict limit, sample by sample: [`strict::devices`].
     pub fn strict(&self) -> &[Strict] {
         self.strict.get_or_init(|| strict::devices(self))
+    }
+
+    /// The devices at which the data of processes leave memory, as far as amounts tell: [`placed::placed`].
+    pub fn placed(&self) -> &Places {
+        self.placed.get_or_init(|| placed::placed(self))
     }
 
     /// Processes that waited for I/O long enough to be felt, the longest first: [`waiting::waiters`].

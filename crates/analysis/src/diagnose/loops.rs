@@ -42,6 +42,16 @@ pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst)
     if is_theirs { all.iter().filter(|one| has_part(one)).map(|(name, _)| *name).collect() } else { Vec::new() }
 }
 
+/// Whether buffered loop devices whose images lie on a device were given most of what it wrote in the window: what comes to it in
+/// batches are then copies that wait in its page cache for a flush of the image.
+pub fn fill<'a>(derived: &Derived<'a>, device: &Device<'_>) -> bool {
+    let written = |one: &Device<'_>| one.span.growth.written.map_or(0.0, |bytes| bytes.0 as f64);
+    let is_here =
+        |one: &&Device<'a>| is_buffered(one) && holder(derived, one).is_some_and(|holder| is_same(&holder, device));
+    let given: f64 = derived.devices().iter().filter(is_here).map(written).sum();
+    given > 0.0 && given >= MOST * written(device)
+}
+
 fn is_buffered(device: &Device<'_>) -> bool {
     matches!(device.facts.map(|facts| &facts.stack), Some(Stack::Loop { dio: Some(false), .. }))
 }
@@ -50,8 +60,8 @@ fn is_same(holder: &Device<'_>, device: &Device<'_>) -> bool {
     holder.dev == device.dev || holder.bottoms().iter().any(|disk| disk.dev == device.dev)
 }
 
-/// The device that holds the image of a loop device, through images in images.
-fn holder<'a>(derived: &Derived<'a>, image: &Device<'a>) -> Option<Device<'a>> {
+/// The device that holds the image of a loop device, through images in images; any other device itself.
+pub(super) fn holder<'a>(derived: &Derived<'a>, image: &Device<'a>) -> Option<Device<'a>> {
     let facts = derived.window.facts.as_ref()?;
     let mut at = *image;
     for _ in 0..NESTED_MAX {

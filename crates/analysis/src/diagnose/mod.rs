@@ -25,6 +25,7 @@ pub mod limits;
 pub mod load;
 pub mod loops;
 pub mod missing;
+pub mod placed;
 pub mod released;
 pub mod rules;
 pub mod settings;

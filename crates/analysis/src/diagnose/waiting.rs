@@ -8,7 +8,7 @@ mod syncs;
 use super::derived::Derived;
 use super::device::{Basis, Device};
 use super::writer::{self, Period};
-use super::{asleep, cgroup, elsewhere, released, strict, synced, throttle};
+use super::{asleep, cgroup, elsewhere, placed, released, strict, synced, throttle};
 use crate::observer;
 use crate::report::{Evidence, Unexplained};
 use floodline_record::id::{DevId, Entity, EntityId};
@@ -142,6 +142,7 @@ pub fn others_on(
     let own = for_own_data(derived, device);
     let cgroups = elsewhere::cgroups_elsewhere(derived, device);
     let readers = elsewhere::readers_elsewhere(derived, device);
+    let placed = placed::waiting_elsewhere(derived, device);
     let (limited, elsewhere_limited) =
         (throttle::by_strict_limits(derived.window), strict::paused_elsewhere(derived, device));
     let is_limited = |waiter: &Waiter| {
@@ -157,6 +158,7 @@ pub fn others_on(
             || elsewhere.contains(&waiter.pid)
             || is_limited(waiter)
             || readers.contains(&waiter.pid)
+            || placed.contains(&waiter.pid)
             || own.contains(&waiter.pid)
             || waiter.cgroup.is_some_and(|cgroup| cgroups.contains(&cgroup))
     };

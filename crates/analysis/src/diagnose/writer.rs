@@ -9,7 +9,7 @@ use super::device::Device;
 use super::dirty::{self, page_size};
 use super::elsewhere::Elsewhere;
 use super::heirs::{Inheritance, inheritances};
-use super::{cgroup, device};
+use super::{cgroup, device, placed};
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::sample::ProcessRow;
@@ -187,6 +187,9 @@ pub struct InTurn<'w, 'a> {
 const TURNS_MIN: usize = 3;
 const HARDLY: f64 = 0.01;
 
+/// Fewest samples asleep that show when a process works.
+const ASLEEP_MIN: usize = 2;
+
 /// Returns the processes of one program in one cgroup that run one after the other and together dirtied more than half of all bytes.
 /// Processes that run side by side are writers of their own.
 pub fn dominant_in_turn<'w, 'a>(window: &Window, writers: &'w Writers<'a>) -> Option<InTurn<'w, 'a>> {
@@ -224,8 +227,19 @@ pub fn dominant_in_turn<'w, 'a>(window: &Window, writers: &'w Writers<'a>) -> Op
     })
 }
 
-/// Whether each process started after the one before was seen for the last time.
+/// Whether each process started after the one before was seen for the last time, or, of processes that were there before, began to wait
+/// for a device after the one before had waited.
 fn are_in_turn(window: &Window, members: &[&Writer<'_>]) -> bool {
+    let slept = |writer: &&Writer<'_>| {
+        let times = window.asleep.get(&writer.id).filter(|times| times.len() >= ASLEEP_MIN)?;
+        Some((*times.first()?, *times.last()?))
+    };
+    if let Some(mut waits) = members.iter().map(slept).collect::<Option<Vec<(Nanos, Nanos)>>>() {
+        waits.sort();
+        if waits.windows(2).all(|pair| pair[0].1 < pair[1].0) {
+            return true;
+        }
+    }
     let start = |writer: &Writer<'_>| match window.entities.get(&writer.id) {
         Some(Entity::Process { start_ticks, .. }) => Nanos(start_ticks.saturating_mul(NANOS_PER_TICK)),
         _ => Nanos(0),
@@ -256,7 +270,7 @@ pub fn dominant_cgroup(window: &Window, writers: &Writers<'_>) -> Option<(Entity
 
 /// Returns the processes that may have written to a device. With one device, these are all processes. With several, a
 /// process that dirtied much more than the device wrote is left out, because it writes mostly elsewhere, and so is one that
-/// was seen to write elsewhere ([`Elsewhere`]).
+/// was seen to write elsewhere ([`Elsewhere`]), or whose amount fits another device only ([`placed`]).
 pub fn on_device<'a>(derived: &Derived<'a>, drain: &Device<'_>) -> Writers<'a> {
     let writers = derived.writers();
     let written = drain.span.growth.written.map_or(0, |bytes| bytes.0);
@@ -270,8 +284,12 @@ pub fn on_device<'a>(derived: &Derived<'a>, drain: &Device<'_>) -> Writers<'a> {
     let elsewhere = (!is_only).then(|| Elsewhere::of(derived, drain));
     let is_elsewhere =
         |writer: &Writer<'_>| elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.holds(derived, writer));
+    let placed = placed::elsewhere(derived, drain);
     let fits = |writer: &&Writer<'_>| {
-        is_only || writer.dirtied_bytes.is_none_or(|bytes| bytes <= most) && !is_elsewhere(writer)
+        is_only
+            || writer.dirtied_bytes.is_none_or(|bytes| bytes <= most)
+                && !is_elsewhere(writer)
+                && !placed.contains(&writer.pid)
     };
     Writers {
         processes: writers.processes.iter().filter(fits).copied().collect(),

@@ -9,6 +9,7 @@ mod heirs;
 mod held;
 #[path = "../machines/mod.rs"]
 mod machines;
+mod owners;
 mod raw;
 mod runs;
 mod settings;
@@ -477,7 +478,15 @@ fn check(raw: &mut Raw, report: &Report, machine: &str, wrong: &mut Vec<String>)
                 }
                 continue;
             }
-            let others = [trace::again, starved::again, stalled::again, held::again, unmount::again, settings::again];
+            let others = [
+                trace::again,
+                starved::again,
+                stalled::again,
+                held::again,
+                unmount::again,
+                settings::again,
+                owners::again,
+            ];
             match others.into_iter().chain([again as Again]).find_map(|again| again(raw, finding, evidence)) {
                 Some(raw) if near(told, raw) => checked += 1,
                 Some(raw) => wrong.push(format!("{what} is told as {told}, and the samples say {raw}")),

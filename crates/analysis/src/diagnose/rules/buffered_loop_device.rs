@@ -163,8 +163,10 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
     let hurts = pressure.is_some_and(|share| share >= HURTS_PRESSURE) && in_use.iter().any(may_wait);
     let bursts: Vec<(&Device<'_>, Burst)> = in_use.is_empty().then(Vec::new).unwrap_or_else(|| bursts(derived));
     // A program that does not write to the image waits behind its flush as well.
-    let is_harm = bursts.iter().filter(|(_, burst)| burst.stalled()).any(|(disk, _)| {
-        waiting::others_on(derived, disk, |_| false).is_some_and(|others| waiting::is_harm(derived, &others))
+    let stalls = bursts.iter().filter(|(_, burst)| burst.stalled()).map(|(disk, _)| **disk);
+    let filled = in_use.iter().filter_map(|one| device::of_mount(derived.window, one.below));
+    let is_harm = stalls.chain(filled.filter(|disk| loops::fill(derived, disk))).any(|disk| {
+        waiting::others_on(derived, &disk, |_| false).is_some_and(|others| waiting::is_harm(derived, &others))
     });
     let severity = match (hurts, is_harm) {
         (_, true) => Severity::Critical,

@@ -7,10 +7,10 @@
 mod weights;
 
 use crate::diagnose::derived::Derived;
-use crate::diagnose::device::{self, Device};
+use crate::diagnose::device;
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::writer::{DOMINANT_SHARE, Writer};
-use crate::diagnose::{Rule, Verdict, burst, cgroup, elsewhere, limits};
+use crate::diagnose::{Rule, Verdict, burst, cgroup, limits};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_kernel::{Behaviour, CgroupWriteback, WhyNot, cgroup_writeback};
 use floodline_record::facts::{CgroupMode, HostFacts, Mount};
@@ -67,49 +67,34 @@ fn check(derived: &Derived<'_>) -> Verdict {
     })
 }
 
-/// Paths of cgroups that passed their limits.
-fn paths_inside<'d>(derived: &'d Derived<'_>, passed: &[(EntityId, f64)]) -> BTreeMap<&'d [u8], ()> {
+/// Tells the cgroups that passed their limits, and descendants of these.
+fn is_inside<'d>(derived: &'d Derived<'_>, passed: &[(EntityId, f64)]) -> impl Fn(Option<EntityId>) -> bool + 'd {
     let path = |id| cgroup::path(derived.window, id).map(Name::as_bytes);
-    passed.iter().filter_map(|(cgroup, _)| Some((path(*cgroup)?, ()))).collect()
+    let inside: BTreeMap<&[u8], ()> = passed.iter().filter_map(|(cgroup, _)| Some((path(*cgroup)?, ()))).collect();
+    move |cgroup| cgroup.and_then(path).is_some_and(|at| cgroup::nearest(&inside, at).is_some())
 }
 
-/// Tells the waiters in cgroups that passed their limits, and in descendants of these.
-fn inside<'d>(derived: &'d Derived<'_>, passed: &[(EntityId, f64)]) -> impl Fn(&Waiter) -> bool + 'd {
-    let path = |id| cgroup::path(derived.window, id).map(Name::as_bytes);
-    let inside = paths_inside(derived, passed);
-    move |waiter| waiter.cgroup.and_then(path).is_some_and(|at| cgroup::nearest(&inside, at).is_some())
-}
-
-/// Whether the programs outside that read or wrote are all known to use other devices than the one of a passed limit. Where none
-/// read or wrote, the limit may be for programs that are at rest.
-fn are_elsewhere(derived: &Derived<'_>, device: &Device<'_>, passed: &[(EntityId, f64)]) -> bool {
-    let inside = paths_inside(derived, passed);
-    let path = |id| cgroup::path(derived.window, id).map(Name::as_bytes);
-    let is_outside =
-        |writer: &&Writer<'_>| writer.cgroup.and_then(path).is_none_or(|at| cgroup::nearest(&inside, at).is_none());
+/// Whether a program outside the cgroups that passed their limits read or wrote. If none did, the limit may be for programs that are
+/// at rest.
+fn works_outside(derived: &Derived<'_>, passed: &[(EntityId, f64)]) -> bool {
+    let is_inside = is_inside(derived, passed);
     let works =
-        |writer: &&Writer<'_>| [writer.dirtied_bytes, writer.read_bytes].iter().flatten().any(|bytes| *bytes > 0);
-    let writers = derived.writers();
-    let mut outside =
-        writers.processes.iter().filter(|writer| !writer.kthread).filter(is_outside).filter(works).peekable();
-    let never = elsewhere::never_on(derived, device);
-    let cgroups = elsewhere::cgroups_elsewhere(derived, device);
-    let is_elsewhere = |cgroup: EntityId| cgroups.contains(&cgroup);
-    outside.peek().is_some()
-        && outside.all(|writer| never.contains(&writer.pid) || writer.cgroup.is_some_and(is_elsewhere))
+        |writer: &Writer<'_>| [writer.dirtied_bytes, writer.read_bytes].iter().flatten().any(|bytes| *bytes > 0);
+    derived.writers().processes.iter().any(|writer| !writer.kthread && works(writer) && !is_inside(writer.cgroup))
 }
 
-/// Programs outside that waited for a device whose limit was passed; `None` where waits are not known, and where other programs may
-/// use the device. A limit spares no program on a device that no other uses.
+/// Programs outside that waited for a device whose limit was passed; `None` where waits are not known, or no program works outside. A limit
+/// that was passed did no harm where other programs work and none of them waited.
 fn would_be_spared(
     derived: &Derived<'_>,
     writes: &[limits::WriteLimit<'_>],
     passed: &[(EntityId, f64)],
 ) -> Option<Vec<Waiter>> {
+    let is_inside = is_inside(derived, passed);
     let others_on = |dev: DevId| {
         let device = device::by_dev(derived.window, dev)?;
-        let others = waiting::others_on(derived, &device, inside(derived, passed))?;
-        (!others.is_empty() || are_elsewhere(derived, &device, passed)).then_some(others)
+        let others = waiting::others_on(derived, &device, |waiter| is_inside(waiter.cgroup))?;
+        (!others.is_empty() || works_outside(derived, passed)).then_some(others)
     };
     let by_device: Vec<Option<Vec<Waiter>>> = devices_of(writes, passed).into_iter().map(others_on).collect();
     let is_known = by_device.iter().all(Option::is_some);

@@ -15,7 +15,7 @@ use crate::diagnose::device::Device;
 use crate::diagnose::load::{self, Kind, Load};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::writer::{self, Period, Writer, Writers};
-use crate::diagnose::{Rule, Verdict, cgroup, database, released, strict};
+use crate::diagnose::{Rule, Verdict, cgroup, database, loops, released, strict};
 use crate::report::{Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -286,9 +286,10 @@ fn severity(
     let its_cgroup = dominant.cgroup.or(dominant.writer.cgroup);
     let is_held = its_cgroup
         .is_some_and(|cgroup| released::on(derived, &trouble.device).any(|released| released.holds(derived, cgroup)));
-    let severity = if is_held || is_at_strict_limit(derived, trouble) {
-        // Other rules name the waits: `strictlimit-throttling` the pauses at the strict limit, and `io-limit-throttling` the waits
-        // behind what the writer's own limit lets go at once.
+    let is_by_images = drains_on(derived, trouble).any(|drain| loops::fill(derived, drain));
+    let severity = if is_held || is_by_images || is_at_strict_limit(derived, trouble) {
+        // Other rules name the waits: `strictlimit-throttling` the pauses at the strict limit, `io-limit-throttling` the waits
+        // behind what the writer's own limit lets go at once, and `buffered-loop-device` what an image writes in batches.
         Severity::Info
     } else if load.is_some_and(Load::is_mixed) || (is_full_of_reads && trouble.utilisation >= FELT_UTILISATION) {
         // `saturated-device` names it: writes wait behind the reads as well.

@@ -4,6 +4,9 @@
 //! it: which inodes they are, only tracing does. Mirrors the split of `file_dirty` and a wb's counters.
 #![doc = include_str!("foreign_inode_writeback.md")]
 
+mod flow;
+
+use self::flow::Flow;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::{Rule, Verdict, cgroup};
 use crate::report::{Brief, Evidence, Finding, Severity};
@@ -67,6 +70,15 @@ fn check(derived: &Derived<'_>) -> Verdict {
     if derived.window.cgroups.is_empty() {
         return derived.not_checked(Source::CgroupV2, "no cgroup");
     }
+    let verdict = by_level(derived);
+    match flow::largest(derived) {
+        Some(flow) if !matches!(verdict, Verdict::Found(_)) => Verdict::Found(vec![written_by_another(derived, &flow)]),
+        _ => verdict,
+    }
+}
+
+/// The verdict from what is dirty in the last sample.
+fn by_level(derived: &Derived<'_>) -> Verdict {
     if !derived.window.wbs.values().any(|span| span.last.reclaimable.is_some()) {
         let gap = match derived.behaviour {
             Some(kernel) if !kernel.files.wb_stats => {
@@ -75,6 +87,11 @@ fn check(derived: &Derived<'_>) -> Verdict {
             _ => derived.gap(Source::DebugWbStats, "WbReclaimable"),
         };
         return Verdict::NotChecked(vec![gap]);
+    }
+    // The two sums must be of one moment. With few reads of memory.stat, the last one may be older than the wbs.
+    let latest = derived.window.wbs.values().map(|span| span.last_at).max();
+    if derived.window.stat_reads.times.last().copied() < latest {
+        return derived.not_checked(Source::CgroupV2, "memory.stat of the last sample");
     }
     let Some(splits) = splits(derived) else {
         return derived.not_checked(Source::CgroupV2, "inode numbers of cgroups");
@@ -178,20 +195,59 @@ fn finding(derived: &Derived<'_>, owner: &Split, bytes: u64, host: Option<(u64, 
     evidence.extend(pressure.map(|share| {
         Evidence::share(format!("Time {name} waited"), share, "io.pressure some").against(HURTS_PRESSURE)
     }));
-    Finding {
-        rule: RULE.name,
-        severity: if hurts { Severity::Warning } else { Severity::Info },
-        summary: format!(
+    finding_of(
+        &name,
+        hurts,
+        format!(
             "{} of what {name} has dirty is in inodes {whose}: its own flusher cannot write them.",
             human::bytes(bytes as f64)
         ),
+        evidence,
+    )
+}
+
+/// The finding about bytes that the flusher of another cgroup wrote.
+fn written_by_another(derived: &Derived<'_>, flow: &Flow) -> Finding {
+    let (name, host) = (derived.label(flow.owner), derived.label(flow.host));
+    let pressure = derived.window.cgroups.get(&flow.owner).and_then(cgroup::io_pressure_some);
+    let hurts = pressure.is_some_and(|share| share >= HURTS_PRESSURE);
+    let mut evidence = vec![
+        Evidence::bytes(
+            format!("Dirtied in {name}, and written"),
+            flow.cleaned,
+            "/proc/PID/io write_bytes, memory.stat",
+        ),
+        Evidence::bytes(format!("Written for inodes of {name}"), flow.written, "io.stat wbytes")
+            .against(flow.cleaned as f64),
+        Evidence::bytes(format!("Written for inodes of {host}"), flow.host_written, "io.stat wbytes"),
+        Evidence::bytes(format!("Dirtied in {host}"), flow.host_dirtied, "/proc/PID/io write_bytes"),
+    ];
+    evidence.extend(pressure.map(|share| {
+        Evidence::share(format!("Time {name} waited"), share, "io.pressure some").against(HURTS_PRESSURE)
+    }));
+    finding_of(
+        &name,
+        hurts,
+        format!(
+            "{} of what {name} dirtied was written by the flusher of another cgroup, which is likely {host}: the inodes belong to that one.",
+            human::bytes(flow.missing() as f64)
+        ),
+        evidence,
+    )
+}
+
+fn finding_of(name: &str, hurts: bool, summary: String, evidence: Vec<Evidence>) -> Finding {
+    Finding {
+        rule: RULE.name,
+        severity: if hurts { Severity::Warning } else { Severity::Info },
+        summary,
         evidence,
         brief: Brief {
             because: format!(
                 "The kernel writes a file back for the cgroup that first wrote it. {name} writes files that belong to \
                  another cgroup, so its own flusher cannot write them."
             ),
-            who: name.clone(),
+            who: name.to_owned(),
             expect: "Let one cgroup write each file: give each service files of its own, or let one process write for \
                      both."
                 .to_owned(),

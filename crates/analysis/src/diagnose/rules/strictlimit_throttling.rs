@@ -8,8 +8,8 @@ use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Device;
 use crate::diagnose::strict::{self, Level, Strict};
 use crate::diagnose::throttle::Pauses;
-use crate::diagnose::waiting::SHARED_BY;
-use crate::diagnose::{Rule, Verdict, missing, throttle};
+use crate::diagnose::waiting::{self, SHARED_BY, Waiter};
+use crate::diagnose::{Rule, Verdict, limits, missing, throttle};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -43,7 +43,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let is_strict = |event: &Throttled| event.domain == Domain::Strictlimit && event.pauses > 0;
     let task = |event: &Throttled| (event.bdi.clone(), event.who.comm.clone(), event.tid, event.who.cgroup_ino);
     let Some(paused) = throttle::by(derived.window, |event| is_strict(event).then(|| task(event))) else {
-        return match untraced(derived) {
+        return match untraced(derived).or_else(|| by_elimination(derived)) {
             Some(finding) => Verdict::Found(vec![finding]),
             None => derived.not_checked(Source::TraceThrottle, "balance_dirty_pages"),
         };
@@ -55,7 +55,9 @@ fn check(derived: &Derived<'_>) -> Verdict {
     if window_s <= 0.0 {
         return Verdict::NotChecked(vec![missing::needs_time(Source::TraceThrottle, "balance_dirty_pages")]);
     }
-    if seconds < FELT * window_s {
+    let of_bdi = paused.iter().filter(|((of, ..), _)| of == bdi).map(|(_, pauses)| pauses.total.as_secs_f64());
+    let together_s = together_s(derived, bdi, of_bdi);
+    if seconds < FELT * window_s && together_s.is_none() {
         return Verdict::Clear(format!(
             "{comm}, paused most by a strict limit, was so for {}",
             human::seconds(seconds)
@@ -95,11 +97,19 @@ fn check(derived: &Derived<'_>) -> Verdict {
         rule: RULE.name,
         confirmed: Some(CONFIRMED.to_owned()),
         severity,
-        summary: format!(
-            "{comm} was paused for {} of {} by the strict limit of {device}.",
-            human::seconds(seconds),
-            human::seconds(window_s)
-        ),
+        summary: match together_s.filter(|_| seconds < FELT * window_s) {
+            Some(together) => format!(
+                "Several tasks were paused by the strict limit of {device}, together for {} of {}. {comm} was paused longest, {}.",
+                human::seconds(together),
+                human::seconds(window_s),
+                human::seconds(seconds)
+            ),
+            None => format!(
+                "{comm} was paused for {} of {} by the strict limit of {device}.",
+                human::seconds(seconds),
+                human::seconds(window_s)
+            ),
+        },
         evidence,
         brief: Brief {
             because: format!(
@@ -121,6 +131,16 @@ fn check(derived: &Derived<'_>) -> Verdict {
     }])
 }
 
+/// Seconds in which tasks waited at the strict limit of a device, if several of them did and these seconds are felt: none of them may
+/// wait long by itself. Tasks that wait at the same time count once where the pressure shows it.
+fn together_s(derived: &Derived<'_>, bdi: &Name, waits: impl Iterator<Item = f64>) -> Option<f64> {
+    let felt_s = waiting::felt_s(derived.seconds);
+    let waits: Vec<f64> = waits.filter(|seconds| *seconds >= felt_s).collect();
+    let pressed = derived.strict().iter().find(|strict| strict.bdi == *bdi).map(|strict| strict.pressed_beside_s);
+    let together = waits.iter().sum::<f64>().min(pressed.unwrap_or(f64::INFINITY));
+    (waits.len() >= 2 && together >= FELT * derived.seconds).then_some(together)
+}
+
 /// Finding from files only: a device with a strict limit, unwritten data of it that reach the limit, and writers that wait
 /// meanwhile. Where the machine has no room either, the device's own limit must be known to be used up.
 fn untraced(derived: &Derived<'_>) -> Option<Finding> {
@@ -129,15 +149,20 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
     }
     let (felt_s, peak) = (FELT * derived.seconds, derived.dirty.unwritten_peak?.0);
     let binds =
-        |level: &Level| level.is_full() && (level.has_room() || level.own.is_some() && level.is_past_setpoint());
+        |level: &&Level| level.is_at_limit() && level.has_room() || level.own.is_some() && level.is_past_setpoint();
     let of = |strict: &Strict| {
-        let most = *strict.levels.iter().filter(|level| binds(level)).max_by(|a, b| a.part().total_cmp(&b.part()))?;
+        strict.levels.iter().find(binds)?;
+        // The most that it held is seldom seen in the sample in which the limit was reached.
+        let levels = strict.levels.iter().filter(|level| binds(level) || level.has_room());
+        let most = *levels.max_by(|a, b| a.part().total_cmp(&b.part()))?;
         let paused = strict::paused(derived, strict);
-        let waiter = paused.first().filter(|waiter| waiter.seconds.is_some_and(|waited| waited >= felt_s))?.clone();
+        let waiter = paused.first()?.clone();
         let felt = paused.iter().filter(|one| one.seconds.is_some_and(|waited| waited >= felt_s)).count();
-        Some((most, waiter, felt))
+        let together = together_s(derived, &strict.bdi, paused.iter().filter_map(|one| one.seconds));
+        (felt > 0 || together.is_some()).then_some((most, waiter, felt, together.filter(|_| felt == 0)))
     };
-    let (strict, (most, waiter, felt)) = derived.strict().iter().find_map(|strict| Some((strict, of(strict)?)))?;
+    let (strict, (most, waiter, felt, together)) =
+        derived.strict().iter().find_map(|strict| Some((strict, of(strict)?)))?;
     let waited = waiter.seconds?;
     let devices = names(derived, &strict.bdi);
     let device = devices.first().cloned().unwrap_or_else(|| strict.bdi.to_string());
@@ -157,13 +182,23 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
     Some(Finding {
         rule: RULE.name,
         severity,
-        summary: format!(
-            "{} waited {} of {} while {device} was at its strict limit of {}{room}.",
-            waiter.label(),
-            human::seconds(waited),
-            human::seconds(derived.seconds),
-            human::bytes(most.limit)
-        ),
+        summary: match together {
+            Some(together) => format!(
+                "Several tasks waited while {device} was at its strict limit of {}{room}, together {} of {}. {} waited longest, {}.",
+                human::bytes(most.limit),
+                human::seconds(together),
+                human::seconds(derived.seconds),
+                waiter.label(),
+                human::seconds(waited)
+            ),
+            None => format!(
+                "{} waited {} of {} while {device} was at its strict limit of {}{room}.",
+                waiter.label(),
+                human::seconds(waited),
+                human::seconds(derived.seconds),
+                human::bytes(most.limit)
+            ),
+        },
         evidence: vec![
             Evidence::seconds(format!("Waited, {}", waiter.label()), waited, waiter.source).against(felt_s),
             Evidence::bytes(
@@ -187,6 +222,58 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
             costs: "A slow device may fill the machine's whole dirty threshold.".to_owned(),
         },
         devices,
+        plan: step::no_strict_limit(&strict.bdi.to_string()).into_iter().collect(),
+        trade_off: TRADE_OFF.to_owned(),
+        waited_s: Some(together.unwrap_or(waited)),
+        ..Finding::default()
+    })
+}
+
+/// Finding where no sample shows a device at its strict limit: tasks that write wait for longer than any disk is busy, and no other
+/// limit can hold them. Each cgroup has only a part of the device's limit, and samples miss a short burst.
+fn by_elimination(derived: &Derived<'_>) -> Option<Finding> {
+    waiting::beside_idle_disks(derived)?;
+    let has_room = |strict: &&Strict| {
+        let dirtied = knobs(derived, &strict.bdi).and_then(|span| span.growth.dirtied);
+        strict.levels.iter().all(Level::has_room) && dirtied.is_some_and(|bytes| bytes.0 > 0)
+    };
+    let strict = derived.strict().iter().find(has_room)?;
+    if derived.is_near_a_budget() || !limits::of_writes(derived).is_empty() {
+        return None;
+    }
+    let writers = &derived.writers().processes;
+    let writes = |waiter: &&Waiter| {
+        let mut its = writers.iter().filter(|writer| writer.pid == waiter.pid);
+        its.any(|writer| writer.dirtied_bytes.unwrap_or(0) > writer.read_bytes.unwrap_or(0))
+    };
+    let waiter = derived.waiters()?.iter().find(writes)?;
+    let waited = waiter.seconds.filter(|seconds| *seconds >= FELT * derived.seconds)?;
+    let device = names(derived, &strict.bdi).first().cloned().unwrap_or_else(|| strict.bdi.to_string());
+    let level = strict.levels.iter().max_by_key(|level| level.machine)?;
+    Some(Finding {
+        rule: RULE.name,
+        severity: Severity::Warning,
+        summary: format!(
+            "{} waited {} of {}, longer than the disks were busy, and only the strict limit of {device} can have paused it.",
+            waiter.label(),
+            human::seconds(waited),
+            human::seconds(derived.seconds)
+        ),
+        evidence: vec![
+            Evidence::seconds(format!("Waited, {}", waiter.label()), waited, waiter.source)
+                .against(FELT * derived.seconds),
+            Evidence::bytes("Most dirty on the machine, against throttling", derived.dirty.unwritten_peak?.0, "freerun ceiling")
+                .against(level.freerun as f64),
+        ],
+        cause: "strict_limit holds the writers of a device to its own share of the dirty threshold even when the machine has next to                 nothing dirty. Each cgroup has a part of that share. No sample shows the share used up: the machine and its cgroups had                 room, and no cgroup has a limit of writes."
+            .to_owned(),
+        brief: Brief {
+            because: format!("{device} has a strict limit, and no other limit can hold its writers."),
+            who: waiter.label(),
+            expect: "Writers are no longer held at the limit of the device.".to_owned(),
+            costs: "A slow device may fill the machine's whole dirty threshold.".to_owned(),
+        },
+        devices: names(derived, &strict.bdi),
         plan: step::no_strict_limit(&strict.bdi.to_string()).into_iter().collect(),
         trade_off: TRADE_OFF.to_owned(),
         waited_s: Some(waited),
@@ -251,6 +338,16 @@ mod tests {
 
     #[test]
     fn short_pauses_and_those_of_other_limits_are_not() {
+        let in_turn = |ms: u64| {
+            let each = |task: u64| throttle::tests::throttled((7 + task, "8:16", Domain::Strictlimit, 11, ms, 200));
+            Fixture::healthy().traced(&["throttle"], (0..3).map(each).collect())
+        };
+        check_rule(&RULE, &in_turn(300), "clear: dd, paused most by a strict limit, was so for 300 ms");
+        check_rule(
+            &RULE,
+            &in_turn(600),
+            "warning: Several tasks were paused by the strict limit of 8:16, together for 1.80 s of 10 s.",
+        );
         check_rule(
             &RULE,
             &paused(Domain::Strictlimit, 900),

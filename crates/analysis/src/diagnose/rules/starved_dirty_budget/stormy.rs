@@ -116,10 +116,18 @@ fn in_cgroups(
         brief.expect.clone_from(&trade_off);
         brief.costs.clear();
     }
+    // What write calls hand over again is as much as the programs ask for. Where their cgroup is simply small and none of them waits,
+    // that is worth knowing.
+    let waits = waiting.pressure.is_none_or(|share| share >= activity::HURTS_PRESSURE);
+    let is_asked = least.reason == Reason::Memory && storms.iter().all(|storm| storm.called.is_some());
     Finding {
         rule: RULE.name,
-        // How much of it came while the limit was low is not known.
-        severity: if is_past { Severity::Warning } else { Severity::Critical },
+        severity: match is_past {
+            _ if is_asked && !waits => Severity::Info,
+            // How much of it came while the limit was low is not known.
+            true => Severity::Warning,
+            false => Severity::Critical,
+        },
         summary,
         confirmed: measured.as_ref().and_then(Measured::sentence),
         evidence: rows,

@@ -35,8 +35,12 @@ const PASSED: u64 = 2;
 const NOTICEABLE: f64 = 0.01;
 /// Part of those intervals in which the limit was reached.
 const MOSTLY: f64 = 0.5;
+/// Time with a task waiting for I/O, in multiples of the disk's busy time, from which tasks do not wait for the disk: a sync takes no
+/// longer than the disk's work for it.
+const BEYOND_BUSY: f64 = 1.5;
 
 /// A limit at which tasks wait.
+#[derive(Clone)]
 struct Short<'b, 'a> {
     domain: &'b DomainBudget,
     /// The cgroup; `None` for the machine.
@@ -47,6 +51,8 @@ struct Short<'b, 'a> {
     peak: u64,
     /// Tasks that wait, those that wait most first.
     waiters: Vec<Waiter>,
+    /// Whether the limit is only known to be filled between two samples, and the waits of one cgroup alone may be short.
+    is_between: bool,
     /// The device that most is written to, its speed, and how busy its busiest disk is over the window.
     device: Device<'a>,
     speed: Speed,
@@ -80,8 +86,22 @@ pub(super) fn finding(
     let all: Vec<&Writer<'_>> = derived.writers().processes.iter().collect();
     let peak = derived.dirty.unwritten_peak.map_or(0, |bytes| bytes.0);
     found.extend(short(derived, &budgets.global, None, peak, (&all, of_machine.as_ref()), derived.drains()));
-    let worst = found.iter().max_by_key(|one| (one.waiters.len(), one.cgroup.is_some()))?;
-    Some(told(derived, worst))
+    let (between, seen): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.is_between);
+    if let Some(worst) = seen.iter().max_by_key(|one| (one.waiters.len(), one.cgroup.is_some())) {
+        return Some(told(derived, worst, 0));
+    }
+    // Cgroups that wait in turn: together they wait for a good part of the window, and longer than the disk has work.
+    let waited_s = |one: &Short<'_, '_>| one.waiters.iter().filter_map(|waiter| waiter.seconds).sum::<f64>();
+    let worst = between.iter().max_by(|one, other| waited_s(one).total_cmp(&waited_s(other)))?;
+    let pressure = derived.dirty.io_pressure_some?;
+    let together_s: f64 = between.iter().map(waited_s).sum();
+    let is_harm = together_s.min(pressure * derived.seconds) >= HARM_SHARE * derived.seconds
+        && pressure >= BEYOND_BUSY * worst.utilisation;
+    (between.len() >= 2 && is_harm).then(|| {
+        let mut waiters: Vec<Waiter> = between.iter().flat_map(|one| one.waiters.iter().cloned()).collect();
+        waiters.sort_by(|one, other| other.seconds.unwrap_or(0.0).total_cmp(&one.seconds.unwrap_or(0.0)));
+        told(derived, &Short { waiters, ..worst.clone() }, between.len() as u64 - 1)
+    })
 }
 
 fn short<'b, 'a>(
@@ -100,8 +120,11 @@ fn short<'b, 'a>(
     }
     // What limits a cgroup may be the machine's own, smaller limit: then that is judged.
     let is_of_machine = cgroup.is_some() && domain.binding.as_ref().is_some_and(|binding| binding.global_is_less);
+    // Samples miss a burst that is written, or removed, before the next one. A cgroup that dirties as much in a second passes it.
+    let dirtied: u64 = processes.iter().filter_map(|one| one.dirtied_bytes).fold(0, u64::saturating_add);
+    let fills = cgroup.is_some() && dirtied as f64 >= freerun as f64 * derived.seconds;
     // `contradictory-dirty-settings` names a limit of nothing.
-    if thresh == 0 || peak < freerun || is_of_machine {
+    if thresh == 0 || (peak < freerun && !fills) || is_of_machine {
         return None;
     }
     // Far above it, the samples saw data that this limit did not hold back.
@@ -115,22 +138,34 @@ fn short<'b, 'a>(
     if thresh as f64 >= MOMENT_S * speed.value || utilisation > HAS_ROOM {
         return None;
     }
-    let waiters = match pauses {
-        Some(pauses) => paused(derived, pauses, processes),
+    let harm_s = HARM_SHARE * derived.seconds;
+    let mut waiters = match pauses {
+        Some(pauses) => paused(pauses, processes, harm_s),
         None => {
             let of_cgroup = cgroup.and_then(|id| derived.window.cgroups.get(&id)).map(cgroup::io_pressure_some);
             let is_felt = |share: Option<f64>| share.is_some_and(|share| share >= FELT_SHARE);
-            let is_at_limit = is_felt(of_cgroup.unwrap_or(Some(1.0))) && is_felt(at_limit(derived, cgroup, freerun));
+            let is_at_limit = peak >= freerun
+                && is_felt(of_cgroup.unwrap_or(Some(1.0)))
+                && is_felt(at_limit(derived, cgroup, freerun));
             if is_at_limit { waiting_writers(derived, &device, processes) } else { Vec::new() }
         }
     };
-    (!waiters.is_empty()).then_some(Short { domain, cgroup, thresh, peak, waiters, device, speed, utilisation })
+    let is_between = waiters.is_empty() && fills;
+    if is_between {
+        waiters = match pauses {
+            Some(pauses) => paused(pauses, processes, waiting::felt_s(derived.seconds)),
+            None => waiting_writers(derived, &device, processes),
+        };
+        waiters.retain(|waiter| waiter.seconds.is_some());
+    }
+    let short = Short { domain, cgroup, thresh, peak, waiters, is_between, device, speed, utilisation };
+    (!short.waiters.is_empty()).then_some(short)
 }
 
-/// The processes that were paused for a large part of the window, the most paused first.
-fn paused(derived: &Derived<'_>, pauses: &BTreeMap<u32, f64>, processes: &[&Writer<'_>]) -> Vec<Waiter> {
+/// The processes that were paused for this long in all, the most paused first.
+fn paused(pauses: &BTreeMap<u32, f64>, processes: &[&Writer<'_>], least_s: f64) -> Vec<Waiter> {
     let waiter = |writer: &&Writer<'_>| {
-        let seconds = pauses.get(&writer.pid).copied().filter(|seconds| *seconds >= HARM_SHARE * derived.seconds)?;
+        let seconds = pauses.get(&writer.pid).copied().filter(|seconds| *seconds >= least_s)?;
         Some(Waiter {
             pid: writer.pid,
             comm: writer.comm.clone(),
@@ -189,10 +224,15 @@ fn speed_row(speed: &Speed, name: &Name) -> String {
     }
 }
 
-fn told(derived: &Derived<'_>, short: &Short<'_, '_>) -> Finding {
+/// The finding about a limit, which `more` cgroups have as well.
+fn told(derived: &Derived<'_>, short: &Short<'_, '_>, more: u64) -> Finding {
     let place = match short.cgroup {
         Some(id) => derived.label(id),
         None => "the machine".to_owned(),
+    };
+    let places = match more {
+        0 => place.clone(),
+        more => format!("{place} and {}", human::plural(more, "cgroup like it", "cgroups like it")),
     };
     let setting = setting_of(short.domain);
     let name = short.device.name;
@@ -203,8 +243,9 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>) -> Finding {
         more => format!("{first} and {} more", more - 1),
     };
     let is_long = |waiter: &&Waiter| waiter.seconds.is_some_and(|waited| waited >= HARM_SHARE * derived.seconds);
-    let are_harmed =
-        short.waiters.iter().filter(is_long).count() >= 2 || asleep::are_mostly_asleep(derived.window, &short.waiters);
+    let are_harmed = short.waiters.iter().filter(is_long).count() >= 2
+        || waiting::is_shared_harm(derived, &short.waiters)
+        || asleep::are_mostly_asleep(derived.window, &short.waiters);
     let (thresh, busy) = (human::bytes(short.thresh as f64), human::percent(short.utilisation));
     let mut needs = Needs::of(derived, Some(short.speed));
     if let (Some(_), Some(available)) = (short.cgroup, short.domain.available) {
@@ -222,6 +263,9 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>) -> Finding {
     // Without a trace, only the level shows what they waited for.
     let waited = match short.waiters.iter().any(|waiter| waiter.source == throttle::SOURCE) {
         true => "waited at this limit",
+        false if short.is_between => {
+            "waited for I/O longer than the disk had work, and dirtied as much as this limit each second"
+        }
         false => "waited for I/O while this limit was reached",
     };
     let mut evidence = vec![
@@ -249,7 +293,7 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>) -> Finding {
             _ => Severity::Warning,
         },
         summary: format!(
-            "{setting} makes the kernel pause writers of {place} near {thresh}, which is only {seconds} of writing to {name}. {who} {waited}. \
+            "{setting} makes the kernel pause writers of {places} near {thresh}, which is only {seconds} of writing to {name}. {who} {waited}. \
              {name} is {busy} busy over the window."
         ),
         evidence,

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bytes that the programs of one cgroup dirtied and the flusher of another cgroup wrote, from totals of the window: `io.stat` counts
+//! written bytes for the cgroup that owns the inode, `/proc/PID/io` counts dirtied bytes for the task. Needs no trace and no debugfs.
+//! Does not show which inodes they are.
+
+use crate::diagnose::cgroup;
+use crate::diagnose::derived::Derived;
+use floodline_record::facts::Mount;
+use floodline_record::id::{DevId, Entity, EntityId};
+use floodline_record::name::Name;
+use floodline_record::sample::CgroupRow;
+use floodline_record::window::Span;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Difference of two sums that no error explains, bytes.
+const LEAST: u64 = 8 << 20;
+/// Part of what a cgroup dirtied that others have to write, and part of that which one other cgroup has to write beyond its own.
+const MOSTLY: f64 = 0.5;
+/// Bits of `controllers`: memory and io.
+const BOTH: u64 = 0b11;
+/// Filesystems whose dirty pages go to no disk of this machine, or become dirty a second time in another process.
+const WITHOUT_DISK: [&str; 8] = ["nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "fuse", "fuseblk"];
+
+/// What one cgroup did in the window, without the cgroups below it that have both controllers.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    /// Bytes that its processes dirtied.
+    dirtied: u64,
+    /// Bytes written for its inodes.
+    written: u64,
+    /// Bytes charged to it that are unwritten at the end, and at the start.
+    unwritten: u64,
+    unwritten_before: u64,
+}
+
+impl Sums {
+    /// Bytes that its processes dirtied and that were written by any flusher.
+    fn cleaned(&self) -> u64 {
+        self.dirtied.saturating_sub(self.unwritten.saturating_sub(self.unwritten_before))
+    }
+}
+
+/// Bytes of one cgroup that the flusher of another one wrote.
+pub(super) struct Flow {
+    pub(super) owner: EntityId,
+    /// Bytes that its processes dirtied and that were written.
+    pub(super) cleaned: u64,
+    /// Bytes written for its own inodes.
+    pub(super) written: u64,
+    pub(super) host: EntityId,
+    /// Bytes written for the inodes of the host, and bytes that its processes dirtied.
+    pub(super) host_written: u64,
+    pub(super) host_dirtied: u64,
+}
+
+impl Flow {
+    /// Bytes that its own flusher did not write.
+    pub(super) fn missing(&self) -> u64 {
+        self.cleaned.saturating_sub(self.written)
+    }
+}
+
+/// The largest of such flows; `None` where there is none, or where the totals do not tell.
+pub(super) fn largest(derived: &Derived<'_>) -> Option<Flow> {
+    let facts = derived.window.facts.as_ref()?;
+    let hides = |fs_type: &str| WITHOUT_DISK.contains(&fs_type) || fs_type.starts_with("fuse.");
+    // A filesystem that compresses writes less than was dirtied.
+    let is_compressed = |mount: &Mount| mount.options.to_string().split(',').any(|one| one.starts_with("compress"));
+    let is_unknown = |mount: &Mount| !mount.has_option("ro") && (hides(mount.fs_type.as_str()) || is_compressed(mount));
+    if !derived.has_rates || facts.mounts.iter().any(is_unknown) {
+        return None;
+    }
+    let sums = sums(derived)?;
+    // Dirty pages of files that were truncated or removed: which cgroup dirtied them is not known.
+    let cancelled =
+        derived.writers().processes.iter().filter_map(|one| one.cancelled_bytes).fold(0, u64::saturating_add);
+    let missing = |sums: &Sums| sums.cleaned().saturating_sub(sums.written).saturating_sub(cancelled);
+    let is_foreign = |sums: &Sums| missing(sums) >= LEAST && missing(sums) as f64 >= MOSTLY * sums.cleaned() as f64;
+    let (&owner, own) = sums.iter().filter(|(_, one)| is_foreign(one)).max_by_key(|(_, one)| missing(one))?;
+    let path = |id: EntityId| cgroup::path(derived.window, id).map(Name::as_bytes);
+    let is_below = |one: &[u8], above: &[u8]| one.starts_with(above) && one.get(above.len()) == Some(&b'/');
+    // An inode of a removed cgroup belongs to its parent.
+    let is_related = |other: EntityId| match (path(owner), path(other)) {
+        (Some(one), Some(other)) => one == other || is_below(one, other) || is_below(other, one),
+        _ => true,
+    };
+    let surplus = |sums: &Sums| {
+        (sums.written.saturating_add(sums.unwritten)).saturating_sub(sums.dirtied.saturating_add(sums.unwritten_before))
+    };
+    let others = sums.iter().filter(|(id, _)| !is_related(**id));
+    let (&host, its) = others.max_by_key(|(_, one)| surplus(one))?;
+    (surplus(its) as f64 >= MOSTLY * missing(own) as f64).then_some(Flow {
+        owner,
+        cleaned: own.cleaned().saturating_sub(cancelled),
+        written: own.written,
+        host,
+        host_written: its.written,
+        host_dirtied: its.dirtied,
+    })
+}
+
+/// The sums of each cgroup with both controllers; `None` where a source is missing.
+fn sums(derived: &Derived<'_>) -> Option<BTreeMap<EntityId, Sums>> {
+    let window = derived.window;
+    let has_both = |id: &EntityId| {
+        let limits = window.cgroup_limits.get(id);
+        limits.and_then(|span| span.last.controllers).is_some_and(|have| have.0 & BOTH == BOTH)
+    };
+    let path = |id: EntityId| cgroup::path(window, id).map(Name::as_bytes);
+    let units: BTreeMap<&[u8], EntityId> = window
+        .cgroups
+        .keys()
+        .filter(|id| has_both(id))
+        .filter_map(|id| Some((path(*id)?, *id)))
+        .filter(|(path, _)| path.len() > 1)
+        .collect();
+    let drains: BTreeSet<DevId> = derived.drains().iter().map(|drain| drain.dev).collect();
+    let (mut written, mut is_counted): (BTreeMap<EntityId, u64>, BTreeSet<DevId>) = Default::default();
+    let earliest = window.stat_reads.times.first().copied();
+    for (id, span) in &window.cgroup_io {
+        let Some(Entity::CgroupIo { cgroup, dev }) = window.entities.get(id) else { continue };
+        if drains.contains(dev) {
+            is_counted.insert(*dev);
+            // A cgroup that is first counted later had written nothing there before.
+            let is_new = earliest.is_some_and(|earliest| span.first_at > earliest);
+            let row = if is_new { &span.last } else { &span.growth };
+            let sum = written.entry(*cgroup).or_default();
+            *sum = sum.saturating_add(row.wbytes.map_or(0, |bytes| bytes.0));
+        }
+    }
+    // A layer that counts for no cgroup hides what was written through it.
+    let is_written = |dev: &DevId| {
+        derived.drains().iter().any(|one| one.dev == *dev && one.span.growth.written.is_some_and(|bytes| bytes.0 > 0))
+    };
+    if units.len() < 2 || drains.iter().any(|dev| is_written(dev) && !is_counted.contains(dev)) {
+        return None;
+    }
+    let of_last = |span: &Span<CgroupRow>| cgroup::dirty_and_writeback(&span.last);
+    let of_first = |span: &Span<CgroupRow>| cgroup::dirty_and_writeback(&span.first);
+    let mut sums: BTreeMap<EntityId, Sums> = units.values().map(|id| (*id, Sums::default())).collect();
+    let mut add = |amounts: Vec<(EntityId, u64)>, column: fn(&mut Sums) -> &mut u64| {
+        for (id, amount) in amounts {
+            let unit = path(id).and_then(|path| cgroup::nearest(&units, path));
+            if let Some(sums) = unit.and_then(|unit| sums.get_mut(&unit)) {
+                let sum = column(sums);
+                *sum = sum.saturating_add(amount);
+            }
+        }
+    };
+    add(cgroup::own_parts(window, &written), |sums| &mut sums.written);
+    add(cgroup::own_amounts(window, of_last), |sums| &mut sums.unwritten);
+    add(cgroup::own_amounts(window, of_first), |sums| &mut sums.unwritten_before);
+    let writers = derived.writers().processes.iter().filter(|one| !one.kthread);
+    add(writers.filter_map(|one| Some((one.cgroup?, one.dirtied_bytes?))).collect(), |sums| &mut sums.dirtied);
+    Some(sums)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::RULE;
+    use crate::diagnose::check_rule;
+    use floodline_record::units::{Bits, Bytes};
+    use floodline_testkit::{Fixture, grows};
+
+    /// A shop that dirties 3 MB/s and a collector that dirties 10 MB/s. For the inodes of each, so many MB/s are written.
+    fn two(shop: f64, collector: f64) -> Fixture {
+        let fixture = Fixture::healthy().disk("sda", move |t, row| row.written = grows(t, 0, (shop + collector) * 1e6));
+        let of = |fixture: Fixture, (path, name, pid, dirtied, written): (&str, &'static str, u32, f64, f64)| {
+            fixture
+                .cgroup(path, |_, row| row.file_dirty = Some(Bytes(1 << 20)))
+                .limits(path, |_, row| row.controllers = Some(Bits(super::BOTH)))
+                .cgroup_io(path, "sda", move |t, row| row.wbytes = grows(t, 0, written * 1e6))
+                .process(name, pid, path, move |t, row| row.write_bytes = grows(t, 0, dirtied * 1e6))
+        };
+        [("/shop", "shop", 71, 3.0, shop), ("/logs", "collect", 72, 10.0, collector)].into_iter().fold(fixture, of)
+    }
+
+    #[test]
+    fn what_another_flusher_wrote_is_missing_in_one_cgroup_and_too_much_in_another() {
+        let found =
+            "info: 28.6 MiB of what /shop dirtied was written by the flusher of another cgroup, which is likely /logs";
+        check_rule(&RULE, &two(0.0, 13.0), found);
+        check_rule(&RULE, &two(3.0, 10.0), "clear:");
+        // Nothing else was written instead: it may have been removed.
+        check_rule(&RULE, &two(0.0, 10.0), "clear:");
+        // Too little to tell.
+        check_rule(&RULE, &two(2.5, 10.5), "clear:");
+    }
+
+    #[test]
+    fn what_was_removed_before_it_was_written_is_not_foreign() {
+        let removed = two(0.0, 13.0).process("shop", 71, "/shop", |t, row| {
+            row.cancelled_write_bytes = grows(t, 0, 3e6);
+        });
+        check_rule(&RULE, &removed, "clear:");
+    }
+}

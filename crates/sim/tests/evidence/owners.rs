@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Numbers of evidence about bytes that one cgroup dirtied and another one wrote, computed again from the samples alone.
+
+use super::raw::{Raw, is_layer};
+use super::{DIRTIED, of_cgroup};
+use floodline_analysis::report::{Evidence, Finding};
+use floodline_record::id::{DevId, Entity, EntityId};
+use floodline_record::sample::{CgroupIoRow, CgroupRow, Sample};
+
+impl Raw {
+    /// Bytes that the processes of a cgroup and of cgroups below it dirtied.
+    fn dirtied_in(&self, id: EntityId) -> f64 {
+        let path = |id: EntityId| match self.entities.get(&id) {
+            Some(Entity::Cgroup { path, .. }) => path.to_string(),
+            _ => String::new(),
+        };
+        let (own, below) = (path(id), format!("{}/", path(id)));
+        let is_in =
+            |entity: &Entity| of_cgroup(entity).is_some_and(|of| path(of) == own || path(of).starts_with(&below));
+        self.processes(is_in, DIRTIED)
+    }
+
+    /// Bytes written for the inodes of a cgroup, each once: on the devices that carry a filesystem.
+    fn written_for(&self, wanted: EntityId) -> f64 {
+        let mut mounted: Vec<DevId> =
+            self.facts.iter().flat_map(|facts| &facts.mounts).map(|mount| mount.dev).collect();
+        // btrfs has no number of a disk.
+        if mounted.iter().any(|dev| dev.major == 0) {
+            mounted = self.disks().filter(|(_, name, _)| !is_layer(name)).map(|(.., dev)| dev).collect();
+        }
+        let is_its = |entity: &Entity| matches!(entity, Entity::CgroupIo { cgroup, dev } if *cgroup == wanted && mounted.contains(dev));
+        let written = |row: &CgroupIoRow| row.wbytes.unwrap_or_default().0;
+        let of = |id: EntityId| {
+            let rows = || self.samples.iter().filter_map(|sample| sample.cgroup_io.get(id));
+            let was_there = self.first().cgroup_io.get(id).map_or(0, written);
+            rows().next_back().map_or(0, written).saturating_sub(was_there) as f64
+        };
+        self.entities.iter().filter(|(_, entity)| is_its(entity)).map(|(id, _)| of(*id)).sum()
+    }
+
+    /// Growth of what is charged to a cgroup and unwritten.
+    fn more_unwritten(&self, id: EntityId) -> f64 {
+        let unwritten =
+            |row: &CgroupRow| (row.file_dirty.unwrap_or_default().0 + row.file_writeback.unwrap_or_default().0) as f64;
+        let at = |sample: &Sample| sample.cgroups.get(id).map_or(0.0, unwritten);
+        (at(self.last()) - at(self.first())).max(0.0)
+    }
+}
+
+/// A number of evidence, from the samples; `None` where it is not one of these.
+pub(crate) fn again(raw: &Raw, _finding: &Finding, evidence: &Evidence) -> Option<f64> {
+    if let Some(path) = evidence.name.strip_prefix("Written for inodes of ") {
+        return Some(raw.written_for(raw.cgroup_called(path)?));
+    }
+    let dirtied = evidence.name.strip_prefix("Dirtied in ")?;
+    match dirtied.strip_suffix(", and written") {
+        Some(path) => {
+            let id = raw.cgroup_called(path)?;
+            let cancelled = raw.processes(|_| true, |row| row.cancelled_write_bytes.unwrap_or_default().0);
+            Some(raw.dirtied_in(id) - raw.more_unwritten(id) - cancelled)
+        }
+        None => Some(raw.dirtied_in(raw.cgroup_called(dirtied)?)),
+    }
+}
