@@ -323,8 +323,7 @@ fn levels_of(
     let of_device = || {
         let bdi = device.bdi_series()?;
         let series: Vec<(Nanos, u64)> = bdi.iter().filter_map(|(at, row)| Some((*at, of(row)?))).collect();
-        // Up to 6.9 the kernel prints the root's part only.
-        let is_whole = derived.window.cgroups.is_empty() || kernel_sums(derived) || !has_cgroup_writeback(derived);
+        let is_whole = counts_all_wbs(derived);
         let least = series.iter().map(|(_, bytes)| *bytes).min()?;
         // A level that never moves is not a valid reading.
         (is_whole && series.iter().any(|(_, bytes)| *bytes != least)).then_some(series)
@@ -334,6 +333,11 @@ fn levels_of(
     let own = several.then(of_device).flatten();
     let is_own = own.is_some() || !several;
     (own, is_own)
+}
+
+/// Whether the counters of a backing device cover all that is dirty on it. Up to 6.9 the kernel prints the root's part only.
+pub(super) fn counts_all_wbs(derived: &Derived<'_>) -> bool {
+    derived.window.cgroups.is_empty() || kernel_sums(derived) || !has_cgroup_writeback(derived)
 }
 
 /// Whether debugfs shows a bdi with all of its wbs.

@@ -6,7 +6,7 @@
 use super::derived::Derived;
 use super::device::Device;
 use super::waiting::Waiter;
-use super::{dirty, elsewhere, throttle};
+use super::{burst, dirty, elsewhere, throttle};
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::sample::{BdiRow, HostRow};
@@ -30,7 +30,7 @@ pub const PRESSURE: &str = "/proc/pressure/io some, at the limit";
 pub struct Level {
     /// Time of the sample.
     pub at: Nanos,
-    /// Bytes of the device that were dirty or under writeback; `None` where debugfs was not read.
+    /// Bytes of the device that were dirty or under writeback; `None` where debugfs was not read, or does not count those of cgroups.
     pub own: Option<u64>,
     /// Bytes of the machine that were dirty or under writeback.
     pub machine: u64,
@@ -122,19 +122,23 @@ fn levels(derived: &Derived<'_>, span: &Span<BdiRow>, series: &[(Nanos, BdiRow)]
     // Settings are not read in each sample.
     let (mut is_strict, mut ratio) = (span.first.strict_limit, span.first.max_ratio);
     let (mut levels, mut dirtied_before): (Vec<Level>, Option<(Nanos, Bytes)>) = (Vec::new(), None);
+    let (is_whole, is_only) = (burst::counts_all_wbs(derived), derived.drains().len() < 2);
     for (at, row) in series {
-        let dirtied = row.dirtied.zip(dirtied_before).map_or(0, |(now, (then, before))| {
+        // Where the device counts a part only, and no other device is written, what the machine dirtied is its own.
+        let of_machine = || host_at(derived.window, *at)?.nr_dirtied.map(|pages| pages.bytes(derived.page_size));
+        let row_dirtied = if is_whole { row.dirtied } else { of_machine().filter(|_| is_only) };
+        let dirtied = row_dirtied.zip(dirtied_before).map_or(0, |(now, (then, before))| {
             let seconds = Nanos(at.0.saturating_sub(then.0)).as_secs_f64();
             (now.0.saturating_sub(before.0) as f64 / seconds.max(1.0)) as u64
         });
-        dirtied_before = row.dirtied.map(|dirtied| (*at, dirtied)).or(dirtied_before);
+        dirtied_before = row_dirtied.map(|dirtied| (*at, dirtied)).or(dirtied_before);
         (is_strict, ratio) = (row.strict_limit.or(is_strict), row.max_ratio.or(ratio));
         let level = host_at(derived.window, *at).and_then(|host| {
             let hard = host.nr_dirty_threshold?.bytes(derived.page_size).0;
             let background = host.nr_dirty_background_threshold?.bytes(derived.page_size).0;
             Some(Level {
                 at: *at,
-                own: unwritten(row),
+                own: unwritten(row).filter(|_| is_whole),
                 machine: dirty::unwritten_of(derived.window, host)?.0,
                 dirtied,
                 limit: hard as f64 * ratio.map_or(1.0, |ratio| ratio.0 as f64 / 1e6),

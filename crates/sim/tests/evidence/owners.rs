@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers of evidence about bytes that one cgroup dirtied and another one wrote, computed again from the samples alone.
 
+use super::DIRTIED;
 use super::raw::{Raw, is_layer};
-use super::{DIRTIED, of_cgroup};
 use floodline_analysis::report::{Evidence, Finding};
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::sample::{CgroupIoRow, CgroupRow, Sample};
@@ -15,8 +15,10 @@ impl Raw {
             _ => String::new(),
         };
         let (own, below) = (path(id), format!("{}/", path(id)));
-        let is_in =
-            |entity: &Entity| of_cgroup(entity).is_some_and(|of| path(of) == own || path(of).starts_with(&below));
+        let is_in = |entity: &Entity| match entity {
+            Entity::Process { cgroup: Some(of), .. } => path(*of) == own || path(*of).starts_with(&below),
+            _ => false,
+        };
         self.processes(is_in, DIRTIED)
     }
 

@@ -234,8 +234,10 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
 fn by_elimination(derived: &Derived<'_>) -> Option<Finding> {
     waiting::beside_idle_disks(derived)?;
     let has_room = |strict: &&Strict| {
-        let dirtied = knobs(derived, &strict.bdi).and_then(|span| span.growth.dirtied);
-        strict.levels.iter().all(Level::has_room) && dirtied.is_some_and(|bytes| bytes.0 > 0)
+        let is_its = |one: &&Device<'_>| one.dev.to_string().as_bytes() == strict.bdi.as_bytes();
+        let device = derived.devices().iter().find(is_its);
+        let is_written = device.and_then(|one| one.span.growth.written).is_some_and(|bytes| bytes.0 > 0);
+        strict.levels.iter().all(Level::has_room) && is_written
     };
     let strict = derived.strict().iter().find(has_room)?;
     if derived.is_near_a_budget() || !limits::of_writes(derived).is_empty() {
