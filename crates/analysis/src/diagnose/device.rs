@@ -102,6 +102,14 @@ impl<'a> Device<'a> {
         (busy.0 > 0).then(|| weighted.0 as f64 / busy.0 as f64)
     }
 
+    /// Part of the window that flushes of its cache took, added up. They are not part of [`Device::utilisation`], and the task that asked
+    /// for one waits for it.
+    pub fn flushing(&self) -> f64 {
+        let seconds = self.span.seconds();
+        let flushed = self.span.growth.flush_time.filter(|_| seconds > 0.0);
+        flushed.map_or(0.0, |time| time.as_secs_f64() / seconds)
+    }
+
     /// Share of the window with a request in flight, at most 1. Some kernels add the time of a request only when it ends:
     /// requests that are pending at the end of the window count as well.
     pub fn utilisation(&self) -> Option<f64> {

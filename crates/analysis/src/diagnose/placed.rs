@@ -198,8 +198,8 @@ mod tests {
                 .map(|seen| seen.shared.iter().copied().collect())
                 .collect::<Vec<Vec<_>>>()
         };
-        assert_eq!(shared(&[700, 700], &[700, 700]), [vec![], vec![]]);
-        assert_eq!(shared(&[500, 300, 200], &[500, 500]), [vec![], vec![0, 1], vec![0, 1]]);
+        assert!(shared(&[700, 700], &[700, 700]).iter().all(Vec::is_empty));
+        assert_eq!(shared(&[500, 300, 200], &[500, 500])[1..], [vec![0, 1], vec![0, 1]]);
     }
 
     /// Two disks, and two programs that dirty these megabytes per second on one each.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers of evidence about bytes that one cgroup dirtied and another one wrote, computed again from the samples alone.
+//! Numbers of evidence about bytes that one cgroup dirtied and another one wrote, about a program in turn, and about devices that
+//! are counted in part, computed again from the samples alone.
 
-use super::DIRTIED;
-use super::raw::{Raw, is_layer};
+use super::raw::{Raw, is_layer, over};
+use super::{DIRTIED, HANDED, number};
 use floodline_analysis::report::{Evidence, Finding};
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::sample::{CgroupIoRow, CgroupRow, Sample};
@@ -49,12 +50,59 @@ impl Raw {
     }
 }
 
+/// The processes of a program in turn that a finding is about: those of one name.
+fn in_turn(raw: &Raw, finding: &Finding) -> Option<Vec<EntityId>> {
+    let of = finding.evidence.iter().find_map(|one| one.name.strip_prefix("Share of "))?;
+    let (wanted, _) = of.strip_suffix(" processes in turn)")?.rsplit_once(" (")?;
+    let is_its = |entity: &Entity| matches!(entity, Entity::Process { comm, .. } if comm.to_string() == wanted);
+    Some(raw.entities.iter().filter(|(_, entity)| is_its(entity)).map(|(id, _)| *id).collect())
+}
+
+/// A number about a program in turn.
+fn of_program(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
+    let members = in_turn(raw, finding)?;
+    let sum = |column| members.iter().map(|id| raw.process(*id, column)).sum::<f64>();
+    match evidence.name.as_str() {
+        "It dirtied" => Some(sum(DIRTIED)),
+        "It handed to write calls" => Some(sum(HANDED)),
+        "Its cgroup sent to disks" => match raw.entities.get(members.first()?) {
+            Some(Entity::Process { cgroup: Some(cgroup), .. }) => Some(raw.sent_to_disks(*cgroup)),
+            _ => None,
+        },
+        name if name.starts_with("Share of ") => {
+            let all = finding.evidence.iter().find(|one| one.name.starts_with("All on ")).and_then(number);
+            Some(over(sum(DIRTIED), all.unwrap_or_else(|| raw.processes(|_| true, DIRTIED))))
+        }
+        _ => None,
+    }
+}
+
 /// A number of evidence, from the samples; `None` where it is not one of these.
-pub(crate) fn again(raw: &Raw, _finding: &Finding, evidence: &Evidence) -> Option<f64> {
-    if let Some(path) = evidence.name.strip_prefix("Written for inodes of ") {
+pub(crate) fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
+    let name = evidence.name.as_str();
+    if let Some(found) = of_program(raw, finding, evidence) {
+        return Some(found);
+    }
+    let host = || finding.evidence.iter().find_map(|one| one.name.strip_prefix("Dirty in inodes of /"));
+    let host = || raw.cgroup_called(&format!("/{}", host()?));
+    match name {
+        "Of that not charged to it" => return Some(raw.held(host()?) - raw.charged(host()?)?),
+        _ if name.starts_with("Dirty in inodes of /") => return Some(raw.held(host()?)),
+        // Up to 6.9 the device counts the root's part only.
+        "Most dirty and under writeback of the device" => {
+            let samples = 0..raw.samples.len();
+            let is_counted = samples.clone().any(|at| raw.of_device(at) > 0.0);
+            return (!is_counted).then(|| samples.map(|at| raw.unwritten(at)).fold(0.0, f64::max));
+        }
+        _ if name.starts_with("Bandwidth of ") && name.ends_with(", at least") => {
+            return Some(raw.intervals().map(|at| raw.written(at, at + 1) / raw.length(at)).fold(0.0, f64::max));
+        }
+        _ => {}
+    }
+    if let Some(path) = name.strip_prefix("Written for inodes of ") {
         return Some(raw.written_for(raw.cgroup_called(path)?));
     }
-    let dirtied = evidence.name.strip_prefix("Dirtied in ")?;
+    let dirtied = name.strip_prefix("Dirtied in ")?;
     match dirtied.strip_suffix(", and written") {
         Some(path) => {
             let id = raw.cgroup_called(path)?;

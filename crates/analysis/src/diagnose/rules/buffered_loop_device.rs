@@ -37,6 +37,8 @@ const USED_DIRTY: u64 = 4 << 20;
 /// Share of the window with a task waiting for I/O from which writing twice contributes to the waiting.
 const HURTS_PRESSURE: f64 = 0.05;
 
+/// Utilisation up to which a disk has room for what the image writes: a fuller one is too slow for it, cached twice or not.
+const HAS_ROOM: f64 = 0.75;
 /// Shortest burst that counts, seconds: a flush that takes less time is hardly noticed.
 const SHORT_S: f64 = 0.3;
 
@@ -165,7 +167,9 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
     // A program that does not write to the image waits behind its flush as well.
     let stalls = bursts.iter().filter(|(_, burst)| burst.stalled()).map(|(disk, _)| **disk);
     let filled = in_use.iter().filter_map(|one| device::of_mount(derived.window, one.below));
-    let is_harm = stalls.chain(filled.filter(|disk| loops::fill(derived, disk))).any(|disk| {
+    let has_room =
+        |disk: &Device<'_>| disk.bottoms().iter().filter_map(Device::utilisation).all(|busy| busy <= HAS_ROOM);
+    let is_harm = stalls.chain(filled.filter(|disk| has_room(disk) && loops::fill(derived, disk))).any(|disk| {
         waiting::others_on(derived, &disk, |_| false).is_some_and(|others| waiting::is_harm(derived, &others))
     });
     let severity = match (hurts, is_harm) {

@@ -286,7 +286,9 @@ fn severity(
     let its_cgroup = dominant.cgroup.or(dominant.writer.cgroup);
     let is_held = its_cgroup
         .is_some_and(|cgroup| released::on(derived, &trouble.device).any(|released| released.holds(derived, cgroup)));
-    let is_by_images = drains_on(derived, trouble).any(|drain| loops::fill(derived, drain));
+    // A writer that is faster than the disk fills it however it writes.
+    let is_by_images =
+        !outruns(derived, trouble) && drains_on(derived, trouble).any(|drain| loops::fill(derived, drain));
     let severity = if is_held || is_by_images || is_at_strict_limit(derived, trouble) {
         // Other rules name the waits: `strictlimit-throttling` the pauses at the strict limit, `io-limit-throttling` the waits
         // behind what the writer's own limit lets go at once, and `buffered-loop-device` what an image writes in batches.

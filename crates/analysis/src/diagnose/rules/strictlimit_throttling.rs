@@ -233,6 +233,11 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
 /// limit can hold them. Each cgroup has only a part of the device's limit, and samples miss a short burst.
 fn by_elimination(derived: &Derived<'_>) -> Option<Finding> {
     waiting::beside_idle_disks(derived)?;
+    // A sync also waits for the flush of a disk's cache.
+    let flushing: f64 = derived.disks().iter().map(Device::flushing).sum();
+    if derived.dirty.io_pressure_some? < 2.0 * flushing + FELT {
+        return None;
+    }
     let has_room = |strict: &&Strict| {
         let is_its = |one: &&Device<'_>| one.dev.to_string().as_bytes() == strict.bdi.as_bytes();
         let device = derived.devices().iter().find(is_its);

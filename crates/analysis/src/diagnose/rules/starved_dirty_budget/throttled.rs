@@ -95,8 +95,9 @@ pub(super) fn finding(
     let worst = between.iter().max_by(|one, other| waited_s(one).total_cmp(&waited_s(other)))?;
     let pressure = derived.dirty.io_pressure_some?;
     let together_s: f64 = between.iter().map(waited_s).sum();
+    let flushing = worst.device.bottoms().iter().map(Device::flushing).fold(0.0, f64::max);
     let is_harm = together_s.min(pressure * derived.seconds) >= HARM_SHARE * derived.seconds
-        && pressure >= BEYOND_BUSY * worst.utilisation;
+        && pressure >= BEYOND_BUSY * (worst.utilisation + flushing);
     (between.len() >= 2 && is_harm).then(|| {
         let mut waiters: Vec<Waiter> = between.iter().flat_map(|one| one.waiters.iter().cloned()).collect();
         waiters.sort_by(|one, other| other.seconds.unwrap_or(0.0).total_cmp(&one.seconds.unwrap_or(0.0)));
