@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers of evidence about bytes that one cgroup dirtied and another one wrote, about a program in turn, and about devices that
-//! are counted in part, computed again from the samples alone.
+//! Numbers of evidence about bytes that one cgroup dirtied and another one wrote, and about devices that are counted in part, computed
+//! again from the samples alone.
 
-use super::raw::{Raw, is_layer, over};
-use super::{DIRTIED, HANDED, number};
+use super::DIRTIED;
+use super::raw::{Raw, is_layer};
 use floodline_analysis::report::{Evidence, Finding};
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::sample::{CgroupIoRow, CgroupRow, Sample};
 
 impl Raw {
     /// Bytes that the processes of a cgroup and of cgroups below it dirtied.
-    fn dirtied_in(&self, id: EntityId) -> f64 {
+    fn dirtied_below(&self, id: EntityId) -> f64 {
         let path = |id: EntityId| match self.entities.get(&id) {
             Some(Entity::Cgroup { path, .. }) => path.to_string(),
             _ => String::new(),
@@ -50,39 +50,9 @@ impl Raw {
     }
 }
 
-/// The processes of a program in turn that a finding is about: those of one name.
-fn in_turn(raw: &Raw, finding: &Finding) -> Option<Vec<EntityId>> {
-    let of = finding.evidence.iter().find_map(|one| one.name.strip_prefix("Share of "))?;
-    let (wanted, _) = of.strip_suffix(" processes in turn)")?.rsplit_once(" (")?;
-    let is_its = |entity: &Entity| matches!(entity, Entity::Process { comm, .. } if comm.to_string() == wanted);
-    Some(raw.entities.iter().filter(|(_, entity)| is_its(entity)).map(|(id, _)| *id).collect())
-}
-
-/// A number about a program in turn.
-fn of_program(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
-    let members = in_turn(raw, finding)?;
-    let sum = |column| members.iter().map(|id| raw.process(*id, column)).sum::<f64>();
-    match evidence.name.as_str() {
-        "It dirtied" => Some(sum(DIRTIED)),
-        "It handed to write calls" => Some(sum(HANDED)),
-        "Its cgroup sent to disks" => match raw.entities.get(members.first()?) {
-            Some(Entity::Process { cgroup: Some(cgroup), .. }) => Some(raw.sent_to_disks(*cgroup)),
-            _ => None,
-        },
-        name if name.starts_with("Share of ") => {
-            let all = finding.evidence.iter().find(|one| one.name.starts_with("All on ")).and_then(number);
-            Some(over(sum(DIRTIED), all.unwrap_or_else(|| raw.processes(|_| true, DIRTIED))))
-        }
-        _ => None,
-    }
-}
-
 /// A number of evidence, from the samples; `None` where it is not one of these.
 pub(crate) fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
     let name = evidence.name.as_str();
-    if let Some(found) = of_program(raw, finding, evidence) {
-        return Some(found);
-    }
     let host = || finding.evidence.iter().find_map(|one| one.name.strip_prefix("Dirty in inodes of /"));
     let host = || raw.cgroup_called(&format!("/{}", host()?));
     match name {
@@ -107,8 +77,8 @@ pub(crate) fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option
         Some(path) => {
             let id = raw.cgroup_called(path)?;
             let cancelled = raw.processes(|_| true, |row| row.cancelled_write_bytes.unwrap_or_default().0);
-            Some(raw.dirtied_in(id) - raw.more_unwritten(id) - cancelled)
+            Some(raw.dirtied_below(id) - raw.more_unwritten(id) - cancelled)
         }
-        None => Some(raw.dirtied_in(raw.cgroup_called(dirtied)?)),
+        None => Some(raw.dirtied_below(raw.cgroup_called(dirtied)?)),
     }
 }
