@@ -167,9 +167,13 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
     // A program that does not write to the image waits behind its flush as well.
     let stalls = bursts.iter().filter(|(_, burst)| burst.stalled()).map(|(disk, _)| **disk);
     let filled = in_use.iter().filter_map(|one| device::of_mount(derived.window, one.below));
-    let has_room =
-        |disk: &Device<'_>| disk.bottoms().iter().filter_map(Device::utilisation).all(|busy| busy <= HAS_ROOM);
-    let is_harm = stalls.chain(filled.filter(|disk| has_room(disk) && loops::fill(derived, disk))).any(|disk| {
+    // A long burst that no image asked for is cured by smaller thresholds, which `dirty-cliff` says.
+    let is_of_images = |disk: &Device<'_>| {
+        let has_room = disk.bottoms().iter().filter_map(Device::utilisation).all(|busy| busy <= HAS_ROOM);
+        let asked = |burst: &Burst| !loops::that_asked(derived, disk, burst).is_empty();
+        has_room && loops::fill(derived, disk) && burst::all(derived, disk).iter().all(asked)
+    };
+    let is_harm = stalls.chain(filled.filter(is_of_images)).any(|disk| {
         waiting::others_on(derived, &disk, |_| false).is_some_and(|others| waiting::is_harm(derived, &others))
     });
     let severity = match (hurts, is_harm) {
