@@ -23,7 +23,7 @@ use machines::{
     EIGHTEENTH_ROUND, EIGHTH_ROUND, ELEVENTH_ROUND, FIFTEENTH_ROUND, FIFTH_ROUND, FOURTEENTH_ROUND, FOURTH_ROUND,
     MACHINES, Machine, NINETEENTH_ROUND, NINTH_ROUND, SECOND_SET, SEVENTEENTH_ROUND, SEVENTH_ROUND, SIXTEENTH_ROUND,
     SIXTH_ROUND, TABLES, TENTH_ROUND, THIRD_ROUND, THIRTEENTH_ROUND, TWELFTH_ROUND, TWENTIETH_MORE, TWENTIETH_ROUND,
-    TWENTYFIRST_ROUND, VARIATIONS, lines, machines, option, variants,
+    TWENTYFIRST_ROUND, TWENTYSECOND_ROUND, VARIATIONS, lines, machines, option, variants,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -168,6 +168,20 @@ fn each_machine_of_the_twenty_first_round_is_told_what_is_the_matter_first() {
 #[test]
 fn each_variation_of_a_missed_machine_is_told_what_is_the_matter_first() {
     judge(VARIATIONS);
+}
+
+#[test]
+fn a_machine_whose_cause_only_a_trace_shows_is_not_called_healthy() {
+    let (file, variant, kernel) = ("sixth-budgets", "four-turns", "6.12.43");
+    let machine = Machine { file, variant, kernel, line: "every=1s" };
+    let (report, _) = report(&variants()[&(file, variant.to_owned())], &machine);
+    let waits = report.unexplained.expect("tasks wait while the disk idles");
+    assert!(waits.io_some_share.is_some_and(|share| share > 0.2), "{waits:?}");
+}
+
+#[test]
+fn each_machine_of_the_twenty_second_round_is_told_what_is_the_matter_first() {
+    judge(TWENTYSECOND_ROUND);
 }
 
 #[test]

@@ -91,6 +91,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "twentieth-well",
     "twentyfirst-sick",
     "twentyfirst-well",
+    "twentysecond-sick",
+    "twentysecond-well",
     "two-disks",
     "variations-limits",
     "variations-owners",
@@ -121,6 +123,7 @@ pub(crate) const NINETEENTH_ROUND: &str = include_str!("../blind/nineteenth-roun
 pub(crate) const TWENTIETH_ROUND: &str = include_str!("../blind/twentieth-round.txt");
 pub(crate) const TWENTIETH_MORE: &str = include_str!("../blind/twentieth-more.txt");
 pub(crate) const TWENTYFIRST_ROUND: &str = include_str!("../blind/twentyfirst-round.txt");
+pub(crate) const TWENTYSECOND_ROUND: &str = include_str!("../blind/twentysecond-round.txt");
 pub(crate) const VARIATIONS: &str = include_str!("../blind/variations.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
@@ -146,6 +149,7 @@ pub(crate) const TABLES: &[&str] = &[
     TWENTIETH_ROUND,
     TWENTIETH_MORE,
     TWENTYFIRST_ROUND,
+    TWENTYSECOND_ROUND,
     VARIATIONS,
 ];
 
