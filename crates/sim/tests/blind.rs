@@ -171,15 +171,6 @@ fn each_variation_of_a_missed_machine_is_told_what_is_the_matter_first() {
 }
 
 #[test]
-fn a_machine_whose_cause_only_a_trace_shows_is_not_called_healthy() {
-    let (file, variant, kernel) = ("sixth-budgets", "four-turns", "6.12.43");
-    let machine = Machine { file, variant, kernel, line: "every=1s" };
-    let (report, _) = report(&variants()[&(file, variant.to_owned())], &machine);
-    let waits = report.unexplained.expect("tasks wait while the disk idles");
-    assert!(waits.io_some_share.is_some_and(|share| share > 0.2), "{waits:?}");
-}
-
-#[test]
 fn each_machine_of_the_twenty_second_round_is_told_what_is_the_matter_first() {
     judge(TWENTYSECOND_ROUND);
 }
