@@ -169,7 +169,7 @@ impl<'a> Derived<'a> {
         self.strict.get_or_init(|| strict::devices(self))
     }
 
-    /// The devices at which the data of processes leave memory, as far as amounts tell: [`placed::placed`].
+    /// Devices to which the data of processes are written, from byte counts: [`placed::placed`].
     pub fn placed(&self) -> &Places {
         self.placed.get_or_init(|| placed::placed(self))
     }

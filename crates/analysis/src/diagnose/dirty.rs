@@ -5,9 +5,21 @@
 //! `wb_over_bg_thresh()`.
 
 use crate::report::Evidence;
+use floodline_record::facts::Mount;
 use floodline_record::sample::HostRow;
 use floodline_record::units::{Bytes, Nanos, Pages};
 use floodline_record::window::Window;
+
+/// Filesystems whose dirty pages go to no disk of this machine, become dirty a second time in another process, or are written by threads
+/// that no cgroup is charged for.
+const BEYOND_DISKS: [&str; 13] =
+    ["nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "fuse", "fuseblk", "virtiofs", "zfs", "lustre", "gpfs", "vboxsf"];
+
+/// Whether what is written to a mount is not counted as writes of a disk for those who write.
+pub fn is_beyond_disks(mount: &Mount) -> bool {
+    let fs_type = mount.fs_type.as_str();
+    !mount.has_option("ro") && (BEYOND_DISKS.contains(&fs_type) || fs_type.starts_with("fuse."))
+}
 
 /// Levels, thresholds and rates of a window, computed once.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Devices that programs write to, as far as amounts tell without a trace. `/proc` counts the bytes that a process dirtied without
-//! the device, and a backing device counts the bytes dirtied on it without the process. If exactly one way to give each program one
-//! device fits both, it is taken. Does not cover programs that write past the page cache, or to several devices.
+//! Devices that programs write to, from byte counts without a trace. `/proc` counts the bytes that a process dirtied and does not name
+//! the device. A backing device counts the bytes dirtied on it and does not name the process. If exactly one assignment of programs
+//! to devices fits both, it is used. Does not cover programs that write past the page cache, or to several devices.
 
 use super::derived::Derived;
 use super::device::Device;
@@ -13,23 +13,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Part of all dirtied bytes by which two sums of the same bytes may differ: samples read one after the other.
 const ERROR: f64 = 0.02;
-/// Most programs and devices for which all ways are tried. More leave too many ways.
+/// Most programs and devices for which all assignments are tried.
 const PROGRAMS_MAX: usize = 6;
 const DEVICES_MAX: usize = 5;
 /// Bytes read, in parts of those dirtied, up to which a program hardly reads.
 const HARDLY: f64 = 0.1;
-/// Fewest bytes that tell, for all programs together.
+/// Fewest bytes dirtied on the machine for which the sums are compared.
 const LEAST: u64 = 16 << 20;
 
 /// All processes of one name in one cgroup.
 type Program<'a> = (&'a Name, Option<EntityId>);
 
-/// What amounts tell of the processes that dirtied much: by process entity. Empty where they do not tell.
+/// Possible devices of the processes that dirtied much, by process entity. Empty if the sums allow no conclusion.
 #[derive(Debug, Default)]
 pub struct Places {
-    /// The disk, or device built on disks, at which the data of a process leave memory, if it can be one only.
+    /// The disk or stacked device to which the data of a process are written, if only one is possible.
     only: BTreeMap<EntityId, DevId>,
-    /// Those at which they may leave memory together with data of another process that dirtied much.
+    /// Devices to which its data may be written together with data of another process that dirtied much.
     shared: BTreeMap<EntityId, BTreeSet<DevId>>,
 }
 
@@ -48,7 +48,8 @@ pub fn placed<'a>(derived: &Derived<'a>) -> Places {
     let devices: Vec<(&Device<'a>, u64)> = devices.into_iter().filter(|(_, bytes)| *bytes > error).collect();
     let programs = programs(derived, error);
     let large: u64 = programs.iter().map(|(_, bytes)| *bytes).fold(0, u64::saturating_add);
-    if large > machine + error || programs.len() > PROGRAMS_MAX || devices.len() > DEVICES_MAX {
+    // What other programs dirtied may be anywhere, and what was written past the page cache is no part of the sums.
+    if large.abs_diff(machine) > error || programs.len() > PROGRAMS_MAX || devices.len() > DEVICES_MAX {
         return Places::default();
     }
     let amounts: Vec<u64> = programs.iter().map(|(_, bytes)| *bytes).collect();
@@ -102,7 +103,7 @@ fn sharing(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<DevId> {
     all.iter().filter(|one| !disks(one).is_disjoint(&own)).map(|one| one.dev).collect()
 }
 
-/// Process ids of which each process is one of those meant: an id may have been used again.
+/// Process ids for which `is_meant` holds of every process: an id may have been used again.
 fn all_of(derived: &Derived<'_>, is_meant: impl Fn(&Writer<'_>) -> bool) -> BTreeSet<u32> {
     let mut pids: BTreeMap<u32, bool> = BTreeMap::new();
     if !derived.placed().shared.is_empty() {
@@ -142,7 +143,7 @@ impl Seen {
     }
 }
 
-/// The rooms of each amount in all ways in which they fill the rooms together with `rest`, which may be anywhere.
+/// For each amount, the rooms that it has in any assignment that fills all rooms. Parts of `rest` may be in any room.
 fn ways(amounts: &[u64], rooms: &[u64], rest: u64, error: u64) -> Vec<Seen> {
     let mut seen: Vec<Seen> = amounts.iter().map(|_| Seen::default()).collect();
     let ways = rooms.len().checked_pow(amounts.len() as u32).unwrap_or(0);
@@ -172,6 +173,7 @@ fn ways(amounts: &[u64], rooms: &[u64], rest: u64, error: u64) -> Vec<Seen> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_record::sample::BdiRow;
     use floodline_record::units::{Bytes, Pages};
     use floodline_testkit::{Fixture, grows};
 
@@ -241,5 +243,20 @@ mod tests {
         let window = more.window();
         let derived = Derived::of(&window);
         assert!(waiting_elsewhere(&derived, derived.disks().first().expect("a disk")).is_empty());
+    }
+
+    #[test]
+    fn nothing_is_placed_where_programs_that_were_not_seen_dirtied_much() {
+        // The store writes 30 MB/s past the page cache of sda, and many small programs dirty most of sdb.
+        let dirtied = |bytes: f64| move |t: f64, row: &mut BdiRow| row.dirtied = Some(Bytes((bytes * t) as u64));
+        let window = two(30.0, 12.0)
+            .host(|t, row| row.nr_dirtied = Some(Pages((62e6 * t / 4096.0) as u64)))
+            .bdi("8:0", dirtied(12e6))
+            .bdi("8:16", dirtied(50e6))
+            .window();
+        let derived = Derived::of(&window);
+        for disk in derived.disks() {
+            assert!(elsewhere(&derived, disk).is_empty(), "{}", disk.name);
+        }
     }
 }

@@ -189,6 +189,8 @@ const HARDLY: f64 = 0.01;
 
 /// Fewest samples asleep that show when a process works.
 const ASLEEP_MIN: usize = 2;
+/// Part of the window that the turns of such processes fill together.
+const TURNS_SHARE: f64 = 0.5;
 
 /// Returns the processes of one program in one cgroup that run one after the other and together dirtied more than half of all bytes.
 /// Processes that run side by side are writers of their own.
@@ -236,7 +238,9 @@ fn are_in_turn(window: &Window, members: &[&Writer<'_>]) -> bool {
     };
     if let Some(mut waits) = members.iter().map(slept).collect::<Option<Vec<(Nanos, Nanos)>>>() {
         waits.sort();
-        if waits.windows(2).all(|pair| pair[0].1 < pair[1].0) {
+        // Processes that write side by side may sync one after the other: their waits are short.
+        let waited: f64 = waits.iter().map(|(first, last)| Nanos(last.0 - first.0).as_secs_f64()).sum();
+        if waits.windows(2).all(|pair| pair[0].1 < pair[1].0) && waited >= TURNS_SHARE * window.seconds() {
             return true;
         }
     }

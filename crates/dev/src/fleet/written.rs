@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hosts and kinds of hosts that are written down in the files of `crates/dev/fleet`, each with its change. Those of a file were committed
-//! before any of them was scored, so that their first score is that of hosts unseen. The effect of a change is not written there: it
-//! is measured by a run of the host before it and one after it.
+//! Hosts and kinds of hosts from the files of `crates/dev/fleet`, each with its change. All hosts of a file were committed before any of
+//! them was scored, so their first score is a score of unseen hosts. The files do not state the effect of a change. It is measured by
+//! one run of the host before the change and one after it.
 
 use super::made;
 use super::usual::with_usual;
@@ -21,7 +21,7 @@ pub(super) struct Written {
     pub(super) kernel: String,
     /// `KEY=VALUE` of the change, as `predict --set` takes it.
     change: Vec<String>,
-    /// The same change in the words of a scenario. Left out where the keys of the change are those of a scenario.
+    /// The same change with keys of a scenario. Left out if `change` has these keys already.
     really: Option<String>,
     /// The scenario without its name and without what is usual. In that of a kind, numbers in `<>` differ between its hosts.
     scenario: String,
@@ -65,7 +65,7 @@ fn read(files: &[(&'static str, &'static str)]) -> Read {
 }
 
 fn of(all: &'static Read, name: &str) -> Result<&'static [Written], Failure> {
-    let read = all.get(name).ok_or_else(|| Failure::input(format!("{name}: there is no such file of hosts")))?;
+    let read = all.get(name).ok_or_else(|| Failure::input(format!("{name}: unknown list of hosts")))?;
     read.as_deref().map_err(|error| Failure::input(format!("{name}: {error}")))
 }
 
@@ -82,9 +82,14 @@ pub(super) fn lists() -> impl Iterator<Item = &'static str> {
 /// The kinds of a group.
 ///
 /// # Errors
-/// The name is not one of [`groups`], or its file cannot be read.
+/// The name is not one of [`groups`], or its file cannot be read or has a key of lists.
 pub(super) fn kinds(group: &str) -> Result<&'static [Written], Failure> {
-    of(&KINDS, group)
+    let kinds = of(&KINDS, group)?;
+    // Each host of a kind is changed by keys.
+    match kinds.iter().find(|kind| kind.really.is_some()) {
+        Some(kind) => Err(Failure::input(format!("{}: a kind has no key really", kind.name))),
+        None => Ok(kinds),
+    }
 }
 
 /// The hosts of a list.

@@ -215,9 +215,9 @@ pub(super) const CHANGES: &[Change] = &[
         backports: &[],
         follows: None,
         weight: Weight::Noticed,
-        before: "A disk without a share keeps a few dirty pages until they are old: the flusher misses those that CPUs hold back.",
-        after: "A disk without a share is written every 5 s, however few of its pages are dirty.",
-        means: "A disk that is seldom written to wakes up every 5 s instead of every 30 s.",
+        before: "The flusher misses dirty pages that CPUs hold back, and a disk with a threshold of 0 keeps a few until they are old.",
+        after: "The flusher writes such a disk every 5 s, even for a single dirty page.",
+        means: "A disk that gets a few writes is woken every 5 s instead of every 30 s.",
         set: Some(|kernel| kernel.arithmetic.bg_counts_exactly = true),
     },
     Change {

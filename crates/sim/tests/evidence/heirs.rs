@@ -48,7 +48,7 @@ impl Raw {
         heirs
     }
 
-    /// Children whose counters a process has in its own: all of which it can have waited for.
+    /// Reaped children whose counters are part of those of a process: all that it can have waited for.
     fn waited_for(&self, id: EntityId) -> Vec<EntityId> {
         let of_parent = |column| self.process(id, column);
         if self.last_row(id).is_some_and(|(_, row)| row.cminflt.is_some())
@@ -67,7 +67,7 @@ impl Raw {
         children.into_iter().filter(has_its).collect()
     }
 
-    /// What of a counter of I/O a process has from children that samples saw.
+    /// Part of a counter of I/O of a process that comes from reaped children that are in samples.
     pub(crate) fn inherited(&self, id: EntityId, column: Column<ProcessRow>) -> f64 {
         let children = self.waited_for(id);
         children.iter().filter_map(|child| self.last_row(*child)).map(|(_, row)| column(row) as f64).sum()

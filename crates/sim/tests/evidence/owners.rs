@@ -51,13 +51,9 @@ impl Raw {
 }
 
 /// A number of evidence, from the samples; `None` where it is not one of these.
-pub(crate) fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
+pub(crate) fn again(raw: &Raw, _finding: &Finding, evidence: &Evidence) -> Option<f64> {
     let name = evidence.name.as_str();
-    let host = || finding.evidence.iter().find_map(|one| one.name.strip_prefix("Dirty in inodes of /"));
-    let host = || raw.cgroup_called(&format!("/{}", host()?));
     match name {
-        "Of that not charged to it" => return Some(raw.held(host()?) - raw.charged(host()?)?),
-        _ if name.starts_with("Dirty in inodes of /") => return Some(raw.held(host()?)),
         // Up to 6.9 the device counts the root's part only.
         "Most dirty and under writeback of the device" => {
             let samples = 0..raw.samples.len();

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Raw {
     pub(crate) entities: BTreeMap<EntityId, Entity>,
     pub(crate) samples: Vec<Sample>,
-    /// What a tracer added between the first sample and the last.
+    /// What a tracer added.
     pub(crate) traced: Vec<(Nanos, What)>,
     pub(crate) facts: Option<HostFacts>,
     /// The disk that a number is about.

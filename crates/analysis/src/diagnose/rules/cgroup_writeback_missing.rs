@@ -67,7 +67,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     })
 }
 
-/// Tells the cgroups that passed their limits, and descendants of these.
+/// Returns a test for cgroups that passed their limits and for their descendants.
 fn is_inside<'d>(derived: &'d Derived<'_>, passed: &[(EntityId, f64)]) -> impl Fn(Option<EntityId>) -> bool + 'd {
     let path = |id| cgroup::path(derived.window, id).map(Name::as_bytes);
     let inside: BTreeMap<&[u8], ()> = passed.iter().filter_map(|(cgroup, _)| Some((path(*cgroup)?, ()))).collect();
@@ -83,8 +83,8 @@ fn works_outside(derived: &Derived<'_>, passed: &[(EntityId, f64)]) -> bool {
     derived.writers().processes.iter().any(|writer| !writer.kthread && works(writer) && !is_inside(writer.cgroup))
 }
 
-/// Programs outside that waited for a device whose limit was passed; `None` where waits are not known, or no program works outside. A limit
-/// that was passed did no harm where other programs work and none of them waited.
+/// Programs outside that waited for a device whose limit was passed. `None` if their waits are not known, or if no program outside
+/// reads or writes. If programs outside read or write and none of them waited, the passed limit did no harm.
 fn would_be_spared(
     derived: &Derived<'_>,
     writes: &[limits::WriteLimit<'_>],

@@ -229,7 +229,7 @@ fn written_by_another(derived: &Derived<'_>, flow: &Flow) -> Finding {
         &name,
         hurts,
         format!(
-            "{} of what {name} dirtied was written by the flusher of another cgroup, which is likely {host}: the inodes belong to that one.",
+            "{} of what {name} dirtied was written by the flusher of another cgroup, probably {host}, which owns the inodes.",
             human::bytes(flow.missing() as f64)
         ),
         evidence,

@@ -6,6 +6,7 @@
 use crate::advise::step;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Device;
+use crate::diagnose::dirty;
 use crate::diagnose::strict::{self, Level, Strict};
 use crate::diagnose::throttle::Pauses;
 use crate::diagnose::waiting::{self, SHARED_BY, Waiter};
@@ -238,22 +239,31 @@ fn by_elimination(derived: &Derived<'_>) -> Option<Finding> {
     if derived.dirty.io_pressure_some? < 2.0 * flushing + FELT {
         return None;
     }
-    let has_room = |strict: &&Strict| {
-        let is_its = |one: &&Device<'_>| one.dev.to_string().as_bytes() == strict.bdi.as_bytes();
-        let device = derived.devices().iter().find(is_its);
-        let is_written = device.and_then(|one| one.span.growth.written).is_some_and(|bytes| bytes.0 > 0);
-        strict.levels.iter().all(Level::has_room) && is_written
-    };
-    let strict = derived.strict().iter().find(has_room)?;
+    let pressure = derived.dirty.io_pressure_some?;
+    // A device above the disks may have no room where they have, and another machine may hold the files.
+    let is_full = |one: &Device<'_>| one.utilisation().is_some_and(|busy| busy >= pressure / 2.0);
+    let mounts = derived.window.facts.iter().flat_map(|facts| &facts.mounts);
+    if derived.devices().iter().any(is_full) || mounts.into_iter().any(|mount| dirty::is_beyond_disks(mount)) {
+        return None;
+    }
     if derived.is_near_a_budget() || !limits::of_writes(derived).is_empty() {
         return None;
     }
     let writers = &derived.writers().processes;
-    let writes = |waiter: &&Waiter| {
-        let mut its = writers.iter().filter(|writer| writer.pid == waiter.pid);
-        its.any(|writer| writer.dirtied_bytes.unwrap_or(0) > writer.read_bytes.unwrap_or(0))
+    let dirtied = |waiter: &Waiter| {
+        let its = writers.iter().filter(|writer| writer.pid == waiter.pid);
+        its.filter_map(|writer| writer.dirtied_bytes.filter(|bytes| *bytes > writer.read_bytes.unwrap_or(0))).max()
     };
-    let waiter = derived.waiters()?.iter().find(writes)?;
+    let (waiter, bytes) = derived.waiters()?.iter().find_map(|waiter| Some((waiter, dirtied(waiter)?)))?;
+    // It may have written to another device.
+    let has_room = |strict: &&Strict| {
+        let is_its = |one: &&Device<'_>| one.dev.to_string().as_bytes() == strict.bdi.as_bytes();
+        let device = derived.devices().iter().find(is_its);
+        let written = device.and_then(|one| one.span.growth.written).map_or(0, |written| written.0);
+        let held = strict.levels.last().map_or(0, Level::held);
+        strict.levels.iter().all(Level::has_room) && written > 0 && written.saturating_add(held) >= bytes / 2
+    };
+    let strict = derived.strict().iter().find(has_room)?;
     let waited = waiter.seconds.filter(|seconds| *seconds >= FELT * derived.seconds)?;
     let device = names(derived, &strict.bdi).first().cloned().unwrap_or_else(|| strict.bdi.to_string());
     let level = strict.levels.iter().max_by_key(|level| level.machine)?;
@@ -261,7 +271,7 @@ fn by_elimination(derived: &Derived<'_>) -> Option<Finding> {
         rule: RULE.name,
         severity: Severity::Warning,
         summary: format!(
-            "{} waited {} of {}, longer than the disks were busy, and only the strict limit of {device} can have paused it.",
+            "{} waited {} of {}, longer than the disks were busy, and no other limit than the strict one of {device} is known that may have paused it.",
             waiter.label(),
             human::seconds(waited),
             human::seconds(derived.seconds)
@@ -272,7 +282,9 @@ fn by_elimination(derived: &Derived<'_>) -> Option<Finding> {
             Evidence::bytes("Most dirty on the machine, against throttling", derived.dirty.unwritten_peak?.0, "freerun ceiling")
                 .against(level.freerun as f64),
         ],
-        cause: "strict_limit holds the writers of a device to its own share of the dirty threshold even when the machine has next to                 nothing dirty. Each cgroup has a part of that share. No sample shows the share used up: the machine and its cgroups had                 room, and no cgroup has a limit of writes."
+        cause: "strict_limit holds the writers of a device to its own share of the dirty threshold even when the machine has \
+                next to nothing dirty. Each cgroup has a part of that share. No sample shows the share used up: the machine and \
+                its cgroups had room, and no cgroup has a limit of writes."
             .to_owned(),
         brief: Brief {
             because: format!("{device} has a strict limit, and no other limit can hold its writers."),

@@ -5,6 +5,7 @@
 
 use crate::diagnose::cgroup;
 use crate::diagnose::derived::Derived;
+use crate::diagnose::dirty;
 use floodline_record::facts::Mount;
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
@@ -18,8 +19,6 @@ const LEAST: u64 = 8 << 20;
 const MOSTLY: f64 = 0.5;
 /// Bits of `controllers`: memory and io.
 const BOTH: u64 = 0b11;
-/// Filesystems whose dirty pages go to no disk of this machine, or become dirty a second time in another process.
-const WITHOUT_DISK: [&str; 8] = ["nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "fuse", "fuseblk"];
 
 /// What one cgroup did in the window, without the cgroups below it that have both controllers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,10 +62,13 @@ impl Flow {
 /// The largest of such flows; `None` where there is none, or where the totals do not tell.
 pub(super) fn largest(derived: &Derived<'_>) -> Option<Flow> {
     let facts = derived.window.facts.as_ref()?;
-    let hides = |fs_type: &str| WITHOUT_DISK.contains(&fs_type) || fs_type.starts_with("fuse.");
+    // Pages that are swapped out are written for a cgroup that did not dirty them.
+    if derived.window.host.growth.pswpout.is_some_and(|pages| pages.0 > 0) {
+        return None;
+    }
     // A filesystem that compresses writes less than was dirtied.
-    let is_compressed = |mount: &Mount| mount.options.to_string().split(',').any(|one| one.starts_with("compress"));
-    let is_unknown = |mount: &Mount| !mount.has_option("ro") && (hides(mount.fs_type.as_str()) || is_compressed(mount));
+    let is_compressed = |mount: &Mount| mount.options.to_string().split(',').any(|one| one.contains("compress"));
+    let is_unknown = |mount: &Mount| dirty::is_beyond_disks(mount) || !mount.has_option("ro") && is_compressed(mount);
     if !derived.has_rates || facts.mounts.iter().any(is_unknown) {
         return None;
     }
@@ -137,6 +139,11 @@ fn sums(derived: &Derived<'_>) -> Option<BTreeMap<EntityId, Sums>> {
     }
     let of_last = |span: &Span<CgroupRow>| cgroup::dirty_and_writeback(&span.last);
     let of_first = |span: &Span<CgroupRow>| cgroup::dirty_and_writeback(&span.first);
+    // A cgroup that was removed and made again is two, and what each of them did is not known apart.
+    let again = |id: &EntityId| {
+        let its = path(*id);
+        window.cgroups.keys().filter(|other| path(**other) == its).nth(1).is_some()
+    };
     let mut sums: BTreeMap<EntityId, Sums> = units.values().map(|id| (*id, Sums::default())).collect();
     let mut add = |amounts: Vec<(EntityId, u64)>, column: fn(&mut Sums) -> &mut u64| {
         for (id, amount) in amounts {
@@ -152,6 +159,7 @@ fn sums(derived: &Derived<'_>) -> Option<BTreeMap<EntityId, Sums>> {
     add(cgroup::own_amounts(window, of_first), |sums| &mut sums.unwritten_before);
     let writers = derived.writers().processes.iter().filter(|one| !one.kthread);
     add(writers.filter_map(|one| Some((one.cgroup?, one.dirtied_bytes?))).collect(), |sums| &mut sums.dirtied);
+    sums.retain(|id, _| !again(id));
     Some(sums)
 }
 
@@ -159,7 +167,7 @@ fn sums(derived: &Derived<'_>) -> Option<BTreeMap<EntityId, Sums>> {
 mod tests {
     use super::super::RULE;
     use crate::diagnose::check_rule;
-    use floodline_record::units::{Bits, Bytes};
+    use floodline_record::units::{Bits, Bytes, Pages};
     use floodline_testkit::{Fixture, grows};
 
     /// A shop that dirties 3 MB/s and a collector that dirties 10 MB/s. For the inodes of each, so many MB/s are written.
@@ -177,8 +185,7 @@ mod tests {
 
     #[test]
     fn what_another_flusher_wrote_is_missing_in_one_cgroup_and_too_much_in_another() {
-        let found =
-            "info: 28.6 MiB of what /shop dirtied was written by the flusher of another cgroup, which is likely /logs";
+        let found = "info: 28.6 MiB of what /shop dirtied was written by the flusher of another cgroup, probably /logs";
         check_rule(&RULE, &two(0.0, 13.0), found);
         check_rule(&RULE, &two(3.0, 10.0), "clear:");
         // Nothing else was written instead: it may have been removed.
@@ -193,5 +200,11 @@ mod tests {
             row.cancelled_write_bytes = grows(t, 0, 3e6);
         });
         check_rule(&RULE, &removed, "clear:");
+    }
+
+    #[test]
+    fn swapped_pages_and_files_of_another_machine_tell_nothing() {
+        check_rule(&RULE, &two(0.0, 13.0).host(|t, row| row.pswpout = Some(Pages((100.0 * t) as u64))), "clear:");
+        check_rule(&RULE, &two(0.0, 13.0).mount("sda", "zfs", "/pool", "rw"), "clear:");
     }
 }
