@@ -4,7 +4,6 @@
 //! of them waits. The log of XFS does neither. Mirrors fs/jbd2/commit.c and fs/jbd2/transaction.c in outline, and a
 //! log force of fs/xfs/xfs_log_cil.c.
 
-mod expiry;
 mod log;
 mod log_space;
 mod reserved;
@@ -18,7 +17,6 @@ use crate::process::{Sleeper, may_block};
 use crate::world::{PAGE, World};
 use crate::writepages::wait_writeback;
 use crate::xfsaild::Room;
-use expiry::Expiry;
 use floodline_kernel::Journals;
 pub(crate) use log::{LOG, flush};
 use log::{write, write_checkpoint, write_superblock};
@@ -96,8 +94,8 @@ struct Transaction {
     /// Inodes whose data must be on the device before the commit.
     ordered: BTreeSet<InodeId>,
     handles: u32,
-    /// When it is committed without a request.
-    expiry: Expiry,
+    /// Time at which it is committed without a request.
+    expires: u64,
 }
 
 /// A journal.
@@ -246,10 +244,9 @@ impl Journal {
         }
     }
 
-    fn due(&self, jiffies: u64) -> Option<u64> {
+    fn due(&self) -> Option<u64> {
         let running = self.running.as_ref()?;
-        let is_due = self.requested >= running.tid || running.expiry.is_old(jiffies);
-        Some(if is_due { 0 } else { running.expiry.timer })
+        Some(if self.requested >= running.tid { 0 } else { running.expires })
     }
 }
 
@@ -320,7 +317,6 @@ pub(crate) fn stop(sim: &Sim, sb: SbId) {
         if journal.is_locked { journal.waiters.take() } else { Waiters::default() }
     });
     world.wake_all(waiting.unwrap_or_default());
-    world.journal_left(sb);
 }
 
 /// Changes blocks within a transaction, for a thread of a memcg. Waits while one of them is being written to the log.
@@ -382,7 +378,6 @@ impl World {
             journal.add(blocks);
             journal.leave();
         }
-        self.journal_left(sb);
         true
     }
 
@@ -396,13 +391,22 @@ impl World {
         let tid = journal.next_tid;
         journal.next_tid += 1;
         let thread = journal.thread;
-        let expiry = self.journal_expiry(sb);
+        let expires = self.journal_expires(sb);
         let (blocks, ordered) = (BlockSet::default(), BTreeSet::new());
         if let Some(journal) = &mut self.sbs[sb].journal {
-            journal.running = Some(Transaction { tid, blocks, newest: None, len: 0, ordered, handles: 1, expiry });
+            journal.running = Some(Transaction { tid, blocks, newest: None, len: 0, ordered, handles: 1, expires });
         }
         if let Some(ticket) = thread {
-            self.queue.push(expiry.timer, Due::Wake(ticket));
+            self.queue.push(expires, Due::Wake(ticket));
+        }
+    }
+
+    /// Commit time of a transaction that begins now.
+    fn journal_expires(&self, sb: SbId) -> u64 {
+        let Some(journal) = &self.sbs[sb].journal else { return self.now };
+        match journal.is_jbd2 {
+            true => self.timer(self.round_jiffies_up(journal.interval)),
+            false => journal.next_round(self.now),
         }
     }
 
@@ -491,9 +495,9 @@ pub(crate) async fn thread(sim: Sim, sb: SbId) {
             {
                 let ticket = sim.ticket("");
                 let mut world = sim.w();
-                let (now, jiffies) = (world.now, world.jiffies());
+                let now = world.now;
                 let Some(journal) = of(&mut world, sb) else { return };
-                let due = journal.due(jiffies);
+                let due = journal.due();
                 if due.is_some_and(|at| at <= now) {
                     journal.thread = None;
                     break;

@@ -30,13 +30,13 @@ duration = "20s"
 }
 
 /// Number of writes of a disk for 400 files of 200 kB, which `makers` programs create side by side, each in a directory of its
-/// own. A sync writes them before the first commit that a timer makes.
+/// own.
 fn writes(kernel: &str, fs: &str, makers: u32) -> f64 {
     let files = 400 / makers;
     let workload = format!(
         "[workload.tasks.maker]\ninstances = {makers}\nsteps = [{{ create_files = {{ file = \"/data/d{{j}}/{{n}}\", \
          files = {files}, size = \"200 kB\", rate = \"100/s\" }} }}, \"exit\"]\n\
-         [workload.tasks.timer]\nstart = \"4500ms\"\nsteps = [{{ syncfs = {{ path = \"/data\" }} }}, \"exit\"]\n"
+         [workload.tasks.timer]\nstart = \"10s\"\nsteps = [{{ syncfs = {{ path = \"/data\" }} }}, \"exit\"]\n"
     );
     figure(&run_on(kernel, fs, "", &workload), "devices.writes_count")
 }
