@@ -4,6 +4,7 @@
 
 use super::bursts::{Burst, Removed};
 use super::group::{Bin, Group};
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 /// Part of the dropped bytes that must be those of whole files.
@@ -58,24 +59,30 @@ pub(super) fn removals(group: &Group, bursts: &[Burst], file: &str) -> Option<Re
         let is_whole = run.to <= bin.end - bin.length + 1e-6 && run.amount >= (1.0 - SAME) * bin.cancelled;
         is_whole.then_some(run)
     };
-    // Of two files that explain a drop, that of its size does it better.
-    let like = |bin: &Bin, newer: usize| {
-        of(bin, newer).map_or(0.0, |run| bin.cancelled * (bin.cancelled / run.amount).min(1.0))
+    // What the drops remove. A file is removed once: a second drop in its place is one of other files.
+    let claims = |newer: usize| -> Vec<(&Bin, &Run)> {
+        let mut claimed = BTreeSet::new();
+        let first = |bin| of(bin, newer).filter(|run| claimed.insert(*run.stretches.start())).map(|run| (bin, run));
+        drops().filter_map(first).collect()
     };
-    let explained = |newer: usize| drops().map(|bin| like(bin, newer)).sum::<f64>();
+    // Of two files that explain a drop, that of its size does it better.
+    let like = |(bin, run): &(&Bin, &Run)| bin.cancelled * (bin.cancelled / run.amount).min(1.0);
+    let explained = |newer: usize| claims(newer).iter().map(like).sum::<f64>();
     let newer = (0..=NEWER_MAX).rev().max_by(|one, other| explained(*one).total_cmp(&explained(*other)))?;
-    let dropped: f64 = drops().filter(|bin| of(bin, newer).is_some()).map(|bin| bin.cancelled).sum();
+    let claims = claims(newer);
+    let dropped: f64 = claims.iter().map(|(bin, _)| bin.cancelled).sum();
     // A program that writes a file anew empties it first.
     let moment = |bin: &Bin| {
         let begun = runs.iter().map(begin).find(|at| *at >= bin.end - bin.length - 1e-6 && *at < bin.end - 1e-6);
         begun.unwrap_or(bin.end)
     };
     let name = |stretches: &RangeInclusive<usize>| format!("{file}-{}", stretches.start());
-    let removed = |bin: &Bin| {
-        let stretches = of(bin, newer)?.stretches.clone();
-        Some(Removed { file: name(&stretches), stretches, at: Some(moment(bin)) })
+    let removed = |(bin, run): &(&Bin, &Run)| Removed {
+        file: name(&run.stretches),
+        stretches: run.stretches.clone(),
+        at: Some(moment(bin)),
     };
-    let mut files: Vec<Removed> = drops().filter_map(removed).collect();
+    let mut files: Vec<Removed> = claims.iter().map(removed).collect();
     if files.is_empty() || dropped < DROPPED * group.total.cancelled {
         return None;
     }
@@ -148,5 +155,26 @@ mod tests {
         assert_eq!(told(&[(5, 20.0, 20.0)]), None);
         assert_eq!(told(&[(5, 20.0, 0.0), (25, 20.0, 0.0), (45, 0.0, 40.0)]), None);
         assert_eq!(told(&[(5, 20.0, 0.0), (25, 20.0, 0.5)]), None);
+    }
+
+    #[test]
+    fn a_file_is_removed_once() {
+        // Three files of 200 MB that were written in one go.
+        let written: Vec<(usize, f64, f64)> = (5..11).map(|at| (at, 100.0, 0.0)).collect();
+        let with = |drops: &[(usize, f64, f64)]| told(&[&written, drops].concat());
+        assert_eq!(with(&[(18, 0.0, 600.0)]), Some((vec![(5.0, Some(19.0))], 0)));
+        assert_eq!(with(&[(18, 0.0, 200.0), (38, 0.0, 200.0), (58, 0.0, 200.0)]), None);
+        // Artefacts of a build that removes those of the build before one by one.
+        let artefacts = [
+            (2, 49.0, 0.0),
+            (14, 48.0, 43.0),
+            (29, 0.0, 13.0),
+            (30, 49.0, 9.0),
+            (43, 0.0, 14.0),
+            (45, 0.0, 14.0),
+            (47, 0.0, 12.0),
+            (49, 28.0, 9.0),
+        ];
+        assert_eq!(told(&artefacts), None);
     }
 }
