@@ -37,6 +37,13 @@ fn runs(bursts: &[Burst]) -> Vec<Run> {
     runs
 }
 
+/// Number of stretches of intervals in which a program writes. There are fewer runs where bursts were merged over a rest.
+fn stretches(bins: &[Bin]) -> usize {
+    let active = || bins.iter().filter(|bin| bin.by_calls > 0.0);
+    let is_apart = |(bin, next): &(&Bin, &Bin)| next.end - next.length - bin.end >= 1e-6;
+    active().count().min(1) + active().zip(active().skip(1)).filter(is_apart).count()
+}
+
 /// Files that a program keeps, with how many newer ones it has when it removes one.
 pub(super) struct Removals {
     pub(super) files: Vec<Removed>,
@@ -44,12 +51,15 @@ pub(super) struct Removals {
 }
 
 /// The files of a program that it removes later, named after `file`. `bursts` are its bursts. `None` where its drops are not those of
-/// whole files, and where several processes write at a time.
+/// whole files, where several processes write at a time, and where there are too many bursts to tell one file from the next.
 pub(super) fn removals(group: &Group, bursts: &[Burst], file: &str) -> Option<Removals> {
     if group.concurrent() > 1 {
         return None;
     }
     let runs = runs(bursts);
+    if runs.len() < stretches(&group.bins) {
+        return None;
+    }
     let drops = || group.bins.iter().filter(|bin| bin.cancelled >= LEAST);
     let begin = |run: &Run| bursts[*run.stretches.start()].from;
     // The file that a drop removes if `newer` ones were begun since.
@@ -109,7 +119,8 @@ mod tests {
     /// The removals of a program that writes and drops these MB in its seconds.
     fn told(seconds: &[(usize, f64, f64)]) -> Option<Told> {
         let blank = |at: usize| Bin { end: at as f64 + 1.0, length: 1.0, active: 1, ..Bin::default() };
-        let mut bins: Vec<Bin> = (0..80).map(blank).collect();
+        let length = seconds.iter().map(|(at, ..)| at + 1).max().unwrap_or(0).max(80);
+        let mut bins: Vec<Bin> = (0..length).map(blank).collect();
         for (at, written, dropped) in seconds {
             (bins[*at].by_calls, bins[*at].cancelled) = (written * 1e6, dropped * 1e6);
         }
@@ -155,6 +166,17 @@ mod tests {
         assert_eq!(told(&[(5, 20.0, 20.0)]), None);
         assert_eq!(told(&[(5, 20.0, 0.0), (25, 20.0, 0.0), (45, 0.0, 40.0)]), None);
         assert_eq!(told(&[(5, 20.0, 0.0), (25, 20.0, 0.5)]), None);
+    }
+
+    #[test]
+    fn files_that_are_too_many_to_tell_apart_are_not_removed() {
+        // A spool of 20 MB each five seconds. Each second one is removed three seconds later.
+        let spool = |at: usize| [(5 * at, 20.0, 0.0), (5 * at + 3, 0.0, if at % 2 == 1 { 20.0 } else { 0.0 })];
+        let spools = |count: usize| {
+            let (files, newer) = told(&(0..count).flat_map(spool).collect::<Vec<_>>())?;
+            Some((files.iter().filter(|(_, removed)| removed.is_some()).count(), newer))
+        };
+        assert_eq!((spools(120), spools(140)), (Some((60, 0)), None));
     }
 
     #[test]
