@@ -37,11 +37,29 @@ pub(crate) struct Stack {
     logged: u64,
 }
 
-/// The member of each file by inode, with the file's bytes seen on it; the bytes of the files of each member.
+/// The member of each file by inode; the pages seen, a bit for each, in words by place; the bytes of the files of each member.
 #[derive(Clone, Debug, Default)]
 struct Files {
-    known: BTreeMap<u64, (usize, u64)>,
+    members: BTreeMap<u64, usize>,
+    pages: BTreeMap<u64, u64>,
     held: Vec<u64>,
+}
+
+impl Files {
+    /// Bytes of a request that were not seen before. Blocks of a file that were never written take no room.
+    fn see(&mut self, at: u64, bytes: u64) -> u64 {
+        let (mut at, end, mut new) = (at, at.saturating_add(bytes.div_ceil(PAGE)), 0);
+        while at < end {
+            let (word, first) = (at / 64, at % 64);
+            let count = (end - at).min(64 - first);
+            let wanted = (u64::MAX >> (64 - count)) << first;
+            let seen = self.pages.entry(word).or_default();
+            new += u64::from((wanted & !*seen).count_ones());
+            *seen |= wanted;
+            at += count;
+        }
+        new * PAGE
+    }
 }
 
 impl Stack {
@@ -119,20 +137,16 @@ impl Stack {
     /// Returns the member of a file: the first one with room when the file is first seen, as filesystems put the
     /// files of a directory near each other, starting at the beginning of the device.
     fn linear_member(&mut self, at: u64, bytes: u64) -> usize {
-        let (inode, page) = (at >> 28, at & ((1 << 28) - 1));
-        let end = page.saturating_mul(PAGE).saturating_add(bytes);
         let files = &mut self.files;
+        files.held.resize(self.sizes.len(), 0);
+        let new = files.see(at, bytes);
         let has_room = |(held, size): (&u64, &u64)| held < size;
-        let (member, known) = files.known.entry(inode).or_insert_with(|| {
-            files.held.resize(self.sizes.len(), 0);
-            (files.held.iter().zip(&self.sizes).position(has_room).unwrap_or(0), 0)
-        });
-        if let Some(held) = files.held.get_mut(*member) {
-            // Blocks before it that were never written take no room: a filesystem's metadata are far apart.
-            *held = held.saturating_add(end.saturating_sub(*known).min(bytes));
+        let first = || files.held.iter().zip(&self.sizes).position(has_room).unwrap_or(0);
+        let member = *files.members.entry(at >> 28).or_insert_with(first);
+        if let Some(held) = files.held.get_mut(member) {
+            *held = held.saturating_add(new);
         }
-        *known = end.max(*known);
-        *member
+        member
     }
 }
 
@@ -208,6 +222,32 @@ mod tests {
         assert_eq!((member(8, 64, 256 << 10), member(10, 0, 4096)), (0, 1));
         assert_eq!((member(7, 0, 4096), member(10, 1, 4096)), (0, 1));
         assert_eq!(stack.size(), (1 << 30) + (1 << 20));
+    }
+
+    #[test]
+    fn a_file_takes_the_room_of_what_was_written_of_it() {
+        // Whether the next file is on the second member after these pages of 1 MiB in blocks of 64 KiB.
+        let is_full = |blocks: &[u64]| {
+            let mut stack = Stack::new(Layout::Linear, "lv", false, vec![1 << 20, 1 << 30]);
+            blocks.iter().for_each(|block| assert_eq!(stack.linear_member((7 << 28) + 16 * block, 64 << 10), 0));
+            stack.linear_member(8 << 28, 4096) == 1
+        };
+        let in_order: Vec<u64> = (0..16).collect();
+        // Each seventh block, around: all of them, the last one before most others.
+        let in_random_order: Vec<u64> = (0..16).map(|number| 7 * number % 16).collect();
+        assert!(is_full(&in_order) && is_full(&in_random_order));
+        assert!(!is_full(&in_random_order[..15]), "a hole takes no room");
+        assert!(!is_full(&[15, 3, 15, 3, 15, 3, 15, 3, 15, 3, 15, 3, 15, 3, 15, 3]), "written again");
+        // Metadata are far apart.
+        assert!(!is_full(&[0, 1 << 12, 1 << 14]));
+    }
+
+    #[test]
+    fn a_request_is_seen_by_its_pages() {
+        let mut files = Files::default();
+        let mut seen = |at: u64, pages: u64| files.see(at, pages * PAGE) / PAGE;
+        assert_eq!([seen(60, 8), seen(60, 8), seen(0, 64), seen(63, 130), seen(0, 256)], [8, 0, 60, 125, 63]);
+        assert_eq!((files.see(300, 512), files.see(300, 512), files.see(301, 0)), (PAGE, 0, 0));
     }
 
     #[test]
