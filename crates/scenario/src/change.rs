@@ -324,6 +324,11 @@ steps = [{ write = { file = "/a.b/x", total = "1 MiB" } }]
             let (least, most) = (toml::to_string(&tree).unwrap().len(), most_text(&tree));
             assert!((least..least * 12).contains(&most), "{least} and {most}");
         }
+        for number in [1e300, f64::MIN, -f64::MIN_POSITIVE, -5e-324] {
+            let numbers = (0..100).map(|at| (format!("n{at}"), toml::Value::Float(number))).collect();
+            let (least, most) = (toml::to_string(&numbers).unwrap().len(), most_text(&numbers));
+            assert!((least..least * 12).contains(&most), "{least} and {most} for {number}");
+        }
     }
 
     #[test]

@@ -105,6 +105,8 @@ pub(super) fn most_text(tree: &Table) -> usize {
             toml::Value::String(text) => 6 * text.len() + 8,
             toml::Value::Array(items) => 4 + items.iter().map(|item| of(item, path) + 2).sum::<usize>(),
             toml::Value::Table(table) => of_table(table, path),
+            // All digits are written, without an exponent.
+            toml::Value::Float(_) => 350,
             _ => 40,
         }
     }
