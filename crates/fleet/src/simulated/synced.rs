@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a twin syncs the filesystem that gets most of its data. What a threshold lets pile up waits for a sync of that filesystem. A sync
-//! of a file on another one does not wait for it.
+//! Whether a twin syncs the filesystem that gets most of its data. A sync of that filesystem waits for the dirty data
+//! that a threshold allows. A sync of a file on another filesystem does not wait for it.
 
 use floodline_scenario::{Repeat, Scenario, Step, Time};
 use std::collections::{BTreeMap, BTreeSet};

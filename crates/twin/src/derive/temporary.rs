@@ -39,7 +39,7 @@ pub(super) fn temporary(group: &Group, share: f64, file: String, key: &str, note
     if let Some(removed) = removed(group, &bursts, &file).filter(|_| share >= 1.0) {
         notes.derived(
             format!("{key}.steps.write"),
-            "each drop is as large as an earlier burst: files that are removed later",
+            "each drop is as large as an earlier burst, so each burst has a file that is removed later",
         );
         return Some(Branch { removed, ..appended(group, bursts, file) });
     }
