@@ -11,7 +11,7 @@ mod standstill;
 
 pub use self::interval::Interval;
 pub use self::speed::{Basis, SMALL_WRITE, Speed};
-pub use self::standstill::{HARDLY, SHORTEST_S, Standstill};
+pub use self::standstill::{Explained, HARDLY, SHORTEST_S, Standstill, cycle_s};
 
 use floodline_record::facts::{BlockDevice, HostFacts, Mount, Stack};
 use floodline_record::id::{DevId, Entity, EntityId};

@@ -71,7 +71,7 @@ impl Raw {
         seconds(&self.samples[span.0], &self.samples[span.1])
     }
 
-    /// The longest wait of a process in these times: one that a trace has, or else states of an uninterruptible sleep.
+    /// The longest wait of a process in these times: one that a trace has, or states of an uninterruptible sleep.
     fn longest_wait(&self, spans: &[Span], label: &str) -> Option<f64> {
         let times =
             spans.iter().map(|(from, to)| (self.samples[*from].time.monotonic.0, self.samples[*to].time.monotonic.0));
@@ -86,9 +86,7 @@ impl Raw {
                 2 * common >= wait.lasted.0
             })
         });
-        if let Some(longest) = traced.map(|(_, wait)| wait.lasted.0 as f64 / 1e9).reduce(f64::max) {
-            return Some(longest);
-        }
+        let traced: Vec<f64> = traced.map(|(_, wait)| wait.lasted.0 as f64 / 1e9).collect();
         let process = label.split_once(" in ").map_or(label, |(process, _)| process);
         let is_it = |entity: &Entity| matches!(entity, Entity::Process { .. }) && entity.label() == process;
         let ids: Vec<_> = self.entities.iter().filter(|(_, entity)| is_it(entity)).map(|(id, _)| *id).collect();
@@ -97,7 +95,7 @@ impl Raw {
             states.into_iter().any(|state| state.0 == u64::from(b'D'))
         };
         let slept = spans.iter().filter(|(from, to)| (*from..=*to).all(is_asleep));
-        slept.map(|span| self.length_of(span)).reduce(f64::max)
+        slept.map(|span| self.length_of(span)).chain(traced).reduce(f64::max)
     }
 }
 

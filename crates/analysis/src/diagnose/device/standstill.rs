@@ -5,6 +5,7 @@
 use super::interval::{Reading, between};
 use super::{Device, Interval};
 use floodline_record::units::Nanos;
+use std::cmp::Reverse;
 use std::ops::Range;
 
 /// Part of the usual rates below which a disk completes hardly anything.
@@ -25,6 +26,19 @@ const MOST: f64 = 0.5;
 /// Length before and after a wait in which the usual rates are looked for, in lengths of the wait. A cache that was full or
 /// a credit that was spent does not come back that soon.
 const BESIDE: f64 = 2.0;
+/// Time that a request must spend in a disk that stands still, seconds. One synchronous reader also completes few requests, each after its
+/// usual time.
+const STAYS_S: f64 = 0.5;
+/// How many times as long as beside it that must be.
+const STAYS_LONGER: f64 = 10.0;
+/// Standstills from which their distances tell whether the disk stops in cycles.
+const CYCLES: usize = 3;
+/// Part of the mean distance by which distances in a cycle may differ from it.
+const SAME_DISTANCE: f64 = 0.2;
+/// Part of the longest standstill by which the others in a cycle may be shorter.
+const SAME_LENGTH: f64 = 0.5;
+/// Intervals between samples by which either may differ because nothing is known between samples.
+const SAMPLED: f64 = 1.5;
 
 /// Times at which a disk stood still.
 pub struct Standstills {
@@ -85,6 +99,32 @@ pub struct Standstill {
     pub during: f64,
     /// Requests completed per second just after it.
     pub after: f64,
+    /// The times just before and just after it, without the intervals next to it.
+    pub beside: [(Nanos, Nanos); 2],
+    /// What may explain it, so that the disk is not to blame.
+    pub explained: Option<Explained>,
+}
+
+/// What may explain a standstill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Explained {
+    /// A flush of its cache.
+    Flush,
+    /// Flushes are not counted, and the disk may have a volatile cache.
+    UncountedFlush,
+    /// A discard.
+    Discard,
+}
+
+impl Explained {
+    /// As the end of a sentence about the disk.
+    pub fn because(self) -> &'static str {
+        match self {
+            Explained::Flush => "a flush of its cache explains it",
+            Explained::UncountedFlush => "a flush may explain it, and flushes are not counted",
+            Explained::Discard => "a discard explains it",
+        }
+    }
 }
 
 impl Standstill {
@@ -97,12 +137,33 @@ impl Standstill {
     pub fn common_s(&self, from: Nanos, to: Nanos) -> f64 {
         Nanos(self.to.0.min(to.0).saturating_sub(self.from.0.max(from.0))).as_secs_f64()
     }
+
+    /// Length of the interval before it, seconds: it may have begun at any time in that.
+    fn unsure_s(&self) -> f64 {
+        Nanos(self.from.0.saturating_sub(self.beside[0].1.0)).as_secs_f64()
+    }
+}
+
+/// Mean distance of standstills of one disk, seconds, where they come at nearly equal distances and are of similar length: a disk that stops in cycles
+/// does so by itself, for instance because its cache fills up or a credit is spent.
+pub fn cycle_s(times: &[Standstill]) -> Option<f64> {
+    if times.len() < CYCLES {
+        return None;
+    }
+    let unsure = SAMPLED * times.iter().map(Standstill::unsure_s).fold(0.0, f64::max);
+    let start = |time: &Standstill| time.from.as_secs_f64();
+    let distances: Vec<f64> = times.windows(2).map(|pair| start(&pair[1]) - start(&pair[0])).collect();
+    let mean = distances.iter().sum::<f64>() / distances.len() as f64;
+    let longest = times.iter().map(Standstill::seconds).fold(0.0, f64::max);
+    let is_same = |distance: &f64| (distance - mean).abs() <= unsure.max(SAME_DISTANCE * mean);
+    let is_as_long = |time: &Standstill| longest - time.seconds() <= unsure.max(SAME_LENGTH * longest);
+    (distances.iter().all(is_same) && times.iter().all(is_as_long)).then_some(mean)
 }
 
 impl Device<'_> {
     /// Times in which it stood still for a second or more, in order: at each sample it had requests in flight, and between them it
-    /// completed hardly any, in number and in bytes, of what it completes in most intervals just before and just after. Left out are times that a
-    /// discard explains, and those that a flush of its cache explains.
+    /// completed hardly any, in number and in bytes, of what it completes in most intervals just before and just after, so
+    /// that a request stayed for much longer than usual. [`Standstill::explained`] tells where a discard or a flush of its cache explains it.
     pub fn stood_still(&self) -> Vec<Standstill> {
         let rows = self.window.disk_series.get(&self.id).map(Vec::as_slice).unwrap_or_default();
         let steps: Vec<Option<Step>> = rows.windows(2).map(|pair| Step::of(&pair[0], &pair[1])).collect();
@@ -125,6 +186,8 @@ struct Step {
     pending: u64,
     /// Requests in flight in the sample with more of them.
     most_pending: u64,
+    /// Mean of the requests in flight in both, times the seconds.
+    stayed_s: f64,
     is_busy: bool,
     has_discards: bool,
     /// `None` where the kernel does not count them.
@@ -148,6 +211,7 @@ impl Step {
             writes: interval.writes,
             pending: first.min(last),
             most_pending: first.max(last),
+            stayed_s: (first as f64 + last as f64) / 2.0 * interval.seconds,
             is_busy: interval.utilisation.is_some_and(|part| part >= BUSY),
             has_discards: grown(ended(after), ended(before)).is_some_and(|ended| ended > 0.0),
             flushes: interval.flushes,
@@ -160,6 +224,14 @@ impl Step {
     }
 }
 
+/// Requests completed, seconds, and the time that all requests in flight spent.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    completed: f64,
+    seconds: f64,
+    stayed_s: f64,
+}
+
 /// Intervals that follow each other.
 struct Steps {
     all: Vec<Step>,
@@ -168,8 +240,8 @@ struct Steps {
     usual_s: f64,
     /// Requests completed per second in the interval with most.
     most: f64,
-    /// Requests completed before each interval and before the end, and seconds.
-    sums: Vec<(f64, f64)>,
+    /// Sums before each interval and before the end.
+    sums: Vec<Sum>,
 }
 
 /// Mean of an amount per second over some intervals; 0 over none.
@@ -184,10 +256,12 @@ impl Steps {
         lengths.sort_by(f64::total_cmp);
         let usual_s = lengths.get(lengths.len() / 2).copied().unwrap_or(0.0);
         let most = all.iter().map(Step::rate).fold(0.0, f64::max);
-        let mut sums = vec![(0.0, 0.0)];
-        sums.extend(all.iter().scan((0.0, 0.0), |(completed, seconds), step| {
-            (*completed, *seconds) = (*completed + step.completed, *seconds + step.seconds);
-            Some((*completed, *seconds))
+        let mut sums = vec![Sum::default()];
+        sums.extend(all.iter().scan(Sum::default(), |sum, step| {
+            sum.completed += step.completed;
+            sum.seconds += step.seconds;
+            sum.stayed_s += step.stayed_s;
+            Some(*sum)
         }));
         Steps { all, can_flush, usual_s, most, sums }
     }
@@ -199,45 +273,75 @@ impl Steps {
 
     fn standstills(&self) -> Vec<Standstill> {
         let mut found = Vec::new();
-        let mut first = 0;
-        while first < self.all.len() {
-            let quiet = self.all[first..].iter().take_while(|step| self.is_quiet(step)).count();
-            let largest = |most: &mut f64, step: &Step| {
-                *most = most.max(step.rate());
-                Some(*most)
-            };
-            let run = &self.all[first..first + quiet];
-            let lasts: Vec<(usize, f64)> = (first..).zip(run.iter().scan(0.0, largest)).collect();
-            match lasts.into_iter().rev().find_map(|(last, most)| Some((last, self.standstill(first, last, most)?))) {
-                Some((last, standstill)) => {
-                    found.push(standstill);
-                    first = last + 1;
-                }
-                None => first += 1,
+        let mut next = 0;
+        for (first, last) in self.candidates() {
+            if first < next {
+                continue;
+            }
+            if let Some(standstill) = self.standstill(first, last) {
+                found.push(standstill);
+                next = last + 1;
             }
         }
         found
     }
 
-    /// Requests completed until the start of an interval, and seconds.
-    fn until(&self, at: usize) -> (f64, f64) {
-        self.sums.get(at).copied().unwrap_or_default()
+    /// Quiet intervals that can be all of a standstill, first and last, by their first and the longest first. The disk did more in
+    /// the intervals next to it than in any of it. So there are no more of them than intervals: the longest around each one in which
+    /// the disk did no more than in that one.
+    fn candidates(&self) -> Vec<(usize, usize)> {
+        let mut found = Vec::new();
+        // Intervals with less and less done, each with the first interval from which on the disk did no more.
+        let mut open: Vec<(f64, usize)> = Vec::new();
+        for at in 0..=self.all.len() {
+            let rate = self.all.get(at).filter(|step| self.is_quiet(step)).map_or(f64::INFINITY, Step::rate);
+            let mut first = at;
+            while let Some((least, since)) = open.pop_if(|(least, _)| *least <= rate) {
+                first = since;
+                if least < rate {
+                    found.push((first, at - 1));
+                }
+            }
+            if rate.is_finite() {
+                open.push((rate, first));
+            }
+        }
+        found.sort_by_key(|(first, last)| (*first, Reverse(*last)));
+        found
+    }
+
+    /// Sums over these intervals.
+    fn sum(&self, of: &Range<usize>) -> Sum {
+        let at = |at: usize| self.sums.get(at).copied().unwrap_or_default();
+        let (start, end) = (at(of.start), at(of.end));
+        Sum {
+            completed: end.completed - start.completed,
+            seconds: end.seconds - start.seconds,
+            stayed_s: end.stayed_s - start.stayed_s,
+        }
     }
 
     /// Requests completed per second in these intervals.
     fn rate(&self, of: &Range<usize>) -> f64 {
-        let ((before, start), (after, end)) = (self.until(of.start), self.until(of.end));
-        (after - before) / (end - start).max(f64::MIN_POSITIVE)
+        let sum = self.sum(of);
+        sum.completed / sum.seconds.max(f64::MIN_POSITIVE)
     }
 
     fn seconds(&self, of: &Range<usize>) -> f64 {
-        self.until(of.end).1 - self.until(of.start).1
+        self.sum(of).seconds
     }
 
-    /// The standstill from one interval to another, both included, if it is one. `largest` is the largest number of requests
-    /// completed per second in one of them.
-    fn standstill(&self, first: usize, last: usize, largest: f64) -> Option<Standstill> {
-        let length = self.seconds(&(first..last + 1));
+    /// Mean time that a request spends in the disk, seconds, by Little's law: requests in flight by those completed per second. Infinite where
+    /// none completed.
+    fn stay_s(&self, of: &Range<usize>) -> f64 {
+        let sum = self.sum(of);
+        if sum.completed > 0.5 { sum.stayed_s / sum.completed } else { f64::INFINITY }
+    }
+
+    /// The standstill from one interval to another, both included, if it is one.
+    fn standstill(&self, first: usize, last: usize) -> Option<Standstill> {
+        let of = first..last + 1;
+        let length = self.seconds(&of);
         if length < NEARLY * SHORTEST_S {
             return None;
         }
@@ -250,10 +354,16 @@ impl Steps {
         let after = start..self.all.partition_point(|step| step.end.0 <= to).max(start);
         let usual = self.rate(&before).min(self.rate(&after));
         let is_short = [&before, &after].into_iter().any(|of| self.seconds(of) < NEARLY * length);
+        if is_short || usual * length < ENOUGH {
+            return None;
+        }
+        let stay = self.stay_s(&before).max(self.stay_s(&after));
+        let stays = self.stay_s(&of) >= (STAYS_LONGER * stay).max(STAYS_S);
+        let largest = self.all[of.clone()].iter().map(Step::rate).fold(0.0, f64::max);
         // It is longer where the disk did not do more in the interval next to it either.
         let is_part_of_it = |step: &Step| self.is_quiet(step) && step.rate() < HARDLY * usual;
         let is_part = [end, last + 1].into_iter().any(|at| is_part_of_it(&self.all[at]));
-        if is_short || is_part || largest >= HARDLY * usual || usual * length < ENOUGH {
+        if !stays || is_part || largest >= HARDLY * usual {
             return None;
         }
         let (inside, before_it, after_it) =
@@ -265,41 +375,48 @@ impl Steps {
         let bytes = of_both(|step| step.bytes);
         let is_one = inside.iter().all(|step| step.bytes < HARDLY * bytes * step.seconds)
             && is_unusual(before_it)
-            && is_unusual(after_it)
-            && !self.all[first..=last + 1].iter().any(|step| step.has_discards)
-            && !self.is_flush(first, last, of_both(|step| step.writes));
+            && is_unusual(after_it);
+        let flush = || self.flush(first, last, of_both(|step| step.writes));
+        let has_discards = self.all[first..=last + 1].iter().any(|step| step.has_discards);
+        let explained = || if has_discards { Some(Explained::Discard) } else { flush() };
+        let time = |of: &[Step]| Some((of.first()?.start, of.last()?.end));
+        let beside = [time(before_it)?, time(after_it)?];
         is_one.then(|| Standstill {
             from: self.all[first].start,
             to: self.all[last].end,
             in_flight: inside.iter().map(|step| step.most_pending).max().unwrap_or(0),
             before: self.rate(&before),
-            during: self.rate(&(first..last + 1)),
+            during: self.rate(&of),
             after: self.rate(&after),
+            beside,
+            explained: explained(),
         })
     }
 
     /// Whether a flush may explain that the disk completes hardly anything in these intervals: one ended in them or right after, took
     /// most of that time, and the writes that the cache took since the flush before are more than a few of those that the disk usually
     /// stores in that time. `usual` is the number of writes per second just before and just after.
-    fn is_flush(&self, first: usize, last: usize, usual: f64) -> bool {
+    fn flush(&self, first: usize, last: usize, usual: f64) -> Option<Explained> {
         let until = &self.all[first..=last + 1];
         let length = self.seconds(&(first..last + 1));
         let counted: Option<f64> = until.iter().map(|step| step.flushes).sum();
-        let Some(flushes) = counted.filter(|_| self.can_flush) else { return self.can_flush };
+        let uncounted = self.can_flush.then_some(Explained::UncountedFlush);
+        let Some(flushes) = counted.filter(|_| self.can_flush) else { return uncounted };
         let flushing: f64 = until.iter().map(|step| step.flush_s).sum();
         if flushes <= 0.0 || flushing < MOST * length {
-            return false;
+            return None;
         }
         let earlier = &self.all[..first];
         let flushed = earlier.iter().rposition(|step| step.flushes.is_some_and(|flushes| flushes > 0.0));
         let since: f64 = earlier[flushed.map_or(0, |at| at + 1)..].iter().map(|step| step.writes).sum();
         let left = flushed.map_or(0.0, |at| earlier[at].writes / earlier[at].flushes.unwrap_or(1.0));
-        since + left >= HARDLY * usual * length
+        (since + left >= HARDLY * usual * length).then_some(Explained::Flush)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::{Step, Steps};
     use crate::diagnose::device::drains;
     use floodline_record::units::{Bytes, Count, Nanos};
     use floodline_testkit::{Fixture, mib, secs};
@@ -335,5 +452,35 @@ mod tests {
         assert!(!stands_still(0.05, 14.0, 0.05));
         // Half of a second tells nothing of one sample a second.
         assert!(!stands_still(0.02, 10.5, 1.0));
+    }
+
+    /// Intervals of a second in which a disk completes so many requests, with one in flight.
+    fn steps(rates: &[f64]) -> Steps {
+        let step = |(at, rate): (usize, &f64)| Step {
+            start: secs(at as f64),
+            end: secs(at as f64 + 1.0),
+            seconds: 1.0,
+            completed: *rate,
+            bytes: 0.0,
+            writes: *rate,
+            pending: 1,
+            most_pending: 1,
+            stayed_s: 1.0,
+            is_busy: true,
+            has_discards: false,
+            flushes: None,
+            flush_s: 0.0,
+        };
+        Steps::of(rates.iter().enumerate().map(step).collect(), false)
+    }
+
+    #[test]
+    fn a_long_quiet_time_has_no_more_candidates_than_intervals() {
+        let rates = [900.0, 3.0, 1.0, 1.0, 2.0, 0.0, 900.0, 900.0, 5.0, 5.0, 900.0, 0.0];
+        let candidates = steps(&rates).candidates();
+        assert_eq!(candidates, [(1, 5), (2, 5), (2, 3), (5, 5), (8, 9), (11, 11)]);
+        let mut long: Vec<f64> = (0..5000).map(|at| f64::from(at % 83)).collect();
+        long.push(10_000.0);
+        assert!(steps(&long).candidates().len() <= long.len());
     }
 }

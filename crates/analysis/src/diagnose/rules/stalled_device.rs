@@ -8,7 +8,7 @@ mod waits;
 
 use self::waits::{Waited, Waits};
 use crate::diagnose::derived::Derived;
-use crate::diagnose::device::{Device, HARDLY, SHORTEST_S, Standstill};
+use crate::diagnose::device::{Device, Explained, HARDLY, SHORTEST_S, Standstill, cycle_s};
 use crate::diagnose::{Rule, Verdict, missing};
 use crate::observer;
 use crate::report::{Brief, Evidence, Finding, Severity};
@@ -27,7 +27,8 @@ pub const RULE: Rule = Rule {
 
 /// Length of a single wait from which it is harm, seconds.
 const HARM_S: f64 = 1.0;
-/// Part of the time with a task waiting for I/O from which tasks waited, where no program is known to have.
+/// Part of the time with a task waiting for I/O from which tasks waited, where no program is known to have. By as much it must be
+/// above that of the time beside: it is that of the whole machine.
 const FELT_PRESSURE: f64 = 0.5;
 /// Part of the CPU time in which the host ran other threads from which the host was overloaded.
 const STOLEN: f64 = 0.1;
@@ -68,12 +69,21 @@ fn check(derived: &Derived<'_>) -> Verdict {
     if disks.iter().all(|disk| disk.span.last.in_flight.is_none()) {
         return derived.not_checked(Source::Diskstats, "requests in flight");
     }
-    let of = |disk: &Device<'_>| disk.stood_still();
-    let mut stalled: Vec<Stalled<'_>> = disks
-        .iter()
-        .map(|disk| Stalled { disk: *disk, times: of(disk) })
-        .filter(|stalled| !stalled.times.is_empty())
-        .collect();
+    let mut stalled = Vec::new();
+    let mut left_out = Vec::new();
+    for disk in disks {
+        if disk.span.last.in_flight.is_none() {
+            left_out.push(format!("{} was not judged: its requests in flight are not counted", disk.name));
+        }
+        let (explained, times): (Vec<_>, Vec<_>) =
+            disk.stood_still().into_iter().partition(|time| time.explained.is_some());
+        left_out.extend(by_reason(disk, &explained));
+        match cycle_s(&times) {
+            Some(cycle) => left_out.push(in_cycles(disk, &times, cycle)),
+            None if !times.is_empty() => stalled.push(Stalled { disk: *disk, times }),
+            None => {}
+        }
+    }
     stalled.sort_by(|one, other| other.longest().seconds().total_cmp(&one.longest().seconds()));
     let mut findings = Vec::new();
     while !stalled.is_empty() {
@@ -87,17 +97,47 @@ fn check(derived: &Derived<'_>) -> Verdict {
         return Verdict::Found(findings);
     }
     let apart = observer::distance(derived.window).map_or(0.0, Nanos::as_secs_f64);
+    let but = if left_out.is_empty() { String::new() } else { format!(". Left out: {}", left_out.join("; ")) };
+    let others = if left_out.is_empty() { "" } else { "other " };
     Verdict::Clear(format!(
-        "no disk stopped completing its requests and went on as before, by samples {} apart",
+        "no {others}disk stopped completing its requests and went on as before, by samples {} apart{but}",
         human::seconds(apart)
     ))
+}
+
+/// Times that something else may explain, each reason once.
+fn by_reason(disk: &Device<'_>, times: &[Standstill]) -> Vec<String> {
+    let of = |reason: Explained| {
+        let its = times.iter().filter(|time| time.explained == Some(reason));
+        let longest = its.map(Standstill::seconds).reduce(f64::max)?;
+        Some(format!("{} stopped for {}, but {}", disk.name, human::seconds(longest), reason.because()))
+    };
+    [Explained::Flush, Explained::UncountedFlush, Explained::Discard].into_iter().filter_map(of).collect()
+}
+
+/// Standstills that come in cycles.
+fn in_cycles(disk: &Device<'_>, times: &[Standstill], cycle: f64) -> String {
+    let longest = times.iter().map(Standstill::seconds).fold(0.0, f64::max);
+    format!(
+        "{} stopped {} times, for {} at most, at nearly equal distances of {}, as a disk does whose cache fills up or whose credit is spent",
+        disk.name,
+        times.len(),
+        human::seconds(longest),
+        human::seconds(cycle)
+    )
 }
 
 fn severity(waits: &Waits) -> Severity {
     match waits.longest() {
         Some(first) if first.seconds >= HARM_S => Severity::Critical,
         Some(_) => Severity::Warning,
-        None if waits.pressure.is_some_and(|share| share >= FELT_PRESSURE) => Severity::Warning,
+        None if waits
+            .pressure
+            .zip(waits.pressure_beside)
+            .is_some_and(|(share, beside)| share - beside >= FELT_PRESSURE) =>
+        {
+            Severity::Warning
+        }
         None => Severity::Info,
     }
 }

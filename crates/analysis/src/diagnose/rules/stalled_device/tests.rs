@@ -7,7 +7,7 @@ use crate::report::Value;
 use floodline_record::gap::Cause;
 use floodline_record::sample::DiskRow;
 use floodline_record::units::{Bytes, Count};
-use floodline_testkit::{Fixture, mib, secs};
+use floodline_testkit::{Fixture, dev_of, mib, secs};
 
 /// Seconds of work that a disk has done until second `t`, if it stands still from one second to another and has more work at
 /// all other times.
@@ -187,6 +187,148 @@ fn disks_that_stand_still_together_are_one_finding() {
     let Verdict::Found(apart) = check(&Derived::of(&both(25.0).window())) else { panic!("they stand still") };
     let devices: Vec<&[String]> = apart.iter().map(|finding| finding.devices.as_slice()).collect();
     assert_eq!(devices, [["sda".to_owned()], ["sdb".to_owned()]]);
+}
+
+/// The text of a verdict that clears the rule.
+fn cleared(fixture: &Fixture) -> String {
+    match check(&Derived::of(&fixture.window())) {
+        Verdict::Clear(text) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A disk that stands still at several times: their beginnings and lengths, seconds.
+fn standing_often(times: &'static [(f64, f64)]) -> Fixture {
+    let lost = |t: f64| times.iter().map(|(from, lasts)| (t - from).clamp(0.0, *lasts)).sum::<f64>();
+    standing(3.0).disk("sda", move |t, row| worked(row, t, t - lost(t))).seconds(60)
+}
+
+#[test]
+fn one_synchronous_reader_between_deep_queues_does_not_wait_longer() {
+    let walk = |in_flight: u64, pace: f64| {
+        standing(3.0).disk("sda", move |t, row| {
+            let done = 16_000.0 * work(t, 10.0, 13.0) + pace * (t - 10.0).clamp(0.0, 3.0);
+            row.writes = Some(Count(done as u64));
+            row.written = Some(Bytes((4096.0 * done) as u64));
+            row.in_flight = Some(Count(if (10.0..=13.0).contains(&t) { in_flight } else { 32 }));
+        })
+    };
+    // Each takes its 2 or 13 ms.
+    check_rule(&RULE, &walk(1, 500.0), "clear:");
+    check_rule(&RULE, &walk(1, 76.0), "clear:");
+    check_rule(&RULE, &walk(32, 32.0), "critical: sda stopped");
+    check_rule(&RULE, &walk(1, 0.0), "critical: sda stopped");
+}
+
+#[test]
+fn a_disk_that_stops_in_cycles_does_so_by_itself() {
+    let text = cleared(&standing_often(&[(9.0, 2.5), (20.5, 2.5), (32.0, 2.5), (43.5, 2.5)]));
+    assert!(text.contains("sda stopped 4 times, for 2.00 s at most, at nearly equal distances of 11"), "{text}");
+    // Two of them, others at any time, and others of any length.
+    let found = "critical: sda stopped completing requests for";
+    check_rule(&RULE, &standing_often(&[(9.0, 2.5), (20.5, 2.5)]), "info: sda stopped");
+    check_rule(&RULE, &standing_often(&[(10.0, 3.0), (22.0, 3.0), (45.0, 3.0)]), found);
+    check_rule(&RULE, &standing_often(&[(10.0, 7.0), (27.0, 2.0), (44.0, 2.0)]), "warning: sda stopped");
+}
+
+#[test]
+fn what_is_left_out_is_told() {
+    let discard = standing(3.0).disk("sda", |t, row| row.discards = Some(Count(u64::from(t >= 13.0))));
+    let text = cleared(&discard);
+    assert!(text.starts_with("no other disk stopped"), "{text}");
+    assert!(text.ends_with("Left out: sda stopped for 3.00 s, but a discard explains it"), "{text}");
+    let flush = standing(3.0).disk("sda", |_, row| (row.flushes, row.flush_time) = (None, None));
+    assert!(cleared(&flush).ends_with("but a flush may explain it, and flushes are not counted"));
+    let uncounted = Fixture::healthy().disk("sdb", |_, row| row.in_flight = None);
+    assert!(cleared(&uncounted).ends_with("Left out: sdb was not judged: its requests in flight are not counted"));
+    assert!(!cleared(&Fixture::healthy()).contains("Left out"));
+}
+
+#[test]
+fn a_program_that_is_asleep_by_chance_did_not_wait_for_it() {
+    let state = |is_asleep: bool| Some(Count(u64::from(if is_asleep { b'D' } else { b'S' })));
+    let delayed = |delay_s: f64| {
+        let host = standing(3.0).facts(|facts| facts.task_delayacct = Some(true));
+        host.process("postgres", 700, "/db", move |t, row| {
+            row.blkio_delay = Some(secs(delay_s * ((t - 10.0) / 3.0).clamp(0.0, 1.0)));
+        })
+    };
+    check_rule(&RULE, &delayed(2.95), "critical: sda stopped");
+    check_rule(&RULE, &delayed(0.2), "warning: sda stopped");
+    // It is asleep in each fifth sample.
+    let often = standing(3.0).process("postgres", 700, "/db", move |t, row| {
+        row.state = state((10.0..=13.0).contains(&t) || t as u64 % 5 == 0);
+    });
+    check_rule(&RULE, &often, "warning: sda stopped");
+    // Two samples of a program that is seldom asleep: among hundreds there is one by chance.
+    let among = |others: u32| {
+        let host = standing(1.0).process("postgres", 700, "/db", move |t, row| {
+            row.state = state((10.0..=11.0).contains(&t) || t == 20.0 || t == 30.0);
+        });
+        (0..others).fold(host, |host, at| {
+            host.process("worker", 1000 + at, "/", move |t, row| row.state = state(t as u32 == 20 + at % 20))
+        })
+    };
+    check_rule(&RULE, &among(0), "critical: sda stopped");
+    check_rule(&RULE, &among(200), "warning: sda stopped");
+}
+
+#[test]
+fn pressure_that_was_there_before_is_no_sign() {
+    let pressed = |beside: f64| {
+        let host = standing(3.0).process("postgres", 700, "/db", |_, row| row.state = Some(Count(u64::from(b'S'))));
+        host.host(move |t, row| {
+            row.psi_io_some = Some(secs(900.0 + beside * work(t, 10.0, 13.0) + 0.9 * (t - 10.0).clamp(0.0, 3.0)));
+        })
+    };
+    check_rule(&RULE, &pressed(0.1), "warning: sda stopped");
+    check_rule(&RULE, &pressed(0.8), "info: sda stopped");
+}
+
+/// Traced waits that end at second 13, of processes on devices and with lengths.
+fn traced(host: Fixture, waits: &[(u32, u64, Option<&str>)]) -> (Severity, Option<f64>) {
+    use crate::diagnose::synced::tests::slow;
+    use floodline_record::traced::waits::Operation;
+    let of = |(pid, ms, on): &(u32, u64, Option<&str>)| slow((*pid, Operation::Fsync, *ms, on.map(dev_of))).1;
+    let mut window = host.traced(&["throttle", "bytes"], waits.iter().flat_map(of).collect()).window();
+    let start = window.first_at.expect("samples").monotonic.0;
+    window.events.iter_mut().for_each(|event| event.at = Nanos(start + secs(13.0).0));
+    match check(&Derived::of(&window)) {
+        Verdict::Found(findings) => (findings[0].severity, findings[0].waited_s),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_wait_on_a_volume_counts_for_the_disks_below_it() {
+    let of = || {
+        let host = standing(3.0).process("postgres", 700, "/db", |_, row| row.state = Some(Count(u64::from(b'S'))));
+        let host = host.disk("sdb", |_, _| {}).disk("dm-0", |_, _| {}).disk("dm-1", |_, _| {});
+        host.facts(|facts| {
+            for one in &mut facts.devices {
+                match one.name.to_string().as_str() {
+                    "dm-0" => one.slaves = vec![dev_of("sda")],
+                    "dm-1" => one.slaves = vec![dev_of("sdb")],
+                    _ => {}
+                }
+            }
+        })
+        .process("redis-server", 812, "/", |_, _| {})
+    };
+    assert_eq!(traced(of(), &[(812, 2_900, Some("dm-0"))]), (Severity::Critical, Some(2.9)));
+    assert_eq!(traced(of(), &[(812, 2_900, Some("dm-1"))]), (Severity::Warning, None));
+    // It is not known what lies below.
+    assert_eq!(traced(of(), &[(812, 2_900, Some("dm-7"))]), (Severity::Critical, Some(2.9)));
+}
+
+#[test]
+fn the_longest_wait_of_a_process_id_is_kept() {
+    assert_eq!(traced(standing(3.0), &[(700, 900, Some("sda"))]), (Severity::Critical, Some(3.0)));
+    // The process id was used again, by a program that waits for the second one.
+    let twice = standing_often(&[(10.0, 3.0), (30.0, 1.0)]).process("vacuum", 700, "/db", |t, row| {
+        row.state = Some(Count(u64::from(if (30.0..=31.0).contains(&t) { b'D' } else { b'S' })));
+    });
+    assert_eq!(first_finding(&RULE, &twice).waited_s, Some(3.0));
 }
 
 #[test]
