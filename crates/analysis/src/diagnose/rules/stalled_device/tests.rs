@@ -258,7 +258,7 @@ fn a_program_that_is_asleep_by_chance_did_not_wait_for_it() {
     check_rule(&RULE, &delayed(0.2), "warning: sda stopped");
     // It is asleep in each fifth sample.
     let often = standing(3.0).process("postgres", 700, "/db", move |t, row| {
-        row.state = state((10.0..=13.0).contains(&t) || t as u64 % 5 == 0);
+        row.state = state((10.0..=13.0).contains(&t) || t % 5.0 < 0.5);
     });
     check_rule(&RULE, &often, "warning: sda stopped");
     // Two samples of a program that is seldom asleep: among hundreds there is one by chance.
