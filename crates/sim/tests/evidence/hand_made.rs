@@ -235,11 +235,11 @@ fn every_number_of_recordings_made_by_hand_is_what_they_say() {
             &[
                 "Longest standstill of sda",
                 "Standstills of sda",
-                "Longest wait in them, postgres[700]",
-                "CPU time taken",
+                "Longest wait in a standstill, postgres[700]",
+                "Steal time",
             ],
         ),
-        (stalled(true), &["Longest wait in them, writer[701]", "Part of them with a task waiting"]),
+        (stalled(true), &["Longest wait in a standstill, writer[701]", "Standstill time with a task waiting"]),
     ];
     for (fixture, names) in &traced {
         checked += has(fixture, names, &mut wrong);

@@ -115,14 +115,16 @@ pub(crate) fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option
     Some(match evidence.name.as_str() {
         name if name.starts_with("Longest standstill of ") => raw.length_of(&longest),
         name if name.starts_with("Standstills of ") => spans.len() as f64,
-        "Length of all of them" => in_all,
-        "It began, after the first sample" => seconds(raw.first(), &raw.samples[longest.0]),
-        "Requests in flight in it, most" => (longest.0..=longest.1).map(|at| raw.in_flight(at)).max()? as f64,
+        "Length of all standstills" => in_all,
+        "Start of the longest, after the first sample" => seconds(raw.first(), &raw.samples[longest.0]),
+        "Most requests in flight in the longest" => (longest.0..=longest.1).map(|at| raw.in_flight(at)).max()? as f64,
         "Completed just before" => raw.per_second(before),
-        "Completed in it" => raw.per_second(longest),
+        "Completed in the longest" => raw.per_second(longest),
         "Completed just after" => raw.per_second(after),
-        "Part of them with a task waiting for I/O" => over(all(|raw, from, to| raw.pressed(from, to)), in_all).min(1.0),
-        "CPU time taken by the host meanwhile" => {
+        "Standstill time with a task waiting for I/O" => {
+            over(all(|raw, from, to| raw.pressed(from, to)), in_all).min(1.0)
+        }
+        "Steal time in the standstills" => {
             let stolen = all(|raw, from, to| raw.host(from, to, |row| row.cpu_steal.unwrap_or_default().0));
             let cpu = all(|raw, from, to| {
                 raw.host(from, to, |row| {
@@ -132,6 +134,6 @@ pub(crate) fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option
             });
             over(stolen, cpu)
         }
-        name => raw.longest_wait(&spans, name.strip_prefix("Longest wait in them, ")?)?,
+        name => raw.longest_wait(&spans, name.strip_prefix("Longest wait in a standstill, ")?)?,
     })
 }

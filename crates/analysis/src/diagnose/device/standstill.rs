@@ -133,7 +133,7 @@ impl Standstill {
         Nanos(self.to.0.saturating_sub(self.from.0)).as_secs_f64()
     }
 
-    /// Length of a time that lies in it, seconds.
+    /// Seconds of the time between two moments that lie in it.
     pub fn common_s(&self, from: Nanos, to: Nanos) -> f64 {
         Nanos(self.to.0.min(to.0).saturating_sub(self.from.0.max(from.0))).as_secs_f64()
     }
@@ -345,7 +345,7 @@ impl Steps {
         if length < NEARLY * SHORTEST_S {
             return None;
         }
-        // The intervals next to it are partly of it.
+        // The intervals next to it may contain its beginning and its end.
         let (end, start) = (first.checked_sub(1)?, last + 2);
         let beside = Nanos((BESIDE * length * 1e9) as u64).0;
         let (from, to) =
@@ -360,7 +360,7 @@ impl Steps {
         let stay = self.stay_s(&before).max(self.stay_s(&after));
         let stays = self.stay_s(&of) >= (STAYS_LONGER * stay).max(STAYS_S);
         let largest = self.all[of.clone()].iter().map(Step::rate).fold(0.0, f64::max);
-        // It is longer where the disk did not do more in the interval next to it either.
+        // If a neighbouring interval is as quiet, the standstill is longer than this one.
         let is_part_of_it = |step: &Step| self.is_quiet(step) && step.rate() < HARDLY * usual;
         let is_part = [end, last + 1].into_iter().any(|at| is_part_of_it(&self.all[at]));
         if !stays || is_part || largest >= HARDLY * usual {

@@ -27,10 +27,10 @@ pub const RULE: Rule = Rule {
 
 /// Length of a single wait from which it is harm, seconds.
 const HARM_S: f64 = 1.0;
-/// Part of the time with a task waiting for I/O from which tasks waited, where no program is known to have. By as much it must be
+/// Part of the standstills with a task waiting for I/O from which this is a warning, if no waiting program is known. By as much it must be
 /// above that of the time beside: it is that of the whole machine.
 const FELT_PRESSURE: f64 = 0.5;
-/// Part of the CPU time in which the host ran other threads from which the host was overloaded.
+/// Part of the CPU time that is steal time from which the hypervisor counts as overloaded.
 const STOLEN: f64 = 0.1;
 /// Most waiting programs that are named.
 const NAMED: usize = 3;
@@ -150,20 +150,20 @@ fn finding(derived: &Derived<'_>, stalled: &Stalled<'_>, with_it: &[Stalled<'_>]
     let others = if names.is_empty() { String::new() } else { format!(", and so did {}", names.join(", ")) };
     let times = match stalled.times.len() {
         1 => human::seconds(longest.seconds()),
-        times => format!("{}, and {times} times in all", human::seconds(longest.seconds())),
+        times => format!("up to {} ({times} times)", human::seconds(longest.seconds())),
     };
     let pending = human::plural(longest.in_flight, "request", "requests");
     let waited =
         waits.longest().map(|first| format!(" {} waited {} for it.", first.label, human::seconds(first.seconds)));
     let summary = format!(
-        "{disk} stopped completing requests for {times}{others}: {pending} in flight, {} completed per second instead of {}.{}",
+        "{disk} completed hardly any requests for {times}{others}: {pending} in flight, {} completed per second instead of {}.{}",
         human::number(longest.during),
         human::number(longest.before.min(longest.after)),
         waited.unwrap_or_default()
     );
     let host = match stolen {
         Some(share) => format!(
-            " The host below took {} of the CPU time meanwhile, so the host was overloaded.",
+            " The hypervisor took {} of the CPU time meanwhile (steal), so it was overloaded.",
             human::percent(share)
         ),
         None => String::new(),
@@ -173,8 +173,8 @@ fn finding(derived: &Derived<'_>, stalled: &Stalled<'_>, with_it: &[Stalled<'_>]
          discard explains that.{host}"
     );
     let next = format!(
-        "No setting of writeback helps. Read the kernel log of that time for timeouts and resets of {disk}, then the log of the \
-         storage or of the host below."
+        "No setting of writeback helps. Read the kernel log of that time for timeouts and resets of {disk}, then the logs of the \
+         storage and of the hypervisor."
     );
     Finding {
         rule: RULE.name,
@@ -182,10 +182,10 @@ fn finding(derived: &Derived<'_>, stalled: &Stalled<'_>, with_it: &[Stalled<'_>]
         summary,
         evidence: evidence(derived, stalled, &waits),
         cause: format!(
-            "A request that is in flight is with the driver, the link or the device. None of the writers decides when it completes, and \
-             the dirty thresholds do not either. {disk} worked at its usual pace just before and just after. Likely causes are errors that \
+            "A request that is in flight is with the driver, the link or the device. Neither a writer nor a dirty threshold \
+             decides when it completes. {disk} worked at its usual pace just before and just after. Likely causes are errors that \
              the disk or the kernel retries, a reset of the link or the controller, a path that failed over, work inside the disk, and \
-             a storage array or a host below that was busy.{host}"
+             a busy storage array or hypervisor.{host}"
         ),
         brief: Brief {
             because,
@@ -217,24 +217,26 @@ fn evidence(derived: &Derived<'_>, stalled: &Stalled<'_>, waits: &Waits) -> Vec<
     let (completed, pending) = ("/proc/diskstats reads + writes", "/proc/diskstats in_flight");
     let mut rows = vec![
         Evidence::seconds(format!("Longest standstill of {disk}"), longest.seconds(), completed).against(SHORTEST_S),
-        Evidence::seconds("It began, after the first sample", began, "times of the samples"),
-        Evidence::count("Requests in flight in it, most", longest.in_flight, pending),
+        Evidence::seconds("Start of the longest, after the first sample", began, "times of the samples"),
+        Evidence::count("Most requests in flight in the longest", longest.in_flight, pending),
         Evidence::per_second("Completed just before", longest.before, completed),
-        Evidence::per_second("Completed in it", longest.during, completed).against(HARDLY * usual),
+        Evidence::per_second("Completed in the longest", longest.during, completed).against(HARDLY * usual),
         Evidence::per_second("Completed just after", longest.after, completed),
     ];
     if stalled.times.len() > 1 {
         rows.push(Evidence::count(format!("Standstills of {disk}"), stalled.times.len() as u64, completed));
-        rows.push(Evidence::seconds("Length of all of them", stalled.seconds(), completed));
+        rows.push(Evidence::seconds("Length of all standstills", stalled.seconds(), completed));
     }
     rows.extend(waits.pressure.map(|share| {
-        Evidence::share("Part of them with a task waiting for I/O", share, "/proc/pressure/io some")
+        Evidence::share("Standstill time with a task waiting for I/O", share, "/proc/pressure/io some")
             .against(FELT_PRESSURE)
     }));
     rows.extend(waits.programs.iter().take(NAMED).map(Waited::evidence));
-    rows.extend(waits.stolen.filter(|share| *share > 0.0).map(|share| {
-        Evidence::share("CPU time taken by the host meanwhile", share, "/proc/stat cpu steal").against(STOLEN)
-    }));
+    rows.extend(
+        waits.stolen.filter(|share| *share > 0.0).map(|share| {
+            Evidence::share("Steal time in the standstills", share, "/proc/stat cpu steal").against(STOLEN)
+        }),
+    );
     rows
 }
 

@@ -15,7 +15,7 @@ use floodline_record::units::Nanos;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// Part of a wait that is in a standstill from which the task waited for that.
+/// Smallest part of a wait in a standstill for which the standstill counts as its reason.
 const MOST: f64 = 0.5;
 /// Part of a standstill that delays of a program must last to cover it: the standstill may begin and end between its samples.
 const COVERED: f64 = 0.9;
@@ -33,7 +33,7 @@ pub(super) struct Waited {
 
 impl Waited {
     pub(super) fn evidence(&self) -> Evidence {
-        Evidence::seconds(format!("Longest wait in them, {}", self.label), self.seconds, self.source)
+        Evidence::seconds(format!("Longest wait in a standstill, {}", self.label), self.seconds, self.source)
     }
 }
 
@@ -78,7 +78,7 @@ impl Waits {
     }
 }
 
-/// CPU time of a row, whoever used it.
+/// CPU time of all kinds in a row.
 fn cpu(row: &HostRow) -> Option<u64> {
     let others = [row.cpu_system, row.cpu_idle, row.cpu_iowait, row.cpu_steal];
     Some(others.into_iter().flatten().fold(row.cpu_user?.0, |sum, time| sum.saturating_add(time.0)))
