@@ -243,7 +243,7 @@ fn by_elimination(derived: &Derived<'_>) -> Option<Finding> {
     // A device above the disks may have no room where they have, and another machine may hold the files.
     let is_full = |one: &Device<'_>| one.utilisation().is_some_and(|busy| busy >= pressure / 2.0);
     let mounts = derived.window.facts.iter().flat_map(|facts| &facts.mounts);
-    if derived.devices().iter().any(is_full) || mounts.into_iter().any(|mount| dirty::is_beyond_disks(mount)) {
+    if derived.devices().iter().any(is_full) || mounts.into_iter().any(dirty::is_beyond_disks) {
         return None;
     }
     if derived.is_near_a_budget() || !limits::of_writes(derived).is_empty() {
