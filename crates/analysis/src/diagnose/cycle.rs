@@ -7,7 +7,8 @@ use super::Verdict;
 use super::burst::NOTICED_S;
 use super::derived::Derived;
 use super::device::{Basis, Device, SMALL_WRITE};
-use floodline_record::gap::{Cause, Gap, Source};
+use super::missing;
+use floodline_record::gap::{Gap, Source};
 use floodline_record::units::{Nanos, Pages};
 
 /// Bytes per second of the slowest disk that is still sold.
@@ -52,8 +53,7 @@ pub fn is_whole(derived: &Derived<'_>) -> bool {
 /// The gap of an observation that is shorter than a cycle, with a sufficient length. `None` where no length suffices.
 pub fn gap(derived: &Derived<'_>, source: Source, what: &str) -> Option<Gap> {
     let cycle = seconds(derived).filter(|cycle| cycle.is_finite())?;
-    let need = format!("--for {:.0}s", cycle.ceil() + 1.0);
-    Some(Gap::detailed(source, Cause::TooShort { need: need.into() }, what))
+    Some(missing::needs_seconds(source, cycle.ceil() + 1.0, what))
 }
 
 /// Bytes dirty when the oldest of them expires, if dirtying goes on as in the last third of the window. In a steady

@@ -33,6 +33,12 @@ pub fn needs_time(source: Source, what: &str) -> Gap {
     Gap::detailed(source, Cause::TooShort { need: "--for 10s".into() }, what)
 }
 
+/// Returns the gap of a rule that needs an observation of some seconds. `what` is the counter.
+pub fn needs_seconds(source: Source, seconds: f64, what: &str) -> Gap {
+    let need = format!("--for {:.0}s", seconds.ceil());
+    Gap::detailed(source, Cause::TooShort { need: need.into() }, what)
+}
+
 /// Returns the gap of a rate: a window that is too short, otherwise the missing reading.
 pub fn rate_gap(window: &Window, source: Source, what: &str) -> Gap {
     if has_rates(window) { gap(window, source, what) } else { needs_time(source, what) }

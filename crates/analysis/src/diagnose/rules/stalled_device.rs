@@ -58,6 +58,12 @@ impl Stalled<'_> {
     }
 }
 
+/// Shortest observation in which a standstill can be seen, seconds: the shortest one with as long a time before it and after it, and
+/// the intervals between these.
+fn least_s(apart: f64) -> f64 {
+    3.0 * SHORTEST_S.max(apart) + 2.0 * apart
+}
+
 fn check(derived: &Derived<'_>) -> Verdict {
     if !derived.has_rates {
         return Verdict::NotChecked(vec![missing::needs_time(Source::Diskstats, "requests completed")]);
@@ -68,6 +74,11 @@ fn check(derived: &Derived<'_>) -> Verdict {
     }
     if disks.iter().all(|disk| disk.span.last.in_flight.is_none()) {
         return derived.not_checked(Source::Diskstats, "requests in flight");
+    }
+    let apart = observer::distance(derived.window).map_or(0.0, Nanos::as_secs_f64);
+    let least = least_s(apart);
+    if derived.seconds < least {
+        return Verdict::NotChecked(vec![missing::needs_seconds(Source::Diskstats, least, "requests completed")]);
     }
     let mut stalled = Vec::new();
     let mut left_out = Vec::new();
@@ -96,7 +107,6 @@ fn check(derived: &Derived<'_>) -> Verdict {
     if !findings.is_empty() {
         return Verdict::Found(findings);
     }
-    let apart = observer::distance(derived.window).map_or(0.0, Nanos::as_secs_f64);
     let but = if left_out.is_empty() { String::new() } else { format!(". Left out: {}", left_out.join("; ")) };
     let others = if left_out.is_empty() { "" } else { "other " };
     Verdict::Clear(format!(
@@ -169,8 +179,8 @@ fn finding(derived: &Derived<'_>, stalled: &Stalled<'_>, with_it: &[Stalled<'_>]
         None => String::new(),
     };
     let because = format!(
-        "{disk} held its requests and completed hardly any, then worked as before. Neither the cache of the disk, a flush nor a \
-         discard explains that.{host}"
+        "{disk} held its requests and completed hardly any, then worked as before. No flush and no discard \
+         explains that.{host}"
     );
     let next = format!(
         "No setting of writeback helps. Read the kernel log of that time for timeouts and resets of {disk}, then the logs of the \
