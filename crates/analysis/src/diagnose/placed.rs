@@ -54,7 +54,7 @@ pub fn placed<'a>(derived: &Derived<'a>) -> Places {
     }
     let amounts: Vec<u64> = programs.iter().map(|(_, bytes)| *bytes).collect();
     let rooms: Vec<u64> = devices.iter().map(|(_, bytes)| *bytes).collect();
-    let seen = ways(&amounts, &rooms, machine.saturating_sub(large), error);
+    let seen = ways(&amounts, &rooms, error);
     let device_of = |place: &usize| Some(loops::holder(derived, devices.get(*place)?.0)?.dev);
     let by_program: BTreeMap<Program<'_>, &Seen> = programs.iter().map(|(program, _)| *program).zip(&seen).collect();
     let mut numbers: BTreeMap<Program<'_>, usize> = BTreeMap::new();
@@ -143,8 +143,8 @@ impl Seen {
     }
 }
 
-/// For each amount, the rooms that it has in any assignment that fills all rooms. Parts of `rest` may be in any room.
-fn ways(amounts: &[u64], rooms: &[u64], rest: u64, error: u64) -> Vec<Seen> {
+/// For each amount, the rooms that it has in any assignment that fills all rooms.
+fn ways(amounts: &[u64], rooms: &[u64], error: u64) -> Vec<Seen> {
     let mut seen: Vec<Seen> = amounts.iter().map(|_| Seen::default()).collect();
     let ways = rooms.len().checked_pow(amounts.len() as u32).unwrap_or(0);
     for way in 0..ways {
@@ -155,9 +155,7 @@ fn ways(amounts: &[u64], rooms: &[u64], rest: u64, error: u64) -> Vec<Seen> {
             filled[place] = (filled[place].0.saturating_add(*amount), filled[place].1 + 1);
             at.push(place);
         }
-        let fits = |((filled, _), room): (&(u64, usize), &u64)| {
-            *filled <= room.saturating_add(error) && filled.saturating_add(rest).saturating_add(error) >= *room
-        };
+        let fits = |((filled, _), room): (&(u64, usize), &u64)| filled.abs_diff(*room) <= error;
         if filled.iter().zip(rooms).all(fits) {
             for (seen, place) in seen.iter_mut().zip(at) {
                 seen.at.insert(place);
@@ -177,28 +175,25 @@ mod tests {
     use floodline_record::units::{Bytes, Pages};
     use floodline_testkit::{Fixture, grows};
 
-    fn only(amounts: &[u64], rooms: &[u64], rest: u64) -> Vec<Option<usize>> {
-        ways(amounts, rooms, rest, 10).iter().map(Seen::only).collect()
+    fn only(amounts: &[u64], rooms: &[u64]) -> Vec<Option<usize>> {
+        ways(amounts, rooms, 10).iter().map(Seen::only).collect()
     }
 
     #[test]
     fn an_amount_has_a_place_if_no_other_fits() {
-        assert_eq!(only(&[700, 1100], &[1100, 705], 5), [Some(1), Some(0)]);
+        assert_eq!(only(&[700, 1100], &[1100, 705]), [Some(1), Some(0)]);
         // Either of two that are alike may be on either device.
-        assert_eq!(only(&[700, 700], &[700, 700], 0), [None, None]);
+        assert_eq!(only(&[700, 700], &[700, 700]), [None, None]);
         // A program that writes to both fits on neither.
-        assert_eq!(only(&[900, 900], &[700, 1100], 0), [None, None]);
-        assert_eq!(only(&[500, 300, 200], &[500, 500], 0), [None, None, None]);
-        assert_eq!(only(&[500, 300, 100], &[500, 400], 0), [Some(0), Some(1), Some(1)]);
+        assert_eq!(only(&[900, 900], &[700, 1100]), [None, None]);
+        assert_eq!(only(&[500, 300, 200], &[500, 500]), [None, None, None]);
+        assert_eq!(only(&[500, 300, 100], &[500, 400]), [Some(0), Some(1), Some(1)]);
     }
 
     #[test]
     fn two_amounts_that_are_alike_share_no_room() {
         let shared = |amounts: &[u64], rooms: &[u64]| {
-            ways(amounts, rooms, 0, 10)
-                .iter()
-                .map(|seen| seen.shared.iter().copied().collect())
-                .collect::<Vec<Vec<_>>>()
+            ways(amounts, rooms, 10).iter().map(|seen| seen.shared.iter().copied().collect()).collect::<Vec<Vec<_>>>()
         };
         assert!(shared(&[700, 700], &[700, 700]).iter().all(Vec::is_empty));
         assert_eq!(shared(&[500, 300, 200], &[500, 500])[1..], [vec![0, 1], vec![0, 1]]);

@@ -7,6 +7,10 @@ use floodline_analysis::report::{Evidence, Finding};
 use floodline_record::id::Entity;
 use floodline_record::programs::UNMOUNTERS;
 use floodline_record::record::What;
+use floodline_record::traced::waits::Operation;
+
+/// Nanoseconds.
+const SECOND: u64 = 1_000_000_000;
 
 impl Raw {
     /// Begin and end of each wait of a second or more, nanoseconds: unmounts asleep in every sample that has them, or else those that
@@ -22,7 +26,7 @@ impl Raw {
             let sleeps = !states.is_empty() && states.iter().all(|state| *state == u64::from(b'D'));
             sleeps.then_some((rows.first()?.0, rows.last()?.0))
         });
-        let is_long = |(from, to): &(u64, u64)| to - from >= 1_000_000_000;
+        let is_long = |(from, to): &(u64, u64)| to - from >= SECOND;
         let asleep: Vec<(u64, u64)> = asleep.filter(is_long).collect();
         if !asleep.is_empty() {
             return asleep;
@@ -49,9 +53,12 @@ pub(crate) fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option
     let traced =
         finding.evidence.iter().find(|one| one.name.starts_with("Sync of the upper filesystem, ")).and_then(number);
     Some(match evidence.name.as_str() {
-        // A trace may have more of them.
-        "umount asleep in every sample" if traced.is_some() => number(evidence)?.max(waits.len() as f64),
-        "umount asleep in every sample" => waits.len() as f64,
+        // A trace may have more of them, each with a sync of its filesystem.
+        "umount asleep in every sample" => {
+            let is_long = |what: &What| matches!(what, What::SlowSync(wait) if wait.operation == Operation::SyncFilesystem && wait.lasted.0 >= SECOND);
+            let more = raw.traced.iter().filter(|(_, what)| is_long(what)).count();
+            number(evidence)?.clamp(waits.len() as f64, (waits.len() + more) as f64)
+        }
         "Longest of them, at least" => {
             let longest = waits.iter().map(|(from, to)| (to - from) as f64 / 1e9).fold(0.0, f64::max);
             longest.max(traced.unwrap_or(0.0))

@@ -454,7 +454,7 @@ mod tests {
         assert!(!stands_still(0.02, 10.5, 1.0));
     }
 
-    /// Intervals of a second in which a disk completes so many requests, with one in flight.
+    /// Intervals of a second. `rates` are the requests that the disk completes in each. One request is in flight all the time.
     fn steps(rates: &[f64]) -> Steps {
         let step = |(at, rate): (usize, &f64)| Step {
             start: secs(at as f64),

@@ -192,9 +192,7 @@ fn finding(derived: &Derived<'_>, owner: &Split, bytes: u64, host: Option<(u64, 
         ));
         evidence.push(Evidence::bytes("Of that not charged to it", more, "own inodes − charge"));
     }
-    evidence.extend(pressure.map(|share| {
-        Evidence::share(format!("Time {name} waited"), share, "io.pressure some").against(HURTS_PRESSURE)
-    }));
+    evidence.extend(pressure.map(|share| time_waited(&name, share)));
     finding_of(
         &name,
         hurts,
@@ -222,9 +220,7 @@ fn written_by_another(derived: &Derived<'_>, flow: &Flow) -> Finding {
         Evidence::bytes(format!("Written for inodes of {host}"), flow.host_written, "io.stat wbytes"),
         Evidence::bytes(format!("Dirtied in {host}"), flow.host_dirtied, "/proc/PID/io write_bytes"),
     ];
-    evidence.extend(pressure.map(|share| {
-        Evidence::share(format!("Time {name} waited"), share, "io.pressure some").against(HURTS_PRESSURE)
-    }));
+    evidence.extend(pressure.map(|share| time_waited(&name, share)));
     finding_of(
         &name,
         hurts,
@@ -234,6 +230,10 @@ fn written_by_another(derived: &Derived<'_>, flow: &Flow) -> Finding {
         ),
         evidence,
     )
+}
+
+fn time_waited(name: &str, share: f64) -> Evidence {
+    Evidence::share(format!("Time {name} waited"), share, "io.pressure some").against(HURTS_PRESSURE)
 }
 
 fn finding_of(name: &str, hurts: bool, summary: String, evidence: Vec<Evidence>) -> Finding {

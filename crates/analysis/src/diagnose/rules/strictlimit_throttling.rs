@@ -242,8 +242,8 @@ fn by_elimination(derived: &Derived<'_>) -> Option<Finding> {
     let pressure = derived.dirty.io_pressure_some?;
     // A device above the disks may have no room where they have, and another machine may hold the files.
     let is_full = |one: &Device<'_>| one.utilisation().is_some_and(|busy| busy >= pressure / 2.0);
-    let mounts = derived.window.facts.iter().flat_map(|facts| &facts.mounts);
-    if derived.devices().iter().any(is_full) || mounts.into_iter().any(dirty::is_beyond_disks) {
+    let mut mounts = derived.window.facts.iter().flat_map(|facts| &facts.mounts);
+    if derived.devices().iter().any(is_full) || mounts.any(dirty::is_beyond_disks) {
         return None;
     }
     if derived.is_near_a_budget() || !limits::of_writes(derived).is_empty() {
@@ -472,5 +472,35 @@ mod tests {
             &refused,
             "not checked: trace of writeback/balance_dirty_pages: permission denied (needs CAP_BPF",
         );
+    }
+
+    #[test]
+    fn where_no_sample_shows_the_limit_the_device_must_have_been_given_what_the_writer_dirtied() {
+        // A writer of 1 MB/s that waits for 7 of 10 s. The disks are idle, and sda has a strict limit.
+        let given = |bytes_per_s: f64| {
+            Fixture::healthy()
+                .facts(|facts| facts.task_delayacct = Some(true))
+                .host(|t, row| {
+                    row.nr_dirty_threshold = Some(floodline_testkit::mib_pages(500.0));
+                    row.nr_dirty_background_threshold = Some(floodline_testkit::mib_pages(250.0));
+                    row.psi_io_some = Some(floodline_testkit::secs(900.0 + 0.7 * t));
+                })
+                .disk("sda", move |t, row| row.written = floodline_testkit::grows(t, 0, bytes_per_s))
+                .bdi("8:0", |_, row| {
+                    row.strict_limit = Some(Flag(1));
+                    row.max_ratio = Some(Ppm(5000));
+                    row.reclaimable = Some(Bytes(floodline_testkit::mib(0.1)));
+                    row.writeback = Some(Bytes(0));
+                })
+                .process("cp", 900, "/", |t, row| {
+                    row.blkio_delay = Some(floodline_testkit::secs(0.7 * t));
+                    row.write_bytes = floodline_testkit::grows(t, 0, 1e6);
+                })
+        };
+        let found = "warning: cp[900] waited 7.00 s of 10 s, longer than the disks were busy, and no other limit than the strict one of sda";
+        check_rule(&RULE, &given(1e6), found);
+        let not = "not checked: trace of writeback/balance_dirty_pages";
+        check_rule(&RULE, &given(1e3), not);
+        check_rule(&RULE, &given(1e6).mount("sda", "nfs4", "/share", "rw"), not);
     }
 }

@@ -8,7 +8,7 @@ use floodline_record::gap::Cause;
 use floodline_record::id::Entity;
 use floodline_record::name::Name;
 use floodline_record::traced::waits::Operation;
-use floodline_record::units::{Bytes, Count};
+use floodline_record::units::{Bytes, Count, Nanos};
 use floodline_testkit::incidents::{dirty_cliff, slow_journal, slow_journal_volatile};
 use floodline_testkit::{Fixture, grows, mib, secs};
 
@@ -301,7 +301,9 @@ fn without_process_counters_it_says_so() {
 #[test]
 fn processes_of_one_program_in_turn_are_one_writer() {
     const SECOND: u64 = 1_000_000_000;
-    let summary = |lasts: u64| {
+    // How long after its start each is seen for the last time. Those that were there before sleep in turn, each for this part of a
+    // quarter of the window.
+    let summary_of = |lasts: u64, asleep: Option<f64>| {
         let mut window = slow_journal().window();
         let is_journald = |entity: &Entity| matches!(entity, Entity::Process { pid: 300, .. });
         let (id, journald) = window.entities.iter().find(|(_, entity)| is_journald(entity)).unwrap();
@@ -310,7 +312,10 @@ fn processes_of_one_program_in_turn_are_one_writer() {
         let begin = window.first_at.unwrap().monotonic.0;
         for number in 0..4u32 {
             let Entity::Process { cgroup, kthread, .. } = journald.clone() else { unreachable!() };
-            let start = begin + (u64::from(number) * 2 + 1) * SECOND;
+            let start = match asleep {
+                Some(_) => begin - SECOND,
+                None => begin + (u64::from(number) * 2 + 1) * SECOND,
+            };
             let tar = Entity::Process {
                 pid: 310 + number,
                 comm: Name::new("tar"),
@@ -320,13 +325,18 @@ fn processes_of_one_program_in_turn_are_one_writer() {
             };
             let own = EntityId(9_000 + number);
             window.entities.insert(own, tar);
+            if let Some(part) = asleep {
+                let turn = window.seconds() / 4.0 * SECOND as f64;
+                let at = |turns: f64| Nanos(begin + (turns * turn) as u64);
+                window.asleep.insert(own, vec![at(f64::from(number)), at(f64::from(number) + part)]);
+            }
             let mut part = span.clone();
             part.last = part.growth.clone();
             for row in [&mut part.last, &mut part.growth] {
                 row.write_bytes = row.write_bytes.map(|bytes| Bytes(bytes.0 / 4));
                 row.wchar = row.wchar.map(|bytes| Bytes(bytes.0 / 4));
             }
-            part.last_at = floodline_record::units::Nanos(start + lasts * SECOND);
+            part.last_at = Nanos(start + lasts * SECOND);
             window.processes.insert(own, part);
         }
         match check(&Derived::of(&window)) {
@@ -335,6 +345,10 @@ fn processes_of_one_program_in_turn_are_one_writer() {
             Verdict::NotChecked(_) => String::new(),
         }
     };
+    let summary = |lasts: u64| summary_of(lasts, None);
     assert!(summary(2).starts_with("tar (4 processes in turn) makes 80 % of all writes"), "{}", summary(2));
     assert!(!summary(5).contains("in turn"), "side by side: {}", summary(5));
+    let asleep = |part: f64| summary_of(9, Some(part));
+    assert!(asleep(0.8).starts_with("tar (4 processes in turn)"), "{}", asleep(0.8));
+    assert!(!asleep(0.3).contains("in turn"), "they write side by side, and sync in turn: {}", asleep(0.3));
 }

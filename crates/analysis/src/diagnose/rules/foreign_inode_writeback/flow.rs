@@ -109,13 +109,8 @@ fn sums(derived: &Derived<'_>) -> Option<BTreeMap<EntityId, Sums>> {
         limits.and_then(|span| span.last.controllers).is_some_and(|have| have.0 & BOTH == BOTH)
     };
     let path = |id: EntityId| cgroup::path(window, id).map(Name::as_bytes);
-    let units: BTreeMap<&[u8], EntityId> = window
-        .cgroups
-        .keys()
-        .filter(|id| has_both(id))
-        .filter_map(|id| Some((path(*id)?, *id)))
-        .filter(|(path, _)| path.len() > 1)
-        .collect();
+    let paths = || window.cgroups.keys().filter_map(|id| Some((path(*id)?, *id)));
+    let units: BTreeMap<&[u8], EntityId> = paths().filter(|(path, id)| path.len() > 1 && has_both(id)).collect();
     let drains: BTreeSet<DevId> = derived.drains().iter().map(|drain| drain.dev).collect();
     let (mut written, mut is_counted): (BTreeMap<EntityId, u64>, BTreeSet<DevId>) = Default::default();
     let earliest = window.stat_reads.times.first().copied();
@@ -139,11 +134,6 @@ fn sums(derived: &Derived<'_>) -> Option<BTreeMap<EntityId, Sums>> {
     }
     let of_last = |span: &Span<CgroupRow>| cgroup::dirty_and_writeback(&span.last);
     let of_first = |span: &Span<CgroupRow>| cgroup::dirty_and_writeback(&span.first);
-    // A cgroup that was removed and made again is two, and what each of them did is not known apart.
-    let again = |id: &EntityId| {
-        let its = path(*id);
-        window.cgroups.keys().filter(|other| path(**other) == its).nth(1).is_some()
-    };
     let mut sums: BTreeMap<EntityId, Sums> = units.values().map(|id| (*id, Sums::default())).collect();
     let mut add = |amounts: Vec<(EntityId, u64)>, column: fn(&mut Sums) -> &mut u64| {
         for (id, amount) in amounts {
@@ -159,7 +149,10 @@ fn sums(derived: &Derived<'_>) -> Option<BTreeMap<EntityId, Sums>> {
     add(cgroup::own_amounts(window, of_first), |sums| &mut sums.unwritten_before);
     let writers = derived.writers().processes.iter().filter(|one| !one.kthread);
     add(writers.filter_map(|one| Some((one.cgroup?, one.dirtied_bytes?))).collect(), |sums| &mut sums.dirtied);
-    sums.retain(|id, _| !again(id));
+    // A cgroup that was removed and made again is two, and what each of them did is not known apart.
+    let mut seen = BTreeSet::new();
+    let again: BTreeSet<&[u8]> = paths().map(|(path, _)| path).filter(|path| !seen.insert(*path)).collect();
+    sums.retain(|id, _| path(*id).is_some_and(|path| !again.contains(path)));
     Some(sums)
 }
 
@@ -170,7 +163,7 @@ mod tests {
     use floodline_record::units::{Bits, Bytes, Pages};
     use floodline_testkit::{Fixture, grows};
 
-    /// A shop that dirties 3 MB/s and a collector that dirties 10 MB/s. For the inodes of each, so many MB/s are written.
+    /// A shop that dirties 3 MB/s and a collector that dirties 10 MB/s. The arguments are the MB/s written for the inodes of each.
     fn two(shop: f64, collector: f64) -> Fixture {
         let fixture = Fixture::healthy().disk("sda", move |t, row| row.written = grows(t, 0, (shop + collector) * 1e6));
         let of = |fixture: Fixture, (path, name, pid, dirtied, written): (&str, &'static str, u32, f64, f64)| {

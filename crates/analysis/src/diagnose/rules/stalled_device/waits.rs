@@ -162,6 +162,7 @@ fn asleep(derived: &Derived<'_>, disk: &Device<'_>, times: &[Standstill]) -> BTr
     let sleepers = window.asleep.keys().filter(|id| is_program(id)).count();
     let counts_delays = window.facts.as_ref().is_some_and(|facts| facts.task_delayacct == Some(true));
     let samples: Vec<Vec<Nanos>> = times.iter().map(|time| samples_in(derived, time)).collect();
+    let inside: usize = samples.iter().map(Vec::len).sum();
     let mut longest = BTreeMap::new();
     for (id, slept) in &window.asleep {
         let Some(Entity::Process { pid, comm, cgroup, kthread: false, .. }) = window.entities.get(id) else { continue };
@@ -173,7 +174,6 @@ fn asleep(derived: &Derived<'_>, disk: &Device<'_>, times: &[Standstill]) -> BTr
         let delayed = delayed.filter(|_| counts_delays).map(Nanos::as_secs_f64);
         let is_asleep = |at: &&Nanos| slept.binary_search(at).is_ok();
         // Samples of standstills outside its life are few, and count against it.
-        let inside: usize = samples.iter().map(Vec::len).sum();
         let slept_inside = samples.iter().flatten().filter(is_asleep).count();
         let others = (span.readings as usize).saturating_sub(inside).max(1);
         let usual = slept.len().saturating_sub(slept_inside) as f64 / others as f64;
