@@ -180,8 +180,9 @@ pub(crate) async fn wait_writeback(sim: &Sim, inode: InodeId, start: u64, len: u
 /// A run of dirty pages that is being submitted to a device: at most what the filesystem maps at once.
 struct Sending {
     inode: InodeId,
-    /// The wb whose flusher sends it, or the CPU of the task that requested it.
+    /// The wb whose flusher sends it.
     flusher: Option<WbId>,
+    /// CPU of the task that requested it; none for a flusher.
     cpu: Option<usize>,
     device: BlockId,
     class: Class,

@@ -137,10 +137,14 @@ pub(crate) fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option
             if super::near(dirtied, all * raw.seconds()) {
                 return Some(share(&parts));
             }
-            // More than three: between those of all processes that store.
-            let processes = raw.entities.keys().map(|id| over(raw.io(*id, DIRTIED), raw.process(*id, FAULTS)));
-            let ratios: Vec<f64> = processes.filter(|ratio| *ratio > 0.0).collect();
-            told.clamp(ratios.iter().copied().reduce(f64::min)?, ratios.iter().copied().reduce(f64::max)?)
+            // More than three: what the others dirtied is known, and their faults are between those of the processes that store.
+            let others = raw.entities.keys().filter(|id| !ids.contains(id));
+            let ratios = others.map(|id| over(raw.io(*id, DIRTIED), raw.process(*id, FAULTS)));
+            let ratios: Vec<f64> = ratios.filter(|ratio| *ratio > 0.0).collect();
+            let (least, most) = (ratios.iter().copied().reduce(f64::min)?, ratios.iter().copied().reduce(f64::max)?);
+            let (all, faults) = (all * raw.seconds(), parts.iter().map(|(_, faults)| faults).sum::<f64>());
+            let with = |ratio: f64| all / (faults + (all - dirtied).max(0.0) / ratio);
+            told.clamp(with(least), with(most))
         }
         "Dirtied per page fault" => {
             let starved = starved();
