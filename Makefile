@@ -132,19 +132,19 @@ ledger-truth: packages build
 	sed -n '/^<!-- truth ends -->$$/,$$p' docs/tracing.md; } > target/tracing.md
 	mv target/tracing.md docs/tracing.md
 
-# Predictions held against the truth, into docs/predict.md. On the model: the shipped scenarios, and held-out hosts whose
+# Predictions held against the truth, into docs/internals/predict-results.md. On the model: the shipped scenarios, and held-out hosts whose
 # recordings are like those of real hosts. Real kernels: what the lab remembers, if it remembers some.
 truth:
 	FLOODLINE_TRUTH=all cargo test --release -p floodline-twin --test truth -- --nocapture
 	cargo build --release --locked -p floodline-dev
 	target/release/floodline-dev predict-truth --model > target/model-truth.md
-	@{ sed '/^<!-- model -->$$/q' docs/predict.md; echo; cat target/model-truth.md; echo; \
-	sed -n '/^<!-- model ends -->$$/,$$p' docs/predict.md; } > target/predict.md && mv target/predict.md docs/predict.md
+	@{ sed '/^<!-- model -->$$/q' docs/internals/predict-results.md; echo; cat target/model-truth.md; echo; \
+	sed -n '/^<!-- model ends -->$$/,$$p' docs/internals/predict-results.md; } > target/predict.md && mv target/predict.md docs/internals/predict-results.md
 	@if ls $(VALIDATE)/*.flr > /dev/null 2>&1; then \
 	target/release/floodline-dev predict-truth $(VALIDATE) > target/predict-truth.md && \
-	{ sed '/^<!-- real -->$$/q' docs/predict.md; echo; cat target/predict-truth.md; echo; \
-	sed -n '/^<!-- real ends -->$$/,$$p' docs/predict.md; } > target/predict.md && \
-	mv target/predict.md docs/predict.md; \
+	{ sed '/^<!-- real -->$$/q' docs/internals/predict-results.md; echo; cat target/predict-truth.md; echo; \
+	sed -n '/^<!-- real ends -->$$/,$$p' docs/internals/predict-results.md; } > target/predict.md && \
+	mv target/predict.md docs/internals/predict-results.md; \
 	else echo 'make truth: $(VALIDATE) has no recordings: floodline lab advise makes some' >&2; fi
 
 # Does what doctor prints help? Each incident and each sick machine of scenarios/blind/on-kernels.txt, as it is and with the
