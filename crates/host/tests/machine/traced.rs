@@ -31,8 +31,6 @@ fn traced(room: u32, budget: Budget, mut happens: impl FnMut(&mut dyn FnMut())) 
     collector.collect(&mut records);
     records.clear();
     happens(&mut || collector.collect(&mut records));
-    // A sum that moves from a CPU to the table while they are read is in neither, and the next reading has it.
-    collector.collect(&mut records);
     collector.collect(&mut records);
     Some(records)
 }
@@ -98,9 +96,11 @@ const ENOUGH: Budget = Budget(f64::INFINITY);
 fn a_process_and_a_file_that_are_gone_have_their_bytes_and_their_name() {
     let folder = folder();
     let mut pids = Vec::new();
-    let records = traced(u32::MAX, ENOUGH, |_| {
+    let records = traced(u32::MAX, ENOUGH, |look| {
         pids = processes_that_write(folder.path(), 7);
         (0..7).for_each(|number| std::fs::remove_file(folder.path().join(number.to_string())).unwrap());
+        // A sum that moves from a CPU to the table while they are read is in neither, and the next reading has it.
+        look();
     });
     let Some(records) = records else { return };
     let bytes = dirtied(&records, &pids);
@@ -174,9 +174,11 @@ fn names_of_files_are_given_up_first_where_the_tracer_costs_too_much() {
     let records = traced(u32::MAX, Budget(0.0), |look| {
         look();
         pids = processes_that_write(folder.path(), 7);
+        // The second reading; the one after it has what moved from a CPU to the table meanwhile.
+        look();
     });
     let Some(records) = records else { return };
-    let given_up: Vec<String> = gaps(&records).map(ToString::to_string).collect();
+    let given_up: Vec<String> = gaps(&records).map(ToString::to_string).take(2).collect();
     let expect = ["names of files", "names of files, bytes dirtied again"]
         .map(|what| format!("{} ({what}): ran out of the CPU time that the tracer may take", Source::TraceBytes));
     assert_eq!(given_up, expect);
@@ -277,10 +279,11 @@ fn a_new_file_with_a_number_that_was_used_before_was_not_dirty_before() {
     let folder = folder();
     let script = "for n in $(seq $1); do printf %$2s x > file; rm file; done";
     let mut pids = Vec::new();
-    let records = traced(u32::MAX, ENOUGH, |_| {
+    let records = traced(u32::MAX, ENOUGH, |look| {
         let mut writer = shell(folder.path(), script, &[FILES, BYTES]);
         pids.push(writer.id());
         assert!(writer.wait().unwrap().success());
+        look();
     });
     let Some(records) = records else { return };
     let (dirtied, again) =
