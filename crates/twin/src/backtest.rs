@@ -78,7 +78,13 @@ pub fn figures(window: &Window, programs: Option<&Programs>) -> BTreeMap<String,
     let drains = device::drains(window);
     let sum = |of: fn(&device::Device<'_>) -> Option<f64>| drains.iter().filter_map(of).reduce(|a, b| a + b);
     put("devices.written_bytes".to_owned(), "bytes", sum(|drain| Some(drain.span.growth.written?.0 as f64)));
-    put("devices.busy_seconds".to_owned(), "seconds", sum(|drain| Some(drain.span.growth.io_time?.as_secs_f64())));
+    // Some arrays count what they write and not for how long.
+    let is_uncounted = |drain: &device::Device<'_>| {
+        let growth = &drain.span.growth;
+        growth.written.is_some_and(|written| written.0 > 0) && growth.io_time.is_some_and(|time| time.0 == 0)
+    };
+    let busy = sum(|drain| Some(drain.span.growth.io_time?.as_secs_f64()));
+    put("devices.busy_seconds".to_owned(), "seconds", busy.filter(|_| !drains.iter().any(is_uncounted)));
     waits(window, &mut put);
     put("longest_write_wait_seconds".to_owned(), "seconds", longest_write(window));
     put("umount.longest_wait_seconds".to_owned(), "seconds", longest_unmount(window));

@@ -5,9 +5,10 @@
 
 use crate::limit_changes::LimitChanges;
 use floodline_record::facts::HostFacts;
-use floodline_record::id::{Entity, EntityId};
+use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::record::{Event, Record, Sink, What};
 use floodline_record::sample::{ProcessRow, Sample};
+use floodline_record::traced::Inode;
 use floodline_record::units::{Bytes, Nanos};
 use floodline_record::window::{Window, step};
 use std::collections::btree_map::Entry;
@@ -136,6 +137,8 @@ pub struct Recorded {
     pub limits: LimitChanges,
     /// Whether there were more intervals than are kept: the twin then covers only the first of them.
     pub is_cut: bool,
+    /// Bytes of files that were dirtied for the first time before the workload, by the trace.
+    new_before: BTreeMap<(DevId, Inode), u64>,
     /// Bytes that each process moved in each cgroup: at its end it is in another one for a moment.
     homes: BTreeMap<EntityId, BTreeMap<Option<EntityId>, u64>>,
     last: BTreeMap<EntityId, (Nanos, ProcessRow)>,
@@ -183,6 +186,14 @@ impl Recorded {
         self.left.clear();
         if let Phase::Before(before) = &mut self.phase {
             *before = None;
+        }
+    }
+
+    /// Bytes of a file that the trace saw dirty before the workload. The tracer counts what is dirtied again from its own start on.
+    pub(crate) fn dirtied_before(&self, file: (DevId, Inode)) -> u64 {
+        match self.phase {
+            Phase::Before(_) => 0,
+            Phase::Workload | Phase::After => self.new_before.get(&file).copied().unwrap_or(0),
         }
     }
 
@@ -367,6 +378,12 @@ impl Sink for Recorded {
         }
         match record {
             Record::Event(Event { what: What::WorkloadStarted { .. }, .. }) => self.begin_workload(),
+            Record::Event(Event { what: What::Dirtied(dirtied), .. }) if matches!(self.phase, Phase::Before(_)) => {
+                if let Some(file) = &dirtied.file {
+                    let new = self.new_before.entry((dirtied.device, file.inode())).or_default();
+                    *new = new.saturating_add(dirtied.bytes.0.saturating_sub(dirtied.redirtied.0));
+                }
+            }
             Record::Sample(sample) => {
                 if let Phase::Before(before) = &mut self.phase {
                     match before {

@@ -4,7 +4,7 @@
 
 use super::calls::Stores;
 use super::machine::Cgroups;
-use super::{direct, made, spliced};
+use super::{direct, made, repeats, spliced};
 use crate::recorded::{Did, Recorded};
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::record::What;
@@ -116,6 +116,8 @@ pub(super) struct Group {
     pub(super) part_on: Option<DevId>,
     /// Files that it made one after the other, by the trace.
     pub(super) made: Option<made::Made>,
+    /// Size of the file of which it dirtied most, by the pages that were dirtied again in the trace.
+    pub(super) file: Option<f64>,
 }
 
 /// Waits for stable storage that a trace saw.
@@ -266,6 +268,7 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
     take_inherited(&mut groups, recorded, page);
     traced(&mut groups, recorded, &of_pid);
     made::count(&mut groups, &recorded.window, &of_pid);
+    repeats::take(&mut groups, recorded, &of_pid);
     let mut groups: Vec<Group> = groups.into_iter().map(|(_, group)| group).collect();
     spliced::take(&mut groups, recorded, page);
     let mut mapped: BTreeMap<Option<EntityId>, f64> = BTreeMap::new();

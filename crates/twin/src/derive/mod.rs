@@ -23,6 +23,7 @@ mod needed;
 mod paged_in;
 mod places;
 mod removals;
+mod repeats;
 mod requests;
 mod residence;
 mod rewrites;

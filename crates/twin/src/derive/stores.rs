@@ -22,6 +22,8 @@ const MAJOR_SHARE: f64 = 0.05;
 pub(super) const MAJOR_READ: f64 = PAGE / 2.0;
 /// Largest mapped file outside of cgroups, bytes.
 const FILE_MAX: u64 = 256 << 20;
+/// Least part of what a program dirties that its stores must dirty, where a trace tells the size of its file.
+const STORED_MIN: f64 = 0.8;
 /// Stores that show by what they map, over those that dirtied, where they are believed.
 const TOUCHES: f64 = 1.15;
 /// Fewest bytes dirtied by a fault of a large folio.
@@ -226,6 +228,11 @@ fn size_of_file(group: &Group, cache: Option<Bytes>, touched: Option<&Touched>, 
     let copies = group.concurrent().max(1);
     let by_touch = || touched?.file(&group.bins, group.part_of_mapped);
     let size = format!("{key}.steps.mmap_store.size");
+    let is_stored = group.total.mapped >= STORED_MIN * group.total.dirtied();
+    if let Some(bytes) = group.file.filter(|_| is_stored) {
+        notes.derived(size, "pages that were dirtied again, in the trace");
+        return (bytes as u64).clamp(1 << 20, FILE_MAX) / 4096 * 4096;
+    }
     let bytes = match cache {
         Some(cache) => {
             notes.derived(size, "page cache of its cgroup");
