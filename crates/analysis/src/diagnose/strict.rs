@@ -24,6 +24,8 @@ const SETPOINT_SHARE: f64 = 0.75;
 const SAMPLES_LEAST: usize = 3;
 /// Source of waits that only the pressure shows.
 pub const PRESSURE: &str = "/proc/pressure/io some, at the limit";
+/// Source of a wait that is longer than the pressure at the limit: a part of it was elsewhere.
+pub const AT_MOST: &str = "/proc/PID/stat delayacct_blkio_ticks, at most the I/O pressure at the limit";
 
 /// A device with a strict limit in one sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -194,7 +196,10 @@ pub fn paused(derived: &Derived<'_>, strict: &Strict) -> Vec<Waiter> {
             && sleeps_at_limit(derived.window, strict, waiter.pid) != Some(false)
     };
     let at_limit = |waiter: &Waiter| match waiter.seconds {
-        Some(_) => waiter.at_most(strict.pressed_beside_s),
+        Some(waited) if waited > strict.pressed_beside_s => {
+            Waiter { source: AT_MOST, ..waiter.at_most(strict.pressed_beside_s) }
+        }
+        Some(_) => waiter.clone(),
         // Samples show that the process slept, but not how long.
         None => Waiter { seconds: Some(strict.pressed_s), source: PRESSURE, ..waiter.clone() },
     };

@@ -442,7 +442,13 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
                 return Some(raw.samples.iter().filter_map(unwritten).max()? as f64);
             }
             if let Some(label) = after("Waited, ") {
-                return by_label(label, &|id| raw.process(id, |row| row.blkio_delay.unwrap_or_default().0) / 1e9);
+                let waited = by_label(label, &|id| raw.process(id, |row| row.blkio_delay.unwrap_or_default().0) / 1e9)?;
+                // A part of the wait counts: less than all of it, and not more than tasks waited at all.
+                let bound = waited.min(raw.host_all(|row| row.psi_io_some.unwrap_or_default().0) / 1e9);
+                return Some(match evidence.source.contains("at most") {
+                    true => number(evidence).filter(|told| *told < bound).unwrap_or(bound),
+                    false => waited,
+                });
             }
             if let Some(label) = after("Dirtied by ") {
                 return process_io(label, DIRTIED);

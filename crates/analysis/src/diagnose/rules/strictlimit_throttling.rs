@@ -31,12 +31,16 @@ pub const RULE: Rule = Rule {
     name: "strictlimit-throttling",
     summary: "Writers are paused by the strict limit of one device",
     manual: include_str!("strictlimit_throttling.md"),
-    explains: &[],
+    // A strict limit pauses tasks that never sync, and samples show that as a wait for the disk.
+    explains: &["fsync-behind-writeback"],
     check,
 };
 
 /// Share of the window that one task was paused from which the pauses are felt.
 const FELT: f64 = 0.1;
+/// Share of the window that several tasks were paused together from which the pauses are felt. No task of them waits for
+/// another's work, so each pause is added to what its own work takes.
+const FELT_TOGETHER: f64 = 0.05;
 /// Share of the window from which a task is mostly paused.
 const HURTS: f64 = 0.5;
 
@@ -60,8 +64,9 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let together_s = together_s(derived, bdi, of_bdi);
     if seconds < FELT * window_s && together_s.is_none() {
         return Verdict::Clear(format!(
-            "{comm}, paused most by a strict limit, was so for {}",
-            human::seconds(seconds)
+            "{comm}, paused most by a strict limit, was so for {} of {}",
+            human::seconds(seconds),
+            human::seconds(window_s)
         ));
     }
     let is_felt = |pauses: &Pauses| pauses.total.as_secs_f64() >= FELT * window_s;
@@ -139,7 +144,7 @@ fn together_s(derived: &Derived<'_>, bdi: &Name, waits: impl Iterator<Item = f64
     let waits: Vec<f64> = waits.filter(|seconds| *seconds >= felt_s).collect();
     let pressed = derived.strict().iter().find(|strict| strict.bdi == *bdi).map(|strict| strict.pressed_beside_s);
     let together = waits.iter().sum::<f64>().min(pressed.unwrap_or(f64::INFINITY));
-    (waits.len() >= 2 && together >= FELT * derived.seconds).then_some(together)
+    (waits.len() >= 2 && together >= FELT_TOGETHER * derived.seconds).then_some(together)
 }
 
 /// Finding from files only: a device with a strict limit, unwritten data of it that reach the limit, and writers that wait
