@@ -93,6 +93,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "twentyfirst-well",
     "twentysecond-sick",
     "twentysecond-well",
+    "twentythird-sick",
+    "twentythird-well",
     "two-disks",
     "variations-limits",
     "variations-owners",
@@ -124,6 +126,7 @@ pub(crate) const TWENTIETH_ROUND: &str = include_str!("../blind/twentieth-round.
 pub(crate) const TWENTIETH_MORE: &str = include_str!("../blind/twentieth-more.txt");
 pub(crate) const TWENTYFIRST_ROUND: &str = include_str!("../blind/twentyfirst-round.txt");
 pub(crate) const TWENTYSECOND_ROUND: &str = include_str!("../blind/twentysecond-round.txt");
+pub(crate) const TWENTYTHIRD_ROUND: &str = include_str!("../blind/twentythird-round.txt");
 pub(crate) const VARIATIONS: &str = include_str!("../blind/variations.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
@@ -150,6 +153,7 @@ pub(crate) const TABLES: &[&str] = &[
     TWENTIETH_MORE,
     TWENTYFIRST_ROUND,
     TWENTYSECOND_ROUND,
+    TWENTYTHIRD_ROUND,
     VARIATIONS,
 ];
 
