@@ -7,11 +7,13 @@
 use crate::host::Host;
 use crate::journald;
 use crate::knob::{Access, Attribute};
+use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
 use rustix::ioctl::{IntegerSetter, ioctl};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 /// Longest value of an attribute.
 pub const VALUE_MAX: usize = 64;
@@ -62,6 +64,26 @@ enum Kind {
     IoMax { device: Vec<u8>, limit: Vec<u8> },
 }
 
+impl Kind {
+    fn io_max(attribute: &Attribute) -> Kind {
+        let mut words = attribute.name.rsplit('/');
+        let mut word = || words.next().unwrap_or_default().as_bytes().to_vec();
+        let (limit, device) = (word(), word());
+        Kind::IoMax { device, limit }
+    }
+}
+
+/// The device node of a loop device.
+fn device_of(host: &Host, attribute: &Attribute) -> PathBuf {
+    host.path(&format!("dev/{}", attribute.path.split('/').nth(2).unwrap_or_default()))
+}
+
+/// Whether this process, with its effective user, may open a file for reading and writing.
+fn may_open(path: &Path) -> io::Result<()> {
+    use rustix::fs::Access as Wanted;
+    Ok(rustix::fs::accessat(CWD, path, Wanted::READ_OK | Wanted::WRITE_OK, AtFlags::EACCESS)?)
+}
+
 impl Port {
     /// Opens an attribute for reading and writing.
     pub fn open(host: &Host, attribute: &Attribute) -> io::Result<Port> {
@@ -72,8 +94,7 @@ impl Port {
             Access::File => (open(true)?, Kind::Plain),
             Access::LoopDirectIo if is_imitated => (open(true)?, Kind::Plain),
             Access::LoopDirectIo => {
-                let name = attribute.path.split('/').nth(2).unwrap_or_default();
-                let device = OpenOptions::new().read(true).write(true).open(host.path(&format!("dev/{name}")))?;
+                let device = OpenOptions::new().read(true).write(true).open(device_of(host, attribute))?;
                 (open(false)?, Kind::Loop(device))
             }
             Access::Journald => {
@@ -84,17 +105,13 @@ impl Port {
                 let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
                 (file, Kind::Journald(host.clone()))
             }
-            Access::IoMax => {
-                let mut words = attribute.name.rsplit('/');
-                let mut word = || words.next().unwrap_or_default().as_bytes().to_vec();
-                let (limit, device) = (word(), word());
-                (open(true)?, Kind::IoMax { device, limit })
-            }
+            Access::IoMax => (open(true)?, Kind::io_max(attribute)),
         };
         Ok(Port { file, kind, is_imitated })
     }
 
-    /// A value as it is now. Nothing is made on the host.
+    /// A value as it is now, of an attribute that this process may write. Nothing is made on the host or opened for writing: to open
+    /// some files for writing is an event for other programs.
     pub fn look(host: &Host, attribute: &Attribute) -> io::Result<String> {
         if attribute.access == Access::Journald {
             if !host.is_imitated() && journald::process(host).is_none() {
@@ -107,7 +124,32 @@ impl Port {
             let value = journald::storage_in(text.as_bytes()).unwrap_or(journald::UNSET.as_bytes());
             return Ok(String::from_utf8_lossy(value).into_owned());
         }
-        Ok(Port::open(host, attribute)?.read()?.to_text())
+        Port::may_write(host, attribute)?;
+        let file = File::open(host.path(&attribute.path))?;
+        let kind = if attribute.access == Access::IoMax { Kind::io_max(attribute) } else { Kind::Plain };
+        Ok(Port { file, kind, is_imitated: host.is_imitated() }.read()?.to_text())
+    }
+
+    /// The error that [`Port::open`] would return, without opening anything.
+    pub fn may_write(host: &Host, attribute: &Attribute) -> io::Result<()> {
+        let is_imitated = host.is_imitated();
+        match attribute.access {
+            // Its drop-in is made when it is written.
+            Access::Journald => Ok(()),
+            Access::LoopDirectIo if !is_imitated => may_open(&device_of(host, attribute)),
+            Access::File | Access::IoMax | Access::LoopDirectIo => {
+                let path = host.path(&attribute.path);
+                let metadata = path.metadata()?;
+                if metadata.is_dir() {
+                    return Err(Errno::ISDIR.into());
+                }
+                // sysfs refuses a file without a writer also to root, and access(2) does not tell.
+                if !is_imitated && metadata.permissions().mode() & 0o222 == 0 {
+                    return Err(Errno::ACCESS.into());
+                }
+                may_open(&path)
+            }
+        }
     }
 
     /// A file that exists in memory only.
@@ -279,5 +321,26 @@ mod tests {
             assert_eq!(port.read().unwrap().as_bytes(), value.as_bytes());
             assert_eq!(host.read(journald::NOW).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn what_may_be_written_is_what_can_be_opened() {
+        let (folder, host) = host();
+        let knob = crate::knob::Knob::resolve(&host, "vm.dirty_ratio").unwrap();
+        let path = folder.path().join("proc/sys/vm/dirty_ratio");
+        let check = |expect: Option<io::ErrorKind>| {
+            let of = |outcome: io::Result<()>| outcome.err().map(|error| error.kind());
+            assert_eq!(of(Port::may_write(&host, &knob.written)), expect);
+            assert_eq!(of(Port::open(&host, &knob.written).map(drop)), expect);
+            assert_eq!(of(Port::look(&host, &knob.written).map(drop)), expect);
+        };
+        check(None);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o400)).unwrap();
+        let is_root = rustix::process::geteuid().is_root();
+        check((!is_root).then_some(io::ErrorKind::PermissionDenied));
+        std::fs::remove_file(&path).unwrap();
+        check(Some(io::ErrorKind::NotFound));
+        std::fs::create_dir(&path).unwrap();
+        check(Some(io::ErrorKind::IsADirectory));
     }
 }

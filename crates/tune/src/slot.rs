@@ -68,6 +68,9 @@ impl Slot {
     pub fn read(host: &Host, knob: &Knob, value: String) -> io::Result<Slot> {
         let old: Vec<String> =
             knob.state.iter().map(|attribute| Port::look(host, attribute)).collect::<io::Result<_>>()?;
+        if knob.place().is_none() {
+            Port::may_write(host, &knob.written)?;
+        }
         let mut attributes = knob.state.clone();
         let at = knob.place().unwrap_or_else(|| {
             attributes.push(knob.written.clone());

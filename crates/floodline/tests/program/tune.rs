@@ -229,6 +229,51 @@ fn what_only_reads_makes_no_folder() {
     assert!(run.stderr.contains("/no/such/folder does not imitate a host"), "{run}");
 }
 
+/// Files of a folder that were closed after they were open for writing.
+fn closed_after_writing(watch: &std::os::fd::OwnedFd) -> usize {
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
+    let mut reader = rustix::fs::inotify::Reader::new(watch, &mut buffer);
+    let mut count = 0;
+    while reader.next().is_ok() {
+        count += 1;
+    }
+    count
+}
+
+#[test]
+fn a_dry_run_opens_no_setting_for_writing_and_answers_as_the_change_does() {
+    use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
+    let host = Imitated::new();
+    host.write("sys/class/bdi/8:0/max_ratio", "100");
+    host.write("sys/block/loop3/loop/dio", "0");
+    host.write("sys/fs/cgroup/a/io.max", "8:0 rbps=max wbps=1048576 riops=max wiops=max");
+    let watch = init(CreateFlags::NONBLOCK).expect("a watch");
+    for folder in ["proc/sys/vm", "sys/class/bdi/8:0", "sys/block/loop3/loop", "sys/fs/cgroup/a"] {
+        add_watch(&watch, host.path(folder), WatchFlags::CLOSE_WRITE).expect("a watch");
+    }
+    let knobs =
+        ["vm.dirty_ratio=5", "bdi/8:0/max_ratio=50", "loop/loop3/direct_io=1", "cgroup/a/io.max/8:0/wbps=2097152"];
+    let sets: Vec<&str> = knobs.iter().flat_map(|knob| ["--set", knob]).collect();
+    let dry = host.run(&[&["apply", "--dry-run"], &sets[..]].concat());
+    assert!(dry.code == 0 && dry.stdout.contains("8:0/wbps=1048576"), "{dry}");
+    assert_eq!(closed_after_writing(&watch), 0, "{dry}");
+    let made = host.run(&[&["apply", "--yes"], &sets[..]].concat());
+    assert_eq!(made.code, 0, "{made}");
+    assert!(closed_after_writing(&watch) > 0, "the watch sees a write");
+    host.run(&["rollback"]);
+    // What cannot be written is refused, and by both for the same reason.
+    std::fs::remove_file(host.path("sys/class/bdi/8:0/max_ratio")).expect("a file");
+    for is_folder in [false, true] {
+        if is_folder {
+            std::fs::create_dir(host.path("sys/class/bdi/8:0/max_ratio")).expect("a folder");
+        }
+        let asked = |more: &str| host.run(&["apply", more, "--set", "bdi/8:0/max_ratio=50"]);
+        let (dry, made) = (asked("--dry-run"), asked("--yes"));
+        assert!(dry.code == 2 && dry.stderr.contains("cannot read bdi/8:0/max_ratio"), "{dry}");
+        assert_eq!(dry.stderr.lines().next(), made.stderr.lines().next());
+    }
+}
+
 #[test]
 fn a_slip_of_apply_names_what_to_type() {
     let host = Imitated::new();
