@@ -328,6 +328,9 @@ class Fleet(TypedDict, total=False):
     schema: str
     change: str
     files: int
+    unread: int
+    cut: int
+    damaged: int
     superseded: int
     hosts: int
     suffers: int

@@ -10,6 +10,7 @@ mod boot;
 mod change;
 mod cliff;
 mod harm;
+mod label;
 mod memory;
 mod packed;
 mod read;
@@ -24,6 +25,7 @@ mod waits;
 
 pub use change::{Change, NotAChange};
 pub use harm::Felt;
+pub use label::tell_apart;
 pub use packed::Packed;
 pub use read::{SAMPLES_MAX, Unreadable};
 pub use row::{Cause, Confidence, Row, SCHEMA, Verdict};
@@ -77,6 +79,8 @@ pub fn preflight_of<R: Read>(
     };
     let mut row = arithmetic::judge(&window, name, change);
     let has_holes = note.as_ref().is_some_and(|note| note.has_holes);
+    row.cut = note.as_ref().is_some_and(|note| note.is_cut);
+    row.damaged = has_holes;
     row.notes.extend(note.map(|note| note.text));
     if let Some(wanted) = simulated::is_wanted(&row, change, depth) {
         simulate(&opened, change, wanted, depth, &mut row, go_on);

@@ -97,6 +97,8 @@ pub(crate) struct Note {
     pub(crate) text: String,
     /// Whether samples were lost between those that were read: what happened meanwhile is not known.
     pub(crate) has_holes: bool,
+    /// Whether the end of the file is missing.
+    pub(crate) is_cut: bool,
 }
 
 /// Folds a recording. Returns what was missing in it.
@@ -141,6 +143,7 @@ fn note<R: Read>(decoder: &Decoder<R>, samples: u64) -> Result<Option<Note>, Unr
         });
     }
     let has_holes = decoder.cuts().iter().any(|cut| matches!(cut.why, Why::Damaged | Why::Malformed));
+    let is_cut = decoder.cuts().iter().any(|cut| cut.why == Why::Truncated);
     let text = match (cut, decoder.unknown_records()) {
         _ if samples >= SAMPLES_MAX => {
             Some(format!("Judged by the first {} only.", human::plural(samples, "sample", "samples")))
@@ -152,7 +155,7 @@ fn note<R: Read>(decoder: &Decoder<R>, samples: u64) -> Result<Option<Note>, Unr
         )),
         _ => None,
     };
-    Ok(text.map(|text| Note { text, has_holes }))
+    Ok(text.map(|text| Note { text, has_holes, is_cut }))
 }
 
 #[cfg(test)]

@@ -169,6 +169,11 @@ causes! {
 }
 
 impl Cause {
+    /// Whether nothing of the file could be read.
+    pub fn is_unread(self) -> bool {
+        matches!(self, Cause::FileUnreadable | Cause::NotAFile)
+    }
+
     /// Whether the file itself, not its content, is the reason for no answer.
     pub fn is_of_file(self) -> bool {
         matches!(
@@ -300,6 +305,10 @@ pub struct Row {
     pub seconds: f64,
     /// Time of its last sample, nanoseconds since 1970 UTC.
     pub recorded_wall_ns: Option<u64>,
+    /// Whether the end of the file is missing: the rest was judged.
+    pub cut: bool,
+    /// Whether parts of the file are damaged: the rest was judged.
+    pub damaged: bool,
     /// Notes to the verdict.
     pub notes: Vec<String>,
     /// Whether the recording names its host.
@@ -373,8 +382,14 @@ impl Row {
         self.verdict = verdict;
         self.cause = cause;
         self.finding = Text::new(&finding).to_string();
-        self.key = format!("{}@{}", cause.name(), self.host);
+        self.rename(self.host.clone());
         self.hint = if verdict == Verdict::NotKnown { cause.hint().to_owned() } else { String::new() };
+    }
+
+    /// Gives the host another name.
+    pub(crate) fn rename(&mut self, host: String) {
+        self.key = format!("{}@{host}", self.cause.name());
+        self.host = host;
     }
 
     /// Whether a key of an accepted finding names this row: the whole key, or the cause for every host.

@@ -50,6 +50,12 @@ pub struct Summary {
     pub change: String,
     /// Files that were looked at.
     pub files: u64,
+    /// Of them, files that could not be opened or read.
+    pub unread: u64,
+    /// Files whose end is missing, and of which the rest was judged.
+    pub cut: u64,
+    /// Files with damaged parts, of which the rest was judged.
+    pub damaged: u64,
     /// Rows that a later recording of the same host replaces.
     pub superseded: u64,
     /// Hosts that count: files without those replaced.
@@ -109,6 +115,9 @@ impl Summary {
         let mut summary = Summary { schema: SUMMARY_SCHEMA, change, files: rows.len() as u64, ..Summary::default() };
         let mut groups: BTreeMap<(Verdict, Cause), Vec<&Row>> = BTreeMap::new();
         for row in rows {
+            summary.unread += u64::from(row.cause.is_unread());
+            summary.cut += u64::from(row.cut);
+            summary.damaged += u64::from(row.damaged);
             if row.superseded {
                 summary.superseded += 1;
                 continue;

@@ -8,7 +8,9 @@ use crate::failure::Failure;
 use crate::source::Source;
 use crate::table::Table;
 use crate::watch::{Control, on_threads, watched};
-use floodline_fleet::{Cause, Change, Depth, NotAChange, Packed, Row, Summary, Unreadable, keep_latest, preflight_of};
+use floodline_fleet::{
+    Cause, Change, Depth, NotAChange, Packed, Row, Summary, Unreadable, keep_latest, preflight_of, tell_apart,
+};
 use floodline_record::name::Name;
 use floodline_record::nearest::nearest;
 use floodline_view::preflight as view;
@@ -215,6 +217,7 @@ pub(crate) fn _conclude(parts: Vec<Py<_Rows>>, change: Bound<'_, PyAny>, accepte
     }
     let mut rows: Vec<Row> = parts.iter().flat_map(|part| part.get().rows.iter().cloned()).collect();
     keep_latest(&mut rows);
+    tell_apart(&mut rows);
     for row in &mut rows {
         row.accepted = row.verdict.name() != "fine" && accepted.iter().any(|key| row.is_named_by(key));
     }

@@ -51,22 +51,43 @@ pub fn text(summary: &Summary, rows: &[Row], options: Options<'_>) -> String {
     out
 }
 
+/// What was read, and what of it was not used or not whole.
 fn looked_at(summary: &Summary) -> String {
     let mut text = format!("If {}. ", summary.change);
-    text.push_str(&match summary.files {
-        1 => "1 file was read.".to_owned(),
-        files => format!("{} files were read.", thousands(files)),
+    let read = summary.files.saturating_sub(summary.unread);
+    text.push_str(&match (read, summary.unread) {
+        (0, 1) => "The file could not be read.".to_owned(),
+        (0, unread) if unread > 0 => format!("None of {} files could be read.", thousands(unread)),
+        (1, _) => "1 file was read.".to_owned(),
+        (files, _) => format!("{} files were read.", thousands(files)),
     });
-    let is_unread = |group: &&Group| group.cause.is_of_file();
-    match summary.groups.iter().filter(is_unread).map(|group| group.hosts).sum() {
-        _ if summary.files == 1 => {}
-        0 => {}
-        1 => text.push_str(" 1 of them cannot be used."),
-        unread => text.push_str(&format!(" {} of them cannot be used.", thousands(unread))),
+    if read > 0 && summary.unread > 0 {
+        text.push_str(&format!(" {} more could not be read.", thousands(summary.unread)));
     }
-    if summary.superseded > 0 {
-        text.push_str(&format!(" {} of them are older recordings of the same hosts.", thousands(summary.superseded)));
-    }
+    let is_unusable = |group: &&Group| group.cause.is_of_file() && !group.cause.is_unread();
+    let unusable = summary.groups.iter().filter(is_unusable).map(|group| group.hosts).sum();
+    let of_them = |count: u64| match (read, count) {
+        (1, _) => "It".to_owned(),
+        _ => format!("{} of them", thousands(count)),
+    };
+    let mut tell = |count: u64, one: &str, more: &str| {
+        if count > 0 {
+            text.push_str(&format!(" {} {}", of_them(count), if count == 1 { one } else { more }));
+        }
+    };
+    // A file alone that cannot be used is told by its group.
+    tell(if read == 1 { 0 } else { unusable }, "cannot be used.", "cannot be used.");
+    tell(
+        summary.cut,
+        "is cut: its end is missing, and the rest was judged.",
+        "are cut: their ends are missing, and the rest was judged.",
+    );
+    tell(
+        summary.damaged,
+        "has damaged parts, and the rest was judged.",
+        "have damaged parts, and the rest was judged.",
+    );
+    tell(summary.superseded, "is an older recording of the same host.", "are older recordings of the same hosts.");
     if summary.is_interrupted {
         text.push_str(" Interrupted: the other files were not read.");
     }
@@ -195,6 +216,8 @@ fn details(out: &mut String, rows: &[Row], width: usize) {
         facts.push(format!("confidence {}", row.confidence.name()));
         facts.extend((row.tier == 2).then(|| "simulated".to_owned()));
         facts.extend(row.accepted.then(|| "accepted".to_owned()));
+        facts.extend(row.cut.then(|| "its end is missing".to_owned()));
+        facts.extend(row.damaged.then(|| "parts are damaged".to_owned()));
         facts.extend(row.superseded.then(|| "replaced by a later recording".to_owned()));
         hanging(out, "", &format!("{}  {}", shortened(&row.host, width / 2), facts.join(", ")), width);
         hanging(out, "  ", &format!("{}  [{}]", row.finding, row.key), width);
@@ -257,6 +280,8 @@ const TEXTS: &[Column<Option<String>>] = &[
 const NUMBERS: &[Column<Option<f64>>] = &[
     ("accepted", |row| Some(f64::from(u8::from(row.accepted)))),
     ("superseded", |row| Some(f64::from(u8::from(row.superseded)))),
+    ("cut", |row| Some(f64::from(u8::from(row.cut)))),
+    ("damaged", |row| Some(f64::from(u8::from(row.damaged)))),
     ("severity", |row| Some(row.severity)),
     ("tier", |row| Some(f64::from(row.tier))),
     ("control", |row| Some(f64::from(u8::from(row.control)))),
@@ -347,15 +372,27 @@ mod tests {
     }
 
     #[test]
-    fn files_without_an_answer_are_not_said_to_be_read() {
-        let rows = [
+    fn files_that_are_not_read_not_usable_or_not_whole_are_counted() {
+        let mut rows = [
             row("a", Verdict::Fine, Cause::WideMargin),
             row("b", Verdict::NotKnown, Cause::FileEmpty),
             row("c", Verdict::NotKnown, Cause::Damaged),
+            row("d", Verdict::NotKnown, Cause::FileUnreadable),
+            row("e", Verdict::NotKnown, Cause::NotAFile),
         ];
         let of = |rows: &[Row]| looked_at(&Summary::of(rows, "cgroup v2".to_owned()));
-        assert_eq!(of(&rows), "If cgroup v2. 3 files were read. 2 of them cannot be used.");
+        assert_eq!(of(&rows), "If cgroup v2. 3 files were read. 2 more could not be read. 2 of them cannot be used.");
+        assert_eq!(of(&rows[..3]), "If cgroup v2. 3 files were read. 2 of them cannot be used.");
         assert_eq!(of(&rows[..1]), "If cgroup v2. 1 file was read.");
+        assert_eq!(of(&rows[3..]), "If cgroup v2. None of 2 files could be read.");
+        assert_eq!(of(&rows[4..]), "If cgroup v2. The file could not be read.");
+        rows[0].cut = true;
+        assert_eq!(
+            of(&rows[..1]),
+            "If cgroup v2. 1 file was read. It is cut: its end is missing, and the rest was judged."
+        );
+        let cut = "1 of them is cut: its end is missing, and the rest was judged.";
+        assert!(of(&rows[..2]).contains(cut), "{}", of(&rows[..2]));
     }
 
     #[test]

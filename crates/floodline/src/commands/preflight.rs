@@ -12,7 +12,9 @@ use crate::interrupt::Interrupt;
 use crate::memory::keep_freed;
 use crate::output::{self, Existing};
 use crate::{whole, workers};
-use floodline_fleet::{Cause, Change, Depth, NotAChange, Row, Summary, Unreadable, Verdict, keep_latest, thousands};
+use floodline_fleet::{
+    Cause, Change, Depth, NotAChange, Row, Summary, Unreadable, Verdict, keep_latest, tell_apart, thousands,
+};
 use floodline_record::nearest::nearest;
 use floodline_record::text::Text;
 use floodline_view::export::ExportError;
@@ -159,6 +161,7 @@ impl Run for Preflight {
             Unreadable::of_io(&io::Error::other(format!("folder: {why}"))).row(&name, &change)
         }));
         keep_latest(&mut rows);
+        tell_apart(&mut rows);
         for row in &mut rows {
             row.accepted = row.verdict != Verdict::Fine && accepted.iter().any(|key| row.is_named_by(key));
         }

@@ -140,6 +140,25 @@ fn each_file_that_cannot_answer_is_a_row_with_a_cause_and_what_to_type() {
     assert_eq!(told["superseded"], 2, "{told}");
     assert_eq!((&told["suffers"], &told["fine"]), (&2.into(), &3.into()), "{told}");
     assert!(run.stderr.contains("left out 1 file that does not end in .flr"), "{run}");
+    // Two files cannot be read: the pipe and the link.
+    assert_eq!((&told["files"], &told["unread"], &told["cut"]), (&16.into(), &2.into(), &1.into()), "{told}");
+    let run = floodline(&["preflight", text(fleet.path()), "--cgroup", "v2", "--tier", "1"]);
+    let shown = run.stdout.replace('\n', " ");
+    assert!(shown.contains("14 files were read. 2 more could not be read. "), "{run}");
+    assert!(shown.contains("1 of them is cut: its end is missing, and the rest was judged."), "{run}");
+}
+
+#[test]
+fn two_files_of_one_name_are_two_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (rack, dirty) in [("r1", 60), ("r2", 90)] {
+        std::fs::create_dir(folder.path().join(rack)).expect("a folder");
+        write(&folder.path().join(rack).join("web.flr"), host("localhost", dirty));
+    }
+    let (told, run) = judged(folder.path(), &["--accept", "cgroup-dirty-limit@r1/web"]);
+    let hosts = ["r1/web.flr", "r2/web.flr"].map(|file| row(&told, file)["host"].as_str().expect("a name").to_owned());
+    assert_eq!(hosts, ["r1/web", "r2/web"], "{run}");
+    assert_eq!((&told["accepted"], &told["suffers"]), (&1.into(), &1.into()), "{told}");
 }
 
 #[test]
