@@ -169,6 +169,12 @@ impl CliError {
         self.cause.exit()
     }
 
+    /// What to type next.
+    #[cfg(test)]
+    pub(crate) fn hints(&self) -> &[String] {
+        &self.hints
+    }
+
     /// Prints the error and returns the exit code.
     pub(crate) fn report(&self) -> Exit {
         let exit = self.exit();

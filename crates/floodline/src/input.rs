@@ -6,6 +6,7 @@
 use crate::error::CliError;
 use crate::stderr::tell;
 use floodline_record::gap::{Cause, Gap, Source};
+use floodline_record::human;
 use floodline_record::name::Name;
 use floodline_record::nearest::nearest;
 use floodline_record::record::{Record, Sink};
@@ -85,13 +86,10 @@ impl Input {
         let reader: Box<dyn Read> = if path == Path::new("-") {
             Box::new(io::stdin().lock())
         } else {
-            let file = File::open(path).map_err(|error| {
-                let told = CliError::usage(format!("cannot open {name}: {error}"));
-                match neighbour(path) {
-                    Some(near) => told.hint(format!("did you mean {near}?")),
-                    None => told.hint(HOW_TO_RECORD),
-                }
-            })?;
+            if path.is_dir() {
+                return Err(is_folder(path));
+            }
+            let file = File::open(path).map_err(|error| not_opened(path, &error))?;
             Box::new(BufReader::with_capacity(1 << 16, file))
         };
         let decoder = Decoder::new(reader).map_err(|error| {
@@ -177,8 +175,53 @@ impl Input {
     }
 }
 
+/// A folder where a recording is wanted.
+fn is_folder(folder: &Path) -> CliError {
+    let name = shown(folder);
+    let told = CliError::usage(format!("{name} is a folder, not a recording"));
+    let names = match recordings_in(folder) {
+        Ok(names) => names,
+        Err(error) => return not_opened(folder, &error),
+    };
+    match names.first() {
+        Some(first) => {
+            let quoted = |path: &Path| human::quoted(&shown(path).to_string());
+            told.hint(format!("name one of its recordings, such as {}", quoted(&folder.join(first))))
+                .hint(format!("judge a change for all of them: floodline preflight {} --cgroup v2", quoted(folder)))
+        }
+        None => told.hint(format!("it contains no recording (FILE.flr); {HOW_TO_RECORD}")),
+    }
+}
+
+/// A recording that cannot be opened, with what to type next.
+fn not_opened(path: &Path, error: &io::Error) -> CliError {
+    let name = shown(path);
+    let told = CliError::usage(format!("cannot open {name}: {error}"));
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        let told = told.hint("read it as root: put sudo before the command");
+        // Where its folder may not be searched, the mode of the file changes nothing.
+        return match path.is_file() {
+            true => told.hint(format!("or let all users read it: sudo chmod a+r {}", human::quoted(&name.to_string()))),
+            false => told,
+        };
+    }
+    match neighbour(path) {
+        Some(near) => told.hint(format!("did you mean {near}?")),
+        None => told.hint(HOW_TO_RECORD),
+    }
+}
+
 /// Files of a folder that are looked at for a mistyped name.
 const NEIGHBOURS_MAX: usize = 1000;
+
+/// Names of the recordings of a folder, in order. Of a large folder, some of them.
+fn recordings_in(folder: &Path) -> io::Result<Vec<String>> {
+    let entries = std::fs::read_dir(folder)?.flatten().take(NEIGHBOURS_MAX);
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut recordings: Vec<String> = names.filter(|name| name.ends_with(".flr")).collect();
+    recordings.sort_unstable();
+    Ok(recordings)
+}
 
 /// The recording beside a path that does not exist whose name is nearest to it.
 pub(crate) fn neighbour(path: &Path) -> Option<String> {
@@ -186,15 +229,29 @@ pub(crate) fn neighbour(path: &Path) -> Option<String> {
         return None;
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).ok()?.flatten().take(NEIGHBOURS_MAX);
-    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    let mut recordings = names.iter().filter(|name| name.ends_with(".flr")).map(String::as_str).collect::<Vec<_>>();
-    recordings.sort_unstable();
-    let near = nearest(path.file_name()?.to_str()?, recordings)?;
+    let recordings = recordings_in(folder.unwrap_or(Path::new("."))).ok()?;
+    let near = nearest(path.file_name()?.to_str()?, recordings.iter().map(String::as_str))?;
     Some(Name::new(folder.map_or_else(|| near.into(), |folder| folder.join(near)).as_os_str().as_bytes()).to_string())
 }
 
 /// A recorder that was killed between two samples lost nothing.
 fn is_worth_telling(cut: &Cut) -> bool {
     cut.why != Why::NotClosed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_may_not_be_read_has_a_command_that_helps() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a b.flr");
+        std::fs::write(&file, "").unwrap();
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        let check = |path: &Path, expect: &[String]| assert_eq!(not_opened(path, &denied).hints(), expect);
+        let sudo = "read it as root: put sudo before the command".to_owned();
+        check(&file, &[sudo.clone(), format!("or let all users read it: sudo chmod a+r '{}'", file.display())]);
+        check(&folder.path().join("absent/a.flr"), &[sudo]);
+    }
 }

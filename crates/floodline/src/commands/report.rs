@@ -95,9 +95,8 @@ fn is_json(path: &Path) -> Result<bool, CliError> {
         return io::stdin().lock().fill_buf().map(first).map_err(unreadable);
     }
     let mut bytes = [0; 64];
-    // What cannot be opened is reported where the recording is read.
-    let Ok(mut file) = File::open(path) else { return Ok(false) };
-    let length = file.read(&mut bytes).map_err(unreadable)?;
+    // What cannot be opened or read is reported where the recording is read.
+    let length = File::open(path).and_then(|mut file| file.read(&mut bytes)).unwrap_or(0);
     Ok(first(bytes.get(..length).unwrap_or_default()))
 }
 

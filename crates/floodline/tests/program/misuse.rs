@@ -29,7 +29,36 @@ fn a_recording_without_a_whole_sample_says_how_to_make_one() {
     std::fs::write(&cut, &bytes[..bytes.len() - 60]).expect("a file");
     for command in ["doctor", "budget", "replay"] {
         check(&[command, text(&cut)], 2, &["cut.flr contains no complete sample", "hint: make a recording with: "]);
-        check(&[command, text(folder.path())], 2, &["Is a directory", "hint: "]);
+    }
+}
+
+#[test]
+fn a_folder_where_a_recording_is_wanted_says_what_to_type() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = text(folder.path());
+    let page = folder.path().join("page.html");
+    let set = ["--set", "vm.dirty_ratio=5"];
+    let commands: &[&[&str]] = &[
+        &["doctor", dir],
+        &["budget", dir],
+        &["replay", dir],
+        &["ledger", dir],
+        &["twin", dir],
+        &["advise", dir],
+        &["report", dir, "-o", text(&page)],
+        &["export", dir, "--format", "csv", "-o", text(&page)],
+        &["predict", dir, set[0], set[1]],
+    ];
+    let is_folder = format!("floodline: {dir} is a folder, not a recording");
+    for args in commands {
+        check(args, 2, &[&is_folder, "hint: it contains no recording (FILE.flr); make a recording with: "]);
+    }
+    for name in ["b.flr", "a.flr", "notes.txt"] {
+        std::fs::write(folder.path().join(name), "").expect("a file");
+    }
+    for args in commands {
+        let preflight = format!("hint: judge a change for all of them: floodline preflight {dir} --cgroup v2");
+        check(args, 2, &[&is_folder, &format!("such as {dir}/a.flr\n"), &preflight]);
     }
 }
 
