@@ -8,6 +8,7 @@ pub mod changed;
 mod derive;
 mod error;
 pub mod felt;
+mod findings;
 mod fits;
 mod headline;
 mod kept;

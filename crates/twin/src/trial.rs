@@ -6,6 +6,7 @@
 use crate::advise::{Against, Candidate, Doctor, Search, Told, Wanted, against};
 use crate::backtest::{self, Figure};
 use crate::changed::{Changed, NotChanged, of_steps};
+use crate::findings::is_move;
 use crate::kept::Part;
 use crate::predict::{Measured, Question, Run, conclude};
 use crate::shown::{self, Shown, Verdicts};
@@ -18,9 +19,9 @@ use floodline_analysis::report::{Report, Step};
 use floodline_analysis::tried;
 use floodline_record::human;
 use floodline_record::window::Window;
-use floodline_scenario::Scenario;
 use floodline_sim::{Progress, SimError};
 
+pub use crate::findings::add_findings;
 pub use crate::kept::Kept;
 pub use crate::patience::{Patience, Spent};
 
@@ -90,90 +91,6 @@ impl Studied {
         let said = shown::verdicts(&recorded.window);
         Ok(Studied { recorded, twin, said, notes: Vec::new() })
     }
-}
-
-/// Adds the changes that `doctor` prints for these rules, and returns their steps that a twin cannot make. `report` is
-/// doctor's: its joined plan is the one that people see.
-///
-/// # Errors
-///
-/// A rule has no finding in the report, or its change has no step that a twin can make.
-pub fn add_findings(
-    twin: &Twin,
-    report: &Report,
-    rules: &[&'static str],
-    settings: &mut Vec<Setting>,
-) -> Result<Vec<String>, NotChanged> {
-    let mut unknown = Vec::new();
-    for rule in rules {
-        let Some(finding) = report.findings.iter().find(|finding| finding.rule == *rule) else {
-            let mut found: Vec<&str> = report.findings.iter().map(|finding| finding.rule).collect();
-            found.dedup();
-            let hint = match found.is_empty() {
-                true => "the recording has no finding; use --set KEY=VALUE".to_owned(),
-                false => format!("found here: {}", found.join(", ")),
-            };
-            return Err(NotChanged::new(format!("{rule} is not found in this recording"), hint));
-        };
-        let (own, own_rest) = of_steps(&finding.plan);
-        let joined = report.plan.as_ref().filter(|plan| plan.rules.contains(rule));
-        // A plan without commands that act at once waits for a reboot, as a finding does that asks for nothing else.
-        let (known, rest) = match joined {
-            Some(plan) if !own.iter().all(is_move) => {
-                let (known, rest) = of_steps(&plan.steps);
-                (known.into_iter().filter(|one| !is_move(one)).collect(), rest)
-            }
-            _ => (own, own_rest),
-        };
-        if known.is_empty() {
-            return Err(NotChanged::new(
-                format!("the plan of {rule} has no step that a twin can make"),
-                keys_of(rule, &twin.scenario),
-            ));
-        }
-        for one in known {
-            if !settings.contains(&one) {
-                settings.push(one);
-            }
-        }
-        for one in rest {
-            if !unknown.contains(&one) {
-                unknown.push(one);
-            }
-        }
-    }
-    Ok(unknown)
-}
-
-/// What to type for a finding that has no command: the keys of the twin that it is about, with their present values.
-fn keys_of(rule: &str, scenario: &Scenario) -> String {
-    let mut keys = Vec::new();
-    for (path, cgroup) in scenario.machine.cgroups.iter().filter(|_| rule == "io-limit-throttling") {
-        for (device, max) in &cgroup.io_max {
-            let rates = [("read_bandwidth", max.read_bandwidth), ("write_bandwidth", max.write_bandwidth)];
-            let rates = rates.into_iter().filter_map(|(name, rate)| Some((name, rate?.to_string())));
-            let requests = [("read_iops", max.read_iops), ("write_iops", max.write_iops)];
-            let requests = requests.into_iter().filter_map(|(name, rate)| Some((name, rate?.to_string())));
-            // A path of several parts is quoted, as in the scenario.
-            let is_plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-            let path = if is_plain { path.clone() } else { format!("{path:?}") };
-            keys.extend(
-                // A value has a unit after a space: a shell needs quotes.
-                rates
-                    .chain(requests)
-                    .map(|(name, now)| format!("--set 'machine.cgroups.{path}.io_max.{device}.{name}={now}'")),
-            );
-        }
-    }
-    match keys.as_slice() {
-        [] => "give the change with --set KEY=VALUE; floodline twin host.flr -o - prints every key".to_owned(),
-        keys => format!("give the change with --set; now: {}", keys.join(" ")),
-    }
-}
-
-/// Whether a setting takes a reboot.
-fn is_move(setting: &Setting) -> bool {
-    matches!(setting.key.as_str(), "kernel" | "cgroup")
 }
 
 /// Runs the trials of a question and answers it; `None` where a run is missing. Also returns the figures of the
@@ -483,42 +400,6 @@ fn that_helps(
 mod tests {
     use super::*;
     use floodline_analysis::report::{Severity, When};
-    use floodline_scenario::ScenarioFile;
-
-    #[test]
-    fn a_finding_without_a_command_names_the_keys_to_set_with_their_present_values() {
-        let text = r#"
-            name = "held"
-            summary = "Cgroups with limits of their own"
-            [machine]
-            memory = "2 GiB"
-            cpus = 1
-            [machine.devices.vda]
-            size = "2 GiB"
-            write_bandwidth = "100 MB/s"
-            read_bandwidth = "100 MB/s"
-            [machine.mounts."/data"]
-            type = "ext4"
-            device = "vda"
-            [machine.cgroups."a/b".io_max.vda]
-            write_bandwidth = "2 MB/s"
-            [machine.cgroups.a]
-            [machine.cgroups.tenant.io_max.vda]
-            write_iops = "50 IO/s"
-            [workload]
-            duration = "5 s"
-            [workload.tasks.one]
-            steps = [{ write = { file = "/data/x", total = "1 MiB" } }]
-        "#;
-        let scenario = ScenarioFile::parse(text).unwrap().variants.remove("default").unwrap();
-        let hint = keys_of("io-limit-throttling", &scenario);
-        assert!(hint.contains("machine.cgroups.tenant.io_max.vda.write_iops=50"), "{hint}");
-        assert!(hint.contains(r#"machine.cgroups."a/b".io_max.vda.write_bandwidth=2 MB/s"#), "{hint}");
-        // Each key of the hint is one that a change takes.
-        assert!(scenario.changed("machine.cgroups.tenant.io_max.vda.write_iops", "90 IO/s").is_ok());
-        assert!(scenario.changed(r#"machine.cgroups."a/b".io_max.vda.write_bandwidth"#, "8 MB/s").is_ok());
-        assert!(!keys_of("dirty-cliff", &scenario).contains("io_max"), "it is another finding");
-    }
 
     #[test]
     fn a_plan_of_now_is_tried_without_the_move_that_takes_a_reboot() {
