@@ -11,7 +11,7 @@ mod standstill;
 
 pub use self::interval::Interval;
 pub use self::speed::{Basis, SMALL_WRITE, Speed};
-pub use self::standstill::{Explained, HARDLY, SHORTEST_S, Standstill, cycle_s};
+pub use self::standstill::{Explained, HARDLY, SHORTEST_S, Standstill, cycle_s, distance_s};
 
 use floodline_record::facts::{BlockDevice, HostFacts, Mount, Stack};
 use floodline_record::id::{DevId, Entity, EntityId};
@@ -181,6 +181,17 @@ impl<'a> Device<'a> {
 
     /// The disks below it, or itself if it is a disk.
     pub fn bottoms(&self) -> Vec<Device<'a>> {
+        let is_last = |device: &Device<'_>| device.facts.is_none_or(|facts| facts.slaves.is_empty());
+        self.stack().into_iter().filter(is_last).collect()
+    }
+
+    /// The devices that it is built on, in all layers.
+    pub fn below(&self) -> Vec<Device<'a>> {
+        self.stack().into_iter().filter(|device| device.id != self.id).collect()
+    }
+
+    /// Itself and the devices that it is built on.
+    fn stack(&self) -> Vec<Device<'a>> {
         let mut found = Vec::new();
         let mut seen = BTreeSet::from([self.dev]);
         let mut next = VecDeque::from([*self]);
@@ -188,11 +199,8 @@ impl<'a> Device<'a> {
             if seen.len() > STACK_MAX {
                 break;
             }
-            let below: &[DevId] = device.facts.map(|facts| facts.slaves.as_slice()).unwrap_or_default();
-            if below.is_empty() {
-                found.push(device);
-            }
-            for slave in below {
+            found.push(device);
+            for slave in device.facts.map(|facts| facts.slaves.as_slice()).unwrap_or_default() {
                 let slave = self.window.lookup().whole(self.window, *slave);
                 if seen.insert(slave) {
                     next.extend(by_dev(self.window, slave));
@@ -212,6 +220,12 @@ pub fn devices(window: &Window) -> Vec<Device<'_>> {
 /// each byte on every disk.
 pub fn disks(window: &Window) -> Vec<Device<'_>> {
     devices(window).into_iter().filter(|device| device.is_bottom() && !device.is_memory()).collect()
+}
+
+/// Returns the devices that are built on others, without loop devices: these are built on files.
+pub fn layers(window: &Window) -> Vec<Device<'_>> {
+    let is_layer = |device: &Device<'_>| !device.is_bottom() && !device.is_loop() && !device.is_memory();
+    devices(window).into_iter().filter(is_layer).collect()
 }
 
 /// Returns the devices at which dirty pages leave memory for good, most written first: the top of each stack. A loop

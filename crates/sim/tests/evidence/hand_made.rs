@@ -212,7 +212,7 @@ fn every_number_of_recordings_made_by_hand_is_what_they_say() {
     for incident in INCIDENTS {
         checked += has(&(incident.make)(), &[], &mut wrong);
     }
-    let traced: [(Fixture, &[&str]); 8] = [
+    let traced: [(Fixture, &[&str]); 9] = [
         (
             starved(),
             &[
@@ -240,6 +240,10 @@ fn every_number_of_recordings_made_by_hand_is_what_they_say() {
             ],
         ),
         (stalled(true), &["Longest wait in a standstill, writer[701]", "Standstill time with a task waiting"]),
+        (
+            stalled(false).seconds(13),
+            &["Standstill until the last sample of sda", "Most requests in flight in the last"],
+        ),
     ];
     for (fixture, names) in &traced {
         checked += has(fixture, names, &mut wrong);

@@ -26,11 +26,31 @@ impl Raw {
     /// The samples just before a standstill and just after it, to twice its length, without the interval next to it.
     fn beside(&self, (from, to): Span) -> Option<(Span, Span)> {
         let length = 2.0 * seconds(&self.samples[from], &self.samples[to]) + 1e-6;
-        let (until, since) = (from.checked_sub(1)?, to + 1);
+        let since = to + 1;
         let last = self.samples.len() - 1;
-        let first = (0..=until).find(|at| seconds(&self.samples[*at], &self.samples[until]) <= length)?;
+        let before = self.before((from, to))?;
         let end = (since..=last).rev().find(|at| seconds(&self.samples[since], &self.samples[*at]) <= length)?;
-        Some(((first, until), (since, end)))
+        Some((before, (since, end)))
+    }
+
+    /// Whether the disk had requests until the last sample and completed none, after it had worked for a second.
+    fn hangs(&self, (from, to): Span) -> bool {
+        let Some(before) = self.before((from, to)) else { return false };
+        let is_still = |at: usize| self.in_flight(at) > 0 && self.in_flight(at + 1) > 0;
+        to + 1 == self.samples.len()
+            && (from..to).all(is_still)
+            && self.completed((from, to)) <= 0.0
+            && self.completed((from - 1, from)) > 0.0
+            && self.length_of(&before) >= 0.95
+            && self.per_second(before) * self.length_of(&(from, to)) >= 20.0
+    }
+
+    /// The samples just before a standstill, to twice its length, without the interval next to it.
+    fn before(&self, (from, to): Span) -> Option<Span> {
+        let length = 2.0 * seconds(&self.samples[from], &self.samples[to]) + 1e-6;
+        let until = from.checked_sub(1)?;
+        let first = (0..=until).find(|at| seconds(&self.samples[*at], &self.samples[until]) <= length)?;
+        Some((first, until))
     }
 
     /// Whether the disk had requests and completed less than a tenth of what it did before and after, for as long as it did not.
@@ -54,8 +74,10 @@ impl Raw {
         let mut found = Vec::new();
         let (mut from, last) = (0, self.samples.len() - 1);
         while from < last {
-            let is_one =
-                |to: &usize| seconds(&self.samples[from], &self.samples[*to]) >= 0.95 && self.stands_still((from, *to));
+            let is_one = |to: &usize| {
+                let is_one = self.stands_still((from, *to)) || self.hangs((from, *to));
+                seconds(&self.samples[from], &self.samples[*to]) >= 0.95 && is_one
+            };
             match (from + 1..=last).rev().find(is_one) {
                 Some(to) => {
                     found.push((from, to));
@@ -109,18 +131,26 @@ pub(crate) fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option
         .iter()
         .copied()
         .reduce(|one, other| if raw.length_of(&other) > raw.length_of(&one) { other } else { one })?;
-    let (before, after) = raw.beside(longest)?;
+    let last = spans.last().copied().filter(|span| raw.hangs(*span));
+    // One that has not ended is told first.
+    let longest = last.unwrap_or(longest);
+    let before = raw.before(longest)?;
     let all = |of: fn(&Raw, usize, usize) -> f64| spans.iter().map(|(from, to)| of(raw, *from, *to)).sum::<f64>();
     let in_all: f64 = spans.iter().map(|span| raw.length_of(span)).sum();
     Some(match evidence.name.as_str() {
-        name if name.starts_with("Longest standstill of ") => raw.length_of(&longest),
+        name if name.starts_with("Longest standstill of ") && last.is_none() => raw.length_of(&longest),
+        name if name.starts_with("Standstill until the last sample of ") => raw.length_of(&last?),
         name if name.starts_with("Standstills of ") => spans.len() as f64,
         "Length of all standstills" => in_all,
-        "Start of the longest, after the first sample" => seconds(raw.first(), &raw.samples[longest.0]),
-        "Most requests in flight in the longest" => (longest.0..=longest.1).map(|at| raw.in_flight(at)).max()? as f64,
+        "Start of the longest, after the first sample" | "Start of the last, after the first sample" => {
+            seconds(raw.first(), &raw.samples[longest.0])
+        }
+        "Most requests in flight in the longest" | "Most requests in flight in the last" => {
+            (longest.0..=longest.1).map(|at| raw.in_flight(at)).max()? as f64
+        }
         "Completed just before" => raw.per_second(before),
-        "Completed in the longest" => raw.per_second(longest),
-        "Completed just after" => raw.per_second(after),
+        "Completed in the longest" | "Completed in the last" => raw.per_second(longest),
+        "Completed just after" => raw.per_second(raw.beside(longest)?.1),
         "Standstill time with a task waiting for I/O" => {
             over(all(|raw, from, to| raw.pressed(from, to)), in_all).min(1.0)
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Times in which a disk has requests and completes hardly any of them, and then goes on as before: its host or its storage network
-//! was busy, or it retried. The program that writes most is then not the cause of the waits.
+//! Times in which a disk has requests and completes hardly any of them, and then goes on as before, or completes none until the last
+//! sample: its host or its storage network was busy, or it retried. The program that writes most is then not the cause of the waits.
 
 use super::interval::{Reading, between};
 use super::{Device, Interval};
@@ -39,6 +39,12 @@ const SAME_DISTANCE: f64 = 0.2;
 const SAME_LENGTH: f64 = 0.5;
 /// Intervals between samples by which either may differ because nothing is known between samples.
 const SAMPLED: f64 = 1.5;
+/// Part of the time that standstills in a cycle take at least, where a full cache or a spent credit is the reason: such a disk is asked for more
+/// than it can do. Shorter ones come from a clock, as those of a self-test do.
+const CYCLE_SHARE: f64 = 0.1;
+/// Length of a standstill that has not ended from which it is told although a flush or a discard may be its reason, seconds: neither is
+/// counted before it ends.
+const UNCOUNTED_MAX_S: f64 = 5.0;
 
 /// Times at which a disk stood still.
 pub struct Standstills {
@@ -97,9 +103,9 @@ pub struct Standstill {
     pub before: f64,
     /// Requests completed per second in it.
     pub during: f64,
-    /// Requests completed per second just after it.
-    pub after: f64,
-    /// The times just before and just after it, without the intervals next to it.
+    /// Requests completed per second just after it; `None` if it had not ended by the last sample.
+    pub after: Option<f64>,
+    /// The times just before and just after it, without the intervals next to it. Of one that had not ended, the time before it twice.
     pub beside: [(Nanos, Nanos); 2],
     /// What may explain it, so that the disk is not to blame.
     pub explained: Option<Explained>,
@@ -114,15 +120,30 @@ pub enum Explained {
     UncountedFlush,
     /// A discard.
     Discard,
+    /// A flush of its cache that has not ended.
+    PendingFlush,
+    /// A discard that has not ended.
+    PendingDiscard,
 }
 
 impl Explained {
+    /// All of them.
+    pub const ALL: [Explained; 5] = [
+        Explained::Flush,
+        Explained::UncountedFlush,
+        Explained::Discard,
+        Explained::PendingFlush,
+        Explained::PendingDiscard,
+    ];
+
     /// As the end of a sentence about the disk.
     pub fn because(self) -> &'static str {
         match self {
             Explained::Flush => "a flush of its cache explains it",
             Explained::UncountedFlush => "a flush may explain it, and flushes are not counted",
             Explained::Discard => "a discard explains it",
+            Explained::PendingFlush => "a flush of its cache that has not ended may explain it",
+            Explained::PendingDiscard => "a discard that has not ended may explain it",
         }
     }
 }
@@ -131,6 +152,16 @@ impl Standstill {
     /// Its length, seconds. The disk may have stood still for up to an interval more at either end.
     pub fn seconds(&self) -> f64 {
         Nanos(self.to.0.saturating_sub(self.from.0)).as_secs_f64()
+    }
+
+    /// Whether it had not ended by the last sample.
+    pub fn is_open(&self) -> bool {
+        self.after.is_none()
+    }
+
+    /// Requests that the disk usually completes per second.
+    pub fn usual(&self) -> f64 {
+        self.before.min(self.after.unwrap_or(f64::INFINITY))
     }
 
     /// Seconds of the time between two moments that lie in it.
@@ -144,9 +175,9 @@ impl Standstill {
     }
 }
 
-/// Mean distance of standstills of one disk, seconds, where they come at nearly equal distances and are of similar length: a disk that stops in cycles
-/// does so by itself, for instance because its cache fills up or a credit is spent.
-pub fn cycle_s(times: &[Standstill]) -> Option<f64> {
+/// Mean distance of standstills of one disk, seconds, where they come at nearly equal distances and are of similar length. One that has not
+/// ended may be shorter.
+pub fn distance_s(times: &[Standstill]) -> Option<f64> {
     if times.len() < CYCLES {
         return None;
     }
@@ -154,21 +185,40 @@ pub fn cycle_s(times: &[Standstill]) -> Option<f64> {
     let start = |time: &Standstill| time.from.as_secs_f64();
     let distances: Vec<f64> = times.windows(2).map(|pair| start(&pair[1]) - start(&pair[0])).collect();
     let mean = distances.iter().sum::<f64>() / distances.len() as f64;
-    let longest = times.iter().map(Standstill::seconds).fold(0.0, f64::max);
+    let ended = times.iter().filter(|time| !time.is_open());
+    let longest = ended.map(Standstill::seconds).fold(0.0, f64::max);
     let is_same = |distance: &f64| (distance - mean).abs() <= unsure.max(SAME_DISTANCE * mean);
-    let is_as_long = |time: &Standstill| longest - time.seconds() <= unsure.max(SAME_LENGTH * longest);
+    let is_as_long = |time: &Standstill| match time.is_open() {
+        true => time.seconds() <= longest + unsure,
+        false => longest - time.seconds() <= unsure.max(SAME_LENGTH * longest),
+    };
     (distances.iter().all(is_same) && times.iter().all(is_as_long)).then_some(mean)
+}
+
+/// The same where the disk does so by itself because its cache fills up or a credit is spent: it then stands still for a good part of the time.
+pub fn cycle_s(times: &[Standstill]) -> Option<f64> {
+    let distance = distance_s(times)?;
+    // Each may have begun and ended an interval earlier and later.
+    let most = |time: &Standstill| time.seconds() + 2.0 * time.unsure_s();
+    let mean = times.iter().map(most).sum::<f64>() / times.len() as f64;
+    (mean >= CYCLE_SHARE * distance).then_some(distance)
 }
 
 impl Device<'_> {
     /// Times in which it stood still for a second or more, in order: at each sample it had requests in flight, and between them it
     /// completed hardly any, in number and in bytes, of what it completes in most intervals just before and just after, so
-    /// that a request stayed for much longer than usual. [`Standstill::explained`] tells where a discard or a flush of its cache explains it.
+    /// that a request stayed for much longer than usual. The last one may not have ended: then it completed none until the last sample.
+    /// [`Standstill::explained`] tells where a discard or a flush of its cache explains it.
     pub fn stood_still(&self) -> Vec<Standstill> {
         let rows = self.window.disk_series.get(&self.id).map(Vec::as_slice).unwrap_or_default();
         let steps: Vec<Option<Step>> = rows.windows(2).map(|pair| Step::of(&pair[0], &pair[1])).collect();
         let can_flush = self.facts.and_then(|facts| facts.write_back_cache) != Some(false);
-        let of_run = |run: &[Option<Step>]| Steps::of(run.iter().flatten().copied().collect(), can_flush).standstills();
+        let end = self.window.last_at.map(|last| last.monotonic);
+        let of_run = |run: &[Option<Step>]| {
+            let mut steps = Steps::of(run.iter().flatten().copied().collect(), can_flush);
+            steps.is_last = steps.all.last().is_some_and(|last| Some(last.end) == end);
+            steps.standstills()
+        };
         steps.split(Option::is_none).flat_map(of_run).collect()
     }
 }
@@ -236,6 +286,8 @@ struct Sum {
 struct Steps {
     all: Vec<Step>,
     can_flush: bool,
+    /// Whether the last of them ends with the last sample.
+    is_last: bool,
     /// Median length of an interval, seconds.
     usual_s: f64,
     /// Requests completed per second in the interval with most.
@@ -263,7 +315,7 @@ impl Steps {
             sum.stayed_s += step.stayed_s;
             Some(*sum)
         }));
-        Steps { all, can_flush, usual_s, most, sums }
+        Steps { all, can_flush, is_last: false, usual_s, most, sums }
     }
 
     /// Whether an interval can be part of a standstill, whatever is usual beside it.
@@ -345,6 +397,9 @@ impl Steps {
         if length < NEARLY * SHORTEST_S {
             return None;
         }
+        if self.is_last && last + 1 == self.all.len() {
+            return self.open(first, length);
+        }
         // The intervals next to it may contain its beginning and its end.
         let (end, start) = (first.checked_sub(1)?, last + 2);
         let beside = Nanos((BESIDE * length * 1e9) as u64).0;
@@ -387,10 +442,60 @@ impl Steps {
             in_flight: inside.iter().map(|step| step.most_pending).max().unwrap_or(0),
             before: self.rate(&before),
             during: self.rate(&of),
-            after: self.rate(&after),
+            after: Some(self.rate(&after)),
             beside,
             explained: explained(),
         })
+    }
+
+    /// The standstill from one interval until the last sample, if it is one. Nothing after it shows what the disk can do, so it must complete none
+    /// at all: a disk whose cache is full or whose credit is spent completes some.
+    fn open(&self, first: usize, length: f64) -> Option<Standstill> {
+        let of = first..self.all.len();
+        let end = first.checked_sub(1)?;
+        let beside = Nanos((BESIDE * length * 1e9) as u64).0;
+        let from = self.all[end].start.0.saturating_sub(beside);
+        let before = self.all.partition_point(|step| step.start.0 < from)..end;
+        let (inside, before_it) = (&self.all[of.clone()], &self.all[before.clone()]);
+        let (usual, busy) = (self.rate(&before), before_it.iter().filter(|step| step.completed > 0.0).count());
+        let is_short = self.seconds(&before) < NEARLY * SHORTEST_S || usual * length < ENOUGH;
+        if is_short || self.sum(&of).completed > 0.0 || 2 * busy <= before_it.len() {
+            return None;
+        }
+        let usual_writes = mean(before_it, |step| step.writes);
+        let has_discards = self.all[before.start..].iter().any(|step| step.has_discards);
+        let pending = || match has_discards {
+            true => Some(Explained::PendingDiscard),
+            false if !self.can_flush => None,
+            false => match self.since_flush(first) {
+                None => Some(Explained::UncountedFlush),
+                Some(cached) => (cached >= HARDLY * usual_writes * length).then_some(Explained::PendingFlush),
+            },
+        };
+        let time = (before_it.first()?.start, before_it.last()?.end);
+        Some(Standstill {
+            from: self.all[first].start,
+            to: inside.last()?.end,
+            in_flight: inside.iter().map(|step| step.most_pending).max().unwrap_or(0),
+            before: usual,
+            during: 0.0,
+            after: None,
+            beside: [time, time],
+            explained: (length < UNCOUNTED_MAX_S).then(pending).flatten(),
+        })
+    }
+
+    /// Writes that the cache may hold at the beginning of an interval: those since the flush before, and a part of those in the interval in
+    /// which it was. `None` where flushes are not counted.
+    fn since_flush(&self, first: usize) -> Option<f64> {
+        let earlier = &self.all[..first];
+        if earlier.iter().any(|step| step.flushes.is_none()) {
+            return None;
+        }
+        let flushed = earlier.iter().rposition(|step| step.flushes.is_some_and(|flushes| flushes > 0.0));
+        let since: f64 = earlier[flushed.map_or(0, |at| at + 1)..].iter().map(|step| step.writes).sum();
+        let left = flushed.map_or(0.0, |at| earlier[at].writes / earlier[at].flushes.unwrap_or(1.0));
+        Some(since + left)
     }
 
     /// Whether a flush may explain that the disk completes hardly anything in these intervals: one ended in them or right after, took
@@ -406,11 +511,8 @@ impl Steps {
         if flushes <= 0.0 || flushing < MOST * length {
             return None;
         }
-        let earlier = &self.all[..first];
-        let flushed = earlier.iter().rposition(|step| step.flushes.is_some_and(|flushes| flushes > 0.0));
-        let since: f64 = earlier[flushed.map_or(0, |at| at + 1)..].iter().map(|step| step.writes).sum();
-        let left = flushed.map_or(0.0, |at| earlier[at].writes / earlier[at].flushes.unwrap_or(1.0));
-        (since + left >= HARDLY * usual * length).then_some(Explained::Flush)
+        let cached = self.since_flush(first).unwrap_or(0.0);
+        (cached >= HARDLY * usual * length).then_some(Explained::Flush)
     }
 }
 

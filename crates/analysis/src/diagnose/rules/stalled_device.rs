@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rule `stalled-device`: a disk had requests in flight, completed hardly any of them for a second or more, and then went on as
-//! before. Neither a writer nor a setting causes that. A disk that is slow all the time is for the other rules, and a disk
-//! that never goes on is not judged.
+//! before, or completed none until the last sample. Neither a writer nor a setting causes that. A disk that is slow all the time is for the
+//! other rules. Of a stack of devices, the lowest one that stands still is told.
 #![doc = include_str!("stalled_device.md")]
 
+mod lowest;
 mod waits;
 
+use self::lowest::Still;
 use self::waits::{Waited, Waits};
 use crate::diagnose::derived::Derived;
-use crate::diagnose::device::{Device, Explained, HARDLY, SHORTEST_S, Standstill, cycle_s};
+use crate::diagnose::device::{Device, Explained, HARDLY, SHORTEST_S, Standstill, cycle_s, distance_s};
 use crate::diagnose::{Rule, Verdict, missing};
 use crate::observer;
 use crate::report::{Brief, Evidence, Finding, Severity};
@@ -42,7 +44,11 @@ struct Stalled<'a> {
 }
 
 impl Stalled<'_> {
-    fn longest(&self) -> &Standstill {
+    /// The one that is told first: one that had not ended by the last sample, or the longest.
+    fn told(&self) -> &Standstill {
+        if let Some(open) = self.times.iter().find(|time| time.is_open()) {
+            return open;
+        }
         let longest = self.times.iter().reduce(|one, other| if other.seconds() > one.seconds() { other } else { one });
         longest.expect("at least one")
     }
@@ -82,20 +88,23 @@ fn check(derived: &Derived<'_>) -> Verdict {
     }
     let mut stalled = Vec::new();
     let mut left_out = Vec::new();
-    for disk in disks {
-        if disk.span.last.in_flight.is_none() {
-            left_out.push(format!("{} was not judged: its requests in flight are not counted", disk.name));
-        }
-        let (explained, times): (Vec<_>, Vec<_>) =
-            disk.stood_still().into_iter().partition(|time| time.explained.is_some());
-        left_out.extend(by_reason(disk, &explained));
+    let uncounted = disks.iter().filter(|disk| disk.span.last.in_flight.is_none());
+    left_out
+        .extend(uncounted.map(|disk| format!("{} was not judged: its requests in flight are not counted", disk.name)));
+    for Still { device, times } in lowest::of(derived) {
+        let (explained, times): (Vec<_>, Vec<_>) = times.into_iter().partition(|time| time.explained.is_some());
+        left_out.extend(by_reason(&device, &explained));
         match cycle_s(&times) {
-            Some(cycle) => left_out.push(in_cycles(disk, &times, cycle)),
-            None if !times.is_empty() => stalled.push(Stalled { disk: *disk, times }),
+            Some(cycle) => left_out.push(in_cycles(&device, &times, cycle)),
+            None if !times.is_empty() => stalled.push(Stalled { disk: device, times }),
             None => {}
         }
     }
-    stalled.sort_by(|one, other| other.longest().seconds().total_cmp(&one.longest().seconds()));
+    // A disk that hangs now is the most urgent.
+    stalled.sort_by(|one, other| {
+        let (one, other) = (one.told(), other.told());
+        other.is_open().cmp(&one.is_open()).then(other.seconds().total_cmp(&one.seconds()))
+    });
     let mut findings = Vec::new();
     while !stalled.is_empty() {
         let first = stalled.remove(0);
@@ -110,7 +119,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let but = if left_out.is_empty() { String::new() } else { format!(". Left out: {}", left_out.join("; ")) };
     let others = if left_out.is_empty() { "" } else { "other " };
     Verdict::Clear(format!(
-        "no {others}disk stopped completing its requests and went on as before, by samples {} apart{but}",
+        "no {others}disk stopped completing its requests, by samples {} apart{but}",
         human::seconds(apart)
     ))
 }
@@ -122,7 +131,7 @@ fn by_reason(disk: &Device<'_>, times: &[Standstill]) -> Vec<String> {
         let longest = its.map(Standstill::seconds).reduce(f64::max)?;
         Some(format!("{} stopped for {}, but {}", disk.name, human::seconds(longest), reason.because()))
     };
-    [Explained::Flush, Explained::UncountedFlush, Explained::Discard].into_iter().filter_map(of).collect()
+    Explained::ALL.into_iter().filter_map(of).collect()
 }
 
 /// Standstills that come in cycles.
@@ -152,25 +161,62 @@ fn severity(waits: &Waits) -> Severity {
     }
 }
 
+/// The first sentences of a finding: what the disk did, and who waited.
+fn summary(stalled: &Stalled<'_>, with_it: &[String], waits: &Waits) -> String {
+    let (disk, told) = (stalled.disk.name, stalled.told());
+    let pending = human::plural(told.in_flight, "request", "requests");
+    let lasted = human::seconds(told.seconds());
+    let wait = |has: &str| {
+        let of = |first: &Waited| format!(" {} {has} {} for it.", first.label, human::seconds(first.seconds));
+        waits.longest().map(of).unwrap_or_default()
+    };
+    if told.is_open() {
+        let others = match with_it {
+            [] => String::new(),
+            [one] => format!(", and {one} stood still too"),
+            more => format!(", and {} stood still too", more.join(", ")),
+        };
+        let earlier = match stalled.times.len() {
+            1 => String::new(),
+            times => format!(" It stood still {times} times."),
+        };
+        return format!(
+            "{disk} completed no request for {lasted} and had not gone on by the last sample{others}: {pending} in flight, {} completed per \
+             second before.{earlier}{}",
+            human::number(told.before),
+            wait("has waited")
+        );
+    }
+    let others = if with_it.is_empty() { String::new() } else { format!(", and so did {}", with_it.join(", ")) };
+    let times = match stalled.times.len() {
+        1 => lasted,
+        times => match distance_s(&stalled.times) {
+            Some(distance) => format!("up to {lasted} ({times} times, every {})", human::seconds(distance)),
+            None => format!("up to {lasted} ({times} times)"),
+        },
+    };
+    format!(
+        "{disk} completed hardly any requests for {times}{others}: {pending} in flight, {} completed per second instead of {}.{}",
+        human::number(told.during),
+        human::number(told.usual()),
+        wait("waited")
+    )
+}
+
+/// What a standstill at nearly equal distances tells.
+fn by_a_clock(stalled: &Stalled<'_>) -> &'static str {
+    match distance_s(&stalled.times) {
+        Some(_) => " It comes at nearly equal distances, as a self-test or a job of the storage does.",
+        None => "",
+    }
+}
+
 fn finding(derived: &Derived<'_>, stalled: &Stalled<'_>, with_it: &[Stalled<'_>]) -> Finding {
     let waits = Waits::of(derived, &stalled.disk, &stalled.times);
-    let (disk, longest) = (stalled.disk.name.to_string(), stalled.longest());
+    let (disk, told) = (stalled.disk.name.to_string(), stalled.told());
     let names: Vec<String> = with_it.iter().map(|other| other.disk.name.to_string()).collect();
     let stolen = waits.stolen.filter(|share| *share >= STOLEN);
-    let others = if names.is_empty() { String::new() } else { format!(", and so did {}", names.join(", ")) };
-    let times = match stalled.times.len() {
-        1 => human::seconds(longest.seconds()),
-        times => format!("up to {} ({times} times)", human::seconds(longest.seconds())),
-    };
-    let pending = human::plural(longest.in_flight, "request", "requests");
-    let waited =
-        waits.longest().map(|first| format!(" {} waited {} for it.", first.label, human::seconds(first.seconds)));
-    let summary = format!(
-        "{disk} completed hardly any requests for {times}{others}: {pending} in flight, {} completed per second instead of {}.{}",
-        human::number(longest.during),
-        human::number(longest.before.min(longest.after)),
-        waited.unwrap_or_default()
-    );
+    let summary = summary(stalled, &names, &waits);
     let host = match stolen {
         Some(share) => format!(
             " The hypervisor took {} of the CPU time meanwhile (steal), so it was overloaded.",
@@ -178,14 +224,31 @@ fn finding(derived: &Derived<'_>, stalled: &Stalled<'_>, with_it: &[Stalled<'_>]
         ),
         None => String::new(),
     };
-    let because = format!(
-        "{disk} held its requests and completed hardly any, then worked as before. No flush and no discard \
-         explains that.{host}"
-    );
-    let next = format!(
-        "No setting of writeback helps. Read the kernel log of that time for timeouts and resets of {disk}, then the logs of the \
-         storage and of the hypervisor."
-    );
+    let clock = by_a_clock(stalled);
+    let (because, next, pace) = match told.is_open() {
+        false => (
+            format!(
+                "{disk} held its requests and completed hardly any, then worked as before. No flush and no discard \
+                 explains that.{clock}{host}"
+            ),
+            format!(
+                "No setting of writeback helps. Read the kernel log of that time for timeouts and resets of {disk}, then the logs of the \
+                 storage and of the hypervisor."
+            ),
+            "worked at its usual pace just before and just after",
+        ),
+        true => (
+            format!(
+                "{disk} holds its requests and completed none until the last sample. A flush or a discard that has not ended is not \
+                 counted, and may take some seconds.{clock}{host}"
+            ),
+            format!(
+                "No setting of writeback helps. See whether {disk} goes on: iostat -x 1 {disk}. If it does not, read the kernel log for \
+                 timeouts and resets of {disk}, then the logs of the storage and of the hypervisor."
+            ),
+            "worked at its usual pace just before, and had not gone on by the last sample",
+        ),
+    };
     Finding {
         rule: RULE.name,
         severity: severity(&waits),
@@ -193,9 +256,9 @@ fn finding(derived: &Derived<'_>, stalled: &Stalled<'_>, with_it: &[Stalled<'_>]
         evidence: evidence(derived, stalled, &waits),
         cause: format!(
             "A request that is in flight is with the driver, the link or the device. Neither a writer nor a dirty threshold \
-             decides when it completes. {disk} worked at its usual pace just before and just after. Likely causes are errors that \
+             decides when it completes. {disk} {pace}. Likely causes are errors that \
              the disk or the kernel retries, a reset of the link or the controller, a path that failed over, work inside the disk, and \
-             a busy storage array or hypervisor.{host}"
+             a busy storage array or hypervisor.{clock}{host}"
         ),
         brief: Brief {
             because,
@@ -220,19 +283,23 @@ fn where_to_look(disk: &str) -> String {
 }
 
 fn evidence(derived: &Derived<'_>, stalled: &Stalled<'_>, waits: &Waits) -> Vec<Evidence> {
-    let (disk, longest) = (stalled.disk.name, stalled.longest());
-    let start = derived.window.first_at.map_or(longest.from, |first| first.monotonic);
-    let began = Nanos(longest.from.0.saturating_sub(start.0)).as_secs_f64();
-    let usual = longest.before.min(longest.after);
+    let (disk, told) = (stalled.disk.name, stalled.told());
+    let start = derived.window.first_at.map_or(told.from, |first| first.monotonic);
+    let began = Nanos(told.from.0.saturating_sub(start.0)).as_secs_f64();
     let (completed, pending) = ("/proc/diskstats reads + writes", "/proc/diskstats in_flight");
+    let (name, which) = match told.is_open() {
+        false => ("Longest standstill of", "longest"),
+        true => ("Standstill until the last sample of", "last"),
+    };
     let mut rows = vec![
-        Evidence::seconds(format!("Longest standstill of {disk}"), longest.seconds(), completed).against(SHORTEST_S),
-        Evidence::seconds("Start of the longest, after the first sample", began, "times of the samples"),
-        Evidence::count("Most requests in flight in the longest", longest.in_flight, pending),
-        Evidence::per_second("Completed just before", longest.before, completed),
-        Evidence::per_second("Completed in the longest", longest.during, completed).against(HARDLY * usual),
-        Evidence::per_second("Completed just after", longest.after, completed),
+        Evidence::seconds(format!("{name} {disk}"), told.seconds(), completed).against(SHORTEST_S),
+        Evidence::seconds(format!("Start of the {which}, after the first sample"), began, "times of the samples"),
+        Evidence::count(format!("Most requests in flight in the {which}"), told.in_flight, pending),
+        Evidence::per_second("Completed just before", told.before, completed),
+        Evidence::per_second(format!("Completed in the {which}"), told.during, completed)
+            .against(HARDLY * told.usual()),
     ];
+    rows.extend(told.after.map(|after| Evidence::per_second("Completed just after", after, completed)));
     if stalled.times.len() > 1 {
         rows.push(Evidence::count(format!("Standstills of {disk}"), stalled.times.len() as u64, completed));
         rows.push(Evidence::seconds("Length of all standstills", stalled.seconds(), completed));

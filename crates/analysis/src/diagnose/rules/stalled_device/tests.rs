@@ -105,10 +105,96 @@ fn a_disk_that_is_slow_or_stays_slow_does_not_stand_still() {
     check_rule(&RULE, &of(3.0, 0.2, 1.0), "clear:");
     // Its cache was full: it goes on at its own speed.
     check_rule(&RULE, &of(3.0, 0.05, 0.1), "clear:");
-    // It has not gone on, or there is too little before it.
-    check_rule(&RULE, &of(30.0, 0.0, 1.0), "clear:");
+    // It completes some until the end, or there is too little before it.
+    check_rule(&RULE, &of(30.0, 0.05, 1.0), "clear:");
     check_rule(&RULE, &of(12.0, 0.0, 1.0), "clear:");
     check_rule(&RULE, &of(0.5, 0.0, 1.0), "clear:");
+}
+
+#[test]
+fn a_disk_that_has_not_gone_on_by_the_last_sample_is_told() {
+    // The recording ends while the disk stands still.
+    let hangs = |lasts: f64| standing(40.0).seconds(10 + lasts as u32);
+    let expect = "critical: sda completed no request for 3.00 s and had not gone on by the last sample: 6 requests in flight, \
+                  200 completed per second before. postgres[700] in /db has waited 3.00 s for it.";
+    check_rule(&RULE, &hangs(3.0), expect);
+    check_rule(&RULE, &hangs(30.0), "critical: sda completed no request for 30 s and had not gone on");
+    let finding = first_finding(&RULE, &hangs(3.0));
+    assert_eq!((finding.devices, finding.waited_s), (vec!["sda".to_owned()], Some(3.0)));
+    let names: Vec<&str> = finding.evidence.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names[0], "Standstill until the last sample of sda");
+    assert!(!names.contains(&"Completed just after"), "{names:?}");
+    let told = [&finding.cause, &finding.brief.because, &finding.brief.expect].map(String::as_str).join(" ");
+    assert!(told.contains("had not gone on") && !told.contains("as before"), "{told}");
+    // It completes a request now and then, as a disk does whose cache is full.
+    let slow = hangs(10.0).disk("sda", |t, row| worked(row, t, t.min(10.0) + 0.02 * (t - 10.0).max(0.0)));
+    check_rule(&RULE, &slow, "clear:");
+    // It has nothing to do.
+    let idle = hangs(10.0).disk("sda", |t, row| {
+        row.in_flight = Some(Count(if t < 10.0 { 6 } else { 0 }));
+        row.io_time = Some(secs(0.95 * t.min(10.0)));
+    });
+    check_rule(&RULE, &idle, "clear:");
+    // Delays are counted when a wait ends.
+    let delayed = hangs(3.0).facts(|facts| facts.task_delayacct = Some(true));
+    let delayed = delayed.process("postgres", 700, "/db", |_, row| row.blkio_delay = Some(secs(0.0)));
+    check_rule(&RULE, &delayed, "critical: sda completed no request");
+}
+
+#[test]
+fn what_is_not_counted_before_it_ends_may_explain_a_short_one() {
+    let hangs = |lasts: u32| standing(40.0).seconds(10 + lasts);
+    let check = |host: Fixture, expect: &str| {
+        let text = cleared(&host);
+        assert!(text.ends_with(expect), "{text}");
+    };
+    let rare = |lasts| hangs(lasts).disk("sda", |_, row| row.flushes = Some(Count(1)));
+    check(rare(3), "Left out: sda stopped for 3.00 s, but a flush of its cache that has not ended may explain it");
+    check_rule(&RULE, &rare(6), "critical: sda completed no request for 6.00 s");
+    let uncounted = |lasts| hangs(lasts).disk("sda", |_, row| (row.flushes, row.flush_time) = (None, None));
+    check(uncounted(3), "but a flush may explain it, and flushes are not counted");
+    check_rule(&RULE, &uncounted(6), "critical: sda completed no request for 6.00 s");
+    let discards = |lasts| hangs(lasts).disk("sda", |t, row| row.discards = Some(Count(t.min(10.0) as u64)));
+    check(discards(3), "but a discard that has not ended may explain it");
+    check_rule(&RULE, &discards(6), "critical: sda completed no request for 6.00 s");
+}
+
+/// A volume on a disk, both with these requests in flight while the disk stands still for three seconds.
+fn volume(in_flight: u64, disk: impl Fn(f64) -> f64 + Send + Sync + 'static) -> Fixture {
+    standing(3.0)
+        .disk("dm-0", |t, row| worked(row, t, work(t, 10.0, 13.0)))
+        .disk("sda", move |t, row| {
+            worked(row, t, disk(t));
+            row.in_flight = Some(Count(if (10.0..=13.0).contains(&t) { in_flight } else { 6 }));
+            row.io_time = Some(secs(0.95 * t));
+        })
+        .facts(|facts| {
+            for one in facts.devices.iter_mut().filter(|one| one.name.to_string() == "dm-0") {
+                one.slaves = vec![dev_of("sda")];
+            }
+        })
+}
+
+#[test]
+fn of_a_stack_the_lowest_device_that_stands_still_is_told() {
+    let devices = |host: &Fixture| match check(&Derived::of(&host.window())) {
+        Verdict::Found(findings) => findings.iter().map(|finding| finding.devices.join(" ")).collect::<Vec<_>>(),
+        Verdict::Clear(_) => Vec::new(),
+        other => panic!("{other:?}"),
+    };
+    let stopped = |t| work(t, 10.0, 13.0);
+    assert_eq!(devices(&volume(6, stopped)), ["sda"]);
+    // The volume has no path to its disk.
+    assert_eq!(devices(&volume(0, stopped)), ["dm-0"]);
+    check_rule(
+        &RULE,
+        &volume(0, stopped),
+        "critical: dm-0 completed hardly any requests for 3.00 s: 6 requests in flight",
+    );
+    // The disk goes on with something else.
+    assert_eq!(devices(&volume(6, |t| t)), Vec::<String>::new());
+    let unknown = volume(0, stopped).facts(|facts| facts.devices.clear());
+    assert_eq!(devices(&unknown), Vec::<String>::new());
 }
 
 #[test]
@@ -234,6 +320,21 @@ fn a_disk_that_stops_in_cycles_does_so_by_itself() {
     check_rule(&RULE, &standing_often(&[(9.0, 2.5), (20.5, 2.5)]), "info: sda completed hardly any");
     check_rule(&RULE, &standing_often(&[(10.0, 3.0), (22.0, 3.0), (45.0, 3.0)]), found);
     check_rule(&RULE, &standing_often(&[(10.0, 7.0), (27.0, 2.0), (44.0, 2.0)]), "info: sda completed hardly any");
+}
+
+#[test]
+fn short_stops_by_a_clock_are_told() {
+    let times = &[(30.0, 3.0), (90.0, 3.0), (150.0, 3.0), (210.0, 3.0)];
+    let host = standing_often(times).seconds(240);
+    check_rule(
+        &RULE,
+        &host,
+        "info: sda completed hardly any requests for up to 3.00 s (4 times, every 60 s): 6 requests",
+    );
+    assert!(first_finding(&RULE, &host).brief.because.contains("at nearly equal distances, as a self-test"));
+    // A cycle of a cache goes on until the last sample.
+    let cycle = standing_often(&[(9.0, 3.0), (20.5, 3.0), (32.0, 3.0), (43.5, 3.0)]).seconds(46);
+    assert!(cleared(&cycle).contains("sda stopped 4 times"), "{}", cleared(&cycle));
 }
 
 #[test]

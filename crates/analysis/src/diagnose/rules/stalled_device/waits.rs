@@ -2,6 +2,7 @@
 //! Waits while a disk stood still: of programs, by a trace or by their states in the samples; of any task, by the kernel's
 //! pressure; and the CPU time that the host took meanwhile. Does not cover why the disk stood still.
 
+use super::lowest;
 use crate::diagnose::cgroup;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Device, HARDLY, Standstill};
@@ -123,14 +124,14 @@ fn keep_longest(longest: &mut BTreeMap<u32, Waited>, pid: u32, wait: Waited) {
     }
 }
 
-/// Whether a wait on a device may be one on a disk: the disk is at the bottom of its stack, or below the image that it is. So it may also
+/// Whether a wait on a device may be one on a disk: the disk is in its stack, or below the image that it is. So it may also
 /// where the stack is unknown.
 fn is_on(derived: &Derived<'_>, dev: DevId, disk: &Device<'_>) -> bool {
     let Some(upper) = device::by_dev(derived.window, dev) else { return true };
     let Some(upper) = loops::holder(derived, &upper) else { return true };
     let bottoms = upper.bottoms();
     let is_unknown = bottoms.is_empty() || bottoms.iter().any(|bottom| !bottom.is_bottom());
-    is_unknown || bottoms.iter().any(|bottom| bottom.id == disk.id)
+    is_unknown || lowest::is_on(&upper, disk.dev)
 }
 
 /// Longest wait of each program for data of a file to be stored, by a trace, most of which is in a standstill. By process id.
@@ -179,7 +180,8 @@ fn asleep(derived: &Derived<'_>, disk: &Device<'_>, times: &[Standstill]) -> BTr
         let usual = slept.len().saturating_sub(slept_inside) as f64 / others as f64;
         let is_chance = |seen: usize| usual > HARDLY || usual.powi(seen.min(64) as i32) * sleepers as f64 > BY_CHANCE;
         let through = |(time, seen): &(&Standstill, &Vec<Nanos>)| {
-            let waited = match delayed {
+            // The delay of a wait is counted when the wait ends.
+            let waited = match delayed.filter(|_| !time.is_open()) {
                 Some(delayed) => delayed >= COVERED * time.seconds(),
                 None => !is_chance(seen.len()),
             };
