@@ -3,6 +3,7 @@
 //! queue harms no program. Waits of a process are known from a trace, from delay accounting where it is switched on, or
 //! from the process states in the samples. Does not cover what the processes waited for.
 
+mod place;
 mod syncs;
 
 use super::derived::Derived;
@@ -11,7 +12,7 @@ use super::writer::{self, Period};
 use super::{asleep, cgroup, elsewhere, placed, released, strict, synced, throttle};
 use crate::observer;
 use crate::report::{Evidence, Unexplained};
-use floodline_record::id::{DevId, Entity, EntityId};
+use floodline_record::id::{Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::record::What;
 use floodline_record::sample::ProcessRow;
@@ -217,16 +218,10 @@ pub fn is_shared_harm(derived: &Derived<'_>, waiters: &[Waiter]) -> bool {
 /// for I/O.
 pub fn is_harm_by_syncs(derived: &Derived<'_>, disk: &Device<'_>, is_causer: impl Fn(u32) -> bool) -> bool {
     let window = derived.window;
-    // A wait on a device that is not a known disk, such as a stack of them, counts for each disk.
-    let disks = derived.disks();
-    let is_here = |dev: DevId| {
-        let whole = window.lookup().whole(window, dev);
-        whole == disk.dev || disks.iter().all(|other| other.dev != whole)
-    };
     let standstills = disk.standstills();
     let is_meant = |wait: &SlowSync, until: Nanos| {
         let since = Nanos(until.0.saturating_sub(wait.lasted.0));
-        let is_its = wait.device.is_none_or(is_here);
+        let is_its = place::is_on(derived, wait.device, disk);
         // A disk that stood still lets every task wait, whichever program writes.
         (!is_its || wait.lasted.as_secs_f64() < FELT_S || !standstills.hold(since, until)).then_some(is_its)
     };
