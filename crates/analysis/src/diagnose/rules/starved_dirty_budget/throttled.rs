@@ -88,7 +88,7 @@ pub(super) fn finding(
     found.extend(short(derived, &budgets.global, None, peak, (&all, of_machine.as_ref()), derived.drains()));
     let (between, seen): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.is_between);
     if let Some(worst) = seen.iter().max_by_key(|one| (one.waiters.len(), one.cgroup.is_some())) {
-        return Some(told(derived, worst, 0));
+        return Some(told(derived, worst, &[]));
     }
     // Cgroups that wait in turn: together they wait for a good part of the window, and longer than the disk has work.
     let waited_s = |one: &Short<'_, '_>| one.waiters.iter().filter_map(|waiter| waiter.seconds).sum::<f64>();
@@ -101,7 +101,8 @@ pub(super) fn finding(
     (between.len() >= 2 && is_harm).then(|| {
         let mut waiters: Vec<Waiter> = between.iter().flat_map(|one| one.waiters.iter().cloned()).collect();
         waiters.sort_by(|one, other| other.seconds.unwrap_or(0.0).total_cmp(&one.seconds.unwrap_or(0.0)));
-        told(derived, &Short { waiters, ..worst.clone() }, between.len() as u64 - 1)
+        let others: Vec<&Short<'_, '_>> = between.iter().filter(|one| one.cgroup != worst.cgroup).collect();
+        told(derived, &Short { waiters, ..worst.clone() }, &others)
     })
 }
 
@@ -225,19 +226,18 @@ fn speed_row(speed: &Speed, name: &Name) -> String {
     }
 }
 
-/// The finding about a limit, which `more` cgroups have as well.
-fn told(derived: &Derived<'_>, short: &Short<'_, '_>, more: u64) -> Finding {
+/// The finding about a limit, which other cgroups have as well.
+fn told(derived: &Derived<'_>, short: &Short<'_, '_>, others: &[&Short<'_, '_>]) -> Finding {
     let place = match short.cgroup {
         Some(id) => derived.label(id),
         None => "the machine".to_owned(),
     };
-    let places = match more {
+    let places = match others.len() as u64 {
         0 => place.clone(),
         more => format!("{place} and {}", human::plural(more, "cgroup like it", "cgroups like it")),
     };
     let setting = setting_of(short.domain);
     let name = short.device.name;
-    let seconds = human::seconds(short.thresh as f64 / short.speed.value);
     let first = short.waiters.first().map(Waiter::label).unwrap_or_default();
     let who = match short.waiters.len() {
         0 | 1 => first,
@@ -247,7 +247,17 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>, more: u64) -> Finding {
     let are_harmed = short.waiters.iter().filter(is_long).count() >= 2
         || waiting::is_shared_harm(derived, &short.waiters)
         || asleep::are_mostly_asleep(derived.window, &short.waiters);
-    let (thresh, busy) = (human::bytes(short.thresh as f64), human::percent(short.utilisation));
+    let (least, most) = others
+        .iter()
+        .map(|one| one.thresh)
+        .fold((short.thresh, short.thresh), |(least, most), one| (least.min(one), most.max(one)));
+    let busy = human::percent(short.utilisation);
+    let is_range = human::bytes(least as f64) != human::bytes(most as f64);
+    // The others have limits of their own.
+    let thresh = match is_range {
+        true => format!("limits from {} to {}", human::bytes(least as f64), human::bytes(most as f64)),
+        false => human::bytes(most as f64),
+    };
     let mut needs = Needs::of(derived, Some(short.speed));
     if let (Some(_), Some(available)) = (short.cgroup, short.domain.available) {
         // The hard threshold is four times the background threshold that is chosen here.
@@ -260,6 +270,11 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>, more: u64) -> Finding {
     let (plan, why, trade_off) = match advice.filter(|advice| advice.meets_all) {
         Some(advice) => (derived.sysctls(&advice.pair.changes()), advice.why, advice.trade_off),
         None => (Vec::new(), String::new(), String::new()),
+    };
+    let seconds = human::seconds(most as f64 / short.speed.value);
+    let (are, last) = match is_range {
+        true => ("take at most", "Each burst of writes soon reaches its limit."),
+        false => ("is only", "Each burst of writes soon reaches this limit."),
     };
     // Without a trace, only the level shows what they waited for.
     let waited = match short.waiters.iter().any(|waiter| waiter.source == throttle::SOURCE) {
@@ -294,7 +309,7 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>, more: u64) -> Finding {
             _ => Severity::Warning,
         },
         summary: format!(
-            "{setting} makes the kernel pause writers of {places} near {thresh}, which is only {seconds} of writing to {name}. {who} {waited}. \
+            "{setting} makes the kernel pause writers of {places} near {thresh}, which {are} {seconds} of writing to {name}. {who} {waited}. \
              {name} is {busy} busy over the window."
         ),
         evidence,
@@ -305,7 +320,7 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>, more: u64) -> Finding {
         .trim_end()
         .to_owned(),
         brief: Brief {
-            because: format!("{name} writes {thresh} in {seconds}. Each burst of writes soon reaches this limit."),
+            because: format!("{name} writes {} in {seconds}. {last}", human::bytes(most as f64)),
             who,
             expect: "A burst fits below the limit, and its writers do not wait.".to_owned(),
             costs: "More data is lost if the machine loses power.".to_owned(),
@@ -321,12 +336,12 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>, more: u64) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::diagnose::check_rule;
     use crate::diagnose::throttle::tests::throttled;
+    use crate::diagnose::{check_rule, first_finding};
     use floodline_record::record::What;
     use floodline_record::traced::throttle::Domain;
-    use floodline_record::units::{BytesPerSecond, Count, Pages};
-    use floodline_testkit::{Fixture, grows, mib, mib_pages, secs};
+    use floodline_record::units::{BytesPerSecond, Count, Limit, Pages};
+    use floodline_testkit::{Fixture, grows, incidents, mib, mib_pages, secs};
 
     /// A machine with limits of `limit_mib`, three programs that wait for them, and a disk that is busy for this part of the time.
     fn host(limit_mib: f64, unwritten_mib: f64, busy: f64) -> Fixture {
@@ -394,5 +409,35 @@ mod tests {
         check_rule(&RULE, &host(8.0, 8.0, 0.95), "clear:");
         // Far above the limit: it held nothing back.
         check_rule(&RULE, &host(8.0, 20.0, 0.3), "clear:");
+    }
+
+    /// Two cgroups with these limits of memory, MiB, that dirty more than their shares each second and wait in turn.
+    fn in_turn(limits: [f64; 2]) -> String {
+        let host = incidents::small_budget_of_pages()
+            .host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.3 * t)))
+            .disk("sdb", |t, row| row.io_time = Some(secs(600.0 + 0.1 * t)));
+        let host = limits.into_iter().enumerate().fold(host, |host, (at, limit)| {
+            let path = format!("/bench.slice/writer-{at}.scope");
+            let host = host.cgroup(&path, |t, row| row.file = grows(t, mib(5.0), 4e6));
+            host.limits(&path, move |_, row| row.memory_max = Some(Limit(mib(limit)))).process(
+                "mapwriter",
+                2000 + at as u32,
+                &path,
+                |t, row| {
+                    (row.wchar, row.write_bytes) = (grows(t, 0, 4e6), grows(t, 0, 4e6));
+                    row.blkio_delay = Some(secs(0.15 * t));
+                },
+            )
+        });
+        first_finding(&RULE, &host).summary
+    }
+
+    #[test]
+    fn cgroups_with_limits_of_their_own_are_told_with_the_smallest_and_the_largest() {
+        let same = in_turn([128.0, 128.0]);
+        assert!(same.contains(" and 1 cgroup like it near 1.") && same.contains("which is only"), "{same}");
+        let other = in_turn([128.0, 256.0]);
+        assert!(other.contains(" and 1 cgroup like it near limits from 1."), "{other}");
+        assert!(other.contains(" MiB to ") && other.contains("which take at most"), "{other}");
     }
 }
