@@ -37,6 +37,8 @@ pub enum Heavy {
     Written,
     /// Files that became dirty, were queued and were waited for.
     Files,
+    /// Processes that sleep uninterruptibly in each sample.
+    Asleep,
 }
 
 impl Heavy {
@@ -51,6 +53,7 @@ impl Heavy {
         Heavy::Chain,
         Heavy::Written,
         Heavy::Files,
+        Heavy::Asleep,
     ];
 
     /// The recording, `size` things of the kind.
@@ -65,6 +68,7 @@ impl Heavy {
             Heavy::Chain => among_facts(size, chain),
             Heavy::Written => written(size),
             Heavy::Files => files(size),
+            Heavy::Asleep => asleep(size),
         }
     }
 }
@@ -139,6 +143,17 @@ fn process(number: u32) -> Record {
     let entity =
         Entity::Process { pid: number, start_ticks: 0, comm: Name::from("umount"), cgroup: None, kthread: false };
     Record::Entity(EntityId(FREE + number), entity)
+}
+
+fn asleep(size: u32) -> Vec<Record> {
+    let mut records = among(Fixture::healthy().seconds(5), (0..size).map(process).collect());
+    each_sample(&mut records, |_, sample| {
+        let mut rows = sample.processes.take();
+        let row = || floodline_record::sample::ProcessRow { state: Some(Count(u64::from(b'D'))), ..Default::default() };
+        rows.extend((FREE..FREE + size).map(|id| (EntityId(id), row())));
+        sample.processes = Table::read(rows);
+    });
+    records
 }
 
 /// A machine with more devices and mounts, and a disk with readings for each device.

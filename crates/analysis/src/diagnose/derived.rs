@@ -23,8 +23,9 @@ use floodline_kernel::Behaviour;
 use floodline_record::gap::{Gap, Source};
 use floodline_record::id::EntityId;
 use floodline_record::window::Window;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// Readings of a window and what follows from them. Levels and thresholds are computed at the start; devices, writers,
 /// budgets and waits when a rule first asks for them.
@@ -51,6 +52,7 @@ pub struct Derived<'a> {
     writers: OnceCell<Writers<'a>>,
     budgets: OnceCell<Budgets>,
     waiters: OnceCell<Option<Vec<Waiter>>>,
+    waiters_on: RefCell<BTreeMap<EntityId, Option<Rc<[Waiter]>>>>,
     sleepers: OnceCell<Sleepers>,
     slept_for_others: OnceCell<BTreeMap<EntityId, BTreeSet<u32>>>,
     is_near_a_budget: OnceCell<bool>,
@@ -79,6 +81,7 @@ impl<'a> Derived<'a> {
             writers: OnceCell::new(),
             budgets: OnceCell::new(),
             waiters: OnceCell::new(),
+            waiters_on: RefCell::default(),
             sleepers: OnceCell::new(),
             slept_for_others: OnceCell::new(),
             is_near_a_budget: OnceCell::new(),
@@ -182,6 +185,16 @@ impl<'a> Derived<'a> {
     /// What the states of processes in the samples show.
     pub(super) fn sleepers(&self) -> &Sleepers {
         self.sleepers.get_or_init(|| Sleepers::of(self.window))
+    }
+
+    /// Processes that may have waited for a device: [`waiting::on`]. Rules ask for each cgroup.
+    pub(super) fn waiters_on(&self, device: &Device<'_>) -> Option<Rc<[Waiter]>> {
+        if let Some(known) = self.waiters_on.borrow().get(&device.id) {
+            return known.clone();
+        }
+        let found: Option<Rc<[Waiter]>> = waiting::on(self, device).map(Rc::from);
+        self.waiters_on.borrow_mut().insert(device.id, found.clone());
+        found
     }
 
     /// Programs whose sleep was not for a device because of others, by process id: [`asleep::not_for`].

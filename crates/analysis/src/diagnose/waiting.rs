@@ -139,6 +139,12 @@ pub fn others_on(
     device: &Device<'_>,
     is_causer: impl Fn(&Waiter) -> bool,
 ) -> Option<Vec<Waiter>> {
+    let others = derived.waiters_on(device)?;
+    Some(others.iter().filter(|waiter| !is_causer(waiter)).cloned().collect())
+}
+
+/// Returns the waiters that may have waited for this device; `None` where waits are not known.
+pub(super) fn on(derived: &Derived<'_>, device: &Device<'_>) -> Option<Vec<Waiter>> {
     let elsewhere = synced_elsewhere(derived, device);
     let own = for_own_data(derived, device);
     let cgroups = elsewhere::cgroups_elsewhere(derived, device);
@@ -163,7 +169,7 @@ pub fn others_on(
             || own.contains(&waiter.pid)
             || waiter.cgroup.is_some_and(|cgroup| cgroups.contains(&cgroup))
     };
-    others(derived, |waiter| is_causer(waiter) || is_other(waiter))
+    others(derived, is_other)
 }
 
 /// Processes that a trace saw wait for the data that they asked for themselves, and never saw paused: no other program makes
@@ -341,10 +347,14 @@ fn seen_asleep(window: &Window) -> Option<Vec<Waiter>> {
 /// waited for a millisecond. Samples that are far apart show few of the waits of such processes: then once is enough.
 fn is_a_moment(window: &Window, comm: &Name, span: &Span<ProcessRow>) -> bool {
     let distance = observer::distance(window).map_or(0.0, Nanos::as_secs_f64);
+    // All sleeps of a large machine are looked at only for a process of a moment.
+    if span.readings > MOMENT_READINGS || distance > MOMENT_S {
+        return false;
+    }
     let is_its =
         |id: &EntityId| matches!(window.entities.get(id), Some(Entity::Process { comm: of, .. }) if of == comm);
     let times: usize = window.asleep.iter().filter(|(id, _)| is_its(id)).map(|(_, times)| times.len()).sum();
-    span.readings <= MOMENT_READINGS && times < 2 && distance <= MOMENT_S
+    times < 2
 }
 
 /// Waiters by a trace of syncs and of pauses; `None` where either was not traced.

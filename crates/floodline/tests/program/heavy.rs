@@ -45,6 +45,7 @@ fn things_that_are_all_alike_are_cheap_or_refused() {
     check(Heavy::Gaps, 300_000, ALL);
     check(Heavy::Notes, 60_000, ALL);
     check(Heavy::Processes, 20_000, ALL);
+    check(Heavy::Asleep, 25_000, ALL);
 }
 
 #[test]
