@@ -182,6 +182,14 @@ fn stalled(is_traced: bool) -> Fixture {
     }
 }
 
+/// The same disk, which completes nothing from the first sample to the last.
+fn hanging() -> Fixture {
+    stalled(false)
+        .host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.9 * t)))
+        .disk("sda", |_, row| (row.writes, row.written, row.flushes) = (Some(Count(7)), Some(Bytes(7)), Some(Count(7))))
+        .seconds(20)
+}
+
 /// Records of a recording, with its slow waits ending in the first standstill.
 fn records(fixture: &Fixture) -> Vec<Record> {
     let mut records = fixture.records();
@@ -212,7 +220,7 @@ fn every_number_of_recordings_made_by_hand_is_what_they_say() {
     for incident in INCIDENTS {
         checked += has(&(incident.make)(), &[], &mut wrong);
     }
-    let traced: [(Fixture, &[&str]); 9] = [
+    let traced: [(Fixture, &[&str]); 10] = [
         (
             starved(),
             &[
@@ -242,8 +250,9 @@ fn every_number_of_recordings_made_by_hand_is_what_they_say() {
         (stalled(true), &["Longest wait in a standstill, writer[701]", "Standstill time with a task waiting"]),
         (
             stalled(false).seconds(13),
-            &["Standstill until the last sample of sda", "Most requests in flight in the last"],
+            &["Standstill until the last sample of sda", "Most requests in flight in the last one"],
         ),
+        (hanging(), &["Standstill until the last sample of sda", "Completed in the last one"]),
     ];
     for (fixture, names) in &traced {
         checked += has(fixture, names, &mut wrong);

@@ -33,16 +33,18 @@ impl Raw {
         Some((before, (since, end)))
     }
 
-    /// Whether the disk had requests until the last sample and completed none, after it had worked for a second.
+    /// Whether the disk had requests until the last sample and completed none, after it had worked for a second or since the first sample.
     fn hangs(&self, (from, to): Span) -> bool {
-        let Some(before) = self.before((from, to)) else { return false };
         let is_still = |at: usize| self.in_flight(at) > 0 && self.in_flight(at + 1) > 0;
+        let has_begun = |before: Span| {
+            self.completed((from - 1, from)) > 0.0
+                && self.length_of(&before) >= 0.95
+                && self.per_second(before) * self.length_of(&(from, to)) >= 20.0
+        };
         to + 1 == self.samples.len()
             && (from..to).all(is_still)
             && self.completed((from, to)) <= 0.0
-            && self.completed((from - 1, from)) > 0.0
-            && self.length_of(&before) >= 0.95
-            && self.per_second(before) * self.length_of(&(from, to)) >= 20.0
+            && self.before((from, to)).map_or(self.length_of(&(from, to)) >= 5.0, has_begun)
     }
 
     /// The samples just before a standstill, to twice its length, without the interval next to it.
@@ -134,7 +136,6 @@ pub(crate) fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option
     let last = spans.last().copied().filter(|span| raw.hangs(*span));
     // One that has not ended is told first.
     let longest = last.unwrap_or(longest);
-    let before = raw.before(longest)?;
     let all = |of: fn(&Raw, usize, usize) -> f64| spans.iter().map(|(from, to)| of(raw, *from, *to)).sum::<f64>();
     let in_all: f64 = spans.iter().map(|span| raw.length_of(span)).sum();
     Some(match evidence.name.as_str() {
@@ -142,14 +143,14 @@ pub(crate) fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option
         name if name.starts_with("Standstill until the last sample of ") => raw.length_of(&last?),
         name if name.starts_with("Standstills of ") => spans.len() as f64,
         "Length of all standstills" => in_all,
-        "Start of the longest, after the first sample" | "Start of the last, after the first sample" => {
+        "Start of the longest, after the first sample" | "Start of the last one, after the first sample" => {
             seconds(raw.first(), &raw.samples[longest.0])
         }
-        "Most requests in flight in the longest" | "Most requests in flight in the last" => {
+        "Most requests in flight in the longest" | "Most requests in flight in the last one" => {
             (longest.0..=longest.1).map(|at| raw.in_flight(at)).max()? as f64
         }
-        "Completed just before" => raw.per_second(before),
-        "Completed in the longest" | "Completed in the last" => raw.per_second(longest),
+        "Completed just before" => raw.per_second(raw.before(longest)?),
+        "Completed in the longest" | "Completed in the last one" => raw.per_second(longest),
         "Completed just after" => raw.per_second(raw.beside(longest)?.1),
         "Standstill time with a task waiting for I/O" => {
             over(all(|raw, from, to| raw.pressed(from, to)), in_all).min(1.0)

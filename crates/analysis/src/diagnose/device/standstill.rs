@@ -2,6 +2,8 @@
 //! Times in which a disk has requests and completes hardly any of them, and then goes on as before, or completes none until the last
 //! sample: its host or its storage network was busy, or it retried. The program that writes most is then not the cause of the waits.
 
+mod hanging;
+
 use super::interval::{Reading, between};
 use super::{Device, Interval};
 use floodline_record::units::Nanos;
@@ -42,9 +44,6 @@ const SAMPLED: f64 = 1.5;
 /// Part of the time that standstills in a cycle take at least, where a full cache or a spent credit is the reason: such a disk is asked for more
 /// than it can do. Shorter ones come from a clock, as those of a self-test do.
 const CYCLE_SHARE: f64 = 0.1;
-/// Length of a standstill that has not ended from which it is told although a flush or a discard may be its reason, seconds: neither is
-/// counted before it ends.
-const UNCOUNTED_MAX_S: f64 = 5.0;
 
 /// Times at which a disk stood still.
 pub struct Standstills {
@@ -99,13 +98,14 @@ pub struct Standstill {
     pub to: Nanos,
     /// Most requests in flight in one of its samples.
     pub in_flight: u64,
-    /// Requests completed per second just before it.
-    pub before: f64,
+    /// Requests completed per second just before it; `None` if it had begun by the first sample.
+    pub before: Option<f64>,
     /// Requests completed per second in it.
     pub during: f64,
     /// Requests completed per second just after it; `None` if it had not ended by the last sample.
     pub after: Option<f64>,
-    /// The times just before and just after it, without the intervals next to it. Of one that had not ended, the time before it twice.
+    /// The times just before and just after it, without the intervals next to it. Of one that had not ended, the time before it twice;
+    /// nothing if it had begun by the first sample, too.
     pub beside: [(Nanos, Nanos); 2],
     /// What may explain it, so that the disk is not to blame.
     pub explained: Option<Explained>,
@@ -159,9 +159,9 @@ impl Standstill {
         self.after.is_none()
     }
 
-    /// Requests that the disk usually completes per second.
-    pub fn usual(&self) -> f64 {
-        self.before.min(self.after.unwrap_or(f64::INFINITY))
+    /// Requests that the disk usually completes per second; `None` where it was seen to complete none.
+    pub fn usual(&self) -> Option<f64> {
+        [self.before, self.after].into_iter().flatten().reduce(f64::min)
     }
 
     /// Seconds of the time between two moments that lie in it.
@@ -214,6 +214,9 @@ impl Device<'_> {
         let steps: Vec<Option<Step>> = rows.windows(2).map(|pair| Step::of(&pair[0], &pair[1])).collect();
         let can_flush = self.facts.and_then(|facts| facts.write_back_cache) != Some(false);
         let end = self.window.last_at.map(|last| last.monotonic);
+        if let Some(whole) = hanging::whole(&steps).filter(|whole| Some(whole.to) == end) {
+            return vec![whole];
+        }
         let of_run = |run: &[Option<Step>]| {
             let mut steps = Steps::of(run.iter().flatten().copied().collect(), can_flush);
             steps.is_last = steps.all.last().is_some_and(|last| Some(last.end) == end);
@@ -440,62 +443,12 @@ impl Steps {
             from: self.all[first].start,
             to: self.all[last].end,
             in_flight: inside.iter().map(|step| step.most_pending).max().unwrap_or(0),
-            before: self.rate(&before),
+            before: Some(self.rate(&before)),
             during: self.rate(&of),
             after: Some(self.rate(&after)),
             beside,
             explained: explained(),
         })
-    }
-
-    /// The standstill from one interval until the last sample, if it is one. Nothing after it shows what the disk can do, so it must complete none
-    /// at all: a disk whose cache is full or whose credit is spent completes some.
-    fn open(&self, first: usize, length: f64) -> Option<Standstill> {
-        let of = first..self.all.len();
-        let end = first.checked_sub(1)?;
-        let beside = Nanos((BESIDE * length * 1e9) as u64).0;
-        let from = self.all[end].start.0.saturating_sub(beside);
-        let before = self.all.partition_point(|step| step.start.0 < from)..end;
-        let (inside, before_it) = (&self.all[of.clone()], &self.all[before.clone()]);
-        let (usual, busy) = (self.rate(&before), before_it.iter().filter(|step| step.completed > 0.0).count());
-        let is_short = self.seconds(&before) < NEARLY * SHORTEST_S || usual * length < ENOUGH;
-        if is_short || self.sum(&of).completed > 0.0 || 2 * busy <= before_it.len() {
-            return None;
-        }
-        let usual_writes = mean(before_it, |step| step.writes);
-        let has_discards = self.all[before.start..].iter().any(|step| step.has_discards);
-        let pending = || match has_discards {
-            true => Some(Explained::PendingDiscard),
-            false if !self.can_flush => None,
-            false => match self.since_flush(first) {
-                None => Some(Explained::UncountedFlush),
-                Some(cached) => (cached >= HARDLY * usual_writes * length).then_some(Explained::PendingFlush),
-            },
-        };
-        let time = (before_it.first()?.start, before_it.last()?.end);
-        Some(Standstill {
-            from: self.all[first].start,
-            to: inside.last()?.end,
-            in_flight: inside.iter().map(|step| step.most_pending).max().unwrap_or(0),
-            before: usual,
-            during: 0.0,
-            after: None,
-            beside: [time, time],
-            explained: (length < UNCOUNTED_MAX_S).then(pending).flatten(),
-        })
-    }
-
-    /// Writes that the cache may hold at the beginning of an interval: those since the flush before, and a part of those in the interval in
-    /// which it was. `None` where flushes are not counted.
-    fn since_flush(&self, first: usize) -> Option<f64> {
-        let earlier = &self.all[..first];
-        if earlier.iter().any(|step| step.flushes.is_none()) {
-            return None;
-        }
-        let flushed = earlier.iter().rposition(|step| step.flushes.is_some_and(|flushes| flushes > 0.0));
-        let since: f64 = earlier[flushed.map_or(0, |at| at + 1)..].iter().map(|step| step.writes).sum();
-        let left = flushed.map_or(0.0, |at| earlier[at].writes / earlier[at].flushes.unwrap_or(1.0));
-        Some(since + left)
     }
 
     /// Whether a flush may explain that the disk completes hardly anything in these intervals: one ended in them or right after, took

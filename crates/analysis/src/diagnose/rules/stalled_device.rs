@@ -16,6 +16,7 @@ use crate::observer;
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
+use floodline_record::id::EntityId;
 use floodline_record::units::Nanos;
 
 /// The rule and its manual page.
@@ -32,6 +33,8 @@ const HARM_S: f64 = 1.0;
 /// Part of the standstills with a task waiting for I/O from which this is a warning, if no waiting program is known. By as much it must be
 /// above that of the time beside: it is that of the whole machine.
 const FELT_PRESSURE: f64 = 0.5;
+/// Time with a task waiting for I/O, in multiples of the time in which another disk is busy, from which tasks do not wait for that one.
+const BESIDE_OTHERS: f64 = 2.0;
 /// Part of the CPU time that is steal time from which the hypervisor counts as overloaded.
 const STOLEN: f64 = 0.1;
 /// Most waiting programs that are named.
@@ -92,7 +95,12 @@ fn check(derived: &Derived<'_>) -> Verdict {
     left_out
         .extend(uncounted.map(|disk| format!("{} was not judged: its requests in flight are not counted", disk.name)));
     for Still { device, times } in lowest::of(derived) {
-        let (explained, times): (Vec<_>, Vec<_>) = times.into_iter().partition(|time| time.explained.is_some());
+        let (explained, mut times): (Vec<_>, Vec<_>) = times.into_iter().partition(|time| time.explained.is_some());
+        if times.iter().any(|time| time.usual().is_none()) && !is_felt(derived, &device) {
+            left_out
+                .push(format!("{} completed none of its requests, but hardly any task waited for a disk", device.name));
+            times.clear();
+        }
         left_out.extend(by_reason(&device, &explained));
         match cycle_s(&times) {
             Some(cycle) => left_out.push(in_cycles(&device, &times, cycle)),
@@ -124,6 +132,15 @@ fn check(derived: &Derived<'_>) -> Verdict {
     ))
 }
 
+/// Whether tasks waited for I/O in most of the window, and for no other disk: then the requests that a disk has had since before the first
+/// sample are real.
+fn is_felt(derived: &Derived<'_>, device: &Device<'_>) -> bool {
+    let stack: Vec<EntityId> = device.below().iter().map(|lower| lower.id).chain([device.id]).collect();
+    let others = derived.disks().iter().filter(|disk| !stack.contains(&disk.id));
+    let busy = others.filter_map(Device::utilisation).fold(0.0, f64::max);
+    derived.dirty.io_pressure_some.is_some_and(|pressure| pressure >= FELT_PRESSURE.max(BESIDE_OTHERS * busy))
+}
+
 /// Times that something else may explain, each reason once.
 fn by_reason(disk: &Device<'_>, times: &[Standstill]) -> Vec<String> {
     let of = |reason: Explained| {
@@ -146,15 +163,13 @@ fn in_cycles(disk: &Device<'_>, times: &[Standstill], cycle: f64) -> String {
     )
 }
 
-fn severity(waits: &Waits) -> Severity {
+fn severity(waits: &Waits, told: &Standstill) -> Severity {
+    // Without a time beside it, the pressure was compared with that of other disks.
+    let beside = waits.pressure_beside.or_else(|| told.usual().is_none().then_some(0.0));
     match waits.longest() {
         Some(first) if first.seconds >= HARM_S => Severity::Critical,
         Some(_) => Severity::Warning,
-        None if waits
-            .pressure
-            .zip(waits.pressure_beside)
-            .is_some_and(|(share, beside)| share - beside >= FELT_PRESSURE) =>
-        {
+        None if waits.pressure.zip(beside).is_some_and(|(share, beside)| share - beside >= FELT_PRESSURE) => {
             Severity::Warning
         }
         None => Severity::Info,
@@ -180,10 +195,16 @@ fn summary(stalled: &Stalled<'_>, with_it: &[String], waits: &Waits) -> String {
             1 => String::new(),
             times => format!(" It stood still {times} times."),
         };
+        let Some(before) = told.before else {
+            return format!(
+                "{disk} completed no request in the {lasted} that were watched{others}: {pending} in flight all the time.{}",
+                wait("has waited")
+            );
+        };
         return format!(
             "{disk} completed no request for {lasted} and had not gone on by the last sample{others}: {pending} in flight, {} completed per \
              second before.{earlier}{}",
-            human::number(told.before),
+            human::number(before),
             wait("has waited")
         );
     }
@@ -198,7 +219,7 @@ fn summary(stalled: &Stalled<'_>, with_it: &[String], waits: &Waits) -> String {
     format!(
         "{disk} completed hardly any requests for {times}{others}: {pending} in flight, {} completed per second instead of {}.{}",
         human::number(told.during),
-        human::number(told.usual()),
+        human::number(told.usual().unwrap_or(0.0)),
         wait("waited")
     )
 }
@@ -246,12 +267,15 @@ fn finding(derived: &Derived<'_>, stalled: &Stalled<'_>, with_it: &[Stalled<'_>]
                 "No setting of writeback helps. See whether {disk} goes on: iostat -x 1 {disk}. If it does not, read the kernel log for \
                  timeouts and resets of {disk}, then the logs of the storage and of the hypervisor."
             ),
-            "worked at its usual pace just before, and had not gone on by the last sample",
+            match told.before {
+                Some(_) => "worked at its usual pace just before, and had not gone on by the last sample",
+                None => "completed none from the first sample to the last",
+            },
         ),
     };
     Finding {
         rule: RULE.name,
-        severity: severity(&waits),
+        severity: severity(&waits, told),
         summary,
         evidence: evidence(derived, stalled, &waits),
         cause: format!(
@@ -289,16 +313,19 @@ fn evidence(derived: &Derived<'_>, stalled: &Stalled<'_>, waits: &Waits) -> Vec<
     let (completed, pending) = ("/proc/diskstats reads + writes", "/proc/diskstats in_flight");
     let (name, which) = match told.is_open() {
         false => ("Longest standstill of", "longest"),
-        true => ("Standstill until the last sample of", "last"),
+        true => ("Standstill until the last sample of", "last one"),
     };
     let mut rows = vec![
         Evidence::seconds(format!("{name} {disk}"), told.seconds(), completed).against(SHORTEST_S),
         Evidence::seconds(format!("Start of the {which}, after the first sample"), began, "times of the samples"),
         Evidence::count(format!("Most requests in flight in the {which}"), told.in_flight, pending),
-        Evidence::per_second("Completed just before", told.before, completed),
-        Evidence::per_second(format!("Completed in the {which}"), told.during, completed)
-            .against(HARDLY * told.usual()),
     ];
+    rows.extend(told.before.map(|before| Evidence::per_second("Completed just before", before, completed)));
+    let during = Evidence::per_second(format!("Completed in the {which}"), told.during, completed);
+    rows.push(match told.usual() {
+        Some(usual) => during.against(HARDLY * usual),
+        None => during,
+    });
     rows.extend(told.after.map(|after| Evidence::per_second("Completed just after", after, completed)));
     if stalled.times.len() > 1 {
         rows.push(Evidence::count(format!("Standstills of {disk}"), stalled.times.len() as u64, completed));

@@ -50,7 +50,7 @@ fn are_idle(below: &[Device<'_>], time: &Standstill) -> bool {
         inside.map(|interval| interval.reads + interval.writes).sum::<f64>()
     };
     let all: f64 = below.iter().filter(|device| device.is_bottom()).map(completed).sum();
-    all < HARDLY * time.usual() * time.seconds()
+    all <= HARDLY * time.usual().unwrap_or(0.0) * time.seconds()
 }
 
 /// Whether a device is another one, or is built on it.

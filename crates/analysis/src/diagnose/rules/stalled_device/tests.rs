@@ -142,6 +142,29 @@ fn a_disk_that_has_not_gone_on_by_the_last_sample_is_told() {
 }
 
 #[test]
+fn a_disk_that_hangs_all_the_time_is_told_where_tasks_wait_for_no_other() {
+    let hangs = |pressure: f64, other: f64| {
+        standing(40.0)
+            .host(move |t, row| row.psi_io_some = Some(secs(900.0 + pressure * t)))
+            .disk("sda", |t, row| worked(row, t, 0.0))
+            .disk("sdb", move |t, row| row.io_time = Some(secs(other * t)))
+            .seconds(10)
+    };
+    let awake = |host: Fixture| host.process("postgres", 700, "/db", |_, row| row.state = Some(Count(u64::from(b'S'))));
+    let expect = "warning: sda completed no request in the 10 s that were watched: 6 requests in flight all the time.";
+    check_rule(&RULE, &awake(hangs(0.9, 0.1)), expect);
+    let asleep = hangs(0.9, 0.1).process("postgres", 700, "/db", |_, row| row.state = Some(Count(u64::from(b'D'))));
+    check_rule(&RULE, &asleep, "critical: sda completed no request in the 10 s that were watched");
+    let finding = first_finding(&RULE, &asleep);
+    assert!(finding.cause.contains("sda completed none from the first sample to the last"), "{}", finding.cause);
+    // The count of its requests may be wrong for good.
+    let text = cleared(&hangs(0.1, 0.0));
+    assert!(text.ends_with("sda completed none of its requests, but hardly any task waited for a disk"), "{text}");
+    assert!(cleared(&hangs(0.9, 0.8)).contains("sda completed none"));
+    check_rule(&RULE, &awake(hangs(0.9, 0.1)).disk("sda", |t, row| row.writes = Some(Count(t as u64))), "clear:");
+}
+
+#[test]
 fn what_is_not_counted_before_it_ends_may_explain_a_short_one() {
     let hangs = |lasts: u32| standing(40.0).seconds(10 + lasts);
     let check = |host: Fixture, expect: &str| {
