@@ -80,6 +80,8 @@ impl Run for Predict {
         let unknown = match (rules.is_empty(), report) {
             (true, _) => Vec::new(),
             (false, Some(report)) => {
+                // What has no change is refused before the plan is tried.
+                add_findings(&studied.twin, &report, &rules, &mut Vec::new())?;
                 let report = as_printed(&report, &studied, &go_on, &mut Threads { progress: None });
                 add_findings(&studied.twin, &report, &rules, &mut settings)?
             }

@@ -2,6 +2,8 @@
 //! `floodline predict` on recordings that the simulator made: what people see, and what is refused.
 
 use crate::harness::{floodline, recording};
+use floodline_record::units::{Bytes, Count};
+use floodline_testkit::secs;
 use std::path::{Path, PathBuf};
 
 fn scenario(name: &str) -> String {
@@ -49,6 +51,20 @@ fn a_finding_that_is_not_there_is_refused_with_those_that_are() {
     let other = floodline(&["predict", &file, "--finding", "overlay-umount-flush"]);
     assert_eq!(other.code, 2, "{other}");
     assert!(other.stderr.contains("hint: found here: starved-dirty-budget"), "{other}");
+    // A disk that stood still is found, and doctor prints no change for it.
+    let work = |t: f64| t - (t - 30.0).clamp(0.0, 3.0);
+    let host = floodline_testkit::Fixture::healthy().seconds(60).disk("sda", move |t, row| {
+        row.writes = Some(Count((200.0 * work(t)) as u64));
+        row.written = Some(Bytes((1e6 * work(t)) as u64));
+        (row.in_flight, row.flushes) = (Some(Count(6)), Some(Count((20.0 * work(t)) as u64)));
+        (row.io_time, row.weighted_io_time) = (Some(secs(0.95 * t)), Some(secs(5.0 * t)));
+    });
+    let file = recording(&host);
+    let stalled = floodline(&["predict", file.as_str(), "--finding", "stalled-device"]);
+    assert_eq!(stalled.code, 2, "{stalled}");
+    let what = "stalled-device is found, and doctor prints no change for it: No setting of writeback helps. Read the kernel log";
+    assert!(stalled.stderr.contains(what), "{stalled}");
+    assert!(stalled.stderr.contains("hint: give the change with --set KEY=VALUE"), "{stalled}");
 }
 
 #[test]
