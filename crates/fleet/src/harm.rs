@@ -2,8 +2,9 @@
 //! Severity of a change for a host: figures that people feel, before and after. The same measure applies to predictions
 //! and to measurements after a move, so that both can be ordered by it.
 
-use floodline_analysis::prediction::{LONGEST, LONGEST_WRITE, Seen, WAITS};
+use floodline_analysis::prediction::{LONGEST, LONGEST_WRITE, Seen, UNMOUNT, WAITS};
 use floodline_analysis::report::Severity;
+use floodline_twin::shown::LONGEST_OTHER;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Task-seconds of waiting per second that are just noticeable.
@@ -27,6 +28,8 @@ pub struct Felt {
     pub stall_seconds: f64,
     /// Longest wait of a write or sync call, seconds.
     pub longest_wait_seconds: f64,
+    /// Longest wait of another call that changes files, seconds: an unmount, a file that is emptied, removed or closed.
+    pub longest_other_seconds: f64,
     /// Bytes written to disks.
     pub written_bytes: f64,
     /// Bytes dirtied.
@@ -43,6 +46,7 @@ impl Felt {
             seconds,
             stall_seconds: get(WAITS),
             longest_wait_seconds: get(LONGEST).max(get(LONGEST_WRITE)),
+            longest_other_seconds: get(UNMOUNT).max(get(LONGEST_OTHER)),
             written_bytes: get("devices.written_bytes"),
             dirtied_bytes: get("host.dirtied_bytes"),
             critical: seen.iter().filter(|seen| seen.severity == Severity::Critical).map(|seen| seen.rule).collect(),
@@ -70,6 +74,8 @@ impl Felt {
         let figures = [
             more(rate(self.stall_seconds, self.seconds), rate(then.stall_seconds, then.seconds), STALL_TIMES, STALL),
             more(self.longest_wait_seconds, then.longest_wait_seconds, LONGEST_TIMES, LONGEST_S),
+            // A longer wait of one kind of call does not hide that of another.
+            more(self.longest_other_seconds, then.longest_other_seconds, LONGEST_TIMES, LONGEST_S),
             // A larger limit lets more be dirtied, and a smaller one has more written early. Both together are
             // rewriting.
             more(rate(self.written_bytes, self.seconds), rate(then.written_bytes, then.seconds), BYTES_TIMES, WRITTEN)
@@ -124,6 +130,9 @@ mod tests {
             (left.stall_seconds, left.longest_wait_seconds)
         };
         assert_eq!((without(&known), without(&[])), ((2.0, 1.5), (2.0, 0.2)));
+        let emptied = |seconds: f64| Felt { longest_other_seconds: seconds, ..felt(0.1, 2.0, 1e6) };
+        assert!((emptied(0.1).worse(&emptied(4.3)) - 4.2).abs() < 1e-9, "a call that empties a file");
+        assert!((emptied(2.0).worse(&felt(0.1, 5.0, 1e6)) - 3.0).abs() < 1e-9, "hides no longer write");
         let critical = Felt { critical: BTreeSet::from(["inode-switch-storm"]), ..calm.clone() };
         assert_eq!((calm.worse(&critical), critical.worse(&calm)), (1.0, 0.0));
     }

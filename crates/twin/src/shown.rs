@@ -27,6 +27,25 @@ const DURABLE: &[&str] = &["fsync", "fdatasync", "msync", "sync", "syncfs", "syn
 /// Calls of which the longest is a figure of its program.
 const SYNCS: &[&str] = &["fsync", "fdatasync", "msync", "sync", "syncfs"];
 
+/// Name of the longest wait of a call that neither syncs nor writes data in a run, seconds: an unmount, a file that is emptied, removed,
+/// closed or renamed.
+pub const LONGEST_OTHER: &str = "longest_other_wait_seconds";
+
+/// The calls of [`LONGEST_OTHER`]. Creation of a file is not among them, because it includes the write calls that fill it.
+const OTHERS: &[&str] = &[
+    "umount",
+    "truncate",
+    "open",
+    "close",
+    "unlink",
+    "rename",
+    "create",
+    "fallocate",
+    "sync_file_range",
+    "mkdir",
+    "rmdir",
+];
+
 /// Name of the longest sync of a program in a run, seconds.
 pub fn longest_sync(comm: &str) -> String {
     format!("program.{comm}.longest_sync_seconds")
@@ -369,6 +388,7 @@ pub fn verdicts(window: &Window) -> Verdicts {
 /// The figures of a simulated run: those of the back-test, and those that only a run provides.
 pub fn figures(window: &Window, programs: &Programs) -> Figures {
     let mut figures = every(window, Some(programs));
+    figures.extend(longest_other(window).map(|seconds| (LONGEST_OTHER.to_owned(), seconds)));
     let of_run = of_run(window);
     for (task, program) in programs {
         let rate = |operation: &str| of_run.get(&format!("{task}.{operation}.bytes_per_second")).map(|rate| rate.value);
@@ -382,6 +402,17 @@ pub fn figures(window: &Window, programs: &Programs) -> Figures {
         }
     }
     figures
+}
+
+/// The longest wait of a call that neither syncs nor writes data, as tasks measured it.
+fn longest_other(window: &Window) -> Option<f64> {
+    let longest = window.events.iter().filter_map(|event| match &event.what {
+        What::TaskOperations { operation, latency, count, .. } if *count > 0 => {
+            OTHERS.contains(&operation.as_str()).then(|| latency.max.as_secs_f64())
+        }
+        _ => None,
+    });
+    longest.reduce(f64::max)
 }
 
 /// The same figures of a recording, to compare predictions with; without throughput of programs.
