@@ -218,7 +218,7 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
             row.severity = match () {
                 () if is_by_arithmetic => by_arithmetic,
                 // Tasks of a sick host wait already, which arithmetic does not subtract.
-                () if row.predicts_waits && row.sick_already.is_none() => of_both(&answer, by_arithmetic),
+                () if row.predicts_waits && row.sick_already.is_none() => of_both(&answer, by_arithmetic, is_reliable),
                 // The twin has another sync than the host.
                 () if row.waits_for_pile && is_cliff => (severity * by_arithmetic).sqrt(),
                 () => severity,
@@ -351,13 +351,15 @@ fn of_written(by_arithmetic: f64, removed: f64) -> f64 {
     by_arithmetic * (1.0 - removed).max(0.0).sqrt()
 }
 
-/// Severity by two predictions of the same waits, that of the twin and that of arithmetic: their geometric mean. Where the
-/// demand lies between two twins, or the twin waits before the change and the host did not, the harm nearest to arithmetic counts.
-/// Where pages are dirtied again, arithmetic is a lower bound: the longer waits of the twin stand.
-fn of_both(answer: &Answer, by_arithmetic: f64) -> f64 {
+/// Severity by two predictions of the same waits, that of the twin and that of arithmetic. Where the demand lies between two twins, or
+/// the twin waits before the change and the host did not, the harm nearest to arithmetic counts. A twin that reproduces the recording has
+/// what arithmetic leaves out: smaller requests, limits of I/O, and disks that several programs share. Its harm stands if it is noticed. Of a
+/// twin that misses the recording, the geometric mean with arithmetic counts, unless pages are dirtied again: then arithmetic is a lower bound.
+fn of_both(answer: &Answer, by_arithmetic: f64, is_reliable: bool) -> f64 {
     let nearest = answer.nearest(by_arithmetic);
     let is_bound = answer.dirties_again && nearest > by_arithmetic;
-    let severity = if is_bound { nearest } else { (nearest * by_arithmetic).sqrt() };
+    let stands = is_bound || (is_reliable && nearest >= SUFFERS);
+    let severity = if stands { nearest } else { (nearest * by_arithmetic).sqrt() };
     severity.max(SUFFERS)
 }
 
