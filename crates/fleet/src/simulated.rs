@@ -241,18 +241,18 @@ fn answer(
     // A twin that waits too long before the change as well hides what the change adds: the recording has those waits.
     let before =
         Felt::of(&shown::figures(&recorded.window, &twin.programs), &measured.said.seen, recorded.window.seconds());
-    let since = |demand| Some(before.worse(&felt(demand, true)?));
-    let since_recorded = [since(0), since(1)].into_iter().flatten().fold(0.0, f64::max);
     let known = known_syncs(twin, is_assumed);
     let without = |demand, is_changed| {
         Some(felt(demand, is_changed)?.without_syncs(&result(demand, is_changed)?.figures, &known))
     };
+    let has_assumed = twin.provenance.iter().any(is_assumed);
+    // The recording has no caller of an assumed sync, so it cannot have its waits.
+    let then = |demand| if has_assumed { without(demand, true) } else { felt(demand, true) };
+    let since = |demand| Some(before.worse(&then(demand)?));
+    let since_recorded = [since(0), since(1)].into_iter().flatten().fold(0.0, f64::max);
     let unsynced = |demand| Some(without(demand, false)?.worse(&without(demand, true)?));
-    let without_assumed_syncs = twin
-        .provenance
-        .iter()
-        .any(is_assumed)
-        .then(|| [unsynced(0), unsynced(1)].into_iter().flatten().reduce(f64::min).unwrap_or(0.0));
+    let without_assumed_syncs =
+        has_assumed.then(|| [unsynced(0), unsynced(1)].into_iter().flatten().reduce(f64::min).unwrap_or(0.0));
     let dirtied = |is_changed| result(0, is_changed).and_then(|shown| shown.figures.get(DIRTIED).copied());
     let dirties_again =
         dirtied(false).zip(dirtied(true)).is_some_and(|(now, then)| now > 0.0 && then > BYTES_TIMES * now);
