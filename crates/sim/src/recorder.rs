@@ -83,6 +83,9 @@ impl<I: Id, K: Copy + PartialEq> Ids<I, K> {
     }
 }
 
+/// Slab of an inode and its dentry, bytes. The model does not charge it to the memory of a cgroup.
+const INODE: u64 = 1216;
+
 /// Number of descendants of a cgroup.
 #[derive(Clone, Copy, Debug, Default)]
 struct Below {
@@ -91,16 +94,21 @@ struct Below {
     dying: u64,
     /// Processes of the live ones.
     processes: u64,
+    /// Inodes in memory that belong to the cgroup or to a descendant.
+    inodes: u64,
 }
 
 /// Counts the descendants of each cgroup, in the order of their ids. Children come after their parents.
 fn below(world: &World) -> Vec<Below> {
     let mut all = vec![Below::default(); world.cgroups.len()];
+    let cached = world.inodes.iter().filter(|(_, inode)| world.unified && (inode.opens > 0 || !inode.is_unlinked));
+    cached.filter_map(|(_, inode)| inode.wb).for_each(|wb| all[world.wbs[wb].memcg.0 as usize].inodes += 1);
     for number in (0..all.len()).rev() {
         let (own, cgroup) = (all[number], &world.cgroups[CgId::new(number)]);
         let Some(above) = cgroup.parent.and_then(|parent| all.get_mut(parent.0 as usize)) else { continue };
         above.alive += own.alive + u64::from(!cgroup.is_dead);
         above.dying += own.dying + u64::from(cgroup.is_dead && cgroup.charged.file + cgroup.charged.shmem > 0);
+        above.inodes += own.inodes;
         above.processes += own.processes + if cgroup.is_dead { 0 } else { cgroup.processes };
     }
     all
@@ -255,6 +263,7 @@ impl Recorder {
             let id = self.cgroup(world, cg, out);
             if cgroup.has_controllers || cg == CgId::ROOT {
                 let mut row = cgroup_row(cgroup, below[cg.0 as usize]);
+                row.slab_reclaimable = world.unified.then_some(Bytes(below[cg.0 as usize].inodes * INODE));
                 if !reads_stat && is_known {
                     without_stat(&mut row);
                 }

@@ -6,6 +6,7 @@ mod machine;
 use floodline_record::id::Entity;
 use floodline_record::record::Record;
 use machine::{figure, run_of, scenario};
+use std::collections::BTreeMap;
 
 /// Dirty KiB of the machine, and of all wbs by their counters, at some seconds of the run.
 fn dirty_at<const N: usize>(cpus: u64, seconds: [u64; N]) -> [(u64, u64); N] {
@@ -104,4 +105,61 @@ steps = [{{ write = {{ file = "/data/file", block = "1 MiB", total = "4 MiB", di
     };
     assert_eq!(written("v2"), [Some(4), Some(4)]);
     assert_eq!(written("v1"), [Some(0), Some(4)]);
+}
+
+#[test]
+fn inodes_of_a_cgroup_are_slab_until_they_are_removed() {
+    let slab = |mode: &str| {
+        let text = format!(
+            r#"
+name = "unpacked"
+summary = "A unit that creates files, syncs them, and removes half of them"
+[machine]
+cgroup_mode = "{mode}"
+memory = "1 GiB"
+cpus = 1
+[machine.devices.data]
+size = "20 GB"
+[machine.mounts."/data"]
+type = "xfs"
+device = "data"
+[machine.cgroups.system]
+[machine.cgroups."system/unpack"]
+[workload]
+duration = "9s"
+[workload.tasks.unpack]
+cgroup = "system/unpack"
+steps = [
+    {{ create_files = {{ file = "/data/kept{{n}}", files = 500, size = "4 KiB" }} }},
+    {{ create_files = {{ file = "/data/removed{{n}}", files = 500, size = "4 KiB" }} }},
+    {{ syncfs = {{ path = "/data" }} }},
+    {{ sleep = {{ for = "4s" }} }},
+    {{ unlink = {{ file = "/data/removed{{n}}", files = 500 }} }},
+    {{ sleep = {{ for = "4s" }} }},
+]
+"#
+        );
+        let (mut names, mut levels) = (BTreeMap::new(), BTreeMap::<String, Vec<Option<u64>>>::new());
+        run_of(&scenario(&text), "6.12", |record| {
+            match record {
+                Record::Entity(id, Entity::Cgroup { path, .. }) => drop(names.insert(*id, path.to_string())),
+                Record::Sample(sample) => {
+                    for (id, row) in sample.cgroups.rows() {
+                        let level = row.slab_reclaimable.map(|bytes| bytes.0);
+                        levels.entry(names[id].clone()).or_default().push(level);
+                    }
+                }
+                _ => {}
+            }
+            true
+        });
+        ["/system/unpack", "/system"].map(|path| {
+            let levels = &levels[path];
+            (levels.iter().flatten().max().copied(), levels.last().copied().flatten())
+        })
+    };
+    let inode = 1216;
+    // Those of a descendant count, too.
+    assert_eq!(slab("v2"), [(Some(1000 * inode), Some(500 * inode)); 2]);
+    assert_eq!(slab("v1"), [(None, None); 2]);
 }
