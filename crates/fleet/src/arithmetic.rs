@@ -13,6 +13,7 @@ use crate::reread::reread;
 use crate::rewriters::Rewriters;
 use crate::row::{Cause, Confidence, Row, Verdict};
 use crate::rules;
+use crate::storm::storm;
 use crate::waits::Dirtying;
 use floodline_analysis::budget::{AsIf, AsIfRow, Assumed, assume};
 use floodline_analysis::diagnose::derived::Derived;
@@ -280,6 +281,13 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         row.severity = 2.0;
         return row.decide(Verdict::Suffers, found.cause, found.summary.clone());
     }
+    let storm = storm(derived, &assumed.window);
+    if let Some(storm) = storm.as_ref().filter(|storm| storm.is_certain) {
+        // A twin has none of the inodes of a removed cgroup.
+        row.is_firm = true;
+        row.severity = 1.0;
+        return row.decide(Verdict::Suffers, Cause::InodeSwitching, storm.told.clone());
+    }
     if let Some(cliff) = cliff(derived, assumed) {
         row.severity = cliff.severity;
         row.is_firm = cliff.is_firm;
@@ -309,6 +317,11 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
     if let Some(again) = again {
         row.severity = 0.5;
         return row.decide(Verdict::Tight, Cause::CacheTooSmall, again.told);
+    }
+    if let Some(storm) = storm {
+        row.is_firm = true;
+        row.severity = 0.5;
+        return row.decide(Verdict::Tight, Cause::InodeSwitching, storm.told);
     }
     if let Some(starved) = starved(assumed) {
         row.severity = 0.7;

@@ -20,6 +20,7 @@ mod rewriters;
 mod row;
 mod rules;
 mod simulated;
+mod storm;
 mod summary;
 mod waits;
 

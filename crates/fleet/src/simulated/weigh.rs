@@ -255,6 +255,7 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
                 // A twin that holds what no sample shows cannot clear what no sample shows.
                 && !answer.peak.is_some_and(|peak| peak.weighed > OTHER_HOST)
                 && row.cause != Cause::MemoryTooSmall
+                && !row.is_firm
                 && row.margin.is_none_or(|margin| margin >= crate::arithmetic::TIGHT) =>
         {
             row.decide(Verdict::Fine, Cause::WideMargin, format!("{} {effect}", calm(is_reliable)));

@@ -444,7 +444,7 @@ fn a_disk_that_lends_speed_takes_longer_than_arithmetic_says() {
 #[test]
 fn a_twin_that_waits_before_the_change_as_well_hides_nothing() {
     let prediction = Prediction { rows: vec![wait("longest_write_wait_seconds", 0.0, 0.9)], ..nothing_predicted() };
-    for (since_recorded, expect) in [(0.0, (Verdict::Tight, 0.0)), (1.0, (Verdict::Suffers, 2.0))] {
+    for (since_recorded, expect) in [(0.0, (Verdict::Tight, 0.0)), (1.5, (Verdict::Suffers, 1.5))] {
         let answer = Answer { since_recorded, prediction: prediction.clone(), ..twin(0.0, 0.0, 1.0, 0.1) };
         let row = with_predicted_waits(4.0, answer);
         assert_eq!((row.verdict, row.severity), expect, "{}", row.finding);

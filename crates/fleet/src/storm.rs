@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Inodes that a new kernel moves when a cgroup is removed. A kernel that sorts them by age needs CPU time that grows with the square of
+//! their number, for those whose time stamps are dirty. How many inodes a removed cgroup has is known from its slab. A twin does not
+//! have them. The rule `inode-switch-storm` judges storms that a recording shows.
+
+use floodline_analysis::diagnose::cgroup::own_amounts;
+use floodline_analysis::diagnose::derived::Derived;
+use floodline_analysis::diagnose::switches::{Cost, dying};
+use floodline_analysis::shown::behaviour;
+use floodline_record::human;
+use floodline_record::window::Window;
+
+/// Slab of an inode and its dentry, bytes: those of XFS and ext4 are between 1.1 and 1.3 KiB.
+const INODE: f64 = 1216.0;
+/// CPU seconds for this many inodes with dirty time stamps. Measured on 6.12.43.
+const MEASURED_S: f64 = 10.6;
+const MEASURED_INODES: f64 = 20_000.0;
+/// CPU seconds of a storm that stalls other work, and of one that is worth a mention: those of the rule `inode-switch-storm`.
+const HURTS_S: f64 = 5.0;
+const LEAST_S: f64 = 0.5;
+
+/// A storm that the change brings.
+pub(crate) struct Storm {
+    /// Whether a cgroup with that many inodes was removed in the recording. Otherwise one may be removed.
+    pub(crate) is_certain: bool,
+    pub(crate) told: String,
+}
+
+/// Whether removals of cgroups would move many inodes at a cost that grows with their square. `then` is the host after the change.
+pub(crate) fn storm(derived: &Derived<'_>, then: &Window) -> Option<Storm> {
+    let window = derived.window;
+    if !is_quadratic(then) || is_quadratic(window) {
+        return None;
+    }
+    // Without lazytime, hardly any inode has only its time stamps dirty.
+    let facts = window.facts.as_ref()?;
+    if !facts.mounts.iter().any(|mount| mount.has_option("lazytime") && !mount.has_option("ro")) {
+        return None;
+    }
+    let latest = window.cgroups.values().map(|span| span.last_at).max()?;
+    let slab = own_amounts(window, |span| span.last.slab_reclaimable.map(|bytes| bytes.0));
+    let is_removed = |id| window.cgroups.get(id).is_some_and(|span| span.last_at < latest);
+    let most = |removed: bool| slab.iter().filter(|(id, _)| is_removed(id) == removed).max_by_key(|(_, bytes)| *bytes);
+    let told = |slab: f64, which: &str| {
+        format!(
+            "{which} had about {:.0} inodes, by its slab. The new kernel moves them when the cgroup is removed, and sorts those with \
+             dirty time stamps one by one: up to {} of CPU.",
+            slab / INODE,
+            human::seconds(cpu(slab))
+        )
+    };
+    let of = |found: Option<&(_, u64)>| found.map(|(id, bytes)| (derived.label(*id), *bytes as f64));
+    if let Some((label, slab)) = of(most(true)).filter(|(_, slab)| cpu(*slab) >= LEAST_S) {
+        return Some(Storm {
+            is_certain: cpu(slab) >= HURTS_S,
+            told: told(slab, &format!("{label}, which was removed,")),
+        });
+    }
+    let (label, slab) = of(most(false)).filter(|(_, slab)| cpu(*slab) >= HURTS_S)?;
+    (dying(window) > Some(0)).then(|| Storm { is_certain: false, told: told(slab, &label) })
+}
+
+/// CPU seconds that it takes to move the inodes of a slab of this size, if all of their time stamps are dirty.
+fn cpu(slab: f64) -> f64 {
+    MEASURED_S * (slab / INODE / MEASURED_INODES).powi(2)
+}
+
+/// Whether the kernel of a host moves inodes at a quadratic cost. On version 1 inodes belong to no cgroup.
+fn is_quadratic(window: &Window) -> bool {
+    let is_unified = window.facts.as_ref().is_some_and(|facts| facts.cgroups.has_unified_writeback());
+    is_unified && Cost::of(behaviour(window)) == Cost::Quadratic
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::arithmetic::judge;
+    use crate::change::Change;
+    use crate::row::{Cause, Verdict};
+    use floodline_record::sample::CgroupRow;
+    use floodline_record::units::{Bytes, Count};
+    use floodline_testkit::{Fixture, mib};
+
+    /// A unit whose files have this much slab, on a filesystem with these options. It is removed after half of the time, or stays.
+    fn host(kernel: &str, slab_mib: f64, options: &str, is_removed: bool) -> Fixture {
+        Fixture::healthy()
+            .kernel(kernel)
+            .mount("sdb", "xfs", "/data", options)
+            .cgroup("/", |_, row| (row.nr_dying_descendants, row.nr_dying_subsys_memory) = (Some(Count(1)), None))
+            .cgroup("/unpack", move |t, row| {
+                row.slab_reclaimable = Some(Bytes(mib(slab_mib)));
+                if is_removed && t > 5.0 {
+                    *row = CgroupRow::default();
+                }
+            })
+    }
+
+    fn check(host: &Fixture, kernel: &str, expect: (Verdict, Cause)) {
+        let change = Change::parse::<&str>(&[], Some(kernel), None, None).expect("a change");
+        let row = judge(&host.window(), "host.flr", &change);
+        assert_eq!((row.verdict, row.cause), expect, "{}", row.finding);
+    }
+
+    const LAZY: &str = "rw,lazytime,attr2";
+    const SUFFERS: (Verdict, Cause) = (Verdict::Suffers, Cause::InodeSwitching);
+    const TIGHT: (Verdict, Cause) = (Verdict::Tight, Cause::InodeSwitching);
+    const FINE: (Verdict, Cause) = (Verdict::Fine, Cause::WideMargin);
+
+    #[test]
+    fn inodes_of_a_removed_cgroup_bring_a_storm_on_a_kernel_that_sorts_them() {
+        // 24,000 inodes are 15 s of CPU.
+        check(&host("5.10.223", 27.8, LAZY, true), "6.12.43", SUFFERS);
+        // 9,000 are 2 s, and 4,000 are 0.4 s.
+        check(&host("5.10.223", 10.4, LAZY, true), "6.12.43", TIGHT);
+        check(&host("5.10.223", 4.6, LAZY, true), "6.12.43", FINE);
+        // It may be removed.
+        check(&host("5.10.223", 27.8, LAZY, false), "6.12.43", TIGHT);
+        check(&host("5.10.223", 10.4, LAZY, false), "6.12.43", FINE);
+    }
+
+    #[test]
+    fn no_storm_comes_without_such_a_kernel_or_dirty_time_stamps() {
+        check(&host("5.10.223", 27.8, LAZY, true), "6.12.117", FINE);
+        check(&host("5.10.223", 27.8, "rw,attr2", true), "6.12.43", FINE);
+        check(&host("5.10.223", 27.8, "ro,lazytime", true), "6.12.43", FINE);
+        // The kernel sorts them already.
+        check(&host("6.8.0-31-generic", 27.8, LAZY, true), "6.12.43", FINE);
+    }
+}
