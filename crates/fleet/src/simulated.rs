@@ -19,6 +19,7 @@ use floodline_analysis::prediction::{DIRTIED, PEAK, Prediction, Setting};
 use floodline_record::text::Text;
 use floodline_record::window::Window;
 use floodline_sim::{Progress, SimError};
+use floodline_twin::backtest::MISS_MAX;
 use floodline_twin::changed::Refusal;
 use floodline_twin::predict::{Measured, Question, Run, conclude};
 use floodline_twin::shown::{self, Shown};
@@ -34,6 +35,8 @@ const LITTLE: f64 = 1_048_576.0;
 
 /// Part of the recorded waits below which a change takes most of them away.
 const RELIEVED: f64 = 0.5;
+/// Part of the window from which recorded waits show what the tasks waited for.
+const SHOWN: f64 = 0.01;
 
 /// Whether a host should be simulated, and whether only as a control.
 pub(crate) fn is_wanted(row: &Row, change: &Change, depth: Depth) -> Option<Wanted> {
@@ -120,6 +123,25 @@ impl Peak {
     /// From both amounts in bytes, the recorded one above zero.
     fn of(simulated: f64, recorded: f64) -> Peak {
         Peak { times: simulated / recorded, weighed: simulated / recorded.max(LITTLE) }
+    }
+}
+
+/// Seconds that tasks wait before the change.
+#[derive(Clone, Copy, Debug)]
+struct Waits {
+    recorded: f64,
+    twin: f64,
+    /// In another twin: without the waits of syncs for which the recording shows no caller, or with the other demand.
+    other: f64,
+}
+
+impl Waits {
+    /// Whether the recorded waits show what the second twin leaves out: the first one waits as long as the host did, and the second
+    /// hardly at all.
+    fn tell_apart(self, seconds: f64) -> bool {
+        self.recorded >= SHOWN * seconds
+            && (self.twin / self.recorded - 1.0).abs() <= MISS_MAX
+            && self.other < RELIEVED * self.recorded
     }
 }
 
@@ -245,7 +267,13 @@ fn answer(
     let without = |demand, is_changed| {
         Some(felt(demand, is_changed)?.without_syncs(&result(demand, is_changed)?.figures, &known))
     };
-    let has_assumed = twin.provenance.iter().any(is_assumed);
+    let stalls = |felt: Option<Felt>| felt.map_or(0.0, |felt| felt.stall_seconds);
+    let waits =
+        Waits { recorded: before.stall_seconds, twin: stalls(felt(0, false)), other: stalls(without(0, false)) };
+    // Of two demands, one without the recorded waits is not that of this host.
+    let of_other = Waits { other: stalls(felt(1, false)), ..waits };
+    let other = other.filter(|_| !of_other.tell_apart(recorded.window.seconds()));
+    let has_assumed = twin.provenance.iter().any(is_assumed) && !waits.tell_apart(recorded.window.seconds());
     // The recording has no caller of an assumed sync, so it cannot have its waits.
     let then = |demand| if has_assumed { without(demand, true) } else { felt(demand, true) };
     let since = |demand| Some(before.worse(&then(demand)?));
@@ -278,7 +306,7 @@ fn answer(
         relieves: before.stall_seconds >= STALL * seconds
             && felt(0, true).is_some_and(|then| then.stall_seconds < RELIEVED * before.stall_seconds),
         without_assumed_syncs,
-        is_demand_known: other.is_none(),
+        is_demand_known: worse(1).is_none(),
         syncs_most: synced::syncs_most(&twin.scenario),
         peak,
         is_between_samples,
@@ -324,6 +352,18 @@ fn slower(recorded: &Recorded, twin: &Twin) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn waits_tell_two_twins_apart() {
+        let check = |recorded, twin, other, expect| {
+            let waits = Waits { recorded, twin, other };
+            assert_eq!(waits.tell_apart(60.0), expect, "{waits:?}");
+        };
+        check(3.0, 3.2, 0.1, true);
+        check(3.0, 3.2, 2.8, false);
+        check(3.0, 6.0, 0.1, false);
+        check(0.1, 0.1, 0.0, false);
+    }
 
     #[test]
     fn a_refused_change_tells_of_the_host() {

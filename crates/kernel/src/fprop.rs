@@ -272,7 +272,7 @@ mod tests {
 
         #[test]
         fn no_state_is_refused(events: i64, period: u64, deadline: u64, local: i64, at: u64, pages: u64, frac: u64, now: u64) {
-            let mut domain = FpropGlobal { events: PercpuCounter::at(events), period, deadline, ..FpropGlobal::default() };
+            let mut domain = FpropGlobal { events: PercpuCounter::at(events), period, deadline };
             let mut wb = FpropLocal { events: PercpuCounter::at(local), period: at };
             domain.add(&linux(6, 10), BUILD, &mut wb, pages, frac, now);
             domain.end_period(BUILD, now);
