@@ -43,8 +43,8 @@ pub(crate) fn storm(derived: &Derived<'_>, then: &Window) -> Option<Storm> {
     let most = |removed: bool| slab.iter().filter(|(id, _)| is_removed(id) == removed).max_by_key(|(_, bytes)| *bytes);
     let told = |slab: f64, which: &str| {
         format!(
-            "{which} had about {:.0} inodes, by its slab. The new kernel moves them when the cgroup is removed, and sorts those with \
-             dirty time stamps one by one: up to {} of CPU.",
+            "{which} had about {:.0} inodes, by the size of its slab. The new kernel moves them when the cgroup is removed. If their \
+             time stamps are dirty, that takes up to {} of CPU.",
             slab / INODE,
             human::seconds(cpu(slab))
         )

@@ -64,7 +64,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let together_s = together_s(derived, bdi, of_bdi);
     if seconds < FELT * window_s && together_s.is_none() {
         return Verdict::Clear(format!(
-            "{comm}, paused most by a strict limit, was so for {} of {}",
+            "the task that a strict limit paused most, {comm}, was paused for {} of {}",
             human::seconds(seconds),
             human::seconds(window_s)
         ));
@@ -366,7 +366,7 @@ mod tests {
             let each = |task: u64| throttle::tests::throttled((7 + task, "8:16", Domain::Strictlimit, 11, ms, 200));
             Fixture::healthy().traced(&["throttle"], (0..3).map(each).collect())
         };
-        check_rule(&RULE, &in_turn(300), "clear: dd, paused most by a strict limit, was so for 300 ms");
+        check_rule(&RULE, &in_turn(300), "clear: the task that a strict limit paused most, dd, was paused for 300 ms");
         check_rule(
             &RULE,
             &in_turn(600),
@@ -375,7 +375,7 @@ mod tests {
         check_rule(
             &RULE,
             &paused(Domain::Strictlimit, 900),
-            "clear: dd, paused most by a strict limit, was so for 900 ms",
+            "clear: the task that a strict limit paused most, dd, was paused for 900 ms",
         );
         check_rule(&RULE, &paused(Domain::Global, 7000), "clear: no task was paused by a device's strict limit");
         check_rule(&RULE, &paused(Domain::Unknown, 7000), "clear: no task was paused");
