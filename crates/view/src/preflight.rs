@@ -53,7 +53,7 @@ pub fn text(summary: &Summary, rows: &[Row], options: Options<'_>) -> String {
 
 /// What was read, and what of it was not used or not whole.
 fn looked_at(summary: &Summary) -> String {
-    let mut text = format!("If {}. ", summary.change);
+    let mut text = format!("Change: {}. ", summary.change);
     let read = summary.files.saturating_sub(summary.unread);
     text.push_str(&match (read, summary.unread) {
         (0, 1) => "The file could not be read.".to_owned(),
@@ -68,6 +68,7 @@ fn looked_at(summary: &Summary) -> String {
     let unusable = summary.groups.iter().filter(is_unusable).map(|group| group.hosts).sum();
     let of_them = |count: u64| match (read, count) {
         (1, _) => "It".to_owned(),
+        _ if summary.unread > 0 => format!("{} of those read", thousands(count)),
         _ => format!("{} of them", thousands(count)),
     };
     let mut tell = |count: u64, one: &str, more: &str| {
@@ -381,15 +382,18 @@ mod tests {
             row("e", Verdict::NotKnown, Cause::NotAFile),
         ];
         let of = |rows: &[Row]| looked_at(&Summary::of(rows, "cgroup v2".to_owned()));
-        assert_eq!(of(&rows), "If cgroup v2. 3 files were read. 2 more could not be read. 2 of them cannot be used.");
-        assert_eq!(of(&rows[..3]), "If cgroup v2. 3 files were read. 2 of them cannot be used.");
-        assert_eq!(of(&rows[..1]), "If cgroup v2. 1 file was read.");
-        assert_eq!(of(&rows[3..]), "If cgroup v2. None of 2 files could be read.");
-        assert_eq!(of(&rows[4..]), "If cgroup v2. The file could not be read.");
+        assert_eq!(
+            of(&rows),
+            "Change: cgroup v2. 3 files were read. 2 more could not be read. 2 of those read cannot be used."
+        );
+        assert_eq!(of(&rows[..3]), "Change: cgroup v2. 3 files were read. 2 of them cannot be used.");
+        assert_eq!(of(&rows[..1]), "Change: cgroup v2. 1 file was read.");
+        assert_eq!(of(&rows[3..]), "Change: cgroup v2. None of 2 files could be read.");
+        assert_eq!(of(&rows[4..]), "Change: cgroup v2. The file could not be read.");
         rows[0].cut = true;
         assert_eq!(
             of(&rows[..1]),
-            "If cgroup v2. 1 file was read. It is cut: its end is missing, and the rest was judged."
+            "Change: cgroup v2. 1 file was read. It is cut: its end is missing, and the rest was judged."
         );
         let cut = "1 of them is cut: its end is missing, and the rest was judged.";
         assert!(of(&rows[..2]).contains(cut), "{}", of(&rows[..2]));

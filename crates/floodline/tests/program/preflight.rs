@@ -145,7 +145,7 @@ fn each_file_that_cannot_answer_is_a_row_with_a_cause_and_what_to_type() {
     let run = floodline(&["preflight", text(fleet.path()), "--cgroup", "v2", "--tier", "1"]);
     let shown = run.stdout.replace('\n', " ");
     assert!(shown.contains("14 files were read. 2 more could not be read. "), "{run}");
-    assert!(shown.contains("1 of them is cut: its end is missing, and the rest was judged."), "{run}");
+    assert!(shown.contains("1 of those read is cut: its end is missing, and the rest was judged."), "{run}");
 }
 
 #[test]
