@@ -64,6 +64,13 @@ impl Felt {
         Felt { stall_seconds, longest_wait_seconds, critical: BTreeSet::new(), ..self }
     }
 
+    /// Adds the longest wait that only tasks of a run measure, where a recording has none: that of its twin before the change.
+    pub(crate) fn with_other_of(&self, twin: &Felt) -> Felt {
+        let is_measured = self.longest_other_seconds > 0.0;
+        let longest_other_seconds = if is_measured { self.longest_other_seconds } else { twin.longest_other_seconds };
+        Felt { longest_other_seconds, ..self.clone() }
+    }
+
     /// Severity after a change: 1 is just noticeable, 10 is ten times that; 0 where nothing gets worse.
     pub fn worse(&self, then: &Felt) -> f64 {
         let rate = |bytes: f64, seconds: f64| bytes / seconds.max(1.0);
@@ -133,6 +140,10 @@ mod tests {
         let emptied = |seconds: f64| Felt { longest_other_seconds: seconds, ..felt(0.1, 2.0, 1e6) };
         assert!((emptied(0.1).worse(&emptied(4.3)) - 4.2).abs() < 1e-9, "a call that empties a file");
         assert!((emptied(2.0).worse(&felt(0.1, 5.0, 1e6)) - 3.0).abs() < 1e-9, "hides no longer write");
+        // A recording of a host does not measure such a call.
+        let recorded = emptied(0.0).with_other_of(&emptied(4.0));
+        assert_eq!((recorded.worse(&emptied(4.3)), emptied(0.0).worse(&emptied(4.3))), (0.0, 4.3));
+        assert_eq!(emptied(0.5).with_other_of(&emptied(4.0)), emptied(0.5));
         let critical = Felt { critical: BTreeSet::from(["inode-switch-storm"]), ..calm.clone() };
         assert_eq!((calm.worse(&critical), critical.worse(&calm)), (1.0, 0.0));
     }

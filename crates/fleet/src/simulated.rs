@@ -276,7 +276,7 @@ fn answer(
     let has_assumed = twin.provenance.iter().any(is_assumed) && !waits.tell_apart(recorded.window.seconds());
     // The recording has no caller of an assumed sync, so it cannot have its waits.
     let then = |demand| if has_assumed { without(demand, true) } else { felt(demand, true) };
-    let since = |demand| Some(before.worse(&then(demand)?));
+    let since = |demand| Some(before.with_other_of(&felt(demand, false)?).worse(&then(demand)?));
     let since_recorded = [since(0), since(1)].into_iter().flatten().fold(0.0, f64::max);
     let unsynced = |demand| Some(without(demand, false)?.worse(&without(demand, true)?));
     let without_assumed_syncs =
