@@ -142,6 +142,10 @@ impl Kept {
                 let is_inside =
                     |(first, last): (SampleTime, SampleTime)| (first.monotonic..=last.monotonic).contains(at);
                 if !ends.is_some_and(is_inside) {
+                    let is_before = ends.is_none_or(|(first, _)| *at < first.monotonic);
+                    if let Some(recorded) = self.recorded.as_mut().filter(|_| is_before) {
+                        recorded.forget(what);
+                    }
                     return;
                 }
             }

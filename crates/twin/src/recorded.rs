@@ -21,6 +21,9 @@ const INTERVALS_MAX: usize = 1_000_000;
 /// Most levels of dirty and of mapped bytes that are kept: about 16 MiB each.
 const LEVELS_MAX: usize = 1_000_000;
 
+/// Most files of which it is kept what was dirty before: about 8 MiB.
+const FILES_MAX: usize = 131_072;
+
 /// Deepest tree of processes that ends between two samples.
 const DEPTH_MAX: usize = 16;
 
@@ -137,8 +140,9 @@ pub struct Recorded {
     pub limits: LimitChanges,
     /// Whether there were more intervals than are kept: the twin then covers only the first of them.
     pub is_cut: bool,
-    /// Bytes of files that were dirtied for the first time before the workload, by the trace.
+    /// Bytes of files that were dirtied for the first time before what is kept, by the trace, and whether there were more files.
     new_before: BTreeMap<(DevId, Inode), u64>,
+    has_more_before: bool,
     /// Bytes that each process moved in each cgroup: at its end it is in another one for a moment.
     homes: BTreeMap<EntityId, BTreeMap<Option<EntityId>, u64>>,
     last: BTreeMap<EntityId, (Nanos, ProcessRow)>,
@@ -169,6 +173,9 @@ impl Recorded {
     }
 
     fn forget_samples(&mut self) {
+        for event in std::mem::take(&mut self.window.events) {
+            self.forget(&event.what);
+        }
         self.window.begin_again();
         self.processes.clear();
         self.parents.clear();
@@ -189,12 +196,23 @@ impl Recorded {
         }
     }
 
-    /// Bytes of a file that the trace saw dirty before the workload. The tracer counts what is dirtied again from its own start on.
-    pub(crate) fn dirtied_before(&self, file: (DevId, Inode)) -> u64 {
-        match self.phase {
-            Phase::Before(_) => 0,
-            Phase::Workload | Phase::After => self.new_before.get(&file).copied().unwrap_or(0),
+    /// Notes what an event from before the part that is kept tells of it: the pages that were dirty already.
+    pub(crate) fn forget(&mut self, what: &What) {
+        let What::Dirtied(dirtied) = what else { return };
+        let Some(file) = &dirtied.file else { return };
+        let file = (dirtied.device, file.inode());
+        if self.new_before.len() >= FILES_MAX && !self.new_before.contains_key(&file) {
+            self.has_more_before = true;
+            return;
         }
+        let new = self.new_before.entry(file).or_default();
+        *new = new.saturating_add(dirtied.bytes.0.saturating_sub(dirtied.redirtied.0));
+    }
+
+    /// Bytes of a file that the trace saw dirty before what is kept; `None` where these were too many files. The tracer counts what is
+    /// dirtied again from its own start on.
+    pub(crate) fn dirtied_before(&self, file: (DevId, Inode)) -> Option<u64> {
+        self.new_before.get(&file).copied().or((!self.has_more_before).then_some(0))
     }
 
     /// The cgroup in which a process did most of its work; without any work, that of its last description.
@@ -378,12 +396,6 @@ impl Sink for Recorded {
         }
         match record {
             Record::Event(Event { what: What::WorkloadStarted { .. }, .. }) => self.begin_workload(),
-            Record::Event(Event { what: What::Dirtied(dirtied), .. }) if matches!(self.phase, Phase::Before(_)) => {
-                if let Some(file) = &dirtied.file {
-                    let new = self.new_before.entry((dirtied.device, file.inode())).or_default();
-                    *new = new.saturating_add(dirtied.bytes.0.saturating_sub(dirtied.redirtied.0));
-                }
-            }
             Record::Sample(sample) => {
                 if let Phase::Before(before) = &mut self.phase {
                     match before {
@@ -413,6 +425,8 @@ impl Sink for Recorded {
 mod tests {
     use super::*;
     use floodline_analysis::diagnose::stretches::Stretches;
+    use floodline_record::traced::bytes::Dirtied;
+    use floodline_record::traced::{File, Who};
     use floodline_testkit::Fixture;
 
     /// The records with a workload that starts after one sample and ends after another.
@@ -450,5 +464,47 @@ mod tests {
         // A workload without an interval of its own leaves the rest of the recording.
         let records = with_workload(Fixture::healthy().seconds(30).records(), [9, 9]);
         assert!(Recorded::from_records(&records).window.samples > 10);
+    }
+
+    #[test]
+    fn what_was_dirty_before_the_part_that_is_kept_is_known() {
+        let dirtied = |ino, bytes, redirtied| {
+            Record::Event(Event {
+                at: Nanos(1),
+                what: What::Dirtied(Dirtied {
+                    since: Nanos(0),
+                    who: Who { pid: 7, comm: "db".into(), cgroup_ino: 1 },
+                    device: DevId { major: 8, minor: 0 },
+                    file: Some(File { ino, generation: None, path: None }),
+                    bytes: Bytes(bytes),
+                    folios: 1,
+                    redirtied: Bytes(redirtied),
+                }),
+            })
+        };
+        let before = |recorded: &Recorded, ino| {
+            recorded.dirtied_before((DevId { major: 8, minor: 0 }, Inode { ino, generation: None }))
+        };
+        let with = |[from, to]: [usize; 2], at: usize| {
+            let mut records = with_workload(Fixture::healthy().seconds(30).records(), [from, to]);
+            let samples = records.iter().enumerate().filter(|(_, record)| matches!(record, Record::Sample(_)));
+            let place = samples.map(|(place, _)| place).nth(at).expect("there are as many samples");
+            records.insert(place, dirtied(1, 5000, 1000));
+            Recorded::from_records(&records)
+        };
+        assert_eq!(before(&with([9, 19], 5), 1), Some(4000), "in the setup");
+        assert_eq!(before(&with([9, 19], 12), 1), Some(0), "in the workload");
+        let mut recorded = Recorded::default();
+        for record in Fixture::healthy().seconds(3).records().iter().chain([&dirtied(1, 5000, 0)]) {
+            let Ok(()) = recorded.record(record);
+        }
+        assert_eq!(before(&recorded, 1), Some(0), "all of a recording of a host is kept");
+        recorded.begin_later();
+        assert_eq!((before(&recorded, 1), before(&recorded, 2)), (Some(5000), Some(0)));
+        for ino in 2..FILES_MAX as u64 + 2 {
+            let Record::Event(event) = dirtied(ino, 1, 0) else { continue };
+            recorded.forget(&event.what);
+        }
+        assert_eq!((before(&recorded, 1), before(&recorded, FILES_MAX as u64 + 1)), (Some(5000), None), "too many");
     }
 }

@@ -116,8 +116,8 @@ pub(super) struct Group {
     pub(super) part_on: Option<DevId>,
     /// Files that it made one after the other, by the trace.
     pub(super) made: Option<made::Made>,
-    /// Size of the file of which it dirtied most, by the pages that were dirtied again in the trace.
-    pub(super) file: Option<f64>,
+    /// Bytes of the files to which one of its processes stored, by the pages that were dirtied again in the trace.
+    pub(super) files: Option<f64>,
 }
 
 /// Waits for stable storage that a trace saw.

@@ -229,7 +229,7 @@ fn size_of_file(group: &Group, cache: Option<Bytes>, touched: Option<&Touched>, 
     let by_touch = || touched?.file(&group.bins, group.part_of_mapped);
     let size = format!("{key}.steps.mmap_store.size");
     let is_stored = group.total.mapped >= STORED_MIN * group.total.dirtied();
-    if let Some(bytes) = group.file.filter(|_| is_stored) {
+    if let Some(bytes) = group.files.filter(|_| is_stored) {
         notes.derived(size, "pages that were dirtied again, in the trace");
         return (bytes as u64).clamp(1 << 20, FILE_MAX) / 4096 * 4096;
     }
