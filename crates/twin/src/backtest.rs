@@ -78,10 +78,11 @@ pub fn figures(window: &Window, programs: Option<&Programs>) -> BTreeMap<String,
     let drains = device::drains(window);
     let sum = |of: fn(&device::Device<'_>) -> Option<f64>| drains.iter().filter_map(of).reduce(|a, b| a + b);
     put("devices.written_bytes".to_owned(), "bytes", sum(|drain| Some(drain.span.growth.written?.0 as f64)));
-    // Some arrays count what they write and not for how long.
+    // Some arrays count what they write and not for how long, not even since the boot. A disk that writes a little now and then
+    // may count no time in the recording.
     let is_uncounted = |drain: &device::Device<'_>| {
-        let growth = &drain.span.growth;
-        growth.written.is_some_and(|written| written.0 > 0) && growth.io_time.is_some_and(|time| time.0 == 0)
+        let span = &drain.span;
+        span.growth.written.is_some_and(|written| written.0 > 0) && span.last.io_time.is_some_and(|time| time.0 == 0)
     };
     let busy = sum(|drain| Some(drain.span.growth.io_time?.as_secs_f64()));
     put("devices.busy_seconds".to_owned(), "seconds", busy.filter(|_| !drains.iter().any(is_uncounted)));
@@ -338,6 +339,21 @@ mod tests {
         let all = [figure("budget.a.bytes", 0.0), figure("budget.b.bytes", 0.0), figure("host.dirtied_bytes", 0.4)];
         assert_eq!(simulated_error(&all), Some(0.4));
         assert_eq!(simulated_error(&all[..2]), None);
+    }
+
+    #[test]
+    fn an_array_that_counts_no_time_hides_the_busy_time_of_all() {
+        use floodline_record::units::Bytes;
+        let has_busy = |io_time: u64| {
+            let little = move |t: f64, row: &mut floodline_record::sample::DiskRow| {
+                row.written = Some(Bytes(4096 * t as u64));
+                row.io_time = Some(Nanos(io_time));
+            };
+            let window = floodline_testkit::Fixture::healthy().disk("sdb", little).window();
+            figures(&window, None).contains_key("devices.busy_seconds")
+        };
+        assert!(has_busy(4_000_000), "a disk that writes a page a second");
+        assert!(!has_busy(0));
     }
 
     #[test]
