@@ -3,8 +3,8 @@
 //! 3 s of activity. The counters are per CPU: a wb that completes a few pages now and then seems to complete
 //! none, and has no share, or keeps what is left of many. One CPU stands for all: a task that syncs now and then stays on its
 //! CPU, where its requests complete, and that CPU is mostly the one that notices the end of a period. In guests a disk to which two
-//! tasks synced 3 to 6 pages a second had no share for some seconds, and then all of it to the end. Mirrors lib/flex_proportions.c and wb_domain_writeout_add of
-//! mm/page-writeback.c.
+//! tasks synced 3 to 6 pages a second had no share for some seconds, and then all of it to the end. Mirrors lib/flex_proportions.c
+//! and wb_domain_writeout_add of mm/page-writeback.c.
 
 use super::algorithm::Algorithm;
 use super::constants::{Build, FRAC};

@@ -31,7 +31,7 @@ const SYNCS: &[&str] = &["fsync", "fdatasync", "msync", "sync", "syncfs"];
 /// closed or renamed.
 pub const LONGEST_OTHER: &str = "longest_other_wait_seconds";
 
-/// The calls of [`LONGEST_OTHER`]. Creation of a file is not among them, because it includes the write calls that fill it.
+/// The calls of [`LONGEST_OTHER`]. The step `create_files` is not among them, because it includes the write calls that fill the files.
 const OTHERS: &[&str] = &[
     "umount",
     "truncate",
