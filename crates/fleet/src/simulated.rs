@@ -131,7 +131,7 @@ impl Peak {
 struct Waits {
     recorded: f64,
     twin: f64,
-    /// In another twin: without the waits of syncs for which the recording shows no caller, or with the other demand.
+    /// In the twin with the other demand.
     other: f64,
 }
 
@@ -268,12 +268,10 @@ fn answer(
         Some(felt(demand, is_changed)?.without_syncs(&result(demand, is_changed)?.figures, &known))
     };
     let stalls = |felt: Option<Felt>| felt.map_or(0.0, |felt| felt.stall_seconds);
-    let waits =
-        Waits { recorded: before.stall_seconds, twin: stalls(felt(0, false)), other: stalls(without(0, false)) };
     // Of two demands, one without the recorded waits is not that of this host.
-    let of_other = Waits { other: stalls(felt(1, false)), ..waits };
-    let other = other.filter(|_| !of_other.tell_apart(recorded.window.seconds()));
-    let has_assumed = twin.provenance.iter().any(is_assumed) && !waits.tell_apart(recorded.window.seconds());
+    let waits = Waits { recorded: before.stall_seconds, twin: stalls(felt(0, false)), other: stalls(felt(1, false)) };
+    let other = other.filter(|_| !waits.tell_apart(recorded.window.seconds()));
+    let has_assumed = twin.provenance.iter().any(is_assumed);
     // The recording has no caller of an assumed sync, so it cannot have its waits.
     let then = |demand| if has_assumed { without(demand, true) } else { felt(demand, true) };
     let since = |demand| Some(before.with_other_of(&felt(demand, false)?).worse(&then(demand)?));
