@@ -190,6 +190,11 @@ impl<'a> Device<'a> {
         self.stack().into_iter().filter(|device| device.id != self.id).collect()
     }
 
+    /// Whether it is another device, or is built on it.
+    pub fn stands_on(&self, lower: &Device<'_>) -> bool {
+        self.stack().iter().any(|device| device.id == lower.id)
+    }
+
     /// Itself and the devices that it is built on.
     fn stack(&self) -> Vec<Device<'a>> {
         let mut found = Vec::new();

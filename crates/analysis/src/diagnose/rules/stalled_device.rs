@@ -16,7 +16,6 @@ use crate::observer;
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
-use floodline_record::id::EntityId;
 use floodline_record::units::Nanos;
 
 /// The rule and its manual page.
@@ -96,9 +95,9 @@ fn check(derived: &Derived<'_>) -> Verdict {
         .extend(uncounted.map(|disk| format!("{} was not judged: its requests in flight are not counted", disk.name)));
     for Still { device, times } in lowest::of(derived) {
         let (explained, mut times): (Vec<_>, Vec<_>) = times.into_iter().partition(|time| time.explained.is_some());
-        if times.iter().any(|time| time.usual().is_none()) && !is_felt(derived, &device) {
-            left_out
-                .push(format!("{} completed none of its requests, but hardly any task waited for a disk", device.name));
+        let doubt = times.iter().any(|time| time.usual().is_none()).then(|| doubt(derived, &device)).flatten();
+        if let Some(doubt) = doubt {
+            left_out.push(format!("{} completed none of its requests, but {doubt}", device.name));
             times.clear();
         }
         left_out.extend(by_reason(&device, &explained));
@@ -132,13 +131,20 @@ fn check(derived: &Derived<'_>) -> Verdict {
     ))
 }
 
-/// Whether tasks waited for I/O in most of the window, and for no other disk: then the requests that a disk has had since before the first
-/// sample are real.
-fn is_felt(derived: &Derived<'_>, device: &Device<'_>) -> bool {
-    let stack: Vec<EntityId> = device.below().iter().map(|lower| lower.id).chain([device.id]).collect();
-    let others = derived.disks().iter().filter(|disk| !stack.contains(&disk.id));
-    let busy = others.filter_map(Device::utilisation).fold(0.0, f64::max);
-    derived.dirty.io_pressure_some.is_some_and(|pressure| pressure >= FELT_PRESSURE.max(BESIDE_OTHERS * busy))
+/// Why the requests that a disk has had since before the first sample may not be real; `None` if tasks waited for I/O in most of the window,
+/// and for no other disk.
+fn doubt(derived: &Derived<'_>, device: &Device<'_>) -> Option<String> {
+    let Some(pressure) = derived.dirty.io_pressure_some else {
+        return Some("whether tasks waited for I/O is not known".to_owned());
+    };
+    if pressure < FELT_PRESSURE {
+        return Some(format!("tasks waited for I/O only {} of the time", human::percent(pressure)));
+    }
+    let others = derived.disks().iter().filter(|disk| !device.stands_on(disk));
+    let busy = others.filter_map(|disk| Some((disk.name, disk.utilisation()?)));
+    let (name, busy) = busy.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    (pressure < BESIDE_OTHERS * busy)
+        .then(|| format!("tasks may have waited for {name}, which was {} busy", human::percent(busy)))
 }
 
 /// Times that something else may explain, each reason once.
@@ -177,13 +183,13 @@ fn severity(waits: &Waits, told: &Standstill) -> Severity {
 }
 
 /// The first sentences of a finding: what the disk did, and who waited.
-fn summary(stalled: &Stalled<'_>, with_it: &[String], waits: &Waits) -> String {
+fn summary(stalled: &Stalled<'_>, with_it: &[String], programs: &[Waited]) -> String {
     let (disk, told) = (stalled.disk.name, stalled.told());
     let pending = human::plural(told.in_flight, "request", "requests");
     let lasted = human::seconds(told.seconds());
     let wait = |has: &str| {
         let of = |first: &Waited| format!(" {} {has} {} for it.", first.label, human::seconds(first.seconds));
-        waits.longest().map(of).unwrap_or_default()
+        programs.first().map(of).unwrap_or_default()
     };
     if told.is_open() {
         let others = match with_it {
@@ -224,10 +230,12 @@ fn summary(stalled: &Stalled<'_>, with_it: &[String], waits: &Waits) -> String {
     )
 }
 
-/// What a standstill at nearly equal distances tells.
+/// What standstills at nearly equal distances tell.
 fn by_a_clock(stalled: &Stalled<'_>) -> &'static str {
     match distance_s(&stalled.times) {
-        Some(_) => " It comes at nearly equal distances, as a self-test or a job of the storage does.",
+        Some(_) => {
+            " Its standstills begin at nearly equal distances, as those of a self-test or of a job of the storage do."
+        }
         None => "",
     }
 }
@@ -237,7 +245,9 @@ fn finding(derived: &Derived<'_>, stalled: &Stalled<'_>, with_it: &[Stalled<'_>]
     let (disk, told) = (stalled.disk.name.to_string(), stalled.told());
     let names: Vec<String> = with_it.iter().map(|other| other.disk.name.to_string()).collect();
     let stolen = waits.stolen.filter(|share| *share >= STOLEN);
-    let summary = summary(stalled, &names, &waits);
+    // The sentence about a disk that hangs is about that time. Standstills before it may have had longer waits.
+    let last = told.is_open().then(|| waits::programs(derived, &stalled.disk, &stalled.times, Standstill::is_open));
+    let summary = summary(stalled, &names, last.as_deref().unwrap_or(&waits.programs));
     let host = match stolen {
         Some(share) => format!(
             " The hypervisor took {} of the CPU time meanwhile (steal), so it was overloaded.",

@@ -13,14 +13,9 @@ pub(super) fn is_on(derived: &Derived<'_>, dev: Option<DevId>, disk: &Device<'_>
     let upper = upper.and_then(|upper| loops::holder(derived, &upper));
     let known = upper.filter(|upper| upper.bottoms().iter().all(Device::is_bottom) && !upper.bottoms().is_empty());
     match known {
-        Some(upper) => is_in_stack(&upper, disk) || is_in_stack(disk, &upper),
-        None => busiest(derived).is_none_or(|busiest| is_in_stack(disk, busiest)),
+        Some(upper) => upper.stands_on(disk) || disk.stands_on(&upper),
+        None => busiest(derived).is_none_or(|busiest| disk.stands_on(busiest)),
     }
-}
-
-/// Whether a device is another one, or is built on it.
-fn is_in_stack(upper: &Device<'_>, lower: &Device<'_>) -> bool {
-    upper.id == lower.id || upper.below().iter().any(|device| device.id == lower.id)
 }
 
 /// The disk that was busy for most of the time; of several, the first.

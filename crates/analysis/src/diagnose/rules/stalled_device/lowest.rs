@@ -4,7 +4,6 @@
 
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Device, HARDLY, Standstill};
-use floodline_record::id::DevId;
 
 /// A device with the times in which it stood still, explained or not.
 pub(super) struct Still<'a> {
@@ -51,9 +50,4 @@ fn are_idle(below: &[Device<'_>], time: &Standstill) -> bool {
     };
     let all: f64 = below.iter().filter(|device| device.is_bottom()).map(completed).sum();
     all <= HARDLY * time.usual().unwrap_or(0.0) * time.seconds()
-}
-
-/// Whether a device is another one, or is built on it.
-pub(super) fn is_on(upper: &Device<'_>, lower: DevId) -> bool {
-    upper.dev == lower || upper.below().iter().any(|device| device.dev == lower)
 }

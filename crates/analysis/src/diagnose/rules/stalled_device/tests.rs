@@ -158,10 +158,28 @@ fn a_disk_that_hangs_all_the_time_is_told_where_tasks_wait_for_no_other() {
     let finding = first_finding(&RULE, &asleep);
     assert!(finding.cause.contains("sda completed none from the first sample to the last"), "{}", finding.cause);
     // The count of its requests may be wrong for good.
-    let text = cleared(&hangs(0.1, 0.0));
-    assert!(text.ends_with("sda completed none of its requests, but hardly any task waited for a disk"), "{text}");
-    assert!(cleared(&hangs(0.9, 0.8)).contains("sda completed none"));
+    let check_doubt = |host: Fixture, expect: &str| {
+        let text = cleared(&host);
+        assert!(text.ends_with(&format!("sda completed none of its requests, but {expect}")), "{text}");
+    };
+    check_doubt(hangs(0.1, 0.0), "tasks waited for I/O only 10 % of the time");
+    check_doubt(hangs(0.9, 0.8), "tasks may have waited for sdb, which was 80 % busy");
+    check_doubt(hangs(0.9, 0.1).host(|_, row| row.psi_io_some = None), "whether tasks waited for I/O is not known");
     check_rule(&RULE, &awake(hangs(0.9, 0.1)).disk("sda", |t, row| row.writes = Some(Count(t as u64))), "clear:");
+}
+
+#[test]
+fn the_wait_of_a_disk_that_hangs_is_not_that_of_an_earlier_standstill() {
+    let host = Fixture::healthy()
+        .disk("sda", |t, row| worked(row, t, work(t.min(40.0), 10.0, 16.0)))
+        .process("postgres", 700, "/db", |t, row| {
+            let is_asleep = (10.0..=16.0).contains(&t) || t >= 40.0;
+            row.state = Some(Count(u64::from(if is_asleep { b'D' } else { b'S' })));
+        })
+        .seconds(43);
+    let expect = "critical: sda completed no request for 3.00 s and had not gone on by the last sample: 6 requests in flight, 200 completed per \
+                  second before. It stood still 2 times. postgres[700] in /db has waited 3.00 s for it.";
+    check_rule(&RULE, &host, expect);
 }
 
 #[test]
@@ -354,7 +372,12 @@ fn short_stops_by_a_clock_are_told() {
         &host,
         "info: sda completed hardly any requests for up to 3.00 s (4 times, every 60 s): 6 requests",
     );
-    assert!(first_finding(&RULE, &host).brief.because.contains("at nearly equal distances, as a self-test"));
+    assert!(
+        first_finding(&RULE, &host)
+            .brief
+            .because
+            .contains("standstills begin at nearly equal distances, as those of a self-test")
+    );
     // A cycle of a cache goes on until the last sample.
     let cycle = standing_often(&[(9.0, 3.0), (20.5, 3.0), (32.0, 3.0), (43.5, 3.0)]).seconds(46);
     assert!(cleared(&cycle).contains("sda stopped 4 times"), "{}", cleared(&cycle));

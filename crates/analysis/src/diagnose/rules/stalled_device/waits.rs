@@ -2,7 +2,6 @@
 //! Waits while a disk stood still: of programs, by a trace or by their states in the samples; of any task, by the kernel's
 //! pressure; and the CPU time that the host took meanwhile. Does not cover why the disk stood still.
 
-use super::lowest;
 use crate::diagnose::cgroup;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Device, HARDLY, Standstill};
@@ -52,14 +51,7 @@ pub(super) struct Waits {
 
 impl Waits {
     pub(super) fn of(derived: &Derived<'_>, disk: &Device<'_>, times: &[Standstill]) -> Waits {
-        let mut longest = asleep(derived, disk, times);
-        // A trace has the wait itself. The states have the part of it between samples, and one of them may have been traced
-        // in a short wait only.
-        for (pid, wait) in traced(derived, disk, times) {
-            keep_longest(&mut longest, pid, wait);
-        }
-        let mut programs: Vec<Waited> = longest.into_values().collect();
-        programs.sort_by(|one, other| other.seconds.total_cmp(&one.seconds).then(one.label.cmp(&other.label)));
+        let programs = programs(derived, disk, times, |_| true);
         let seconds: f64 = times.iter().map(Standstill::seconds).sum();
         let of_all = |counter: fn(&HostRow) -> Option<u64>| -> Option<f64> {
             times.iter().map(|time| grown(derived, (time.from, time.to), counter)).sum()
@@ -77,6 +69,25 @@ impl Waits {
     pub(super) fn longest(&self) -> Option<&Waited> {
         self.programs.first()
     }
+}
+
+/// The programs that waited in those of the standstills that are meant, the longest wait first.
+pub(super) fn programs(
+    derived: &Derived<'_>,
+    disk: &Device<'_>,
+    times: &[Standstill],
+    is_meant: impl Fn(&Standstill) -> bool,
+) -> Vec<Waited> {
+    let mut longest = asleep(derived, disk, times, &is_meant);
+    // A trace has the wait itself. The states have the part of it between samples, and one of them may have been traced
+    // in a short wait only.
+    let meant: Vec<Standstill> = times.iter().filter(|time| is_meant(time)).copied().collect();
+    for (pid, wait) in traced(derived, disk, &meant) {
+        keep_longest(&mut longest, pid, wait);
+    }
+    let mut programs: Vec<Waited> = longest.into_values().collect();
+    programs.sort_by(|one, other| other.seconds.total_cmp(&one.seconds).then(one.label.cmp(&other.label)));
+    programs
 }
 
 /// CPU time of all kinds in a row.
@@ -131,7 +142,7 @@ fn is_on(derived: &Derived<'_>, dev: DevId, disk: &Device<'_>) -> bool {
     let Some(upper) = loops::holder(derived, &upper) else { return true };
     let bottoms = upper.bottoms();
     let is_unknown = bottoms.is_empty() || bottoms.iter().any(|bottom| !bottom.is_bottom());
-    is_unknown || lowest::is_on(&upper, disk.dev)
+    is_unknown || upper.stands_on(disk)
 }
 
 /// Longest wait of each program for data of a file to be stored, by a trace, most of which is in a standstill. By process id.
@@ -154,9 +165,14 @@ fn traced(derived: &Derived<'_>, disk: &Device<'_>, times: &[Standstill]) -> BTr
     longest
 }
 
-/// Programs that slept in an uninterruptible sleep in every sample of a standstill and not by chance, with the length of the longest. By
-/// process id. Where the kernel counts delays, those of the program must cover that time. Elsewhere it must sleep rarely otherwise.
-fn asleep(derived: &Derived<'_>, disk: &Device<'_>, times: &[Standstill]) -> BTreeMap<u32, Waited> {
+/// Programs that slept in an uninterruptible sleep in every sample of a standstill and not by chance, with the length of the longest of those
+/// that are meant. By process id. Where the kernel counts delays, those of the program must cover that time. Elsewhere it must sleep rarely otherwise.
+fn asleep(
+    derived: &Derived<'_>,
+    disk: &Device<'_>,
+    times: &[Standstill],
+    is_meant: impl Fn(&Standstill) -> bool,
+) -> BTreeMap<u32, Waited> {
     let window = derived.window;
     let elsewhere = derived.not_for(disk);
     let is_program = |id: &EntityId| matches!(window.entities.get(id), Some(Entity::Process { kthread: false, .. }));
@@ -185,7 +201,7 @@ fn asleep(derived: &Derived<'_>, disk: &Device<'_>, times: &[Standstill]) -> BTr
                 Some(delayed) => delayed >= COVERED * time.seconds(),
                 None => !is_chance(seen.len()),
             };
-            waited && !seen.is_empty() && seen.iter().all(|at| is_asleep(&at))
+            is_meant(time) && waited && !seen.is_empty() && seen.iter().all(|at| is_asleep(&at))
         };
         let waits = times.iter().zip(&samples).filter(through).map(|(time, _)| time.seconds());
         let Some(seconds) = waits.reduce(f64::max) else { continue };
