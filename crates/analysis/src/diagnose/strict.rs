@@ -170,6 +170,16 @@ pub fn holds(derived: &Derived<'_>, device: &Device<'_>) -> bool {
     of_device.is_some_and(Strict::is_known_to_hold)
 }
 
+/// Whether what the machine holds may be the data of a device, where its own counters do not tell: it wrote a good part of its limit. A
+/// filesystem such as FUSE has no disk, and what the disks of the machine hold says nothing about it.
+pub fn may_hold_all(derived: &Derived<'_>, strict: &Strict) -> bool {
+    let least = strict.levels.iter().map(|level| level.limit).fold(f64::INFINITY, f64::min);
+    match device_of(derived, strict) {
+        Some(device) => device.span.growth.written.is_some_and(|written| written.0 as f64 >= AT_SHARE * least),
+        None => strict.bdi.as_bytes().starts_with(b"btrfs-"),
+    }
+}
+
 /// The block device of a bdi; a filesystem may have a bdi without one.
 fn device_of<'d, 'w>(derived: &'d Derived<'w>, strict: &Strict) -> Option<&'d Device<'w>> {
     derived.devices().iter().find(|one| one.dev.to_string().as_bytes() == strict.bdi.as_bytes())

@@ -61,7 +61,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
         return Verdict::NotChecked(vec![missing::needs_time(Source::TraceThrottle, "balance_dirty_pages")]);
     }
     let of_bdi = paused.iter().filter(|((of, ..), _)| of == bdi).map(|(_, pauses)| pauses.total.as_secs_f64());
-    let together_s = together_s(derived, bdi, of_bdi);
+    let together_s = together_s(derived, bdi, of_bdi).filter(|_| seconds < FELT * window_s);
     if seconds < FELT * window_s && together_s.is_none() {
         return Verdict::Clear(format!(
             "the task that a strict limit paused most, {comm}, was paused for {} of {}",
@@ -74,11 +74,16 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let severity = if is_shared || seconds >= HURTS * window_s { Severity::Critical } else { Severity::Warning };
     let all = throttle::total(derived.window, Some(bdi)).unwrap_or_default();
     let knobs = knobs(derived, bdi);
-    let devices = names(derived, bdi);
-    let device = devices.first().cloned().unwrap_or_else(|| bdi.to_string());
+    let device = name_of(derived, bdi);
+    let all_s =
+        Evidence::seconds(format!("Paused, all writers of {device}"), all.total.as_secs_f64(), throttle::SOURCE);
+    let (least_s, all_s) = match together_s {
+        Some(_) => (waiting::felt_s(window_s), all_s.against(FELT_TOGETHER * window_s)),
+        None => (FELT * window_s, all_s),
+    };
     let mut evidence = vec![
-        Evidence::seconds(format!("Paused, {comm}"), seconds, throttle::SOURCE).against(FELT * window_s),
-        Evidence::seconds(format!("Paused, all writers of {device}"), all.total.as_secs_f64(), throttle::SOURCE),
+        Evidence::seconds(format!("Paused, {comm}"), seconds, throttle::SOURCE).against(least_s),
+        all_s,
         Evidence::seconds("Longest pause", all.longest.as_secs_f64(), throttle::SOURCE),
     ];
     evidence.extend(longest(derived, bdi).map(|state| {
@@ -103,7 +108,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
         rule: RULE.name,
         confirmed: Some(CONFIRMED.to_owned()),
         severity,
-        summary: match together_s.filter(|_| seconds < FELT * window_s) {
+        summary: match together_s {
             Some(together) => format!(
                 "Several tasks were paused by the strict limit of {device}, together for {} of {}. {comm} was paused longest, {}.",
                 human::seconds(together),
@@ -130,9 +135,9 @@ fn check(derived: &Derived<'_>) -> Verdict {
                 machine has next to nothing dirty."
             .to_owned(),
         plan: step::no_strict_limit(&bdi.to_string()).into_iter().collect(),
-        devices,
+        devices: vec![device],
         trade_off: TRADE_OFF.to_owned(),
-        waited_s: Some(seconds),
+        waited_s: Some(together_s.unwrap_or(seconds)),
         ..Finding::default()
     }])
 }
@@ -157,9 +162,11 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
     let binds =
         |level: &&Level| level.is_at_limit() && level.has_room() || level.own.is_some() && level.is_past_setpoint();
     let of = |strict: &Strict| {
-        strict.levels.iter().find(binds)?;
+        let may_hold_all = strict::may_hold_all(derived, strict);
+        let known = || strict.levels.iter().filter(|level| level.own.is_some() || may_hold_all);
+        known().find(binds)?;
         // The most that it held is seldom seen in the sample in which the limit was reached.
-        let levels = strict.levels.iter().filter(|level| binds(level) || level.has_room());
+        let levels = known().filter(|level| binds(level) || level.has_room());
         let most = *levels.max_by(|a, b| a.part().total_cmp(&b.part()))?;
         let paused = strict::paused(derived, strict);
         let waiter = paused.first()?.clone();
@@ -170,8 +177,7 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
     let (strict, (most, waiter, felt, together)) =
         derived.strict().iter().find_map(|strict| Some((strict, of(strict)?)))?;
     let waited = waiter.seconds?;
-    let devices = names(derived, &strict.bdi);
-    let device = devices.first().cloned().unwrap_or_else(|| strict.bdi.to_string());
+    let device = name_of(derived, &strict.bdi);
     // The pressure is that of all tasks: it does not show that each of several waited as long.
     let is_shared = felt >= SHARED_BY && waiter.source != strict::PRESSURE;
     let severity = if is_shared || waited >= HURTS * derived.seconds { Severity::Critical } else { Severity::Warning };
@@ -206,7 +212,8 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
             ),
         },
         evidence: vec![
-            Evidence::seconds(format!("Waited, {}", waiter.label()), waited, waiter.source).against(felt_s),
+            Evidence::seconds(format!("Waited, {}", waiter.label()), waited, waiter.source)
+                .against(if together.is_some() { waiting::felt_s(derived.seconds) } else { felt_s }),
             Evidence::bytes(
                 "Most dirty and under writeback of the device",
                 most.held(),
@@ -227,7 +234,7 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
             expect: format!("Writers are no longer held at the limit of the device.{expect}"),
             costs: "A slow device may fill the machine's whole dirty threshold.".to_owned(),
         },
-        devices,
+        devices: vec![device],
         plan: step::no_strict_limit(&strict.bdi.to_string()).into_iter().collect(),
         trade_off: TRADE_OFF.to_owned(),
         waited_s: Some(together.unwrap_or(waited)),
@@ -270,7 +277,7 @@ fn by_elimination(derived: &Derived<'_>) -> Option<Finding> {
     };
     let strict = derived.strict().iter().find(has_room)?;
     let waited = waiter.seconds.filter(|seconds| *seconds >= FELT * derived.seconds)?;
-    let device = names(derived, &strict.bdi).first().cloned().unwrap_or_else(|| strict.bdi.to_string());
+    let device = name_of(derived, &strict.bdi);
     let level = strict.levels.iter().max_by_key(|level| level.machine)?;
     Some(Finding {
         rule: RULE.name,
@@ -297,7 +304,7 @@ fn by_elimination(derived: &Derived<'_>) -> Option<Finding> {
             expect: "Writers are no longer held at the limit of the device.".to_owned(),
             costs: "A slow device may fill the machine's whole dirty threshold.".to_owned(),
         },
-        devices: names(derived, &strict.bdi),
+        devices: vec![device],
         plan: step::no_strict_limit(&strict.bdi.to_string()).into_iter().collect(),
         trade_off: TRADE_OFF.to_owned(),
         waited_s: Some(waited),
@@ -305,11 +312,12 @@ fn by_elimination(derived: &Derived<'_>) -> Option<Finding> {
     })
 }
 
-/// Names of the disks that a bdi stands for: one, or none if the recording does not have it.
-fn names(derived: &Derived<'_>, bdi: &Name) -> Vec<String> {
+/// Name of the disk that a bdi stands for, or of the bdi if the recording does not have the disk: a filesystem such as FUSE has none, and
+/// its limit concerns no disk.
+fn name_of(derived: &Derived<'_>, bdi: &Name) -> String {
     let bdi = bdi.to_string();
-    let named = |one: &Device<'_>| (one.dev.to_string() == bdi).then(|| one.name.to_string());
-    derived.devices().iter().filter_map(named).collect()
+    let disk = derived.devices().iter().find(|one| one.dev.to_string() == bdi);
+    disk.map_or(bdi, |disk| disk.name.to_string())
 }
 
 /// The record of the longest pause on a device.
@@ -464,6 +472,65 @@ mod tests {
             row.state = Some(Count(u64::from(b'S')));
         });
         check_rule(&RULE, &alone, "not checked: trace of writeback/balance_dirty_pages");
+    }
+
+    #[test]
+    fn a_filesystem_without_a_disk_is_told_with_its_bdi_and_only_by_its_own_counters() {
+        let traced = vec![throttle::tests::throttled((7, "0:45", Domain::Strictlimit, 11, 7000, 200))];
+        assert_eq!(first_finding(&RULE, &Fixture::healthy().traced(&["throttle"], traced)).devices, ["0:45"]);
+        let mounted = |own: Option<f64>| {
+            two_that_wait("6.12.117").bdi("0:45", move |_, row| {
+                *row = floodline_record::sample::BdiRow::default();
+                (row.strict_limit, row.max_ratio) = (Some(Flag(1)), Some(Ppm(10_000)));
+                row.reclaimable = own.map(|own| Bytes(floodline_testkit::mib(own)));
+                row.writeback = own.map(|_| Bytes(0));
+            })
+        };
+        check_rule(&RULE, &mounted(None), "not checked: trace of writeback/balance_dirty_pages");
+        check_rule(&RULE, &mounted(Some(0.0)), "not checked: trace of writeback/balance_dirty_pages");
+        let found = "warning: Several tasks waited while 0:45 was at its strict limit of 20.0 MiB";
+        check_rule(&RULE, &mounted(Some(19.0)), found);
+    }
+
+    /// Two programs in a cgroup that wait for I/O, on a machine that may have 2000 MiB dirty and has 100.
+    fn two_that_wait(release: &str) -> Fixture {
+        let host = Fixture::healthy().kernel(release).host(|t, row| {
+            row.nr_dirty_threshold = Some(floodline_testkit::mib_pages(2000.0));
+            row.nr_dirty_background_threshold = Some(floodline_testkit::mib_pages(1000.0));
+            row.nr_dirty = Some(floodline_testkit::mib_pages(100.0));
+            row.psi_io_some = Some(floodline_testkit::secs(900.0 + 0.3 * t));
+        });
+        let host = host.cgroup("/app", |_, row| row.file_dirty = Some(Bytes(floodline_testkit::mib(90.0))));
+        [900, 901].into_iter().fold(host, |host, pid| {
+            host.process("rsync", pid, "/app", |t, row| {
+                row.write_bytes = floodline_testkit::grows(t, 0, 4e6);
+                row.blkio_delay = Some(floodline_testkit::secs(0.07 * t));
+            })
+        })
+    }
+
+    #[test]
+    fn what_another_disk_holds_is_not_that_of_a_disk_that_is_hardly_written() {
+        // Linux 6.8 counts only the root's part of a disk. The share of sda is 20 MiB.
+        let written = |rate: f64| {
+            two_that_wait("6.8.0")
+                .disk("sda", move |t, row| row.written = floodline_testkit::grows(t, 0, rate))
+                .disk("sdb", |t, row| row.written = floodline_testkit::grows(t, 0, 8e6))
+                .bdi("8:0", |_, row| (row.strict_limit, row.max_ratio) = (Some(Flag(1)), Some(Ppm(10_000))))
+        };
+        check_rule(&RULE, &written(1e5), "not checked: trace of writeback/balance_dirty_pages");
+        check_rule(&RULE, &written(4e6), "warning: Several tasks waited while sda was at its strict limit of 20.0 MiB");
+    }
+
+    #[test]
+    fn evidence_stands_against_what_is_felt_of_pauses_that_are_shared() {
+        let each = |task: u64| throttle::tests::throttled((7 + task, "8:16", Domain::Strictlimit, 11, 750, 200));
+        let found = first_finding(&RULE, &Fixture::healthy().traced(&["throttle"], (0..2).map(each).collect()));
+        let of = |at: usize| (&found.evidence[at].value, found.evidence[at].threshold.as_ref());
+        let decimal = crate::report::Value::Decimal;
+        assert_eq!(of(0), (&decimal(0.75), Some(&decimal(0.5))));
+        assert_eq!(of(1), (&decimal(1.5), Some(&decimal(0.5))));
+        assert_eq!(found.waited_s, Some(1.5));
     }
 
     #[test]
