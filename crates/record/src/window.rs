@@ -143,6 +143,8 @@ pub struct Window {
     pub first_at: Option<SampleTime>,
     /// Time of the last sample.
     pub last_at: Option<SampleTime>,
+    /// Whether it is a stretch of a recording that goes on after it.
+    pub goes_on: bool,
     /// Samples folded in.
     pub samples: u64,
     /// Machine-wide readings.

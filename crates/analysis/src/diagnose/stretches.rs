@@ -133,7 +133,7 @@ impl Stretches {
         // A stretch that holds only the sample it shares with the previous one adds nothing new.
         let is_judged = self.keeps_whole && matches!(self.phase, Phase::After);
         if !is_judged && (self.ended == 0 || self.window.samples > 1) {
-            self.end_stretch();
+            self.end_stretch(false);
         }
         let Some(worst) = self.worst.take() else { return diagnose(&self.window, self.only()) };
         if self.ended < 2 {
@@ -187,9 +187,11 @@ impl Stretches {
         self.window.record(&Record::Sample(before))
     }
 
-    fn end_stretch(&mut self) {
+    fn end_stretch(&mut self, goes_on: bool) {
         let (Some(from), Some(to)) = (self.window.first_at, self.window.last_at) else { return };
+        self.window.goes_on = goes_on;
         let report = diagnose(&self.window, self.only());
+        self.window.goes_on = false;
         let number = self.ended;
         self.ended += 1;
         let mut rules: Vec<(&'static str, Severity)> = Vec::new();
@@ -247,7 +249,7 @@ impl Sink for Stretches {
         if is_end && !is_over {
             // The window of the whole recording goes on to its end.
             if self.keeps_whole {
-                self.end_stretch();
+                self.end_stretch(false);
             }
             self.phase = Phase::After;
         }
@@ -262,7 +264,7 @@ impl Sink for Stretches {
         let shared = u64::from(self.is_continued);
         self.samples = self.samples.saturating_add(self.window.samples).saturating_sub(shared);
         if !is_over {
-            self.end_stretch();
+            self.end_stretch(true);
         }
         if self.keeps_whole {
             self.keep_stretch(sample);
@@ -277,7 +279,7 @@ impl Sink for Stretches {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_record::units::Nanos;
+    use floodline_record::units::{Bytes, Count, Nanos};
     use floodline_testkit::Fixture;
     use floodline_testkit::incidents::dirty_cliff;
 
@@ -400,6 +402,23 @@ mod tests {
         records.insert(first, event(What::WorkloadStarted { scenario: "s".into(), variant: "v".into() }));
         let report = fold(&records).finish();
         assert_eq!(report.findings, fold(&dirty_cliff().records()).finish().findings);
+    }
+
+    #[test]
+    fn a_disk_that_stands_still_at_the_end_of_a_stretch_is_not_said_to_hang_now() {
+        let work = |t: f64| t - (t - 595.0).clamp(0.0, 10.0);
+        let host = Fixture::healthy().seconds(620).disk("sda", move |t, row| {
+            row.writes = Some(Count((200.0 * work(t)) as u64));
+            row.written = Some(Bytes((1e6 * work(t)) as u64));
+            (row.in_flight, row.flushes) = (Some(Count(6)), Some(Count((20.0 * work(t)) as u64)));
+            (row.io_time, row.weighted_io_time) = (Some(Nanos((9e8 * t) as u64)), Some(Nanos((5e9 * t) as u64)));
+        });
+        let report = fold(&host.records()).finish();
+        assert!(report.stretch.is_some());
+        let finding = report.findings.iter().find(|finding| finding.rule == "stalled-device").expect("a finding");
+        let said = [&finding.summary, &finding.brief.because, &finding.brief.expect, &finding.cause];
+        assert!(said[0].contains("for 5.00 s and had not gone on by the last sample of this stretch"), "{}", said[0]);
+        assert!(said.iter().all(|text| !text.contains("iostat -x 1") && !text.contains("holds its")), "{said:?}");
     }
 
     #[test]

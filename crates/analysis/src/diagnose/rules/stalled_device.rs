@@ -183,7 +183,7 @@ fn severity(waits: &Waits, told: &Standstill) -> Severity {
 }
 
 /// The first sentences of a finding: what the disk did, and who waited.
-fn summary(stalled: &Stalled<'_>, with_it: &[String], programs: &[Waited]) -> String {
+fn summary(stalled: &Stalled<'_>, with_it: &[String], programs: &[Waited], goes_on: bool) -> String {
     let (disk, told) = (stalled.disk.name, stalled.told());
     let pending = human::plural(told.in_flight, "request", "requests");
     let lasted = human::seconds(told.seconds());
@@ -208,8 +208,9 @@ fn summary(stalled: &Stalled<'_>, with_it: &[String], programs: &[Waited]) -> St
             );
         };
         return format!(
-            "{disk} completed no request for {lasted} and had not gone on by the last sample{others}: {pending} in flight, {} completed per \
+            "{disk} completed no request for {lasted} and had not gone on by the last sample{}{others}: {pending} in flight, {} completed per \
              second before.{earlier}{}",
+            of_stretch(goes_on),
             human::number(before),
             wait("has waited")
         );
@@ -230,6 +231,11 @@ fn summary(stalled: &Stalled<'_>, with_it: &[String], programs: &[Waited]) -> St
     )
 }
 
+/// Words after the last sample, where it is not the last one of the recording.
+fn of_stretch(goes_on: bool) -> &'static str {
+    if goes_on { " of this stretch" } else { "" }
+}
+
 /// What standstills at nearly equal distances tell.
 fn by_a_clock(stalled: &Stalled<'_>) -> &'static str {
     match distance_s(&stalled.times) {
@@ -247,7 +253,7 @@ fn finding(derived: &Derived<'_>, stalled: &Stalled<'_>, with_it: &[Stalled<'_>]
     let stolen = waits.stolen.filter(|share| *share >= STOLEN);
     // The sentence about a disk that hangs is about that time. Standstills before it may have had longer waits.
     let last = told.is_open().then(|| waits::programs(derived, &stalled.disk, &stalled.times, Standstill::is_open));
-    let summary = summary(stalled, &names, last.as_deref().unwrap_or(&waits.programs));
+    let summary = summary(stalled, &names, last.as_deref().unwrap_or(&waits.programs), derived.window.goes_on);
     let host = match stolen {
         Some(share) => format!(
             " The hypervisor took {} of the CPU time meanwhile (steal), so it was overloaded.",
@@ -256,30 +262,41 @@ fn finding(derived: &Derived<'_>, stalled: &Stalled<'_>, with_it: &[Stalled<'_>]
         None => String::new(),
     };
     let clock = by_a_clock(stalled);
+    let goes_on = derived.window.goes_on;
+    let then = format!(
+        "No setting of writeback helps. Read the kernel log of that time for timeouts and resets of {disk}, then the logs of the \
+         storage and of the hypervisor."
+    );
     let (because, next, pace) = match told.is_open() {
         false => (
             format!(
                 "{disk} held its requests and completed hardly any, then worked as before. No flush and no discard \
                  explains that.{clock}{host}"
             ),
-            format!(
-                "No setting of writeback helps. Read the kernel log of that time for timeouts and resets of {disk}, then the logs of the \
-                 storage and of the hypervisor."
-            ),
-            "worked at its usual pace just before and just after",
+            then,
+            "worked at its usual pace just before and just after".to_owned(),
         ),
         true => (
             format!(
-                "{disk} holds its requests and completed none until the last sample. A flush or a discard that has not ended is not \
-                 counted, and may take some seconds.{clock}{host}"
+                "{disk} {} its requests and completed none until the last sample{}. A flush or a discard that has not ended is not \
+                 counted, and may take some seconds.{clock}{host}",
+                if goes_on { "held" } else { "holds" },
+                of_stretch(goes_on)
             ),
-            format!(
-                "No setting of writeback helps. See whether {disk} goes on: iostat -x 1 {disk}. If it does not, read the kernel log for \
+            if goes_on {
+                then
+            } else {
+                format!(
+                    "No setting of writeback helps. See whether {disk} goes on: iostat -x 1 {disk}. If it does not, read the kernel log for \
                  timeouts and resets of {disk}, then the logs of the storage and of the hypervisor."
-            ),
+                )
+            },
             match told.before {
-                Some(_) => "worked at its usual pace just before, and had not gone on by the last sample",
-                None => "completed none from the first sample to the last",
+                Some(_) => format!(
+                    "worked at its usual pace just before, and had not gone on by the last sample{}",
+                    of_stretch(goes_on)
+                ),
+                None => format!("completed none from the first sample to the last{}", of_stretch(goes_on)),
             },
         ),
     };
