@@ -63,7 +63,7 @@ pub use global_dirtyable_memory::{DirtyableMemory, ZoneReserve, global_dirtyable
 pub use large_folio::{FolioMaker, LargestFolio, largest_folio};
 pub use mdtc_calc_avail::{MdtcAvailInput, mdtc_calc_avail};
 pub use pause::{Pause, PauseArithmetic};
-pub use percpu_counter::PercpuCounter;
+pub use percpu_counter::{Cpu, PercpuCounter};
 pub use position_ratio::wb_position_ratio;
 pub use release::{Certainty, NotARelease, Release, Vendor};
 pub use wb_calc_thresh::{WbShare, wb_bg_thresh, wb_calc_thresh, wb_min_max_ratio};

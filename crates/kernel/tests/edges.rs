@@ -3,7 +3,7 @@
 //! Expected values are worked out by hand from the formulas. `make mutants` finds what is missing here.
 
 use floodline_kernel::{
-    Algorithm, BackgroundDomain, Behaviour, Build, DirtyRatelimit, DirtyThrottleControl, KernelVersion, Pause,
+    Algorithm, BackgroundDomain, Behaviour, Build, Cpu, DirtyRatelimit, DirtyThrottleControl, KernelVersion, Pause,
     PauseArithmetic, RatelimitSample, WbShare, WriteBandwidth, wb_calc_thresh, wb_over_bg_thresh, wb_position_ratio,
 };
 use floodline_record::facts::HostFacts;
@@ -173,7 +173,9 @@ fn a_sleep_is_lengthened_where_it_would_be_for_less_than_128_kib_only() {
 }
 
 #[test]
-fn completions_go_round_the_cpus_if_there_is_more_than_one() {}
+fn completions_go_round_the_cpus_if_there_is_more_than_one() {
+    assert_eq!([Cpu::One.next(1), Cpu::One.next(2), Cpu::Other.next(2)], [Cpu::One, Cpu::Other, Cpu::One]);
+}
 
 #[test]
 fn the_line_of_a_wb_and_its_reserve_end_where_they_should() {
