@@ -154,6 +154,7 @@ ADVICE_SCENARIOS := starved-budget dirty-cliff slow-disk-journal overlay-umount 
 advice: packages build
 	@{ sed '/^<!-- measured -->$$/q' docs/internals/advice-results.md; echo; \
 	.ci/advice target/release/floodline "$(ADVICE_SCENARIOS)" $(ADVICE_KERNELS) $(LAB_ARGS); } > target/advice.md || [ $$? = 1 ]
+	@echo >> target/advice.md; sed -n '/^<!-- measured ends -->$$/,$$p' docs/internals/advice-results.md >> target/advice.md
 	mv target/advice.md docs/internals/advice-results.md
 
 # What an operator does on a sick host, for each incident, in guests that boot Debian with systemd: the commands that doctor and
