@@ -194,16 +194,11 @@ fn explain(findings: &mut [Finding]) {
                 || rest[0].devices.is_empty()
                 || cause.devices.iter().any(|disk| rest[0].devices.contains(disk));
             let counts = cause.explained_by.is_none() && cause.severity >= Severity::Warning;
-            counts && of_one_disk && rules.contains(&rest[0].rule) && !is_told_apart(cause)
+            counts && of_one_disk && rules.contains(&rest[0].rule)
         };
         rest[0].explained_by = before.iter().find(explains).map(|cause| cause.rule);
     }
     findings.sort_by_key(|finding| finding.explained_by.is_some());
-}
-
-/// Whether a finding explains others of samples only: where pauses at a strict limit were traced, a wait for the disk is none of them.
-fn is_told_apart(cause: &Finding) -> bool {
-    cause.rule == rules::strictlimit_throttling::RULE.name && cause.confirmed.is_some()
 }
 
 fn host_summary(window: &Window) -> HostSummary {
@@ -320,27 +315,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn a_strict_limit_explains_waits_for_its_own_disk_that_were_not_told_apart_by_a_trace() {
-        let of = |rule, device: &str, confirmed: Option<&str>| Finding {
-            rule,
-            severity: Severity::Critical,
-            devices: vec![device.to_owned()],
-            confirmed: confirmed.map(str::to_owned),
-            ..Finding::default()
-        };
-        let check = |device: &str, confirmed: Option<&str>, expect: Option<&str>| {
-            let strict = of(rules::strictlimit_throttling::RULE.name, device, confirmed);
-            let mut findings = [strict, of(rules::fsync_behind_writeback::RULE.name, "sda", None)];
-            explain(&mut findings);
-            assert_eq!(findings[1].explained_by, expect, "{device} {confirmed:?}");
-        };
-        check("sda", None, Some("strictlimit-throttling"));
-        check("sda", Some("Every pause was counted."), None);
-        // A FUSE filesystem has a bdi and no disk.
-        check("0:45", None, None);
     }
 
     #[test]

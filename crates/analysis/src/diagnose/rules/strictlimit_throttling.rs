@@ -31,8 +31,7 @@ pub const RULE: Rule = Rule {
     name: "strictlimit-throttling",
     summary: "Writers are paused by the strict limit of one device",
     manual: include_str!("strictlimit_throttling.md"),
-    // A strict limit pauses tasks that never sync, and samples show that as a wait for the disk.
-    explains: &["fsync-behind-writeback"],
+    explains: &[],
     check,
 };
 
