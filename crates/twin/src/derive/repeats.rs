@@ -45,7 +45,7 @@ impl Stored {
 }
 
 /// Pages of a file of which `before` were dirty at some time, if `pages` random stores dirty `new` others.
-fn size(pages: f64, new: f64, before: f64) -> f64 {
+pub(super) fn size(pages: f64, new: f64, before: f64) -> f64 {
     let found = |all: f64| (all - before) * (1.0 - (-pages / all).exp());
     let (mut low, mut high) = ((before + new).max(1.0), FILE_PAGES_MAX);
     for _ in 0..64 {

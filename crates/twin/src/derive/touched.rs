@@ -3,6 +3,7 @@
 //! Growth of the mapped bytes shows stores that dirty nothing, which no counter of bytes does.
 
 use super::group::{Bin, Group, PAGE};
+use super::repeats;
 use crate::Recorded;
 use floodline_record::id::Entity;
 
@@ -105,14 +106,7 @@ impl Touched {
         if new > NEW_MAX * faults {
             return None;
         }
-        // Of `n` random stores to `all` pages, all (1 - exp(-n / all)) touch a new one.
-        let share = |x: f64| (1.0 - (-x).exp()) / x;
-        let (mut low, mut high) = (1e-3, 1e3);
-        for _ in 0..64 {
-            let middle = (low + high) / 2.0;
-            if share(middle) > new / faults { low = middle } else { high = middle }
-        }
-        Some(faults / low * PAGE)
+        Some(repeats::size(faults, new, 0.0) * PAGE)
     }
 }
 
