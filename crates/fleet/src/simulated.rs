@@ -259,7 +259,7 @@ fn answer(
     };
     let Some(first) = worse(0) else { return Ok(None) };
     // The demand lies between the two twins: an effect in only one of them is not certain.
-    let other = worse(1);
+    let of_other_demand = worse(1);
     // A twin that waits too long before the change as well hides what the change adds: the recording has those waits.
     let before =
         Felt::of(&shown::figures(&recorded.window, &twin.programs), &measured.said.seen, recorded.window.seconds());
@@ -270,7 +270,7 @@ fn answer(
     let stalls = |felt: Option<Felt>| felt.map_or(0.0, |felt| felt.stall_seconds);
     // Of two demands, one without the recorded waits is not that of this host.
     let waits = Waits { recorded: before.stall_seconds, twin: stalls(felt(0, false)), other: stalls(felt(1, false)) };
-    let other = other.filter(|_| !waits.tell_apart(recorded.window.seconds()));
+    let other = of_other_demand.filter(|_| !waits.tell_apart(recorded.window.seconds()));
     let has_assumed = twin.provenance.iter().any(is_assumed);
     // The recording has no caller of an assumed sync, so it cannot have its waits.
     let then = |demand| if has_assumed { without(demand, true) } else { felt(demand, true) };
@@ -304,7 +304,7 @@ fn answer(
         relieves: before.stall_seconds >= STALL * seconds
             && felt(0, true).is_some_and(|then| then.stall_seconds < RELIEVED * before.stall_seconds),
         without_assumed_syncs,
-        is_demand_known: worse(1).is_none(),
+        is_demand_known: of_other_demand.is_none(),
         syncs_most: synced::syncs_most(&twin.scenario),
         peak,
         is_between_samples,
