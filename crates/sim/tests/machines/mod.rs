@@ -91,6 +91,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "twentieth-well",
     "twentyfirst-sick",
     "twentyfirst-well",
+    "twentyfourth-sick",
+    "twentyfourth-well",
     "twentysecond-sick",
     "twentysecond-well",
     "twentythird-sick",
@@ -127,6 +129,7 @@ pub(crate) const TWENTIETH_MORE: &str = include_str!("../blind/twentieth-more.tx
 pub(crate) const TWENTYFIRST_ROUND: &str = include_str!("../blind/twentyfirst-round.txt");
 pub(crate) const TWENTYSECOND_ROUND: &str = include_str!("../blind/twentysecond-round.txt");
 pub(crate) const TWENTYTHIRD_ROUND: &str = include_str!("../blind/twentythird-round.txt");
+pub(crate) const TWENTYFOURTH_ROUND: &str = include_str!("../blind/twentyfourth-round.txt");
 pub(crate) const VARIATIONS: &str = include_str!("../blind/variations.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
@@ -154,6 +157,7 @@ pub(crate) const TABLES: &[&str] = &[
     TWENTYFIRST_ROUND,
     TWENTYSECOND_ROUND,
     TWENTYTHIRD_ROUND,
+    TWENTYFOURTH_ROUND,
     VARIATIONS,
 ];
 
