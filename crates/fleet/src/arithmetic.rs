@@ -281,7 +281,7 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         row.severity = 2.0;
         return row.decide(Verdict::Suffers, found.cause, found.summary.clone());
     }
-    let storm = storm(derived, &assumed.window);
+    let storm = storm(derived, change, &assumed.window);
     if let Some(storm) = storm.as_ref().filter(|storm| storm.is_certain) {
         // A twin has none of the inodes of a removed cgroup.
         row.is_firm = true;
@@ -303,7 +303,7 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         return row.decide(Verdict::Suffers, unseen.cause, unseen.told.clone());
     }
     let again = reread(derived, change);
-    if let Some(again) = again.as_ref().filter(|again| again.waits >= STALL) {
+    if let Some(again) = again.as_ref().filter(|again| again.is_certain && again.waits >= STALL) {
         // A twin has no reads that the page cache answers.
         row.is_firm = true;
         row.predicts_waits = true;

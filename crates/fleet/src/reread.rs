@@ -5,6 +5,7 @@
 //! over the whole page cache.
 
 use crate::change::Change;
+use crate::harm::STALL;
 use crate::removed::seconds_per_byte;
 use crate::waits::Dirtying;
 use floodline_analysis::diagnose::derived::Derived;
@@ -17,6 +18,8 @@ use floodline_record::window::Window;
 const AGAIN: f64 = 2.0;
 /// Least size of it that can be missed, bytes.
 const LEAST: f64 = 8_388_608.0;
+/// Time of a small read from a slow disk, seconds. It decides where the recording does not show the disk that is read.
+const SLOW_READ_S: f64 = 0.005;
 /// The active list still grows if it grew by this part of itself while the host was recorded.
 const GROWS: f64 = 0.5;
 
@@ -24,6 +27,8 @@ const GROWS: f64 = 0.5;
 pub(crate) struct Reread {
     /// Task-seconds per second that programs wait for them.
     pub(crate) waits: f64,
+    /// Whether the recording shows that the programs read all of this page cache. Otherwise they may read the same small part.
+    pub(crate) is_certain: bool,
     pub(crate) told: String,
 }
 
@@ -65,7 +70,7 @@ pub(crate) fn is_possible(change: &Change) -> bool {
     change.as_if.memory.is_some() || change.as_if.limits.iter().any(|(_, _, limit)| limit.is_some())
 }
 
-/// Finds such reads. `None` without any.
+/// Finds such reads. `None` without any, and where programs may read a small part again that would hardly be missed.
 pub(crate) fn reread(derived: &Derived<'_>, change: &Change) -> Option<Reread> {
     if !is_possible(change) {
         return None;
@@ -77,34 +82,51 @@ pub(crate) fn reread(derived: &Derived<'_>, change: &Change) -> Option<Reread> {
     let less = of_cgroups.chain(change.as_if.memory.and_then(|memory| of_machine(window, memory)));
     let found = less.filter(|less| less.room < less.read_bytes()).filter_map(|less| {
         let cached = read_from_cache(derived, less.path.as_deref());
-        let is_again = cached.bytes >= AGAIN * less.active || less.is_spread();
         // With little of it, or without room for what stays, the page cache is not what is missing.
-        let is_missing = less.active >= LEAST && less.room > 0.0 && cached.bytes >= LEAST && is_again;
+        let is_missing = less.active >= LEAST && less.room > 0.0 && cached.bytes >= LEAST;
         // Pages that are read at random are found in memory as often as there is room for them; those that are read in turn never.
         let missed = 1.0 - (less.room / less.read_bytes()).max(0.0);
         is_missing.then_some((less, cached, missed))
     });
-    let (less, cached, missed) = found
-        .max_by(|(_, one, of_one), (_, other, of_other)| (one.bytes * of_one).total_cmp(&(other.bytes * of_other)))?;
+    let is_certain = |less: &Less, cached: &Cached| cached.bytes >= AGAIN * less.active || less.is_spread();
+    let found = found.map(|(less, cached, missed)| (is_certain(&less, &cached), less, cached, missed));
+    let (is_certain, less, cached, missed) =
+        found.max_by(|(is_one, _, one, of_one), (is_other, _, other, of_other)| {
+            is_one.cmp(is_other).then((one.bytes * of_one).total_cmp(&(other.bytes * of_other)))
+        })?;
     let to_disk = cached.bytes * missed;
     // Small reads at random take a request each.
-    let per_call = if less.is_spread() { per_request(derived) } else { 0.0 };
-    let takes = per_byte.map(|per_byte| (to_disk * per_byte).max(cached.calls * missed * per_call));
+    let per_call = match (less.is_spread(), is_certain) {
+        (_, false) => per_request(derived).max(SLOW_READ_S),
+        (true, true) => per_request(derived),
+        (false, true) => 0.0,
+    };
+    let of_calls = cached.calls * missed * per_call;
+    let takes = per_byte.map(|per_byte| (to_disk * per_byte).max(of_calls)).or((!is_certain).then_some(of_calls));
     let whose = less.path.as_deref().map_or_else(|| "The machine".to_owned(), str::to_owned);
     let seconds = derived.seconds.max(f64::MIN_POSITIVE);
-    Some(Reread {
-        waits: takes.unwrap_or(0.0) / seconds,
+    let waits = takes.unwrap_or(0.0) / seconds;
+    let is_harm = is_certain || waits >= STALL;
+    is_harm.then(|| Reread {
+        waits,
+        is_certain,
         told: format!(
             "{whose} has {} of page cache that {}, and {} are left for it. Programs read {} in {} without \
-             the disk. About {} of that will come from the disk, {}.",
+             the disk. {} {} of that will come from the disk, {}.",
             human::bytes(less.read_bytes()),
-            if less.is_spread() { "is read here and there" } else { "is read again and again" },
+            match (less.is_spread(), is_certain) {
+                (true, _) => "is read here and there",
+                (false, true) => "is read again and again",
+                (false, false) => "was read more than once",
+            },
             human::bytes(less.room.max(0.0)),
             human::bytes(cached.bytes),
             human::seconds(seconds),
+            if is_certain { "About" } else { "If they read here and there, about" },
             human::bytes(to_disk),
             match takes {
-                Some(takes) => format!("which takes about {}", human::seconds(takes)),
+                Some(takes) if is_certain => format!("which takes about {}", human::seconds(takes)),
+                Some(takes) => format!("which takes about {} on a slow disk", human::seconds(takes)),
                 None => "whose speed is not known".to_owned(),
             }
         ),
@@ -249,6 +271,30 @@ mod tests {
             });
         let change = Change::parse(&[change], None, None, None).unwrap();
         arithmetic::judge(&recording.window(), "a.flr", &change)
+    }
+
+    #[test]
+    fn reads_that_may_be_of_a_small_part_leave_a_host_tight() {
+        let read = |calls_in_a_second: f64| {
+            let recording = Fixture::healthy()
+                .cgroup("/catalogue", |_, row| {
+                    row.memory_current = Some(Bytes(310 * MIB));
+                    (row.inactive_file, row.active_file) = (Some(Bytes(0)), Some(Bytes(300 * MIB)));
+                })
+                .process("read", 900, "/catalogue", move |second, row| {
+                    row.rchar = Some(Bytes((second * calls_in_a_second * 65_536.0) as u64));
+                    row.syscr = Some(Count((second * calls_in_a_second) as u64));
+                    row.read_bytes = Some(Bytes(0));
+                });
+            let change = Change::parse(&["cgroup/catalogue/memory.max=96M"], None, None, None).unwrap();
+            arithmetic::judge(&recording.window(), "a.flr", &change)
+        };
+        // 60 reads in a second of 64 KiB do not read 300 MiB twice. Three of four would miss, 0.2 s in each second.
+        let row = read(60.0);
+        assert_eq!((row.verdict, row.cause), (Verdict::Tight, Cause::CacheTooSmall), "{row:?}");
+        assert!(row.finding.contains("If they read here and there, about"), "{}", row.finding);
+        assert!(row.finding.ends_with("on a slow disk."), "{}", row.finding);
+        assert_ne!(read(20.0).cause, Cause::CacheTooSmall, "0.08 s in each second");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! their number, for those whose time stamps are dirty. How many inodes a removed cgroup has is known from its slab. A twin does not
 //! have them. The rule `inode-switch-storm` judges storms that a recording shows.
 
+use crate::change::Change;
 use floodline_analysis::diagnose::cgroup::own_amounts;
 use floodline_analysis::diagnose::derived::Derived;
 use floodline_analysis::diagnose::switches::{Cost, dying};
@@ -32,17 +33,14 @@ pub(crate) struct Storm {
     pub(crate) told: String,
 }
 
-/// Whether removals of cgroups would move many inodes at a cost that grows with their square. `then` is the host after the change.
-pub(crate) fn storm(derived: &Derived<'_>, then: &Window) -> Option<Storm> {
+/// Whether removals of cgroups would move many inodes at a cost that grows with their square, and do not yet. `then` is the host after the
+/// change.
+pub(crate) fn storm(derived: &Derived<'_>, change: &Change, then: &Window) -> Option<Storm> {
     let window = derived.window;
-    if !is_quadratic(then) || is_quadratic(window) {
-        return None;
-    }
-    // Without lazytime, or without access times, hardly any inode has only its time stamps dirty.
     let facts = window.facts.as_ref()?;
-    let is_written = |mount: &&Mount| !mount.has_option("ro");
-    let has_times = |mount: &Mount| mount.has_option("lazytime") && !mount.has_option("noatime");
-    if !facts.mounts.iter().filter(is_written).any(has_times) {
+    let now = || facts.mounts.iter().any(|mount| has_times(|option| mount.has_option(option)));
+    let moves_then = is_quadratic(then) && facts.mounts.iter().any(|mount| has_times_then(mount, change));
+    if !moves_then || (is_quadratic(window) && now()) {
         return None;
     }
     let latest = window.cgroups.values().map(|span| span.last_at).max()?;
@@ -68,6 +66,26 @@ pub(crate) fn storm(derived: &Derived<'_>, then: &Window) -> Option<Storm> {
     }
     let (label, slab) = of(most(false)).filter(|(_, slab)| cpu(*slab) >= HURTS_S)?;
     (dying(window) > Some(0)).then(|| Storm { is_certain: false, told: told(slab, &label) })
+}
+
+/// Whether a filesystem with these options has inodes of which only the time stamps are dirty. Without lazytime, or without access times, it
+/// has hardly any.
+fn has_times(has_option: impl Fn(&str) -> bool) -> bool {
+    has_option("lazytime") && !has_option("noatime") && !has_option("ro")
+}
+
+/// The same of a mount after the change, which may replace its options.
+fn has_times_then(mount: &Mount, change: &Change) -> bool {
+    let path = mount.mount_point.as_bytes();
+    let path = path.strip_prefix(b"/").unwrap_or(path);
+    let is_of_mount = |key: &str| {
+        let named = key.strip_prefix("mount/").and_then(|key| key.strip_suffix("/options"));
+        named.is_some_and(|named| named.trim_matches('/').as_bytes() == path)
+    };
+    match change.settings.iter().find(|setting| is_of_mount(&setting.key)) {
+        Some(set) => has_times(|option| set.value.split(',').any(|one| one.trim() == option)),
+        None => has_times(|option| mount.has_option(option)),
+    }
 }
 
 /// Slab of the inodes of each cgroup, bytes, at least: what its page cache may have taken is left out.
@@ -117,7 +135,11 @@ mod tests {
     }
 
     fn check(host: &Fixture, kernel: &str, expect: (Verdict, Cause)) {
-        let change = Change::parse::<&str>(&[], Some(kernel), None, None).expect("a change");
+        judged(host, &[&format!("kernel={kernel}")], expect);
+    }
+
+    fn judged(host: &Fixture, change: &[&str], expect: (Verdict, Cause)) {
+        let change = Change::parse(change, None, None, None).expect("a change");
         let row = judge(&host.window(), "host.flr", &change);
         assert_eq!((row.verdict, row.cause), expect, "{}", row.finding);
     }
@@ -158,5 +180,16 @@ mod tests {
         check(&host("5.10.223", 27.8, "rw,lazytime,noatime", true), "6.12.43", FINE);
         // The kernel sorts them already.
         check(&host("6.8.0-31-generic", 27.8, LAZY, true), "6.12.43", FINE);
+    }
+
+    #[test]
+    fn mount_options_of_the_change_decide_whether_time_stamps_get_dirty() {
+        let sorts = |options| host("6.12.43", 27.8, options, true);
+        judged(&sorts("rw,noatime"), &["mount/data/options=lazytime,strictatime"], SUFFERS);
+        let unknown = (Verdict::NotKnown, Cause::NotSimulated);
+        judged(&host("5.10.223", 27.8, LAZY, true), &["kernel=6.12.43", "mount/data/options=noatime"], unknown);
+        judged(&sorts("rw,noatime"), &["mount/data/options=noatime,lazytime"], unknown);
+        judged(&sorts("rw,noatime"), &["mount/other/options=lazytime"], unknown);
+        judged(&sorts(LAZY), &["mount/data/options=lazytime,strictatime"], unknown);
     }
 }

@@ -199,9 +199,11 @@ fn judge(host: &Host, held_out: bool, depth: Depth, save: Option<&Path>) -> Resu
         .map_err(|error| Failure::input(format!("{}: {error}", host.name)))?;
     let file = format!("{}.flr", host.name);
     if let Some(folder) = save {
-        std::fs::write(folder.join(&file), &host.recording)?;
-        std::fs::create_dir_all(folder.join("after"))?;
-        std::fs::write(folder.join("after").join(&file), &host.recording_after)?;
+        let after = folder.join("after");
+        std::fs::create_dir_all(&after)
+            .and_then(|()| std::fs::write(folder.join(&file), &host.recording))
+            .and_then(|()| std::fs::write(after.join(&file), &host.recording_after))
+            .map_err(|error| Failure::input(format!("cannot write {file} to {}: {error}", folder.display())))?;
     }
     let figures = figures(&host.before, &host.after);
     Ok(Judged {
