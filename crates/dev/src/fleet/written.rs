@@ -45,7 +45,7 @@ macro_rules! files {
 /// Groups of kinds, oldest first.
 const GROUPS: &[(&str, &str)] = files!["kinds":
     "third" "fourth" "fifth" "sixth" "seventh" "eighth" "ninth" "tenth"
-    "eleventh" "twelfth" "thirteenth" "fourteenth" "fifteenth" "sixteenth" "seventeenth"];
+    "eleventh" "twelfth" "thirteenth" "fourteenth" "fifteenth" "sixteenth" "seventeenth" "eighteenth"];
 
 /// Lists of single hosts, oldest first.
 const LISTS: &[(&str, &str)] = files!["hosts":
