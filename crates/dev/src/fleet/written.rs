@@ -50,7 +50,7 @@ const GROUPS: &[(&str, &str)] = files!["kinds":
 /// Lists of single hosts, oldest first.
 const LISTS: &[(&str, &str)] = files!["hosts":
     "unseen" "lifelike" "second" "third" "fourth" "fifth" "sixth" "seventh"
-    "eighth" "ninth" "tenth" "eleventh" "twelfth" "thirteenth" "fourteenth" "fifteenth"];
+    "eighth" "ninth" "tenth" "eleventh" "twelfth" "thirteenth" "fourteenth" "fifteenth" "sixteenth"];
 
 type Read = BTreeMap<&'static str, Result<Vec<Written>, String>>;
 
