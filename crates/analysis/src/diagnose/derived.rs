@@ -4,6 +4,7 @@
 
 use super::asleep::{self, Sleepers};
 use super::cgroup::{self, DevicesWritten};
+use super::crowded::{self, Crowded};
 use super::device::{self, Device, Speed};
 use super::dirty::{self, Dirty};
 use super::load::{self, Load};
@@ -58,6 +59,7 @@ pub struct Derived<'a> {
     is_near_a_budget: OnceCell<bool>,
     released: OnceCell<Vec<Released>>,
     strict: OnceCell<Vec<Strict>>,
+    crowded: OnceCell<Vec<Crowded>>,
     placed: OnceCell<Places>,
 }
 
@@ -87,6 +89,7 @@ impl<'a> Derived<'a> {
             is_near_a_budget: OnceCell::new(),
             released: OnceCell::new(),
             strict: OnceCell::new(),
+            crowded: OnceCell::new(),
             placed: OnceCell::new(),
         }
     }
@@ -170,6 +173,11 @@ impl<'a> Derived<'a> {
     /// Devices with a strict limit, sample by sample: [`strict::devices`].
     pub fn strict(&self) -> &[Strict] {
         self.strict.get_or_init(|| strict::devices(self))
+    }
+
+    /// Cgroups at whose small dirty limit tasks wait: [`crowded::crowded`].
+    pub fn crowded(&self) -> &[Crowded] {
+        self.crowded.get_or_init(|| crowded::crowded(self))
     }
 
     /// Devices to which the data of processes are written, from byte counts: [`placed::placed`].

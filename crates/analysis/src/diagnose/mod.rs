@@ -10,6 +10,7 @@ pub mod attended;
 pub mod burst;
 pub mod cgroup;
 pub mod coarse;
+pub mod crowded;
 pub mod cycle;
 pub mod database;
 pub mod derived;

@@ -9,7 +9,7 @@ mod syncs;
 use super::derived::Derived;
 use super::device::{Basis, Device};
 use super::writer::{self, Period};
-use super::{asleep, cgroup, elsewhere, placed, released, strict, synced, throttle};
+use super::{asleep, cgroup, crowded, elsewhere, placed, released, strict, synced, throttle};
 use crate::observer;
 use crate::report::{Evidence, Unexplained};
 use floodline_record::id::{Entity, EntityId};
@@ -152,10 +152,12 @@ pub(super) fn on(derived: &Derived<'_>, device: &Device<'_>) -> Option<Vec<Waite
     let placed = placed::waiting_elsewhere(derived, device);
     let (limited, elsewhere_limited) =
         (throttle::by_strict_limits(derived.window), strict::paused_elsewhere(derived, device));
+    let crowded = crowded::shared_waits(derived);
     let is_limited = |waiter: &Waiter| {
         let waited = waiter.seconds.unwrap_or(f64::INFINITY);
         let mostly = |paused: &f64| *paused >= MOSTLY * waited;
         limited.get(&waiter.pid).is_some_and(mostly)
+            || crowded.get(&waiter.pid).is_some_and(mostly)
             // Samples that show when a process sleeps may not show how long.
             || elsewhere_limited.get(&waiter.pid).is_some_and(|paused| waiter.seconds.is_none() || mostly(paused))
     };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rule `starved-dirty-budget`: a machine-wide setting leaves cgroups so little dirty memory that every folio is
 //! cleaned as soon as it is dirtied. Distinguishes two factors: the budget, and the amplification by folios that are
-//! dirtied repeatedly. Also covers a limit of the machine or of a cgroup that takes in no burst. Does not cover a cgroup that
-//! is small by its own limit.
+//! dirtied repeatedly. Also covers a limit of the machine or of a cgroup that takes in no burst, and cgroups whose memory is
+//! nearly used up.
 #![doc = include_str!("starved_dirty_budget.md")]
 
 mod activity;
+mod crowded;
 mod evidence;
 mod measured;
 mod remedy;
@@ -40,7 +41,11 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let occupied = starved::occupied(derived, budgets, &writers.processes);
     let storms = storm::storms(derived, budgets, writers, occupied.as_ref());
     if !storms.found.is_empty() {
-        return Verdict::Found(stormy::findings(derived, budgets, &storms.found, occupied.as_ref(), writers.period));
+        let found = stormy::findings(derived, budgets, &storms.found, occupied.as_ref(), writers.period);
+        // Pages that programs ask to be written again do no harm, and a limit at which they wait does.
+        let is_note = found.iter().all(|finding| finding.severity == Severity::Info);
+        let waits = crowded::finding(derived).filter(|finding| is_note && finding.severity > Severity::Info);
+        return Verdict::Found(waits.map_or(found, |finding| vec![finding]));
     }
     let small = small(derived, budgets, writers, occupied.as_ref());
     let worst = match &small {
@@ -50,6 +55,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     if derived.seconds > 0.0 && worst <= Some(Severity::Info) {
         // Nothing is written again, and writers wait at the limit all the same.
         let waits = throttled::finding(derived, budgets, occupied.as_ref());
+        let waits = waits.into_iter().chain(crowded::finding(derived)).max_by_key(|finding| finding.severity);
         if let Some(finding) = waits.filter(|finding| worst.is_none_or(|worst| finding.severity > worst)) {
             return Verdict::Found(vec![finding]);
         }

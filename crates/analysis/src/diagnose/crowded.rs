@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Cgroups whose memory is nearly used up, by a heap or by their siblings in a slice: a usual part of what is left is a small
+//! dirty limit, at which their writers wait although the disk has room. No setting of the machine is small. Known from a trace, or from
+//! what the cgroups held and who waited. Judges no finding.
+
+use super::derived::Derived;
+use super::device::Device;
+use super::waiting::{self, HARM_SHARE, Waiter};
+use super::writer::Writer;
+use super::{cgroup, dirty, limits, throttle};
+use crate::budget::CgroupBudget;
+use floodline_record::id::EntityId;
+use floodline_record::name::Name;
+use floodline_record::traced::throttle::Domain;
+use floodline_record::units::Limit;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Part of a cgroup's memory from which its dirty limit is small because of that memory.
+const FAIR_FRACTION: f64 = 0.05;
+/// Utilisation of the disk over the window up to which it has room for what is written.
+const HAS_ROOM: f64 = 0.75;
+/// Part of the time with waiting tasks that the disk is busy, at least: a flusher that has nothing to write makes them wait for another
+/// reason.
+const WRITES: f64 = 0.5;
+/// Part of the window that several tasks wait together from which it is felt: none of them waits for another's work.
+const FELT_TOGETHER: f64 = 0.05;
+/// Flushes of a disk per second up to which hardly any program syncs: a journal commits each 5 s.
+const SYNCS_RATE: f64 = 0.5;
+/// Part of what a disk wrote from which a process is one of its writers.
+const NOTICEABLE: f64 = 0.01;
+
+/// A cgroup at whose small dirty limit tasks wait.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Crowded {
+    /// The cgroup.
+    pub cgroup: EntityId,
+    /// Freerun ceiling, above which its writers are paused, bytes: the least that was seen.
+    pub freerun: u64,
+    /// Dirtyable memory that this ceiling is a part of, bytes.
+    pub available: u64,
+    /// Most dirty and under writeback of any sample, bytes.
+    pub peak: u64,
+    /// The cgroup whose limit leaves so little, and that limit in bytes.
+    pub below: Option<(Name, u64)>,
+    /// Name of the disk that it writes to, and how busy its busiest disk is over the window.
+    pub disk: Name,
+    /// See `disk`.
+    pub utilisation: f64,
+    /// Tasks that wait at the limit, the longest first. Each has its seconds.
+    pub waiters: Vec<Waiter>,
+}
+
+/// All such cgroups, if together they make tasks wait for a time that is felt; the longest waits first.
+pub fn crowded(derived: &Derived<'_>) -> Vec<Crowded> {
+    if derived.seconds <= 0.0 || !derived.budgets().scope.is_per_cgroup() {
+        return Vec::new();
+    }
+    let memcgs: BTreeMap<&[u8], EntityId> =
+        derived.budgets().cgroups.iter().map(|budget| (budget.path.as_bytes(), budget.cgroup)).collect();
+    let mut occupied: BTreeMap<EntityId, Vec<&Writer<'_>>> = BTreeMap::new();
+    for process in derived.writers().processes.iter().filter(|process| !process.kthread) {
+        let path = process.cgroup.and_then(|id| cgroup::path(derived.window, id));
+        if let Some(memcg) = path.and_then(|path| cgroup::nearest(&memcgs, path.as_bytes())) {
+            occupied.entry(memcg).or_default().push(process);
+        }
+    }
+    let limited = limits::of_writes(derived);
+    let is_limited = |path: &Name| {
+        limited.iter().any(|(id, ..)| cgroup::path(derived.window, *id).is_some_and(|above| is_below(path, above)))
+    };
+    let pauses = throttle::seconds_by(derived.window, Domain::Memcg);
+    let ceilings = ceilings(derived);
+    let mut found: Vec<Crowded> = Vec::new();
+    for budget in derived.budgets().cgroups.iter().filter(|budget| !is_limited(&budget.path)) {
+        let Some(processes) = occupied.get(&budget.cgroup) else { continue };
+        found.extend(of_cgroup(derived, budget, processes, pauses.as_ref(), &ceilings));
+    }
+    found.sort_by(|one, other| waited_s(other).total_cmp(&waited_s(one)));
+    if is_felt(derived, &found) { found } else { Vec::new() }
+}
+
+/// Seconds that all tasks of a cgroup waited.
+fn waited_s(one: &Crowded) -> f64 {
+    one.waiters.iter().filter_map(|waiter| waiter.seconds).sum()
+}
+
+/// Seconds that tasks waited at the limits of these cgroups, at most as long as any task of the machine did.
+pub fn together_s(derived: &Derived<'_>, all: &[Crowded]) -> f64 {
+    let pressed = derived.dirty.io_pressure_some.map_or(f64::INFINITY, |share| share * derived.seconds);
+    all.iter().map(waited_s).sum::<f64>().min(pressed)
+}
+
+/// Whether several tasks wait together for a time that is felt, or one of them long.
+fn is_felt(derived: &Derived<'_>, all: &[Crowded]) -> bool {
+    let waits = || all.iter().flat_map(|one| &one.waiters).filter_map(|waiter| waiter.seconds);
+    let is_shared = waits().count() >= 2 && together_s(derived, all) >= FELT_TOGETHER * derived.seconds;
+    is_shared || waits().any(|seconds| seconds >= HARM_SHARE * derived.seconds)
+}
+
+/// Seconds that each process waited at such a limit, where several did: no disk made them wait.
+pub(super) fn shared_waits(derived: &Derived<'_>) -> BTreeMap<u32, f64> {
+    let waits = derived.crowded().iter().flat_map(|one| &one.waiters);
+    let waits: BTreeMap<u32, f64> = waits.filter_map(|waiter| Some((waiter.pid, waiter.seconds?))).collect();
+    if waits.len() >= 2 { waits } else { BTreeMap::new() }
+}
+
+fn is_below(path: &Name, above: &Name) -> bool {
+    let (path, above) = (path.as_bytes(), above.as_bytes());
+    above == b"/" || path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+/// The least freerun ceiling, bytes, that pauses of a process in a memory cgroup show.
+fn ceilings(derived: &Derived<'_>) -> BTreeMap<u32, u64> {
+    let mut least: BTreeMap<u32, u64> = BTreeMap::new();
+    for event in throttle::events(derived.window).into_iter().flatten().filter(|event| event.domain == Domain::Memcg) {
+        let Some(state) = event.longest.filter(|_| event.pauses > 0) else { continue };
+        let ceiling = state.freerun_pages().bytes(derived.page_size).0;
+        least.entry(event.who.pid).and_modify(|known| *known = ceiling.min(*known)).or_insert(ceiling);
+    }
+    least
+}
+
+fn of_cgroup(
+    derived: &Derived<'_>,
+    budget: &CgroupBudget,
+    processes: &[&Writer<'_>],
+    pauses: Option<&BTreeMap<u32, f64>>,
+    ceilings: &BTreeMap<u32, u64>,
+) -> Option<Crowded> {
+    let domain = &budget.domain;
+    let (thresh, ceiling, memory) = (domain.thresh?.high.0, domain.freerun?.high.0, domain.available?.high.0);
+    if (thresh as f64) < FAIR_FRACTION * memory as f64 || memory == 0 {
+        return None;
+    }
+    let written = derived.devices_written().devices(budget.cgroup);
+    let amount = |device: &&Device<'_>| device.span.growth.written.map_or(0, |bytes| bytes.0);
+    let device = *written.iter().max_by_key(amount)?;
+    let utilisation = device.bottoms().iter().filter_map(Device::utilisation).max_by(f64::total_cmp)?;
+    let pressure = derived.dirty.io_pressure_some.unwrap_or(0.0);
+    if utilisation > HAS_ROOM || utilisation < WRITES * pressure {
+        return None;
+    }
+    let part = ceiling as f64 / memory as f64;
+    let peak = derived.window.unwritten_max.get(&budget.cgroup).copied().unwrap_or(0);
+    let (below, least) = least_available(derived, budget)?;
+    let (freerun, waiters) = match pauses {
+        Some(pauses) => {
+            let waiters = paused(derived, pauses, processes);
+            let traced = waiters.iter().filter_map(|waiter| ceilings.get(&waiter.pid)).min().copied();
+            (traced?, waiters)
+        }
+        None => {
+            let freerun = (part * least as f64) as u64;
+            let is_reached = peak >= freerun && !is_near_the_machines(derived) && !may_sync(derived, &device);
+            (freerun, if is_reached { waiting_writers(derived, &device, processes) } else { Vec::new() })
+        }
+    };
+    (!waiters.is_empty()).then(|| Crowded {
+        cgroup: budget.cgroup,
+        freerun,
+        available: (freerun as f64 / part.max(f64::MIN_POSITIVE)) as u64,
+        peak,
+        below,
+        disk: device.name.clone(),
+        utilisation,
+        waiters,
+    })
+}
+
+/// Dirtyable memory of a cgroup when it and those above it had the most memory in use, bytes, and the limit that left so little.
+fn least_available(derived: &Derived<'_>, budget: &CgroupBudget) -> Option<(Option<(Name, u64)>, u64)> {
+    let window = derived.window;
+    let files = window.cgroups.get(&budget.cgroup)?.max.file?.0;
+    let mut least: Option<(Name, u64, u64)> = None;
+    for (id, span) in &window.cgroup_limits {
+        let Some(path) = cgroup::path(window, *id).filter(|above| is_below(&budget.path, above)) else { continue };
+        let limit = [span.last.memory_max, span.last.memory_high].into_iter().flatten().filter_map(Limit::bytes).min();
+        let used = window.cgroups.get(id).and_then(|span| span.max.memory_current);
+        let (Some(limit), Some(used)) = (limit, used) else { continue };
+        let room = limit.0.saturating_sub(used.0);
+        if least.as_ref().is_none_or(|(_, _, known)| room < *known) {
+            least = Some((path.clone(), limit.0, room));
+        }
+    }
+    let (path, limit, room) = least?;
+    Some((Some((path, limit)), files.saturating_add(room)))
+}
+
+/// Whether the machine itself had so much unwritten that it pauses writers.
+fn is_near_the_machines(derived: &Derived<'_>) -> bool {
+    let window = derived.window;
+    let peak = window.host_series.iter().filter_map(|(_, row)| dirty::unwritten_of(window, row)).max();
+    peak.zip(derived.dirty.freerun_ceiling).is_none_or(|(peak, ceiling)| peak >= ceiling)
+}
+
+/// Whether programs may sync what is on a disk: it flushes its cache more often than a journal commits, or does not count flushes.
+fn may_sync(derived: &Derived<'_>, device: &Device<'_>) -> bool {
+    let flushes: Option<u64> = device.bottoms().iter().map(|disk| disk.span.growth.flushes.map(|count| count.0)).sum();
+    flushes.is_none_or(|flushes| flushes as f64 > SYNCS_RATE * derived.seconds)
+}
+
+/// The processes that were paused long enough to be felt, the most paused first.
+fn paused(derived: &Derived<'_>, pauses: &BTreeMap<u32, f64>, processes: &[&Writer<'_>]) -> Vec<Waiter> {
+    let felt_s = waiting::felt_s(derived.seconds);
+    let waiter = |writer: &&Writer<'_>| {
+        let seconds = pauses.get(&writer.pid).copied().filter(|seconds| *seconds >= felt_s)?;
+        Some(Waiter {
+            pid: writer.pid,
+            comm: writer.comm.clone(),
+            cgroup: writer.cgroup,
+            seconds: Some(seconds),
+            longest_s: None,
+            source: throttle::SOURCE,
+        })
+    };
+    let mut waiters: Vec<Waiter> = processes.iter().filter_map(waiter).collect();
+    waiters.sort_by(|one, other| other.seconds.unwrap_or(0.0).total_cmp(&one.seconds.unwrap_or(0.0)));
+    waiters
+}
+
+/// Processes that waited, dirtied a noticeable part of what is written to a disk, and read less than that.
+fn waiting_writers(derived: &Derived<'_>, device: &Device<'_>, processes: &[&Writer<'_>]) -> Vec<Waiter> {
+    let written = device.span.growth.written.map_or(0, |bytes| bytes.0);
+    let writes = |writer: &&&Writer<'_>| {
+        let dirtied = writer.dirtied_bytes.unwrap_or(0);
+        dirtied as f64 >= NOTICEABLE * written as f64 && dirtied > writer.read_bytes.unwrap_or(0)
+    };
+    let pids: BTreeSet<u32> = processes.iter().filter(writes).map(|writer| writer.pid).collect();
+    let waiters = derived.waiters().unwrap_or_default().iter();
+    waiters.filter(|waiter| pids.contains(&waiter.pid) && waiter.seconds.is_some()).cloned().collect()
+}

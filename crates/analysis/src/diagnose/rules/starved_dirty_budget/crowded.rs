@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The finding about cgroups whose memory is nearly used up: a usual part of what is left is a small dirty limit, at which
+//! their writers wait although the disk has room.
+
+use super::RULE;
+use crate::diagnose::cgroup;
+use crate::diagnose::crowded::{Crowded, together_s};
+use crate::diagnose::derived::Derived;
+use crate::diagnose::waiting::{self, HARM_SHARE, Waiter};
+use crate::report::{Brief, Evidence, Finding, Severity};
+use floodline_record::human;
+
+/// Rows of evidence for each kind, at most.
+const SHOWN: usize = 3;
+
+/// The finding; `None` where no task waits at such a limit for long.
+pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
+    let all = derived.crowded();
+    let worst = all.first()?;
+    let mut waiters: Vec<Waiter> = all.iter().flat_map(|one| one.waiters.iter().cloned()).collect();
+    waiters.sort_by(|one, other| other.seconds.unwrap_or(0.0).total_cmp(&one.seconds.unwrap_or(0.0)));
+    let together = together_s(derived, all);
+    let severity = match waiters.len() {
+        0 | 1 => Severity::Info,
+        _ if together >= HARM_SHARE * derived.seconds || waiting::is_shared_harm(derived, &waiters) => {
+            Severity::Critical
+        }
+        _ => Severity::Warning,
+    };
+    let place = derived.label(worst.cgroup);
+    let places = match all.len() as u64 {
+        1 => place.clone(),
+        many => format!("{place} and {} more", many - 1),
+    };
+    let freerun = human::bytes(worst.freerun as f64);
+    let who = match waiters.len() {
+        1 => waiters[0].label(),
+        many => format!("{} and {} more", waiters[0].label(), many - 1),
+    };
+    let own = cgroup::path(derived.window, worst.cgroup);
+    let used_up = match &worst.below {
+        Some((path, limit)) if Some(path) == own => format!("its memory limit of {}", human::bytes(*limit as f64)),
+        Some((path, limit)) => format!("the memory limit of {path}, {},", human::bytes(*limit as f64)),
+        None => "its memory".to_owned(),
+    };
+    // The ceiling is this part of what the memory leaves.
+    let each_mib = worst.freerun as f64 / worst.available.max(1) as f64 * 1024.0 * 1024.0;
+    let of = worst.below.as_ref().map_or_else(|| place.clone(), |(path, _)| path.to_string());
+    let expect = format!(
+        "Give {of} more memory, or take away what fills it: each MiB more lets {} more be unwritten before writers are paused. A higher \
+         vm.dirty_ratio raises the limit too, for all cgroups.",
+        human::bytes(each_mib)
+    );
+    let waited = format!("{} in {}", human::seconds(together), human::seconds(derived.seconds));
+    Some(Finding {
+        rule: RULE.name,
+        severity,
+        summary: format!(
+            "Little memory is left for {places}, so writers are paused from {freerun} of unwritten data on, while {} has room. They waited \
+             {waited}.",
+            worst.disk
+        ),
+        evidence: evidence(derived, all, &waiters),
+        cause: format!(
+            "The dirty limit of a cgroup is a part of its page cache and of the memory that it may still take. Here {used_up} is nearly used \
+             up, so that part is small: {freerun} of {}. A burst of more is written at the speed of the disk.",
+            human::bytes(worst.available as f64)
+        ),
+        brief: Brief {
+            because: format!(
+                "The kernel pauses writers of {place} from {freerun} of unwritten data on, because {used_up} is nearly used up."
+            ),
+            who,
+            expect: expect.clone(),
+            costs: "More data is only in memory at any time.".to_owned(),
+        },
+        trade_off: expect,
+        waited_s: Some(together),
+        ..Finding::default()
+    })
+}
+
+fn evidence(derived: &Derived<'_>, all: &[Crowded], waiters: &[Waiter]) -> Vec<Evidence> {
+    let mut rows: Vec<Evidence> = waiters.iter().take(SHOWN).filter_map(Waiter::evidence).collect();
+    for one in all.iter().take(SHOWN) {
+        let name = derived.label(one.cgroup);
+        rows.push(
+            Evidence::bytes(format!("Most dirty, {name}"), one.peak, "memory.stat file_dirty + file_writeback")
+                .against(one.freerun as f64),
+        );
+        rows.push(Evidence::bytes(
+            format!("Page cache and room, {name}"),
+            one.available,
+            "memory.stat, memory.max, memory.current",
+        ));
+    }
+    rows.extend(all.first().map(|one| {
+        Evidence::share(format!("Utilisation of {}", one.disk), one.utilisation, "/proc/diskstats io_time")
+    }));
+    rows.extend(derived.dirty.io_pressure_row());
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::RULE;
+    use crate::diagnose::throttle::tests::throttled;
+    use crate::diagnose::{check_rule, first_finding};
+    use floodline_record::record::What;
+    use floodline_record::traced::throttle::{Domain, ThrottleState};
+    use floodline_record::units::{Bytes, Count, Limit, Pages};
+    use floodline_testkit::{Fixture, grows, incidents, mib, secs};
+
+    /// What differs between hosts.
+    #[derive(Clone, Copy)]
+    struct Given {
+        /// Memory of the heap of each pod, MiB.
+        heap_mib: f64,
+        /// Part of the time that each pod's program waits, and that the disk is busy.
+        waits: f64,
+        busy: f64,
+        /// Flushes of the disk per second.
+        flushes: f64,
+        /// Bytes that each program hands to write calls in a second.
+        written: f64,
+    }
+
+    const CROWDED: Given = Given { heap_mib: 276.0, waits: 0.08, busy: 0.4, flushes: 0.2, written: 1e6 };
+
+    /// Two pods of 320 MiB that hold 38 MiB of files and up to 9 MiB of unwritten data, with the kernel's ratios.
+    fn host(given: Given) -> Fixture {
+        let host = incidents::small_budget_of_pages()
+            .seconds(40)
+            .settings((20, 0, 10, 0))
+            .thresholds((20, 0, 10, 0), 600_000, 300_000)
+            .host(move |t, row| row.psi_io_some = Some(secs(900.0 + 2.0 * given.waits * t)))
+            .disk("sdb", move |t, row| {
+                row.io_time = Some(secs(600.0 + given.busy * t));
+                row.flushes = Some(Count((given.flushes * t) as u64));
+            });
+        (0..2).fold(host, |host, at| {
+            let path = format!("/bench.slice/writer-{at}.scope");
+            host.cgroup(&path, move |_, row| {
+                row.anon = Some(Bytes(mib(given.heap_mib)));
+                row.memory_current = Some(Bytes(mib(given.heap_mib + 40.0)));
+                (row.file, row.inactive_file, row.active_file) =
+                    (Some(Bytes(mib(38.0))), Some(Bytes(mib(38.0))), Some(Bytes(0)));
+                (row.file_dirty, row.file_writeback) = (Some(Bytes(mib(9.0))), Some(Bytes(0)));
+            })
+            .limits(&path, |_, row| row.memory_max = Some(Limit(mib(320.0))))
+            .process("mapwriter", 2000 + at as u32, &path, move |t, row| {
+                (row.wchar, row.write_bytes) = (grows(t, 0, given.written), grows(t, 0, given.written));
+                row.blkio_delay = Some(secs(given.waits * t));
+            })
+        })
+    }
+
+    #[test]
+    fn writers_of_pods_whose_heaps_leave_little_room_are_paused() {
+        check_rule(
+            &RULE,
+            &host(CROWDED),
+            "critical: Little memory is left for /bench.slice/writer-0.scope and 1 more, so writers",
+        );
+        let finding = first_finding(&RULE, &host(CROWDED));
+        assert!(finding.cause.contains("its memory limit of 320 MiB is nearly used up"), "{}", finding.cause);
+        assert!(
+            finding.brief.expect.starts_with("Give /bench.slice/writer-0.scope more memory"),
+            "{}",
+            finding.brief.expect
+        );
+        check_rule(&RULE, &host(Given { waits: 0.04, ..CROWDED }), "warning: Little memory is left for");
+        check_rule(&RULE, &host(Given { waits: 0.02, ..CROWDED }), "clear:");
+        // The same pages are handed to write calls many times.
+        check_rule(&RULE, &host(Given { written: 3e6, ..CROWDED }), "critical: Little memory is left for");
+        check_rule(&RULE, &host(Given { written: 3e6, waits: 0.02, ..CROWDED }), "info: 2 cgroups with little memory");
+    }
+
+    #[test]
+    fn memory_is_not_the_reason_where_there_is_room_or_something_else_makes_them_wait() {
+        let check = |given| check_rule(&RULE, &host(given), "clear:");
+        // A fifth of 298 MiB is more than was unwritten.
+        check(Given { heap_mib: 20.0, ..CROWDED });
+        // Programs that sync wait for their syncs.
+        check(Given { flushes: 3.0, ..CROWDED });
+        // The disk is full, or it idles while they wait.
+        check(Given { busy: 0.9, ..CROWDED });
+        check(Given { busy: 0.05, ..CROWDED });
+    }
+
+    #[test]
+    fn a_trace_tells_the_limit_and_who_was_paused_there() {
+        let traced = |domain, pauses: &[(u32, u64)]| {
+            let state =
+                ThrottleState { limit_pages: Pages(2_000), setpoint_pages: Pages(1_768), ..ThrottleState::default() };
+            let pause = |(pid, ms): &(u32, u64)| {
+                let What::Throttled(mut event) = throttled((1, "8:16", domain, 50, *ms, 200)) else {
+                    unreachable!("it is a pause")
+                };
+                (event.who.pid, event.longest) = (*pid, Some(state));
+                What::Throttled(event)
+            };
+            host(Given { flushes: 3.0, ..CROWDED }).traced(&["throttle", "bytes"], pauses.iter().map(pause).collect())
+        };
+        let paused = [(2000, 1_500), (2001, 1_400)];
+        let told = "warning: Little memory is left for /bench.slice/writer-0.scope and 1 more, so writers are paused from 6.00 MiB";
+        check_rule(&RULE, &traced(Domain::Memcg, &paused), told);
+        check_rule(&RULE, &traced(Domain::Global, &paused), "clear:");
+        check_rule(&RULE, &traced(Domain::Memcg, &[]), "clear:");
+        // One alone is a note.
+        check_rule(&RULE, &traced(Domain::Memcg, &[(2000, 5_000)]), "info: Little memory is left for");
+    }
+}
