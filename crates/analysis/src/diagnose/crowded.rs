@@ -40,8 +40,8 @@ pub struct Crowded {
     pub available: u64,
     /// Most dirty and under writeback of any sample, bytes.
     pub peak: u64,
-    /// The cgroup whose limit leaves so little, and that limit in bytes.
-    pub below: Option<(Name, u64)>,
+    /// The cgroup whose memory limit leaves so little, that limit, and the most that it had in use, bytes.
+    pub below: (EntityId, u64, u64),
     /// Name of the disk that it writes to, and how busy its busiest disk is over the window.
     pub disk: Name,
     /// See `disk`.
@@ -167,23 +167,20 @@ fn of_cgroup(
     })
 }
 
-/// Dirtyable memory of a cgroup when it and those above it had the most memory in use, bytes, and the limit that left so little.
-fn least_available(derived: &Derived<'_>, budget: &CgroupBudget) -> Option<(Option<(Name, u64)>, u64)> {
+/// Dirtyable memory of a cgroup when it and those above it had the most memory in use, bytes, and which limit left so little.
+fn least_available(derived: &Derived<'_>, budget: &CgroupBudget) -> Option<((EntityId, u64, u64), u64)> {
     let window = derived.window;
     let files = window.cgroups.get(&budget.cgroup)?.max.file?.0;
-    let mut least: Option<(Name, u64, u64)> = None;
-    for (id, span) in &window.cgroup_limits {
-        let Some(path) = cgroup::path(window, *id).filter(|above| is_below(&budget.path, above)) else { continue };
-        let limit = [span.last.memory_max, span.last.memory_high].into_iter().flatten().filter_map(Limit::bytes).min();
-        let used = window.cgroups.get(id).and_then(|span| span.max.memory_current);
-        let (Some(limit), Some(used)) = (limit, used) else { continue };
-        let room = limit.0.saturating_sub(used.0);
-        if least.as_ref().is_none_or(|(_, _, known)| room < *known) {
-            least = Some((path.clone(), limit.0, room));
-        }
-    }
-    let (path, limit, room) = least?;
-    Some((Some((path, limit)), files.saturating_add(room)))
+    let limited = window.cgroup_limits.iter().filter_map(|(id, span)| {
+        let is_above = cgroup::path(window, *id).is_some_and(|above| is_below(&budget.path, above));
+        let limit =
+            [span.last.memory_max, span.last.memory_high].into_iter().flatten().filter_map(Limit::bytes).min()?;
+        let used = window.cgroups.get(id)?.max.memory_current?;
+        is_above.then_some((*id, limit.0, used.0))
+    });
+    let room = |(_, limit, used): &(EntityId, u64, u64)| limit.saturating_sub(*used);
+    let least = limited.min_by_key(room)?;
+    Some((least, files.saturating_add(room(&least))))
 }
 
 /// Whether the machine itself had so much unwritten that it pauses writers.

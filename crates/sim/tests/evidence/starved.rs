@@ -160,6 +160,10 @@ pub(crate) fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option
             let starved = starved();
             starved.some_of(starved.boxes.iter().map(cached).collect(), told)
         }
+        name if name.starts_with("Memory in use, ") => {
+            let id = raw.cgroup_called(name.strip_prefix("Memory in use, ")?)?;
+            raw.samples.iter().filter_map(|sample| sample.cgroups.get(id)?.memory_current).max()?.0 as f64
+        }
         "Time with a task waiting, worst of them" => {
             // The one that is worst may be meant or not.
             let starved = starved();

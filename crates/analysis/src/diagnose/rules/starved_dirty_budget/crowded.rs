@@ -3,7 +3,6 @@
 //! their writers wait although the disk has room.
 
 use super::RULE;
-use crate::diagnose::cgroup;
 use crate::diagnose::crowded::{Crowded, together_s};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::waiting::{self, HARM_SHARE, Waiter};
@@ -37,15 +36,14 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
         1 => waiters[0].label(),
         many => format!("{} and {} more", waiters[0].label(), many - 1),
     };
-    let own = cgroup::path(derived.window, worst.cgroup);
-    let used_up = match &worst.below {
-        Some((path, limit)) if Some(path) == own => format!("its memory limit of {}", human::bytes(*limit as f64)),
-        Some((path, limit)) => format!("the memory limit of {path}, {},", human::bytes(*limit as f64)),
-        None => "its memory".to_owned(),
+    let (above, limit, _) = worst.below;
+    let of = derived.label(above);
+    let used_up = match above == worst.cgroup {
+        true => format!("its memory limit of {}", human::bytes(limit as f64)),
+        false => format!("the memory limit of {of}, {},", human::bytes(limit as f64)),
     };
     // The ceiling is this part of what the memory leaves.
     let each_mib = worst.freerun as f64 / worst.available.max(1) as f64 * 1024.0 * 1024.0;
-    let of = worst.below.as_ref().map_or_else(|| place.clone(), |(path, _)| path.to_string());
     let expect = format!(
         "Give {of} more memory, or take away what fills it: each MiB more lets {} more be unwritten before writers are paused. A higher \
          vm.dirty_ratio raises the limit too, for all cgroups.",
@@ -88,15 +86,16 @@ fn evidence(derived: &Derived<'_>, all: &[Crowded], waiters: &[Waiter]) -> Vec<E
             Evidence::bytes(format!("Most dirty, {name}"), one.peak, "memory.stat file_dirty + file_writeback")
                 .against(one.freerun as f64),
         );
-        rows.push(Evidence::bytes(
-            format!("Page cache and room, {name}"),
-            one.available,
-            "memory.stat, memory.max, memory.current",
-        ));
     }
     rows.extend(all.first().map(|one| {
-        Evidence::share(format!("Utilisation of {}", one.disk), one.utilisation, "/proc/diskstats io_time")
+        let (above, limit, used) = one.below;
+        Evidence::bytes(format!("Memory in use, {}", derived.label(above)), used, "memory.current")
+            .against(limit as f64)
     }));
+    rows.extend(
+        all.first()
+            .map(|one| Evidence::share(format!("{} busy", one.disk), one.utilisation, "/proc/diskstats io_time")),
+    );
     rows.extend(derived.dirty.io_pressure_row());
     rows
 }
