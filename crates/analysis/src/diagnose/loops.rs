@@ -9,6 +9,7 @@ use super::device::{self, Basis, Device, Interval, Speed};
 use crate::advise::threshold;
 use floodline_record::facts::Stack;
 use floodline_record::name::Name;
+use floodline_record::sample::BdiRow;
 use floodline_record::units::Nanos;
 
 /// Most images that are looked through, one in another.
@@ -17,6 +18,8 @@ const NESTED_MAX: usize = 8;
 const PILED_SHARE: f64 = 0.3;
 /// Part of a burst that the loop device must have written in all until its end.
 const MOST: f64 = 0.5;
+/// Unwritten data of the filesystem on a loop device up to which its programs write past its page cache, bytes.
+const LITTLE: u64 = 1 << 20;
 /// Intervals after a burst in which its flush may complete: it ends with the last write of the burst.
 const AFTER: usize = 2;
 
@@ -24,9 +27,7 @@ const AFTER: usize = 2;
 /// flushed meanwhile, and most of what the burst wrote is what they had been given before, all of them together.
 pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst) -> Vec<&'a Name> {
     let is_for_them = burst.trigger != Trigger::Amount && !(burst.is_traced && burst.trigger == Trigger::Age);
-    // Smaller thresholds would have cured a burst of more: `dirty-cliff` says so.
-    let speed = Speed { value: burst.rate, basis: Basis::Saturated };
-    if !is_for_them || !threshold::lets_pile_up(speed, burst.flushed()) {
+    if !is_for_them {
         return Vec::new();
     }
     let is_here =
@@ -39,6 +40,13 @@ pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst)
         sum(|given| given.before) >= PILED_SHARE * written && sum(|given| given.until_end) >= MOST * written;
     // A device with a small share was flushed by coincidence.
     let has_part = |(_, given): &(&Name, Given)| given.until_end * all.len() as f64 >= MOST * written;
+    // Smaller thresholds would have cured a burst of more: `dirty-cliff` says so. But where the filesystems in the images keep nothing
+    // unwritten, all of it is what the loop devices cached.
+    let speed = Speed { value: burst.rate, basis: Basis::Saturated };
+    let is_second_copy = all.iter().all(|(_, given)| given.is_written_through);
+    if !is_second_copy && !threshold::lets_pile_up(speed, burst.flushed()) {
+        return Vec::new();
+    }
     if is_theirs { all.iter().filter(|one| has_part(one)).map(|(name, _)| *name).collect() } else { Vec::new() }
 }
 
@@ -72,12 +80,21 @@ pub(super) fn holder<'a>(derived: &Derived<'a>, image: &Device<'a>) -> Option<De
     None
 }
 
+/// The most that the filesystem on a device had dirty and under writeback in any sample, bytes. Both readings must be of one moment: the
+/// maxima are not.
+pub fn most_unwritten(device: &Device<'_>) -> Option<u64> {
+    let unwritten = |(_, row): &(Nanos, BdiRow)| Some(row.reclaimable?.0.saturating_add(row.writeback?.0));
+    device.bdi_series()?.iter().filter_map(unwritten).max()
+}
+
 /// Bytes that a loop device was given to write, of data no older than those of a burst.
 struct Given {
     /// Before the burst.
     before: f64,
     /// Until its end.
     until_end: f64,
+    /// Whether the filesystem on the loop device was seen to have next to nothing unwritten at any time.
+    is_written_through: bool,
 }
 
 /// What a loop device that flushed during a burst was given; `None` if it did not flush.
@@ -93,5 +110,9 @@ fn given(derived: &Derived<'_>, image: &Device<'_>, burst: &Burst) -> Option<Giv
     let oldest = burst.age_s.or(derived.dirty.expiry_seconds).unwrap_or(0.0);
     let since = Nanos(burst.from.0.saturating_sub((oldest * 1e9) as u64));
     let given = |from: Nanos, to: Nanos| within(from, to).map(|interval| interval.written_bytes).sum::<f64>();
-    (flushes > 0.0).then(|| Given { before: given(since, burst.from), until_end: given(since, burst.to) })
+    (flushes > 0.0).then(|| Given {
+        before: given(since, burst.from),
+        until_end: given(since, burst.to),
+        is_written_through: most_unwritten(image).is_some_and(|most| most < LITTLE),
+    })
 }

@@ -14,8 +14,6 @@ use floodline_record::facts::{BlockDevice, HostFacts, Mount, Stack};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::name::Name;
-use floodline_record::sample::BdiRow;
-use floodline_record::units::Nanos;
 use std::collections::BTreeSet;
 
 /// The rule and its manual page.
@@ -137,9 +135,7 @@ fn buffered<'a>(
     below: &'a Mount,
 ) -> Buffered<'a> {
     let seen: Option<Device<'_>> = device::by_dev(derived.window, device.dev);
-    // Both readings must be of one moment: the maxima are not.
-    let unwritten = |(_, row): &(Nanos, BdiRow)| Some(row.reclaimable?.0.saturating_add(row.writeback?.0));
-    let dirty = seen.and_then(|seen| seen.bdi_series()?.iter().filter_map(unwritten).max());
+    let dirty = seen.and_then(|seen| loops::most_unwritten(&seen));
     let below_rate = device::of_mount(derived.window, below).and_then(|disk| disk.write_rate());
     let rate = seen.and_then(|seen| seen.write_rate());
     let (window, seconds) = (derived.window, derived.window.host.seconds());
@@ -399,6 +395,14 @@ mod tests {
         // Smaller thresholds cure a burst of five seconds.
         check_rule(&RULE, &flushed(6.0, 1), "warning: Every byte written to loop0 is cached twice");
         check_rule(&dirty_cliff::RULE, &flushed(6.0, 1), "critical: 30.0 MiB of dirty data was flushed to sda");
+        // Unless the filesystem in the image keeps nothing unwritten: then all of it is the second copy.
+        let above = |dirty_mib: f64| {
+            flushed(6.0, 1).bdi("7:0", move |_, row| {
+                (row.reclaimable, row.writeback) = (Some(Bytes(mib(dirty_mib))), Some(Bytes(0)));
+            })
+        };
+        check_rule(&RULE, &above(0.1), "critical: Data written to loop0 is cached twice: each flush wrote");
+        check_rule(&RULE, &above(10.0), "warning: Every byte written to loop0 is cached twice");
     }
 
     #[test]
