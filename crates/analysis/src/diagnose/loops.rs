@@ -26,8 +26,7 @@ const AFTER: usize = 2;
 /// Returns the loop devices whose flushes triggered a burst of a device: each is buffered, its image lies on the device, it
 /// flushed meanwhile, and most of what the burst wrote is what they had been given before, all of them together.
 pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst) -> Vec<&'a Name> {
-    let is_for_them = burst.trigger != Trigger::Amount && !(burst.is_traced && burst.trigger == Trigger::Age);
-    if !is_for_them {
+    if burst.trigger == Trigger::Amount {
         return Vec::new();
     }
     let is_here =
@@ -40,11 +39,12 @@ pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst)
         sum(|given| given.before) >= PILED_SHARE * written && sum(|given| given.until_end) >= MOST * written;
     // A device with a small share was flushed by coincidence.
     let has_part = |(_, given): &(&Name, Given)| given.until_end * all.len() as f64 >= MOST * written;
-    // Smaller thresholds would have cured a burst of more: `dirty-cliff` says so. But where the filesystems in the images keep nothing
-    // unwritten, all of it is what the loop devices cached.
+    // What is written for its age no flush asked for, and smaller thresholds would have cured a burst of more: `dirty-cliff` says so.
+    // But where the filesystems in the images keep nothing unwritten, all of it is what the loop devices cached.
     let speed = Speed { value: burst.rate, basis: Basis::Saturated };
+    let is_asked = !(burst.is_traced && burst.trigger == Trigger::Age);
     let is_second_copy = all.iter().all(|(_, given)| given.is_written_through);
-    if !is_second_copy && !threshold::lets_pile_up(speed, burst.flushed()) {
+    if !is_second_copy && !(is_asked && threshold::lets_pile_up(speed, burst.flushed())) {
         return Vec::new();
     }
     if is_theirs { all.iter().filter(|one| has_part(one)).map(|(name, _)| *name).collect() } else { Vec::new() }
