@@ -8,6 +8,7 @@ use crate::change::Change;
 use crate::cliff::{cliff, raised};
 use crate::harm::{STALL, WRITTEN};
 use crate::memory::{memory_tight, memory_too_small};
+use crate::mounts;
 use crate::removed::{removed_early, removed_share, written_then};
 use crate::reread::reread;
 use crate::rewriters::Rewriters;
@@ -82,7 +83,10 @@ pub(crate) fn judge(window: &Window, name: &str, change: &Change) -> Row {
         return row;
     }
     match assume(window, Cow::Borrowed(derived.budgets()), &as_if) {
-        Ok(assumed) => weigh(&derived, &assumed, change, &mut row),
+        Ok(mut assumed) => {
+            mounts::apply(change, &mut assumed.window);
+            weigh(&derived, &assumed, change, &mut row);
+        }
         // Limits of cgroups that the host does not have were left out.
         Err(error) => row.decide(Verdict::NotKnown, Cause::NoCgroups, format!("{error}.")),
     }
@@ -281,7 +285,7 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         row.severity = 2.0;
         return row.decide(Verdict::Suffers, found.cause, found.summary.clone());
     }
-    let storm = storm(derived, change, &assumed.window);
+    let storm = storm(derived, &assumed.window);
     if let Some(storm) = storm.as_ref().filter(|storm| storm.is_certain) {
         // A twin has none of the inodes of a removed cgroup.
         row.is_firm = true;
@@ -315,6 +319,7 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         return row.decide(Verdict::Tight, Cause::MemoryTooSmall, told);
     }
     if let Some(again) = again {
+        row.is_firm = true;
         row.severity = 0.5;
         return row.decide(Verdict::Tight, Cause::CacheTooSmall, again.told);
     }

@@ -12,6 +12,7 @@ mod cliff;
 mod harm;
 mod label;
 mod memory;
+mod mounts;
 mod packed;
 mod read;
 mod removed;

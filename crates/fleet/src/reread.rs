@@ -96,10 +96,13 @@ pub(crate) fn reread(derived: &Derived<'_>, change: &Change) -> Option<Reread> {
         })?;
     let to_disk = cached.bytes * missed;
     // Small reads at random take a request each.
-    let per_call = match (less.is_spread(), is_certain) {
-        (_, false) => per_request(derived).max(SLOW_READ_S),
+    // No disk was read, so the one that will be is not known.
+    let is_disk_known =
+        is_certain && derived.disks().iter().any(|disk| disk.span.growth.reads.is_some_and(|reads| reads.0 > 0));
+    let per_call = match (less.is_spread() || !is_certain, is_disk_known) {
         (true, true) => per_request(derived),
-        (false, true) => 0.0,
+        (true, false) => per_request(derived).max(SLOW_READ_S),
+        (false, _) => 0.0,
     };
     let of_calls = cached.calls * missed * per_call;
     let takes = per_byte.map(|per_byte| (to_disk * per_byte).max(of_calls)).or((!is_certain).then_some(of_calls));
@@ -125,7 +128,9 @@ pub(crate) fn reread(derived: &Derived<'_>, change: &Change) -> Option<Reread> {
             if is_certain { "About" } else { "If they read here and there, about" },
             human::bytes(to_disk),
             match takes {
-                Some(takes) if is_certain => format!("which takes about {}", human::seconds(takes)),
+                Some(takes) if per_call < SLOW_READ_S || is_disk_known => {
+                    format!("which takes about {}", human::seconds(takes))
+                }
                 Some(takes) => format!("which takes about {} on a slow disk", human::seconds(takes)),
                 None => "whose speed is not known".to_owned(),
             }

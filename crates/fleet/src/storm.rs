@@ -3,7 +3,6 @@
 //! their number, for those whose time stamps are dirty. How many inodes a removed cgroup has is known from its slab. A twin does not
 //! have them. The rule `inode-switch-storm` judges storms that a recording shows.
 
-use crate::change::Change;
 use floodline_analysis::diagnose::cgroup::own_amounts;
 use floodline_analysis::diagnose::derived::Derived;
 use floodline_analysis::diagnose::switches::{Cost, dying};
@@ -35,12 +34,11 @@ pub(crate) struct Storm {
 
 /// Whether removals of cgroups would move many inodes at a cost that grows with their square, and do not yet. `then` is the host after the
 /// change.
-pub(crate) fn storm(derived: &Derived<'_>, change: &Change, then: &Window) -> Option<Storm> {
+pub(crate) fn storm(derived: &Derived<'_>, then: &Window) -> Option<Storm> {
     let window = derived.window;
     let facts = window.facts.as_ref()?;
-    let now = || facts.mounts.iter().any(|mount| has_times(|option| mount.has_option(option)));
-    let moves_then = is_quadratic(then) && facts.mounts.iter().any(|mount| has_times_then(mount, change));
-    if !moves_then || (is_quadratic(window) && now()) {
+    let moves = |window: &Window| is_quadratic(window) && has_times(window);
+    if !moves(then) || moves(window) {
         return None;
     }
     let latest = window.cgroups.values().map(|span| span.last_at).max()?;
@@ -68,24 +66,11 @@ pub(crate) fn storm(derived: &Derived<'_>, change: &Change, then: &Window) -> Op
     (dying(window) > Some(0)).then(|| Storm { is_certain: false, told: told(slab, &label) })
 }
 
-/// Whether a filesystem with these options has inodes of which only the time stamps are dirty. Without lazytime, or without access times, it
-/// has hardly any.
-fn has_times(has_option: impl Fn(&str) -> bool) -> bool {
-    has_option("lazytime") && !has_option("noatime") && !has_option("ro")
-}
-
-/// The same of a mount after the change, which may replace its options.
-fn has_times_then(mount: &Mount, change: &Change) -> bool {
-    let path = mount.mount_point.as_bytes();
-    let path = path.strip_prefix(b"/").unwrap_or(path);
-    let is_of_mount = |key: &str| {
-        let named = key.strip_prefix("mount/").and_then(|key| key.strip_suffix("/options"));
-        named.is_some_and(|named| named.trim_matches('/').as_bytes() == path)
-    };
-    match change.settings.iter().find(|setting| is_of_mount(&setting.key)) {
-        Some(set) => has_times(|option| set.value.split(',').any(|one| one.trim() == option)),
-        None => has_times(|option| mount.has_option(option)),
-    }
+/// Whether a filesystem of the host has inodes of which only the time stamps are dirty. Without lazytime, or without access times, it has
+/// hardly any.
+fn has_times(window: &Window) -> bool {
+    let has = |mount: &Mount| mount.has_option("lazytime") && !mount.has_option("noatime") && !mount.has_option("ro");
+    window.facts.iter().flat_map(|facts| &facts.mounts).any(has)
 }
 
 /// Slab of the inodes of each cgroup, bytes, at least: what its page cache may have taken is left out.

@@ -4,6 +4,7 @@
 use super::names::mount;
 use super::{Changed, Host, KNOWN, NotChanged, set};
 use floodline_analysis::prediction::Setting;
+use floodline_record::facts::Mount;
 use floodline_scenario::{FsType, Scenario};
 
 /// Type or options of a mount.
@@ -16,9 +17,20 @@ pub(super) fn mounted(
     if what == "options" && is_overlay(path, host) {
         let words = setting.value.split(',').map(str::trim).filter(|word| !word.is_empty() && *word != "defaults");
         let mut scenario = changed.scenario.clone();
-        let overlays = scenario.machine.mounts.values_mut().filter(|mount| mount.fs_type == FsType::Overlay);
-        overlays.for_each(|mount| mount.options = words.clone().map(str::to_owned).collect());
+        let mut overlays =
+            scenario.machine.mounts.values_mut().filter(|mount| mount.fs_type == FsType::Overlay).peekable();
         let refused = |why: String| NotChanged::new(format!("{}={}: {why}", setting.key, setting.value), KNOWN);
+        // A twin has the overlays whose unmounts or syncs the recording shows.
+        if overlays.peek().is_none() && words.clone().any(|word| word == "volatile") != is_volatile(path, host) {
+            return Err(NotChanged::new(
+                format!(
+                    "{}={}: the twin has no overlay, as the recording shows no unmount of one",
+                    setting.key, setting.value
+                ),
+                "record while containers end: floodline record --for 5m --trace on -o host.flr",
+            ));
+        }
+        overlays.for_each(|mount| mount.options = words.clone().map(str::to_owned).collect());
         changed.scenario = scenario.checked().map_err(refused)?;
         return Ok(());
     }
@@ -29,10 +41,19 @@ pub(super) fn mounted(
 /// Whether a path is an overlay of the recording, or stands for all of them. A twin has as many overlays as the host, without
 /// their names: an option of one is an option of all.
 fn is_overlay(path: &str, host: Host<'_>) -> bool {
+    overlays(path, host).next().is_some()
+}
+
+/// Whether the overlays of the recording that a path stands for are all volatile.
+fn is_volatile(path: &str, host: Host<'_>) -> bool {
+    overlays(path, host).all(|mount| mount.overlay.as_ref().is_some_and(|overlay| overlay.volatile))
+}
+
+fn overlays<'a>(path: &'a str, host: Host<'a>) -> impl Iterator<Item = &'a Mount> {
     let bare = path.trim_matches('/').as_bytes();
-    let mut overlays =
+    let all =
         host.window.facts.iter().flat_map(|facts| &facts.mounts).filter(|mount| mount.fs_type.as_str() == "overlay");
-    overlays.any(|mount| bare == b"overlay" || mount.mount_point.as_bytes().strip_prefix(b"/") == Some(bare))
+    all.filter(move |mount| bare == b"overlay" || mount.mount_point.as_bytes().strip_prefix(b"/") == Some(bare))
 }
 
 /// Filesystems that have an option; `None` for an option of every filesystem.
