@@ -104,7 +104,8 @@ fn carried<R: Row + Clone>(table: &Table<R>, left: &Table<R>) -> Table<R> {
     Table::read(rows.into_iter().collect())
 }
 
-/// The workload starts with the first sample that is kept, and ends with the last one.
+/// The workload starts with the first sample that is kept, and ends with the last one. A recorder reads settings and limits now and then
+/// only: the first sample that is kept has those of the samples before it.
 fn part(records: &[Record], from: usize, to: usize) -> Vec<Record> {
     let is_of = |wanted: fn(&What) -> bool| {
         records.iter().position(|record| matches!(record, Record::Event(event) if wanted(&event.what)))
@@ -116,12 +117,20 @@ fn part(records: &[Record], from: usize, to: usize) -> Vec<Record> {
     let (first, last) = (before + all * from / 100, before + all * to / 100);
     let mut number = 0;
     let mut started = None;
+    let mut left: Option<Sample> = None;
     let mut kept = Vec::new();
     for record in records {
         match record {
-            Record::Sample(_) => {
-                if (first..=last).contains(&number) {
-                    kept.push(record.clone());
+            Record::Sample(sample) => {
+                let mut sample = (**sample).clone();
+                if let Some(left) = left.take() {
+                    sample.bdis = carried(&sample.bdis, &left.bdis);
+                    sample.cgroup_limits = carried(&sample.cgroup_limits, &left.cgroup_limits);
+                }
+                if number < first {
+                    left = Some(sample);
+                } else if number <= last {
+                    kept.push(Record::Sample(Box::new(sample)));
                     kept.extend(started.take());
                 }
                 number += 1;
