@@ -26,8 +26,6 @@ const WRITES: f64 = 0.5;
 const FELT_TOGETHER: f64 = 0.05;
 /// Flushes of a disk per second up to which hardly any program syncs: a journal commits each 5 s.
 const SYNCS_RATE: f64 = 0.5;
-/// Part of what a disk wrote from which a process is one of its writers.
-const NOTICEABLE: f64 = 0.01;
 
 /// A cgroup at whose small dirty limit tasks wait.
 #[derive(Clone, Debug, PartialEq)]
@@ -152,7 +150,7 @@ fn of_cgroup(
         None => {
             let freerun = (part * least as f64) as u64;
             let is_reached = peak >= freerun && !is_near_the_machines(derived) && !may_sync(derived, &device);
-            (freerun, if is_reached { waiting_writers(derived, &device, processes) } else { Vec::new() })
+            (freerun, if is_reached { waiting_writers(derived, processes) } else { Vec::new() })
         }
     };
     (!waiters.is_empty()).then(|| Crowded {
@@ -215,13 +213,9 @@ fn paused(derived: &Derived<'_>, pauses: &BTreeMap<u32, f64>, processes: &[&Writ
     waiters
 }
 
-/// Processes that waited, dirtied a noticeable part of what is written to a disk, and read less than that.
-fn waiting_writers(derived: &Derived<'_>, device: &Device<'_>, processes: &[&Writer<'_>]) -> Vec<Waiter> {
-    let written = device.span.growth.written.map_or(0, |bytes| bytes.0);
-    let writes = |writer: &&&Writer<'_>| {
-        let dirtied = writer.dirtied_bytes.unwrap_or(0);
-        dirtied as f64 >= NOTICEABLE * written as f64 && dirtied > writer.read_bytes.unwrap_or(0)
-    };
+/// Processes that waited, and that dirtied more than they read: the kernel pauses each of them, however little it writes.
+fn waiting_writers(derived: &Derived<'_>, processes: &[&Writer<'_>]) -> Vec<Waiter> {
+    let writes = |writer: &&&Writer<'_>| writer.dirtied_bytes.unwrap_or(0) > writer.read_bytes.unwrap_or(0);
     let pids: BTreeSet<u32> = processes.iter().filter(writes).map(|writer| writer.pid).collect();
     let waiters = derived.waiters().unwrap_or_default().iter();
     waiters.filter(|waiter| pids.contains(&waiter.pid) && waiter.seconds.is_some()).cloned().collect()
