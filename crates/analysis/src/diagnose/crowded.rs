@@ -143,7 +143,7 @@ fn of_cgroup(
     let (below, least) = least_available(derived, budget)?;
     let (freerun, waiters) = match pauses {
         Some(pauses) => {
-            let waiters = paused(derived, pauses, processes);
+            let waiters = throttle::paused(pauses, processes, waiting::felt_s(derived.seconds));
             let traced = waiters.iter().filter_map(|waiter| ceilings.get(&waiter.pid)).min().copied();
             (traced?, waiters)
         }
@@ -192,25 +192,6 @@ fn is_near_the_machines(derived: &Derived<'_>) -> bool {
 fn may_sync(derived: &Derived<'_>, device: &Device<'_>) -> bool {
     let flushes: Option<u64> = device.bottoms().iter().map(|disk| disk.span.growth.flushes.map(|count| count.0)).sum();
     flushes.is_none_or(|flushes| flushes as f64 > SYNCS_RATE * derived.seconds)
-}
-
-/// The processes that were paused long enough to be felt, the most paused first.
-fn paused(derived: &Derived<'_>, pauses: &BTreeMap<u32, f64>, processes: &[&Writer<'_>]) -> Vec<Waiter> {
-    let felt_s = waiting::felt_s(derived.seconds);
-    let waiter = |writer: &&Writer<'_>| {
-        let seconds = pauses.get(&writer.pid).copied().filter(|seconds| *seconds >= felt_s)?;
-        Some(Waiter {
-            pid: writer.pid,
-            comm: writer.comm.clone(),
-            cgroup: writer.cgroup,
-            seconds: Some(seconds),
-            longest_s: None,
-            source: throttle::SOURCE,
-        })
-    };
-    let mut waiters: Vec<Waiter> = processes.iter().filter_map(waiter).collect();
-    waiters.sort_by(|one, other| other.seconds.unwrap_or(0.0).total_cmp(&one.seconds.unwrap_or(0.0)));
-    waiters
 }
 
 /// Processes that waited, and that dirtied more than they read: the kernel pauses each of them, however little it writes.

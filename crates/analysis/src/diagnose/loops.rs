@@ -44,7 +44,8 @@ pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst)
     let speed = Speed { value: burst.rate, basis: Basis::Saturated };
     let is_asked = !(burst.is_traced && burst.trigger == Trigger::Age);
     let is_second_copy = all.iter().all(|(_, given)| given.is_written_through);
-    if !is_second_copy && !(is_asked && threshold::lets_pile_up(speed, burst.flushed())) {
+    let is_short = || threshold::lets_pile_up(speed, burst.flushed());
+    if !(is_second_copy || is_asked && is_short()) {
         return Vec::new();
     }
     if is_theirs { all.iter().filter(|one| has_part(one)).map(|(name, _)| *name).collect() } else { Vec::new() }

@@ -3,6 +3,8 @@
 //! tracer. Without a tracer they are unknown: no file distinguishes pauses from waiting for I/O.
 
 use crate::diagnose::cgroup;
+use crate::diagnose::waiting::Waiter;
+use crate::diagnose::writer::Writer;
 use crate::report::Evidence;
 use floodline_record::id::EntityId;
 use floodline_record::name::Name;
@@ -62,6 +64,25 @@ pub fn by<K: Ord>(window: &Window, key: impl Fn(&Throttled) -> Option<K>) -> Opt
 pub fn seconds_by(window: &Window, domain: Domain) -> Option<BTreeMap<u32, f64>> {
     let paused = by(window, |event| (event.domain == domain).then_some(event.who.pid))?;
     Some(paused.into_iter().map(|(pid, pauses)| (pid, pauses.total.as_secs_f64())).collect())
+}
+
+/// The processes of these that dirty throttling paused for `least_s` seconds or longer in all, the most paused first. `pauses` has the
+/// seconds of each process.
+pub(super) fn paused(pauses: &BTreeMap<u32, f64>, processes: &[&Writer<'_>], least_s: f64) -> Vec<Waiter> {
+    let waiter = |writer: &&Writer<'_>| {
+        let seconds = pauses.get(&writer.pid).copied().filter(|seconds| *seconds >= least_s)?;
+        Some(Waiter {
+            pid: writer.pid,
+            comm: writer.comm.clone(),
+            cgroup: writer.cgroup,
+            seconds: Some(seconds),
+            longest_s: None,
+            source: SOURCE,
+        })
+    };
+    let mut waiters: Vec<Waiter> = processes.iter().filter_map(waiter).collect();
+    waiters.sort_by(|one, other| other.seconds.unwrap_or(0.0).total_cmp(&one.seconds.unwrap_or(0.0)));
+    waiters
 }
 
 /// Seconds that each process was paused by a device's strict limit: it waited for the limit, whatever the devices did.

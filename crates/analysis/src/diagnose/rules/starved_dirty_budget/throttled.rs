@@ -142,7 +142,7 @@ fn short<'b, 'a>(
     }
     let harm_s = HARM_SHARE * derived.seconds;
     let mut waiters = match pauses {
-        Some(pauses) => paused(pauses, processes, harm_s),
+        Some(pauses) => throttle::paused(pauses, processes, harm_s),
         None => {
             let of_cgroup = cgroup.and_then(|id| derived.window.cgroups.get(&id)).map(cgroup::io_pressure_some);
             let is_felt = |share: Option<f64>| share.is_some_and(|share| share >= FELT_SHARE);
@@ -155,31 +155,13 @@ fn short<'b, 'a>(
     let is_between = waiters.is_empty() && fills;
     if is_between {
         waiters = match pauses {
-            Some(pauses) => paused(pauses, processes, waiting::felt_s(derived.seconds)),
+            Some(pauses) => throttle::paused(pauses, processes, waiting::felt_s(derived.seconds)),
             None => waiting_writers(derived, &device, processes),
         };
         waiters.retain(|waiter| waiter.seconds.is_some());
     }
     let short = Short { domain, cgroup, thresh, peak, waiters, is_between, device, speed, utilisation };
     (!short.waiters.is_empty()).then_some(short)
-}
-
-/// The processes that were paused for this long in all, the most paused first.
-fn paused(pauses: &BTreeMap<u32, f64>, processes: &[&Writer<'_>], least_s: f64) -> Vec<Waiter> {
-    let waiter = |writer: &&Writer<'_>| {
-        let seconds = pauses.get(&writer.pid).copied().filter(|seconds| *seconds >= least_s)?;
-        Some(Waiter {
-            pid: writer.pid,
-            comm: writer.comm.clone(),
-            cgroup: writer.cgroup,
-            seconds: Some(seconds),
-            longest_s: None,
-            source: throttle::SOURCE,
-        })
-    };
-    let mut waiters: Vec<Waiter> = processes.iter().filter_map(waiter).collect();
-    waiters.sort_by(|one, other| other.seconds.unwrap_or(0.0).total_cmp(&one.seconds.unwrap_or(0.0)));
-    waiters
 }
 
 /// Waiters among these processes, where no trace tells pauses from other waits: those that may have waited for the device, dirtied
