@@ -150,14 +150,12 @@ pub(super) fn on(derived: &Derived<'_>, device: &Device<'_>) -> Option<Vec<Waite
     let cgroups = elsewhere::cgroups_elsewhere(derived, device);
     let readers = elsewhere::readers_elsewhere(derived, device);
     let placed = placed::waiting_elsewhere(derived, device);
-    let (limited, elsewhere_limited) =
-        (throttle::by_strict_limits(derived.window), strict::paused_elsewhere(derived, device));
-    let crowded = crowded::shared_waits(derived);
+    let (strict, crowded) = (throttle::by_strict_limits(derived.window), crowded::shared_waits(derived));
+    let elsewhere_limited = strict::paused_elsewhere(derived, device);
     let is_limited = |waiter: &Waiter| {
         let waited = waiter.seconds.unwrap_or(f64::INFINITY);
         let mostly = |paused: &f64| *paused >= MOSTLY * waited;
-        limited.get(&waiter.pid).is_some_and(mostly)
-            || crowded.get(&waiter.pid).is_some_and(mostly)
+        [&strict, &crowded].iter().any(|paused| paused.get(&waiter.pid).is_some_and(mostly))
             // Samples that show when a process sleeps may not show how long.
             || elsewhere_limited.get(&waiter.pid).is_some_and(|paused| waiter.seconds.is_none() || mostly(paused))
     };
