@@ -89,6 +89,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "twentieth-more-well",
     "twentieth-sick",
     "twentieth-well",
+    "twentyfifth-sick",
+    "twentyfifth-well",
     "twentyfirst-sick",
     "twentyfirst-well",
     "twentyfourth-sick",
@@ -130,6 +132,7 @@ pub(crate) const TWENTYFIRST_ROUND: &str = include_str!("../blind/twentyfirst-ro
 pub(crate) const TWENTYSECOND_ROUND: &str = include_str!("../blind/twentysecond-round.txt");
 pub(crate) const TWENTYTHIRD_ROUND: &str = include_str!("../blind/twentythird-round.txt");
 pub(crate) const TWENTYFOURTH_ROUND: &str = include_str!("../blind/twentyfourth-round.txt");
+pub(crate) const TWENTYFIFTH_ROUND: &str = include_str!("../blind/twentyfifth-round.txt");
 pub(crate) const VARIATIONS: &str = include_str!("../blind/variations.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
@@ -158,6 +161,7 @@ pub(crate) const TABLES: &[&str] = &[
     TWENTYSECOND_ROUND,
     TWENTYTHIRD_ROUND,
     TWENTYFOURTH_ROUND,
+    TWENTYFIFTH_ROUND,
     VARIATIONS,
 ];
 
