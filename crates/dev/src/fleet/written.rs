@@ -45,7 +45,8 @@ macro_rules! files {
 /// Groups of kinds, oldest first.
 const GROUPS: &[(&str, &str)] = files!["kinds":
     "third" "fourth" "fifth" "sixth" "seventh" "eighth" "ninth" "tenth"
-    "eleventh" "twelfth" "thirteenth" "fourteenth" "fifteenth" "sixteenth" "seventeenth" "eighteenth"];
+    "eleventh" "twelfth" "thirteenth" "fourteenth" "fifteenth" "sixteenth" "seventeenth" "eighteenth"
+    "nineteenth"];
 
 /// Lists of single hosts, oldest first.
 const LISTS: &[(&str, &str)] = files!["hosts":
