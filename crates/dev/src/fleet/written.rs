@@ -51,7 +51,8 @@ const GROUPS: &[(&str, &str)] = files!["kinds":
 /// Lists of single hosts, oldest first.
 const LISTS: &[(&str, &str)] = files!["hosts":
     "unseen" "lifelike" "second" "third" "fourth" "fifth" "sixth" "seventh"
-    "eighth" "ninth" "tenth" "eleventh" "twelfth" "thirteenth" "fourteenth" "fifteenth" "sixteenth"];
+    "eighth" "ninth" "tenth" "eleventh" "twelfth" "thirteenth" "fourteenth" "fifteenth" "sixteenth"
+    "seventeenth"];
 
 type Read = BTreeMap<&'static str, Result<Vec<Written>, String>>;
 
