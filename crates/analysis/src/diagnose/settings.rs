@@ -54,6 +54,19 @@ impl Settings {
         is_tiny(self.background_ratio, self.background_bytes)
     }
 
+    /// Whether the background threshold is at or above the limit, so that the kernel uses half of the limit. In force are bytes where
+    /// set. Percentages of one kind compare as they are. For a mixed pair, `dirtyable` are the free and the file pages, bytes: a little more
+    /// than dirtyable memory.
+    pub fn is_void(&self, dirtyable: Option<Bytes>) -> bool {
+        let of_memory = |ratio: u64| dirtyable.map(|bytes| ratio as f64 / 100.0 * bytes.0 as f64);
+        match (self.bytes, self.background_bytes) {
+            (0, 0) => self.background_ratio >= self.ratio,
+            (limit, background) if limit > 0 && background > 0 => background >= limit,
+            (0, background) => of_memory(self.ratio).is_some_and(|limit| background as f64 >= limit),
+            (limit, _) => of_memory(self.background_ratio).is_some_and(|background| background >= limit as f64),
+        }
+    }
+
     /// Whether one is set in bytes and the other in percent.
     pub fn are_mixed(&self) -> bool {
         (self.bytes > 0 && self.background_ratio > 0 && self.background_bytes == 0)

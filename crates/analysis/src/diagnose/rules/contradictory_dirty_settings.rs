@@ -8,6 +8,7 @@ use crate::advise::threshold;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Device;
 use crate::diagnose::load::{self, Kind, Load};
+use crate::diagnose::rules::starved_dirty_budget::at_the_limit;
 use crate::diagnose::settings::Settings;
 use crate::diagnose::{Rule, Verdict};
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
@@ -138,28 +139,26 @@ fn tiny_background(derived: &Derived<'_>, settings: &Settings) -> Option<Finding
 
 /// The background threshold is at or above the limit, so the kernel uses half of the limit.
 fn void_background(derived: &Derived<'_>, settings: &Settings) -> Option<Finding> {
-    // In force are bytes where set. Percentages of one kind compare as they are; for a mixed pair free
-    // and file pages stand for dirtyable memory, which is a little less.
-    let dirtyable = || derived.dirty.dirtyable_roughly.map(|bytes| bytes.0 as f64);
-    let is_void = match (settings.bytes, settings.background_bytes) {
-        (0, 0) => settings.background_ratio >= settings.ratio,
-        (limit, background) if limit > 0 && background > 0 => background >= limit,
-        (0, background) => background as f64 >= settings.ratio as f64 / 100.0 * dirtyable()?,
-        (limit, _) => settings.background_ratio as f64 / 100.0 * dirtyable()? >= limit as f64,
-    };
-    if !is_void {
+    if !settings.is_void(derived.dirty.dirtyable_roughly) {
         return None;
     }
     let mut evidence = vec![settings.background_row().against_text(settings.limit())];
     evidence.extend(derived.dirty.background_threshold_row("Background threshold in force"));
     evidence.push(settings.limit_row());
+    let void = format!(
+        "The background threshold of {} is void: it is not below the limit of {}",
+        settings.background(),
+        settings.limit()
+    );
+    // The limit was not meant to be the lower one: what it does is the harm of the pair.
+    if let Some(waits) = at_the_limit(derived).filter(|waits| waits.severity > Severity::Info) {
+        evidence.extend(waits.evidence);
+        let summary = format!("{void}. {}", waits.summary);
+        return Some(Finding { rule: RULE.name, summary, evidence, ..waits });
+    }
     Some(finding(
         Severity::Info,
-        format!(
-            "The background threshold of {} is void: it is not below the limit of {}, so half of the limit is used.",
-            settings.background(),
-            settings.limit()
-        ),
+        format!("{void}, so half of the limit is used."),
         evidence,
         "domain_dirty_limits() replaces a background threshold that is not below the limit by half of the limit.",
         derived.sysctls(&[settings.background_at_half()]),

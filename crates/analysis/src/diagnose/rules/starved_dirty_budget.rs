@@ -70,6 +70,11 @@ fn check(derived: &Derived<'_>) -> Verdict {
     }
 }
 
+/// The finding about writers that wait at the limit of the machine, for a rule that knows why it is so small.
+pub(super) fn at_the_limit(derived: &Derived<'_>) -> Option<Finding> {
+    throttled::of_machine(derived, derived.budgets())
+}
+
 /// The budgets that are small at any rate of writing.
 fn small<'w, 'a>(
     derived: &Derived<'a>,

@@ -10,6 +10,7 @@ use crate::budget::{Bound, Budgets, DomainBudget};
 use crate::diagnose::cgroup;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{Basis, Device, Speed};
+use crate::diagnose::settings::Settings;
 use crate::diagnose::waiting::{self, HARM_SHARE, Waiter};
 use crate::diagnose::writer::Writer;
 use crate::diagnose::{asleep, dirty, throttle};
@@ -67,7 +68,6 @@ pub(super) fn finding(
 ) -> Option<Finding> {
     let written = derived.devices_written();
     let per_cgroup = occupied.filter(|_| budgets.scope.is_per_cgroup());
-    let of_machine = throttle::seconds_by(derived.window, Domain::Global);
     let of_memcgs = throttle::seconds_by(derived.window, Domain::Memcg);
     let mut found: Vec<Short<'_, '_>> = Vec::new();
     for budget in &budgets.cgroups {
@@ -83,9 +83,11 @@ pub(super) fn finding(
             &devices,
         ));
     }
-    let all: Vec<&Writer<'_>> = derived.writers().processes.iter().collect();
-    let peak = derived.dirty.unwritten_peak.map_or(0, |bytes| bytes.0);
-    found.extend(short(derived, &budgets.global, None, peak, (&all, of_machine.as_ref()), derived.drains()));
+    // `contradictory-dirty-settings` tells of a limit that was not meant to be the lower one.
+    let settings = Settings::of(&derived.window.host.last);
+    if !settings.is_some_and(|settings| settings.is_void(derived.dirty.dirtyable_roughly)) {
+        found.extend(short_of_machine(derived, budgets));
+    }
     let (between, seen): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.is_between);
     if let Some(worst) = seen.iter().max_by_key(|one| (one.waiters.len(), one.cgroup.is_some())) {
         return Some(told(derived, worst, &[]));
@@ -104,6 +106,18 @@ pub(super) fn finding(
         let others: Vec<&Short<'_, '_>> = between.iter().filter(|one| one.cgroup != worst.cgroup).collect();
         told(derived, &Short { waiters, ..worst.clone() }, &others)
     })
+}
+
+/// The finding about the limit of the machine; `None` where no task waits there.
+pub(super) fn of_machine(derived: &Derived<'_>, budgets: &Budgets) -> Option<Finding> {
+    short_of_machine(derived, budgets).map(|short| told(derived, &short, &[]))
+}
+
+fn short_of_machine<'b, 'a>(derived: &Derived<'a>, budgets: &'b Budgets) -> Option<Short<'b, 'a>> {
+    let pauses = throttle::seconds_by(derived.window, Domain::Global);
+    let all: Vec<&Writer<'_>> = derived.writers().processes.iter().collect();
+    let peak = derived.dirty.unwritten_peak.map_or(0, |bytes| bytes.0);
+    short(derived, &budgets.global, None, peak, (&all, pauses.as_ref()), derived.drains())
 }
 
 fn short<'b, 'a>(
@@ -318,6 +332,7 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>, others: &[&Short<'_, '_>])
 #[cfg(test)]
 mod tests {
     use super::RULE;
+    use crate::diagnose::rules::contradictory_dirty_settings;
     use crate::diagnose::throttle::tests::throttled;
     use crate::diagnose::{check_rule, first_finding};
     use floodline_record::record::What;
@@ -389,6 +404,12 @@ mod tests {
         check_rule(&RULE, &host(200.0, 199.0, 0.3), "clear:");
         check_rule(&RULE, &host(8.0, 2.0, 0.3), "clear:");
         check_rule(&RULE, &host(8.0, 8.0, 0.95), "clear:");
+        // A background threshold that was meant to be higher tells that the limit is a mistake.
+        let void = host(8.0, 8.0, 0.3).settings((0, 8 << 20, 0, 256 << 20));
+        check_rule(&RULE, &void, "clear:");
+        let expect = "critical: The background threshold of 256 MiB is void: it is not below the limit of 8.00 MiB. vm.dirty_bytes = 8.00 MiB \
+            makes the kernel pause writers of the machine";
+        check_rule(&contradictory_dirty_settings::RULE, &void, expect);
         // Far above the limit: it held nothing back.
         check_rule(&RULE, &host(8.0, 20.0, 0.3), "clear:");
     }
