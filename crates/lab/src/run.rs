@@ -219,6 +219,8 @@ const HONOURED: &[&str] = &[
     "machine.devices.*.rotational",
     "machine.devices.*.bdi.**",
     "machine.devices.*.queue.**",
+    // A guest begins without shares, whatever the scenario says.
+    "machine.devices.*.share",
     "machine.mounts.**",
     "machine.cgroups.**",
     "workload.duration",

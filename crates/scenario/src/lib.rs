@@ -52,7 +52,7 @@ pub use preset::{Copy, Database, JournaldLike, Logger, Mail, Pipeline, Preset, P
 pub use problem::{Problem, ScenarioError};
 pub use profile::{DEVICE_PROFILES, DeviceProfile, device_profile};
 pub use quantity::{
-    ByteRate, ByteSize, Frequency, IoRate, Level, NotAQuantity, Pace, RequestsPerSecond, SizeLimit, Time,
+    ByteRate, ByteSize, Frequency, IoRate, Level, NotAQuantity, Pace, RequestsPerSecond, Share, SizeLimit, Time,
 };
 pub use random::Random;
 pub use real_program::{RealProgram, SHELL};

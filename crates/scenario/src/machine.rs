@@ -4,7 +4,7 @@
 
 use super::mkfs::Mkfs;
 use super::profile::{DeviceProfile, READ_PREFERENCE};
-use super::quantity::{ByteRate, ByteSize, IoRate, SizeLimit, Time};
+use super::quantity::{ByteRate, ByteSize, IoRate, Share, SizeLimit, Time};
 use super::sysctl::Sysctls;
 use floodline_kernel::Behaviour;
 use floodline_record::units::{BytesPerSecond, Nanos};
@@ -161,6 +161,9 @@ pub struct Device {
     /// Knobs of its request queue.
     #[serde(default, skip_serializing_if = "is_default")]
     pub queue: QueueKnobs,
+    /// Its part of the pages that the machine wrote just before the workload, without those of memory cgroups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<Share>,
 }
 
 impl Device {
@@ -514,6 +517,9 @@ pub struct Cgroup {
     /// Whether it is removed once its last task has exited, and how long after that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remove_after: Option<Time>,
+    /// By device, its part of the pages that the machine wrote just before the workload.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub share: BTreeMap<String, Share>,
 }
 
 /// Controllers that matter to writeback.

@@ -61,7 +61,7 @@ fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
     check(
         "[machine.cgroups.a]\nflavour = 1",
         "11:1: machine.cgroups.a.flavour: unknown key \"flavour\" -> known here: instances, memory_max, memory_high, \
-         memory_low, memory_min, io_max, io_weight, subtree_control, remove_after",
+         memory_low, memory_min, io_max, io_weight, subtree_control, remove_after, share",
     );
 }
 

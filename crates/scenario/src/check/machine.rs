@@ -68,6 +68,7 @@ pub(super) fn check(machine: &Machine, complaints: &mut Complaints) {
     for (path, cgroup) in &machine.cgroups {
         self::cgroup(machine, path, cgroup, complaints);
     }
+    super::shares::check(machine, &members, complaints);
 }
 
 /// Devices that are made of others must have an order in which they can be built, and members of their own. Returns the

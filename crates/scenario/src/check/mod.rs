@@ -6,6 +6,7 @@ mod bounds;
 mod layers;
 mod machine;
 mod program;
+mod shares;
 mod workload;
 
 use super::{Expect, Scenario, load};

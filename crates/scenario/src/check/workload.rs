@@ -386,6 +386,8 @@ fn set_limits(at: &At<'_>, set: &SetLimits, key: &[&str], complaints: &mut Compl
     limits(&at.scenario.machine, &set.limits, &[key, &["limits"]].concat(), complaints);
     if set.limits.instances.is_some() {
         complaints.add(key, "limits have no instances");
+    } else if !set.limits.share.is_empty() {
+        complaints.hint(key, "a share is not a limit", "write it for the cgroup of the machine");
     } else if set.limits.subtree_control.is_some() || set.limits.remove_after.is_some() {
         complaints.add(key, "only memory and io limits can be changed by a step");
     }

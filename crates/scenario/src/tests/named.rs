@@ -114,6 +114,40 @@ fn a_write_cache_drains_slower_than_it_fills() {
 }
 
 #[test]
+fn shares_add_up_to_all_pages_at_most_and_belong_to_devices_with_files() {
+    let check = |keys: &str, expect: &[&str]| {
+        let disks = "[machine.devices.a]\nsize = \"1 GiB\"\n[machine.devices.b]\nsize = \"1 GiB\"\n";
+        let problems = problems(&with_machine(&format!("{disks}{keys}")));
+        assert_eq!(problems.len(), expect.len(), "{keys}: {problems:?}");
+        assert!(problems.iter().zip(expect).all(|(problem, expect)| problem.contains(expect)), "{problems:?}");
+    };
+    let of = |a: &str, b: &str| {
+        format!(
+            "[machine.devices.c]\nsize = \"1 GiB\"\nshare = \"{a}\"\n[machine.cgroups.\"n{{i}}\"]\ninstances = 3\nshare.b = \"{b}\""
+        )
+    };
+    check(&of("1/4", "10/40"), &[]);
+    check(&of("11/40", "1/4"), &["add up to 41 of 40 pages -> write shares that add up to 1 at most"]);
+    check("[machine.cgroups.n]\nshare.d = \"1/2\"", &["no device is called \"d\""]);
+    check(
+        "[machine.cgroups.\"/\"]\nshare.a = \"1/2\"",
+        &["the root cgroup has no shares of its own -> write machine.devices.a.share"],
+    );
+    let step =
+        "[workload.tasks.t]\nsteps = [{ set_limits = { cgroup = \"n\", limits = { share = { a = \"1/2\" } } } }]";
+    check(
+        &format!("[machine.cgroups.n]\n{step}"),
+        &["a share is not a limit -> write it for the cgroup of the machine"],
+    );
+    let mirror = "[machine.devices.m]\nbacking = { raid1 = { members = [\"a\", \"b\"] } }\nshare = \"1/2\"\n";
+    check(mirror, &[]);
+    check(
+        &format!("{mirror}[machine.cgroups.n]\nshare.a = \"1/2\""),
+        &["member of another device -> write it for the device on top"],
+    );
+}
+
+#[test]
 fn a_cache_and_a_growing_latency_belong_to_disks() {
     let disks = "[machine.devices.a]\nsize = \"1 GiB\"\n[machine.devices.b]\nsize = \"1 GiB\"\n";
     let backings = [
