@@ -47,6 +47,11 @@ fn signed(pages: u64) -> i64 {
 }
 
 impl FpropLocal {
+    /// A wb that has completed `pages`, as the domain counts them now. None of them is held back by a CPU.
+    pub fn starting(global: &FpropGlobal, pages: u64) -> FpropLocal {
+        FpropLocal { events: PercpuCounter::at(signed(pages)), period: global.period }
+    }
+
     /// Brings the count up to the domain's period, on the CPU of the domain's latest completion: what was added there is
     /// halved there, so that what a CPU holds back stays small.
     fn catch_up(&mut self, build: Build, global: &FpropGlobal) {
@@ -81,6 +86,13 @@ impl FpropLocal {
 }
 
 impl FpropGlobal {
+    /// A domain of which `pages` have completed, at the start of a period. A domain never counts less than 1, and its timer is off
+    /// then.
+    pub fn starting(build: Build, pages: u64, period: u64, now: u64) -> FpropGlobal {
+        let deadline = if pages > 1 { now.saturating_add(build.completions_period()) } else { 0 };
+        FpropGlobal { events: PercpuCounter::at(signed(pages.max(1))), period, deadline, ..FpropGlobal::default() }
+    }
+
     /// Counts `pages` that finished writeback in a wb. `max_frac` is the bdi's largest share in 1/1024:
     /// completions beyond it do not count. Kernels that count page by page
     /// ([`Algorithm::completions_by_folio`]) are given one page at a time.
@@ -177,6 +189,22 @@ mod tests {
         assert_eq!((domain.events.sum(), wb.fraction(BUILD, &domain), domain.deadline), (1, (0, 1), 3250));
         domain.end_period(BUILD, 3250);
         assert_eq!(domain.deadline, 0);
+    }
+
+    #[test]
+    fn a_share_that_was_there_before_is_halved_like_others() {
+        let domain = FpropGlobal::starting(BUILD, 400, 7, 1000);
+        let wb = FpropLocal::starting(&domain, 300);
+        assert_eq!((wb.fraction(BUILD, &domain), domain.deadline), ((300, 400), 1750));
+        let mut later = domain;
+        later.end_period(BUILD, 1750);
+        assert_eq!((wb.fraction(BUILD, &later), later.period), ((150, 200), 8));
+        // A quiet domain that counts 1 stays as it is.
+        let domain = FpropGlobal::starting(BUILD, 1, 7, 1000);
+        let mut later = domain;
+        later.end_period(BUILD, 1_000_000);
+        assert_eq!((FpropLocal::starting(&domain, 1).fraction(BUILD, &later), later), ((1, 1), domain));
+        assert_eq!(FpropGlobal::starting(BUILD, 0, 0, 9), FpropGlobal::default());
     }
 
     #[test]
