@@ -163,6 +163,13 @@ impl World {
         wb_over_bg_thresh(&self.behaviour.arithmetic, reclaimable, &domain(&global, share), m.as_ref())
     }
 
+    /// The part of a wb in the threshold of its bdi in debugfs: its share in the machine's domain.
+    pub(crate) fn bdi_thresh_shown(&self, wb: WbId) -> u64 {
+        let mut global = self.gdtc(true);
+        self.wb_dirty_limits(wb, &mut global, None);
+        global.wb_thresh
+    }
+
     /// The threshold of a wb in debugfs: the smaller of its shares.
     pub(crate) fn wb_thresh_shown(&self, wb: WbId) -> u64 {
         let mut global = self.gdtc(true);

@@ -440,6 +440,7 @@ fn bdi_row(world: &World, id: crate::arena::BdiId) -> BdiRow {
         reclaimable: stat(WbStat::Reclaimable),
         dirtied: stat(WbStat::Dirtied),
         written: stat(WbStat::Written),
+        dirty_thresh: bytes(wbs.iter().map(|wb| world.bdi_thresh_shown(*wb)).sum::<u64>()),
         write_bandwidth: Some(BytesPerSecond(bandwidth * PAGE)),
         b_dirty: Some(Count(sum(|wb| wb.b_dirty.len))),
         b_io: Some(Count(sum(|wb| wb.b_io.len))),
