@@ -6,15 +6,17 @@
 use crate::block::Worker;
 use crate::delay::Delay;
 use crate::found_disk::{FoundDisk, Moment};
+use crate::found_share::StartShares;
 use crate::hypervisor::Joins;
 use crate::steal::{Clock, Steal};
 use crate::wake_ups::{Late, WakeUps, delays};
 use crate::world::World;
 use floodline_record::id::Entity;
+use floodline_record::name::Name;
 use floodline_record::record::{TaskName, What};
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
-use floodline_scenario::Random;
+use floodline_scenario::{Random, Share};
 use std::collections::BTreeMap;
 
 /// Longest plausible delay of a program's start. A longer one has another reason.
@@ -37,6 +39,8 @@ pub struct Found {
     pub joins: bool,
     /// Their speed from moment to moment, where it was measured, by time since the workload's start.
     pub moments: BTreeMap<String, Vec<Moment>>,
+    /// Shares of the dirty threshold in the first sample, by disk. Disks that are missing had none.
+    pub shares: BTreeMap<String, Share>,
     /// How late threads were that were woken.
     pub wake_ups: Vec<Late>,
     /// Steal time while threads ran. Only the recorder's CPU time from sample to sample shows it, which a window omits.
@@ -61,6 +65,13 @@ impl World {
             self.blocks[id].delay = Some(Delay::new(delay.0));
             self.new_workers.push(Worker::Delay(id));
         }
+        let root = |block: &crate::block::Block| block.bdi.map(|bdi| self.bdis[bdi].root);
+        let shares =
+            self.blocks.iter().filter_map(|(_, block)| root(block).zip(found.shares.get(&block.name).copied()));
+        let shares: Vec<_> = shares.collect();
+        if !shares.is_empty() {
+            self.set_shares(&shares);
+        }
         self.wake_ups = WakeUps::new(found.wake_ups.clone());
         self.cpu.steal = found.steal.map(|steal| Clock::new(steal, Random::new(self.placement.number())));
         for (name, disk) in &found.disks {
@@ -74,6 +85,14 @@ impl World {
             block.moments.known = found.moments.get(name).cloned().unwrap_or_default();
         }
     }
+}
+
+/// The shares of disks with which a recording begins. A booted kernel has counted no page, which is the model's usual state.
+fn shares(window: &Window) -> BTreeMap<String, Share> {
+    let Some(start) = StartShares::of(window).filter(StartShares::is_any) else { return BTreeMap::new() };
+    let devices = window.facts.iter().flat_map(|facts| &facts.devices);
+    let share = |bdi: String| start.of_bdi(&Name::new(bdi));
+    devices.filter_map(|device| Some((device.name.to_string(), share(device.dev.to_string())?))).collect()
 }
 
 impl Found {
@@ -98,6 +117,7 @@ impl Found {
             joins: window.facts.as_ref().is_some_and(|facts| !facts.has_unjoined_disks()),
             disks: disks().map(|(name, series)| (name, FoundDisk::of(series))).collect(),
             moments: disks().map(|(name, series)| (name, Moment::of(series, began))).collect(),
+            shares: shares(window),
             wake_ups: delays(&window.host_series, began),
             steal: None,
             stat_every: window.stat_reads.distance().unwrap_or_default(),

@@ -244,6 +244,7 @@ async fn one_task(sim: Sim, number: usize, copy: TaskCopy, timing: Timing) {
             let now = world.now;
             world.meeting.started = Some(now);
             world.wake_ups.began = Some(now);
+            world.begin_with_shares();
             let blocks: Vec<_> = world.blocks.iter().map(|(id, _)| id).collect();
             for block in blocks {
                 world.blocks[block].moments.began = Some(now);

@@ -81,6 +81,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, speed: &Speed)
     let devices = add_devices(&mut world, scenario)?;
     add_filesystems(&mut world, scenario, &devices)?;
     add_loop_files(&mut world, scenario, &devices)?;
+    world.keep_shares(scenario, &devices);
     use_groups(&mut world);
     for copy in scenario.cgroup_copies() {
         if let Some(id) = world.cgroup_at(&copy.path) {
@@ -189,6 +190,7 @@ fn booted(
         switching: crate::switch::Switching::default(),
         events: Vec::new(),
         meeting: crate::task::Meeting::default(),
+        shares: crate::start_share::Shares::default(),
         has_protection: false,
         cgroup_paths: BTreeMap::new(),
         next_pid: 100,

@@ -121,6 +121,8 @@ pub(crate) struct World {
     pub(crate) switching: crate::switch::Switching,
     pub(crate) events: Vec<Event>,
     pub(crate) meeting: crate::task::Meeting,
+    /// Shares that are set when the workload begins.
+    pub(crate) shares: crate::start_share::Shares,
     /// Whether any cgroup ever had `memory.min` or `memory.low`.
     pub(crate) has_protection: bool,
     /// Live cgroups by path without a leading slash.
