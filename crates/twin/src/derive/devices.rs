@@ -349,6 +349,7 @@ fn blank() -> Device {
         seek: None,
         bdi: BdiKnobs::default(),
         queue: QueueKnobs::default(),
+        share: None,
     }
 }
 

@@ -28,6 +28,7 @@ mod requests;
 mod residence;
 mod rewrites;
 mod scattered;
+mod shares;
 mod spliced;
 mod stores;
 mod syncs;
@@ -308,6 +309,7 @@ fn made(recorded: &Recorded, kernel: KernelVersion, fit: &Fit) -> Result<Made, T
     let mut unknown = Vec::new();
     let (mut machine, places, ceilings) = machine::machine(recorded, facts, &mut notes, &mut unknown)?;
     let load = workload::workload(recorded, &places, &mut machine, &mut notes, &mut unknown, fit)?;
+    shares::add(window, &places, &mut machine, &mut notes);
     let duration = Time(Nanos((seconds * 1e9) as u64));
     notes.measured("workload.duration", "length of the recording");
     let scenario = |tasks| Scenario {
