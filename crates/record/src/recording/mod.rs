@@ -31,6 +31,7 @@ mod item;
 #[cfg(test)]
 mod lend_tests;
 mod limits;
+mod plain;
 mod rewrite;
 mod schema;
 mod spare;
