@@ -4,9 +4,10 @@
 //! would refuse is refused here with the kernel's rule.
 
 use super::host_key;
-use super::load::{DEFAULT_VARIANT, TEXT_MAX, most_text, of_tree};
+use super::load::{DEFAULT_VARIANT, TEXT_MAX, of_tree};
 use super::profile::FILLED;
 use super::sysctl::EXCLUSIVE;
+use super::text_bound::most_text;
 use super::{ByteSize, Scenario, ScenarioFile, Time};
 use floodline_record::nearest::nearest;
 use toml::{Table, Value};
@@ -72,9 +73,12 @@ impl Scenario {
                     .to_owned(),
             ));
         };
+        if let Some(changed) = self.with_machine(key, &path, &value) {
+            return Ok(changed);
+        }
         let tree = self.laid_over(key, &path, &value).map_err(wrong)?;
         let text = |tree: &Table| toml::to_string(tree).map_err(|error| wrong(error.to_string()));
-        if most_text(&tree) > TEXT_MAX {
+        if most_text(&tree).is_none_or(|most| most > TEXT_MAX) {
             fitting(text(&tree)?.len()).map_err(wrong)?;
         }
         if let Some(changed) = of_tree(tree) {
@@ -82,6 +86,29 @@ impl Scenario {
         }
         // The text has a place for what is wrong.
         parse(&text(&self.laid_over(key, &path, &value).map_err(wrong)?)?).map_err(wrong)
+    }
+
+    /// The scenario with another value of a key of its machine. Only what the key may change is read again: of a host with hundreds of
+    /// cgroups, tasks are most of a scenario. `None` if the key is not of the machine, or where something is wrong: then all of the
+    /// changed scenario has to be read.
+    fn with_machine(&self, key: &str, path: &str, value: &str) -> Option<Scenario> {
+        let key_of_machine = path.strip_prefix("machine.")?;
+        let mut before = self.without_tasks();
+        let has_cgroups = !key_of_machine.starts_with("sysctl.");
+        if !has_cgroups {
+            before.machine.cgroups.clear();
+        }
+        let mut read: Scenario = before.laid_over(key, path, value).ok()?.try_into().ok()?;
+        if !has_cgroups {
+            read.machine.cgroups = self.machine.cgroups.clone();
+        }
+        // A path that names more than one key changes more than the machine.
+        before.machine = read.machine.clone();
+        if before != read {
+            return None;
+        }
+        read.workload = self.workload.clone();
+        read.ready().filter(|changed| most_text(changed).is_some_and(|most| most <= TEXT_MAX))
     }
 
     /// The tree of the scenario with another value of a key of the file. `key` is as a person wrote it.
@@ -316,17 +343,58 @@ steps = [{ write = { file = "/a.b/x", total = "1 MiB" } }]
         assert_eq!(told("for", "50s"), too_large(TEXT_MAX + 1));
     }
 
+    /// All scenarios of the program, and one with cgroups.
+    fn every_scenario() -> Vec<Scenario> {
+        let texts = crate::shipped::names().filter_map(|name| crate::shipped::text(std::path::Path::new(name)));
+        let files = texts.map(|text| ScenarioFile::parse(text).expect("a scenario of the program"));
+        let every: Vec<Scenario> = files.flat_map(|file| file.variants.into_values()).chain(parse(BASE)).collect();
+        assert!(every.len() > 20, "{}", every.len());
+        every
+    }
+
+    #[test]
+    fn reading_parts_of_a_scenario_again_is_as_good_as_reading_all_of_it() {
+        let mut made = 0;
+        for scenario in every_scenario() {
+            assert_eq!(scenario.reread(), of_tree(Table::try_from(&scenario).unwrap()), "{}", scenario.name);
+            let (text, most) = (scenario.to_toml().unwrap().len(), most_text(&scenario).unwrap());
+            assert!((text..text * 12).contains(&most), "{}: {text} and {most}", scenario.name);
+            let device = scenario.machine.devices.keys().next().cloned().unwrap_or_default();
+            let cgroup = scenario.machine.cgroups.keys().next().cloned().unwrap_or_default();
+            for (key, value) in [
+                ("machine.sysctl.vm.dirty_bytes".to_owned(), "67108864"),
+                ("machine.sysctl.vm.dirty_background_ratio".to_owned(), "3"),
+                ("machine.sysctl.vm.dirty_ratio".to_owned(), "101"),
+                ("machine.memory".to_owned(), "16 GiB"),
+                ("machine.memory".to_owned(), "1 MiB"),
+                ("machine.cgroup_mode".to_owned(), "v1"),
+                (format!("machine.devices.{device:?}.write_bandwidth"), "42 MB/s"),
+                (format!("machine.devices.{device:?}.size"), "1 MiB"),
+                (format!("machine.cgroups.{cgroup:?}.memory_max"), "64 MiB"),
+                ("machine.cgroups.absent.memory_max".to_owned(), "64 MiB"),
+                ("machine.memory = 1\nworkload.seed".to_owned(), "3"),
+            ] {
+                let whole = scenario.laid_over(&key, &key, value).ok().and_then(of_tree);
+                let part = scenario.with_machine(&key, &key, value);
+                made += usize::from(part.is_some());
+                let is_one_key = !key.contains('\n');
+                assert!(part == whole || (part.is_none() && !is_one_key), "{}: {key}={value}", scenario.name);
+            }
+        }
+        assert!(made > 5 * 20, "{made}");
+    }
+
     #[test]
     fn a_text_is_never_longer_than_its_bound() {
         for text in [BASE.to_owned(), BASE.replace("box{i}", "b\\u0001\\\\\\\"{i}")] {
             let scenario: Scenario = toml::from_str(&text).unwrap();
             let tree = Table::try_from(&scenario).unwrap();
-            let (least, most) = (toml::to_string(&tree).unwrap().len(), most_text(&tree));
+            let (least, most) = (toml::to_string(&tree).unwrap().len(), most_text(&tree).unwrap());
             assert!((least..least * 12).contains(&most), "{least} and {most}");
         }
         for number in [1e300, f64::MIN, -f64::MIN_POSITIVE, -5e-324] {
-            let numbers = (0..100).map(|at| (format!("n{at}"), toml::Value::Float(number))).collect();
-            let (least, most) = (toml::to_string(&numbers).unwrap().len(), most_text(&numbers));
+            let numbers: Table = (0..100).map(|at| (format!("n{at}"), toml::Value::Float(number))).collect();
+            let (least, most) = (toml::to_string(&numbers).unwrap().len(), most_text(&numbers).unwrap());
             assert!((least..least * 12).contains(&most), "{least} and {most} for {number}");
         }
     }

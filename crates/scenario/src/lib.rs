@@ -34,6 +34,7 @@ mod step;
 mod sysctl;
 #[cfg(test)]
 mod tests;
+mod text_bound;
 mod workload;
 
 pub use change::NotAChange;

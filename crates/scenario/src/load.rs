@@ -5,7 +5,8 @@
 use super::check;
 use super::problem::{self, Problem, ScenarioError};
 use super::repair;
-use super::{Scenario, ScenarioFile};
+use super::text_bound::most_text;
+use super::{Scenario, ScenarioFile, Task, Workload};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -82,42 +83,45 @@ impl Scenario {
         toml::to_string(self)
     }
 
+    /// Most bytes that the text of the scenario may have. `None` if it cannot be written.
+    pub fn most_text(&self) -> Option<usize> {
+        most_text(self)
+    }
+
     /// The scenario as its file would be read, without the text. `None` where something is wrong in it: reading the
-    /// text tells what and where.
+    /// text tells what and where. Tasks are read one by one: the tree of thousands of them takes tens of MiB.
     pub fn reread(&self) -> Option<Scenario> {
-        of_tree(Table::try_from(self).ok()?)
+        let task = |(name, task): (&String, &Task)| Some((name.clone(), Table::try_from(task).ok()?.try_into().ok()?));
+        let mut read: Scenario = Table::try_from(self.without_tasks()).ok()?.try_into().ok()?;
+        read.workload.tasks = self.workload.tasks.iter().map(task).collect::<Option<_>>()?;
+        read.ready()
+    }
+
+    /// A copy without tasks.
+    pub(super) fn without_tasks(&self) -> Scenario {
+        let Scenario { name, summary, about, machine, workload, expect } = self;
+        let Workload { duration, settle, seed, tasks: _ } = workload;
+        let workload = Workload { duration: *duration, settle: *settle, seed: *seed, tasks: BTreeMap::new() };
+        Scenario {
+            name: name.clone(),
+            summary: summary.clone(),
+            about: about.clone(),
+            machine: machine.clone(),
+            workload,
+            expect: expect.clone(),
+        }
+    }
+
+    /// The scenario with its devices' profiles filled in, after all checks of a file. `None` where something is wrong in it.
+    pub(super) fn ready(mut self) -> Option<Scenario> {
+        self.machine.fill_in_profiles();
+        check::check(&self, check::STEPS_MAX).is_empty().then_some(self)
     }
 }
 
 /// The scenario of a tree without variants, after all checks of a file. `None` where something is wrong in it.
 pub(super) fn of_tree(tree: Table) -> Option<Scenario> {
-    let mut scenario: Scenario = tree.try_into().ok()?;
-    scenario.machine.fill_in_profiles();
-    check::check(&scenario, check::STEPS_MAX).is_empty().then_some(scenario)
-}
-
-/// Most bytes that the text of a tree may have. It costs less than the text.
-pub(super) fn most_text(tree: &Table) -> usize {
-    // A character of a key or of a string is written with at most six bytes, such as `\u0001`. A table repeats the path
-    // to it.
-    fn of(value: &toml::Value, path: usize) -> usize {
-        match value {
-            toml::Value::String(text) => 6 * text.len() + 8,
-            toml::Value::Array(items) => 4 + items.iter().map(|item| of(item, path) + 2).sum::<usize>(),
-            toml::Value::Table(table) => of_table(table, path),
-            // All digits are written, without an exponent.
-            toml::Value::Float(_) => 350,
-            _ => 40,
-        }
-    }
-    fn of_table(table: &Table, path: usize) -> usize {
-        let entry = |(key, value): (&String, &toml::Value)| {
-            let key = 6 * key.len() + 3;
-            key + 4 + of(value, path + key)
-        };
-        path + 8 + table.iter().map(entry).sum::<usize>()
-    }
-    of_table(tree, 0)
+    tree.try_into::<Scenario>().ok()?.ready()
 }
 
 fn one(problem: Problem) -> ScenarioError {

@@ -346,11 +346,15 @@ fn made(recorded: &Recorded, kernel: KernelVersion, fit: &Fit) -> Result<Made, T
 
 /// Returns a scenario after all checks of a file: `floodline scenario check` must accept it.
 fn checked(scenario: Scenario) -> Result<Scenario, TwinError> {
-    let text = TwinError::fitting(scenario.to_toml().map_err(|error| TwinError::Invalid(error.to_string()))?)?;
+    let text = || TwinError::fitting(scenario.to_toml().map_err(|error| TwinError::Invalid(error.to_string()))?);
+    // The text takes longer to write than to bound.
+    if scenario.most_text().is_none_or(|most| most > floodline_scenario::TEXT_MAX) {
+        text()?;
+    }
     let read = match scenario.reread() {
         Some(read) => read,
         None => {
-            let file = ScenarioFile::parse(&text).map_err(|error| TwinError::Invalid(error.to_string()))?;
+            let file = ScenarioFile::parse(&text()?).map_err(|error| TwinError::Invalid(error.to_string()))?;
             let first = file.variants.into_values().next();
             first.ok_or_else(|| TwinError::Invalid("it has no variant".to_owned()))?
         }
