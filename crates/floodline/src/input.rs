@@ -154,10 +154,10 @@ impl Input {
         cuts.chain(unknown).map(gap).collect()
     }
 
-    /// All records, without a word on what was missing.
-    pub(crate) fn quietly(self) -> impl Iterator<Item = Result<Record, CliError>> {
-        let name = self.name;
-        self.decoder.map(move |record| record.map_err(|error| CliError::usage(format!("{name}: {error}"))))
+    /// Lends each record until `take` breaks, without a word on what was missing.
+    pub(crate) fn quietly(mut self, take: impl FnMut(&Record) -> ControlFlow<()>) -> Result<(), CliError> {
+        let lent = self.decoder.lend(take);
+        lent.map(drop).map_err(|error| CliError::usage(format!("{}: {error}", self.name)))
     }
 
     /// Reports what was damaged or unknown.

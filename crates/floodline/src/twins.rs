@@ -16,6 +16,7 @@ use floodline_twin::trial::{self, GoOn, Kept, Patience, Runner, Spent, Studied, 
 use floodline_twin::{Recorded, TwinError};
 use rustix::time::{ClockId, clock_gettime};
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
@@ -53,9 +54,10 @@ pub(crate) fn study(file: &Path, go_on: GoOn<'_>) -> Result<(Studied, Option<Rep
     }
     let report = diagnosed(file, Vec::new())?;
     let mut kept = Kept::of(&report).of_any_size();
-    for record in Input::open(file)?.quietly() {
-        kept.record(&record?);
-    }
+    Input::open(file)?.quietly(|record| {
+        kept.record(record);
+        ControlFlow::Continue(())
+    })?;
     let part = kept.finish().ok_or_else(|| CliError::bug("a part of a recording that is too long"))?;
     Ok((Studied::of_part(part, go_on)?, Some(report)))
 }
@@ -118,13 +120,11 @@ fn kept_of_file(file: &Path, report: &Report) -> Option<Kept> {
         return None;
     }
     let mut kept = Kept::of(report);
-    for record in Input::open(file).ok()?.quietly() {
-        kept.record(&record.ok()?);
-        if !kept.is_kept() {
-            break;
-        }
-    }
-    Some(kept)
+    let read = Input::open(file).ok()?.quietly(|record| {
+        kept.record(record);
+        if kept.is_kept() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    read.ok().map(|()| kept)
 }
 
 /// Tries the plan of a recording's report on its twin before it is printed.

@@ -161,7 +161,8 @@ impl Kept {
 
     /// The part, unless it became too large.
     pub fn finish(self) -> Option<Part> {
-        let recorded = self.recorded?;
+        let mut recorded = self.recorded?;
+        recorded.ends();
         let length = human::seconds(recorded.window.seconds().round());
         let note = match (self.is_part, self.stretch, self.symptom) {
             (true, _, Some(_)) => Some(format!("Simulated: the {length} around the first symptom.")),

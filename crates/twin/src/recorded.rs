@@ -196,6 +196,13 @@ impl Recorded {
         }
     }
 
+    /// Frees what only further samples need.
+    pub(crate) fn ends(&mut self) {
+        self.last.clear();
+        self.left.clear();
+        self.phase = Phase::After;
+    }
+
     /// Notes what an event from before the part that is kept tells of it: the pages that were dirty already.
     pub(crate) fn forget(&mut self, what: &What) {
         let What::Dirtied(dirtied) = what else { return };

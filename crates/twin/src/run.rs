@@ -16,7 +16,9 @@ use std::sync::Arc;
 pub struct Simulated {
     /// The window.
     pub window: Window,
+    /// The last sample before the workload.
     last: Option<Box<Sample>>,
+    has_begun: bool,
     is_over: bool,
 }
 
@@ -28,13 +30,16 @@ impl Sink for Simulated {
             if self.is_over {
                 return Ok(());
             }
-            self.last = Some(sample.clone());
+            if !self.has_begun {
+                self.last = Some(sample.clone());
+            }
         }
         self.window.record(record)?;
         let Record::Event(event) = record else { return Ok(()) };
         match event.what {
             What::WorkloadStarted { .. } => {
                 // Growth is counted from the sample before the start.
+                self.has_begun = true;
                 self.window.begin_again();
                 if let Some(sample) = self.last.take() {
                     self.window.record(&Record::Sample(sample))?;
