@@ -121,9 +121,10 @@ impl Prediction {
         losses
     }
 
-    /// Returns the first wait that the back-test misses and that gets longer by both readings of the twin ([`Row::roughly`]).
+    /// Returns the first wait that the back-test misses and that gets longer by both readings of the twin ([`Row::roughly`]). `None` where
+    /// a run was cut: its readings are of another stretch.
     pub fn roughly_longer(&self) -> Option<&Row> {
-        self.rows_of(LEADS).find(|row| row.is_wait() && row.worsens_roughly())
+        self.rows_of(LEADS).find(|row| row.is_wait() && row.worsens_roughly()).filter(|_| !self.is_cut)
     }
 
     /// Returns a wait that gets longer by both readings of a twin that gives no verdict, where nothing says that another wait gets shorter.

@@ -20,6 +20,7 @@ use floodline_analysis::tried;
 use floodline_record::human;
 use floodline_record::window::Window;
 use floodline_sim::{Progress, SimError};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use crate::findings::add_findings;
 pub use crate::kept::Kept;
@@ -159,7 +160,20 @@ fn concluded(
     let mut runs = question.runs(few);
     runs.retain(|run| *run != AS_IS || as_is.is_none());
     let recording = &studied.recorded.window;
-    let one = |run: &Run| question.scenario(run).map(|changed| ran((twin, recording), changed, *run, go_on));
+    // Where a run is cut, no other run makes a verdict of it.
+    let is_cut = AtomicBool::new(as_is.as_ref().is_some_and(|(shown, _)| shown.is_cut));
+    let go_on = |events| !is_cut.load(Ordering::Relaxed) && go_on(events);
+    let one = |run: &Run| {
+        let changed = question.scenario(run)?;
+        if is_cut.load(Ordering::Relaxed) {
+            return Some(Ok((Shown { is_cut: true, ..Shown::default() }, Vec::new())));
+        }
+        let result = ran((twin, recording), changed, *run, &go_on);
+        if result.as_ref().is_ok_and(|(shown, _)| shown.is_cut) {
+            is_cut.store(true, Ordering::Relaxed);
+        }
+        Some(result)
+    };
     let mut measured = Measured { back_test: Vec::new(), said: studied.said.clone() };
     let mut results = Vec::new();
     if let Some((shown, back_test)) = as_is {
@@ -400,6 +414,8 @@ fn that_helps(
 mod tests {
     use super::*;
     use floodline_analysis::report::{Severity, When};
+    use floodline_testkit::Fixture;
+    use std::sync::atomic::AtomicU64;
 
     #[test]
     fn a_plan_of_now_is_tried_without_the_move_that_takes_a_reboot() {
@@ -418,6 +434,28 @@ mod tests {
         let (settings, unknown) = of_now(&steps);
         assert_eq!(settings, [Setting::new("vm.dirty_background_bytes", "16777216")]);
         assert_eq!(unknown, ["# by hand"]);
+    }
+
+    #[test]
+    fn a_run_that_is_cut_ends_the_other_runs_of_its_question() {
+        let recorded = Recorded::from_records(&Fixture::healthy().records());
+        let studied = Studied::of(recorded, &|_| true).expect("a twin");
+        let setting = Setting::new("vm.dirty_background_bytes", "64M");
+        let question = Question::new(&studied.twin, &studied.recorded.window, &[setting]).expect("a question");
+        let asked = |may_go_on: bool| {
+            let asked = AtomicU64::new(0);
+            let go_on = |_| {
+                asked.fetch_add(1, Ordering::Relaxed);
+                may_go_on
+            };
+            let (_, prediction) = answered(&studied, &question, false, &go_on, &mut OneByOne).expect("it runs");
+            (asked.into_inner(), prediction.expect("each run has a result"))
+        };
+        let (all, whole) = asked(true);
+        assert!(!whole.is_cut && whole.runs > 2 && all > whole.runs as u64, "{all} {}", whole.runs);
+        let (one, cut) = asked(false);
+        assert!(cut.is_cut && cut.no_verdict(&[]).is_some_and(|why| why.contains("exceeds its budget")));
+        assert_eq!((one, cut.runs), (1, whole.runs), "the first run was cut at once, and no other began");
     }
 
     #[test]
