@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cgroups whose memory is nearly used up, by a heap or by their siblings in a slice: a usual part of what is left is a small
-//! dirty limit, at which their writers wait although the disk has room. No setting of the machine is small. Known from a trace, or from
-//! what the cgroups held and who waited. Judges no finding.
+//! Cgroups at whose small dirty limit writers wait although the disk has room. The limit is small because little memory is left, by a heap
+//! or by siblings in a slice, or because a setting of the machine gives the cgroup a small part of it. Known from a trace, or from what the
+//! cgroups held and who waited. Judges no finding.
 
 use super::derived::Derived;
 use super::device::Device;
@@ -15,7 +15,7 @@ use floodline_record::traced::throttle::Domain;
 use floodline_record::units::Limit;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Part of a cgroup's memory from which its dirty limit is small because of that memory.
+/// Part of a cgroup's memory from which its dirty limit is small because of that memory, not of a setting.
 const FAIR_FRACTION: f64 = 0.05;
 /// Utilisation of the disk over the window up to which it has room for what is written.
 const HAS_ROOM: f64 = 0.75;
@@ -40,6 +40,8 @@ pub struct Crowded {
     pub peak: u64,
     /// The cgroup whose memory limit leaves so little, that limit, and the most that it had in use, bytes.
     pub below: (EntityId, u64, u64),
+    /// Whether a setting of the machine makes the limit small, and not the memory that is left.
+    pub is_by_setting: bool,
     /// Name of the disk that it writes to, and how busy its busiest disk is over the window.
     pub disk: Name,
     /// See `disk`.
@@ -127,7 +129,8 @@ fn of_cgroup(
 ) -> Option<Crowded> {
     let domain = &budget.domain;
     let (thresh, ceiling, memory) = (domain.thresh?.high.0, domain.freerun?.high.0, domain.available?.high.0);
-    if (thresh as f64) < FAIR_FRACTION * memory as f64 || memory == 0 {
+    // What limits a cgroup may be the machine's own, smaller limit.
+    if memory == 0 || domain.binding.as_ref().is_some_and(|binding| binding.global_is_less) {
         return None;
     }
     let written = derived.devices_written().devices(budget.cgroup);
@@ -159,6 +162,7 @@ fn of_cgroup(
         available: (freerun as f64 / part.max(f64::MIN_POSITIVE)) as u64,
         peak,
         below,
+        is_by_setting: (thresh as f64) < FAIR_FRACTION * memory as f64,
         disk: device.name.clone(),
         utilisation,
         waiters,

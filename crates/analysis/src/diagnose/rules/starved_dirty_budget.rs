@@ -55,7 +55,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     if derived.seconds > 0.0 && worst <= Some(Severity::Info) {
         // Nothing is written again, and writers wait at the limit all the same.
         let waits = throttled::finding(derived, budgets, occupied.as_ref());
-        let waits = waits.into_iter().chain(crowded::finding(derived)).max_by_key(|finding| finding.severity);
+        let waits = crowded::finding(derived).into_iter().chain(waits).max_by_key(|finding| finding.severity);
         if let Some(finding) = waits.filter(|finding| worst.is_none_or(|worst| finding.severity > worst)) {
             return Verdict::Found(vec![finding]);
         }

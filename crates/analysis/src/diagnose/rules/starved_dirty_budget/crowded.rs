@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The finding about cgroups whose memory is nearly used up: a usual part of what is left is a small dirty limit, at which
-//! their writers wait although the disk has room.
+//! The finding about cgroups at whose small dirty limit writers wait although the disk has room: little memory is left, or a setting
+//! gives them a small part of theirs.
 
-use super::RULE;
+use super::throttled::higher;
+use super::{RULE, setting_of};
 use crate::diagnose::crowded::{Crowded, together_s};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::waiting::{self, HARM_SHARE, Waiter};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::human;
 
+/// The ratios that the kernel starts with, in percent. They give each cgroup a fifth of its memory.
+const KERNEL_RATIOS: [(&str, u64); 2] = [("vm.dirty_background_ratio", 10), ("vm.dirty_ratio", 20)];
+/// What they cost where bytes were set.
+const LARGER_BURSTS: &str = "More data may be unwritten at a time: a sync, an unmount or a clean stop may take longer, and a power cut loses more.";
 /// Rows of evidence for each kind, at most.
 const SHOWN: usize = 3;
 
@@ -42,37 +47,73 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
         true => format!("its memory limit of {}", human::bytes(limit as f64)),
         false => format!("the memory limit of {of}, {},", human::bytes(limit as f64)),
     };
+    let domain =
+        derived.budgets().cgroups.iter().find(|budget| budget.cgroup == worst.cgroup).map(|budget| &budget.domain);
+    let by_setting = domain.filter(|_| worst.is_by_setting).map(setting_of);
     // The ceiling is this part of what the memory leaves.
-    let each_mib = worst.freerun as f64 / worst.available.max(1) as f64 * 1024.0 * 1024.0;
-    let expect = format!(
-        "Give {of} more memory, or take away what fills it: each MiB more lets {} more be unwritten before writers are paused. A higher \
-         vm.dirty_ratio raises the limit too, for all cgroups.",
-        human::bytes(each_mib)
-    );
+    let part = worst.freerun as f64 / worst.available.max(1) as f64;
+    let speed = derived.speed().filter(|_| by_setting.is_some());
+    let (mut plan, why, mut trade_off) =
+        speed.map(|speed| higher(derived, speed, Some(worst.available))).unwrap_or_default();
+    if plan.is_empty() && by_setting.is_some() {
+        plan = derived.sysctls(&KERNEL_RATIOS);
+        trade_off = LARGER_BURSTS.to_owned();
+    }
+    let expect = match (&by_setting, plan.is_empty()) {
+        (_, false) => "A burst fits below the limit, and its writers do not wait.".to_owned(),
+        (Some(_), true) => {
+            "Raise the dirty thresholds of the machine: each cgroup gets the same part of its memory.".to_owned()
+        }
+        (None, true) => format!(
+            "Give {of} more memory, or take away what fills it: each MiB more lets {} more be unwritten before writers are paused. A \
+             higher vm.dirty_ratio raises the limit too, for all cgroups.",
+            human::bytes(part * 1024.0 * 1024.0)
+        ),
+    };
     let waited = format!("{} in {}", human::seconds(together), human::seconds(derived.seconds));
     Some(Finding {
         rule: RULE.name,
         severity,
-        summary: format!(
-            "Little memory is left for {places}, so writers are paused from {freerun} of unwritten data on, while {} has room. They waited \
-             {waited}.",
-            worst.disk
-        ),
-        evidence: evidence(derived, all, &waiters),
-        cause: format!(
-            "The dirty limit of a cgroup is a part of its page cache and of the memory that it may still take. Here {used_up} is nearly used \
-             up, so that part is small: {freerun} of {}. A burst of more is written at the speed of the disk.",
-            human::bytes(worst.available as f64)
-        ),
-        brief: Brief {
-            because: format!(
-                "The kernel pauses writers of {place} from {freerun} of unwritten data on, because {used_up} is nearly used up."
+        summary: match &by_setting {
+            Some(setting) => format!(
+                "{setting} makes the kernel pause writers of {places} from {freerun} of unwritten data on, while {} has room. They waited \
+                 {waited}.",
+                worst.disk
             ),
+            None => format!(
+                "Little memory is left for {places}, so writers are paused from {freerun} of unwritten data on, while {} has room. They \
+                 waited {waited}.",
+                worst.disk
+            ),
+        },
+        evidence: evidence(derived, all, &waiters),
+        cause: match &by_setting {
+            Some(_) => format!(
+                "The dirty limit of a cgroup is the same part of its memory as the setting is of the machine's: {freerun} of {}. A burst of \
+                 more is written at the speed of the disk. {why}",
+                human::bytes(worst.available as f64)
+            )
+            .trim_end()
+            .to_owned(),
+            None => format!(
+                "The dirty limit of a cgroup is a part of its page cache and of the memory that it may still take. Here {used_up} is nearly \
+                 used up, so that part is small: {freerun} of {}. A burst of more is written at the speed of the disk.",
+                human::bytes(worst.available as f64)
+            ),
+        },
+        brief: Brief {
+            because: match &by_setting {
+                Some(setting) => format!("{setting} lets {place} have only {freerun} of unwritten data before its writers are paused."),
+                None => format!(
+                    "The kernel pauses writers of {place} from {freerun} of unwritten data on, because {used_up} is nearly used up."
+                ),
+            },
             who,
             expect: expect.clone(),
             costs: "More data is only in memory at any time.".to_owned(),
         },
-        trade_off: expect,
+        trade_off: if plan.is_empty() { expect } else { trade_off },
+        plan,
         waited_s: Some(together),
         ..Finding::default()
     })
@@ -185,6 +226,31 @@ mod tests {
         // The disk is full, or it idles while they wait.
         check(Given { busy: 0.9, ..CROWDED });
         check(Given { busy: 0.05, ..CROWDED });
+    }
+
+    #[test]
+    fn a_setting_that_gives_pods_a_small_part_of_their_memory_is_named() {
+        let bytes = |limit_mib: u64| {
+            let host = host(Given { heap_mib: 20.0, ..CROWDED });
+            host.settings((0, limit_mib << 20, 0, (limit_mib / 4) << 20))
+        };
+        check_rule(
+            &RULE,
+            &bytes(256),
+            "critical: vm.dirty_bytes = 256 MiB makes the kernel pause writers of /bench.slice/writer-0.scope",
+        );
+        let finding = first_finding(&RULE, &bytes(256));
+        assert!(
+            finding.cause.starts_with("The dirty limit of a cgroup is the same part of its memory"),
+            "{}",
+            finding.cause
+        );
+        assert_eq!(
+            finding.plan.first().map(|step| step.command.as_str()),
+            Some("sysctl -w vm.dirty_background_ratio=10")
+        );
+        // Then 9 MiB fit.
+        check_rule(&RULE, &bytes(1024), "clear:");
     }
 
     #[test]

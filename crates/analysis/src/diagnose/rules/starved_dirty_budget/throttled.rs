@@ -14,7 +14,7 @@ use crate::diagnose::settings::Settings;
 use crate::diagnose::waiting::{self, HARM_SHARE, Waiter};
 use crate::diagnose::writer::Writer;
 use crate::diagnose::{asleep, dirty, throttle};
-use crate::report::{Brief, Evidence, Finding, Severity};
+use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::human;
 use floodline_record::id::EntityId;
 use floodline_record::name::Name;
@@ -222,6 +222,22 @@ fn speed_row(speed: &Speed, name: &Name) -> String {
     }
 }
 
+/// Higher limits that suit a disk of this speed and a cgroup with this dirtyable memory, if they are found: the commands, why, and what they
+/// cost.
+pub(super) fn higher(derived: &Derived<'_>, speed: Speed, available_bytes: Option<u64>) -> (Vec<Step>, String, String) {
+    let mut needs = Needs::of(derived, Some(speed));
+    if let Some(available_bytes) = available_bytes {
+        // The hard threshold is four times the background threshold that is chosen here.
+        let wanted_bytes = (MOMENT_S * speed.value / HARD_PER_BACKGROUND as f64) as u64;
+        let least = needs.smallest.filter(|least| least.available_bytes < available_bytes);
+        needs.smallest = Some(least.unwrap_or(Absorption { available_bytes, wanted_bytes }));
+    }
+    match threshold::choose(&needs).filter(|advice| advice.meets_all) {
+        Some(advice) => (derived.sysctls(&advice.pair.changes()), advice.why, advice.trade_off),
+        None => (Vec::new(), String::new(), String::new()),
+    }
+}
+
 /// The finding about a limit, which other cgroups have as well.
 fn told(derived: &Derived<'_>, short: &Short<'_, '_>, others: &[&Short<'_, '_>]) -> Finding {
     let place = match short.cgroup {
@@ -254,19 +270,8 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>, others: &[&Short<'_, '_>])
         true => format!("limits from {} to {}", human::bytes(least as f64), human::bytes(most as f64)),
         false => human::bytes(most as f64),
     };
-    let mut needs = Needs::of(derived, Some(short.speed));
-    if let (Some(_), Some(available)) = (short.cgroup, short.domain.available) {
-        // The hard threshold is four times the background threshold that is chosen here.
-        let wanted_bytes = (MOMENT_S * short.speed.value / HARD_PER_BACKGROUND as f64) as u64;
-        let least = needs.smallest.filter(|least| least.available_bytes < available.low.0);
-        let its = Absorption { available_bytes: available.low.0, wanted_bytes };
-        needs.smallest = Some(least.unwrap_or(its));
-    }
-    let advice = threshold::choose(&needs);
-    let (plan, why, trade_off) = match advice.filter(|advice| advice.meets_all) {
-        Some(advice) => (derived.sysctls(&advice.pair.changes()), advice.why, advice.trade_off),
-        None => (Vec::new(), String::new(), String::new()),
-    };
+    let available = short.cgroup.and(short.domain.available);
+    let (plan, why, trade_off) = higher(derived, short.speed, available.map(|available| available.low.0));
     let seconds = human::seconds(most as f64 / short.speed.value);
     let (are, last) = match is_range {
         true => ("take at most", "Each burst of writes soon reaches its limit."),
