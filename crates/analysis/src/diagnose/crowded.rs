@@ -5,6 +5,7 @@
 
 use super::derived::Derived;
 use super::device::Device;
+use super::short_limit::{FAIR_FRACTION, Occupied};
 use super::waiting::{self, HARM_SHARE, Waiter};
 use super::writer::Writer;
 use super::{cgroup, dirty, limits, throttle};
@@ -15,8 +16,6 @@ use floodline_record::traced::throttle::Domain;
 use floodline_record::units::Limit;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Part of a cgroup's memory from which its dirty limit is small because of that memory, not of a setting.
-const FAIR_FRACTION: f64 = 0.05;
 /// Utilisation of the disk over the window up to which it has room for what is written.
 const HAS_ROOM: f64 = 0.75;
 /// Part of the time with waiting tasks that the disk is busy, at least: a flusher that has nothing to write makes them wait for another
@@ -57,7 +56,7 @@ pub fn crowded(derived: &Derived<'_>) -> Vec<Crowded> {
     }
     let memcgs: BTreeMap<&[u8], EntityId> =
         derived.budgets().cgroups.iter().map(|budget| (budget.path.as_bytes(), budget.cgroup)).collect();
-    let mut occupied: BTreeMap<EntityId, Vec<&Writer<'_>>> = BTreeMap::new();
+    let mut occupied = Occupied::new();
     for process in derived.writers().processes.iter().filter(|process| !process.kthread) {
         let path = process.cgroup.and_then(|id| cgroup::path(derived.window, id));
         if let Some(memcg) = path.and_then(|path| cgroup::nearest(&memcgs, path.as_bytes())) {

@@ -30,6 +30,7 @@ pub mod placed;
 pub mod released;
 pub mod rules;
 pub mod settings;
+pub mod short_limit;
 pub mod stretches;
 pub mod strict;
 pub mod switches;

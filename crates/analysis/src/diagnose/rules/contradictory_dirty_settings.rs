@@ -8,9 +8,8 @@ use crate::advise::threshold;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Device;
 use crate::diagnose::load::{self, Kind, Load};
-use crate::diagnose::rules::starved_dirty_budget::at_the_limit;
 use crate::diagnose::settings::Settings;
-use crate::diagnose::{Rule, Verdict};
+use crate::diagnose::{Rule, Verdict, short_limit};
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -151,10 +150,10 @@ fn void_background(derived: &Derived<'_>, settings: &Settings) -> Option<Finding
         settings.limit()
     );
     // The limit was not meant to be the lower one: what it does is the harm of the pair.
-    if let Some(waits) = at_the_limit(derived).filter(|waits| waits.severity > Severity::Info) {
+    if let Some(waits) = short_limit::of_machine(RULE.name, derived).filter(|waits| waits.severity > Severity::Info) {
         evidence.extend(waits.evidence);
         let summary = format!("{void}. {}", waits.summary);
-        return Some(Finding { rule: RULE.name, summary, evidence, ..waits });
+        return Some(Finding { summary, evidence, ..waits });
     }
     Some(finding(
         Severity::Info,

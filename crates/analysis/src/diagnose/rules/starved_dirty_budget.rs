@@ -13,10 +13,10 @@ mod remedy;
 mod starved;
 mod storm;
 mod stormy;
-mod throttled;
 
-use crate::budget::{Budgets, CgroupBudget, DomainBudget, Scope, Setting};
+use crate::budget::{Budgets, CgroupBudget, Scope};
 use crate::diagnose::derived::Derived;
+use crate::diagnose::short_limit::{self, Occupied};
 use crate::diagnose::writer::Writers;
 use crate::diagnose::{Rule, Verdict};
 use crate::report::{Finding, Severity};
@@ -24,7 +24,7 @@ use activity::Activity;
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::human;
 use measured::Measured;
-use starved::{Candidates, Occupied, Starved};
+use starved::{Candidates, Starved};
 
 /// The rule and its manual page.
 pub const RULE: Rule = Rule {
@@ -54,7 +54,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     };
     if derived.seconds > 0.0 && worst <= Some(Severity::Info) {
         // Nothing is written again, and writers wait at the limit all the same.
-        let waits = throttled::finding(derived, budgets, occupied.as_ref());
+        let waits = short_limit::finding(RULE.name, derived, budgets, occupied.as_ref());
         let waits = crowded::finding(derived).into_iter().chain(waits).max_by_key(|finding| finding.severity);
         if let Some(finding) = waits.filter(|finding| worst.is_none_or(|worst| finding.severity > worst)) {
             return Verdict::Found(vec![finding]);
@@ -68,11 +68,6 @@ fn check(derived: &Derived<'_>) -> Verdict {
         }
         (verdict, _) => verdict,
     }
-}
-
-/// The finding about writers that wait at the limit of the machine, for a rule that knows why it is so small.
-pub(super) fn at_the_limit(derived: &Derived<'_>) -> Option<Finding> {
-    throttled::of_machine(derived, derived.budgets())
 }
 
 /// The budgets that are small at any rate of writing.
@@ -184,16 +179,7 @@ fn finding(
 }
 
 fn setting_shown(worst: &Starved<'_>) -> String {
-    setting_of(&worst.budget.domain)
-}
-
-/// The setting that decides the hard threshold of a domain.
-fn setting_of(domain: &DomainBudget) -> String {
-    match domain.binding.as_ref().map(|binding| binding.setting) {
-        Some(Setting::Bytes { bytes, .. }) => format!("vm.dirty_bytes = {}", human::bytes(bytes.0 as f64)),
-        Some(Setting::Ratio { percent }) => format!("vm.dirty_ratio = {percent} %"),
-        None => "The dirty setting".to_owned(),
-    }
+    short_limit::setting_of(&worst.budget.domain)
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 //! Activity of the processes in starved cgroups: whether they dirty the same folios repeatedly, and whether they sleep
 //! while the disks are idle.
 
-use super::starved::{Occupied, Starved};
+use super::starved::Starved;
 use super::storm::newly_cached;
 use crate::diagnose::cgroup;
 use crate::diagnose::derived::Derived;
+use crate::diagnose::short_limit::Occupied;
 use crate::diagnose::writer::{Period, Writer};
 use floodline_record::name::Name;
 

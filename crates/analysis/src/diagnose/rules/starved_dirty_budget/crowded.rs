@@ -2,10 +2,10 @@
 //! The finding about cgroups at whose small dirty limit writers wait although the disk has room: little memory is left, or a setting
 //! gives them a small part of theirs.
 
-use super::throttled::higher;
-use super::{RULE, setting_of};
+use super::RULE;
 use crate::diagnose::crowded::{Crowded, together_s};
 use crate::diagnose::derived::Derived;
+use crate::diagnose::short_limit::{higher, setting_of};
 use crate::diagnose::waiting::{self, HARM_SHARE, Waiter};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::human;

@@ -6,6 +6,7 @@ use crate::budget::{Budgets, CgroupBudget, DomainBudget};
 use crate::diagnose::cgroup::{self, DevicesWritten};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device;
+use crate::diagnose::short_limit::{FAIR_FRACTION, Occupied};
 use crate::diagnose::writer::Writer;
 use floodline_kernel::largest_folio;
 use floodline_record::facts::Mount;
@@ -18,8 +19,6 @@ const FOLIOS_NEEDED: u64 = 16;
 const FOLIOS_ENOUGH: u64 = 64;
 /// Smallest budget that any cgroup needs: two polling intervals of one writer, 2 × 32 pages.
 const LEAST_NEEDED: u64 = 2 * (128 << 10);
-/// Part of a cgroup's memory from which its budget is small because of the cgroup itself.
-pub(super) const FAIR_FRACTION: f64 = 0.05;
 /// A cgroup whose budget is too small for its filesystem.
 pub(super) struct Starved<'a> {
     pub(super) budget: &'a CgroupBudget,
@@ -33,9 +32,6 @@ pub(super) struct Starved<'a> {
     /// Most dirty and under writeback of any sample, bytes.
     pub(super) peak: Option<u64>,
 }
-
-/// Processes by the memory cgroup that they are charged to.
-pub(super) type Occupied<'w, 'a> = BTreeMap<EntityId, Vec<&'w Writer<'a>>>;
 
 /// Memory cgroups with the processes charged to them; `None` when no process was read.
 pub(super) fn occupied<'w, 'a>(

@@ -6,10 +6,10 @@
 //! so small. Detected by the dirtied bytes, not by the size of a setting.
 
 use super::activity::{FOLIO_PER_FAULT, HURTS_RATE, REWRITES};
-use super::starved::Occupied;
 use crate::budget::{Budgets, CgroupBudget, DomainBudget, Setting};
 use crate::diagnose::cgroup;
 use crate::diagnose::derived::Derived;
+use crate::diagnose::short_limit::Occupied;
 use crate::diagnose::writer::{Period, Writer, Writers};
 use floodline_record::id::EntityId;
 use floodline_record::sample::{CgroupLimitsRow, CgroupRow};

@@ -4,11 +4,12 @@
 
 use super::activity::{self, Activity};
 use super::measured::Measured;
-use super::starved::{Occupied, Starved};
+use super::starved::Starved;
 use super::storm::{Reason, Storm, setting, was_raised};
 use super::{RULE, evidence, remedy};
 use crate::budget::Budgets;
 use crate::diagnose::derived::Derived;
+use crate::diagnose::short_limit::Occupied;
 use crate::diagnose::writer::{Period, Writer};
 use crate::diagnose::{cgroup, device};
 use crate::report::{Brief, Evidence, Finding, Severity};

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writers that wait at a dirty limit although the disk has room: the limit holds less than the disk writes in a moment, so
 //! it takes in no burst. Nothing has to be written again for that. Judged for each cgroup with a budget of its own, and for
-//! the machine.
+//! the machine. Several rules tell of it: each gives its name.
 
-use super::starved::{FAIR_FRACTION, Occupied};
-use super::{RULE, setting_of};
 use crate::advise::threshold::{self, Absorption, HARD_PER_BACKGROUND, Needs};
-use crate::budget::{Bound, Budgets, DomainBudget};
+use crate::budget::{Bound, Budgets, DomainBudget, Setting};
 use crate::diagnose::cgroup;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{Basis, Device, Speed};
@@ -22,6 +20,11 @@ use floodline_record::traced::throttle::Domain;
 use floodline_record::units::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Processes by the memory cgroup that they are charged to.
+pub type Occupied<'w, 'a> = BTreeMap<EntityId, Vec<&'w Writer<'a>>>;
+
+/// Part of a cgroup's memory from which its dirty limit is small because of that memory, and not because of a setting.
+pub const FAIR_FRACTION: f64 = 0.05;
 /// Seconds of the disk's writing below which a limit takes in no burst. What is advised for a disk is four times 0.75 s.
 const MOMENT_S: f64 = 0.5;
 /// Utilisation of the disk over the window up to which it has room for what is written.
@@ -61,7 +64,8 @@ struct Short<'b, 'a> {
 }
 
 /// The finding about the limit at which most tasks wait; `None` where no task does.
-pub(super) fn finding(
+pub fn finding(
+    rule: &'static str,
     derived: &Derived<'_>,
     budgets: &Budgets,
     occupied: Option<&Occupied<'_, '_>>,
@@ -90,7 +94,7 @@ pub(super) fn finding(
     }
     let (between, seen): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.is_between);
     if let Some(worst) = seen.iter().max_by_key(|one| (one.waiters.len(), one.cgroup.is_some())) {
-        return Some(told(derived, worst, &[]));
+        return Some(told(rule, derived, worst, &[]));
     }
     // Cgroups that wait in turn: together they wait for a good part of the window, and longer than the disk has work.
     let waited_s = |one: &Short<'_, '_>| one.waiters.iter().filter_map(|waiter| waiter.seconds).sum::<f64>();
@@ -104,13 +108,13 @@ pub(super) fn finding(
         let mut waiters: Vec<Waiter> = between.iter().flat_map(|one| one.waiters.iter().cloned()).collect();
         waiters.sort_by(|one, other| other.seconds.unwrap_or(0.0).total_cmp(&one.seconds.unwrap_or(0.0)));
         let others: Vec<&Short<'_, '_>> = between.iter().filter(|one| one.cgroup != worst.cgroup).collect();
-        told(derived, &Short { waiters, ..worst.clone() }, &others)
+        told(rule, derived, &Short { waiters, ..worst.clone() }, &others)
     })
 }
 
 /// The finding about the limit of the machine; `None` where no task waits there.
-pub(super) fn of_machine(derived: &Derived<'_>, budgets: &Budgets) -> Option<Finding> {
-    short_of_machine(derived, budgets).map(|short| told(derived, &short, &[]))
+pub fn of_machine(rule: &'static str, derived: &Derived<'_>) -> Option<Finding> {
+    short_of_machine(derived, derived.budgets()).map(|short| told(rule, derived, &short, &[]))
 }
 
 fn short_of_machine<'b, 'a>(derived: &Derived<'a>, budgets: &'b Budgets) -> Option<Short<'b, 'a>> {
@@ -224,7 +228,7 @@ fn speed_row(speed: &Speed, name: &Name) -> String {
 
 /// Higher limits that suit a disk of this speed and a cgroup with this dirtyable memory, if they are found: the commands, why, and what they
 /// cost.
-pub(super) fn higher(derived: &Derived<'_>, speed: Speed, available_bytes: Option<u64>) -> (Vec<Step>, String, String) {
+pub fn higher(derived: &Derived<'_>, speed: Speed, available_bytes: Option<u64>) -> (Vec<Step>, String, String) {
     let mut needs = Needs::of(derived, Some(speed));
     if let Some(available_bytes) = available_bytes {
         // The hard threshold is four times the background threshold that is chosen here.
@@ -239,7 +243,7 @@ pub(super) fn higher(derived: &Derived<'_>, speed: Speed, available_bytes: Optio
 }
 
 /// The finding about a limit, which other cgroups have as well.
-fn told(derived: &Derived<'_>, short: &Short<'_, '_>, others: &[&Short<'_, '_>]) -> Finding {
+fn told(rule: &'static str, derived: &Derived<'_>, short: &Short<'_, '_>, others: &[&Short<'_, '_>]) -> Finding {
     let place = match short.cgroup {
         Some(id) => derived.label(id),
         None => "the machine".to_owned(),
@@ -302,7 +306,7 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>, others: &[&Short<'_, '_>])
     evidence.extend(short.waiters.iter().take(3).filter_map(Waiter::evidence));
     evidence.extend(derived.dirty.io_pressure_row());
     Finding {
-        rule: RULE.name,
+        rule,
         severity: match short.waiters.as_slice() {
             // A program that writes alone waits for its own data.
             [_] => Severity::Info,
@@ -334,10 +338,19 @@ fn told(derived: &Derived<'_>, short: &Short<'_, '_>, others: &[&Short<'_, '_>])
     }
 }
 
+/// The setting that decides the hard threshold of a domain.
+pub fn setting_of(domain: &DomainBudget) -> String {
+    match domain.binding.as_ref().map(|binding| binding.setting) {
+        Some(Setting::Bytes { bytes, .. }) => format!("vm.dirty_bytes = {}", human::bytes(bytes.0 as f64)),
+        Some(Setting::Ratio { percent }) => format!("vm.dirty_ratio = {percent} %"),
+        None => "The dirty setting".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::RULE;
     use crate::diagnose::rules::contradictory_dirty_settings;
+    use crate::diagnose::rules::starved_dirty_budget::RULE;
     use crate::diagnose::throttle::tests::throttled;
     use crate::diagnose::{check_rule, first_finding};
     use floodline_record::record::What;
