@@ -51,6 +51,12 @@ pub fn parent(path: &[u8]) -> Option<&[u8]> {
     path.get(..slash.max(1))
 }
 
+/// Whether a cgroup is another one or below it.
+pub fn is_within(path: &Name, above: &Name) -> bool {
+    let (path, above) = (path.as_bytes(), above.as_bytes());
+    above == b"/" || path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
 /// The nearest of some cgroups, given by path: this cgroup, or its first ancestor among them.
 pub fn nearest<T: Copy>(among: &BTreeMap<&[u8], T>, path: &[u8]) -> Option<T> {
     let mut at = Some(path);

@@ -5,7 +5,7 @@
 
 use super::derived::Derived;
 use super::device::Device;
-use super::short_limit::{FAIR_FRACTION, Occupied};
+use super::short_limit::{FAIR_FRACTION, HAS_ROOM, Occupied};
 use super::waiting::{self, HARM_SHARE, Waiter};
 use super::writer::Writer;
 use super::{cgroup, dirty, limits, throttle};
@@ -16,15 +16,21 @@ use floodline_record::traced::throttle::Domain;
 use floodline_record::units::Limit;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Utilisation of the disk over the window up to which it has room for what is written.
-const HAS_ROOM: f64 = 0.75;
 /// Part of the time with waiting tasks that the disk is busy, at least: a flusher that has nothing to write makes them wait for another
 /// reason.
 const WRITES: f64 = 0.5;
-/// Part of the window that several tasks wait together from which it is felt: none of them waits for another's work.
+/// Part of the window that several tasks wait together from which it is felt: none of them waits for another's work. At least
+/// this many seconds.
 const FELT_TOGETHER: f64 = 0.05;
+const FELT_TOGETHER_S: f64 = 2.0;
 /// Flushes of a disk per second up to which hardly any program syncs: a journal commits each 5 s.
 const SYNCS_RATE: f64 = 0.5;
+/// Seconds of the disk's writing up to which a limit is small.
+const SMALL_S: f64 = 1.0;
+/// Part of a memory limit that heaps and the like take, from which page cache has little room.
+const MOST: f64 = 0.5;
+/// Unwritten data, in multiples of the ceiling, from which it was passed, where no trace tells.
+const PASSED: f64 = 1.25;
 
 /// A cgroup at whose small dirty limit tasks wait.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +51,8 @@ pub struct Crowded {
     pub disk: Name,
     /// See `disk`.
     pub utilisation: f64,
+    /// Whether a trace tells of the pauses. Otherwise tasks waited for I/O while the limit was reached.
+    pub is_traced: bool,
     /// Tasks that wait at the limit, the longest first. Each has its seconds.
     pub waiters: Vec<Waiter>,
 }
@@ -65,7 +73,9 @@ pub fn crowded(derived: &Derived<'_>) -> Vec<Crowded> {
     }
     let limited = limits::of_writes(derived);
     let is_limited = |path: &Name| {
-        limited.iter().any(|(id, ..)| cgroup::path(derived.window, *id).is_some_and(|above| is_below(path, above)))
+        limited
+            .iter()
+            .any(|(id, ..)| cgroup::path(derived.window, *id).is_some_and(|above| cgroup::is_within(path, above)))
     };
     let pauses = throttle::seconds_by(derived.window, Domain::Memcg);
     let ceilings = ceilings(derived);
@@ -92,20 +102,18 @@ pub fn together_s(derived: &Derived<'_>, all: &[Crowded]) -> f64 {
 /// Whether several tasks wait together for a time that is felt, or one of them long.
 fn is_felt(derived: &Derived<'_>, all: &[Crowded]) -> bool {
     let waits = || all.iter().flat_map(|one| &one.waiters).filter_map(|waiter| waiter.seconds);
-    let is_shared = waits().count() >= 2 && together_s(derived, all) >= FELT_TOGETHER * derived.seconds;
+    let felt_s = FELT_TOGETHER_S.max(FELT_TOGETHER * derived.seconds);
+    let is_shared = waits().count() >= 2 && together_s(derived, all) >= felt_s;
     is_shared || waits().any(|seconds| seconds >= HARM_SHARE * derived.seconds)
 }
 
-/// Seconds that each process waited at such a limit, where several did: no disk made them wait.
-pub(super) fn shared_waits(derived: &Derived<'_>) -> BTreeMap<u32, f64> {
-    let waits = derived.crowded().iter().flat_map(|one| &one.waiters);
+/// Seconds that each process waited at such a limit with data for this device, where several did: no disk made them wait.
+pub(super) fn shared_waits(derived: &Derived<'_>, device: &Device<'_>) -> BTreeMap<u32, f64> {
+    let is_its =
+        |one: &&Crowded| one.disk == *device.name || device.bottoms().iter().any(|disk| one.disk == *disk.name);
+    let waits = derived.crowded().iter().filter(is_its).flat_map(|one| &one.waiters);
     let waits: BTreeMap<u32, f64> = waits.filter_map(|waiter| Some((waiter.pid, waiter.seconds?))).collect();
     if waits.len() >= 2 { waits } else { BTreeMap::new() }
-}
-
-fn is_below(path: &Name, above: &Name) -> bool {
-    let (path, above) = (path.as_bytes(), above.as_bytes());
-    above == b"/" || path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
 /// The least freerun ceiling, bytes, that pauses of a process in a memory cgroup show.
@@ -143,6 +151,10 @@ fn of_cgroup(
     let part = ceiling as f64 / memory as f64;
     let peak = derived.window.unwritten_max.get(&budget.cgroup).copied().unwrap_or(0);
     let (below, least) = least_available(derived, budget)?;
+    let is_by_setting = (thresh as f64) < FAIR_FRACTION * memory as f64;
+    if !is_by_setting && !is_full(derived, below) {
+        return None;
+    }
     let (freerun, waiters) = match pauses {
         Some(pauses) => {
             let waiters = throttle::paused(pauses, processes, waiting::felt_s(derived.seconds));
@@ -151,19 +163,22 @@ fn of_cgroup(
         }
         None => {
             let freerun = (part * least as f64) as u64;
-            let is_reached = peak >= freerun && !is_near_the_machines(derived) && !may_sync(derived, &device);
+            let is_reached =
+                peak as f64 >= PASSED * freerun as f64 && !is_near_the_machines(derived) && !may_sync(derived, &device);
             (freerun, if is_reached { waiting_writers(derived, processes) } else { Vec::new() })
         }
     };
-    (!waiters.is_empty()).then(|| Crowded {
+    let is_small = freerun as f64 <= SMALL_S * device.write_bandwidth()?.value;
+    (is_small && !waiters.is_empty()).then(|| Crowded {
         cgroup: budget.cgroup,
         freerun,
         available: (freerun as f64 / part.max(f64::MIN_POSITIVE)) as u64,
         peak,
         below,
-        is_by_setting: (thresh as f64) < FAIR_FRACTION * memory as f64,
+        is_by_setting,
         disk: device.name.clone(),
         utilisation,
+        is_traced: pauses.is_some(),
         waiters,
     })
 }
@@ -173,7 +188,7 @@ fn least_available(derived: &Derived<'_>, budget: &CgroupBudget) -> Option<((Ent
     let window = derived.window;
     let files = window.cgroups.get(&budget.cgroup)?.max.file?.0;
     let limited = window.cgroup_limits.iter().filter_map(|(id, span)| {
-        let is_above = cgroup::path(window, *id).is_some_and(|above| is_below(&budget.path, above));
+        let is_above = cgroup::path(window, *id).is_some_and(|above| cgroup::is_within(&budget.path, above));
         let limit =
             [span.last.memory_max, span.last.memory_high].into_iter().flatten().filter_map(Limit::bytes).min()?;
         let used = window.cgroups.get(id)?.max.memory_current?;
@@ -184,6 +199,12 @@ fn least_available(derived: &Derived<'_>, budget: &CgroupBudget) -> Option<((Ent
     Some((least, files.saturating_add(room(&least))))
 }
 
+/// Whether memory that is no page cache takes most of a limit.
+fn is_full(derived: &Derived<'_>, (id, limit, used): (EntityId, u64, u64)) -> bool {
+    let files = derived.window.cgroups.get(&id).and_then(|span| span.max.file).map_or(0, |bytes| bytes.0);
+    used.saturating_sub(files) as f64 >= MOST * limit as f64
+}
+
 /// Whether the machine itself had so much unwritten that it pauses writers.
 fn is_near_the_machines(derived: &Derived<'_>) -> bool {
     let window = derived.window;
@@ -191,9 +212,14 @@ fn is_near_the_machines(derived: &Derived<'_>) -> bool {
     peak.zip(derived.dirty.freerun_ceiling).is_none_or(|(peak, ceiling)| peak >= ceiling)
 }
 
-/// Whether programs may sync what is on a disk: it flushes its cache more often than a journal commits, or does not count flushes.
+/// Whether programs may sync what is on a disk: it flushes its cache more often than a journal commits, or a sync needs no flush that is
+/// counted.
 fn may_sync(derived: &Derived<'_>, device: &Device<'_>) -> bool {
-    let flushes: Option<u64> = device.bottoms().iter().map(|disk| disk.span.growth.flushes.map(|count| count.0)).sum();
+    let flushes = |disk: &Device<'_>| {
+        let has_cache = disk.facts.and_then(|facts| facts.write_back_cache) == Some(true);
+        disk.span.growth.flushes.filter(|_| has_cache).map(|count| count.0)
+    };
+    let flushes = device.bottoms().iter().map(flushes).try_fold(0_u64, |sum, one| Some(sum.saturating_add(one?)));
     flushes.is_none_or(|flushes| flushes as f64 > SYNCS_RATE * derived.seconds)
 }
 

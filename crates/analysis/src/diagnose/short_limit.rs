@@ -28,7 +28,7 @@ pub const FAIR_FRACTION: f64 = 0.05;
 /// Seconds of the disk's writing below which a limit takes in no burst. What is advised for a disk is four times 0.75 s.
 const MOMENT_S: f64 = 0.5;
 /// Utilisation of the disk over the window up to which it has room for what is written.
-const HAS_ROOM: f64 = 0.75;
+pub const HAS_ROOM: f64 = 0.75;
 /// I/O pressure from which an interval counts as waiting.
 const WAITS: f64 = 0.5;
 /// Part of the window with such intervals from which waiting is felt.

@@ -150,7 +150,7 @@ pub(super) fn on(derived: &Derived<'_>, device: &Device<'_>) -> Option<Vec<Waite
     let cgroups = elsewhere::cgroups_elsewhere(derived, device);
     let readers = elsewhere::readers_elsewhere(derived, device);
     let placed = placed::waiting_elsewhere(derived, device);
-    let (strict, crowded) = (throttle::by_strict_limits(derived.window), crowded::shared_waits(derived));
+    let (strict, crowded) = (throttle::by_strict_limits(derived.window), crowded::shared_waits(derived, device));
     let elsewhere_limited = strict::paused_elsewhere(derived, device);
     let is_limited = |waiter: &Waiter| {
         let waited = waiter.seconds.unwrap_or(f64::INFINITY);

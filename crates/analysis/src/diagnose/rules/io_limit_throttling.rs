@@ -239,9 +239,7 @@ fn at_limit<'a>(derived: &Derived<'a>) -> Vec<AtLimit<'a>> {
 
 /// Whether a cgroup is at a path or below it.
 fn is_within(derived: &Derived<'_>, id: EntityId, above: &Name) -> bool {
-    let path = cgroup::path(derived.window, id);
-    let rest = path.and_then(|path| path.as_bytes().strip_prefix(above.as_bytes()));
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    cgroup::path(derived.window, id).is_some_and(|path| cgroup::is_within(path, above))
 }
 
 /// The processes of the cgroup that use up its limit: the one with the largest part of the limited I/O. Of a limit of bulk reads,

@@ -455,6 +455,7 @@ mod tests {
                 row.nr_dirty = Some(mib_pages(9.0));
                 row.nr_dirtied = Some(mib_pages(30.0 * t));
             })
+            .disk("sda", |t, row| row.written = grows(t, 0, 30.0 * 1_048_576.0))
             .process("mapwriter", 2000, "/", |t, row| {
                 row.write_bytes = grows(t, 0, 30.0 * 1_048_576.0);
                 row.wchar = grows(t, 0, 100.0);

@@ -28,6 +28,8 @@ const OFTEN_AGAIN: f64 = 8.0;
 pub(super) const MANY_TIMES: f64 = 3.0;
 /// Part of its largest page cache that a cgroup always held, from which its files were neither evicted nor removed.
 const KEPT: f64 = 0.5;
+/// Part of what was dirtied that the disks wrote, where it is written again and again.
+const WRITTEN: f64 = 0.5;
 /// Rate of one domain that counts for the sum, bytes per second.
 const COUNTS: f64 = 50e3;
 /// What the kernel starts with.
@@ -113,7 +115,8 @@ pub(super) fn storms<'w, 'a, 'b>(
     let rest: Vec<&Writer<'_>> = writers.processes.iter().filter(|writer| !placed.contains(&writer.id)).collect();
     let peak = derived.dirty.unwritten_peak;
     seen.extend(storm(derived, None, &budgets.global, &rest, peak.map_or(0, |bytes| bytes.0), None));
-    if seen.iter().map(|(storm, _)| storm.rate).sum::<f64>() < HURTS_RATE {
+    let rate = seen.iter().map(|(storm, _)| storm.rate).sum::<f64>();
+    if rate < HURTS_RATE || !is_written(derived, rate * derived.seconds) {
         return Storms::default();
     }
     let needs_s = seen.iter().filter_map(|(_, needs_s)| *needs_s).reduce(f64::min);
@@ -123,6 +126,17 @@ pub(super) fn storms<'w, 'a, 'b>(
     }
     found.sort_by(|one, other| other.rate.total_cmp(&one.rate));
     Storms { found, needs_s: needs_s.filter(|needs_s| *needs_s <= LONGEST_S) }
+}
+
+/// Whether the disks wrote a good part of these dirtied bytes. A filesystem that keeps track of the dirty blocks of a folio writes only these,
+/// while the kernel counts the whole folio as dirtied and as written.
+fn is_written(derived: &Derived<'_>, dirtied: f64) -> bool {
+    let written: Option<u64> =
+        derived.drains().iter().map(|drain| drain.span.growth.written.map(|bytes| bytes.0)).sum();
+    let left = derived.dirty.unwritten_peak.map_or(0, |bytes| bytes.0);
+    written
+        .filter(|written| *written > 0)
+        .is_none_or(|written| (written.saturating_add(left)) as f64 >= WRITTEN * dirtied)
 }
 
 /// Whether a cgroup's page cache held the same files all the time: none was evicted at its limit or removed.
