@@ -2,7 +2,7 @@
 //! Type and options of mounts. An option that the filesystem of a mount does not have is refused, as `mount` refuses it.
 
 use super::names::mount;
-use super::{Changed, Host, KNOWN, NotChanged, set};
+use super::{Changed, Host, KNOWN, NotChanged, Refusal, set};
 use floodline_analysis::prediction::Setting;
 use floodline_record::facts::Mount;
 use floodline_scenario::{FsType, Scenario};
@@ -14,41 +14,41 @@ pub(super) fn mounted(
     setting: &Setting,
     host: Host<'_>,
 ) -> Result<(), NotChanged> {
-    if what == "options" && is_overlay(path, host) {
-        let words = setting.value.split(',').map(str::trim).filter(|word| !word.is_empty() && *word != "defaults");
-        let mut scenario = changed.scenario.clone();
-        let mut overlays =
-            scenario.machine.mounts.values_mut().filter(|mount| mount.fs_type == FsType::Overlay).peekable();
-        let refused = |why: String| NotChanged::new(format!("{}={}: {why}", setting.key, setting.value), KNOWN);
-        // A twin has the overlays whose unmounts or syncs the recording shows.
-        if overlays.peek().is_none() && words.clone().any(|word| word == "volatile") != is_volatile(path, host) {
-            return Err(NotChanged::new(
-                format!(
-                    "{}={}: the twin has no overlay, as the recording shows no unmount of one",
-                    setting.key, setting.value
-                ),
-                "record while containers end: floodline record --for 5m --trace on -o host.flr",
-            ));
-        }
-        overlays.for_each(|mount| mount.options = words.clone().map(str::to_owned).collect());
-        changed.scenario = scenario.checked().map_err(refused)?;
-        return Ok(());
+    if what == "options" && overlays(path, host).next().is_some() {
+        return of_overlays(changed, path, setting, host);
     }
     let path = mount(&changed.scenario, path, setting)?;
     set(changed, &format!("mount/{path}/{what}"), &setting.value, setting)
 }
 
-/// Whether a path is an overlay of the recording, or stands for all of them. A twin has as many overlays as the host, without
-/// their names: an option of one is an option of all.
-fn is_overlay(path: &str, host: Host<'_>) -> bool {
-    overlays(path, host).next().is_some()
+/// Options of overlays. A twin has as many overlays as the recording shows unmounts, without their names: an option of one is an option of
+/// all.
+fn of_overlays(changed: &mut Changed, path: &str, setting: &Setting, host: Host<'_>) -> Result<(), NotChanged> {
+    let words = setting.value.split(',').map(str::trim).filter(|word| !word.is_empty() && *word != "defaults");
+    let is_volatile = words.clone().any(|word| word == "volatile");
+    let was_volatile = |mount: &Mount| mount.overlay.as_ref().is_some_and(|overlay| overlay.volatile);
+    let text = format!("{}={}", setting.key, setting.value);
+    let mut scenario = changed.scenario.clone();
+    let mut of_twin = scenario.machine.mounts.values_mut().filter(|mount| mount.fs_type == FsType::Overlay).peekable();
+    if overlays(path, host).all(|mount| was_volatile(mount) == is_volatile) {
+        let hint = "floodline twin host.flr shows the settings of the recording";
+        return Err(
+            NotChanged::new(format!("nothing changes: {text} is in force already"), hint).telling(Refusal::InForce)
+        );
+    }
+    // A twin has no volatile overlay: no sync of one waits, so the recording shows none.
+    if !is_volatile || of_twin.peek().is_none() {
+        return Err(NotChanged::new(
+            format!("{text}: the twin does not have this overlay, as the recording shows no wait for one"),
+            "record while containers end: floodline record --for 5m --trace on -o host.flr",
+        ));
+    }
+    of_twin.for_each(|mount| mount.options = words.clone().map(str::to_owned).collect());
+    changed.scenario = scenario.checked().map_err(|why: String| NotChanged::new(format!("{text}: {why}"), KNOWN))?;
+    Ok(())
 }
 
-/// Whether the overlays of the recording that a path stands for are all volatile.
-fn is_volatile(path: &str, host: Host<'_>) -> bool {
-    overlays(path, host).all(|mount| mount.overlay.as_ref().is_some_and(|overlay| overlay.volatile))
-}
-
+/// The overlays of the recording that a path stands for: one of them, or all.
 fn overlays<'a>(path: &'a str, host: Host<'a>) -> impl Iterator<Item = &'a Mount> {
     let bare = path.trim_matches('/').as_bytes();
     let all =
@@ -91,4 +91,38 @@ pub(super) fn fitting(before: &Scenario, after: &Scenario) -> Result<(), NotChan
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_record::version::KernelVersion;
+    use floodline_scenario::ScenarioFile;
+    use floodline_testkit::{Fixture, incidents};
+
+    #[test]
+    fn a_volatile_overlay_is_changed_only_where_the_twin_has_what_changes() {
+        let scenario = |overlay: &str| {
+            let text = format!(
+                "name = \"twin\"\nsummary = \"a twin\"\nmachine.memory = \"4 GiB\"\nmachine.cpus = 2\n\
+                 machine.devices.vda = {{ size = \"20 GiB\" }}\nmachine.mounts.\"/data\" = {{ type = \"ext4\", device = \"vda\" }}\n\
+                 {overlay}\nworkload.duration = \"5s\"\nworkload.tasks.w = {{ steps = [{{ sleep = {{ for = \"5s\" }} }}] }}\n"
+            );
+            ScenarioFile::parse(&text).expect("a scenario").variants.remove("default").expect("its variant")
+        };
+        let with = "machine.mounts.\"/merged\" = { type = \"overlay\", overlay = { lower = \"/data/l\", upper = \"/data/u\", work = \"/data/w\" } }";
+        let told = |host: &Fixture, overlay: &str, options: &str| {
+            let (window, kernel) = (host.window(), KernelVersion::new(6, 12, 0));
+            let mut changed = Changed { scenario: scenario(overlay), kernel };
+            let setting = Setting::new("mount/overlay/options", options);
+            let made = mounted(&mut changed, ("overlay", "options"), &setting, Host { window: &window, journald: &[] });
+            made.map(|()| changed.scenario.to_toml().expect("text")).map_err(|error| error.refusal)
+        };
+        let (volatile, plain) = (incidents::overlay_volatile(), incidents::overlay_before_teardown("6.12.117"));
+        assert_eq!(told(&volatile, "", "volatile"), Err(Refusal::InForce));
+        assert_eq!(told(&plain, with, "defaults"), Err(Refusal::InForce));
+        assert_eq!(told(&volatile, with, "defaults"), Err(Refusal::Other), "the overlay of the twin is another one");
+        assert_eq!(told(&plain, "", "volatile"), Err(Refusal::Other));
+        assert!(told(&plain, with, "volatile").is_ok_and(|text| text.contains("volatile")));
+    }
 }
