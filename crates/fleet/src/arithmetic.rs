@@ -23,6 +23,7 @@ use floodline_kernel::{Behaviour, MemcgStats};
 use floodline_record::facts::{CgroupMode, HostFacts};
 use floodline_record::human;
 use floodline_record::id::{Entity, Hierarchy};
+use floodline_record::text::Text;
 use floodline_record::window::Window;
 use std::borrow::Cow;
 
@@ -84,7 +85,9 @@ pub(crate) fn judge(window: &Window, name: &str, change: &Change) -> Row {
     }
     match assume(window, Cow::Borrowed(derived.budgets()), &as_if) {
         Ok(mut assumed) => {
-            mounts::apply(change, &mut assumed.window);
+            for key in mounts::apply(change, &mut assumed.window) {
+                row.notes.push(format!("The host has nothing to set {} on.", Text::new(key)));
+            }
             weigh(&derived, &assumed, change, &mut row);
         }
         // Limits of cgroups that the host does not have were left out.

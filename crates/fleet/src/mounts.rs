@@ -6,19 +6,20 @@ use floodline_record::facts::Mount;
 use floodline_record::name::Name;
 use floodline_record::window::Window;
 
-/// Puts the mount options of a change in place of those of the recording.
-pub(crate) fn apply(change: &Change, window: &mut Window) {
+/// Puts the mount options of a change in place of those of the recording. Returns the keys of mounts that the host does not have.
+pub(crate) fn apply(change: &Change, window: &mut Window) -> Vec<String> {
     let options = |key: &str| Some(key.strip_prefix("mount/")?.strip_suffix("/options")?.trim_matches('/').to_owned());
-    let set: Vec<(String, &str)> =
-        change.settings.iter().filter_map(|setting| Some((options(&setting.key)?, setting.value.as_str()))).collect();
-    if set.is_empty() {
-        return;
-    }
-    for mount in window.facts.iter_mut().flat_map(|facts| &mut facts.mounts) {
-        if let Some((_, value)) = set.iter().find(|(path, _)| is_meant(mount, path)) {
-            replace(mount, value);
+    let mut absent = Vec::new();
+    for setting in &change.settings {
+        let Some(path) = options(&setting.key) else { continue };
+        let mounts = window.facts.iter_mut().flat_map(|facts| &mut facts.mounts);
+        let mut meant = mounts.filter(|mount| is_meant(mount, &path)).peekable();
+        if meant.peek().is_none() {
+            absent.push(setting.key.clone());
         }
+        meant.for_each(|mount| replace(mount, &setting.value));
     }
+    absent
 }
 
 /// Whether a path names a mount. `overlay` stands for all overlays, as for the twin.

@@ -11,7 +11,8 @@ use crate::waits::Dirtying;
 use floodline_analysis::diagnose::derived::Derived;
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId};
-use floodline_record::units::Pages;
+use floodline_record::name::Name;
+use floodline_record::units::{Count, Pages};
 use floodline_record::window::Window;
 
 /// Times that the active list was read, at least, in a recording that shows it being read again.
@@ -20,6 +21,10 @@ const AGAIN: f64 = 2.0;
 const LEAST: f64 = 8_388_608.0;
 /// Time of a small read from a slow disk, seconds. It decides where the recording does not show the disk that is read.
 const SLOW_READ_S: f64 = 0.005;
+/// Reads of a disk from which its requests show how fast it reads.
+const READS: u64 = 50;
+/// Part of a stall from which reads that are certain to miss are worth a mention.
+const LITTLE: f64 = 0.5;
 /// The active list still grows if it grew by this part of itself while the host was recorded.
 const GROWS: f64 = 0.5;
 
@@ -76,66 +81,108 @@ pub(crate) fn reread(derived: &Derived<'_>, change: &Change) -> Option<Reread> {
         return None;
     }
     let window = derived.window;
-    // A disk that wrote nothing has no known speed.
-    let per_byte = Dirtying::of(derived).map(|dirtying| seconds_per_byte(derived, &dirtying));
+    let disk = Disk::of(derived);
     let of_cgroups = change.as_if.limits.iter().filter_map(|(path, _, limit)| of_cgroup(window, path, (*limit)?));
     let less = of_cgroups.chain(change.as_if.memory.and_then(|memory| of_machine(window, memory)));
-    let found = less.filter(|less| less.room < less.read_bytes()).filter_map(|less| {
-        let cached = read_from_cache(derived, less.path.as_deref());
-        // With little of it, or without room for what stays, the page cache is not what is missing.
-        let is_missing = less.active >= LEAST && less.room > 0.0 && cached.bytes >= LEAST;
-        // Pages that are read at random are found in memory as often as there is room for them; those that are read in turn never.
-        let missed = 1.0 - (less.room / less.read_bytes()).max(0.0);
-        is_missing.then_some((less, cached, missed))
-    });
-    let is_certain = |less: &Less, cached: &Cached| cached.bytes >= AGAIN * less.active || less.is_spread();
-    let found = found.map(|(less, cached, missed)| (is_certain(&less, &cached), less, cached, missed));
-    let (is_certain, less, cached, missed) =
-        found.max_by(|(is_one, _, one, of_one), (is_other, _, other, of_other)| {
-            is_one.cmp(is_other).then((one.bytes * of_one).total_cmp(&(other.bytes * of_other)))
-        })?;
-    let to_disk = cached.bytes * missed;
-    // Small reads at random take a request each.
-    // No disk was read, so the one that will be is not known.
-    let is_disk_known =
-        is_certain && derived.disks().iter().any(|disk| disk.span.growth.reads.is_some_and(|reads| reads.0 > 0));
-    let per_call = match (less.is_spread() || !is_certain, is_disk_known) {
-        (true, true) => per_request(derived),
-        (true, false) => per_request(derived).max(SLOW_READ_S),
-        (false, _) => 0.0,
+    let found = less.filter(|less| less.room < less.read_bytes()).filter_map(|less| missed(derived, less, disk));
+    let order = |one: &Missed, other: &Missed| {
+        one.is_certain.cmp(&other.is_certain).then(one.takes.unwrap_or(0.0).total_cmp(&other.takes.unwrap_or(0.0)))
     };
-    let of_calls = cached.calls * missed * per_call;
-    let takes = per_byte.map(|per_byte| (to_disk * per_byte).max(of_calls)).or((!is_certain).then_some(of_calls));
-    let whose = less.path.as_deref().map_or_else(|| "The machine".to_owned(), str::to_owned);
-    let seconds = derived.seconds.max(f64::MIN_POSITIVE);
-    let waits = takes.unwrap_or(0.0) / seconds;
-    let is_harm = is_certain || waits >= STALL;
-    is_harm.then(|| Reread {
-        waits,
-        is_certain,
-        told: format!(
-            "{whose} has {} of page cache that {}, and {} are left for it. Programs read {} in {} without \
-             the disk. {} {} of that will come from the disk, {}.",
-            human::bytes(less.read_bytes()),
-            match (less.is_spread(), is_certain) {
+    let found = found.max_by(|one, other| order(one, other).then(one.to_disk.total_cmp(&other.to_disk)))?;
+    Some(Reread { waits: found.waits(derived), is_certain: found.is_certain, told: found.told(derived) })
+}
+
+/// Speed of the disk that would be read.
+#[derive(Clone, Copy, Debug)]
+struct Disk {
+    /// Time of a byte, seconds; `None` where the disk wrote nothing.
+    per_byte: Option<f64>,
+    /// Time of a small read, seconds.
+    per_read: f64,
+    /// Whether no disk was seen reading, so that a slow disk is assumed.
+    is_assumed: bool,
+}
+
+impl Disk {
+    fn of(derived: &Derived<'_>) -> Disk {
+        let per_byte = Dirtying::of(derived).map(|dirtying| seconds_per_byte(derived, &dirtying));
+        let is_read = |reads: Option<Count>| reads.is_some_and(|reads| reads.0 >= READS);
+        let mut disks = derived.disks().iter();
+        let is_assumed = !disks.clone().any(|disk| is_read(disk.span.growth.reads))
+            && disks.any(|disk| disk.facts.and_then(|facts| facts.rotational) != Some(false) || is_virtual(disk.name));
+        let per_read = per_request(derived);
+        Disk { per_byte, per_read: if is_assumed { per_read.max(SLOW_READ_S) } else { per_read }, is_assumed }
+    }
+}
+
+/// Whether the name is one of a virtual machine's disk: it may be a volume across a network, whatever it says of itself.
+fn is_virtual(name: &Name) -> bool {
+    [&b"vd"[..], b"xvd"].iter().any(|prefix| name.as_bytes().starts_with(prefix))
+}
+
+/// Reads of one cgroup, or of the machine, that would miss the page cache.
+struct Missed {
+    less: Less,
+    cached: Cached,
+    is_certain: bool,
+    /// Bytes that come from the disk.
+    to_disk: f64,
+    /// How long that takes, seconds; `None` where the disk's speed is not known.
+    takes: Option<f64>,
+    /// Whether it would take less on another disk than the slow one that is assumed.
+    is_assumed: bool,
+}
+
+/// What of the cached reads misses. `None` where that is not noticed.
+fn missed(derived: &Derived<'_>, less: Less, disk: Disk) -> Option<Missed> {
+    let cached = read_from_cache(derived, less.path.as_deref());
+    // With little of it, or without room for what stays, the page cache is not what is missing.
+    if less.active < LEAST || less.room <= 0.0 || cached.bytes < LEAST {
+        return None;
+    }
+    // Pages that are read at random are found in memory as often as there is room for them; those that are read in turn never.
+    let part = 1.0 - (less.room / less.read_bytes()).max(0.0);
+    let is_certain = cached.bytes >= AGAIN * less.active || less.is_spread();
+    let to_disk = cached.bytes * part;
+    // Small reads at random take a request each.
+    let of_calls = if less.is_spread() || !is_certain { cached.calls * part * disk.per_read } else { 0.0 };
+    let of_bytes = disk.per_byte.map_or(0.0, |per_byte| to_disk * per_byte);
+    let is_known = disk.per_byte.is_some() || of_calls > 0.0;
+    let takes = is_known.then(|| of_bytes.max(of_calls));
+    let found = Missed { less, cached, is_certain, to_disk, takes, is_assumed: disk.is_assumed && of_calls > of_bytes };
+    // What takes a moment only is not felt.
+    let least = if is_certain { STALL * LITTLE } else { STALL };
+    (found.takes.is_none() || found.waits(derived) >= least).then_some(found)
+}
+
+impl Missed {
+    fn waits(&self, derived: &Derived<'_>) -> f64 {
+        self.takes.unwrap_or(0.0) / derived.seconds.max(f64::MIN_POSITIVE)
+    }
+
+    fn told(&self, derived: &Derived<'_>) -> String {
+        format!(
+            "{} has {} of page cache that {}, and {} are left for it. Programs read {} in {} without the disk. {} {} of that will come from \
+             the disk, {}.",
+            self.less.path.as_deref().unwrap_or("The machine"),
+            human::bytes(self.less.read_bytes()),
+            match (self.less.is_spread(), self.is_certain) {
                 (true, _) => "is read here and there",
                 (false, true) => "is read again and again",
                 (false, false) => "was read more than once",
             },
-            human::bytes(less.room.max(0.0)),
-            human::bytes(cached.bytes),
-            human::seconds(seconds),
-            if is_certain { "About" } else { "If they read here and there, about" },
-            human::bytes(to_disk),
-            match takes {
-                Some(takes) if per_call < SLOW_READ_S || is_disk_known => {
-                    format!("which takes about {}", human::seconds(takes))
-                }
-                Some(takes) => format!("which takes about {} on a slow disk", human::seconds(takes)),
+            human::bytes(self.less.room.max(0.0)),
+            human::bytes(self.cached.bytes),
+            human::seconds(derived.seconds),
+            if self.is_certain { "About" } else { "If they read here and there, about" },
+            human::bytes(self.to_disk),
+            match self.takes {
+                Some(takes) if self.is_assumed => format!("which takes about {} on a slow disk", human::seconds(takes)),
+                Some(takes) => format!("which takes about {}", human::seconds(takes)),
                 None => "whose speed is not known".to_owned(),
             }
-        ),
-    })
+        )
+    }
 }
 
 /// A cgroup whose limit gets smaller. Only its page cache can be taken away.
@@ -203,7 +250,7 @@ mod tests {
     use super::*;
     use crate::arithmetic;
     use crate::row::{Cause, Row, Verdict};
-    use floodline_record::units::{Bytes, Count, Pages};
+    use floodline_record::units::Bytes;
     use floodline_testkit::{Fixture, secs};
 
     const MIB: u64 = 1 << 20;
@@ -280,8 +327,9 @@ mod tests {
 
     #[test]
     fn reads_that_may_be_of_a_small_part_leave_a_host_tight() {
-        let read = |calls_in_a_second: f64| {
+        let read = |calls_in_a_second: f64, is_turning: bool| {
             let recording = Fixture::healthy()
+                .facts(|facts| facts.devices.iter_mut().for_each(|one| one.rotational = Some(is_turning)))
                 .cgroup("/catalogue", |_, row| {
                     row.memory_current = Some(Bytes(310 * MIB));
                     (row.inactive_file, row.active_file) = (Some(Bytes(0)), Some(Bytes(300 * MIB)));
@@ -295,11 +343,12 @@ mod tests {
             arithmetic::judge(&recording.window(), "a.flr", &change)
         };
         // 60 reads in a second of 64 KiB do not read 300 MiB twice. Three of four would miss, 0.2 s in each second.
-        let row = read(60.0);
+        let row = read(60.0, true);
         assert_eq!((row.verdict, row.cause), (Verdict::Tight, Cause::CacheTooSmall), "{row:?}");
         assert!(row.finding.contains("If they read here and there, about"), "{}", row.finding);
         assert!(row.finding.ends_with("on a slow disk."), "{}", row.finding);
-        assert_ne!(read(20.0).cause, Cause::CacheTooSmall, "0.08 s in each second");
+        assert_ne!(read(20.0, true).cause, Cause::CacheTooSmall, "0.08 s in each second");
+        assert_ne!(read(60.0, false).cause, Cause::CacheTooSmall, "a fast disk");
     }
 
     #[test]

@@ -110,8 +110,8 @@ causes! {
     DirtyCliff = "dirty-cliff", "more unwritten data can pile up than the disk writes quickly";
     /// The new kernel moves inodes of removed cgroups at great cost.
     InodeSwitching = "inode-switch-storm", "the new kernel moves inodes of removed cgroups at great cost";
-    /// The new kernel writes out the filesystem below an overlay at its unmount.
-    OverlaySync = "overlay-umount-flush", "the new kernel syncs the disk below an overlay at unmount";
+    /// After the change, the unmount of an overlay writes out the filesystem below it.
+    OverlaySync = "overlay-umount-flush", "the unmount of an overlay then syncs the disk below it";
     /// Limits of cgroups no longer hold buffered writes.
     LimitsLost = "cgroup-writeback-missing", "limits of cgroups no longer hold buffered writes";
     /// Two settings contradict each other after the change.
@@ -119,7 +119,7 @@ causes! {
     /// The programs do not fit into the memory.
     MemoryTooSmall = "memory-too-small", "the memory in use fills the new memory";
     /// Page cache that is read again no longer fits into memory.
-    CacheTooSmall = "page-cache-too-small", "page cache that programs read again and again no longer fits";
+    CacheTooSmall = "page-cache-too-small", "page cache that programs read again no longer fits";
     /// The twin waits or writes more after the change, and no limit explains it.
     Simulated = "simulated-harm", "in the simulation, tasks wait longer or disks write more";
     /// The host is sick before the change and no worse after it.

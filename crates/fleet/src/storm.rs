@@ -175,6 +175,9 @@ mod tests {
         judged(&host("5.10.223", 27.8, LAZY, true), &["kernel=6.12.43", "mount/data/options=noatime"], unknown);
         judged(&sorts("rw,noatime"), &["mount/data/options=noatime,lazytime"], unknown);
         judged(&sorts("rw,noatime"), &["mount/other/options=lazytime"], unknown);
+        let change = Change::parse(&["mount/other/options=lazytime"], None, None, None).expect("a change");
+        let notes = judge(&sorts("rw,noatime").window(), "host.flr", &change).notes;
+        assert_eq!(notes, ["The host has nothing to set mount/other/options on."]);
         judged(&sorts(LAZY), &["mount/data/options=lazytime,strictatime"], unknown);
     }
 }
