@@ -86,7 +86,10 @@ pub(crate) fn judge(window: &Window, name: &str, change: &Change) -> Row {
     match assume(window, Cow::Borrowed(derived.budgets()), &as_if) {
         Ok(mut assumed) => {
             for key in mounts::apply(change, &mut assumed.window) {
-                row.notes.push(format!("The host has nothing to set {} on.", Text::new(key)));
+                row.notes.push(format!(
+                    "The host has no mount for {}: that part of the change has no effect.",
+                    Text::new(key)
+                ));
             }
             weigh(&derived, &assumed, change, &mut row);
         }

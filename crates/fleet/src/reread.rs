@@ -167,17 +167,18 @@ impl Missed {
             self.less.path.as_deref().unwrap_or("The machine"),
             human::bytes(self.less.read_bytes()),
             match (self.less.is_spread(), self.is_certain) {
-                (true, _) => "is read here and there",
+                (true, _) => "is read at random",
                 (false, true) => "is read again and again",
                 (false, false) => "was read more than once",
             },
             human::bytes(self.less.room.max(0.0)),
             human::bytes(self.cached.bytes),
             human::seconds(derived.seconds),
-            if self.is_certain { "About" } else { "If they read here and there, about" },
+            if self.is_certain { "About" } else { "If the reads are random, about" },
             human::bytes(self.to_disk),
             match self.takes {
-                Some(takes) if self.is_assumed => format!("which takes about {} on a slow disk", human::seconds(takes)),
+                Some(takes) if self.is_assumed =>
+                    format!("which takes about {} at 5 ms a read, which is assumed", human::seconds(takes)),
                 Some(takes) => format!("which takes about {}", human::seconds(takes)),
                 None => "whose speed is not known".to_owned(),
             }
@@ -345,8 +346,8 @@ mod tests {
         // 60 reads in a second of 64 KiB do not read 300 MiB twice. Three of four would miss, 0.2 s in each second.
         let row = read(60.0, true);
         assert_eq!((row.verdict, row.cause), (Verdict::Tight, Cause::CacheTooSmall), "{row:?}");
-        assert!(row.finding.contains("If they read here and there, about"), "{}", row.finding);
-        assert!(row.finding.ends_with("on a slow disk."), "{}", row.finding);
+        assert!(row.finding.contains("If the reads are random, about"), "{}", row.finding);
+        assert!(row.finding.ends_with("at 5 ms a read, which is assumed."), "{}", row.finding);
         assert_ne!(read(20.0, true).cause, Cause::CacheTooSmall, "0.08 s in each second");
         assert_ne!(read(60.0, false).cause, Cause::CacheTooSmall, "a fast disk");
     }
@@ -357,7 +358,7 @@ mod tests {
         let row = spread(300.0, "memory=500M");
         assert_eq!((row.verdict, row.cause), (Verdict::Suffers, Cause::CacheTooSmall), "{row:?}");
         assert!((4.0..6.0).contains(&row.severity), "{row:?}");
-        assert!(row.finding.contains("600 MiB of page cache that is read here and there"), "{}", row.finding);
+        assert!(row.finding.contains("600 MiB of page cache that is read at random"), "{}", row.finding);
         // What is read again stays within 60 MiB, which fit.
         assert_ne!(spread(2.0, "memory=500M").cause, Cause::CacheTooSmall);
         assert_ne!(spread(300.0, "memory=900M").cause, Cause::CacheTooSmall);

@@ -110,8 +110,8 @@ causes! {
     DirtyCliff = "dirty-cliff", "more unwritten data can pile up than the disk writes quickly";
     /// The new kernel moves inodes of removed cgroups at great cost.
     InodeSwitching = "inode-switch-storm", "the new kernel moves inodes of removed cgroups at great cost";
-    /// After the change, the unmount of an overlay writes out the filesystem below it.
-    OverlaySync = "overlay-umount-flush", "the unmount of an overlay then syncs the disk below it";
+    /// After the change, unmounting an overlay syncs the filesystem below it.
+    OverlaySync = "overlay-umount-flush", "after the change, unmounting an overlay syncs the filesystem below it";
     /// Limits of cgroups no longer hold buffered writes.
     LimitsLost = "cgroup-writeback-missing", "limits of cgroups no longer hold buffered writes";
     /// Two settings contradict each other after the change.

@@ -177,7 +177,7 @@ mod tests {
         judged(&sorts("rw,noatime"), &["mount/other/options=lazytime"], unknown);
         let change = Change::parse(&["mount/other/options=lazytime"], None, None, None).expect("a change");
         let notes = judge(&sorts("rw,noatime").window(), "host.flr", &change).notes;
-        assert_eq!(notes, ["The host has nothing to set mount/other/options on."]);
+        assert_eq!(notes, ["The host has no mount for mount/other/options: that part of the change has no effect."]);
         judged(&sorts(LAZY), &["mount/data/options=lazytime,strictatime"], unknown);
     }
 }

@@ -54,8 +54,8 @@ impl Settings {
         is_tiny(self.background_ratio, self.background_bytes)
     }
 
-    /// Whether the background threshold is at or above the limit, so that the kernel uses half of the limit. In force are bytes where
-    /// set. Percentages of one kind compare as they are. For a mixed pair, `dirtyable` are the free and the file pages, bytes: a little more
+    /// Whether the background threshold is at or above the limit, so that the kernel uses half of the limit. A byte value, if set, is
+    /// in force. Percentages of one kind compare as they are. For a mixed pair, `dirtyable` are the free and the file pages, bytes: a little more
     /// than dirtyable memory.
     pub fn is_void(&self, dirtyable: Option<Bytes>) -> bool {
         let of_memory = |ratio: u64| dirtyable.map(|bytes| ratio as f64 / 100.0 * bytes.0 as f64);

@@ -425,7 +425,7 @@ mod tests {
         // A background threshold that was meant to be higher tells that the limit is a mistake.
         let void = host(8.0, 8.0, 0.3).settings((0, 8 << 20, 0, 256 << 20));
         check_rule(&RULE, &void, "clear:");
-        let expect = "critical: The background threshold of 256 MiB is void: it is not below the limit of 8.00 MiB. vm.dirty_bytes = 8.00 MiB \
+        let expect = "critical: The background threshold of 256 MiB is void: it is not below the limit of 8.00 MiB, so half of the limit is used. vm.dirty_bytes = 8.00 MiB \
             makes the kernel pause writers of the machine";
         check_rule(&contradictory_dirty_settings::RULE, &void, expect);
         // Far above the limit: it held nothing back.

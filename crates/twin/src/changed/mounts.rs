@@ -31,15 +31,28 @@ fn of_overlays(changed: &mut Changed, path: &str, setting: &Setting, host: Host<
     let mut scenario = changed.scenario.clone();
     let mut of_twin = scenario.machine.mounts.values_mut().filter(|mount| mount.fs_type == FsType::Overlay).peekable();
     if overlays(path, host).all(|mount| was_volatile(mount) == is_volatile) {
-        let hint = "floodline twin host.flr shows the settings of the recording";
-        return Err(
-            NotChanged::new(format!("nothing changes: {text} is in force already"), hint).telling(Refusal::InForce)
-        );
+        // Of the options of an overlay, the model has this one only.
+        return match is_volatile || words.clone().next().is_none() {
+            true => Err(NotChanged::new(
+                format!("nothing changes: {text} is in force already"),
+                "see /proc/mounts of the host",
+            )
+            .telling(Refusal::InForce)),
+            false => Err(NotChanged::new(
+                format!("{text}: volatile is the only option of an overlay that the model has"),
+                "mount/overlay/options=volatile is for the overlays of the host",
+            )),
+        };
     }
-    // A twin has no volatile overlay: no sync of one waits, so the recording shows none.
-    if !is_volatile || of_twin.peek().is_none() {
+    if !is_volatile {
         return Err(NotChanged::new(
-            format!("{text}: the twin does not have this overlay, as the recording shows no wait for one"),
+            format!("{text}: a recording of a volatile overlay shows no syncs, so the twin cannot answer"),
+            "remount the overlay without it on one host, and record that host",
+        ));
+    }
+    if of_twin.peek().is_none() {
+        return Err(NotChanged::new(
+            format!("{text}: the twin has no overlay, as the recording shows no unmount of one"),
             "record while containers end: floodline record --for 5m --trace on -o host.flr",
         ));
     }

@@ -102,15 +102,15 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
         evidence: evidence(derived, all, &waiters),
         cause: match &by_setting {
             Some(_) => format!(
-                "The dirty limit of a cgroup is the same part of its memory as the setting is of the machine's: {freerun} of {}. A burst of \
-                 more is written at the speed of the disk. {why}",
+                "A cgroup gets the same part of its dirtyable memory that the setting is of the machine's. Writers are paused from \
+                 {freerun}, out of {}. A larger burst is as fast as the disk. {why}",
                 human::bytes(worst.available as f64)
             )
             .trim_end()
             .to_owned(),
             None => format!(
-                "The dirty limit of a cgroup is a part of its page cache and of the memory that it may still take. Here {used_up} is nearly \
-                 used up, so that part is small: {freerun} of {}. A burst of more is written at the speed of the disk.",
+                "The dirty limit of a cgroup is a part of its page cache and of the memory that it may still take. Programs take half or more of \
+                 {used_up}. So writers are paused from {freerun}, out of {} that may become dirty. A larger burst is as fast as the disk.",
                 human::bytes(worst.available as f64)
             ),
         },
@@ -118,12 +118,12 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
             because: match &by_setting {
                 Some(setting) => format!("{setting} lets {place} have only {freerun} of unwritten data before its writers are paused."),
                 None => format!(
-                    "The kernel pauses writers of {place} from {freerun} of unwritten data on, because {used_up} is nearly used up."
+                    "The kernel pauses writers of {place} from {freerun} of unwritten data on, because programs take half or more of {used_up}."
                 ),
             },
             who,
             expect: expect.clone(),
-            costs: "More data is only in memory at any time.".to_owned(),
+            costs: "More data is lost if the machine loses power.".to_owned(),
         },
         trade_off: if plan.is_empty() { expect } else { trade_off },
         plan,
@@ -218,7 +218,11 @@ mod tests {
             "warning: Little memory is left for /bench.slice/writer-0.scope and 1 more, so writers",
         );
         let finding = first_finding(&RULE, &host(CROWDED));
-        assert!(finding.cause.contains("its memory limit of 320 MiB is nearly used up"), "{}", finding.cause);
+        assert!(
+            finding.cause.contains("Programs take half or more of its memory limit of 320 MiB."),
+            "{}",
+            finding.cause
+        );
         assert!(
             finding.brief.expect.starts_with("Give /bench.slice/writer-0.scope more memory"),
             "{}",
@@ -260,11 +264,7 @@ mod tests {
             "warning: vm.dirty_bytes = 256 MiB makes the kernel pause writers of /bench.slice/writer-0.scope",
         );
         let finding = first_finding(&RULE, &bytes(256));
-        assert!(
-            finding.cause.starts_with("The dirty limit of a cgroup is the same part of its memory"),
-            "{}",
-            finding.cause
-        );
+        assert!(finding.cause.starts_with("A cgroup gets the same part of its dirtyable memory"), "{}", finding.cause);
         // The kernel's own ratios would let more than this disk writes in some seconds pile up.
         assert!(finding.plan.is_empty() && finding.brief.expect.starts_with("Raise the dirty"), "{:?}", finding.plan);
         // Then 9 MiB fit.
