@@ -26,7 +26,10 @@ const DRIFT: u64 = 8;
 /// The shares of the wbs in a recording's first sample, all of the same number of pages. Wbs that are not recorded are missing: those of
 /// cgroups before 6.10.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StartShares(BTreeMap<(Name, u64), Share>);
+pub struct StartShares {
+    shares: BTreeMap<(Name, u64), Share>,
+    has_wbs: bool,
+}
 
 /// Threshold of a wb in the first sample, pages.
 #[derive(Clone, Copy, Debug)]
@@ -54,9 +57,11 @@ impl StartShares {
             by_bdi.insert(name, Bdi { shown: shown.0 / page, ..Bdi::of(&span.first) });
         }
         let min_ratio_sum = by_bdi.values().map(|bdi| bdi.min_ratio).fold(0, u64::saturating_add).min(FULL);
+        let mut has_wbs = false;
         for (id, span) in window.wbs.iter().filter(|(_, span)| span.first_at == first) {
             let Some(Entity::Wb { bdi, cgroup_ino }) = window.entities.get(id) else { continue };
             let Some((bdi, shown)) = by_bdi.get_mut(bdi).zip(span.first.dirty_thresh) else { continue };
+            has_wbs = true;
             let written = span.first.written.map_or(0, |bytes| bytes.0 / page);
             bdi.wbs.push((*cgroup_ino, shown.0 / page, written));
         }
@@ -72,28 +77,34 @@ impl StartShares {
         let (pages, of) = fraction(&filled(&shown, thresh), thresh, machine.error);
         let small = |pages: u64| u32::try_from(pages).unwrap_or(u32::MAX);
         let shares = pages.into_iter().map(|pages| Share { pages: small(pages), of: small(of) });
-        Some(StartShares(ids.into_iter().map(|(name, ino)| (name.clone(), ino)).zip(shares).collect()))
+        let shares = ids.into_iter().map(|(name, ino)| (name.clone(), ino)).zip(shares).collect();
+        Some(StartShares { shares, has_wbs })
     }
 
     /// The share of a bdi's root wb.
     pub fn of_bdi(&self, bdi: &Name) -> Option<Share> {
-        self.0.get(&(bdi.clone(), ROOT)).copied()
+        self.shares.get(&(bdi.clone(), ROOT)).copied()
     }
 
     /// The shares of cgroups: bdi, inode number of the cgroup, and share.
     pub fn of_cgroups(&self) -> impl Iterator<Item = (&Name, u64, Share)> {
-        self.0.iter().filter(|((_, ino), _)| *ino != ROOT).map(|((bdi, ino), share)| (bdi, *ino, *share))
+        self.shares.iter().filter(|((_, ino), _)| *ino != ROOT).map(|((bdi, ino), share)| (bdi, *ino, *share))
+    }
+
+    /// Whether wbs are recorded one by one, as they are since 6.10: a cgroup that is missing then has written nothing yet.
+    pub fn has_wbs(&self) -> bool {
+        self.has_wbs
     }
 
     /// Parts per million that no wb of these has.
     pub fn rest_ppm(&self) -> u64 {
-        let ppm = self.0.values().map(|share| share.among(FULL)).fold(0, u64::saturating_add);
+        let ppm = self.shares.values().map(|share| share.among(FULL)).fold(0, u64::saturating_add);
         FULL.saturating_sub(ppm)
     }
 
     /// Whether any wb has a share.
     pub fn is_any(&self) -> bool {
-        self.0.values().any(|share| share.pages > 0)
+        self.shares.values().any(|share| share.pages > 0)
     }
 }
 
@@ -206,6 +217,7 @@ fn counted(shown: u64, thresh: u64, error: u64, of: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_record::sample::WbRow;
     use floodline_record::units::{Bytes, Flag, Pages, Ppm};
     use floodline_testkit::Fixture;
 
@@ -227,7 +239,7 @@ mod tests {
 
     fn shares(machine: Fixture) -> Vec<(String, u64, String)> {
         let start = StartShares::of(&machine.window()).expect("it has thresholds");
-        start.0.iter().map(|((bdi, ino), share)| (bdi.to_string(), *ino, share.to_string())).collect()
+        start.shares.iter().map(|((bdi, ino), share)| (bdi.to_string(), *ino, share.to_string())).collect()
     }
 
     #[test]
@@ -277,7 +289,7 @@ mod tests {
     #[test]
     fn a_share_that_a_small_cgroup_hides_is_what_others_leave() {
         let wb = |pages: u64, written: u64| {
-            move |_: f64, row: &mut floodline_record::sample::WbRow| {
+            move |_: f64, row: &mut WbRow| {
                 (row.dirty_thresh, row.written) = (Some(Bytes(4096 * pages)), Some(Bytes(4096 * written)));
             }
         };
@@ -289,6 +301,15 @@ mod tests {
         let hidden = host().wb("8:0", 70, wb(256, 1_000)).wb("8:0", 71, wb(256, 2_000)).wb("8:0", 72, wb(0, 500));
         let expect = [(1, "1/4"), (70, "1/4"), (71, "2/4"), (72, "0/4")].map(|(ino, share)| (ino, share.to_owned()));
         assert_eq!(of(hidden), expect);
+    }
+
+    #[test]
+    fn wbs_are_recorded_where_one_has_a_threshold() {
+        let has_wbs = |machine: Fixture| StartShares::of(&machine.window()).expect("it has thresholds").has_wbs();
+        let wb = |thresh: Option<Bytes>| move |_: f64, row: &mut WbRow| row.dirty_thresh = thresh;
+        let host = || machine("6.12", &[("sda", 0)]);
+        let all = [host(), host().wb("8:0", 1, wb(None)), host().wb("8:0", 1, wb(Some(Bytes(0))))];
+        assert_eq!(all.map(has_wbs), [false, false, true]);
     }
 
     #[test]

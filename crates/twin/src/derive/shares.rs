@@ -30,11 +30,11 @@ pub(super) fn add(window: &Window, ground: &Ground, machine: &mut Machine, notes
         recorded(start, window, ground, machine, notes);
     }
     let is_settled = window.first_at.is_some_and(|first| first.monotonic >= SETTLED);
-    // Up to 6.9 the kernel prints no threshold of the wbs of cgroups.
+    // Up to 6.9 the kernel prints no threshold of the wbs of cgroups. Since 6.10, a wb that it does not print does not exist.
     let rest = match &start {
         None => FULL,
-        Some(start) if start.of_cgroups().next().is_none() => start.rest_ppm(),
-        Some(_) => 0,
+        Some(start) if start.has_wbs() => 0,
+        Some(start) => start.rest_ppm(),
     };
     if is_settled && rest > 0 {
         assumed(rest, start.is_none(), window, ground, machine, notes);
@@ -200,5 +200,11 @@ mod tests {
         assert_eq!(of(hidden(nginx(host("6.12.0", PAGES)))), [disk(75.0, Origin::Assumed), cgroup(25.0)]);
         // Up to 6.9 the threshold of the root wb is known, and the cgroups have the rest.
         assert_eq!(of(nginx(host("6.1.0", 60_000))), [disk(60.0, Origin::Derived), cgroup(40.0)]);
+        // Since 6.10 a cgroup that has no wb at the start has written nothing before.
+        let root = |pages: u64| {
+            host("6.12.0", pages).wb("8:0", 1, move |_, row| row.dirty_thresh = Some(Bytes(4096 * pages)))
+        };
+        assert_eq!(of(nginx(root(0))), [disk(0.0, Origin::Derived)]);
+        assert_eq!(of(nginx(root(60_000))), [disk(60.0, Origin::Derived)]);
     }
 }
