@@ -3,6 +3,10 @@
 //! Exact: whole numbers inside, no rounding on the way in, and what is printed reads back the same.
 //! Decimal (kB, MB) and binary (KiB, MiB) units are both accepted and never guessed from `M`.
 
+mod share;
+
+pub use share::Share;
+
 use floodline_record::units::{Bytes, BytesPerSecond, Nanos};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Visitor};
@@ -386,49 +390,6 @@ impl Level {
     }
 }
 
-/// Part of the pages that a machine wrote lately, as two numbers of pages, e.g. `30/40`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Share {
-    /// Its pages; at most `of`.
-    pub pages: u32,
-    /// All pages; never 0.
-    pub of: u32,
-}
-
-impl Share {
-    /// Its pages when all pages are `of`, rounded down.
-    pub fn among(self, of: u64) -> u64 {
-        let pages = u128::from(self.pages) * u128::from(of) / u128::from(self.of.max(1));
-        u64::try_from(pages).unwrap_or(u64::MAX)
-    }
-}
-
-impl FromStr for Share {
-    type Err = NotAQuantity;
-    fn from_str(text: &str) -> Result<Share, NotAQuantity> {
-        let number = |text: &str| -> Result<u32, &'static str> {
-            let text = text.trim();
-            let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            if is_number { text.parse().map_err(|_| TOO_LARGE) } else { Err(NOT) }
-        };
-        let read = || {
-            let (pages, of) = text.split_once('/').ok_or(NOT)?;
-            Ok(Share { pages: number(pages)?, of: number(of)? })
-        };
-        match read() {
-            Ok(share) if share.of > 0 && share.pages <= share.of => Ok(share),
-            Ok(_) => Err(Share::wrong(text)),
-            Err(not) => Err(NotAQuantity { not, ..Share::wrong(text) }),
-        }
-    }
-}
-
-impl fmt::Display for Share {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.pages, self.of)
-    }
-}
-
 as_text!(Share, "a part of pages, from 0/1 to 1/1", "\"30/40\" or \"1/1\"", r"^[0-9]+ ?/ ?[0-9]+$");
 
 impl Serialize for Level {
@@ -497,22 +458,6 @@ mod tests {
         assert!(said("0/s").contains("is not a number of times per time"));
         for wrong in ["0.0/s", ".5/s", "1./s", "1..5/s", "-0.2/s", "0.00000000000000000000001/s"] {
             assert!(wrong.parse::<Frequency>().is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_share_is_at_most_all_pages_of_at_least_one() {
-        for (text, pages, of) in
-            [("30/40", 30, 40), ("0/1", 0, 1), (" 1 / 1 ", 1, 1), ("4294967295/4294967295", u32::MAX, u32::MAX)]
-        {
-            let share: Share = text.parse().unwrap();
-            assert_eq!((share, share.to_string().parse::<Share>().unwrap()), (Share { pages, of }, share));
-        }
-        let said = |text: &str| text.parse::<Share>().unwrap_err().to_string();
-        assert_eq!(said("41/40"), "\"41/40\" is not a part of pages, from 0/1 to 1/1; write \"30/40\" or \"1/1\"");
-        assert!(said("1/4294967296").contains("is too large for a part of pages"));
-        for wrong in ["", "1", "0/0", "/", "1/", "/1", "-1/2", "+1/2", "0.5", "50 %", "1/2/3", "\u{661}/2"] {
-            assert!(said(wrong).contains("is not a part of pages"), "{wrong}");
         }
     }
 

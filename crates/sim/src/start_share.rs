@@ -42,7 +42,7 @@ impl World {
 
     /// Sets the completions of all wbs: those that are named have these shares, others have none.
     pub(crate) fn set_shares(&mut self, shares: &[(WbId, Share)]) {
-        let all = shares.iter().map(|(_, share)| u64::from(share.of)).max().unwrap_or(1);
+        let all = Share::together(shares.iter().map(|(_, share)| *share));
         let (build, now, period) = (self.build, self.jiffies(), self.domain.completions.period);
         self.domain.completions = FpropGlobal::starting(build, all, period, now);
         let mut pages: BTreeMap<WbId, u64> = BTreeMap::new();

@@ -123,6 +123,9 @@ fn a_machine_begins_with_the_shares_of_its_scenario() {
     assert!(near(shares[&wb("254:0", 1)], 0.0) && shares[&wb("254:16", 1)] > 0.99, "{shares:?}");
     let (shares, _) = begun(&quiet("share = \"300/400\"", ""), "6.12");
     assert!(near(shares[&wb("254:0", 1)], 0.75) && near(shares[&wb("254:16", 1)], 0.0), "{shares:?}");
+    // A half is 3 pages of 6 beside none of 3.
+    let (shares, _) = begun(&quiet("share = \"1/2\"", "share = { other = \"0/3\" }"), "6.12");
+    assert!(near(shares[&wb("254:0", 1)], 0.5), "{shares:?}");
     // The cgroup has an eighth of all, and of its own domain the rest of its pages.
     let of_box = "share = { data = \"1/8\", other = \"1/8\" }";
     let (shares, _) = begun(&quiet("share = \"3/4\"", of_box), "6.12");

@@ -38,9 +38,7 @@ pub(super) fn check(machine: &Machine, members: &BTreeSet<&String>, complaints: 
             all.push((*share, machine.copies_of_cgroup(path)));
         }
     }
-    let of = all.iter().map(|(share, _)| u64::from(share.of)).max().unwrap_or(1);
-    let pages = all.iter().map(|(share, copies)| share.among(of).saturating_mul(u64::from(*copies)));
-    let pages = pages.fold(0, u64::saturating_add);
+    let (pages, of) = Share::sum(all);
     if pages > of {
         let message = format!("the shares of devices and cgroups add up to {pages} of {of} pages");
         complaints.hint(&["machine", "devices"], message, "write shares that add up to 1 at most");

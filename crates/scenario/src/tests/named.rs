@@ -128,6 +128,8 @@ fn shares_add_up_to_all_pages_at_most_and_belong_to_devices_with_files() {
     };
     check(&of("1/4", "10/40"), &[]);
     check(&of("11/40", "1/4"), &["add up to 41 of 40 pages -> write shares that add up to 1 at most"]);
+    check(&of("1/2", "1/6"), &[]);
+    check(&of("2/3", "2/16"), &["add up to 25 of 24 pages"]);
     check("[machine.cgroups.n]\nshare.d = \"1/2\"", &["no device is called \"d\""]);
     check(
         "[machine.cgroups.\"/\"]\nshare.a = \"1/2\"",
