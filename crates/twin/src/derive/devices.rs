@@ -16,7 +16,7 @@ use floodline_scenario::{
     Backing, BdiKnobs, ByteRate, ByteSize, CacheType, Device, FsType, IoRate, Mount, QueueKnobs, RequestsPerSecond,
     Time,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A filesystem that tasks can write to.
 #[derive(Clone, Debug)]
@@ -185,6 +185,20 @@ pub(super) fn written_twice(window: &Window) -> BTreeMap<Nanos, f64> {
         *written.entry(one.end).or_default() += one.written_bytes;
     }
     written
+}
+
+/// The devices below loop devices whose writes do not go through the page cache below: what these wrote are pages of the loop
+/// devices, and none of the devices here.
+pub(super) fn below_direct(window: &Window) -> BTreeSet<DevId> {
+    let Some(facts) = window.facts.as_ref() else { return BTreeSet::new() };
+    let lookup = window.lookup();
+    let below = |seen: &Seen<'_>| {
+        let Stack::Loop { backing_file, dio } = &seen.facts?.stack else { return None };
+        let wrote = seen.span.growth.written.is_some_and(|bytes| bytes.0 > 0);
+        let holder = lookup.mount_of_file(facts, backing_file).filter(|_| wrote && !is_buffered(*dio))?;
+        Some(device::of_mount(window, holder)?.dev)
+    };
+    device::devices(window).iter().filter_map(below).collect()
 }
 
 /// Whether a loop device goes through the page cache below it, by its `dio` file: it does unless it says otherwise.

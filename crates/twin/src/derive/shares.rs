@@ -2,6 +2,7 @@
 //! Shares of the dirty threshold with which a twin begins. The threshold of a bdi shows them in a recording that was made by root.
 //! Otherwise a kernel that has run for a while has written before what it writes in the recording.
 
+use super::devices;
 use super::machine::{Ground, Place};
 use crate::provenance::Notes;
 use floodline_record::id::Entity;
@@ -81,17 +82,25 @@ fn recorded(start: &StartShares, window: &Window, ground: &Ground, machine: &mut
     }
 }
 
+/// Size of a page of the host, bytes.
+fn page_size(window: &Window) -> f64 {
+    window.facts.as_ref().map_or(PAGE, |facts| facts.page_size.max(1) as f64)
+}
+
 /// Divides a part of all pages, in parts per million, by what was written in the recording: among cgroups, and among the devices
-/// themselves if nothing of them is known.
+/// themselves if nothing of them is known. No more pages than the machine has written back.
 fn assumed(rest: u64, has_devices: bool, window: &Window, ground: &Ground, machine: &mut Machine, notes: &mut Notes) {
     let mut wrote: BTreeMap<(String, String), f64> = BTreeMap::new();
     let is_unified = machine.cgroup_mode == CgroupMode::V2;
     let is_leaf = |path: &str| {
         !machine.cgroups.keys().any(|other| other.strip_prefix(path).is_some_and(|rest| rest.starts_with('/')))
     };
+    // The I/O of cgroups contains that of direct I/O, which completes no page.
+    let below_direct = devices::below_direct(window);
     for place in &ground.places.0 {
         let mut left = place.written as f64;
-        for (id, span) in window.cgroup_io.iter().filter(|_| is_unified) {
+        let shows_pages = is_unified && !below_direct.contains(&place.dev);
+        for (id, span) in window.cgroup_io.iter().filter(|_| shows_pages) {
             let Some(Entity::CgroupIo { cgroup, dev }) = window.entities.get(id) else { continue };
             let path = ground.cgroups.path(Some(*cgroup));
             if *dev != place.dev || !machine.cgroups.contains_key(path) || !is_leaf(path) {
@@ -106,10 +115,12 @@ fn assumed(rest: u64, has_devices: bool, window: &Window, ground: &Ground, machi
         }
     }
     let all: f64 = wrote.values().sum();
-    if all <= 0.0 {
+    let completed = window.host.growth.nr_written.map(|pages| pages.0 as f64 * page_size(window));
+    let pages = completed.map_or(all, |completed| completed.min(all));
+    if all <= 0.0 || pages <= 0.0 {
         return;
     }
-    let of = (all / PAGE / window.seconds().max(1.0) * SECONDS).clamp(PAGES_MIN, PAGES_MAX).round();
+    let of = (pages / PAGE / window.seconds().max(1.0) * SECONDS).clamp(PAGES_MIN, PAGES_MAX).round();
     for ((device, path), bytes) in wrote {
         let share = Share { pages: (of * bytes / all * rest as f64 / FULL as f64) as u32, of: of as u32 };
         let why = "no threshold of its wb in the recording: its part of the pages written before is taken for that of the recording";
@@ -129,8 +140,9 @@ fn assumed(rest: u64, has_devices: bool, window: &Window, ground: &Ground, machi
 mod tests {
     use crate::provenance::Origin;
     use crate::{Options, Recorded, Twin};
+    use floodline_record::facts::Stack;
     use floodline_record::gap::{Cause, Source};
-    use floodline_record::units::{Bytes, Count};
+    use floodline_record::units::{Bytes, Count, Pages};
     use floodline_testkit::{Fixture, grows};
 
     const PAGES: u64 = 100_000;
@@ -140,7 +152,9 @@ mod tests {
         Fixture::healthy()
             .kernel(kernel)
             .seconds(20)
-            .host(|_, row| row.nr_dirty_threshold = Some(floodline_record::units::Pages(PAGES)))
+            .host(|t, row| {
+                (row.nr_dirty_threshold, row.nr_written) = (Some(Pages(PAGES)), grows(t, 0, 1_000.0));
+            })
             .disk("sda", |t, row| {
                 (row.written, row.writes) = (grows(t, 0, 4e6), grows::<Count>(t, 0, 100.0));
             })
@@ -201,10 +215,41 @@ mod tests {
         // Up to 6.9 the threshold of the root wb is known, and the cgroups have the rest.
         assert_eq!(of(nginx(host("6.1.0", 60_000))), [disk(60.0, Origin::Derived), cgroup(40.0)]);
         // Since 6.10 a cgroup that has no wb at the start has written nothing before.
-        let root = |pages: u64| {
-            host("6.12.0", pages).wb("8:0", 1, move |_, row| row.dirty_thresh = Some(Bytes(4096 * pages)))
-        };
+        let root =
+            |pages: u64| host("6.12.0", pages).wb("8:0", 1, move |_, row| row.dirty_thresh = Some(Bytes(4096 * pages)));
         assert_eq!(of(nginx(root(0))), [disk(0.0, Origin::Derived)]);
         assert_eq!(of(nginx(root(60_000))), [disk(60.0, Origin::Derived)]);
+    }
+
+    #[test]
+    fn direct_io_writes_no_pages() {
+        let nginx = |host: Fixture| {
+            host.cgroup_io("/system.slice/nginx.service", "sda", |t, row| row.wbytes = grows(t, 0, 1e6))
+        };
+        let of = |host: Fixture| shares(host).into_iter().map(|(_, share, _)| share).collect::<Vec<_>>();
+        // 1000 pages per second are written in 4.5 s, or the fewer ones that the machine writes back.
+        let pages = |per_second: f64| {
+            of(nginx(host("6.1.0", 60_000)).host(move |t, row| row.nr_written = grows(t, 0, per_second)))
+        };
+        assert_eq!(
+            [pages(1e6), pages(100.0), pages(0.0)],
+            [
+                ["3/5", "439/1099"].map(str::to_owned).to_vec(),
+                ["3/5", "180/450"].map(str::to_owned).to_vec(),
+                vec!["3/5".to_owned()]
+            ]
+        );
+        let with_loop = |is_direct: bool, speed: f64| {
+            let host = nginx(host("6.1.0", 60_000)).disk("loop0", move |t, row| row.written = grows(t, 0, speed));
+            let host = host.bdi("7:0", |_, row| row.dirty_thresh = Some(Bytes(0))).facts(|facts| {
+                for device in &mut facts.devices {
+                    if let Stack::Loop { dio, .. } = &mut device.stack {
+                        *dio = Some(is_direct);
+                    }
+                }
+            });
+            of(host).len()
+        };
+        assert_eq!([with_loop(false, 1e6), with_loop(true, 0.0), with_loop(true, 1e6)], [2, 2, 1]);
     }
 }
