@@ -7,6 +7,7 @@ use floodline_kernel::{Algorithm, Behaviour};
 use floodline_record::id::Entity;
 use floodline_record::name::Name;
 use floodline_record::sample::BdiRow;
+use floodline_record::units::Nanos;
 use floodline_record::window::Window;
 use floodline_scenario::Share;
 use std::collections::BTreeMap;
@@ -17,6 +18,8 @@ const ROOT: u64 = 1;
 const FULL: u64 = 1_000_000;
 /// Largest number of pages of all wbs that is tried: 256 MiB of 3 s.
 const PAGES_MAX: u64 = 65_536;
+/// Time in which a domain that is halved every 3 s completes what it counts at most, at a steady pace.
+const KEPT: Nanos = Nanos(6 * Nanos::SECOND.0);
 /// Number of pages that is taken where none of these explains the thresholds.
 const PAGES_ELSE: u64 = 4_096;
 /// The kernel prints the threshold of a bdi some milliseconds after the machine's. Part of its change between two samples that it may have
@@ -54,7 +57,8 @@ impl StartShares {
         for (id, span) in window.bdis.iter().filter(|(_, span)| span.first_at == first) {
             let Some(Entity::Bdi { name }) = window.entities.get(id) else { continue };
             let Some(shown) = span.first.dirty_thresh else { continue };
-            by_bdi.insert(name, Bdi { shown: shown.0 / page, ..Bdi::of(&span.first) });
+            let written = span.first.written.map_or(0, |bytes| bytes.0 / page);
+            by_bdi.insert(name, Bdi { shown: shown.0 / page, written, ..Bdi::of(&span.first) });
         }
         let min_ratio_sum = by_bdi.values().map(|bdi| bdi.min_ratio).fold(0, u64::saturating_add).min(FULL);
         let mut has_wbs = false;
@@ -65,6 +69,7 @@ impl StartShares {
             let written = span.first.written.map_or(0, |bytes| bytes.0 / page);
             bdi.wbs.push((*cgroup_ino, shown.0 / page, written));
         }
+        let kept = kept(by_bdi.values().map(|bdi| bdi.written).fold(0, u64::saturating_add), first);
         let shown: BTreeMap<(&Name, u64), Shown> = by_bdi
             .iter()
             .flat_map(|(name, bdi)| bdi.wbs(&machine).into_iter().map(|(ino, of)| ((*name, ino), of)))
@@ -75,7 +80,8 @@ impl StartShares {
         let thresh = part(thresh, FULL - min_ratio_sum);
         let (ids, shown): (Vec<_>, Vec<_>) = shown.into_iter().unzip();
         let (pages, of) = fraction(&filled(&shown, thresh), thresh, machine.error);
-        let small = |pages: u64| u32::try_from(pages).unwrap_or(u32::MAX);
+        let times = if tells_all(&pages, of, thresh, machine.error) { 1 } else { (kept / of).max(1) };
+        let small = |pages: u64| u32::try_from(pages.saturating_mul(times)).unwrap_or(u32::MAX);
         let shares = pages.into_iter().map(|pages| Share { pages: small(pages), of: small(of) });
         let shares = ids.into_iter().map(|(name, ino)| (name.clone(), ino)).zip(shares).collect();
         Some(StartShares { shares, has_wbs })
@@ -123,6 +129,8 @@ struct Bdi {
     min_ratio: u64,
     is_strict: bool,
     shown: u64,
+    /// Pages that it has written since it exists.
+    written: u64,
     /// Inode of the cgroup, threshold and written pages of each wb.
     wbs: Vec<(u64, u64, u64)>,
 }
@@ -204,6 +212,22 @@ fn fraction(shown: &[u64], thresh: u64, error: u64) -> (Vec<u64>, u64) {
     (shown.iter().map(count).collect(), of)
 }
 
+/// Whether the count of all is that of the kernel: a fraction of few pages is none of another count by chance. That a wb has all
+/// shows nothing of the count.
+fn tells_all(pages: &[u64], of: u64, thresh: u64, error: u64) -> bool {
+    // About of² / 3 fractions have as few pages. Together they explain this many of the thresholds.
+    let explained = u128::from(of).pow(2).saturating_mul(u128::from(error) * 2 + 1);
+    // Where all have none, these pages are no count of theirs.
+    let (has_all, has_none) = (pages.contains(&of), pages.iter().all(|pages| *pages == 0));
+    has_none || !has_all && explained.saturating_mul(4) < u128::from(thresh)
+}
+
+/// Pages that a domain counts at most if all wbs have written as many at a steady pace since the boot, up to [`PAGES_MAX`].
+fn kept(written: u64, uptime: Nanos) -> u64 {
+    let kept = u128::from(written) * u128::from(KEPT.0) / u128::from(uptime.0.max(KEPT.0));
+    u64::try_from(kept).unwrap_or(u64::MAX).min(PAGES_MAX)
+}
+
 /// The smallest count of `of` that gives a threshold of at least `shown` within the error.
 fn counted(shown: u64, thresh: u64, error: u64, of: u64) -> u64 {
     if shown == 0 || thresh == 0 {
@@ -237,6 +261,11 @@ mod tests {
         })
     }
 
+    /// A disk that has written so much before the recording, pages.
+    fn written(pages: u64) -> impl Fn(f64, &mut BdiRow) {
+        move |_, row| row.written = Some(Bytes(4096 * pages))
+    }
+
     fn shares(machine: Fixture) -> Vec<(String, u64, String)> {
         let start = StartShares::of(&machine.window()).expect("it has thresholds");
         start.shares.iter().map(|((bdi, ino), share)| (bdi.to_string(), *ino, share.to_string())).collect()
@@ -244,7 +273,7 @@ mod tests {
 
     #[test]
     fn the_threshold_of_a_disk_shows_the_fewest_pages_that_explain_it() {
-        let one = |kernel, pages| shares(machine(kernel, &[("sda", pages)]))[0].2.clone();
+        let one = |kernel, pages| shares(machine(kernel, &[("sda", pages)]).bdi("8:0", written(0)))[0].2.clone();
         // Two thirds, rounded down; 16 pages of 33, as a guest showed; a disk alone after 2112 pages.
         assert_eq!(["6.12", "5.10"].map(|kernel| one(kernel, 66_666)), ["2/3", "2/3"]);
         assert_eq!([one("6.12", 48_484), one("6.12", THRESH), one("6.12", 0)], ["16/33", "1/1", "0/1"]);
@@ -252,6 +281,27 @@ mod tests {
         assert!((2000..2200).contains(&of) && pages == [of - 1], "{pages:?} of {of}");
         // More than the machine's threshold: that changed between the two readings.
         assert_eq!(one("6.12", THRESH + 700), "1/1");
+    }
+
+    #[test]
+    fn a_fraction_that_shows_no_count_is_one_of_what_the_disks_have_written() {
+        let uptime = floodline_testkit::UPTIME as u64;
+        // Pages that all disks have written in 6 s, of which the second has one in ten.
+        let of = |disks: &[(&str, u64)], pages: u64| {
+            let host = machine("6.12", disks).bdi("8:0", written(pages * 9 * (uptime / 10) / 6));
+            let host = if disks.len() > 1 { host.bdi("8:16", written(pages * (uptime / 10) / 6)) } else { host };
+            shares(host).into_iter().map(|(.., share)| share).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&[("sda", THRESH), ("sdb", 0)], 1_200), ["1200/1200", "0/1200"]);
+        assert_eq!(of(&[("sda", THRESH), ("sdb", 0)], 1 << 24), ["65536/65536", "0/65536"]);
+        assert_eq!(of(&[("sda", 0), ("sdb", 0)], 0), ["0/1", "0/1"]);
+        // A threshold of two thirds is hardly that of other numbers; one of 43,301 pages may be.
+        assert_eq!(of(&[("sda", 66_666), ("sdb", 33_333)], 1_200), ["2/3", "1/3"]);
+        assert_eq!(of(&[("sda", 43_301)], 10_000), ["3892/8988"]);
+        assert_eq!(
+            [kept(500, Nanos::SECOND), kept(500, Nanos(60 * Nanos::SECOND.0)), kept(u64::MAX, Nanos(0))],
+            [500, 50, 65_536]
+        );
     }
 
     #[test]

@@ -70,7 +70,7 @@ fn recorded(start: &StartShares, window: &Window, ground: &Ground, machine: &mut
         let key = format!("machine.devices.{}.share", place.device);
         notes.derived(
             key,
-            "threshold of the bdi over that of the machine in the first sample, as the fewest pages that explain it",
+            "threshold of the bdi over that of the machine in the first sample, as the fewest pages that explain it, or as the pages written before",
         );
         for (_, ino, share) in start.of_cgroups().filter(|(of, _, share)| **of == bdi && share.pages > 0) {
             let Some(path) = of_ino(ino).filter(|_| machine.cgroup_mode == CgroupMode::V2) else { continue };
@@ -185,7 +185,11 @@ mod tests {
         let expect = |share: &str| vec![("machine.devices.sda.share".to_owned(), share.to_owned(), Origin::Derived)];
         assert_eq!(of("6.1.0", 75_000), expect("3/4"));
         assert_eq!(of("6.12.0", 0), expect("0/1"));
-        assert_eq!(of("6.12.0", PAGES), expect("1/1"));
+        assert_eq!(
+            of("6.12.0", PAGES),
+            expect("230/230"),
+            "the disk has written as many pages in 6 s, from the boot to the first sample"
+        );
     }
 
     #[test]
