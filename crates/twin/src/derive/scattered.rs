@@ -20,6 +20,8 @@ const CALL: std::ops::RangeInclusive<f64> = 0.9 * PAGE..=16_384.0;
 const MOST: f64 = 0.8;
 /// Mean request over mean call, at most: some neighbours are written together.
 const REQUEST_MAX: f64 = 2.5;
+/// Pages of a sync from which the sizes of its requests tell where they are.
+const PAGES_PER_SYNC: f64 = 16.0;
 /// Requests that a sync of another program adds: its data, a descriptor and a commit block of the journal.
 const PER_SYNC: f64 = 3.0;
 /// Largest size of a file over the bytes written, where all of it was cached before.
@@ -40,7 +42,9 @@ pub(super) fn file(
     let total = &group.total;
     let block = passed(total) / total.calls.max(1.0);
     let all: f64 = here.iter().map(|(other, _)| other.total.dirtied()).sum();
-    let is_synced_within = syncs.call.is_some() && syncs.at_ends.is_none();
+    // A sync of few pages sends small requests wherever they are.
+    let is_synced_within =
+        syncs.call.is_some() && syncs.at_ends.is_none() && total.by_calls < PAGES_PER_SYNC * PAGE * syncs.count;
     if total.by_calls < BYTES_MIN
         || !CALL.contains(&block)
         || total.by_calls < MOST * all

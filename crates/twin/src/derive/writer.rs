@@ -246,13 +246,7 @@ fn calls(group: &Group, kept: f64, syncs: Syncs, file: String, key: &str, notes:
     }
     let sync = sync_of(syncs, of_file, key, notes);
     let is_any_synced = sync.is_some();
-    // Bursts that are written and synced within one interval each: the sync is in it too, so they are not spread over it.
-    let is_in_one = |burst: &Burst| {
-        let is_its = |bin: &Bin| (bin.end - burst.to).abs() < 1e-6 && burst.to - burst.from <= bin.length + 1e-6;
-        group.bins.iter().any(is_its)
-    };
-    let is_synced_each = is_any_synced && syncs.count == stretches.len() as f64;
-    let is_unpaced = is_synced_each && stretches.iter().all(is_in_one);
+    let is_unpaced = is_any_synced && is_synced_each(group, syncs, &stretches);
     // Each call dirties a page of its own and none is made durable: one-block files.
     let is_small_files =
         !is_any_synced && end.is_none() && block <= 2048.0 && total.by_calls >= 0.9 * calls * PAGE && calls >= 16.0;
@@ -303,10 +297,10 @@ fn rewrites(group: &Group, syncs: Syncs, file: String, it: Rewritten, key: &str,
     notes.derived(format!("{key}.steps.write.size"), it.why);
     let end = end_of(group, syncs, &file, key, notes);
     let sync = sync_of(syncs, calls, key, notes);
-    let bursts = match end.is_some() {
-        true => bursts(&group.bins, rewrites::passed_in),
-        false => arrivals(&group.bins, rewrites::passed_in, block),
-    };
+    // Where hardly a call finds a dirty page, what becomes dirty leaves out calls to pipes.
+    let is_all = total.by_calls >= (1.0 - rewrites::REPEATED_MIN) * rewrites::passed(total);
+    let amount = if is_all { |bin: &Bin| bin.by_calls } else { rewrites::passed_in };
+    let bursts = if end.is_some() { bursts(&group.bins, amount) } else { arrivals(&group.bins, amount, block) };
     if it.is_ring {
         notes.derived(
             format!("{key}.steps.write.order"),
@@ -314,6 +308,7 @@ fn rewrites(group: &Group, syncs: Syncs, file: String, it: Rewritten, key: &str,
         );
     }
     let order = if it.is_ring { Order::Sequential } else { Order::Random };
+    let is_unpaced = sync.is_some() && is_synced_each(group, syncs, &bursts);
     let syncing = Syncing::new(sync);
     let step = move |count: u64, rate: Option<Frequency>| {
         let write = Write {
@@ -327,7 +322,15 @@ fn rewrites(group: &Group, syncs: Syncs, file: String, it: Rewritten, key: &str,
         };
         syncing.steps(write, count)
     };
-    Branch { end, ..Branch::new(bursts, block, step) }
+    Branch { end, is_unpaced, ..Branch::new(bursts, block, step) }
+}
+
+/// Whether each burst is written and synced within one interval: the sync is in it too, so the calls are not spread over it.
+fn is_synced_each(group: &Group, syncs: Syncs, bursts: &[Burst]) -> bool {
+    let is_its =
+        |bin: &Bin, burst: &Burst| (bin.end - burst.to).abs() < 1e-6 && burst.to - burst.from <= bin.length + 1e-6;
+    let is_in_one = |burst: &Burst| group.bins.iter().any(|bin| is_its(bin, burst));
+    syncs.count == bursts.len() as f64 && bursts.iter().all(is_in_one)
 }
 
 /// The sync at the end of each burst.
