@@ -54,7 +54,7 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
     let of = derived.label(above);
     let used_up = match above == worst.cgroup {
         true => format!("its memory limit of {}", human::bytes(limit as f64)),
-        false => format!("the memory limit of {of}, {},", human::bytes(limit as f64)),
+        false => format!("the memory limit of {of} ({})", human::bytes(limit as f64)),
     };
     let domain =
         derived.budgets().cgroups.iter().find(|budget| budget.cgroup == worst.cgroup).map(|budget| &budget.domain);
@@ -76,8 +76,8 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
             "Raise the dirty thresholds of the machine: each cgroup gets the same part of its memory.".to_owned()
         }
         (None, true) => format!(
-            "Give {of} more memory, or take away what fills it: each MiB more lets {} more be unwritten before writers are paused. A \
-             higher vm.dirty_ratio raises the limit too, for all cgroups.",
+            "Raise the memory limit of {of}, or shrink the programs in it: each added MiB allows {} more unwritten data. A higher vm.dirty_ratio \
+             raises the limit too, for all cgroups.",
             human::bytes(part * 1024.0 * 1024.0)
         ),
     };
@@ -224,7 +224,7 @@ mod tests {
             finding.cause
         );
         assert!(
-            finding.brief.expect.starts_with("Give /bench.slice/writer-0.scope more memory"),
+            finding.brief.expect.starts_with("Raise the memory limit of /bench.slice/writer-0.scope"),
             "{}",
             finding.brief.expect
         );
