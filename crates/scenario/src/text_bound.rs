@@ -206,57 +206,30 @@ impl<'a> Serializer for &'a mut Bound {
     }
 }
 
-impl SerializeSeq for Parts<'_> {
-    type Ok = ();
-    type Error = Error;
+/// Parts without names, one after the other.
+macro_rules! items {
+    ($($part:ident $method:ident),*) => { $(
+        impl $part for Parts<'_> {
+            type Ok = ();
+            type Error = Error;
 
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.bound.item(value)
-    }
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+                self.bound.item(value)
+            }
 
-    fn end(self) -> Result<(), Error> {
-        self.left()
-    }
+            fn end(self) -> Result<(), Error> {
+                self.left()
+            }
+        }
+    )* };
 }
 
-impl SerializeTuple for Parts<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.bound.item(value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.left()
-    }
-}
-
-impl SerializeTupleStruct for Parts<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.bound.item(value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.left()
-    }
-}
-
-impl SerializeTupleVariant for Parts<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.bound.item(value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.left()
-    }
-}
+items!(
+    SerializeSeq serialize_element,
+    SerializeTuple serialize_element,
+    SerializeTupleStruct serialize_field,
+    SerializeTupleVariant serialize_field
+);
 
 impl SerializeMap for Parts<'_> {
     type Ok = ();
@@ -278,28 +251,22 @@ impl SerializeMap for Parts<'_> {
     }
 }
 
-impl SerializeStruct for Parts<'_> {
-    type Ok = ();
-    type Error = Error;
+/// Parts with names.
+macro_rules! entries {
+    ($($part:ident),*) => { $(
+        impl $part for Parts<'_> {
+            type Ok = ();
+            type Error = Error;
 
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Error> {
-        self.bound.entry(key, value)
-    }
+            fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Error> {
+                self.bound.entry(key, value)
+            }
 
-    fn end(self) -> Result<(), Error> {
-        self.left()
-    }
+            fn end(self) -> Result<(), Error> {
+                self.left()
+            }
+        }
+    )* };
 }
 
-impl SerializeStructVariant for Parts<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Error> {
-        self.bound.entry(key, value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.left()
-    }
-}
+entries!(SerializeStruct, SerializeStructVariant);
