@@ -5,7 +5,7 @@
 
 use super::derived::Derived;
 use super::device::Device;
-use super::short_limit::{FAIR_FRACTION, HAS_ROOM, Occupied};
+use super::short_limit::{self, FAIR_FRACTION, HAS_ROOM};
 use super::waiting::{self, HARM_SHARE, Waiter};
 use super::writer::Writer;
 use super::{cgroup, dirty, limits, throttle};
@@ -62,15 +62,9 @@ pub fn crowded(derived: &Derived<'_>) -> Vec<Crowded> {
     if derived.seconds <= 0.0 || !derived.budgets().scope.is_per_cgroup() {
         return Vec::new();
     }
-    let memcgs: BTreeMap<&[u8], EntityId> =
-        derived.budgets().cgroups.iter().map(|budget| (budget.path.as_bytes(), budget.cgroup)).collect();
-    let mut occupied = Occupied::new();
-    for process in derived.writers().processes.iter().filter(|process| !process.kthread) {
-        let path = process.cgroup.and_then(|id| cgroup::path(derived.window, id));
-        if let Some(memcg) = path.and_then(|path| cgroup::nearest(&memcgs, path.as_bytes())) {
-            occupied.entry(memcg).or_default().push(process);
-        }
-    }
+    let Some(occupied) = short_limit::occupied(derived, derived.budgets(), &derived.writers().processes) else {
+        return Vec::new();
+    };
     let limited = limits::of_writes(derived);
     let is_limited = |path: &Name| {
         limited
@@ -134,6 +128,14 @@ fn of_cgroup(
     pauses: Option<&BTreeMap<u32, f64>>,
     ceilings: &BTreeMap<u32, u64>,
 ) -> Option<Crowded> {
+    let peak = derived.window.unwritten_max.get(&budget.cgroup).copied().unwrap_or(0);
+    let is_idle = match pauses {
+        Some(pauses) => !processes.iter().any(|process| pauses.contains_key(&process.pid)),
+        None => peak == 0,
+    };
+    if is_idle {
+        return None;
+    }
     let domain = &budget.domain;
     let (thresh, ceiling, memory) = (domain.thresh?.high.0, domain.freerun?.high.0, domain.available?.high.0);
     // What limits a cgroup may be the machine's own, smaller limit.
@@ -149,7 +151,6 @@ fn of_cgroup(
         return None;
     }
     let part = ceiling as f64 / memory as f64;
-    let peak = derived.window.unwritten_max.get(&budget.cgroup).copied().unwrap_or(0);
     let (below, least) = least_available(derived, budget)?;
     let is_by_setting = (thresh as f64) < FAIR_FRACTION * memory as f64;
     if !is_by_setting && !is_full(derived, below) {

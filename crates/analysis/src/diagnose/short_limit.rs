@@ -63,6 +63,24 @@ struct Short<'b, 'a> {
     utilisation: f64,
 }
 
+/// Memory cgroups with the processes charged to them; `None` when no process was read.
+pub fn occupied<'w, 'a>(
+    derived: &Derived<'_>,
+    budgets: &Budgets,
+    processes: &'w [Writer<'a>],
+) -> Option<Occupied<'w, 'a>> {
+    let memcgs: BTreeMap<&[u8], _> =
+        budgets.cgroups.iter().map(|budget| (budget.path.as_bytes(), budget.cgroup)).collect();
+    let mut occupied: BTreeMap<_, Vec<&Writer<'_>>> = BTreeMap::new();
+    for process in processes {
+        let path = process.cgroup.and_then(|id| cgroup::path(derived.window, id));
+        if let Some(memcg) = path.and_then(|path| cgroup::nearest(&memcgs, path.as_bytes())) {
+            occupied.entry(memcg).or_default().push(process);
+        }
+    }
+    (!occupied.is_empty()).then_some(occupied)
+}
+
 /// The finding about the limit at which most tasks wait; `None` where no task does.
 pub fn finding(
     rule: &'static str,

@@ -38,7 +38,7 @@ pub const RULE: Rule = Rule {
 fn check(derived: &Derived<'_>) -> Verdict {
     let budgets = derived.budgets();
     let writers = derived.writers();
-    let occupied = starved::occupied(derived, budgets, &writers.processes);
+    let occupied = short_limit::occupied(derived, budgets, &writers.processes);
     let storms = storm::storms(derived, budgets, writers, occupied.as_ref());
     if !storms.found.is_empty() {
         let found = stormy::findings(derived, budgets, &storms.found, occupied.as_ref(), writers.period);

@@ -2,12 +2,11 @@
 //! Finds cgroups whose budget is too small for their filesystem because of a machine-wide setting, and the processes
 //! charged to them. Visits each cgroup once.
 
-use crate::budget::{Budgets, CgroupBudget, DomainBudget};
+use crate::budget::{CgroupBudget, DomainBudget};
 use crate::diagnose::cgroup::{self, DevicesWritten};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device;
-use crate::diagnose::short_limit::{FAIR_FRACTION, Occupied};
-use crate::diagnose::writer::Writer;
+use crate::diagnose::short_limit::FAIR_FRACTION;
 use floodline_kernel::largest_folio;
 use floodline_record::facts::Mount;
 use floodline_record::id::{DevId, EntityId};
@@ -31,24 +30,6 @@ pub(super) struct Starved<'a> {
     pub(super) fs_type: &'a str,
     /// Most dirty and under writeback of any sample, bytes.
     pub(super) peak: Option<u64>,
-}
-
-/// Memory cgroups with the processes charged to them; `None` when no process was read.
-pub(super) fn occupied<'w, 'a>(
-    derived: &Derived<'_>,
-    budgets: &Budgets,
-    processes: &'w [Writer<'a>],
-) -> Option<Occupied<'w, 'a>> {
-    let memcgs: BTreeMap<&[u8], _> =
-        budgets.cgroups.iter().map(|budget| (budget.path.as_bytes(), budget.cgroup)).collect();
-    let mut occupied: BTreeMap<_, Vec<&Writer<'_>>> = BTreeMap::new();
-    for process in processes {
-        let path = process.cgroup.and_then(|id| cgroup::path(derived.window, id));
-        if let Some(memcg) = path.and_then(|path| cgroup::nearest(&memcgs, path.as_bytes())) {
-            occupied.entry(memcg).or_default().push(process);
-        }
-    }
-    (!occupied.is_empty()).then_some(occupied)
 }
 
 /// Cgroups with little dirty memory because of a machine-wide setting.
