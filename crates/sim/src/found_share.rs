@@ -147,7 +147,7 @@ impl Bdi {
     /// Its wbs by the inodes of their cgroups. Up to 6.9 only that of the root is printed.
     fn wbs(&self, machine: &Machine) -> Vec<(u64, Shown)> {
         let Machine { algorithm, thresh, error } = machine;
-        // The floor is a part of what is not dirty, and little is dirty when most recordings begin.
+        // The floor is a part of the pages that are not dirty. When most recordings begin, few pages are dirty.
         let floor = if algorithm.share_floor { thresh / if self.is_strict { 100 } else { 8 } } else { 0 };
         let without_minimum = |shown: u64| shown.saturating_sub(part(*thresh, self.min_ratio));
         let share =
@@ -324,7 +324,7 @@ mod tests {
         let minimum = machine("6.12", &[("sda", 10_000), ("sdb", 45_000)])
             .bdi("8:0", |_, row| row.min_ratio = Some(Ppm(100_000)));
         assert_eq!(shares(minimum).into_iter().map(|(.., share)| share).collect::<Vec<_>>(), ["0/2", "1/2"]);
-        // Since 6.14 a disk has an eighth of what is not dirty, a strict one a hundredth.
+        // Since 6.14 a disk gets at least an eighth of the pages that are not dirty; with a strict limit, a hundredth.
         let of = |kernel, pages, is_strict: bool| {
             let bdi = move |_: f64, row: &mut BdiRow| row.strict_limit = Some(Flag(u64::from(is_strict)));
             shares(machine(kernel, &[("sda", pages)]).bdi("8:0", bdi))[0].2.clone()

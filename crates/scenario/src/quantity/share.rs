@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// kernel that wrote more change more slowly.
 const TOGETHER_MAX: u64 = 4_096;
 
-/// Largest number of all pages of an exact sum: a share's pages of so many still fit.
+/// Largest common total of an exact sum. The pages of a share, scaled to this total, fit in 128 bits.
 const SUM_MAX: u128 = 1 << 95;
 
 /// Greatest common divisor; 0 of zeros only.
