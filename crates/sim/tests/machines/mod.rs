@@ -97,6 +97,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "twentyfourth-well",
     "twentysecond-sick",
     "twentysecond-well",
+    "twentysixth-sick",
+    "twentysixth-well",
     "twentythird-sick",
     "twentythird-well",
     "two-disks",
@@ -133,6 +135,7 @@ pub(crate) const TWENTYSECOND_ROUND: &str = include_str!("../blind/twentysecond-
 pub(crate) const TWENTYTHIRD_ROUND: &str = include_str!("../blind/twentythird-round.txt");
 pub(crate) const TWENTYFOURTH_ROUND: &str = include_str!("../blind/twentyfourth-round.txt");
 pub(crate) const TWENTYFIFTH_ROUND: &str = include_str!("../blind/twentyfifth-round.txt");
+pub(crate) const TWENTYSIXTH_ROUND: &str = include_str!("../blind/twentysixth-round.txt");
 pub(crate) const VARIATIONS: &str = include_str!("../blind/variations.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
@@ -162,6 +165,7 @@ pub(crate) const TABLES: &[&str] = &[
     TWENTYTHIRD_ROUND,
     TWENTYFOURTH_ROUND,
     TWENTYFIFTH_ROUND,
+    TWENTYSIXTH_ROUND,
     VARIATIONS,
 ];
 
