@@ -22,7 +22,7 @@ use crate::sample::{
     ZoneRow,
 };
 use crate::units::{Bytes, Count, Nanos};
-pub use limited::{IoLimit, LimitRun, LimitRuns, done_under};
+pub use limited::{IoLimit, LimitRun, LimitRuns, LimitedIo, LimitedReading, done_under, used_up};
 pub use spans::Spans;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -178,6 +178,8 @@ pub struct Window {
     pub cgroup_io: Spans<CgroupIoRow>,
     /// What cgroups did on devices while their limits of I/O were the same.
     pub limit_runs: LimitRuns,
+    /// What cgroups with a limit of I/O had done on devices, at each sample.
+    pub limited_io: LimitedIo,
     /// Processes.
     pub processes: Spans<ProcessRow>,
     /// Times of the samples in which a process, or a kernel thread, slept uninterruptibly (state D), in order.
@@ -278,7 +280,7 @@ impl Window {
         fold(&mut self.cgroup_limits, at, &sample.cgroup_limits, before);
         fold(&mut self.cgroup_io, at, &sample.cgroup_io, before);
         fold(&mut self.processes, at, &sample.processes, before);
-        limited::take(&mut self.limit_runs, sample);
+        limited::take(&mut self.limit_runs, &mut self.limited_io, sample);
         self.push_unwritten(sample, before);
     }
 

@@ -14,7 +14,7 @@ use crate::metric::{Metric, Row};
 use crate::name::Name;
 use crate::sample::{CgroupIoRow, CgroupLimitsRow, CgroupRow, ProcessRow, WbRow};
 use crate::units::{self, Nanos};
-use crate::window::limited::{self, LimitRun, LimitRuns};
+use crate::window::limited::{self, LimitRun, LimitRuns, LimitedIo};
 use crate::window::{Reads, Span, Spans, Window};
 use std::collections::BTreeMap;
 
@@ -300,6 +300,7 @@ pub(super) struct Fold {
     unwritten_max: Vec<Option<u64>>,
     stat_reads: Reads,
     limit_runs: LimitRuns,
+    limited_io: LimitedIo,
     bdis: Bdis,
 }
 
@@ -328,6 +329,7 @@ impl Fold {
             unwritten_max: Vec::new(),
             stat_reads: Reads::default(),
             limit_runs: LimitRuns::new(),
+            limited_io: LimitedIo::new(),
             bdis: Bdis::default(),
         }
     }
@@ -383,15 +385,15 @@ impl Fold {
     fn take_limits(&mut self) {
         let io = &self.cgroup_io;
         let limits = ["rbps_max", "wbps_max", "riops_max", "wiops_max"].map(|name| io.cells(name));
-        if limits.iter().flatten().all(|cells| cells.running() == 0) {
+        if self.limited_io.is_empty() && limits.iter().flatten().all(|cells| cells.running() == 0) {
             return;
         }
         let counters = ["rbytes", "wbytes", "rios", "wios"].map(|name| io.cells(name));
         for (id, slot) in &io.rows {
             let now = |cells: Option<&Cells>| cells.and_then(|cells| cells.now(*slot as usize));
-            if let Some(run) =
-                LimitRun::read(io.at, limits.map(|cells| now(cells).map(units::Limit)), counters.map(now))
-            {
+            let (limits, counters) = (limits.map(|cells| now(cells).map(units::Limit)), counters.map(now));
+            limited::note(&mut self.limited_io, *id, io.at, limits, counters);
+            if let Some(run) = LimitRun::read(io.at, limits, counters) {
                 limited::push(self.limit_runs.entry(*id).or_default(), run);
             }
         }
@@ -442,6 +444,7 @@ impl Fold {
         window.unwritten_max = self.cgroups.of.iter().filter_map(|(id, slot)| Some((*id, most(*slot)?))).collect();
         window.stat_reads = self.stat_reads;
         window.limit_runs = self.limit_runs;
+        window.limited_io = self.limited_io;
         window.wbs = self.wbs.spans();
         window.cgroups = self.cgroups.spans();
         window.cgroup_limits = self.cgroup_limits.spans();

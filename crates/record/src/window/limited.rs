@@ -8,6 +8,11 @@ use crate::sample::{CgroupIoRow, Sample};
 use crate::units::{Limit, Nanos};
 use std::collections::BTreeMap;
 
+/// Time over which it is judged whether a limit is used up, at least. A bio of a megabyte and more is counted at once, and then none
+/// for a second.
+const JUDGED: Nanos = Nanos(2_000_000_000);
+/// Readings that are further apart do not show when a limit was used up.
+const APART: Nanos = Nanos(6_000_000_000);
 /// Number of limits of a cgroup on a device.
 const LIMITS: usize = 4;
 
@@ -39,18 +44,17 @@ pub struct LimitRun {
     last: Counted,
 }
 
+/// Readings of the counters of each cgroup and device for which a limit of I/O was read, from that time on, in order.
+pub type LimitedIo = BTreeMap<EntityId, Vec<LimitedReading>>;
+
+/// What a cgroup with a limit had done on a device until a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitedReading(Counted);
+
 /// The runs of each cgroup and device whose limits were read, in order of time.
 pub type LimitRuns = BTreeMap<EntityId, Vec<LimitRun>>;
 
 impl LimitRun {
-    /// The run of one row; `None` where its limits were not read.
-    fn of(at: Nanos, row: &CgroupIoRow) -> Option<LimitRun> {
-        let limits = [row.rbps_max, row.wbps_max, row.riops_max, row.wiops_max];
-        let bytes = [row.rbytes, row.wbytes].map(|bytes| bytes.map(|bytes| bytes.0));
-        let requests = [row.rios, row.wios].map(|requests| requests.map(|requests| requests.0));
-        LimitRun::read(at, limits, [bytes[0], bytes[1], requests[0], requests[1]])
-    }
-
     /// The run of one reading, in the order of [`IoLimit`]; `None` where no limit was read.
     pub(crate) fn read(
         at: Nanos,
@@ -60,6 +64,49 @@ impl LimitRun {
         let counted = Counted { at, counters };
         limits.iter().any(Option::is_some).then_some(LimitRun { limits, first: counted, last: counted })
     }
+}
+
+/// Takes one reading, in the order of [`IoLimit`].
+pub(crate) fn note(
+    all: &mut LimitedIo,
+    id: EntityId,
+    at: Nanos,
+    limits: [Option<Limit>; LIMITS],
+    counters: [Option<u64>; LIMITS],
+) {
+    let reading = LimitedReading(Counted { at, counters });
+    match all.get_mut(&id) {
+        Some(readings) => readings.push(reading),
+        None if limits.iter().flatten().any(|limit| *limit != Limit::MAX) => {
+            all.insert(id, vec![reading]);
+        }
+        None => {}
+    }
+}
+
+/// The times in which a limit was used up: at least this part of it was done over two seconds and more. They do not overlap.
+pub fn used_up(readings: &[LimitedReading], which: IoLimit, limit: Limit, part: f64) -> Vec<(Nanos, Nanos)> {
+    let counts: Vec<(Nanos, u64)> =
+        readings.iter().filter_map(|reading| Some((reading.0.at, reading.0.counters[which as usize]?))).collect();
+    let mut found: Vec<(Nanos, Nanos)> = Vec::new();
+    let mut first = 0;
+    for (at, (to, after)) in counts.iter().enumerate() {
+        // The shortest time that is long enough.
+        while first + 1 < at && to.0.saturating_sub(counts[first + 1].0.0) >= JUDGED.0 {
+            first += 1;
+        }
+        let (from, before) = counts[first];
+        let time = to.0.saturating_sub(from.0);
+        let done = after.saturating_sub(before) as f64;
+        if time < JUDGED.0 || time > APART.0 || done < part * limit.0 as f64 * Nanos(time).as_secs_f64() {
+            continue;
+        }
+        match found.last_mut().filter(|last| last.1 >= from) {
+            Some(last) => last.1 = *to,
+            None => found.push((from, *to)),
+        }
+    }
+    found
 }
 
 /// Appends a run that follows, or continues the last one.
@@ -73,12 +120,22 @@ pub(crate) fn push(runs: &mut Vec<LimitRun>, next: LimitRun) {
 }
 
 /// Takes the limits of a sample.
-pub(super) fn take(runs: &mut LimitRuns, sample: &Sample) {
+pub(super) fn take(runs: &mut LimitRuns, readings: &mut LimitedIo, sample: &Sample) {
     for (id, row) in sample.cgroup_io.rows() {
-        if let Some(run) = LimitRun::of(sample.time.monotonic, row) {
+        let (limits, counters) = of_row(row);
+        note(readings, *id, sample.time.monotonic, limits, counters);
+        if let Some(run) = LimitRun::read(sample.time.monotonic, limits, counters) {
             push(runs.entry(*id).or_default(), run);
         }
     }
+}
+
+/// The limits of a row and the counters that they are for, in the order of [`IoLimit`].
+fn of_row(row: &CgroupIoRow) -> ([Option<Limit>; LIMITS], [Option<u64>; LIMITS]) {
+    let limits = [row.rbps_max, row.wbps_max, row.riops_max, row.wiops_max];
+    let bytes = [row.rbytes, row.wbytes].map(|bytes| bytes.map(|bytes| bytes.0));
+    let requests = [row.rios, row.wios].map(|requests| requests.map(|requests| requests.0));
+    (limits, [bytes[0], bytes[1], requests[0], requests[1]])
 }
 
 /// Appends the runs of a window that follows and begins with the last sample of this one.
@@ -86,6 +143,15 @@ pub(super) fn append(runs: &mut LimitRuns, next: &LimitRuns) {
     for (id, later) in next {
         let runs = runs.entry(*id).or_default();
         later.iter().for_each(|run| push(runs, run.clone()));
+    }
+}
+
+/// Appends the readings of a window that follows and begins with the last sample of this one, at this time.
+pub(super) fn append_readings(all: &mut LimitedIo, next: &LimitedIo, shared: Nanos) {
+    for (id, later) in next {
+        let readings = all.entry(*id).or_default();
+        let is_known = !readings.is_empty();
+        readings.extend(later.iter().filter(|reading| !is_known || reading.0.at > shared));
     }
 }
 
@@ -115,11 +181,35 @@ mod tests {
         for (second, wbytes, wbps) in readings {
             let wbps_max = wbps.map(Limit);
             let row = CgroupIoRow { wbytes: Some(Bytes(*wbytes)), wbps_max, ..CgroupIoRow::default() };
-            if let Some(run) = LimitRun::of(Nanos(second * 1_000_000_000), &row) {
+            let (limits, counters) = of_row(&row);
+            if let Some(run) = LimitRun::read(Nanos(second * 1_000_000_000), limits, counters) {
                 push(&mut runs, run);
             }
         }
         assert_eq!(done_under(&runs, IoLimit::WriteBytes, Limit(limit)), expect, "{readings:?}");
+    }
+
+    #[test]
+    fn a_limit_is_used_up_over_two_seconds_and_more() {
+        // A bio of 2 MB each second, then nothing, then half of the limit.
+        let bytes = |half_seconds: u64| match half_seconds {
+            0..=16 => half_seconds / 2 * 2_000_000,
+            17..=30 => 16_000_000,
+            more => 16_000_000 + (more - 30) * 500_000,
+        };
+        let mut all = LimitedIo::new();
+        let id = EntityId(7);
+        for at in 0..60 {
+            let limit = (at % 20 == 0).then_some(Limit(2_000_000));
+            note(&mut all, id, Nanos(at * 500_000_000), [None, limit, None, None], [None, Some(bytes(at)), None, None]);
+        }
+        let times = used_up(&all[&id], IoLimit::WriteBytes, Limit(2_000_000), 0.8);
+        // The last two seconds with two of its bios end half a second later.
+        assert_eq!(times, [(Nanos(0), Nanos(8_500_000_000))]);
+        assert!(used_up(&all[&id], IoLimit::Writes, Limit(1), 0.8).is_empty(), "not counted");
+        // Without a limit nothing is kept.
+        note(&mut all, EntityId(8), Nanos(0), [Some(Limit::MAX); LIMITS], [Some(1); LIMITS]);
+        assert_eq!(all.len(), 1);
     }
 
     #[test]
@@ -148,7 +238,8 @@ mod tests {
         let mut runs = Vec::new();
         for (second, wbytes) in [(0, None), (1, Some(100)), (3, Some(120)), (4, None)] {
             let row = CgroupIoRow { wbytes: wbytes.map(Bytes), wbps_max: Some(Limit(7)), ..CgroupIoRow::default() };
-            runs.extend(LimitRun::of(Nanos(second * 1_000_000_000), &row));
+            let (limits, counters) = of_row(&row);
+            runs.extend(LimitRun::read(Nanos(second * 1_000_000_000), limits, counters));
         }
         let mut whole = Vec::new();
         runs.into_iter().for_each(|run| push(&mut whole, run));
