@@ -16,8 +16,8 @@ use floodline_record::id::{Entity, EntityId, Hierarchy};
 use floodline_record::name::Name;
 use floodline_record::programs::DATABASES;
 use floodline_record::sample::{CgroupIoRow, ProcessRow};
-use floodline_record::units::{Bytes, Count, Limit};
-use floodline_record::window::{IoLimit, Span, done_under};
+use floodline_record::units::{Bytes, Count, Limit, Nanos};
+use floodline_record::window::{IoLimit, Span, done_under, used_up};
 
 /// The rule and its manual page.
 pub const RULE: Rule = Rule {
@@ -33,6 +33,8 @@ const AT_LIMIT: f64 = 0.8;
 /// Part of a limit in use from which it is the bottleneck where the disk does not explain the waiting: bursts reach the
 /// limit and pauses between them do not.
 const NEAR_LIMIT: f64 = 0.5;
+/// Part of the time with waiting tasks in which a limit was used up, from which it made them wait.
+const MOSTLY: f64 = 0.5;
 /// Part of the time with a task of the cgroup waiting from which it hurts.
 const HURTS: f64 = 0.1;
 /// Utilisation of the disk up to which it has room.
@@ -47,6 +49,8 @@ const ALIKE: u64 = 4;
 
 /// A limit that is reached.
 struct AtLimit<'a> {
+    /// The cgroup on this device.
+    id: EntityId,
     cgroup: EntityId,
     device: Device<'a>,
     what: &'static str,
@@ -170,13 +174,17 @@ fn used_under(
     if !has_changed(span, name) {
         return Some((used(span, name)?, span.seconds()));
     }
-    let which = match name {
+    done_under(derived.window.limit_runs.get(&id)?, which(name), Limit(limit))
+}
+
+/// The limit of this name.
+fn which(name: &str) -> IoLimit {
+    match name {
         "wbps" => IoLimit::WriteBytes,
         "wiops" => IoLimit::Writes,
         "rbps" => IoLimit::ReadBytes,
         _ => IoLimit::Reads,
-    };
-    done_under(derived.window.limit_runs.get(&id)?, which, Limit(limit))
+    }
 }
 
 /// Rate of a cgroup in the unit that a limit counts.
@@ -217,6 +225,7 @@ fn at_limit<'a>(derived: &Derived<'a>) -> Vec<AtLimit<'a>> {
                     limits(&span.last).into_iter().all(|(last, name, ..)| name != what || last != Some(limit));
                 let is_bulk = !is_write && reads_in_bulk(span);
                 let at = AtLimit {
+                    id: *id,
                     cgroup,
                     device,
                     what,
@@ -288,6 +297,8 @@ struct Held {
     utilisation: f64,
     /// Part of the window with a task of the cgroup waiting for I/O.
     pressure: Option<f64>,
+    /// Seconds in which the limit was used up while the disk had room, in bursts of two seconds and more.
+    used_up_s: f64,
     /// Tasks of the cgroup that waited, without its largest user if others waited too.
     waiters: Vec<Waiter>,
 }
@@ -336,13 +347,36 @@ fn held(derived: &Derived<'_>, at: &AtLimit<'_>, known: Option<&[Waiter]>) -> Op
     let is_unexplained = waited > 2.0 * utilisation + margin;
     let is_used_up = part >= AT_LIMIT;
     let is_near = part >= NEAR_LIMIT.min(when_waiting.max(HURTS));
-    (is_used_up || (is_unexplained && is_near)).then_some(Held {
+    let used_up_s = used_up_s(derived, at);
+    let is_used_up_in_bursts = used_up_s >= MOSTLY * waited * derived.seconds && used_up_s >= HURTS * derived.seconds;
+    (is_used_up || is_used_up_in_bursts || (is_unexplained && is_near)).then_some(Held {
         severity,
         disk: disk.clone(),
         utilisation,
         pressure,
+        used_up_s,
         waiters,
     })
+}
+
+/// Seconds in which the limit was used up while no disk below it was full.
+fn used_up_s(derived: &Derived<'_>, at: &AtLimit<'_>) -> f64 {
+    let Some(readings) = derived.window.limited_io.get(&at.id).filter(|_| !at.has_changed) else { return 0.0 };
+    let disks: Vec<Vec<device::Interval>> = at.device.bottoms().iter().map(Device::intervals).collect();
+    let has_room = |(from, to): &(Nanos, Nanos)| {
+        let busy_s = |disk: &Vec<device::Interval>| {
+            let within = disk.iter().filter(|interval| interval.end > *from && interval.end <= *to);
+            within.map(|interval| interval.utilisation.unwrap_or(0.0) * interval.seconds).sum::<f64>()
+        };
+        disks.iter().all(|disk| busy_s(disk) < ROOM * seconds(*from, *to))
+    };
+    let times = used_up(readings, which(at.what), Limit(at.limit), AT_LIMIT);
+    times.iter().filter(|time| has_room(time)).map(|(from, to)| seconds(*from, *to)).sum()
+}
+
+/// The time between two moments, seconds.
+fn seconds(from: Nanos, to: Nanos) -> f64 {
+    Nanos(to.0.saturating_sub(from.0)).as_secs_f64()
 }
 
 fn finding(derived: &Derived<'_>, at: &AtLimit<'_>, known: Option<&[Waiter]>) -> Option<Finding> {
@@ -434,6 +468,9 @@ fn evidence(at: &AtLimit<'_>, held: &Held, who: &str) -> Vec<Evidence> {
         row(format!("Its limit, {}", at.what), at.limit as f64, &at.file()),
         Evidence::share(format!("{} busy", held.disk), held.utilisation, "/proc/diskstats io_time").against(ROOM),
     ];
+    // Over the whole window, bursts and pauses are far below the limit.
+    let is_of_bursts = held.used_up_s > 0.0 && at.used < AT_LIMIT * at.limit as f64;
+    evidence.extend(is_of_bursts.then(|| Evidence::seconds("Time in bursts that used it up", held.used_up_s, counted)));
     evidence.extend(
         held.pressure
             .map(|share| Evidence::share("Time with a task of it waiting", share, "io.pressure some").against(HURTS)),
@@ -443,146 +480,4 @@ fn evidence(at: &AtLimit<'_>, held: &Held, who: &str) -> Vec<Evidence> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::diagnose::check_rule;
-    use floodline_testkit::{Fixture, secs};
-
-    fn limited(rate: f64) -> Fixture {
-        Fixture::healthy()
-            .cgroup("/tenant", |t, row| row.io_some = Some(secs(0.9 * t)))
-            .cgroup_io("/tenant", "sda", move |t, row| {
-                row.wbytes = Some(Bytes((rate * t) as u64));
-                row.wios = Some(Count((4.0 * t) as u64));
-                row.wbps_max = Some(Limit(4_000_000));
-                row.wiops_max = Some(Limit::MAX);
-            })
-            .seconds(20)
-    }
-
-    #[test]
-    fn a_cgroup_at_its_limit_whose_tasks_wait_is_found() {
-        let expect = "warning: Cgroup /tenant is held to 3.81 MiB/s of writes by its own limit (wbps on sda)";
-        check_rule(&RULE, &limited(3.9e6), expect);
-        let with = |saver: f64| {
-            limited(3.9e6)
-                .process("upload", 800, "/tenant", |t, row| {
-                    row.write_bytes = Some(Bytes((3.8e6 * t) as u64));
-                    row.blkio_delay = Some(secs(0.9 * t));
-                })
-                .process("save", 801, "/tenant", move |t, row| {
-                    row.write_bytes = Some(Bytes((4e3 * t) as u64));
-                    row.blkio_delay = Some(secs(saver * t));
-                })
-        };
-        check_rule(&RULE, &with(0.5), "critical: Cgroup /tenant is held");
-        // A task that uses the limit up alone waits for it by design.
-        check_rule(&RULE, &with(0.0), "info: Cgroup /tenant is held");
-        // The clients of a database wait with it.
-        let database = limited(3.9e6).process("mariadbd", 800, "/tenant", |t, row| {
-            row.write_bytes = Some(Bytes((3.8e6 * t) as u64));
-            row.blkio_delay = Some(secs(0.7 * t));
-        });
-        check_rule(&RULE, &database, "critical: Cgroup /tenant is held");
-    }
-
-    #[test]
-    fn bulk_readers_that_are_alike_wait_for_their_limit_as_was_meant() {
-        let scans = |read_kib: u64, third: f64| {
-            let host = limited(0.0).cgroup_io("/tenant", "sda", move |t, row| {
-                (row.wbytes, row.wbps_max) = (Some(Bytes(0)), Some(Limit::MAX));
-                row.rbytes = Some(Bytes((3.9e6 * t) as u64));
-                row.rios = Some(Count((3.9e6 * t) as u64 / (read_kib << 10)));
-                row.rbps_max = Some(Limit(4_000_000));
-            });
-            [(800, 2e6), (801, 1.8e6), (802, third)].into_iter().fold(host, |host, (pid, rate)| {
-                host.process("scan", pid, "/tenant", move |t, row| {
-                    row.read_bytes = Some(Bytes((rate * t) as u64));
-                    row.blkio_delay = Some(secs(0.9 * t));
-                })
-            })
-        };
-        check_rule(&RULE, &scans(256, 1e6), "info: Cgroup /tenant is held to 3.81 MiB/s of reads");
-        check_rule(&RULE, &scans(64, 1e6), "critical: Cgroup /tenant is held to 3.81 MiB/s of reads");
-        // It reads little and waits as long: it is not what the limit was set for.
-        check_rule(&RULE, &scans(256, 5e4), "critical: Cgroup /tenant is held to 3.81 MiB/s of reads");
-        // A trace of syncs and pauses has no reads.
-        let traced = scans(256, 1e6).traced(&["throttle", "bytes"], vec![]);
-        check_rule(&RULE, &traced, "info: Cgroup /tenant is held to 3.81 MiB/s of reads");
-    }
-
-    #[test]
-    fn a_limit_with_room_and_a_host_without_limits_are_clear() {
-        check_rule(&RULE, &limited(1e6), "clear: 1 cgroup has a limit of I/O; the one used most is used to 25 %");
-        check_rule(&RULE, &Fixture::healthy().cgroup_io("/a", "sda", |_, _| {}), "clear: no cgroup has a limit");
-    }
-
-    #[test]
-    fn a_limit_that_is_used_up_only_while_its_tasks_wait_is_the_reason() {
-        // The disk is idle. Half of the limit over the window is all of it in the half in which its tasks wait.
-        let waits = |share: f64| limited(1.9e6).cgroup("/tenant", move |t, row| row.io_some = Some(secs(share * t)));
-        check_rule(&RULE, &waits(0.5), "warning: Cgroup /tenant is held");
-        check_rule(&RULE, &waits(0.9), "clear: 1 cgroup has a limit");
-        // A disk that is busy for a fifth of the time does not explain waits of half of it.
-        let busy = |share: f64| waits(share).disk("sda", |t, row| row.io_time = Some(secs(600.0 + 0.2 * t)));
-        check_rule(&RULE, &busy(0.46), "warning: Cgroup /tenant is held");
-        check_rule(&RULE, &busy(0.39), "clear: 1 cgroup has a limit");
-    }
-
-    #[test]
-    fn without_pressure_by_cgroup_the_machines_counts_where_all_that_wait_are_of_it() {
-        let seen = |outside: bool| {
-            let asleep = |_: f64, row: &mut ProcessRow| {
-                (row.blkio_delay, row.state) = (None, Some(Count(u64::from(b'D'))));
-            };
-            let host = limited(2.5e6)
-                .cgroup("/tenant", |_, row| row.io_some = None)
-                .host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.9 * t)))
-                .process("worker", 800, "/tenant", asleep)
-                .process("worker", 801, "/tenant", asleep);
-            if outside { host.process("mail", 802, "/", asleep) } else { host }
-        };
-        check_rule(&RULE, &seen(false), "warning: Cgroup /tenant is held");
-        check_rule(&RULE, &seen(true), "clear: 1 cgroup has a limit");
-    }
-
-    #[test]
-    fn a_limit_that_was_set_within_the_window_is_not_compared_with_the_time_before() {
-        let set = limited(3.9e6).cgroup_io("/tenant", "sda", |t, row| {
-            row.wbytes = Some(Bytes((9e6 * t.min(10.0) + 3.9e6 * (t - 10.0).max(0.0)) as u64));
-            row.wbps_max = Some(if t < 10.0 { Limit::MAX } else { Limit(4_000_000) });
-        });
-        // At rest while it was limited: nothing waited for that.
-        let rests = limited(3.9e6).cgroup_io("/tenant", "sda", |t, row| {
-            row.wbytes = Some(Bytes((9e6 * t.min(10.0)) as u64));
-            row.wbps_max = Some(if t < 10.0 { Limit::MAX } else { Limit(4_000_000) });
-        });
-        check_rule(&RULE, &rests, "clear: 1 cgroup has a limit of I/O");
-        // Read once only: what was done under it is not known.
-        let once = limited(3.9e6).cgroup_io("/tenant", "sda", |t, row| {
-            row.wbps_max = Some(if (9.5..10.5).contains(&t) { Limit(4_000_000) } else { Limit::MAX });
-        });
-        check_rule(&RULE, &once, "not checked: ");
-        let finding = crate::diagnose::first_finding(&RULE, &set);
-        assert!(finding.summary.contains("(wbps on sda, which changed during the observation)"), "{}", finding.summary);
-        let done = finding.evidence.iter().find(|row| row.name.starts_with("Done by")).expect("its rate");
-        assert!(done.name.ends_with(" under its lowest limit") && done.threshold.is_some(), "{done:?}");
-        // It held its tasks until it was raised.
-        let raised = limited(3.9e6).cgroup_io("/tenant", "sda", |t, row| {
-            row.wbps_max = Some(Limit(if t < 15.0 { 4_000_000 } else { 400_000_000 }));
-        });
-        check_rule(&RULE, &raised, "warning: Cgroup /tenant was held for a time to 3.81 MiB/s of writes");
-        let lifted = limited(3.9e6).cgroup_io("/tenant", "sda", |t, row| {
-            row.wbps_max = Some(if t < 15.0 { Limit(4_000_000) } else { Limit::MAX });
-        });
-        check_rule(&RULE, &lifted, "warning: Cgroup /tenant was held for a time to 3.81 MiB/s of writes");
-        let always = crate::diagnose::first_finding(&RULE, &limited(3.9e6));
-        assert!(!always.summary.contains("changed"), "{}", always.summary);
-        assert!(always.evidence.iter().any(|row| row.name == "Done by /tenant on sda" && row.threshold.is_some()));
-    }
-
-    #[test]
-    fn one_look_cannot_tell() {
-        check_rule(&RULE, &limited(3.9e6).one_look(), "not checked: ");
-    }
-}
+mod tests;
