@@ -255,6 +255,34 @@ fn a_sync_goes_over_the_filesystem_below_each_overlay_once_more_before_5_8() {
 }
 
 #[test]
+fn a_volatile_overlay_skips_syncs_of_its_files() {
+    let longest = |options: &str, tail: &str, call: &str| {
+        let run = run(
+            "6.12",
+            &format!(
+                "[machine.mounts.\"/merged\"]\ntype = \"overlay\"\noptions = [{options}]\noverlay = {{ lower = \"/data/lower\", upper = \
+                 \"/data/upper\", work = \"/data/work\" }}\n[workload]\nduration = \"20s\"\n[workload.tasks.one]\nsteps = [{tail}]\n"
+            ),
+        );
+        figure(&run, &format!("one.{call}.max_seconds"))
+    };
+    let check = |tail: &str, call: &str, is_skipped: bool| {
+        let (usual, volatile) = (longest("", tail, call), longest("\"volatile\"", tail, call));
+        assert!(usual > 0.5, "{call}: {usual} s for 50 MB");
+        assert_eq!(volatile < 0.1, is_skipped, "{call} on a volatile overlay: {volatile} s");
+    };
+    let file = "file = \"/merged/a\"";
+    let written = format!("{{ write = {{ {file}, block = \"1 MiB\", total = \"50 MiB\" }} }}");
+    for call in ["fsync", "fdatasync"] {
+        check(&format!("{written}, {{ {call} = {{ {file} }} }}, \"exit\""), call, true);
+    }
+    let create =
+        "{ create_files = { file = \"/merged/new{n}\", files = 1, size = \"50 MiB\", fsync = true } }, \"exit\"";
+    check(create, "fsync", true);
+    check(&format!("{{ write = {{ {file}, block = \"50 MiB\", count = 1, dsync = true }} }}, \"exit\""), "write", true);
+}
+
+#[test]
 fn who_waits_long_for_the_lock_of_an_inode_has_it_next_since_5_3() {
     let steps = "steps = [{ write = { file = \"/one/a\", block = \"256 KiB\" } }]\n";
     let writers =

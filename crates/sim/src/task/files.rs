@@ -2,11 +2,10 @@
 //! Operations on open files: open, read, write, store, make durable, create, unlink, close.
 
 use super::{Failed, Hand, Open, Outcome};
-use crate::arena::InodeId;
 use crate::block::Way as Direction;
 use crate::process::may_block;
 use crate::sync;
-use crate::syscalls::{self, Readahead};
+use crate::syscalls::{self, Opened, Readahead};
 use crate::world::PAGE;
 use crate::writepages::{How, writepages};
 use floodline_scenario::program::{Access, Answer, Slot, Target, Way};
@@ -29,7 +28,7 @@ impl Hand<'_> {
             self.files.resize_with(slot.0 + 1, || None);
         }
         let ahead = Readahead::default();
-        let (is_direct, is_dsync) = (way.is_direct, way.is_dsync);
+        let (is_direct, is_dsync) = (way.is_direct, way.is_dsync && file.is_synced(&self.sim.w()));
         self.files[slot.0] = Some(Open { file, ahead, is_direct, is_dsync, path: path.to_owned() });
         Ok(())
     }
@@ -125,7 +124,7 @@ impl Hand<'_> {
             if file.has_pages(&self.sim.w()) {
                 may_block(&self.sim, self.pid, writepages(&self.sim, inode, How::all(false))).await;
             }
-        } else {
+        } else if call == SyncCall::Msync || file.is_synced(&self.sim.w()) {
             let datasync = call == SyncCall::Fdatasync;
             may_block(&self.sim, self.pid, sync::fsync(&self.sim, inode, datasync)).await;
         }
@@ -169,7 +168,7 @@ impl Hand<'_> {
         let at = self.now();
         let opened = syscalls::open(&self.sim, self.pid, path, true).await;
         let opened = opened.map_err(|errno| format!("open {path}: {errno}"))?;
-        let filled = self.fill_new(step, opened.inode, at).await;
+        let filled = self.fill_new(step, opened, at).await;
         let closing = self.now();
         syscalls::close(&self.sim, self.pid, opened).await;
         filled?;
@@ -179,7 +178,8 @@ impl Hand<'_> {
     }
 
     /// Writes the content of a file that was just created.
-    async fn fill_new(&mut self, step: &CreateFiles, inode: InodeId, at: u64) -> Result<(), Failed> {
+    async fn fill_new(&mut self, step: &CreateFiles, opened: Opened, at: u64) -> Result<(), Failed> {
+        let inode = opened.inode;
         if self.sim.w().inodes[inode].size > 0 {
             syscalls::truncate(&self.sim, self.pid, inode, 0).await;
         }
@@ -192,7 +192,9 @@ impl Hand<'_> {
         }
         if step.fsync {
             let at = self.now();
-            may_block(&self.sim, self.pid, sync::fsync(&self.sim, inode, false)).await;
+            if opened.is_synced(&self.sim.w()) {
+                may_block(&self.sim, self.pid, sync::fsync(&self.sim, inode, false)).await;
+            }
             self.measures.took("fsync", at, self.sim.now(), 0);
         }
         Ok(())
