@@ -5,7 +5,7 @@
 
 use super::derived::Derived;
 use super::device::Device;
-use super::short_limit::{self, FAIR_FRACTION, HAS_ROOM};
+use super::short_limit::{self, HAS_ROOM};
 use super::waiting::{self, HARM_SHARE, Waiter};
 use super::writer::Writer;
 use super::{cgroup, dirty, limits, throttle};
@@ -29,6 +29,8 @@ const SYNCS_RATE: f64 = 0.5;
 const SMALL_S: f64 = 1.0;
 /// Part of a memory limit that heaps and the like take, from which page cache has little room.
 const MOST: f64 = 0.5;
+/// Part of a cgroup's memory below which a setting makes its dirty limit small: half of what the kernel's own ratio gives.
+const LOW_FRACTION: f64 = 0.1;
 /// Unwritten data, in multiples of the ceiling, from which it was passed, where no trace tells.
 const PASSED: f64 = 1.25;
 
@@ -152,7 +154,7 @@ fn of_cgroup(
     }
     let part = ceiling as f64 / memory as f64;
     let (below, least) = least_available(derived, budget)?;
-    let is_by_setting = (thresh as f64) < FAIR_FRACTION * memory as f64;
+    let is_by_setting = (thresh as f64) < LOW_FRACTION * memory as f64;
     if !is_by_setting && !is_full(derived, below) {
         return None;
     }
@@ -215,7 +217,7 @@ fn is_near_the_machines(derived: &Derived<'_>) -> bool {
 
 /// Whether programs may sync what is on a disk: it flushes its cache more often than a journal commits, or a sync needs no flush that is
 /// counted.
-fn may_sync(derived: &Derived<'_>, device: &Device<'_>) -> bool {
+pub(super) fn may_sync(derived: &Derived<'_>, device: &Device<'_>) -> bool {
     let flushes = |disk: &Device<'_>| {
         let has_cache = disk.facts.and_then(|facts| facts.write_back_cache) == Some(true);
         disk.span.growth.flushes.filter(|_| has_cache).map(|count| count.0)

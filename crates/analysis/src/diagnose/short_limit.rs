@@ -27,6 +27,8 @@ pub type Occupied<'w, 'a> = BTreeMap<EntityId, Vec<&'w Writer<'a>>>;
 pub const FAIR_FRACTION: f64 = 0.05;
 /// Seconds of the disk's writing below which a limit takes in no burst. What is advised for a disk is four times 0.75 s.
 const MOMENT_S: f64 = 0.5;
+/// The same for a limit that was not meant to be the lower one of a pair: it is a mistake already.
+const MOMENT_OF_VOID_S: f64 = 2.0;
 /// Utilisation of the disk over the window up to which it has room for what is written.
 pub const HAS_ROOM: f64 = 0.75;
 /// I/O pressure from which an interval counts as waiting.
@@ -61,6 +63,8 @@ struct Short<'b, 'a> {
     device: Device<'a>,
     speed: Speed,
     utilisation: f64,
+    /// Seconds of the device's writing below which a limit counts as short.
+    moment_s: f64,
 }
 
 /// Memory cgroups with the processes charged to them; `None` when no process was read.
@@ -103,12 +107,13 @@ pub fn finding(
             peak,
             (processes, of_memcgs.as_ref()),
             &devices,
+            MOMENT_S,
         ));
     }
     // `contradictory-dirty-settings` tells of a limit that was not meant to be the lower one.
     let settings = Settings::of(&derived.window.host.last);
     if !settings.is_some_and(|settings| settings.is_void(derived.dirty.dirtyable_roughly)) {
-        found.extend(short_of_machine(derived, budgets));
+        found.extend(short_of_machine(derived, budgets, MOMENT_S));
     }
     let (between, seen): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.is_between);
     if let Some(worst) = seen.iter().max_by_key(|one| (one.waiters.len(), one.cgroup.is_some())) {
@@ -130,16 +135,28 @@ pub fn finding(
     })
 }
 
-/// The finding about the limit of the machine; `None` where no task waits there.
-pub fn of_machine(rule: &'static str, derived: &Derived<'_>) -> Option<Finding> {
-    short_of_machine(derived, derived.budgets()).map(|short| told(rule, derived, &short, &[]))
+/// The finding about the limit of the machine where its pair of thresholds is void; `None` where no task waits there.
+pub fn of_void_pair(rule: &'static str, derived: &Derived<'_>) -> Option<Finding> {
+    short_of_machine(derived, derived.budgets(), MOMENT_OF_VOID_S).map(|short| told(rule, derived, &short, &[]))
 }
 
-fn short_of_machine<'b, 'a>(derived: &Derived<'a>, budgets: &'b Budgets) -> Option<Short<'b, 'a>> {
+/// Processes that wait at the limit of a void pair of the machine, where that is told as more than a note.
+pub fn waiting_at_void_pair(derived: &Derived<'_>) -> BTreeSet<u32> {
+    let settings = Settings::of(&derived.window.host.last);
+    if !settings.is_some_and(|settings| settings.is_void(derived.dirty.dirtyable_roughly)) {
+        return BTreeSet::new();
+    }
+    let waiters =
+        short_of_machine(derived, derived.budgets(), MOMENT_OF_VOID_S).map_or(Vec::new(), |short| short.waiters);
+    let pids: BTreeSet<u32> = waiters.iter().map(|waiter| waiter.pid).collect();
+    if pids.len() >= 2 { pids } else { BTreeSet::new() }
+}
+
+fn short_of_machine<'b, 'a>(derived: &Derived<'a>, budgets: &'b Budgets, moment_s: f64) -> Option<Short<'b, 'a>> {
     let pauses = throttle::seconds_by(derived.window, Domain::Global);
     let all: Vec<&Writer<'_>> = derived.writers().processes.iter().collect();
     let peak = derived.dirty.unwritten_peak.map_or(0, |bytes| bytes.0);
-    short(derived, &budgets.global, None, peak, (&all, pauses.as_ref()), derived.drains())
+    short(derived, &budgets.global, None, peak, (&all, pauses.as_ref()), derived.drains(), moment_s)
 }
 
 fn short<'b, 'a>(
@@ -149,6 +166,7 @@ fn short<'b, 'a>(
     peak: u64,
     (processes, pauses): (&[&Writer<'_>], Option<&BTreeMap<u32, f64>>),
     devices: &[Device<'a>],
+    moment_s: f64,
 ) -> Option<Short<'b, 'a>> {
     let (thresh, freerun) = (domain.thresh?.high.0, domain.freerun?.low.0);
     // A limit may be small because the cgroup is.
@@ -173,7 +191,7 @@ fn short<'b, 'a>(
     let device = *devices.iter().max_by_key(amount)?;
     let speed = device.write_bandwidth().filter(|speed| speed.value > 0.0)?;
     let utilisation = device.bottoms().iter().filter_map(Device::utilisation).max_by(f64::total_cmp)?;
-    if thresh as f64 >= MOMENT_S * speed.value || utilisation > HAS_ROOM {
+    if thresh as f64 >= moment_s * speed.value || utilisation > HAS_ROOM {
         return None;
     }
     let harm_s = HARM_SHARE * derived.seconds;
@@ -196,7 +214,7 @@ fn short<'b, 'a>(
         };
         waiters.retain(|waiter| waiter.seconds.is_some());
     }
-    let short = Short { domain, cgroup, thresh, peak, waiters, is_between, device, speed, utilisation };
+    let short = Short { domain, cgroup, thresh, peak, waiters, is_between, device, speed, utilisation, moment_s };
     (!short.waiters.is_empty()).then_some(short)
 }
 
@@ -309,7 +327,7 @@ fn told(rule: &'static str, derived: &Derived<'_>, short: &Short<'_, '_>, others
     };
     let mut evidence = vec![
         Evidence::bytes(format!("Hard threshold of {place}"), short.thresh, "domain_dirty_limits()")
-            .against(MOMENT_S * short.speed.value),
+            .against(short.moment_s * short.speed.value),
         match short.cgroup {
             Some(_) => {
                 Evidence::bytes(format!("Most dirty, {place}"), short.peak, "memory.stat file_dirty + file_writeback")
@@ -337,8 +355,9 @@ fn told(rule: &'static str, derived: &Derived<'_>, short: &Short<'_, '_>, others
         ),
         evidence,
         cause: format!(
-            "The kernel pauses writers as unwritten data approach the limit. {name} writes this much in less than half a second, so a \
-             burst soon reaches it. {why}"
+            "The kernel pauses writers as unwritten data approach the limit. {name} writes this much in less than {}, so a \
+             burst soon reaches it. {why}",
+            human::seconds(short.moment_s)
         )
         .trim_end()
         .to_owned(),
@@ -446,6 +465,15 @@ mod tests {
         let expect = "critical: The background threshold of 256 MiB is void: it is not below the limit of 8.00 MiB, so half of the limit is used. vm.dirty_bytes = 8.00 MiB \
             makes the kernel pause writers of the machine";
         check_rule(&contradictory_dirty_settings::RULE, &void, expect);
+        // Such a limit may hold what the disk writes in two seconds.
+        let longer =
+            |limit_mib: f64| host(limit_mib, limit_mib - 1.0, 0.3).settings((0, mib(limit_mib) as u64, 0, 256 << 20));
+        check_rule(
+            &contradictory_dirty_settings::RULE,
+            &longer(120.0),
+            "critical: The background threshold of 256 MiB",
+        );
+        check_rule(&contradictory_dirty_settings::RULE, &longer(220.0), "info: The background threshold of 256 MiB");
         // Far above the limit: it held nothing back.
         check_rule(&RULE, &host(8.0, 20.0, 0.3), "clear:");
     }

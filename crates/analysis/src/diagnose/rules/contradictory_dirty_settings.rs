@@ -150,7 +150,7 @@ fn void_background(derived: &Derived<'_>, settings: &Settings) -> Option<Finding
         settings.limit()
     );
     // The limit was not meant to be the lower one: what it does is the harm of the pair.
-    if let Some(waits) = short_limit::of_machine(RULE.name, derived).filter(|waits| waits.severity > Severity::Info) {
+    if let Some(waits) = short_limit::of_void_pair(RULE.name, derived).filter(|waits| waits.severity > Severity::Info) {
         evidence.extend(waits.evidence);
         let summary = format!("{void}, so half of the limit is used. {}", waits.summary);
         return Some(Finding { summary, evidence, ..waits });

@@ -86,6 +86,42 @@ fn writers_held_by_a_strict_limit_do_not_wait_behind_each_other() {
 }
 
 #[test]
+fn writers_at_the_limit_of_a_void_pair_wait_there_if_no_program_syncs() {
+    let exports = |background_mib: u64, flushes: f64| {
+        let host = Fixture::healthy()
+            .seconds(20)
+            .settings((0, 120 << 20, 0, background_mib << 20))
+            .thresholds((0, 120 << 20, 0, background_mib << 20), 30_720, 15_360)
+            .host(|t, row| {
+                row.nr_dirty = Some(mib_pages(118.0));
+                row.nr_writeback = Some(Pages(0));
+                row.nr_dirtied = grows(t, 40_000_000, 14_400.0);
+                row.nr_written = grows(t, 38_000_000, 14_400.0);
+                row.psi_io_some = Some(secs(900.0 + 0.8 * t.min(12.0)));
+            })
+            .disk("sda", move |t, row| {
+                let t = t.min(12.0);
+                row.written = grows(t, mib(9_000.0), 100e6);
+                row.writes = grows(t, 9_000, 200.0);
+                row.write_time = Some(secs(900.0 + 200.0 * 0.35 * t));
+                row.io_time = Some(secs(600.0 + t));
+                row.weighted_io_time = Some(secs(900.0 + 70.0 * t));
+                row.flushes = grows(t, 0, flushes);
+            })
+            .facts(|facts| facts.devices.iter_mut().for_each(|device| device.write_back_cache = Some(true)));
+        (0..4).fold(host, |host, pid| {
+            host.process("export", 702 + pid, "/", |t, row| {
+                (row.wchar, row.write_bytes) = (grows(t, 0, 15e6), grows(t, 0, 15e6));
+                row.blkio_delay = Some(secs(0.6 * t.min(12.0)));
+            })
+        })
+    };
+    check_rule(&RULE, &exports(256, 0.1), "clear: sda was full of writeback and slow for 12 s, and no program");
+    check_rule(&RULE, &exports(256, 4.0), "critical: export[702] waited 7.20 s behind others' writeback");
+    check_rule(&RULE, &exports(60, 0.1), "critical: export[702] waited 7.20 s behind others' writeback");
+}
+
+#[test]
 fn batches_shorter_than_an_interval_count_by_the_time_of_the_disk() {
     // In each second the disk is busy for this part of it, with 20 requests in flight, and tasks wait as long.
     let batches = |busy: f64, waits: f64| {
