@@ -33,6 +33,8 @@ pub const RULE: Rule = Rule {
 
 /// Length of a burst that stalls tasks, from which it is harm, seconds.
 const LONG_BURST_S: f64 = 2.0;
+/// Part of the window with a full disk, and with waiting tasks, from which that is harm.
+const FILLS_SHARE: f64 = 0.5;
 /// Boot option that puts everything on the unified hierarchy.
 const UNIFIED: &str = "systemd.unified_cgroup_hierarchy=1";
 /// Bits of `controllers`.
@@ -115,6 +117,20 @@ fn stalled(derived: &Derived<'_>, writes: &[limits::WriteLimit<'_>], passed: &[(
     bursts.any(|burst| burst.stalled() && burst.seconds >= LONG_BURST_S)
 }
 
+/// Whether writes kept a device of a passed limit full for a good part of the window, while tasks waited. How long each task waited is
+/// then often not known: waits for a journal's commit are in no counter.
+fn fills(derived: &Derived<'_>, writes: &[limits::WriteLimit<'_>], passed: &[(EntityId, f64)]) -> bool {
+    let full_s = |device: &device::Device<'_>| {
+        let intervals = device.intervals();
+        let full = intervals.iter().filter(|one| one.is_saturated() && one.written_bytes >= one.read_bytes);
+        full.map(|one| one.seconds).sum::<f64>()
+    };
+    let devices = devices_of(writes, passed).into_iter().filter_map(|dev| device::by_dev(derived.window, dev));
+    let mut disks = devices.flat_map(|device| device.bottoms());
+    let is_waited_for = derived.dirty.io_pressure_some.is_some_and(|share| share >= FILLS_SHARE);
+    is_waited_for && disks.any(|disk| full_s(&disk) >= FILLS_SHARE * derived.seconds)
+}
+
 /// The devices of passed limits.
 fn devices_of(writes: &[limits::WriteLimit<'_>], passed: &[(EntityId, f64)]) -> BTreeSet<DevId> {
     let is_passed = |cgroup: &EntityId| passed.iter().any(|(one, _)| one == cgroup);
@@ -159,7 +175,9 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
                 Some(spared) if spared.is_empty() => Severity::Info,
                 Some(spared)
                     if made_most(derived, &passed)
-                        && (waiting::is_harm(derived, &spared) || stalled(derived, &writes, &passed)) =>
+                        && (waiting::is_harm(derived, &spared)
+                            || stalled(derived, &writes, &passed)
+                            || fills(derived, &writes, &passed)) =>
                 {
                     Severity::Critical
                 }
@@ -382,7 +400,7 @@ mod tests {
     use crate::diagnose::check_rule;
     use floodline_record::gap::Cause;
     use floodline_record::units::Bits;
-    use floodline_testkit::{Fixture, mib};
+    use floodline_testkit::{Fixture, mib, secs};
 
     fn limited(fixture: Fixture) -> Fixture {
         fixture.limits("/box", |_, row| row.memory_max = Some(Limit(mib(256.0))))
@@ -417,13 +435,26 @@ mod tests {
             "info: Write limits of 1 cgroup do not hold buffered writes: cgroups are version 1",
         );
         // A limit that was exceeded failed its purpose.
-        let passing = io_limited(limited(v1()), "sda").process("dd", 900, "/box", |t, row| {
-            row.write_bytes = Some(floodline_record::units::Bytes((40e6 * t) as u64));
-        });
-        check_rule(&RULE, &passing, "warning: Write limits of 1 cgroup do not hold buffered writes");
+        let passing = || {
+            io_limited(limited(v1()), "sda").process("dd", 900, "/box", |t, row| {
+                row.write_bytes = Some(floodline_record::units::Bytes((40e6 * t) as u64));
+            })
+        };
+        check_rule(&RULE, &passing(), "warning: Write limits of 1 cgroup do not hold buffered writes");
+        // It keeps the disk full, and a program outside was seen to wait for a moment.
+        let filling = |busy: f64| {
+            let fixture = passing().process("mail", 901, "/", |t, row| row.blkio_delay = Some(secs(0.06 * t)));
+            fixture.host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.8 * t))).disk("sda", move |t, row| {
+                row.written = Some(floodline_record::units::Bytes((40e6 * t) as u64));
+                row.writes = Some(floodline_record::units::Count((80.0 * t) as u64));
+                row.io_time = Some(secs(600.0 + busy * t));
+                row.weighted_io_time = Some(secs(900.0 + 20.0 * busy * t));
+            })
+        };
+        check_rule(&RULE, &filling(1.0), "critical: Write limits of 1 cgroup do not hold buffered writes");
+        check_rule(&RULE, &filling(0.6), "warning: Write limits of 1 cgroup do not hold buffered writes");
         // It made most of the writes, and a program outside waited long.
-        let harmed =
-            passing.process("mail", 901, "/", |t, row| row.blkio_delay = Some(floodline_testkit::secs(0.4 * t)));
+        let harmed = passing().process("mail", 901, "/", |t, row| row.blkio_delay = Some(secs(0.4 * t)));
         check_rule(&RULE, &harmed, "critical: Write limits of 1 cgroup do not hold buffered writes");
         assert_eq!(crate::diagnose::first_finding(&RULE, &harmed).devices, ["sda"]);
         let others = harmed.process("backup", 902, "/", |t, row| {
@@ -463,7 +494,7 @@ mod tests {
         let passing = |waiter: &'static str| {
             io_limited(limited(Fixture::healthy().hierarchy(Hierarchy::V1Memory)), "sda")
                 .process("dd", 900, "/box", |t, row| row.write_bytes = Some(Bytes((40e6 * t) as u64)))
-                .process("mail", 901, waiter, |t, row| row.blkio_delay = Some(floodline_testkit::secs(0.4 * t)))
+                .process("mail", 901, waiter, |t, row| row.blkio_delay = Some(secs(0.4 * t)))
         };
         check_rule(&RULE, &passing("/boxes"), "critical: Write limits of 1 cgroup");
         check_rule(&RULE, &passing("/box/inner"), "info: Write limits of 1 cgroup");
