@@ -35,6 +35,8 @@ pub const HAS_ROOM: f64 = 0.75;
 const WAITS: f64 = 0.5;
 /// Part of the window with such intervals from which waiting is felt.
 const FELT_SHARE: f64 = 0.25;
+/// The same for the limit of a void pair.
+const FELT_SHARE_OF_VOID: f64 = 0.1;
 /// Dirty data, in multiples of a limit, from which it is not what held them back.
 const PASSED: u64 = 2;
 /// Part of what a device wrote from which a process is one of its writers.
@@ -140,16 +142,15 @@ pub fn of_void_pair(rule: &'static str, derived: &Derived<'_>) -> Option<Finding
     short_of_machine(derived, derived.budgets(), MOMENT_OF_VOID_S).map(|short| told(rule, derived, &short, &[]))
 }
 
-/// Processes that wait at the limit of a void pair of the machine, where that is told as more than a note.
-pub fn waiting_at_void_pair(derived: &Derived<'_>) -> BTreeSet<u32> {
-    let settings = Settings::of(&derived.window.host.last);
-    if !settings.is_some_and(|settings| settings.is_void(derived.dirty.dirtyable_roughly)) {
+/// Processes that a limit pauses, where no trace tells and no program syncs: those that dirtied more than they read, if the machine was
+/// above its freerun ceiling in most of the time in which tasks waited.
+pub fn paused_writers(derived: &Derived<'_>) -> BTreeSet<u32> {
+    if throttle::events(derived.window).is_some() || at_limit(derived, None, 0).is_none() {
         return BTreeSet::new();
     }
-    let waiters =
-        short_of_machine(derived, derived.budgets(), MOMENT_OF_VOID_S).map_or(Vec::new(), |short| short.waiters);
-    let pids: BTreeSet<u32> = waiters.iter().map(|waiter| waiter.pid).collect();
-    if pids.len() >= 2 { pids } else { BTreeSet::new() }
+    let writes =
+        |writer: &&Writer<'_>| !writer.kthread && writer.dirtied_bytes.unwrap_or(0) > writer.read_bytes.unwrap_or(0);
+    derived.writers().processes.iter().filter(writes).map(|writer| writer.pid).collect()
 }
 
 fn short_of_machine<'b, 'a>(derived: &Derived<'a>, budgets: &'b Budgets, moment_s: f64) -> Option<Short<'b, 'a>> {
@@ -168,6 +169,7 @@ fn short<'b, 'a>(
     devices: &[Device<'a>],
     moment_s: f64,
 ) -> Option<Short<'b, 'a>> {
+    let felt_share = if moment_s > MOMENT_S { FELT_SHARE_OF_VOID } else { FELT_SHARE };
     let (thresh, freerun) = (domain.thresh?.high.0, domain.freerun?.low.0);
     // A limit may be small because the cgroup is.
     let is_fair = |available: Bound| thresh as f64 >= FAIR_FRACTION * available.high.0 as f64;
@@ -199,7 +201,7 @@ fn short<'b, 'a>(
         Some(pauses) => throttle::paused(pauses, processes, harm_s),
         None => {
             let of_cgroup = cgroup.and_then(|id| derived.window.cgroups.get(&id)).map(cgroup::io_pressure_some);
-            let is_felt = |share: Option<f64>| share.is_some_and(|share| share >= FELT_SHARE);
+            let is_felt = |share: Option<f64>| share.is_some_and(|share| share >= felt_share);
             let is_at_limit = peak >= freerun
                 && is_felt(of_cgroup.unwrap_or(Some(1.0)))
                 && is_felt(at_limit(derived, cgroup, freerun));

@@ -21,7 +21,7 @@ pub const RULE: Rule = Rule {
     name: "contradictory-dirty-settings",
     summary: "A writeback setting has no effect, contradicts another one, or has an implausible value",
     manual: include_str!("contradictory_dirty_settings.md"),
-    explains: &["fsync-behind-writeback", "dominant-writer"],
+    explains: &["dirty-cliff", "fsync-behind-writeback", "dominant-writer"],
     check,
 };
 
