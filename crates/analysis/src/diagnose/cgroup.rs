@@ -57,6 +57,13 @@ pub fn is_within(path: &Name, above: &Name) -> bool {
     above == b"/" || path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
+/// The paths of a cgroup and of all that it is within ([`is_within`]). A path may come twice.
+pub fn and_above(path: &Name) -> impl Iterator<Item = &[u8]> {
+    let path = path.as_bytes();
+    let slashes = (0..path.len()).rev().filter(|&at| path.get(at) == Some(&b'/'));
+    std::iter::once(path).chain(slashes.filter_map(|at| path.get(..at))).chain(std::iter::once(b"/".as_slice()))
+}
+
 /// The nearest of some cgroups, given by path: this cgroup, or its first ancestor among them.
 pub fn nearest<T: Copy>(among: &BTreeMap<&[u8], T>, path: &[u8]) -> Option<T> {
     let mut at = Some(path);
@@ -219,6 +226,18 @@ mod tests {
         check("/", None);
         check("", None);
         check("a", None);
+    }
+
+    #[test]
+    fn a_cgroup_is_within_those_above_it_and_no_other() {
+        let names = ["", "/", "/a", "/a/b", "/a/bc", "/b", "//a", "/a/", "a", "a/b"].map(Name::from);
+        for path in &names {
+            for above in &names {
+                let is_listed = and_above(path).any(|one| one == above.as_bytes());
+                assert_eq!(is_listed, is_within(path, above), "{path} {above}");
+            }
+        }
+        assert!(is_within(&names[3], &names[2]) && !is_within(&names[4], &names[3]));
     }
 
     #[test]

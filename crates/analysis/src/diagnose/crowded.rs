@@ -68,17 +68,15 @@ pub fn crowded(derived: &Derived<'_>) -> Vec<Crowded> {
         return Vec::new();
     };
     let limited = limits::of_writes(derived);
-    let is_limited = |path: &Name| {
-        limited
-            .iter()
-            .any(|(id, ..)| cgroup::path(derived.window, *id).is_some_and(|above| cgroup::is_within(path, above)))
-    };
+    let limited: BTreeSet<&[u8]> =
+        limited.iter().filter_map(|(id, ..)| Some(cgroup::path(derived.window, *id)?.as_bytes())).collect();
+    let is_limited = |path: &Name| !limited.is_empty() && cgroup::and_above(path).any(|above| limited.contains(above));
     let pauses = throttle::seconds_by(derived.window, Domain::Memcg);
-    let ceilings = ceilings(derived);
+    let (ceilings, limits) = (ceilings(derived), memory_limits(derived));
     let mut found: Vec<Crowded> = Vec::new();
     for budget in derived.budgets().cgroups.iter().filter(|budget| !is_limited(&budget.path)) {
         let Some(processes) = occupied.get(&budget.cgroup) else { continue };
-        found.extend(of_cgroup(derived, budget, processes, pauses.as_ref(), &ceilings));
+        found.extend(of_cgroup(derived, budget, processes, (pauses.as_ref(), &ceilings), &limits));
     }
     found.sort_by(|one, other| waited_s(other).total_cmp(&waited_s(one)));
     if is_felt(derived, &found) { found } else { Vec::new() }
@@ -127,8 +125,8 @@ fn of_cgroup(
     derived: &Derived<'_>,
     budget: &CgroupBudget,
     processes: &[&Writer<'_>],
-    pauses: Option<&BTreeMap<u32, f64>>,
-    ceilings: &BTreeMap<u32, u64>,
+    (pauses, ceilings): (Option<&BTreeMap<u32, f64>>, &BTreeMap<u32, u64>),
+    limits: &BTreeMap<&[u8], Limited>,
 ) -> Option<Crowded> {
     let peak = derived.window.unwritten_max.get(&budget.cgroup).copied().unwrap_or(0);
     let is_idle = match pauses {
@@ -147,13 +145,13 @@ fn of_cgroup(
     let written = derived.devices_written().devices(budget.cgroup);
     let amount = |device: &&Device<'_>| device.span.growth.written.map_or(0, |bytes| bytes.0);
     let device = *written.iter().max_by_key(amount)?;
-    let utilisation = device.bottoms().iter().filter_map(Device::utilisation).max_by(f64::total_cmp)?;
+    let utilisation = derived.utilisation_of(&device)?;
     let pressure = derived.dirty.io_pressure_some.unwrap_or(0.0);
     if utilisation > HAS_ROOM || utilisation < WRITES * pressure {
         return None;
     }
     let part = ceiling as f64 / memory as f64;
-    let (below, least) = least_available(derived, budget)?;
+    let (below, least) = least_available(derived, budget, limits)?;
     let is_by_setting = (thresh as f64) < LOW_FRACTION * memory as f64;
     if !is_by_setting && !is_full(derived, below) {
         return None;
@@ -171,7 +169,7 @@ fn of_cgroup(
             (freerun, if is_reached { waiting_writers(derived, processes) } else { Vec::new() })
         }
     };
-    let is_small = freerun as f64 <= SMALL_S * device.write_bandwidth()?.value;
+    let is_small = freerun as f64 <= SMALL_S * derived.speed_of(&device)?.value;
     (is_small && !waiters.is_empty()).then(|| Crowded {
         cgroup: budget.cgroup,
         freerun,
@@ -186,20 +184,43 @@ fn of_cgroup(
     })
 }
 
-/// Dirtyable memory of a cgroup when it and those above it had the most memory in use, bytes, and which limit left so little.
-fn least_available(derived: &Derived<'_>, budget: &CgroupBudget) -> Option<((EntityId, u64, u64), u64)> {
+/// A memory limit: its cgroup, the limit, and the most that it had in use, bytes.
+type Limited = (EntityId, u64, u64);
+
+/// Memory limits of cgroups by path: of several cgroups with one path, the limit that leaves least.
+fn memory_limits<'a>(derived: &Derived<'a>) -> BTreeMap<&'a [u8], Limited> {
     let window = derived.window;
-    let files = window.cgroups.get(&budget.cgroup)?.max.file?.0;
     let limited = window.cgroup_limits.iter().filter_map(|(id, span)| {
-        let is_above = cgroup::path(window, *id).is_some_and(|above| cgroup::is_within(&budget.path, above));
         let limit =
             [span.last.memory_max, span.last.memory_high].into_iter().flatten().filter_map(Limit::bytes).min()?;
         let used = window.cgroups.get(id)?.max.memory_current?;
-        is_above.then_some((*id, limit.0, used.0))
+        Some((cgroup::path(window, *id)?.as_bytes(), (*id, limit.0, used.0)))
     });
-    let room = |(_, limit, used): &(EntityId, u64, u64)| limit.saturating_sub(*used);
-    let least = limited.min_by_key(room)?;
-    Some((least, files.saturating_add(room(&least))))
+    let mut by_path: BTreeMap<&[u8], Limited> = BTreeMap::new();
+    for (path, one) in limited {
+        let least = by_path.entry(path).or_insert(one);
+        if by_room(&one) < by_room(least) {
+            *least = one;
+        }
+    }
+    by_path
+}
+
+/// Order of limits by the room that they leave, bytes.
+fn by_room(&(id, limit, used): &Limited) -> (u64, EntityId) {
+    (limit.saturating_sub(used), id)
+}
+
+/// Dirtyable memory of a cgroup when it and those above it had the most memory in use, bytes, and which limit left so little.
+fn least_available(
+    derived: &Derived<'_>,
+    budget: &CgroupBudget,
+    limits: &BTreeMap<&[u8], Limited>,
+) -> Option<(Limited, u64)> {
+    let files = derived.window.cgroups.get(&budget.cgroup)?.max.file?.0;
+    let above = cgroup::and_above(&budget.path).filter_map(|path| limits.get(path).copied());
+    let least = above.min_by_key(by_room)?;
+    Some((least, files.saturating_add(by_room(&least).0)))
 }
 
 /// Whether memory that is no page cache takes most of a limit.

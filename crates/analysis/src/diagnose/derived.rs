@@ -48,6 +48,8 @@ pub struct Derived<'a> {
     disks: OnceCell<Vec<Device<'a>>>,
     drains: OnceCell<Vec<Device<'a>>>,
     speed: OnceCell<Option<Speed>>,
+    speeds: RefCell<BTreeMap<EntityId, Option<Speed>>>,
+    utilisations: RefCell<BTreeMap<EntityId, Option<f64>>>,
     loads: OnceCell<Vec<(Device<'a>, Load)>>,
     unmounts: OnceCell<Unmounts<'a>>,
     writers: OnceCell<Writers<'a>>,
@@ -78,6 +80,8 @@ impl<'a> Derived<'a> {
             disks: OnceCell::new(),
             drains: OnceCell::new(),
             speed: OnceCell::new(),
+            speeds: RefCell::default(),
+            utilisations: RefCell::default(),
             loads: OnceCell::new(),
             unmounts: OnceCell::new(),
             writers: OnceCell::new(),
@@ -117,6 +121,17 @@ impl<'a> Derived<'a> {
     /// Write speed of the device with the most written bytes: [`Device::write_bandwidth`].
     pub fn speed(&self) -> Option<Speed> {
         *self.speed.get_or_init(|| self.drains().first().and_then(Device::write_bandwidth))
+    }
+
+    /// Write speed of a device: [`Device::write_bandwidth`]. Rules ask for each cgroup.
+    pub(super) fn speed_of(&self, device: &Device<'_>) -> Option<Speed> {
+        *self.speeds.borrow_mut().entry(device.id).or_insert_with(|| device.write_bandwidth())
+    }
+
+    /// Utilisation over the window of the busiest disk of a device: [`Device::utilisation`]. Rules ask for each cgroup.
+    pub(super) fn utilisation_of(&self, device: &Device<'_>) -> Option<f64> {
+        let busiest = || device.bottoms().iter().filter_map(Device::utilisation).max_by(f64::total_cmp);
+        *self.utilisations.borrow_mut().entry(device.id).or_insert_with(busiest)
     }
 
     /// Whether dirtying is faster than the device with the most written bytes.

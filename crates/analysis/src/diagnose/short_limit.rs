@@ -191,8 +191,8 @@ fn short<'b, 'a>(
     }
     let amount = |device: &&Device<'_>| device.span.growth.written.map_or(0, |bytes| bytes.0);
     let device = *devices.iter().max_by_key(amount)?;
-    let speed = device.write_bandwidth().filter(|speed| speed.value > 0.0)?;
-    let utilisation = device.bottoms().iter().filter_map(Device::utilisation).max_by(f64::total_cmp)?;
+    let speed = derived.speed_of(&device).filter(|speed| speed.value > 0.0)?;
+    let utilisation = derived.utilisation_of(&device)?;
     if thresh as f64 >= moment_s * speed.value || utilisation > HAS_ROOM {
         return None;
     }
