@@ -49,6 +49,9 @@ const UNUSED_BESIDE_READS: [(&str, &[&str]); 3] = [UNUSED[0], UNUSED[1], UNUSED[
 /// record thousands of them.
 const UNUSED_EVENTS: [&str; 5] = ["task_started", "task_ended", "task_operations", "task_io", "task_throttled"];
 
+/// Operations of which those rules read how long they took.
+const STALLS_OF: [&str; 1] = ["umount"];
+
 /// Why a file has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
@@ -121,7 +124,7 @@ pub(crate) fn window<R: Read>(
     change: &Change,
 ) -> Result<(Window, Option<Note>), Unreadable> {
     let columns: &[_] = if reread::is_possible(change) { &UNUSED_BESIDE_READS } else { &UNUSED };
-    let unused = Unused { columns, events: &UNUSED_EVENTS };
+    let unused = Unused { columns, events: &UNUSED_EVENTS, stalls_of: Some(&STALLS_OF) };
     let mut decoder = Decoder::new(open()?).map_err(Unreadable::of)?;
     let mut window = Window::default();
     match decoder.fold_into(&mut window, SAMPLES_MAX, unused).map_err(Unreadable::of)? {
@@ -163,7 +166,7 @@ mod tests {
     use super::*;
     use crate::arithmetic;
     use floodline_record::metric::Row as Columns;
-    use floodline_record::record::Event;
+    use floodline_record::record::{Event, What};
     use floodline_record::recording::{Encoder, Header};
     use floodline_record::sample::{HostRow, Sample, Table, TableVisitorMut};
     use floodline_record::units::Nanos;
@@ -225,7 +228,13 @@ mod tests {
     }
 
     fn is_unused(event: &Event) -> bool {
-        UNUSED_EVENTS.contains(&kind(event).as_str())
+        UNUSED_EVENTS.contains(&kind(event).as_str()) || is_stall_of(event, false)
+    }
+
+    /// Whether an event is the stall of an operation that has a use, or of one that has none.
+    fn is_stall_of(event: &Event, with_use: bool) -> bool {
+        let What::TaskStall { operation, .. } = &event.what else { return false };
+        STALLS_OF.iter().any(|used| operation == used) == with_use
     }
 
     fn records(name: &str, kernel: &str, text: &str) -> Vec<Record> {
@@ -268,6 +277,7 @@ mod tests {
 
     #[test]
     fn columns_that_are_passed_over_change_no_answer() {
+        let mut stalls = [0; 2];
         for (name, kernel, text) in SCENARIOS {
             let plain = records(name, kernel, text);
             let mut scramble = Scramble(Dice(0x5eed_0fc0_1000));
@@ -280,9 +290,16 @@ mod tests {
             let file = encoded(&scrambled);
             let kinds: BTreeSet<String> = plain.iter().filter_map(event).map(kind).collect();
             assert!(UNUSED_EVENTS.iter().all(|unused| kinds.contains(*unused)), "{kinds:?}");
+            let count = |with_use| plain.iter().filter_map(event).filter(|event| is_stall_of(event, with_use)).count();
+            stalls = [stalls[0] + count(false), stalls[1] + count(true)];
             for change in CHANGES {
                 let change = Change::parse(change, None, None, None).unwrap();
                 let (narrow, _) = window(|| Ok(&file[..]), &change).unwrap();
+                assert_eq!(
+                    narrow.events.iter().filter(|event| is_stall_of(event, true)).count(),
+                    count(true),
+                    "{name}"
+                );
                 assert!(narrow.events.iter().all(|event| !is_unused(event)), "{name}");
                 let judged = |window: &Window| arithmetic::judge(window, "a.flr", &change);
                 let expected = judged(&Window::from_records(&plain));
@@ -290,6 +307,7 @@ mod tests {
                 assert_eq!(judged(&narrow), expected, "{name}");
             }
         }
+        assert!(stalls.iter().all(|count| *count > 0), "{stalls:?}");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use super::cells::Cells;
 use super::column;
 use super::decode::Unused;
+use super::item::UnusedEvents;
 use super::limits::{Limit, Stop};
 use super::table::{self, Scratch};
 use super::wire::Cursor;
@@ -294,8 +295,8 @@ pub(super) struct Fold {
     processes: Columns,
     /// Whether a part of a sample was folded that is not whole, or an entity had two rows.
     pub(super) is_spoilt: bool,
-    /// Kinds of events that are passed over.
-    unused_events: Vec<Box<str>>,
+    /// Events that are passed over.
+    unused_events: UnusedEvents,
     /// Of each cgroup, by slot.
     unwritten_max: Vec<Option<u64>>,
     stat_reads: Reads,
@@ -317,9 +318,10 @@ struct Bdis {
 
 impl Fold {
     pub(super) fn new(unused: Unused<'_>) -> Fold {
-        let Unused { columns: unused, events } = unused;
+        let unused_events = UnusedEvents::of(unused);
+        let Unused { columns: unused, .. } = unused;
         Fold {
-            unused_events: events.iter().map(|kind| Box::from(*kind)).collect(),
+            unused_events,
             wbs: Columns::of::<WbRow>(unused),
             cgroups: Columns::of::<CgroupRow>(unused),
             cgroup_limits: Columns::of::<CgroupLimitsRow>(unused),
@@ -334,8 +336,8 @@ impl Fold {
         }
     }
 
-    /// Returns the kinds of events that are passed over.
-    pub(super) fn unused_events(&self) -> &[Box<str>] {
+    /// Returns which events are passed over.
+    pub(super) fn unused_events(&self) -> &UnusedEvents {
         &self.unused_events
     }
 

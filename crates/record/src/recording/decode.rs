@@ -362,7 +362,7 @@ impl<R: Read> Decoder<R> {
     /// Takes the next record out of the current frame.
     fn next_item(&mut self, frame: Frame) -> Result<Option<Record>, Limit> {
         let mut cursor = Cursor::new(self.content.get(self.at..).unwrap_or_default());
-        let unused = self.fold.as_deref().map(Fold::unused_events).unwrap_or_default();
+        let unused = self.fold.as_deref().map(Fold::unused_events);
         let item = item::get(&mut cursor, unused);
         self.at = self.content.len() - cursor.left();
         match item {

@@ -2,6 +2,7 @@
 //! The records between samples: facts, entities, events and gaps. Each is a kind, a length and JSON, so that a reader
 //! can skip one that it does not know.
 
+use super::decode::Unused;
 use super::plain;
 use super::wire::{Cursor, Malformed, put_bytes};
 use crate::facts::HostFacts;
@@ -57,8 +58,8 @@ pub(super) enum Item {
     Stop,
 }
 
-/// Takes one item. Passes over events of the kinds in `unused`.
-pub(super) fn get(cursor: &mut Cursor<'_>, unused: &[Box<str>]) -> Result<Item, Malformed> {
+/// Takes one item. Passes over events without a use.
+pub(super) fn get(cursor: &mut Cursor<'_>, unused: Option<&UnusedEvents>) -> Result<Item, Malformed> {
     let kind = cursor.byte()?;
     if kind == STOP {
         return Ok(Item::Stop);
@@ -69,7 +70,7 @@ pub(super) fn get(cursor: &mut Cursor<'_>, unused: &[Box<str>]) -> Result<Item, 
         ENTITY => plain::entity(json)
             .or_else(|| serde_json::from_slice(json).ok())
             .map(|(id, entity): (EntityId, Entity)| Record::Entity(id, entity)),
-        EVENT if is_one_of(json, unused) => return Ok(Item::Unused),
+        EVENT if unused.is_some_and(|unused| unused.has(json)) => return Ok(Item::Unused),
         EVENT => plain::event(json).or_else(|| serde_json::from_slice(json).ok()).map(Record::Event),
         GAP => serde_json::from_slice(json).ok().map(Record::Gap),
         _ => None,
@@ -77,31 +78,45 @@ pub(super) fn get(cursor: &mut Cursor<'_>, unused: &[Box<str>]) -> Result<Item, 
     Ok(record.map_or(Item::Unknown, Item::Record))
 }
 
-/// Whether an event, as this build writes it, is of one of these kinds. False for any other form.
-fn is_one_of(json: &[u8], kinds: &[Box<str>]) -> bool {
-    let kind = || {
-        let time = json.strip_prefix(br#"{"at":"#)?;
-        let digits = time.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        time.get(digits..)?.strip_prefix(br#","event":""#)
-    };
-    let is = |event: &[u8], kind: &str| event.strip_prefix(kind.as_bytes()).is_some_and(|rest| rest.starts_with(b"\""));
-    !kinds.is_empty() && kind().is_some_and(|event| kinds.iter().any(|kind| is(event, kind)))
+/// Events without a use for a reader. An event of another form than this build writes has a use.
+pub(super) struct UnusedEvents {
+    kinds: Vec<Box<str>>,
+    /// Operations whose stalls have a use; `None` for all.
+    stalls_of: Option<Vec<Box<str>>>,
+}
+
+impl UnusedEvents {
+    pub(super) fn of(unused: Unused<'_>) -> UnusedEvents {
+        let owned = |names: &[&str]| names.iter().map(|name| Box::from(*name)).collect();
+        UnusedEvents { kinds: owned(unused.events), stalls_of: unused.stalls_of.map(owned) }
+    }
+
+    fn has(&self, json: &[u8]) -> bool {
+        let Some(event) = plain::from_kind(json) else { return false };
+        let is = |kind: &str| event.strip_prefix(kind.as_bytes()).is_some_and(|rest| rest.starts_with(b"\""));
+        let is_unused_stall = || {
+            let known = self.stalls_of.as_ref().zip(plain::stalled(event));
+            known.is_some_and(|(used, operation)| !used.iter().any(|used| &**used == operation))
+        };
+        self.kinds.iter().any(|kind| is(kind)) || is_unused_stall()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::What;
+    use crate::record::{TaskName, What};
     use crate::units::Nanos;
 
     #[test]
     fn only_events_without_a_use_are_passed_over() {
-        let unused = ["task_io".into(), "workload_ended".into()];
-        let is_unused = |json: &str| is_one_of(json.as_bytes(), &unused);
+        let events: &[&str] = &["task_io", "workload_ended"];
+        let unused = UnusedEvents::of(Unused { events, ..Unused::default() });
+        let is_unused = |json: &str| unused.has(json.as_bytes());
         let ended = Event { at: Nanos(u64::MAX), what: What::WorkloadEnded };
         assert!(is_unused(&serde_json::to_string(&ended).unwrap()));
         assert!(is_unused(r#"{"at":7,"event":"task_io","task":"a","copy":0,"since":1,"io":{}}"#));
-        assert!(!is_one_of(br#"{"at":7,"event":"task_io"}"#, &[]));
+        assert!(!UnusedEvents::of(Unused::default()).has(br#"{"at":7,"event":"task_io"}"#));
         for other in [
             r#"{"at":7,"event":"task_io_more"}"#,
             r#"{"at":7,"event":"task"}"#,
@@ -112,5 +127,32 @@ mod tests {
         ] {
             assert!(!is_unused(other), "{other}");
         }
+    }
+
+    #[test]
+    fn stalls_of_some_operations_are_kept() {
+        let stall = |task: &str, operation: &str| {
+            let task = TaskName { task: task.into(), copy: 3 };
+            let what = What::TaskStall { task, operation: operation.into(), lasted: Nanos::SECOND };
+            serde_json::to_vec(&Event { at: Nanos(7), what }).unwrap()
+        };
+        let unused = |stalls_of| UnusedEvents::of(Unused { stalls_of, ..Unused::default() });
+        assert!(!unused(None).has(&stall("a", "write")));
+        let used = unused(Some(&["umount"]));
+        for (task, operation, is_unused) in [
+            ("a", "write", true),
+            ("a", "umount", false),
+            ("umount", "fsync", true),
+            ("a", "umounts", true),
+            ("", "", true),
+            // Names with an escape are read as a whole.
+            ("a\"b", "write", false),
+            ("a", "umo\\unt", false),
+            ("a", "\u{7}umount", false),
+        ] {
+            assert_eq!(used.has(&stall(task, operation)), is_unused, "{task} {operation}");
+        }
+        let ended = Event { at: Nanos(7), what: What::WorkloadEnded };
+        assert!(!used.has(&serde_json::to_vec(&ended).unwrap()));
     }
 }

@@ -180,7 +180,7 @@ fn events_without_a_use_are_left_out_and_no_other() {
     let file = encode(&records);
     let times = |events: &[&str]| -> Vec<u64> {
         let mut window = Window::default();
-        let unused = Unused { columns: &[], events };
+        let unused = Unused { events, ..Unused::default() };
         assert_eq!(Decoder::new(&file[..]).unwrap().fold_into(&mut window, u64::MAX, unused).unwrap(), Some(3));
         window.events.iter().map(|event| event.at.0).collect()
     };
@@ -198,7 +198,7 @@ fn folded(file: &[u8]) -> Option<Window> {
 fn folded_without(file: &[u8], unused: &[(&str, &[&str])]) -> Option<Window> {
     let mut window = Window::default();
     let mut decoder = Decoder::new(file).unwrap();
-    let samples = decoder.fold_into(&mut window, u64::MAX, Unused { columns: unused, events: &[] }).unwrap();
+    let samples = decoder.fold_into(&mut window, u64::MAX, Unused { columns: unused, ..Unused::default() }).unwrap();
     assert!(decoder.next().is_none(), "it gives no records after a fold");
     let samples = samples?;
     assert_eq!(samples, window.samples);

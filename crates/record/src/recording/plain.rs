@@ -209,6 +209,24 @@ pub(super) fn event(json: &[u8]) -> Option<Event> {
     (plain.0 == b"}").then_some(Event { at, what })
 }
 
+/// What follows before the name of an event's kind, in the form in which this build writes it.
+pub(super) fn from_kind(json: &[u8]) -> Option<&[u8]> {
+    let time = json.strip_prefix(br#"{"at":"#)?;
+    let digits = time.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    time.get(digits..)?.strip_prefix(br#","event":""#)
+}
+
+/// The operation that stalled, by an event from its kind on. `None` for another kind, and for names with an escape.
+pub(super) fn stalled(event: &[u8]) -> Option<&str> {
+    let mut plain = Plain(event);
+    plain.skip(b"task_stall\"")?;
+    plain.text(br#","task":"#)?;
+    plain.number::<u32>(br#","copy":"#)?;
+    let operation = plain.text(br#","operation":"#)?;
+    plain.nanos(br#","lasted":"#)?;
+    (plain.0 == b"}").then_some(operation)
+}
+
 /// Reads how long operations took.
 fn latency(plain: &mut Plain<'_>) -> Option<Latency> {
     let latency = Latency {

@@ -19,6 +19,8 @@ pub struct Unused<'a> {
     pub columns: &'a [(&'a str, &'a [&'a str])],
     /// Kinds of events as they are in a file. An event of another form than this build writes is not left out.
     pub events: &'a [&'a str],
+    /// The operations of tasks whose stalls have a use. Without a list, all have.
+    pub stalls_of: Option<&'a [&'a str]>,
 }
 
 impl<R: Read> Decoder<R> {
