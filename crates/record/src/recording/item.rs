@@ -96,9 +96,9 @@ impl UnusedEvents {
         let is = |kind: &str| event.strip_prefix(kind.as_bytes()).is_some_and(|rest| rest.starts_with(b"\""));
         let is_unused_stall = || {
             let known = self.stalls_of.as_ref().zip(plain::stalled(event));
-            known.is_some_and(|(used, operation)| !used.iter().any(|used| &**used == operation))
+            known.is_some_and(|(used, operation)| !used.iter().any(|used| used.as_bytes() == operation))
         };
-        self.kinds.iter().any(|kind| is(kind)) || is_unused_stall()
+        is_unused_stall() || self.kinds.iter().any(|kind| is(kind))
     }
 }
 
@@ -149,10 +149,24 @@ mod tests {
             ("a\"b", "write", false),
             ("a", "umo\\unt", false),
             ("a", "\u{7}umount", false),
+            (r#"a","copy":3,"operation":"umount","lasted":1}"#, "write", false),
+            ("a", r#"write","operation":"umount"#, false),
         ] {
             assert_eq!(used.has(&stall(task, operation)), is_unused, "{task} {operation}");
         }
         let ended = Event { at: Nanos(7), what: What::WorkloadEnded };
         assert!(!used.has(&serde_json::to_vec(&ended).unwrap()));
+        let whole = stall("a", "write");
+        for end in 0..whole.len() {
+            assert!(!used.has(&whole[..end]), "{end}");
+        }
+        for other in [
+            r#"{"at":7,"event":"task_stall","operation":"write","task":"a","copy":3,"lasted":1}"#,
+            r#"{"at":7,"event":"task_stall","task":"a","copy":3,"operation":"write","lasted":-1}"#,
+            r#"{"at":7,"event":"task_stall","task":"a","copy":3,"operation":"write","lasted":1,"more":2}"#,
+            r#"{"at":7,"event":"task_stall","task":"a","copy":3,"operation":"write","lasted":1} "#,
+        ] {
+            assert!(!used.has(other.as_bytes()), "{other}");
+        }
     }
 }

@@ -411,7 +411,7 @@ fn take_host_column(content: &mut Vec<u8>, column: usize) {
     cursor.varint().unwrap();
     cursor.varint().unwrap();
     cursor.byte().unwrap();
-    while !matches!(super::item::get(&mut cursor, &[]).unwrap(), super::item::Item::Stop) {}
+    while !matches!(super::item::get(&mut cursor, None).unwrap(), super::item::Item::Stop) {}
     for _ in 0..4 {
         cursor.varint().unwrap();
     }
