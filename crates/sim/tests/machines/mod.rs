@@ -97,6 +97,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "twentyfourth-well",
     "twentysecond-sick",
     "twentysecond-well",
+    "twentyseventh-sick",
+    "twentyseventh-well",
     "twentysixth-sick",
     "twentysixth-well",
     "twentythird-sick",
@@ -136,6 +138,7 @@ pub(crate) const TWENTYTHIRD_ROUND: &str = include_str!("../blind/twentythird-ro
 pub(crate) const TWENTYFOURTH_ROUND: &str = include_str!("../blind/twentyfourth-round.txt");
 pub(crate) const TWENTYFIFTH_ROUND: &str = include_str!("../blind/twentyfifth-round.txt");
 pub(crate) const TWENTYSIXTH_ROUND: &str = include_str!("../blind/twentysixth-round.txt");
+pub(crate) const TWENTYSEVENTH_ROUND: &str = include_str!("../blind/twentyseventh-round.txt");
 pub(crate) const VARIATIONS: &str = include_str!("../blind/variations.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
@@ -166,6 +169,7 @@ pub(crate) const TABLES: &[&str] = &[
     TWENTYFOURTH_ROUND,
     TWENTYFIFTH_ROUND,
     TWENTYSIXTH_ROUND,
+    TWENTYSEVENTH_ROUND,
     VARIATIONS,
 ];
 
