@@ -173,8 +173,21 @@ fn share_flushes(groups: &[Group], candidates: &[usize], flushes: f64, syncs: &m
             continue;
         }
         left = (left - count).max(0.0);
+        let count = if all > count { once_each(&groups[at], count).unwrap_or(count) } else { count };
         syncs[at] = Syncs { count, call: Some(SyncCall::Fdatasync), ..Syncs::default() };
     }
+}
+
+/// Most flushes of a device for a sync: a journal flushes before it writes its commit, and may flush after it.
+const FLUSHES_MAX: f64 = 2.0;
+
+/// Number of syncs of a program whose bursts each lie within one interval, with a rest after each. If the device was flushed once or
+/// twice for each burst, the program syncs each burst once, and no part of a burst waits for the next one.
+fn once_each(group: &Group, flushes: f64) -> Option<f64> {
+    let is_writing = |bin: &Bin| bin.by_calls > 0.0;
+    let bursts = group.bins.iter().filter(|bin| is_writing(bin)).count() as f64;
+    let is_apart = !group.bins.windows(2).any(|pair| is_writing(&pair[0]) && is_writing(&pair[1]));
+    (is_apart && bursts <= flushes && flushes <= FLUSHES_MAX * bursts).then_some(bursts)
 }
 
 /// When a device wrote: end of each interval, seconds since the recording began, and bytes.
@@ -494,6 +507,23 @@ mod tests {
         };
         check(0.0, 1.0);
         check(4096.0, 1.0);
+    }
+
+    #[test]
+    fn bursts_with_a_rest_after_each_are_synced_once_each() {
+        let burst = [(400e3, 0.02), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)];
+        let count = |seconds: &[(f64, f64)], flushes: f64| {
+            let mut syncs = [Syncs::default()];
+            share_flushes(&[group(seconds)], &[0], flushes, &mut syncs);
+            syncs[0].count
+        };
+        let bursts = burst.repeat(10);
+        assert_eq!([10.0, 15.3, 20.0].map(|flushes| count(&bursts, flushes)), [10.0; 3]);
+        // More flushes are more syncs, and fewer ones are those of some bursts.
+        assert_eq!([8.0, 25.0].map(|flushes| count(&bursts, flushes)), [8.0, 25.0]);
+        // Without a rest nothing tells when it syncs.
+        let steady = [(400e3, 0.02), (400e3, 0.02), (0.0, 0.0), (0.0, 0.0)].repeat(10);
+        assert_eq!(count(&steady, 25.0), 25.0);
     }
 
     #[test]
