@@ -142,17 +142,6 @@ pub fn of_void_pair(rule: &'static str, derived: &Derived<'_>) -> Option<Finding
     short_of_machine(derived, derived.budgets(), MOMENT_OF_VOID_S).map(|short| told(rule, derived, &short, &[]))
 }
 
-/// Processes that a limit pauses, where no trace tells and no program syncs: those that dirtied more than they read, if the machine was
-/// above its freerun ceiling in most of the time in which tasks waited.
-pub fn paused_writers(derived: &Derived<'_>) -> BTreeSet<u32> {
-    if throttle::events(derived.window).is_some() || at_limit(derived, None, 0).is_none() {
-        return BTreeSet::new();
-    }
-    let writes =
-        |writer: &&Writer<'_>| !writer.kthread && writer.dirtied_bytes.unwrap_or(0) > writer.read_bytes.unwrap_or(0);
-    derived.writers().processes.iter().filter(writes).map(|writer| writer.pid).collect()
-}
-
 fn short_of_machine<'b, 'a>(derived: &Derived<'a>, budgets: &'b Budgets, moment_s: f64) -> Option<Short<'b, 'a>> {
     let pauses = throttle::seconds_by(derived.window, Domain::Global);
     let all: Vec<&Writer<'_>> = derived.writers().processes.iter().collect();
@@ -235,7 +224,7 @@ fn waiting_writers(derived: &Derived<'_>, device: &Device<'_>, processes: &[&Wri
 
 /// Part of the window in which tasks waited for I/O, if a domain was above its freerun ceiling in most of that time. A cgroup's level
 /// is not kept for each sample: the machine's is at least as high.
-fn at_limit(derived: &Derived<'_>, cgroup: Option<EntityId>, freerun: u64) -> Option<f64> {
+pub(super) fn at_limit(derived: &Derived<'_>, cgroup: Option<EntityId>, freerun: u64) -> Option<f64> {
     let window = derived.window;
     let ceiling = if cgroup.is_some() { freerun } else { derived.dirty.freerun_ceiling?.0 };
     let (mut waited_s, mut at_limit_s) = (0.0, 0.0);

@@ -14,8 +14,8 @@ use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{Device, Interval, array};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::{
-    Rule, Verdict, asleep, attended, cgroup, crowded, elsewhere, load, missing, released, short_limit, strict, synced,
-    throttle, writer,
+    Rule, Verdict, asleep, attended, cgroup, crowded, elsewhere, load, missing, released, strict, synced, throttle,
+    writer,
 };
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
@@ -120,7 +120,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
         ));
     }
     let victims = database::waiting(derived);
-    let paused = short_limit::paused_writers(derived);
+    let paused = crowded::paused_writers(derived);
     let others_on = |queue: &Queue<'_>| {
         // Where no program syncs, these wait at the limit, and not behind the data of others.
         let may_sync = crowded::may_sync(derived, &queue.device);
