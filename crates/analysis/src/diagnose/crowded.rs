@@ -247,34 +247,10 @@ pub(super) fn may_sync(derived: &Derived<'_>, device: &Device<'_>) -> bool {
     flushes.is_none_or(|flushes| flushes as f64 > SYNCS_RATE * derived.seconds)
 }
 
-/// Processes that a limit pauses, where no trace tells and no program syncs: those that dirtied more than they read, if the machine was
-/// above its freerun ceiling in most of the time in which tasks waited, or if their cgroup passed its own.
-pub(super) fn paused_writers(derived: &Derived<'_>) -> BTreeSet<u32> {
-    if throttle::events(derived.window).is_some() {
-        return BTreeSet::new();
-    }
-    let writers = &derived.writers().processes;
-    let is_all = short_limit::at_limit(derived, None, 0).is_some();
-    let budgets = derived.budgets();
-    let occupied = if budgets.scope.is_per_cgroup() { short_limit::occupied(derived, budgets, writers) } else { None };
-    let peak = |id: EntityId| derived.window.unwritten_max.get(&id).copied().unwrap_or(0);
-    let has_passed = |budget: &&CgroupBudget| {
-        budget.domain.freerun.is_some_and(|freerun| peak(budget.cgroup) as f64 >= PASSED * freerun.high.0 as f64)
-    };
-    let of_cgroups = budgets.cgroups.iter().filter(has_passed);
-    let of_cgroups = of_cgroups.filter_map(|budget| occupied.as_ref()?.get(&budget.cgroup)).flatten().copied();
-    let paused = writers.iter().filter(|_| is_all).chain(of_cgroups);
-    paused.filter(|writer| !writer.kthread && has_written(writer)).map(|writer| writer.pid).collect()
-}
-
-/// Whether a process dirtied more than it read.
-fn has_written(writer: &Writer<'_>) -> bool {
-    writer.dirtied_bytes.unwrap_or(0) > writer.read_bytes.unwrap_or(0)
-}
-
 /// Processes that waited, and that dirtied more than they read: the kernel pauses each of them, however little it writes.
 fn waiting_writers(derived: &Derived<'_>, processes: &[&Writer<'_>]) -> Vec<Waiter> {
-    let pids: BTreeSet<u32> = processes.iter().filter(|writer| has_written(writer)).map(|writer| writer.pid).collect();
+    let writes = |writer: &&&Writer<'_>| writer.dirtied_bytes.unwrap_or(0) > writer.read_bytes.unwrap_or(0);
+    let pids: BTreeSet<u32> = processes.iter().filter(writes).map(|writer| writer.pid).collect();
     let waiters = derived.waiters().unwrap_or_default().iter();
     waiters.filter(|waiter| pids.contains(&waiter.pid) && waiter.seconds.is_some()).cloned().collect()
 }

@@ -142,6 +142,17 @@ pub fn of_void_pair(rule: &'static str, derived: &Derived<'_>) -> Option<Finding
     short_of_machine(derived, derived.budgets(), MOMENT_OF_VOID_S).map(|short| told(rule, derived, &short, &[]))
 }
 
+/// Processes that wait at the limit of a void pair of the machine, where several do. `contradictory-dirty-settings` tells of them.
+pub fn waiting_at_void_pair(derived: &Derived<'_>) -> BTreeSet<u32> {
+    let settings = Settings::of(&derived.window.host.last);
+    if !settings.is_some_and(|settings| settings.is_void(derived.dirty.dirtyable_roughly)) {
+        return BTreeSet::new();
+    }
+    let short = short_of_machine(derived, derived.budgets(), MOMENT_OF_VOID_S);
+    let pids: BTreeSet<u32> = short.iter().flat_map(|short| &short.waiters).map(|waiter| waiter.pid).collect();
+    if pids.len() >= 2 { pids } else { BTreeSet::new() }
+}
+
 fn short_of_machine<'b, 'a>(derived: &Derived<'a>, budgets: &'b Budgets, moment_s: f64) -> Option<Short<'b, 'a>> {
     let pauses = throttle::seconds_by(derived.window, Domain::Global);
     let all: Vec<&Writer<'_>> = derived.writers().processes.iter().collect();
@@ -224,7 +235,7 @@ fn waiting_writers(derived: &Derived<'_>, device: &Device<'_>, processes: &[&Wri
 
 /// Part of the window in which tasks waited for I/O, if a domain was above its freerun ceiling in most of that time. A cgroup's level
 /// is not kept for each sample: the machine's is at least as high.
-pub(super) fn at_limit(derived: &Derived<'_>, cgroup: Option<EntityId>, freerun: u64) -> Option<f64> {
+fn at_limit(derived: &Derived<'_>, cgroup: Option<EntityId>, freerun: u64) -> Option<f64> {
     let window = derived.window;
     let ceiling = if cgroup.is_some() { freerun } else { derived.dirty.freerun_ceiling?.0 };
     let (mut waited_s, mut at_limit_s) = (0.0, 0.0);

@@ -14,8 +14,8 @@ use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{Device, Interval, array};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::{
-    Rule, Verdict, asleep, attended, cgroup, crowded, elsewhere, load, missing, released, strict, synced, throttle,
-    writer,
+    Rule, Verdict, asleep, attended, cgroup, crowded, elsewhere, load, missing, released, short_limit, strict, synced,
+    throttle, writer,
 };
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
@@ -120,11 +120,11 @@ fn check(derived: &Derived<'_>) -> Verdict {
         ));
     }
     let victims = database::waiting(derived);
-    let paused = crowded::paused_writers(derived);
+    let at_void_pair = short_limit::waiting_at_void_pair(derived);
     let others_on = |queue: &Queue<'_>| {
         // Where no program syncs, these wait at the limit, and not behind the data of others.
         let may_sync = crowded::may_sync(derived, &queue.device);
-        let is_other = |pid: u32| queue.causers.contains(&pid) || (!may_sync && paused.contains(&pid));
+        let is_other = |pid: u32| queue.causers.contains(&pid) || (!may_sync && at_void_pair.contains(&pid));
         let others = waiting::others_on(derived, &queue.device, |waiter| is_other(waiter.pid))?;
         Some(asleep::without_asker(derived, &queue.device, others))
     };

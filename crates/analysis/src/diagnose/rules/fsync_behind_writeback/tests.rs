@@ -86,13 +86,14 @@ fn writers_held_by_a_strict_limit_do_not_wait_behind_each_other() {
 }
 
 #[test]
-fn writers_at_the_limit_of_the_machine_wait_there_if_no_program_syncs() {
-    let exports = |unwritten_mib: f64, flushes: f64| {
+fn writers_at_the_limit_of_a_void_pair_wait_there_if_no_program_syncs() {
+    let exports = |background_mib: u64, flushes: f64| {
         let host = Fixture::healthy()
             .seconds(20)
-            .thresholds((0, 120 << 20, 0, 60 << 20), 30_720, 15_360)
+            .settings((0, 120 << 20, 0, background_mib << 20))
+            .thresholds((0, 120 << 20, 0, background_mib << 20), 30_720, 15_360)
             .host(move |t, row| {
-                row.nr_dirty = Some(mib_pages(unwritten_mib));
+                row.nr_dirty = Some(mib_pages(118.0));
                 row.nr_writeback = Some(Pages(0));
                 row.nr_dirtied = grows(t, 40_000_000, 14_400.0);
                 row.nr_written = grows(t, 38_000_000, 14_400.0);
@@ -115,9 +116,9 @@ fn writers_at_the_limit_of_the_machine_wait_there_if_no_program_syncs() {
             })
         })
     };
-    check_rule(&RULE, &exports(118.0, 0.1), "clear: sda was full of writeback and slow for 12 s, and no program");
-    check_rule(&RULE, &exports(118.0, 4.0), "critical: export[702] waited 7.20 s behind others' writeback");
-    check_rule(&RULE, &exports(70.0, 0.1), "critical: export[702] waited 7.20 s behind others' writeback");
+    check_rule(&RULE, &exports(256, 0.1), "clear: sda was full of writeback and slow for 12 s, and no program");
+    check_rule(&RULE, &exports(256, 4.0), "critical: export[702] waited 7.20 s behind others' writeback");
+    check_rule(&RULE, &exports(60, 0.1), "critical: export[702] waited 7.20 s behind others' writeback");
 }
 
 #[test]

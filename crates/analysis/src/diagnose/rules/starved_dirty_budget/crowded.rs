@@ -253,37 +253,6 @@ mod tests {
     }
 
     #[test]
-    fn who_is_paused_at_the_limit_of_a_cgroup_waits_for_no_fsync() {
-        use crate::diagnose::rules::fsync_behind_writeback;
-        let full = |unwritten_mib: f64, flushes: f64| {
-            let fixture = host(Given { waits: 0.3, flushes, ..CROWDED }).host(|t, row| {
-                row.nr_dirtied = grows(t, 40_000_000, 10_000.0);
-                row.nr_written = grows(t, 38_000_000, 10_000.0);
-            });
-            let fixture = fixture.disk("sdb", |t, row| {
-                row.writes = grows(t, 9_000, 200.0);
-                row.written = grows(t, 0, 40e6);
-                row.write_time = Some(secs(900.0 + 200.0 * 0.35 * t));
-                row.io_time = Some(secs(600.0 + t));
-                row.weighted_io_time = Some(secs(900.0 + 70.0 * t));
-            });
-            (0..2).fold(fixture, |fixture, at| {
-                fixture.cgroup(&format!("/bench.slice/writer-{at}.scope"), move |_, row| {
-                    row.file_dirty = Some(Bytes(mib(unwritten_mib)));
-                })
-            })
-        };
-        let waits = "critical: mapwriter[2000] waited 12 s behind others' writeback";
-        check_rule(
-            &fsync_behind_writeback::RULE,
-            &full(9.0, 0.2),
-            "clear: sdb was full of writeback and slow for 40 s, and no program",
-        );
-        check_rule(&fsync_behind_writeback::RULE, &full(9.0, 3.0), waits);
-        check_rule(&fsync_behind_writeback::RULE, &full(3.0, 0.2), waits);
-    }
-
-    #[test]
     fn a_setting_that_gives_pods_a_small_part_of_their_memory_is_named() {
         let bytes = |limit_mib: u64| {
             let host = host(Given { heap_mib: 20.0, ..CROWDED });
