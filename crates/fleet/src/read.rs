@@ -49,7 +49,7 @@ const UNUSED_BESIDE_READS: [(&str, &[&str]); 3] = [UNUSED[0], UNUSED[1], UNUSED[
 /// record thousands of them.
 const UNUSED_EVENTS: [&str; 5] = ["task_started", "task_ended", "task_operations", "task_io", "task_throttled"];
 
-/// Operations of which those rules read how long they took.
+/// Operations whose stalls are read by the rules that the pre-flight runs.
 const STALLS_OF: [&str; 1] = ["umount"];
 
 /// Why a file has no answer.

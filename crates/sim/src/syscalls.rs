@@ -41,8 +41,8 @@ impl Opened {
         !world.behaviour.stack.overlay_has_own_cache || world.sbs[self.mount].upper.is_none()
     }
 
-    /// Whether fsync, fdatasync and `O_DSYNC` make it durable: an overlay that is mounted `volatile` skips them (`ovl_fsync`,
-    /// `ovl_write_iter`). It does not skip msync, which is a call on the file of the upper filesystem.
+    /// Whether fsync, fdatasync and `O_DSYNC` make this file durable. An overlay that is mounted `volatile` skips these calls
+    /// (`ovl_fsync`, `ovl_write_iter`). The overlay does not skip msync, which acts on the file of the upper filesystem.
     pub(crate) fn is_synced(&self, world: &World) -> bool {
         !world.sbs[self.mount].upper.as_ref().is_some_and(|upper| upper.is_volatile)
     }

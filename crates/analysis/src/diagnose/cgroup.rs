@@ -57,7 +57,7 @@ pub fn is_within(path: &Name, above: &Name) -> bool {
     above == b"/" || path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
-/// The paths of a cgroup and of all that it is within ([`is_within`]). A path may come twice.
+/// Yields the path of a cgroup and then those of all cgroups above it: all for which [`is_within`] holds. May yield `/` twice.
 pub fn and_above(path: &Name) -> impl Iterator<Item = &[u8]> {
     let path = path.as_bytes();
     let slashes = (0..path.len()).rev().filter(|&at| path.get(at) == Some(&b'/'));

@@ -29,7 +29,8 @@ const SYNCS_RATE: f64 = 0.5;
 const SMALL_S: f64 = 1.0;
 /// Part of a memory limit that heaps and the like take, from which page cache has little room.
 const MOST: f64 = 0.5;
-/// Part of a cgroup's memory below which a setting makes its dirty limit small: half of what the kernel's own ratio gives.
+/// Part of a cgroup's dirtyable memory below which its dirty limit is small because of a setting: half of the default
+/// `vm.dirty_ratio`.
 const LOW_FRACTION: f64 = 0.1;
 /// Unwritten data, in multiples of the ceiling, from which it was passed, where no trace tells.
 const PASSED: f64 = 1.25;
@@ -184,10 +185,10 @@ fn of_cgroup(
     })
 }
 
-/// A memory limit: its cgroup, the limit, and the most that it had in use, bytes.
+/// A memory limit: its cgroup, the limit in bytes, and the cgroup's highest memory use in bytes.
 type Limited = (EntityId, u64, u64);
 
-/// Memory limits of cgroups by path: of several cgroups with one path, the limit that leaves least.
+/// Memory limits by cgroup path. If several cgroups have the same path, keeps the limit with the least unused memory.
 fn memory_limits<'a>(derived: &Derived<'a>) -> BTreeMap<&'a [u8], Limited> {
     let window = derived.window;
     let limited = window.cgroup_limits.iter().filter_map(|(id, span)| {
@@ -211,7 +212,7 @@ fn by_room(&(id, limit, used): &Limited) -> (u64, EntityId) {
     (limit.saturating_sub(used), id)
 }
 
-/// Dirtyable memory of a cgroup when it and those above it had the most memory in use, bytes, and which limit left so little.
+/// The memory limit with the least unused memory, of a cgroup and those above it, and the dirtyable bytes that it leaves the cgroup.
 fn least_available(
     derived: &Derived<'_>,
     budget: &CgroupBudget,

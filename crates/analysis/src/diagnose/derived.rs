@@ -123,12 +123,12 @@ impl<'a> Derived<'a> {
         *self.speed.get_or_init(|| self.drains().first().and_then(Device::write_bandwidth))
     }
 
-    /// Write speed of a device: [`Device::write_bandwidth`]. Rules ask for each cgroup.
+    /// Write speed of a device: [`Device::write_bandwidth`]. Kept by device, because rules need it for each cgroup.
     pub(super) fn speed_of(&self, device: &Device<'_>) -> Option<Speed> {
         *self.speeds.borrow_mut().entry(device.id).or_insert_with(|| device.write_bandwidth())
     }
 
-    /// Utilisation over the window of the busiest disk of a device: [`Device::utilisation`]. Rules ask for each cgroup.
+    /// Utilisation over the window of the busiest disk of a device: [`Device::utilisation`]. Kept by device, because rules need it for each cgroup.
     pub(super) fn utilisation_of(&self, device: &Device<'_>) -> Option<f64> {
         let busiest = || device.bottoms().iter().filter_map(Device::utilisation).max_by(f64::total_cmp);
         *self.utilisations.borrow_mut().entry(device.id).or_insert_with(busiest)

@@ -27,7 +27,8 @@ pub type Occupied<'w, 'a> = BTreeMap<EntityId, Vec<&'w Writer<'a>>>;
 pub const FAIR_FRACTION: f64 = 0.05;
 /// Seconds of the disk's writing below which a limit takes in no burst. What is advised for a disk is four times 0.75 s.
 const MOMENT_S: f64 = 0.5;
-/// The same for a limit that was not meant to be the lower one of a pair: it is a mistake already.
+/// Seconds of the disk's writing below which the limit of a void pair is short. Longer than [`MOMENT_S`], because such a limit is a
+/// mistake already.
 const MOMENT_OF_VOID_S: f64 = 2.0;
 /// Utilisation of the disk over the window up to which it has room for what is written.
 pub const HAS_ROOM: f64 = 0.75;
@@ -35,7 +36,7 @@ pub const HAS_ROOM: f64 = 0.75;
 const WAITS: f64 = 0.5;
 /// Part of the window with such intervals from which waiting is felt.
 const FELT_SHARE: f64 = 0.25;
-/// The same for the limit of a void pair.
+/// Part of the window with such intervals from which waiting at the limit of a void pair is felt.
 const FELT_SHARE_OF_VOID: f64 = 0.1;
 /// Dirty data, in multiples of a limit, from which it is not what held them back.
 const PASSED: u64 = 2;
@@ -137,7 +138,8 @@ pub fn finding(
     })
 }
 
-/// The finding about the limit of the machine where its pair of thresholds is void; `None` where no task waits there.
+/// The finding about the machine's limit, by the conditions for a void pair; `None` if no task waits there. The caller knows that the
+/// pair is void.
 pub fn of_void_pair(rule: &'static str, derived: &Derived<'_>) -> Option<Finding> {
     short_of_machine(derived, derived.budgets(), MOMENT_OF_VOID_S).map(|short| told(rule, derived, &short, &[]))
 }
@@ -169,7 +171,8 @@ fn short<'b, 'a>(
     devices: &[Device<'a>],
     moment_s: f64,
 ) -> Option<Short<'b, 'a>> {
-    let felt_share = if moment_s > MOMENT_S { FELT_SHARE_OF_VOID } else { FELT_SHARE };
+    let is_void = moment_s > MOMENT_S;
+    let felt_share = if is_void { FELT_SHARE_OF_VOID } else { FELT_SHARE };
     let (thresh, freerun) = (domain.thresh?.high.0, domain.freerun?.low.0);
     // A limit may be small because the cgroup is.
     let is_fair = |available: Bound| thresh as f64 >= FAIR_FRACTION * available.high.0 as f64;
@@ -196,7 +199,10 @@ fn short<'b, 'a>(
     if thresh as f64 >= moment_s * speed.value || utilisation > HAS_ROOM {
         return None;
     }
-    let harm_s = HARM_SHARE * derived.seconds;
+    let harm_s = match is_void {
+        true => HARM_SHARE / 2.0 * derived.seconds,
+        false => HARM_SHARE * derived.seconds,
+    };
     let mut waiters = match pauses {
         Some(pauses) => throttle::paused(pauses, processes, harm_s),
         None => {

@@ -208,7 +208,7 @@ impl Stretches {
     }
 }
 
-/// Whether no rule reads a record: a stall that a task of a workload measured, unless it waited in an unmount. The model and
+/// Whether no rule reads this record. That holds for each stall that a workload's task measured, except stalls in an unmount. The model and
 /// the lab record a hundred thousand of them in a minute.
 fn is_unread(record: &Record) -> bool {
     matches!(record, Record::Event(Event { what: What::TaskStall { operation, .. }, .. }) if operation != "umount")

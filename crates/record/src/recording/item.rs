@@ -81,7 +81,7 @@ pub(super) fn get(cursor: &mut Cursor<'_>, unused: Option<&UnusedEvents>) -> Res
 /// Events without a use for a reader. An event of another form than this build writes has a use.
 pub(super) struct UnusedEvents {
     kinds: Vec<Box<str>>,
-    /// Operations whose stalls have a use; `None` for all.
+    /// Operations whose stalls are kept; `None` keeps all stalls.
     stalls_of: Option<Vec<Box<str>>>,
 }
 

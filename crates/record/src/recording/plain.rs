@@ -209,7 +209,7 @@ pub(super) fn event(json: &[u8]) -> Option<Event> {
     (plain.0 == b"}").then_some(Event { at, what })
 }
 
-/// What follows before the name of an event's kind, in the form in which this build writes it.
+/// Returns the JSON of an event from the name of its kind on; `None` for a form that this build does not write.
 pub(super) fn from_kind(json: &[u8]) -> Option<&[u8]> {
     let time = json.strip_prefix(br#"{"at":"#)?;
     let digits = time.iter().take_while(|byte| byte.is_ascii_digit()).count();

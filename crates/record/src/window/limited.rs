@@ -8,8 +8,8 @@ use crate::sample::{CgroupIoRow, Sample};
 use crate::units::{Limit, Nanos};
 use std::collections::BTreeMap;
 
-/// Time over which it is judged whether a limit is used up, at least. A bio of a megabyte and more is counted at once, and then none
-/// for a second.
+/// Shortest time over which the use of a limit is judged. The counters take a bio of megabytes as a whole, and the next bio may follow
+/// only a second later.
 const JUDGED: Nanos = Nanos(2_000_000_000);
 /// Readings that are further apart do not show when a limit was used up.
 const APART: Nanos = Nanos(6_000_000_000);
@@ -44,7 +44,7 @@ pub struct LimitRun {
     last: Counted,
 }
 
-/// Readings of the counters of each cgroup and device for which a limit of I/O was read, from that time on, in order.
+/// Counter readings of each cgroup on each device, in order of time, from the first reading of a limit other than `max` on.
 pub type LimitedIo = BTreeMap<EntityId, Vec<LimitedReading>>;
 
 /// What a cgroup with a limit had done on a device until a time.
@@ -66,7 +66,8 @@ impl LimitRun {
     }
 }
 
-/// Takes one reading, in the order of [`IoLimit`].
+/// Appends one reading. Drops it if no limit other than `max` was read for this cgroup and device until now. `limits` and `counters`
+/// are in the order of [`IoLimit`].
 pub(crate) fn note(
     all: &mut LimitedIo,
     id: EntityId,
@@ -84,7 +85,7 @@ pub(crate) fn note(
     }
 }
 
-/// The times in which a limit was used up: at least this part of it was done over two seconds and more. They do not overlap.
+/// Returns the times in which a cgroup used at least this part of a limit, measured over 2 s to 6 s. These times do not overlap.
 pub fn used_up(readings: &[LimitedReading], which: IoLimit, limit: Limit, part: f64) -> Vec<(Nanos, Nanos)> {
     let counts: Vec<(Nanos, u64)> =
         readings.iter().filter_map(|reading| Some((reading.0.at, reading.0.counters[which as usize]?))).collect();
@@ -204,7 +205,7 @@ mod tests {
             note(&mut all, id, Nanos(at * 500_000_000), [None, limit, None, None], [None, Some(bytes(at)), None, None]);
         }
         let times = used_up(&all[&id], IoLimit::WriteBytes, Limit(2_000_000), 0.8);
-        // The last two seconds with two of its bios end half a second later.
+        // The last 2 s that still contain two bios end at 8.5 s.
         assert_eq!(times, [(Nanos(0), Nanos(8_500_000_000))]);
         assert!(used_up(&all[&id], IoLimit::Writes, Limit(1), 0.8).is_empty(), "not counted");
         // Without a limit nothing is kept.

@@ -301,7 +301,8 @@ impl Branch {
         self.bursts(copies, |count, length| (self.step)(count as u64, rate(count, length)))
     }
 
-    /// Write, then work for as long as the program did not wait, and again. Where only the device sets the pace, both demands are the same.
+    /// Write, then work for as long as the program did not wait, and again. If only the device sets the
+    /// pace, returns the same steps as [`Self::open`].
     pub(super) fn closed(&self, copies: f64, waited_share: f64) -> Vec<Step> {
         if self.is_unpaced {
             return self.open(copies);

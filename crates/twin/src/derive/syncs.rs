@@ -178,11 +178,11 @@ fn share_flushes(groups: &[Group], candidates: &[usize], flushes: f64, syncs: &m
     }
 }
 
-/// Most flushes of a device for a sync: a journal flushes before it writes its commit, and may flush after it.
+/// Maximum number of device flushes for one sync. A journal flushes before it writes its commit block and may flush again after it.
 const FLUSHES_MAX: f64 = 2.0;
 
-/// Number of syncs of a program whose bursts each lie within one interval, with a rest after each. If the device was flushed once or
-/// twice for each burst, the program syncs each burst once, and no part of a burst waits for the next one.
+/// Returns one sync for each burst if each burst lies within one interval, a rest follows each, and the device was flushed once or twice for
+/// each burst on average. Then no data of a burst stay unsynced until the next burst. Otherwise returns `None`.
 fn once_each(group: &Group, flushes: f64) -> Option<f64> {
     let is_writing = |bin: &Bin| bin.by_calls > 0.0;
     let bursts = group.bins.iter().filter(|bin| is_writing(bin)).count() as f64;

@@ -33,7 +33,7 @@ const AT_LIMIT: f64 = 0.8;
 /// Part of a limit in use from which it is the bottleneck where the disk does not explain the waiting: bursts reach the
 /// limit and pauses between them do not.
 const NEAR_LIMIT: f64 = 0.5;
-/// Part of the time with waiting tasks in which a limit was used up, from which it made them wait.
+/// Time in bursts that use up a limit, as a part of the time with waiting tasks, from which the limit is the cause of the waits.
 const MOSTLY: f64 = 0.5;
 /// Part of the time with a task of the cgroup waiting from which it hurts.
 const HURTS: f64 = 0.1;
@@ -470,7 +470,9 @@ fn evidence(at: &AtLimit<'_>, held: &Held, who: &str) -> Vec<Evidence> {
     ];
     // Over the whole window, bursts and pauses are far below the limit.
     let is_of_bursts = held.used_up_s > 0.0 && at.used < AT_LIMIT * at.limit as f64;
-    evidence.extend(is_of_bursts.then(|| Evidence::seconds("Time in bursts that used it up", held.used_up_s, counted)));
+    evidence.extend(
+        is_of_bursts.then(|| Evidence::seconds("Time in bursts that used up the limit", held.used_up_s, counted)),
+    );
     evidence.extend(
         held.pressure
             .map(|share| Evidence::share("Time with a task of it waiting", share, "io.pressure some").against(HURTS)),

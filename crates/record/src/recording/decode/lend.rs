@@ -19,7 +19,7 @@ pub struct Unused<'a> {
     pub columns: &'a [(&'a str, &'a [&'a str])],
     /// Kinds of events as they are in a file. An event of another form than this build writes is not left out.
     pub events: &'a [&'a str],
-    /// The operations of tasks whose stalls have a use. Without a list, all have.
+    /// Operations whose stalls are kept, unlike the other fields. Stalls of all other operations are left out. `None` keeps all stalls.
     pub stalls_of: Option<&'a [&'a str]>,
 }
 
