@@ -301,12 +301,8 @@ impl Branch {
         self.bursts(copies, |count, length| (self.step)(count as u64, rate(count, length)))
     }
 
-    /// Write, then work for as long as the program did not wait, and again. If only the device sets the
-    /// pace, returns the same steps as [`Self::open`].
+    /// Write, then work for as long as the program did not wait, and again.
     pub(super) fn closed(&self, copies: f64, waited_share: f64) -> Vec<Step> {
-        if self.is_unpaced {
-            return self.open(copies);
-        }
         self.bursts(copies, |count, length| {
             let work = length * (1.0 - waited_share) / count;
             // Rounds shorter than a millisecond cost more than they say: several operations at a time.
@@ -328,7 +324,7 @@ mod tests {
     use super::*;
     use floodline_scenario::{Pace, Write};
 
-    fn branch(amounts: &[f64]) -> Branch {
+    fn counts(amounts: &[f64]) -> (Vec<u64>, f64) {
         let bursts = (0..).zip(amounts).map(|(at, amount)| Burst {
             from: f64::from(at),
             to: f64::from(at) + 1.0,
@@ -338,20 +334,8 @@ mod tests {
         let step = |count, rate: Option<Frequency>| {
             vec![Step::Write(Write { count: Some(count), rate: rate.map(Pace::Blocks), ..Write::default() })]
         };
-        Branch::new(bursts.collect(), 1.0, step)
-    }
-
-    #[test]
-    fn a_burst_that_only_the_device_paces_has_one_demand() {
-        let is_one = |is_unpaced| {
-            let branch = Branch { is_unpaced, ..branch(&[40.0, 30.0]) };
-            branch.closed(1.0, 0.4) == branch.open(1.0)
-        };
-        assert!(is_one(true) && !is_one(false));
-    }
-
-    fn counts(amounts: &[f64]) -> (Vec<u64>, f64) {
-        let steps = branch(amounts).open(1.0);
+        let branch = Branch::new(bursts.collect(), 1.0, step);
+        let steps = branch.open(1.0);
         let slept = |step: &Step| if let Step::Sleep(sleep) = step { sleep.lasting.0.as_secs_f64() } else { 0.0 };
         let seconds = steps.iter().map(slept).sum();
         (
