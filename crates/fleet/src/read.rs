@@ -5,6 +5,7 @@
 use crate::change::Change;
 use crate::reread;
 use crate::row::{Cause, Row};
+use floodline_analysis::diagnose::unmount::wait::UMOUNT;
 use floodline_record::human;
 use floodline_record::record::{Record, Sink};
 use floodline_record::recording::{DecodeError, Decoder, Unused, Why};
@@ -50,7 +51,7 @@ const UNUSED_BESIDE_READS: [(&str, &[&str]); 3] = [UNUSED[0], UNUSED[1], UNUSED[
 const UNUSED_EVENTS: [&str; 5] = ["task_started", "task_ended", "task_operations", "task_io", "task_throttled"];
 
 /// Operations whose stalls are read by the rules that the pre-flight runs.
-const STALLS_OF: [&str; 1] = ["umount"];
+const STALLS_OF: [&str; 1] = [UMOUNT];
 
 /// Why a file has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ use crate::sample::{
     ZoneRow,
 };
 use crate::units::{Bytes, Count, Nanos};
-pub use limited::{IoLimit, LimitRun, LimitRuns, LimitedIo, LimitedReading, done_under, used_up};
+pub use limited::{IoLimit, LimitRun, LimitRuns, LimitedIo, LimitedReading, UsedUp, done_under, used_up};
 pub use spans::Spans;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;

@@ -276,6 +276,9 @@ fn a_volatile_overlay_skips_syncs_of_its_files() {
     for call in ["fsync", "fdatasync"] {
         check(&format!("{written}, {{ {call} = {{ {file} }} }}, \"exit\""), call, true);
     }
+    let stored = "{ mmap_store = { file = \"/merged/m\", size = \"40 MiB\", pages = 10240, count = 1 } }, { msync = { \
+                  file = \"/merged/m\" } }, \"exit\"";
+    check(stored, "msync", false);
     let create =
         "{ create_files = { file = \"/merged/new{n}\", files = 1, size = \"50 MiB\", fsync = true } }, \"exit\"";
     check(create, "fsync", true);

@@ -29,9 +29,9 @@ const SYNCS_RATE: f64 = 0.5;
 const SMALL_S: f64 = 1.0;
 /// Part of a memory limit that heaps and the like take, from which page cache has little room.
 const MOST: f64 = 0.5;
-/// Part of a cgroup's dirtyable memory below which its dirty limit is small because of a setting: half of the default
-/// `vm.dirty_ratio`.
-const LOW_FRACTION: f64 = 0.1;
+/// Part of a cgroup's dirtyable memory below which its dirty limit is small because of a setting. The kernel
+/// rounds a ratio of 10 %, half of its default, down to less than that.
+const LOW_FRACTION: f64 = 0.095;
 /// Unwritten data, in multiples of the ceiling, from which it was passed, where no trace tells.
 const PASSED: f64 = 1.25;
 

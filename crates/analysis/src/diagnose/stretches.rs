@@ -6,6 +6,7 @@
 
 use super::diagnose;
 use super::holes::observation;
+use super::unmount::wait::UMOUNT;
 use crate::report::{OtherStretches, Report, Severity, Stretch};
 use floodline_record::holes::Holes;
 use floodline_record::record::{Event, Record, Sink, What};
@@ -211,7 +212,7 @@ impl Stretches {
 /// Whether no rule reads this record. That holds for each stall that a workload's task measured, except stalls in an unmount. The model and
 /// the lab record a hundred thousand of them in a minute.
 fn is_unread(record: &Record) -> bool {
-    matches!(record, Record::Event(Event { what: What::TaskStall { operation, .. }, .. }) if operation != "umount")
+    matches!(record, Record::Event(Event { what: What::TaskStall { operation, .. }, .. }) if operation != UMOUNT)
 }
 
 /// Order of reports by how much they deserve attention: their worst severity, the findings of that severity, and the

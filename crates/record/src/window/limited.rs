@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 const JUDGED: Nanos = Nanos(2_000_000_000);
 /// Readings that are further apart do not show when a limit was used up.
 const APART: Nanos = Nanos(6_000_000_000);
+/// Readings that are kept of each cgroup and device: those of ten minutes, if there are two in a second.
+const READINGS_MAX: usize = 1200;
 /// Number of limits of a cgroup on a device.
 const LIMITS: usize = 4;
 
@@ -77,7 +79,16 @@ pub(crate) fn note(
 ) {
     let reading = LimitedReading(Counted { at, counters });
     match all.get_mut(&id) {
-        Some(readings) => readings.push(reading),
+        Some(readings) => {
+            // Of readings that are alike, the first and the last are enough.
+            let len = readings.len();
+            let is_alike = |one: &LimitedReading| one.0.counters == counters;
+            match readings.get_mut(len.saturating_sub(2)..) {
+                Some([one, last]) if is_alike(one) && is_alike(last) => *last = reading,
+                _ if len < READINGS_MAX => readings.push(reading),
+                _ => {}
+            }
+        }
         None if limits.iter().flatten().any(|limit| *limit != Limit::MAX) => {
             all.insert(id, vec![reading]);
         }
@@ -85,29 +96,49 @@ pub(crate) fn note(
     }
 }
 
+/// A time in which a limit was used up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UsedUp {
+    /// Its first reading.
+    pub from: Nanos,
+    /// Its last reading.
+    pub to: Nanos,
+    /// How long the limit needs for what was done in it, at most its length, seconds.
+    pub seconds: f64,
+}
+
 /// Returns the times in which a cgroup used at least this part of a limit, measured over 2 s to 6 s. These times do not overlap.
-pub fn used_up(readings: &[LimitedReading], which: IoLimit, limit: Limit, part: f64) -> Vec<(Nanos, Nanos)> {
+pub fn used_up(readings: &[LimitedReading], which: IoLimit, limit: Limit, part: f64) -> Vec<UsedUp> {
     let counts: Vec<(Nanos, u64)> =
         readings.iter().filter_map(|reading| Some((reading.0.at, reading.0.counters[which as usize]?))).collect();
-    let mut found: Vec<(Nanos, Nanos)> = Vec::new();
+    let mut found: Vec<(Nanos, usize, usize)> = Vec::new();
     let mut first = 0;
     for (at, (to, after)) in counts.iter().enumerate() {
         // The shortest time that is long enough.
         while first + 1 < at && to.0.saturating_sub(counts[first + 1].0.0) >= JUDGED.0 {
             first += 1;
         }
-        let (from, before) = counts[first];
+        let (mut from, before) = counts[first];
+        // Between two readings that are alike, nothing was done: it may begin at any time there.
+        if counts.get(first + 1).is_some_and(|next| next.1 == before && next.0 < *to) {
+            from = from.max(Nanos(to.0.saturating_sub(JUDGED.0)));
+        }
         let time = to.0.saturating_sub(from.0);
         let done = after.saturating_sub(before) as f64;
-        if time < JUDGED.0 || time > APART.0 || done < part * limit.0 as f64 * Nanos(time).as_secs_f64() {
+        if !(JUDGED.0..=APART.0).contains(&time) || done < part * limit.0 as f64 * Nanos(time).as_secs_f64() {
             continue;
         }
-        match found.last_mut().filter(|last| last.1 >= from) {
-            Some(last) => last.1 = *to,
-            None => found.push((from, *to)),
+        match found.last_mut().filter(|last| counts[last.2].0 >= from) {
+            Some(last) => last.2 = at,
+            None => found.push((from, first, at)),
         }
     }
-    found
+    let used = |(from, first, last): (Nanos, usize, usize)| {
+        let ((_, before), (to, after)) = (counts[first], counts[last]);
+        let needs = after.saturating_sub(before) as f64 / limit.0.max(1) as f64;
+        UsedUp { from, to, seconds: needs.min(Nanos(to.0.saturating_sub(from.0)).as_secs_f64()) }
+    };
+    found.into_iter().map(used).collect()
 }
 
 /// Appends a run that follows, or continues the last one.
@@ -152,7 +183,8 @@ pub(super) fn append_readings(all: &mut LimitedIo, next: &LimitedIo, shared: Nan
     for (id, later) in next {
         let readings = all.entry(*id).or_default();
         let is_known = !readings.is_empty();
-        readings.extend(later.iter().filter(|reading| !is_known || reading.0.at > shared));
+        let room = READINGS_MAX.saturating_sub(readings.len());
+        readings.extend(later.iter().filter(|reading| !is_known || reading.0.at > shared).take(room));
     }
 }
 
@@ -205,8 +237,23 @@ mod tests {
             note(&mut all, id, Nanos(at * 500_000_000), [None, limit, None, None], [None, Some(bytes(at)), None, None]);
         }
         let times = used_up(&all[&id], IoLimit::WriteBytes, Limit(2_000_000), 0.8);
-        // The last 2 s that still contain two bios end at 8.5 s.
-        assert_eq!(times, [(Nanos(0), Nanos(8_500_000_000))]);
+        // Readings that are alike are not kept, so it ends with the last bio.
+        assert_eq!(times, [UsedUp { from: Nanos(0), to: Nanos(8_000_000_000), seconds: 8.0 }]);
+        // A bio alone, of 1.6 s of the limit, uses up no more than that.
+        let mut alone = LimitedIo::new();
+        for at in 0..30 {
+            let done = if at < 10 { 0 } else { 3_200_000 };
+            note(
+                &mut alone,
+                id,
+                Nanos(at * 500_000_000),
+                [None, Some(Limit(2_000_000)), None, None],
+                [None, Some(done), None, None],
+            );
+        }
+        let used: f64 =
+            used_up(&alone[&id], IoLimit::WriteBytes, Limit(2_000_000), 0.8).iter().map(|one| one.seconds).sum();
+        assert_eq!(used, 1.6);
         assert!(used_up(&all[&id], IoLimit::Writes, Limit(1), 0.8).is_empty(), "not counted");
         // Without a limit nothing is kept.
         note(&mut all, EntityId(8), Nanos(0), [Some(Limit::MAX); LIMITS], [Some(1); LIMITS]);

@@ -182,11 +182,13 @@ fn share_flushes(groups: &[Group], candidates: &[usize], flushes: f64, syncs: &m
 const FLUSHES_MAX: f64 = 2.0;
 
 /// Returns one sync for each burst if each burst lies within one interval, a rest follows each, and the device was flushed once or twice for
-/// each burst on average. Then no data of a burst stay unsynced until the next burst. Otherwise returns `None`.
+/// each burst on average, by one process. Then no data of a burst stay unsynced until the next burst. Otherwise returns `None`.
 fn once_each(group: &Group, flushes: f64) -> Option<f64> {
     let is_writing = |bin: &Bin| bin.by_calls > 0.0;
     let bursts = group.bins.iter().filter(|bin| is_writing(bin)).count() as f64;
-    let is_apart = !group.bins.windows(2).any(|pair| is_writing(&pair[0]) && is_writing(&pair[1]));
+    // Of several processes, it is not known which one syncs.
+    let is_apart =
+        group.concurrent() <= 1 && !group.bins.windows(2).any(|pair| is_writing(&pair[0]) && is_writing(&pair[1]));
     (is_apart && bursts <= flushes && flushes <= FLUSHES_MAX * bursts).then_some(bursts)
 }
 

@@ -10,7 +10,7 @@ use crate::diagnose::derived::Derived;
 use crate::diagnose::device;
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::writer::{DOMINANT_SHARE, Writer};
-use crate::diagnose::{Rule, Verdict, burst, cgroup, limits};
+use crate::diagnose::{Rule, Verdict, burst, cgroup, dirty, limits, load};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_kernel::{Behaviour, CgroupWriteback, WhyNot, cgroup_writeback};
 use floodline_record::facts::{CgroupMode, HostFacts, Mount};
@@ -117,18 +117,21 @@ fn stalled(derived: &Derived<'_>, writes: &[limits::WriteLimit<'_>], passed: &[(
     bursts.any(|burst| burst.stalled() && burst.seconds >= LONG_BURST_S)
 }
 
-/// Whether writes kept a device of a passed limit full for a good part of the window, while tasks waited. How long each task waited is
+/// Whether writes kept a disk of a passed limit full for a good part of the window, while tasks waited. How long each task waited is
 /// then often not known: waits for a journal's commit are in no counter.
 fn fills(derived: &Derived<'_>, writes: &[limits::WriteLimit<'_>], passed: &[(EntityId, f64)]) -> bool {
-    let full_s = |device: &device::Device<'_>| {
-        let intervals = device.intervals();
+    let is_waited_for = |one: &device::Interval| {
+        let pressure = dirty::io_pressure_between(derived.window, load::start(one), one.end);
+        pressure.is_some_and(|share| share >= FILLS_SHARE)
+    };
+    let full_s = |disk: &device::Device<'_>| {
+        let intervals = disk.intervals();
         let full = intervals.iter().filter(|one| one.is_saturated() && one.written_bytes >= one.read_bytes);
-        full.map(|one| one.seconds).sum::<f64>()
+        full.filter(|one| is_waited_for(one)).map(|one| one.seconds).sum::<f64>()
     };
     let devices = devices_of(writes, passed).into_iter().filter_map(|dev| device::by_dev(derived.window, dev));
     let mut disks = devices.flat_map(|device| device.bottoms());
-    let is_waited_for = derived.dirty.io_pressure_some.is_some_and(|share| share >= FILLS_SHARE);
-    is_waited_for && disks.any(|disk| full_s(&disk) >= FILLS_SHARE * derived.seconds)
+    disks.any(|disk| full_s(&disk) >= FILLS_SHARE * derived.seconds)
 }
 
 /// The devices of passed limits.

@@ -6,7 +6,7 @@
 mod bursts;
 
 use crate::diagnose::derived::Derived;
-use crate::diagnose::device::{self, Device};
+use crate::diagnose::device::{self, Device, Interval};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::{Rule, Verdict, cgroup, missing};
 use crate::report::{Brief, Evidence, Finding, Severity};
@@ -17,7 +17,7 @@ use floodline_record::name::Name;
 use floodline_record::programs::DATABASES;
 use floodline_record::sample::{CgroupIoRow, ProcessRow};
 use floodline_record::units::{Bytes, Count, Limit, Nanos};
-use floodline_record::window::{IoLimit, Span, done_under, used_up};
+use floodline_record::window::{IoLimit, Span, UsedUp, done_under, used_up};
 
 /// The rule and its manual page.
 pub const RULE: Rule = Rule {
@@ -347,9 +347,10 @@ fn held(derived: &Derived<'_>, at: &AtLimit<'_>, known: Option<&[Waiter]>) -> Op
     let is_unexplained = waited > 2.0 * utilisation + margin;
     let is_used_up = part >= AT_LIMIT;
     let is_near = part >= NEAR_LIMIT.min(when_waiting.max(HURTS));
-    let used_up_s = used_up_s(derived, at);
-    let is_used_up_in_bursts = used_up_s >= MOSTLY * waited * derived.seconds && used_up_s >= HURTS * derived.seconds;
-    (is_used_up || is_used_up_in_bursts || (is_unexplained && is_near)).then_some(Held {
+    let is_plain = is_used_up || (is_unexplained && is_near);
+    let used_up_s = if is_plain { 0.0 } else { used_up_s(derived, at) };
+    let is_used_up_in_bursts = used_up_s >= (MOSTLY * waited).max(HURTS) * derived.seconds;
+    (is_plain || is_used_up_in_bursts).then_some(Held {
         severity,
         disk: disk.clone(),
         utilisation,
@@ -362,21 +363,21 @@ fn held(derived: &Derived<'_>, at: &AtLimit<'_>, known: Option<&[Waiter]>) -> Op
 /// Seconds in which the limit was used up while no disk below it was full.
 fn used_up_s(derived: &Derived<'_>, at: &AtLimit<'_>) -> f64 {
     let Some(readings) = derived.window.limited_io.get(&at.id).filter(|_| !at.has_changed) else { return 0.0 };
-    let disks: Vec<Vec<device::Interval>> = at.device.bottoms().iter().map(Device::intervals).collect();
-    let has_room = |(from, to): &(Nanos, Nanos)| {
-        let busy_s = |disk: &Vec<device::Interval>| {
-            let within = disk.iter().filter(|interval| interval.end > *from && interval.end <= *to);
-            within.map(|interval| interval.utilisation.unwrap_or(0.0) * interval.seconds).sum::<f64>()
-        };
-        disks.iter().all(|disk| busy_s(disk) < ROOM * seconds(*from, *to))
-    };
+    let disks: Vec<Vec<Interval>> = at.device.bottoms().iter().map(Device::intervals).collect();
     let times = used_up(readings, which(at.what), Limit(at.limit), AT_LIMIT);
-    times.iter().filter(|time| has_room(time)).map(|(from, to)| seconds(*from, *to)).sum()
+    let with_room = times.iter().filter(|time| !disks.is_empty() && disks.iter().all(|disk| has_room(disk, time)));
+    with_room.map(|time| time.seconds).sum()
 }
 
-/// The time between two moments, seconds.
-fn seconds(from: Nanos, to: Nanos) -> f64 {
-    Nanos(to.0.saturating_sub(from.0)).as_secs_f64()
+/// Whether a disk had room in a time. Most of that time has to be known.
+fn has_room(disk: &[Interval], time: &UsedUp) -> bool {
+    let first = disk.partition_point(|interval| interval.end <= time.from);
+    let within = disk.iter().skip(first).take_while(|interval| interval.end <= time.to);
+    let known = within.filter_map(|interval| Some((interval.utilisation?, interval.seconds)));
+    let (busy_s, known_s) =
+        known.fold((0.0, 0.0), |(busy_s, known_s), (share, seconds)| (busy_s + share * seconds, known_s + seconds));
+    let length_s = Nanos(time.to.0.saturating_sub(time.from.0)).as_secs_f64();
+    known_s >= MOSTLY * length_s && busy_s < ROOM * known_s
 }
 
 fn finding(derived: &Derived<'_>, at: &AtLimit<'_>, known: Option<&[Waiter]>) -> Option<Finding> {

@@ -15,6 +15,9 @@ use floodline_record::record::What;
 use floodline_record::units::{Count, Nanos};
 use std::collections::BTreeSet;
 
+/// The operation of a workload's task that unmounts. Rules read the stalls of no other operation.
+pub const UMOUNT: &str = "umount";
+
 /// Utilisation of the disk from which an unmount waits for the disk only.
 const BUSY: f64 = 0.7;
 /// `D` as the state of a process is recorded.
@@ -118,7 +121,7 @@ fn waiting(derived: &Derived<'_>) -> Option<Waiting> {
     });
     let asleep: Vec<_> = waits.map(|(_, span)| (span.first_at, span.last_at)).collect();
     let measured = derived.window.events.iter().filter_map(|event| match &event.what {
-        What::TaskStall { operation, lasted, .. } if operation == "umount" => {
+        What::TaskStall { operation, lasted, .. } if operation == UMOUNT => {
             Some((event.at, Nanos(event.at.0.saturating_add(lasted.0))))
         }
         _ => None,

@@ -143,7 +143,7 @@ fn one_look_cannot_tell() {
     check_rule(&RULE, &limited(3.9e6).one_look(), "not checked: ");
 }
 
-/// A cgroup that writes nothing for 12 s, and for 6 s as much as its limit lets it: a bio of 4 MB each second. One of its tasks waits then.
+/// A cgroup that writes nothing for 12 s, and then 4 MB each second for 6 s, while one of its tasks waits and the disk is busy.
 fn in_bursts(limit: u64, waits: f64, disk_busy: f64) -> Fixture {
     let bursts = |t: f64| (t / 18.0).floor() * 6.0 + (t % 18.0 - 12.0).max(0.0);
     Fixture::healthy()
@@ -154,7 +154,7 @@ fn in_bursts(limit: u64, waits: f64, disk_busy: f64) -> Fixture {
             row.wbps_max = Some(Limit(limit));
             row.wiops_max = Some(Limit::MAX);
         })
-        .disk("sda", move |t, row| row.io_time = Some(secs(600.0 + disk_busy * t)))
+        .disk("sda", move |t, row| row.io_time = Some(secs(600.0 + disk_busy * bursts(t))))
         .process("vacuum", 800, "/shop", move |t, row| {
             row.write_bytes = Some(Bytes((4e6 * bursts(t)) as u64));
             row.blkio_delay = Some(secs(0.5 * bursts(t)));
@@ -168,10 +168,10 @@ fn in_bursts(limit: u64, waits: f64, disk_busy: f64) -> Fixture {
 
 #[test]
 fn a_limit_that_is_used_up_in_bursts_is_found() {
-    check_rule(&RULE, &in_bursts(4_200_000, 0.9, 0.24), "critical: Cgroup /shop is held to 4.01 MiB/s of writes");
+    check_rule(&RULE, &in_bursts(4_200_000, 0.9, 0.7), "critical: Cgroup /shop is held to 4.01 MiB/s of writes");
     // Its bursts take half of the limit, or the disk is full meanwhile.
-    check_rule(&RULE, &in_bursts(8_400_000, 0.9, 0.24), "clear: 1 cgroup has a limit");
-    check_rule(&RULE, &in_bursts(4_200_000, 0.9, 0.95), "clear: 1 cgroup has a limit");
+    check_rule(&RULE, &in_bursts(8_400_000, 0.9, 0.7), "clear: 1 cgroup has a limit");
+    check_rule(&RULE, &in_bursts(4_200_000, 0.9, 0.98), "clear: 1 cgroup has a limit");
     // No other task waits.
-    check_rule(&RULE, &in_bursts(4_200_000, 0.0, 0.24), "info: Cgroup /shop is held");
+    check_rule(&RULE, &in_bursts(4_200_000, 0.0, 0.7), "info: Cgroup /shop is held");
 }
