@@ -8,11 +8,16 @@ use crate::prediction::{LEADS, PEAK, Prediction, Row, Seen, Sure};
 use crate::report::{Plan, Report, Severity, Step, TriedPlan, When};
 use crate::rule_figures::are_exact;
 
+/// Whether the change of a plan follows from the kernel's arithmetic alone.
+fn is_exact(plan: &Plan) -> bool {
+    are_exact(&plan.rules) && !plan.is_of_waits
+}
+
 /// Marks a plan that was not tried. Its change becomes a candidate, unless it follows from arithmetic alone.
 pub fn arithmetic_only(plan: &mut Plan, why: impl Into<String>) {
     let why = why.into();
     plan.arithmetic_only = Some(why.clone());
-    if !are_exact(&plan.rules) {
+    if !is_exact(plan) {
         set_aside(plan, why);
     }
 }
@@ -34,7 +39,7 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
     let hidden = is_for_hidden.then(|| "the twin does not show the finding".to_owned());
     let mut longer_by_both = None;
     if let Some(why) = prediction.no_verdict(&found).or(hidden) {
-        longer_by_both = prediction.only_longer().filter(|_| !are_exact(&plan.rules));
+        longer_by_both = prediction.only_longer().filter(|_| !is_exact(plan));
         if longer_by_both.is_none() {
             // It stands first: the first screen has room for one cost.
             let grows = prediction.roughly_longer().map(|row| format!("On the twin: maybe {}.", row.roughly_said()));
@@ -64,7 +69,7 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         }
         // It helps some. Others may wait longer, or the price is for a person to weigh.
         let reserve = prediction.reserve().or_else(|| lowers_limit_for_risk(plan)).or_else(|| flushes_for_risk(plan));
-        if let Some(why) = reserve.filter(|_| !are_exact(&plan.rules)) {
+        if let Some(why) = reserve.filter(|_| !is_exact(plan)) {
             set_aside(plan, why);
         }
     } else {
@@ -446,6 +451,15 @@ mod tests {
         plan.rules.push("dirty-cliff");
         arithmetic_only(&mut plan, "the twin misses this recording by 61 %");
         assert_eq!((plan.now.len(), plan.candidate.is_some()), (0, true));
+        // A limit at which writers wait is raised: that helps as far as their bursts fit.
+        let mut plan = Plan {
+            now: vec!["sudo sysctl -w vm.dirty_ratio=4".to_owned()],
+            rules: vec!["starved-dirty-budget"],
+            is_of_waits: true,
+            ..Plan::default()
+        };
+        arithmetic_only(&mut plan, "the twin misses this recording by 61 %");
+        assert!(plan.now.is_empty() && plan.candidate.is_some());
     }
 
     #[test]

@@ -372,7 +372,7 @@ fn told(rule: &'static str, derived: &Derived<'_>, short: &Short<'_, '_>, others
         brief: Brief {
             because: format!("{name} writes {} in {seconds}. {last}", human::bytes(most as f64)),
             who,
-            expect: "A burst fits below the limit, and its writers do not wait.".to_owned(),
+            expect: "Larger bursts fit below the limit, and their writers wait for less.".to_owned(),
             costs: "More data is lost if the machine loses power.".to_owned(),
         },
         devices: vec![name.to_string()],
