@@ -110,13 +110,12 @@ pub fn finding(
             peak,
             (processes, of_memcgs.as_ref()),
             &devices,
-            MOMENT_S,
+            false,
         ));
     }
     // `contradictory-dirty-settings` tells of a limit that was not meant to be the lower one.
-    let settings = Settings::of(&derived.window.host.last);
-    if !settings.is_some_and(|settings| settings.is_void(derived.dirty.dirtyable_roughly)) {
-        found.extend(short_of_machine(derived, budgets, MOMENT_S));
+    if !is_pair_void(derived) {
+        found.extend(short_of_machine(derived, budgets, false));
     }
     let (between, seen): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.is_between);
     if let Some(worst) = seen.iter().max_by_key(|one| (one.waiters.len(), one.cgroup.is_some())) {
@@ -141,25 +140,34 @@ pub fn finding(
 /// The finding about the machine's limit, by the conditions for a void pair; `None` if no task waits there. The caller knows that the
 /// pair is void.
 pub fn of_void_pair(rule: &'static str, derived: &Derived<'_>) -> Option<Finding> {
-    short_of_machine(derived, derived.budgets(), MOMENT_OF_VOID_S).map(|short| told(rule, derived, &short, &[]))
+    short_of_machine(derived, derived.budgets(), true).map(|short| told(rule, derived, &short, &[]))
 }
 
-/// Processes that wait at the limit of a void pair of the machine, where several do. `contradictory-dirty-settings` tells of them.
-pub fn waiting_at_void_pair(derived: &Derived<'_>) -> BTreeSet<u32> {
-    let settings = Settings::of(&derived.window.host.last);
-    if !settings.is_some_and(|settings| settings.is_void(derived.dirty.dirtyable_roughly)) {
+/// Processes that wait at the limit of a void pair with data for this device, where several do. `contradictory-dirty-settings` tells of
+/// them.
+pub fn waiting_at_void_pair(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
+    if !is_pair_void(derived) {
         return BTreeSet::new();
     }
-    let short = short_of_machine(derived, derived.budgets(), MOMENT_OF_VOID_S);
+    let is_its = |short: &Short<'_, '_>| {
+        short.device.id == device.id || short.device.bottoms().iter().any(|disk| disk.id == device.id)
+    };
+    let short = short_of_machine(derived, derived.budgets(), true).filter(is_its);
     let pids: BTreeSet<u32> = short.iter().flat_map(|short| &short.waiters).map(|waiter| waiter.pid).collect();
     if pids.len() >= 2 { pids } else { BTreeSet::new() }
 }
 
-fn short_of_machine<'b, 'a>(derived: &Derived<'a>, budgets: &'b Budgets, moment_s: f64) -> Option<Short<'b, 'a>> {
+/// Whether the background threshold of the machine is void.
+fn is_pair_void(derived: &Derived<'_>) -> bool {
+    let settings = Settings::of(&derived.window.host.last);
+    settings.is_some_and(|settings| settings.is_void(derived.dirty.dirtyable_roughly))
+}
+
+fn short_of_machine<'b, 'a>(derived: &Derived<'a>, budgets: &'b Budgets, is_void: bool) -> Option<Short<'b, 'a>> {
     let pauses = throttle::seconds_by(derived.window, Domain::Global);
     let all: Vec<&Writer<'_>> = derived.writers().processes.iter().collect();
     let peak = derived.dirty.unwritten_peak.map_or(0, |bytes| bytes.0);
-    short(derived, &budgets.global, None, peak, (&all, pauses.as_ref()), derived.drains(), moment_s)
+    short(derived, &budgets.global, None, peak, (&all, pauses.as_ref()), derived.drains(), is_void)
 }
 
 fn short<'b, 'a>(
@@ -169,10 +177,12 @@ fn short<'b, 'a>(
     peak: u64,
     (processes, pauses): (&[&Writer<'_>], Option<&BTreeMap<u32, f64>>),
     devices: &[Device<'a>],
-    moment_s: f64,
+    is_void: bool,
 ) -> Option<Short<'b, 'a>> {
-    let is_void = moment_s > MOMENT_S;
-    let felt_share = if is_void { FELT_SHARE_OF_VOID } else { FELT_SHARE };
+    let (moment_s, felt_share, harm_share) = match is_void {
+        true => (MOMENT_OF_VOID_S, FELT_SHARE_OF_VOID, HARM_SHARE / 2.0),
+        false => (MOMENT_S, FELT_SHARE, HARM_SHARE),
+    };
     let (thresh, freerun) = (domain.thresh?.high.0, domain.freerun?.low.0);
     // A limit may be small because the cgroup is.
     let is_fair = |available: Bound| thresh as f64 >= FAIR_FRACTION * available.high.0 as f64;
@@ -199,10 +209,7 @@ fn short<'b, 'a>(
     if thresh as f64 >= moment_s * speed.value || utilisation > HAS_ROOM {
         return None;
     }
-    let harm_s = match is_void {
-        true => HARM_SHARE / 2.0 * derived.seconds,
-        false => HARM_SHARE * derived.seconds,
-    };
+    let harm_s = harm_share * derived.seconds;
     let mut waiters = match pauses {
         Some(pauses) => throttle::paused(pauses, processes, harm_s),
         None => {
@@ -372,7 +379,7 @@ fn told(rule: &'static str, derived: &Derived<'_>, short: &Short<'_, '_>, others
         brief: Brief {
             because: format!("{name} writes {} in {seconds}. {last}", human::bytes(most as f64)),
             who,
-            expect: "Larger bursts fit below the limit, and their writers wait for less.".to_owned(),
+            expect: "Larger bursts fit below the limit, and writers wait less.".to_owned(),
             costs: "More data is lost if the machine loses power.".to_owned(),
         },
         devices: vec![name.to_string()],

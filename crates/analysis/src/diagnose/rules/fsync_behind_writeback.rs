@@ -20,7 +20,7 @@ use crate::diagnose::{
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The rule and its manual page.
 pub const RULE: Rule = Rule {
@@ -120,11 +120,13 @@ fn check(derived: &Derived<'_>) -> Verdict {
         ));
     }
     let victims = database::waiting(derived);
-    let at_void_pair = short_limit::waiting_at_void_pair(derived);
     let others_on = |queue: &Queue<'_>| {
         // Where no program syncs, these wait at the limit, and not behind the data of others.
-        let may_sync = crowded::may_sync(derived, &queue.device);
-        let is_other = |pid: u32| queue.causers.contains(&pid) || (!may_sync && at_void_pair.contains(&pid));
+        let at_void_pair = match crowded::may_sync(derived, &queue.device) {
+            true => BTreeSet::new(),
+            false => short_limit::waiting_at_void_pair(derived, &queue.device),
+        };
+        let is_other = |pid: u32| queue.causers.contains(&pid) || at_void_pair.contains(&pid);
         let others = waiting::others_on(derived, &queue.device, |waiter| is_other(waiter.pid))?;
         Some(asleep::without_asker(derived, &queue.device, others))
     };
