@@ -33,7 +33,7 @@ pub enum IoLimit {
 
 /// The counters that the limits are for, at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Counted {
+pub struct LimitedReading {
     at: Nanos,
     counters: [Option<u64>; LIMITS],
 }
@@ -42,16 +42,12 @@ struct Counted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitRun {
     limits: [Option<Limit>; LIMITS],
-    first: Counted,
-    last: Counted,
+    first: LimitedReading,
+    last: LimitedReading,
 }
 
 /// Counter readings of each cgroup on each device, in order of time, from the first reading of a limit other than `max` on.
 pub type LimitedIo = BTreeMap<EntityId, Vec<LimitedReading>>;
-
-/// What a cgroup with a limit had done on a device until a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LimitedReading(Counted);
 
 /// The runs of each cgroup and device whose limits were read, in order of time.
 pub type LimitRuns = BTreeMap<EntityId, Vec<LimitRun>>;
@@ -63,7 +59,7 @@ impl LimitRun {
         limits: [Option<Limit>; LIMITS],
         counters: [Option<u64>; LIMITS],
     ) -> Option<LimitRun> {
-        let counted = Counted { at, counters };
+        let counted = LimitedReading { at, counters };
         limits.iter().any(Option::is_some).then_some(LimitRun { limits, first: counted, last: counted })
     }
 }
@@ -77,12 +73,12 @@ pub(crate) fn note(
     limits: [Option<Limit>; LIMITS],
     counters: [Option<u64>; LIMITS],
 ) {
-    let reading = LimitedReading(Counted { at, counters });
+    let reading = LimitedReading { at, counters };
     match all.get_mut(&id) {
         Some(readings) => {
             // Of readings that are alike, the first and the last are enough.
             let len = readings.len();
-            let is_alike = |one: &LimitedReading| one.0.counters == counters;
+            let is_alike = |one: &LimitedReading| one.counters == counters;
             match readings.get_mut(len.saturating_sub(2)..) {
                 Some([one, last]) if is_alike(one) && is_alike(last) => *last = reading,
                 _ if len < READINGS_MAX => readings.push(reading),
@@ -110,7 +106,7 @@ pub struct UsedUp {
 /// Returns the times in which a cgroup used at least this part of a limit, measured over 2 s to 6 s. These times do not overlap.
 pub fn used_up(readings: &[LimitedReading], which: IoLimit, limit: Limit, part: f64) -> Vec<UsedUp> {
     let counts: Vec<(Nanos, u64)> =
-        readings.iter().filter_map(|reading| Some((reading.0.at, reading.0.counters[which as usize]?))).collect();
+        readings.iter().filter_map(|reading| Some((reading.at, reading.counters[which as usize]?))).collect();
     let mut found: Vec<(Nanos, usize, usize)> = Vec::new();
     let mut first = 0;
     for (at, (to, after)) in counts.iter().enumerate() {
@@ -184,7 +180,7 @@ pub(super) fn append_readings(all: &mut LimitedIo, next: &LimitedIo, shared: Nan
         let readings = all.entry(*id).or_default();
         let is_known = !readings.is_empty();
         let room = READINGS_MAX.saturating_sub(readings.len());
-        readings.extend(later.iter().filter(|reading| !is_known || reading.0.at > shared).take(room));
+        readings.extend(later.iter().filter(|reading| !is_known || reading.at > shared).take(room));
     }
 }
 
