@@ -73,7 +73,7 @@ impl Merged {
         }
         if adds {
             self.plan.rules.push(finding.rule);
-            self.plan.is_of_waits |= finding.is_of_waits;
+            self.plan.moves_waits_only |= finding.moves_waits_only;
             push_new(&mut self.plan.expect, &finding.brief.expect);
             push_new(&mut self.plan.costs, &finding.brief.costs);
         }

@@ -254,9 +254,9 @@ pub struct Plan {
     pub conflicts: Vec<String>,
     /// Rules whose findings the plan addresses.
     pub rules: Vec<&'static str>,
-    /// Whether one of these findings is [of waits](Finding::is_of_waits).
+    /// Whether the change of one of these findings [moves waits only](Finding::moves_waits_only).
     #[serde(skip)]
-    pub is_of_waits: bool,
+    pub moves_waits_only: bool,
     /// The steps, in order.
     pub steps: Vec<Step>,
     /// Result of the twin of the host; absent if the plan was not tried.
@@ -334,7 +334,7 @@ pub struct Finding {
     pub waited_s: Option<f64>,
     /// Whether its change only lets writers wait later: no arithmetic tells how much that helps.
     #[serde(skip)]
-    pub is_of_waits: bool,
+    pub moves_waits_only: bool,
     /// The rule whose finding is the cause of this one; absent for causes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explained_by: Option<&'static str>,

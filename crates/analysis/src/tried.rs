@@ -10,7 +10,7 @@ use crate::rule_figures::are_exact;
 
 /// Whether the change of a plan follows from the kernel's arithmetic alone.
 fn is_exact(plan: &Plan) -> bool {
-    are_exact(&plan.rules) && !plan.is_of_waits
+    are_exact(&plan.rules) && !plan.moves_waits_only
 }
 
 /// Marks a plan that was not tried. Its change becomes a candidate, unless it follows from arithmetic alone.
@@ -455,7 +455,7 @@ mod tests {
         let mut plan = Plan {
             now: vec!["sudo sysctl -w vm.dirty_ratio=4".to_owned()],
             rules: vec!["starved-dirty-budget"],
-            is_of_waits: true,
+            moves_waits_only: true,
             ..Plan::default()
         };
         arithmetic_only(&mut plan, "the twin misses this recording by 61 %");

@@ -71,7 +71,7 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
         trade_off = LARGER_BURSTS.to_owned();
     }
     let expect = match (&by_setting, plan.is_empty()) {
-        (_, false) => "Larger bursts fit below the limit, and their writers wait for less.".to_owned(),
+        (_, false) => "Larger bursts fit below the limit, and writers wait less.".to_owned(),
         (Some(_), true) => {
             "Raise the dirty thresholds of the machine: each cgroup gets the same part of its memory.".to_owned()
         }
@@ -129,7 +129,7 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
         plan,
         devices: disks.into_iter().collect(),
         waited_s: Some(waited_s),
-        is_of_waits: true,
+        moves_waits_only: true,
         ..Finding::default()
     })
 }
