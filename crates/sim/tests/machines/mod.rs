@@ -89,6 +89,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "twentieth-more-well",
     "twentieth-sick",
     "twentieth-well",
+    "twentyeighth-sick",
+    "twentyeighth-well",
     "twentyfifth-sick",
     "twentyfifth-well",
     "twentyfirst-sick",
@@ -139,6 +141,7 @@ pub(crate) const TWENTYFOURTH_ROUND: &str = include_str!("../blind/twentyfourth-
 pub(crate) const TWENTYFIFTH_ROUND: &str = include_str!("../blind/twentyfifth-round.txt");
 pub(crate) const TWENTYSIXTH_ROUND: &str = include_str!("../blind/twentysixth-round.txt");
 pub(crate) const TWENTYSEVENTH_ROUND: &str = include_str!("../blind/twentyseventh-round.txt");
+pub(crate) const TWENTYEIGHTH_ROUND: &str = include_str!("../blind/twentyeighth-round.txt");
 pub(crate) const VARIATIONS: &str = include_str!("../blind/variations.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
@@ -170,6 +173,7 @@ pub(crate) const TABLES: &[&str] = &[
     TWENTYFIFTH_ROUND,
     TWENTYSIXTH_ROUND,
     TWENTYSEVENTH_ROUND,
+    TWENTYEIGHTH_ROUND,
     VARIATIONS,
 ];
 
