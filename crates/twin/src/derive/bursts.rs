@@ -181,6 +181,8 @@ pub(super) struct Branch {
     pub(super) end: Option<End>,
     /// Whether only the device sets its pace.
     pub(super) is_unpaced: bool,
+    /// Operations from one sync to the next. `None` where it does not sync.
+    pub(super) synced_after: Option<u64>,
     /// Files that it removes later, in order of time. Those that the recording does not see removed are the last.
     pub(super) removed: Vec<Removed>,
 }
@@ -242,7 +244,16 @@ impl Branch {
         unit: f64,
         step: impl Fn(u64, Option<Frequency>) -> Vec<Step> + 'static,
     ) -> Branch {
-        Branch { bursts, unit, step: Box::new(step), begin: None, end: None, is_unpaced: false, removed: Vec::new() }
+        Branch {
+            bursts,
+            unit,
+            step: Box::new(step),
+            begin: None,
+            end: None,
+            is_unpaced: false,
+            synced_after: None,
+            removed: Vec::new(),
+        }
     }
 
     /// The steps of a stretch, with the file that it writes.
@@ -307,7 +318,15 @@ impl Branch {
             let work = length * (1.0 - waited_share) / count;
             // Rounds shorter than a millisecond cost more than they say: several operations at a time.
             let at_once = (1e-3 / work.max(1e-7)).ceil().clamp(1.0, 256.0);
-            let mut inner = (self.step)(at_once as u64, None);
+            // A sync comes after as many operations as on a clock.
+            let (at_once, mut inner) = match self.synced_after {
+                Some(_) if self.is_unpaced => (count, (self.step)(count as u64, None)),
+                Some(after) => {
+                    let at_once = at_once.max((after as f64).min(count));
+                    (at_once, without_clock((self.step)(at_once as u64, Some(frequency(count / length)))))
+                }
+                None => (at_once, (self.step)(at_once as u64, None)),
+            };
             inner.push(Step::Sleep(Lasting { lasting: time(work * at_once) }));
             let (times, lasting) = match self.bursts.len() {
                 // A steady writer writes as often as it gets to.
@@ -317,6 +336,16 @@ impl Branch {
             vec![Step::Repeat(Repeat { times, lasting, every: None, steps: inner })]
         })
     }
+}
+
+/// The same steps, whose writes take no longer than the machine needs.
+fn without_clock(mut steps: Vec<Step>) -> Vec<Step> {
+    for step in &mut steps {
+        if let Step::Write(write) = step {
+            write.rate = None;
+        }
+    }
+    steps
 }
 
 #[cfg(test)]

@@ -109,6 +109,7 @@ impl InFolios {
         notes.derived(format!("{key}.steps.write.rate"), "folios that became dirty, over time");
         let bursts = arrivals(&group.bins, |bin| bin.by_calls, folio);
         let syncing = Syncing::new(sync);
+        let synced_after = syncing.after();
         let step = move |count: u64, rate: Option<Frequency>| {
             let write = Write {
                 file: file.clone(),
@@ -121,7 +122,7 @@ impl InFolios {
             };
             syncing.steps(write, count)
         };
-        Branch::new(bursts, folio, step)
+        Branch { synced_after, ..Branch::new(bursts, folio, step) }
     }
 
     /// Calls to the file.

@@ -32,6 +32,8 @@ pub(super) struct Rewritten {
     pub(super) bytes: f64,
     /// Whether it is a ring: written from its beginning to its end, and then from its beginning again.
     pub(super) is_ring: bool,
+    /// Pages that are written next to each other, one or more.
+    pub(super) run: f64,
     /// What shows it.
     pub(super) why: &'static str,
 }
@@ -41,7 +43,7 @@ pub(super) struct Rewritten {
 pub(super) fn file(group: &Group, groups: &[Group], recorded: &Recorded) -> Option<Rewritten> {
     let why =
         "the part of its write calls that dirtied nothing grows with what is dirty: it writes the same pages again";
-    found(group, groups, recorded).map(|(bytes, is_ring)| Rewritten { bytes, is_ring, why })
+    found(group, groups, recorded).map(|(bytes, is_ring)| Rewritten { bytes, is_ring, run: 1.0, why })
 }
 
 /// The size of that file, and whether it is a ring.

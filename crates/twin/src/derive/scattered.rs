@@ -22,6 +22,10 @@ const MOST: f64 = 0.8;
 const REQUEST_MAX: f64 = 2.5;
 /// Pages of a sync from which the sizes of its requests tell where they are.
 const PAGES_PER_SYNC: f64 = 16.0;
+/// Requests of the device over those that appends would need, from which syncs of fewer pages find them all over a file.
+const MORE_THAN_APPENDS: f64 = 1.25;
+/// Pages next to each other, at most, where they are written all over a file.
+const RUN_MAX: f64 = 3.0;
 /// Requests that a sync of another program adds: its data, a descriptor and a commit block of the journal.
 const PER_SYNC: f64 = 3.0;
 /// Largest size of a file over the bytes written, where all of it was cached before.
@@ -30,6 +34,18 @@ const LARGE: f64 = 4.0;
 const ALL_NEW: f64 = 0.95;
 /// The same below which nearly all of the file was cached before.
 const NONE_NEW: f64 = 0.05;
+
+/// Whether the calls of a program have the size of those to pages all over a file, and all of them are written.
+fn is_candidate(group: &Group) -> bool {
+    let total = &group.total;
+    let block = passed(total) / total.calls.max(1.0);
+    CALL.contains(&block) && total.by_calls > 0.0 && total.direct <= 0.0 && total.cancelled <= 0.0
+}
+
+/// Whether each of its syncs writes few pages: it sends small requests wherever they are.
+fn is_of_few_pages(group: &Group, syncs: Syncs) -> bool {
+    syncs.call.is_some() && syncs.at_ends.is_none() && group.total.by_calls < PAGES_PER_SYNC * PAGE * syncs.count
+}
 
 /// The file of a program that writes all over it. `here` are all programs that write to its device, with their syncs.
 pub(super) fn file(
@@ -40,32 +56,51 @@ pub(super) fn file(
     recorded: &Recorded,
 ) -> Option<Rewritten> {
     let total = &group.total;
-    let block = passed(total) / total.calls.max(1.0);
-    let all: f64 = here.iter().map(|(other, _)| other.total.dirtied()).sum();
-    // A sync of few pages sends small requests wherever they are.
-    let is_synced_within =
-        syncs.call.is_some() && syncs.at_ends.is_none() && total.by_calls < PAGES_PER_SYNC * PAGE * syncs.count;
-    if total.by_calls < BYTES_MIN
-        || !CALL.contains(&block)
-        || total.by_calls < MOST * all
-        || total.direct > 0.0
-        || total.cancelled > 0.0
-        || is_synced_within
-    {
+    if total.by_calls < BYTES_MIN || !is_candidate(group) {
         return None;
     }
-    let of_syncs: f64 = here.iter().map(|(_, syncs)| PER_SYNC * syncs.count).sum();
-    let requests = place.writes as f64 - of_syncs;
-    let mean = place.written as f64 * (total.by_calls / all.max(1.0)) / requests;
-    if requests < REQUESTS_MIN || mean > REQUEST_MAX * (block / PAGE).ceil() * PAGE {
-        return None;
-    }
+    let run = match is_of_few_pages(group, syncs) {
+        true => run_of_few(place, here)?,
+        false => run_of_many(group, place, here)?,
+    };
     let bytes = size(total.by_calls, cached(group, recorded)?, held(recorded))?;
     Some(Rewritten {
         is_ring: false,
         bytes,
+        run,
         why: "the device got its pages in requests as small as its calls: it writes all over a file",
     })
+}
+
+/// Pages next to each other of a program that makes most of the writes of its device, and syncs many pages at once or none.
+fn run_of_many(group: &Group, place: &Place, here: &[(&Group, Syncs)]) -> Option<f64> {
+    let total = &group.total;
+    let all: f64 = here.iter().map(|(other, _)| other.total.dirtied()).sum();
+    let of_syncs: f64 = here.iter().map(|(_, syncs)| PER_SYNC * syncs.count).sum();
+    let requests = place.writes as f64 - of_syncs;
+    let mean = place.written as f64 * (total.by_calls / all.max(1.0)) / requests;
+    let block = passed(total) / total.calls.max(1.0);
+    let is_it = total.by_calls >= MOST * all
+        && requests >= REQUESTS_MIN
+        && mean <= REQUEST_MAX * (block / PAGE).ceil() * PAGE;
+    is_it.then_some(1.0)
+}
+
+/// Pages next to each other of programs that sync a few pages at a time and together make most of the writes of their device. An
+/// append needs [`PER_SYNC`] requests for each sync; pages all over a file need one each, and hardly a journal.
+fn run_of_few(place: &Place, here: &[(&Group, Syncs)]) -> Option<f64> {
+    let alike = || here.iter().filter(|(group, syncs)| is_candidate(group) && is_of_few_pages(group, *syncs));
+    let bytes: f64 = alike().map(|(group, _)| group.total.by_calls).sum();
+    let all: f64 = here.iter().map(|(other, _)| other.total.dirtied()).sum();
+    let of_appends: f64 = alike().map(|(_, syncs)| PER_SYNC * syncs.count).sum();
+    let of_others = here.iter().map(|(_, syncs)| PER_SYNC * syncs.count).sum::<f64>() - of_appends;
+    let requests = place.writes as f64 - of_others;
+    let run = bytes / PAGE / requests.max(1.0);
+    let is_it = bytes >= MOST * all
+        && requests >= REQUESTS_MIN
+        && requests > MORE_THAN_APPENDS * of_appends
+        && run <= RUN_MAX;
+    is_it.then(|| run.max(1.0))
 }
 
 /// Bytes of page cache at the begin and at the end: of the cgroup of a group, or of the machine. `None` where the kernel
@@ -116,7 +151,47 @@ fn size(written: f64, (before, after): (f64, f64), held: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::group::Bin;
     use super::*;
+    use floodline_record::id::DevId;
+    use floodline_scenario::{FsType, SyncCall};
+
+    #[test]
+    fn programs_that_sync_few_pages_scatter_them_where_the_disk_gets_more_requests_than_appends_need() {
+        // 1,400 calls of a page, seven for each sync.
+        let of = |direct: f64| Group {
+            total: Bin {
+                by_calls: 1400.0 * PAGE - direct,
+                wchar: 1400.0 * PAGE,
+                calls: 1400.0,
+                direct,
+                ..Bin::default()
+            },
+            ..Group::default()
+        };
+        let syncs = Syncs { count: 200.0, call: Some(SyncCall::Fdatasync), ..Syncs::default() };
+        let run = |groups: &[Group], writes: u64| {
+            let place = Place {
+                dev: DevId { major: 254, minor: 0 },
+                device: "vda".to_owned(),
+                point: "/data".to_owned(),
+                fs_type: FsType::Ext4,
+                mean_read: None,
+                flushes: 600,
+                writes,
+                written: 0,
+                below: None,
+                is_buffered: false,
+            };
+            let here: Vec<(&Group, Syncs)> = groups.iter().map(|group| (group, syncs)).collect();
+            run_of_few(&place, &here)
+        };
+        let three = [of(0.0), of(0.0), of(0.0)];
+        assert_eq!(run(&three, 1900), None, "600 appends with their journal need 1,800 requests");
+        assert_eq!(run(&three, 2800), Some(1.5));
+        assert_eq!(run(&three, 4200), Some(1.0));
+        assert_eq!(run(&[of(0.0), of(PAGE), of(PAGE)], 4200), None, "most data may be of direct writes");
+    }
 
     #[test]
     fn what_is_new_to_the_page_cache_tells_the_size_of_the_file() {

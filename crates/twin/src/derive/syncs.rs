@@ -8,7 +8,7 @@ use super::places::At;
 use crate::provenance::Origin;
 use floodline_record::programs::RECORDER;
 use floodline_record::window::Window;
-use floodline_scenario::SyncCall;
+use floodline_scenario::{FsType, SyncCall};
 
 /// Calls for stable storage of one program.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +36,9 @@ const DURABLE_SHARE: f64 = 0.6;
 /// Fewest intervals with writes that show a habit rather than chance.
 const ACTIVE_MIN: usize = 4;
 
+/// Syncs that share one flush of a device, at most.
+const SHARE_A_FLUSH: f64 = 4.0;
+
 /// Busy share of a device from which data waits for the device, with any number of syncs.
 const FULL: f64 = 0.8;
 /// Longest time that data stays dirty where its programs sync after a few calls and the device has time, seconds.
@@ -44,7 +47,8 @@ const SOON_MAX: f64 = 1.0;
 /// Counts the syncs of groups whose data is written soon though no other counter shows a sync. `soon` is the mean time that the data
 /// of each group stays dirty, seconds. Each sync makes at least one write of the device and writes at least one page. Where a trace
 /// counts the calls that wait for stable storage, data of a program without such calls leaves soon because the program starts the
-/// writes and does not wait for them, as sync_file_range does. The same holds on a loop device that was flushed less often than syncs would flush it.
+/// writes and does not wait for them, as sync_file_range does. The same holds on a device that was flushed far less often than syncs would
+/// flush it, unless one sync at the end of each burst explains the flushes.
 pub(super) fn add_by_age(
     groups: &[Group],
     places: &[Place],
@@ -78,10 +82,16 @@ pub(super) fn add_by_age(
         let new: Vec<(usize, f64)> = here().filter_map(|one| Some((one, most(one)?))).collect();
         let all: f64 = new.iter().map(|(_, most)| most).sum();
         let share = ((place.writes as f64 - told) / all.max(1.0)).clamp(0.0, 1.0);
+        // A device that counts flushes is flushed by each sync, and a few syncs share one.
+        let left = place.flushes as f64 - told;
+        let is_flushed = place.flushes == 0 || place.below.is_some() || share * all <= SHARE_A_FLUSH * left;
+        let bursts: f64 = new.iter().filter_map(|(one, _)| apart(&groups[*one])).sum();
         for (one, most) in new {
-            let count = share * most;
+            let at_ends = apart(&groups[one]).filter(|_| !is_flushed && !is_traced && bursts <= left);
+            let count = at_ends.unwrap_or(share * most);
             // A sync also flushes a loop device.
             let is_started = is_traced || (place.below.is_some() && (place.flushes as f64) < told + count);
+            let is_started = is_started || (!is_flushed && at_ends.is_none());
             let call = if is_started { SyncCall::SyncFileRange } else { SyncCall::Fdatasync };
             if count >= 1.0 {
                 syncs[one] = Syncs { count, call: Some(call), is_by_age: true, ..Syncs::default() };
@@ -108,8 +118,9 @@ pub(super) fn syncs(groups: &[Group], places: &[Place], at: &mut [At], wrote: &[
     if syncs.iter().any(|syncs| syncs.origin == Origin::Measured) {
         return syncs;
     }
-    for (group, syncs) in groups.iter().zip(&mut syncs) {
-        if let Some((count, wait)) = syncs_at_ends(group) {
+    for ((group, syncs), at) in groups.iter().zip(&mut syncs).zip(at.iter()) {
+        let flushes = places.get(at.place).map_or(0.0, |place| flushes_for_programs(groups, place));
+        if let Some((count, wait)) = syncs_at_ends(group).filter(|ends| !is_held_within(group, *ends, flushes)) {
             *syncs = Syncs { count, call: Some(SyncCall::Fsync), at_ends: Some(wait), ..Syncs::default() };
         }
     }
@@ -169,11 +180,17 @@ fn share_flushes(groups: &[Group], candidates: &[usize], flushes: f64, syncs: &m
             _ => share.min(all),
         };
         after -= 1;
+        let once = || once_each(&groups[at], share).map(|count| (count, count));
+        // One that explains the flushes of all candidates leaves none of them.
+        let alone = || once_each(&groups[at], left).map(|count| (count, FLUSHES_MAX * count));
+        let (count, used) = match all > count {
+            true => once().or_else(alone).unwrap_or((count, count)),
+            false => (count, count),
+        };
         if count < 1.0 || count * 200.0 < all {
             continue;
         }
-        left = (left - count).max(0.0);
-        let count = if all > count { once_each(&groups[at], count).unwrap_or(count) } else { count };
+        left = (left - used).max(0.0);
         syncs[at] = Syncs { count, call: Some(SyncCall::Fdatasync), ..Syncs::default() };
     }
 }
@@ -182,14 +199,18 @@ fn share_flushes(groups: &[Group], candidates: &[usize], flushes: f64, syncs: &m
 const FLUSHES_MAX: f64 = 2.0;
 
 /// Returns one sync for each burst if each burst lies within one interval, a rest follows each, and the device was flushed once or twice for
-/// each burst on average, by one process. Then no data of a burst stay unsynced until the next burst. Otherwise returns `None`.
+/// each burst on average. Then no data of a burst stay unsynced until the next burst. Otherwise returns `None`.
 fn once_each(group: &Group, flushes: f64) -> Option<f64> {
+    let bursts = apart(group)?;
+    (bursts <= flushes && flushes <= FLUSHES_MAX * bursts).then_some(bursts)
+}
+
+/// Number of the bursts of all processes, where each lies within one interval and a rest follows.
+fn apart(group: &Group) -> Option<f64> {
     let is_writing = |bin: &Bin| bin.by_calls > 0.0;
     let bursts = group.bins.iter().filter(|bin| is_writing(bin)).count() as f64;
-    // Of several processes, it is not known which one syncs.
-    let is_apart =
-        group.concurrent() <= 1 && !group.bins.windows(2).any(|pair| is_writing(&pair[0]) && is_writing(&pair[1]));
-    (is_apart && bursts <= flushes && flushes <= FLUSHES_MAX * bursts).then_some(bursts)
+    let is_apart = !group.bins.windows(2).any(|pair| is_writing(&pair[0]) && is_writing(&pair[1]));
+    is_apart.then_some(bursts * group.concurrent().max(1) as f64)
 }
 
 /// When a device wrote: end of each interval, seconds since the recording began, and bytes.
@@ -295,10 +316,27 @@ fn syncs_at_ends(group: &Group) -> Option<(f64, f64)> {
     (!runs.is_empty() && is_kept).then(|| (count, runs.iter().map(|run| run.waited).sum::<f64>() / count))
 }
 
-/// Flushes of a device that programs requested: a journal that commits by itself every five seconds flushes too.
+/// Part of the waits of a program that follow its bursts, below which it waits within them.
+const AFTER_BURSTS: f64 = 0.5;
+
+/// Whether a program waits mostly within its bursts, on a device that was flushed far more often than once for each: it syncs many times in
+/// a burst, and the wait after the last one is one of many.
+fn is_held_within(group: &Group, (count, wait): (f64, f64), flushes: f64) -> bool {
+    flushes > SHARE_A_FLUSH * count && count * wait < AFTER_BURSTS * group.total.waited
+}
+
+/// Flushes of a device that programs requested: a journal that commits by itself from time to time flushes too.
 fn flushes_for_programs(groups: &[Group], place: &Place) -> f64 {
     let seconds = groups.first().map_or(0.0, |group| group.total.length);
-    (place.flushes as f64 - seconds / 5.0).max(0.0)
+    (place.flushes as f64 - seconds / commits_each(place.fs_type)).max(0.0)
+}
+
+/// Time from one commit of a journal by itself to the next one, seconds. XFS and btrfs wait for half a minute (xfssyncd_centisecs, commit=).
+fn commits_each(fs_type: FsType) -> f64 {
+    match fs_type {
+        FsType::Xfs | FsType::Btrfs => 30.0,
+        _ => 5.0,
+    }
 }
 
 /// A small program that makes each of its writes durable, and the device.
@@ -370,7 +408,6 @@ pub(super) fn buffered_calls(group: &Group) -> f64 {
 mod tests {
     use super::*;
     use floodline_record::id::DevId;
-    use floodline_scenario::FsType;
 
     /// Intervals of a second each: bytes written, and seconds waited.
     fn group(seconds: &[(f64, f64)]) -> Group {
@@ -473,6 +510,28 @@ mod tests {
         assert_eq!((image(9), image(80)), (Some(SyncCall::SyncFileRange), Some(SyncCall::Fdatasync)));
         let counted = measured(20.0, Some(SyncCall::Fsync));
         assert_eq!(told(counted, offsets), (Some(SyncCall::Fsync), 20.0, Some(SyncCall::Fdatasync)));
+    }
+
+    #[test]
+    fn a_device_that_counts_few_flushes_got_few_syncs() {
+        let none = [Syncs::default()];
+        let told = |seconds: &[(f64, f64)], flushes: u64| {
+            let place = Place { flushes, ..place() };
+            let at = [At { place: 0, is_known: true }];
+            let mut syncs = none;
+            add_by_age(&[group(seconds)], &[place], &at, (&[Some(0.25)], &[0.4]), &mut syncs);
+            (syncs[0].call, syncs[0].count)
+        };
+        let steady = vec![(2e6, 0.0); 40];
+        assert_eq!(told(&steady, 90), (Some(SyncCall::Fdatasync), 80.0));
+        assert_eq!(told(&steady, 30), (Some(SyncCall::Fdatasync), 80.0), "several share a flush");
+        assert_eq!(told(&steady, 0), (Some(SyncCall::Fdatasync), 80.0), "a device without a cache");
+        assert_eq!(told(&steady, 8), (Some(SyncCall::SyncFileRange), 80.0));
+        // One sync for each burst explains the flushes.
+        let bursts = [(28e6, 0.0), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)].repeat(10);
+        assert_eq!(told(&bursts, 4).0, Some(SyncCall::SyncFileRange));
+        let (call, count) = told(&bursts, 90);
+        assert!(call == Some(SyncCall::Fdatasync) && count <= 20.0, "{count}");
     }
 
     #[test]

@@ -258,6 +258,7 @@ fn calls(group: &Group, kept: f64, syncs: Syncs, file: String, key: &str, notes:
         return Some(small_files(file, block, stretches, per_call));
     }
     let syncing = Syncing::new(sync);
+    let synced_after = syncing.after();
     let step = move |count: u64, rate: Option<Frequency>| {
         let write = Write {
             file: file.clone(),
@@ -269,7 +270,7 @@ fn calls(group: &Group, kept: f64, syncs: Syncs, file: String, key: &str, notes:
         };
         syncing.steps(write, count)
     };
-    Some(Branch { end, is_unpaced, ..Branch::new(stretches, per_call, step) })
+    Some(Branch { end, is_unpaced, synced_after, ..Branch::new(stretches, per_call, step) })
 }
 
 /// Whether a program that syncs writes whole pages, or each time a new file: `passed` to its write calls and `dirtied` by them,
@@ -290,9 +291,16 @@ const SYNCS_MIN: f64 = 4.0;
 fn rewrites(group: &Group, syncs: Syncs, file: String, it: Rewritten, key: &str, notes: &mut Notes) -> Branch {
     let total = &group.total;
     let calls = buffered_calls(group).max(1.0);
-    let block = (rewrites::passed(total) / calls / PAGE).round().clamp(1.0, 4096.0) * PAGE;
+    let of_call = (rewrites::passed(total) / calls / PAGE).round().clamp(1.0, 4096.0);
+    // Calls to neighbouring pages are one call.
+    let block = of_call.max(it.run.round()) * PAGE;
+    let calls = (calls * of_call * PAGE / block).max(1.0);
     let bytes = ((it.bytes / block).round().max(1.0) * block) as u64;
-    notes.measured(format!("{key}.steps.write.block"), "wchar divided by write calls, in whole pages");
+    let of_block = format!("{key}.steps.write.block");
+    match block > of_call * PAGE {
+        true => notes.derived(of_block, "bytes of a request of the device, in whole pages"),
+        false => notes.measured(of_block, "wchar divided by write calls, in whole pages"),
+    }
     notes.derived(format!("{key}.steps.write.rate"), "write calls over time, bursts kept");
     notes.derived(format!("{key}.steps.write.size"), it.why);
     let end = end_of(group, syncs, &file, key, notes);
@@ -310,6 +318,7 @@ fn rewrites(group: &Group, syncs: Syncs, file: String, it: Rewritten, key: &str,
     let order = if it.is_ring { Order::Sequential } else { Order::Random };
     let is_unpaced = sync.is_some() && is_synced_each(group, syncs, &bursts);
     let syncing = Syncing::new(sync);
+    let synced_after = syncing.after();
     let step = move |count: u64, rate: Option<Frequency>| {
         let write = Write {
             file: file.clone(),
@@ -322,7 +331,7 @@ fn rewrites(group: &Group, syncs: Syncs, file: String, it: Rewritten, key: &str,
         };
         syncing.steps(write, count)
     };
-    Branch { end, is_unpaced, ..Branch::new(bursts, block, step) }
+    Branch { end, is_unpaced, synced_after, ..Branch::new(bursts, block, step) }
 }
 
 /// Whether each burst is written and synced within one interval: the sync is in it too, so the calls are not spread over it.
@@ -330,7 +339,8 @@ fn is_synced_each(group: &Group, syncs: Syncs, bursts: &[Burst]) -> bool {
     let is_its =
         |bin: &Bin, burst: &Burst| (bin.end - burst.to).abs() < 1e-6 && burst.to - burst.from <= bin.length + 1e-6;
     let is_in_one = |burst: &Burst| group.bins.iter().any(|bin| is_its(bin, burst));
-    syncs.count == bursts.len() as f64 && bursts.iter().all(is_in_one)
+    let all = bursts.len() as f64 * group.concurrent() as f64;
+    syncs.count == all && bursts.iter().all(is_in_one)
 }
 
 /// The sync at the end of each burst.
@@ -352,6 +362,11 @@ pub(super) struct Syncing {
 impl Syncing {
     pub(super) fn new(sync: Option<SyncEvery>) -> Syncing {
         Syncing { sync, calls: std::cell::Cell::new(0) }
+    }
+
+    /// Calls from one sync to the next.
+    pub(super) fn after(&self) -> Option<u64> {
+        self.sync.as_ref().map(|sync| sync.after.unwrap_or(1).max(1))
     }
 
     /// A step of `count` calls, and the syncs during and after it. Calls without a rate are synced once, after them.
