@@ -19,7 +19,7 @@ use floodline_analysis::prediction::{DIRTIED, PEAK, Prediction, Setting};
 use floodline_record::text::Text;
 use floodline_record::window::Window;
 use floodline_sim::{Progress, SimError};
-use floodline_twin::backtest::MISS_MAX;
+use floodline_twin::backtest::{Figure, MISS_MAX};
 use floodline_twin::changed::Refusal;
 use floodline_twin::predict::{Measured, Question, Run, conclude};
 use floodline_twin::shown::{self, Shown};
@@ -81,6 +81,8 @@ struct Answer {
     /// Harm by the twin, and by the one with the other bound of the demand: the smaller and the larger of both.
     severity: f64,
     severity_max: f64,
+    /// Harm by the twin with the demand that is back-tested.
+    of_first: f64,
     /// Largest harm of the changed runs compared with the recorded waits before the change.
     since_recorded: f64,
     /// Recorded waits of all tasks before the change, seconds.
@@ -135,13 +137,16 @@ struct Waits {
     other: f64,
 }
 
+/// Waits of one twin over those of another, from which they are not the same.
+const APART: f64 = 1.4;
+
 impl Waits {
-    /// Whether the recorded waits show what the second twin leaves out: the first one waits as long as the host did, and the second
-    /// hardly at all.
+    /// Whether the recorded waits show which twin is like the host: the first one waits as long as the host did, and the second
+    /// far less or far more.
     fn tell_apart(self, seconds: f64) -> bool {
-        self.recorded >= SHOWN * seconds
-            && (self.twin / self.recorded - 1.0).abs() <= MISS_MAX
-            && self.other < RELIEVED * self.recorded
+        let distance = |waits: f64| (waits.max(f64::MIN_POSITIVE) / self.recorded).ln().abs();
+        let is_first = distance(self.twin) <= (1.0 + MISS_MAX).ln();
+        self.recorded >= SHOWN * seconds && is_first && distance(self.other) >= APART.ln() + distance(self.twin)
     }
 }
 
@@ -219,6 +224,7 @@ fn answer(
     let mut results: Vec<(Run, Shown)> = Vec::new();
     let mut felt_by_tasks: Vec<(Run, Felt)> = Vec::new();
     let mut measured = Measured::of(&recorded.window);
+    let mut of_second = Vec::new();
     // How a mapped file came into the page cache is not recorded, and may decide its folios. A finding of such a twin is harm only with
     // figures that people notice.
     let counts_findings = !(row.gets_folios && row.folios_by_origin) || row.verdict == Verdict::Suffers;
@@ -229,14 +235,17 @@ fn answer(
     for run in question.runs(true) {
         let Some(changed) = question.scenario(&run) else { continue };
         let may_go_on = |at: &Progress| at.events < depth.events_max && go_on();
-        let real = (!run.is_changed && run.demand == 0).then_some(&recorded.window);
+        let real = (!run.is_changed).then_some(&recorded.window);
         let (mut shown, back_test) = shown::of_twin(twin, changed, run.trial, real, may_go_on)?;
         felt_by_tasks.push((run, felt_of(&shown, twin.seconds)));
         shown.like(&recorded.window);
         if !go_on() {
             return Ok(None);
         }
-        measured.back_test.extend(back_test);
+        match run.demand {
+            0 => measured.back_test.extend(back_test),
+            _ => of_second = back_test,
+        }
         results.push((run, shown));
     }
     let seconds = twin.seconds;
@@ -270,7 +279,10 @@ fn answer(
     let stalls = |felt: Option<Felt>| felt.map_or(0.0, |felt| felt.stall_seconds);
     // Of two demands, one without the recorded waits is not that of this host.
     let waits = Waits { recorded: before.stall_seconds, twin: stalls(felt(0, false)), other: stalls(felt(1, false)) };
-    let other = of_other_demand.filter(|_| !waits.tell_apart(recorded.window.seconds()));
+    let reproduces = |figures: &[Figure]| figures.iter().all(Figure::is_predictable);
+    let is_first = waits.tell_apart(recorded.window.seconds())
+        || (!of_second.is_empty() && reproduces(&measured.back_test) && !reproduces(&of_second));
+    let other = of_other_demand.filter(|_| !is_first);
     let has_assumed = twin.provenance.iter().any(is_assumed);
     // The recording has no caller of an assumed sync, so it cannot have its waits.
     let then = |demand| if has_assumed { without(demand, true) } else { felt(demand, true) };
@@ -299,6 +311,7 @@ fn answer(
     Ok(Some(Answer {
         severity: other.map_or(first, |other| first.min(other)),
         severity_max,
+        of_first: first,
         since_recorded,
         recorded_stall_seconds: before.stall_seconds,
         relieves: before.stall_seconds >= STALL * seconds
@@ -358,6 +371,8 @@ mod tests {
             assert_eq!(waits.tell_apart(60.0), expect, "{waits:?}");
         };
         check(3.0, 3.2, 0.1, true);
+        check(12.0, 12.1, 19.0, true);
+        check(12.0, 14.0, 19.0, false);
         check(3.0, 3.2, 2.8, false);
         check(3.0, 6.0, 0.1, false);
         check(0.1, 0.1, 0.0, false);

@@ -160,6 +160,7 @@ device = "data"
 duration = "30s"
 [workload.tasks.door]
 instances = 3
+stagger = "15ms"
 setup = [{ write = { file = "/data/door{j}", block = "1 MiB", total = "8 MiB" } }, { fsync = { file = "/data/door{j}" } }]
 steps = [{ write = { file = "/data/door{j}", order = "random", size = "8 MiB", block = "4 KiB", rate = "20/s", for = "30s", DSYNC } }]
 "#;

@@ -110,8 +110,10 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     let is_cliff = row.is_firm && row.cause == Cause::DirtyCliff;
     let severity = match () {
         () if is_of_another => 0.0,
-        // Writers that a threshold held back want more than they show: the larger demand is nearer.
+        // Writers that were held back want more than they show: the larger demand is nearer.
         () if is_cliff => answer.severity_max,
+        // The demand whose twin reproduces the recording.
+        () if is_reliable => answer.of_first,
         () => answer.severity,
     };
     // How much a sync finds depends on its moment, so a twin that is close to what people notice clears nothing. Syncs of another
@@ -329,7 +331,8 @@ impl Stated {
     fn allows(self, row: &Row, is_reliable: bool) -> bool {
         match self {
             Stated::Worse => true,
-            Stated::Mixed | Stated::Nothing => row.verdict == Verdict::Suffers,
+            Stated::Mixed => is_reliable || row.verdict == Verdict::Suffers,
+            Stated::Nothing => row.verdict == Verdict::Suffers,
             Stated::Better | Stated::Same => row.verdict == Verdict::Suffers && (row.is_firm || !is_reliable),
         }
     }

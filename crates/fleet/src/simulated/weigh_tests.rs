@@ -17,6 +17,7 @@ fn twin(severity: f64, severity_max: f64, peak: f64, error: f64) -> Answer {
     Answer {
         severity,
         severity_max,
+        of_first: severity,
         since_recorded: severity,
         recorded_stall_seconds: 0.0,
         relieves: false,

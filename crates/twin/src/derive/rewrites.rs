@@ -4,6 +4,7 @@
 //! how large the file is. Bytes passed to pipes and sockets dirty nothing either, but do not follow the dirty level.
 
 use super::group::{Bin, Group, PAGE};
+use super::syncs::Syncs;
 use crate::Recorded;
 use floodline_record::id::EntityId;
 use floodline_record::sample::HostRow;
@@ -34,6 +35,8 @@ pub(super) struct Rewritten {
     pub(super) is_ring: bool,
     /// Pages that are written next to each other, one or more.
     pub(super) run: f64,
+    /// Whether it has all of its size before.
+    pub(super) is_there: bool,
     /// What shows it.
     pub(super) why: &'static str,
 }
@@ -43,7 +46,17 @@ pub(super) struct Rewritten {
 pub(super) fn file(group: &Group, groups: &[Group], recorded: &Recorded) -> Option<Rewritten> {
     let why =
         "the part of its write calls that dirtied nothing grows with what is dirty: it writes the same pages again";
-    found(group, groups, recorded).map(|(bytes, is_ring)| Rewritten { bytes, is_ring, run: 1.0, why })
+    found(group, groups, recorded).map(|(bytes, is_ring)| Rewritten { bytes, is_ring, run: 1.0, is_there: false, why })
+}
+
+/// Size of a log that is written in place, at most: that of a segment of several databases, bytes.
+const SEGMENT: f64 = 67_108_864.0;
+
+/// The file of a program of which each call is synced and makes one write of the device: it has its length already.
+pub(super) fn in_place(group: &Group, syncs: Syncs) -> Option<Rewritten> {
+    let why = "each call is synced with one write of the device and without a log: it writes in place";
+    let bytes = group.total.by_calls.min(SEGMENT);
+    syncs.is_in_place.then_some(Rewritten { bytes, is_ring: true, run: 1.0, is_there: true, why })
 }
 
 /// The size of that file, and whether it is a ring.

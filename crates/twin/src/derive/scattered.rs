@@ -66,6 +66,7 @@ pub(super) fn file(
     let bytes = size(total.by_calls, cached(group, recorded)?, held(recorded))?;
     Some(Rewritten {
         is_ring: false,
+        is_there: false,
         bytes,
         run,
         why: "the device got its pages in requests as small as its calls: it writes all over a file",
@@ -80,9 +81,8 @@ fn run_of_many(group: &Group, place: &Place, here: &[(&Group, Syncs)]) -> Option
     let requests = place.writes as f64 - of_syncs;
     let mean = place.written as f64 * (total.by_calls / all.max(1.0)) / requests;
     let block = passed(total) / total.calls.max(1.0);
-    let is_it = total.by_calls >= MOST * all
-        && requests >= REQUESTS_MIN
-        && mean <= REQUEST_MAX * (block / PAGE).ceil() * PAGE;
+    let is_it =
+        total.by_calls >= MOST * all && requests >= REQUESTS_MIN && mean <= REQUEST_MAX * (block / PAGE).ceil() * PAGE;
     is_it.then_some(1.0)
 }
 
@@ -96,10 +96,8 @@ fn run_of_few(place: &Place, here: &[(&Group, Syncs)]) -> Option<f64> {
     let of_others = here.iter().map(|(_, syncs)| PER_SYNC * syncs.count).sum::<f64>() - of_appends;
     let requests = place.writes as f64 - of_others;
     let run = bytes / PAGE / requests.max(1.0);
-    let is_it = bytes >= MOST * all
-        && requests >= REQUESTS_MIN
-        && requests > MORE_THAN_APPENDS * of_appends
-        && run <= RUN_MAX;
+    let is_it =
+        bytes >= MOST * all && requests >= REQUESTS_MIN && requests > MORE_THAN_APPENDS * of_appends && run <= RUN_MAX;
     is_it.then(|| run.max(1.0))
 }
 

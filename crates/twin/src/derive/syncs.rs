@@ -23,11 +23,32 @@ pub(super) struct Syncs {
     pub(super) at_ends: Option<f64>,
     /// Whether only the short time for which its data stays dirty shows them.
     pub(super) is_by_age: bool,
+    /// Flushes of the device that they are told by. A sync of pages that the file has already needs one, a sync that makes it longer
+    /// up to [`FLUSHES_MAX`].
+    pub(super) flushes: Option<f64>,
+    /// Whether each call is synced, and makes one write of the device: the file has its length already.
+    pub(super) is_in_place: bool,
 }
 
 impl Default for Syncs {
     fn default() -> Syncs {
-        Syncs { count: 0.0, call: None, origin: Origin::Derived, at_ends: None, is_by_age: false }
+        Syncs {
+            count: 0.0,
+            call: None,
+            origin: Origin::Derived,
+            at_ends: None,
+            is_by_age: false,
+            flushes: None,
+            is_in_place: false,
+        }
+    }
+}
+
+impl Syncs {
+    /// The syncs of a program that overwrites pages: each needs one flush.
+    pub(super) fn of_overwrites(self, group: &Group) -> Syncs {
+        let count = self.flushes.map_or(self.count, |flushes| flushes.max(self.count).min(buffered_calls(group)));
+        Syncs { count, ..self }
     }
 }
 
@@ -94,7 +115,8 @@ pub(super) fn add_by_age(
             let is_started = is_started || (!is_flushed && at_ends.is_none());
             let call = if is_started { SyncCall::SyncFileRange } else { SyncCall::Fdatasync };
             if count >= 1.0 {
-                syncs[one] = Syncs { count, call: Some(call), is_by_age: true, ..Syncs::default() };
+                let flushes = (left > 0.0).then(|| left * most / all.max(1.0));
+                syncs[one] = Syncs { count, call: Some(call), is_by_age: true, flushes, ..Syncs::default() };
             }
         }
     }
@@ -140,8 +162,7 @@ pub(super) fn syncs(groups: &[Group], places: &[Place], at: &mut [At], wrote: &[
         })
         .collect();
     candidates.sort_by(|a, b| calls(&groups[*a]).total_cmp(&calls(&groups[*b])));
-    let flushes: Vec<f64> = places.iter().map(|place| flushes_for_programs(groups, place)).collect();
-    let mut left = flushes.clone();
+    let mut left: Vec<f64> = places.iter().map(|place| flushes_for_programs(groups, place)).collect();
     for group in &candidates {
         let all = calls(&groups[*group]);
         if !at[*group].is_known {
@@ -153,9 +174,9 @@ pub(super) fn syncs(groups: &[Group], places: &[Place], at: &mut [At], wrote: &[
             *left -= all;
         }
     }
-    for (place, flushes) in flushes.iter().enumerate() {
-        let here: Vec<usize> = candidates.iter().copied().filter(|group| at[*group].place == place).collect();
-        share_flushes(groups, &here, *flushes, &mut syncs);
+    for (number, place) in places.iter().enumerate() {
+        let here: Vec<usize> = candidates.iter().copied().filter(|group| at[*group].place == number).collect();
+        share_flushes(groups, &here, place, &mut syncs);
     }
     syncs
 }
@@ -163,9 +184,26 @@ pub(super) fn syncs(groups: &[Group], places: &[Place], at: &mut [At], wrote: &[
 /// Calls over flushes, at most, of a program that makes each call durable.
 const MORE_CALLS: f64 = 1.2;
 
+/// Bytes that a sync adds to those of its program, at least, where it makes a file longer: the log of the filesystem.
+const OF_LOG: f64 = 512.0;
+
+/// Part of the calls of a program that make a write each, at least.
+const A_WRITE_EACH: f64 = 0.9;
+
+/// Whether each call of a program is synced and makes one write, by what the device wrote beyond the data: no log. Several syncs may share a
+/// flush.
+fn is_in_place(groups: &[Group], place: &Place, calls: f64) -> bool {
+    let dirtied: f64 = groups.iter().map(|group| group.total.dirtied()).sum();
+    let beside = place.written as f64 - dirtied;
+    let writes = place.writes as f64;
+    (A_WRITE_EACH * calls..FLUSHES_MAX * calls).contains(&writes)
+        && beside.abs() < OF_LOG * calls
+        && flushes_for_programs(groups, place) * SHARE_A_FLUSH >= calls
+}
+
 /// Gives the flushes of a device to the groups that wait there, those with few calls first.
-fn share_flushes(groups: &[Group], candidates: &[usize], flushes: f64, syncs: &mut [Syncs]) {
-    let mut left = flushes.max(0.0);
+fn share_flushes(groups: &[Group], candidates: &[usize], place: &Place, syncs: &mut [Syncs]) {
+    let mut left = flushes_for_programs(groups, place);
     let mut after = candidates.len();
     for &at in candidates {
         // The rarest first. A frequent caller gets the remaining flushes.
@@ -173,25 +211,30 @@ fn share_flushes(groups: &[Group], candidates: &[usize], flushes: f64, syncs: &m
         let all = buffered_calls(&groups[at]);
         // Stores to mappings show nothing of its calls.
         let active = groups[at].bins.iter().filter(|bin| bin.by_calls > 0.0).count();
-        let count = match active {
+        let is_in_place = active >= ACTIVE_MIN && is_in_place(groups, place, all);
+        let is_each = is_in_place
+            || FLUSHES_MAX * all <= MORE_CALLS * left
+            || all <= (MORE_CALLS * left).min(place.writes as f64 / FLUSHES_MAX);
+        let (count, used) = match active {
             // One or two bursts are made durable once each, at their ends.
-            0..ACTIVE_MIN => (active as f64).min(all),
-            _ if all <= MORE_CALLS * left => all,
-            _ => share.min(all),
+            0..ACTIVE_MIN => ((active as f64).min(all), active as f64),
+            _ if is_each => (all, left.min(FLUSHES_MAX * all)),
+            _ => ((share / FLUSHES_MAX).min(all), share.min(FLUSHES_MAX * all)),
         };
         after -= 1;
         let once = || once_each(&groups[at], share).map(|count| (count, count));
         // One that explains the flushes of all candidates leaves none of them.
         let alone = || once_each(&groups[at], left).map(|count| (count, FLUSHES_MAX * count));
         let (count, used) = match all > count {
-            true => once().or_else(alone).unwrap_or((count, count)),
-            false => (count, count),
+            true => once().or_else(alone).unwrap_or((count, used)),
+            false => (count, used),
         };
         if count < 1.0 || count * 200.0 < all {
             continue;
         }
         left = (left - used).max(0.0);
-        syncs[at] = Syncs { count, call: Some(SyncCall::Fdatasync), ..Syncs::default() };
+        let call = Some(SyncCall::Fdatasync);
+        syncs[at] = Syncs { count, call, flushes: Some(used), is_in_place, ..Syncs::default() };
     }
 }
 
@@ -563,28 +606,34 @@ mod tests {
             (first.by_calls, first.wchar, first.calls) = (8.0 * 4096.0, 8.0 * 4096.0, 8.0);
             group.total = Bin { by_calls: 8.0 * 4096.0, calls: 8.0, length: 10.0, ..Bin::default() };
             let mut syncs = [Syncs::default()];
-            share_flushes(&[group], &[0], 50.0, &mut syncs);
+            share_flushes(&[group], &[0], &flushed(50.0), &mut syncs);
             assert_eq!(syncs[0].count, synced, "{mapped}");
         };
         check(0.0, 1.0);
         check(4096.0, 1.0);
     }
 
+    /// A disk that programs flushed so often in 40 s.
+    fn flushed(flushes: f64) -> Place {
+        // A journal that commits each five seconds adds eight.
+        Place { fs_type: FsType::Ext4, flushes: flushes as u64 + 8, ..place() }
+    }
+
     #[test]
     fn bursts_with_a_rest_after_each_are_synced_once_each() {
-        let burst = [(400e3, 0.02), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)];
+        let burst = [(200e3, 0.02), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)];
         let count = |seconds: &[(f64, f64)], flushes: f64| {
             let mut syncs = [Syncs::default()];
-            share_flushes(&[group(seconds)], &[0], flushes, &mut syncs);
+            share_flushes(&[group(seconds)], &[0], &flushed(flushes), &mut syncs);
             syncs[0].count
         };
         let bursts = burst.repeat(10);
         assert_eq!([10.0, 15.3, 20.0].map(|flushes| count(&bursts, flushes)), [10.0; 3]);
-        // More flushes are more syncs, and fewer ones are those of some bursts.
-        assert_eq!([8.0, 25.0].map(|flushes| count(&bursts, flushes)), [8.0, 25.0]);
+        // More flushes are more syncs, with two flushes each, and fewer ones are those of some bursts.
+        assert_eq!([8.0, 25.0].map(|flushes| count(&bursts, flushes)), [4.0, 12.5]);
         // Without a rest nothing tells when it syncs.
         let steady = [(400e3, 0.02), (400e3, 0.02), (0.0, 0.0), (0.0, 0.0)].repeat(10);
-        assert_eq!(count(&steady, 25.0), 25.0);
+        assert_eq!(count(&steady, 25.0), 12.5);
     }
 
     #[test]
@@ -596,7 +645,7 @@ mod tests {
             fs_type: FsType::Ext4,
             mean_read: None,
             flushes,
-            writes: 0,
+            writes: 2 * flushes,
             written: 0,
             below: None,
             is_buffered: false,

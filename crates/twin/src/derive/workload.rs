@@ -127,7 +127,9 @@ pub(super) fn workload(
         let task = taken.unique(&format!("{number:0digits$}-{}", names::task(&group.comm)), COMM_MAX);
         let place = habit.filter(|_| !at.is_known).map_or(&ground.places.0[at.place], |habit| habit.place);
         let rewritten = rewrites::file(group, &all, recorded)
-            .or_else(|| scattered::file(group, syncs, place, &here(at.place), recorded));
+            .or_else(|| scattered::file(group, syncs, place, &here(at.place), recorded))
+            .or_else(|| rewrites::in_place(group, syncs));
+        let syncs = if rewritten.is_some() { syncs.of_overwrites(group) } else { syncs };
         let writer = Writer::of(group, (syncs, rewritten), place, &task, recorded, notes, fit);
         // What is little changes no figure: it is not worth a run.
         if let Some(did) = writer.stored.filter(|_| group.total.mapped > little) {

@@ -98,6 +98,12 @@ impl Writer {
             }
             (None, Some(it)) => {
                 let each = Rewritten { bytes: it.bytes / copies as f64, ..it };
+                if it.is_there {
+                    let total = Some(size(each.bytes));
+                    let block = ByteSize(Bytes(1 << 20));
+                    writer.setup.push(Step::Write(Write { file: file("data"), block, total, ..Write::default() }));
+                    writer.setup.push(Step::Fsync(OnFile { file: file("data") }));
+                }
                 Some(rewrites(group, syncs, file("data"), each, &key, notes))
             }
             (None, None) => calls(group, 1.0 - dropped, syncs, file("data"), &key, notes),
@@ -209,7 +215,7 @@ fn calls(group: &Group, kept: f64, syncs: Syncs, file: String, key: &str, notes:
     let calls = buffered_calls(group).max(1.0);
     // Bytes of a call: the bytes passed, without those that dirtied nothing.
     let passed = total.wchar * total.by_calls / (total.by_calls + total.direct).max(1.0);
-    let block = (passed / calls).clamp(1.0, 16_777_216.0).round();
+    let block = usual((passed / calls).clamp(1.0, 16_777_216.0).round());
     let is_less = total.by_calls < 0.8 * passed;
     if is_less {
         let part = 100.0 * (1.0 - total.by_calls / passed.max(1.0));
@@ -271,6 +277,18 @@ fn calls(group: &Group, kept: f64, syncs: Syncs, file: String, key: &str, notes:
         syncing.steps(write, count)
     };
     Some(Branch { end, is_unpaced, synced_after, ..Branch::new(stretches, per_call, step) })
+}
+
+/// Sizes of which the calls of programs usually are multiples, bytes, and the distance of a mean call from one that a last, shorter call
+/// of each file explains.
+const USUAL: [f64; 2] = [65_536.0, PAGE];
+const OF_LAST_CALL: f64 = 0.02;
+
+/// The usual size of a call that is next to a mean size. Calls that are no whole pages make smaller folios and requests.
+fn usual(mean: f64) -> f64 {
+    let nearest = |unit: f64| (mean / unit).round() * unit;
+    let is_near = |size: &f64| *size > 0.0 && mean <= *size && (*size - mean) <= OF_LAST_CALL * mean;
+    USUAL.into_iter().map(nearest).find(is_near).unwrap_or(mean)
 }
 
 /// Whether a program that syncs writes whole pages, or each time a new file: `passed` to its write calls and `dirtied` by them,
