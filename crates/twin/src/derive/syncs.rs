@@ -104,18 +104,23 @@ pub(super) fn add_by_age(
         let all: f64 = new.iter().map(|(_, most)| most).sum();
         let share = ((place.writes as f64 - told) / all.max(1.0)).clamp(0.0, 1.0);
         // A device that counts flushes is flushed by each sync, and a few syncs share one.
-        let left = place.flushes as f64 - told;
-        let is_flushed = place.flushes == 0 || place.below.is_some() || share * all <= SHARE_A_FLUSH * left;
+        let used: f64 = here().map(|one| syncs[one].flushes.unwrap_or(syncs[one].count)).sum();
+        let left = place.flushes as f64 - used;
+        let counts_flushes = place.flushes > 0 && place.below.is_none();
+        let is_flushed = !counts_flushes || share * all <= SHARE_A_FLUSH * left;
         let bursts: f64 = new.iter().filter_map(|(one, _)| apart(&groups[*one])).sum();
         for (one, most) in new {
             let at_ends = apart(&groups[one]).filter(|_| !is_flushed && !is_traced && bursts <= left);
-            let count = at_ends.unwrap_or(share * most);
+            let flushes = (left > 0.0).then(|| left * most / all.max(1.0));
+            let count = match flushes.filter(|_| counts_flushes && is_flushed) {
+                Some(flushes) => (share * most).min((flushes / FLUSHES_MAX).max(1.0)),
+                None => at_ends.unwrap_or(share * most),
+            };
             // A sync also flushes a loop device.
             let is_started = is_traced || (place.below.is_some() && (place.flushes as f64) < told + count);
             let is_started = is_started || (!is_flushed && at_ends.is_none());
             let call = if is_started { SyncCall::SyncFileRange } else { SyncCall::Fdatasync };
             if count >= 1.0 {
-                let flushes = (left > 0.0).then(|| left * most / all.max(1.0));
                 syncs[one] = Syncs { count, call: Some(call), is_by_age: true, flushes, ..Syncs::default() };
             }
         }
@@ -566,8 +571,8 @@ mod tests {
             (syncs[0].call, syncs[0].count)
         };
         let steady = vec![(2e6, 0.0); 40];
-        assert_eq!(told(&steady, 90), (Some(SyncCall::Fdatasync), 80.0));
-        assert_eq!(told(&steady, 30), (Some(SyncCall::Fdatasync), 80.0), "several share a flush");
+        assert_eq!(told(&steady, 170), (Some(SyncCall::Fdatasync), 80.0));
+        assert_eq!(told(&steady, 60), (Some(SyncCall::Fdatasync), 30.0), "two flushes each");
         assert_eq!(told(&steady, 0), (Some(SyncCall::Fdatasync), 80.0), "a device without a cache");
         assert_eq!(told(&steady, 8), (Some(SyncCall::SyncFileRange), 80.0));
         // One sync for each burst explains the flushes.
