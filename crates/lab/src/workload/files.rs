@@ -4,7 +4,6 @@
 use super::error::StepError;
 use super::mapping::Shared;
 use floodline_scenario::program::{Access, Slot, Way};
-use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -49,10 +48,10 @@ pub(super) fn open(path: &str, way: Way) -> Result<File, StepError> {
         Access::Write => options.read(true).write(true).create(true),
         Access::Append => options.append(true).create(true),
     };
-    let mut flags = OFlags::empty();
-    flags.set(OFlags::DIRECT, way.is_direct);
-    flags.set(OFlags::DSYNC, way.is_dsync);
-    options.custom_flags(i32::try_from(flags.bits()).unwrap_or(0));
+    let direct = if way.is_direct { libc::O_DIRECT } else { 0 };
+    // `OFlags::DSYNC` of rustix is O_SYNC, which makes the times of the inode durable, too: a commit of the journal for each overwrite.
+    let dsync = if way.is_dsync { libc::O_DSYNC } else { 0 };
+    options.custom_flags(direct | dsync);
     if way.access != Access::Read {
         parents(path)?;
     }
@@ -66,5 +65,20 @@ pub(super) fn parents(path: &str) -> Result<(), StepError> {
             std::fs::create_dir_all(parent).map_err(|error| StepError::call("mkdir", parent.display(), error))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_dsync_does_not_sync_its_times() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let way = Way { access: Access::Write, is_direct: false, is_dsync: true };
+        let file = open(path.to_str().unwrap(), way).unwrap();
+        let flags = rustix::fs::fcntl_getfl(&file).unwrap().bits() as libc::c_int;
+        assert_eq!(flags & libc::O_SYNC, libc::O_DSYNC);
     }
 }
