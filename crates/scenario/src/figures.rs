@@ -6,11 +6,12 @@
 //! devices), `T.throttled_seconds` (slept in dirty throttling; the model's only), `T.write_amplification` (dirtied over
 //! what its write calls and stores were of), `T.stalls_count`, `T.stalled_seconds`, `T.failures_count`,
 //! `T.finished_seconds`. Over copies, counts, times and rates are sums, latencies those of the copy where they are worst,
-//! and the finish the last. A stall within another, such as the fsync of a file that is created, is part of it.
+//! and the finish the last. A stall within that of another operation, such as the fsync of a file that is created, is part of it.
 
 use floodline_record::record::{Event, Latency, TaskIo, TaskName, What};
 use floodline_record::units::Nanos;
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// One figure.
@@ -31,9 +32,15 @@ pub fn figures<'a>(events: impl IntoIterator<Item = &'a Event>) -> BTreeMap<Stri
     figures.finish()
 }
 
+/// The operation of a task that uses a CPU. Tasks list a long one as they list a long wait. It is not a stall.
+const BURN: &str = "burn";
+
+/// A stall: its begin, its end and its operation.
+type Stall<'a> = (Nanos, Nanos, &'a str);
+
 /// The stalls of the tasks of a run, by task and copy.
 #[derive(Default)]
-pub struct Stalls<'a>(BTreeMap<(&'a str, u32), Vec<(Nanos, Nanos)>>);
+pub struct Stalls<'a>(BTreeMap<(&'a str, u32), Vec<Stall<'a>>>);
 
 impl<'a> Stalls<'a> {
     /// Collects the stalls from all events of a run.
@@ -44,15 +51,40 @@ impl<'a> Stalls<'a> {
     }
 
     fn take(&mut self, event: &'a Event) {
-        let What::TaskStall { task, lasted, .. } = &event.what else { return };
+        let What::TaskStall { task, lasted, operation } = &event.what else { return };
+        if operation == BURN {
+            return;
+        }
         let end = Nanos(event.at.0.saturating_add(lasted.0));
-        self.0.entry((&task.task, task.copy)).or_default().push((event.at, end));
+        self.0.entry((&task.task, task.copy)).or_default().push((event.at, end, operation));
     }
 
-    /// Returns the task and the begin and end of its waits, for each task and copy. A stall within another one, such as the fsync of a
-    /// file that is created, is part of the outer wait.
+    /// Returns the task and its number of stalls, for each task and copy. A stall within that of another operation, such as the fsync of
+    /// a file that is created, is part of it. Stalls of one operation that overlap are those of several threads.
+    fn counts(&self) -> impl Iterator<Item = (&'a str, usize)> {
+        self.0.iter().map(|((task, _), stalls)| {
+            let mut stalls = stalls.clone();
+            stalls.sort_unstable_by_key(|(begin, end, operation)| (*begin, Reverse(*end), *operation));
+            // Latest end of the stalls until then, and that of the stalls of any other operation.
+            let [mut latest, mut of_another] = [(Nanos(0), ""); 2];
+            let mut count = 0;
+            for (_, end, operation) in stalls {
+                let around = if latest.1 == operation { of_another } else { latest };
+                count += usize::from(end > around.0);
+                if end > latest.0 {
+                    (of_another, latest) = (around, (end, operation));
+                } else if latest.1 != operation && end > of_another.0 {
+                    of_another = (end, operation);
+                }
+            }
+            (*task, count)
+        })
+    }
+
+    /// Returns the task and the begin and end of its waits, for each task and copy. Stalls that overlap are one wait.
     pub fn waits(self) -> impl Iterator<Item = (&'a str, Vec<(Nanos, Nanos)>)> {
-        self.0.into_iter().map(|((task, _), mut stalls)| {
+        self.0.into_iter().map(|((task, _), stalls)| {
+            let mut stalls: Vec<(Nanos, Nanos)> = stalls.into_iter().map(|(begin, end, _)| (begin, end)).collect();
             stalls.sort_unstable();
             stalls.dedup_by(|(begin, end), (_, before)| {
                 let is_part = *begin < *before;
@@ -109,9 +141,12 @@ impl<'a> Figures<'a> {
     }
 
     fn finish(mut self) -> BTreeMap<String, Figure> {
-        for (task, stalls) in std::mem::take(&mut self.stalls).waits() {
-            let nanos: u64 = stalls.iter().fold(0, |sum, (begin, end)| sum.saturating_add(end.0 - begin.0));
-            self.add(task, "stalls_count", "count", stalls.len() as f64);
+        let stalls = std::mem::take(&mut self.stalls);
+        for (task, count) in stalls.counts() {
+            self.add(task, "stalls_count", "count", count as f64);
+        }
+        for (task, waits) in stalls.waits() {
+            let nanos: u64 = waits.iter().fold(0, |sum, (begin, end)| sum.saturating_add(end.0 - begin.0));
             self.add(task, "stalled_seconds", "seconds", Nanos(nanos).as_secs_f64());
         }
         for (task, (dirtied, asked)) in std::mem::take(&mut self.written) {
@@ -224,6 +259,27 @@ mod tests {
         };
         check(run(), "mail.stalls_count", Some((3.0, "count")));
         check(run(), "mail.stalled_seconds", Some((1.8, "seconds")));
+    }
+
+    #[test]
+    fn overlapping_stalls_of_several_threads_are_counted_one_by_one_and_their_time_once() {
+        let stall =
+            |operation: &str, ms| What::TaskStall { task: name(0), operation: operation.into(), lasted: MS(ms) };
+        let run = || (0..8).map(|thread| (100 * thread, stall("write", 150))).collect::<Vec<_>>();
+        check(run(), "mail.stalls_count", Some((8.0, "count")));
+        check(run(), "mail.stalled_seconds", Some((0.85, "seconds")));
+        // The threads begin at once, and one call ends within another.
+        let at_once = || vec![(0, stall("write", 150)), (0, stall("write", 150)), (10, stall("write", 120))];
+        check(at_once(), "mail.stalls_count", Some((3.0, "count")));
+        check(at_once(), "mail.stalled_seconds", Some((0.15, "seconds")));
+    }
+
+    #[test]
+    fn the_use_of_a_cpu_is_not_a_stall() {
+        let burn = What::TaskStall { task: name(0), operation: "burn".into(), lasted: MS(2000) };
+        let run = || vec![(0, What::TaskStarted { task: name(0), pid: None }), (5, burn.clone())];
+        check(run(), "mail.stalls_count", Some((0.0, "count")));
+        check(run(), "mail.stalled_seconds", Some((0.0, "seconds")));
     }
 
     #[test]

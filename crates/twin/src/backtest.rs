@@ -152,20 +152,11 @@ fn in_unmounts(window: &Window) -> f64 {
     measured.reduce(|a, b| a + b).unwrap_or_else(|| seen().map(|seen| seen.umounts as f64 * seen.seconds).sum())
 }
 
-/// The operation of a task that uses a CPU. Tasks list a long one as they list a long wait.
-const BURN: &str = "burn";
-
-/// The stalls of the tasks of a run. Time for which a task uses a CPU is not among them.
-pub(crate) fn stalls(window: &Window) -> Stalls<'_> {
-    let burns = |what: &What| matches!(what, What::TaskStall { operation, .. } if operation == BURN);
-    Stalls::of(window.events.iter().filter(move |event| !burns(&event.what)))
-}
-
 /// Waits of all tasks as they measured them themselves, in seconds; `None` where they measured nothing. The kernel's counters
 /// leave out what waits for a lock or for another task, and everything without delay accounting.
 fn measured_waits(window: &Window) -> Option<f64> {
     let is_measured = |what: &What| matches!(what, What::TaskStall { .. } | What::TaskOperations { .. });
-    let waits = || stalls(window).waits().flat_map(|(_, waits)| waits);
+    let waits = || Stalls::of(&window.events).waits().flat_map(|(_, waits)| waits);
     // Whole numbers: the order of names does not matter.
     let nanos = || waits().fold(0_u64, |sum, (begin, end)| sum.saturating_add(end.0.saturating_sub(begin.0)));
     let seconds = || Nanos(nanos()).as_secs_f64();

@@ -3,7 +3,7 @@
 //! what is dirtied and written, how much is at risk, and how small budgets are. Also which rules find something in the
 //! run.
 
-use crate::backtest::{self, Figure, stalls};
+use crate::backtest::{self, Figure};
 use crate::changed::Changed;
 use crate::noticed::least;
 use crate::{Programs, Twin, run::Simulated};
@@ -15,7 +15,7 @@ use floodline_analysis::run::figures as of_run;
 use floodline_record::record::{Record, Sink, What};
 use floodline_record::units::{BytesPerSecond, Nanos};
 use floodline_record::window::Window;
-use floodline_scenario::{ByteRate, IoRate, RequestsPerSecond, Scenario, Time};
+use floodline_scenario::{ByteRate, IoRate, RequestsPerSecond, Scenario, Stalls, Time};
 use floodline_sim::{Options, Progress, Sampling, SimError, simulate};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -459,7 +459,7 @@ fn of_parts(window: &Window) -> Vec<Figures> {
         }
     }
     let mut stalled = [0_u64; PARTS];
-    for (begin, end) in stalls(window).waits().flat_map(|(_, waits)| waits) {
+    for (begin, end) in Stalls::of(&window.events).waits().flat_map(|(_, waits)| waits) {
         let sum = &mut stalled[part(begin.0)];
         *sum = sum.saturating_add(end.0.saturating_sub(begin.0));
     }
