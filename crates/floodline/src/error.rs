@@ -46,11 +46,12 @@ impl Cause {
             Cause::LabUnavailable => Exit::LabUnavailable,
             Cause::Bug => Exit::Bug,
             Cause::Simulator(error) => match error.as_ref() {
-                SimError::NotHonoured(_) | SimError::TooMany { .. } | SimError::Senseless(_) | SimError::TooOld(_) => {
-                    Exit::Usage
-                }
-                // The workload does not come to its end, as its scenario expects it to.
-                SimError::Stuck { .. } => Exit::Findings,
+                // A workload that comes to no end has no figures: nothing of it was judged.
+                SimError::NotHonoured(_)
+                | SimError::TooMany { .. }
+                | SimError::Senseless(_)
+                | SimError::TooOld(_)
+                | SimError::Stuck { .. } => Exit::Usage,
                 SimError::Broken(_) => Exit::Bug,
                 SimError::Sink(_) => Exit::CannotObserve,
             },
@@ -240,7 +241,7 @@ impl From<SimError> for CliError {
                 let meant = keys.iter().filter_map(floodline_sim::meant).map(|key| format!("did you mean {key}?"));
                 meant.chain(["run it on a real kernel: floodline lab run".to_owned()]).collect()
             }
-            _ => Vec::new(),
+            _ => error.way_on().map(str::to_owned).into_iter().collect(),
         };
         CliError { hints, ..CliError::new(Cause::Simulator(Box::new(error)), text) }
     }
@@ -274,7 +275,8 @@ mod tests {
     #[test]
     fn a_failure_of_the_simulator_is_not_wrong_usage() {
         check(SimError::Broken("NR_DIRTY: 1 against 2".to_owned()), 70);
-        check(SimError::Stuck { seconds: 3, waiting: vec![("a".to_owned(), "b".to_owned())] }, 1);
+        let waiting = vec![("a".to_owned(), "b".to_owned())];
+        check(SimError::Stuck { seconds: 3, waiting, busy: Vec::new() }, 2);
         check(SimError::Senseless("machine.memory".to_owned()), 2);
         check(SimError::NotHonoured(Vec::new()), 2);
         check(SimError::TooMany { key: "workload.tasks", what: "tasks", count: 2, most: 1 }, 2);

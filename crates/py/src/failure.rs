@@ -110,7 +110,7 @@ impl From<SimError> for Failure {
                 .filter_map(floodline_sim::meant)
                 .fold(failure, |failure, key| failure.hint(format!("did you mean {key}?")))
                 .hint("run it on a real kernel: floodline lab run"),
-            _ => failure,
+            _ => error.way_on().into_iter().fold(failure, Failure::hint),
         }
     }
 }

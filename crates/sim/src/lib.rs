@@ -88,6 +88,21 @@ pub use wake_ups::Late;
 use floodline_kernel::{KernelVersion, OLDEST_MODELLED};
 use floodline_scenario::UsedKey;
 
+impl SimError {
+    /// What to change in the scenario of a run that cannot progress.
+    pub fn way_on(&self) -> Option<&'static str> {
+        match self {
+            SimError::Stuck { busy, .. } if busy.is_empty() => Some(
+                "no device has a request left: the tasks wait for each other. Compare their wait_for and barrier steps",
+            ),
+            SimError::Stuck { .. } => Some(
+                "raise the limits of the device, or set workload.duration: such a run ends with figures 600 s later at most",
+            ),
+            _ => None,
+        }
+    }
+}
+
 /// Error of a simulation.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
@@ -113,12 +128,14 @@ pub enum SimError {
     #[error("Linux {0} is older than {OLDEST_MODELLED}, the oldest kernel that the model supports")]
     TooOld(KernelVersion),
     /// No process can make progress.
-    #[error("the simulation cannot progress at {seconds} s: {}", waits(.waiting))]
+    #[error("the simulation cannot progress at {seconds} s: {}{}", waits(.waiting), with_busy(.busy))]
     Stuck {
         /// Simulated seconds.
         seconds: u64,
         /// Programs, each with its wait reason.
         waiting: Vec<(String, String)>,
+        /// Devices with pending requests, each with what limits it.
+        busy: Vec<String>,
     },
     /// The model contradicts itself: a bug of the simulator. Contains the mismatch and the options to repeat it.
     #[error("{0}")]
@@ -130,6 +147,10 @@ pub enum SimError {
 
 fn names(keys: &[UsedKey]) -> String {
     keys.iter().map(|key| key.key.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn with_busy(busy: &[String]) -> String {
+    busy.iter().map(|device| format!("; requests to {device} are pending")).collect()
 }
 
 fn waits(waiting: &[(String, String)]) -> String {

@@ -3,6 +3,7 @@
 //! everything on as records.
 
 use crate::SimError;
+use crate::arena::BlockId;
 use crate::engine::{Engine, Sim, Stopped};
 use crate::found::Found;
 use crate::journal::{self, Journal};
@@ -16,7 +17,8 @@ use floodline_record::text::Text;
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::program::Barriers;
-use floodline_scenario::{Random, Scenario, TaskCopy};
+use floodline_scenario::{Device, Random, Scenario, TaskCopy};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 /// Options of a run.
@@ -389,7 +391,7 @@ fn drive(
         let is_idle = is_quiet && !sim.is_waiting_for(&["a moment to come", "its start"]);
         if stopped == Stopped::Idle || is_late || is_idle || at > LONGEST {
             let waiting = sim.waiting().into_iter().map(|(who, what)| (who, what.to_owned())).collect();
-            return Err(SimError::Stuck { seconds: at / Nanos::SECOND.0, waiting });
+            return Err(SimError::Stuck { seconds: at / Nanos::SECOND.0, waiting, busy: busy(sim, scenario) });
         }
         at = at.saturating_add(options.every.0.max(1_000_000));
     }
@@ -447,3 +449,29 @@ fn violation(what: &str, at: u64, scenario: &Scenario, options: &Options) -> Sim
         scenario.name, options.variant, options.kernel, scenario.workload.seed
     ))
 }
+/// Devices with pending requests, each with its limits or those of a cgroup.
+fn busy(sim: &Sim, scenario: &Scenario) -> Vec<String> {
+    let world = sim.w();
+    let limits = |device: &Device| {
+        let limits = [
+            ("write_bandwidth", device.write_bandwidth.map(|rate| rate.to_string())),
+            ("read_bandwidth", device.read_bandwidth.map(|rate| rate.to_string())),
+            ("bandwidth", device.bandwidth.map(|rate| rate.to_string())),
+            ("write_iops", device.write_iops.map(|rate| rate.to_string())),
+            ("read_iops", device.read_iops.map(|rate| rate.to_string())),
+            ("iops", device.iops.map(|rate| rate.to_string())),
+        ];
+        limits.into_iter().filter_map(|(key, rate)| Some(format!("{key} {}", rate?))).collect::<Vec<_>>().join(", ")
+    };
+    let of = |(name, block): (&String, &BlockId)| {
+        let (block, device) = (&world.blocks[*block], scenario.machine.devices.get(name)?);
+        if block.throttle.is_holding() {
+            return Some(format!("{name} (limited by io_max of a cgroup)"));
+        }
+        let limits = limits(device);
+        let limits = if limits.is_empty() { String::new() } else { format!(" ({limits})") };
+        (block.in_flight > 0).then(|| format!("{name}{limits}"))
+    };
+    world.devices.iter().filter_map(of).collect()
+}
+

@@ -45,6 +45,25 @@ fn run(text: &str, kernel: &str, mut take: impl FnMut(Record)) -> String {
 }
 
 #[test]
+fn a_run_that_cannot_progress_says_what_it_waits_for() {
+    let slow = SMALL.replace("50 MB/s", "1 B/s").replace("duration = \"2s\"\n", "");
+    let said = run(&slow, "6.12", drop);
+    assert!(said.starts_with("the simulation cannot progress at "), "{said}");
+    assert!(
+        said.ends_with(
+            "writer-0 waits for pages under writeback; requests to data (write_bandwidth 1 B/s) are pending"
+        ),
+        "{said}"
+    );
+    let each_other = SMALL.replace("steps = [", "steps = [{ barrier = { name = \"b\" } }, ").replace(
+        "[workload.tasks.writer]",
+        "[workload.tasks.other]\nsteps = [{ wait_for = { task = \"writer\" } }, { barrier = { name = \"b\" } }]\n[workload.tasks.writer]",
+    );
+    let said = run(&each_other.replace("duration = \"2s\"\n", ""), "6.12", drop);
+    assert!(said.contains("waits for others at a barrier") && !said.contains("pending"), "{said}");
+}
+
+#[test]
 fn what_cannot_be_is_refused_with_its_rule() {
     let settings = "sysctl.vm = { dirty_ratio = 20 }";
     let ext4 = "type = \"ext4\"";
