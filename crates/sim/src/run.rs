@@ -12,6 +12,7 @@ use crate::recorder::{self, Recorder, facts};
 use crate::setup;
 use crate::speed::Speed;
 use crate::task::Hand;
+use crate::world::World;
 use floodline_record::record::{Event, Record, TaskName, What};
 use floodline_record::text::Text;
 use floodline_record::units::Nanos;
@@ -20,6 +21,7 @@ use floodline_scenario::program::Barriers;
 use floodline_scenario::{Device, Random, Scenario, TaskCopy};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 /// Options of a run.
 #[derive(Clone, Debug)]
@@ -32,6 +34,8 @@ pub struct Options {
     pub every: Nanos,
     /// The run ends at a sample whose number is a multiple of this, so that these samples are those of a run with samples further apart.
     pub ends_at_each: u64,
+    /// Takes a sample at the moment at which the setups end, besides the regular ones. The growth of counters then begins there.
+    pub samples_start: bool,
     /// Speed of the machine: as assumed, or as measured in a recording.
     pub speed: Speed,
     /// Circumstances of the run: the usual ones, or those of a recording.
@@ -48,6 +52,7 @@ impl Options {
             kernel,
             every: Nanos::from_millis(500),
             ends_at_each: 1,
+            samples_start: false,
             speed: Speed::default(),
             found: Found::default(),
             checks_every_event: false,
@@ -134,13 +139,55 @@ pub fn simulate(
     world.set_found(&options.found);
     take(Record::Facts(Box::new(facts(&world))))?;
     let sim = Engine::new(world);
-    start(&sim, scenario, options);
-    let outcome = drive(&sim, scenario, options, &mut take, &mut tell);
+    let recording = Rc::new(RefCell::new(Recording::new(options)));
+    start(&sim, scenario, options, &recording);
+    let outcome = drive(&sim, scenario, options, &recording, &mut take, &mut tell);
     sim.end();
     outcome
 }
 
-fn start(sim: &Sim, scenario: &Scenario, options: &Options) {
+/// The recorder, which takes most samples at regular times, and one at the start of the workload.
+struct Recording {
+    recorder: Recorder,
+    /// Time between two regular samples.
+    every: u64,
+    /// Whether to take the sample of the start.
+    samples_start: bool,
+    /// Records of the start, which stand before those of the next regular sample.
+    of_start: Vec<Record>,
+    /// Time of the sample of the start.
+    sampled_start: Option<u64>,
+}
+
+impl Recording {
+    fn new(options: &Options) -> Recording {
+        Recording {
+            recorder: Recorder::new(options.found.stat_every),
+            every: options.every.0.max(1_000_000),
+            samples_start: options.samples_start,
+            of_start: Vec::new(),
+            sampled_start: None,
+        }
+    }
+
+    /// Takes the sample of the start, unless a regular one is due at the same time. Its events are those until then.
+    fn start(&mut self, world: &mut World) {
+        if !self.samples_start || world.now.is_multiple_of(self.every) {
+            return;
+        }
+        self.sampled_start = Some(world.now);
+        self.recorder.sample(world, &mut self.of_start);
+        self.of_start.extend(world.events.drain(..).map(Record::Event));
+    }
+
+    /// Whether a regular sample at this time would follow the sample of the start too closely: rates over a small part of the usual
+    /// time between two samples are those of single requests.
+    fn is_close_to_start(&self, at: u64) -> bool {
+        self.sampled_start.is_some_and(|start| at > start && at - start < self.every / 2)
+    }
+}
+
+fn start(sim: &Sim, scenario: &Scenario, options: &Options, recording: &Rc<RefCell<Recording>>) {
     let copies = scenario.task_copies();
     {
         let mut world = sim.w();
@@ -178,6 +225,7 @@ fn start(sim: &Sim, scenario: &Scenario, options: &Options) {
         scenario: scenario.name.clone(),
         variant: options.variant.clone(),
         quiet: options.found.quiet.filter(|_| !has_setup).map_or(QUIET, |quiet| quiet.0),
+        recording: recording.clone(),
     };
     for (number, copy) in copies.into_iter().enumerate() {
         sim.spawn(&copy.label(), false, one_task(sim.clone(), number, copy, timing.clone()));
@@ -192,6 +240,7 @@ struct Timing {
     variant: String,
     /// Time before the first program starts.
     quiet: u64,
+    recording: Rc<RefCell<Recording>>,
 }
 
 fn name_of(copy: &TaskCopy) -> TaskName {
@@ -253,6 +302,7 @@ async fn one_task(sim: Sim, number: usize, copy: TaskCopy, timing: Timing) {
             }
             let what = What::WorkloadStarted { scenario: timing.scenario.into(), variant: timing.variant.into() };
             world.events.push(Event { at: Nanos(now), what });
+            timing.recording.borrow_mut().start(&mut world);
             let waiting = world.meeting.changed.take();
             world.wake_all(waiting);
         }
@@ -319,12 +369,13 @@ fn drive(
     sim: &Sim,
     scenario: &Scenario,
     options: &Options,
+    recording: &RefCell<Recording>,
     take: &mut impl FnMut(Record) -> Result<(), SimError>,
     tell: &mut impl FnMut(&Progress) -> bool,
 ) -> Result<Summary, SimError> {
-    let mut recorder = Recorder::new(options.found.stat_every);
     let mut uppers: BTreeSet<_> = recorder::overlays(&sim.w()).collect();
-    let (mut samples, mut at) = (0, 0);
+    // Number of the regular sample that is due.
+    let (mut samples, mut number, mut at) = (0, 0_u64, 0);
     let mut is_interrupted = false;
     let (mut last_work, mut last_moved) = ((0, (0, 0)), (0, 0));
     loop {
@@ -333,8 +384,11 @@ fn drive(
             (at, is_interrupted) = (sim.now(), true);
             break;
         }
-        let mut records = Vec::new();
-        let may_end = samples % options.ends_at_each.max(1) == 0;
+        let mut recording = recording.borrow_mut();
+        let mut records = std::mem::take(&mut recording.of_start);
+        samples += u64::from(!records.is_empty());
+        let may_end = number.is_multiple_of(options.ends_at_each.max(1));
+        let is_left_out = stopped == Stopped::Until && recording.is_close_to_start(at);
         let (mut events, is_over) = {
             let mut world = sim.w();
             // As a recorder on a host: an overlay on a filesystem that carried none is told.
@@ -343,19 +397,24 @@ fn drive(
             if uppers.len() > known {
                 records.push(Record::Facts(Box::new(facts(&world))));
             }
-            recorder.sample(&mut world, &mut records);
+            if !is_left_out {
+                recording.recorder.sample(&mut world, &mut records);
+            }
             world.check().map_err(|what| violation(&what, at, scenario, options))?;
-            let is_over = may_end && world.meeting.live.values().all(|live| *live == 0);
-            (std::mem::take(&mut world.events), is_over)
+            let is_over = may_end && !is_left_out && world.meeting.live.values().all(|live| *live == 0);
+            // The events of a run follow a sample that was taken after them.
+            (if is_left_out { Vec::new() } else { std::mem::take(&mut world.events) }, is_over)
         };
+        drop(recording);
         let end = sim.w().meeting.started.zip(scenario.workload.duration);
         let end = end.map(|(at, duration)| at.saturating_add(duration.nanos()));
-        let is_left = may_end && !is_over && end.is_some_and(|end| at > end.saturating_add(LINGER));
+        let is_left = may_end && !is_left_out && !is_over && end.is_some_and(|end| at > end.saturating_add(LINGER));
         if is_left {
             events.extend(left_behind(sim, scenario, at));
         }
         let is_over = is_over || is_left;
-        samples += 1;
+        samples += u64::from(!is_left_out);
+        number += 1;
         let progress = progress(sim);
         if is_over {
             events.push(Event { at: Nanos(at), what: What::WorkloadEnded });
@@ -410,6 +469,32 @@ fn left_behind(sim: &Sim, scenario: &Scenario, at: u64) -> Vec<Event> {
     scenario.task_copies().into_iter().filter_map(ended).collect()
 }
 
+/// Devices with pending requests, each with its limits or those of a cgroup.
+fn busy(sim: &Sim, scenario: &Scenario) -> Vec<String> {
+    let world = sim.w();
+    let limits = |device: &Device| {
+        let limits = [
+            ("write_bandwidth", device.write_bandwidth.map(|rate| rate.to_string())),
+            ("read_bandwidth", device.read_bandwidth.map(|rate| rate.to_string())),
+            ("bandwidth", device.bandwidth.map(|rate| rate.to_string())),
+            ("write_iops", device.write_iops.map(|rate| rate.to_string())),
+            ("read_iops", device.read_iops.map(|rate| rate.to_string())),
+            ("iops", device.iops.map(|rate| rate.to_string())),
+        ];
+        limits.into_iter().filter_map(|(key, rate)| Some(format!("{key} {}", rate?))).collect::<Vec<_>>().join(", ")
+    };
+    let of = |(name, block): (&String, &BlockId)| {
+        let (block, device) = (&world.blocks[*block], scenario.machine.devices.get(name)?);
+        if block.throttle.is_holding() {
+            return Some(format!("{name} (limited by io_max of a cgroup)"));
+        }
+        let limits = limits(device);
+        let limits = if limits.is_empty() { String::new() } else { format!(" ({limits})") };
+        (block.in_flight > 0).then(|| format!("{name}{limits}"))
+    };
+    world.devices.iter().filter_map(of).collect()
+}
+
 fn progress(sim: &Sim) -> Progress {
     let world = sim.w();
     Progress {
@@ -449,29 +534,3 @@ fn violation(what: &str, at: u64, scenario: &Scenario, options: &Options) -> Sim
         scenario.name, options.variant, options.kernel, scenario.workload.seed
     ))
 }
-/// Devices with pending requests, each with its limits or those of a cgroup.
-fn busy(sim: &Sim, scenario: &Scenario) -> Vec<String> {
-    let world = sim.w();
-    let limits = |device: &Device| {
-        let limits = [
-            ("write_bandwidth", device.write_bandwidth.map(|rate| rate.to_string())),
-            ("read_bandwidth", device.read_bandwidth.map(|rate| rate.to_string())),
-            ("bandwidth", device.bandwidth.map(|rate| rate.to_string())),
-            ("write_iops", device.write_iops.map(|rate| rate.to_string())),
-            ("read_iops", device.read_iops.map(|rate| rate.to_string())),
-            ("iops", device.iops.map(|rate| rate.to_string())),
-        ];
-        limits.into_iter().filter_map(|(key, rate)| Some(format!("{key} {}", rate?))).collect::<Vec<_>>().join(", ")
-    };
-    let of = |(name, block): (&String, &BlockId)| {
-        let (block, device) = (&world.blocks[*block], scenario.machine.devices.get(name)?);
-        if block.throttle.is_holding() {
-            return Some(format!("{name} (limited by io_max of a cgroup)"));
-        }
-        let limits = limits(device);
-        let limits = if limits.is_empty() { String::new() } else { format!(" ({limits})") };
-        (block.in_flight > 0).then(|| format!("{name}{limits}"))
-    };
-    world.devices.iter().filter_map(of).collect()
-}
-

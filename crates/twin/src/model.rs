@@ -44,7 +44,8 @@ pub fn run(
     tell: impl FnMut(&Progress) -> bool,
 ) -> Result<Outcome, SimError> {
     let Order { scenario, variant, kernel, every, speed, ref found } = *order;
-    let options = Options { every, speed, found: found.clone(), ..Options::new(variant, kernel) };
+    let samples_start = true;
+    let options = Options { every, speed, found: found.clone(), samples_start, ..Options::new(variant, kernel) };
     let expect = scenario.expect.on(kernel);
     let mut run = Run::expecting(&expect).of_workload();
     let fold = |record: Record| {
