@@ -44,6 +44,9 @@ pub(crate) struct Simulate {
     /// Second variant to run and compare with the first
     #[arg(long, value_name = "NAME", conflicts_with = "save")]
     vs: Option<String>,
+    /// Show all figures of --vs by name; by default, those with the largest change
+    #[arg(long, requires = "vs")]
+    all: bool,
     /// Seed of all randomness [default: the scenario's seed]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -135,7 +138,7 @@ impl Simulate {
         let comparison = compare(&runs.each_ref().map(side));
         let comparison = comparison.ok_or_else(|| CliError::bug("two runs are not two sides"))?;
         console.print(&match self.format {
-            Format::Text => floodline_view::compare::text(&comparison, console.width(), false),
+            Format::Text => floodline_view::compare::text(&comparison, console.width(), self.all),
             Format::Json => floodline_view::compare::json(&comparison).map_err(CliError::bug)?,
         })?;
         Ok(exit(&runs.each_ref().map(|(_, outcome)| outcome)))
