@@ -98,14 +98,14 @@ pub struct Standstill {
     pub to: Nanos,
     /// Most requests in flight in one of its samples.
     pub in_flight: u64,
-    /// Requests completed per second just before it; `None` if it had begun by the first sample.
+    /// Requests completed per second just before it; `None` if it had begun by the first sample or soon after.
     pub before: Option<f64>,
     /// Requests completed per second in it.
     pub during: f64,
     /// Requests completed per second just after it; `None` if it had not ended by the last sample.
     pub after: Option<f64>,
     /// The times just before and just after it, without the intervals next to it. Of one that had not ended, the time before it twice;
-    /// nothing if it had begun by the first sample, too.
+    /// nothing where no pace before it is known.
     pub beside: [(Nanos, Nanos); 2],
     /// What may explain it, so that the disk is not to blame.
     pub explained: Option<Explained>,
@@ -214,15 +214,16 @@ impl Device<'_> {
         let steps: Vec<Option<Step>> = rows.windows(2).map(|pair| Step::of(&pair[0], &pair[1])).collect();
         let can_flush = self.facts.and_then(|facts| facts.write_back_cache) != Some(false);
         let end = self.window.last_at.map(|last| last.monotonic);
-        if let Some(whole) = hanging::whole(&steps).filter(|whole| Some(whole.to) == end) {
-            return vec![whole];
-        }
+        let whole = hanging::whole(&steps).filter(|whole| Some(whole.to) == end);
         let of_run = |run: &[Option<Step>]| {
             let mut steps = Steps::of(run.iter().flatten().copied().collect(), can_flush);
             steps.is_last = steps.all.last().is_some_and(|last| Some(last.end) == end);
             steps.standstills()
         };
-        steps.split(Option::is_none).flat_map(of_run).collect()
+        let mut found: Vec<Standstill> = steps.split(Option::is_none).flat_map(of_run).collect();
+        // One with a usual pace before it says more.
+        found.extend(whole.filter(|_| !found.iter().any(Standstill::is_open)));
+        found
     }
 }
 

@@ -17,6 +17,7 @@ use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::units::Nanos;
+use floodline_record::window::Window;
 
 /// The rule and its manual page.
 pub const RULE: Rule = Rule {
@@ -183,7 +184,7 @@ fn severity(waits: &Waits, told: &Standstill) -> Severity {
 }
 
 /// The first sentences of a finding: what the disk did, and who waited.
-fn summary(stalled: &Stalled<'_>, with_it: &[String], programs: &[Waited], goes_on: bool) -> String {
+fn summary(stalled: &Stalled<'_>, with_it: &[String], programs: &[Waited], window: &Window) -> String {
     let (disk, told) = (stalled.disk.name, stalled.told());
     let pending = human::plural(told.in_flight, "request", "requests");
     let lasted = human::seconds(told.seconds());
@@ -202,15 +203,16 @@ fn summary(stalled: &Stalled<'_>, with_it: &[String], programs: &[Waited], goes_
             times => format!(" It stood still {times} times."),
         };
         let Some(before) = told.before else {
+            let last = if is_all_the_time(told, window) { "" } else { "last " };
             return format!(
-                "{disk} completed no request in the {lasted} that were watched{others}: {pending} in flight all the time.{}",
+                "{disk} completed no request in the {last}{lasted} that were watched{others}: {pending} in flight all the time.{}",
                 wait("has waited")
             );
         };
         return format!(
             "{disk} completed no request for {lasted} and had not gone on by the last sample{}{others}: {pending} in flight, {} completed per \
              second before.{earlier}{}",
-            of_stretch(goes_on),
+            of_stretch(window.goes_on),
             human::number(before),
             wait("has waited")
         );
@@ -229,6 +231,11 @@ fn summary(stalled: &Stalled<'_>, with_it: &[String], programs: &[Waited], goes_
         human::number(told.usual().unwrap_or(0.0)),
         wait("waited")
     )
+}
+
+/// Whether a standstill without an end had begun by the first sample.
+fn is_all_the_time(told: &Standstill, window: &Window) -> bool {
+    window.first_at.is_none_or(|first| told.from <= first.monotonic)
 }
 
 /// Words after the last sample, where it is not the last one of the recording.
@@ -253,7 +260,7 @@ fn finding(derived: &Derived<'_>, stalled: &Stalled<'_>, with_it: &[Stalled<'_>]
     let stolen = waits.stolen.filter(|share| *share >= STOLEN);
     // The sentence about a disk that hangs is about that time. Standstills before it may have had longer waits.
     let last = told.is_open().then(|| waits::programs(derived, &stalled.disk, &stalled.times, Standstill::is_open));
-    let summary = summary(stalled, &names, last.as_deref().unwrap_or(&waits.programs), derived.window.goes_on);
+    let summary = summary(stalled, &names, last.as_deref().unwrap_or(&waits.programs), derived.window);
     let host = match stolen {
         Some(share) => format!(
             " The hypervisor took {} of the CPU time meanwhile (steal), so it was overloaded.",
@@ -296,7 +303,14 @@ fn finding(derived: &Derived<'_>, stalled: &Stalled<'_>, with_it: &[Stalled<'_>]
                     "worked at its usual pace just before, and had not gone on by the last sample{}",
                     of_stretch(goes_on)
                 ),
-                None => format!("completed none from the first sample to the last{}", of_stretch(goes_on)),
+                None if is_all_the_time(told, derived.window) => {
+                    format!("completed none from the first sample to the last{}", of_stretch(goes_on))
+                }
+                None => format!(
+                    "completed none for {} until the last sample{}",
+                    human::seconds(told.seconds()),
+                    of_stretch(goes_on)
+                ),
             },
         ),
     };

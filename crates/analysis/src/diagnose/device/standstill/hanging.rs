@@ -9,13 +9,14 @@ use floodline_record::units::Nanos;
 /// counted before it ends.
 const UNCOUNTED_MAX_S: f64 = 5.0;
 
-/// The standstill of all of the time that was watched, if it is one: the disk had requests, and completed none and no flush and no discard. Whether a
-/// task waits for them must be known from elsewhere: a count of requests in flight may be wrong for good.
+/// The standstill of all or nearly all of the time that was watched, until the last sample, if it is one: the disk had requests, and completed
+/// none and no flush and no discard. What it completed in the moment before does not tell its usual pace. Whether a task waits for
+/// the requests must be known from elsewhere: a count of requests in flight may be wrong for good.
 pub(super) fn whole(steps: &[Option<Step>]) -> Option<Standstill> {
     let steps: Vec<Step> = steps.iter().copied().collect::<Option<_>>()?;
-    let (first, last) = (steps.first()?, steps.last()?);
-    let length = Nanos(last.end.0.saturating_sub(first.start.0)).as_secs_f64();
-    let usual_s = length / steps.len() as f64;
+    let (watched, last) = (steps.first()?.start, steps.last()?.end);
+    let seconds = |from: Nanos| Nanos(last.0.saturating_sub(from.0)).as_secs_f64();
+    let usual_s = seconds(watched) / steps.len() as f64;
     let is_still = |step: &Step| {
         step.pending > 0
             && step.is_busy
@@ -24,10 +25,13 @@ pub(super) fn whole(steps: &[Option<Step>]) -> Option<Standstill> {
             && step.flushes.unwrap_or(0.0) <= 0.0
             && step.seconds < LATE * usual_s
     };
-    (length >= UNCOUNTED_MAX_S && steps.iter().all(is_still)).then(|| Standstill {
+    let still = &steps[steps.iter().rposition(|step| !is_still(step)).map_or(0, |other| other + 1)..];
+    let first = still.first()?;
+    let length = seconds(first.start);
+    (length >= UNCOUNTED_MAX_S && length >= NEARLY * seconds(watched)).then(|| Standstill {
         from: first.start,
-        to: last.end,
-        in_flight: steps.iter().map(|step| step.most_pending).max().unwrap_or(0),
+        to: last,
+        in_flight: still.iter().map(|step| step.most_pending).max().unwrap_or(0),
         before: None,
         during: 0.0,
         after: None,

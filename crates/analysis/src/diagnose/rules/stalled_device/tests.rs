@@ -169,6 +169,23 @@ fn a_disk_that_hangs_all_the_time_is_told_where_tasks_wait_for_no_other() {
 }
 
 #[test]
+fn a_disk_that_hangs_after_a_request_or_two_is_told_as_one_that_hangs_all_the_time() {
+    let hangs = |from: f64| {
+        standing(80.0)
+            .host(move |t, row| row.psi_io_some = Some(secs(900.0 + 0.9 * t)))
+            .disk("sda", move |t, row| worked(row, t, 0.01 * t.min(from)))
+            .process("postgres", 700, "/db", |_, row| row.state = Some(Count(u64::from(b'D'))))
+            .seconds(40)
+    };
+    let expect =
+        "critical: sda completed no request in the last 39 s that were watched: 6 requests in flight all the time.";
+    check_rule(&RULE, &hangs(1.0), expect);
+    let cause = first_finding(&RULE, &hangs(1.0)).cause;
+    assert!(cause.contains("sda completed none for 39 s until the last sample"), "{cause}");
+    check_rule(&RULE, &hangs(4.0), "clear:");
+}
+
+#[test]
 fn the_wait_of_a_disk_that_hangs_is_not_that_of_an_earlier_standstill() {
     let host = Fixture::healthy()
         .disk("sda", |t, row| worked(row, t, work(t.min(40.0), 10.0, 16.0)))
