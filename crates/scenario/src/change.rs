@@ -124,7 +124,7 @@ impl Scenario {
         if let Some(device) = path.strip_suffix(".profile") {
             FILLED.iter().for_each(|key| remove(&mut tree, &format!("{device}.{key}")));
         }
-        let over = over(path, value).ok_or_else(|| format!("{path:?} is no key"))?;
+        let over = over(path, value).ok_or_else(|| not_a_path(&tree, key))?;
         named(&tree, &over)?;
         lay_over(&mut tree, over);
         Ok(tree)
@@ -219,12 +219,31 @@ const NAMED: &[(&str, &str, &str)] = &[
     ("workload", "tasks", "task"),
 ];
 
+/// Names of the things of a kind.
+fn names<'a>(of: &'a Table, above: &str, table: &str) -> Vec<&'a str> {
+    let tables = of.get(above).and_then(|above| above.get(table)).and_then(Value::as_table);
+    tables.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
+}
+
+/// Why a text is not a path of keys. A name in it that is not a bare key needs quotes.
+fn not_a_path(tree: &Table, key: &str) -> String {
+    let quoted = NAMED.iter().find_map(|&(above, table, _)| {
+        let rest = key.strip_prefix(above)?.strip_prefix('.')?.strip_prefix(table)?.strip_prefix('.')?;
+        let below = |name: &str| rest.strip_prefix(name)?.strip_prefix('.').map(str::to_owned);
+        let known = names(tree, above, table).into_iter().filter_map(|name| Some((name, below(name)?)));
+        let (name, last) = known.max_by_key(|(name, _)| name.len())?;
+        Some(format!("{above}.{table}.\"{name}\".{last}"))
+    });
+    match quoted {
+        Some(quoted) => {
+            format!("names with other characters than letters, digits, - and _ need quotes: write '{quoted}=…'")
+        }
+        None => format!("{key:?} is not a path of keys, such as machine.memory"),
+    }
+}
+
 /// Whether all that a change names is there.
 fn named(tree: &Table, over: &Table) -> Result<(), String> {
-    fn names<'a>(of: &'a Table, above: &str, table: &str) -> Vec<&'a str> {
-        let tables = of.get(above).and_then(|above| above.get(table)).and_then(Value::as_table);
-        tables.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
-    }
     for &(above, table, what) in NAMED {
         let known = names(tree, above, table);
         let unknown = names(over, above, table).into_iter().find(|name| !known.contains(name));
@@ -407,7 +426,12 @@ steps = [{ write = { file = "/a.b/x", total = "1 MiB" } }]
         check("machine.cgroups.box.memory_max=1G", Err("no cgroup is called \"box\" (known here: box{i})"));
         check("workload.tasks.v.start=1s", Err("no task is called \"v\""));
         check("machine.colour=red", Err("colour"));
-        check("machine.=1", Err("is no key"));
+        check("machine.=1", Err("\"machine.\" is not a path of keys, such as machine.memory"));
+        check("machine.mounts./a.b.type=xfs", Err("need quotes: write 'machine.mounts.\"/a.b\".type=…'"));
+        check(
+            "machine.cgroups.box{i}.memory_max=1G",
+            Err("need quotes: write 'machine.cgroups.\"box{i}\".memory_max=…'"),
+        );
         check("machine.devices.data.size=big", Err("\"big\" is not a size"));
         check("machine.memory=8388608 TiB", Err("\"8388608 TiB\" is too large for a size"));
         check("instances=many", Err("whole number"));
