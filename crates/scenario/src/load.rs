@@ -8,7 +8,7 @@ use super::repair;
 use super::text_bound::most_text;
 use super::{Scenario, ScenarioFile, Task, Workload};
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table};
@@ -34,7 +34,14 @@ impl ScenarioFile {
     pub fn parse(text: &str) -> Result<ScenarioFile, ScenarioError> {
         if text.len() > TEXT_MAX {
             let message = format!("{} bytes; a scenario has at most {TEXT_MAX}", text.len());
-            return Err(one(Problem { line: 1, column: 1, key: String::new(), message, hint: None }));
+            return Err(one(Problem {
+                line: 1,
+                column: 1,
+                key: String::new(),
+                message,
+                hint: None,
+                variants: Vec::new(),
+            }));
         }
         let mut root = DeTable::parse(text).map_err(|error| one(of_deserializer(text, None, &error)))?;
         let mut problems = Vec::new();
@@ -43,11 +50,19 @@ impl ScenarioFile {
         if overrides.len() > most {
             let message = format!("{} variants of a file of {} bytes; at most {most}", overrides.len(), text.len());
             let hint = Some("split the file, or shorten what all variants share".to_owned());
-            return Err(one(Problem { line: 1, column: 1, key: "variants".to_owned(), message, hint }));
+            return Err(one(Problem {
+                line: 1,
+                column: 1,
+                key: "variants".to_owned(),
+                message,
+                hint,
+                variants: Vec::new(),
+            }));
         }
         let steps = check::STEPS_MAX / overrides.len().max(1);
         let mut again = (AGAIN_MAX / text.len().max(1)).min(TIMES_MAX);
         let mut variants = BTreeMap::new();
+        let (all, mut of_variants) = (overrides.len(), BTreeMap::<Problem, Vec<String>>::new());
         let last = overrides.len().saturating_sub(1);
         let mut root = Some(root);
         for (number, (name, over)) in overrides.into_iter().enumerate() {
@@ -64,9 +79,16 @@ impl ScenarioFile {
                 Ok(scenario) => {
                     variants.insert(name, scenario);
                 }
-                Err(found) => problems.extend(found),
+                Err(found) => {
+                    let found: BTreeSet<Problem> = found.into_iter().collect();
+                    found.into_iter().for_each(|problem| of_variants.entry(problem).or_default().push(name.clone()));
+                }
             }
         }
+        problems.extend(of_variants.into_iter().map(|(problem, names)| {
+            let variants = if names.len() == all { Vec::new() } else { names };
+            Problem { variants, ..problem }
+        }));
         problems.sort();
         problems.dedup();
         let problems = problem::few_of_each(problems, check::COMPLAINTS_MAX);
@@ -156,21 +178,25 @@ fn read<'i>(
             return Err(problems);
         }
     };
-    if !problems.is_empty() {
-        return Err(problems);
-    }
     scenario.machine.fill_in_profiles();
-    let complaints = check::check(&scenario, steps);
-    if complaints.is_empty() {
+    let mut complaints = check::check(&scenario, steps);
+    if problems.is_empty() && complaints.is_empty() {
         return Ok(scenario);
+    }
+    // What the rest lacks is not wrong with it.
+    complaints.retain(|complaint| !out.explains(&complaint.key, &complaint.message));
+    if out.has_named() {
+        complaints.iter_mut().for_each(check::Complaint::without_list);
     }
     let tree = kept.unwrap_or_else(make);
     let locate = |complaint: check::Complaint| {
         let offset = offset_of(tree.get_ref(), &complaint.key).unwrap_or(0);
         let (line, column) = problem::position(text, offset);
-        Problem { line, column, key: dotted(&complaint.key), message: complaint.message, hint: complaint.hint }
+        let check::Complaint { key, message, hint } = complaint;
+        Problem { line, column, key: dotted(&key), message, hint, variants: Vec::new() }
     };
-    Err(complaints.into_iter().map(locate).collect())
+    problems.extend(complaints.into_iter().map(locate));
+    Err(problems)
 }
 
 /// Parses a text again that was parsed before, and leaves out its variants.
@@ -190,7 +216,7 @@ fn take_variants<'i>(
     let span = variants.span();
     let mut complain = |span: Range<usize>, key: String, message: &str| {
         let (line, column) = problem::position(text, span.start);
-        problems.push(Problem { line, column, key, message: message.to_owned(), hint: None });
+        problems.push(Problem { line, column, key, message: message.to_owned(), hint: None, variants: Vec::new() });
     };
     let DeValue::Table(variants) = variants.into_inner() else {
         complain(span, "variants".to_owned(), "variants are tables: [variants.incident]");
@@ -234,6 +260,7 @@ fn lay_over<'i>(text: &str, base: &mut DeTable<'i>, over: Option<DeTable<'i>>, p
                     key: "unset".to_owned(),
                     message: message.to_owned(),
                     hint: None,
+                    variants: Vec::new(),
                 });
             }
         }
@@ -309,7 +336,7 @@ fn of_deserializer(text: &str, tree: Option<&DeTable<'_>>, error: &toml::de::Err
     let (line, column) = problem::position(text, span.start);
     let key = tree.map(|tree| place_of(tree, error)).unwrap_or_default();
     let (message, hint) = problem::in_our_words(error.message());
-    Problem { line, column, key: dotted(&key), message, hint }
+    Problem { line, column, key: dotted(&key), message, hint, variants: Vec::new() }
 }
 
 /// The path to what an error is about.

@@ -20,6 +20,8 @@ pub struct Problem {
     pub message: String,
     /// What to write instead.
     pub hint: Option<String>,
+    /// Variants that have the problem; empty where all have it, or where it is not one of a variant.
+    pub variants: Vec<String>,
 }
 
 impl fmt::Display for Problem {
@@ -28,9 +30,19 @@ impl fmt::Display for Problem {
         if !self.key.is_empty() {
             write!(f, "{}: ", self.key)?;
         }
-        f.write_str(&self.message)
+        f.write_str(&self.message)?;
+        let (named, more) = self.variants.split_at(self.variants.len().min(VARIANTS_NAMED));
+        match (named, more.len()) {
+            ([], _) => Ok(()),
+            ([one], _) => write!(f, " (in variant {one})"),
+            (some, 0) => write!(f, " (in variants {})", some.join(", ")),
+            (some, more) => write!(f, " (in variants {} and {more} more)", some.join(", ")),
+        }
     }
 }
+
+/// Most variants that a problem is shown with.
+const VARIANTS_NAMED: usize = 3;
 
 /// A scenario file that cannot be used: everything that is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -17,12 +17,25 @@ use std::str::FromStr;
 
 /// The text is not such a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is {not} {what}; write {examples}")]
+#[error("{text:?} {}; write {}", self.wrong(), self.instead())]
 pub struct NotAQuantity {
     text: String,
     not: &'static str,
     what: &'static str,
     examples: &'static str,
+}
+
+impl NotAQuantity {
+    fn wrong(&self) -> String {
+        match self.not {
+            TOO_FINE => "has too many decimal places".to_owned(),
+            not => format!("is {not} {}", self.what),
+        }
+    }
+
+    fn instead(&self) -> &'static str {
+        if self.not == TOO_FINE { "it per hour with fewer decimal places, such as \"0.5/h\"" } else { self.examples }
+    }
 }
 
 const SIZES: &[(&str, u64)] = &[
@@ -62,7 +75,7 @@ const TIMES: &[(&str, u64)] = &[
 /// What a text is instead of a quantity.
 const NOT: &str = "not";
 const TOO_LARGE: &str = "too large for";
-const TOO_FINE: &str = "too precise for";
+const TOO_FINE: &str = "too precise";
 
 /// `NUMBER[.FRACTION] UNIT` as a whole number of the smallest unit, or what is wrong with it.
 fn read(text: &str, units: &[(&str, u64)]) -> Result<u64, &'static str> {
@@ -454,7 +467,11 @@ mod tests {
             "{}",
             said("5000000000/s")
         );
-        assert!(said("0.00000000000000000000001/s").contains("is too precise for"));
+        assert!(
+            said("0.00000000000000000000001/s").ends_with(
+                "has too many decimal places; write it per hour with fewer decimal places, such as \"0.5/h\""
+            )
+        );
         assert!(said("0/s").contains("is not a number of times per time"));
         for wrong in ["0.0/s", ".5/s", "1./s", "1..5/s", "-0.2/s", "0.00000000000000000000001/s"] {
             assert!(wrong.parse::<Frequency>().is_err(), "{wrong}");

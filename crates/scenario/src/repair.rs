@@ -10,6 +10,21 @@ use toml::de::{DeTable, DeValue};
 /// Stands for an item of a list that was taken out: a step. The items after it keep their numbers.
 const STEP: &str = "sync";
 
+/// Parts of the path to a device, a mount, a cgroup or a task.
+const NAME: usize = 3;
+
+/// Whether a message quotes the name of the device, mount, cgroup or task that a path leads to, or a path below the mount.
+pub(super) fn is_named(message: &str, path: &[String]) -> bool {
+    let is_tables = |above: &String, table: &String| match table.as_str() {
+        "devices" | "mounts" | "cgroups" => above == "machine",
+        "tasks" => above == "workload",
+        _ => false,
+    };
+    let [above, table, name, ..] = path else { return false };
+    let name = name.split('{').next().unwrap_or_default();
+    is_tables(above, table) && message.contains(&format!("\"{name}"))
+}
+
 /// What was taken out, as paths.
 #[derive(Debug, Default)]
 pub(super) struct Out(BTreeSet<Vec<String>>);
@@ -21,6 +36,20 @@ impl Out {
             return false;
         };
         self.0.contains(&[place, &[field.to_owned()]].concat())
+    }
+
+    /// Whether a complaint about the rest is one about something that was taken out: at its key, around it or within it, or with its name.
+    pub(super) fn explains(&self, key: &[String], message: &str) -> bool {
+        let is_word = |part: &str| message.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == part);
+        self.0.iter().any(|taken| {
+            let is_setting = taken.len() != NAME && taken.last().is_some_and(|last| is_word(last));
+            taken.starts_with(key) || key.starts_with(taken) || is_setting || is_named(message, taken)
+        })
+    }
+
+    /// Whether something with a name of its own was taken out whole.
+    pub(super) fn has_named(&self) -> bool {
+        self.0.iter().any(|taken| taken.len() == NAME)
     }
 
     /// Takes out what is at a place, and tables that are empty without it. Returns false if nothing was left to take.

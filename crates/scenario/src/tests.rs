@@ -254,7 +254,7 @@ fn all_problems_are_told_at_once_and_each_once() {
         problems(&text),
         [
             "11:13: machine.cgroups.c.io_weight: the kernel takes 1 to 10000 (ERANGE)",
-            "18:14: machine.hz: kernels are built with 100, 250, 300 or 1000 ticks per second",
+            "18:14: machine.hz: kernels are built with 100, 250, 300 or 1000 ticks per second (in variant b)",
             "19:11: variants.C: names of variants are kebab case",
         ]
     );
@@ -280,6 +280,49 @@ fn keys_words_and_quantities_that_are_wrong_are_all_told_at_once() {
     for (problem, told) in found.iter().zip(told) {
         assert!(problem.contains(told), "{told}: {problem}");
     }
+}
+
+#[test]
+fn wrong_keys_values_and_names_are_all_told_at_once() {
+    let text = "name = \"t\"\nsummary = \"t\"\n[machine]\nmemory = \"4 GiB\"\ncpus = 0\nfoo = 3\n[machine.devices.a]\n\
+                size = \"1 GiB\"\nwrite_bandwith = \"3 MB/s\"\n[machine.mounts.\"/a\"]\ntype = \"zfs\"\ndevice = \"b\"\n\
+                [machine.mounts.\"/c\"]\ntype = \"xfs\"\ndevice = \"b\"\n[workload]\nduration = \"10\"\n[workload.tasks.t]\n\
+                cgroup = \"nope\"\nsteps = [{ write = { file = \"/z/x\", rate = \"0.00000000001/s\" } }, { wrote = { file = \"/a/y\" } }, \
+                { fsync = { file = \"/a/y\" } }, { fsync = { file = \"/z/x\" } }, { wait_for = { task = \"u\" } }]\n";
+    let found = problems(text);
+    let told = [
+        "machine.cpus: a kernel has 1 to",
+        "machine.foo: unknown key",
+        "machine.devices.a.write_bandwith: unknown key",
+        "machine.mounts.\"/a\".type: unknown word \"zfs\"",
+        "machine.mounts.\"/c\".device: no device is called \"b\"",
+        "workload.duration: ",
+        "workload.tasks.t.cgroup: no cgroup is called \"nope\"",
+        "steps[0].write.rate: \"0.00000000001/s\" has too many decimal places",
+        "steps[1].wrote: unknown word",
+        "steps[3].fsync: \"/z/x\" is on no filesystem of this machine",
+        "steps[4].wait_for: no task is called \"u\"",
+    ];
+    assert_eq!(found.len(), told.len(), "{found:#?}");
+    for (problem, told) in found.iter().zip(told) {
+        assert!(problem.contains(told), "{told}: {problem}");
+    }
+    // A mount was left out: what is mounted is not listed.
+    assert!(!found.iter().any(|problem| problem.contains("mounted: ")), "{found:#?}");
+}
+
+#[test]
+fn a_problem_of_some_variants_names_them() {
+    let memory = "machine.memory_used = \"4 GiB\"\n";
+    let variant =
+        |name: &str, names: &[&str]| format!("[variants.{name}]\n{}", if names.contains(&name) { memory } else { "" });
+    let variants = |names: &[&str]| ["a", "b", "c", "d", "e"].map(|name| variant(name, names)).concat();
+    let of = |names: &[&str]| problems(&format!("{HEAD}{MACHINE}{WORKLOAD}{}", variants(names)));
+    let said = "machine.memory_used: other programs use at most nine tenths of machine.memory";
+    assert!(of(&["b"])[0].ends_with(&format!("{said} (in variant b)")), "{:?}", of(&["b"]));
+    let machine = MACHINE.replace("memory = ", "memory_used = \"4 GiB\"\nmemory = ");
+    let in_base = problems(&format!("{HEAD}{machine}{WORKLOAD}[variants.a]\n[variants.b]\n"));
+    assert!(in_base.len() == 1 && in_base[0].ends_with(said), "{in_base:?}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod program;
 mod shares;
 mod workload;
 
+use super::repair::is_named;
 use super::{Expect, Scenario, load};
 use floodline_record::nearest::nearest;
 use std::collections::BTreeSet;
@@ -20,6 +21,17 @@ pub(super) struct Complaint {
     pub(super) message: String,
     pub(super) hint: Option<String>,
 }
+
+impl Complaint {
+    /// Takes away the list of names that there are, where some were taken out.
+    pub(super) fn without_list(&mut self) {
+        let is_list = |hint: &String| LISTS.iter().any(|list| hint.starts_with(list));
+        self.hint.take_if(|hint| is_list(hint));
+    }
+}
+
+/// Beginnings of hints that list names.
+const LISTS: &[&str] = &["known: ", "mounted: ", "this scenario has no "];
 
 /// Most complaints about one scenario: a person reads no more, and each costs a search for its line.
 pub(super) const COMPLAINTS_MAX: usize = 100;
@@ -110,12 +122,13 @@ pub(super) fn check(scenario: &Scenario, steps: usize) -> Vec<Complaint> {
     if complaints.found.is_empty() {
         layers::check(&scenario.machine, &mut complaints);
     }
-    // The rest refers to the machine: with a wrong one it would only repeat the complaints.
-    if complaints.found.is_empty() {
-        workload::check(scenario, &mut complaints);
-    }
+    let of_machine = complaints.found.len();
+    workload::check(scenario, &mut complaints);
     expect(&scenario.expect, &["expect"], &mut complaints);
-    complaints.found
+    let (machine, rest) = complaints.found.split_at(of_machine);
+    // What refers to something wrong only repeats the complaint.
+    let is_repeated = |one: &Complaint| machine.iter().any(|wrong| is_named(&one.message, &wrong.key));
+    machine.iter().chain(rest.iter().filter(|one| !is_repeated(one))).cloned().collect()
 }
 
 fn expect(expect: &Expect, at: &[&str], complaints: &mut Complaints) {
