@@ -161,6 +161,7 @@ class Prediction(TypedDict, total=False):
     is_cut: bool
     only_up_to: list[Json]
     notes: list[str]
+    simplified: list[str]
 
 
 class Twin(TypedDict, total=False):
@@ -175,6 +176,7 @@ class Twin(TypedDict, total=False):
     provenance: list[Json]
     ceilings: list[Json]
     unknown: list[str]
+    simplified: list[str]
     toml: str
 
 
@@ -194,6 +196,7 @@ class Simulated(TypedDict, total=False):
     figures: dict[str, Json]
     findings: list[Finding]
     not_as_expected: list[str]
+    simplified: list[str]
     recording: str | None
 
 
@@ -285,6 +288,7 @@ class Advice(TypedDict, total=False):
     commands: list[str]
     undo_commands: list[str]
     notes: list[str]
+    simplified: list[str]
 
 
 class SweptRow(TypedDict, total=False):
@@ -303,6 +307,7 @@ class Swept(TypedDict, total=False):
     axes: list[str]
     rows: list[SweptRow]
     best: int | None
+    simplified: list[str]
 
 
 class Group(TypedDict, total=False):

@@ -107,4 +107,6 @@ pub struct Advice {
     pub undo_commands: Vec<String>,
     /// Notes to the advice.
     pub notes: Vec<String>,
+    /// What the model leaves out of this host, a text each, with the effect that this may have.
+    pub simplified: Vec<String>,
 }

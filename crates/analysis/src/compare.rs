@@ -139,6 +139,9 @@ pub struct Comparison {
     pub base: String,
     /// Every other side compared with it.
     pub against: Vec<Against>,
+    /// What the model leaves out of either, a text each, with the effect that this may have. Only of runs of the model.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub simplified: Vec<String>,
 }
 
 /// One side compared with the first.
@@ -215,7 +218,7 @@ pub struct SeriesRow {
 pub fn compare(sides: &[Side]) -> Option<Comparison> {
     let (base, others) = sides.split_first().filter(|(_, others)| !others.is_empty())?;
     let against = others.iter().map(|other| one(base, other)).collect();
-    Some(Comparison { schema: SCHEMA, base: base.label.clone(), against })
+    Some(Comparison { schema: SCHEMA, base: base.label.clone(), against, simplified: Vec::new() })
 }
 
 fn one(base: &Side, other: &Side) -> Against {

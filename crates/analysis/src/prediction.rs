@@ -302,6 +302,8 @@ pub struct Prediction {
     pub only_up_to: Vec<Unseen>,
     /// Notes to the prediction: ceilings of devices, demand, steps that were not simulated.
     pub notes: Vec<String>,
+    /// What the model leaves out of this host, a text each, with the effect that this may have.
+    pub simplified: Vec<String>,
 }
 
 impl Prediction {
@@ -329,6 +331,7 @@ impl Prediction {
             is_cut: false,
             only_up_to: Vec::new(),
             notes: Vec::new(),
+            simplified: Vec::new(),
         }
     }
 

@@ -90,6 +90,7 @@ impl Judge {
             has_expectations: true,
             figures,
             findings: report.findings,
+            simplified: Vec::new(),
             recording: Some(self.recording.display().to_string()),
         };
         let is_as_expected = report.not_as_expected.is_empty();

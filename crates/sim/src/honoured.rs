@@ -4,6 +4,7 @@
 use crate::SimError;
 use floodline_record::nearest::nearest;
 use floodline_scenario::{Backing, FsType, Scenario, UsedKey};
+use std::collections::BTreeMap;
 
 /// Patterns of supported keys, one per line, as in `Scenario::not_honoured`.
 const HONOURED: &[&str] = &[
@@ -154,8 +155,23 @@ fn is_known(option: &str) -> bool {
     })
 }
 
-/// Reports the keys of a scenario that are honoured only in part, for readers of the result.
+/// What a recording shows of a host that has no place in a scenario.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beside {
+    /// Whether a cgroup has an `io.weight` other than the usual one.
+    pub has_weights: bool,
+    /// Whether the multi-generational LRU is on; `None` where unknown.
+    pub lru_gen: Option<bool>,
+}
+
+/// Returns what the model leaves out of a scenario, with the effect that this may have: one text for each, whose first sentence stands
+/// alone.
 pub fn simplified(scenario: &Scenario) -> Vec<String> {
+    simplified_beside(scenario, Beside::default())
+}
+
+/// Returns what the model leaves out of the scenario of a host.
+pub fn simplified_beside(scenario: &Scenario, beside: Beside) -> Vec<String> {
     let machine = &scenario.machine;
     let mut said = Vec::new();
     for (name, device) in &machine.devices {
@@ -163,43 +179,65 @@ pub fn simplified(scenario: &Scenario) -> Vec<String> {
         let requests = [device.iops, device.write_iops, device.read_iops];
         let is_limited = rates.iter().any(Option::is_some) || requests.iter().any(Option::is_some);
         if device.backing != Backing::Disk && (is_limited || device.latency.is_some()) {
-            said.push(format!("limits and latency of {name} have no effect: only those of the disks below it have"));
-        }
-        if let Some(scheduler) = device.queue.scheduler.as_deref().filter(|scheduler| *scheduler != "none") {
-            let wbt = if scheduler == "bfq" { ", but switches writeback throttling off" } else { "" };
-            said.push(format!("{scheduler} of {name} orders requests as none does, but a read overtakes writes that a SATA or rotating disk does not hold yet{wbt}"));
-        }
-    }
-    for (point, mount) in &machine.mounts {
-        if mount.fs_type == FsType::Btrfs {
             said.push(format!(
-                "{point}: btrfs is ext4 without its journal, and an fsync writes three nodes of the log tree: no other metadata, no \
-                 checksums. A real fsync may wait for a commit"
+                "The limits and the latency of {name} have no effect. Those of the disks below it apply."
             ));
         }
     }
+    let mut by_scheduler: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, device) in &machine.devices {
+        if let Some(scheduler) = device.queue.scheduler.as_deref().filter(|scheduler| *scheduler != "none") {
+            by_scheduler.entry(scheduler).or_default().push(name);
+        }
+    }
+    for (scheduler, devices) in by_scheduler {
+        let of_bfq = "It also switches writeback throttling off. Its queues of processes are not simulated. ";
+        said.push(format!(
+            "The scheduler {scheduler} of {} does not sort requests. On a SATA or rotating disk, reads overtake the writes that the disk \
+             does not hold yet. {}Waits of reads and writes on one disk may differ from those of a host.",
+            devices.join(", "),
+            if scheduler == "bfq" { of_bfq } else { "" }
+        ));
+    }
+    let btrfs = machine.mounts.iter().filter(|(_, mount)| mount.fs_type == FsType::Btrfs);
+    let points: Vec<&str> = btrfs.map(|(point, _)| point.as_str()).collect();
+    if !points.is_empty() {
+        said.push(format!(
+            "The btrfs on {} is simulated as an ext4 without a journal. An fsync writes three nodes of the log tree. Other \
+             metadata and checksums are not written. The fsync of a host may wait longer, for a commit.",
+            points.join(", ")
+        ));
+    }
     if holds_memory(scenario) {
         said.push(
-            "swap is not simulated: anonymous memory and tmpfs stay in memory. With swap a kernel evicts some of it, keeps \
-             more file pages, and its budgets are larger"
+            "Swap is not simulated. Anonymous memory and tmpfs stay in memory. A kernel with swap evicts some of it and keeps more file \
+             pages, and its dirty budgets are larger."
                 .to_owned(),
         );
     }
-    if machine.cgroups.values().any(|cgroup| cgroup.io_weight.is_some()) {
+    if beside.has_weights || machine.cgroups.values().any(|cgroup| cgroup.io_weight.is_some()) {
         said.push(
-            "io.weight has no effect: neither io.cost nor BFQ's queues are simulated. On a busy device the shares of cgroups \
-             differ from these"
+            "io.weight has no effect. Neither io.cost nor the queues of BFQ are simulated. On a busy device, the shares of the cgroups \
+             may differ."
                 .to_owned(),
         );
     }
-    if machine.cgroups.values().any(|cgroup| cgroup.memory_low.is_some()) {
-        // Debian's 6.12 with CONFIG_LRU_GEN_ENABLED evicted memory protected by memory.low as fast as unprotected
-        // memory. Debian's 6.1, without that option, evicted none of it.
-        said.push(
-            "memory.low holds as on kernels without the multi-generational LRU (lru_gen/enabled is 0). With it, protected \
-             pages may be evicted and read again"
+    // Debian's 6.12 with CONFIG_LRU_GEN_ENABLED evicted memory protected by memory.low as fast as unprotected memory.
+    // Debian's 6.1, without that option, evicted none of it.
+    let is_protected = machine.cgroups.values().any(|cgroup| cgroup.memory_low.is_some());
+    let protected = "memory.low protects pages, as where lru_gen/enabled is 0.";
+    match (beside.lru_gen, is_protected) {
+        (Some(true), true) => said.push(format!(
+            "The multi-generational LRU of this host (lru_gen) has no effect. {protected} The host may evict such pages and read them again."
+        )),
+        (Some(true), false) => said.push(
+            "The multi-generational LRU of this host (lru_gen) has no effect. The host may evict other file pages, and read others again."
                 .to_owned(),
-        );
+        ),
+        (None, true) => said.push(format!(
+            "{protected} A kernel with the multi-generational LRU may evict such pages and read them again."
+        )),
+        (Some(false), _) | (None, false) => {}
     }
     said
 }

@@ -79,7 +79,7 @@ mod xfsaild;
 pub use found::Found;
 pub use found_disk::{FoundDisk, Moment};
 pub use found_share::StartShares;
-pub use honoured::{check, meant, simplified};
+pub use honoured::{Beside, check, meant, simplified, simplified_beside};
 pub use run::{Options, Progress, Sampling, Summary, simulate};
 pub use speed::Speed;
 pub use steal::Steal;

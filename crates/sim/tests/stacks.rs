@@ -440,7 +440,7 @@ fn what_is_honoured_in_part_is_said() {
     let said = |text: &str| floodline_sim::simplified(&scenario(text));
     for key in ["latency = \"1ms\"", "write_iops = \"30 IO/s\"", "bandwidth = \"10 MB/s\""] {
         let limited = LOOP.replace("[machine.devices.image]", &format!("[machine.devices.image]\n{key}"));
-        let expect = "limits and latency of image have no effect: only those of the disks below it have";
+        let expect = "The limits and the latency of image have no effect. Those of the disks below it apply.";
         assert_eq!(said(&limited), [expect], "{key}");
     }
     assert_eq!(said(LOOP), [""; 0]);
@@ -451,16 +451,26 @@ fn what_is_honoured_in_part_is_said() {
         .replace("io_max.disk =", "io_weight = 50\nmemory_low = \"1 MiB\"\nio_max.disk =");
     let said = said(&text);
     let check = |part: &str| assert!(said.iter().any(|line| line.contains(part)), "{part}: {said:?}");
-    check("mq-deadline of disk orders requests as none does, but a read overtakes writes that ");
-    check("/data: btrfs is ext4 without its journal");
-    check("io.weight has no effect");
-    check("memory.low holds as on kernels without");
+    check("The scheduler mq-deadline of disk does not sort requests. On a SATA or rotating disk, reads overtake ");
+    check("The btrfs on /data is simulated as an ext4 without a journal.");
+    check("io.weight has no effect.");
+    check("memory.low protects pages, as where lru_gen/enabled is 0.");
+    assert!(!said.concat().contains("writeback throttling"), "{said:?}");
+    let of_host = |beside| floodline_sim::simplified_beside(&scenario(LIMITED), beside).concat();
+    let beside = floodline_sim::Beside { has_weights: true, lru_gen: Some(true) };
+    assert!(
+        of_host(beside).contains("io.weight has no effect.") && of_host(beside).contains("(lru_gen) has no effect.")
+    );
+    assert_eq!(of_host(floodline_sim::Beside { has_weights: false, lru_gen: Some(false) }), "");
+    let bfq = LIMITED.replace("size = \"4 GiB\"", "size = \"4 GiB\"\nqueue.scheduler = \"bfq\"");
+    let of_bfq = floodline_sim::simplified(&scenario(&bfq)).concat();
+    assert!(of_bfq.contains("It also switches writeback throttling off. Its queues"), "{of_bfq}");
     let anonymous = LIMITED.replace(
         "[workload.tasks.free]\nsteps = [",
         "[workload.tasks.free]\nsteps = [{ anon = { size = \"1 MiB\" } }, ",
     );
     let said = floodline_sim::simplified(&scenario(&anonymous));
-    assert!(said.len() == 1 && said[0].starts_with("swap is not simulated"), "{said:?}");
+    assert!(said.len() == 1 && said[0].starts_with("Swap is not simulated."), "{said:?}");
 }
 
 #[test]

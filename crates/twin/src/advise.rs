@@ -360,6 +360,7 @@ impl<'a> Search<'a> {
             commands,
             undo_commands,
             notes,
+            simplified: self.twin.simplified.clone(),
         }
     }
 }

@@ -66,6 +66,8 @@ pub struct Twin {
     pub provenance: Vec<Provenance>,
     /// What a twin of this recording cannot know, one sentence each.
     pub unknown: Vec<String>,
+    /// What the model leaves out of this host, a text each, with the effect that this may have. The first sentence stands alone.
+    pub simplified: Vec<String>,
     /// How fast each device was seen to be.
     pub ceilings: Vec<Ceiling>,
     /// What each task of the scenario stands for, by the name of the task.

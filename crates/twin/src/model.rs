@@ -74,6 +74,7 @@ pub fn run(
         has_expectations: expect != Expect::default(),
         figures,
         findings,
+        simplified: floodline_sim::simplified(scenario),
         recording: None,
     };
     Ok(Outcome { report, run, is_interrupted: summary.is_interrupted })
@@ -82,4 +83,76 @@ pub fn run(
 /// As simulated time.
 pub fn nanos(duration: Duration) -> Nanos {
     Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_record::record::{Event, What};
+    use floodline_scenario::ScenarioFile;
+
+    /// The figures of a run with samples this far apart, and the times of its samples from its start on.
+    fn run_of(steps: &str, every: u64) -> (Outcome, Vec<u64>) {
+        let text = format!(
+            "name = \"s\"\nsummary = \"s\"\n[machine]\nmemory = \"1 GiB\"\n[machine.devices.d]\nsize = \"4 GiB\"\n\
+             read_bandwidth = \"100 MB/s\"\nwrite_bandwidth = \"100 MB/s\"\n[machine.mounts.\"/data\"]\ntype = \"xfs\"\n\
+             device = \"d\"\n[workload.tasks.t]\n\
+             setup = [{{ write = {{ file = \"/data/a\", block = \"1 MiB\", total = \"77 MiB\" }} }}, \"sync\", \"drop_caches\"]\n\
+             steps = [{steps}]\n"
+        );
+        let scenario = ScenarioFile::parse(&text).unwrap().variants.into_values().next().unwrap();
+        let order = Order {
+            scenario: &scenario,
+            variant: "default",
+            kernel: KernelVersion::new(6, 12, 0),
+            every: Nanos::from_millis(every),
+            speed: Speed::default(),
+            found: Found::default(),
+        };
+        let mut times = Vec::new();
+        let outcome = run(
+            &order,
+            |record| {
+                match record {
+                    Record::Sample(sample) => times.push(sample.time.monotonic.0),
+                    Record::Event(Event { at, what: What::WorkloadStarted { .. } }) => {
+                        assert_eq!(times.last(), Some(&at.0), "a sample at the start");
+                        times.drain(..times.len() - 1);
+                    }
+                    _ => {}
+                }
+                Ok(())
+            },
+            |_| true,
+        );
+        (outcome.unwrap(), times)
+    }
+
+    #[test]
+    fn figures_of_host_and_devices_begin_with_the_workload_whatever_the_time_between_samples() {
+        let mib =
+            |outcome: &Outcome, name: &str| outcome.report.figures.get(name).map(|figure| figure.value / 1048576.0);
+        for every in [100, 500, 700, 2000, 5000] {
+            let (outcome, times) = run_of("{ read = { file = \"/data/a\", block = \"1 MiB\" } }", every);
+            let read = mib(&outcome, "devices.read_bytes");
+            assert!(read.is_some_and(|read| (77.0..78.0).contains(&read)), "{every}: {read:?}");
+            let apart = |pair: &[u64]| pair[1] - pair[0] >= every * 1_000_000 / 2;
+            assert!(times.windows(2).all(apart), "{every}: {times:?}");
+            let steps = "{ write = { file = \"/data/b\", block = \"1 MiB\", total = \"40 MiB\" } }, { fdatasync = { file = \"/data/b\" } }";
+            let (outcome, _) = run_of(steps, every);
+            assert_eq!(mib(&outcome, "host.dirtied_bytes"), Some(40.0), "{every}");
+            let written = mib(&outcome, "devices.written_bytes");
+            assert!(written.is_some_and(|written| (40.0..41.0).contains(&written)), "{every}: {written:?}");
+        }
+    }
+
+    #[test]
+    fn a_report_has_what_the_model_leaves_out() {
+        let (outcome, _) = run_of("{ anon = { size = \"1 MiB\" } }", 500);
+        assert!(
+            outcome.report.simplified.concat().starts_with("Swap is not simulated."),
+            "{:?}",
+            outcome.report.simplified
+        );
+    }
 }

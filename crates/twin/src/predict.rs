@@ -183,6 +183,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         unjudged,
         runs: results.len(),
         is_cut: results.iter().any(|(_, shown)| shown.is_cut),
+        simplified: twin.simplified.clone(),
         ..Prediction::new(question.settings.clone(), twin.kernel)
     };
     let sparse = error.and_then(|error| crate::sparse::hint(twin, &measured.said.seen, error));

@@ -34,6 +34,9 @@ pub fn scenario_to_toml(twin: &Twin, scenario: &Scenario) -> Result<String, Twin
     for said in &twin.unknown {
         let _ = writeln!(text, "# Not known: {}", harmless(said));
     }
+    for said in &twin.simplified {
+        let _ = writeln!(text, "# Simplified by the model: {}", harmless(said));
+    }
     text.push('\n');
     let mut table = String::new();
     for line in plain.lines() {

@@ -3,6 +3,7 @@
 //! nothing but where a point of the plot lies.
 
 use crate::layout::{Column, columns, command, hanging, row as table_row};
+use crate::predict::first_sentence;
 use floodline_analysis::advice::{Advice, Tried};
 use floodline_record::human;
 use std::fmt::Write;
@@ -54,6 +55,9 @@ pub fn text(advice: &Advice, width: usize, details: bool) -> String {
         for note in prediction.notes.iter().take(if details { usize::MAX } else { 1 }) {
             hanging(&mut out, "Note   ", note, width);
         }
+    }
+    for one in &advice.simplified {
+        hanging(&mut out, "Model  ", if details { one } else { first_sentence(one) }, width);
     }
     let tried = human::plural(advice.tried.len() as u64, "setting", "settings");
     let more = if details { "" } else { " All of them: add --details." };

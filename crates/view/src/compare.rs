@@ -62,6 +62,7 @@ pub fn text(comparison: &Comparison, width: usize, all: bool) -> String {
     }
     text.truncate(text.trim_end().len());
     text.push('\n');
+    crate::run::simplified(&mut text, &comparison.simplified, width);
     text
 }
 
@@ -180,7 +181,12 @@ pub(crate) mod tests {
             row("y.fsync.p90_seconds", "seconds", 0.08, 0.4),
             row("z.fsync.max_seconds", "seconds", 1.0, 1.0),
         ];
-        let comparison = Comparison { schema: "s", base: "a.flr".to_owned(), against: vec![against(figures)] };
+        let comparison = Comparison {
+            schema: "s",
+            base: "a.flr".to_owned(),
+            against: vec![against(figures)],
+            simplified: Vec::new(),
+        };
         let names = |all| {
             let text = text(&comparison, 80, all);
             let names = text.lines().skip(4).map_while(|line| Some(line.split_once(' ')?.0.to_owned()));
@@ -216,6 +222,7 @@ pub(crate) mod tests {
         let comparison = Comparison {
             schema: "s",
             base: "incident.flr".to_owned(),
+            simplified: Vec::new(),
             against: vec![Against {
                 label: "remedy.flr".to_owned(),
                 figures: vec![row("mail.fsync.max_seconds", Some(0.1)), row(long, None)],

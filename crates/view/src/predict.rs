@@ -97,15 +97,23 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
     for note in prediction.notes.iter().take(shown_notes) {
         hanging(&mut out, "Note      ", note, width);
     }
+    for one in &prediction.simplified {
+        hanging(&mut out, "Model     ", if details { one } else { first_sentence(one) }, width);
+    }
     if details {
         for one in unknown {
             hanging(&mut out, "Unknown   ", one, width);
         }
         let _ = writeln!(out, "{} of the model.", human::plural(prediction.runs as u64, "run", "runs"));
     } else {
-        let _ = writeln!(out, "More figures and what a twin cannot know: add --details");
+        let _ = writeln!(out, "More figures, and what the twin does not know or simulate: add --details");
     }
     out
+}
+
+/// The first sentence of a text.
+pub(crate) fn first_sentence(text: &str) -> &str {
+    text.find(". ").map_or(text, |end| &text[..=end])
 }
 
 /// Findings whose answer is likely, each with how many such answers were right, and whether others come. `None` where there is none.
@@ -252,6 +260,16 @@ mod tests {
         assert!(likely.contains("Likely    no other finding comes (9 of 10 such answers were right)\n"), "{likely}");
         assert!(told(Some(NoOther::new(5, 10))).contains("May come  other findings\n"));
         assert!(!told(None).contains("other finding"));
+    }
+
+    #[test]
+    fn what_the_model_leaves_out_is_named_and_its_effect_is_a_detail() {
+        let simplified = vec!["Swap is not simulated. Budgets may be larger.".to_owned()];
+        let told = |details| {
+            text(&Prediction { simplified: simplified.clone(), ..prediction(Some(0.1), Vec::new()) }, &[], 80, details)
+        };
+        assert!(told(false).contains("Model     Swap is not simulated.\n"), "{}", told(false));
+        assert!(told(true).contains("Model     Swap is not simulated. Budgets may be larger.\n"), "{}", told(true));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! same are repeats: their figures are shown with mean and spread.
 
 use crate::figures;
-use crate::layout::wrap;
+use crate::layout::{hanging, wrap};
 use floodline_analysis::compare::Spread;
 use floodline_analysis::run::{RunReport, SCHEMA};
 use floodline_record::human;
@@ -38,6 +38,7 @@ pub fn text(reports: &[RunReport], width: usize) -> String {
     if first.findings.is_empty() {
         text.push_str("  none\n");
     }
+    simplified(&mut text, &first.simplified, width);
     let mut all_well = true;
     for (number, report) in reports.iter().enumerate() {
         for miss in &report.not_as_expected {
@@ -53,6 +54,25 @@ pub fn text(reports: &[RunReport], width: usize) -> String {
         text.push_str("\nAs the scenario expects.\n");
     }
     text
+}
+
+/// Adds what the model leaves out of a scenario; nothing where it leaves out nothing.
+pub(crate) fn simplified(text: &mut String, simplified: &[String], width: usize) {
+    if !simplified.is_empty() {
+        text.push_str("\nSimplified by the model:\n");
+        simplified.iter().for_each(|said| hanging(text, "  ", said, width));
+    }
+}
+
+/// Returns what the model leaves out of several scenarios, each text once.
+pub fn simplified_of<'a>(reports: impl Iterator<Item = &'a RunReport>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for said in reports.flat_map(|report| &report.simplified) {
+        if !all.contains(said) {
+            all.push(said.clone());
+        }
+    }
+    all
 }
 
 /// What runs cost besides their workload; empty where no machine was run.
@@ -127,6 +147,7 @@ mod tests {
             beside_seconds,
             figures: BTreeMap::new(),
             findings: Vec::new(),
+            simplified: Vec::new(),
             not_as_expected: Vec::new(),
             has_expectations: true,
             recording: None,

@@ -119,7 +119,13 @@ pub fn text(sweep: &Sweep, figures: &[String], width: usize) -> String {
             wrap(why, width.saturating_sub(2)).iter().for_each(|line| text.push_str(&format!("  {line}\n")));
         }
     }
+    crate::run::simplified(&mut text, &simplified(sweep), width);
     text
+}
+
+/// What the model leaves out of any run, each text once.
+fn simplified(sweep: &Sweep) -> Vec<String> {
+    crate::run::simplified_of(sweep.rows.iter().flat_map(|row| &row.result))
 }
 
 fn table(columns: &[&Column], rows: usize) -> String {
@@ -160,8 +166,14 @@ pub fn json(sweep: &Sweep) -> Result<String, serde_json::Error> {
         }
     };
     let rows: Vec<_> = sweep.rows.iter().map(row).collect();
-    let whole =
-        json!({ "schema": SCHEMA, "scenario": sweep.scenario, "axes": sweep.axes, "rows": rows, "best": sweep.best });
+    let whole = json!({
+        "schema": SCHEMA,
+        "scenario": sweep.scenario,
+        "axes": sweep.axes,
+        "rows": rows,
+        "best": sweep.best,
+        "simplified": simplified(sweep),
+    });
     crate::json::line(&whole)
 }
 
@@ -217,6 +229,7 @@ mod tests {
                 findings: Vec::new(),
                 not_as_expected: Vec::new(),
                 has_expectations: true,
+                simplified: Vec::new(),
                 recording: None,
             }),
         };
@@ -226,6 +239,22 @@ mod tests {
             rows: vec![row("64M", "6.1", Some(0.3)), row("1", "6.1", None)],
             best: None,
         }
+    }
+
+    #[test]
+    fn what_the_model_leaves_out_is_told_once() {
+        let mut swept = sweep();
+        swept.rows = [0, 0].map(|at| swept.rows[at].clone()).into();
+        let said =
+            "Swap is not simulated. Anonymous memory and tmpfs stay in memory, and this goes on for some more words.";
+        for row in &mut swept.rows {
+            row.result.as_mut().expect("a run").simplified = vec![said.to_owned()];
+        }
+        let text = text(&swept, &[], 80);
+        assert_eq!(text.matches("Swap is not simulated.").count(), 1, "{text}");
+        assert!(text.contains("\nSimplified by the model:\n") && text.lines().all(|line| line.len() <= 80), "{text}");
+        let json: serde_json::Value = serde_json::from_str(&json(&swept).expect("JSON")).expect("JSON");
+        assert_eq!(json["simplified"], json!([said]));
     }
 
     #[test]

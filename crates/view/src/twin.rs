@@ -64,6 +64,7 @@ pub fn text(twin: &Twin, tested: &[Tested<'_>], width: usize, details: bool) -> 
     for said in &twin.unknown {
         hanging(&mut out, "  ", said, width);
     }
+    crate::run::simplified(&mut out, &twin.simplified, width);
     out
 }
 
@@ -178,5 +179,6 @@ pub fn json(twin: &Twin, tested: &[Tested<'_>]) -> Result<String, serde_json::Er
         "programs": twin.programs,
         "provenance": twin.provenance,
         "unknown": twin.unknown,
+        "simplified": twin.simplified,
     }))
 }

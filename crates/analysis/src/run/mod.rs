@@ -55,6 +55,8 @@ pub struct RunReport {
     /// Whether the scenario expects anything.
     #[serde(skip)]
     pub has_expectations: bool,
+    /// What the model leaves out of the scenario, a text each, with the effect that this may have. Empty where a machine was run.
+    pub simplified: Vec<String>,
     /// File that the recording was kept in.
     pub recording: Option<String>,
 }

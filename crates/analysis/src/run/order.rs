@@ -118,6 +118,7 @@ mod tests {
             findings: Vec::new(),
             not_as_expected: Vec::new(),
             has_expectations: true,
+            simplified: Vec::new(),
             recording: None,
         }
     }

@@ -136,7 +136,8 @@ impl Simulate {
             readings: vec![Reading::of(&outcome.run.window)],
         };
         let comparison = compare(&runs.each_ref().map(side));
-        let comparison = comparison.ok_or_else(|| CliError::bug("two runs are not two sides"))?;
+        let mut comparison = comparison.ok_or_else(|| CliError::bug("two runs are not two sides"))?;
+        comparison.simplified = floodline_view::run::simplified_of(runs.iter().map(|(_, outcome)| &outcome.report));
         console.print(&match self.format {
             Format::Text => floodline_view::compare::text(&comparison, console.width(), self.all),
             Format::Json => floodline_view::compare::json(&comparison).map_err(CliError::bug)?,
@@ -191,9 +192,6 @@ impl Simulate {
             kept.finish()?;
         }
         let mut outcome = outcome.map_err(CliError::from)?;
-        for said in floodline_sim::simplified(scenario) {
-            console.note(&said);
-        }
         if outcome.is_interrupted {
             console.note(&format!("interrupted after {:.0} simulated s", outcome.report.seconds));
         }

@@ -40,6 +40,7 @@ fn json_has_the_origin_of_every_key_and_the_error_of_every_figure() {
     let figures = told["twins"][0]["figures"].as_array().expect("a list");
     assert!(figures.iter().all(|figure| figure["off_share"].is_number()), "{run}");
     assert!(told["twins"][0]["scenario"]["machine"]["memory"].is_string(), "{run}");
+    assert!(told["simplified"].is_array(), "{run}");
 }
 
 #[test]

@@ -46,10 +46,11 @@ use crate::run::Known;
 use crate::{Demand, Options, Recorded, Twin, TwinError};
 use floodline_kernel::{OLDEST_MODELLED, is_modelled};
 use floodline_record::id::Entity;
-use floodline_record::units::{Centisecs, Nanos};
+use floodline_record::units::{Centisecs, Count, Nanos};
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
 use floodline_scenario::{Expect, Scenario, ScenarioFile, Step, Task, Time, Workload};
+use floodline_sim::Beside;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
@@ -327,12 +328,14 @@ fn made(recorded: &Recorded, kernel: KernelVersion, fit: &Fit) -> Result<Made, T
         None => Demand::Free,
     };
     unknown.extend(limits_of_knowledge(window, recorded));
+    let simplified = floodline_sim::simplified_beside(&open, beside(window));
     let twin = Twin {
         scenario: open,
         demand,
         kernel,
         provenance: notes.0,
         unknown,
+        simplified,
         ceilings,
         programs: load.programs,
         every: interval(window),
@@ -371,6 +374,18 @@ fn interval(window: &Window) -> Nanos {
     Nanos(steps.get(steps.len() / 2).copied().unwrap_or(500_000_000).clamp(100_000_000, 60_000_000_000))
 }
 
+/// Value of `io.weight` where it was never set.
+const USUAL_WEIGHT: u64 = 100;
+
+/// What the recording has of the host that has no effect on the model.
+fn beside(window: &Window) -> Beside {
+    let is_set = |weight: Count| weight.0 != USUAL_WEIGHT && weight.0 != 0;
+    Beside {
+        has_weights: window.cgroup_limits.values().any(|span| span.last.io_weight.is_some_and(is_set)),
+        lru_gen: window.facts.as_ref().and_then(|facts| facts.lru_gen),
+    }
+}
+
 /// Notes on facts that no recording contains.
 fn limits_of_knowledge(window: &Window, recorded: &Recorded) -> Vec<String> {
     let mut unknown = vec![
@@ -407,4 +422,21 @@ fn limits_of_knowledge(window: &Window, recorded: &Recorded) -> Vec<String> {
         );
     }
     unknown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_testkit::Fixture;
+
+    #[test]
+    fn weights_and_the_lru_of_a_host_are_read() {
+        let of = |weight: u64, lru_gen: Option<bool>| {
+            let host = Fixture::healthy().facts(|facts| facts.lru_gen = lru_gen).cgroup("/batch", |_, _| {});
+            let beside = beside(&host.limits("/batch", move |_, row| row.io_weight = Some(Count(weight))).window());
+            (beside.has_weights, beside.lru_gen)
+        };
+        assert_eq!(of(20, Some(true)), (true, Some(true)));
+        assert_eq!(of(USUAL_WEIGHT, None), (false, None));
+    }
 }

@@ -129,6 +129,7 @@ impl Trial<'_> {
             has_expectations: expect != Expect::default(),
             figures,
             findings,
+            simplified: Vec::new(),
             recording: saved.filter(|path| !is_standard(path)).map(|path| path.display().to_string()),
         })
     }
