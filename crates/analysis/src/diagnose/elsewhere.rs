@@ -198,7 +198,7 @@ mod tests {
     use floodline_record::id::DevId;
     use floodline_record::traced::Who;
     use floodline_record::traced::bytes::Dirtied;
-    use floodline_record::units::{Bytes, Nanos};
+    use floodline_record::units::{Bytes, Nanos, Pages};
     use floodline_testkit::{Fixture, dev_of, grows};
 
     /// Two disks of which each gets as much, and two programs that write as much. Which one writes where is not in `/proc`.
@@ -245,6 +245,21 @@ mod tests {
         assert_eq!(dominants(&two().traced(&["bytes"], events(1 << 20))), "store copy");
         // A program that writes to both stays a writer of both.
         assert_eq!(dominants(&two().traced(&["bytes"], events(60 << 20))), "store nobody");
+    }
+
+    #[test]
+    fn a_program_that_alone_dirties_all_that_two_disks_write_dominates_both() {
+        // Other programs dirty this many bytes a second, and some that no sample saw.
+        let with = |other: f64, unseen: f64| {
+            two()
+                .process("store", 71, "/store", |t, row| row.write_bytes = grows(t, 0, 42e6))
+                .process("copy", 72, "/copy", move |t, row| row.write_bytes = grows(t, 0, other))
+                .host(move |t, row| row.nr_dirtied = Some(Pages(((42e6 + other + unseen) * t / 4096.0) as u64)))
+        };
+        assert_eq!(dominants(&with(1e5, 0.0)), "store store");
+        // What a program syncs is written several times: by its journal.
+        assert_eq!(dominants(&with(4e6, 0.0)), "copy copy");
+        assert_eq!(dominants(&with(0.0, 4e6)), "nobody nobody");
     }
 
     #[test]

@@ -25,6 +25,11 @@ const NANOS_PER_TICK: u64 = 10_000_000;
 const ELSEWHERE: f64 = 1.5;
 /// The same in multiples of what it wrote and what is still unwritten for it, where both are known.
 const FITS: f64 = 1.2;
+/// Part of what a device wrote that the processes that fit it, and those that no sample saw, must leave for a process that dirtied
+/// more than the device wrote to have written it: a journal writes several times what its filesystem's tasks dirty.
+const LEFT: f64 = 0.9;
+/// Part of all dirtied bytes by which the processes may exceed the machine's count: more are written past the page cache.
+const COUNTED: f64 = 1.02;
 
 /// One process and the amounts it wrote.
 #[derive(Clone, Copy)]
@@ -274,7 +279,8 @@ pub fn dominant_cgroup(window: &Window, writers: &Writers<'_>) -> Option<(Entity
 
 /// Returns the processes that may have written to a device. With one device, these are all processes. With several, a
 /// process that dirtied much more than the device wrote is left out, because it writes mostly elsewhere, and so is one that
-/// was seen to write elsewhere ([`Elsewhere`]), or whose amount fits another device only ([`placed`]).
+/// was seen to write elsewhere ([`Elsewhere`]), or whose amount fits another device only ([`placed`]). If all others dirtied next to
+/// nothing, those that dirtied more than the device wrote are its writers as well: they write to several devices.
 pub fn on_device<'a>(derived: &Derived<'a>, drain: &Device<'_>) -> Writers<'a> {
     let writers = derived.writers();
     let written = drain.span.growth.written.map_or(0, |bytes| bytes.0);
@@ -289,18 +295,29 @@ pub fn on_device<'a>(derived: &Derived<'a>, drain: &Device<'_>) -> Writers<'a> {
     let is_elsewhere =
         |writer: &Writer<'_>| elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.holds(derived, writer));
     let placed = placed::elsewhere(derived, drain);
-    let fits = |writer: &&Writer<'_>| {
-        is_only
-            || writer.dirtied_bytes.is_none_or(|bytes| bytes <= most)
-                && !is_elsewhere(writer)
-                && !placed.contains(&writer.pid)
-    };
+    let may_be_here = |writer: &&Writer<'_>| is_only || !is_elsewhere(writer) && !placed.contains(&writer.pid);
+    let fits = |writer: &Writer<'_>| is_only || writer.dirtied_bytes.is_none_or(|bytes| bytes <= most);
+    let mut processes: Vec<Writer<'a>> = writers.processes.iter().filter(may_be_here).copied().collect();
+    let fitting = processes.iter().filter(|writer| fits(writer)).filter_map(|writer| writer.dirtied_bytes);
+    if !is_left_to_others(writers, fitting.fold(0, u64::saturating_add), written) {
+        processes.retain(fits);
+    }
     Writers {
-        processes: writers.processes.iter().filter(fits).copied().collect(),
+        processes,
         period: writers.period,
         machine_dirtied_bytes: writers.machine_dirtied_bytes.filter(|_| is_only),
         disk_bytes: if is_only { writers.disk_bytes } else { Some(written) },
     }
+}
+
+/// Whether the processes that fit a device, and those that no sample saw, dirtied too little to have written what it wrote.
+fn is_left_to_others(writers: &Writers<'_>, fitting: u64, written: u64) -> bool {
+    let attributed = writers.attributed_bytes();
+    let Some(machine) = writers.machine_dirtied_bytes else { return false };
+    let unseen = machine.saturating_sub(attributed);
+    let is_counted = attributed as f64 <= COUNTED * machine as f64;
+    let rest = written.saturating_sub(fitting.saturating_add(unseen));
+    is_counted && rest > 0 && rest as f64 >= LEFT * written as f64
 }
 
 /// Bytes that may be unwritten for a device at the end of the window: those of its backing device, and those that no backing
