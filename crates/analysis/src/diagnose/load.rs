@@ -21,6 +21,8 @@ const NOTICED_S: f64 = 2.0;
 /// Part of the window with a busy disk from which the load is more than a moment.
 pub const LASTS_SHARE: f64 = 0.25;
 
+/// Part of the written bytes from which most of them are writeback.
+const MOSTLY_WRITEBACK: f64 = 0.5;
 /// Part of the load from which reads fill a disk together with the writes.
 const MIXED: f64 = 0.25;
 /// Source of the part that is writeback, for evidence.
@@ -90,7 +92,7 @@ impl Load {
     pub fn kind(&self) -> Kind {
         if self.reads_share() > 0.5 {
             Kind::Reads
-        } else if self.writeback_share >= 0.5 && !self.is_synced {
+        } else if self.writeback_share >= MOSTLY_WRITEBACK && !self.is_synced {
             Kind::Writeback
         } else {
             Kind::Waited
@@ -138,6 +140,7 @@ pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval)
             Some(dirty::io_pressure_between(derived.window, start(interval), interval.end)? * interval.seconds)
         })
         .sum();
+    let writeback_share = if written_bytes > 0.0 { (cleaned / written_bytes).min(1.0) } else { 0.0 };
     Load {
         seconds,
         busy_s: sum(&|interval| interval.utilisation.unwrap_or(0.0) * interval.seconds),
@@ -146,8 +149,10 @@ pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval)
         writes,
         read_bytes: sum(&|interval| interval.read_bytes),
         written_bytes,
-        writeback_share: if written_bytes > 0.0 { (cleaned / written_bytes).min(1.0) } else { 0.0 },
+        writeback_share,
+        // Direct writes leave as few dirty pages, and a task syncs none of them.
         is_synced: seconds > 0.0
+            && writeback_share >= MOSTLY_WRITEBACK
             && (is_synced(derived, device, &intervals, cleaned / seconds)
                 || is_young(derived, device, &intervals, cleaned)),
         write_await_s: if writes > 0.0 { waited / writes } else { 0.0 },

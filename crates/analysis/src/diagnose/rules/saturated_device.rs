@@ -222,7 +222,9 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         _ if load.is_synced => "writes that tasks sync at once (fsync)",
         _ => "writes past the page cache (direct I/O)",
     };
-    let who = others.as_ref().and_then(|others| others.first()).map(|waiter| waits(derived, waiter));
+    // A task that waits for the requests of others says more than one of those that make the load.
+    let first = |others: &[Waiter]| others.iter().find(|waiter| !is_part(waiter)).or(others.first()).cloned();
+    let who = others.as_deref().and_then(first).map(|waiter| waits(derived, &waiter));
     let summary = format!(
         "{} is busy {} of the time with {with}{}. Writeback is not the reason.",
         array.name,
@@ -323,8 +325,8 @@ mod tests {
     use super::*;
     use crate::diagnose::check_rule;
     use floodline_record::gap::Cause;
-    use floodline_record::units::{Bytes, Count};
-    use floodline_testkit::{Fixture, mib, secs};
+    use floodline_record::units::{Bytes, Count, Pages};
+    use floodline_testkit::{Fixture, mib, mib_pages, secs};
 
     /// A disk that reads at its limit all the time, and a mail server that waits for it.
     fn reading() -> Fixture {
@@ -392,6 +394,39 @@ mod tests {
         check_rule(&RULE, &with(0.4, 0.05), "info: sda is busy 40 % of the time with reads; smtpd[701] waited");
         check_rule(&RULE, &with(0.4, 0.2), "critical: sda is busy 40 % of the time with reads; smtpd[701] waited");
         check_rule(&RULE, &with(0.6, 0.05), "warning: sda is busy 60 % of the time with reads; smtpd[701] waited");
+    }
+
+    #[test]
+    fn direct_writes_are_not_told_as_syncs_and_the_headline_names_a_task_that_makes_none() {
+        let full = |cleaned_mib: f64| {
+            reading()
+                .host(move |t, row| {
+                    row.nr_written = Some(mib_pages(cleaned_mib * t));
+                    row.nr_dirtied = Some(mib_pages(cleaned_mib * t));
+                    (row.nr_dirty, row.nr_writeback) = (Some(Pages(2)), Some(Pages(0)));
+                })
+                .disk("sda", |t, row| {
+                    (row.reads, row.read) = (Some(Count(0)), Some(Bytes(0)));
+                    row.writes = Some(Count((45.0 * t) as u64));
+                    row.written = Some(Bytes(mib(38.0 * t)));
+                    row.write_time = Some(secs(3.6 * t));
+                })
+                .process("search", 700, "/", |_, row| row.read_bytes = Some(Bytes(0)))
+        };
+        let host = |cleaned_mib: f64| {
+            (710..713).fold(full(cleaned_mib), |host, pid| {
+                host.process("restore", pid, "/", |t, row| {
+                    row.write_bytes = Some(Bytes(mib(12.6 * t)));
+                    row.blkio_delay = Some(secs(0.98 * t));
+                })
+            })
+        };
+        check_rule(
+            &RULE,
+            &host(0.0),
+            "critical: sda is busy 100 % of the time with writes past the page cache (direct I/O); search[700] waited 27 s",
+        );
+        check_rule(&RULE, &host(37.0), "critical: sda is busy 100 % of the time with writes that tasks sync at once");
     }
 
     #[test]
