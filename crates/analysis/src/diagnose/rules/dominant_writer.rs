@@ -370,8 +370,11 @@ fn finding(
     let who = name(derived, dominant);
     let (s, its) = (dominant.s(), if dominant.is_children() { "their" } else { "its" });
     let share = human::percent(dominant.share);
-    let amount = human::bytes(dominant.dirtied_bytes as f64);
-    let disk = trouble.map_or_else(String::new, |trouble| trouble.device.name.to_string());
+    // What the disk wrote, by its own count: the writer's bytes may be on other disks, or not written yet.
+    let disk = |trouble: &Trouble<'_>| match trouble.device.span.growth.written {
+        Some(written) => format!("{} ({})", trouble.device.name, human::bytes(written.0 as f64)),
+        None => trouble.device.name.to_string(),
+    };
     let summary = match (severity, trouble) {
         (Severity::Critical, Some(trouble)) if trouble.scattered_s() >= NOTICED_S => {
             let (how, seconds) = match trouble.small_saturated_s >= NOTICED_S {
@@ -379,22 +382,28 @@ fn finding(
                 false => ("busy with a queue", trouble.small_busy_s),
             };
             format!(
-                "{who} make{s} {share} of all writes to {disk}; {its} small scattered pages kept the disk {how} for {}.",
+                "{who} make{s} {share} of all writes to {}; {its} small scattered pages kept the disk {how} for {}.",
+                trouble.device.name,
                 human::seconds(seconds)
             )
         }
         (_, Some(trouble)) if outruns(derived, trouble) => format!(
-            "{who} make{s} {share} of all writes to {disk} ({amount}), as fast as the disk takes them. It is {} busy over all \
-             {}. No setting makes it faster.",
+            "{who} make{s} {share} of all writes to {}, as fast as the disk takes them. It is {} busy over all {}. \
+             No setting makes it faster.",
+            disk(trouble),
             human::percent(trouble.utilisation),
             human::seconds(derived.seconds)
         ),
         (_, Some(trouble)) => format!(
-            "{who} make{s} {share} of all writes to {disk} ({amount}), which is {} busy over all {}.",
+            "{who} make{s} {share} of all writes to {}, which is {} busy over all {}.",
+            disk(trouble),
             human::percent(trouble.utilisation),
             human::seconds(derived.seconds)
         ),
-        (_, None) => format!("{who} made {share} of all writes since processes were started ({amount})."),
+        (_, None) => format!(
+            "{who} made {share} of all writes since processes were started ({}).",
+            human::bytes(dominant.dirtied_bytes as f64)
+        ),
     };
     let journald = is_journald(dominant.writer) && !dominant.is_children();
     let path = match trouble.map_or(Path::Flusher, |trouble| path(derived, trouble)) {

@@ -183,6 +183,25 @@ fn a_moment_in_a_long_look_is_not_critical() {
 }
 
 #[test]
+fn the_bytes_beside_a_disk_are_those_that_it_wrote() {
+    // It dirties twice what the disk writes: the rest is still in memory.
+    let host = slow_journal()
+        .disk("sda", |t, row| {
+            row.written = grows(t, 0, 20e6);
+            row.writes = grows(t, 0, 20.0);
+            row.write_time = Some(secs(2.0 * t));
+            row.io_time = Some(secs(0.4 * t));
+            row.weighted_io_time = Some(secs(2.0 * t));
+        })
+        .process("systemd-journal", 300, "/system.slice/systemd-journald.service", |t, row| {
+            row.write_bytes = grows(t, 0, 40e6);
+        });
+    let summary = first_finding(&RULE, &host).summary;
+    let wrote = human::bytes(20e6 * host.window().seconds());
+    assert!(summary.contains(&format!("of all writes to sda ({wrote}), which is 40 % busy")), "{summary}");
+}
+
+#[test]
 fn three_columns_and_the_rest_are_shown() {
     let fixture = slow_journal().cgroup_io("/system.slice/systemd-journald.service", "sda", |t, row| {
         row.wbytes = Some(Bytes((80_000.0 * t) as u64));
