@@ -41,10 +41,10 @@ const HURTS: f64 = 0.1;
 const ROOM: f64 = 0.9;
 /// Part of the window for which a limit that changed must have been in force for its waits to count as its own.
 const MOST_OF_IT: f64 = 0.5;
-/// Mean size of a read from which a cgroup reads in bulk, as a scan, a copy or a load does, bytes: three quarters of the default
-/// readahead. A task that reads for a caller reads less at a time.
-const BULK_READ: u64 = 96 << 10;
-/// Part of what the largest reader reads, as a divisor, from which a bulk reader is like it.
+/// Mean size of a request from which a cgroup reads or writes in bulk, as a scan, a copy or a load does, bytes: three quarters of
+/// the default readahead. A task that reads for a caller reads less at a time.
+const BULK: u64 = 96 << 10;
+/// Part of what the largest user of a limit reads or writes, as a divisor, from which another one is like it.
 const ALIKE: u64 = 4;
 
 /// A limit that is reached.
@@ -58,7 +58,7 @@ struct AtLimit<'a> {
     limit: u64,
     used: f64,
     is_bytes: bool,
-    /// Whether it holds bulk reads.
+    /// Whether it holds bulk reads, or bulk writes that pile up and that no task waits for.
     is_bulk: bool,
     hierarchy: Hierarchy,
     /// Whether the limit was set, raised or lowered within the window: `limit` is the lowest of it, and `used` is what was done
@@ -198,10 +198,23 @@ fn used(span: &Span<CgroupIoRow>, name: &str) -> Option<f64> {
     (span.seconds() > 0.0).then(|| growth as f64 / span.seconds())
 }
 
-/// Whether the mean read of a cgroup on a device is large.
-fn reads_in_bulk(span: &Span<CgroupIoRow>) -> bool {
+/// Whether a cgroup reads or writes in bulk on a device: its mean request is large. Of writes, also whether they pile up to where
+/// the kernel pauses the writers: a task that syncs waits for its data before they do.
+fn is_in_bulk(derived: &Derived<'_>, cgroup: EntityId, span: &Span<CgroupIoRow>, is_write: bool) -> bool {
+    let (bytes, requests) = match is_write {
+        true => (span.growth.wbytes, span.growth.wios),
+        false => (span.growth.rbytes, span.growth.rios),
+    };
     let mean = |(bytes, requests): (Bytes, Count)| bytes.0.checked_div(requests.0);
-    span.growth.rbytes.zip(span.growth.rios).and_then(mean).is_some_and(|mean| mean >= BULK_READ)
+    bytes.zip(requests).and_then(mean).is_some_and(|mean| mean >= BULK) && (!is_write || piles_up(derived, cgroup))
+}
+
+/// Whether the unwritten data of a cgroup reached its own background threshold.
+fn piles_up(derived: &Derived<'_>, cgroup: EntityId) -> bool {
+    let most = derived.window.unwritten_max.get(&cgroup).copied().unwrap_or(0);
+    let budget = derived.budgets().cgroups.iter().find(|budget| budget.cgroup == cgroup);
+    let background = budget.and_then(|budget| Some(budget.domain.bg_thresh?.low.0));
+    background.is_some_and(|background| most > 0 && most >= background)
 }
 
 fn at_limit<'a>(derived: &Derived<'a>) -> Vec<AtLimit<'a>> {
@@ -223,7 +236,7 @@ fn at_limit<'a>(derived: &Derived<'a>) -> Vec<AtLimit<'a>> {
                 let is_brief = has_changed && seconds < MOST_OF_IT * derived.seconds;
                 let is_past =
                     limits(&span.last).into_iter().all(|(last, name, ..)| name != what || last != Some(limit));
-                let is_bulk = !is_write && reads_in_bulk(span);
+                let is_bulk = is_in_bulk(derived, cgroup, span, is_write);
                 let at = AtLimit {
                     id: *id,
                     cgroup,
@@ -251,8 +264,8 @@ fn is_within(derived: &Derived<'_>, id: EntityId, above: &Name) -> bool {
     cgroup::path(derived.window, id).is_some_and(|path| cgroup::is_within(path, above))
 }
 
-/// The processes of the cgroup that use up its limit: the one with the largest part of the limited I/O. Of a limit of bulk reads,
-/// also those that read a like amount: none of them reads one thing for a caller, and the limit was set for all of them.
+/// The processes of the cgroup that use up its limit: the one with the largest part of the limited I/O. Of bulk reads or writes,
+/// also those with a like amount: none of them does one thing for a caller, and the limit was set for all of them.
 fn users(derived: &Derived<'_>, at: &AtLimit<'_>, inside: impl Fn(Option<EntityId>) -> bool) -> Vec<u32> {
     let of = |(id, span): (&EntityId, &Span<ProcessRow>)| match derived.window.entities.get(id) {
         Some(Entity::Process { pid, cgroup, .. }) if inside(*cgroup) => {

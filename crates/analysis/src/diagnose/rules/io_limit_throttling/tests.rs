@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::diagnose::check_rule;
-use floodline_testkit::{Fixture, secs};
+use floodline_testkit::{Fixture, mib, secs};
 
 fn limited(rate: f64) -> Fixture {
     Fixture::healthy()
@@ -66,6 +66,31 @@ fn bulk_readers_that_are_alike_wait_for_their_limit_as_was_meant() {
     // A trace of syncs and pauses has no reads.
     let traced = scans(256, 1e6).traced(&["throttle", "bytes"], vec![]);
     check_rule(&RULE, &traced, "info: Cgroup /tenant is held to 3.81 MiB/s of reads");
+}
+
+#[test]
+fn bulk_writers_that_are_alike_and_whose_data_pile_up_wait_for_their_limit_as_was_meant() {
+    let loads = |write_kib: u64, unwritten_mib: f64, third: f64| {
+        let host = limited(3.9e6)
+            .limits("/tenant", |_, row| row.memory_max = Some(Limit(mib(200.0))))
+            .cgroup("/tenant", move |_, row| {
+                row.file = Some(Bytes(mib(150.0)));
+                row.file_dirty = Some(Bytes(mib(unwritten_mib)));
+                row.file_writeback = Some(Bytes(0));
+            })
+            .cgroup_io("/tenant", "sda", move |t, row| row.wios = Some(Count((3.9e6 * t) as u64 / (write_kib << 10))));
+        [(800, 2e6), (801, 1.8e6), (802, third)].into_iter().fold(host, |host, (pid, rate)| {
+            host.process("load", pid, "/tenant", move |t, row| {
+                row.write_bytes = Some(Bytes((rate * t) as u64));
+                row.blkio_delay = Some(secs(0.9 * t));
+            })
+        })
+    };
+    check_rule(&RULE, &loads(256, 40.0, 1e6), "info: Cgroup /tenant is held to 3.81 MiB/s of writes");
+    // Small requests, little that piles up, and a task that writes little: these serve callers.
+    for host in [loads(16, 40.0, 1e6), loads(256, 2.0, 1e6), loads(256, 40.0, 4e3)] {
+        check_rule(&RULE, &host, "critical: Cgroup /tenant is held to 3.81 MiB/s of writes");
+    }
 }
 
 #[test]
