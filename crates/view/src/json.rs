@@ -6,7 +6,7 @@
 use floodline_analysis::report::Report;
 use floodline_record::name::is_plain;
 use serde::Serialize;
-use serde_json::ser::{Formatter, Serializer};
+use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use std::io::{self, Write};
 
 /// The report as one line of JSON, ended by a newline.
@@ -27,10 +27,15 @@ pub(crate) fn write(out: impl Write, value: &impl Serialize) -> Result<(), serde
     value.serialize(&mut Serializer::with_formatter(out, Harmless))
 }
 
-/// Compact JSON. What JSON itself need not escape (DEL, C1, bidirectional and invisible characters) is escaped here.
+/// Compact JSON. What JSON itself need not escape (DEL, C1, bidirectional and invisible characters) is escaped here. A sum of no
+/// floating-point numbers is a negative zero in Rust, and is written as zero.
 struct Harmless;
 
 impl Formatter for Harmless {
+    fn write_f64<W: Write + ?Sized>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        CompactFormatter.write_f64(writer, value + 0.0)
+    }
+
     fn write_string_fragment<W: Write + ?Sized>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         let mut rest = fragment;
         while let Some((at, c)) = rest.char_indices().find(|(_, c)| !is_plain(*c)) {
@@ -55,6 +60,12 @@ mod tests {
 
     fn keys(value: &Value) -> Vec<&str> {
         value.as_object().into_iter().flat_map(|object| object.keys()).map(String::as_str).collect()
+    }
+
+    #[test]
+    fn a_sum_of_nothing_is_zero() {
+        let none: f64 = [0.0_f64; 0].iter().sum();
+        assert_eq!(line(&(none, -0.0, -1.5)).unwrap(), "[0.0,0.0,-1.5]\n");
     }
 
     #[test]

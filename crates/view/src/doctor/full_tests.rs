@@ -189,3 +189,20 @@ fn unwritten_data_include_those_under_writeback() {
     assert!(with(6_144).contains("up to 32.0 MiB, dirty up to 8.00 MiB; writing starts at"), "{}", with(6_144));
     assert!(with(0).contains("up to 8.00 MiB; writing starts at"), "{}", with(0));
 }
+
+#[test]
+fn the_share_of_the_busiest_disk_names_the_time_that_it_refers_to() {
+    use floodline_testkit::Fixture;
+    let with = |waiting_s: f64, write_await_s: f64| {
+        let mut report = diagnose(&Fixture::healthy().seconds(40).window(), None);
+        report.symptom.waiting_s = waiting_s;
+        let disk = report.symptom.busiest.as_mut().expect("a disk");
+        (disk.busy_share, disk.write_await_s) = (0.95, Some(write_await_s));
+        render(&report, Options::default())
+    };
+    assert!(with(0.0, 0.01).contains("sda 95 %, a write takes 10.0 ms"), "{}", with(0.0, 0.01));
+    let part = with(18.0, 0.01);
+    assert!(part.contains("sda 95 % busy in the 18 s in which tasks waited, a write takes"), "{part}");
+    // The counter of a real host has whole milliseconds.
+    assert!(with(0.0, 0.0).contains("sda 95 %, a write takes less than 1 ms"), "{}", with(0.0, 0.0));
+}

@@ -187,7 +187,11 @@ fn busy(disk: &BusyDisk) -> String {
 }
 
 fn write_takes(disk: &BusyDisk) -> Option<String> {
-    Some(format!("a write takes {}", human::seconds(disk.write_await_s?)))
+    // Linux counts the time of writes in milliseconds: a few quick writes together take none.
+    Some(match disk.write_await_s? {
+        seconds if seconds <= 0.0 => "a write takes less than 1 ms".to_owned(),
+        seconds => format!("a write takes {}", human::seconds(seconds)),
+    })
 }
 
 pub(crate) fn when(report: &Report) -> String {
@@ -246,7 +250,11 @@ pub(crate) fn readings(report: &Report) -> Vec<(&'static str, String)> {
     }
     lines.extend(symptom.busiest.as_ref().map(|disk| {
         let takes = write_takes(disk).map_or_else(String::new, |takes| format!(", {takes}"));
-        ("Busiest disk", format!("{} {}{takes}", disk.name, human::percent(disk.busy_share)))
+        // The share refers to the seconds in which tasks waited, where there were some.
+        let is_part = symptom.waiting_s > 0.0 && symptom.waiting_s < MOST_OF_TIME * report.window_s;
+        let waiting = || format!(" busy in the {} in which tasks waited", human::seconds(symptom.waiting_s));
+        let of = if is_part { waiting() } else { String::new() };
+        ("Busiest disk", format!("{} {}{of}{takes}", disk.name, human::percent(disk.busy_share)))
     }));
     lines.extend(symptom.tightest.as_ref().map(|tight| {
         ("Containers", format!("{}; the tightest may hold {} ({})", tight.of, amount(tight.thresh_bytes), tight.name))
