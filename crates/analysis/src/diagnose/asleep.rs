@@ -3,6 +3,10 @@
 //! process waited for is not known from its state. A program that waits for a device sleeps more while the device is busy than
 //! otherwise.
 
+mod apart;
+
+pub(super) use apart::Busy;
+
 use super::burst::{self, Burst};
 use super::derived::Derived;
 use super::device::{Device, Interval};
@@ -40,6 +44,17 @@ pub fn are_mostly_asleep(window: &Window, waiters: &[Waiter]) -> bool {
     let all = seen(window, waiters);
     let mostly = all.values().filter(|seen| seen.readings >= OFTEN_READ && 2 * seen.asleep.len() >= seen.readings);
     mostly.count() >= 2
+}
+
+/// Returns whether a waiter slept for another device than this one, as far as samples tell.
+pub(super) fn elsewhere<'d>(derived: &'d Derived<'_>, device: &Device<'_>) -> impl Fn(&Waiter) -> bool + 'd {
+    let by_state = tell_of_waiters(derived).then(|| derived.not_for(device)).flatten();
+    let apart = apart::for_other_disks(derived, device);
+    move |waiter| {
+        // A trace has the waits of all threads. The kernel's count and the states have those of the first one.
+        (waiter.longest_s.is_none() && apart.contains(&waiter.pid))
+            || (waiter.seconds.is_none() && by_state.is_some_and(|pids| pids.contains(&waiter.pid)))
+    }
 }
 
 /// Whether only the states in the samples tell of some waiters: not how long they waited.
@@ -240,6 +255,26 @@ pub fn without_asker(derived: &Derived<'_>, device: &Device<'_>, others: Vec<Wai
         && is_idle
         && burst::all(derived, device).iter().any(|burst| burst.may_be_asked() && slept_through(burst));
     if is_asker { Vec::new() } else { others }
+}
+
+/// The waiters that may have waited in some times, which are in order: they were there, and samples do not show that they slept at
+/// other times only.
+pub fn only_meanwhile(derived: &Derived<'_>, mut waiters: Vec<Waiter>, times: &[(Nanos, Nanos)]) -> Vec<Waiter> {
+    let window = derived.window;
+    let meets = |from: Nanos, to: Nanos| {
+        times.get(times.partition_point(|(_, end)| *end < from)).is_some_and(|(start, _)| *start <= to)
+    };
+    let mut may_have: BTreeSet<u32> = BTreeSet::new();
+    for (id, span) in &window.processes {
+        let Some(Entity::Process { pid, .. }) = window.entities.get(id) else { continue };
+        let slept = window.asleep.get(id).map_or(&[][..], Vec::as_slice);
+        let is_known = slept.len() >= COMPARED && span.readings as usize >= OFTEN_READ;
+        if meets(span.first_at, span.last_at) && (!is_known || slept.iter().any(|at| meets(*at, *at))) {
+            may_have.insert(*pid);
+        }
+    }
+    waiters.retain(|waiter| waiter.longest_s.is_some() || may_have.contains(&waiter.pid));
+    waiters
 }
 
 /// What the states in the samples show.

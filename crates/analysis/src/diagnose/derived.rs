@@ -2,7 +2,7 @@
 //! Values derived from a window, each computed once: rules read them here instead of computing them again. Stands
 //! between the window and the rules. Depends on no rule and judges nothing.
 
-use super::asleep::{self, Sleepers};
+use super::asleep::{self, Busy, Sleepers};
 use super::cgroup::{self, DevicesWritten};
 use super::crowded::{self, Crowded};
 use super::device::{self, Device, Speed};
@@ -57,6 +57,7 @@ pub struct Derived<'a> {
     waiters: OnceCell<Option<Vec<Waiter>>>,
     waiters_on: RefCell<BTreeMap<EntityId, Option<Rc<[Waiter]>>>>,
     sleepers: OnceCell<Sleepers>,
+    busy_disks: OnceCell<Busy>,
     slept_for_others: OnceCell<BTreeMap<EntityId, BTreeSet<u32>>>,
     is_near_a_budget: OnceCell<bool>,
     released: OnceCell<Vec<Released>>,
@@ -89,6 +90,7 @@ impl<'a> Derived<'a> {
             waiters: OnceCell::new(),
             waiters_on: RefCell::default(),
             sleepers: OnceCell::new(),
+            busy_disks: OnceCell::new(),
             slept_for_others: OnceCell::new(),
             is_near_a_budget: OnceCell::new(),
             released: OnceCell::new(),
@@ -208,6 +210,11 @@ impl<'a> Derived<'a> {
     /// What the states of processes in the samples show.
     pub(super) fn sleepers(&self) -> &Sleepers {
         self.sleepers.get_or_init(|| Sleepers::of(self.window))
+    }
+
+    /// How many disks were busy around each sample.
+    pub(super) fn busy_disks(&self) -> &Busy {
+        self.busy_disks.get_or_init(|| Busy::of(self))
     }
 
     /// Processes that may have waited for a device: [`waiting::on`]. Rules ask for each cgroup.

@@ -72,7 +72,7 @@ impl Elsewhere {
 }
 
 /// Drains that share a disk with a device: the device, and what is built on it or on its disks.
-fn sharing<'a, 'w>(derived: &'a Derived<'w>, device: &Device<'_>) -> impl Iterator<Item = &'a Device<'w>> {
+pub(super) fn sharing<'a, 'w>(derived: &'a Derived<'w>, device: &Device<'_>) -> impl Iterator<Item = &'a Device<'w>> {
     let (id, disks) = (device.id, device.bottoms().iter().map(|disk| disk.id).collect::<BTreeSet<EntityId>>());
     let shares = move |drain: &&Device<'_>| {
         drain.id == id || drain.bottoms().iter().any(|disk| disk.id == id || disks.contains(&disk.id))

@@ -159,9 +159,9 @@ pub(super) fn on(derived: &Derived<'_>, device: &Device<'_>) -> Option<Vec<Waite
             // Samples that show when a process sleeps may not show how long.
             || elsewhere_limited.get(&waiter.pid).is_some_and(|paused| waiter.seconds.is_none() || mostly(paused))
     };
-    let by_state = asleep::tell_of_waiters(derived).then(|| derived.not_for(device)).flatten();
+    let slept_elsewhere = asleep::elsewhere(derived, device);
     let is_other = |waiter: &Waiter| {
-        (waiter.seconds.is_none() && by_state.is_some_and(|pids| pids.contains(&waiter.pid)))
+        slept_elsewhere(waiter)
             || elsewhere.contains(&waiter.pid)
             || is_limited(waiter)
             || readers.contains(&waiter.pid)

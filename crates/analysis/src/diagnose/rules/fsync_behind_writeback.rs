@@ -20,6 +20,7 @@ use crate::diagnose::{
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
+use floodline_record::units::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The rule and its manual page.
@@ -81,6 +82,8 @@ struct Queue<'a> {
     pressure: f64,
     /// Whether a program can have waited for the disk in these seconds.
     is_attended: bool,
+    /// Start and end of each of these intervals.
+    slow: Vec<(Nanos, Nanos)>,
 }
 
 fn check(derived: &Derived<'_>) -> Verdict {
@@ -119,7 +122,11 @@ fn check(derived: &Derived<'_>) -> Verdict {
             human::seconds(worst.slow_s)
         ));
     }
-    let victims = database::waiting(derived);
+    let databases = database::waiting(derived);
+    let victims_on = |queue: &Queue<'_>| -> Vec<Database> {
+        let elsewhere = elsewhere::cgroups_elsewhere(derived, &queue.device);
+        databases.iter().filter(|one| !elsewhere.contains(&one.cgroup)).cloned().collect()
+    };
     let others_on = |queue: &Queue<'_>| {
         // Where no program syncs, these wait at the limit, and not behind the data of others.
         let at_void_pair = match crowded::may_sync(derived, &queue.device) {
@@ -128,11 +135,12 @@ fn check(derived: &Derived<'_>) -> Verdict {
         };
         let is_other = |pid: u32| queue.causers.contains(&pid) || at_void_pair.contains(&pid);
         let others = waiting::others_on(derived, &queue.device, |waiter| is_other(waiter.pid))?;
-        Some(asleep::without_asker(derived, &queue.device, others))
+        let others = asleep::without_asker(derived, &queue.device, others);
+        Some(asleep::only_meanwhile(derived, others, &queue.slow))
     };
     let is_felt = |queue: &&&Queue<'_>| {
         let is_harm = || waiting::is_harm_by_syncs(derived, &queue.device, |pid| queue.causers.contains(&pid));
-        queue.is_attended && (!victims.is_empty() || queue.pressure >= FELT_PRESSURE || is_harm())
+        queue.is_attended && (!victims_on(queue).is_empty() || queue.pressure >= FELT_PRESSURE || is_harm())
     };
     let felt: Vec<&&Queue<'_>> = full.iter().filter(is_felt).collect();
     let with_others = |queue: &&&Queue<'_>| others_on(queue).is_none_or(|others| !others.is_empty());
@@ -143,14 +151,12 @@ fn check(derived: &Derived<'_>) -> Verdict {
         |queue| queue.device,
         |queue| queue.slow_s,
     );
-    let found = arrays.into_iter().map(|array| {
-        let (queue, others) = (array.worst, others_on(array.worst));
-        finding(
-            derived,
-            &Felt { queue, name: array.name, disks: array.disks, victims: &victims, others: others.as_deref() },
-        )
+    let all = arrays.into_iter().map(|array| {
+        let queue = array.worst;
+        let (victims, others) = (victims_on(queue), others_on(queue));
+        Felt { queue, name: array.name, disks: array.disks, victims, others, or_on: Vec::new(), or_slow_s: 0.0 }
     });
-    let found: Vec<Finding> = found.collect();
+    let found: Vec<Finding> = told_once(all.collect()).iter().map(|felt| finding(derived, felt)).collect();
     let Some(first) = full.first().filter(|_| found.is_empty()) else { return Verdict::Found(found) };
     let waited = match felt.is_empty() {
         true if full.iter().all(|queue| !queue.is_attended) => "only the flusher used it meanwhile".to_owned(),
@@ -188,7 +194,10 @@ fn short_waits<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Option<Queue<'
     let queue = Queue { slow_s: queue.busy_s, pressure, is_of_batches: true, ..queue };
     // The waits must last: a batch that no task waits for harms none.
     let lasts = pressed >= NOTICED_S.max(load::LASTS_SHARE * derived.seconds);
-    let others = || waiting::others_on(derived, device, |waiter| queue.causers.contains(&waiter.pid));
+    let others = || {
+        let others = waiting::others_on(derived, device, |waiter| queue.causers.contains(&waiter.pid))?;
+        Some(asleep::only_meanwhile(derived, others, &queue.slow))
+    };
     if !lasts || queue.pressure < FELT_PRESSURE {
         return None;
     }
@@ -260,24 +269,64 @@ fn queue_from<'a>(
         writeback_share: load.writeback_share,
         pressure: load.pressure.unwrap_or(0.0),
         is_attended,
+        slow: slow.iter().map(|interval| (load::start(interval), interval.end)).collect(),
     }
 }
 
 /// A full disk and the tasks that wait behind it.
-struct Felt<'a> {
+struct Felt<'q, 'a> {
     /// The disk, or the member of an array that was full longest.
-    queue: &'a Queue<'a>,
+    queue: &'q Queue<'a>,
     /// The disk's name, or the array's with those of its full members.
     name: String,
     /// Names of the full disks.
     disks: Vec<String>,
-    victims: &'a [Database],
-    /// Traced waits of other programs than the writer; absent without a trace.
-    others: Option<&'a [Waiter]>,
+    victims: Vec<Database>,
+    /// Waits of other programs than the writer; absent where waits are not known.
+    others: Option<Vec<Waiter>>,
+    /// Names of other full disks for which the same tasks may have waited instead, and the time in which these were slow, seconds.
+    or_on: Vec<String>,
+    or_slow_s: f64,
 }
 
-fn finding(derived: &Derived<'_>, felt: &Felt<'_>) -> Finding {
-    let owners = owners(derived, felt.victims);
+impl Felt<'_, '_> {
+    /// Waits of other programs than the writer.
+    fn others(&self) -> &[Waiter] {
+        self.others.as_deref().unwrap_or_default()
+    }
+
+    /// Whether the waits of another disk are among those of this one, with the same task first: nothing shows for which of the two
+    /// disks these tasks waited.
+    fn has_waits_of(&self, other: &Felt<'_, '_>) -> bool {
+        let pids = |felt: &Felt<'_, '_>| felt.others().iter().map(|waiter| waiter.pid).collect::<Vec<u32>>();
+        let (own, others) = (pids(self), pids(other));
+        let has_none = self.victims.is_empty() && other.victims.is_empty();
+        has_none && !others.is_empty() && own.first() == others.first() && others.iter().all(|pid| own.contains(pid))
+    }
+}
+
+/// Joins full disks whose waits are the same: each wait is told once, with the disk that was slow for longest.
+fn told_once<'q, 'a>(all: Vec<Felt<'q, 'a>>) -> Vec<Felt<'q, 'a>> {
+    let mut kept: Vec<Felt<'q, 'a>> = Vec::new();
+    for mut felt in all {
+        let is_same = |known: &&mut Felt<'_, '_>| known.has_waits_of(&felt) || felt.has_waits_of(known);
+        let Some(known) = kept.iter_mut().find(is_same) else {
+            kept.push(felt);
+            continue;
+        };
+        let is_longer = known.has_waits_of(&felt) && felt.queue.slow_s > known.queue.slow_s;
+        if !known.has_waits_of(&felt) || (is_longer && felt.has_waits_of(known)) {
+            std::mem::swap(known, &mut felt);
+        }
+        known.or_slow_s += felt.queue.slow_s + felt.or_slow_s;
+        known.or_on.extend([felt.name].into_iter().chain(felt.or_on));
+        known.disks.extend(felt.disks);
+    }
+    kept
+}
+
+fn finding(derived: &Derived<'_>, felt: &Felt<'_, '_>) -> Finding {
+    let owners = owners(derived, &felt.victims);
     let names: Vec<&str> = owners.iter().map(|(owner, _)| owner.as_str()).collect();
     let (plan, trade_off) = remedy(derived, felt.queue);
     let mut brief = brief(derived, felt, &names);
@@ -301,21 +350,21 @@ fn finding(derived: &Derived<'_>, felt: &Felt<'_>) -> Finding {
 }
 
 /// The longest traced wait on this disk, of the program that the headline names where it has one.
-fn confirmed(derived: &Derived<'_>, felt: &Felt<'_>) -> Option<String> {
-    let first = felt.others.and_then(|others| others.first()).filter(|_| felt.victims.is_empty());
+fn confirmed(derived: &Derived<'_>, felt: &Felt<'_, '_>) -> Option<String> {
+    let first = felt.others().first().filter(|_| felt.victims.is_empty());
     let filesystems = elsewhere::filesystems_on(derived, &felt.queue.device);
     synced::behind_others(derived.window, &filesystems, first.map(|waiter| waiter.pid))
 }
 
-fn severity(derived: &Derived<'_>, felt: &Felt<'_>) -> Severity {
+fn severity(derived: &Derived<'_>, felt: &Felt<'_, '_>) -> Severity {
     // A moment in a long recording is not an incident, whichever tasks waited.
     let lasts = felt.queue.slow_s >= LASTS_SHARE * derived.seconds;
-    let others: Vec<Waiter> =
-        felt.others.into_iter().flatten().map(|waiter| waiter.at_most(felt.queue.slow_s)).collect();
+    let at_most = |seconds: f64| -> Vec<Waiter> { felt.others().iter().map(|one| one.at_most(seconds)).collect() };
+    let others = at_most(felt.queue.slow_s);
     let is_harm = !felt.victims.is_empty() || waiting::is_harm(derived, &others);
     // A wait for this disk ends when the disk has nothing to do.
     let busy_s = felt.queue.device.utilisation().unwrap_or(0.0) * derived.seconds;
-    let behind_it: Vec<Waiter> = felt.others.into_iter().flatten().map(|waiter| waiter.at_most(busy_s)).collect();
+    let behind_it = at_most(busy_s);
     match (is_harm && lasts, felt.victims.is_empty()) {
         (true, _) => Severity::Critical,
         // Short, not very slow, and no client of a database waits for it.
@@ -326,13 +375,14 @@ fn severity(derived: &Derived<'_>, felt: &Felt<'_>) -> Severity {
     }
 }
 
-fn summary(felt: &Felt<'_>) -> String {
+fn summary(felt: &Felt<'_, '_>) -> String {
     let disk = &felt.name;
     let (slow, longest) = (human::seconds(felt.queue.slow_s), human::seconds(felt.queue.await_max_s));
-    let waiter = felt.others.and_then(|others| Some((others.first()?.label(), others.first()?.seconds?)));
-    let waiter = waiter.map(|(waiter, seconds)| match seconds > felt.queue.slow_s {
+    let waiter = felt.others().first().and_then(|first| Some((first.label(), first.seconds?)));
+    let most_s = felt.queue.slow_s + felt.or_slow_s;
+    let waiter = waiter.map(|(waiter, seconds)| match seconds > most_s {
         // The rest of its waits is not known to be behind this disk.
-        true => (waiter, format!("{}, at most {slow} of it", human::seconds(seconds))),
+        true => (waiter, format!("{}, at most {} of it", human::seconds(seconds), human::seconds(most_s))),
         false => (waiter, human::seconds(seconds)),
     });
     match (felt.victims.first(), waiter) {
@@ -341,9 +391,16 @@ fn summary(felt: &Felt<'_>) -> String {
             victim.label,
             human::percent(victim.pressure),
         ),
-        (None, Some((waiter, waited))) => format!(
-            "{waiter} waited {waited} behind others' writeback: for {slow}, writes to {disk} took up to {longest}."
-        ),
+        (None, Some((waiter, waited))) => {
+            let on = match felt.or_on.split_last() {
+                None => String::new(),
+                Some((last, [])) => format!(" on {disk} or {last}"),
+                Some((last, rest)) => format!(" on {disk}, {} or {last}", rest.join(", ")),
+            };
+            format!(
+                "{waiter} waited {waited} behind others' writeback{on}: for {slow}, writes to {disk} took up to {longest}."
+            )
+        }
         (None, None) => {
             format!("fsync callers queue behind writeback: for {slow}, writes to {disk} took up to {longest}.")
         }
@@ -361,13 +418,13 @@ fn owners(derived: &Derived<'_>, victims: &[Database]) -> Vec<(String, u64)> {
     large.take(3).map(|(id, bytes)| (derived.label(*id), *bytes)).collect()
 }
 
-fn evidence(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[(String, u64)]) -> Vec<Evidence> {
+fn evidence(derived: &Derived<'_>, felt: &Felt<'_, '_>, owners: &[(String, u64)]) -> Vec<Evidence> {
     let mut evidence = queue_rows(felt.queue);
     evidence.extend(felt.victims.iter().take(3).map(|victim| {
         Evidence::share(format!("Time {} waited", victim.label), victim.pressure, "io.pressure some of its cgroup")
             .against(database::HURTS)
     }));
-    evidence.extend(felt.others.into_iter().flatten().take(3).filter_map(Waiter::evidence));
+    evidence.extend(felt.others().iter().take(3).filter_map(Waiter::evidence));
     let cpu = derived.window.host.growth.psi_cpu_some.map(|time| (time.as_secs_f64() / derived.seconds).min(1.0));
     evidence
         .extend(cpu.map(|share| Evidence::share("Time with a task waiting for CPU", share, "/proc/pressure/cpu some")));
@@ -401,7 +458,7 @@ fn cause(derived: &Derived<'_>, owners: &[&str]) -> String {
     )
 }
 
-fn brief(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[&str]) -> Brief {
+fn brief(derived: &Derived<'_>, felt: &Felt<'_, '_>, owners: &[&str]) -> Brief {
     let disk = &felt.name;
     let whose = match owners {
         [] => String::new(),

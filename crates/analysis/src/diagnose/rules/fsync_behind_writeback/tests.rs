@@ -282,3 +282,67 @@ fn who_waits_elsewhere_waits_here_for_the_slow_time_at_most() {
     );
     check_rule(&RULE, &copies(0.1), "critical: cp[702] waited 6.00 s behind others' writeback: for 8.00 s");
 }
+
+/// Two disks, each full of the writes of one program, and a client of which nothing shows which disk it uses.
+fn two_full_disks() -> Fixture {
+    backup()
+        .cgroup("/system.slice/redis.service", |_, row| row.io_some = Some(secs(1.0)))
+        .host(|t, row| {
+            row.nr_dirtied = grows(t, 40_000_000, 41_000.0);
+            row.nr_written = grows(t, 38_000_000, 41_000.0);
+        })
+        .disk("sdb", |t, row| {
+            row.written = grows(t, mib(9_000.0), 60e6);
+            row.writes = grows(t, 9_000, 120.0);
+            row.write_time = Some(secs(900.0 + 120.0 * 0.35 * t));
+            row.io_time = Some(secs(600.0 + t));
+            row.weighted_io_time = Some(secs(900.0 + 70.0 * t));
+        })
+        .process("rsync", 703, "/", |t, row| row.write_bytes = grows(t, 0, 60e6))
+        .process("client", 702, "/", |t, row| row.blkio_delay = Some(secs(0.4 * t)))
+}
+
+#[test]
+fn a_wait_for_either_of_two_disks_is_told_once() {
+    let window = two_full_disks().window();
+    let Verdict::Found(findings) = check(&Derived::of(&window)) else { panic!("not found") };
+    let told: Vec<&str> = findings.iter().map(|finding| finding.summary.as_str()).collect();
+    let expect =
+        "client[702] waited 4.00 s behind others' writeback on sda or sdb: for 10 s, writes to sda took up to 350 ms.";
+    assert_eq!(told, [expect]);
+    assert_eq!(findings[0].devices, ["sda", "sdb"]);
+}
+
+#[test]
+fn a_task_that_slept_before_a_disk_was_slow_did_not_wait_for_these_writes() {
+    use floodline_record::units::Count;
+    // The disk reads for ten seconds, and then it writes.
+    let host = |from: f64, to: f64| {
+        let late = |t: f64| (t - 10.0).max(0.0);
+        backup()
+            .seconds(20)
+            .cgroup("/system.slice/redis.service", |_, row| row.io_some = Some(secs(1.0)))
+            .host(move |t, row| {
+                row.nr_dirtied = grows(late(t), 40_000_000, 24_000.0);
+                row.nr_written = grows(late(t), 38_000_000, 24_000.0);
+                row.psi_io_some = Some(secs(900.0 + t));
+            })
+            .disk("sda", move |t, row| {
+                row.reads = grows(t - late(t), 0, 400.0);
+                row.read = grows(t - late(t), 0, 100e6);
+                row.written = grows(late(t), mib(9_000.0), 100e6);
+                row.writes = grows(late(t), 9_000, 200.0);
+                row.write_time = Some(secs(900.0 + 200.0 * 0.35 * late(t)));
+            })
+            .process("tar", 700, "/system.slice/backup.service", move |t, row| {
+                row.write_bytes = grows(late(t), 0, 100e6);
+            })
+            .process("scan", 702, "/", move |t, row| {
+                let waits = t > from && t <= to;
+                row.state = Some(Count(u64::from(if waits { b'D' } else { b'S' })));
+                row.blkio_delay = Some(secs((t - from).clamp(0.0, to - from)));
+            })
+    };
+    check_rule(&RULE, &host(0.0, 9.0), "clear: sda was full of writeback and slow for 10 s, and no program");
+    check_rule(&RULE, &host(8.0, 17.0), "critical: scan[702] waited 9.00 s behind others' writeback: for 10 s");
+}
