@@ -202,7 +202,7 @@ fn the_share_of_the_busiest_disk_names_the_time_that_it_refers_to() {
     };
     assert!(with(0.0, 0.01).contains("sda 95 %, a write takes 10.0 ms"), "{}", with(0.0, 0.01));
     let part = with(18.0, 0.01);
-    assert!(part.contains("sda 95 % busy in the 18 s in which tasks waited, a write takes"), "{part}");
+    assert!(part.contains("sda 95 % while tasks waited (18 s), a write takes"), "{part}");
     // The counter of a real host has whole milliseconds.
     assert!(with(0.0, 0.0).contains("sda 95 %, a write takes less than 1 ms"), "{}", with(0.0, 0.0));
 }

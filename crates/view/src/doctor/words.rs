@@ -252,7 +252,7 @@ pub(crate) fn readings(report: &Report) -> Vec<(&'static str, String)> {
         let takes = write_takes(disk).map_or_else(String::new, |takes| format!(", {takes}"));
         // The share refers to the seconds in which tasks waited, where there were some.
         let is_part = symptom.waiting_s > 0.0 && symptom.waiting_s < MOST_OF_TIME * report.window_s;
-        let waiting = || format!(" busy in the {} in which tasks waited", human::seconds(symptom.waiting_s));
+        let waiting = || format!(" while tasks waited ({})", human::seconds(symptom.waiting_s));
         let of = if is_part { waiting() } else { String::new() };
         ("Busiest disk", format!("{} {}{of}{takes}", disk.name, human::percent(disk.busy_share)))
     }));
