@@ -256,6 +256,8 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         return row.decide(Verdict::Suffers, Cause::NeverWritten, told);
     }
     if let Some(told) = memory_too_small(window, change) {
+        // A twin does not hold the memory of the programs.
+        row.is_firm = true;
         row.severity = SEVERITY_MAX;
         return row.decide(Verdict::Suffers, Cause::MemoryTooSmall, told);
     }

@@ -72,6 +72,22 @@ fn memory_that_could_not_be_reclaimed_at_any_time_counts() {
 }
 
 #[test]
+fn memory_that_only_one_count_has_is_free() {
+    // 200 MiB were added late.
+    let late = host(307.0, 0.1).host(|_, row| row.mem_free = Some(Bytes(mib(217.0))));
+    let check = |host: &Fixture, memory, expect| {
+        let row = judged(host, None, Some(memory));
+        assert_eq!((row.verdict, row.cause), expect, "{}", row.finding);
+        assert!(row.is_firm || row.verdict != Verdict::Suffers, "a twin does not have this memory");
+    };
+    check(&late, "512M", (Verdict::Fine, Cause::WideMargin));
+    check(&late, "100M", (Verdict::Suffers, Cause::MemoryTooSmall));
+    // The kernel's caches can be reclaimed.
+    let caches = host(107.0, 0.1).host(|_, row| row.mem_available = Some(Bytes(mib(1024.0 - 50.0))));
+    check(&caches, "100M", (Verdict::Tight, Cause::MemoryTooSmall));
+}
+
+#[test]
 fn a_limit_that_is_near_and_stays_the_same_is_named() {
     let near = judged(&host(107.0, 290.0), Some("6.18"), None);
     assert_eq!((near.verdict, near.cause), (Verdict::Fine, Cause::SameLimit), "{near:?}");

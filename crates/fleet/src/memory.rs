@@ -3,6 +3,7 @@
 
 use crate::arithmetic::TIGHT;
 use crate::change::Change;
+use floodline_analysis::budget::free_pages;
 use floodline_record::human;
 use floodline_record::units::Pages;
 use floodline_record::window::Window;
@@ -10,8 +11,9 @@ use floodline_twin::lacks_memory;
 
 /// Bytes of memory in use.
 struct Used {
-    /// All that is neither free nor page cache, in the last sample.
-    programs: u64,
+    /// What the kernel cannot reclaim, in the last sample. All that is neither free nor page cache, if the kernel's own estimate was
+    /// not read.
+    stays: u64,
     /// The most of it in any sample. Some of that was the kernel's and can be reclaimed, such as its caches of inodes.
     programs_max: u64,
     /// Page cache that the kernel has to keep, bytes: mapped pages, such as the code of programs, and unwritten pages. The
@@ -29,12 +31,13 @@ fn used(window: &Window, change: &Change) -> Option<(Used, u64)> {
         let sum = pages.iter().flatten().fold(0u64, |sum, pages| sum.saturating_add(pages.0));
         sum.saturating_mul(page)
     };
-    let mut used = Used { programs: 0, programs_max: 0, cache: 0 };
+    let mut used = Used { stays: 0, programs_max: 0, cache: 0 };
     for row in window.host_series.iter().map(|(_, row)| row).chain([host]) {
-        if row.nr_free_pages.is_some() {
-            let free = bytes(&[row.nr_free_pages, row.nr_inactive_file, row.nr_active_file]);
-            used.programs = total.saturating_sub(free);
-            used.programs_max = used.programs_max.max(used.programs);
+        if let Some(free) = free_pages(row, page) {
+            let free = bytes(&[Some(free), row.nr_inactive_file, row.nr_active_file]);
+            let programs = total.saturating_sub(free);
+            used.stays = row.mem_available.and_then(|available| total.checked_sub(available.0)).unwrap_or(programs);
+            used.programs_max = used.programs_max.max(programs);
         }
         let mapped = bytes(&[row.nr_mapped]).min(bytes(&[row.nr_inactive_file, row.nr_active_file]));
         let cache = bytes(&[row.nr_dirty, row.nr_writeback]).saturating_add(mapped);
@@ -46,7 +49,7 @@ fn used(window: &Window, change: &Change) -> Option<(Used, u64)> {
 /// Reason why the programs do not fit into less memory.
 pub(crate) fn memory_too_small(window: &Window, change: &Change) -> Option<String> {
     let (used, memory) = used(window, change)?;
-    let lacking = lacks_memory(memory, window).or((used.programs >= memory).then_some(used.programs))?;
+    let lacking = lacks_memory(memory, window).or((used.stays >= memory).then_some(used.stays))?;
     Some(format!(
         "{} are in use that cannot be reclaimed, and the machine would have {}: the kernel would swap or kill processes.",
         human::bytes(lacking as f64),

@@ -8,6 +8,7 @@ use crate::change::Change;
 use crate::harm::STALL;
 use crate::removed::seconds_per_byte;
 use crate::waits::Dirtying;
+use floodline_analysis::budget::free_pages;
 use floodline_analysis::diagnose::derived::Derived;
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId};
@@ -208,7 +209,7 @@ fn of_machine(window: &Window, memory: u64) -> Option<Less> {
     let active = bytes(row.nr_active_file)?;
     let active_before = bytes(window.host.first.nr_active_file).unwrap_or(active) as f64;
     let cache = bytes(row.nr_inactive_file)?.saturating_add(active);
-    let stays = total.saturating_sub(bytes(row.nr_free_pages)?.saturating_add(cache));
+    let stays = total.saturating_sub(bytes(free_pages(row, page))?.saturating_add(cache));
     let room = memory as f64 - stays as f64;
     (memory < total).then_some(Less { path: None, active: active as f64, active_before, cache: cache as f64, room })
 }

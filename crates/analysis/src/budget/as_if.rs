@@ -235,6 +235,7 @@ fn resize(then: &mut Window, bytes: u64) {
     let page = if facts.page_size == 0 { 4096 } else { facts.page_size };
     let Some(old) = facts.mem_total.or(host.mem_total) else { return };
     (facts.mem_total, host.mem_total) = (Some(Bytes(bytes)), Some(Bytes(bytes)));
+    host.nr_free_pages = available::free_pages(host, page);
     let (more, mut less) = (bytes.saturating_sub(old.0) / page, old.0.saturating_sub(bytes) / page);
     let cached = [&mut host.nr_free_pages, &mut host.nr_inactive_file, &mut host.nr_active_file];
     for pages in cached.into_iter().flatten() {

@@ -3,7 +3,7 @@
 
 use super::as_if::{AsIf, AsIfReport, as_if};
 use floodline_record::id::Hierarchy;
-use floodline_record::units::{Bytes, Limit};
+use floodline_record::units::{Bytes, Limit, Pages};
 use floodline_testkit::Fixture;
 
 const MIB: u64 = 1 << 20;
@@ -54,6 +54,19 @@ fn a_heap_that_ends_before_the_last_sample_counts_in_a_first_limit() {
     assert!(limit(Hierarchy::V1Memory, 0.0, "cgroup=v2") > stays + 20 * MIB);
     // A cgroup that has its limit is compared with itself.
     assert!(limit(Hierarchy::V2, 29.0, "cgroup=v2") > stays + 20 * MIB);
+}
+
+#[test]
+fn memory_that_only_one_count_has_stays_when_memory_shrinks() {
+    let machine = |pages: u64, bytes: u64| {
+        host(Hierarchy::V1Memory).facts(|facts| facts.mem_total = Some(Bytes(24 << 30))).host(move |_, row| {
+            row.mem_total = Some(Bytes(24 << 30));
+            (row.nr_free_pages, row.mem_free) = (Some(Pages(pages)), Some(Bytes(bytes)));
+            (row.nr_dirty_threshold, row.nr_dirty_background_threshold) = (None, None);
+        })
+    };
+    let then = |pages, bytes| report(&machine(pages, bytes), "memory=16G").rows[0].then_thresh_bytes;
+    assert_eq!(then(200_000, 22 << 30), then((22 << 30) / 4096, 22 << 30));
 }
 
 #[test]

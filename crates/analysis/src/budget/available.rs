@@ -8,10 +8,25 @@ use floodline_kernel::{
     DirtyTunables, DirtyableMemory, DomainLimits, RatioUnit, global_dirtyable_memory, percent_units,
 };
 use floodline_record::gap::{Cause, Gap, Source};
+use floodline_record::sample::HostRow;
+use floodline_record::units::Pages;
 
 /// Pages by which two readings of one moment may differ before that is reported.
 pub(super) fn noise(pages: u64) -> u64 {
     64 + pages / 4096
+}
+
+/// Second count of free memory, pages, where a kernel has two that differ. (Seen in a 6.18 guest whose memory was hot-plugged:
+/// nr_free_pages does not include it, MemFree and the thresholds do.)
+fn second_count(row: &HostRow, page_size: u64) -> Option<Pages> {
+    let (first, second) = (row.nr_free_pages?.0, row.mem_free?.0 / page_size.max(1));
+    let apart = second.abs_diff(first);
+    (apart > 4096 && apart > first.max(second) / 20).then_some(Pages(second))
+}
+
+/// Free memory of a sample, pages: the larger count where a kernel has two that differ.
+pub fn free_pages(row: &HostRow, page_size: u64) -> Option<Pages> {
+    row.nr_free_pages.max(second_count(row, page_size))
 }
 
 /// Dirtyable memory of the machine; `kernel` holds the thresholds it prints.
@@ -56,8 +71,7 @@ pub(super) fn available(
     Some(printed)
 }
 
-/// Dirtyable memory from the counters: one value, or two where a kernel has two counts of free memory. (Seen in a 6.18
-/// guest whose memory was hot-plugged: nr_free_pages does not include it, MemFree and the thresholds do.)
+/// Dirtyable memory from the counters: one value, or two where a kernel has two counts of free memory.
 fn counters(inputs: &Inputs, missing: &mut Vec<Gap>) -> Vec<PageBound> {
     let host = inputs.host();
     let (Some(free), Some(inactive), Some(active)) = (host.nr_free_pages, host.nr_inactive_file, host.nr_active_file)
@@ -75,11 +89,8 @@ fn counters(inputs: &Inputs, missing: &mut Vec<Gap>) -> Vec<PageBound> {
         let memory = |reserve| DirtyableMemory { free, reserve, inactive_file: inactive.0, active_file: active.0 };
         PageBound { low: global_dirtyable_memory(&memory(least)), high: global_dirtyable_memory(&memory(most)) }
     };
-    let second = host.mem_free.map(|bytes| inputs.pages(bytes)).filter(|second| {
-        let apart = second.abs_diff(free.0);
-        apart > 4096 && apart > free.0.max(*second) / 20
-    });
-    [Some(free.0), second].into_iter().flatten().map(with).collect()
+    let second = second_count(host, inputs.page_size);
+    [Some(free), second].into_iter().flatten().map(|free| with(free.0)).collect()
 }
 
 /// Dirtyable memory that thresholds in percent imply: `thresh = ratio * avail / 4096` holds for a few
@@ -113,7 +124,24 @@ fn bracket(inputs: &Inputs, kernel: DomainLimits, tunables: &DirtyTunables) -> O
 
 #[cfg(test)]
 mod tests {
-    use super::noise;
+    use super::{free_pages, noise};
+    use floodline_record::sample::HostRow;
+    use floodline_record::units::{Bytes, Pages};
+
+    #[test]
+    fn free_memory_includes_memory_that_only_one_count_has() {
+        let check = |pages: Option<u64>, bytes: Option<u64>, expect: Option<u64>| {
+            let (nr_free_pages, mem_free) = (pages.map(Pages), bytes.map(Bytes));
+            let row = HostRow { nr_free_pages, mem_free, ..HostRow::default() };
+            assert_eq!(free_pages(&row, 4096), expect.map(Pages), "{pages:?} {bytes:?}");
+        };
+        check(Some(1_000_000), Some(24_000_000_000), Some(5_859_375));
+        check(Some(6_000_000), Some(4_000_000_000), Some(6_000_000));
+        // Two readings of one moment differ a little.
+        check(Some(1_000_000), Some(4_100_000_000), Some(1_000_000));
+        check(None, Some(4_096_000_000), None);
+        check(Some(1_000_000), None, Some(1_000_000));
+    }
 
     #[test]
     fn readings_may_differ_by_64_pages_and_one_in_4096() {

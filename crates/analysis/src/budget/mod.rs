@@ -27,6 +27,7 @@ mod wb;
 use crate::report::Evidence;
 pub use agreed::{Agreed, agreed};
 pub use as_if::{AS_IF_SCHEMA, AsIf, AsIfReport, AsIfRow, Assumed, NotAsIf, as_if, assume};
+pub use available::free_pages;
 pub use exact::{Exactness, Judge, Miss};
 use floodline_kernel::DirtyTunables;
 use floodline_record::gap::Gap;

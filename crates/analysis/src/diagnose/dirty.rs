@@ -4,6 +4,7 @@
 //! compares dirty and under writeback together. Mirrors the machine-wide part of `balance_dirty_pages()` and
 //! `wb_over_bg_thresh()`.
 
+use crate::budget::free_pages;
 use crate::report::Evidence;
 use floodline_record::facts::Mount;
 use floodline_record::sample::HostRow;
@@ -160,7 +161,8 @@ pub fn dirty_series(window: &Window) -> Vec<(Nanos, u64)> {
 /// are not taken off; the exact figure is [`floodline_kernel`]'s.
 pub fn dirtyable_roughly(window: &Window) -> Option<Bytes> {
     let row = &window.host.last;
-    let pages = row.nr_free_pages?.0.saturating_add(row.nr_inactive_file?.0).saturating_add(row.nr_active_file?.0);
+    let free = free_pages(row, page_size(window))?;
+    let pages = free.0.saturating_add(row.nr_inactive_file?.0).saturating_add(row.nr_active_file?.0);
     Some(Pages(pages).bytes(page_size(window)))
 }
 
