@@ -3,6 +3,7 @@
 //! their number, for those whose time stamps are dirty. How many inodes a removed cgroup has is known from its slab. A twin does not
 //! have them. The rule `inode-switch-storm` judges storms that a recording shows.
 
+use crate::summary::thousands;
 use floodline_analysis::diagnose::cgroup::own_amounts;
 use floodline_analysis::diagnose::derived::Derived;
 use floodline_analysis::diagnose::switches::{Cost, dying};
@@ -44,6 +45,10 @@ pub(crate) fn storm(derived: &Derived<'_>, then: &Window) -> Option<Storm> {
     let latest = window.cgroups.values().map(|span| span.last_at).max()?;
     let slab = slab_of_inodes(window, facts);
     let is_removed = |id| window.cgroups.get(id).is_some_and(|span| span.last_at < latest);
+    if !window.cgroups.values().any(|span| span.last.slab_reclaimable.is_some()) {
+        let removed = window.cgroups.keys().filter(|id| is_removed(*id)).count() as u64;
+        return unseen(removed.max(dying(window).unwrap_or(0)));
+    }
     let most = |removed: bool| {
         slab.iter().filter(|(id, _)| is_removed(id) == removed).max_by(|one, other| one.1.total_cmp(&other.1))
     };
@@ -64,6 +69,21 @@ pub(crate) fn storm(derived: &Derived<'_>, then: &Window) -> Option<Storm> {
     }
     let (label, slab) = of(most(false)).filter(|(_, slab)| cpu(*slab) >= HURTS_S)?;
     (dying(window) > Some(0)).then(|| Storm { is_certain: false, told: told(slab, &label) })
+}
+
+/// A storm of removed cgroups whose inodes the recording does not show: version 1 does not count the slab of a cgroup.
+fn unseen(removed: u64) -> Option<Storm> {
+    let told = || {
+        format!(
+            "Inodes were not judged: the recording has no slab of cgroups. The new kernel moves the inodes of a removed cgroup, and the \
+             host removed {}. {} inodes with dirty time stamps take {} of CPU. On the host, slabtop shows how many \
+             inodes there are.",
+            human::plural(removed, "cgroup", "cgroups"),
+            thousands(MEASURED_INODES as u64),
+            human::seconds(MEASURED_S)
+        )
+    };
+    (removed > 0).then(|| Storm { is_certain: false, told: told() })
 }
 
 /// Whether a filesystem of the host has inodes of which only the time stamps are dirty. Without lazytime, or without access times, it has
@@ -101,6 +121,7 @@ mod tests {
     use crate::arithmetic::judge;
     use crate::change::Change;
     use crate::row::{Cause, Verdict};
+    use floodline_record::id::Hierarchy;
     use floodline_record::sample::CgroupRow;
     use floodline_record::units::{Bytes, Count};
     use floodline_testkit::{Fixture, mib};
@@ -165,6 +186,26 @@ mod tests {
         check(&host("5.10.223", 27.8, "rw,lazytime,noatime", true), "6.12.43", FINE);
         // The kernel sorts them already.
         check(&host("6.8.0-31-generic", 27.8, LAZY, true), "6.12.43", FINE);
+    }
+
+    #[test]
+    fn inodes_that_version_1_does_not_count_are_not_cleared() {
+        let v1 = |options: &str, is_removed: bool, dying: u64| {
+            let host = host("6.12.43", 0.0, options, is_removed).hierarchy(Hierarchy::V1Memory);
+            let host = host.cgroup("/", move |_, row| row.nr_dying_descendants = Some(Count(dying)));
+            let units = ["systemd-journald", "ssh", "nginx"].map(|unit| format!("/system.slice/{unit}.service"));
+            let paths = ["/", "/system.slice", "/init.scope", "/unpack"].map(str::to_owned);
+            paths
+                .into_iter()
+                .chain(units)
+                .fold(host, |host, path| host.cgroup(&path, |_, row| row.slab_reclaimable = None))
+        };
+        let moved = |host: &Fixture, expect| judged(host, &["cgroup=v2"], expect);
+        moved(&v1(LAZY, true, 0), TIGHT);
+        moved(&v1(LAZY, false, 1), TIGHT);
+        moved(&v1(LAZY, false, 0), FINE);
+        moved(&v1("rw,attr2", true, 1), FINE);
+        judged(&v1(LAZY, true, 1), &["cgroup=v2", "kernel=6.12.117"], FINE);
     }
 
     #[test]

@@ -264,6 +264,10 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         }
         (Verdict::Tight, cause, told) => {
             row.severity = row.severity.clamp(0.0, TRADE);
+            if row.is_firm && is_reliable && !is_cliff {
+                // A twin does not have what arithmetic found.
+                row.confidence = Confidence::Medium;
+            }
             row.decide(Verdict::Tight, cause, format!("{told} {effect}").trim_end().to_owned());
         }
         // Harm that is stated is no wide margin, however small it is.
