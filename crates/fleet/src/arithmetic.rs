@@ -31,8 +31,10 @@ use std::borrow::Cow;
 pub(crate) const TIGHT: f64 = 2.0;
 /// Relative change of a limit that counts.
 pub(crate) const SAME: f64 = 0.01;
-/// Limit below which a writing cgroup is starved, bytes: two folios of 2 MiB.
-const FOLIOS: u64 = 4 << 20;
+/// Largest folio, bytes.
+const FOLIO: u64 = 2 << 20;
+/// Limit below which a writing cgroup is starved, bytes: two folios.
+const FOLIOS: u64 = 2 * FOLIO;
 /// Severity of pages that are written again and again, for each cgroup without any room for what it rewrites; and by
 /// which power of the room that lacks it shrinks. Measured on generated hosts.
 const REWRITTEN: f64 = 2.5;
@@ -191,7 +193,10 @@ fn is_in_force(window: &Window, facts: &HostFacts, as_if: &AsIf) -> bool {
 /// One limit and the data seen below it.
 struct Weighed<'a> {
     row: &'a AsIfRow,
+    /// Room divided by the most data seen.
     margin: f64,
+    /// Margin that decides. Small pages that are written again and again cost little, so it is 1 at least for those.
+    decides: f64,
     shrinks: bool,
     /// Bytes that the cgroup rewrites by stores into mapped files, and the bytes below which they stay dirty.
     rewrites: Option<(u64, u64)>,
@@ -221,13 +226,14 @@ fn weighed<'a>(row: &'a AsIfRow, rewriters: &Rewriters) -> Option<Weighed<'a>> {
     let margin = freerun as f64 / peak as f64;
     let shrinks = shrinks(row);
     let rewrites = rewriters.need(row).zip(row.then_bg_thresh_bytes);
+    let one = Weighed { row, margin, decides: margin, shrinks, rewrites: None };
     Some(match rewrites {
         Some((need, room)) if rewriters.has_folios && (shrinks || rewriters.gets_folios) => {
-            Weighed { row, margin: margin.min(room as f64 / need as f64), shrinks: true, rewrites }
+            let margin = margin.min(room as f64 / need as f64);
+            Weighed { margin, decides: margin, shrinks: true, rewrites, ..one }
         }
-        // Small pages that are written again and again cost little.
-        Some(_) if shrinks => Weighed { row, margin: margin.max(1.0), shrinks, rewrites: None },
-        _ => Weighed { row, margin, shrinks, rewrites: None },
+        Some(_) if shrinks => Weighed { decides: margin.max(1.0), ..one },
+        _ => one,
     })
 }
 
@@ -239,7 +245,7 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
     row.gets_folios = rewriters.store_into_new_folios();
     row.folios_by_origin = rewriters.by_origin;
     let mut all: Vec<Weighed<'_>> = assumed.rows.iter().filter_map(|row| weighed(row, &rewriters)).collect();
-    all.sort_by(|one, other| one.margin.total_cmp(&other.margin));
+    all.sort_by(|one, other| one.decides.total_cmp(&other.decides).then(one.margin.total_cmp(&other.margin)));
     row.cgroups_over = all.iter().filter(|one| one.margin < 1.0 && one.row.cgroup.is_some()).count() as u64;
     // Limits that the change reduces decide. Without any, the smallest margin is reported.
     let worst = all.iter().find(|one| one.shrinks).or_else(|| all.first());
@@ -263,7 +269,7 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
     }
     let appears = rules::appear(derived, &assumed.window);
     let least = worst.filter(|worst| worst.shrinks);
-    if let Some(over) = least.filter(|worst| worst.margin < 1.0) {
+    if let Some(over) = least.filter(|worst| worst.decides < 1.0) {
         if let Some((need, room)) = over.rewrites {
             // Neither the recording nor a twin contains the rate of stores into a dirty page.
             row.is_firm = true;
@@ -277,9 +283,9 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
             row.severity = (1.0 / over.margin).min(SEVERITY_MAX);
             return row.decide(Verdict::Suffers, cause, told);
         };
-        let all_over = all.iter().filter(|one| one.shrinks && one.margin < 1.0).map(|one| (one.row, one.margin));
+        let all_over = all.iter().filter(|one| one.shrinks && one.decides < 1.0).map(|one| (one.row, one.decides));
         let waits = dirtying.waits(all_over, &assumed.rows);
-        let over = all.iter().filter(|one| one.shrinks && one.margin < 1.0).map(|one| one.row);
+        let over = all.iter().filter(|one| one.shrinks && one.decides < 1.0).map(|one| one.row);
         row.may_fit = dirtying.may_fit(&arrivals(window), over, &assumed.rows);
         row.predicts_waits = true;
         row.removed_share = removed_share(window);
@@ -336,12 +342,12 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         row.severity = 0.5;
         return row.decide(Verdict::Tight, Cause::InodeSwitching, storm.told);
     }
-    if let Some(starved) = starved(assumed) {
+    if let Some(told) = starved(assumed) {
         row.severity = 0.7;
-        return row.decide(Verdict::Tight, Cause::StarvedBudget, starved);
+        return row.decide(Verdict::Tight, Cause::StarvedBudget, told);
     }
-    if let Some(tight) = least.filter(|worst| worst.margin < TIGHT) {
-        row.severity = 0.5 / tight.margin;
+    if let Some(tight) = least.filter(|worst| worst.decides < TIGHT) {
+        row.severity = 0.5 / tight.decides;
         let cause = if tight.row.cgroup.is_some() { Cause::CgroupLimit } else { Cause::MachineLimit };
         return row.decide(Verdict::Tight, cause, tight_sentence(tight, facts));
     }
@@ -388,8 +394,8 @@ pub(crate) fn fine_cause(row: &Row) -> Cause {
 
 /// Severity where cgroups rewrite more than fits. All of them count: each writes pages of its own.
 fn rewriting(all: &[Weighed<'_>], then: &Window) -> f64 {
-    let over: Vec<&Weighed<'_>> = all.iter().filter(|one| one.rewrites.is_some() && one.margin < 1.0).collect();
-    let lacks = over.iter().map(|one| (1.0 - one.margin).powf(REWRITTEN_POWER));
+    let over: Vec<&Weighed<'_>> = all.iter().filter(|one| one.rewrites.is_some() && one.decides < 1.0).collect();
+    let lacks = over.iter().map(|one| (1.0 - one.decides).powf(REWRITTEN_POWER));
     let written = REWRITTEN * lacks.sum::<f64>();
     let behaviour = then.facts.as_ref().and_then(|facts| facts.kernel).map(Behaviour::of);
     // Since commit "mm: writeback: ratelimit stat flush from mem_cgroup_wb_stats", v6.9, throttling uses counts that
@@ -482,12 +488,21 @@ fn starved(assumed: &Assumed<'_>) -> Option<String> {
     };
     let small: Vec<&AsIfRow> = assumed.rows.iter().filter(is_small).collect();
     let least = small.iter().min_by_key(|row| row.then_thresh_bytes)?;
-    Some(format!(
-        "{} may hold at most {} of unwritten data, {} the least of them: a folio of 2 MiB can exceed that.",
-        human::plural(small.len() as u64, "cgroup that writes", "cgroups that write"),
-        human::bytes(FOLIOS as f64),
-        name(least, assumed.window.facts.as_ref()).unwrap_or_default()
-    ))
+    let limit = human::bytes(least.then_thresh_bytes.unwrap_or(0) as f64);
+    let whose = name(least, assumed.window.facts.as_ref()).unwrap_or_default();
+    let told = match small.len() as u64 {
+        1 => format!("{whose} writes, and its limit of unwritten data will be {limit}."),
+        many => format!(
+            "{many} cgroups that write will have limits of unwritten data below {}. The smallest is {limit}, of {whose}.",
+            human::bytes(FOLIOS as f64)
+        ),
+    };
+    let folio = if least.then_thresh_bytes < Some(FOLIO) {
+        "One folio of 2 MiB exceeds it."
+    } else {
+        "Two folios of 2 MiB exceed it."
+    };
+    Some(format!("{told} {folio}"))
 }
 
 /// Reason why data below the background threshold stay unwritten until a sync: the change ends periodic writeback.

@@ -138,6 +138,31 @@ fn a_limit_makes_a_host_suffer_by_the_time_that_its_writers_wait() {
 }
 
 #[test]
+fn a_starved_cgroup_is_told_with_its_own_limit_and_margin() {
+    // Small pages that are rewritten: 4 MiB of them in a cgroup with hardly any memory.
+    let fixture = Fixture::healthy()
+        .hierarchy(Hierarchy::V1Memory)
+        .settings((20, 0, 10, 0))
+        .cgroup("/box", |_, row| {
+            row.memory_current = Some(Bytes(mib(9.0)));
+            (row.file, row.inactive_file, row.active_file) =
+                (Some(Bytes(mib(4.0))), Some(Bytes(mib(4.0))), Some(Bytes(0)));
+            (row.file_dirty, row.file_writeback) = (Some(Bytes(mib(3.75))), Some(Bytes(0)));
+        })
+        .limits("/box", |_, row| row.memory_max = Some(Limit(mib(10.0))))
+        .process("store", 900, "/box", |t, row| {
+            (row.write_bytes, row.wchar) = (Some(Bytes(mib(t))), Some(Bytes(0)));
+        });
+    let change = Change::parse::<&str>(&[], None, Some("v2"), None).expect("a change");
+    let row = judge(&fixture.window(), "host.flr", &change);
+    assert_eq!((row.verdict, row.cause), (Verdict::Tight, Cause::StarvedBudget), "{}", row.finding);
+    assert!(row.finding.starts_with("/box writes, and its limit of unwritten data will be "), "{}", row.finding);
+    let room = row.limit_then_bytes.unwrap() as f64 / row.demand_bytes.unwrap() as f64;
+    assert!(row.margin.is_some_and(|margin| margin < room && room < 1.0), "{row:?}");
+    assert_eq!(row.cgroups_over, 1);
+}
+
+#[test]
 fn data_that_are_never_written_make_a_host_suffer() {
     let check = |now: u64, then: &str, expect| {
         let setting = format!("vm.dirty_writeback_centisecs={then}");
