@@ -192,10 +192,20 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         || both.map_or(severity, |both| both.max(severity)) >= enough
             && (stated.allows(row, is_reliable) || answer.writes_again(row, stated, is_reliable))
             && (has_effect || row.verdict == Verdict::Suffers);
-    // What stands without a twin of this host.
-    let alone = match is_of_another && row.predicts_waits {
-        true => of_written(by_arithmetic, row.removed_share),
-        false => by_arithmetic,
+    // What stands without a twin of this host. Where a twin that misses its recording does not predict the waits, arithmetic is the only
+    // answer: large harm counts, without the waits before the change.
+    let by_written = of_written(by_arithmetic, row.removed_share);
+    let more_by_written = more(by_written, &answer, seconds);
+    let is_only_answer = stated == Stated::Nothing
+        && !is_reliable
+        && row.predicts_waits
+        && !row.may_fit
+        && by_written >= SUFFERS_DOUBTFUL
+        && more_by_written >= SUFFERS;
+    let alone = match () {
+        () if is_of_another && row.predicts_waits => by_written,
+        () if is_only_answer => more_by_written,
+        () => by_arithmetic,
     };
     match arithmetic {
         (_, cause, told) if is_suffering => {
@@ -229,7 +239,9 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
             row.decide(Verdict::Suffers, cause, told);
         }
         // Without a twin of this host, the wait that arithmetic predicts stands.
-        (Verdict::Suffers, cause, told) if row.is_firm || (is_of_another && row.predicts_waits && alone >= SUFFERS) => {
+        (Verdict::Suffers, cause, told)
+            if row.is_firm || is_only_answer || (is_of_another && row.predicts_waits && alone >= SUFFERS) =>
+        {
             row.severity = alone;
             row.confidence = Confidence::Medium;
             row.decide(Verdict::Suffers, cause, told);
@@ -376,11 +388,14 @@ fn syncs(prediction: &Prediction) -> bool {
     prediction.rows.iter().any(|row| row.figure.starts_with("durable.") && row.now.max(row.then) > 0.0)
 }
 
-/// Geometric mean of how much longer tasks wait by the twin and by arithmetic, whose waits include those before the change.
-/// `None` where one of both does not predict longer waits.
+/// How much longer tasks wait by arithmetic, whose waits include those before the change.
+fn more(by_arithmetic: f64, answer: &Answer, seconds: f64) -> f64 {
+    by_arithmetic - answer.recorded_stall_seconds / seconds.max(f64::MIN_POSITIVE) / STALL
+}
+
+/// Geometric mean of how much longer tasks wait by the twin and by arithmetic. `None` where one of both does not predict longer waits.
 fn mean_of_longer(answer: &Answer, by_arithmetic: f64, seconds: f64, row: &Row) -> Option<f64> {
-    let now = answer.recorded_stall_seconds;
-    let more = by_arithmetic - now / seconds.max(f64::MIN_POSITIVE) / STALL;
+    let more = more(by_arithmetic, answer, seconds);
     let twin = answer.nearest(by_arithmetic);
     let is_longer = row.predicts_waits && row.sick_already.is_none() && twin > 0.0 && more > 0.0;
     is_longer.then(|| (twin * more).sqrt())
