@@ -63,7 +63,9 @@ fn longest(prediction: &Prediction) -> &'static str {
 
 /// The figures in a sentence.
 pub(super) fn effect(by: &str, row: &Row, prediction: &Prediction, seconds: f64) -> String {
-    let told = changes(row, prediction, seconds);
+    let mut told = changes(row, prediction, seconds);
+    let is_gain = |row: &&prediction::Row| row.unit == "seconds" && row.improves() && !is_of_row(row);
+    told.extend(prediction.leads().find(is_gain).map(prediction::Row::sentence));
     match (told.is_empty(), by) {
         (false, _) => format!("{by}: {}.", told.join("; ")),
         (true, _) if prediction.rows.iter().any(|row| row.doubt.is_some()) => {
@@ -71,6 +73,11 @@ pub(super) fn effect(by: &str, row: &Row, prediction: &Prediction, seconds: f64)
         }
         (true, by) => format!("{by}: no figure changes noticeably."),
     }
+}
+
+/// Whether a figure is told from the row.
+fn is_of_row(figure: &prediction::Row) -> bool {
+    [WAITS, LONGEST, LONGEST_WRITE].contains(&figure.figure.as_str())
 }
 
 /// Figures that change, and the finding that appears, each as a phrase.
@@ -93,8 +100,7 @@ pub(super) fn changes(row: &Row, prediction: &Prediction, seconds: f64) -> Vec<S
     {
         told.push(format!("written to disks {} → about {}", human::bytes(now), human::bytes(then)));
     }
-    let is_told = |loss: &&&prediction::Row| [WAITS, LONGEST, LONGEST_WRITE].contains(&loss.figure.as_str());
-    told.extend(prediction.losses().iter().filter(|loss| !is_told(loss)).take(1).map(|loss| loss.sentence()));
+    told.extend(prediction.losses().iter().filter(|loss| !is_of_row(loss)).take(1).map(|loss| loss.sentence()));
     let seen = prediction.hurting().or(prediction.appear.first());
     told.extend(seen.map(|seen| format!("{} appears", seen.rule)));
     // A wait that grows by less is named where no other figure changes.

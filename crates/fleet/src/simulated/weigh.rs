@@ -439,16 +439,18 @@ fn appeared(prediction: &Prediction) -> Option<Cause> {
 /// Copies predicted figures. What is not predictable is left out, as `floodline predict` does.
 fn fill(prediction: &Prediction, row: &mut Row) {
     let of = |name: &str| prediction.rows.iter().find(|row| row.figure == name && row.doubt.is_none());
+    // The present value is recorded, and the other one is the twin's: a difference that people do not notice is none.
+    let then = |row: &prediction::Row| if row.worsens() || row.improves() { row.then } else { row.now };
     if let Some(stall) = of(WAITS) {
         row.stall_now_seconds = Some(stall.now);
-        row.stall_then_seconds = Some(stall.then);
-        row.stall_then_low_seconds = Some(stall.low);
-        row.stall_then_high_seconds = Some(stall.high);
+        row.stall_then_seconds = Some(then(stall));
+        row.stall_then_low_seconds = Some(stall.low.min(then(stall)));
+        row.stall_then_high_seconds = Some(stall.high.max(then(stall)));
     }
     let kinds = [of(LONGEST), of(LONGEST_WRITE)];
     let waits = || kinds.into_iter().flatten();
     row.longest_wait_now_seconds = waits().map(|wait| wait.now).reduce(f64::max);
-    row.longest_wait_then_seconds = waits().map(|wait| wait.then).reduce(f64::max);
+    row.longest_wait_then_seconds = waits().map(then).reduce(f64::max);
     let written = of("devices.written_bytes");
     row.written_now_bytes = written.map(|bytes| bytes.now);
     row.written_then_bytes = written.map(|bytes| bytes.then);
