@@ -124,6 +124,10 @@ causes! {
     Simulated = "simulated-harm", "in the simulation, tasks wait longer or disks write more";
     /// The host is sick before the change and no worse after it.
     SickAlready = "sick-already", "sick before the change and no worse after it";
+    /// The host is sick before the change, and the twin is not after it.
+    Cured = "cured", "sick before the change, which cures it";
+    /// The host is sick before the change, and less so after it.
+    Helped = "helped", "sick before the change, which helps";
     /// A limit is near, now as after the change.
     SameLimit = "same-limit", "a limit is near, and the change does not make it smaller";
     /// The change is in force already, or the host has nothing that it changes.

@@ -3,6 +3,7 @@
 //! not rows, so that its size does not grow with the fleet.
 
 use crate::row::{Cause, Row, Verdict};
+use floodline_record::human;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -154,6 +155,9 @@ impl Summary {
             (0, _) => format!("None of {all} suffers."),
             (suffer, [_]) if suffer > 1 => format!("{} of {all} suffer, all for one cause.", thousands(suffer)),
             (1, _) => format!("1 of {all} suffers."),
+            (suffer, groups) if groups.len() as u64 == suffer => {
+                format!("{} of {all} suffer, each for another cause.", thousands(suffer))
+            }
             (suffer, groups) => {
                 let most = groups.iter().map(|group| group.hosts - group.accepted).max().unwrap_or(0);
                 let rest = match groups.len() {
@@ -168,6 +172,12 @@ impl Summary {
             (0, _) | (_, 0) => told,
             (_, 1) => format!("{told} 1 more suffers and was accepted."),
             (_, more) => format!("{told} {} more suffer and were accepted.", thousands(more)),
+        };
+        let cured = self.groups.iter().filter(|group| group.cause == Cause::Cured).map(|group| group.hosts).sum();
+        let told = match cured {
+            0 => told,
+            1 if self.hosts == 1 => format!("{told} The change cures it."),
+            many => format!("{told} The change cures {}.", human::plural(many, "sick host", "sick hosts")),
         };
         match self.not_known {
             0 => told,
@@ -248,6 +258,33 @@ mod tests {
         assert_eq!((summary.suffers, summary.accepted), (14, 398));
         let told = "14 of 10,000 hosts suffer, all for one cause. 398 more suffer and were accepted.";
         assert_eq!(summary.headline(), told);
+    }
+
+    #[test]
+    fn causes_that_differ_on_each_host_and_hosts_that_are_cured_are_said() {
+        let two = |third| {
+            let rows = [
+                row("a", Verdict::Suffers, Cause::CgroupLimit, 1.0, 1),
+                row("b", Verdict::Suffers, Cause::DirtyCliff, 1.0, 1),
+                row("c", Verdict::Fine, third, 0.0, 1),
+            ];
+            Summary::of(&rows, String::new()).headline()
+        };
+        assert_eq!(two(Cause::WideMargin), "2 of 3 hosts suffer, each for another cause.");
+        assert_eq!(two(Cause::Cured), "2 of 3 hosts suffer, each for another cause. The change cures 1 sick host.");
+        let one = [row("a", Verdict::Fine, Cause::Cured, 0.0, 1)];
+        assert_eq!(Summary::of(&one, String::new()).headline(), "The host does not suffer. The change cures it.");
+    }
+
+    #[test]
+    fn a_hint_of_one_file_is_not_that_of_its_group() {
+        let hinted = |host: &str, hint: &str| {
+            let row = row(host, Verdict::NotKnown, Cause::NotARecording, 0.0, 1);
+            Row { hint: hint.to_owned(), ..row }
+        };
+        let of = |rows: &[Row]| Summary::of(rows, String::new()).groups[0].hint.clone();
+        assert_eq!(of(&[hinted("a", "tar"), hinted("b", "tar")]), "tar");
+        assert_eq!(of(&[hinted("a", "tar"), hinted("b", "gunzip")]), Cause::NotARecording.hint());
     }
 
     #[test]

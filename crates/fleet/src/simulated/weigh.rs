@@ -207,6 +207,7 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         () if is_only_answer => more_by_written,
         () => by_arithmetic,
     };
+    let helped = helped(&answer, stated, row).filter(|_| is_reliable);
     match arithmetic {
         (_, cause, told) if is_suffering => {
             let is_named = matches!(row.verdict, Verdict::Suffers | Verdict::Tight);
@@ -272,7 +273,8 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
                 && !row.is_firm
                 && row.margin.is_none_or(|margin| margin >= crate::arithmetic::TIGHT) =>
         {
-            row.decide(Verdict::Fine, Cause::WideMargin, format!("{} {effect}", calm(is_reliable)));
+            let (cause, told) = helped.unwrap_or_else(|| (Cause::WideMargin, calm(is_reliable).to_owned()));
+            row.decide(Verdict::Fine, cause, format!("{told} {effect}"));
         }
         (Verdict::Tight, cause, told) => {
             row.severity = row.severity.clamp(0.0, TRADE);
@@ -297,12 +299,29 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
             row.decide(Verdict::NotKnown, Cause::LimitNotSeen, LIMIT_NOT_SEEN.to_owned());
         }
         (Verdict::NotKnown, ..) => {
-            let cause = crate::arithmetic::fine_cause(row);
             let told = if stated.is_longer() { "On the whole the change helps." } else { calm(is_reliable) };
+            let (cause, told) = helped.unwrap_or_else(|| (crate::arithmetic::fine_cause(row), told.to_owned()));
             row.decide(Verdict::Fine, cause, format!("{told} {effect}"));
         }
-        (Verdict::Fine, ..) => {}
+        (Verdict::Fine, ..) => {
+            if let Some((cause, told)) = helped {
+                row.decide(Verdict::Fine, cause, format!("{told} {effect}"));
+            }
+        }
     }
+}
+
+/// The cause and the sentence for a host that is sick before the change, and that the change helps.
+fn helped(answer: &Answer, stated: Stated, row: &Row) -> Option<(Cause, String)> {
+    let rule = row.sick_already.as_deref().filter(|_| stated == Stated::Better)?;
+    let Prediction { vanish, stay, .. } = &answer.prediction;
+    let is_left = stay.iter().any(|seen| seen.severity == Severity::Critical);
+    let ends = answer.relieves && !is_left && vanish.iter().any(|seen| seen.rule == rule);
+    if !ends && !answer.prediction.leads().any(|row| row.unit == "seconds" && row.improves()) {
+        return None;
+    }
+    let (cause, what) = if ends { (Cause::Cured, "cures it") } else { (Cause::Helped, "helps") };
+    Some((cause, format!("The host is sick before the change ({rule}). In the simulation the change {what}.")))
 }
 
 /// What a prediction states, by the judgement that every command has. Figures that it refuses state nothing.

@@ -346,6 +346,62 @@ fn a_predicted_wait_stands_where_the_twin_is_that_of_another_host() {
 }
 
 #[test]
+fn arithmetic_alone_decides_where_a_twin_that_misses_its_recording_predicts_no_wait() {
+    let check = |by_arithmetic, may_fit, doubt, (error, recorded_stall_seconds), expect| {
+        let stall = prediction::Row { doubt, ..wait("stall_seconds", 9.0, 9.0) };
+        let prediction = Prediction { rows: vec![stall], ..nothing_predicted() };
+        let answer = Answer { prediction, recorded_stall_seconds, ..twin(0.0, 0.0, 1.0, error) };
+        let mut row =
+            Row { severity: by_arithmetic, margin: Some(0.3), predicts_waits: true, may_fit, ..Row::default() };
+        row.decide(Verdict::Suffers, Cause::MachineLimit, "By arithmetic.".to_owned());
+        weigh(answer, Wanted::Flagged, 60.0, &mut row);
+        assert_eq!((row.verdict, row.severity), expect, "{}", row.finding);
+    };
+    let missed = Some(prediction::Doubt::BackTest);
+    check(7.0, false, missed, (0.98, 0.0), (Verdict::Suffers, 7.0));
+    // The other answers are too weak alone: less harm, data that may fit, and waits that are there before the change.
+    check(4.0, false, missed, (0.98, 0.0), (Verdict::Tight, 0.5));
+    check(7.0, true, missed, (0.98, 0.0), (Verdict::Tight, 0.5));
+    check(7.0, false, missed, (0.98, 18.0), (Verdict::Suffers, 4.0));
+    check(7.0, false, missed, (0.98, 37.0), (Verdict::Tight, 0.5));
+    // The twin predicts the waits.
+    check(7.0, false, None, (0.98, 0.0), (Verdict::Tight, 0.5));
+}
+
+#[test]
+fn a_change_that_ends_a_sickness_is_said_to_cure_it() {
+    let check = |relieves, vanish: &[&'static str], then, error, expect: (Cause, &str)| {
+        let mut row = Row { sick_already: Some("dirty-cliff".to_owned()), margin: Some(9.0), ..Row::default() };
+        row.decide(Verdict::Fine, Cause::SickAlready, "The host is sick before the change.".to_owned());
+        let seen = |rule: &&'static str| prediction::Seen { rule, severity: Severity::Critical };
+        let rows = vec![wait("stall_seconds", 80.0, then)];
+        let prediction = Prediction { rows, vanish: vanish.iter().map(seen).collect(), ..nothing_predicted() };
+        weigh(Answer { relieves, prediction, ..twin(0.0, 0.0, 1.0, error) }, Wanted::Flagged, 82.0, &mut row);
+        assert_eq!((row.verdict, row.cause), (Verdict::Fine, expect.0), "{}", row.finding);
+        assert!(row.finding.ends_with(expect.1), "{}", row.finding);
+    };
+    let cured = "the change cures it. Predicted: tasks wait 80 s → about 200 ms in 82 s.";
+    check(true, &["dirty-cliff"], 0.2, 0.1, (Cause::Cured, cured));
+    let helped = "the change helps. Predicted: tasks wait 80 s → about 50 s in 82 s.";
+    check(false, &[], 50.0, 0.1, (Cause::Helped, helped));
+    let same = "The host is sick before the change.";
+    check(false, &[], 80.0, 0.1, (Cause::SickAlready, same));
+    check(true, &["dirty-cliff"], 0.2, 0.5, (Cause::SickAlready, same));
+}
+
+#[test]
+fn a_difference_that_people_do_not_notice_is_none_and_a_shorter_unmount_is_told() {
+    let mut row = Row::default();
+    let fsync = wait("durable.longest_wait_seconds", 0.00353, 0.00202);
+    let unmount = wait("umount.longest_wait_seconds", 9.9, 5.3);
+    let prediction = Prediction { rows: vec![fsync, unmount], ..nothing_predicted() };
+    fill(&prediction, &mut row);
+    assert_eq!((row.longest_wait_now_seconds, row.longest_wait_then_seconds), (Some(0.00353), Some(0.00353)));
+    let told = effect("Predicted", &row, &prediction, 15.0);
+    assert_eq!(told, "Predicted: umount.longest_wait_seconds 9.90 s → about 5.30 s.");
+}
+
+#[test]
 fn data_that_is_removed_takes_a_part_of_a_predicted_wait() {
     let check = |removed_share, peak, expect| {
         let mut row = Row { severity: 4.0, margin: Some(0.3), predicts_waits: true, removed_share, ..Row::default() };

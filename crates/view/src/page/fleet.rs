@@ -47,8 +47,8 @@ pub fn fleet(summary: &Summary, rows: &[Row]) -> String {
 /// Hosts that are sick before the change. They are counted by their answers as well, and not all of them have the cause
 /// "sick before the change and no worse after it".
 fn sick_before(summary: &Summary) -> String {
-    let no_worse: u64 =
-        summary.groups.iter().filter(|group| group.cause == Cause::SickAlready).map(|group| group.hosts).sum();
+    let is_no_worse = |cause| matches!(cause, Cause::SickAlready | Cause::Cured | Cause::Helped);
+    let no_worse: u64 = summary.groups.iter().filter(|group| is_no_worse(group.cause)).map(|group| group.hosts).sum();
     let others = summary.sick_already.saturating_sub(no_worse);
     match (summary.sick_already, others) {
         (0, _) => "0".to_owned(),
