@@ -291,8 +291,11 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         row.removed_share = removed_share(window);
         row.severity = (waits / STALL).min(SEVERITY_MAX);
         let (waits, seconds) = (human::seconds(waits * derived.seconds), human::seconds(derived.seconds));
-        let unless = if row.may_fit { ", and not at all if the data arrives evenly" } else { "" };
-        let told = format!("{told} By arithmetic they wait about {waits} in {seconds}{unless}.");
+        let unless = match row.may_fit {
+            true => " If the data arrives evenly between two samples, they do not wait.",
+            false => "",
+        };
+        let told = format!("{told} By arithmetic they wait about {waits} in {seconds}.{unless}");
         return row.decide(Verdict::Suffers, cause, told);
     }
     if let Some(found) = appears.iter().find(|found| found.severity == Severity::Critical) {
@@ -369,12 +372,9 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
     }
     if let Some(rule) = row.sick_already.clone() {
         let helps = assumed.rows.iter().any(|one| one.peak_bytes > Some(0) && grows(one));
-        let effect = if helps { "Its limits grow" } else { "The change makes no limit smaller" };
-        return row.decide(
-            Verdict::Fine,
-            Cause::SickAlready,
-            format!("The host is sick before the change ({rule}). {effect}, so the change is not the cause."),
-        );
+        let effect = if helps { "makes its limits larger" } else { "makes no limit smaller" };
+        let told = format!("The host is sick before the change ({rule}). The change {effect}.");
+        return row.decide(Verdict::Fine, Cause::SickAlready, told);
     }
     if !change.simulated_only.is_empty() {
         return row.decide(
