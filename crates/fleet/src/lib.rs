@@ -77,7 +77,7 @@ pub fn preflight_of<R: Read>(
     let opened = || open().map_err(|error| Unreadable::of_io(&error));
     let (window, note) = match read::window(opened, change) {
         Ok(read) => read,
-        Err(why) => return why.row(name, change),
+        Err(why) => return why.named_by(&start(open())).row(name, change),
     };
     let mut row = arithmetic::judge(&window, name, change);
     let has_holes = note.as_ref().is_some_and(|note| note.has_holes);
@@ -91,6 +91,15 @@ pub fn preflight_of<R: Read>(
         row.confidence = Confidence::Low;
     }
     row
+}
+
+/// The first bytes of a file; none if they cannot be read.
+fn start(opened: io::Result<impl Read>) -> Vec<u8> {
+    let mut start = Vec::new();
+    match opened.and_then(|file| file.take(read::START).read_to_end(&mut start)) {
+        Ok(_) => start,
+        Err(_) => Vec::new(),
+    }
 }
 
 /// Runs the twin of a host on a recording that is opened once more.

@@ -53,6 +53,19 @@ const UNUSED_EVENTS: [&str; 5] = ["task_started", "task_ended", "task_operations
 /// Operations whose stalls are read by the rules that the pre-flight runs.
 const STALLS_OF: [&str; 1] = [UMOUNT];
 
+/// A format in which recordings are packed: where its magic number is, the number, its name, and what unpacks it.
+type Packed = (usize, &'static [u8], &'static str, &'static str);
+const PACKED: [Packed; 6] = [
+    (0, b"\x1f\x8b", "compressed by gzip", "unpack it: gunzip < FILE > HOST.flr"),
+    (0, b"\x28\xb5\x2f\xfd", "compressed by zstd", "unpack it: zstd -dc FILE > HOST.flr"),
+    (0, b"\xfd7zXZ\0", "compressed by xz", "unpack it: xz -dc FILE > HOST.flr"),
+    (0, b"BZh", "compressed by bzip2", "unpack it: bzip2 -dc FILE > HOST.flr"),
+    (0, b"PK\x03\x04", "a zip archive", "unpack it: unzip FILE; then name the recordings in it"),
+    (257, b"ustar", "a tar archive", "unpack it: tar -xf FILE; then name the recordings in it"),
+];
+/// Bytes at the start of a file that show its format.
+pub(crate) const START: u64 = 512;
+
 /// Why a file has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
@@ -60,22 +73,51 @@ pub struct Unreadable {
     pub cause: Cause,
     /// One sentence.
     pub why: String,
+    /// What to type next, where that of the cause is not the right one.
+    hint: Option<&'static str>,
 }
 
 impl Unreadable {
+    fn new(cause: Cause, why: String) -> Unreadable {
+        Unreadable { cause, why, hint: None }
+    }
+
     /// Reports why a file could not be opened or read.
     pub fn of_io(error: &io::Error) -> Unreadable {
-        Unreadable { cause: Cause::FileUnreadable, why: format!("The file cannot be read: {error}.") }
+        if error.kind() == io::ErrorKind::NotFound {
+            let hint = Some("correct the path; a path without / in front starts in the current folder");
+            return Unreadable {
+                hint,
+                ..Unreadable::new(Cause::FileUnreadable, "The file does not exist.".to_owned())
+            };
+        }
+        Unreadable::new(Cause::FileUnreadable, format!("The file cannot be read: {error}."))
     }
 
     /// Reports why an existing file is not opened.
     pub fn not_a_file(kind: &str) -> Unreadable {
-        Unreadable { cause: Cause::NotAFile, why: format!("It is {kind}, not a file.") }
+        Unreadable::new(Cause::NotAFile, format!("It is {kind}, not a file."))
     }
 
     /// The row of the file.
     pub fn row(&self, name: &str, change: &Change) -> Row {
-        Row::not_known(name, change, self.cause, self.why.clone())
+        let mut row = Row::not_known(name, change, self.cause, self.why.clone());
+        if let Some(hint) = self.hint {
+            row.hint = hint.to_owned();
+        }
+        row
+    }
+
+    /// Names the format of a file that is not a recording, if it is a known one. `start` has its first bytes.
+    pub(crate) fn named_by(self, start: &[u8]) -> Unreadable {
+        let is_it = |(at, magic, ..): &&Packed| start.get(*at..).is_some_and(|rest| rest.starts_with(magic));
+        match PACKED.iter().find(is_it).filter(|_| self.cause == Cause::NotARecording) {
+            Some((.., kind, hint)) => Unreadable {
+                hint: Some(*hint),
+                ..Unreadable::new(self.cause, format!("It is {kind}, not a recording."))
+            },
+            None => self,
+        }
     }
 
     fn of(error: DecodeError) -> Unreadable {
@@ -90,7 +132,7 @@ impl Unreadable {
         let text = error.to_string();
         let mut letters = text.chars();
         let first = letters.next().map(char::to_uppercase).into_iter().flatten().collect::<String>();
-        Unreadable { cause, why: format!("{first}{}.", letters.as_str()) }
+        Unreadable::new(cause, format!("{first}{}.", letters.as_str()))
     }
 }
 
@@ -139,11 +181,11 @@ fn note<R: Read>(decoder: &Decoder<R>, samples: u64) -> Result<Option<Note>, Unr
     let cut = decoder.cuts().iter().find(|cut| cut.why != Why::NotClosed);
     if samples == 0 {
         return Err(match cut {
-            Some(cut) => Unreadable {
-                cause: if cut.why == Why::Truncated { Cause::Truncated } else { Cause::Damaged },
-                why: format!("No sample can be read: {cut}."),
-            },
-            None => Unreadable { cause: Cause::NoSample, why: "The recording contains no sample.".to_owned() },
+            Some(cut) => Unreadable::new(
+                if cut.why == Why::Truncated { Cause::Truncated } else { Cause::Damaged },
+                format!("No sample can be read: {cut}."),
+            ),
+            None => Unreadable::new(Cause::NoSample, "The recording contains no sample.".to_owned()),
         });
     }
     let has_holes = decoder.cuts().iter().any(|cut| matches!(cut.why, Why::Damaged | Why::Malformed));

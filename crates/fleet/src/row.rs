@@ -196,12 +196,12 @@ impl Cause {
     /// What to type next where the answer is not known.
     pub fn hint(self) -> &'static str {
         match self {
-            Cause::FileUnreadable => "run as a user who may read the file, or copy the file again",
+            Cause::FileUnreadable => "check the path; run as a user who may read the file, or copy the file again",
             Cause::NotAFile => "name a regular file; to save a pipe: cat PIPE > HOST.flr",
             Cause::FileEmpty | Cause::NoSample | Cause::Truncated => {
                 "ssh HOST floodline record --for 60s -o - > HOST.flr"
             }
-            Cause::NotARecording => "name recordings (.flr), such as 'fleet/*.flr'",
+            Cause::NotARecording => "name recordings (.flr), such as 'fleet/*.flr', and unpack those that are packed",
             Cause::Damaged => "copy the file again in binary mode, or record again",
             Cause::NewerFormat => "use the floodline version that is named, or a later one",
             Cause::NoFacts | Cause::NoKernelVersion => "on the host: floodline record --for 60s -o host.flr",

@@ -225,7 +225,15 @@ fn group(verdict: Verdict, cause: Cause, mut rows: Vec<&Row>) -> Group {
         stall_then_max_seconds: rows.iter().filter_map(|row| row.stall_then_seconds).reduce(f64::max),
         examples: rows.iter().take(EXAMPLES).map(|row| row.host.clone()).collect(),
         finding: rows.first().map(|row| row.finding.clone()).unwrap_or_default(),
-        hint: rows.first().map(|row| row.hint.clone()).unwrap_or_default(),
+        hint: hint_of(cause, &rows),
+    }
+}
+
+/// The hint that all hosts of a group share, else that of their cause.
+fn hint_of(cause: Cause, rows: &[&Row]) -> String {
+    match rows {
+        [first, rest @ ..] if rest.iter().all(|row| row.hint == first.hint) => first.hint.clone(),
+        _ => cause.hint().to_owned(),
     }
 }
 
