@@ -219,7 +219,10 @@ mod tests {
         check(parse(&[], Some("new"), None, None), "use a version such as 6.12".trim_start_matches("use "));
         check(parse(&[], Some("2.6.18"), None, None), "the oldest known is");
         check(parse(&[], None, Some("v3"), None), "use --cgroup v2 or --cgroup v1");
-        check(parse(&[], None, None, Some("lots")), "e.g. --memory 8G");
+        check(parse(&[], None, None, Some("lots")), "expected a size such as 8G or 8 GiB | e.g. --memory 8G");
+        check(parse(&[], None, None, Some("8M")), "expected 64M or more");
+        let bytes = |memory| Change::parse::<&str>(&[], None, None, Some(memory)).unwrap().as_if.memory;
+        assert_eq!([bytes("8GB"), bytes("8GiB"), bytes("8G")], [Some(8_000_000_000), Some(8 << 30), Some(8 << 30)]);
         check(parse(&["colour=\u{1b}[2Jred"], None, None, None), "unknown condition");
         assert!(!parse(&["colour\u{1b}[2J=red"], None, None, None).contains('\u{1b}'));
     }

@@ -19,6 +19,7 @@ use floodline_record::sample::CgroupRow;
 use floodline_record::units::{Bytes, Limit, Pages, Percent};
 use floodline_record::version::KernelVersion;
 use floodline_record::window::{Span, Spans, Window};
+use floodline_scenario::ByteSize;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -122,8 +123,9 @@ impl AsIf {
                 self.kernel = Some(kernel);
             }
             "memory" | "machine.memory" => {
-                let bytes = size(value).filter(|bytes| *bytes >= MEMORY_MIN);
-                self.memory = Some(bytes.ok_or_else(|| invalid("a size of 64M or more, such as 8G"))?);
+                let bytes = size(value).ok_or_else(|| invalid("a size such as 8G or 8 GiB"))?;
+                let bytes = Some(bytes).filter(|bytes| *bytes >= MEMORY_MIN);
+                self.memory = Some(bytes.ok_or_else(|| invalid("64M or more, such as 8G"))?);
             }
             _ if key.starts_with("vm.") => {
                 let name = SETTINGS.into_iter().find(|name| *name == key).ok_or_else(|| {
@@ -369,7 +371,8 @@ fn size(text: &str) -> Option<u64> {
         'T' | 't' => (&text[..text.len() - 1], 40),
         _ => (text, 0),
     };
-    digits.trim().parse::<u64>().ok()?.checked_mul(1 << shift)
+    let short = digits.trim().parse::<u64>().ok().map(|number| number.checked_mul(1 << shift));
+    short.unwrap_or_else(|| text.parse().ok().map(ByteSize::bytes))
 }
 
 /// Current budgets and those under other conditions.
