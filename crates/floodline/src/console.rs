@@ -51,6 +51,8 @@ const WIDTH_DEFAULT: u16 = 80;
 
 /// Commands that take longer than this show progress.
 const PROGRESS_AFTER: Duration = Duration::from_secs(2);
+/// Time between two lines of progress in a log.
+const LINE_EVERY: Duration = Duration::from_secs(10);
 
 impl Console {
     pub(crate) fn new(wanted: ColorChoice) -> Console {
@@ -109,7 +111,15 @@ impl Console {
 
     /// Creates a progress line on standard error, for commands that may take long.
     pub(crate) fn progress(&self) -> Progress {
-        Progress { bar: ProgressBar::hidden(), since: Instant::now(), terminal: io::stderr().is_terminal() }
+        let (since, terminal) = (Instant::now(), io::stderr().is_terminal());
+        Progress { bar: ProgressBar::hidden(), since, terminal, line_after: None }
+    }
+
+    /// The same for commands that may take an hour: where standard error is not a terminal, prints a line every 10 s.
+    pub(crate) fn progress_in_logs(&self) -> Progress {
+        let mut progress = self.progress();
+        progress.line_after = Some(LINE_EVERY);
+        progress
     }
 }
 
@@ -151,12 +161,14 @@ fn color_code(text: &str) -> Option<&str> {
     parameters.get(length..)?.starts_with('m').then(|| text.get(..length + 3)).flatten()
 }
 
-/// A progress line. Shown only on a terminal, from [`PROGRESS_AFTER`] on, so that short commands print
-/// nothing; gone when dropped, so that it never stands in the way of a result.
+/// A progress line. Shown on a terminal, from [`PROGRESS_AFTER`] on, so that short commands print nothing; gone when dropped, so that it
+/// never stands in the way of a result. Some commands also print lines to a log ([`Console::progress_in_logs`]).
 pub(crate) struct Progress {
     bar: ProgressBar,
     since: Instant,
     terminal: bool,
+    /// When the next line goes to a log. `None` without lines.
+    line_after: Option<Duration>,
 }
 
 impl Progress {
@@ -165,9 +177,25 @@ impl Progress {
         self.terminal
     }
 
+    /// Whether a line goes to a log now. The next one is due 10 s later.
+    fn is_line_due(&mut self, passed: Duration) -> bool {
+        let is_due = self.line_after.is_some_and(|after| passed >= after);
+        if is_due {
+            self.line_after = Some(passed + LINE_EVERY);
+        }
+        is_due
+    }
+
     /// Says how far the command is. `message` is called only if the line is shown.
     pub(crate) fn tell(&mut self, message: impl FnOnce() -> String) {
-        if !self.terminal || self.since.elapsed() < PROGRESS_AFTER {
+        let passed = self.since.elapsed();
+        if !self.terminal {
+            if self.is_line_due(passed) {
+                tell(format_args!("floodline: {}", message()));
+            }
+            return;
+        }
+        if passed < PROGRESS_AFTER {
             return;
         }
         if self.bar.is_hidden() {
@@ -190,6 +218,15 @@ impl Drop for Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_gets_a_line_of_progress_every_10_s() {
+        let console = Console::new(ColorChoice::Never);
+        let due =
+            |mut progress: Progress| [9, 10, 11, 19, 21, 30].map(|s| progress.is_line_due(Duration::from_secs(s)));
+        assert_eq!(due(console.progress_in_logs()), [false, true, false, false, true, false]);
+        assert_eq!(due(console.progress()), [false; 6]);
+    }
 
     #[test]
     fn only_colours_and_lines_pass() {

@@ -150,7 +150,7 @@ impl Run for Preflight {
         };
         let interrupt = Interrupt::watch()?;
         let jobs = self.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-        let mut progress = console.progress();
+        let mut progress = console.progress_in_logs();
         keep_freed();
         let judged = judge_all(&found.files, &change, depth, jobs, &interrupt, &mut progress);
         drop(progress);
