@@ -22,6 +22,7 @@ use floodline_view::preflight as view;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::num::NonZeroUsize;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Predict from recordings which hosts of a fleet will suffer from a change
@@ -144,6 +145,7 @@ impl Run for Preflight {
             refuse_without_folder(path)?;
         }
         let found = Found::of(&self.paths)?;
+        self.refuse_own_files(&found)?;
         let depth = match self.tier {
             1 => Depth::ARITHMETIC,
             _ => Depth { control: self.control, ..Depth::WHOLE },
@@ -223,6 +225,30 @@ impl Preflight {
         Ok(keys)
     }
 
+    /// Refuses to write over a file that is read, and to write two results to one file.
+    fn refuse_own_files(&self, found: &Found) -> Result<(), CliError> {
+        let written: Vec<&PathBuf> = self.output.iter().chain(&self.report).collect();
+        if let [table, page] = written[..]
+            && (identity(table) == identity(page))
+        {
+            return Err(CliError::usage(format!("-o and --report are both {}", crate::input::shown(page)))
+                .hint("give them two names, such as -o hosts.csv --report hosts.html"));
+        }
+        let exist: Vec<(&PathBuf, Identity)> =
+            written.into_iter().map(|path| (path, identity(path))).filter(|(_, is)| is.inode.is_some()).collect();
+        if exist.is_empty() {
+            return Ok(());
+        }
+        for read in found.files.iter().chain(&self.accept_file) {
+            let inode = identity(read).inode;
+            if let Some((path, _)) = exist.iter().find(|(_, is)| is.inode == inode) {
+                return Err(CliError::usage(format!("{} is both read and written", crate::input::shown(path)))
+                    .hint("choose another name for the result"));
+            }
+        }
+        Ok(())
+    }
+
     /// The change as arguments of other commands.
     fn arguments(&self) -> String {
         let mut words = Vec::new();
@@ -271,6 +297,23 @@ impl Preflight {
         out.write_all(html.as_bytes()).map_err(|error| CliError::write(&output::called(path), &error))?;
         pending.commit()
     }
+}
+
+/// What a path stands for: a file, or a name in a folder.
+#[derive(Debug, PartialEq, Eq)]
+struct Identity {
+    /// Device and number of the file; absent if it does not exist.
+    inode: Option<(u64, u64)>,
+    /// The name that a new file gets, and device and number of its folder.
+    new: Option<(std::ffi::OsString, (u64, u64))>,
+}
+
+fn identity(path: &Path) -> Identity {
+    let of = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
+    let inode = of(path).filter(|_| path.is_file());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let new = || Some((path.file_name()?.to_owned(), of(folder)?));
+    Identity { inode, new: if inode.is_none() { new() } else { None } }
 }
 
 /// Refuses a file in a folder that does not exist, before thousands of hosts are judged.
