@@ -192,8 +192,16 @@ impl Run for Preflight {
                 thousands(found.files.len() as u64)
             )));
         }
-        let is_met = self.fail_on.iter().any(|fail_on| fail_on.is_met(&summary));
-        Ok(if is_met { Exit::Findings } else { Exit::Done })
+        if self.fail_on.iter().any(|fail_on| fail_on.is_met(&summary)) {
+            return Ok(Exit::Findings);
+        }
+        let is_known = summary.groups.iter().any(|group| group.verdict != Verdict::NotKnown);
+        if !self.fail_on.is_empty() && summary.not_known > 0 && !is_known {
+            return Err(CliError::cannot_observe("no host has an answer, so --fail-on cannot pass")
+                .hint("--details names the next command for each host")
+                .hint("to let such hosts pass: --accept CAUSE"));
+        }
+        Ok(Exit::Done)
     }
 }
 

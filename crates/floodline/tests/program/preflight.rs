@@ -149,6 +149,58 @@ fn each_file_that_cannot_answer_is_a_row_with_a_cause_and_what_to_type() {
 }
 
 #[test]
+fn a_packed_recording_and_a_missing_file_get_a_hint_of_their_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut tar = vec![0; 512];
+    tar[257..262].copy_from_slice(b"ustar");
+    std::fs::write(folder.path().join("z.flr"), b"\x1f\x8b\x08\0 and so on").expect("a file");
+    std::fs::write(folder.path().join("t.flr"), &tar).expect("a file");
+    std::os::unix::fs::symlink(folder.path().join("nowhere"), folder.path().join("n.flr")).expect("a link");
+    let (told, _) = judged(folder.path(), &[]);
+    for (file, finding, hint) in [
+        ("z.flr", "It is compressed by gzip, not a recording.", "gunzip"),
+        ("t.flr", "It is a tar archive, not a recording.", "tar -xf"),
+        ("n.flr", "The file does not exist.", "correct the path"),
+    ] {
+        let row = row(&told, file);
+        assert_eq!(row["finding"], finding, "{row}");
+        assert!(row["hint"].as_str().is_some_and(|told| told.contains(hint)), "{row}");
+    }
+}
+
+#[test]
+fn a_gate_does_not_pass_without_any_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("a.flr"), b"").expect("a file");
+    assert_eq!(judged(folder.path(), &[]).1.code, 0);
+    let (_, run) = judged(folder.path(), &["--fail-on", "suffers"]);
+    assert!(run.code == 3 && run.stderr.contains("no host has an answer"), "{run}");
+    assert_eq!(judged(folder.path(), &["--fail-on", "suffers", "--accept", "file-empty"]).1.code, 0);
+    write(&folder.path().join("c.flr"), host("c", 0));
+    assert_eq!(judged(folder.path(), &["--fail-on", "suffers"]).1.code, 0);
+}
+
+#[test]
+fn a_result_overwrites_no_recording_and_no_other_result() {
+    let fleet = fleet();
+    let recording = fleet.path().join("a.flr");
+    let before = std::fs::read(&recording).expect("a file");
+    let refused = |more: &[&str], expect: &str| {
+        let run = floodline(&[&["preflight", text(fleet.path()), "--cgroup", "v2", "--tier", "1"], more].concat());
+        assert!(run.code == 2 && run.stderr.contains(expect) && run.stdout.is_empty(), "{run}");
+    };
+    refused(&["--report", text(&recording), "--force"], "is both read and written");
+    let linked = fleet.path().join("a.csv");
+    std::fs::hard_link(&recording, &linked).expect("a link");
+    refused(&["-o", text(&linked), "--force"], "is both read and written");
+    assert_eq!(std::fs::read(&recording).expect("a file"), before);
+    let table = fleet.path().join("x.csv");
+    refused(&["-o", text(&table), "--report", text(&fleet.path().join("rack2/../x.csv"))], "-o and --report are both");
+    std::fs::write(&table, b"").expect("a file");
+    refused(&["-o", text(&table), "--report", text(&table), "--force"], "-o and --report are both");
+}
+
+#[test]
 fn two_files_of_one_name_are_two_names() {
     let folder = tempfile::tempdir().expect("a folder");
     for (rack, dirty) in [("r1", 60), ("r2", 90)] {
