@@ -10,6 +10,8 @@ use super::dirty::{self, page_size};
 use super::elsewhere::Elsewhere;
 use super::heirs::{Inheritance, inheritances};
 use super::{cgroup, device, placed};
+use floodline_kernel::largest_folio;
+use floodline_record::facts::Mount;
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::sample::ProcessRow;
@@ -30,6 +32,9 @@ const FITS: f64 = 1.2;
 const LEFT: f64 = 0.9;
 /// Part of all dirtied bytes by which the processes may exceed the machine's count: more are written past the page cache.
 const COUNTED: f64 = 1.02;
+
+/// Part of what was dirtied that left for disks, from which folios do not blow up the count of dirtied bytes.
+const IN_PARTS: f64 = 0.5;
 
 /// One process and the amounts it wrote.
 #[derive(Clone, Copy)]
@@ -287,10 +292,11 @@ pub fn on_device<'a>(derived: &Derived<'a>, drain: &Device<'_>) -> Writers<'a> {
     let is_only = derived.drains().len() < 2;
     let left = derived.dirty.now.map_or(0, |bytes| bytes.0);
     let most = match unwritten_on(derived, drain) {
-        Some(unwritten) => (FITS * written.saturating_add(unwritten) as f64) as u64,
+        Some(unwritten) => FITS * written.saturating_add(unwritten) as f64,
         // The bytes dirtied last may still be in memory, for all devices together.
-        None => (ELSEWHERE * written as f64) as u64 + left.min(written),
+        None => ELSEWHERE * written as f64 + left.min(written) as f64,
     };
+    let most = (most * counted_for_each(derived, drain)) as u64;
     let elsewhere = (!is_only).then(|| Elsewhere::of(derived, drain));
     let is_elsewhere =
         |writer: &Writer<'_>| elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.holds(derived, writer));
@@ -318,6 +324,26 @@ fn is_left_to_others(writers: &Writers<'_>, fitting: u64, written: u64) -> bool 
     let is_counted = attributed as f64 <= COUNTED * machine as f64;
     let rest = written.saturating_sub(fitting.saturating_add(unseen));
     is_counted && rest > 0 && rest as f64 >= LEFT * written as f64
+}
+
+/// Bytes that the kernel counted as dirtied for each byte that was written, or is left to be, on the machine. Some filesystems make large
+/// folios and write only the changed blocks of one, and the kernel counts all of it. 1 where the filesystems of this device make none, or
+/// where most of what was dirtied was written.
+fn counted_for_each(derived: &Derived<'_>, drain: &Device<'_>) -> f64 {
+    let makes_folios = |mount: &&Mount| {
+        let folio = largest_folio(&mount.fs_type, derived.behaviour.as_ref(), None, derived.page_size);
+        folio.is_some_and(|folio| folio.by_write.0 > derived.page_size)
+    };
+    let mut mounts = derived.window.facts.iter().flat_map(|facts| &facts.mounts);
+    if !drain.mounts().iter().any(makes_folios) || mounts.any(dirty::is_beyond_disks) {
+        return 1.0;
+    }
+    let writers = derived.writers();
+    let cancelled = writers.processes.iter().filter_map(|one| one.cancelled_bytes).fold(0, u64::saturating_add);
+    let dirtied = writers.attributed_bytes().max(writers.machine_dirtied_bytes.unwrap_or(0)).saturating_sub(cancelled);
+    let left = derived.dirty.unwritten_peak.map_or(0, |bytes| bytes.0);
+    let part = writers.disk_bytes.map_or(1.0, |written| written.saturating_add(left) as f64 / dirtied.max(1) as f64);
+    if part < IN_PARTS { 1.0 / part.max(f64::MIN_POSITIVE) } else { 1.0 }
 }
 
 /// Bytes that may be unwritten for a device at the end of the window: those of its backing device, and those that no backing
