@@ -21,7 +21,7 @@ mod unmount;
 use floodline_analysis::report::{Evidence, Finding, Report, Value};
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::name::Name;
-use floodline_record::sample::{CgroupIoRow, DiskRow, ProcessRow, Sample};
+use floodline_record::sample::{CgroupIoRow, DiskRow, HostRow, ProcessRow, Sample};
 use floodline_record::units::Limit;
 use floodline_scenario::ScenarioFile;
 use floodline_sim::Options;
@@ -62,7 +62,7 @@ const COMPUTED: &[&str] = &[
 ];
 
 /// Numbers of a part of the processes that only the rule knows: checked against those of all of them.
-const OF_SOME: &[&str] = &["Dirtied by stores of them", "All on "];
+const OF_SOME: &[&str] = &["Dirtied by stores of them", "Dirtied by write calls of them", "All on "];
 
 /// Returns the first and the last sample of the burst in a finding, by its length and its rate.
 fn burst(raw: &Raw, finding: &Finding) -> Option<(usize, usize)> {
@@ -192,6 +192,12 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             raw.samples.iter().map(|sample| sample.host.nr_dirty.unwrap_or_default().0).max()? as f64 * PAGE
         }
         "All disks wrote" => raw.written_by_disks(),
+        "Page cache, at most" => {
+            let files =
+                |row: &HostRow| [row.nr_inactive_file, row.nr_active_file].map(|pages| pages.unwrap_or_default().0);
+            let pages: Vec<[u64; 2]> = raw.samples.iter().map(|sample| files(&sample.host)).collect();
+            (0..2).filter_map(|at| pages.iter().map(|row| row[at]).max()).sum::<u64>() as f64 * PAGE
+        }
         "Cap of DISK" | "Estimated bandwidth of DISK" | "Bandwidth of DISK"
             if name != "Bandwidth of DISK" || evidence.source.contains("BdiWriteBandwidth") =>
         {

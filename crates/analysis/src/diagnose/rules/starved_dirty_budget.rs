@@ -13,6 +13,7 @@ mod remedy;
 mod starved;
 mod storm;
 mod stormy;
+mod written;
 
 use crate::budget::{Budgets, CgroupBudget, Scope};
 use crate::diagnose::derived::Derived;
@@ -90,6 +91,9 @@ fn small<'w, 'a>(
         return match budgets.cgroups.first() {
             Some(budget) if !budget.domain.missing.is_empty() => Verdict::NotChecked(budget.domain.missing.clone()),
             _ if derived.window.cgroups.is_empty() => derived.not_checked(Source::CgroupV2, "no cgroup"),
+            _ if had_memory(derived) => {
+                Verdict::Clear("the cgroups with a memory controller were removed before the last sample".into())
+            }
             _ => Verdict::Clear("no cgroup has a memory controller of its own".into()),
         };
     }
@@ -105,6 +109,13 @@ fn small<'w, 'a>(
         return Verdict::Clear(smallest(&known, tight_ones));
     };
     Verdict::Found(vec![finding(derived, budgets, &starved, worst, &activity)])
+}
+
+/// Whether a cgroup that is gone in the last sample had a memory controller.
+fn had_memory(derived: &Derived<'_>) -> bool {
+    let cgroups = &derived.window.cgroups;
+    let latest = cgroups.values().map(|span| span.last_at).max();
+    cgroups.values().any(|span| Some(span.last_at) < latest && span.last.file.is_some())
 }
 
 /// The smallest budget of all, for the reason of a clear verdict.
@@ -145,7 +156,7 @@ fn finding(
     let effect = match (activity.is_amplified(), throttled, writes) {
         (true, _, _) => format!(
             "the same pages are written again and again, {}",
-            human::bytes_per_second(activity.rate.unwrap_or(0.0))
+            human::bytes_per_second(activity.written_rate().unwrap_or(0.0))
         ),
         (false, true, _) => "their writers are paused while the disks are idle".to_owned(),
         (false, false, true) => "their writers will be slowed as soon as they write more".to_owned(),

@@ -4,6 +4,7 @@
 
 use super::starved::Starved;
 use super::storm::newly_cached;
+use super::written::Written;
 use crate::diagnose::cgroup;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::short_limit::Occupied;
@@ -26,6 +27,8 @@ pub(super) const SATURATED: f64 = 0.9;
 pub(super) struct Activity<'w, 'a> {
     pub(super) writers: Vec<&'w Writer<'a>>,
     pub(super) dirtied: u64,
+    /// Those of them that were written: folios may blow up the count of dirtied bytes.
+    pub(super) written: u64,
     /// Bytes handed to write calls, or those that are new in the page cache where these are more.
     pub(super) application: u64,
     /// Bytes handed to write calls.
@@ -43,13 +46,16 @@ impl Activity<'_, '_> {
         self.dirtied as f64 / self.faults.max(1) as f64
     }
 
-    pub(super) fn per_application_byte(&self) -> f64 {
-        self.dirtied as f64 / self.application.max(1) as f64
+    /// Bytes per second that are written for what is dirtied.
+    pub(super) fn written_rate(&self) -> Option<f64> {
+        Some(self.rate? * self.written as f64 / self.dirtied.max(1) as f64)
     }
 
     pub(super) fn is_amplified(&self) -> bool {
-        let by_stores = self.per_application_byte() >= REWRITES && self.per_fault() >= FOLIO_PER_FAULT;
-        self.rate.is_some_and(|rate| rate >= HURTS_RATE) && (by_stores || self.called.is_some())
+        let written = self.written as f64;
+        let by_stores = written >= REWRITES * self.application.max(1) as f64
+            && written >= FOLIO_PER_FAULT * self.faults.max(1) as f64;
+        self.written_rate().is_some_and(|rate| rate >= HURTS_RATE) && (by_stores || self.called.is_some())
     }
 }
 
@@ -59,12 +65,16 @@ pub(super) fn activity<'w, 'a>(
     occupied: Option<&Occupied<'w, 'a>>,
     period: Period,
 ) -> Activity<'w, 'a> {
+    let written = Written::of(derived, derived.writers());
     let mut activity = Activity::default();
     for one in starved {
         let Some(processes) = occupied.and_then(|occupied| occupied.get(&one.budget.cgroup)) else { continue };
+        let part = written.part_of(one.budget.cgroup, one.peak.unwrap_or(0), processes);
         let mut handed = 0u64;
         for process in processes {
-            activity.dirtied = activity.dirtied.saturating_add(process.dirtied_bytes.unwrap_or(0));
+            let dirtied = process.dirtied_bytes.unwrap_or(0);
+            activity.dirtied = activity.dirtied.saturating_add(dirtied);
+            activity.written = activity.written.saturating_add((part * dirtied as f64) as u64);
             handed = handed.saturating_add(process.application_bytes.unwrap_or(0));
             activity.faults = activity.faults.saturating_add(process.faults.unwrap_or(0));
             activity.writers.push(process);

@@ -6,13 +6,14 @@
 //! so small. Detected by the dirtied bytes, not by the size of a setting.
 
 use super::activity::{FOLIO_PER_FAULT, HURTS_RATE, REWRITES};
+use super::written::Written;
 use crate::budget::{Budgets, CgroupBudget, DomainBudget, Setting};
 use crate::diagnose::cgroup;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::short_limit::Occupied;
 use crate::diagnose::writer::{Period, Writer, Writers};
 use floodline_record::id::EntityId;
-use floodline_record::sample::{CgroupLimitsRow, CgroupRow};
+use floodline_record::sample::{CgroupLimitsRow, CgroupRow, HostRow};
 use floodline_record::units::{Bytes, Limit, Pages};
 use floodline_record::window::Span;
 use std::collections::BTreeSet;
@@ -28,8 +29,8 @@ const OFTEN_AGAIN: f64 = 8.0;
 pub(super) const MANY_TIMES: f64 = 3.0;
 /// Part of its largest page cache that a cgroup always held, from which its files were neither evicted nor removed.
 const KEPT: f64 = 0.5;
-/// Part of what was dirtied that the disks wrote, where it is written again and again.
-const WRITTEN: f64 = 0.5;
+/// Largest folio of a filesystem, bytes: no fault dirties more.
+const LARGEST_FOLIO: f64 = 2_097_152.0;
 /// Rate of one domain that counts for the sum, bytes per second.
 const COUNTS: f64 = 50e3;
 /// What the kernel starts with.
@@ -63,8 +64,10 @@ pub(super) struct Storm<'w, 'a, 'b> {
     /// The cgroup; `None` for the whole machine.
     pub(super) budget: Option<&'b CgroupBudget>,
     pub(super) writers: Vec<&'w Writer<'a>>,
-    /// Bytes dirtied per second by them.
+    /// Bytes dirtied per second by them, at most what the disks wrote of them.
     pub(super) rate: f64,
+    /// Bytes dirtied by them, as the kernel counts them: whole folios.
+    pub(super) counted: u64,
     /// Bytes dirtied per fault, measured; a page where write calls dirty.
     pub(super) per_fault: u64,
     /// Page cache of the domain, at most, where the pages become dirty by write calls and not by stores.
@@ -105,18 +108,19 @@ pub(super) fn storms<'w, 'a, 'b>(
     let mut seen = Vec::new();
     let mut placed = BTreeSet::new();
     let per_cgroup = occupied.filter(|_| budgets.scope.is_per_cgroup());
+    let written = Written::of(derived, writers);
     for budget in &budgets.cgroups {
         let Some(processes) = per_cgroup.and_then(|occupied| occupied.get(&budget.cgroup)) else { continue };
         placed.extend(processes.iter().map(|writer| writer.id));
         let span = derived.window.cgroups.get(&budget.cgroup);
         let peak = derived.window.unwritten_max.get(&budget.cgroup).copied().unwrap_or(0);
-        seen.extend(storm(derived, Some(budget), &budget.domain, processes, peak, span));
+        let part = written.part_of(budget.cgroup, peak, processes);
+        seen.extend(storm(derived, Some(budget), &budget.domain, (processes, part), peak, span));
     }
     let rest: Vec<&Writer<'_>> = writers.processes.iter().filter(|writer| !placed.contains(&writer.id)).collect();
-    let peak = derived.dirty.unwritten_peak;
-    seen.extend(storm(derived, None, &budgets.global, &rest, peak.map_or(0, |bytes| bytes.0), None));
-    let rate = seen.iter().map(|(storm, _)| storm.rate).sum::<f64>();
-    if rate < HURTS_RATE || !is_written(derived, rate * derived.seconds) {
+    let peak = derived.dirty.unwritten_peak.map_or(0, |bytes| bytes.0);
+    seen.extend(storm(derived, None, &budgets.global, (&rest, written.part), peak, None));
+    if seen.iter().map(|(storm, _)| storm.rate).sum::<f64>() < HURTS_RATE {
         return Storms::default();
     }
     let needs_s = seen.iter().filter_map(|(_, needs_s)| *needs_s).reduce(f64::min);
@@ -128,23 +132,22 @@ pub(super) fn storms<'w, 'a, 'b>(
     Storms { found, needs_s: needs_s.filter(|needs_s| *needs_s <= LONGEST_S) }
 }
 
-/// Whether the disks wrote a good part of these dirtied bytes. A filesystem that keeps track of the dirty blocks of a folio writes only these,
-/// while the kernel counts the whole folio as dirtied and as written.
-fn is_written(derived: &Derived<'_>, dirtied: f64) -> bool {
-    let written: Option<u64> =
-        derived.drains().iter().map(|drain| drain.span.growth.written.map(|bytes| bytes.0)).sum();
-    let left = derived.dirty.unwritten_peak.map_or(0, |bytes| bytes.0);
-    written
-        .filter(|written| *written > 0)
-        .is_none_or(|written| (written.saturating_add(left)) as f64 >= WRITTEN * dirtied)
-}
-
 /// Whether a cgroup's page cache held the same files all the time: none was evicted at its limit or removed.
 fn is_kept(span: &Span<CgroupRow>) -> bool {
     let (Some(least), Some(most)) = (span.min.file, span.max.file) else { return false };
     let at_limit = [span.growth.events_high, span.growth.events_max];
     least.0 as f64 >= KEPT * most.0 as f64
         && at_limit.into_iter().all(|events| events.is_none_or(|events| events.0 == 0))
+}
+
+/// Whether the machine's page cache held the same files all the time: none was evicted, and few were removed.
+fn is_all_kept(derived: &Derived<'_>) -> bool {
+    let window = derived.window;
+    let scanned = [window.host.growth.pgscan_direct, window.host.growth.pgscan_kswapd];
+    let files = |row: &HostRow| Some(row.nr_inactive_file?.0.saturating_add(row.nr_active_file?.0));
+    let levels = || window.host_series.iter().filter_map(|(_, row)| files(row));
+    let (Some(least), Some(most)) = (levels().min(), levels().max()) else { return false };
+    least as f64 >= KEPT * most as f64 && scanned.into_iter().all(|pages| pages.is_none_or(|pages| pages.0 == 0))
 }
 
 /// Page cache of a cgroup, or of the machine, that is new in this window and was not read from a disk, bytes, at least.
@@ -164,14 +167,20 @@ fn raw_pages(derived: &Derived<'_>, pages: Option<Pages>) -> u64 {
 }
 
 /// Whether a process dirties folios by storing little into them, or single pages many times over: more than three
-/// times what is `cached` in all.
-fn is_amplified(writer: &Writer<'_>, cached: u64) -> bool {
+/// times what is `cached` in all. `part` of what it dirtied was written.
+fn is_amplified(writer: &Writer<'_>, cached: u64, part: f64) -> bool {
     let (Some(dirtied), Some(faults)) = (writer.dirtied_bytes, writer.faults) else { return false };
-    let application = writer.application_bytes.unwrap_or(0);
-    let is_of_folios = dirtied as f64 >= FOLIO_PER_FAULT * faults as f64;
-    faults > 0
-        && (is_of_folios || is_of_pages(writer, cached))
-        && dirtied as f64 >= REWRITES * application.max(1) as f64
+    let is_of_folios = part * dirtied as f64 >= FOLIO_PER_FAULT * faults as f64;
+    // What no fault can dirty was dirtied by calls.
+    let is_by_faults =
+        dirtied as f64 <= LARGEST_FOLIO * faults as f64 || faults >= writer.write_calls.unwrap_or(0).max(1);
+    is_by_faults && (is_of_folios || is_of_pages(writer, cached, part)) && is_of_little(writer, part)
+}
+
+/// Whether a process hands much less to write calls than was written for it.
+fn is_of_little(writer: &Writer<'_>, part: f64) -> bool {
+    let application = writer.application_bytes.unwrap_or(0).max(1);
+    writer.dirtied_bytes.is_some_and(|dirtied| part * dirtied as f64 >= REWRITES * application as f64)
 }
 
 /// Memory of a cgroup below its own limit that can hold file pages, when its processes had most of their own: at most.
@@ -202,15 +211,15 @@ fn least_of(row: &CgroupLimitsRow) -> Option<u64> {
 }
 
 /// Whether a process dirtied more than three times what is cached.
-fn is_of_pages(writer: &Writer<'_>, cached: u64) -> bool {
-    cached > 0 && writer.dirtied_bytes.is_some_and(|dirtied| dirtied as f64 >= MANY_TIMES * cached as f64)
+fn is_of_pages(writer: &Writer<'_>, cached: u64, part: f64) -> bool {
+    cached > 0 && writer.dirtied_bytes.is_some_and(|dirtied| part * dirtied as f64 >= MANY_TIMES * cached as f64)
 }
 
 fn storm<'w, 'a, 'b>(
     derived: &Derived<'_>,
     budget: Option<&'b CgroupBudget>,
     domain: &DomainBudget,
-    processes: &[&'w Writer<'a>],
+    (processes, part): (&[&'w Writer<'a>], f64),
     peak: u64,
     span: Option<&Span<CgroupRow>>,
 ) -> Option<(Storm<'w, 'a, 'b>, Option<f64>)> {
@@ -220,18 +229,28 @@ fn storm<'w, 'a, 'b>(
     let file = span.and_then(|span| span.max.file).map(|file| file.0);
     let of_domain = file.unwrap_or(cached);
     let mut writers: Vec<&Writer<'_>> =
-        processes.iter().copied().filter(|writer| is_amplified(writer, of_domain)).collect();
-    let called = (writers.is_empty() && span.is_some_and(is_kept)).then_some(of_domain);
+        processes.iter().copied().filter(|writer| is_amplified(writer, of_domain, part)).collect();
+    let is_kept = span.map_or_else(|| is_all_kept(derived), is_kept);
+    let called = (writers.is_empty() && is_kept).then_some(of_domain);
     if called.is_some() {
-        writers = processes.iter().copied().filter(|writer| is_of_pages(writer, of_domain)).collect();
+        writers = processes.iter().copied().filter(|writer| is_of_pages(writer, of_domain, part)).collect();
+    }
+    if called.is_some() && span.is_none() {
+        // Of a whole machine, files may come and go unseen: only calls that hand over parts of pages show that the pages are the same.
+        writers = processes.iter().copied().filter(|writer| is_of_little(writer, part)).collect();
+        let dirtied: u64 = writers.iter().filter_map(|writer| writer.dirtied_bytes).fold(0, u64::saturating_add);
+        if part * (dirtied as f64) < MANY_TIMES * of_domain as f64 {
+            writers.clear();
+        }
     }
     writers.sort_by_key(|writer| (std::cmp::Reverse(writer.dirtied_bytes), writer.pid));
     let sum = |of: fn(&Writer<'_>) -> Option<u64>| writers.iter().filter_map(|w| of(w)).fold(0, u64::saturating_add);
-    let (dirtied, faults) = (sum(|writer| writer.dirtied_bytes), sum(|writer| writer.faults));
+    let (counted, faults) = (sum(|writer| writer.dirtied_bytes), sum(|writer| writer.faults));
+    let dirtied = (part * counted as f64) as u64;
     let others = processes.iter().filter(|one| !writers.iter().any(|writer| writer.id == one.id));
     let new = newly_cached(derived, span, processes).saturating_sub(match span {
         Some(_) => others.filter_map(|other| other.dirtied_bytes).fold(0, u64::saturating_add),
-        None => raw_pages(derived, derived.window.host.growth.nr_dirtied).saturating_sub(dirtied),
+        None => raw_pages(derived, derived.window.host.growth.nr_dirtied).saturating_sub(counted),
     });
     if new > dirtied / 2 {
         return None;
@@ -258,11 +277,11 @@ fn storm<'w, 'a, 'b>(
     }
     let per_fault = match called {
         Some(_) => derived.page_size,
-        None => (dirtied / faults.max(1)).clamp(4096, 2 << 20),
+        None => (counted / faults.max(1)).clamp(4096, 2 << 20),
     };
     let expiry = if expiry.is_finite() { expiry } else { USUAL_EXPIRY_S };
-    // All that is dirtied before it is old, but no more than there is in the cache.
-    let rewritten = (rate * expiry).min(file.map_or(f64::INFINITY, |file| file as f64));
+    // All that is dirtied before it is old, as the kernel counts it, but no more than there is in the cache.
+    let rewritten = (counted as f64 / derived.seconds * expiry).min(file.map_or(f64::INFINITY, |file| file as f64));
     let rewritten = if cached > 0 { rewritten.min(cached as f64) } else { rewritten };
     let with_spare = |spare: f64| ((spare * rewritten) as u64).max(FOLIOS_WANTED * per_fault);
     // There is room for all of it: no threshold cleans what is dirtied again.
@@ -287,6 +306,7 @@ fn storm<'w, 'a, 'b>(
         budget,
         writers,
         rate,
+        counted,
         per_fault,
         called,
         background,

@@ -6,7 +6,8 @@ use super::activity::{self, Activity};
 use super::measured::Measured;
 use super::starved::Starved;
 use super::storm::{Reason, Storm, setting, was_raised};
-use super::{RULE, evidence, remedy};
+use super::written::WRITTEN;
+use super::{RULE, evidence, remedy, storm};
 use crate::budget::Budgets;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::short_limit::Occupied;
@@ -103,6 +104,7 @@ fn in_cgroups(
         )
         .against(least.wanted as f64),
     );
+    rows.extend(written_row(derived, storms));
     rows.extend(measured.iter().flat_map(Measured::evidence));
     let hungriest = storms.iter().max_by(|one, other| needs(one).total_cmp(&needs(other))).unwrap_or(least);
     let (plan, why, trade_off) = remedy::of_storm(derived, hungriest, least.reason);
@@ -132,15 +134,41 @@ fn in_cgroups(
         summary,
         confirmed: measured.as_ref().and_then(Measured::sentence),
         evidence: rows,
-        cause: format!("{} {why}", remedy::cause(derived, worst, &activity, measured.as_ref(), &victims))
-            .trim_end()
-            .to_owned(),
+        cause: format!(
+            "{}{} {why}",
+            remedy::cause(derived, worst, &activity, measured.as_ref(), &victims),
+            parts_of_folios(derived, storms)
+        )
+        .trim_end()
+        .to_owned(),
         brief,
         plan,
         trade_off,
         waited_s: waiting.pressure.map(|share| share * derived.seconds),
         ..Finding::default()
     }
+}
+
+/// What the disks wrote, where the kernel counts much more as dirtied.
+fn written_of_folios(derived: &Derived<'_>, storms: &[&Storm<'_, '_, '_>]) -> Option<u64> {
+    let is_less = |storm: &&&Storm<'_, '_, '_>| storm.rate * derived.seconds < WRITTEN * storm.counted as f64;
+    storms.iter().find(is_less).and(derived.writers().disk_bytes)
+}
+
+fn written_row(derived: &Derived<'_>, storms: &[&Storm<'_, '_, '_>]) -> Option<Evidence> {
+    let written = written_of_folios(derived, storms)?;
+    Some(Evidence::bytes("All disks wrote", written, "/proc/diskstats written"))
+}
+
+/// A sentence about folios that are dirtied whole and written in part.
+fn parts_of_folios(derived: &Derived<'_>, storms: &[&Storm<'_, '_, '_>]) -> String {
+    let Some(written) = written_of_folios(derived, storms) else { return String::new() };
+    let counted = storms.iter().map(|storm| storm.counted).fold(0, u64::saturating_add);
+    format!(
+        " The kernel counts whole folios as dirtied, {}. Their filesystem writes only the changed blocks: all disks wrote {}.",
+        human::bytes(counted as f64),
+        human::bytes(written as f64)
+    )
 }
 
 /// Whether little is dirtied by those of these cgroups that have their lowest memory limit still.
@@ -187,16 +215,27 @@ fn on_the_machine(derived: &Derived<'_>, budgets: &Budgets, storm: &Storm<'_, '_
         storm.writers.iter().filter_map(|one| of(one)).fold(0, u64::saturating_add)
     };
     let per_fault = sum(|writer| writer.dirtied_bytes) / sum(|writer| writer.faults).max(1);
-    let mut rows = vec![
-        Evidence::rate("Dirtied by stores of them", storm.rate, "/proc/PID/io write_bytes")
-            .against(activity::HURTS_RATE),
-        Evidence::bytes("Dirtied per page fault", per_fault, "write_bytes ÷ (minflt + majflt)")
-            .against(activity::FOLIO_PER_FAULT),
+    let dirtied = storm.counted as f64 / derived.seconds.max(f64::MIN_POSITIVE);
+    let dirtied = |name| Evidence::rate(name, dirtied, "/proc/PID/io write_bytes").against(activity::HURTS_RATE);
+    let mut rows = match storm.called {
+        Some(cached) => vec![
+            dirtied("Dirtied by write calls of them"),
+            Evidence::bytes("Page cache, at most", cached, "/proc/vmstat nr_inactive_file + nr_active_file")
+                .against((storm.counted as f64 / storm::MANY_TIMES).round()),
+        ],
+        None => vec![
+            dirtied("Dirtied by stores of them"),
+            Evidence::bytes("Dirtied per page fault", per_fault, "write_bytes ÷ (minflt + majflt)")
+                .against(activity::FOLIO_PER_FAULT),
+        ],
+    };
+    rows.extend([
         Evidence::bytes("Background threshold", storm.background, "/proc/vmstat nr_dirty_background_threshold")
             .against(storm.wanted as f64),
         Evidence::bytes("Most dirty and under writeback", storm.peak, "/proc/vmstat nr_dirty + nr_writeback")
             .against(storm.background as f64),
-    ];
+    ]);
+    rows.extend(written_row(derived, &[storm]));
     rows.extend(storm.writers.iter().take(3).filter_map(|writer| {
         let name = format!("Dirtied by {}", writer.label());
         Some(Evidence::bytes(name, writer.dirtied_bytes?, "/proc/PID/io write_bytes"))
@@ -209,13 +248,18 @@ fn on_the_machine(derived: &Derived<'_>, budgets: &Budgets, storm: &Storm<'_, '_
         summary,
         evidence: rows,
         cause: format!(
-            "Amplification: a store to a mapped page that was cleaned dirties {}. The programs rewrite more than the \
-             background threshold of the machine. So the flusher writes these pages soon, and the next store dirties them \
-             again. {why}",
-            match storm.per_fault <= derived.page_size {
-                true => "it again".to_owned(),
-                false => format!("its whole folio, {} as measured", human::bytes(storm.per_fault as f64)),
-            }
+            "Amplification: {} The programs rewrite more than the background threshold of the machine. So the flusher writes these pages \
+             soon, and {}.{} {why}",
+            match (storm.called, storm.per_fault <= derived.page_size) {
+                (Some(_), _) => "a call that writes part of a cached page dirties all of it.".to_owned(),
+                (None, true) => "a store to a mapped page that was cleaned dirties it again.".to_owned(),
+                (None, false) => format!(
+                    "a store to a mapped page that was cleaned dirties its whole folio, {} as measured.",
+                    human::bytes(storm.per_fault as f64)
+                ),
+            },
+            if storm.called.is_some() { "later calls dirty them again" } else { "the next store dirties them again" },
+            parts_of_folios(derived, &[storm]),
         ),
         brief: Brief {
             because: format!(
