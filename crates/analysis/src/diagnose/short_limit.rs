@@ -60,8 +60,10 @@ struct Short<'b, 'a> {
     peak: u64,
     /// Tasks that wait, those that wait most first.
     waiters: Vec<Waiter>,
-    /// Whether the limit is only known to be filled between two samples, and the waits of one cgroup alone may be short.
+    /// Whether the waits of this cgroup alone may be short, or its limit is only known to be filled between two samples.
     is_between: bool,
+    /// Whether it dirties as much as its freerun ceiling each second.
+    fills: bool,
     /// The device that most is written to, its speed, and how busy its busiest disk is over the window.
     device: Device<'a>,
     speed: Speed,
@@ -117,23 +119,29 @@ pub fn finding(
     if !is_pair_void(derived) {
         found.extend(short_of_machine(derived, budgets, false));
     }
-    let (between, seen): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.is_between);
-    if let Some(worst) = seen.iter().max_by_key(|one| (one.waiters.len(), one.cgroup.is_some())) {
-        return Some(told(rule, derived, worst, &[]));
+    let seen = found.iter().filter(|one| !one.is_between).max_by_key(|one| (one.waiters.len(), one.cgroup.is_some()));
+    // A program that waits alone at its limit waits for its own data, unless others wait at theirs.
+    match seen.filter(|worst| worst.waiters.len() >= 2) {
+        Some(worst) => Some(told(rule, derived, worst, &[])),
+        None => together(rule, derived, &found).or_else(|| Some(told(rule, derived, seen?, &[]))),
     }
-    // Cgroups that wait in turn: together they wait for a good part of the window, and longer than the disk has work.
+}
+
+/// The finding about cgroups that wait in turn: together they wait for a good part of the window, and longer than the disk has work.
+fn together(rule: &'static str, derived: &Derived<'_>, found: &[Short<'_, '_>]) -> Option<Finding> {
     let waited_s = |one: &Short<'_, '_>| one.waiters.iter().filter_map(|waiter| waiter.seconds).sum::<f64>();
-    let worst = between.iter().max_by(|one, other| waited_s(one).total_cmp(&waited_s(other)))?;
+    let cgroups: Vec<&Short<'_, '_>> = found.iter().filter(|one| one.cgroup.is_some()).collect();
+    let worst = *cgroups.iter().max_by(|one, other| waited_s(one).total_cmp(&waited_s(other)))?;
     let pressure = derived.dirty.io_pressure_some?;
-    let together_s: f64 = between.iter().map(waited_s).sum();
+    let together_s: f64 = cgroups.iter().map(|one| waited_s(one)).sum();
     let flushing = worst.device.bottoms().iter().map(Device::flushing).fold(0.0, f64::max);
     let is_harm = together_s.min(pressure * derived.seconds) >= HARM_SHARE * derived.seconds
         && pressure >= BEYOND_BUSY * (worst.utilisation + flushing);
-    (between.len() >= 2 && is_harm).then(|| {
-        let mut waiters: Vec<Waiter> = between.iter().flat_map(|one| one.waiters.iter().cloned()).collect();
+    (cgroups.len() >= 2 && is_harm).then(|| {
+        let mut waiters: Vec<Waiter> = cgroups.iter().flat_map(|one| one.waiters.iter().cloned()).collect();
         waiters.sort_by(|one, other| other.seconds.unwrap_or(0.0).total_cmp(&one.seconds.unwrap_or(0.0)));
-        let others: Vec<&Short<'_, '_>> = between.iter().filter(|one| one.cgroup != worst.cgroup).collect();
-        told(rule, derived, &Short { waiters, ..worst.clone() }, &others)
+        let others: Vec<&Short<'_, '_>> = cgroups.iter().copied().filter(|one| one.cgroup != worst.cgroup).collect();
+        told(rule, derived, &Short { waiters, is_between: true, ..worst.clone() }, &others)
     })
 }
 
@@ -198,8 +206,9 @@ fn short<'b, 'a>(
     if thresh == 0 || (peak < freerun && !fills) || is_of_machine {
         return None;
     }
-    // Far above it, the samples saw data that this limit did not hold back.
-    if peak > thresh.saturating_mul(PASSED) {
+    // Far above it, the samples saw data that this limit did not hold back. A call dirties whole folios before any check, so a cgroup that
+    // passes its limit each second is seen far above it.
+    if peak > thresh.saturating_mul(PASSED) && !fills {
         return None;
     }
     let amount = |device: &&Device<'_>| device.span.growth.written.map_or(0, |bytes| bytes.0);
@@ -221,7 +230,9 @@ fn short<'b, 'a>(
             if is_at_limit { waiting_writers(derived, &device, processes) } else { Vec::new() }
         }
     };
-    let is_between = waiters.is_empty() && fills;
+    // Data on no disk may be reached and waited for elsewhere.
+    let is_reached = || cgroup.is_some() && peak >= freerun && !writes_beyond_disks(derived);
+    let is_between = waiters.is_empty() && (fills || is_reached());
     if is_between {
         waiters = match pauses {
             Some(pauses) => throttle::paused(pauses, processes, waiting::felt_s(derived.seconds)),
@@ -229,8 +240,14 @@ fn short<'b, 'a>(
         };
         waiters.retain(|waiter| waiter.seconds.is_some());
     }
-    let short = Short { domain, cgroup, thresh, peak, waiters, is_between, device, speed, utilisation, moment_s };
+    let short =
+        Short { domain, cgroup, thresh, peak, waiters, is_between, fills, device, speed, utilisation, moment_s };
     (!short.waiters.is_empty()).then_some(short)
+}
+
+/// Whether a filesystem is mounted whose data go to no disk of this machine.
+fn writes_beyond_disks(derived: &Derived<'_>) -> bool {
+    derived.window.facts.iter().flat_map(|facts| &facts.mounts).any(dirty::is_beyond_disks)
 }
 
 /// Waiters among these processes, where no trace tells pauses from other waits: those that may have waited for the device, dirtied
@@ -335,6 +352,9 @@ fn told(rule: &'static str, derived: &Derived<'_>, short: &Short<'_, '_>, others
     // Without a trace, only the level shows what they waited for.
     let waited = match short.waiters.iter().any(|waiter| waiter.source == throttle::SOURCE) {
         true => "waited at this limit",
+        false if short.is_between && !short.fills => {
+            "waited for I/O longer than the disk had work, and this limit was reached"
+        }
         false if short.is_between => {
             "waited for I/O longer than the disk had work, and dirtied as much as this limit each second"
         }
