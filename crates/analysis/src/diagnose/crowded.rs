@@ -10,10 +10,11 @@ use super::waiting::{self, HARM_SHARE, Waiter};
 use super::writer::Writer;
 use super::{cgroup, dirty, limits, throttle};
 use crate::budget::CgroupBudget;
+use crate::observer;
 use floodline_record::id::EntityId;
 use floodline_record::name::Name;
 use floodline_record::traced::throttle::Domain;
-use floodline_record::units::Limit;
+use floodline_record::units::{Limit, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Part of the time with waiting tasks that the disk is busy, at least: a flusher that has nothing to write makes them wait for another
@@ -32,8 +33,13 @@ const MOST: f64 = 0.5;
 /// Part of a cgroup's dirtyable memory below which its dirty limit is small because of a setting. The kernel
 /// rounds a ratio of 10 %, half of its default, down to less than that.
 const LOW_FRACTION: f64 = 0.095;
-/// Unwritten data, in multiples of the ceiling, from which it was passed, where no trace tells.
+/// Unwritten data of one of these cgroups, in multiples of its ceiling, from which it was passed, where no trace tells. The others need to
+/// be near theirs.
 const PASSED: f64 = 1.25;
+const NEAR: f64 = 0.75;
+/// The same where samples are this far apart, seconds: they miss the most of a burst.
+const PASSED_BETWEEN: f64 = 1.0;
+const FAR_APART_S: f64 = 1.5;
 
 /// A cgroup at whose small dirty limit tasks wait.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +84,11 @@ pub fn crowded(derived: &Derived<'_>) -> Vec<Crowded> {
     for budget in derived.budgets().cgroups.iter().filter(|budget| !is_limited(&budget.path)) {
         let Some(processes) = occupied.get(&budget.cgroup) else { continue };
         found.extend(of_cgroup(derived, budget, processes, (pauses.as_ref(), &ceilings), &limits));
+    }
+    let distance = observer::distance(derived.window).map_or(0.0, Nanos::as_secs_f64);
+    let times = if distance > FAR_APART_S { PASSED_BETWEEN } else { PASSED };
+    if !found.iter().any(|one| one.is_traced || one.peak as f64 >= times * one.freerun as f64) {
+        return Vec::new();
     }
     found.sort_by(|one, other| waited_s(other).total_cmp(&waited_s(one)));
     if is_felt(derived, &found) { found } else { Vec::new() }
@@ -166,7 +177,7 @@ fn of_cgroup(
         None => {
             let freerun = (part * least as f64) as u64;
             let is_reached =
-                peak as f64 >= PASSED * freerun as f64 && !is_near_the_machines(derived) && !may_sync(derived, &device);
+                peak as f64 >= NEAR * freerun as f64 && !is_near_the_machines(derived) && !may_sync(derived, &device);
             (freerun, if is_reached { waiting_writers(derived, processes) } else { Vec::new() })
         }
     };
