@@ -46,6 +46,8 @@ struct Storm {
     removed: u64,
     /// The cgroup with the most reclaimable slab of its own.
     largest: Option<(EntityId, u64)>,
+    /// Whether that cgroup was removed within the window.
+    is_largest_removed: bool,
     lazytime: Vec<String>,
     cost: Cost,
     /// Counted moves, by pair of cgroups; `None` when they were not traced.
@@ -73,7 +75,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
             human::seconds(derived.seconds),
             storm.moves.as_deref().map(|moves| counted(derived, moves)).unwrap_or_default()
         );
-        return Verdict::Found(vec![finding(derived, &storm, severity, summary)]);
+        return Verdict::Found(vec![finding(derived, &storm, true, severity, summary)]);
     }
     if let Some(finding) = exposed(derived, &storm) {
         return Verdict::Found(vec![finding]);
@@ -113,12 +115,15 @@ fn storm(derived: &Derived<'_>, facts: &HostFacts) -> Storm {
     let workers = switches::workers(derived);
     let latest = derived.window.cgroups.values().map(|span| span.last_at).max();
     let slab = cgroup::own_amounts(derived.window, |span| span.last.slab_reclaimable.map(|bytes| bytes.0));
+    let largest = slab.first().copied();
+    let is_removed = |id| derived.window.cgroups.get(&id).is_some_and(|span| Some(span.last_at) < latest);
     Storm {
         cpu_s: workers.cpu_s,
         workers: workers.seen,
         dying: switches::dying(derived.window),
         removed: derived.window.cgroups.values().filter(|span| Some(span.last_at) < latest).count() as u64,
-        largest: slab.first().copied(),
+        largest,
+        is_largest_removed: largest.is_some_and(|(id, _)| is_removed(id)),
         lazytime: facts
             .mounts
             .iter()
@@ -139,15 +144,19 @@ fn exposed(derived: &Derived<'_>, storm: &Storm) -> Option<Finding> {
         return None;
     }
     let severity = if storm.lazytime.is_empty() { Severity::Info } else { Severity::Warning };
-    let summary = format!(
-        "If {} is removed, this kernel moves its cached inodes at great cost: it holds {} of reclaimable slab.",
-        derived.label(id),
-        human::bytes(slab as f64)
-    );
-    Some(finding(derived, storm, severity, summary))
+    let (name, slab) = (derived.label(id), human::bytes(slab as f64));
+    let summary = match storm.is_largest_removed {
+        true => format!(
+            "{name} was removed in this window and held {slab} of reclaimable slab. This kernel moves its cached inodes at great cost."
+        ),
+        false => format!(
+            "If {name} is removed, this kernel moves its cached inodes at great cost: it holds {slab} of reclaimable slab."
+        ),
+    };
+    Some(finding(derived, storm, false, severity, summary))
 }
 
-fn finding(derived: &Derived<'_>, storm: &Storm, severity: Severity, summary: String) -> Finding {
+fn finding(derived: &Derived<'_>, storm: &Storm, is_measured: bool, severity: Severity, summary: String) -> Finding {
     let mut evidence = Vec::new();
     if let Some(cpu) = storm.cpu_s {
         evidence.push(
@@ -195,10 +204,21 @@ fn finding(derived: &Derived<'_>, storm: &Storm, severity: Severity, summary: St
     let (plan, trade_off) = remedy(derived, storm);
     let whose = storm.largest.filter(|(_, slab)| *slab >= MANY_INODES).map(|(id, _)| derived.label(id));
     let brief = Brief {
-        because:
-            "A cgroup that wrote many files was removed. The kernel now hands its cached inodes to the parent cgroup, \
-                  and its worker threads burn CPU time under one lock."
-                .to_owned(),
+        because: match (is_measured, storm.is_largest_removed) {
+            (true, _) => {
+                "A cgroup that wrote many files was removed. The kernel now hands its cached inodes to the parent cgroup, \
+                 and its worker threads burn CPU time under one lock."
+            }
+            (false, true) => {
+                "A cgroup that wrote many files was removed. The kernel hands its cached inodes to the parent cgroup, half a minute to \
+                 minutes later. Its worker threads may then burn CPU time under one lock."
+            }
+            (false, false) => {
+                "A cgroup holds many cached inodes. When it is removed, the kernel hands them to the parent cgroup, and its worker \
+                 threads burn CPU time under one lock."
+            }
+        }
+        .to_owned(),
         who: whose.clone().unwrap_or_default(),
         expect: match plan.is_empty() {
             true => String::new(),
@@ -405,6 +425,21 @@ mod tests {
         check_rule(&RULE, &exposed("6.8.0-31-generic", 400.0, 0), "clear:");
         let lazytime = exposed("6.8.0-31-generic", 400.0, 3).mount("sdb", "xfs", "/data", "rw,lazytime,attr2");
         check_rule(&RULE, &lazytime, "warning: If /system.slice/unpack.service is removed");
+    }
+
+    #[test]
+    fn an_exposure_of_a_cgroup_that_was_removed_is_told_in_the_past() {
+        let mut window = exposed("6.8.0-31-generic", 400.0, 3).window();
+        let is_it = |entity: &&Entity| entity.label() == "/system.slice/unpack.service";
+        let id = *window.entities.iter().find(|(_, entity)| is_it(entity)).expect("it is there").0;
+        window.cgroups.get_mut(&id).expect("it was read").last_at.0 -= 3_000_000_000;
+        let Verdict::Found(found) = (RULE.check)(&Derived::of(&window)) else { panic!("it is exposed") };
+        assert!(
+            found[0].summary.starts_with("/system.slice/unpack.service was removed in this window and held 400 MiB"),
+            "{}",
+            found[0].summary
+        );
+        assert!(found[0].brief.because.contains("half a minute to minutes later"), "{}", found[0].brief.because);
     }
 
     #[test]
