@@ -145,9 +145,14 @@ fn is_all_kept(derived: &Derived<'_>) -> bool {
     let window = derived.window;
     let scanned = [window.host.growth.pgscan_direct, window.host.growth.pgscan_kswapd];
     let files = |row: &HostRow| Some(row.nr_inactive_file?.0.saturating_add(row.nr_active_file?.0));
-    let levels = || window.host_series.iter().filter_map(|(_, row)| files(row));
-    let (Some(least), Some(most)) = (levels().min(), levels().max()) else { return false };
-    least as f64 >= KEPT * most as f64 && scanned.into_iter().all(|pages| pages.is_none_or(|pages| pages.0 == 0))
+    let mut most = 0;
+    let mut levels = window.host_series.iter().filter_map(|(_, row)| files(row));
+    // It may grow: what is new is left out elsewhere.
+    let is_kept = levels.all(|level| {
+        most = level.max(most);
+        level as f64 >= KEPT * most as f64
+    });
+    is_kept && most > 0 && scanned.into_iter().all(|pages| pages.is_none_or(|pages| pages.0 == 0))
 }
 
 /// Page cache of a cgroup, or of the machine, that is new in this window and was not read from a disk, bytes, at least.
