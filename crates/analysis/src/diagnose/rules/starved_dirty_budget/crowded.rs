@@ -204,6 +204,7 @@ mod tests {
                 (row.file_dirty, row.file_writeback) = (Some(Bytes(mib(9.0))), Some(Bytes(0)));
             })
             .limits(&path, |_, row| row.memory_max = Some(Limit(mib(320.0))))
+            .cgroup_io(&path, "sdb", move |t, row| row.wbytes = grows(t, 0, given.written))
             .process("mapwriter", 2000 + at as u32, &path, move |t, row| {
                 (row.wchar, row.write_bytes) = (grows(t, 0, given.written), grows(t, 0, given.written));
                 row.blkio_delay = Some(secs(given.waits * t));

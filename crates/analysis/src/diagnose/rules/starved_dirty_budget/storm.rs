@@ -31,6 +31,8 @@ pub(super) const MANY_TIMES: f64 = 3.0;
 const KEPT: f64 = 0.5;
 /// Largest folio of a filesystem, bytes: no fault dirties more.
 const LARGEST_FOLIO: f64 = 2_097_152.0;
+/// Part of what the programs of a machine dirtied from which one of them is named.
+const NOTICEABLE: f64 = 0.01;
 /// Rate of one domain that counts for the sum, bytes per second.
 const COUNTS: f64 = 50e3;
 /// What the kernel starts with.
@@ -244,9 +246,9 @@ fn storm<'w, 'a, 'b>(
         // Of a whole machine, files may come and go unseen: only calls that hand over parts of pages show that the pages are the same.
         writers = processes.iter().copied().filter(|writer| is_of_little(writer, part)).collect();
         let dirtied: u64 = writers.iter().filter_map(|writer| writer.dirtied_bytes).fold(0, u64::saturating_add);
-        if part * (dirtied as f64) < MANY_TIMES * of_domain as f64 {
-            writers.clear();
-        }
+        let is_enough = part * dirtied as f64 >= MANY_TIMES * of_domain as f64;
+        let is_noticeable = |bytes: u64| bytes as f64 >= NOTICEABLE * dirtied as f64;
+        writers.retain(|writer| is_enough && writer.dirtied_bytes.is_some_and(is_noticeable));
     }
     writers.sort_by_key(|writer| (std::cmp::Reverse(writer.dirtied_bytes), writer.pid));
     let sum = |of: fn(&Writer<'_>) -> Option<u64>| writers.iter().filter_map(|w| of(w)).fold(0, u64::saturating_add);
