@@ -34,6 +34,10 @@ pub struct ChangePlan {
     pub endpoint: String,
     /// What sets each knob at boot now: file and line, or nothing.
     pub boot: Vec<Boot>,
+    /// What restores the old values, as `NAME=VALUE`: of a bytes/ratio pair the member that was in force. `apply` does not read it: its
+    /// journal has the values that it finds. Empty if an old value was not read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undo: Vec<String>,
 }
 
 /// What identifies a host and its state. Absent fields are not compared.
@@ -61,6 +65,9 @@ pub struct Change {
     pub old: Option<String>,
     /// Value to set.
     pub new: String,
+    /// For a member of a bytes/ratio pair of which the other member was in force: that one, as `NAME=VALUE`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_force: Option<String>,
 }
 
 /// One predicted figure.

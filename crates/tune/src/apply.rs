@@ -81,7 +81,7 @@ pub fn plan_of(site: &Site, sets: &[String]) -> Result<ChangePlan, TuneError> {
         let old = Slot::read(&site.host, &resolved, new.clone())
             .ok()
             .and_then(|slot| resolved.place().and_then(|place| slot.old.get(place).cloned()));
-        Ok(Change { knob: resolved.written.name, old, new })
+        Ok(Change { knob: resolved.written.name, old, new, in_force: None })
     });
     Ok(ChangePlan {
         schema: SCHEMA.to_owned(),
@@ -94,6 +94,7 @@ pub fn plan_of(site: &Site, sets: &[String]) -> Result<ChangePlan, TuneError> {
         longest_pause_s: 0.2,
         endpoint: "stall_seconds_per_hour".to_owned(),
         boot: Vec::new(),
+        undo: Vec::new(),
     })
 }
 

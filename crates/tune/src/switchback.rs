@@ -76,11 +76,12 @@ pub fn inverse(journal: &Journal) -> Result<ChangePlan, TuneError> {
     let change = |slot: &Slot| {
         let shown = slot.old_shown();
         let (knob, new) = shown.split_once('=').unwrap_or_default();
-        Change { knob: knob.to_owned(), old: None, new: new.to_owned() }
+        Change { knob: knob.to_owned(), old: None, new: new.to_owned(), in_force: None }
     };
     Ok(ChangePlan {
         changes: journal.planned.slots.iter().map(change).collect(),
         longest_pause_s: WITHOUT_S,
+        undo: Vec::new(),
         ..journal.planned.plan.clone()
     })
 }

@@ -24,18 +24,24 @@ pub fn changed<'a>(window: &Window, settings: &'a [Setting]) -> Vec<&'a Setting>
 /// Values that restore the sysctls of a plan, as `NAME=VALUE`: of a bytes/ratio pair the member that is in force. Empty
 /// if one of them was not read.
 pub fn undo(window: &Window, settings: &[Setting]) -> Vec<String> {
-    let old = |key: &str| knob(key).and_then(|knob| knob.present(window)).map(|value| value.to_string());
-    let partner = |key: &str| match key.strip_suffix("_bytes") {
-        Some(stem) => format!("{stem}_ratio"),
-        None => key.replace("_ratio", "_bytes"),
-    };
-    let is_pair = |key: &str| key.ends_with("_bytes") || key.ends_with("_ratio");
     let of_vm = changed(window, settings).into_iter().filter(|one| one.key.starts_with("vm."));
-    let undone = of_vm.map(|one| match old(&one.key)?.as_str() {
-        "0" if is_pair(&one.key) => Some(format!("{}={}", partner(&one.key), old(&partner(&one.key))?)),
-        value => Some(format!("{}={value}", one.key)),
-    });
-    undone.collect::<Option<Vec<String>>>().unwrap_or_default()
+    of_vm.map(|one| restoring(window, &one.key)).collect::<Option<Vec<String>>>().unwrap_or_default()
+}
+
+/// The value of a knob in the recording.
+fn old(window: &Window, key: &str) -> Option<String> {
+    knob(key).and_then(|knob| knob.present(window)).map(|value| value.to_string())
+}
+
+/// What restores a knob, as `NAME=VALUE`; `None` if it was not read.
+fn restoring(window: &Window, key: &str) -> Option<String> {
+    in_force(window, key).or_else(|| Some(format!("{key}={}", old(window, key)?)))
+}
+
+/// The other member of the pair of a knob, as `NAME=VALUE`, if that one is in force.
+fn in_force(window: &Window, key: &str) -> Option<String> {
+    let other = knob(key)?.pair.filter(|_| old(window, key).as_deref() == Some("0"))?;
+    Some(format!("{other}={}", old(window, other)?))
 }
 
 /// Commands that make a change and commands that undo it, as `doctor` prints them. `steps` are those of doctor's plans: they
@@ -68,11 +74,14 @@ pub fn plan(
         boot_id: facts.and_then(|facts| facts.boot_id.as_ref()).map(|id| id.as_str().to_owned()),
         mem_total_bytes: facts.and_then(|facts| facts.mem_total).map(|bytes| bytes.0),
     };
-    let old = |key: &str| knob(key).and_then(|knob| knob.present(window)).map(|value| value.to_string());
-    let changes = changed(window, settings)
-        .into_iter()
-        .map(|setting| Change { knob: setting.key.clone(), old: old(&setting.key), new: setting.value.clone() })
-        .collect();
+    let change = |setting: &Setting| Change {
+        knob: setting.key.clone(),
+        old: old(window, &setting.key),
+        new: setting.value.clone(),
+        in_force: in_force(window, &setting.key),
+    };
+    let changes: Vec<Change> = changed(window, settings).into_iter().map(change).collect();
+    let undo = changes.iter().map(|change| restoring(window, &change.knob)).collect::<Option<Vec<String>>>();
     let rows = || prediction.iter().flat_map(|prediction| &prediction.rows);
     let expected = prediction.map(Prediction::expected).unwrap_or_default();
     let evidence = rows()
@@ -93,6 +102,7 @@ pub fn plan(
         longest_pause_s,
         endpoint: ENDPOINT.to_owned(),
         boot: Vec::new(),
+        undo: undo.unwrap_or_default(),
     }
 }
 
@@ -109,6 +119,19 @@ mod tests {
         let keys: Vec<&str> = changed(&window, &settings).iter().map(|one| one.key.as_str()).collect();
         assert_eq!(keys, ["vm.dirty_background_bytes"]);
         assert_eq!(undo(&window, &settings), ["vm.dirty_background_ratio=10"]);
+    }
+
+    #[test]
+    fn a_plan_names_the_pair_that_is_in_force_and_what_restores_it() {
+        let window = Fixture::healthy().settings((20, 0, 10, 0)).window();
+        let settings = [Setting::new("vm.dirty_background_bytes", "33554432"), Setting::new("vm.dirty_bytes", "1")];
+        let plan = plan(&window, &settings, None, &Measured::default(), 0.2);
+        assert_eq!(plan.undo, ["vm.dirty_background_ratio=10", "vm.dirty_ratio=20"]);
+        let told = |change: &Change| (change.old.clone(), change.in_force.clone());
+        assert_eq!(told(&plan.changes[0]), (Some("0".to_owned()), Some("vm.dirty_background_ratio=10".to_owned())));
+        let age = [Setting::new("vm.dirty_expire_centisecs", "100")];
+        let aged = super::plan(&window, &age, None, &Measured::default(), 0.2);
+        assert_eq!((told(&aged.changes[0]).1, aged.undo.len()), (None, 1));
     }
 
     #[test]

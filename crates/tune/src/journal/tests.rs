@@ -22,6 +22,7 @@ pub(crate) fn planned() -> Planned {
             longest_pause_s: 0.2,
             endpoint: "stall_seconds_per_hour".to_owned(),
             boot: Vec::new(),
+            undo: Vec::new(),
         },
         slots: Vec::new(),
         persist: false,
