@@ -3,6 +3,7 @@
 //! nor how a result is printed.
 
 use crate::commands::doctor::read as diagnosed;
+use crate::commands::twin::refused;
 use crate::console::Progress;
 use crate::error::CliError;
 use crate::input::{Input, folded};
@@ -49,8 +50,10 @@ pub(crate) fn read(file: &Path) -> Result<Recorded, CliError> {
 /// Reads a recording, diagnoses it, and makes the twin of the part that the report is about. Standard input and pipes can
 /// be read only once: the whole recording is simulated.
 pub(crate) fn study(file: &Path, go_on: GoOn<'_>) -> Result<(Studied, Option<Report>), CliError> {
+    // As `twin` names the file that has no twin.
+    let refused = |error: TwinError| refused(file, &error);
     if !is_file(file) {
-        return Ok((Studied::of(read(file)?, go_on)?, None));
+        return Ok((Studied::of(read(file)?, go_on).map_err(refused)?, None));
     }
     let report = diagnosed(file, Vec::new())?;
     let mut kept = Kept::of(&report).of_any_size();
@@ -59,7 +62,7 @@ pub(crate) fn study(file: &Path, go_on: GoOn<'_>) -> Result<(Studied, Option<Rep
         ControlFlow::Continue(())
     })?;
     let part = kept.finish().ok_or_else(|| CliError::bug("a part of a recording that is too long"))?;
-    Ok((Studied::of_part(part, go_on)?, Some(report)))
+    Ok((Studied::of_part(part, go_on).map_err(refused)?, Some(report)))
 }
 
 /// Whether a path names a file that can be read twice.

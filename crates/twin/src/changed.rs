@@ -22,7 +22,8 @@ use floodline_record::nearest::nearest;
 use floodline_record::units::Bytes;
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
-use floodline_scenario::{ByteSize, CgroupMode, Scenario, SetLimits, SizeLimit, Step};
+use floodline_scenario::{ByteSize, CgroupMode, Scenario, SetLimits, SizeLimit, Step, UsedKey};
+use floodline_sim::SimError;
 
 /// Reads `KEY=VALUE`.
 ///
@@ -133,7 +134,7 @@ pub fn change(
     if let Err(error) = floodline_sim::check(&changed.scenario)
         && floodline_sim::check(scenario).is_ok()
     {
-        return Err(NotChanged::new(error.to_string(), "choose a value that the model supports, or another key"));
+        return Err(NotChanged::new(error.to_string(), unsupported(&error)));
     }
     fitting(scenario, &changed.scenario)?;
     let behaviour = Behaviour::of(changed.kernel);
@@ -146,6 +147,23 @@ pub fn change(
         }
     }
     Ok(changed)
+}
+
+/// What to type instead of a setting that the model does not support.
+fn unsupported(error: &SimError) -> String {
+    let values = match error {
+        SimError::NotHonoured(keys) => keys.iter().find_map(values_of),
+        _ => None,
+    };
+    match values {
+        Some(values) => format!("it takes {values}"),
+        None => "choose a value that the model supports, or another key".to_owned(),
+    }
+}
+
+/// Values of a key of which the model supports only some.
+fn values_of(key: &UsedKey) -> Option<&'static str> {
+    (key.pattern == "machine.devices.*.queue.scheduler").then_some("none, mq-deadline, kyber or bfq")
 }
 
 /// The name under which two settings are the same one: bytes and ratio of a threshold exclude each other.
@@ -310,6 +328,11 @@ fn set(changed: &mut Changed, key: &str, value: &str, setting: &Setting) -> Resu
             format!("a twin has no setting vm.{name}"),
             near.map_or_else(|| format!("it has {}", VM.join(", ")), |near| format!("did you mean {near}?")),
         ));
+    }
+    let meant = format!("vm.{key}");
+    if VM.contains(&meant.as_str()) {
+        let hint = format!("did you mean {meant}={}?", setting.value);
+        return Err(NotChanged::new(format!("{}={}: no such key", setting.key, setting.value), hint));
     }
     let refused = |why: &str| NotChanged::new(format!("{}={}: {why}", setting.key, setting.value), hint(why));
     changed.scenario = changed.scenario.changed(key, value).map_err(|error| refused(error.why()))?;
@@ -517,6 +540,11 @@ steps = [{ write = { file = "/rootfs/j", total = "1 MiB" } }]
         check("vm.dirty_ratio", Err("expected KEY=VALUE"));
         check("bdi/8:99/max_ratio=40", Err("no device \"8:99\" that was written to | known here: sda"));
         check("queue/sda/depth=1", Err("expected wbt_lat_usec, scheduler or nr_requests"));
+        check("queue/sda/scheduler=foo", Err("it takes none, mq-deadline, kyber or bfq"));
+        for scheduler in ["mq-deadline", "kyber", "bfq"] {
+            check(&format!("queue/sda/scheduler={scheduler}"), Ok(scheduler));
+        }
+        check("dirty_ratio=10", Err("did you mean vm.dirty_ratio=10?"));
         check("cgroup/ap.slice/memory.max=1G", Err("did you mean \"app.slice\"?"));
         check("kernel=3.10", Err("the oldest kernel that the model supports"));
         check("kernel=new", Err("expected a version"));

@@ -28,7 +28,7 @@ mod simulate;
 mod snapshot;
 mod sweep;
 mod top;
-mod twin;
+pub(crate) mod twin;
 mod verify;
 
 use crate::console::Console;
