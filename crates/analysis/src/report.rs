@@ -3,7 +3,7 @@
 //! `floodline-view` turns it into text or JSON and computes nothing. The JSON form is a stable interface: fields are
 //! added, never renamed; `schema` names the version.
 
-use floodline_record::gap::{Cause, Gap};
+use floodline_record::gap::{Cause, Gap, Source};
 pub use floodline_record::severity::Severity;
 use serde::Serialize;
 
@@ -335,6 +335,12 @@ pub struct Finding {
     /// Whether its change only lets writers wait later: no arithmetic tells how much that helps.
     #[serde(skip)]
     pub moves_waits_only: bool,
+    /// Bytes a second to which a limit holds what it is about, where it counts bytes that are written.
+    #[serde(skip)]
+    pub held_to: Option<f64>,
+    /// Bytes a second at which its burst was written.
+    #[serde(skip)]
+    pub written_at: Option<f64>,
     /// The rule whose finding is the cause of this one; absent for causes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explained_by: Option<&'static str>,
@@ -447,6 +453,7 @@ impl From<&Gap> for GapLine {
     fn from(gap: &Gap) -> GapLine {
         let source = match &gap.detail {
             Some(detail) => format!("{} ({detail})", gap.source),
+            None if gap.source == Source::Recording => "the recording".to_owned(),
             None => gap.source.to_string(),
         };
         let cause = match gap.times {

@@ -26,6 +26,7 @@ pub mod limits;
 pub mod load;
 pub mod loops;
 pub mod missing;
+pub mod moved_inodes;
 pub mod placed;
 pub mod released;
 pub mod rules;
@@ -185,6 +186,18 @@ fn by_harm(findings: &mut [Finding]) {
     }
 }
 
+/// Times that a burst is written faster than limits allow, for it to be of other writers.
+const FASTER: f64 = 2.0;
+
+/// Whether a finding's burst was written much faster than all limits together allow that the rule of a cause reports for its disks. It is
+/// then not the data of what they hold.
+fn is_faster(findings: &[Finding], cause: &Finding, burst: &Finding) -> bool {
+    let shares_a_disk = |one: &&Finding| one.devices.iter().any(|disk| burst.devices.contains(disk));
+    let of_rule = findings.iter().filter(|one| one.rule == cause.rule).filter(shares_a_disk);
+    let limits: Option<f64> = of_rule.map(|one| one.held_to).sum();
+    cause.held_to.is_some() && limits.zip(burst.written_at).is_some_and(|(limits, rate)| rate > FASTER * limits)
+}
+
 /// Marks the findings that a worse or equal one explains, by the precedence that the catalogue declares. Moves
 /// explained findings behind their causes.
 fn explain(findings: &mut [Finding]) {
@@ -196,7 +209,7 @@ fn explain(findings: &mut [Finding]) {
                 || rest[0].devices.is_empty()
                 || cause.devices.iter().any(|disk| rest[0].devices.contains(disk));
             let counts = cause.explained_by.is_none() && cause.severity >= Severity::Warning;
-            counts && of_one_disk && rules.contains(&rest[0].rule)
+            counts && of_one_disk && rules.contains(&rest[0].rule) && !is_faster(before, cause, &rest[0])
         };
         rest[0].explained_by = before.iter().find(explains).map(|cause| cause.rule);
     }
@@ -384,6 +397,30 @@ mod tests {
             let text = findings(&report);
             assert!(!text.contains("NaN") && !text.contains("inf "), "{text}");
         });
+    }
+
+    #[test]
+    fn a_limit_does_not_explain_a_burst_that_is_written_faster_than_it_allows() {
+        let of = |rule, held_to, written_at| Finding {
+            rule,
+            severity: Severity::Critical,
+            devices: vec!["sda".to_owned()],
+            held_to,
+            written_at,
+            ..Finding::default()
+        };
+        let limit = |rate| of("io-limit-throttling", rate, None);
+        let explained = |limits: &[Option<f64>], rate| {
+            let mut all: Vec<Finding> = limits.iter().map(|rate| limit(*rate)).collect();
+            all.push(of("dirty-cliff", None, rate));
+            explain(&mut all);
+            all.last().is_some_and(|burst| burst.explained_by.is_some())
+        };
+        assert!(!explained(&[Some(2e6)], Some(46e6)), "it is of other writers");
+        assert!(explained(&[Some(40e6)], Some(46e6)));
+        assert!(explained(&[Some(10e6), Some(15e6)], Some(46e6)), "the limits hold both together");
+        assert!(explained(&[None], Some(46e6)), "a limit of requests");
+        assert!(explained(&[Some(2e6)], None));
     }
 
     #[test]

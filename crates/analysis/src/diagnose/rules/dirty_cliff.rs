@@ -220,6 +220,7 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
         confirmed: traced(derived, device, burst),
         devices: vec![device.name.to_string()],
         waited_s: Some(bursts.iter().map(|one| one.seconds * one.pressure.unwrap_or(0.0)).sum()),
+        written_at: Some(burst.rate),
         ..finding
     }
 }

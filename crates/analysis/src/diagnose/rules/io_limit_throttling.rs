@@ -416,6 +416,7 @@ fn finding(derived: &Derived<'_>, at: &AtLimit<'_>, known: Option<&[Waiter]>) ->
         },
         devices: vec![at.device.name.to_string()],
         waited_s: held.pressure.map(|share| share * derived.seconds),
+        held_to: (at.is_write && at.is_bytes).then_some(at.limit as f64),
         trade_off: what_helps(at, &file),
         ..Finding::default()
     })
