@@ -75,6 +75,10 @@ pub enum Reason {
     Speed,
     /// The runs agree, but the unchanged twin misses the recording, or it misses each figure by which the finding is said to be there.
     Missed,
+    /// No run has it, but more data become dirty, and the twin misses the wait by which it hurts.
+    MissedWait,
+    /// The new kernel moves the inodes of removed cgroups at great cost, and no run of the model has these inodes.
+    Inodes,
 }
 
 /// Share of right answers from which an answer is likely rather than open.
@@ -393,11 +397,13 @@ impl Row {
         format!("{}{condition} {about}{now} → about {then}", self.label)
     }
 
-    /// The change of a figure that is not predicted: `waits of all tasks 2.09 s → 2.45 s to 13 s`.
+    /// The change of a figure that is not predicted: `longest fsync 2.09 s → 2.45 s to 13 s`. The total of waits may be much longer than
+    /// the recording, so its words say that it is a sum.
     pub fn roughly_said(&self) -> String {
         let shown = |value| shown_value(self.unit, value);
         let (least, most) = self.roughly.unwrap_or((self.then, self.then));
-        format!("{} {} → {} to {}", self.label, shown(self.now), shown(least), shown(most))
+        let sum = if self.figure == WAITS { ", added up," } else { "" };
+        format!("{}{sum} {} → {} to {}", self.label, shown(self.now), shown(least), shown(most))
     }
 
     /// Name of the figure within a sentence.

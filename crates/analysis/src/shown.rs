@@ -3,13 +3,18 @@
 //! version, because distributions carry changes back. Shows presence only: that a file was not read proves nothing.
 
 use floodline_kernel::Behaviour;
+use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
 
 /// The behaviour of the kernel of a window: by its version, and by what the host shows. `None` where the version is not
 /// known.
 pub fn behaviour(window: &Window) -> Option<Behaviour> {
-    let version = window.facts.as_ref()?.kernel?;
-    Some(Behaviour::probed(version, |change| shows(window, change).then_some(true)))
+    Some(behaviour_of(window, window.facts.as_ref()?.kernel?))
+}
+
+/// The behaviour of a kernel of this version, with what the host of a window shows of its own.
+pub fn behaviour_of(window: &Window, version: KernelVersion) -> Behaviour {
+    Behaviour::probed(version, |change| shows(window, change).then_some(true))
 }
 
 /// Whether the host shows that its kernel has a change, given by its id.

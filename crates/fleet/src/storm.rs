@@ -1,30 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Inodes that a new kernel moves when a cgroup is removed. A kernel that sorts them by age needs CPU time that grows with the square of
-//! their number, for those whose time stamps are dirty. How many inodes a removed cgroup has is known from its slab. A twin does not
-//! have them. The rule `inode-switch-storm` judges storms that a recording shows.
+//! Inodes that a new kernel moves when a cgroup is removed, as the pre-flight judges them. What they cost is computed in
+//! `floodline_analysis::diagnose::moved_inodes`.
 
-use crate::summary::thousands;
-use floodline_analysis::diagnose::cgroup::own_amounts;
 use floodline_analysis::diagnose::derived::Derived;
-use floodline_analysis::diagnose::switches::{Cost, dying};
-use floodline_analysis::shown::behaviour;
-use floodline_record::facts::{HostFacts, Mount};
-use floodline_record::human;
-use floodline_record::id::EntityId;
+use floodline_analysis::diagnose::moved_inodes::{self, Moves};
 use floodline_record::window::Window;
-use std::collections::BTreeMap;
-
-/// Slab of an inode and its dentry, bytes: those of XFS and ext4 are between 1.1 and 1.3 KiB.
-const INODE: f64 = 1216.0;
-/// Slab that page cache takes beside inodes, at most, for a byte of it: a node for 64 pages, and on ext4 a buffer head for each page.
-const NODES: f64 = 576.0 / (64.0 * 4096.0);
-const BUFFER_HEADS: f64 = 104.0 / 4096.0;
-/// CPU seconds for this many inodes with dirty time stamps. Measured on 6.12.43.
-const MEASURED_S: f64 = 10.6;
-const MEASURED_INODES: f64 = 20_000.0;
-/// CPU seconds of a storm that stalls other work, and of one that is worth a mention: those of the rule `inode-switch-storm`.
-const HURTS_S: f64 = 5.0;
-const LEAST_S: f64 = 0.5;
 
 /// A storm that the change brings.
 pub(crate) struct Storm {
@@ -36,84 +16,8 @@ pub(crate) struct Storm {
 /// Whether removals of cgroups would move many inodes at a cost that grows with their square, and do not yet. `then` is the host after the
 /// change.
 pub(crate) fn storm(derived: &Derived<'_>, then: &Window) -> Option<Storm> {
-    let window = derived.window;
-    let facts = window.facts.as_ref()?;
-    let moves = |window: &Window| is_quadratic(window) && has_times(window);
-    if !moves(then) || moves(window) {
-        return None;
-    }
-    let latest = window.cgroups.values().map(|span| span.last_at).max()?;
-    let slab = slab_of_inodes(window, facts);
-    let is_removed = |id| window.cgroups.get(id).is_some_and(|span| span.last_at < latest);
-    if !window.cgroups.values().any(|span| span.last.slab_reclaimable.is_some()) {
-        let removed = window.cgroups.keys().filter(|id| is_removed(*id)).count() as u64;
-        return unseen(removed.max(dying(window).unwrap_or(0)));
-    }
-    let most = |removed: bool| {
-        slab.iter().filter(|(id, _)| is_removed(id) == removed).max_by(|one, other| one.1.total_cmp(&other.1))
-    };
-    let told = |slab: f64, which: &str| {
-        format!(
-            "{which} had about {:.0} inodes, by the size of its slab. The new kernel moves them when the cgroup is removed. If their \
-             time stamps are dirty, that takes up to {} of CPU.",
-            slab / INODE,
-            human::seconds(cpu(slab))
-        )
-    };
-    let of = |found: Option<&(EntityId, f64)>| found.map(|(id, bytes)| (derived.label(*id), *bytes));
-    if let Some((label, slab)) = of(most(true)).filter(|(_, slab)| cpu(*slab) >= LEAST_S) {
-        return Some(Storm {
-            is_certain: cpu(slab) >= HURTS_S,
-            told: told(slab, &format!("{label}, which was removed,")),
-        });
-    }
-    let (label, slab) = of(most(false)).filter(|(_, slab)| cpu(*slab) >= HURTS_S)?;
-    (dying(window) > Some(0)).then(|| Storm { is_certain: false, told: told(slab, &label) })
-}
-
-/// A storm of removed cgroups whose inodes the recording does not show: version 1 does not count the slab of a cgroup.
-fn unseen(removed: u64) -> Option<Storm> {
-    let told = || {
-        format!(
-            "Inodes were not judged: the recording has no slab of cgroups. The new kernel moves the inodes of a removed cgroup, and the \
-             host removed {}. {} inodes with dirty time stamps take {} of CPU. On the host, slabtop shows how many \
-             inodes there are.",
-            human::plural(removed, "cgroup", "cgroups"),
-            thousands(MEASURED_INODES as u64),
-            human::seconds(MEASURED_S)
-        )
-    };
-    (removed > 0).then(|| Storm { is_certain: false, told: told() })
-}
-
-/// Whether a filesystem of the host has inodes of which only the time stamps are dirty. Without lazytime, or without access times, it has
-/// hardly any.
-fn has_times(window: &Window) -> bool {
-    let has = |mount: &Mount| mount.has_option("lazytime") && !mount.has_option("noatime") && !mount.has_option("ro");
-    window.facts.iter().flat_map(|facts| &facts.mounts).any(has)
-}
-
-/// Slab of the inodes of each cgroup, bytes, at least: what its page cache may have taken is left out.
-fn slab_of_inodes(window: &Window, facts: &HostFacts) -> Vec<(EntityId, f64)> {
-    let has_buffer_heads =
-        facts.mounts.iter().any(|mount| mount.fs_type.as_bytes() == b"ext4" && !mount.has_option("ro"));
-    let for_byte = if has_buffer_heads { NODES + BUFFER_HEADS } else { NODES };
-    let cache = own_amounts(window, |span| span.last.file.map(|bytes| bytes.0));
-    let cache: BTreeMap<EntityId, u64> = cache.into_iter().collect();
-    let cached = |id: &EntityId| cache.get(id).copied().unwrap_or(0) as f64;
-    let slab = own_amounts(window, |span| span.last.slab_reclaimable.map(|bytes| bytes.0));
-    slab.iter().map(|(id, bytes)| (*id, (*bytes as f64 - for_byte * cached(id)).max(0.0))).collect()
-}
-
-/// CPU seconds that it takes to move the inodes of a slab of this size, if all of their time stamps are dirty.
-fn cpu(slab: f64) -> f64 {
-    MEASURED_S * (slab / INODE / MEASURED_INODES).powi(2)
-}
-
-/// Whether the kernel of a host moves inodes at a quadratic cost. On version 1 inodes belong to no cgroup.
-fn is_quadratic(window: &Window) -> bool {
-    let is_unified = window.facts.as_ref().is_some_and(|facts| facts.cgroups.has_unified_writeback());
-    is_unified && Cost::of(behaviour(window)) == Cost::Quadratic
+    let storm = moved_inodes::Storm::of(derived.window, Moves::of(then))?;
+    Some(Storm { is_certain: storm.is_certain(), told: storm.told(|id| derived.label(id)) })
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use crate::backtest;
 use floodline_analysis::judgement::Verdict;
-use floodline_analysis::prediction::{Doubt, LEADS, Prediction, Row, Seen, Sure};
+use floodline_analysis::prediction::{Doubt, LEADS, Prediction, Reason, Row, Seen, Sure};
 use floodline_record::human;
 
 /// The first sentence. If the twin misses its own recording, or shows none of its findings, the sentence begins with that.
@@ -12,7 +12,7 @@ pub(crate) fn headline(prediction: &Prediction) -> String {
     let is_verdict = prediction.no_verdict(&prediction.found()).is_none();
     let effect = effect(prediction, is_verdict);
     let in_model = |why: &str| match prediction.only_longer() {
-        Some(row) => format!("{why} Both readings of the twin make this host worse: {}.", row.roughly_said()),
+        Some(row) => format!("{why} By both readings of the twin, tasks wait longer: {}.", row.roughly_said()),
         None => format!(
             "{why} In the model: {}{}",
             effect.chars().take(1).flat_map(char::to_lowercase).collect::<String>(),
@@ -30,7 +30,7 @@ pub(crate) fn headline(prediction: &Prediction) -> String {
         _ => match prediction.missed_figure().or_else(|| prediction.rests_on_unseen(&prediction.found())) {
             Some(why) => in_model(&format!("No verdict: {why}.")),
             None if misses_all_waits(prediction) => {
-                format!("{effect} The twin misses every recorded wait, so no wait is predicted.")
+                format!("{effect} No wait of the recording is predicted: the twin misses each of them.")
             }
             None => effect + &hidden(prediction),
         },
@@ -121,9 +121,19 @@ fn effect(prediction: &Prediction, is_verdict: bool) -> String {
         (_, true) if !assumed.is_empty() => {
             format!("No figure of the recording gets noticeably better.{}", and(&costs, COSTS))
         }
+        // What the twin misses may change.
+        (_, true) if prediction.leads().any(|row| row.doubt.is_some()) => {
+            "No predicted figure changes noticeably.".to_owned()
+        }
         (_, true) => "It changes nothing that people would notice here.".to_owned(),
     };
-    told + &assumed
+    told + &unseen(prediction) + &assumed
+}
+
+/// Names a finding that no run of the twin can have.
+fn unseen(prediction: &Prediction) -> String {
+    let unseen = prediction.doubtful.iter().find(|one| one.reason == Reason::Inodes);
+    unseen.map(|one| format!(" It may bring {}, which the twin cannot show.", one.rule)).unwrap_or_default()
 }
 
 /// Whether the change helps by more than waits of syncs that the twin assumes.

@@ -27,6 +27,7 @@ pub mod run;
 pub mod shown;
 mod slowest;
 mod sparse;
+mod storm;
 mod text;
 mod thresholds;
 pub mod trial;

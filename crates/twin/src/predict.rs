@@ -20,6 +20,7 @@ use crate::limits::smallest_budgets;
 use crate::noticed::least;
 use crate::shown::{self, FIGURES, Shown, Trial, Verdicts};
 use crate::slowest::Slowest;
+use crate::storm::{self, Storm};
 use crate::thresholds::{Thresholds, risk_room};
 use floodline_analysis::prediction::{Better, Doubt, PEAK, Prediction, Row, Seen, Setting, WAITS};
 use floodline_record::human;
@@ -38,6 +39,8 @@ pub struct Question {
     budgets: Option<(f64, f64)>,
     /// What is wrong with the change itself.
     warning: Option<String>,
+    /// A storm that no run shows.
+    storm: Option<Storm>,
 }
 
 /// One run that an answer needs.
@@ -71,11 +74,14 @@ impl Question {
         let journald = journald(twin);
         let host = Host { window, journald: &journald };
         let scenarios = || std::iter::once(&twin.scenario).chain(twin.demand.other().map(|(_, other)| other));
-        let now = scenarios().map(|scenario| Changed { scenario: scenario.clone(), kernel: twin.kernel }).collect();
+        let now: Vec<Changed> =
+            scenarios().map(|scenario| Changed { scenario: scenario.clone(), kernel: twin.kernel }).collect();
         let then =
             scenarios().map(|scenario| change(scenario, twin.kernel, settings, host)).collect::<Result<Vec<_>, _>>()?;
         let warning = Thresholds::of(window, settings).and_then(|set| set.warning());
-        Ok(Question { settings: settings.to_vec(), now, then, budgets: smallest_budgets(window, settings), warning })
+        let storm = now.first().zip(then.first()).and_then(|(now, then)| storm::of(window, now, then));
+        let budgets = smallest_budgets(window, settings);
+        Ok(Question { settings: settings.to_vec(), now, then, budgets, warning, storm })
     }
 
     /// The same question on the slowest disks that the recording allows. `None` if each disk was seen at its limits.
@@ -152,6 +158,8 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     }
     let error = backtest::simulated_error(&measured.back_test);
     let unknown = twin.ceilings.iter().filter(|ceiling| ceiling.is_open());
+    let speeds = twin.ceilings.iter().map(|ceiling| ceiling.write_bytes_per_second);
+    let speeds: Option<Vec<f64>> = speeds.collect();
     let judged = Judged {
         recorded: &measured.said,
         now,
@@ -159,10 +167,12 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         changed: changed(results),
         rows: &rows,
         unknown_speed: unknown.map(|ceiling| ceiling.write_bytes_per_second.unwrap_or(0.0)).reduce(f64::min),
+        slowest: speeds.and_then(|speeds| speeds.into_iter().reduce(f64::min)),
         is_reliable: error.is_some_and(|error| error <= backtest::MISS_MAX),
     };
     let Findings { vanish, appear, stay, not_reproduced, lasting, invented } = findings(&judged);
-    let doubtful = judged.doubtful();
+    let mut doubtful = judged.doubtful();
+    doubtful.extend(question.storm.iter().map(Storm::doubt));
     let unjudged = judged.then.unchecked.clone();
     let no_other = judged.no_other();
     let missed = measured.back_test.iter().filter(|figure| !figure.is_predictable());
@@ -187,7 +197,9 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         ..Prediction::new(question.settings.clone(), twin.kernel)
     };
     let sparse = error.and_then(|error| crate::sparse::hint(twin, &measured.said.seen, error));
-    prediction.notes = question.warning.iter().cloned().chain(sparse).chain(notes(twin, &prediction)).collect();
+    let storm = question.storm.iter().map(|storm| storm.told.clone());
+    let warnings = question.warning.iter().cloned().chain(storm);
+    prediction.notes = warnings.chain(sparse).chain(notes(twin, &prediction)).collect();
     if !invented.is_empty() {
         prediction.notes.push(format!(
             "The twin has findings that the recording does not have. They are left out: {}.",
@@ -259,7 +271,7 @@ fn notes(twin: &Twin, prediction: &Prediction) -> Vec<String> {
     let is_unmeasured = |row: &&Row| row.figure == WAITS && !row.is_measured;
     if let Some(waits) = prediction.rows.iter().find(is_unmeasured) {
         notes.push(format!(
-            "The recording has no {}: delay accounting is off. The figure is the twin's own and leads nowhere.",
+            "The recording has no {}: delay accounting is off. The figure in the table is that of the twin. No verdict counts its decrease.",
             waits.label
         ));
     }
@@ -305,6 +317,7 @@ fn notes(twin: &Twin, prediction: &Prediction) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_analysis::prediction::{Doubtful, Reason};
     use floodline_analysis::report::Severity;
     use floodline_record::version::KernelVersion;
 
@@ -356,7 +369,9 @@ mod tests {
         let wait = || row("durable.longest_wait_seconds", "longest fsync", "seconds", 2.0, 1.0);
         let risk = row("host.unwritten_peak_bytes", "peak data at risk", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0);
         let headline = |wait| headline(&prediction(Some(0.05), vec![wait, risk.clone()]));
-        assert!(headline(missed(wait())).ends_with(" The twin misses every recorded wait, so no wait is predicted."));
+        assert!(
+            headline(missed(wait())).ends_with(" No wait of the recording is predicted: the twin misses each of them.")
+        );
         assert!(!headline(wait()).contains("misses"));
         assert!(!headline(missed(Row { is_measured: false, ..wait() })).contains("misses"));
     }
@@ -408,6 +423,17 @@ mod tests {
             headline(&prediction),
             "It helps: waits of all tasks 60 s → about 20 s. It costs: longest fsync 1.00 s → about 1.40 s."
         );
+    }
+
+    #[test]
+    fn what_is_not_predicted_or_cannot_be_shown_is_not_ruled_out() {
+        let wait = |doubt| Row { doubt, ..row("durable.longest_wait_seconds", "longest fsync", "seconds", 2.0, 2.0) };
+        let missed = prediction(Some(0.1), vec![wait(Some(Doubt::BackTest)), row(PEAK, "peak", "bytes", 3e6, 3e6)]);
+        assert_eq!(headline(&missed), "No predicted figure changes noticeably.");
+        let seen = Seen { rule: "inode-switch-storm", severity: Severity::Critical };
+        let doubtful = vec![Doubtful::new(&seen, false, Reason::Inodes, (0, 0))];
+        let storm = Prediction { doubtful, ..prediction(Some(0.1), vec![wait(None)]) };
+        assert!(headline(&storm).ends_with(" It may bring inode-switch-storm, which the twin cannot show."));
     }
 
     #[test]

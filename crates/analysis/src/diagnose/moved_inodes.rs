@@ -108,8 +108,9 @@ impl Storm {
     /// Tells of it. `label` names a cgroup.
     pub fn told(self, label: impl Fn(EntityId) -> String) -> String {
         let Storm::Of { cgroup, slab, is_removed } = self else {
-            return "Cgroups are removed here. The new kernel then moves their inodes, and how many they have is not in the recording. If \
-                    their time stamps are dirty, 20,000 of them take about 10 s of CPU."
+            return "Inodes were not judged, because the recording has no slab of cgroups. Cgroups are removed here, and the new kernel \
+                    moves their inodes. If their time stamps are dirty, 20,000 of them take about 10 s of CPU. On the host, slabtop \
+                    shows how many there are."
                 .to_owned();
         };
         let which = if is_removed { ", which was removed," } else { "" };

@@ -49,6 +49,8 @@ pub(super) struct Judged<'a> {
     /// Speed of the slowest device that was never seen at its limit, bytes per second. `None` if each was. Such a device may be slower
     /// than its twin.
     pub(super) unknown_speed: Option<f64>,
+    /// Speed of the slowest device, bytes per second, where each device has one.
+    pub(super) slowest: Option<f64>,
     /// Whether the back-test shows that the twin is like its recording.
     pub(super) is_reliable: bool,
 }
@@ -87,17 +89,26 @@ impl Judged<'_> {
 
     /// What becomes of the finding of a rule. Nothing is certain by figures that the twin misses.
     pub(super) fn fate(&self, rule: &str) -> Fate {
+        if let Some(is_there) = self.by_settings(rule) {
+            return fate(is_there, None);
+        }
         let Fate { is_there, doubt } = self.fate_in_model(rule);
         fate(is_there, doubt.or_else(|| self.is_missed(rule, is_there).then_some(Reason::Missed)))
+    }
+
+    /// Whether a finding of settings alone is there after the change. `None` for another finding, and where the runs or the recording do not
+    /// have the settings.
+    fn by_settings(&self, rule: &str) -> Option<bool> {
+        let is_then = self.then.has(rule);
+        let is_known = is_of_settings(rule) && !self.then.lacks(rule) && self.recorded.has(rule) == self.is_now(rule);
+        let agree = !self.changed.is_empty() && self.changed.iter().all(|said| said.has(rule) == is_then);
+        (is_known && agree).then_some(is_then)
     }
 
     /// Whether the twin misses what an answer on the finding of a rule rests on. The figures of the rule decide where the recording has
     /// one of them: a twin that misses waits may still have the data at risk. Else the whole twin decides. Waits of syncs that the recording
     /// does not have are not missed, and a limit of a cgroup is arithmetic.
     fn is_missed(&self, rule: &str, is_there: bool) -> bool {
-        if is_of_settings(rule) {
-            return false;
-        }
         let is_of_run = |row: &&Row| row.is_measured && row.figure != SMALLEST_BUDGET;
         let mut measured = rows_of(rule, self.rows).into_iter().flatten().filter(is_of_run).peekable();
         if measured.peek().is_none() {
@@ -199,6 +210,12 @@ impl Judged<'_> {
         for rule in COMES.into_iter().filter(|rule| self.may_come() && !is_known(rule)) {
             doubtful.push(self.answer(&warning(rule), false, Reason::Assumed));
         }
+        let is_open = |doubtful: &[Doubtful], rule: &str| doubtful.iter().any(|one| one.rule == rule);
+        for rule in COMES.into_iter().filter(|rule| self.misses_the_wait() && !is_known(rule)) {
+            if !is_open(&doubtful, rule) {
+                doubtful.push(self.answer(&warning(rule), false, Reason::MissedWait));
+            }
+        }
         if self.is_at_unknown_speed() && doubtful.iter().all(|one| one.rule != AT_RISK) {
             doubtful.push(self.answer(&warning(AT_RISK), false, Reason::Speed));
         }
@@ -234,6 +251,16 @@ const WAITS_ALONE: [&str; 2] = ["dominant-writer", "fsync-behind-writeback"];
 const COMES: [&str; 2] = ["dirty-cliff", "fsync-behind-writeback"];
 
 impl Judged<'_> {
+    /// Whether more data become dirty than the slowest disk writes in a moment, and the twin misses the longest sync of the recording. No run
+    /// then tells whether a sync waits for these data.
+    fn misses_the_wait(&self) -> bool {
+        let row = |name: &str| self.rows.iter().find(|row| row.figure == name);
+        let is_missed = row(LONGEST).is_some_and(|row| row.is_measured && row.doubt == Some(Doubt::BackTest));
+        let grows = |row: &Row| row.worsens() && row.then > WORSE * row.now;
+        let takes_long = |row: &Row| self.slowest.is_some_and(|speed| row.then >= speed * NOTICED_S);
+        is_missed && row(PEAK).is_some_and(|row| grows(row) && takes_long(row))
+    }
+
     /// Whether findings of waits may come though no run shows them: more data become dirty, and the recording tells neither
     /// which programs sync nor how fast the disk is. A sync that has little to wait for now leaves no trace in the counters, and a
     /// disk that is never busy shows no limit.
@@ -255,291 +282,4 @@ fn ends(rule: &str, rows: &[Row]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::shown::Trial;
-
-    fn row(figure: &str, label: &str, unit: &'static str, now: f64, then: f64) -> Row {
-        Row { least: 0.02, ..Row::new(figure, label, unit, now, then) }
-    }
-
-    fn found(seen: Vec<Seen>) -> Shown {
-        Shown { said: Verdicts { seen, ..Verdicts::default() }, ..Shown::default() }
-    }
-
-    #[test]
-    fn a_finding_that_the_twin_lacks_stays_unless_what_it_rests_on_gets_better() {
-        let wait = |then| row("durable.longest_wait_seconds", "longest fsync", "seconds", 2.0, then);
-        assert!(lasts("fsync-behind-writeback", &[wait(2.0)]));
-        assert!(lasts("fsync-behind-writeback", &[wait(3.0)]));
-        assert!(!lasts("fsync-behind-writeback", &[wait(1.0)]));
-        let unknown = Row { doubt: Some(Doubt::BackTest), ..wait(2.0) };
-        assert!(lasts("fsync-behind-writeback", &[unknown]));
-        assert!(!lasts("contradictory-dirty-settings", &[wait(2.0)]), "it rests on no figure");
-    }
-
-    #[test]
-    fn a_finding_that_only_the_twin_shows_appears_if_what_it_rests_on_gets_worse() {
-        let wait = |then| row("durable.longest_wait_seconds", "longest fsync", "seconds", 0.6, then);
-        assert!(worsens("fsync-behind-writeback", &[wait(8.0)]));
-        assert!(!worsens("fsync-behind-writeback", &[wait(0.7)]));
-        assert!(!worsens("fsync-behind-writeback", &[wait(0.1)]));
-        assert!(!worsens("dirty-data-at-risk", &[wait(8.0)]), "it rests on another figure");
-    }
-
-    /// The doubts about findings of the recording, of the twin as it is, and of its changed runs, with the more likely answer.
-    fn doubts(
-        (recorded, now, then): (Verdicts, Shown, Vec<Shown>),
-        rows: &[Row],
-        unknown_speed: Option<f64>,
-    ) -> Vec<(&'static str, Reason, bool)> {
-        let run = |seed| Run { demand: 0, is_changed: true, trial: Trial { seed, ..Trial::NOMINAL } };
-        let results: Vec<(Run, Shown)> = then.into_iter().enumerate().map(|(at, one)| (run(at as u64), one)).collect();
-        let none = Shown::default();
-        let then = results.first().map_or(&none, |(_, one)| one).closely();
-        let changed = changed(&results);
-        let judged = Judged { recorded: &recorded, now: &now, then, changed, rows, unknown_speed, is_reliable: true };
-        judged.doubtful().into_iter().map(|one| (one.rule, one.reason, one.is_there)).collect()
-    }
-
-    fn seen(rule: &'static str) -> Vec<Seen> {
-        vec![Seen { rule, severity: Severity::Critical }]
-    }
-
-    fn slight(rule: &'static str) -> Shown {
-        Shown { said: Verdicts { slight: vec![rule], ..Verdicts::default() }, ..Shown::default() }
-    }
-
-    fn unchecked(rule: &'static str) -> Verdicts {
-        Verdicts { unchecked: vec![rule], ..Verdicts::default() }
-    }
-
-    #[test]
-    fn a_finding_of_waits_vanishes_for_certain_only_where_a_wait_shrinks_clearly() {
-        let wait = |high| Row { low: 0.1, high, ..row(LONGEST, "longest fsync", "seconds", 4.0, 0.4) };
-        let check = |rule: &'static str, high: f64, expect: Option<Reason>| {
-            let all = (found(seen(rule)).said, found(seen(rule)), vec![Shown::default()]);
-            let told = doubts(all, &[wait(high)], None);
-            assert_eq!(told.first().map(|(_, reason, _)| *reason), expect, "{rule} {high}");
-        };
-        check("fsync-behind-writeback", 1.5, None);
-        check("fsync-behind-writeback", 8.0, Some(Reason::Waits));
-        check("dirty-cliff", 8.0, None);
-    }
-
-    #[test]
-    fn where_syncs_are_not_measured_more_dirty_data_may_make_them_wait() {
-        let peak = |then| row("host.unwritten_peak_bytes", "peak data at risk", "bytes", 30e6, then);
-        let wait = |is_measured| Row { is_measured, ..row(LONGEST, "longest fsync", "seconds", 0.2, 0.2) };
-        let check = |rows: &[Row], expect: &[&str]| {
-            let told = doubts((Verdicts::default(), Shown::default(), Vec::new()), rows, None);
-            let rules: Vec<&str> = told.iter().map(|(rule, ..)| *rule).collect();
-            assert_eq!(rules, expect, "{rows:?}");
-            assert!(told.iter().all(|(_, reason, is_there)| *reason == Reason::Assumed && !is_there));
-        };
-        check(&[wait(false), peak(600e6)], &COMES);
-        check(&[wait(true), peak(600e6)], &[]);
-        check(&[wait(false), peak(20e6)], &[]);
-        check(&[peak(600e6)], &[]);
-    }
-
-    #[test]
-    fn where_a_disk_was_never_at_its_limit_more_dirty_data_may_make_tasks_wait() {
-        let wait = |doubt| Row { doubt, ..row(LONGEST, "longest fsync", "seconds", 0.6, 0.6) };
-        let peak = row("host.unwritten_peak_bytes", "peak data at risk", "bytes", 34e6, 398e6);
-        let told = |speed: Option<f64>, doubt| {
-            let rows = [wait(doubt), peak.clone()];
-            doubts((Verdicts::default(), Shown::default(), Vec::new()), &rows, speed).len()
-        };
-        assert_eq!(told(Some(80e6), Some(Doubt::BackTest)), COMES.len());
-        assert_eq!(told(None, Some(Doubt::BackTest)), 0, "each disk was at its limit");
-        assert_eq!(told(Some(900e6), Some(Doubt::BackTest)), 0, "it writes all of it in a moment");
-        assert_eq!(told(Some(80e6), None), 0, "the wait is predicted");
-    }
-
-    #[test]
-    fn how_long_data_at_risk_take_to_write_is_open_where_a_disk_was_never_at_its_limit() {
-        let peak = |then| row("host.unwritten_peak_bytes", "peak data at risk", "bytes", 34e6, then);
-        let told = |then: f64, said: Shown, speed| {
-            let all = (Verdicts::default(), Shown::default(), vec![said]);
-            doubts(all, &[peak(then)], speed)
-        };
-        assert_eq!(told(900e6, slight(AT_RISK), Some(1e9)), [(AT_RISK, Reason::Speed, false)]);
-        assert_eq!(told(900e6, slight(AT_RISK), None), [], "each disk was at its limit");
-        assert_eq!(told(900e6, Shown::default(), Some(1e9)), [], "no run has it");
-        assert_eq!(told(36e6, slight(AT_RISK), Some(1e9)), [], "hardly more is at risk");
-    }
-
-    const CLIFF: &str = "dirty-cliff";
-
-    fn with(is_there: bool) -> Shown {
-        if is_there { found(seen(CLIFF)) } else { Shown::default() }
-    }
-
-    #[test]
-    fn a_finding_is_certain_where_the_twin_is_like_the_recording_and_all_runs_agree() {
-        let check = |(recorded, now, then): (bool, bool, [bool; 2]), expect: Option<(Reason, bool)>| {
-            let wait = row(LONGEST, "longest fsync", "seconds", 0.2, 0.2);
-            let told = doubts((with(recorded).said, with(now), then.map(with).to_vec()), &[wait], None);
-            let told = told.first().map(|(_, reason, is_there)| (*reason, *is_there));
-            assert_eq!(told, expect, "{recorded} {now} {then:?}");
-        };
-        check((true, true, [true, true]), None);
-        check((true, true, [false, false]), None);
-        check((true, true, [true, false]), Some((Reason::Runs, true)));
-        check((true, false, [true, true]), None);
-        check((true, false, [false, true]), Some((Reason::Unshown, true)));
-        check((true, false, [false, false]), Some((Reason::Unshown, false)));
-        check((false, true, [true, true]), Some((Reason::OnlyTwin, false)));
-        check((false, true, [false, false]), None);
-        check((false, false, [true, true]), Some((Reason::New, true)));
-        check((false, false, [true, false]), Some((Reason::Runs, false)));
-        check((false, false, [false, false]), None);
-    }
-
-    #[test]
-    fn nothing_is_certain_by_a_twin_that_misses_its_recording() {
-        let check = |is_reliable, (recorded, now, then): (bool, bool, bool), expect: Option<(Reason, bool)>| {
-            let (recorded, now, then) = (with(recorded).said, with(now), with(then).said);
-            let judged = Judged {
-                recorded: &recorded,
-                now: &now,
-                then: &then,
-                changed: vec![&then, &then],
-                rows: &[],
-                unknown_speed: None,
-                is_reliable,
-            };
-            let told = judged.doubtful().first().map(|one| (one.reason, one.is_there));
-            assert_eq!(told, expect, "{recorded:?} {now:?} {then:?}");
-            assert_eq!(judged.no_other().is_none(), is_reliable);
-        };
-        check(true, (true, true, true), None);
-        check(false, (true, true, true), Some((Reason::Missed, true)));
-        check(false, (true, true, false), Some((Reason::Missed, false)));
-        check(false, (false, true, false), Some((Reason::Missed, false)));
-        check(false, (false, false, true), Some((Reason::New, true)));
-        check(false, (false, false, false), None);
-    }
-
-    #[test]
-    fn a_finding_stays_for_certain_only_by_a_figure_that_the_twin_does_not_miss() {
-        let peak = |doubt| Row { doubt, ..row(PEAK, "peak data at risk", "bytes", 45e6, 45e6) };
-        let told = |rows: &[Row], then| {
-            let all = (with(true).said, with(true), vec![with(then)]);
-            doubts(all, rows, None).first().map(|(_, reason, _)| *reason)
-        };
-        let missed = || peak(Some(Doubt::BackTest));
-        assert_eq!(told(&[missed()], true), Some(Reason::Missed));
-        assert_eq!(told(&[missed()], false), None, "it ends in every run");
-        assert_eq!(told(&[peak(None)], true), None);
-        let write = row("longest_write_wait_seconds", "longest write call", "seconds", 2.0, 2.0);
-        assert_eq!(told(&[missed(), write.clone()], true), None);
-        let assumed = Row { is_measured: false, ..write };
-        assert_eq!(told(&[missed(), assumed.clone()], true), Some(Reason::Missed));
-        assert_eq!(told(&[assumed], true), None, "the recording has no such wait");
-    }
-
-    /// The reason for the doubt about a finding by a twin that misses its recording.
-    fn doubt_of_unlike(rule: &'static str, rows: &[Row], (now, then): (bool, bool)) -> Option<Reason> {
-        let with = |is_there: bool| if is_there { found(seen(rule)) } else { Shown::default() };
-        let (now, then) = (with(now), with(then).said);
-        let recorded = with(true).said;
-        let changed = vec![&then, &then];
-        let judged = Judged {
-            recorded: &recorded,
-            now: &now,
-            then: &then,
-            changed,
-            rows,
-            unknown_speed: None,
-            is_reliable: false,
-        };
-        judged.fate(rule).doubt
-    }
-
-    #[test]
-    fn a_finding_of_settings_alone_is_certain_whatever_the_twin_misses() {
-        let rule = "contradictory-dirty-settings";
-        assert_eq!(doubt_of_unlike(rule, &[], (true, false)), None);
-        assert_eq!(doubt_of_unlike(rule, &[], (true, true)), None);
-        assert_eq!(doubt_of_unlike(CLIFF, &[], (true, true)), Some(Reason::Missed));
-    }
-
-    #[test]
-    fn what_a_finding_rests_on_decides_where_a_twin_misses_other_figures() {
-        let peak = |doubt| Row { doubt, ..row(PEAK, "peak data at risk", "bytes", 339e6, 32e6) };
-        let wait = row(LONGEST, "longest fsync", "seconds", 4.1, 0.09);
-        let wait = Row { doubt: Some(Doubt::BackTest), ..wait };
-        let told = |rule, doubt, then| doubt_of_unlike(rule, &[wait.clone(), peak(doubt)], (true, then));
-        assert_eq!(told(CLIFF, None, false), None, "its data are those of the recording");
-        assert_eq!(told(CLIFF, Some(Doubt::BackTest), false), Some(Reason::Missed));
-        assert_eq!(told("fsync-behind-writeback", None, true), Some(Reason::Missed), "it rests on the wait");
-        let limit = row(SMALLEST_BUDGET, "smallest cgroup limit", "bytes", 1e6, 1e6);
-        let missed = Some(Reason::Missed);
-        assert_eq!(doubt_of_unlike("starved-dirty-budget", &[limit], (true, false)), missed, "no run decides a limit");
-    }
-
-    #[test]
-    fn what_hurts_in_a_twin_that_hurts_less_than_its_recording_hurts_on_the_host() {
-        let wait = Row { doubt: Some(Doubt::BackTest), ..row(LONGEST, "longest fsync", "seconds", 9.3, 9.0) };
-        let told = |now: f64, then: bool| {
-            let figures = crate::shown::Figures::from([(LONGEST.to_owned(), now)]);
-            let all = (with(true).said, Shown { figures, ..with(true) }, vec![with(then)]);
-            doubts(all, std::slice::from_ref(&wait), None).first().map(|(_, reason, _)| *reason)
-        };
-        assert_eq!(told(4.6, true), None);
-        assert_eq!(told(14.0, true), Some(Reason::Missed));
-    }
-
-    #[test]
-    fn a_finding_that_the_twin_has_below_a_warning_stays_unless_a_figure_of_it_gets_clearly_better() {
-        let told = |now: Shown, then: Shown, rows: &[Row]| {
-            let all = (with(true).said, now, vec![then]);
-            doubts(all, rows, None).first().map(|(_, reason, is_there)| (*reason, *is_there))
-        };
-        let peak = |then| row(PEAK, "peak data at risk", "bytes", 135e6, then);
-        let wait = row(LONGEST, "longest fsync", "seconds", 0.2, 0.2);
-        let weaker = |then| told(slight(CLIFF), slight(CLIFF), &[wait.clone(), peak(then)]);
-        assert_eq!(weaker(117e6), Some((Reason::Unshown, true)));
-        assert_eq!(weaker(90e6), Some((Reason::Unshown, false)), "less is at risk");
-        let gone = |rows: &[Row]| told(Shown::default(), Shown::default(), rows);
-        assert_eq!(gone(&[wait.clone(), peak(135e6)]), Some((Reason::Unshown, false)), "no run has it");
-        assert_eq!(gone(&[peak(135e6)]), Some((Reason::Unshown, true)), "no run syncs");
-    }
-
-    #[test]
-    fn a_finding_that_the_recording_has_as_an_info_is_a_doubt_about_severity() {
-        let info = slight(CLIFF).said;
-        let told = |now: bool, then| doubts((info.clone(), with(now), vec![with(then)]), &[], None);
-        assert_eq!(told(true, true), [(CLIFF, Reason::Severity, false)]);
-        assert_eq!(told(false, true), [(CLIFF, Reason::New, true)]);
-        assert_eq!(told(true, false), []);
-    }
-
-    #[test]
-    fn what_the_recording_could_not_check_may_be_there_already() {
-        let told = |recorded, now, then: Vec<Shown>| doubts((recorded, with(now), then), &[], None);
-        let twice = || vec![with(true), with(true)];
-        assert_eq!(told(unchecked(CLIFF), true, twice()), [(CLIFF, Reason::Hidden, true)]);
-        assert_eq!(told(unchecked(CLIFF), false, twice()), [(CLIFF, Reason::New, true)]);
-        assert_eq!(told(unchecked(CLIFF), true, vec![with(false)]), []);
-        let without = Shown { said: unchecked(CLIFF), ..Shown::default() };
-        assert_eq!(told(unchecked(CLIFF), true, vec![without]), [(CLIFF, Reason::Unchecked, false)]);
-    }
-
-    #[test]
-    fn a_stall_between_two_samples_of_the_recorder_counts() {
-        let coarse =
-            |close: bool| Shown { said: unchecked(CLIFF), close: Some(Box::new(with(close).said)), ..Shown::default() };
-        let told = |recorded, now, then| doubts((recorded, coarse(now), vec![coarse(then)]), &[], None);
-        let found = || with(true).said;
-        assert_eq!(told(found(), true, false), [], "it ends");
-        assert_eq!(told(found(), true, true), [], "it stays");
-        assert_eq!(
-            told(Verdicts::default(), true, true),
-            [(CLIFF, Reason::Hidden, true)],
-            "the recorder does not see it"
-        );
-    }
-}
+mod tests;
