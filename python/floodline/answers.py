@@ -145,6 +145,9 @@ class Prediction(TypedDict, total=False):
     kernel: str
     kernel_then: str
     headline: str
+    verdict: str
+    no_verdict: str | None
+    unknown: list[str]
     back_test_error: float | None
     missed: list[str]
     rows: list[Predicted]

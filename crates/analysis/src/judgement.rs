@@ -5,6 +5,7 @@
 use crate::prediction::{DIRTIED, Doubt, LEADS, PEAK, Prediction, Row, Seen, Sure, Unseen, WAITS, differ};
 use crate::report::Severity;
 use crate::rule_figures::{hurts_by, is_of_waits};
+use crate::tried::{MAY_HARM, word};
 use floodline_record::human;
 
 /// What a change does to its host.
@@ -18,6 +19,8 @@ pub enum Verdict {
     Harms,
 }
 
+/// The word for a change of which the twin gives no verdict.
+const NO_VERDICT: &str = "no_verdict";
 /// Shortest wait that people notice, seconds.
 const SHORTEST_FELT_S: f64 = 0.1;
 /// Growth of a wait from which it is weighed against what gets better.
@@ -65,8 +68,22 @@ impl Prediction {
         let is_cure = |row: &&Row| row.is_wait() || !is_for_waits;
         let better = self.leads().filter(|row| row.improves() && row.gain() > self.error_of(row)).filter(is_cure);
         let helps = better.count() > 0 && !is_longer;
-        let ends = ended.iter().any(|seen| !is_of_waits(seen.rule) || !is_longer);
+        // A finding of waits may end while its wait stays as long: another rule then has it.
+        let is_shorter = self.leads().any(|row| row.is_wait() && row.improves());
+        let is_known = |seen: &Seen| self.hurt_by(seen.rule).is_some_and(|row| row.is_wait() && row.doubt.is_none());
+        let is_cured = |seen: &Seen| !is_longer && (is_shorter || !is_known(seen));
+        let ends = ended.iter().any(|seen| !is_of_waits(seen.rule) || is_cured(seen));
         if helps || ends { Verdict::Helps } else { Verdict::DoesNotHelp }
+    }
+
+    /// The judgement of all findings of the recording, in a word: `helps`, `does_not_help`, `harms`, `may_harm` or `no_verdict`.
+    pub fn answer(&self) -> &'static str {
+        let found = self.found();
+        match self.no_verdict(&found) {
+            None => word(self.verdict(&found)),
+            Some(_) if self.only_longer().is_some() => MAY_HARM,
+            Some(_) => NO_VERDICT,
+        }
     }
 
     /// Error of the twin in a figure, as a share.
@@ -188,6 +205,21 @@ impl Prediction {
     /// the demand of writers is not known, and not both of its readings ([`Row::roughly`]) stay at or below the present value.
     fn open_wait(&self) -> Option<&Row> {
         self.rows_of(LEADS).find(|row| row.is_wait() && row.is_measured && row.is_open())
+    }
+
+    /// Whether this change is better than another one on the same host: a wait is shorter, and none is longer, by more than people notice.
+    /// Of a wait that the back-test misses, the longer reading counts.
+    pub fn surpasses(&self, other: &Prediction) -> bool {
+        let then = |row: &Row| row.roughly.map_or(row.then, |(_, most)| most);
+        let of = |prediction: &Prediction, name: &str| {
+            prediction.rows.iter().find(|row| row.figure == name).map(|row| (then(row), row.least))
+        };
+        let waits = LEADS.into_iter().filter(|name| self.rows_of([*name]).any(Row::is_wait));
+        let pairs: Vec<_> = waits.filter_map(|name| of(self, name).zip(of(other, name))).collect();
+        let is_less = |one: f64, than: f64, least: f64| one < than && differ(least, one, than);
+        !self.harms()
+            && pairs.iter().any(|((one, least), (than, _))| is_less(*one, *than, *least))
+            && !pairs.iter().any(|((one, least), (than, _))| is_less(*than, *one, *least))
     }
 
     /// Whether the unchanged twin shows a finding of the recording, or the recording has none: only then does it tell
@@ -443,6 +475,41 @@ mod tests {
         assert_eq!(ends.verdict(&rules), Verdict::DoesNotHelp, "the finding ends, the waits do not");
         let much = of(vec![wait(FSYNC, 5.68, 0.5), wait(WAITS, 34.3, 41.8)]);
         assert_eq!(much.verdict(&rules), Verdict::Helps);
+    }
+
+    #[test]
+    fn a_finding_of_waits_that_ends_is_a_cure_only_if_a_wait_gets_shorter() {
+        let ends = |rows| Prediction { vanish: vec![seen("dirty-cliff")], ..of(rows) };
+        let told = |rows| ends(rows).verdict(&["dirty-cliff", "fsync-behind-writeback"]);
+        assert_eq!(told(vec![wait(FSYNC, 2.05, 2.11), risk(2000.0, 1000.0)]), Verdict::DoesNotHelp);
+        assert_eq!(told(vec![wait(FSYNC, 2.05, 1.1), risk(2000.0, 1000.0)]), Verdict::Helps);
+        assert_eq!(told(vec![risk(2000.0, 1000.0)]), Verdict::Helps, "the recording has no wait");
+        let missed = Row { doubt: Some(Doubt::BackTest), ..wait(FSYNC, 2.05, 2.11) };
+        assert_eq!(told(vec![missed, wait(WAITS, 9.0, 3.0)]), Verdict::Helps);
+    }
+
+    #[test]
+    fn a_change_surpasses_another_if_a_wait_is_shorter_and_none_longer() {
+        let joined = || of(vec![wait(FSYNC, 4.0, 0.29), wait(WAITS, 65.0, 9.8)]);
+        assert!(of(vec![wait(FSYNC, 4.0, 0.09), wait(WAITS, 65.0, 4.8)]).surpasses(&joined()));
+        assert!(!of(vec![wait(FSYNC, 4.0, 4.0), wait(WAITS, 65.0, 4.8)]).surpasses(&joined()), "fsync waits longer");
+        assert!(!joined().surpasses(&joined()));
+        let missed = Row { doubt: Some(Doubt::BackTest), roughly: Some((0.7, 4.8)), ..wait(WAITS, 65.0, 0.7) };
+        let worse = Row { roughly: Some((0.5, 9.8)), ..missed.clone() };
+        assert!(of(vec![missed.clone()]).surpasses(&of(vec![worse.clone()])));
+        assert!(!of(vec![worse]).surpasses(&of(vec![missed])));
+    }
+
+    #[test]
+    fn one_word_says_what_a_change_does() {
+        let shown = |rows| Prediction { stay: vec![seen("dirty-cliff")], ..of(rows) };
+        assert_eq!(shown(vec![wait(FSYNC, 4.0, 1.0)]).answer(), "helps");
+        assert_eq!(shown(vec![wait(FSYNC, 4.0, 4.0)]).answer(), "does_not_help");
+        assert_eq!(shown(vec![wait(FSYNC, 4.0, 9.0)]).answer(), "harms");
+        let missed = Prediction { back_test_error: Some(0.6), ..shown(vec![wait(FSYNC, 4.0, 1.0)]) };
+        assert_eq!(missed.answer(), "no_verdict");
+        let both = Row { doubt: Some(Doubt::BackTest), roughly: Some((8.0, 9.0)), ..wait(FSYNC, 4.0, 9.0) };
+        assert_eq!(shown(vec![both]).answer(), "may_harm");
     }
 
     #[test]

@@ -109,6 +109,14 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
     plan.tried = Some(TriedPlan { verdict, back_test_error: error, expected: prediction.expected(), withheld });
 }
 
+/// Takes the change of now out of a plan from a damaged recording: the waits of lost samples are missing in its trial. `lost` says what
+/// is lost. A change that follows from arithmetic alone stays.
+pub fn of_damaged(plan: &mut Plan, lost: String) {
+    if !is_exact(plan) {
+        set_aside(plan, lost);
+    }
+}
+
 /// Why a plan that only puts less data at risk is for a person to weigh: it lowers the limit at which writers are paused, and no
 /// finding of waits asks for that.
 fn lowers_limit_for_risk(plan: &Plan) -> Option<String> {
@@ -136,7 +144,7 @@ fn flushes_for_risk(plan: &Plan) -> Option<String> {
 pub const MAY_HARM: &str = "may_harm";
 
 /// The verdict as a report has it.
-fn word(verdict: Verdict) -> &'static str {
+pub(crate) fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Helps => "helps",
         Verdict::DoesNotHelp => "does_not_help",

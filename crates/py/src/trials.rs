@@ -101,7 +101,7 @@ pub(crate) fn predict(
     control.check()?;
     let mut prediction = answered?.1.ok_or_else(|| Failure::bug("a prediction without a run"))?;
     prediction.notes.extend(unknown.iter().map(|step| format!("Not simulated: {step}")));
-    Ok(floodline_view::predict::json(&prediction)?)
+    Ok(floodline_view::predict::json(&prediction, &studied.twin.unknown)?)
 }
 
 /// The settings that serve the host best.

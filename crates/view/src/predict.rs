@@ -41,10 +41,10 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
             Some(Doubt::BackTest) => {
                 let off = row.off_share.map_or_else(String::new, human::percent);
                 // Both readings of the twin change in the same direction.
-                let roughly = match (row.roughly, row.worsens_roughly(), row.improves_roughly()) {
-                    (Some((least, _)), true, _) => format!("; maybe worse, at least {}", shown_value(row.unit, least)),
-                    (Some((_, most)), _, true) => format!("; maybe better, at most {}", shown_value(row.unit, most)),
-                    _ => String::new(),
+                let roughly = match (row.worsens_roughly(), row.improves_roughly()) {
+                    (true, _) => "; maybe worse",
+                    (_, true) => "; maybe better",
+                    _ => "",
                 };
                 ("?".to_owned(), format!("not predictable: off {off}{roughly}"))
             }
@@ -184,7 +184,13 @@ fn findings(out: &mut String, lead: &str, seen: &[Seen], prediction: &Prediction
     if seen.is_empty() {
         return;
     }
-    let figure = |seen: &Seen| prediction.hurt_by(seen.rule).filter(|row| row.doubt.is_none());
+    // A figure that moves against the finding does not explain it.
+    let fits = |row: &&Row| match lead.trim_end() {
+        "Vanish" => row.improves(),
+        "Appear" | "May come" => !row.improves(),
+        _ => true,
+    };
+    let figure = |seen: &Seen| prediction.hurt_by(seen.rule).filter(|row| row.doubt.is_none()).filter(fits);
     let mut groups: Vec<(Option<&Row>, Vec<String>)> = Vec::new();
     for one in seen {
         let (row, name) = (figure(one), format!("{} ({})", one.rule, one.severity.name()));
@@ -200,9 +206,23 @@ fn findings(out: &mut String, lead: &str, seen: &[Seen], prediction: &Prediction
     hanging(out, lead, &groups.iter().map(text).collect::<Vec<_>>().join("; "), width);
 }
 
-/// One line of JSON, ended by a newline.
-pub fn json(prediction: &Prediction) -> Result<String, serde_json::Error> {
-    crate::json::line(prediction)
+/// A prediction with what the text has besides it.
+#[derive(serde::Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    prediction: &'a Prediction,
+    /// What the change does, in a word.
+    verdict: &'static str,
+    /// Why there is no verdict; absent where there is one.
+    no_verdict: Option<String>,
+    /// What the twin cannot know.
+    unknown: &'a [String],
+}
+
+/// One line of JSON, ended by a newline. `unknown` is what the twin cannot know.
+pub fn json(prediction: &Prediction, unknown: &[String]) -> Result<String, serde_json::Error> {
+    let (verdict, no_verdict) = (prediction.answer(), prediction.no_verdict(&prediction.found()));
+    crate::json::line(&Told { prediction, verdict, no_verdict, unknown })
 }
 
 #[cfg(test)]
@@ -270,6 +290,27 @@ mod tests {
         };
         assert!(told(false).contains("Model     Swap is not simulated.\n"), "{}", told(false));
         assert!(told(true).contains("Model     Swap is not simulated. Budgets may be larger.\n"), "{}", told(true));
+    }
+
+    #[test]
+    fn a_figure_that_moves_against_a_finding_is_not_its_reason() {
+        use floodline_analysis::report::Severity;
+        let told = |then| {
+            let rows = vec![row("durable.longest_wait_seconds", "longest fsync", "seconds", 2.05, then)];
+            let vanish = vec![Seen { rule: "dirty-cliff", severity: Severity::Critical }];
+            text(&Prediction { vanish, ..prediction(Some(0.1), rows) }, &[], 80, false)
+        };
+        assert!(told(2.5).contains("Vanish    dirty-cliff (critical)\n"), "{}", told(2.5));
+        assert!(told(0.5).contains("Vanish    dirty-cliff (critical): longest fsync 2.05 s"), "{}", told(0.5));
+    }
+
+    #[test]
+    fn the_json_form_has_the_verdict_and_what_the_twin_cannot_know() {
+        let rows = vec![row("durable.longest_wait_seconds", "longest fsync", "seconds", 2.0, 0.5)];
+        let told = json(&prediction(Some(0.1), rows), &["Load peaks.".to_owned()]).unwrap();
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        assert_eq!((&told["verdict"], &told["no_verdict"]), (&"helps".into(), &serde_json::Value::Null));
+        assert_eq!((&told["unknown"][0], &told["schema"]), (&"Load peaks.".into(), &"floodline.predict/2".into()));
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl Run for Predict {
             Format::Text => {
                 floodline_view::predict::text(&prediction, &studied.twin.unknown, console.width(), self.details)
             }
-            Format::Json => floodline_view::predict::json(&prediction).map_err(CliError::bug)?,
+            Format::Json => floodline_view::predict::json(&prediction, &studied.twin.unknown).map_err(CliError::bug)?,
         })?;
         Ok(Exit::Done)
     }
