@@ -2,7 +2,7 @@
 //! Everything a report holds: each finding with its evidence, why, the change and what it trades; what was ruled out,
 //! what was not checked, what was not read.
 
-use super::words::{calm_headline, checked, when, you_see};
+use super::words::{calm_headline, checked, when, why_candidate, you_see};
 use super::{BOLD, DIM, PLAIN, Page, color_of, is_calm, missing, rules, time};
 use crate::layout::{Column, command, hanging, row};
 use anstyle::Style;
@@ -140,8 +140,9 @@ impl Page {
     fn whole_plan(&mut self, plan: &Plan) {
         self.section("Plan for all findings");
         if let Some(candidate) = &plan.candidate {
-            self.heading("Candidate, not checked");
-            self.paragraph("    ", &format!("Not known to help: {}. Measure it first.", candidate.why), PLAIN);
+            let helps = plan.is_tried_to_help();
+            self.heading(if helps { "Candidate, with a reserve" } else { "Candidate, not checked" });
+            self.paragraph("    ", &format!("{} Measure it first.", why_candidate(candidate, helps)), PLAIN);
         }
         let of_candidate = |of: fn(&Candidate) -> &Vec<String>| plan.candidate.iter().flat_map(of).cloned().collect();
         let candidate: [Vec<String>; 3] =

@@ -4,7 +4,7 @@
 //! words and every source are in the details.
 
 use super::fit::{LINES, LINES_MIN, Limits, Part, paragraph};
-use super::words::{calm_headline, checked, help_beside, names, not_checked, readings, when, you_see};
+use super::words::{calm_headline, checked, help_beside, names, not_checked, readings, when, why_candidate, you_see};
 use super::{BOLD, DIM, Options, PLAIN, Page, color_of, is_calm, missing};
 use crate::layout::command;
 use anstyle::Style;
@@ -122,7 +122,7 @@ impl Screen {
     fn plan(&mut self, plan: &Plan, is_of_others: bool) {
         self.commands(Part::Now, "Do now", &plan.now, BOLD);
         if let Some(candidate) = &plan.candidate {
-            self.candidate(candidate);
+            self.candidate(candidate, plan.is_tried_to_help());
         }
         let is_first = plan.now.is_empty() && plan.candidate.is_none() && !is_of_others;
         let later = if is_first { "What helps" } else { "  Later" };
@@ -165,10 +165,18 @@ impl Screen {
         self.labelled(Part::Conflict, "  Left out", plan.conflicts.first().map_or("", String::as_str), PLAIN);
     }
 
-    /// A change that is to be measured first.
-    fn candidate(&mut self, candidate: &Candidate) {
+    /// A change that is to be measured first. `helps` if its trial shows that it helps, with a reserve.
+    fn candidate(&mut self, candidate: &Candidate, helps: bool) {
         self.commands(Part::Now, "Candidate", &candidate.commands, PLAIN);
-        self.labelled(Part::Untried, "  Unchecked", &format!("Not known to help: {}.", candidate.why), PLAIN);
+        let told = why_candidate(candidate, helps);
+        // A reason that does not fit on a single line is left out, not cut.
+        let is_short = self.limits.of(Part::Untried) > 1 || LABEL + told.chars().count() <= self.page.width;
+        let told = match (is_short, helps) {
+            (true, _) => told,
+            (false, true) => "Helps on the twin with a reserve: add --details.".to_owned(),
+            (false, false) => "Not known to help: add --details.".to_owned(),
+        };
+        self.labelled(Part::Untried, "  Unchecked", &told, PLAIN);
         self.commands(Part::Measure, "  Measure", &candidate.measure, BOLD);
     }
 

@@ -4,7 +4,7 @@
 
 use super::{rules, time};
 use floodline_analysis::diagnose::coarse;
-use floodline_analysis::report::{BusyDisk, Finding, GapLine, Plan, Report, Severity, Unexplained};
+use floodline_analysis::report::{BusyDisk, Candidate, Finding, GapLine, Plan, Report, Severity, Unexplained};
 use floodline_record::human;
 use std::collections::BTreeSet;
 
@@ -310,4 +310,9 @@ pub(super) fn not_checked(report: &Report, is_live: bool) -> String {
         parts.push(format!("{} not checked (see --details)", others.len()));
     }
     format!(" {}.", parts.join(", "))
+}
+/// Why a change is only a candidate. `helps` if its trial shows that it helps.
+pub(crate) fn why_candidate(candidate: &Candidate, helps: bool) -> String {
+    let lead = if helps { "Helps on the twin, with a reserve" } else { "Not known to help" };
+    format!("{lead}: {}.", candidate.why)
 }

@@ -8,7 +8,7 @@ use super::model::{Block, Cell, Finding, Row, Section, Table, Verdict, class_of}
 use super::packed::{Set, pack_all};
 use super::waits::waits;
 use crate::doctor::details::{host_line, shown};
-use crate::doctor::words::{calm_verdict, help_beside, readings, when, you_see};
+use crate::doctor::words::{calm_verdict, help_beside, readings, when, why_candidate, you_see};
 use crate::doctor::{is_calm, missing, time};
 use crate::layout::capital;
 use floodline_analysis::budget::{BudgetReport, BudgetRow};
@@ -433,7 +433,7 @@ fn ledger(ledger: Option<&Ledger>) -> Section {
 /// Why the change of a plan is a candidate, or rests on arithmetic; empty where the twin shows that it helps.
 fn untried(plan: &Plan) -> String {
     match (&plan.candidate, &plan.arithmetic_only) {
-        (Some(candidate), _) => format!("Not known to help: {}. Measure it first.", candidate.why),
+        (Some(candidate), _) => format!("{} Measure it first.", why_candidate(candidate, plan.is_tried_to_help())),
         (None, Some(why)) => format!("By arithmetic only: {why}."),
         (None, None) => String::new(),
     }
