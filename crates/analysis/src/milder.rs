@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Milder plans, for where the host's twin shows that the plan of a report harms: the disk begins to write early, and the
-//! hard limit stays as it is, so that no writer is paused earlier than now. Runs nothing.
+//! Milder plans, for where the host's twin shows that the plan of a report harms, or where it joins changes of several kinds: the disk
+//! begins to write early, and the hard limit stays as it is, so that no writer is paused earlier than now. Runs nothing.
 
 use crate::advise::step;
 use crate::diagnose::dirty;
@@ -11,10 +11,14 @@ use floodline_record::window::Window;
 
 const BACKGROUND: &str = "vm.dirty_background_bytes";
 const HARD: &str = "vm.dirty_bytes";
+const PERIOD: &str = "vm.dirty_writeback_centisecs";
 /// Parts of the background threshold of the plan that are tried.
-const PARTS: [u64; 2] = [1, 4];
+const PARTS: [u64; 3] = [1, 4, 16];
 /// Smallest background threshold that is tried, bytes.
 const LEAST: u64 = 4 << 20;
+/// Smallest one where periodic writeback is off. All that waits for the threshold then begins to be written at once, as nothing was written
+/// because of its age, so smaller pieces make the waits shorter.
+const LEAST_IF_OFF: u64 = 1 << 20;
 
 /// Reports with milder plans, where the plan of this one harms. Each names the plan that it replaces.
 pub fn reports(report: &Report, window: &Window) -> Vec<Report> {
@@ -24,15 +28,41 @@ pub fn reports(report: &Report, window: &Window) -> Vec<Report> {
     }
     // The plan itself has lost its steps; its findings have not.
     let steps = plan::merge(&report.findings).map_or_else(Vec::new, |plan| plan.steps);
-    let value = |name: &str| {
-        let step = steps.iter().find(|step| step.sysctl().as_deref() == Some(name))?;
-        step.value.parse::<u64>().ok()
+    let Some(background) = background(&steps) else { return Vec::new() };
+    let is_off = window.host.last.dirty_writeback_centisecs.is_some_and(|period| period.0 == 0);
+    let (parts, least) = match is_off && value(&steps, PERIOD).is_some() {
+        true => (&PARTS[..], LEAST_IF_OFF),
+        false => (&PARTS[..2], LEAST),
     };
-    let (Some(background), Some(_)) = (value(BACKGROUND), value(HARD)) else { return Vec::new() };
     // A background threshold above the one in force is not milder, and above the hard limit it has no effect.
     let in_force = dirty::background_threshold(window).map_or(u64::MAX, |bytes| bytes.0);
-    let amounts = PARTS.map(|part| background / part).into_iter().filter(|bytes| *bytes >= LEAST && *bytes < in_force);
+    let amounts = parts.iter().map(|part| background / part).filter(|bytes| *bytes >= least && *bytes < in_force);
     amounts.filter_map(|bytes| with_background(report, window, bytes)).collect()
+}
+
+/// The report without the hard limit of its plan, where that plan joins thresholds with a change of another kind that another finding asks
+/// for. Writers that such a change releases would be paused at the lower limit.
+pub fn of_joined(report: &Report, window: &Window) -> Option<Report> {
+    let plan = report.plan.as_ref().filter(|plan| !plan.steps.is_empty() && plan.rules.len() > 1)?;
+    let is_of_another_kind = |step: &Step| step.when == When::Now && step.sysctl().is_none();
+    let background = background(&plan.steps).filter(|_| plan.steps.iter().any(is_of_another_kind))?;
+    let in_force = dirty::background_threshold(window).map_or(u64::MAX, |bytes| bytes.0);
+    let mut part = with_background(report, window, background).filter(|_| background < in_force)?;
+    if let (Some(limit), Some(plan)) = (value(&plan.steps, HARD), part.plan.as_mut()) {
+        plan.conflicts.insert(0, format!("On a twin of this host, waits are longer with {HARD}={limit}."));
+    }
+    Some(part)
+}
+
+/// The value of a setting among steps.
+fn value(steps: &[Step], name: &str) -> Option<u64> {
+    let step = steps.iter().find(|step| step.sysctl().as_deref() == Some(name))?;
+    step.value.parse().ok()
+}
+
+/// The background threshold among steps that also set a hard limit.
+fn background(steps: &[Step]) -> Option<u64> {
+    value(steps, HARD).and_then(|_| value(steps, BACKGROUND))
 }
 
 /// The report with a background threshold in place of all thresholds of its plan.
@@ -102,6 +132,35 @@ mod tests {
         assert_eq!(plan.conflicts, ["it harms"]);
         assert_eq!((plan.now.len(), plan.undo.len(), plan.keep.len()), (1, 1, 1), "{plan:?}");
         assert!(!format!("{plan:?}").contains(HARD), "{plan:?}");
+    }
+
+    #[test]
+    fn smaller_pieces_are_tried_where_periodic_writeback_is_off() {
+        use floodline_record::units::Centisecs;
+        let (mut report, mut window) = judged("harms");
+        let all = |report: &Report, window: &Window| reports(report, window).len();
+        let before = all(&report, &window);
+        window.host.last.dirty_writeback_centisecs = Some(Centisecs(0));
+        assert_eq!(all(&report, &window), before, "the plan does not switch it on");
+        let on = step::sysctls(&window, &[(PERIOD, 500)]);
+        report.findings.iter_mut().for_each(|finding| finding.plan.extend(on.clone()));
+        assert_eq!(all(&report, &window), before + 1);
+    }
+
+    #[test]
+    fn a_plan_that_joins_changes_of_two_kinds_has_a_part_without_its_hard_limit() {
+        let window = incidents::dirty_cliff().window();
+        let mut report = crate::diagnose::diagnose(&window, None);
+        assert!(of_joined(&report, &window).is_none(), "thresholds alone");
+        let mut strict = report.findings[0].clone();
+        (strict.rule, strict.plan) = ("strictlimit-throttling", vec![step::no_strict_limit("254:16").unwrap()]);
+        report.findings.push(strict);
+        report.plan = plan::merge(&report.findings);
+        let part = of_joined(&report, &window).and_then(|part| part.plan).unwrap();
+        let settings: Vec<String> = part.steps.iter().filter_map(Step::sysctl).collect();
+        assert!(settings.iter().any(|name| name == BACKGROUND) && !settings.iter().any(|name| name == HARD));
+        assert!(part.now.iter().any(|command| command.contains("strict_limit")), "{part:?}");
+        assert!(part.conflicts[0].contains(HARD), "{part:?}");
     }
 
     #[test]

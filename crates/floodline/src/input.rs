@@ -9,7 +9,7 @@ use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::human;
 use floodline_record::name::Name;
 use floodline_record::nearest::nearest;
-use floodline_record::record::{Record, Sink};
+use floodline_record::record::{Event, Record, Sink, What};
 use floodline_record::recording::{Cut, DecodeError, Decoder, Why};
 use floodline_record::units::Nanos;
 use floodline_scenario::TEXT_MAX;
@@ -117,13 +117,17 @@ impl Input {
         Ok(())
     }
 
-    /// Folds all records, and ends with what was missing. The records are lent: faster than [`Input::each`].
+    /// Folds all records, and ends with what was missing, as records and on standard error. The records are lent: faster than
+    /// [`Input::each`].
     pub(crate) fn fold(mut self, into: &mut impl Sink<Error = Infallible>) -> Result<(), CliError> {
         let folded = self.decoder.lend(|record| {
             let Ok(()) = into.record(record);
             ControlFlow::Continue(())
         });
         folded.map_err(|error| CliError::usage(format!("{}: {error}", self.name)))?;
+        for record in &self.lost_records() {
+            let Ok(()) = into.record(record);
+        }
         self.tell_what_is_missing();
         Ok(())
     }
@@ -154,10 +158,27 @@ impl Input {
         cuts.chain(unknown).map(gap).collect()
     }
 
-    /// Lends each record until `take` breaks, without a word on what was missing.
-    pub(crate) fn quietly(mut self, take: impl FnMut(&Record) -> ControlFlow<()>) -> Result<(), CliError> {
-        let lent = self.decoder.lend(take);
-        lent.map(drop).map_err(|error| CliError::usage(format!("{}: {error}", self.name)))
+    /// What was damaged or unknown, as a recorder would have recorded it: a gap, and the number of samples that are missing.
+    fn lost_records(&self) -> Vec<Record> {
+        let cuts = self.decoder.cuts().iter().filter(|cut| is_worth_telling(cut));
+        let missed = cuts.filter_map(|cut| {
+            let samples = cut.samples.filter(|samples| *samples > 0)?;
+            let at = cut.after.map_or(Nanos(0), |after| after.monotonic);
+            Some(Record::Event(Event { at, what: What::Missed { samples } }))
+        });
+        missed.chain(self.losses().into_iter().map(Record::Gap)).collect()
+    }
+
+    /// Lends each record until `take` breaks, and then what was missing as records. Reports nothing.
+    pub(crate) fn quietly(mut self, mut take: impl FnMut(&Record) -> ControlFlow<()>) -> Result<(), CliError> {
+        let lent = self.decoder.lend(&mut take);
+        let is_at_end = lent.map_err(|error| CliError::usage(format!("{}: {error}", self.name)))?;
+        for record in self.lost_records().iter().filter(|_| is_at_end) {
+            if take(record).is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Reports what was damaged or unknown.

@@ -13,6 +13,7 @@ use crate::shown::{self, Shown, Verdicts};
 use crate::{Options, Recorded, Twin, TwinError, lifted};
 use floodline_analysis::advice::{Advice, Goal};
 use floodline_analysis::diagnose::diagnose;
+use floodline_analysis::diagnose::holes::damage;
 use floodline_analysis::milder;
 use floodline_analysis::prediction::{Prediction, Seen, Setting};
 use floodline_analysis::report::{Report, Step};
@@ -134,7 +135,9 @@ fn knowing(
 ) -> Result<(Measured, Option<Prediction>), SimError> {
     let (measured, mut prediction) = concluded(studied, &studied.twin, (question, few), as_is, go_on, runner)?;
     if let Some(prediction) = &mut prediction {
-        prediction.notes.splice(0..0, studied.notes.iter().cloned());
+        let lost = damage(&studied.recorded.window);
+        let lost = lost.map(|lost| format!("Part of the recording is lost ({lost}). Its waits may be longer."));
+        prediction.notes.splice(0..0, lost.into_iter().chain(studied.notes.iter().cloned()));
         let is_verdict = prediction.no_verdict(&prediction.found()).is_none();
         if let Some(lifted) = lifted::lifted(&studied.twin).filter(|_| is_verdict) {
             let question = Question::new(&lifted, &studied.recorded.window, &question.settings);
@@ -214,6 +217,8 @@ pub fn advise(
         Some(result) => result?,
         None => (Shown { is_cut: true, ..Shown::default() }, Vec::new()),
     };
+    let measured = Measured { back_test: as_is.1.clone(), said: studied.said.clone() };
+    let mut no_verdict = damage(window).or_else(|| no_verdict(&as_is.0, &measured));
     let (doctor, plans) = of_doctor(studied, report, &as_is, go_on, runner);
     let mut search = Search::new(twin, window, wanted);
     search.tested(&as_is.1);
@@ -224,6 +229,8 @@ pub fn advise(
         }
         let (first, next): (Vec<Candidate>, Vec<Candidate>) =
             next.into_iter().partition(|candidate| candidate.settings.is_empty());
+        // Without a verdict no setting is advised, so none is tried.
+        let next = if no_verdict.is_none() { next } else { Vec::new() };
         let run = Run { trial: Candidate::TRIAL, ..AS_IS };
         let shown = runner.each(&next, |candidate| ran((twin, window), &candidate.changed, run, go_on));
         let as_is = first.into_iter().map(|candidate| (candidate, as_is.0.clone()));
@@ -231,9 +238,10 @@ pub fn advise(
         let others = next.into_iter().zip(shown).filter_map(|(candidate, result)| Some((candidate, result.ok()?.0)));
         let results: Vec<(Candidate, Shown)> = as_is.chain(others).collect();
         search.take(results);
+        if no_verdict.is_some() {
+            break;
+        }
     }
-    let measured = Measured { back_test: as_is.1.clone(), said: studied.said.clone() };
-    let mut no_verdict = no_verdict(&as_is.0, &measured);
     let rules: Vec<&str> = studied.said.seen.iter().map(|seen| seen.rule).collect();
     let predicted = |settings: &[Setting], runner: &mut _| -> Result<Option<Prediction>, TrialError> {
         let question = Question::new(twin, window, settings)?;
@@ -353,15 +361,20 @@ fn judge(report: &mut Report, studied: Result<Judge<'_>, String>, go_on: GoOn<'_
         false => studied,
     };
     let simulated = studied.as_ref().map_or_else(|_| Vec::new(), |(studied, _)| studied.notes.clone());
+    let lost = studied.as_ref().ok().and_then(|(studied, _)| damage(&studied.recorded.window));
     let predicted = studied.clone().and_then(|it| of_settings(it, &settings, go_on, runner));
-    match predicted {
-        Ok(prediction) if is_move => tried::tried_later(plan, &prediction),
-        Ok(prediction) => tried::tried(plan, &prediction),
-        Err(why) => tried::arithmetic_only(plan, why),
+    match &predicted {
+        Ok(prediction) if is_move => tried::tried_later(plan, prediction),
+        Ok(prediction) => tried::tried(plan, prediction),
+        Err(why) => tried::arithmetic_only(plan, why.clone()),
     }
     let mut unknown = unknown;
-    if let Some((milder, rest)) = studied.ok().and_then(|studied| that_helps(report, studied, go_on, runner)) {
+    let whole = predicted.ok().filter(|_| !is_move);
+    if let Some((milder, rest)) = studied.ok().and_then(|studied| that_helps(report, (studied, whole), go_on, runner)) {
         (*report, unknown) = (milder, rest);
+    }
+    if let (Some(plan), Some(lost)) = (report.plan.as_mut(), lost) {
+        tried::of_damaged(plan, lost);
     }
     if let Some(plan) = report.plan.as_mut().filter(|plan| plan.tried.is_some()) {
         plan.expect.extend(simulated);
@@ -391,14 +404,16 @@ fn of_now(steps: &[Step]) -> (Vec<Setting>, Vec<String>) {
     (settings, unknown)
 }
 
-/// The first milder plan that helps where the plan of a report harms, with its steps that a twin cannot make.
+/// The first milder plan that helps where the plan of a report harms, or that is better than a plan joined from several findings. Also
+/// returns its steps that a twin cannot make. `whole` is the prediction of the plan of the report.
 fn that_helps(
     report: &Report,
-    judge: Judge<'_>,
+    (judge, whole): (Judge<'_>, Option<Prediction>),
     go_on: GoOn<'_>,
     runner: &mut impl Runner,
 ) -> Option<(Report, Vec<String>)> {
-    for mut milder in milder::reports(report, &judge.0.recorded.window) {
+    let window = &judge.0.recorded.window;
+    for mut milder in milder::reports(report, window) {
         let plan = milder.plan.as_mut()?;
         let (settings, unknown) = of_now(&plan.steps);
         tried::tried(plan, &of_settings(judge, &settings, go_on, runner).ok()?);
@@ -407,7 +422,17 @@ fn that_helps(
             return Some((milder, unknown));
         }
     }
-    None
+    let (mut part, whole) = milder::of_joined(report, window).zip(whole)?;
+    let plan = part.plan.as_mut()?;
+    let (settings, unknown) = of_now(&plan.steps);
+    let prediction = of_settings(judge, &settings, go_on, runner).ok()?;
+    let is_better = prediction.surpasses(&whole);
+    tried::tried(plan, &prediction);
+    let is_printed = |report: &Report| report.plan.as_ref().is_some_and(|plan| !plan.now.is_empty());
+    let has_command = |report: &Report| report.plan.as_ref().is_some_and(|plan| plan.candidate.is_some());
+    // A plan that is advised gives way only to one that is advised.
+    let is_as_sure = is_printed(&part) || (has_command(&part) && !is_printed(report));
+    (is_better && is_as_sure).then_some((part, unknown))
 }
 
 #[cfg(test)]

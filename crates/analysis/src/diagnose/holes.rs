@@ -60,6 +60,11 @@ pub fn sentence(holes: &Holes) -> Option<String> {
     (holes.missing > 0).then(|| format!("{} of {} samples {verb} missing{hole}", holes.missing, holes.due()))
 }
 
+/// What a damaged or cut recording lost, in words. `None` for a whole one.
+pub fn damage(window: &Window) -> Option<String> {
+    window.gaps.iter().find(|gap| gap.source == Source::Recording).map(|gap| gap.cause.to_string())
+}
+
 /// The holes, for the report.
 pub(super) fn observation(holes: &Holes) -> Observation {
     let seconds = |time: Option<Nanos>| time.map(Nanos::as_secs_f64);

@@ -7,7 +7,8 @@
 use super::diagnose;
 use super::holes::observation;
 use super::unmount::wait::UMOUNT;
-use crate::report::{OtherStretches, Report, Severity, Stretch};
+use crate::report::{GapLine, OtherStretches, Report, Severity, Stretch};
+use floodline_record::gap::Source;
 use floodline_record::holes::Holes;
 use floodline_record::record::{Event, Record, Sink, What};
 use floodline_record::sample::{Sample, SampleTime};
@@ -136,7 +137,11 @@ impl Stretches {
         if !is_judged && (self.ended == 0 || self.window.samples > 1) {
             self.end_stretch(false);
         }
-        let Some(worst) = self.worst.take() else { return diagnose(&self.window, self.only()) };
+        let Some(mut worst) = self.worst.take() else { return diagnose(&self.window, self.only()) };
+        // What a damaged file lost is known at its end.
+        let lost = self.window.gaps.iter().filter(|gap| gap.source == Source::Recording).map(GapLine::from);
+        let lost: Vec<GapLine> = lost.filter(|line| !worst.report.gaps.contains(line)).collect();
+        worst.report.gaps.extend(lost);
         if self.ended < 2 {
             return worst.report;
         }

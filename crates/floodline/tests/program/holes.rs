@@ -77,6 +77,33 @@ fn replay_shows_a_hole_where_it_is() {
     assert!(last["missing_io_pressure_some_s"].as_f64() >= Some(2.4), "{last}");
 }
 
+/// A sick host whose recording has other bytes in its middle than were written.
+fn damaged() -> (tempfile::TempDir, String) {
+    let mut bytes = recording(&floodline_testkit::incidents::dirty_cliff().records());
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 4].iter_mut().for_each(|byte| *byte ^= 0x55);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("damaged.flr");
+    std::fs::write(&path, bytes).expect("a file");
+    let path = path.to_string_lossy().into_owned();
+    (folder, path)
+}
+
+#[test]
+fn what_a_damaged_file_lost_is_in_the_report_and_nothing_is_advised() {
+    let (_folder, file) = damaged();
+    let run = floodline(&["doctor", &file, "--format", "json"]);
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert!(report["observation"]["missing_samples"].as_u64() > Some(0), "{}", report["observation"]);
+    assert!(report["gaps"].to_string().contains("the recording is damaged"), "{}", report["gaps"]);
+    let plan = &report["plan"];
+    assert!(plan["now"].as_array().is_none_or(Vec::is_empty), "{plan}");
+    assert!(one_line(&floodline(&["doctor", &file]).stdout).contains("missing"));
+    let advice = floodline(&["advise", &file]);
+    assert!(one_line(&advice.stdout).starts_with("No verdict: the recording is damaged:"), "{advice}");
+    assert!(!advice.stdout.contains("Do now"), "{advice}");
+}
+
 #[test]
 fn a_whole_recording_says_nothing_of_holes() {
     let file = crate::harness::recording(&Fixture::healthy().seconds(30));
