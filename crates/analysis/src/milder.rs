@@ -49,7 +49,7 @@ pub fn of_joined(report: &Report, window: &Window) -> Option<Report> {
     let in_force = dirty::background_threshold(window).map_or(u64::MAX, |bytes| bytes.0);
     let mut part = with_background(report, window, background).filter(|_| background < in_force)?;
     if let (Some(limit), Some(plan)) = (value(&plan.steps, HARD), part.plan.as_mut()) {
-        plan.conflicts.insert(0, format!("On a twin of this host, waits are longer with {HARD}={limit}."));
+        plan.conflicts.insert(0, format!("{HARD}={limit}: waits would be longer on the twin."));
     }
     Some(part)
 }

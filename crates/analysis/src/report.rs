@@ -432,6 +432,9 @@ pub struct NotChecked {
     pub gaps: Vec<GapLine>,
 }
 
+/// Source of a gap that damage of the recording made.
+pub const OF_RECORDING: &str = "the recording";
+
 /// A gap as shown in the report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GapLine {
@@ -453,7 +456,7 @@ impl From<&Gap> for GapLine {
     fn from(gap: &Gap) -> GapLine {
         let source = match &gap.detail {
             Some(detail) => format!("{} ({detail})", gap.source),
-            None if gap.source == Source::Recording => "the recording".to_owned(),
+            None if gap.source == Source::Recording => OF_RECORDING.to_owned(),
             None => gap.source.to_string(),
         };
         let cause = match gap.times {

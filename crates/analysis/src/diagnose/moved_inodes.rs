@@ -154,7 +154,7 @@ mod tests {
     fn host(slab_mib: Option<f64>, is_removed: bool) -> Window {
         let slab = slab_mib.map(|slab| Bytes(mib(slab)));
         let host = Fixture::healthy().kernel("5.10.223");
-        let host = host.cgroup("/", |_, row| {
+        let host = host.cgroup("/", move |_, row| {
             (row.nr_dying_descendants, row.nr_dying_subsys_memory) = (Some(Count(u64::from(is_removed))), None);
             row.slab_reclaimable = None;
         });

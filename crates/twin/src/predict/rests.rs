@@ -210,9 +210,10 @@ impl Judged<'_> {
         for rule in COMES.into_iter().filter(|rule| self.may_come() && !is_known(rule)) {
             doubtful.push(self.answer(&warning(rule), false, Reason::Assumed));
         }
-        let is_open = |doubtful: &[Doubtful], rule: &str| doubtful.iter().any(|one| one.rule == rule);
-        for rule in COMES.into_iter().filter(|rule| self.misses_the_wait() && !is_known(rule)) {
-            if !is_open(&doubtful, rule) {
+        // An info of a run is no answer where the wait is missed by which it would be more.
+        let is_denied = |rule: &str| !self.recorded.has(rule) && self.fate(rule) == fate(false, None);
+        for rule in COMES.into_iter().filter(|rule| self.misses_the_wait() && is_denied(rule)) {
+            if doubtful.iter().all(|one| one.rule != rule) {
                 doubtful.push(self.answer(&warning(rule), false, Reason::MissedWait));
             }
         }

@@ -286,7 +286,7 @@ pub(crate) fn host_line(report: &Report, with_name: bool) -> String {
             time(stretch.to_wall_ns)
         )
     });
-    let missing: String = missing(&report.observation).iter().map(|sentence| format!(" {sentence}")).collect();
+    let missing: String = missing(report).iter().map(|sentence| format!(" {sentence}")).collect();
     format!("{}; {time_covered}.{missing}{part}", machine.join(", "))
 }
 

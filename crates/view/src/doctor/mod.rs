@@ -10,8 +10,9 @@ pub(crate) mod screen;
 pub(crate) mod words;
 
 use crate::export::rfc3339;
+use crate::layout::capital;
 use anstyle::{AnsiColor, Style};
-use floodline_analysis::report::{HoleLine, Observation, Report, Severity};
+use floodline_analysis::report::{HoleLine, OF_RECORDING, Report, Severity};
 use floodline_record::human;
 use floodline_record::units::Nanos;
 
@@ -70,9 +71,11 @@ fn color_of(severity: Severity) -> Style {
     color.on_default().bold()
 }
 
-/// What is missing of the observation, a sentence each; empty where it is whole.
-pub(crate) fn missing(observation: &Observation) -> Vec<String> {
-    let mut sentences = Vec::new();
+/// What is missing of the observation, a sentence each; empty where it is whole. What a damaged recording lost stands first.
+pub(crate) fn missing(report: &Report) -> Vec<String> {
+    let observation = &report.observation;
+    let lost = report.gaps.iter().filter(|gap| gap.source == OF_RECORDING);
+    let mut sentences: Vec<String> = lost.map(|gap| format!("{}.", capital(&gap.cause))).collect();
     if observation.missing_samples > 0 {
         let due = observation.samples.saturating_add(observation.missing_samples);
         let verb = if observation.missing_samples == 1 { "is" } else { "are" };

@@ -63,7 +63,7 @@ impl Screen {
         self.labelled(Part::Seen, "  Seen", first.confirmed.as_deref().unwrap_or_default(), PLAIN);
         self.labelled(Part::Who, "  Who", &first.brief.who, PLAIN);
         self.labelled(Part::When, "  When", &when(report), PLAIN);
-        self.labelled(Part::Missing, "  Missing", &missing(&report.observation).join(" "), PLAIN);
+        self.labelled(Part::Missing, "  Missing", &missing(report).join(" "), PLAIN);
         self.others(report);
         self.blank();
         match &report.plan {
@@ -226,7 +226,7 @@ impl Screen {
         let watched = human::seconds(report.window_s);
         let (verdict, sentence) = calm_headline(report);
         self.headline(&verdict, &sentence, BOLD);
-        let missing = missing(&report.observation).join(" ");
+        let missing = missing(report).join(" ");
         let mut readings = readings(report);
         readings.extend((!missing.is_empty()).then_some(("Missing", missing)));
         if !readings.is_empty() {

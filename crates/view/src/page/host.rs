@@ -84,7 +84,7 @@ pub(super) fn verdict(report: &Report) -> Verdict {
         let (word, sentence) = calm_verdict(report);
         let class = if word == "OK" { "ok" } else { "info" };
         let mut rows = readings(report);
-        rows.extend(Some(("Missing", missing(&report.observation).join(" "))).filter(|(_, text)| !text.is_empty()));
+        rows.extend(Some(("Missing", missing(report).join(" "))).filter(|(_, text)| !text.is_empty()));
         return Verdict { class, word: word.to_owned(), sentence: capital(&sentence), rows, commands: Vec::new() };
     };
     let explained: Vec<String> = report
@@ -99,7 +99,7 @@ pub(super) fn verdict(report: &Report) -> Verdict {
         ("Seen", first.confirmed.clone().unwrap_or_default()),
         ("Who", first.brief.who.clone()),
         ("When", when(report)),
-        ("Missing", missing(&report.observation).join(" ")),
+        ("Missing", missing(report).join(" ")),
         ("Also seen", explained.join(", ")),
     ];
     let mut commands = Vec::new();
@@ -481,7 +481,7 @@ fn plan(report: &Report) -> Section {
 
 fn not_seen(report: &Report) -> Section {
     let mut blocks: Vec<Block> = Vec::new();
-    let sentences = missing(&report.observation);
+    let sentences = missing(report);
     if !sentences.is_empty() {
         blocks.push(Block::Text(sentences.join(" ")));
     }

@@ -124,6 +124,8 @@ fn where_the_twin_misses_the_longest_sync_more_dirty_data_may_make_tasks_wait() 
     assert_eq!(told(417e6, missed, none()), COMES.map(open));
     assert_eq!(told(417e6, None, none()), [], "the wait is predicted");
     assert_eq!(told(90e6, missed, none()), [], "the disk writes all of it in a moment");
+    let info = doubts((Verdicts::default(), Shown::default(), vec![slight(CLIFF)]), &[wait(missed), peak(417e6)], None);
+    assert_eq!(info, COMES.map(open), "an info of a run");
     let known = told(417e6, missed, found(seen("fsync-behind-writeback")));
     assert_eq!(known.iter().filter(|(_, reason, _)| *reason == Reason::MissedWait).count(), 1, "{known:?}");
 }
