@@ -68,12 +68,13 @@ impl Answer {
         (is_below && least >= SUFFERS_IN_ANY && is_longer()).then_some((least, peak.times))
     }
 
-    /// Whether a reliable twin writes pages again and again: below a limit that arithmetic found, or in the large folios of a new kernel.
+    /// Whether a reliable twin writes pages again and again: below a limit that arithmetic found, in the large folios of a new kernel, or by
+    /// a change that only a simulation can judge.
     /// No wait states that, and bytes are what it predicts best.
     fn writes_again(&self, row: &Row, stated: Stated, is_reliable: bool) -> bool {
         let is_shorter = |row: &prediction::Row| row.unit == "seconds" && row.improves();
         let waits_for_less = stated == Stated::Better && self.prediction.leads().any(is_shorter);
-        let is_found = row.verdict == Verdict::Suffers || row.gets_folios;
+        let is_found = row.verdict == Verdict::Suffers || row.gets_folios || row.cause == Cause::NotSimulated;
         self.dirties_again && is_reliable && is_found && !waits_for_less
     }
 

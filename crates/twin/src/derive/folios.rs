@@ -3,8 +3,8 @@
 //! machine grow by the whole folio. So a log that is written in place counts many times what its program passes. Stores to mappings do
 //! the same, but each of them faults.
 
-use super::bursts::{Branch, arrivals, size};
-use super::group::{Group, PAGE};
+use super::bursts::{Branch, End, arrivals, bursts, size};
+use super::group::{Bin, Group, PAGE};
 use super::machine::Place;
 use super::rewrites;
 use super::syncs::{Syncs, buffered_calls};
@@ -92,7 +92,7 @@ impl InFolios {
     pub(super) fn branch(
         self,
         group: &Group,
-        sync: Option<SyncEvery>,
+        (sync, end): (Option<SyncEvery>, Option<End>),
         file: String,
         key: &str,
         notes: &mut Notes,
@@ -107,13 +107,17 @@ impl InFolios {
             "wchar divided by the calls that dirtied a folio, in whole pages",
         );
         notes.derived(format!("{key}.steps.write.rate"), "folios that became dirty, over time");
-        let bursts = arrivals(&group.bins, |bin| bin.by_calls, folio);
+        let amount = |bin: &Bin| bin.by_calls;
+        let bursts = if end.is_some() { bursts(&group.bins, amount) } else { arrivals(&group.bins, amount, folio) };
         let syncing = Syncing::new(sync);
         let synced_after = syncing.after();
+        // Neighbours that are synced together dirty one folio, so several folios for each sync are apart.
+        let is_apart = end.is_some() || synced_after.is_some_and(|after| after > 1);
+        let order = if is_apart { Order::Random } else { Order::Sequential };
         let step = move |count: u64, rate: Option<Frequency>| {
             let write = Write {
                 file: file.clone(),
-                order: Order::Sequential,
+                order,
                 size: Some(size(bytes)),
                 block: size(block),
                 rate: rate.map(Pace::Blocks),
@@ -122,7 +126,7 @@ impl InFolios {
             };
             syncing.steps(write, count)
         };
-        Branch { synced_after, ..Branch::new(bursts, folio, step) }
+        Branch { end, synced_after, ..Branch::new(bursts, folio, step) }
     }
 
     /// Calls to the file.

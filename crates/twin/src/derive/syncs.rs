@@ -317,20 +317,25 @@ pub(super) struct Run {
     is_synced: bool,
 }
 
-/// The bursts of a program, but for one that the end of the recording cuts.
+/// The bursts of a program, but for one that the end of the recording cuts. A time in which it waits and then goes on at once is within a burst:
+/// a limit held it up.
 fn runs(group: &Group) -> Vec<Run> {
-    let mut runs = Vec::new();
+    let mut runs: Vec<Run> = Vec::new();
     let mut rest = group.bins.as_slice();
+    let mut is_held = false;
     while let Some(start) = rest.iter().position(|bin| bin.by_calls > 0.0) {
         let run = &rest[start..];
         let length = run.iter().take_while(|bin| bin.by_calls > 0.0).count();
         let (run, after) = run.split_at(length);
+        let bytes: f64 = run.iter().map(|bin| bin.by_calls).sum();
+        let before = if is_held { runs.pop().map_or(0.0, |before| before.bytes) } else { 0.0 };
         let Some(last) = run.last().filter(|_| !after.is_empty()) else { break };
         let idle = after.iter().take_while(|bin| bin.by_calls <= 0.0).count();
         let waited: f64 = after[..idle].iter().map(|bin| bin.waited).sum();
         let seconds: f64 = after[..idle].iter().map(|bin| bin.length).sum();
-        let is_synced = waited >= END_WAIT && seconds >= IDLE_OVER_WAIT * waited;
-        runs.push(Run { end: last.end, bytes: run.iter().map(|bin| bin.by_calls).sum(), waited, is_synced });
+        let is_rest = seconds >= IDLE_OVER_WAIT * waited;
+        is_held = waited >= END_WAIT && !is_rest;
+        runs.push(Run { end: last.end, bytes: before + bytes, waited, is_synced: waited >= END_WAIT && is_rest });
         rest = &after[idle..];
     }
     runs
@@ -500,6 +505,26 @@ mod tests {
         // The part that is synced is small.
         let small = [(90e6, 0.0), (0.0, 0.0), (4e6, 0.0), (0.0, 0.5), (0.0, 0.0)];
         assert_eq!(ends(&[small, small].concat()), [0.0; 0]);
+    }
+
+    #[test]
+    fn a_burst_that_a_limit_holds_up_is_one() {
+        // The limit lets it go on two times, and then it syncs.
+        let held = [
+            (60e6, 0.0),
+            (0.0, 1.0),
+            (40e6, 0.9),
+            (0.0, 1.0),
+            (20e6, 0.5),
+            (0.0, 1.0),
+            (0.0, 0.5),
+            (0.0, 0.0),
+            (0.0, 0.0),
+        ];
+        let ends = |seconds: &[(f64, f64)]| synced_runs(&group(seconds)).iter().map(|run| run.end).collect::<Vec<_>>();
+        assert_eq!(ends(&held.repeat(3)), [5.0, 14.0, 23.0]);
+        // It goes on after each wait to the end.
+        assert_eq!(ends(&[(60e6, 0.0), (0.0, 1.0)].repeat(9)), [0.0; 0]);
     }
 
     #[test]

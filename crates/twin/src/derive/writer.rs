@@ -94,7 +94,8 @@ impl Writer {
             (Some(it), _) => {
                 writer.setup.extend(it.setup(&file("data")));
                 let sync = sync_of(syncs, it.calls(), &key, notes);
-                Some(it.branch(group, sync, file("data"), &key, notes))
+                let end = end_of(group, syncs, &file("data"), &key, notes);
+                Some(it.branch(group, (sync, end), file("data"), &key, notes))
             }
             (None, Some(it)) => {
                 let each = Rewritten { bytes: it.bytes / copies as f64, ..it };
@@ -215,7 +216,9 @@ fn calls(group: &Group, kept: f64, syncs: Syncs, file: String, key: &str, notes:
     let calls = buffered_calls(group).max(1.0);
     // Bytes of a call: the bytes passed, without those that dirtied nothing.
     let passed = total.wchar * total.by_calls / (total.by_calls + total.direct).max(1.0);
-    let block = usual((passed / calls).clamp(1.0, 16_777_216.0).round());
+    // Larger calls are several in the twin.
+    let calls = calls.max((passed / CALL_MAX).ceil());
+    let block = usual((passed / calls).max(1.0).round());
     let is_less = total.by_calls < 0.8 * passed;
     if is_less {
         let part = 100.0 * (1.0 - total.by_calls / passed.max(1.0));
@@ -278,6 +281,9 @@ fn calls(group: &Group, kept: f64, syncs: Syncs, file: String, key: &str, notes:
     };
     Some(Branch { end, is_unpaced, synced_after, ..Branch::new(stretches, per_call, step) })
 }
+
+/// Largest call of a twin, bytes.
+const CALL_MAX: f64 = 16_777_216.0;
 
 /// Sizes of which the calls of programs usually are multiples, bytes, and the distance of a mean call from one that a last, shorter call
 /// of each file explains.
