@@ -155,8 +155,6 @@ struct Recording {
     samples_start: bool,
     /// Records of the start, which stand before those of the next regular sample.
     of_start: Vec<Record>,
-    /// Time of the sample of the start.
-    sampled_start: Option<u64>,
 }
 
 impl Recording {
@@ -166,7 +164,6 @@ impl Recording {
             every: options.every.0.max(1_000_000),
             samples_start: options.samples_start,
             of_start: Vec::new(),
-            sampled_start: None,
         }
     }
 
@@ -175,15 +172,8 @@ impl Recording {
         if !self.samples_start || world.now.is_multiple_of(self.every) {
             return;
         }
-        self.sampled_start = Some(world.now);
         self.recorder.sample(world, &mut self.of_start);
         self.of_start.extend(world.events.drain(..).map(Record::Event));
-    }
-
-    /// Whether a regular sample at this time would follow the sample of the start too closely: rates over a small part of the usual
-    /// time between two samples are those of single requests.
-    fn is_close_to_start(&self, at: u64) -> bool {
-        self.sampled_start.is_some_and(|start| at > start && at - start < self.every / 2)
     }
 }
 
@@ -388,7 +378,6 @@ fn drive(
         let mut records = std::mem::take(&mut recording.of_start);
         samples += u64::from(!records.is_empty());
         let may_end = number.is_multiple_of(options.ends_at_each.max(1));
-        let is_left_out = stopped == Stopped::Until && recording.is_close_to_start(at);
         let (mut events, is_over) = {
             let mut world = sim.w();
             // As a recorder on a host: an overlay on a filesystem that carried none is told.
@@ -397,23 +386,21 @@ fn drive(
             if uppers.len() > known {
                 records.push(Record::Facts(Box::new(facts(&world))));
             }
-            if !is_left_out {
-                recording.recorder.sample(&mut world, &mut records);
-            }
+            recording.recorder.sample(&mut world, &mut records);
             world.check().map_err(|what| violation(&what, at, scenario, options))?;
-            let is_over = may_end && !is_left_out && world.meeting.live.values().all(|live| *live == 0);
+            let is_over = may_end && world.meeting.live.values().all(|live| *live == 0);
             // The events of a run follow a sample that was taken after them.
-            (if is_left_out { Vec::new() } else { std::mem::take(&mut world.events) }, is_over)
+            (std::mem::take(&mut world.events), is_over)
         };
         drop(recording);
         let end = sim.w().meeting.started.zip(scenario.workload.duration);
         let end = end.map(|(at, duration)| at.saturating_add(duration.nanos()));
-        let is_left = may_end && !is_left_out && !is_over && end.is_some_and(|end| at > end.saturating_add(LINGER));
+        let is_left = may_end && !is_over && end.is_some_and(|end| at > end.saturating_add(LINGER));
         if is_left {
             events.extend(left_behind(sim, scenario, at));
         }
         let is_over = is_over || is_left;
-        samples += u64::from(!is_left_out);
+        samples += 1;
         number += 1;
         let progress = progress(sim);
         if is_over {

@@ -51,7 +51,7 @@ fn a_run_that_cannot_progress_says_what_it_waits_for() {
     assert!(said.starts_with("the simulation cannot progress at "), "{said}");
     assert!(
         said.ends_with(
-            "writer-0 waits for pages under writeback; requests to data (write_bandwidth 1 B/s) are pending"
+            "writer-0 waits for a commit of the journal; requests to data (write_bandwidth 1 B/s) are pending"
         ),
         "{said}"
     );

@@ -45,6 +45,8 @@ fn everything_wrong_is_told_with_line_and_hint() {
     bad.toml:6:29: machine.sysctl.vm.dirty_bytes: the kernel refuses 4096 here (EINVAL): it takes at least 8192
     bad.toml:13:10: machine.mounts."/data".device: no device is called "dat"
       hint: did you mean "data"?
+    bad.toml:16:20: workload.tasks.writer.steps[0].write: "/dat/x" is on no filesystem of this machine
+      hint: mounted: /data
     --- stderr
     "#);
 }
@@ -82,7 +84,7 @@ fn a_file_that_cannot_be_read_does_not_keep_others_from_being_judged() {
     assert!(json.stdout.contains("\"unreadable\":\"cannot read /no/such.toml: "), "{json}");
     let list = floodline(&["scenario", "list", folder.path().to_str().expect("a plain path")]);
     assert_eq!(list.code, 2, "{list}");
-    assert!(list.stderr.contains("bad.toml: 2 problems") && list.stderr.contains("binary.toml is not"), "{list}");
+    assert!(list.stderr.contains("bad.toml: 3 problems") && list.stderr.contains("binary.toml is not"), "{list}");
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn two_variants_are_printed_side_by_side() {
     let line = run.stdout.lines().find(|line| line.starts_with("writer.fsync.max")).unwrap_or_default();
     assert!(line.contains('%'), "{run}");
     assert!(!run.stderr.contains("noise unknown"), "a model has none: {run}");
-    assert!(run.stdout.contains("add --all"), "{run}");
+    assert!(run.stdout.replace('\n', " ").contains("add --all"), "{run}");
     let all = floodline(&["simulate", small.as_str(), "--vs", "remedy", "--all"]);
     assert!(all.code == 0 && all.stdout.lines().count() > run.stdout.lines().count(), "{all}");
 }

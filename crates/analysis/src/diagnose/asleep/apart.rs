@@ -135,7 +135,7 @@ mod tests {
                 row.blkio_delay = Some(secs(0.2 * t));
             })
         };
-        let disks = [("sda", 10.0), ("sdb", 20.0)].into_iter().fold(Fixture::healthy().every(0.5).seconds(60), device);
+        let disks = [("sda", 10.0), ("sdb", 20.0)].into_iter().fold(Fixture::healthy().every(0.5).seconds(120), device);
         [("mail", 900, true, false), ("shop", 901, false, true), ("both", 902, true, true)]
             .into_iter()
             .fold(disks, task)

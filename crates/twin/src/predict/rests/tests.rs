@@ -116,7 +116,7 @@ fn where_the_twin_misses_the_longest_sync_more_dirty_data_may_make_tasks_wait() 
     let wait = |doubt| Row { doubt, ..row(LONGEST, "longest fsync", "seconds", 0.35, 0.05) };
     let peak = |then| row("host.unwritten_peak_bytes", "peak data at risk", "bytes", 108e6, then);
     let told = |then, doubt, recorded: Shown| {
-        doubts((recorded.said, Shown::default(), Vec::new()), &[wait(doubt), peak(then)], None)
+        doubts((recorded.said, Shown::default(), vec![Shown::default()]), &[wait(doubt), peak(then)], None)
     };
     let none = Shown::default;
     let missed = Some(Doubt::BackTest);

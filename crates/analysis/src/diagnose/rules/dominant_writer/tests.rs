@@ -275,7 +275,7 @@ fn copies() -> Fixture {
 
 #[test]
 fn a_parent_is_not_blamed_for_its_children() {
-    check_rule(&RULE, &copies(), "info: Children of bash[600] make over 99 % of all writes to sda (2.34 GiB), which");
+    check_rule(&RULE, &copies(), "info: Children of bash[600] make over 99 % of all writes to sda (1.68 MiB), which");
     let found = first_finding(&RULE, &copies());
     assert!(found.cause.contains("did less than the children it waited for"), "{}", found.cause);
     assert!(found.evidence.iter().any(|row| row.name == "CPU of children it waited for"), "{:#?}", found.evidence);

@@ -328,8 +328,8 @@ fn a_task_that_slept_before_a_disk_was_slow_did_not_wait_for_these_writes() {
                 row.psi_io_some = Some(secs(900.0 + t));
             })
             .disk("sda", move |t, row| {
-                row.reads = grows(t - late(t), 0, 400.0);
-                row.read = grows(t - late(t), 0, 100e6);
+                row.reads = grows(t - late(t), 0, 40.0);
+                row.read = grows(t - late(t), 0, 10e6);
                 row.written = grows(late(t), mib(9_000.0), 100e6);
                 row.writes = grows(late(t), 9_000, 200.0);
                 row.write_time = Some(secs(900.0 + 200.0 * 0.35 * late(t)));

@@ -178,11 +178,11 @@ fn a_disk_that_hangs_after_a_request_or_two_is_told_as_one_that_hangs_all_the_ti
             .seconds(40)
     };
     let expect =
-        "critical: sda completed no request in the last 39 s that were watched: 6 requests in flight all the time.";
+        "warning: sda completed no request in the last 39 s that were watched: 6 requests in flight all the time.";
     check_rule(&RULE, &hangs(1.0), expect);
     let cause = first_finding(&RULE, &hangs(1.0)).cause;
     assert!(cause.contains("sda completed none for 39 s until the last sample"), "{cause}");
-    check_rule(&RULE, &hangs(4.0), "clear:");
+    check_rule(&RULE, &hangs(4.0), "info: sda completed no request for 36 s and had not gone on by the last sample");
 }
 
 #[test]
