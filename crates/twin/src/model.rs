@@ -49,21 +49,30 @@ pub fn run(
     let expect = scenario.expect.on(kernel);
     let mut run = Run::expecting(&expect).of_workload();
     let (mut started, mut close) = (None, None);
+    // A recorder tells of events after the sample that follows them.
+    let (mut held, mut holds) = (Vec::new(), false);
     let mut fold = |record: Record| {
         let at = if let Record::Sample(sample) = &record { Some(sample.time.monotonic.0) } else { None };
         if at.is_some_and(|at| !at.is_multiple_of(every.0.max(1))) {
-            started = at;
+            (started, holds) = (at, true);
             let Ok(()) = run.record(&record);
             return Ok(());
         }
+        if holds && matches!(record, Record::Event(_)) {
+            let Ok(()) = run.record(&record);
+            held.push(record);
+            return Ok(());
+        }
         take(&record)?;
+        if at.is_some() {
+            holds = false;
+            held.drain(..).try_for_each(|event| take(&event))?;
+            close = None;
+        }
         // Rates over a small part of the time between two samples are those of single requests.
         if at.zip(started).is_some_and(|(at, started)| at - started < every.0 / 2) {
             close = Some(record);
             return Ok(());
-        }
-        if at.is_some() {
-            close = None;
         }
         let Ok(()) = run.record(&record);
         Ok(())
