@@ -105,7 +105,7 @@ pub(super) fn add_by_age(
         let share = ((place.writes as f64 - told) / all.max(1.0)).clamp(0.0, 1.0);
         // A device that counts flushes is flushed by each sync, and a few syncs share one.
         let used: f64 = here().map(|one| syncs[one].flushes.unwrap_or(syncs[one].count)).sum();
-        let left = place.flushes as f64 - used;
+        let left = flushes_for_programs(groups, place) - used;
         let counts_flushes = place.flushes > 0 && place.below.is_none();
         let is_flushed = !counts_flushes || share * all <= SHARE_A_FLUSH * left;
         let bursts: f64 = new.iter().filter_map(|(one, _)| apart(&groups[*one])).sum();
@@ -121,6 +121,7 @@ pub(super) fn add_by_age(
             let is_started = is_started || (!is_flushed && at_ends.is_none());
             let call = if is_started { SyncCall::SyncFileRange } else { SyncCall::Fdatasync };
             if count >= 1.0 {
+                let flushes = flushes.filter(|_| at_ends.is_none());
                 syncs[one] = Syncs { count, call: Some(call), is_by_age: true, flushes, ..Syncs::default() };
             }
         }
@@ -181,7 +182,9 @@ pub(super) fn syncs(groups: &[Group], places: &[Place], at: &mut [At], wrote: &[
     }
     for (number, place) in places.iter().enumerate() {
         let here: Vec<usize> = candidates.iter().copied().filter(|group| at[*group].place == number).collect();
-        share_flushes(groups, &here, place, &mut syncs);
+        let on = groups.iter().zip(at.iter()).filter(|(_, at)| at.place == number);
+        let dirtied: f64 = on.map(|(group, _)| group.total.dirtied()).sum();
+        share_flushes(groups, &here, (place, dirtied), &mut syncs);
     }
     syncs
 }
@@ -195,41 +198,58 @@ const OF_LOG: f64 = 512.0;
 /// Part of the calls of a program that make a write each, at least.
 const A_WRITE_EACH: f64 = 0.9;
 
-/// Whether each call of a program is synced and makes one write, by what the device wrote beyond the data: no log. Several syncs may share a
-/// flush.
-fn is_in_place(groups: &[Group], place: &Place, calls: f64) -> bool {
-    let dirtied: f64 = groups.iter().map(|group| group.total.dirtied()).sum();
-    let beside = place.written as f64 - dirtied;
+/// Whether each call of a program is synced and makes one write, by what the device wrote beyond the bytes that were dirtied `here`: no log.
+/// Several syncs may share a flush.
+fn is_in_place(here: f64, place: &Place, calls: f64, flushes: f64) -> bool {
+    let beside = place.written as f64 - here;
     let writes = place.writes as f64;
     (A_WRITE_EACH * calls..FLUSHES_MAX * calls).contains(&writes)
         && beside.abs() < OF_LOG * calls
-        && flushes_for_programs(groups, place) * SHARE_A_FLUSH >= calls
+        && flushes * SHARE_A_FLUSH >= calls
+}
+
+/// Part of the bytes of a device that its candidates write, from which its writes tell how many syncs there are.
+const MOST_OF_DEVICE: f64 = 0.8;
+/// Writes of a sync that makes a file longer: its data and the log, which ext4 writes in two parts.
+const WRITES: f64 = 2.0;
+const WRITES_EXT4: f64 = 3.0;
+
+/// Flushes of a device for each sync of its candidates, between one and [`FLUSHES_MAX`]: programs that sync at the same time share a flush.
+/// The writes of the device tell where hardly another program writes to it.
+fn flushes_each(groups: &[Group], candidates: &[usize], here: f64, place: &Place, flushes: f64) -> f64 {
+    let of_candidates: f64 = candidates.iter().map(|at| groups[*at].total.dirtied()).sum();
+    if of_candidates < MOST_OF_DEVICE * here || place.writes == 0 {
+        return FLUSHES_MAX;
+    }
+    let writes = if place.fs_type == FsType::Ext4 { WRITES_EXT4 } else { WRITES };
+    (flushes * writes / place.writes as f64).clamp(1.0, FLUSHES_MAX)
 }
 
 /// Gives the flushes of a device to the groups that wait there, those with few calls first.
-fn share_flushes(groups: &[Group], candidates: &[usize], place: &Place, syncs: &mut [Syncs]) {
+fn share_flushes(groups: &[Group], candidates: &[usize], (place, here): (&Place, f64), syncs: &mut [Syncs]) {
     let mut left = flushes_for_programs(groups, place);
-    let mut after = candidates.len();
-    for &at in candidates {
+    let each = flushes_each(groups, candidates, here, place, left);
+    for (number, &at) in candidates.iter().enumerate() {
+        let others = &candidates[number + 1..];
         // The rarest first. A frequent caller gets the remaining flushes.
-        let share = left / after as f64;
+        let share = left / (1 + others.len()) as f64;
         let all = buffered_calls(&groups[at]);
         // Stores to mappings show nothing of its calls.
         let active = groups[at].bins.iter().filter(|bin| bin.by_calls > 0.0).count();
-        let is_in_place = active >= ACTIVE_MIN && is_in_place(groups, place, all);
+        let is_in_place = active >= ACTIVE_MIN && is_in_place(here, place, all, left);
         let is_each = is_in_place
-            || FLUSHES_MAX * all <= MORE_CALLS * left
-            || all <= (MORE_CALLS * left).min(place.writes as f64 / FLUSHES_MAX);
+            || each * all <= MORE_CALLS * left
+            || all <= (MORE_CALLS * left).min(place.writes as f64 / WRITES);
         let (count, used) = match active {
             // One or two bursts are made durable once each, at their ends.
             0..ACTIVE_MIN => ((active as f64).min(all), active as f64),
-            _ if is_each => (all, left.min(FLUSHES_MAX * all)),
-            _ => ((share / FLUSHES_MAX).min(all), share.min(FLUSHES_MAX * all)),
+            _ if is_each => (all, all.max(share.min(each * all))),
+            _ => ((share / each).min(all), share.min(each * all)),
         };
-        after -= 1;
         let once = || once_each(&groups[at], share).map(|count| (count, count));
-        // One that explains the flushes of all candidates leaves none of them.
-        let alone = || once_each(&groups[at], left).map(|count| (count, FLUSHES_MAX * count));
+        // One that explains the flushes of all candidates leaves none of them to programs that write far more.
+        let is_rare = others.iter().all(|other| buffered_calls(&groups[*other]) >= FAR_MORE * all);
+        let alone = || once_each(&groups[at], left).filter(|_| is_rare).map(|count| (count, FLUSHES_MAX * count));
         let (count, used) = match all > count {
             true => once().or_else(alone).unwrap_or((count, used)),
             false => (count, used),
@@ -242,6 +262,9 @@ fn share_flushes(groups: &[Group], candidates: &[usize], place: &Place, syncs: &
         syncs[at] = Syncs { count, call, flushes: Some(used), is_in_place, ..Syncs::default() };
     }
 }
+
+/// Calls of a program over those of another one, from which it writes far more.
+const FAR_MORE: f64 = 4.0;
 
 /// Maximum number of device flushes for one sync. A journal flushes before it writes its commit block and may flush again after it.
 const FLUSHES_MAX: f64 = 2.0;
@@ -258,7 +281,7 @@ fn apart(group: &Group) -> Option<f64> {
     let is_writing = |bin: &Bin| bin.by_calls > 0.0;
     let bursts = group.bins.iter().filter(|bin| is_writing(bin)).count() as f64;
     let is_apart = !group.bins.windows(2).any(|pair| is_writing(&pair[0]) && is_writing(&pair[1]));
-    is_apart.then_some(bursts * group.concurrent().max(1) as f64)
+    (is_apart && bursts > 0.0).then_some(bursts * group.concurrent().max(1) as f64)
 }
 
 /// When a device wrote: end of each interval, seconds since the recording began, and bytes.
@@ -636,7 +659,7 @@ mod tests {
             (first.by_calls, first.wchar, first.calls) = (8.0 * 4096.0, 8.0 * 4096.0, 8.0);
             group.total = Bin { by_calls: 8.0 * 4096.0, calls: 8.0, length: 10.0, ..Bin::default() };
             let mut syncs = [Syncs::default()];
-            share_flushes(&[group], &[0], &flushed(50.0), &mut syncs);
+            share_flushes(&[group], &[0], (&flushed(50.0), 0.0), &mut syncs);
             assert_eq!(syncs[0].count, synced, "{mapped}");
         };
         check(0.0, 1.0);
@@ -654,7 +677,7 @@ mod tests {
         let burst = [(200e3, 0.02), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)];
         let count = |seconds: &[(f64, f64)], flushes: f64| {
             let mut syncs = [Syncs::default()];
-            share_flushes(&[group(seconds)], &[0], &flushed(flushes), &mut syncs);
+            share_flushes(&[group(seconds)], &[0], (&flushed(flushes), f64::INFINITY), &mut syncs);
             syncs[0].count
         };
         let bursts = burst.repeat(10);

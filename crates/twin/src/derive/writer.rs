@@ -100,7 +100,8 @@ impl Writer {
             (None, Some(it)) => {
                 let each = Rewritten { bytes: it.bytes / copies as f64, ..it };
                 if it.is_there {
-                    let total = Some(size(each.bytes));
+                    // The ring is rounded to whole calls.
+                    let total = Some(size(each.bytes + group.total.wchar / group.total.calls.max(1.0)));
                     let block = ByteSize(Bytes(1 << 20));
                     writer.setup.push(Step::Write(Write { file: file("data"), block, total, ..Write::default() }));
                     writer.setup.push(Step::Fsync(OnFile { file: file("data") }));
@@ -285,16 +286,15 @@ fn calls(group: &Group, kept: f64, syncs: Syncs, file: String, key: &str, notes:
 /// Largest call of a twin, bytes.
 const CALL_MAX: f64 = 16_777_216.0;
 
-/// Sizes of which the calls of programs usually are multiples, bytes, and the distance of a mean call from one that a last, shorter call
-/// of each file explains.
-const USUAL: [f64; 2] = [65_536.0, PAGE];
+/// Size of which large calls of programs usually are multiples, bytes, and the distance of a mean call from one that a last, shorter call of
+/// each file explains.
+const USUAL: f64 = 65_536.0;
 const OF_LAST_CALL: f64 = 0.02;
 
 /// The usual size of a call that is next to a mean size. Calls that are no whole pages make smaller folios and requests.
 fn usual(mean: f64) -> f64 {
-    let nearest = |unit: f64| (mean / unit).round() * unit;
-    let is_near = |size: &f64| *size > 0.0 && mean <= *size && (*size - mean) <= OF_LAST_CALL * mean;
-    USUAL.into_iter().map(nearest).find(is_near).unwrap_or(mean)
+    let nearest = (mean / USUAL).round() * USUAL;
+    if nearest >= mean && nearest - mean <= OF_LAST_CALL * mean { nearest } else { mean }
 }
 
 /// Whether a program that syncs writes whole pages, or each time a new file: `passed` to its write calls and `dirtied` by them,
@@ -568,6 +568,13 @@ fn reads(group: &Group, place: &Place, file: String, key: &str, notes: &mut Note
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn large_calls_with_a_last_shorter_one_are_of_their_usual_size() {
+        assert_eq!([130_435.0, 261_682.0, 131_072.0].map(usual), [131_072.0, 262_144.0, 131_072.0]);
+        // Small calls may have any size, and so have calls that are larger than a multiple.
+        assert_eq!([4040.0, 65_000.0, 132_000.0].map(usual), [4040.0, 65_536.0, 132_000.0]);
+    }
 
     #[test]
     fn a_sync_that_is_rarer_than_the_calls_of_a_burst_is_made_after_some_of_them() {
