@@ -150,23 +150,23 @@ impl Input {
 
     /// What was damaged or unknown, as gaps of a recording that is made from this one.
     pub(crate) fn losses(&self) -> Vec<Gap> {
-        let cuts = self.decoder.cuts().iter().filter(|cut| is_worth_telling(cut)).map(ToString::to_string);
         let unknown = Some(self.decoder.unknown_records()).filter(|count| *count > 0);
         let unknown =
             unknown.map(|count| format!("{count} records of kinds that only a newer version supports were dropped"));
-        let gap = |what: String| Gap::new(Source::Recording, Cause::SamplesMissing { what: what.into() });
-        cuts.chain(unknown).map(gap).collect()
+        let cuts = self.decoder.cuts().iter().filter(|cut| is_worth_telling(cut)).map(ToString::to_string);
+        cuts.chain(unknown).map(lost).collect()
     }
 
-    /// What was damaged or unknown, as a recorder would have recorded it: a gap, and the number of samples that are missing.
+    /// What the recorded time lost to damage, as a recorder would have recorded it: a gap, and the number of samples that are missing.
+    /// What stands after the end of a recording is none of it.
     fn lost_records(&self) -> Vec<Record> {
-        let cuts = self.decoder.cuts().iter().filter(|cut| is_worth_telling(cut));
-        let missed = cuts.filter_map(|cut| {
+        let cuts = || self.decoder.cuts().iter().filter(|cut| is_worth_telling(cut) && cut.why != Why::AfterEnd);
+        let missed = cuts().filter_map(|cut| {
             let samples = cut.samples.filter(|samples| *samples > 0)?;
             let at = cut.after.map_or(Nanos(0), |after| after.monotonic);
             Some(Record::Event(Event { at, what: What::Missed { samples } }))
         });
-        missed.chain(self.losses().into_iter().map(Record::Gap)).collect()
+        missed.chain(cuts().map(|cut| Record::Gap(lost(cut.to_string())))).collect()
     }
 
     /// Lends each record until `take` breaks, and then what was missing as records. Reports nothing.
@@ -253,6 +253,11 @@ pub(crate) fn neighbour(path: &Path) -> Option<String> {
     let recordings = recordings_in(folder.unwrap_or(Path::new("."))).ok()?;
     let near = nearest(path.file_name()?.to_str()?, recordings.iter().map(String::as_str))?;
     Some(Name::new(folder.map_or_else(|| near.into(), |folder| folder.join(near)).as_os_str().as_bytes()).to_string())
+}
+
+/// A part of a recording that was lost.
+fn lost(what: String) -> Gap {
+    Gap::new(Source::Recording, Cause::SamplesMissing { what: what.into() })
 }
 
 /// A recorder that was killed between two samples lost nothing.

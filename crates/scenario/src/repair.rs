@@ -21,8 +21,10 @@ pub(super) fn is_named(message: &str, path: &[String]) -> bool {
         _ => false,
     };
     let [above, table, name, ..] = path else { return false };
-    let name = name.split('{').next().unwrap_or_default();
-    is_tables(above, table) && message.contains(&format!("\"{name}"))
+    let is_whole = message.contains(&format!("\"{name}\"")) || message.contains(&format!("\"{name}/"));
+    // A group of cgroups is told by the name of one of them.
+    let of_group = name.split_once('{').map(|(start, _)| start).filter(|start| !start.is_empty());
+    is_tables(above, table) && (is_whole || of_group.is_some_and(|start| message.contains(&format!("\"{start}"))))
 }
 
 /// What was taken out, as paths.

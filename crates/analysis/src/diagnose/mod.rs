@@ -194,8 +194,9 @@ const FASTER: f64 = 2.0;
 fn is_faster(findings: &[Finding], cause: &Finding, burst: &Finding) -> bool {
     let shares_a_disk = |one: &&Finding| one.devices.iter().any(|disk| burst.devices.contains(disk));
     let of_rule = findings.iter().filter(|one| one.rule == cause.rule).filter(shares_a_disk);
-    let limits: Option<f64> = of_rule.map(|one| one.held_to).sum();
-    cause.held_to.is_some() && limits.zip(burst.written_at).is_some_and(|(limits, rate)| rate > FASTER * limits)
+    // Limits of reads and of requests hold no bytes that are written.
+    let limits: f64 = of_rule.filter_map(|one| one.held_to).sum();
+    cause.held_to.is_some() && burst.written_at.is_some_and(|rate| rate > FASTER * limits)
 }
 
 /// Marks the findings that a worse or equal one explains, by the precedence that the catalogue declares. Moves

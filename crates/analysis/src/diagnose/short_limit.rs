@@ -134,9 +134,16 @@ fn together(rule: &'static str, derived: &Derived<'_>, found: &[Short<'_, '_>]) 
     let worst = *cgroups.iter().max_by(|one, other| waited_s(one).total_cmp(&waited_s(other)))?;
     let pressure = derived.dirty.io_pressure_some?;
     let together_s: f64 = cgroups.iter().map(|one| waited_s(one)).sum();
-    let flushing = worst.device.bottoms().iter().map(Device::flushing).fold(0.0, f64::max);
+    // The pressure is that of the whole machine: the work of each of their disks may explain it.
+    let disks: BTreeMap<EntityId, f64> = cgroups
+        .iter()
+        .map(|one| {
+            let flushing = one.device.bottoms().iter().map(Device::flushing).fold(0.0, f64::max);
+            (one.device.id, one.utilisation + flushing)
+        })
+        .collect();
     let is_harm = together_s.min(pressure * derived.seconds) >= HARM_SHARE * derived.seconds
-        && pressure >= BEYOND_BUSY * (worst.utilisation + flushing);
+        && pressure >= BEYOND_BUSY * disks.values().sum::<f64>();
     (cgroups.len() >= 2 && is_harm).then(|| {
         let mut waiters: Vec<Waiter> = cgroups.iter().flat_map(|one| one.waiters.iter().cloned()).collect();
         waiters.sort_by(|one, other| other.seconds.unwrap_or(0.0).total_cmp(&one.seconds.unwrap_or(0.0)));

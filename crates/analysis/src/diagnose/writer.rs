@@ -305,7 +305,8 @@ pub fn on_device<'a>(derived: &Derived<'a>, drain: &Device<'_>) -> Writers<'a> {
     let fits = |writer: &Writer<'_>| is_only || writer.dirtied_bytes.is_none_or(|bytes| bytes <= most);
     let mut processes: Vec<Writer<'a>> = writers.processes.iter().filter(may_be_here).copied().collect();
     let fitting = processes.iter().filter(|writer| fits(writer)).filter_map(|writer| writer.dirtied_bytes);
-    if !is_left_to_others(writers, fitting.fold(0, u64::saturating_add), written) {
+    let is_mounted = !drain.mounts().is_empty();
+    if !is_left_to_others(writers, fitting.fold(0, u64::saturating_add), written, is_mounted) {
         processes.retain(fits);
     }
     Writers {
@@ -317,9 +318,10 @@ pub fn on_device<'a>(derived: &Derived<'a>, drain: &Device<'_>) -> Writers<'a> {
 }
 
 /// Whether the processes that fit a device, and those that no sample saw, dirtied too little to have written what it wrote.
-fn is_left_to_others(writers: &Writers<'_>, fitting: u64, written: u64) -> bool {
+fn is_left_to_others(writers: &Writers<'_>, fitting: u64, written: u64, is_mounted: bool) -> bool {
     let attributed = writers.attributed_bytes();
-    let Some(machine) = writers.machine_dirtied_bytes else { return false };
+    // What is written to a disk without a filesystem, such as swap, no process dirtied.
+    let Some(machine) = writers.machine_dirtied_bytes.filter(|_| is_mounted) else { return false };
     let unseen = machine.saturating_sub(attributed);
     let is_counted = attributed as f64 <= COUNTED * machine as f64;
     let rest = written.saturating_sub(fitting.saturating_add(unseen));

@@ -33,6 +33,10 @@ const KEPT: f64 = 0.5;
 const LARGEST_FOLIO: f64 = 2_097_152.0;
 /// Part of what the programs of a machine dirtied from which one of them is named.
 const NOTICEABLE: f64 = 0.01;
+/// Bytes that become dirty for each byte of a write call, at most: a folio of 2 MiB for 1 KiB.
+const HANDED_OVER: f64 = 2048.0;
+/// Part of what the machine counted as dirtied up to which processes may have dirtied more: samples differ in time.
+const COUNTED: f64 = 1.02;
 /// Rate of one domain that counts for the sum, bytes per second.
 const COUNTS: f64 = 50e3;
 /// What the kernel starts with.
@@ -190,6 +194,13 @@ fn is_of_little(writer: &Writer<'_>, part: f64) -> bool {
     writer.dirtied_bytes.is_some_and(|dirtied| part * dirtied as f64 >= REWRITES * application as f64)
 }
 
+/// Whether the bytes of its write calls are counted: asynchronous I/O, io_uring and threads of the kernel write without any.
+fn counts_calls(writer: &Writer<'_>) -> bool {
+    let least = |dirtied: u64| dirtied as f64 / HANDED_OVER;
+    let application = writer.application_bytes.unwrap_or(0) as f64;
+    !writer.kthread && writer.dirtied_bytes.is_some_and(|dirtied| application >= least(dirtied))
+}
+
 /// Memory of a cgroup below its own limit that can hold file pages, when its processes had most of their own: at most.
 fn least_available(derived: &Derived<'_>, cgroup: EntityId, span: &Span<CgroupRow>) -> Option<u64> {
     let (limit, most) = (own_limit(derived, cgroup)?, span.max.anon?.0);
@@ -244,9 +255,13 @@ fn storm<'w, 'a, 'b>(
     }
     if called.is_some() && span.is_none() {
         // Of a whole machine, files may come and go unseen: only calls that hand over parts of pages show that the pages are the same.
-        writers = processes.iter().copied().filter(|writer| is_of_little(writer, part)).collect();
+        let hands_over = |writer: &&Writer<'_>| is_of_little(writer, part) && counts_calls(writer);
+        writers = processes.iter().copied().filter(hands_over).collect();
         let dirtied: u64 = writers.iter().filter_map(|writer| writer.dirtied_bytes).fold(0, u64::saturating_add);
-        let is_enough = part * dirtied as f64 >= MANY_TIMES * of_domain as f64;
+        // Direct writes never were in the page cache.
+        let machine = raw_pages(derived, derived.window.host.growth.nr_dirtied);
+        let is_enough =
+            part * dirtied as f64 >= MANY_TIMES * of_domain as f64 && dirtied as f64 <= COUNTED * machine as f64;
         let is_noticeable = |bytes: u64| bytes as f64 >= NOTICEABLE * dirtied as f64;
         writers.retain(|writer| is_enough && writer.dirtied_bytes.is_some_and(is_noticeable));
     }

@@ -41,10 +41,12 @@ impl Written {
     }
 
     /// Part of what the processes of a cgroup dirtied that was written; of all that was dirtied where the cgroup's own writes were not
-    /// counted.
+    /// counted, or where most of all was written.
     pub(super) fn part_of(&self, cgroup: EntityId, peak: u64, processes: &[&Writer<'_>]) -> f64 {
         let written = self.by_cgroup.get(&cgroup).copied().filter(|written| *written > 0);
         let dirtied = processes.iter().filter_map(|one| one.dirtied_bytes).fold(0, u64::saturating_add);
+        // Pages of a cgroup may be written for another one, or for the machine.
+        let written = written.filter(|_| self.part < 1.0);
         written.map_or(self.part, |written| part(written, peak, dirtied))
     }
 }
