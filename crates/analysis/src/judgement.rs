@@ -138,15 +138,15 @@ impl Prediction {
         losses
     }
 
-    /// Returns the first wait that the back-test misses and that gets longer by both readings of the twin ([`Row::roughly`]). `None` where
-    /// a run was cut: its readings are of another stretch.
+    /// Returns the first wait that the back-test misses and that gets longer by both estimates of the twin ([`Row::roughly`]). `None` where
+    /// a run was cut: its estimates are of another stretch.
     pub fn roughly_longer(&self) -> Option<&Row> {
         self.rows_of(LEADS).find(|row| row.is_wait() && row.worsens_roughly()).filter(|_| !self.is_cut)
     }
 
-    /// Returns a wait that gets longer by both readings of a twin that gives no verdict, where nothing says that another wait gets shorter.
-    /// Of the longest syncs and totals of waits whose readings agreed, 46 of 48 really moved that way (`docs/predict.md`). `None` if the
-    /// verdict is open only because of a limit that was not seen: without it, no wait may get longer.
+    /// Returns a wait that gets longer by both estimates of a twin that gives no verdict, where nothing says that another wait gets
+    /// shorter. Of the longest syncs and totals of waits whose estimates agreed, 46 of 48 really moved that way (`docs/predict.md`).
+    /// `None` if the verdict is open only because of a limit that was not seen: without it, no wait may get longer.
     pub fn only_longer(&self) -> Option<&Row> {
         let waits = || self.rows_of(LEADS).filter(|row| row.is_wait());
         let shorter = |row: &Row| row.improves() || row.improves_roughly();
@@ -202,7 +202,7 @@ impl Prediction {
     }
 
     /// Returns the first wait of the recording of which the trial does not tell whether it gets longer: the back-test misses it, or
-    /// the demand of writers is not known, and not both of its readings ([`Row::roughly`]) stay at or below the present value.
+    /// the demand of writers is not known, and not both of its estimates ([`Row::roughly`]) stay at or below the present value.
     fn open_wait(&self) -> Option<&Row> {
         self.rows_of(LEADS).find(|row| row.is_wait() && row.is_measured && row.is_open())
     }
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_both_readings_make_longer_speaks_against_a_change_unless_another_gets_shorter() {
+    fn a_wait_that_both_estimates_make_longer_speaks_against_a_change_unless_another_gets_shorter() {
         let missed = |figure, now, (least, most)| {
             let row = Row { doubt: Some(Doubt::BackTest), off_share: Some(0.45), ..wait(figure, now, least) };
             Row { roughly: Some((least, most)), ..row }
@@ -414,7 +414,7 @@ mod tests {
         assert!(is_against(vec![longer(), risk(80.0, 30.0)]), "less data at risk is felt by no task");
         assert!(!is_against(vec![longer(), wait(WAITS, 20.0, 9.0)]));
         assert!(!is_against(vec![longer(), missed(WAITS, 20.0, (9.0, 12.0))]));
-        assert!(!is_against(vec![missed(FSYNC, 6.3, (5.0, 16.0))]), "the readings disagree");
+        assert!(!is_against(vec![missed(FSYNC, 6.3, (5.0, 16.0))]), "the estimates disagree");
         assert!(!is_against(vec![missed(FSYNC, 0.05, (0.2, 0.3))]), "hardly a wait");
         assert!(!is_against(vec![wait(FSYNC, 6.3, 8.8)]), "a predicted wait has a verdict");
         let cut = Prediction { is_cut: true, ..of(vec![longer()]) };

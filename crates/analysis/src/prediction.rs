@@ -188,7 +188,7 @@ pub struct Row {
     pub high: f64,
     /// Error of the back-test, as a share; absent where the recording does not have the figure.
     pub off_share: Option<f64>,
-    /// The two readings of a figure that the back-test misses, the smaller first, in the unit: the value of the changed twin, and the
+    /// The two estimates of a figure that the back-test misses, the smaller first, in the unit: the value of the changed twin, and the
     /// present value times the factor by which the change moves the twin. Absent where the figure is predicted.
     pub roughly: Option<(f64, f64)>,
     /// The least difference that people notice, in the unit.
@@ -233,12 +233,12 @@ impl Row {
         (self.high < self.now && is_beyond(self.high)) || (self.low > self.now && is_beyond(self.low))
     }
 
-    /// Whether a figure that is not predicted gets worse by both readings ([`Row::roughly`]).
+    /// Whether a figure that is not predicted gets worse by both estimates ([`Row::roughly`]).
     pub fn worsens_roughly(&self) -> bool {
         self.moves_roughly(self.better == Better::Less)
     }
 
-    /// Whether a figure that is not predicted gets better by both readings ([`Row::roughly`]).
+    /// Whether a figure that is not predicted gets better by both estimates ([`Row::roughly`]).
     pub fn improves_roughly(&self) -> bool {
         self.moves_roughly(self.better == Better::More)
     }

@@ -84,7 +84,7 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         let felt = rows().find(|row| row.doubt.is_none() && waits(&row));
         let why = match (prediction.hurting(), longer, felt) {
             _ if longer_by_both.is_some() => {
-                longer_by_both.map_or_else(String::new, |row| format!("by both readings {}", row.roughly_said()))
+                longer_by_both.map_or_else(String::new, |row| format!("by both estimates {}", row.roughly_said()))
             }
             (Some(seen), _, _) => format!("{} would appear", seen.rule),
             (None, Some(row), _) if harms => row.reserved(),
@@ -140,7 +140,7 @@ fn flushes_for_risk(plan: &Plan) -> Option<String> {
     })
 }
 
-/// The word for a change of which the trial gives no verdict, and that makes a wait longer by both readings of the twin.
+/// The word for a change of which the trial gives no verdict, and that makes a wait longer by both estimates of the twin.
 pub const MAY_HARM: &str = "may_harm";
 
 /// The verdict as a report has it.
@@ -309,7 +309,7 @@ mod tests {
         assert!(noted.findings.iter().any(|finding| finding.trade_off.starts_with("No change is printed")));
         assert!(report(Severity::Warning, why).plan.is_some());
         assert!(report(Severity::Info, None).plan.is_some());
-        // The same if both readings of a missed wait are longer.
+        // The same if both estimates of a missed wait are longer.
         let withheld = |severity: Severity| {
             let mut report = report(severity, None);
             let plan = report.plan.as_mut().unwrap();
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_that_makes_a_missed_wait_longer_by_both_readings_loses_its_commands() {
+    fn a_plan_that_makes_a_missed_wait_longer_by_both_estimates_loses_its_commands() {
         let missed = |least, most| {
             let row = row(WAIT, 6.3, 12.0, Some(Doubt::BackTest));
             vec![Row { roughly: Some((least, most)), ..row }, row_of_risk()]
@@ -479,7 +479,7 @@ mod tests {
         let plan = check(missed(8.8, 16.0), &[], &["dirty-cliff"], &[]);
         assert!(plan.candidate.is_none() && plan.now.is_empty(), "{plan:?}");
         assert!(
-            plan.conflicts[0].contains("this may harm (by both readings longest fsync 6.30 s → 8.80 s to 16 s)"),
+            plan.conflicts[0].contains("this may harm (by both estimates longest fsync 6.30 s → 8.80 s to 16 s)"),
             "{plan:?}"
         );
         assert_eq!(plan.tried.map(|tried| (tried.verdict, tried.withheld.len())), Some((MAY_HARM, 1)));

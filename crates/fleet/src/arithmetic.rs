@@ -491,16 +491,16 @@ fn starved(assumed: &Assumed<'_>) -> Option<String> {
     let limit = human::bytes(least.then_thresh_bytes.unwrap_or(0) as f64);
     let whose = name(least, assumed.window.facts.as_ref()).unwrap_or_default();
     let told = match small.len() as u64 {
-        1 => format!("{whose} writes, and its limit of unwritten data will be {limit}."),
+        1 => format!("{whose} writes files, and its limit will be {limit} of unwritten data."),
         many => format!(
             "{many} cgroups that write will have limits of unwritten data below {}. The smallest is {limit}, of {whose}.",
             human::bytes(FOLIOS as f64)
         ),
     };
     let folio = if least.then_thresh_bytes < Some(FOLIO) {
-        "One folio of 2 MiB exceeds it."
+        "One folio of 2 MiB is larger than that."
     } else {
-        "Two folios of 2 MiB exceed it."
+        "Two folios of 2 MiB are larger than that."
     };
     Some(format!("{told} {folio}"))
 }

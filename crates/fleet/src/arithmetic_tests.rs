@@ -156,7 +156,7 @@ fn a_starved_cgroup_is_told_with_its_own_limit_and_margin() {
     let change = Change::parse::<&str>(&[], None, Some("v2"), None).expect("a change");
     let row = judge(&fixture.window(), "host.flr", &change);
     assert_eq!((row.verdict, row.cause), (Verdict::Tight, Cause::StarvedBudget), "{}", row.finding);
-    assert!(row.finding.starts_with("/box writes, and its limit of unwritten data will be "), "{}", row.finding);
+    assert!(row.finding.starts_with("/box writes files, and its limit will be "), "{}", row.finding);
     let room = row.limit_then_bytes.unwrap() as f64 / row.demand_bytes.unwrap() as f64;
     assert!(row.margin.is_some_and(|margin| margin < room && room < 1.0), "{row:?}");
     assert_eq!(row.cgroups_over, 1);

@@ -125,9 +125,9 @@ causes! {
     /// The host is sick before the change and no worse after it.
     SickAlready = "sick-already", "sick before the change and no worse after it";
     /// The host is sick before the change, and the twin is not after it.
-    Cured = "cured", "sick before the change, which cures it";
+    Cured = "cured", "sick before the change, and cured by it";
     /// The host is sick before the change, and less so after it.
-    Helped = "helped", "sick before the change, which helps";
+    Helped = "helped", "sick before the change, and helped by it";
     /// A limit is near, now as after the change.
     SameLimit = "same-limit", "a limit is near, and the change does not make it smaller";
     /// The change is in force already, or the host has nothing that it changes.

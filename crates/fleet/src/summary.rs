@@ -4,6 +4,7 @@
 
 use crate::row::{Cause, Row, Verdict};
 use floodline_record::human;
+pub use floodline_record::human::thousands;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -156,7 +157,7 @@ impl Summary {
             (suffer, [_]) if suffer > 1 => format!("{} of {all} suffer, all for one cause.", thousands(suffer)),
             (1, _) => format!("1 of {all} suffers."),
             (suffer, groups) if groups.len() as u64 == suffer => {
-                format!("{} of {all} suffer, each for another cause.", thousands(suffer))
+                format!("{} of {all} suffer, each for a different cause.", thousands(suffer))
             }
             (suffer, groups) => {
                 let most = groups.iter().map(|group| group.hosts - group.accepted).max().unwrap_or(0);
@@ -186,19 +187,6 @@ impl Summary {
             many => format!("{told} {} are not known.", thousands(many)),
         }
     }
-}
-
-/// A count with commas between thousands.
-pub fn thousands(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 fn order(verdict: Verdict) -> u8 {
@@ -278,8 +266,8 @@ mod tests {
             ];
             Summary::of(&rows, String::new()).headline()
         };
-        assert_eq!(two(Cause::WideMargin), "2 of 3 hosts suffer, each for another cause.");
-        assert_eq!(two(Cause::Cured), "2 of 3 hosts suffer, each for another cause. The change cures 1 sick host.");
+        assert_eq!(two(Cause::WideMargin), "2 of 3 hosts suffer, each for a different cause.");
+        assert_eq!(two(Cause::Cured), "2 of 3 hosts suffer, each for a different cause. The change cures 1 sick host.");
         let one = [row("a", Verdict::Fine, Cause::Cured, 0.0, 1)];
         assert_eq!(Summary::of(&one, String::new()).headline(), "The host does not suffer. The change cures it.");
     }

@@ -30,8 +30,9 @@ pub(crate) enum Exit {
 pub(crate) const HELP: &str = "\
 Exit codes:
   0   done; nothing at or above --fail-on
-  1   findings at or above --fail-on
-  2   wrong usage, configuration or input file; a change that was refused
+  1   findings at or above --fail-on, or an unmet expectation of a scenario
+  2   wrong usage, configuration or input file; a refused change;
+      a scenario whose simulation cannot progress
   3   the host cannot be observed, or a result could not be written
   4   a change failed, or was not confirmed; the old values are in force
   5   a change failed; not all of the old values are in force

@@ -318,7 +318,7 @@ fn a_problem_of_some_variants_names_them() {
         |name: &str, names: &[&str]| format!("[variants.{name}]\n{}", if names.contains(&name) { memory } else { "" });
     let variants = |names: &[&str]| ["a", "b", "c", "d", "e"].map(|name| variant(name, names)).concat();
     let of = |names: &[&str]| problems(&format!("{HEAD}{MACHINE}{WORKLOAD}{}", variants(names)));
-    let said = "machine.memory_used: other programs use at most nine tenths of machine.memory";
+    let said = "machine.memory_used: must be at most nine tenths of machine.memory";
     assert!(of(&["b"])[0].ends_with(&format!("{said} (in variant b)")), "{:?}", of(&["b"]));
     let machine = MACHINE.replace("memory = ", "memory_used = \"4 GiB\"\nmemory = ");
     let in_base = problems(&format!("{HEAD}{machine}{WORKLOAD}[variants.a]\n[variants.b]\n"));

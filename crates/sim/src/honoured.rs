@@ -191,10 +191,10 @@ pub fn simplified_beside(scenario: &Scenario, beside: Beside) -> Vec<String> {
         }
     }
     for (scheduler, devices) in by_scheduler {
-        let of_bfq = "It also switches writeback throttling off. Its queues of processes are not simulated. ";
+        let of_bfq = "The model switches writeback throttling off, as bfq does, and does not simulate bfq's queues for each process. ";
         said.push(format!(
-            "The scheduler {scheduler} of {} does not sort requests. On a SATA or rotating disk, reads overtake the writes that the disk \
-             does not hold yet. {}Waits of reads and writes on one disk may differ from those of a host.",
+            "The model does not sort the requests of {} as {scheduler} does. On a SATA or rotating disk, simulated reads overtake writes \
+             that the disk does not hold yet. {}On a host, waits of reads and writes may differ.",
             devices.join(", "),
             if scheduler == "bfq" { of_bfq } else { "" }
         ));
@@ -217,7 +217,7 @@ pub fn simplified_beside(scenario: &Scenario, beside: Beside) -> Vec<String> {
     }
     if beside.has_weights || machine.cgroups.values().any(|cgroup| cgroup.io_weight.is_some()) {
         said.push(
-            "io.weight has no effect. Neither io.cost nor the queues of BFQ are simulated. On a busy device, the shares of the cgroups \
+            "The model ignores io.weight. It simulates neither io.cost nor the queues of BFQ. On a busy device, the shares of cgroups \
              may differ."
                 .to_owned(),
         );
@@ -225,17 +225,19 @@ pub fn simplified_beside(scenario: &Scenario, beside: Beside) -> Vec<String> {
     // Debian's 6.12 with CONFIG_LRU_GEN_ENABLED evicted memory protected by memory.low as fast as unprotected memory.
     // Debian's 6.1, without that option, evicted none of it.
     let is_protected = machine.cgroups.values().any(|cgroup| cgroup.memory_low.is_some());
-    let protected = "memory.low protects pages, as where lru_gen/enabled is 0.";
+    let protected = "In the model, memory.low protects pages as on a kernel without the multi-generational LRU (lru_gen/enabled is 0).";
     match (beside.lru_gen, is_protected) {
         (Some(true), true) => said.push(format!(
-            "The multi-generational LRU of this host (lru_gen) has no effect. {protected} The host may evict such pages and read them again."
+            "The model has no multi-generational LRU, which this host uses (lru_gen). {protected} The host may evict such pages, and read \
+             them again."
         )),
         (Some(true), false) => said.push(
-            "The multi-generational LRU of this host (lru_gen) has no effect. The host may evict other file pages, and read others again."
+            "The model has no multi-generational LRU, which this host uses (lru_gen). The host may evict file pages that the model \
+             keeps, and read them again."
                 .to_owned(),
         ),
         (None, true) => said.push(format!(
-            "{protected} A kernel with the multi-generational LRU may evict such pages and read them again."
+            "{protected} A kernel with this LRU may evict such pages, and read them again."
         )),
         (Some(false), _) | (None, false) => {}
     }

@@ -93,10 +93,11 @@ impl SimError {
     pub fn way_on(&self) -> Option<&'static str> {
         match self {
             SimError::Stuck { busy, .. } if busy.is_empty() => Some(
-                "no device has a request left: the tasks wait for each other. Compare their wait_for and barrier steps",
+                "the tasks wait for each other, and no device has a pending request: compare their wait_for and barrier steps",
             ),
             SimError::Stuck { .. } => Some(
-                "raise the limits of the device, or set workload.duration: such a run ends with figures 600 s later at most",
+                "raise the limits of the device. Or set workload.duration: the run then prints figures, at most 600 s after that \
+                 duration",
             ),
             _ => None,
         }

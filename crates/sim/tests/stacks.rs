@@ -451,20 +451,23 @@ fn what_is_honoured_in_part_is_said() {
         .replace("io_max.disk =", "io_weight = 50\nmemory_low = \"1 MiB\"\nio_max.disk =");
     let said = said(&text);
     let check = |part: &str| assert!(said.iter().any(|line| line.contains(part)), "{part}: {said:?}");
-    check("The scheduler mq-deadline of disk does not sort requests. On a SATA or rotating disk, reads overtake ");
+    check(
+        "The model does not sort the requests of disk as mq-deadline does. On a SATA or rotating disk, simulated reads ",
+    );
     check("The btrfs on /data is simulated as an ext4 without a journal.");
-    check("io.weight has no effect.");
-    check("memory.low protects pages, as where lru_gen/enabled is 0.");
+    check("The model ignores io.weight.");
+    check("memory.low protects pages as on a kernel without the multi-generational LRU (lru_gen/enabled is 0).");
     assert!(!said.concat().contains("writeback throttling"), "{said:?}");
     let of_host = |beside| floodline_sim::simplified_beside(&scenario(LIMITED), beside).concat();
     let beside = floodline_sim::Beside { has_weights: true, lru_gen: Some(true) };
     assert!(
-        of_host(beside).contains("io.weight has no effect.") && of_host(beside).contains("(lru_gen) has no effect.")
+        of_host(beside).contains("The model ignores io.weight.")
+            && of_host(beside).contains("which this host uses (lru_gen).")
     );
     assert_eq!(of_host(floodline_sim::Beside { has_weights: false, lru_gen: Some(false) }), "");
     let bfq = LIMITED.replace("size = \"4 GiB\"", "size = \"4 GiB\"\nqueue.scheduler = \"bfq\"");
     let of_bfq = floodline_sim::simplified(&scenario(&bfq)).concat();
-    assert!(of_bfq.contains("It also switches writeback throttling off. Its queues"), "{of_bfq}");
+    assert!(of_bfq.contains("The model switches writeback throttling off, as bfq does, and"), "{of_bfq}");
     let anonymous = LIMITED.replace(
         "[workload.tasks.free]\nsteps = [",
         "[workload.tasks.free]\nsteps = [{ anon = { size = \"1 MiB\" } }, ",

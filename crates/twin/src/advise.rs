@@ -337,7 +337,8 @@ impl<'a> Search<'a> {
         let at = chosen.or(told.refused.map(|(at, _)| at)).or(best).filter(|at| *at > 0);
         let gain_share = at.and_then(|at| Some(gain(goal, tried.get(at)?, tried.first()?)));
         let headline = self.headline(&tried, (at, chosen), (gain_share, error_share), told);
-        let notes = told::notes((self.twin, measured), &tried, (&constraints, &self.excluded), chosen.is_some());
+        let (excluded, is_chosen) = (&self.excluded, chosen.is_some());
+        let notes = told::notes((self.twin, measured), &tried, (&constraints, excluded), (is_chosen, told.no_verdict));
         let chosen_settings = chosen.and_then(|at| self.tried.get(at)).map(|(candidate, _)| &candidate.settings[..]);
         let plan = chosen_settings
             .map(|settings| plan(self.window, settings, told.prediction, measured, constraints.pause_seconds));

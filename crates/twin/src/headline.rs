@@ -12,7 +12,7 @@ pub(crate) fn headline(prediction: &Prediction) -> String {
     let is_verdict = prediction.no_verdict(&prediction.found()).is_none();
     let effect = effect(prediction, is_verdict);
     let in_model = |why: &str| match prediction.only_longer() {
-        Some(row) => format!("{why} By both readings of the twin, tasks wait longer: {}.", row.roughly_said()),
+        Some(row) => format!("{why} By both estimates of the twin, tasks wait longer: {}.", row.roughly_said()),
         None => format!(
             "{why} In the model: {}{}",
             effect.chars().take(1).flat_map(char::to_lowercase).collect::<String>(),
@@ -133,7 +133,7 @@ fn effect(prediction: &Prediction, is_verdict: bool) -> String {
 /// Names a finding that no run of the twin can have.
 fn unseen(prediction: &Prediction) -> String {
     let unseen = prediction.doubtful.iter().find(|one| one.reason == Reason::Inodes);
-    unseen.map(|one| format!(" It may bring {}, which the twin cannot show.", one.rule)).unwrap_or_default()
+    unseen.map(|one| format!(" The change may bring {}, which the twin cannot show.", one.rule)).unwrap_or_default()
 }
 
 /// Whether the change helps by more than waits of syncs that the twin assumes.

@@ -271,7 +271,8 @@ fn notes(twin: &Twin, prediction: &Prediction) -> Vec<String> {
     let is_unmeasured = |row: &&Row| row.figure == WAITS && !row.is_measured;
     if let Some(waits) = prediction.rows.iter().find(is_unmeasured) {
         notes.push(format!(
-            "The recording has no {}: delay accounting is off. The figure in the table is that of the twin. No verdict counts its decrease.",
+            "The recording has no {}: delay accounting is off. The figure in the table is that of the twin. If this figure falls, the \
+             verdict does not count it.",
             waits.label
         ));
     }
@@ -433,7 +434,7 @@ mod tests {
         let seen = Seen { rule: "inode-switch-storm", severity: Severity::Critical };
         let doubtful = vec![Doubtful::new(&seen, false, Reason::Inodes, (0, 0))];
         let storm = Prediction { doubtful, ..prediction(Some(0.1), vec![wait(None)]) };
-        assert!(headline(&storm).ends_with(" It may bring inode-switch-storm, which the twin cannot show."));
+        assert!(headline(&storm).ends_with(" The change may bring inode-switch-storm, which the twin cannot show."));
     }
 
     #[test]

@@ -136,7 +136,12 @@ fn knowing(
     let (measured, mut prediction) = concluded(studied, &studied.twin, (question, few), as_is, go_on, runner)?;
     if let Some(prediction) = &mut prediction {
         let lost = damage(&studied.recorded.window);
-        let lost = lost.map(|lost| format!("Part of the recording is lost ({lost}). Its waits may be longer."));
+        let lost = lost.map(|lost| {
+            let mut letters = lost.chars();
+            let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+            let rest = letters.as_str();
+            format!("{first}{rest}. The host's waits may have been longer than the recorded waits.")
+        });
         prediction.notes.splice(0..0, lost.into_iter().chain(studied.notes.iter().cloned()));
         let is_verdict = prediction.no_verdict(&prediction.found()).is_none();
         if let Some(lifted) = lifted::lifted(&studied.twin).filter(|_| is_verdict) {

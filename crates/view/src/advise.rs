@@ -59,9 +59,12 @@ pub fn text(advice: &Advice, width: usize, details: bool) -> String {
     for one in &advice.simplified {
         hanging(&mut out, "Model  ", if details { one } else { first_sentence(one) }, width);
     }
-    let tried = human::plural(advice.tried.len() as u64, "setting", "settings");
     let more = if details { "" } else { " All of them: add --details." };
-    let _ = writeln!(out, "{tried} tried on the twin.{more}");
+    let tried = match (&advice.no_verdict, advice.tried.len()) {
+        (Some(_), 1) => "The search for other settings was left out.".to_owned(),
+        (_, many) => format!("{} tried on the twin.{more}", human::plural(many as u64, "setting", "settings")),
+    };
+    let _ = writeln!(out, "{tried}");
     out
 }
 

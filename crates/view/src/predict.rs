@@ -40,7 +40,7 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
         let (then, interval) = match row.doubt {
             Some(Doubt::BackTest) => {
                 let off = row.off_share.map_or_else(String::new, human::percent);
-                // Both readings of the twin change in the same direction.
+                // Both estimates of the twin change in the same direction.
                 let roughly = match (row.worsens_roughly(), row.improves_roughly()) {
                     (true, _) => "; maybe worse",
                     (_, true) => "; maybe better",

@@ -108,19 +108,22 @@ impl Storm {
     /// Tells of it. `label` names a cgroup.
     pub fn told(self, label: impl Fn(EntityId) -> String) -> String {
         let Storm::Of { cgroup, slab, is_removed } = self else {
-            return "Inodes were not judged, because the recording has no slab of cgroups. Cgroups are removed here, and the new kernel \
-                    moves their inodes. If their time stamps are dirty, 20,000 of them take about 10 s of CPU. On the host, slabtop \
-                    shows how many there are."
+            return "The recording has no slab of cgroups, so the number of cached inodes is not known. This host removes cgroups, and \
+                    the new kernel moves the inodes of a removed cgroup. 20,000 inodes with dirty time stamps take about 10 s of CPU \
+                    time. On the host, slabtop shows the number of cached inodes."
                 .to_owned();
         };
-        let which = if is_removed { ", which was removed," } else { "" };
-        format!(
-            "{}{which} had about {:.0} inodes, by the size of its slab. The new kernel moves them when the cgroup is removed. If their \
-             time stamps are dirty, that takes up to {} of CPU.",
-            label(cgroup),
-            slab / INODE,
-            human::seconds(cpu(slab))
-        )
+        let (cgroup, inodes, time) = (label(cgroup), two_digits(slab / INODE), human::seconds(cpu(slab)));
+        match is_removed {
+            true => format!(
+                "{cgroup} was removed and held about {inodes} inodes, estimated from its slab. The new kernel would have moved them. If \
+                 their time stamps were dirty, this would have taken up to {time} of CPU time."
+            ),
+            false => format!(
+                "{cgroup} holds about {inodes} inodes, estimated from its slab. When it is removed, the new kernel moves them. If their \
+                 time stamps are dirty, this takes up to {time} of CPU time."
+            ),
+        }
     }
 }
 
@@ -134,6 +137,12 @@ fn slab_of_inodes(window: &Window, facts: &HostFacts) -> Vec<(EntityId, f64)> {
     let cached = |id: &EntityId| cache.get(id).copied().unwrap_or(0) as f64;
     let slab = own_amounts(window, |span| span.last.slab_reclaimable.map(|bytes| bytes.0));
     slab.iter().map(|(id, bytes)| (*id, (*bytes as f64 - for_byte * cached(id)).max(0.0))).collect()
+}
+
+/// An estimated count, rounded to two digits: `24,000`.
+fn two_digits(count: f64) -> String {
+    let unit = 10_f64.powf((count.max(1.0).log10().floor() - 1.0).max(0.0));
+    human::thousands(((count / unit).round() * unit) as u64)
 }
 
 /// CPU seconds that it takes to move the inodes of a slab of this size, if all of their time stamps are dirty.
@@ -188,5 +197,16 @@ mod tests {
         assert_eq!(Storm::of(&host(None, false), COSTLY), None);
         assert!(Storm::Unknown.told(|_| String::new()).contains("no slab of cgroups"));
         assert_eq!(Storm::of(&host(Some(0.1), true), COSTLY), None, "a few inodes");
+    }
+
+    #[test]
+    fn the_number_of_inodes_is_an_estimate_with_two_digits() {
+        let told = |is_removed| {
+            let storm = Storm::Of { cgroup: EntityId(1), slab: 24_123.0 * INODE, is_removed };
+            storm.told(|_| "/unpack".to_owned())
+        };
+        assert!(told(true).starts_with("/unpack was removed and held about 24,000 inodes, "), "{}", told(true));
+        assert!(told(false).starts_with("/unpack holds about 24,000 inodes, "), "{}", told(false));
+        assert_eq!([9.4, 99.6, 9_960.0, 20_400.0].map(two_digits), ["9", "100", "10,000", "20,000"]);
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn effect(by: &str, row: &Row, prediction: &Prediction, seconds: f64)
     match (told.is_empty(), by) {
         (false, _) => format!("{by}: {}.", told.join("; ")),
         (true, _) if prediction.rows.iter().any(|row| row.doubt.is_some()) => {
-            "Of figures that the twin predicts, none changes noticeably.".to_owned()
+            "No predicted figure changes noticeably.".to_owned()
         }
         (true, by) => format!("{by}: no figure changes noticeably."),
     }

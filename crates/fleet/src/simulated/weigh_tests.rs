@@ -557,7 +557,7 @@ fn a_host_is_not_named_without_a_figure_that_changes() {
         assert!(row.verdict == expect.0 && row.finding.contains(expect.1), "{} {}", row.verdict.name(), row.finding);
     };
     let doubted = prediction::Row { doubt: Some(prediction::Doubt::BackTest), ..wait("stall_seconds", 9.0, 30.0) };
-    check(0.7, vec![doubted.clone()], (Verdict::Fine, "none changes noticeably"));
+    check(0.7, vec![doubted.clone()], (Verdict::Fine, "No predicted figure changes noticeably"));
     check(4.0, vec![doubted], (Verdict::Tight, "not predictable"));
     // A wait that is longer by little is the reason where there is no other.
     check(

@@ -71,7 +71,8 @@ pub(crate) struct Preflight {
     /// Number of concurrent files [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = workers::parse_jobs)]
     jobs: Option<NonZeroUsize>,
-    /// Exit with code 1 if a host has this answer: suffers, tight (or suffers), not-known; may be repeated
+    /// Exit with code 1 if a host has this answer: suffers, tight (or suffers), not-known; with suffers
+    /// or tight, exit with code 3 if no host has an answer; may be repeated
     #[arg(long = "fail-on", value_name = "ANSWER", value_enum, value_delimiter = ',')]
     fail_on: Vec<FailOn>,
     /// Accept this finding: CAUSE@HOST, or CAUSE for every host; may be repeated

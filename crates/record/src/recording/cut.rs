@@ -90,8 +90,8 @@ impl fmt::Display for Cut {
         }
         match self.samples {
             None | Some(0) => Ok(()),
-            Some(1) => f.write_str(" and with them 1 sample"),
-            Some(samples) => write!(f, " and with them {samples} samples"),
+            Some(1) => f.write_str(", and 1 sample with them"),
+            Some(samples) => write!(f, ", and {samples} samples with them"),
         }
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn check(machine: &Machine, complaints: &mut Complaints) {
         complaints.add(&["machine", "nodes"], format!("a kernel has 1 to {NODES_MAX} NUMA nodes"));
     }
     if machine.memory_used.is_some_and(|used| used.bytes() > machine.memory.bytes() / 10 * 9) {
-        complaints.add(&["machine", "memory_used"], "other programs use at most nine tenths of machine.memory");
+        complaints.add(&["machine", "memory_used"], "must be at most nine tenths of machine.memory");
     }
     let copies = machine.copy_bandwidth.iter().flat_map(|copy| [copy.write, copy.read, copy.total]);
     if copies.flatten().any(|rate| rate.0.0 == 0) {

@@ -97,7 +97,7 @@ pub(super) fn notes(
     (twin, measured): (&Twin, &Measured),
     tried: &[Tried],
     (constraints, excluded): (&Constraints, &BTreeMap<usize, &'static str>),
-    is_chosen: bool,
+    (is_chosen, no_verdict): (bool, Option<&str>),
 ) -> Vec<String> {
     let mut notes = Vec::new();
     let missed = crate::backtest::simulated_error(&measured.back_test).unwrap_or(0.0);
@@ -113,11 +113,13 @@ pub(super) fn notes(
     }
     if !is_chosen && missed > crate::backtest::MISS_MAX {
         let hint = crate::sparse::hint(twin, &measured.said.seen, missed);
-        notes.push(format!(
-            "Not reliable: the twin misses this recording by {} (median). {}",
-            human::percent(missed),
-            hint.as_deref().unwrap_or("Record for longer, with --trace on.")
-        ));
+        let hint = hint.as_deref().unwrap_or("Record for longer, with --trace on.");
+        let why = format!("the twin misses this recording by {} (median)", human::percent(missed));
+        notes.push(match no_verdict {
+            // The headline has it.
+            Some(told) if told == why => hint.to_owned(),
+            _ => format!("Not reliable: {why}. {hint}"),
+        });
     }
     let breaking = tried.iter().enumerate();
     let breaking = breaking.filter(|(at, one)| one.breaks.is_some() && !excluded.contains_key(at)).count();

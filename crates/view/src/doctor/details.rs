@@ -141,7 +141,7 @@ impl Page {
         self.section("Plan for all findings");
         if let Some(candidate) = &plan.candidate {
             let helps = plan.is_tried_to_help();
-            self.heading(if helps { "Candidate, with a reserve" } else { "Candidate, not checked" });
+            self.heading(if helps { "Candidate, with a reservation" } else { "Candidate, not checked" });
             self.paragraph("    ", &format!("{} Measure it first.", why_candidate(candidate, helps)), PLAIN);
         }
         let of_candidate = |of: fn(&Candidate) -> &Vec<String>| plan.candidate.iter().flat_map(of).cloned().collect();

@@ -165,7 +165,7 @@ impl Screen {
         self.labelled(Part::Conflict, "  Left out", plan.conflicts.first().map_or("", String::as_str), PLAIN);
     }
 
-    /// A change that is to be measured first. `helps` if its trial shows that it helps, with a reserve.
+    /// A change that is to be measured first. `helps` if its trial shows that it helps, with a reservation.
     fn candidate(&mut self, candidate: &Candidate, helps: bool) {
         self.commands(Part::Now, "Candidate", &candidate.commands, PLAIN);
         let told = why_candidate(candidate, helps);
@@ -173,10 +173,11 @@ impl Screen {
         let is_short = self.limits.of(Part::Untried) > 1 || LABEL + told.chars().count() <= self.page.width;
         let told = match (is_short, helps) {
             (true, _) => told,
-            (false, true) => "Helps on the twin with a reserve: add --details.".to_owned(),
+            (false, true) => "Helps on the twin, with a reservation: add --details.".to_owned(),
             (false, false) => "Not known to help: add --details.".to_owned(),
         };
-        self.labelled(Part::Untried, "  Unchecked", &told, PLAIN);
+        let label = if helps { "  Doubt" } else { "  Unchecked" };
+        self.labelled(Part::Untried, label, &told, PLAIN);
         self.commands(Part::Measure, "  Measure", &candidate.measure, BOLD);
     }
 

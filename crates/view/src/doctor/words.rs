@@ -313,6 +313,6 @@ pub(super) fn not_checked(report: &Report, is_live: bool) -> String {
 }
 /// Why a change is only a candidate. `helps` if its trial shows that it helps.
 pub(crate) fn why_candidate(candidate: &Candidate, helps: bool) -> String {
-    let lead = if helps { "Helps on the twin, with a reserve" } else { "Not known to help" };
+    let lead = if helps { "Helps on the twin, with a reservation" } else { "Not known to help" };
     format!("{lead}: {}.", candidate.why)
 }

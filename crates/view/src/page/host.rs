@@ -110,13 +110,18 @@ pub(super) fn verdict(report: &Report) -> Verdict {
             rows.push(("Plan for", own.map(|_| plan.rules.join(", ")).unwrap_or_default()));
             commands.push(("Do now", plan.now.clone()));
             if let Some(candidate) = &plan.candidate {
-                commands.push(("Candidate, not checked", candidate.commands.clone()));
+                commands.push((heading_of_candidate(plan), candidate.commands.clone()));
                 commands.push(("Measure it", candidate.measure.clone()));
                 commands.push(("Undo", candidate.undo.clone()));
             }
             rows.push(("Later", plan.later.join(" ")));
             rows.push((expect(plan), plan.expect.first().cloned().unwrap_or_default()));
-            rows.push((if plan.candidate.is_some() { "Unchecked" } else { "Untried" }, untried(plan)));
+            let doubt = match (&plan.candidate, plan.is_tried_to_help()) {
+                (Some(_), true) => "Doubt",
+                (Some(_), false) => "Unchecked",
+                (None, _) => "Untried",
+            };
+            rows.push((doubt, untried(plan)));
             rows.push(("Costs", plan.costs.first().cloned().unwrap_or_default()));
             commands.push(("Undo", plan.undo.clone()));
             commands.push(("Keep after a reboot", plan.keep.clone()));
@@ -439,6 +444,11 @@ fn untried(plan: &Plan) -> String {
     }
 }
 
+/// The heading of a change that is to be measured first.
+fn heading_of_candidate(plan: &Plan) -> &'static str {
+    if plan.is_tried_to_help() { "Candidate, with a reservation" } else { "Candidate, not checked" }
+}
+
 /// The label of what a plan is for. Only a trial shows what to expect.
 fn expect(plan: &Plan) -> &'static str {
     if plan.candidate.is_some() && !plan.is_tried_to_help() { "Aim" } else { "Expect" }
@@ -449,7 +459,7 @@ fn plan(report: &Report) -> Section {
     if let Some(plan) = &report.plan {
         let candidate = plan.candidate.clone().unwrap_or_default();
         let commands = [
-            ("Candidate, not checked", &candidate.commands),
+            (heading_of_candidate(plan), &candidate.commands),
             ("Measure it", &candidate.measure),
             ("Undo the candidate", &candidate.undo),
             ("Now", &plan.now),

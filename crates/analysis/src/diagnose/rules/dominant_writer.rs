@@ -388,7 +388,7 @@ fn finding(
             )
         }
         (_, Some(trouble)) if outruns(derived, trouble) => format!(
-            "{who} make{s} {share} of all writes to {}, as fast as the disk takes them. It is {} busy over all {}. \
+            "{who} make{s} {share} of all writes to {}, as fast as the disk takes them. The disk is {} busy over all {}. \
              No setting makes it faster.",
             disk(trouble),
             human::percent(trouble.utilisation),

@@ -147,10 +147,11 @@ fn exposed(derived: &Derived<'_>, storm: &Storm) -> Option<Finding> {
     let (name, slab) = (derived.label(id), human::bytes(slab as f64));
     let summary = match storm.is_largest_removed {
         true => format!(
-            "{name} was removed in this window and held {slab} of reclaimable slab. This kernel moves its cached inodes at great cost."
+            "{name} held {slab} of reclaimable slab and was removed in this window. This kernel moves the cached inodes of a removed \
+             cgroup at great cost."
         ),
         false => format!(
-            "If {name} is removed, this kernel moves its cached inodes at great cost: it holds {slab} of reclaimable slab."
+            "{name} holds {slab} of reclaimable slab. When it is removed, this kernel moves its cached inodes at great cost."
         ),
     };
     Some(finding(derived, storm, false, severity, summary))
@@ -418,13 +419,13 @@ mod tests {
 
     #[test]
     fn an_exposure_needs_the_kernel_the_inodes_and_removals() {
-        let expect = "info: If /system.slice/unpack.service is removed, this kernel moves its cached inodes";
+        let expect = "info: /system.slice/unpack.service holds 400 MiB of reclaimable slab. When it is removed, this kernel moves";
         check_rule(&RULE, &exposed("6.8.0-31-generic", 400.0, 3), expect);
         check_rule(&RULE, &exposed("6.12.117", 400.0, 3), "clear:");
         check_rule(&RULE, &exposed("6.8.0-31-generic", 20.0, 3), "clear:");
         check_rule(&RULE, &exposed("6.8.0-31-generic", 400.0, 0), "clear:");
         let lazytime = exposed("6.8.0-31-generic", 400.0, 3).mount("sdb", "xfs", "/data", "rw,lazytime,attr2");
-        check_rule(&RULE, &lazytime, "warning: If /system.slice/unpack.service is removed");
+        check_rule(&RULE, &lazytime, "warning: /system.slice/unpack.service holds 400 MiB");
     }
 
     #[test]
@@ -435,7 +436,9 @@ mod tests {
         window.cgroups.get_mut(&id).expect("it was read").last_at.0 -= 3_000_000_000;
         let Verdict::Found(found) = (RULE.check)(&Derived::of(&window)) else { panic!("it is exposed") };
         assert!(
-            found[0].summary.starts_with("/system.slice/unpack.service was removed in this window and held 400 MiB"),
+            found[0].summary.starts_with(
+                "/system.slice/unpack.service held 400 MiB of reclaimable slab and was removed in this window."
+            ),
             "{}",
             found[0].summary
         );
