@@ -252,6 +252,7 @@ mod tests {
         // Other programs dirty this many bytes a second, and some that no sample saw.
         let with = |other: f64, unseen: f64| {
             two()
+                .mount("sdb", "xfs", "/data", "rw")
                 .process("store", 71, "/store", |t, row| row.write_bytes = grows(t, 0, 42e6))
                 .process("copy", 72, "/copy", move |t, row| row.write_bytes = grows(t, 0, other))
                 .host(move |t, row| row.nr_dirtied = Some(Pages(((42e6 + other + unseen) * t / 4096.0) as u64)))
@@ -260,6 +261,10 @@ mod tests {
         // What a program syncs is written several times: by its journal.
         assert_eq!(dominants(&with(4e6, 0.0)), "copy copy");
         assert_eq!(dominants(&with(0.0, 4e6)), "nobody nobody");
+        // Swap on a disk without a filesystem is written by no program.
+        let swap = two().process("store", 71, "/store", |t, row| row.write_bytes = grows(t, 0, 42e6));
+        let swap = swap.host(|t, row| row.nr_dirtied = Some(Pages((42e6 * t / 4096.0) as u64)));
+        assert!(!dominants(&swap).ends_with("store"), "{}", dominants(&swap));
     }
 
     #[test]

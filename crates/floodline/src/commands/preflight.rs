@@ -15,6 +15,7 @@ use crate::{whole, workers};
 use floodline_fleet::{
     Cause, Change, Depth, NotAChange, Row, Summary, Unreadable, Verdict, keep_latest, tell_apart, thousands,
 };
+use floodline_record::human;
 use floodline_record::nearest::nearest;
 use floodline_record::text::Text;
 use floodline_view::export::ExportError;
@@ -260,11 +261,12 @@ impl Preflight {
 
     /// The change as arguments of other commands.
     fn arguments(&self) -> String {
+        let set = |setting: String| format!("--set {}", human::quoted(&setting));
         let mut words = Vec::new();
-        words.extend(self.kernel.iter().map(|kernel| format!("--kernel {kernel}")));
-        words.extend(self.cgroup.iter().map(|cgroup| format!("--set cgroup={cgroup}")));
-        words.extend(self.memory.iter().map(|memory| format!("--set memory={memory}")));
-        words.extend(self.settings.iter().map(|setting| format!("--set {setting}")));
+        words.extend(self.kernel.iter().map(|kernel| format!("--kernel {}", human::quoted(kernel))));
+        words.extend(self.cgroup.iter().map(|cgroup| set(format!("cgroup={cgroup}"))));
+        words.extend(self.memory.iter().map(|memory| set(format!("memory={memory}"))));
+        words.extend(self.settings.iter().map(|setting| set(setting.clone())));
         words.join(" ")
     }
 
