@@ -109,10 +109,14 @@ pub(super) fn add_by_age(
         let counts_flushes = place.flushes > 0 && place.below.is_none();
         let is_flushed = !counts_flushes || share * all <= SHARE_A_FLUSH * left;
         let bursts: f64 = new.iter().filter_map(|(one, _)| apart(&groups[*one])).sum();
+        let calls: f64 = new.iter().map(|(one, _)| buffered_calls(&groups[*one])).sum();
+        let dirtied: f64 = here().map(|one| groups[one].total.dirtied()).sum();
+        let is_in_place = !is_traced && counts_flushes && calls >= 1.0 && is_in_place(dirtied, place, calls, left);
         for (one, most) in new {
             let at_ends = apart(&groups[one]).filter(|_| !is_flushed && !is_traced && bursts <= left);
             let flushes = (left > 0.0).then(|| left * most / all.max(1.0));
             let count = match flushes.filter(|_| counts_flushes && is_flushed) {
+                _ if is_in_place => buffered_calls(&groups[one]),
                 Some(flushes) => (share * most).min((flushes / FLUSHES_MAX).max(1.0)),
                 None => at_ends.unwrap_or(share * most),
             };
@@ -122,7 +126,8 @@ pub(super) fn add_by_age(
             let call = if is_started { SyncCall::SyncFileRange } else { SyncCall::Fdatasync };
             if count >= 1.0 {
                 let flushes = flushes.filter(|_| at_ends.is_none());
-                syncs[one] = Syncs { count, call: Some(call), is_by_age: true, flushes, ..Syncs::default() };
+                syncs[one] =
+                    Syncs { count, call: Some(call), is_by_age: true, flushes, is_in_place, ..Syncs::default() };
             }
         }
     }
@@ -620,7 +625,7 @@ mod tests {
         };
         let steady = vec![(2e6, 0.0); 40];
         assert_eq!(told(&steady, 170), (Some(SyncCall::Fdatasync), 80.0));
-        assert_eq!(told(&steady, 60), (Some(SyncCall::Fdatasync), 30.0), "two flushes each");
+        assert_eq!(told(&steady, 60), (Some(SyncCall::Fdatasync), (60.0 - 40.0 / 30.0) / 2.0), "two each");
         assert_eq!(told(&steady, 0), (Some(SyncCall::Fdatasync), 80.0), "a device without a cache");
         assert_eq!(told(&steady, 8), (Some(SyncCall::SyncFileRange), 80.0));
         // One sync for each burst explains the flushes.
