@@ -83,7 +83,7 @@ impl Storm {
         }
         let latest = window.cgroups.values().map(|span| span.last_at).max()?;
         let is_removed = |id: &EntityId| window.cgroups.get(id).is_some_and(|span| span.last_at < latest);
-        let is_any_removed = || dying(window) > Some(0) || window.cgroups.keys().any(|id| is_removed(id));
+        let is_any_removed = || dying(window) > Some(0) || window.cgroups.keys().any(&is_removed);
         if window.cgroups.values().all(|span| span.last.slab_reclaimable.is_none()) {
             return is_any_removed().then_some(Storm::Unknown);
         }
