@@ -20,7 +20,8 @@ const BUFFER_HEADS: f64 = 104.0 / 4096.0;
 /// CPU seconds for this many inodes with dirty time stamps. Measured on 6.12.43.
 const MEASURED_S: f64 = 10.6;
 const MEASURED_INODES: f64 = 20_000.0;
-/// CPU seconds of a storm that stalls other work, and of one that is worth a mention: those of the rule `inode-switch-storm`.
+/// CPU seconds of a storm that stalls other work, and of the shortest storm that is reported. Both are those of the rule
+/// `inode-switch-storm`.
 const HURTS_S: f64 = 5.0;
 const LEAST_S: f64 = 0.5;
 
@@ -60,7 +61,7 @@ pub fn has_times(has_option: impl Fn(&str) -> bool) -> bool {
 /// Inodes that a changed host moves at great cost, and that the present one does not.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Storm {
-    /// A cgroup has so many that the storm is worth a mention.
+    /// The storm of this cgroup takes half a second of CPU time or more.
     Of {
         /// The cgroup.
         cgroup: EntityId,

@@ -31,6 +31,7 @@ mod scattered;
 mod shares;
 mod spliced;
 mod stores;
+mod syncing;
 mod syncs;
 mod temporary;
 mod touched;
