@@ -23,8 +23,9 @@ use machines::{
     EIGHTEENTH_ROUND, EIGHTH_ROUND, ELEVENTH_ROUND, FIFTEENTH_ROUND, FIFTH_ROUND, FOURTEENTH_ROUND, FOURTH_ROUND,
     MACHINES, Machine, NINETEENTH_ROUND, NINTH_ROUND, SECOND_SET, SEVENTEENTH_ROUND, SEVENTH_ROUND, SIXTEENTH_ROUND,
     SIXTH_ROUND, TABLES, TENTH_ROUND, THIRD_ROUND, THIRTEENTH_ROUND, TWELFTH_ROUND, TWENTIETH_MORE, TWENTIETH_ROUND,
-    TWENTYEIGHTH_ROUND, TWENTYFIFTH_ROUND, TWENTYFIRST_ROUND, TWENTYFOURTH_ROUND, TWENTYSECOND_ROUND,
-    TWENTYSEVENTH_ROUND, TWENTYSIXTH_ROUND, TWENTYTHIRD_ROUND, VARIATIONS, lines, machines, option, variants,
+    TWENTYEIGHTH_ROUND, TWENTYFIFTH_ROUND, TWENTYFIRST_ROUND, TWENTYFOURTH_ROUND, TWENTYNINTH_ROUND,
+    TWENTYSECOND_ROUND, TWENTYSEVENTH_ROUND, TWENTYSIXTH_ROUND, TWENTYTHIRD_ROUND, VARIATIONS, lines, machines, option,
+    variants,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -204,6 +205,11 @@ fn each_machine_of_the_twenty_seventh_round_is_told_what_is_the_matter_first() {
 #[test]
 fn each_machine_of_the_twenty_eighth_round_is_told_what_is_the_matter_first() {
     judge(TWENTYEIGHTH_ROUND);
+}
+
+#[test]
+fn each_machine_of_the_twenty_ninth_round_is_told_what_is_the_matter_first() {
+    judge(TWENTYNINTH_ROUND);
 }
 
 #[test]

@@ -97,6 +97,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "twentyfirst-well",
     "twentyfourth-sick",
     "twentyfourth-well",
+    "twentyninth-sick",
+    "twentyninth-well",
     "twentysecond-sick",
     "twentysecond-well",
     "twentyseventh-sick",
@@ -142,6 +144,7 @@ pub(crate) const TWENTYFIFTH_ROUND: &str = include_str!("../blind/twentyfifth-ro
 pub(crate) const TWENTYSIXTH_ROUND: &str = include_str!("../blind/twentysixth-round.txt");
 pub(crate) const TWENTYSEVENTH_ROUND: &str = include_str!("../blind/twentyseventh-round.txt");
 pub(crate) const TWENTYEIGHTH_ROUND: &str = include_str!("../blind/twentyeighth-round.txt");
+pub(crate) const TWENTYNINTH_ROUND: &str = include_str!("../blind/twentyninth-round.txt");
 pub(crate) const VARIATIONS: &str = include_str!("../blind/variations.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
@@ -174,6 +177,7 @@ pub(crate) const TABLES: &[&str] = &[
     TWENTYSIXTH_ROUND,
     TWENTYSEVENTH_ROUND,
     TWENTYEIGHTH_ROUND,
+    TWENTYNINTH_ROUND,
     VARIATIONS,
 ];
 
