@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cgroups at whose small dirty limit writers wait although the disk has room. The limit is small because little memory is left, by a heap
-//! or by siblings in a slice, or because a setting of the machine gives the cgroup a small part of it. Known from a trace, or from what the
-//! cgroups held and who waited. Judges no finding.
+//! Cgroups at whose small dirty limit writers wait although the disk has room. The limit is small because the memory limit is, because
+//! programs leave little of it, in the cgroup or beside it in a slice, or because a setting of the machine gives the cgroup a small part.
+//! Known from a trace, or from what the cgroups held and who waited. Judges no finding.
 
 use super::derived::Derived;
 use super::device::Device;
@@ -41,6 +41,17 @@ const NEAR: f64 = 0.75;
 const PASSED_BETWEEN: f64 = 1.0;
 const FAR_APART_S: f64 = 1.5;
 
+/// Why the dirty limit of a cgroup is small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// A setting of the machine gives it a small part of its memory.
+    Setting,
+    /// Programs take most of the memory limit.
+    Programs,
+    /// The memory limit itself is small.
+    Limit,
+}
+
 /// A cgroup at whose small dirty limit tasks wait.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Crowded {
@@ -54,8 +65,8 @@ pub struct Crowded {
     pub peak: u64,
     /// The cgroup whose memory limit leaves so little, that limit, and the most that it had in use, bytes.
     pub below: (EntityId, u64, u64),
-    /// Whether a setting of the machine makes the limit small, and not the memory that is left.
-    pub is_by_setting: bool,
+    /// Why its dirty limit is small.
+    pub reason: Reason,
     /// Name of the disk that it writes to, and how busy its busiest disk is over the window.
     pub disk: Name,
     /// See `disk`.
@@ -164,10 +175,13 @@ fn of_cgroup(
     }
     let part = ceiling as f64 / memory as f64;
     let (below, least) = least_available(derived, budget, limits)?;
-    let is_by_setting = (thresh as f64) < LOW_FRACTION * memory as f64;
-    if !is_by_setting && !is_full(derived, below) {
-        return None;
-    }
+    let reason = if (thresh as f64) < LOW_FRACTION * memory as f64 {
+        Reason::Setting
+    } else if is_full(derived, below) {
+        Reason::Programs
+    } else {
+        Reason::Limit
+    };
     let (freerun, waiters) = match pauses {
         Some(pauses) => {
             let waiters = throttle::paused(pauses, processes, waiting::felt_s(derived.seconds));
@@ -188,7 +202,7 @@ fn of_cgroup(
         available: (freerun as f64 / part.max(f64::MIN_POSITIVE)) as u64,
         peak,
         below,
-        is_by_setting,
+        reason,
         disk: device.name.clone(),
         utilisation,
         is_traced: pauses.is_some(),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The finding about cgroups at whose small dirty limit writers wait although the disk is not full: little memory is left, or a setting
-//! gives them a small part of theirs.
+//! The finding about cgroups at whose small dirty limit writers wait although the disk is not full: their memory limit is small, little of
+//! it is left, or a setting gives them a small part of it.
 
 use super::RULE;
-use crate::diagnose::crowded::{Crowded, together_s};
+use crate::diagnose::crowded::{Crowded, Reason, together_s};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::short_limit::{higher, setting_of};
 use crate::diagnose::waiting::{self, HARM_SHARE, Waiter};
@@ -58,7 +58,7 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
     };
     let domain =
         derived.budgets().cgroups.iter().find(|budget| budget.cgroup == worst.cgroup).map(|budget| &budget.domain);
-    let by_setting = domain.filter(|_| worst.is_by_setting).map(setting_of);
+    let by_setting = domain.filter(|_| worst.reason == Reason::Setting).map(setting_of);
     // The ceiling is this part of what the memory leaves.
     let part = worst.freerun as f64 / worst.available.max(1) as f64;
     let speed = derived.speed().filter(|_| by_setting.is_some());
@@ -76,8 +76,9 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
             "Raise the dirty thresholds of the machine: each cgroup gets the same part of its memory.".to_owned()
         }
         (None, true) => format!(
-            "Raise the memory limit of {of}, or shrink the programs in it: each added MiB allows {} more unwritten data. A higher vm.dirty_ratio \
-             raises the limit too, for all cgroups.",
+            "Raise the memory limit of {of}{}: each added MiB allows {} more unwritten data. A higher vm.dirty_ratio raises the limit too, for \
+             all cgroups.",
+            if worst.reason == Reason::Programs { ", or shrink the programs in it" } else { "" },
             human::bytes(part * 1024.0 * 1024.0)
         ),
     };
@@ -95,6 +96,9 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
             Some(setting) => format!(
                 "{setting} makes the kernel pause writers of {places} from {freerun} of unwritten data on. {waited}"
             ),
+            None if worst.reason == Reason::Limit => format!(
+                "The kernel pauses writers of {places} from {freerun} of unwritten data on, because of {used_up}. {waited}"
+            ),
             None => format!(
                 "Little memory is left for {places}, so writers are paused from {freerun} of unwritten data on. {waited}"
             ),
@@ -109,8 +113,12 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
             .trim_end()
             .to_owned(),
             None => format!(
-                "The dirty limit of a cgroup is a part of its page cache and of the memory that it may still take. Programs take half or more of \
-                 {used_up}. So writers are paused from {freerun}, out of {} that may become dirty. A larger burst is as fast as the disk.",
+                "The dirty limit of a cgroup is a part of its page cache and of the memory that it may still take. {}. So writers are paused \
+                 from {freerun}, out of {} that may become dirty. A larger burst is as fast as the disk.",
+                match worst.reason {
+                    Reason::Limit => format!("Both are small because of {used_up}"),
+                    _ => format!("Programs take half or more of {used_up}"),
+                },
                 human::bytes(worst.available as f64)
             ),
         },
@@ -118,7 +126,8 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
             because: match &by_setting {
                 Some(setting) => format!("{setting} lets {place} have only {freerun} of unwritten data before its writers are paused."),
                 None => format!(
-                    "The kernel pauses writers of {place} from {freerun} of unwritten data on, because programs take half or more of {used_up}."
+                    "The kernel pauses writers of {place} from {freerun} of unwritten data on, because {}{used_up}.",
+                    if worst.reason == Reason::Limit { "of " } else { "programs take half or more of " }
                 ),
             },
             who,
@@ -235,6 +244,23 @@ mod tests {
         // The same pages are handed to write calls many times.
         check_rule(&RULE, &host(Given { written: 3e6, ..CROWDED }), "warning: Little memory is left for");
         check_rule(&RULE, &host(Given { written: 3e6, waits: 0.02, ..CROWDED }), "info: 2 cgroups with little memory");
+    }
+
+    #[test]
+    fn a_small_memory_limit_of_a_pod_without_a_heap_is_the_reason_by_itself() {
+        // 44 MiB leave a pod 40: a fifth of them is 8 MiB, and writers are paused from three quarters of that on.
+        let marks = |high_mib: f64| {
+            (0..2).fold(host(Given { heap_mib: 2.0, ..CROWDED }), move |host, at| {
+                let path = format!("/bench.slice/writer-{at}.scope");
+                host.limits(&path, move |_, row| row.memory_high = Some(Limit(mib(high_mib))))
+            })
+        };
+        check_rule(&RULE, &marks(44.0), "warning: The kernel pauses writers of /bench.slice/writer-0.scope and 1 more");
+        let finding = first_finding(&RULE, &marks(44.0));
+        assert!(finding.summary.contains("because of its memory limit of 44.0 MiB."), "{}", finding.summary);
+        let expect = &finding.brief.expect;
+        assert!(expect.starts_with("Raise the memory limit") && !expect.contains("shrink"), "{expect}");
+        check_rule(&RULE, &marks(120.0), "clear:");
     }
 
     #[test]
