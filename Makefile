@@ -45,13 +45,16 @@ lint:
 # A test that cannot run here says so at the end, and fails with FLOODLINE_REQUIRE_ALL=1.
 # Virtual machines come last and alone: other tests would take their CPU, and figures of a guest would miss their bounds.
 SKIPPED := $(CURDIR)/target/skipped
+# What the tests print. A failure's reason is shown again at the end, after all other tests.
+UNIT_LOG := $(CURDIR)/target/unit.log
 unit: export FLOODLINE_SKIPPED = $(SKIPPED)
 unit: export FLOODLINE_GUEST_PROGRAM = $(CURDIR)/target/release/floodline
 unit:
-	@rm -f $(SKIPPED)
-	@code=0; cargo test --locked --workspace --no-fail-fast -- --skip ::vm_ || code=$$?; \
-	cargo test --locked --workspace --test program -- ::vm_ || code=$$?; \
-	touch $(SKIPPED); cat $(SKIPPED); echo "$$(wc -l < $(SKIPPED)) tests skipped"; exit $$code
+	@rm -f $(SKIPPED) $(UNIT_LOG) $(UNIT_LOG).failed; mkdir -p $(dir $(UNIT_LOG))
+	@{ cargo test --locked --workspace --no-fail-fast -- --skip ::vm_ || touch $(UNIT_LOG).failed; \
+	cargo test --locked --workspace --test program -- ::vm_ || touch $(UNIT_LOG).failed; } 2>&1 | tee $(UNIT_LOG)
+	@touch $(SKIPPED); cat $(SKIPPED); echo "$$(wc -l < $(SKIPPED)) tests skipped"
+	@[ ! -e $(UNIT_LOG).failed ] || { echo "What failed:"; grep -A3 "panicked at\|^error" $(UNIT_LOG) | cut -c1-2000 | tail -200; exit 1; }
 
 # The Python package: wheel, its tests, its stubs, its examples. Needs python3 with venv; the tools are fetched, pinned.
 # PYTHON_FAST=1 leaves out Ray, Dask and the S3 server. PYTHON_PROFILE=release judges the wheel that people get.

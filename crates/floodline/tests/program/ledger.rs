@@ -80,17 +80,14 @@ const WORKLOADS: &[Workload] = &[
         redirtied: 0,
         by: "head",
     },
-    // The last one: whoever comes next is given its inode number.
-    Workload {
-        file: "unlinked",
-        command: "dd if=/dev/zero of=unlinked bs=4096 count=61; rm unlinked",
-        dirtied: 61 * PAGE,
-        device: 0,
-        redirtied: 0,
-        by: "dd",
-    },
 ];
 
+/// A file that is removed before it is written. Several, because another program may sync before one is removed.
+const UNLINKED: &[&str] = &["unlinked-1", "unlinked-2", "unlinked-3"];
+const UNLINKED_PAGES: u64 = 61;
+
+/// Folders whose ten thousand files are removed. Several, because another program may sync before one is removed.
+const GONE: &[&str] = &["gone-1", "gone-2"];
 /// Pages of a file after which ten thousand others come.
 const LARGE_PAGES: u64 = 521;
 
@@ -161,14 +158,21 @@ fn every_workload_has_its_bytes_in_the_ledger_of_this_machine() {
     for workload in WORKLOADS {
         shell(folder.path(), workload.command);
     }
+    // After the others: the next new file gets the inode number of one that was removed.
+    for file in UNLINKED {
+        shell(folder.path(), &format!("dd if=/dev/zero of={file} bs=4096 count={UNLINKED_PAGES}; rm {file}"));
+    }
     // The tracer keeps the names of 4,096 small files from one sample to the next: these are named before more come. The
     // name of a large one stays.
     until_two_more_samples(&output);
     // More files than the kernel hands out at once, kept by one process, and as many that another one removes.
     let many = "n=0; while [ $n -lt 10007 ]; do echo > $0/$n; n=$((n + 1)); done";
     let large = format!("dd if=/dev/zero of=before-many bs=4096 count={LARGE_PAGES}");
-    shell(folder.path(), &format!("mkdir kept gone; {large}; sh -c 'echo $$ > kept.pid; {many}' kept"));
-    shell(folder.path(), &format!("sh -c 'echo $$ > gone.pid; {many}; exec rm -r gone' gone; sync -f ."));
+    shell(folder.path(), &format!("mkdir kept; {large}; sh -c 'echo $$ > kept.pid; {many}' kept"));
+    for gone in GONE {
+        shell(folder.path(), &format!("mkdir {gone}; sh -c 'echo $$ > {gone}.pid; {many}; exec rm -r {gone}' {gone}"));
+    }
+    shell(folder.path(), "sync -f .");
     // At the end of the recording a last look is taken.
     let run = stop(recorder);
     assert_eq!(run.code, 0, "{run}");
@@ -187,6 +191,12 @@ fn every_workload_has_its_bytes_in_the_ledger_of_this_machine() {
         let by = file["by"][0].as_str().expect("somebody");
         assert!(by.starts_with(&format!("{}[", workload.by)), "{}: {file}", workload.file);
     }
+    let unlinked = UNLINKED.iter().filter_map(|file| named(&ledger, "files", "file", &format!("/{file}")));
+    let unlinked: Vec<(u64, u64)> =
+        unlinked.filter_map(|file| Some((file["dirtied_bytes"].as_u64()?, file["device_bytes"].as_u64()?))).collect();
+    assert_eq!(unlinked.len(), UNLINKED.len(), "{run}");
+    assert!(unlinked.iter().all(|(dirtied, _)| *dirtied >= UNLINKED_PAGES * PAGE), "{unlinked:?}");
+    assert!(unlinked.iter().any(|(_, device)| *device <= 16 * PAGE), "{unlinked:?}");
     let large = named(&ledger, "files", "file", "/before-many").unwrap_or_else(|| panic!("no large file: {run}"));
     assert!(large["dirtied_bytes"].as_u64() >= Some(LARGE_PAGES * PAGE), "{large}");
     assert!(large["device_bytes"].as_u64() >= Some(LARGE_PAGES * PAGE), "{large}");
@@ -198,12 +208,18 @@ fn every_workload_has_its_bytes_in_the_ledger_of_this_machine() {
             .filter_map(|line| line[field].as_u64())
             .sum()
     };
-    let (kept, gone) = (by("kept.pid", "device_bytes"), by("gone.pid", "device_bytes"));
-    assert!(kept >= 10_007 * PAGE / 100 * 95, "{kept}, {gone}: {run}");
+    let kept = by("kept.pid", "device_bytes");
+    assert!(kept >= 10_007 * PAGE / 100 * 95, "{kept}: {run}");
     // On a slow machine, or where another program syncs, some were written before they were removed.
     let dropped = ledger["totals"]["cancelled_bytes"].as_u64().expect("a number");
-    let left = by("gone.pid", "dirtied_bytes").saturating_sub(dropped);
-    assert!(gone <= left + 10_007 * PAGE / 100 * 5, "{kept}, {gone}, {left} left: {run}");
+    let gone: Vec<(u64, u64)> = GONE
+        .iter()
+        .map(|name| (by(&format!("{name}.pid"), "device_bytes"), by(&format!("{name}.pid"), "dirtied_bytes")))
+        .collect();
+    let left = gone.iter().map(|(_, dirtied)| dirtied).sum::<u64>().saturating_sub(dropped);
+    let is_dropped = |(device, _): &(u64, u64)| *device <= left + 10_007 * PAGE / 100 * 5;
+    assert!(gone.iter().any(is_dropped), "{gone:?}, {left} left: {run}");
+    assert!(gone.iter().all(|(device, dirtied)| device <= dirtied), "{gone:?}: {run}");
     assert_eq!(ledger["mismatches"], serde_json::json!([]), "{run}");
     let totals = &ledger["totals"];
     assert!(totals["queued"]["direct_bytes"].as_u64().expect("a number") >= 19 * 65_536, "{run}");

@@ -52,12 +52,26 @@ fn end(mut child: Child) -> i32 {
     child.wait().expect("it ends").code().unwrap_or(-1)
 }
 
-fn records(ring: &Path) -> Vec<Record> {
+fn files(ring: &Path) -> impl Iterator<Item = Vec<u8>> {
     let files = std::fs::read_dir(ring).expect("a folder").flatten().map(|entry| entry.path());
     let recordings = files.filter(|path| path.extension().is_some_and(|extension| extension == "flr"));
-    let decoded = recordings
-        .filter_map(|path| Decoder::new(&*std::fs::read(path).ok()?).ok()?.collect::<Result<Vec<_>, _>>().ok());
+    recordings.filter_map(|path| std::fs::read(path).ok())
+}
+
+fn records(ring: &Path) -> Vec<Record> {
+    let decoded = files(ring).filter_map(|file| Decoder::new(&*file).ok()?.collect::<Result<Vec<_>, _>>().ok());
     decoded.flatten().collect()
+}
+
+fn is_start(record: &Record) -> bool {
+    matches!(record, Record::Event(event) if matches!(event.what, What::TraceStarted { .. }))
+}
+
+/// Whether the trace has started. The last record of a recording that goes on may be a part of one.
+fn has_started(ring: &Path) -> bool {
+    files(ring).any(|file| {
+        Decoder::new(&*file).is_ok_and(|records| records.map_while(Result::ok).any(|record| is_start(&record)))
+    })
 }
 
 #[test]
@@ -72,7 +86,7 @@ fn what_parses_cannot_load_and_what_loads_cannot_look_into_processes() {
     assert!(programs_of(observer.id()).is_empty(), "the observing process holds none");
     assert_eq!(capabilities(observer.id()) & LOADS_PROGRAMS, 0);
     assert_eq!(capabilities(loader) & SYS_PTRACE, 0);
-    std::thread::sleep(Duration::from_secs(1));
+    wait("the trace starts", || has_started(ring.path()));
     // Without the loader everything else goes on.
     rustix::process::kill_process(
         rustix::process::Pid::from_raw(loader.cast_signed()).expect("a process"),
@@ -82,9 +96,7 @@ fn what_parses_cannot_load_and_what_loads_cannot_look_into_processes() {
     std::thread::sleep(Duration::from_secs(2));
     assert_eq!(end(observer), 0);
     let records = records(ring.path());
-    let is_start =
-        |record: &&Record| matches!(record, Record::Event(event) if matches!(event.what, What::TraceStarted { .. }));
-    assert_eq!(records.iter().filter(is_start).count(), 1);
+    assert_eq!(records.iter().filter(|record| is_start(record)).count(), 1);
     let is_lost = |record: &&Record| {
         matches!(record, Record::Gap(gap) if gap.source == Source::TraceBytes
             && gap.cause.to_string().contains("the tracer's process ended"))
