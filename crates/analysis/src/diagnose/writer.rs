@@ -10,6 +10,7 @@ use super::dirty::{self, page_size};
 use super::elsewhere::Elsewhere;
 use super::heirs::{Inheritance, inheritances};
 use super::{cgroup, device, placed};
+use crate::observer;
 use floodline_kernel::largest_folio;
 use floodline_record::facts::Mount;
 use floodline_record::id::{Entity, EntityId};
@@ -254,14 +255,29 @@ fn are_in_turn(window: &Window, members: &[&Writer<'_>]) -> bool {
             return true;
         }
     }
-    let start = |writer: &Writer<'_>| match window.entities.get(&writer.id) {
-        Some(Entity::Process { start_ticks, .. }) => Nanos(start_ticks.saturating_mul(NANOS_PER_TICK)),
-        _ => Nanos(0),
-    };
+    let start = |writer| started(window, writer).unwrap_or_default();
     let mut lives: Vec<(Nanos, Nanos)> = members.iter().map(|one| (start(one), one.span.last_at)).collect();
     lives.sort();
     // A start is counted in ticks, rounded down.
     lives.windows(2).all(|pair| pair[0].1.0 <= pair[1].0.0.saturating_add(NANOS_PER_TICK))
+}
+
+/// When a process started, on the clock of the samples.
+fn started(window: &Window, writer: &Writer<'_>) -> Option<Nanos> {
+    match window.entities.get(&writer.id)? {
+        Entity::Process { start_ticks, .. } => Some(Nanos(start_ticks.saturating_mul(NANOS_PER_TICK))),
+        _ => None,
+    }
+}
+
+/// How long a process lived that started and ended within the window. It ended between the last sample that shows it and the next one:
+/// halfway, as far as is known.
+pub(super) fn lived(window: &Window, writer: &Writer<'_>) -> Option<Nanos> {
+    let started = started(window, writer)?;
+    let (first, last) = (window.first_at?.monotonic, window.last_at?.monotonic);
+    let is_within = started > first && writer.span.last_at < last;
+    let seen = writer.span.last_at.0.checked_sub(started.0)?;
+    is_within.then(|| Nanos(seen.saturating_add(observer::distance(window).unwrap_or_default().0 / 2)))
 }
 
 /// Returns the cgroup whose own processes dirtied more than half of all bytes, those bytes, and its share. Bytes of

@@ -10,13 +10,14 @@ use crate::diagnose::dirty;
 use crate::diagnose::strict::{self, Level, Strict};
 use crate::diagnose::throttle::Pauses;
 use crate::diagnose::waiting::{self, SHARED_BY, Waiter};
-use crate::diagnose::{Rule, Verdict, limits, missing, throttle};
+use crate::diagnose::{Rule, Verdict, limits, missing, throttle, writer};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::name::Name;
 use floodline_record::sample::BdiRow;
 use floodline_record::traced::throttle::{Domain, ThrottleState, Throttled};
+use floodline_record::units::Nanos;
 use floodline_record::window::Span;
 
 /// What the change costs.
@@ -45,7 +46,8 @@ const HURTS: f64 = 0.5;
 
 fn check(derived: &Derived<'_>) -> Verdict {
     let is_strict = |event: &Throttled| event.domain == Domain::Strictlimit && event.pauses > 0;
-    let task = |event: &Throttled| (event.bdi.clone(), event.who.comm.clone(), event.tid, event.who.cgroup_ino);
+    let task =
+        |event: &Throttled| (event.bdi.clone(), event.who.comm.clone(), event.tid, event.who.cgroup_ino, event.who.pid);
     let Some(paused) = throttle::by(derived.window, |event| is_strict(event).then(|| task(event))) else {
         return match untraced(derived).or_else(|| by_elimination(derived)) {
             Some(finding) => Verdict::Found(vec![finding]),
@@ -59,7 +61,8 @@ fn check(derived: &Derived<'_>) -> Verdict {
     if window_s <= 0.0 {
         return Verdict::NotChecked(vec![missing::needs_time(Source::TraceThrottle, "balance_dirty_pages")]);
     }
-    let of_bdi = paused.iter().filter(|((of, ..), _)| of == bdi).map(|(_, pauses)| pauses.total.as_secs_f64());
+    let of_bdi = paused.iter().filter(|((of, ..), _)| of == bdi);
+    let of_bdi = of_bdi.map(|((.., pid), pauses)| (*pid, pauses.total.as_secs_f64()));
     let together_s = together_s(derived, bdi, of_bdi).filter(|_| seconds < FELT * window_s);
     if seconds < FELT * window_s && together_s.is_none() {
         return Verdict::Clear(format!(
@@ -142,13 +145,24 @@ fn check(derived: &Derived<'_>) -> Verdict {
 }
 
 /// Seconds in which tasks waited at the strict limit of a device, if several of them did and these seconds are felt: none of them may
-/// wait long by itself. Tasks that wait at the same time count once where the pressure shows it.
-fn together_s(derived: &Derived<'_>, bdi: &Name, waits: impl Iterator<Item = f64>) -> Option<f64> {
+/// wait long by itself. Tasks that wait at the same time count once where the pressure shows it. `waits`: the process of each task, and
+/// its seconds.
+fn together_s(derived: &Derived<'_>, bdi: &Name, waits: impl Iterator<Item = (u32, f64)>) -> Option<f64> {
     let felt_s = waiting::felt_s(derived.seconds);
-    let waits: Vec<f64> = waits.filter(|seconds| *seconds >= felt_s).collect();
+    // A program that runs again and again feels a wait that takes half of its run.
+    let is_felt = |pid, seconds| {
+        seconds >= felt_s || lived_s(derived, pid).is_some_and(|lived| seconds > 0.0 && seconds >= HURTS * lived)
+    };
+    let waits: Vec<f64> = waits.filter(|(pid, seconds)| is_felt(*pid, *seconds)).map(|(_, seconds)| seconds).collect();
     let pressed = derived.strict().iter().find(|strict| strict.bdi == *bdi).map(|strict| strict.pressed_beside_s);
     let together = waits.iter().sum::<f64>().min(pressed.unwrap_or(f64::INFINITY));
     (waits.len() >= 2 && together >= FELT_TOGETHER * derived.seconds).then_some(together)
+}
+
+/// Seconds that a process lived, if it started and ended within the window.
+fn lived_s(derived: &Derived<'_>, pid: u32) -> Option<f64> {
+    let writer = derived.writers().processes.iter().find(|writer| writer.pid == pid)?;
+    writer::lived(derived.window, writer).map(Nanos::as_secs_f64)
 }
 
 /// Finding from files only: a device with a strict limit, unwritten data of it that reach the limit, and writers that wait
@@ -170,7 +184,7 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
         let paused = strict::paused(derived, strict);
         let waiter = paused.first()?.clone();
         let felt = paused.iter().filter(|one| one.seconds.is_some_and(|waited| waited >= felt_s)).count();
-        let together = together_s(derived, &strict.bdi, paused.iter().filter_map(|one| one.seconds));
+        let together = together_s(derived, &strict.bdi, paused.iter().filter_map(|one| Some((one.pid, one.seconds?))));
         (felt > 0 || together.is_some()).then_some((most, waiter, felt, together.filter(|_| felt == 0)))
     };
     let (strict, (most, waiter, felt, together)) =
@@ -331,247 +345,4 @@ fn knobs<'a>(derived: &Derived<'a>, bdi: &Name) -> Option<&'a Span<BdiRow>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::diagnose::{check_rule, first_finding};
-    use floodline_record::gap::Cause;
-    use floodline_record::units::{Bytes, Count, Flag, Ppm};
-    use floodline_testkit::Fixture;
-
-    /// A task paused for this many milliseconds of the fixture's ten seconds.
-    fn paused(domain: Domain, ms: u64) -> Fixture {
-        Fixture::healthy().traced(&["throttle"], vec![throttle::tests::throttled((7, "8:16", domain, 11, ms, 200))])
-    }
-
-    #[test]
-    fn a_task_that_is_paused_by_a_device_alone_is_found() {
-        check_rule(
-            &RULE,
-            &paused(Domain::Strictlimit, 7000),
-            "critical: dd was paused for 7.00 s of 10 s by the strict",
-        );
-        check_rule(
-            &RULE,
-            &paused(Domain::Strictlimit, 1100),
-            "warning: dd was paused for 1.10 s of 10 s by the strict",
-        );
-    }
-
-    #[test]
-    fn pauses_that_three_tasks_feel_are_critical() {
-        let of = |tasks: u64| {
-            let each = |task| throttle::tests::throttled((7 + task, "8:16", Domain::Strictlimit, 11, 1100, 200));
-            Fixture::healthy().traced(&["throttle"], (0..tasks).map(each).collect())
-        };
-        check_rule(&RULE, &of(2), "warning: dd was paused for 1.10 s of 10 s by the strict");
-        check_rule(&RULE, &of(3), "critical: dd was paused for 1.10 s of 10 s by the strict");
-    }
-
-    #[test]
-    fn short_pauses_and_those_of_other_limits_are_not() {
-        let in_turn = |ms: u64| {
-            let each = |task: u64| throttle::tests::throttled((7 + task, "8:16", Domain::Strictlimit, 11, ms, 200));
-            Fixture::healthy().traced(&["throttle"], (0..3).map(each).collect())
-        };
-        check_rule(&RULE, &in_turn(300), "clear: the task that a strict limit paused most, dd, was paused for 300 ms");
-        check_rule(
-            &RULE,
-            &in_turn(600),
-            "warning: Several tasks were paused by the strict limit of 8:16, together for 1.80 s of 10 s.",
-        );
-        check_rule(
-            &RULE,
-            &paused(Domain::Strictlimit, 900),
-            "clear: the task that a strict limit paused most, dd, was paused for 900 ms",
-        );
-        check_rule(&RULE, &paused(Domain::Global, 7000), "clear: no task was paused by a device's strict limit");
-        check_rule(&RULE, &paused(Domain::Unknown, 7000), "clear: no task was paused");
-    }
-
-    #[test]
-    fn without_a_tracer_pressure_at_the_limit_shows_the_pauses() {
-        // 2 MiB of a device that may have 2.5 MiB, and a writer that was seen asleep meanwhile.
-        let held = |amount: f64| {
-            Fixture::healthy()
-                .host(|t, row| {
-                    row.nr_dirty_threshold = Some(floodline_testkit::mib_pages(500.0));
-                    row.nr_dirty_background_threshold = Some(floodline_testkit::mib_pages(250.0));
-                    row.psi_io_some = Some(floodline_testkit::secs(900.0 + 0.7 * t));
-                })
-                .bdi("8:0", move |_, row| {
-                    row.strict_limit = Some(Flag(1));
-                    row.max_ratio = Some(Ppm(5000));
-                    row.reclaimable = Some(Bytes(floodline_testkit::mib(amount)));
-                    row.writeback = Some(Bytes(0));
-                })
-                .process("cp", 900, "/", |t, row| {
-                    row.state = Some(Count(u64::from(b'D')));
-                    row.write_bytes = floodline_testkit::grows(t, 0, 1e6);
-                })
-        };
-        check_rule(
-            &RULE,
-            &held(2.0),
-            "critical: cp[900] waited 7.00 s of 10 s while sda was at its strict limit of 2.50",
-        );
-        check_rule(&RULE, &held(0.5), "not checked: trace of writeback/balance_dirty_pages");
-    }
-
-    /// A card with a strict limit of a hundredth that holds 3 MiB in every other second, and a camera that sleeps then. The hard
-    /// threshold and the unwritten data of the machine, in MiB, are those of each second.
-    fn camera(hard: fn(f64) -> f64, machine: f64) -> Fixture {
-        let is_full = |t: f64| t as u64 % 2 == 1;
-        Fixture::healthy()
-            .host(move |t, row| {
-                row.nr_dirty_threshold = Some(floodline_testkit::mib_pages(hard(t)));
-                row.nr_dirty_background_threshold = Some(floodline_testkit::mib_pages(hard(t) / 2.0));
-                row.nr_dirty = Some(floodline_testkit::mib_pages(machine));
-                row.psi_io_some = Some(floodline_testkit::secs(900.0 + 0.8 * ((t + 1.0) / 2.0).floor()));
-            })
-            .bdi("8:0", move |t, row| {
-                row.strict_limit = Some(Flag(1));
-                row.max_ratio = Some(Ppm(10_000));
-                row.reclaimable = Some(Bytes(floodline_testkit::mib(if is_full(t) { 3.0 } else { 0.1 })));
-                row.writeback = Some(Bytes(0));
-            })
-            .process("camera", 900, "/", move |t, row| {
-                row.state = Some(Count(u64::from(if is_full(t) { b'D' } else { b'S' })));
-                row.write_bytes = floodline_testkit::grows(t, 0, 1e6);
-            })
-    }
-
-    #[test]
-    fn the_limit_is_a_part_of_the_threshold_of_each_moment() {
-        // Programs give their memory back in the last second.
-        let falls = |t: f64| if t < 10.0 { 400.0 } else { 4000.0 };
-        let found = "warning: camera[900] waited 4.00 s of 10 s while sda was at its strict limit of 4.00 MiB and the \
-                     machine had room.";
-        check_rule(&RULE, &camera(falls, 4.0), found);
-        check_rule(&RULE, &camera(|_| 4000.0, 4.0), "not checked: trace of writeback/balance_dirty_pages");
-    }
-
-    #[test]
-    fn a_limit_that_is_used_up_binds_on_a_full_machine_too() {
-        let found = "warning: camera[900] waited 4.00 s of 10 s while sda was at its strict limit of 3.50 MiB.";
-        check_rule(&RULE, &camera(|_| 350.0, 340.0), found);
-        check_rule(&RULE, &camera(|_| 550.0, 540.0), "not checked: trace of writeback/balance_dirty_pages");
-    }
-
-    #[test]
-    fn a_task_that_sleeps_at_other_times_as_well_waits_for_another_disk() {
-        let other = |comm: &str, fixture: Fixture| {
-            fixture.process(comm, 901, "/", |t, row| {
-                row.state = Some(Count(u64::from(b'D')));
-                row.write_bytes = floodline_testkit::grows(t, 0, 1e6);
-            })
-        };
-        let found = first_finding(&RULE, &other("account", camera(|_| 400.0, 4.0)));
-        assert!(found.summary.starts_with("camera[900] waited"), "{}", found.summary);
-        let alone = other("account", camera(|_| 400.0, 4.0)).process("camera", 900, "/", |_, row| {
-            row.state = Some(Count(u64::from(b'S')));
-        });
-        check_rule(&RULE, &alone, "not checked: trace of writeback/balance_dirty_pages");
-    }
-
-    #[test]
-    fn a_filesystem_without_a_disk_is_told_with_its_bdi_and_only_by_its_own_counters() {
-        let traced = vec![throttle::tests::throttled((7, "0:45", Domain::Strictlimit, 11, 7000, 200))];
-        assert_eq!(first_finding(&RULE, &Fixture::healthy().traced(&["throttle"], traced)).devices, ["0:45"]);
-        let mounted = |own: Option<f64>| {
-            two_that_wait("6.12.117").bdi("0:45", move |_, row| {
-                *row = floodline_record::sample::BdiRow::default();
-                (row.strict_limit, row.max_ratio) = (Some(Flag(1)), Some(Ppm(10_000)));
-                row.reclaimable = own.map(|own| Bytes(floodline_testkit::mib(own)));
-                row.writeback = own.map(|_| Bytes(0));
-            })
-        };
-        check_rule(&RULE, &mounted(None), "not checked: trace of writeback/balance_dirty_pages");
-        check_rule(&RULE, &mounted(Some(0.0)), "not checked: trace of writeback/balance_dirty_pages");
-        let found = "warning: Several tasks waited while 0:45 was at its strict limit of 20.0 MiB";
-        check_rule(&RULE, &mounted(Some(19.0)), found);
-    }
-
-    /// Two programs in a cgroup that wait for I/O, on a machine that may have 2000 MiB dirty and has 100.
-    fn two_that_wait(release: &str) -> Fixture {
-        let host = Fixture::healthy().kernel(release).host(|t, row| {
-            row.nr_dirty_threshold = Some(floodline_testkit::mib_pages(2000.0));
-            row.nr_dirty_background_threshold = Some(floodline_testkit::mib_pages(1000.0));
-            row.nr_dirty = Some(floodline_testkit::mib_pages(100.0));
-            row.psi_io_some = Some(floodline_testkit::secs(900.0 + 0.3 * t));
-        });
-        let host = host.cgroup("/app", |_, row| row.file_dirty = Some(Bytes(floodline_testkit::mib(90.0))));
-        [900, 901].into_iter().fold(host, |host, pid| {
-            host.process("rsync", pid, "/app", |t, row| {
-                row.write_bytes = floodline_testkit::grows(t, 0, 4e6);
-                row.blkio_delay = Some(floodline_testkit::secs(0.07 * t));
-            })
-        })
-    }
-
-    #[test]
-    fn what_another_disk_holds_is_not_that_of_a_disk_that_is_hardly_written() {
-        // Linux 6.8 counts only the root's part of a disk. The share of sda is 20 MiB.
-        let written = |rate: f64| {
-            two_that_wait("6.8.0")
-                .disk("sda", move |t, row| row.written = floodline_testkit::grows(t, 0, rate))
-                .disk("sdb", |t, row| row.written = floodline_testkit::grows(t, 0, 8e6))
-                .bdi("8:0", |_, row| (row.strict_limit, row.max_ratio) = (Some(Flag(1)), Some(Ppm(10_000))))
-        };
-        check_rule(&RULE, &written(1e5), "not checked: trace of writeback/balance_dirty_pages");
-        check_rule(&RULE, &written(4e6), "warning: Several tasks waited while sda was at its strict limit of 20.0 MiB");
-    }
-
-    #[test]
-    fn evidence_stands_against_what_is_felt_of_pauses_that_are_shared() {
-        let each = |task: u64| throttle::tests::throttled((7 + task, "8:16", Domain::Strictlimit, 11, 750, 200));
-        let found = first_finding(&RULE, &Fixture::healthy().traced(&["throttle"], (0..2).map(each).collect()));
-        let of = |at: usize| (&found.evidence[at].value, found.evidence[at].threshold.as_ref());
-        let decimal = crate::report::Value::Decimal;
-        assert_eq!(of(0), (&decimal(0.75), Some(&decimal(0.5))));
-        assert_eq!(of(1), (&decimal(1.5), Some(&decimal(0.5))));
-        assert_eq!(found.waited_s, Some(1.5));
-    }
-
-    #[test]
-    fn without_a_tracer_it_is_not_checked() {
-        let expect = "not checked: trace of writeback/balance_dirty_pages (balance_dirty_pages): not in the recording";
-        check_rule(&RULE, &Fixture::healthy(), expect);
-        let need = "CAP_BPF and CAP_PERFMON; run as root";
-        let refused = Fixture::healthy().without(Source::TraceThrottle, Cause::PermissionDenied { need: need.into() });
-        check_rule(
-            &RULE,
-            &refused,
-            "not checked: trace of writeback/balance_dirty_pages: permission denied (needs CAP_BPF",
-        );
-    }
-
-    #[test]
-    fn where_no_sample_shows_the_limit_the_device_must_have_been_given_what_the_writer_dirtied() {
-        // A writer of 1 MB/s that waits for 7 of 10 s. The disks are idle, and sda has a strict limit.
-        let given = |bytes_per_s: f64| {
-            Fixture::healthy()
-                .facts(|facts| facts.task_delayacct = Some(true))
-                .host(|t, row| {
-                    row.nr_dirty_threshold = Some(floodline_testkit::mib_pages(500.0));
-                    row.nr_dirty_background_threshold = Some(floodline_testkit::mib_pages(250.0));
-                    row.psi_io_some = Some(floodline_testkit::secs(900.0 + 0.7 * t));
-                })
-                .disk("sda", move |t, row| row.written = floodline_testkit::grows(t, 0, bytes_per_s))
-                .bdi("8:0", |_, row| {
-                    row.strict_limit = Some(Flag(1));
-                    row.max_ratio = Some(Ppm(5000));
-                    row.reclaimable = Some(Bytes(floodline_testkit::mib(0.1)));
-                    row.writeback = Some(Bytes(0));
-                })
-                .process("cp", 900, "/", |t, row| {
-                    row.blkio_delay = Some(floodline_testkit::secs(0.7 * t));
-                    row.write_bytes = floodline_testkit::grows(t, 0, 1e6);
-                })
-        };
-        let found = "warning: cp[900] waited 7.00 s of 10 s, longer than the disks were busy, and no other limit than the strict one of sda";
-        check_rule(&RULE, &given(1e6), found);
-        let not = "not checked: trace of writeback/balance_dirty_pages";
-        check_rule(&RULE, &given(1e3), not);
-        check_rule(&RULE, &given(1e6).mount("sda", "nfs4", "/share", "rw"), not);
-    }
-}
+mod tests;
