@@ -280,7 +280,10 @@ pub fn check(scenario: &Scenario) -> Result<(), SimError> {
     }
     for (point, mount) in &scenario.machine.mounts {
         if let Some(option) = mount.options.iter().find(|option| !is_known(option)) {
-            let what = format!("the simulator does not support the option {option:?} of machine.mounts.\"{point}\"");
+            let what = format!(
+                "the simulator does not support the option {option:?} of machine.mounts.\"{point}\"; it supports {}",
+                OPTIONS.join(", ")
+            );
             return Err(SimError::Senseless(what));
         }
     }

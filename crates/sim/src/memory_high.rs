@@ -94,11 +94,44 @@ pub(crate) async fn handle_over_high(sim: &Sim, pid: PidId) {
         }
         wait_for_reclaim(sim).await;
     }
+    // A signal that kills the task ends the sleep.
     let until = {
         let world = sim.w();
-        world.now.saturating_add(world.sleep_over_high(&world.over_high(cgroup), pages))
+        let until = world.now.saturating_add(world.sleep_over_high(&world.over_high(cgroup), pages));
+        until.min(world.pids[pid].end.max(world.now))
     };
     sim.sleep_until(until, "the end of its sleep over memory.high").await;
+}
+
+/// Attempts without progress after which a lower limit is left above its usage (`MAX_RECLAIM_RETRIES`).
+const SHRINK_TRIES: u32 = 16;
+
+/// Reclaims a cgroup down to its limits, for the process that has just lowered one (`memory_max_write`, `memory_high_write`). The
+/// process waits meanwhile. The OOM killer, which a limit of memory.max would call in the end, is not modelled.
+pub(crate) async fn shrink(sim: &Sim, pid: PidId, cgroup: CgId) {
+    let mut tries = SHRINK_TRIES;
+    while tries > 0 {
+        let (found, cost) = {
+            let mut world = sim.w();
+            let limits = &world.cgroups[cgroup];
+            let over = limits.charged.usage().saturating_sub(limits.max.min(limits.high));
+            if over == 0 {
+                return;
+            }
+            reclaim_at_cost(&mut world, |world| try_reclaim(world, cgroup, over))
+        };
+        if cost > 0 {
+            use_cpu(sim, pid, cost, false).await;
+        }
+        match found {
+            Some(0) => return,
+            Some(_) => {}
+            None => {
+                tries -= 1;
+                wait_for_reclaim(sim).await;
+            }
+        }
+    }
 }
 
 #[cfg(test)]

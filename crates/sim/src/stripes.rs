@@ -115,7 +115,7 @@ impl Stack {
     /// member, as does each write of the log.
     fn laid_out(&mut self, chunk: u64, at: u64, bytes: u64) -> u64 {
         if at >= LOG {
-            let place = at + self.logged;
+            let place = LOG + self.logged;
             self.logged += bytes.div_ceil(PAGE);
             return place;
         }

@@ -16,6 +16,7 @@ use crate::engine::Sim;
 use crate::inode::Dirt;
 use crate::journal;
 use crate::namespace::{Errno, change_dir, shut_down};
+use crate::page_cache::Extent;
 use crate::perag::{before_allocation, before_creation};
 use crate::process::{may_block, use_cpu};
 use crate::space::NO_SPACE;
@@ -158,13 +159,34 @@ pub(crate) async fn direct(
     if way == Way::Write {
         update_time(sim, pid, inode).await;
     }
+    may_block(sim, pid, write_cached(sim, inode, offset, len)).await;
     let done = transfer(sim, pid, inode, (offset, len), way, (device, cgroup)).await;
+    if way == Way::Write {
+        sim.w().drop_cached(inode, offset, len);
+    }
     match held {
         Held::Alone => unlock(sim, |world| &mut world.inodes[inode].lock),
         Held::Shared => unlock_shared(sim, |world| &mut world.inodes[inode].lock),
         Held::Nothing => {}
     }
     done
+}
+
+/// Writes what the page cache holds dirty of a range that is about to be read or written past it, and waits until nothing of the range is
+/// under writeback (`kiocb_write_and_wait`).
+async fn write_cached(sim: &Sim, inode: InodeId, offset: u64, len: u64) {
+    let (from, to, is_dirty) = {
+        let world = sim.w();
+        let cache = &world.inodes[inode].cache;
+        let (from, to) = (offset / PAGE, offset.saturating_add(len).div_ceil(PAGE));
+        (from, to, cache.dirty > 0 && !cache.dirty_within(from, to).is_empty())
+    };
+    if is_dirty {
+        writepages(sim, inode, How { range: Some((from, to)), ..How::all(true) }).await;
+    }
+    if sim.w().inodes[inode].cache.has_writeback(from, to - from) {
+        wait_writeback(sim, inode, from, to - from).await;
+    }
 }
 
 /// How a direct write holds the lock of its inode.
@@ -248,7 +270,7 @@ pub(crate) const OUT_OF_MEMORY: &str = "no memory: nothing could be reclaimed";
 async fn use_cpu_to_free(sim: &Sim, pid: PidId, inode: InodeId, first: u64) {
     let nanos = {
         let world = sim.w();
-        let folios = |extent: &crate::page_cache::Extent| u64::from(extent.len / extent.folio.max(1)).max(1);
+        let folios = |extent: &Extent| u64::from(extent.len / extent.folio.max(1)).max(1);
         let cache = &world.inodes[inode].cache;
         let freed: u64 = cache.range(first, u64::MAX / 2).map(|(_, extent)| folios(&extent)).sum();
         world.costs.call + freed * world.costs.page
@@ -381,6 +403,20 @@ async fn leave_mount(sim: &Sim, mount: SbId) {
 }
 
 impl World {
+    /// Drops the clean pages of a range that was written past the cache (`invalidate_inode_pages2_range`). Those that became dirty
+    /// meanwhile stay.
+    fn drop_cached(&mut self, inode: InodeId, offset: u64, len: u64) {
+        let cache = &self.inodes[inode].cache;
+        let (from, to) = cache.whole_folios(offset / PAGE, offset.saturating_add(len).div_ceil(PAGE));
+        let is_clean = |extent: &Extent| !extent.dirty && !extent.writeback;
+        let clean: Vec<(u64, u64)> =
+            cache.range(from, to - from).filter(|(_, e)| is_clean(e)).map(|(at, e)| (at, u64::from(e.len))).collect();
+        for (at, len) in clean {
+            let gone = self.inodes[inode].cache.remove(at, len);
+            self.forget(inode, &gone, None);
+        }
+    }
+
     /// Whether the last close of a file flushes it: once after a truncation.
     fn flushes_at_close(&mut self, inode: InodeId) -> bool {
         let may_flush = self.sbs[self.inodes[inode].sb].flushes_on_close;

@@ -13,7 +13,7 @@ use crate::arena::{CgId, PidId};
 use crate::engine::Sim;
 use crate::measure::Measures;
 use crate::memory::make_room;
-use crate::memory_high::handle_over_high;
+use crate::memory_high::{handle_over_high, shrink};
 use crate::namespace::{self, Refusal};
 use crate::process::{Sleeper, may_block, use_cpu};
 use crate::sync;
@@ -245,7 +245,16 @@ impl<'s> Hand<'s> {
                 let to = world.cgroup_at(&step.cgroup).ok_or_else(|| format!("no cgroup {}", step.cgroup))?;
                 world.move_process(self.pid, to);
             }
-            Step::SetLimits(step) => self.sim.w().set_limits(&step.cgroup, &step.limits)?,
+            Step::SetLimits(step) => {
+                let lowered = {
+                    let mut world = self.sim.w();
+                    world.set_limits(&step.cgroup, &step.limits)?;
+                    world.cgroup_at(&step.cgroup)
+                };
+                if let Some(cgroup) = lowered {
+                    shrink(&self.sim, self.pid, cgroup).await;
+                }
+            }
             Step::SetSysctl(step) => self.sim.w().set_sysctls(step)?,
             Step::Note(step) => self.note(&step.text)?,
             _ => return Err(format!("{} is more than one operation", step.verb()).into()),

@@ -6,12 +6,16 @@ use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::{scenario_text, shown};
+use floodline_analysis::diagnose::rules::RULES;
 use floodline_record::human;
 use floodline_record::name::{Name, harmless};
+use floodline_record::nearest::nearest;
 use floodline_scenario::shipped;
-use floodline_scenario::{DEVICE_PROFILES, DeviceProfile, Problem, Scenario, ScenarioError, ScenarioFile};
+use floodline_scenario::{DEVICE_PROFILES, DeviceProfile, Expect, Problem, Scenario, ScenarioError, ScenarioFile};
+use floodline_sim::SimError;
 use floodline_view::paragraph;
 use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -130,20 +134,107 @@ fn line(path: &Path, problem: &Problem) -> String {
     line
 }
 
+/// What a file that parses says of findings that do not exist, and of keys that a command does not support. Each text is told once, with
+/// its variants.
+#[derive(Default)]
+struct Judged {
+    /// Findings that the scenario expects and that do not exist.
+    unknown: BTreeMap<String, Vec<String>>,
+    /// Why `floodline simulate` refuses variants.
+    simulator: BTreeMap<String, Vec<String>>,
+    /// Why `floodline lab run` refuses variants.
+    lab: BTreeMap<String, Vec<String>>,
+}
+
+impl Judged {
+    fn of(file: &ScenarioFile) -> Judged {
+        let mut judged = Judged::default();
+        let put = |texts: &mut BTreeMap<String, Vec<String>>, text: String, variant: &str| {
+            texts.entry(text).or_default().push(variant.to_owned());
+        };
+        for (variant, scenario) in &file.variants {
+            for name in expected(&scenario.expect) {
+                put(&mut judged.unknown, name.to_owned(), variant);
+            }
+            if let Err(error) = floodline_sim::check(scenario) {
+                let keys = if let SimError::NotHonoured(keys) = &error { keys.as_slice() } else { &[] };
+                let meant: Vec<String> =
+                    keys.iter().filter_map(floodline_sim::meant).map(|key| key.to_string()).collect();
+                let hint =
+                    if meant.is_empty() { String::new() } else { format!("; did you mean {}?", meant.join(", ")) };
+                put(&mut judged.simulator, format!("{error}{hint}"), variant);
+            }
+            if let Err(error) = floodline_lab::run::check(scenario) {
+                put(&mut judged.lab, error.to_string(), variant);
+            }
+        }
+        judged
+    }
+
+    /// Whether all findings exist, and each variant can be run by one of the two commands.
+    fn is_good(&self) -> bool {
+        let refused: Vec<&String> = self.lab.values().flatten().collect();
+        self.unknown.is_empty() && !self.simulator.values().flatten().any(|variant| refused.contains(&variant))
+    }
+
+    fn lines(&self) -> impl Iterator<Item = String> {
+        let unknown = self.unknown.iter().map(|(name, variants)| {
+            let near = nearest(name, RULES.iter().map(|rule| rule.name));
+            let hint = near.map_or_else(
+                || "; floodline explain lists the findings".to_owned(),
+                |near| format!("; did you mean {near}?"),
+            );
+            format!("expect: no finding is called {:?}{}{hint}", Name::from(name.as_str()), of(variants))
+        });
+        let refused = |command: &'static str, texts: &BTreeMap<String, Vec<String>>| {
+            let line = move |(text, variants): (&String, &Vec<String>)| {
+                format!("{command} does not run it{}: {}", of(variants), harmless(text).replace('\n', " "))
+            };
+            texts.iter().map(line).collect::<Vec<String>>()
+        };
+        let (simulator, lab) = (refused("simulate", &self.simulator), refused("lab run", &self.lab));
+        unknown.collect::<Vec<String>>().into_iter().chain(simulator).chain(lab)
+    }
+}
+
+/// The variants that a line concerns, three of them at most.
+fn of(variants: &[String]) -> String {
+    let (named, more) = variants.split_at(variants.len().min(3));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    format!(" (variant {}{more})", harmless(&named.join(", ")))
+}
+
+/// The findings that an expectation names, on any kernel, and that do not exist.
+fn expected(expect: &Expect) -> BTreeSet<&str> {
+    let all = std::iter::once(expect).chain(expect.kernels.values());
+    let names = all.flat_map(|expect| {
+        let lists = expect.found.iter().chain(&expect.not_found).flatten();
+        lists.chain(expect.confirmed.keys()).map(String::as_str)
+    });
+    names.filter(|name| floodline_analysis::diagnose::rule(name).is_none()).collect()
+}
+
 fn check(console: &mut Console, files: &[PathBuf], format: Format) -> Result<Exit, CliError> {
     let mut text = String::new();
     let mut exit = Exit::Done;
     for path in files {
         let parsed = parse(path);
-        if !matches!(parsed, Ok(Ok(_))) {
+        let judged = parsed.as_ref().ok().and_then(|parsed| parsed.as_ref().ok()).map(Judged::of).unwrap_or_default();
+        if !matches!(parsed, Ok(Ok(_))) || !judged.is_good() {
             exit = Exit::Usage;
         }
         let mut put = |line: String| text.push_str(&(line + "\n"));
         match (format, parsed) {
             (Format::Text, Ok(Ok(file))) => {
-                let variants: Vec<&str> = file.variants.keys().map(String::as_str).collect();
-                put(format!("{}: good", shown(path)));
-                text.push_str(&paragraph(&variants.join(", "), 2, console.width()));
+                if judged.is_good() {
+                    put(format!("{}: good", shown(path)));
+                    let variants: Vec<&str> = file.variants.keys().map(String::as_str).collect();
+                    text.push_str(&paragraph(&variants.join(", "), 2, console.width()));
+                }
+                for problem in judged.lines() {
+                    let line = format!("{}: {problem}", shown(path));
+                    text.push_str(&paragraph(&line, 0, console.width()));
+                }
             }
             (Format::Text, Ok(Err(error))) => error.problems.iter().for_each(|problem| put(line(path, problem))),
             // The others are judged all the same.
@@ -152,7 +243,9 @@ fn check(console: &mut Console, files: &[PathBuf], format: Format) -> Result<Exi
                 let unreadable = parsed.as_ref().err().map(ToString::to_string);
                 let problems = parsed.ok().and_then(Result::err).map(|error| error.problems).unwrap_or_default();
                 let file = shown(path).to_string();
-                let line = json!({ "schema": SCHEMA, "file": file, "problems": problems, "unreadable": unreadable });
+                let Judged { unknown, simulator, lab } = &judged;
+                let line = json!({ "schema": SCHEMA, "file": file, "problems": problems, "unreadable": unreadable,
+                    "unknown_findings": unknown, "not_simulated": simulator, "not_in_lab": lab });
                 put(line.to_string());
             }
         }

@@ -88,6 +88,26 @@ fn a_file_that_cannot_be_read_does_not_keep_others_from_being_judged() {
 }
 
 #[test]
+fn findings_that_do_not_exist_and_keys_that_no_command_supports_are_told() {
+    let text = |more: &str| {
+        let (name, machine) = ("name = \"x\"\nsummary = \"x\"", "[machine]\nmemory = \"1 GiB\"\ncpus = 1");
+        format!(
+            "{name}\n{more}\n{machine}\n[workload]\n[workload.tasks.w]\nsteps = [{{ sleep = {{ for = \"1s\" }} }}]\n"
+        )
+    };
+    let slip = check(&text("expect.found = [\"dirty-clif\"]"), "text");
+    assert!(slip.code == 2 && slip.stdout.contains("did you mean dirty-cliff?"), "{slip}");
+    assert!(!slip.stdout.contains("good"), "{slip}");
+    let setting = check(&text("").replace("cpus = 1", "cpus = 1\nsysctl.vm.dirty_ration = 3"), "text");
+    assert!(setting.stdout.contains("simulate does not run it (variant default): "), "{setting}");
+    assert!(setting.stdout.contains("did you mean vm.dirty_ratio?"), "{setting}");
+    let setting = check(&text("").replace("cpus = 1", "cpus = 1\nsysctl.vm.dirty_ration = 3"), "json");
+    let told: serde_json::Value = serde_json::from_str(&setting.stdout).expect("JSON");
+    assert_eq!(told["not_simulated"].as_object().map(serde_json::Map::len), Some(1), "{setting}");
+    assert_eq!(check(&text(""), "text").code, 0);
+}
+
+#[test]
 fn hostile_text_reaches_no_terminal() {
     let run = check("name = \"\u{1b}[31mred\u{202e}\"\n\"\u{1b}]0;x\" = 1\n", "text");
     assert_eq!(run.code, 2);

@@ -4,7 +4,7 @@
 
 use super::{BlockSet, of, xfs_log};
 use crate::arena::{BlockId, CgId, InodeId, SbId};
-use crate::block::{Class, Done, Request, Way, submit_and_wait};
+use crate::block::{Class, Done, Request, Way, submit_all_and_wait, submit_and_wait};
 use crate::engine::Sim;
 use crate::flush::with_data;
 use crate::inode::Dirt;
@@ -13,14 +13,21 @@ use crate::world::{PAGE, World};
 /// Place of a log on its device, pages: beyond every inode.
 pub(crate) const LOG: u64 = 1 << 50;
 
-/// Writes blocks of the log. They are marked "sync" and "idle", as direct writes are: writeback throttling lets them
+/// Writes blocks of the log, in requests of at most the usual size, all of them at once. They are marked "sync" and "idle", as direct writes are: writeback throttling lets them
 /// through. Before 6.8 jbd2 marks them "sync" only: they are throttled as urgent writes. A thread writes the log of ext4. The
 /// log of XFS is written by the task that forces it, as a request of its cgroup: on a real 6.12, 200 appends, each with an
 /// fdatasync, were 400 writes of their cgroup. Its flushes are a part of that request.
 pub(super) async fn write(sim: &Sim, sb: SbId, device: BlockId, bytes: u64, cgroup: CgId) {
-    let class = log_class(&sim.w(), sb);
-    let log = Request { cgroup, ..request(Way::Write, bytes, class) };
-    submit_and_wait(sim, device, log, "").await;
+    let (class, most) = {
+        let world = sim.w();
+        (log_class(&world, sb), world.request_pages() * PAGE)
+    };
+    let part = |at: u64| {
+        let log = request(Way::Write, most.min(bytes - at), class);
+        Request { cgroup, at: log.at + at / PAGE, ..log }
+    };
+    let parts = (0..bytes.div_ceil(most).max(1)).map(|number| part(number * most));
+    submit_all_and_wait(sim, device, &parts.collect::<Vec<Request>>(), "").await;
 }
 
 /// Writes a checkpoint to the log of XFS. It must not reach the device before the data it refers to. Since 5.14 the commit record of

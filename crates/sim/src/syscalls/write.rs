@@ -163,7 +163,8 @@ async fn read_partial_pages(sim: &Sim, pid: PidId, inode: InodeId, stride: &Stri
             let page = at / PAGE;
             !at.is_multiple_of(PAGE) && page * PAGE < i.size && page < i.allocated && i.cache.find(page).is_none()
         };
-        [stride.bytes.start, stride.bytes.end].map(|at| is_needed(at).then_some(at / PAGE))
+        let [first, last] = [stride.bytes.start, stride.bytes.end].map(|at| is_needed(at).then_some(at / PAGE));
+        [first, last.filter(|last| Some(*last) != first)]
     };
     for page in needed.into_iter().flatten() {
         // The write itself detects that there is no memory.

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What meets the page cache: direct reads and writes, writes of parts of pages, lower limits; and large transactions of a journal.
+
+mod machine;
+
+use floodline_analysis::run::Run;
+use machine::{figure, run_of, scenario};
+
+const MIB: f64 = (1 << 20) as f64;
+
+/// Runs one task on a disk of 50 MB/s, in a cgroup with these limits.
+fn run(fs: &str, limits: &str, steps: &str) -> Run {
+    let text = format!(
+        r#"
+name = "past"
+summary = "a disk of 50 MB/s"
+[machine]
+memory = "4 GiB"
+cpus = 2
+[machine.devices.disk]
+size = "20 GiB"
+write_bandwidth = "50 MB/s"
+read_bandwidth = "50 MB/s"
+burst = "0s"
+[machine.mounts."/data"]
+type = "{fs}"
+device = "disk"
+[machine.cgroups.box]
+{limits}
+[workload]
+duration = "20s"
+[workload.tasks.w]
+cgroup = "box"
+steps = [{steps}, {{ sleep = {{ for = "30s" }} }}]
+"#
+    );
+    run_of(&scenario(&text), "6.12", |_| true)
+}
+
+const FILE: &str =
+    r#"{ write = { file = "/data/a", block = "1 MiB", total = "50 MiB" } }, { close = { file = "/data/a" } }"#;
+
+#[test]
+fn direct_calls_write_what_the_cache_holds_first() {
+    for fs in ["xfs", "ext4"] {
+        let read =
+            run(fs, "", &format!(r#"{FILE}, {{ read = {{ file = "/data/a", block = "1 MiB", direct = true }} }}"#));
+        // The first call writes its own MiB, and so does each.
+        assert!((50.0..51.0).contains(&(figure(&read, "devices.written_bytes") / MIB)), "{fs}");
+        assert!(figure(&read, "w.read.max_seconds") > 0.04, "{fs}: a MiB is written and read");
+        let again =
+            r#"{ write = { file = "/data/a", block = "1 MiB", total = "50 MiB", size = "50 MiB", direct = true } }"#;
+        let both = run(fs, "", &format!(r#"{FILE}, {again}, {{ fsync = {{ file = "/data/a" }} }}"#));
+        assert!((100.0..101.0).contains(&(figure(&both, "devices.written_bytes") / MIB)), "{fs}");
+        assert!(figure(&both, "w.fsync.max_seconds") < 0.02, "{fs}: nothing is left in the cache");
+    }
+}
+
+#[test]
+fn a_write_within_a_page_reads_that_page_once() {
+    let cold = r#"{ write = { file = "/data/f", total = "64 MiB", block = "1 MiB" } }, "sync", "drop_caches""#;
+    let of = |block: &str| {
+        let write = format!(
+            r#"{{ write = {{ file = "/data/f", order = "random", size = "64 MiB", block = "{block}", count = 200 }} }}"#
+        );
+        figure(&run("xfs", "", &format!("{cold}, {write}")), "devices.read_bytes") / 4096.0
+    };
+    // Few of them hit a page that was read before. The inode comes with its neighbours, 8 pages.
+    assert!((180.0..215.0).contains(&of("512 B")), "{}", of("512 B"));
+}
+
+#[test]
+fn a_large_transaction_is_written_in_requests_of_the_usual_size() {
+    let files = r#"{ create_files = { file = "/data/f{n}", files = 8000 } }, { fsync = { file = "/data/f0" } }"#;
+    let run = run("ext4", "", files);
+    let bytes = figure(&run, "devices.written_bytes") / figure(&run, "devices.writes_count");
+    assert!(bytes <= 1.3 * MIB, "{bytes} bytes for each request");
+}
+
+#[test]
+fn a_task_over_memory_high_ends_with_the_workload() {
+    let run = run("ext4", r#"memory_high = "100 MiB""#, r#"{ anon = { size = "200 MiB" } }"#);
+    assert!((19.0..22.0).contains(&figure(&run, "w.finished_seconds")), "it sleeps until then");
+}
+
+#[test]
+fn a_lower_limit_takes_page_cache_at_once() {
+    let lower = r#"{ set_limits = { cgroup = "box", limits = { memory_max = "20 MiB" } } }"#;
+    let of = |sync: &str| {
+        let steps = format!(r#"{FILE}{sync}, {lower}, {{ read = {{ file = "/data/a", block = "1 MiB" }} }}"#);
+        let run = run("ext4", r#"memory_max = "400 MiB""#, &steps);
+        (figure(&run, "devices.read_bytes") / MIB, figure(&run, "devices.written_bytes") / MIB)
+    };
+    for sync in [r#", "sync""#, ""] {
+        let (read, written) = of(sync);
+        assert!(read > 29.0 && (50.0..51.0).contains(&written), "{sync}: {read} MiB read, {written} MiB written");
+    }
+}
