@@ -2,8 +2,9 @@
 //! Keys of a scenario that the simulator supports; every other key is refused by name.
 
 use crate::SimError;
+use crate::world::PAGE;
 use floodline_record::nearest::nearest;
-use floodline_scenario::{Backing, FsType, Scenario, UsedKey};
+use floodline_scenario::{Backing, FsType, Mkfs, Scenario, UsedKey};
 use std::collections::BTreeMap;
 
 /// Patterns of supported keys, one per line, as in `Scenario::not_honoured`.
@@ -208,6 +209,16 @@ pub fn simplified_beside(scenario: &Scenario, beside: Beside) -> Vec<String> {
             points.join(", ")
         ));
     }
+    for (point, mount) in &machine.mounts {
+        let ignored = ignored_mkfs(&mount.mkfs);
+        if !ignored.is_empty() {
+            said.push(format!(
+                "The model ignores {} of {point}: its blocks have 4 KiB. With blocks of another size, a small write of a host writes fewer \
+                 or more bytes.",
+                ignored.join(", ")
+            ));
+        }
+    }
     if holds_memory(scenario) {
         said.push(
             "Swap is not simulated. Anonymous memory and tmpfs stay in memory. A kernel with swap evicts some of it and keeps more file \
@@ -242,6 +253,22 @@ pub fn simplified_beside(scenario: &Scenario, beside: Beside) -> Vec<String> {
         (Some(false), _) | (None, false) => {}
     }
     said
+}
+
+/// The options of a filesystem that change nothing in the model, as they are written in a scenario.
+fn ignored_mkfs(mkfs: &Mkfs) -> Vec<&'static str> {
+    let given = [
+        ("mkfs.block_size", mkfs.block_size.is_some_and(|size| size.bytes() != PAGE)),
+        ("mkfs.sector_size", mkfs.sector_size.is_some()),
+        ("mkfs.node_size", mkfs.node_size.is_some()),
+        ("mkfs.inode_size", mkfs.inode_size.is_some()),
+        ("mkfs.bytes_per_inode", mkfs.bytes_per_inode.is_some()),
+        ("mkfs.reserved_percent", mkfs.reserved_percent.is_some()),
+        ("mkfs.data", mkfs.data.is_some()),
+        ("mkfs.metadata", mkfs.metadata.is_some()),
+        ("mkfs.features", !mkfs.features.is_empty()),
+    ];
+    given.into_iter().filter(|(_, is_given)| *is_given).map(|(key, _)| key).collect()
 }
 
 /// Whether a scenario has memory that a kernel with swap could evict: anonymous memory of tasks, or a tmpfs.

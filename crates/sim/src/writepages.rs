@@ -433,6 +433,8 @@ impl World {
             sending.at = until;
             return;
         };
+        let first = cache.find(part.start).filter(|(at, _)| *at == part.start);
+        let lead = first.map_or(0, |(_, extent)| extent.lead()).min(part.len - part.blocks.min(part.len));
         self.start_writeback(sending.inode, part.start, part.len, part.owner, sending.cpu);
         // Blocks that do not lie side by side are requests of their own. The stretches are taken to be of one size.
         let in_stretch = part.blocks.max(1).div_ceil(part.stretches.max(1));
@@ -441,7 +443,7 @@ impl World {
         let requests = u32::try_from(part.blocks.max(1).div_ceil(sending.in_stretch)).unwrap_or(u32::MAX);
         self.ioend_add(ioend, part.start, part.len, requests);
         sending.at = part.start + part.len;
-        (sending.page, sending.blocks) = (part.start, part.blocks.max(1));
+        (sending.page, sending.blocks) = (part.start + lead, part.blocks.max(1));
         sending.goes_on &= sending.is_one_bio && sending.gap == 0;
     }
 

@@ -262,3 +262,16 @@ fn the_flusher_waits_for_no_queue_below_encryption() {
     assert!(requests.iter().all(|[disk, other, _]| *disk <= 4 && *other == 0), "{requests:?}");
     assert!(requests.iter().any(|[disk, _, top]| *disk == 4 && *top > 16), "{requests:?}");
 }
+
+#[test]
+fn a_page_of_a_large_folio_goes_to_the_stripe_that_has_it() {
+    let text = MIRRORED.replace("raid1", "raid0").replace("ext4", "xfs");
+    let steps = r#"[{ write = { file = "/data/a", order = "random", size = "200 MiB", count = 400 } }, { fsync = { file = "/data/a" } }]"#;
+    let setup =
+        r#"[{ write = { file = "/data/a", block = "1 MiB", total = "200 MiB" } }, { fsync = { file = "/data/a" } }]"#;
+    let at = text.find("[workload.tasks.").expect("a task");
+    let text = format!("{}[workload.tasks.w]\nsetup = {setup}\nsteps = {steps}\n", &text[..at]);
+    let run = run_of(&scenario(&text), "6.12", |_| true);
+    let [left, right] = ["left", "right"].map(|disk| figure(&run, &format!("devices.{disk}.writes_count")));
+    assert!((0.7..1.4).contains(&(left / right)), "{left} and {right} writes");
+}

@@ -77,6 +77,12 @@ impl Extent {
         if self.is_whole() { 1 } else { u64::from(self.stretches).clamp(1, u64::from(self.len - self.blocks) + 1) }
     }
 
+    /// Pages before the first block to write, if its blocks lie side by side; else 0.
+    pub(crate) fn lead(&self) -> u64 {
+        let is_one_run = !self.is_whole() && self.stretches <= 1;
+        if is_one_run { u64::from(self.edge).saturating_sub(u64::from(self.blocks)) } else { 0 }
+    }
+
     /// Whether all of it has to be written if any of it has.
     pub(super) fn is_whole(&self) -> bool {
         self.blocks == self.len
