@@ -184,7 +184,7 @@ fn read<'i>(
         return Ok(scenario);
     }
     // What the rest lacks is not wrong with it.
-    complaints.retain(|complaint| !out.explains(&complaint.key, &complaint.message));
+    complaints.retain(|complaint| !out.explains(complaint));
     if out.has_named() {
         complaints.iter_mut().for_each(check::Complaint::without_list);
     }
@@ -192,7 +192,7 @@ fn read<'i>(
     let locate = |complaint: check::Complaint| {
         let offset = offset_of(tree.get_ref(), &complaint.key).unwrap_or(0);
         let (line, column) = problem::position(text, offset);
-        let check::Complaint { key, message, hint } = complaint;
+        let check::Complaint { key, message, hint, lacks: _ } = complaint;
         Problem { line, column, key: dotted(&key), message, hint, variants: Vec::new() }
     };
     problems.extend(complaints.into_iter().map(locate));

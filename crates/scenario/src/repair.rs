@@ -2,6 +2,7 @@
 //! Takes what is wrong out of the tree of a scenario file, so that the rest can be read and all mistakes are told at once. What
 //! is left is never used as a scenario.
 
+use super::check::Complaint;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use toml::Spanned;
@@ -13,14 +14,18 @@ const STEP: &str = "sync";
 /// Parts of the path to a device, a mount, a cgroup or a task.
 const NAME: usize = 3;
 
-/// Whether a message quotes the name of the device, mount, cgroup or task that a path leads to, or a path below the mount.
+/// Whether a message quotes the name of the device, mount, cgroup or task that a path leads to, or a path below the mount. A path
+/// to one of its settings does not count, except to the number of its copies, without which they have no names.
 pub(super) fn is_named(message: &str, path: &[String]) -> bool {
     let is_tables = |above: &String, table: &String| match table.as_str() {
         "devices" | "mounts" | "cgroups" => above == "machine",
         "tasks" => above == "workload",
         _ => false,
     };
-    let [above, table, name, ..] = path else { return false };
+    let [above, table, name, setting @ ..] = path else { return false };
+    if !setting.is_empty() && setting != ["instances"] {
+        return false;
+    }
     let is_whole = message.contains(&format!("\"{name}\"")) || message.contains(&format!("\"{name}/"));
     // A group of cgroups is told by the name of one of them.
     let of_group = name.split_once('{').map(|(start, _)| start).filter(|start| !start.is_empty());
@@ -40,12 +45,13 @@ impl Out {
         self.0.contains(&[place, &[field.to_owned()]].concat())
     }
 
-    /// Whether a complaint about the rest is one about something that was taken out: at its key, around it or within it, or with its name.
-    pub(super) fn explains(&self, key: &[String], message: &str) -> bool {
-        let is_word = |part: &str| message.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == part);
+    /// Whether a complaint about the rest is one about something that was taken out: at its key, around it or within it, for
+    /// lack of it, or with its name.
+    pub(super) fn explains(&self, complaint: &Complaint) -> bool {
+        let Complaint { key, message, lacks, .. } = complaint;
         self.0.iter().any(|taken| {
-            let is_setting = taken.len() != NAME && taken.last().is_some_and(|last| is_word(last));
-            taken.starts_with(key) || key.starts_with(taken) || is_setting || is_named(message, taken)
+            let is_lack = lacks.as_ref().is_some_and(|lacks| lacks.starts_with(taken));
+            taken.starts_with(key) || key.starts_with(taken) || is_lack || is_named(message, taken)
         })
     }
 

@@ -312,6 +312,46 @@ fn wrong_keys_values_and_names_are_all_told_at_once() {
 }
 
 #[test]
+#[test]
+fn a_problem_hides_no_other_that_has_a_word_or_a_name_of_it() {
+    let check = |text: &str, expect: &[&str]| {
+        let found = problems(text);
+        assert_eq!(found.len(), expect.len(), "{text}\n{found:#?}");
+        assert!(found.iter().zip(expect).all(|(problem, told)| problem.contains(told)), "{found:#?}");
+    };
+    // The size of a device, and that of another one and of a file.
+    let size = MACHINE.replace("1 GiB", "1 G") + "[machine.devices.b]\n";
+    let random = "[workload.tasks.w]\nsteps = [{ write = { file = \"/data/a\", order = \"random\", count = 1 } }]\n";
+    let told =
+        ["devices.data.size: ", "devices.b: it has no size of at least 1 MiB", "write: random writes need a size"];
+    check(&format!("{HEAD}{size}{random}"), &told);
+    // A setting of a device, and what names the device.
+    let members = "[machine.devices.a]\nsize = \"1 GiB\"\nlatency = \"soon\"\n[machine.devices.m]\nbacking = \
+                   { raid1 = { members = [\"a\", \"a\"] } }";
+    check(&with_machine(members), &["devices.a.latency: ", "member \"a\" is named twice"]);
+    // A mount that is wrong, and a path below it that is wrong by itself.
+    let mount = MACHINE.replace("device = \"data\"\n", "");
+    let step = "[workload.tasks.w]\nsteps = [{ fsync = { file = \"/data/../a\" } }]\n";
+    check(&format!("{HEAD}{mount}{step}"), &["ext4 needs a device", "has a part \".\" or \"..\""]);
+}
+
+#[test]
+fn what_only_lacks_a_key_that_is_wrong_is_not_told() {
+    let check = |text: &str, expect: &str| {
+        let found = problems(text);
+        assert!(found.len() == 1 && found[0].contains(expect), "{text}\n{found:#?}");
+    };
+    let endless = "[workload.tasks.w]\nsteps = [{ write = { file = \"/data/a\" } }]\n";
+    let program = "[workload.tasks.p.program]\npackage = \"redis-server\"\ncommand = [\"redis-server\"]\n";
+    check(&format!("{HEAD}{MACHINE}[workload]\nduration = \"10\"\n{endless}{program}"), "workload.duration: ");
+    let arm = "[machine.devices.a]\nsize = \"1 GiB\"\nrotational = 1\nseek = \"8ms\"";
+    check(&with_machine(arm), "devices.a.rotational: ");
+    let group = |instances: &str| format!("{HEAD}{MACHINE}[machine.cgroups.\"box{{i}}\"]\n{instances}{endless}");
+    let member = "cgroup = \"box1\"\n[workload]\nduration = \"10s\"\n";
+    check(&(group("instances = \"3\"\n") + member), "instances: ");
+    check(&(group("") + member), "{i} without instances");
+}
+
 fn a_problem_of_some_variants_names_them() {
     let memory = "machine.memory_used = \"4 GiB\"\n";
     let variant =

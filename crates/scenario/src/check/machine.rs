@@ -130,7 +130,8 @@ fn device(machine: &Machine, name: &str, device: &Device, complaints: &mut Compl
         complaints.unknown(&at("profile"), "device profile", profile, known.iter());
     }
     if device.seek.is_some() && !device.rotational {
-        complaints.hint(&at("seek"), "a disk that does not turn has no arm", "write rotational = true");
+        let rotational = at("rotational");
+        complaints.lack(&at("seek"), "a disk that does not turn has no arm", "write rotational = true", &rotational);
     }
     if device.read_preference.is_some_and(|percent| percent > 100) {
         complaints.add(&at("read_preference"), "it is a percentage, from 0 to 100");

@@ -20,6 +20,8 @@ pub(super) struct Complaint {
     pub(super) key: Vec<String>,
     pub(super) message: String,
     pub(super) hint: Option<String>,
+    /// Another key that would settle it, where that is not the key itself or one within it.
+    pub(super) lacks: Option<Vec<String>>,
 }
 
 impl Complaint {
@@ -43,6 +45,10 @@ const NEAREST_MAX: usize = 500;
 /// stranger would take minutes.
 pub(super) const STEPS_MAX: usize = 4_000_000;
 
+fn path(key: &[&str]) -> Vec<String> {
+    key.iter().map(|&part| part.to_owned()).collect()
+}
+
 /// Collects complaints.
 struct Complaints {
     found: Vec<Complaint>,
@@ -62,9 +68,16 @@ impl Complaints {
     }
 
     fn put(&mut self, key: &[&str], message: String, hint: Option<String>) {
-        let key = key.iter().map(|&part| part.to_owned()).collect();
         if self.found.len() < COMPLAINTS_MAX {
-            self.found.push(Complaint { key, message, hint });
+            self.found.push(Complaint { key: path(key), message, hint, lacks: None });
+        }
+    }
+
+    /// Complains about the lack of another key.
+    fn lack(&mut self, key: &[&str], message: impl Into<String>, hint: impl Into<String>, lacks: &[&str]) {
+        if self.found.len() < COMPLAINTS_MAX {
+            let (message, hint) = (message.into(), Some(hint.into()));
+            self.found.push(Complaint { key: path(key), message, hint, lacks: Some(path(lacks)) });
         }
     }
 
@@ -126,8 +139,10 @@ pub(super) fn check(scenario: &Scenario, steps: usize) -> Vec<Complaint> {
     workload::check(scenario, &mut complaints);
     expect(&scenario.expect, &["expect"], &mut complaints);
     let (machine, rest) = complaints.found.split_at(of_machine);
-    // What refers to something wrong only repeats the complaint.
-    let is_repeated = |one: &Complaint| machine.iter().any(|wrong| is_named(&one.message, &wrong.key));
+    // A wrong group of cgroups may lack members that the rest names. All else that is wrong is there by its name.
+    let is_group = |wrong: &Complaint| wrong.key.get(1).is_some_and(|table| table == "cgroups");
+    let groups: Vec<&Complaint> = machine.iter().filter(|wrong| is_group(wrong)).collect();
+    let is_repeated = |one: &Complaint| groups.iter().any(|wrong| is_named(&one.message, &wrong.key));
     machine.iter().chain(rest.iter().filter(|one| !is_repeated(one))).cloned().collect()
 }
 

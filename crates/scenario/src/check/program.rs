@@ -68,10 +68,11 @@ pub(super) fn check(scenario: &Scenario, task: &str, program: &RealProgram, comp
         );
     }
     if program.exit_code.is_none() && scenario.workload.duration.is_none() {
-        complaints.hint(
+        complaints.lack(
             &["workload", "tasks", task],
             "a real program runs until the workload's duration is over, which is not given",
             "give the workload a duration, or a program that ends by itself its exit_code",
+            &["workload", "duration"],
         );
     }
 }

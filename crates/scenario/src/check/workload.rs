@@ -113,7 +113,8 @@ fn step(at: &At<'_>, step: &Step, task: &Task, complaints: &mut Complaints) {
         if at.is_setup {
             complaints.hint(&key, "a setup that never ends", format!("give it {end}"));
         } else if at.scenario.workload.duration.is_none() {
-            complaints.hint(&key, "it never ends, and the workload has no duration", format!("give it {end}"));
+            let message = "it never ends, and the workload has no duration";
+            complaints.lack(&key, message, format!("give it {end}"), &["workload", "duration"]);
         }
     }
     match step {
