@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::stderr::tell;
 use floodline_lab::kernels::KernelError;
 use floodline_lab::run::RunError;
-use floodline_scenario::NotACell;
+use floodline_scenario::{Executor, NotACell};
 use floodline_sim::SimError;
 use std::fmt;
 use std::io;
@@ -238,7 +238,8 @@ impl From<SimError> for CliError {
         let text = error.to_string();
         let hints: Vec<String> = match &error {
             SimError::NotHonoured(keys) => {
-                let meant = keys.iter().filter_map(floodline_sim::meant).map(|key| format!("did you mean {key}?"));
+                let meant = keys.iter().filter_map(|key| Executor::Simulator.meant(key));
+                let meant = meant.map(|key| format!("did you mean {key}?"));
                 meant.chain(["run it on a real kernel: floodline lab run".to_owned()]).collect()
             }
             _ => error.way_on().map(str::to_owned).into_iter().collect(),

@@ -18,7 +18,7 @@ use crate::tool;
 use floodline_kernel::Behaviour;
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
-use floodline_scenario::{Backing, ByteSize, Device, FsType, Scenario, TaskCopy, UsedKey};
+use floodline_scenario::{Backing, ByteSize, Device, Executor, FsType, Scenario, TaskCopy, UsedKey};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixStream;
@@ -185,56 +185,6 @@ pub enum RunError {
 fn list(keys: &[UsedKey]) -> String {
     keys.iter().map(|key| key.key.as_str()).collect::<Vec<_>>().join(", ")
 }
-
-/// Scenario keys that the lab supports on every kernel.
-const HONOURED: &[&str] = &[
-    "machine.memory",
-    "machine.cpus",
-    "machine.hz",
-    "machine.cgroup_mode",
-    "machine.sysctl.**",
-    "machine.devices.*.profile",
-    "machine.devices.*.size",
-    "machine.devices.*.backing.loop.**",
-    "machine.devices.*.backing.raid1.**",
-    "machine.devices.*.backing.raid0.**",
-    "machine.devices.*.backing.raid10.**",
-    "machine.devices.*.backing.linear.**",
-    "machine.devices.*.backing.striped.**",
-    // Not `cpu_bandwidth`: a real machine has its own.
-    "machine.devices.*.backing.crypt.member",
-    "machine.devices.*.write_bandwidth",
-    "machine.devices.*.read_bandwidth",
-    "machine.devices.*.write_iops",
-    "machine.devices.*.read_iops",
-    "machine.devices.*.bandwidth",
-    "machine.devices.*.iops",
-    // The burst that QEMU's throttle allows.
-    "machine.devices.*.burst = 100ms",
-    // A bucket of QEMU's throttle. A flush does not empty it.
-    "machine.devices.*.write_cache.size",
-    "machine.devices.*.write_cache.drain",
-    "machine.devices.*.write_cache.volatile = false",
-    "machine.devices.*.latency",
-    "machine.devices.*.rotational",
-    "machine.devices.*.bdi.**",
-    "machine.devices.*.queue.**",
-    // A guest begins without shares, whatever the scenario says.
-    "machine.devices.*.share",
-    "machine.mounts.**",
-    "machine.cgroups.**",
-    "workload.duration",
-    "workload.settle",
-    "workload.seed",
-    "workload.tasks.*.cgroup",
-    "workload.tasks.*.instances",
-    "workload.tasks.*.start",
-    "workload.tasks.*.stagger",
-    "workload.tasks.*.stall_over",
-    "workload.tasks.*.preset.**",
-    "workload.tasks.*.program.**",
-    "step.**",
-];
 
 /// Size of a disk for which the scenario sets none.
 const DISK_BYTES: u64 = 1 << 30;
@@ -424,7 +374,7 @@ fn carries(scenario: &Scenario) -> Result<(), RunError> {
 
 /// Refuses a scenario that the lab does not support.
 pub fn check(scenario: &Scenario) -> Result<(), RunError> {
-    let refused = scenario.not_honoured(HONOURED);
+    let refused = scenario.not_honoured(Executor::Lab);
     if !refused.is_empty() {
         return Err(RunError::NotHonoured(refused));
     }

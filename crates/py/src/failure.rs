@@ -2,7 +2,7 @@
 //! The one error of the package: a text, and what to type next. It becomes `floodline.Error`.
 
 use floodline_record::text::Text;
-use floodline_scenario::{NotACell, NotAGrid};
+use floodline_scenario::{Executor, NotACell, NotAGrid};
 use floodline_sim::SimError;
 use floodline_twin::TwinError;
 use floodline_twin::changed::NotChanged;
@@ -107,7 +107,7 @@ impl From<SimError> for Failure {
         match &error {
             SimError::NotHonoured(keys) => keys
                 .iter()
-                .filter_map(floodline_sim::meant)
+                .filter_map(|key| Executor::Simulator.meant(key))
                 .fold(failure, |failure, key| failure.hint(format!("did you mean {key}?")))
                 .hint("run it on a real kernel: floodline lab run"),
             _ => error.way_on().into_iter().fold(failure, Failure::hint),

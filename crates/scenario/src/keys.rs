@@ -2,6 +2,7 @@
 //! Which keys a scenario uses, so that an executor can refuse by name what it cannot honour. The list is
 //! made from the scenario itself: a key added to the types is refused everywhere until it is honoured.
 
+use super::honoured::{self, Answer, Executor, Line};
 use super::{Scenario, Workload};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -28,19 +29,23 @@ impl Scenario {
         all.map_or_else(Vec::new, |()| keys)
     }
 
-    /// The keys that an executor does not honour. `honoured` has one pattern a line, as in
-    /// [`UsedKey::pattern`]; `PREFIX.**` stands for everything below; `PATTERN = a | b` honours only those
-    /// values. What a scenario says of itself and expects is not for executors and always honoured.
-    pub fn not_honoured(&self, honoured: &[&str]) -> Vec<UsedKey> {
+    /// The keys that an executor does not honour, in the order of the scenario. What a scenario says of itself and expects is
+    /// not for executors and always honoured.
+    pub fn not_honoured(&self, executor: Executor) -> Vec<UsedKey> {
+        self.not_among(honoured::KEYS, executor)
+    }
+
+    /// The same by another list.
+    pub(super) fn not_among(&self, lines: &[Line], executor: Executor) -> Vec<UsedKey> {
         let mut keys = Vec::new();
         // A large scenario uses few patterns, each of them many times.
-        let mut answers: Vec<Option<Answer<'_>>> = Vec::new();
+        let mut answers: Vec<Option<Answer>> = Vec::new();
         let all = self.each_key(|patterns, at, key| {
             if answers.len() <= at {
                 answers.resize_with(at + 1, || None);
             }
-            let answer = answers[at].get_or_insert_with(|| Answer::of(patterns.text(at), honoured));
-            if !answer.honours(key) {
+            let answer = answers[at].get_or_insert_with(|| Answer::of(patterns.text(at), executor, lines));
+            if !key.is_honoured(answer) {
                 keys.push(key.used(patterns.text(at)));
             }
         });
@@ -74,48 +79,6 @@ impl Scenario {
     }
 }
 
-/// What an executor does with the keys of one pattern.
-enum Answer<'h> {
-    Honours,
-    /// Only these values; with none, it refuses the key.
-    HonoursOnly(Vec<&'h str>),
-}
-
-impl<'h> Answer<'h> {
-    fn of(pattern: &str, honoured: &[&'h str]) -> Answer<'h> {
-        if !["machine", "workload", "step"].iter().any(|part| pattern.starts_with(part)) {
-            return Answer::Honours;
-        }
-        let mut only = Vec::new();
-        for line in honoured {
-            let (line, values) = match line.split_once('=') {
-                Some((line, values)) => (line.trim(), Some(values)),
-                None => (line.trim(), None),
-            };
-            let is_same = match line.strip_suffix(".**") {
-                Some(prefix) => {
-                    pattern.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-                }
-                None => pattern == line,
-            };
-            match values {
-                _ if !is_same => {}
-                None => return Answer::Honours,
-                Some(values) => only.extend(values.split('|').map(str::trim)),
-            }
-        }
-        Answer::HonoursOnly(only)
-    }
-
-    fn honours(&self, key: &Key<'_, '_>) -> bool {
-        match self {
-            Answer::Honours => true,
-            Answer::HonoursOnly(values) if values.is_empty() => false,
-            Answer::HonoursOnly(values) => key.value().is_some_and(|value| values.contains(&value.as_ref())),
-        }
-    }
-}
-
 /// A key in place: its path, and its value where it has one.
 struct Key<'p, 't> {
     path: &'p [Part<'t>],
@@ -135,6 +98,14 @@ impl<'t> Key<'_, 't> {
             Value::String(text) => Cow::Borrowed(text.as_str()),
             other => Cow::Owned(other.to_string()),
         })
+    }
+
+    fn is_honoured(&self, answer: &Answer) -> bool {
+        match answer {
+            Answer::Honours => true,
+            Answer::HonoursOnly(values) if values.is_empty() => false,
+            Answer::HonoursOnly(values) => self.value().is_some_and(|value| values.contains(&value.as_ref())),
+        }
     }
 
     fn used(&self, pattern: &str) -> UsedKey {

@@ -14,6 +14,7 @@ mod expand;
 mod expect;
 mod figures;
 mod grid;
+mod honoured;
 mod host_key;
 mod keys;
 mod load;
@@ -42,6 +43,7 @@ pub use expand::{CgroupCopy, MountCopy, TaskCopy, fill};
 pub use expect::{Bound, Expect, KernelMatch, NotAKernelMatch};
 pub use figures::{Figure, Stalls, figures};
 pub use grid::{Grid, NotACell, NotAGrid};
+pub use honoured::Executor;
 pub use keys::UsedKey;
 pub use load::{DEFAULT_VARIANT, TEXT_MAX};
 pub use machine::{

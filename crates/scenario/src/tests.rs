@@ -5,6 +5,7 @@ use super::*;
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 
+mod honoured;
 mod named;
 mod programs;
 mod random;
@@ -432,37 +433,6 @@ fn copies_are_written_out_with_their_numbers() {
     assert_eq!(tasks[5].start, Nanos(1_050_000_000));
     let Step::Repeat(repeat) = &tasks[5].steps[0] else { panic!("a repeat") };
     assert_eq!(repeat.steps, [Step::Fsync(OnFile { file: "/data/2-1".into() })]);
-}
-
-#[test]
-fn an_executor_refuses_by_name_what_it_does_not_honour() {
-    let text = with_machine(
-        "[machine.devices.b]\nsize = \"1 GiB\"\nrotational = true\n[machine.mounts.\"/b\"]\ntype = \"btrfs\"\ndevice = \"b\"",
-    )
-    .replace(
-        "\"sync\"",
-        "\"sync\", { repeat = { times = 1, steps = [{ write = { file = \"/data/x\", count = 1, direct = true } }] } }",
-    );
-    let scenario = &parsed(&text).variants[DEFAULT_VARIANT];
-    let refused = |honoured: &[&str]| -> Vec<_> {
-        scenario.not_honoured(honoured).into_iter().map(|used| (used.key, used.pattern)).collect()
-    };
-    let most = ["machine.memory", "machine.devices.*.size", "machine.mounts.*.device", "workload.**", "step.**"];
-    let with = |more: &[&'static str]| refused(&[&most[..], more].concat());
-    assert_eq!(
-        with(&["machine.mounts.*.type = ext4 | xfs"]),
-        [
-            ("machine.devices.b.rotational".to_owned(), "machine.devices.*.rotational".to_owned()),
-            ("machine.mounts./b.type".to_owned(), "machine.mounts.*.type".to_owned()),
-        ]
-    );
-    assert_eq!(with(&["machine.mounts.*.type", "machine.devices.*.rotational"]), []);
-    let narrow =
-        ["machine.**", "workload.duration", "step.sync", "step.repeat.**", "step.write.file", "step.write.count"];
-    assert_eq!(
-        refused(&narrow),
-        [("workload.tasks.w.steps[1].repeat.steps[0].write.direct".to_owned(), "step.write.direct".to_owned())]
-    );
 }
 
 #[test]

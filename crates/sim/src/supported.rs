@@ -1,127 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys of a scenario that the simulator supports; every other key is refused by name.
+//! What the simulator makes of a scenario: keys, mount options and sizes that it refuses, and what it leaves out.
 
 use crate::SimError;
 use crate::world::PAGE;
-use floodline_record::nearest::nearest;
-use floodline_scenario::{Backing, FsType, Mkfs, Scenario, UsedKey};
+use floodline_scenario::{Backing, Executor, FsType, Mkfs, Scenario, UsedKey};
 use std::collections::BTreeMap;
-
-/// Patterns of supported keys, one per line, as in `Scenario::not_honoured`.
-const HONOURED: &[&str] = &[
-    "machine.memory",
-    "machine.cpus",
-    "machine.hz",
-    "machine.copy_bandwidth.**",
-    "machine.memory_used",
-    "machine.nodes",
-    "machine.cgroup_mode",
-    "machine.sysctl.vm.dirty_ratio",
-    "machine.sysctl.vm.dirty_bytes",
-    "machine.sysctl.vm.dirty_background_ratio",
-    "machine.sysctl.vm.dirty_background_bytes",
-    "machine.sysctl.vm.dirty_expire_centisecs",
-    "machine.sysctl.vm.dirty_writeback_centisecs",
-    "machine.sysctl.vm.dirtytime_expire_seconds",
-    "machine.sysctl.vm.laptop_mode",
-    "machine.devices.*.profile",
-    "machine.devices.*.size",
-    "machine.devices.*.backing = disk",
-    "machine.devices.*.backing.raid1.**",
-    "machine.devices.*.backing.raid0.**",
-    "machine.devices.*.backing.raid10.**",
-    "machine.devices.*.backing.linear.**",
-    "machine.devices.*.backing.striped.**",
-    "machine.devices.*.backing.crypt.**",
-    "machine.devices.*.write_bandwidth",
-    "machine.devices.*.read_bandwidth",
-    "machine.devices.*.write_iops",
-    "machine.devices.*.read_iops",
-    "machine.devices.*.bandwidth",
-    "machine.devices.*.iops",
-    "machine.devices.*.burst",
-    "machine.devices.*.read_stream",
-    "machine.devices.*.read_preference",
-    "machine.devices.*.queued_latency",
-    "machine.devices.*.write_cache.**",
-    "machine.devices.*.latency",
-    "machine.devices.*.rotational",
-    "machine.devices.*.seek",
-    "machine.devices.*.bdi.**",
-    "machine.devices.*.queue.nr_requests",
-    "machine.devices.*.queue.wbt_latency",
-    "machine.devices.*.queue.write_cache = write back | write through",
-    "machine.devices.*.share",
-    "machine.devices.*.backing.loop.**",
-    "machine.devices.*.queue.scheduler = none | mq-deadline | kyber | bfq",
-    "machine.mounts.*.type = ext4 | xfs | btrfs | tmpfs | overlay",
-    "machine.mounts.*.device",
-    "machine.mounts.*.mkfs.**",
-    "machine.mounts.*.options",
-    "machine.mounts.*.overlay.**",
-    "machine.mounts.*.instances",
-    "machine.mounts.*.at_start",
-    "machine.mounts.*.in_use",
-    "machine.cgroups.*.instances",
-    "machine.cgroups.*.memory_max",
-    "machine.cgroups.*.memory_high",
-    "machine.cgroups.*.memory_low",
-    "machine.cgroups.*.memory_min",
-    "machine.cgroups.*.io_max.**",
-    "machine.cgroups.*.io_weight",
-    "machine.cgroups.*.share.**",
-    "machine.cgroups.*.remove_after",
-    "machine.cgroups.*.subtree_control",
-    "workload.duration",
-    "workload.settle",
-    "workload.seed",
-    "workload.tasks.*.cgroup",
-    "workload.tasks.*.instances",
-    "workload.tasks.*.start",
-    "workload.tasks.*.stagger",
-    "workload.tasks.*.stall_over",
-    "workload.tasks.*.preset.**",
-    "step.write.**",
-    "step.read.**",
-    "step.mmap_store.**",
-    "step.fsync.**",
-    "step.fdatasync.**",
-    "step.msync.**",
-    "step.syncfs.**",
-    "step.sync",
-    "step.create_files.**",
-    "step.unlink.**",
-    "step.rename.**",
-    "step.truncate.**",
-    "step.fallocate.**",
-    "step.sync_file_range.**",
-    "step.mkdir.**",
-    "step.rmdir.**",
-    "step.close.**",
-    "step.mount.**",
-    "step.umount.**",
-    "step.burn.**",
-    "step.sleep.**",
-    "step.anon.**",
-    "step.drop_caches",
-    "step.wait_for.**",
-    "step.barrier.**",
-    "step.repeat.**",
-    "step.parallel.**",
-    "step.create_cgroup.**",
-    "step.remove_cgroup.**",
-    "step.move_to.**",
-    "step.set_limits.cgroup",
-    "step.set_limits.limits.memory_max",
-    "step.set_limits.limits.memory_high",
-    "step.set_limits.limits.memory_low",
-    "step.set_limits.limits.memory_min",
-    "step.set_limits.limits.io_max.**",
-    "step.set_limits.limits.io_weight",
-    "step.set_sysctl.vm.**",
-    "step.note.**",
-    "step.exit",
-];
 
 /// Mount options whose effect is modelled, or that change nothing here. One that ends with `=` takes a number.
 const OPTIONS: &[&str] = &[
@@ -278,14 +161,6 @@ fn holds_memory(scenario: &Scenario) -> bool {
     scenario.machine.mounts.values().any(|mount| mount.fs_type == FsType::Tmpfs) || used.iter().any(is_anonymous)
 }
 
-/// Returns the supported setting that is spelled almost like an unsupported one. Other keys are checked when a
-/// scenario is read; a kernel may have any setting.
-pub fn meant(key: &UsedKey) -> Option<&'static str> {
-    const SETTINGS: &str = "machine.sysctl.";
-    let known = HONOURED.iter().filter_map(|key| key.strip_prefix(SETTINGS));
-    nearest(key.pattern.strip_prefix(SETTINGS)?, known)
-}
-
 /// Most copies of tasks. Measured: 10,000 copies that write once a second take 0.2 GB, and 50,000 take 1.5 GB.
 const TASKS_MAX: u64 = 20_000;
 /// Most copies of cgroups. Measured with a writer in each: 10 s of 5,000 take 2 s of CPU time and 0.15 GB, of
@@ -294,7 +169,7 @@ const CGROUPS_MAX: u64 = 20_000;
 
 /// Refuses scenarios that the simulator does not support.
 pub fn check(scenario: &Scenario) -> Result<(), SimError> {
-    let refused = scenario.not_honoured(HONOURED);
+    let refused = scenario.not_honoured(Executor::Simulator);
     if !refused.is_empty() {
         return Err(SimError::NotHonoured(refused));
     }
