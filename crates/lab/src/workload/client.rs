@@ -6,6 +6,7 @@
 
 use super::clock::{later, now};
 use super::error::StepError;
+use super::measure::Timed;
 use super::runner::Hand;
 use super::stop::Stop;
 use floodline_record::units::Nanos;

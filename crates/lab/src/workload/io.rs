@@ -5,6 +5,7 @@ use super::clock::{now, until};
 use super::error::StepError;
 use super::files;
 use super::mapping::{Anonymous, Shared, start_writing};
+use super::measure::Timed;
 use super::runner::Hand;
 use floodline_scenario::program::{Slot, Target, Way};
 use floodline_scenario::{CreateFiles, Random, SyncCall};

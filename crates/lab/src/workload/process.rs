@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's counters of a process, and a task's measures as events of the recording.
+//! The kernel's counters of a process.
 
-use super::measure::Measures;
-use floodline_record::record::{Event, TaskIo, TaskName, What};
-use floodline_record::units::Nanos;
+use floodline_record::record::{TaskIo, TaskName};
 use floodline_scenario::TaskCopy;
 
 /// Reads the counters of a process.
@@ -58,30 +56,6 @@ pub(super) fn growth(before: &TaskIo, after: &TaskIo) -> TaskIo {
 /// Name of a task copy in events.
 pub(super) fn name(task: &TaskCopy) -> TaskName {
     TaskName { task: task.task.clone().into(), copy: task.copy }
-}
-
-/// Everything a task measured, as of a moment.
-pub(super) fn events(task: &TaskCopy, measures: &Measures, at: Nanos) -> Vec<Event> {
-    let stalls = measures.stalls.iter().map(|stall| Event {
-        at: stall.at,
-        what: What::TaskStall { task: name(task), operation: stall.operation.into(), lasted: stall.lasted },
-    });
-    let operations = measures.operations.iter().map(|(operation, operations)| Event {
-        at,
-        what: What::TaskOperations {
-            task: name(task),
-            operation: (*operation).into(),
-            since: measures.since,
-            count: operations.count,
-            bytes: operations.bytes,
-            latency: operations.latency(),
-        },
-    });
-    let unlisted = (measures.stalls_unlisted > 0).then(|| Event {
-        at,
-        what: What::Note { text: format!("{}: {} further stalls", task.label(), measures.stalls_unlisted).into() },
-    });
-    stalls.chain(operations).chain(unlisted).collect()
 }
 
 #[cfg(test)]

@@ -10,13 +10,13 @@ use super::files::Files;
 use super::flights::Flights;
 use super::io::Block;
 use super::mapping::Anonymous;
-use super::measure::Measures;
+use super::measure::Timed;
 use super::meeting::Meeting;
 use super::stop::Stop;
 use super::system::{self, Place};
 use floodline_record::units::Nanos;
-use floodline_scenario::program::{Answer, Op, Program};
-use floodline_scenario::{Anon, Lasting, Parallel, Random, Step, TaskCopy};
+use floodline_scenario::program::{Answer, Measures, Op, Program};
+use floodline_scenario::{Anon, Lasting, Parallel, Random, Single, Step, TaskCopy};
 use rustix::param::page_size;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -102,7 +102,7 @@ pub fn run_task(run: &Run<'_>) -> (Vec<floodline_record::record::Event>, Result<
         Err(failure) => return (Vec::new(), Err(failure)),
     };
     let (measures, ended) = perform(prepared, run.since);
-    (super::process::events(run.task, &measures, now()), ended)
+    (measures.events(&super::process::name(run.task), now()), ended)
 }
 
 impl Failed {

@@ -4,8 +4,9 @@
 
 use super::clock::{now, until};
 use super::error::StepError;
-use super::measure::Measures;
+use super::measure::Timed;
 use floodline_record::id::DevId;
+use floodline_scenario::program::Measures;
 use floodline_scenario::{Cgroup, CgroupMode, MountCopy, SizeLimit, Sysctls};
 use rustix::mount::{MountFlags, UnmountFlags};
 use serde::{Deserialize, Serialize};

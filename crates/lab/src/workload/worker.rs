@@ -6,7 +6,7 @@ use super::clock::now;
 use super::error::{Failure, StepError};
 use super::family;
 use super::meeting::Meeting;
-use super::process::{counters, events, growth, name};
+use super::process::{counters, growth, name};
 use super::program::{self, RunningProgram};
 use super::runner::{Prepared, Run, perform, prepare};
 use super::stop::Stop;
@@ -104,7 +104,7 @@ fn measured(
         };
         let (at, last) = (now(), counted());
         ended.ask();
-        let mut events = events(run.task, &measures, at);
+        let mut events = measures.events(&name(run.task), at);
         if let Ok(Some((since, first))) = first.join() {
             let io: TaskIo = growth(&first, &last);
             events.push(Event { at, what: What::TaskIo { task: name(run.task), since, io } });

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The one interpreter of steps. A [`Program`] is one thread of a task copy: it keeps the place in the steps, the
 //! schedules, the position in each file and the choices of the seed. It yields one [`Op`] after the other and takes the
-//! answer of each. An executor (the simulator, the worker in a guest) carries the operations out and measures them. Pure:
-//! the time is passed in.
+//! answer of each. An executor (the simulator, the worker in a guest) carries the operations out and times them;
+//! [`Measures`] keeps the times and makes events of them. Pure: the time is passed in.
 
 mod durable;
 mod files;
 mod frame;
+mod histogram;
+mod measures;
 mod meeting;
 mod repeat;
 mod requests;
@@ -15,6 +17,7 @@ mod store;
 mod tests;
 mod transfer;
 
+pub use measures::Measures;
 pub use meeting::Barriers;
 
 use self::frame::{Frame, Turn};
