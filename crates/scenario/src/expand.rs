@@ -99,19 +99,6 @@ fn number_of(pattern: &str, text: &str) -> Option<u32> {
     if is_number && rest.is_empty() { digits.parse().ok() } else { None }
 }
 
-/// What a text within a step names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    /// A file or directory.
-    Path,
-    /// A mount point.
-    Point,
-    /// A cgroup.
-    Cgroup,
-    /// A task.
-    Task,
-}
-
 impl Machine {
     /// The key of a cgroup that a text names: the key itself, or that of the group of which it names a member, such as
     /// `box0` of `box{i}`.
@@ -276,48 +263,4 @@ fn seed(base: u64, task: u64, copy: u32) -> u64 {
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
-}
-
-impl Step {
-    /// Hands every text of the step that names something to a function, steps within it included.
-    pub(super) fn each_text(&mut self, f: &mut dyn FnMut(Role, &mut String)) {
-        match self {
-            Step::Write(step) => f(Role::Path, &mut step.file),
-            Step::Read(step) => f(Role::Path, &mut step.file),
-            Step::MmapStore(step) => f(Role::Path, &mut step.file),
-            Step::Fsync(step) | Step::Fdatasync(step) | Step::Msync(step) | Step::Close(step) => {
-                f(Role::Path, &mut step.file);
-            }
-            Step::Syncfs(step) | Step::Mkdir(step) | Step::Rmdir(step) => f(Role::Path, &mut step.path),
-            Step::CreateFiles(step) => f(Role::Path, &mut step.file),
-            Step::Unlink(step) => f(Role::Path, &mut step.file),
-            Step::Rename(step) => {
-                f(Role::Path, &mut step.from);
-                f(Role::Path, &mut step.to);
-            }
-            Step::Truncate(step) => f(Role::Path, &mut step.file),
-            Step::Fallocate(step) => f(Role::Path, &mut step.file),
-            Step::SyncFileRange(step) => f(Role::Path, &mut step.file),
-            Step::Syslog(step) => f(Role::Path, &mut step.socket),
-            Step::RedisSet(step) => f(Role::Path, &mut step.socket),
-            Step::Sql(step) => f(Role::Path, &mut step.socket),
-            Step::Mount(step) | Step::Umount(step) => f(Role::Point, &mut step.point),
-            Step::WaitFor(step) => f(Role::Task, &mut step.task),
-            Step::Repeat(step) => step.steps.iter_mut().for_each(|step| step.each_text(f)),
-            Step::Parallel(step) => step.branches.iter_mut().flatten().for_each(|step| step.each_text(f)),
-            Step::CreateCgroup(step) | Step::RemoveCgroup(step) | Step::MoveTo(step) => {
-                f(Role::Cgroup, &mut step.cgroup);
-            }
-            Step::SetLimits(step) => f(Role::Cgroup, &mut step.cgroup),
-            Step::Sync
-            | Step::Burn(_)
-            | Step::Sleep(_)
-            | Step::Anon(_)
-            | Step::DropCaches
-            | Step::Barrier(_)
-            | Step::SetSysctl(_)
-            | Step::Note(_)
-            | Step::Exit => {}
-        }
-    }
 }

@@ -6,8 +6,12 @@
 //! `{n}` (number of the file or mount, where a step has several) and `{d}` (`n ÷ files_per_dir`); all from 0.
 //! A step that names no end (`total`, `count`, `for`) goes on until the workload's `duration` is over.
 
+mod transfer;
+
+pub use transfer::{CreateFiles, MmapStore, Order, Read, SyncCall, SyncEvery, Write};
+
 use super::machine::{Cgroup, is_default};
-use super::quantity::{ByteSize, Frequency, Pace, Time};
+use super::quantity::{ByteSize, Time};
 use super::service::{RedisSet, Sql, Syslog};
 use super::sysctl::Sysctls;
 use schemars::JsonSchema;
@@ -94,161 +98,169 @@ pub enum Step {
     Exit,
 }
 
-/// In which order blocks or pages are taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Order {
-    /// From where the task was in the file, starting over at its `size`.
-    #[default]
-    Sequential,
-    /// Anywhere within the file's `size`, by the seed.
-    Random,
-    /// At the end of the file (O_APPEND).
-    Append,
+impl Step {
+    /// The verb, as the file has it.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Step::Write(_) => "write",
+            Step::Read(_) => "read",
+            Step::MmapStore(_) => "mmap_store",
+            Step::Fsync(_) => "fsync",
+            Step::Fdatasync(_) => "fdatasync",
+            Step::Msync(_) => "msync",
+            Step::Syncfs(_) => "syncfs",
+            Step::Sync => "sync",
+            Step::CreateFiles(_) => "create_files",
+            Step::Unlink(_) => "unlink",
+            Step::Rename(_) => "rename",
+            Step::Truncate(_) => "truncate",
+            Step::Fallocate(_) => "fallocate",
+            Step::SyncFileRange(_) => "sync_file_range",
+            Step::Mkdir(_) => "mkdir",
+            Step::Rmdir(_) => "rmdir",
+            Step::Close(_) => "close",
+            Step::Mount(_) => "mount",
+            Step::Umount(_) => "umount",
+            Step::Burn(_) => "burn",
+            Step::Sleep(_) => "sleep",
+            Step::Anon(_) => "anon",
+            Step::DropCaches => "drop_caches",
+            Step::WaitFor(_) => "wait_for",
+            Step::Barrier(_) => "barrier",
+            Step::Repeat(_) => "repeat",
+            Step::Parallel(_) => "parallel",
+            Step::CreateCgroup(_) => "create_cgroup",
+            Step::RemoveCgroup(_) => "remove_cgroup",
+            Step::MoveTo(_) => "move_to",
+            Step::SetLimits(_) => "set_limits",
+            Step::SetSysctl(_) => "set_sysctl",
+            Step::Syslog(_) => "syslog",
+            Step::RedisSet(_) => "redis_set",
+            Step::Sql(_) => "sql",
+            Step::Note(_) => "note",
+            Step::Exit => "exit",
+        }
+    }
+
+    /// The step as an operation of its own; `None` where the program makes other operations of it.
+    pub(super) fn single(&self) -> Option<Single<'_>> {
+        Some(match self {
+            Step::Syncfs(on) => Single::Syncfs(on),
+            Step::Sync => Single::Sync,
+            Step::Rename(rename) => Single::Rename(rename),
+            Step::Mkdir(on) => Single::Mkdir(on),
+            Step::Rmdir(on) => Single::Rmdir(on),
+            Step::Burn(burn) => Single::Burn(burn),
+            Step::Anon(anon) => Single::Anon(anon),
+            Step::DropCaches => Single::DropCaches,
+            Step::WaitFor(wait) => Single::WaitFor(wait),
+            Step::Barrier(barrier) => Single::Barrier(barrier),
+            Step::CreateCgroup(on) => Single::CreateCgroup(on),
+            Step::RemoveCgroup(on) => Single::RemoveCgroup(on),
+            Step::MoveTo(on) => Single::MoveTo(on),
+            Step::SetLimits(set) => Single::SetLimits(set),
+            Step::SetSysctl(settings) => Single::SetSysctl(settings),
+            Step::Note(note) => Single::Note(note),
+            Step::Write(_)
+            | Step::Read(_)
+            | Step::MmapStore(_)
+            | Step::Fsync(_)
+            | Step::Fdatasync(_)
+            | Step::Msync(_)
+            | Step::CreateFiles(_)
+            | Step::Unlink(_)
+            | Step::Truncate(_)
+            | Step::Fallocate(_)
+            | Step::SyncFileRange(_)
+            | Step::Close(_)
+            | Step::Mount(_)
+            | Step::Umount(_)
+            | Step::Sleep(_)
+            | Step::Repeat(_)
+            | Step::Parallel(_)
+            | Step::Syslog(_)
+            | Step::RedisSet(_)
+            | Step::Sql(_)
+            | Step::Exit => return None,
+        })
+    }
+
+    /// Hands every text of the step that names something to a function, steps within it included.
+    pub(super) fn each_text(&mut self, f: &mut dyn FnMut(Role, &mut String)) {
+        match self {
+            Step::Write(step) => f(Role::Path, &mut step.file),
+            Step::Read(step) => f(Role::Path, &mut step.file),
+            Step::MmapStore(step) => f(Role::Path, &mut step.file),
+            Step::Fsync(step) | Step::Fdatasync(step) | Step::Msync(step) | Step::Close(step) => {
+                f(Role::Path, &mut step.file);
+            }
+            Step::Syncfs(step) | Step::Mkdir(step) | Step::Rmdir(step) => f(Role::Path, &mut step.path),
+            Step::CreateFiles(step) => f(Role::Path, &mut step.file),
+            Step::Unlink(step) => f(Role::Path, &mut step.file),
+            Step::Rename(step) => {
+                f(Role::Path, &mut step.from);
+                f(Role::Path, &mut step.to);
+            }
+            Step::Truncate(step) => f(Role::Path, &mut step.file),
+            Step::Fallocate(step) => f(Role::Path, &mut step.file),
+            Step::SyncFileRange(step) => f(Role::Path, &mut step.file),
+            Step::Syslog(step) => f(Role::Path, &mut step.socket),
+            Step::RedisSet(step) => f(Role::Path, &mut step.socket),
+            Step::Sql(step) => f(Role::Path, &mut step.socket),
+            Step::Mount(step) | Step::Umount(step) => f(Role::Point, &mut step.point),
+            Step::WaitFor(step) => f(Role::Task, &mut step.task),
+            Step::Repeat(step) => step.steps.iter_mut().for_each(|step| step.each_text(f)),
+            Step::Parallel(step) => step.branches.iter_mut().flatten().for_each(|step| step.each_text(f)),
+            Step::CreateCgroup(step) | Step::RemoveCgroup(step) | Step::MoveTo(step) => {
+                f(Role::Cgroup, &mut step.cgroup);
+            }
+            Step::SetLimits(step) => f(Role::Cgroup, &mut step.cgroup),
+            Step::Sync
+            | Step::Burn(_)
+            | Step::Sleep(_)
+            | Step::Anon(_)
+            | Step::DropCaches
+            | Step::Barrier(_)
+            | Step::SetSysctl(_)
+            | Step::Note(_)
+            | Step::Exit => {}
+        }
+    }
 }
 
-/// A call that makes data durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+/// A step that is one operation: an executor performs it as a whole.
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)]
-pub enum SyncCall {
-    Fsync,
-    Fdatasync,
-    Msync,
-    SyncFileRange,
+pub enum Single<'s> {
+    Syncfs(&'s OnPath),
+    Sync,
+    Rename(&'s Rename),
+    Mkdir(&'s OnPath),
+    Rmdir(&'s OnPath),
+    Burn(&'s Lasting),
+    Anon(&'s Anon),
+    DropCaches,
+    WaitFor(&'s WaitFor),
+    Barrier(&'s Barrier),
+    CreateCgroup(&'s OnCgroup),
+    RemoveCgroup(&'s OnCgroup),
+    MoveTo(&'s OnCgroup),
+    SetLimits(&'s SetLimits),
+    SetSysctl(&'s Sysctls),
+    Note(&'s Note),
 }
 
-/// When data is made durable within a step: after so many blocks, or so often.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SyncEvery {
-    /// The call.
-    pub call: SyncCall,
-    /// At most so often: with the first block after this much time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub every: Option<Time>,
-    /// After this many blocks or bursts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<u64>,
-}
-
-/// Writes blocks to a file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Write {
-    /// The file.
-    pub file: String,
-    /// Where the blocks go.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub order: Order,
-    /// Bytes of one write call.
-    #[serde(default = "page", skip_serializing_if = "is_page")]
-    pub block: ByteSize,
-    /// How fast; unlimited where missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Pace>,
-    /// Ends after this many bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub total: Option<ByteSize>,
-    /// Ends after this many blocks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub count: Option<u64>,
-    /// Ends after this long.
-    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
-    pub lasting: Option<Time>,
-    /// Size of the file: the range of random writes, and where sequential ones start over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<ByteSize>,
-    /// Past the page cache (O_DIRECT).
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub direct: bool,
-    /// Each write returns when its data is durable (O_DSYNC).
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub dsync: bool,
-    /// Requests under way at once, each on a thread of its own; 1 where missing.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub depth: u64,
-    /// Cuts the file to nothing first (O_TRUNC).
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub truncate: bool,
-    /// When it is made durable on the way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sync: Option<SyncEvery>,
-}
-
-/// Reads blocks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Read {
-    /// The file; with `files`, each of them whole, in order.
-    pub file: String,
-    /// How many files, `{n}` in the name being the number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub files: Option<u64>,
-    /// Files per directory, for `{d}` in the name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub files_per_dir: Option<u64>,
-    /// Which blocks; `append` makes no sense here.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub order: Order,
-    /// Bytes of one read call.
-    #[serde(default = "page", skip_serializing_if = "is_page")]
-    pub block: ByteSize,
-    /// How fast; unlimited where missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Pace>,
-    /// Ends after this many bytes; a sequential read without any end stops at the end of the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub total: Option<ByteSize>,
-    /// Ends after this many blocks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub count: Option<u64>,
-    /// Ends after this long.
-    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
-    pub lasting: Option<Time>,
-    /// Past the page cache (O_DIRECT).
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub direct: bool,
-    /// Requests under way at once, each on a thread of its own; 1 where missing.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub depth: u64,
-    /// Keeps what was read in anonymous memory, until an `anon` step says otherwise.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub keep: bool,
-}
-
-/// Stores into a shared mapping, in bursts of distinct pages.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct MmapStore {
-    /// The file; with `files`, the bursts go to one after the other.
-    pub file: String,
-    /// How many files, `{n}` in the name being the number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub files: Option<u64>,
-    /// Size of the mapping; the file is extended to it.
-    pub size: ByteSize,
-    /// Distinct pages touched in one burst.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub pages: u64,
-    /// Bytes stored into each.
-    #[serde(default = "byte", skip_serializing_if = "is_byte")]
-    pub store: ByteSize,
-    /// Which pages; `append` makes no sense here.
-    #[serde(default = "random", skip_serializing_if = "is_random")]
-    pub order: Order,
-    /// Bursts per time; unlimited where missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Frequency>,
-    /// Ends after this many bursts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub count: Option<u64>,
-    /// Ends after this long.
-    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
-    pub lasting: Option<Time>,
-    /// When it is made durable on the way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sync: Option<SyncEvery>,
+/// What a text within a step names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// A file or directory.
+    Path,
+    /// A mount point.
+    Point,
+    /// A cgroup.
+    Cgroup,
+    /// A task.
+    Task,
 }
 
 /// A step on one file.
@@ -280,33 +292,6 @@ pub struct Files {
     /// Files per directory, for `{d}` in the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_per_dir: Option<u64>,
-}
-
-/// Creates files.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CreateFiles {
-    /// The file; `{n}` is its number, which goes on where an earlier step of the same task left off for
-    /// the same name. Directories are created where they are missing.
-    pub file: String,
-    /// Ends after this many.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub files: Option<u64>,
-    /// Files per directory, for `{d}` in the name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub files_per_dir: Option<u64>,
-    /// Bytes written into each; none where missing.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub size: ByteSize,
-    /// Files per time; unlimited where missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Frequency>,
-    /// Ends after this long.
-    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
-    pub lasting: Option<Time>,
-    /// fsync before close.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub fsync: bool,
 }
 
 /// Renames a file.
@@ -443,143 +428,12 @@ pub struct Note {
     pub text: String,
 }
 
-const PAGE: ByteSize = ByteSize(floodline_record::units::Bytes(4096));
-const BYTE: ByteSize = ByteSize(floodline_record::units::Bytes(1));
-
-fn page() -> ByteSize {
-    PAGE
-}
-
-fn byte() -> ByteSize {
-    BYTE
-}
-
 fn one() -> u64 {
     1
 }
 
-fn random() -> Order {
-    Order::Random
-}
-
 // serde hands over references.
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn is_page(size: &ByteSize) -> bool {
-    *size == PAGE
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn is_byte(size: &ByteSize) -> bool {
-    *size == BYTE
-}
-
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_one(value: &u64) -> bool {
     *value == 1
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn is_random(order: &Order) -> bool {
-    *order == Order::Random
-}
-
-impl Default for Write {
-    fn default() -> Write {
-        Write {
-            file: String::new(),
-            order: Order::Sequential,
-            block: PAGE,
-            rate: None,
-            total: None,
-            count: None,
-            lasting: None,
-            size: None,
-            direct: false,
-            dsync: false,
-            depth: 1,
-            truncate: false,
-            sync: None,
-        }
-    }
-}
-
-impl Default for Read {
-    fn default() -> Read {
-        Read {
-            file: String::new(),
-            files: None,
-            files_per_dir: None,
-            order: Order::Sequential,
-            block: PAGE,
-            rate: None,
-            total: None,
-            count: None,
-            lasting: None,
-            direct: false,
-            depth: 1,
-            keep: false,
-        }
-    }
-}
-
-impl Default for MmapStore {
-    fn default() -> MmapStore {
-        MmapStore {
-            file: String::new(),
-            files: None,
-            size: PAGE,
-            pages: 1,
-            store: BYTE,
-            order: Order::Random,
-            rate: None,
-            count: None,
-            lasting: None,
-            sync: None,
-        }
-    }
-}
-
-impl Step {
-    /// The verb, as the file has it.
-    pub fn verb(&self) -> &'static str {
-        match self {
-            Step::Write(_) => "write",
-            Step::Read(_) => "read",
-            Step::MmapStore(_) => "mmap_store",
-            Step::Fsync(_) => "fsync",
-            Step::Fdatasync(_) => "fdatasync",
-            Step::Msync(_) => "msync",
-            Step::Syncfs(_) => "syncfs",
-            Step::Sync => "sync",
-            Step::CreateFiles(_) => "create_files",
-            Step::Unlink(_) => "unlink",
-            Step::Rename(_) => "rename",
-            Step::Truncate(_) => "truncate",
-            Step::Fallocate(_) => "fallocate",
-            Step::SyncFileRange(_) => "sync_file_range",
-            Step::Mkdir(_) => "mkdir",
-            Step::Rmdir(_) => "rmdir",
-            Step::Close(_) => "close",
-            Step::Mount(_) => "mount",
-            Step::Umount(_) => "umount",
-            Step::Burn(_) => "burn",
-            Step::Sleep(_) => "sleep",
-            Step::Anon(_) => "anon",
-            Step::DropCaches => "drop_caches",
-            Step::WaitFor(_) => "wait_for",
-            Step::Barrier(_) => "barrier",
-            Step::Repeat(_) => "repeat",
-            Step::Parallel(_) => "parallel",
-            Step::CreateCgroup(_) => "create_cgroup",
-            Step::RemoveCgroup(_) => "remove_cgroup",
-            Step::MoveTo(_) => "move_to",
-            Step::SetLimits(_) => "set_limits",
-            Step::SetSysctl(_) => "set_sysctl",
-            Step::Syslog(_) => "syslog",
-            Step::RedisSet(_) => "redis_set",
-            Step::Sql(_) => "sql",
-            Step::Note(_) => "note",
-            Step::Exit => "exit",
-        }
-    }
 }

@@ -313,7 +313,6 @@ fn wrong_keys_values_and_names_are_all_told_at_once() {
 }
 
 #[test]
-#[test]
 fn a_problem_hides_no_other_that_has_a_word_or_a_name_of_it() {
     let check = |text: &str, expect: &[&str]| {
         let found = problems(text);
@@ -353,6 +352,7 @@ fn what_only_lacks_a_key_that_is_wrong_is_not_told() {
     check(&(group("") + member), "{i} without instances");
 }
 
+#[test]
 fn a_problem_of_some_variants_names_them() {
     let memory = "machine.memory_used = \"4 GiB\"\n";
     let variant =

@@ -21,7 +21,7 @@ use crate::syscalls::{self, Opened, Readahead};
 use crate::world::PAGE;
 use floodline_record::units::Nanos;
 use floodline_scenario::program::{Answer, Op, Program};
-use floodline_scenario::{Parallel, Step};
+use floodline_scenario::{Parallel, Single, Step};
 use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -181,7 +181,7 @@ impl<'s> Hand<'s> {
                 Op::Mounts { step: Step::Mount(_), points, .. } => self.mount(points).await?,
                 Op::Mounts { step, points, at_once } => self.umount(points, at_once, is_lazy(step)).await?,
                 Op::Parallel(parallel, seeds) => self.parallel(parallel, seeds).await?,
-                Op::Plain(step) => return self.plain(step).await,
+                Op::Single(step) => return self.single(step).await,
                 Op::Request { .. } => return Err("not simulated".into()),
                 Op::SleepUntil(_)
                 | Op::Write { .. }
@@ -197,55 +197,55 @@ impl<'s> Hand<'s> {
     }
 
     /// Performs a step that is one operation.
-    async fn plain(&mut self, step: &Step) -> Outcome {
+    async fn single(&mut self, step: Single<'_>) -> Outcome {
         let at = self.now();
         match step {
-            Step::Syncfs(step) => {
+            Single::Syncfs(step) => {
                 let sb = { self.sim.w().mount_of(&step.path) };
                 may_block(&self.sim, self.pid, sync::sync_filesystem(&self.sim, sb)).await;
                 self.measures.took("syncfs", at, self.sim.now(), 0);
             }
-            Step::Sync => {
+            Single::Sync => {
                 may_block(&self.sim, self.pid, sync::sync_all(&self.sim)).await;
                 self.measures.took("sync", at, self.sim.now(), 0);
             }
-            Step::Rename(step) => {
+            Single::Rename(step) => {
                 let done = namespace::rename(&self.sim, self.pid, &step.from, &step.to).await;
                 self.answered("rename", &step.from, at, done)?;
             }
-            Step::Mkdir(step) => {
+            Single::Mkdir(step) => {
                 let done = namespace::mkdir(&self.sim, self.pid, &step.path).await;
                 self.answered("mkdir", &step.path, at, done)?;
             }
-            Step::Rmdir(step) => {
+            Single::Rmdir(step) => {
                 let done = namespace::rmdir(&self.sim, self.pid, &step.path).await;
                 self.answered("rmdir", &step.path, at, done)?;
             }
-            Step::Burn(step) => {
+            Single::Burn(step) => {
                 let lasting = self.end.map_or(step.lasting.nanos(), |end| step.lasting.nanos().min(end - at));
                 use_cpu(&self.sim, self.pid, lasting, true).await;
                 self.measures.took("burn", at, self.sim.now(), 0);
             }
-            Step::Anon(step) => self.hold(step.size.bytes().div_ceil(PAGE)).await?,
-            Step::DropCaches => {
+            Single::Anon(step) => self.hold(step.size.bytes().div_ceil(PAGE)).await?,
+            Single::DropCaches => {
                 self.sim.w().drop_caches();
             }
-            Step::WaitFor(step) => self.wait_for(&step.task).await,
-            Step::Barrier(step) => self.barrier(&step.name).await,
-            Step::CreateCgroup(step) => {
+            Single::WaitFor(step) => self.wait_for(&step.task).await,
+            Single::Barrier(step) => self.barrier(&step.name).await,
+            Single::CreateCgroup(step) => {
                 self.sim.w().create_cgroup(&step.cgroup)?;
                 self.measures.took("create_cgroup", at, self.sim.now(), 0);
             }
-            Step::RemoveCgroup(step) => {
+            Single::RemoveCgroup(step) => {
                 self.sim.w().remove_cgroup(&step.cgroup)?;
                 self.measures.took("remove_cgroup", at, self.sim.now(), 0);
             }
-            Step::MoveTo(step) => {
+            Single::MoveTo(step) => {
                 let mut world = self.sim.w();
                 let to = world.cgroup_at(&step.cgroup).ok_or_else(|| format!("no cgroup {}", step.cgroup))?;
                 world.move_process(self.pid, to);
             }
-            Step::SetLimits(step) => {
+            Single::SetLimits(step) => {
                 let lowered = {
                     let mut world = self.sim.w();
                     world.set_limits(&step.cgroup, &step.limits)?;
@@ -255,9 +255,8 @@ impl<'s> Hand<'s> {
                     shrink(&self.sim, self.pid, cgroup).await;
                 }
             }
-            Step::SetSysctl(step) => self.sim.w().set_sysctls(step)?,
-            Step::Note(step) => self.note(&step.text)?,
-            _ => return Err(format!("{} is more than one operation", step.verb()).into()),
+            Single::SetSysctl(step) => self.sim.w().set_sysctls(step)?,
+            Single::Note(step) => self.note(&step.text)?,
         }
         DONE
     }

@@ -185,41 +185,40 @@ impl<'a> Hand<'a> {
             Op::Parallel(parallel, seeds) => self.parallel(parallel, &seeds)?,
             // Real rounds take time by themselves.
             Op::EndOfRound(_) => {}
-            Op::Plain(step) => return self.plain(step),
+            Op::Single(step) => return self.single(step),
         }
         DONE
     }
 
     /// Performs a step that is one operation.
-    fn plain(&mut self, step: &Step) -> Outcome {
+    fn single(&mut self, step: Single<'_>) -> Outcome {
         let (measures, place) = (&mut self.measures, self.run.place);
         match step {
-            Step::Syncfs(step) => system::syncfs(measures, &step.path)?,
-            Step::Sync => measures.time("sync", 0, || -> Result<(), StepError> {
+            Single::Syncfs(step) => system::syncfs(measures, &step.path)?,
+            Single::Sync => measures.time("sync", 0, || -> Result<(), StepError> {
                 rustix::fs::sync();
                 Ok(())
             })?,
-            Step::Rename(step) => measures
+            Single::Rename(step) => measures
                 .time("rename", 0, || std::fs::rename(&step.from, &step.to))
                 .map_err(|error| StepError::call("rename", &step.from, error))?,
-            Step::Mkdir(step) => measures
+            Single::Mkdir(step) => measures
                 .time("mkdir", 0, || std::fs::create_dir_all(&step.path))
                 .map_err(|error| StepError::call("mkdir", &step.path, error))?,
-            Step::Rmdir(step) => measures
+            Single::Rmdir(step) => measures
                 .time("rmdir", 0, || std::fs::remove_dir(&step.path))
                 .map_err(|error| StepError::call("rmdir", &step.path, error))?,
-            Step::Burn(step) => return Ok(self.burn(step).then_some(Answer::Done)),
-            Step::Anon(step) => self.anon.set(step)?,
-            Step::DropCaches => system::drop_caches()?,
-            Step::WaitFor(step) => self.run.meeting.wait_for(&step.task)?,
-            Step::Barrier(step) => self.run.meeting.barrier(&step.name)?,
-            Step::CreateCgroup(step) => system::create_cgroup(measures, place, &step.cgroup)?,
-            Step::RemoveCgroup(step) => system::remove_cgroup(measures, place, &step.cgroup)?,
-            Step::MoveTo(step) => system::move_self(place, &step.cgroup)?,
-            Step::SetLimits(step) => system::set_limits(place, &step.cgroup, &step.limits)?,
-            Step::SetSysctl(step) => system::set_sysctls(step)?,
-            Step::Note(step) => self.run.meeting.note(&step.text)?,
-            _ => return Err(StepError::Senseless(format!("{} is more than one operation", step.verb())).into()),
+            Single::Burn(step) => return Ok(self.burn(step).then_some(Answer::Done)),
+            Single::Anon(step) => self.anon.set(step)?,
+            Single::DropCaches => system::drop_caches()?,
+            Single::WaitFor(step) => self.run.meeting.wait_for(&step.task)?,
+            Single::Barrier(step) => self.run.meeting.barrier(&step.name)?,
+            Single::CreateCgroup(step) => system::create_cgroup(measures, place, &step.cgroup)?,
+            Single::RemoveCgroup(step) => system::remove_cgroup(measures, place, &step.cgroup)?,
+            Single::MoveTo(step) => system::move_self(place, &step.cgroup)?,
+            Single::SetLimits(step) => system::set_limits(place, &step.cgroup, &step.limits)?,
+            Single::SetSysctl(step) => system::set_sysctls(step)?,
+            Single::Note(step) => self.run.meeting.note(&step.text)?,
         }
         DONE
     }

@@ -3,9 +3,10 @@
 
 use super::machine::{limits, mount_of, same_part, sysctls};
 use super::{Complaints, bounds, letters, wrong_with_path};
-use crate::expand::Role;
 use crate::quantity::ByteSize;
-use crate::step::{MmapStore, Mounting, Order, Parallel, Read, Repeat, SetLimits, Step, SyncCall, SyncEvery, Write};
+use crate::step::{
+    MmapStore, Mounting, Order, Parallel, Read, Repeat, Role, SetLimits, Step, SyncCall, SyncEvery, Write,
+};
 use crate::{Scenario, Task};
 use std::collections::{BTreeMap, BTreeSet};
 

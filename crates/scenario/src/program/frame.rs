@@ -104,6 +104,9 @@ fn begin<'s>(step: &'s Step, state: &mut State, now: Nanos) -> Result<Turn<'s>, 
         points: (0..mounting.count).map(|number| fill(&mounting.point, 'n', number)).collect(),
         at_once: mounting.at_once,
     };
+    if let Some(single) = step.single() {
+        return Ok(Turn::Op(Op::Single(single)));
+    }
     let frame = match step {
         Step::Write(write) => Frame::Write(Writing::new(write)),
         Step::Read(read) => match read.files {
@@ -132,22 +135,7 @@ fn begin<'s>(step: &'s Step, state: &mut State, now: Nanos) -> Result<Turn<'s>, 
         Step::Mount(mounting) | Step::Umount(mounting) => return Ok(Turn::Op(mount(mounting))),
         Step::Sleep(sleep) => return Ok(Turn::Op(Op::SleepUntil(later(now, sleep.lasting.0)))),
         Step::Exit => return Ok(Turn::End),
-        Step::Syncfs(_)
-        | Step::Sync
-        | Step::Rename(_)
-        | Step::Mkdir(_)
-        | Step::Rmdir(_)
-        | Step::Burn(_)
-        | Step::Anon(_)
-        | Step::DropCaches
-        | Step::WaitFor(_)
-        | Step::Barrier(_)
-        | Step::CreateCgroup(_)
-        | Step::RemoveCgroup(_)
-        | Step::MoveTo(_)
-        | Step::SetLimits(_)
-        | Step::SetSysctl(_)
-        | Step::Note(_) => return Ok(Turn::Op(Op::Plain(step))),
+        _ => return Err(format!("no operation is known for {}", step.verb())),
     };
     Ok(Turn::Push(frame))
 }

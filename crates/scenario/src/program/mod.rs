@@ -21,7 +21,7 @@ pub use measures::Measures;
 pub use meeting::Barriers;
 
 use self::frame::{Frame, Turn};
-use crate::step::{CreateFiles, Step, SyncCall};
+use crate::step::{CreateFiles, Single, Step, SyncCall};
 use crate::{Parallel, Random, fill};
 use floodline_record::units::Nanos;
 use std::borrow::Cow;
@@ -176,7 +176,7 @@ pub enum Op<'s> {
     /// A round that began then is done. In the model it takes some time even if nothing in it does.
     EndOfRound(Nanos),
     /// A step that is one operation.
-    Plain(&'s Step),
+    Single(Single<'s>),
 }
 
 /// What came of an operation.

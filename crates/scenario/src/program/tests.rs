@@ -226,7 +226,7 @@ fn requests_under_way_end_before_a_sync_and_before_the_next_step() {
         0,
     );
     let expect =
-        "open /data/a, write 0 4096 of 8, write 4096 4096 of 8, Drain, Fdatasync, write 8192 4096 of 8, Drain, Plain";
+        "open /data/a, write 0 4096 of 8, write 4096 4096 of 8, Drain, Fdatasync, write 8192 4096 of 8, Drain, Single";
     assert_eq!(write.join(", "), expect);
     let read = operations(r#"{ read = { file = "/data/a", block = "8 KiB", direct = true, depth = 2 } }"#, 20_000);
     assert_eq!(read.join(", "), "open /data/a, read 0 8192 of 2, read 8192 8192 of 2, read 16384 8192 of 2, Drain");
