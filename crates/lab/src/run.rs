@@ -3,8 +3,8 @@
 //! Scenario keys that the lab does not support are refused by name before anything is made.
 
 use crate::cache::{Cache, CacheError, RunDir};
-use crate::guest::MILLISECOND;
 use crate::guest::cgroups::task_above_cgroups;
+use crate::guest::devices::{CIPHERS, can_delay, modules};
 use crate::image::{Image, ImageError, JOB};
 use crate::job::{Errand, Job, Shell, Status};
 use crate::kernels::{Fetching, Kernel, ModuleError, Modules, uncompressed};
@@ -191,9 +191,6 @@ const DISK_BYTES: u64 = 1 << 30;
 
 /// Modules of every guest. Some kernels have them built in.
 const MODULES: &[&str] = &["virtio_pci", "virtio_blk", "virtio_console", "crc32c_generic"];
-
-/// Cipher modules for `dm_crypt`. Kernels differ in which of them exist and which are built in.
-const CIPHERS: &[&str] = &["xts", "ecb", "aes_generic", "aesni_intel", "aes_ce_blk"];
 
 /// Packages of an interactive guest: a shell and the most common commands.
 const SHELL_PACKAGES: &[&str] = &[
@@ -383,8 +380,7 @@ pub fn check(scenario: &Scenario) -> Result<(), RunError> {
         return Err(RunError::Inner { task, cgroup });
     }
     for (name, device) in &scenario.machine.devices {
-        let is_whole = |nanos: u64| nanos >= MILLISECOND && nanos.is_multiple_of(MILLISECOND);
-        if device.latency.is_some_and(|latency| !is_whole(latency.nanos())) {
+        if !can_delay(device) {
             return Err(RunError::Latency { device: name.clone() });
         }
         let rates = [device.read_bandwidth.is_some(), device.write_bandwidth.is_some()];
@@ -508,29 +504,7 @@ pub(crate) fn wanted_modules(scenario: &Scenario, has_programs: bool) -> Vec<&'s
     if has_programs {
         wanted.push(programs::FS_TYPE);
     }
-    for device in scenario.machine.devices.values() {
-        match device.backing {
-            Backing::Loop { .. } => wanted.push("loop"),
-            Backing::Raid1 { .. } => wanted.push("raid1"),
-            Backing::Raid0(_) => wanted.push("raid0"),
-            Backing::Raid10(_) => wanted.push("raid10"),
-            Backing::Linear { .. } | Backing::Striped(_) => wanted.push("dm_mod"),
-            Backing::Crypt { .. } => {
-                wanted.push("dm_crypt");
-                wanted.extend(CIPHERS);
-            }
-            Backing::Disk => {}
-        }
-        if device.latency.is_some() {
-            wanted.push("dm_delay");
-        }
-        match device.queue.scheduler.as_deref() {
-            Some("mq-deadline") => wanted.push("mq_deadline"),
-            Some("kyber") => wanted.push("kyber_iosched"),
-            Some("bfq") => wanted.push("bfq"),
-            _ => {}
-        }
-    }
+    wanted.extend(scenario.machine.devices.values().flat_map(modules));
     wanted
 }
 

@@ -101,7 +101,7 @@ pub enum CgroupMode {
 }
 
 /// One block device. What is not limited is as fast as the executor can make it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
     /// A device of the library (`floodline scenario devices`), whose figures are taken where none are given here.

@@ -71,7 +71,39 @@ pub(super) fn finish(name: &str, spec: &Device, made: (PathBuf, DevId)) -> Resul
 const READ_AHEAD: u64 = 128 << 10;
 
 /// Unit of the `delay` target, ns.
-pub(crate) const MILLISECOND: u64 = 1_000_000;
+const MILLISECOND: u64 = 1_000_000;
+
+/// Whether the `delay` target can have the latency of a device: whole milliseconds.
+pub(crate) fn can_delay(device: &Device) -> bool {
+    let is_whole = |nanos: u64| nanos >= MILLISECOND && nanos.is_multiple_of(MILLISECOND);
+    device.latency.is_none_or(|latency| is_whole(latency.nanos()))
+}
+
+/// Cipher modules for `dm_crypt`. Kernels differ in which of them exist and which are built in.
+pub(crate) const CIPHERS: &[&str] = &["xts", "ecb", "aes_generic", "aesni_intel", "aes_ce_blk"];
+
+/// Modules that a device needs in a guest. Some kernels have them built in.
+pub(crate) fn modules(device: &Device) -> Vec<&'static str> {
+    let mut wanted = match device.backing {
+        Backing::Disk => Vec::new(),
+        Backing::Loop { .. } => vec!["loop"],
+        Backing::Raid1 { .. } => vec!["raid1"],
+        Backing::Raid0(_) => vec!["raid0"],
+        Backing::Raid10(_) => vec!["raid10"],
+        Backing::Linear { .. } | Backing::Striped(_) => vec!["dm_mod"],
+        Backing::Crypt { .. } => [&["dm_crypt"][..], CIPHERS].concat(),
+    };
+    if device.latency.is_some() {
+        wanted.push("dm_delay");
+    }
+    wanted.extend(match device.queue.scheduler.as_deref() {
+        Some("mq-deadline") => Some("mq_deadline"),
+        Some("kyber") => Some("kyber_iosched"),
+        Some("bfq") => Some("bfq"),
+        _ => None,
+    });
+    wanted
+}
 
 /// Sets the knobs of a device's backing device info.
 pub(super) fn tune(place: &Place, name: &str, device: &Device) -> Result<(), GuestError> {

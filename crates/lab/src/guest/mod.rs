@@ -5,7 +5,7 @@
 
 mod array;
 pub(crate) mod cgroups;
-mod devices;
+pub(crate) mod devices;
 mod format;
 mod mapper;
 mod ports;
@@ -14,7 +14,6 @@ mod root;
 mod setup;
 mod shell;
 
-pub(crate) use devices::MILLISECOND;
 pub use ports::Ports;
 
 use crate::image::{JOB, LOADER, MODULES, TOOL_LIBRARIES, TOOLS};

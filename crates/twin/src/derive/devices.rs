@@ -144,7 +144,7 @@ fn add_loops(
             size: Some(ByteSize(Bytes(size.max(64 << 20)))),
             backing: Backing::Loop { file, direct_io: !is_buffered(*dio) },
             bdi: bdi(window, seen, &key, notes),
-            ..blank()
+            ..Device::default()
         };
         let (point, mount, fs_type) = mount(mounted, &name, points, notes);
         let below = below.dev;
@@ -308,7 +308,7 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         rotational: is_turning,
         bdi: bdi(window, seen, key, notes),
         queue: queue(facts, key, notes),
-        ..blank()
+        ..Device::default()
     };
     let text = match (bandwidth.filter(|_| is_of_bytes), iops, bandwidth.or(busy)) {
         (Some(bandwidth), Some(iops), _) => {
@@ -340,31 +340,6 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         text,
     };
     (device, ceiling)
-}
-
-fn blank() -> Device {
-    Device {
-        profile: None,
-        size: None,
-        backing: Backing::Disk,
-        write_bandwidth: None,
-        read_bandwidth: None,
-        write_iops: None,
-        read_iops: None,
-        bandwidth: None,
-        iops: None,
-        burst: None,
-        read_stream: None,
-        read_preference: None,
-        latency: None,
-        queued_latency: None,
-        write_cache: None,
-        rotational: false,
-        seek: None,
-        bdi: BdiKnobs::default(),
-        queue: QueueKnobs::default(),
-        share: None,
-    }
 }
 
 /// How far above a ceiling a device was, and in how many intervals, that was not even saturated then.
