@@ -83,7 +83,7 @@ impl Measures {
             ours.bytes = ours.bytes.saturating_add(theirs.bytes);
             ours.total = ours.total.saturating_add(theirs.total);
             ours.max = ours.max.max(theirs.max);
-            ours.histogram.add(theirs.histogram);
+            ours.histogram.add(&theirs.histogram);
         }
         self.stalls.extend(other.stalls);
         self.stalls_unlisted += other.stalls_unlisted;
@@ -100,7 +100,7 @@ impl Measures {
         }
         let mut by_name = self.operations;
         by_name.sort_unstable_by_key(|(name, _)| *name);
-        for (name, mut operations) in by_name {
+        for (name, operations) in by_name {
             let latency = operations.latency();
             let Operations { count, bytes, .. } = operations;
             let since = self.since;
@@ -117,11 +117,10 @@ impl Measures {
 }
 
 impl Operations {
-    fn latency(&mut self) -> Latency {
-        let max = self.max;
-        let mut at = |per_mille| Nanos(self.histogram.quantile(per_mille).min(max));
-        let [p50, p90, p99, p999] = [500, 900, 990, 999].map(&mut at);
-        Latency { p50, p90, p99, p999, max: Nanos(max), total: Nanos(self.total) }
+    fn latency(&self) -> Latency {
+        let at = |per_mille| Nanos(self.histogram.quantile(per_mille).min(self.max));
+        let [p50, p90, p99, p999] = [500, 900, 990, 999].map(at);
+        Latency { p50, p90, p99, p999, max: Nanos(self.max), total: Nanos(self.total) }
     }
 }
 
