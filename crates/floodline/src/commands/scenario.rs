@@ -11,7 +11,9 @@ use floodline_record::human;
 use floodline_record::name::{Name, harmless};
 use floodline_record::nearest::nearest;
 use floodline_scenario::shipped;
-use floodline_scenario::{DEVICE_PROFILES, DeviceProfile, Expect, Problem, Scenario, ScenarioError, ScenarioFile};
+use floodline_scenario::{
+    DEVICE_PROFILES, DeviceProfile, Executor, Expect, Problem, Scenario, ScenarioError, ScenarioFile,
+};
 use floodline_sim::SimError;
 use floodline_view::paragraph;
 use serde_json::json;
@@ -159,7 +161,7 @@ impl Judged {
             if let Err(error) = floodline_sim::check(scenario) {
                 let keys = if let SimError::NotHonoured(keys) = &error { keys.as_slice() } else { &[] };
                 let meant: Vec<String> =
-                    keys.iter().filter_map(floodline_sim::meant).map(|key| key.to_string()).collect();
+                    keys.iter().filter_map(|key| Executor::Simulator.meant(key)).map(|key| key.to_string()).collect();
                 let hint =
                     if meant.is_empty() { String::new() } else { format!("; did you mean {}?", meant.join(", ")) };
                 put(&mut judged.simulator, format!("{error}{hint}"), variant);
