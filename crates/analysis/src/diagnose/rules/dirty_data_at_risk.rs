@@ -7,7 +7,7 @@ use crate::advise::beside;
 use crate::advise::threshold::{self, Pair};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{Basis, Device, Speed};
-use crate::diagnose::{Rule, Verdict, burst, cgroup, dirty};
+use crate::diagnose::{Rule, Verdict, burst, cgroup, cycle, dirty};
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -27,6 +27,10 @@ const LONG_STOP_S: f64 = 10.0;
 const VERY_LONG_STOP_S: f64 = 30.0;
 /// Part of the samples with a long stop from which a stop at any moment is likely to be long.
 const LIKELY: f64 = 0.5;
+/// The same for an observation that is shorter than this and than an expiry cycle: all samples.
+const ALWAYS: f64 = 1.0;
+/// Such an observation, seconds.
+const SHORT_S: f64 = 20.0;
 /// Data older than this are not what anybody expects to lose, seconds.
 const OLD_S: f64 = 600.0;
 /// Less than this is little, however old, bytes.
@@ -45,7 +49,10 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let seconds = drain.seconds();
     let is_old = age >= OLD_S && at_risk >= LITTLE;
     let is_long = |least: f64| seconds.is_some_and(|seconds| seconds >= least) && at_risk >= LITTLE;
-    let is_likely = || drain.part_with(LONG_STOP_S) >= LIKELY;
+    // A short observation may be of the end of an expiry cycle alone, in which data are dirty that soon go to the disk.
+    let is_long_enough = derived.seconds >= SHORT_S || cycle::is_whole(derived);
+    let needed = if is_long_enough { LIKELY } else { ALWAYS };
+    let is_likely = || drain.part_with(LONG_STOP_S) >= needed;
     let severity = if is_old || is_long(VERY_LONG_STOP_S) || (is_long(LONG_STOP_S) && is_likely()) {
         Severity::Warning
     } else if at_risk >= MUCH || is_long(LONG_STOP_S) {
@@ -349,6 +356,10 @@ mod tests {
         check_rule(&RULE, &pile(400.0, 6.0), "info: 400 MiB are only in memory, up to 35 s old");
         check_rule(&RULE, &pile(400.0, 14.0), "warning: 400 MiB are only in memory, up to 35 s old");
         check_rule(&RULE, &pile(1000.0, 6.0), "warning: 0.98 GiB are only in memory, up to 35 s old");
+        // Ten seconds may be the last of a cycle.
+        check_rule(&RULE, &pile(400.0, 7.0).seconds(10), "info: 400 MiB are only in memory, up to 35 s old");
+        check_rule(&RULE, &pile(400.0, 14.0).seconds(10), "warning: 400 MiB are only in memory, up to 35 s old");
+        check_rule(&RULE, &pile(400.0, 14.0).one_look(), "warning: 400 MiB are only in memory, up to 35 s old");
     }
 
     #[test]
