@@ -12,7 +12,7 @@ mod unseen;
 
 use self::hoard::{Hoard, by_class, hoard};
 use self::remedy::{Pile, finish};
-use self::unseen::{longest_seen, too_short};
+use self::unseen::{begun_before, longest_seen, too_short};
 use crate::diagnose::burst::{self, Burst, NOTICED_S, STALL_AWAIT_S, STALL_PRESSURE, Trigger};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Basis, Device, Speed};
@@ -78,6 +78,9 @@ fn check(derived: &Derived<'_>) -> Verdict {
         let was_timed = |drain: &Device<'_>| drain.intervals().iter().any(|interval| interval.utilisation.is_some());
         if !drains.iter().any(was_timed) {
             return derived.not_checked(Source::Diskstats, "io_time");
+        }
+        if let Some(gap) = begun_before(derived, drains) {
+            return Verdict::NotChecked(vec![gap]);
         }
         return Verdict::Clear(format!(
             "the observation covers a whole expiry cycle, and {}: {amount}",

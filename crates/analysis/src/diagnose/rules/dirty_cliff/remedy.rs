@@ -193,15 +193,7 @@ fn remedy(
     let peak = most.or(derived.dirty.unwritten_peak.map(|peak| peak.0));
     let lower = advice.as_ref().zip(peak).and_then(|(advice, peak)| threshold::lowering_below(derived, advice, peak));
     if let Some((advice, pair)) = advice.as_ref().zip(lower) {
-        return (
-            derived.sysctls(&pair.changes()),
-            format!(
-                "{} {} Another way, with unchanged thresholds: vm.dirty_expire_centisecs=300 and \
-                 vm.dirty_writeback_centisecs=100.",
-                advice.why, advice.trade_off
-            ),
-            Some(pair),
-        );
+        return (derived.sysctls(&pair.changes()), format!("{} {}", advice.why, advice.trade_off), Some(pair));
     }
     let shorter_age = shorter_age(derived);
     let costs = " Pages that are rewritten often are written up to ten times as often.";

@@ -54,6 +54,41 @@ fn a_short_burst_of_quick_writes_is_no_warning() {
 }
 
 #[test]
+fn the_rest_of_a_burst_that_began_before_does_not_clear_the_host() {
+    // A disk that is full for five seconds from the first sample on, and quiet afterwards.
+    let rest = |seconds: u32, full: f64| {
+        let busy = move |t: f64| t.clamp(0.0, full);
+        Fixture::healthy()
+            .host(move |t, row| {
+                row.nr_dirty = Some(mib_pages(300.0 - 20.0 * busy(t).min(14.0)));
+                row.psi_io_some = Some(secs(900.0 + 0.9 * busy(t)));
+                (row.dirty_expire_centisecs, row.dirty_writeback_centisecs) =
+                    (Some(Centisecs(1000)), Some(Centisecs(500)));
+            })
+            .disk("sda", move |t, row| {
+                row.written = Some(Bytes(mib(20.0 * busy(t))));
+                row.writes = Some(Count((160.0 * busy(t)) as u64));
+                row.write_time = Some(secs(20.0 * busy(t)));
+                row.io_time = Some(secs(busy(t)));
+                row.weighted_io_time = Some(secs(20.0 * busy(t)));
+            })
+            .seconds(seconds)
+    };
+    let gap = "not checked: /proc/diskstats (the beginning of a time in which sda was full): observation too short (use --for 60s)";
+    check_rule(&RULE, &rest(20, 5.0), gap);
+    check_rule(
+        &RULE,
+        &rest(60, 5.0),
+        "clear: the observation covers a whole expiry cycle, and sda, full for 5.00 s, was so",
+    );
+    check_rule(
+        &RULE,
+        &rest(20, 20.0),
+        "clear: the observation covers a whole expiry cycle, and sda, full for 20 s, was so",
+    );
+}
+
+#[test]
 fn a_trace_names_the_reason_the_writer_and_what_tasks_waited_in() {
     use crate::diagnose::dirtying::tests::dirtied;
     use crate::diagnose::flusher::tests::flushed;

@@ -2,9 +2,9 @@
 //! Verdict without a burst: the activity of the disks instead, or the readings needed to decide.
 
 use crate::diagnose::burst::{self, NOTICED_S, NoBurst};
-use crate::diagnose::cycle;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Device;
+use crate::diagnose::{cycle, missing};
 use floodline_record::gap::{Gap, Source};
 use floodline_record::human;
 
@@ -24,6 +24,26 @@ pub(super) fn longest_seen(derived: &Derived<'_>, drains: &[Device<'_>]) -> Stri
         NoBurst::Released => format!("{name}, full for {seconds}, wrote what the limit of a cgroup had held back"),
         NoBurst::IsBurst => format!("{name}, full for {seconds}, wrote what a sync had asked for"),
     }
+}
+
+/// Length of an observation in which a burst that began before it would come again, seconds.
+const COMES_AGAIN_S: f64 = 60.0;
+/// Part of the window in which a disk is full from which its load is no burst.
+const ALL_THE_TIME: f64 = 0.8;
+
+/// Returns the gap of a short observation that begins while a disk is full and ends after that: it may have been the rest of a burst.
+pub(super) fn begun_before(derived: &Derived<'_>, drains: &[Device<'_>]) -> Option<Gap> {
+    let is_rest = |device: &Device<'_>| {
+        burst::fullest(derived, device).is_some_and(|full| {
+            let ends = full.seconds < ALL_THE_TIME * derived.seconds;
+            matches!(full.why, NoBurst::FromTheStart) && full.seconds >= NOTICED_S && ends
+        })
+    };
+    let is_short = derived.seconds < COMES_AGAIN_S;
+    drains.iter().find(|device| is_short && is_rest(device)).map(|device| {
+        let what = format!("the beginning of a time in which {} was full", device.name);
+        missing::needs_seconds(Source::Diskstats, COMES_AGAIN_S, &what)
+    })
 }
 
 /// What would be needed to tell how long the writing takes: the device's speed, or an observation that is long enough
