@@ -45,8 +45,9 @@ pub(super) enum Part {
 
 /// What is shortened, and to how many lines, in this order. Commands are shown whole or not at all: a half of one must
 /// not be copied. What a change does and what it costs is cut only after everything that the details can hold, because a
-/// reader types a command after reading its costs. What to type now goes last.
-const STEPS: [(Part, usize); 36] = [
+/// reader types a command after reading its costs. What to type now goes last, and only after it the way back: a screen
+/// never has a change without its undo.
+const STEPS: [(Part, usize); 38] = [
     (Part::Besides, 0),
     (Part::Missing, 1),
     (Part::Untried, 1),
@@ -54,7 +55,7 @@ const STEPS: [(Part, usize); 36] = [
     (Part::Who, 1),
     (Part::AtBoot, 1),
     (Part::Because, 2),
-    (Part::Conflict, 1),
+    (Part::Conflict, 2),
     (Part::Note, 2),
     (Part::Helps, 3),
     (Part::YouSee, 1),
@@ -66,23 +67,25 @@ const STEPS: [(Part, usize); 36] = [
     (Part::Later, 1),
     (Part::AtBoot, 0),
     (Part::Because, 1),
-    (Part::Keep, 0),
     (Part::When, 1),
-    (Part::Undo, 0),
     (Part::Verdict, 2),
-    (Part::Measure, 0),
     (Part::Helps, 2),
     (Part::Also, 0),
     (Part::Expect, 2),
     (Part::Costs, 3),
     (Part::Helps, 1),
+    (Part::Conflict, 0),
     (Part::Expect, 1),
     (Part::Costs, 1),
     (Part::Note, 1),
     (Part::Reading, 1),
     (Part::Count, 2),
-    (Part::Now, 0),
+    (Part::Missing, 0),
     (Part::Verdict, 1),
+    (Part::Keep, 0),
+    (Part::Measure, 0),
+    (Part::Now, 0),
+    (Part::Undo, 0),
 ];
 
 /// How many lines each part may take.

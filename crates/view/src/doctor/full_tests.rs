@@ -93,6 +93,37 @@ fn no_report_makes_the_screen_longer_than_the_terminal_or_25_lines() {
 }
 
 #[test]
+fn a_screen_with_a_change_has_its_undo_and_the_guarded_command() {
+    let long = "The kernel writes nothing until the data are old enough, and then all of it. ".repeat(4);
+    for (text, findings) in [("A word.", 1), (long.as_str(), 1), (long.as_str(), 3), (long.as_str(), 40)] {
+        let mut report = full(text, findings, 1);
+        let plan = report.plan.as_mut().expect("a plan");
+        plan.now = vec!["sudo sysctl -w vm.dirty_background_bytes=33554432 vm.dirty_bytes=134217728".to_owned()];
+        plan.undo = vec!["sudo sysctl -w vm.dirty_background_ratio=10 vm.dirty_ratio=20".to_owned()];
+        let set = "--set vm.dirty_background_bytes=33554432 --set vm.dirty_bytes=134217728";
+        plan.guarded = vec![format!("sudo floodline apply {set} --persist --yes")];
+        for rows in [22, 23, 25] {
+            let screen = render(&report, Options { rows, ..Options::default() });
+            assert!(screen.lines().count() <= rows, "{screen}");
+            let whole = screen.replace(" \\\n", " ").split_whitespace().collect::<Vec<_>>().join(" ");
+            let plan = report.plan.as_ref().expect("a plan");
+            for command in [&plan.now, &plan.undo, &plan.guarded].into_iter().flatten() {
+                assert!(whole.contains(command.as_str()), "{command} in {rows} lines of\n{screen}");
+            }
+        }
+    }
+    // Where the commands take too many lines, the change goes first: none is without its way back.
+    for commands in 1..20 {
+        let screen = render(&full(&long, 3, commands), Options::default());
+        let has = |label: &str| {
+            let line = screen.lines().find(|line| line.trim_start().starts_with(label)).unwrap_or_default();
+            line.contains("sudo sysctl")
+        };
+        assert!(!has("Do now") || has("Undo"), "{commands} commands:\n{screen}");
+    }
+}
+
+#[test]
 fn a_candidate_is_no_command_of_now_and_fits_the_screen() {
     let long = "The kernel writes nothing until the data are old enough, and then all of it. ".repeat(4);
     for (text, findings, commands) in [("A word.", 1, 1), (long.as_str(), 3, 2), (long.as_str(), 40, 30)] {
