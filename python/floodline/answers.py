@@ -12,7 +12,9 @@ Json = dict[str, Any]
 
 
 class Finding(TypedDict, total=False):
-    """A rule that found something. ``severity`` is ``critical``, ``warning`` or ``info``."""
+    """A rule that found something. ``severity`` is ``critical``, ``warning`` or ``info``. ``plan`` has the steps of the diagnosis'
+    plan that are for it. ``left_out`` is there when that plan leaves out a step that the rule asks for, and says why.
+    """
 
     rule: str
     severity: str
@@ -21,6 +23,7 @@ class Finding(TypedDict, total=False):
     evidence: list[Json]
     cause: str
     plan: list[Json]
+    left_out: list[Json]
     trade_off: str
     devices: list[str]
     brief: Json
@@ -28,7 +31,8 @@ class Finding(TypedDict, total=False):
 
 class Diagnosis(TypedDict, total=False):
     """``Recording.diagnose``, schema ``floodline.doctor/1``. ``plan`` is there when a change helps, ``unexplained`` when a
-    trace shows long waits in fsync and no rule found their cause.
+    trace shows long waits in fsync and no rule found their cause. ``unseen`` lists what the recording is too short to show: only
+    where it is empty, a diagnosis without findings clears the host.
     """
 
     schema: str
@@ -41,6 +45,7 @@ class Diagnosis(TypedDict, total=False):
     plan: Json
     symptom: Json
     unexplained: Json
+    unseen: list[Json]
     observation: Json
 
 

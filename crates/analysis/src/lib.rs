@@ -26,4 +26,5 @@ pub mod shown;
 mod strangers;
 pub mod symptom;
 pub mod timeline;
+pub mod told;
 pub mod tried;

@@ -149,7 +149,7 @@ fn push_new(lines: &mut Vec<String>, line: &str) {
     }
 }
 
-fn is_one_setting(one: &str, other: &str) -> bool {
+pub(crate) fn is_one_setting(one: &str, other: &str) -> bool {
     one == other || PAIRS.iter().any(|pair| pair.contains(&one) && pair.contains(&other))
 }
 

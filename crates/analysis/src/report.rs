@@ -3,6 +3,7 @@
 //! `floodline-view` turns it into text or JSON and computes nothing. The JSON form is a stable interface: fields are
 //! added, never renamed; `schema` names the version.
 
+use crate::knob_of::knob_of;
 use floodline_record::gap::{Cause, Gap, Source};
 pub use floodline_record::severity::Severity;
 use serde::Serialize;
@@ -38,6 +39,8 @@ pub struct Report {
     /// Waits that no rule explains; absent where a rule found something, or nothing was traced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unexplained: Option<Unexplained>,
+    /// What the observation was too short to show, the most important first. A host without a finding is cleared only where this is empty.
+    pub unseen: Vec<Unseen>,
     /// Gaps of the observation, those of the whole recording where it was diagnosed in stretches.
     pub observation: Observation,
     /// The stretch of a long recording that this report covers; absent where it covers all of it.
@@ -47,6 +50,15 @@ pub struct Report {
 
 fn is_zero(count: &usize) -> bool {
     *count == 0
+}
+
+/// What an observation was too short to show.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unseen {
+    /// In a sentence.
+    pub what: String,
+    /// Length of an observation that shows it, seconds.
+    pub look_s: u64,
 }
 
 /// Waits that no finding explains: in fsync and its like, of 100 ms and more, by a trace; or for I/O
@@ -321,8 +333,12 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// Cause, in terms of this machine.
     pub cause: String,
-    /// The change that helps, in the order of its steps.
+    /// The change that helps, in the order of its steps. In a report that is [told](crate::told::told), those of them that the plan of the
+    /// report has too.
     pub plan: Vec<Step>,
+    /// Steps that the finding asks for and the plan of the report leaves out. Filled where the report is [told](crate::told::told).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
     /// Cost of the change.
     pub trade_off: String,
     /// Disks that it concerns, by kernel name (escaped); empty where it concerns the whole machine.
@@ -389,6 +405,15 @@ pub struct Step {
     pub when: When,
 }
 
+/// A step that a finding asks for and that the plan of the report leaves out. It has no command, so that a report has one change only.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LeftOut {
+    /// What the step sets, such as `vm.dirty_bytes=67108864`.
+    pub change: String,
+    /// Why the plan leaves it out, as half a sentence.
+    pub why: String,
+}
+
 /// Time at which a step is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -411,6 +436,17 @@ impl Step {
     /// The sysctl as `NAME=VALUE`.
     pub fn assignment(&self) -> Option<String> {
         self.sysctl().map(|name| format!("{name}={}", self.value))
+    }
+
+    /// What the step changes, for people and without a command: `vm.dirty_bytes=67108864`, or the text of a later change.
+    pub fn named(&self) -> String {
+        if self.when == When::Later {
+            return self.command.trim_start_matches("# ").to_owned();
+        }
+        match knob_of(self) {
+            Some((name, value)) => format!("{name}={value}"),
+            None => format!("{}: {}", self.write, self.value.replace('\n', " ")),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::export::rfc3339;
 use crate::json;
 use floodline_analysis::report::{Report, Severity};
+use floodline_analysis::told::told;
 use floodline_record::human;
 use floodline_record::text::Text;
 use floodline_record::units::Nanos;
@@ -63,7 +64,7 @@ pub fn json(incident: &Incident) -> Result<String, serde_json::Error> {
 
 /// An incident and the report of its recording as one line of JSON.
 pub fn json_with_report(incident: &Incident, report: &Report) -> Result<String, serde_json::Error> {
-    json::line(&WithReport { incident, report })
+    json::line(&WithReport { incident, report: &told(report) })
 }
 
 /// Reads the JSON form.

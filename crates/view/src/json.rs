@@ -4,14 +4,15 @@
 //! field, fields are added and never renamed, units are in the names or beside the value.
 
 use floodline_analysis::report::Report;
+use floodline_analysis::told::told;
 use floodline_record::name::is_plain;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use std::io::{self, Write};
 
-/// The report as one line of JSON, ended by a newline.
+/// The report as one line of JSON, ended by a newline. It has one change, that of its plan ([`told`]).
 pub fn doctor(report: &Report) -> Result<String, serde_json::Error> {
-    line(report)
+    line(&told(report))
 }
 
 /// A value as one line of JSON, ended by a newline.
@@ -85,6 +86,7 @@ mod tests {
                 "ruled_out",
                 "schema",
                 "symptom",
+                "unseen",
                 "window_s"
             ]
         );
@@ -96,6 +98,27 @@ mod tests {
         assert_eq!(keys(&finding["plan"][0]), ["command", "undo", "value", "when", "write"]);
         assert_eq!(finding["severity"], "critical");
         assert_eq!(keys(&report["ruled_out"][0]), ["reason", "rule"]);
+    }
+
+    #[test]
+    fn no_finding_has_a_command_that_the_plan_lacks() {
+        use floodline_analysis::{plan, report::Severity};
+        let window = Fixture::healthy().settings((20, 0, 10, 0)).one_look().window();
+        let asks = |changes| floodline_analysis::advise::step::sysctls(&window, changes);
+        let mut report = diagnose(&dirty_cliff().window(), None);
+        let mut other = report.findings[0].clone();
+        report.findings[0].plan = asks(&[("vm.dirty_ratio", 10)]);
+        (other.rule, other.severity, other.plan) = ("other", Severity::Warning, asks(&[("vm.dirty_bytes", 1 << 26)]));
+        report.findings.push(other);
+        report.plan = plan::merge(&report.findings);
+        let line = doctor(&report).unwrap();
+        assert!(line.contains("sysctl -w vm.dirty_ratio=10") && !line.contains("sysctl -w vm.dirty_bytes="), "{line}");
+        let value: Value = serde_json::from_str(&line).unwrap();
+        let findings = value["findings"].as_array().unwrap();
+        let other = findings.iter().find(|finding| finding["rule"] == "other").unwrap();
+        assert_eq!(other["plan"], serde_json::json!([]));
+        assert_eq!(other["left_out"][0]["change"], "vm.dirty_bytes=67108864");
+        assert_eq!(other["left_out"][0]["why"], "the plan sets vm.dirty_ratio=10 for dirty-cliff");
     }
 
     #[test]

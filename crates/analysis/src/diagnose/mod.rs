@@ -40,6 +40,7 @@ pub mod synced;
 mod template;
 pub mod throttle;
 pub mod unmount;
+pub mod unseen;
 pub mod waiting;
 pub mod writer;
 
@@ -98,6 +99,7 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
         plan: None,
         symptom: Symptom::default(),
         unexplained: None,
+        unseen: Vec::new(),
         observation: holes::observation(&window.holes),
         stretch: None,
     };
@@ -128,6 +130,7 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
         let beside_idle_disks = || waiting::beside_idle_disks(derived).filter(|_| !is_about_waits);
         report.unexplained = waiting::unexplained(derived).or_else(beside_idle_disks);
     }
+    report.unseen = unseen::unseen(derived, &report.ruled_out);
     report.plan = plan::merge(&report.findings);
     if let (Some(plan), Some(facts)) = (&mut report.plan, &window.facts) {
         plan::name_files(plan, &facts.sysctl_lines);

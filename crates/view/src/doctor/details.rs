@@ -2,23 +2,25 @@
 //! Everything a report holds: each finding with its evidence, why, the change and what it trades; what was ruled out,
 //! what was not checked, what was not read.
 
-use super::words::{calm_headline, checked, when, why_candidate, you_see};
-use super::{BOLD, DIM, PLAIN, Page, color_of, is_calm, missing, rules, time};
+use super::words::{calm_headline, checked, look_longer, when, why_candidate, you_see};
+use super::{BOLD, DIM, Options, PLAIN, Page, color_of, is_calm, missing, rules, time};
 use crate::layout::{Column, command, hanging, row};
 use anstyle::Style;
-use floodline_analysis::report::{Candidate, Evidence, Finding, GapLine, Plan, Report, Value};
+use floodline_analysis::report::{Candidate, Evidence, Finding, GapLine, Plan, Report, Step, Unseen, Value, When};
+use floodline_analysis::told::{places, told};
 use floodline_record::human;
 use std::fmt::Write;
 
 /// The whole report as text.
-pub(super) fn render(report: &Report, width: usize, color: bool) -> String {
-    let mut page = Page { out: String::new(), width, color };
+pub(super) fn render(report: &Report, width: usize, options: Options) -> String {
+    let report = &told(report);
+    let mut page = Page { out: String::new(), width, color: options.color };
     if is_calm(report) {
-        page.healthy(report);
+        page.healthy(report, options.is_live);
     }
     for (at, finding) in report.findings.iter().enumerate() {
         let seen = [you_see(report), when(report)];
-        page.finding(finding, if at == 0 && !is_calm(report) { &seen } else { &[] });
+        page.finding(finding, report.plan.as_ref(), if at == 0 && !is_calm(report) { &seen } else { &[] });
     }
     if let Some(plan) = &report.plan {
         page.whole_plan(plan);
@@ -38,7 +40,7 @@ pub(super) fn render(report: &Report, width: usize, color: bool) -> String {
 
 impl Page {
     /// The verdict of the first screen, how many rules it rests on, and what was observed.
-    fn healthy(&mut self, report: &Report) {
+    fn healthy(&mut self, report: &Report, is_live: bool) {
         let (verdict, sentence) = calm_headline(report);
         self.paragraph("", &format!("{verdict}{sentence}"), BOLD);
         let checked = checked(report);
@@ -54,10 +56,14 @@ impl Page {
         if report.findings.is_empty() {
             self.paragraph("", &host_line(report, false), PLAIN);
         }
+        if let Some(command) = look_longer(report, is_live) {
+            self.paragraph("", &format!("Look longer: {command}"), BOLD);
+        }
         self.out.push_str(if report.findings.is_empty() { "" } else { "\n" });
     }
 
-    fn finding(&mut self, finding: &Finding, seen: &[String]) {
+    /// A finding of a report that is told. Its change stands in the plan, so that the page has one change only.
+    fn finding(&mut self, finding: &Finding, plan: Option<&Plan>, seen: &[String]) {
         if !self.out.is_empty() && !self.out.ends_with("\n\n") {
             self.out.push('\n');
         }
@@ -86,17 +92,14 @@ impl Page {
         }
         self.heading("Why");
         self.paragraph("    ", &finding.cause, PLAIN);
-        if !finding.plan.is_empty() {
+        let change = change(plan, finding);
+        if !change.is_empty() {
             self.heading("Change");
-            for step in &finding.plan {
-                command(&mut self.out, 4, &step.command, self.width);
-                let mut undo = String::new();
-                command(&mut undo, 6, &format!("undo: {}", step.undo), self.width);
-                self.styled(undo.trim_end(), DIM);
-                self.out.push('\n');
+            for line in &change {
+                self.paragraph("    ", line, PLAIN);
             }
         }
-        self.heading(if finding.plan.is_empty() { "What helps" } else { "What it trades" });
+        self.heading(lead_of_costs(finding));
         self.paragraph("    ", &finding.trade_off, PLAIN);
         self.heading("More");
         self.paragraph("    ", &format!("floodline explain {}", finding.rule), DIM);
@@ -143,6 +146,15 @@ impl Page {
             let helps = plan.is_tried_to_help();
             self.heading(if helps { "Candidate, with a reservation" } else { "Candidate, not checked" });
             self.paragraph("    ", &format!("{} Measure it first.", why_candidate(candidate, helps)), PLAIN);
+        }
+        let steps = plan.steps.iter().filter(|step| step.when != When::Later);
+        let steps: Vec<String> = steps.map(Step::named).collect();
+        if !steps.is_empty() {
+            self.heading("Steps");
+            let digits = steps.len().to_string().len();
+            for (place, step) in (1..).zip(&steps) {
+                self.paragraph(&format!("    {place:>digits$}  "), step, PLAIN);
+            }
         }
         let of_candidate = |of: fn(&Candidate) -> &Vec<String>| plan.candidate.iter().flat_map(of).cloned().collect();
         let candidate: [Vec<String>; 3] =
@@ -208,10 +220,15 @@ impl Page {
     fn not_read(&mut self, report: &Report) {
         let mentioned = |gap: &GapLine| report.not_checked.iter().any(|rule| rule.gaps.contains(gap));
         let rest: Vec<&GapLine> = report.gaps.iter().filter(|gap| !mentioned(gap)).collect();
-        if rest.is_empty() {
+        // The verdict on a calm host has the first of them, and says that one sample shows no rates.
+        let unseen: Vec<&Unseen> = report.unseen.iter().skip(usize::from(is_calm(report))).collect();
+        if rest.is_empty() && unseen.is_empty() {
             return;
         }
         self.section("Not seen");
+        for unseen in unseen {
+            self.paragraph_after("  ", &unseen.what);
+        }
         for gap in rest {
             self.paragraph_after("  ", &format!("{}: {}; lost: {}", gap.source, gap.cause, gap.lost));
         }
@@ -257,6 +274,33 @@ impl Page {
             let lead = if at == 0 { first.len() } else { indent };
             let _ = writeln!(self.out, "{}{line}", " ".repeat(lead));
         }
+    }
+}
+
+/// Where the change of a finding stands, and what the plan leaves out of it, a sentence each. Has no command: those of the plan are all.
+pub(crate) fn change(plan: Option<&Plan>, finding: &Finding) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(plan) = plan {
+        let places: Vec<String> = places(plan, finding).iter().map(usize::to_string).collect();
+        let what = if plan.candidate.is_some() { "the candidate" } else { "the plan" };
+        lines.extend(match places.as_slice() {
+            [] => None,
+            [one] => Some(format!("Step {one} of {what} below.")),
+            [first @ .., last] => Some(format!("Steps {} and {last} of {what} below.", first.join(", "))),
+        });
+    }
+    let later = finding.plan.iter().filter(|step| step.when == When::Later);
+    lines.extend(later.map(|step| format!("Later: {}", step.named())));
+    lines.extend(finding.left_out.iter().map(|left| format!("Left out: {} ({}).", left.change, left.why)));
+    lines
+}
+
+/// The heading of what a finding says of its change: of the change of the plan, of one that the plan leaves out, or of what a person does.
+pub(crate) fn lead_of_costs(finding: &Finding) -> &'static str {
+    match (finding.plan.is_empty(), finding.left_out.is_empty()) {
+        (false, _) => "What it trades",
+        (true, false) => "What the change that is left out trades",
+        (true, true) => "What helps",
     }
 }
 
@@ -334,18 +378,59 @@ mod tests {
     }
 
     #[test]
+    fn a_page_has_the_commands_of_its_plan_only() {
+        use floodline_analysis::plan::merge;
+        let mut report = diagnose(&dirty_cliff().window(), None);
+        let mut other = report.findings[0].clone();
+        other.rule = "dominant-writer";
+        other.severity = Severity::Warning;
+        other.plan = floodline_analysis::advise::step::sysctls(
+            &dirty_cliff().window(),
+            &[("vm.dirty_ratio", 7), ("vm.dirty_expire_centisecs", 500)],
+        );
+        report.findings.push(other);
+        report.plan = merge(&report.findings);
+        let page = render(&report, DETAILS);
+        let (findings, plan) = page.split_once("Plan for all findings").expect("a plan");
+        assert!(!findings.contains("sysctl -w") && !findings.contains("tee"), "{findings}");
+        let joined = findings.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(joined.contains("Steps 1 and 2 of the plan below."), "{findings}");
+        assert!(joined.contains("Step 3 of the plan below. Left out: vm.dirty_ratio=7 (the plan sets"), "{findings}");
+        for step in
+            ["1  vm.dirty_background_bytes=33554432", "2  vm.dirty_bytes=134217728", "3  vm.dirty_expire_centisecs=500"]
+        {
+            assert!(plan.contains(step), "{step} in\n{plan}");
+        }
+        assert!(!page.contains("-w vm.dirty_ratio=7"), "{page}");
+    }
+
+    #[test]
+    fn a_short_observation_names_what_was_not_seen_and_the_next_command() {
+        let text = page(&Fixture::healthy().seconds(6), None);
+        let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            joined.contains("Dirty data leave after 30 s (vm.dirty_expire_centisecs). That was not seen."),
+            "{text}"
+        );
+        assert!(text.contains("Look longer: floodline doctor --for 1m\n"), "{text}");
+        let sick = page(&floodline_testkit::incidents::starved_budget(), None);
+        let (_, not_seen) = sick.split_once("\nNot seen\n").expect("a section");
+        assert!(not_seen.contains("Dirty data leave after 30 s"), "{sick}");
+    }
+
+    #[test]
     fn the_journal_is_named_with_its_cure() {
         insta::assert_snapshot!(page(&slow_journal(), Some(&["dominant-writer"])));
     }
 
     #[test]
     fn a_healthy_host_takes_two_lines() {
-        let text = page(&Fixture::healthy(), Some(&["dirty-cliff", "dominant-writer"]));
+        let text = page(&Fixture::healthy().seconds(40), Some(&["dirty-cliff", "dominant-writer"]));
         insta::assert_snapshot!(text, @"
-        NOT FOUND on web-1: dirty-cliff, dominant-writer. 15 rules were not run. 10 s
+        NOT FOUND on web-1: dirty-cliff, dominant-writer. 15 rules were not run. 40 s
         watched from 04:00:00 UTC.
         2 of 2 rules were checked and found nothing.
-        Linux 6.12.117+deb13-amd64, 8 CPUs, 16.0 GiB, cgroup v2; 11 samples in 10 s.
+        Linux 6.12.117+deb13-amd64, 8 CPUs, 16.0 GiB, cgroup v2; 41 samples in 40 s.
         ");
     }
 
@@ -359,13 +444,14 @@ mod tests {
     #[test]
     fn what_could_not_be_seen_is_named() {
         let fixture = Fixture::healthy()
+            .seconds(40)
             .without(Source::Vmstat, Cause::PermissionDenied { need: "root".into() })
             .without(Source::DebugBdiStats, Cause::NotMounted { fs_type: "debugfs".into() });
         insta::assert_snapshot!(page(&fixture, Some(&["dirty-cliff", "dominant-writer"])), @"
         NOT FOUND on web-1: dominant-writer, as far as this user may see. 15 rules were
-        not run. 10 s watched from 04:00:00 UTC.
+        not run. 40 s watched from 04:00:00 UTC.
         1 of 2 rules were checked and found nothing.
-        Linux 6.12.117+deb13-amd64, 8 CPUs, 16.0 GiB, cgroup v2; 11 samples in 10 s.
+        Linux 6.12.117+deb13-amd64, 8 CPUs, 16.0 GiB, cgroup v2; 41 samples in 40 s.
 
         Not checked
           dirty-cliff: /proc/vmstat: permission denied (needs root)

@@ -48,7 +48,7 @@ const DIM: Style = Style::new().dimmed();
 pub fn render(report: &Report, options: Options) -> String {
     let width = options.width.clamp(WIDTH_MIN, WIDTH_MAX);
     match options.details {
-        true => details::render(report, width, options.color),
+        true => details::render(report, width, options),
         false => screen::render(report, width, options),
     }
 }

@@ -4,7 +4,10 @@
 //! words and every source are in the details.
 
 use super::fit::{LINES, LINES_MIN, Limits, Part, paragraph};
-use super::words::{calm_headline, checked, help_beside, names, not_checked, readings, when, why_candidate, you_see};
+use super::words::{
+    also_unseen, calm_headline, checked, help_beside, look_longer, names, not_checked, readings, when, why_candidate,
+    you_see,
+};
 use super::{BOLD, DIM, Options, PLAIN, Page, color_of, is_calm, missing};
 use crate::layout::command;
 use anstyle::Style;
@@ -13,8 +16,6 @@ use floodline_record::human;
 
 /// Columns of the labels at the left.
 const LABEL: usize = 13;
-/// A stall that comes twice a minute can hide from an observation that is shorter than this, seconds.
-const SEES_MOST_S: f64 = 30.0;
 /// Findings beside the first that get a line of their own.
 const OTHERS: usize = 2;
 /// Labels of what was cut that the last line names; it counts more of them as "what is cut short".
@@ -224,12 +225,11 @@ impl Screen {
     fn calm(&mut self, report: &Report) {
         let checked = checked(report);
         let all = checked + report.not_checked.len();
-        let watched = human::seconds(report.window_s);
         let (verdict, sentence) = calm_headline(report);
         self.headline(&verdict, &sentence, BOLD);
-        let missing = missing(report).join(" ");
         let mut readings = readings(report);
-        readings.extend((!missing.is_empty()).then_some(("Missing", missing)));
+        let not_seen = [("Not seen", also_unseen(report)), ("Missing", missing(report).join(" "))];
+        readings.extend(not_seen.into_iter().filter(|(_, text)| !text.is_empty()));
         if !readings.is_empty() {
             self.blank();
         }
@@ -243,14 +243,13 @@ impl Screen {
             }
         }
         self.blank();
-        let of = format!("{} of {all} causes ruled out.{}", report.ruled_out.len(), not_checked(report, self.is_live));
+        // A cause that comes now and then is ruled out for the time that was watched.
+        let so_far = if report.unseen.is_empty() { "" } else { " so far" };
+        let ruled_out = report.ruled_out.len();
+        let of = format!("{ruled_out} of {all} causes ruled out{so_far}.{}", not_checked(report, self.is_live));
         self.text(Part::Count, &of, PLAIN);
-        if report.window_s < SEES_MOST_S && checked > 0 {
-            let hidden = match report.window_s {
-                0.0 => "Rates need a longer observation".to_owned(),
-                _ => format!("A stall twice a minute can hide from {watched}"),
-            };
-            self.text(Part::Count, &format!("{hidden}: floodline doctor --for 1m"), PLAIN);
+        if let Some(command) = look_longer(report, self.is_live) {
+            self.text(Part::Count, &format!("Look longer: {command}"), BOLD);
         }
         let rest = self.rest("Readings and sources");
         self.text(Part::Count, &rest, DIM);
@@ -314,6 +313,7 @@ mod tests {
     use super::super::{Options, render};
     use floodline_analysis::diagnose::diagnose;
     use floodline_analysis::report::{Report, Unexplained};
+    use floodline_record::human;
     use floodline_testkit::Fixture;
     use floodline_testkit::incidents::{INCIDENTS, dirty_cliff, starved_budget};
 
@@ -472,13 +472,13 @@ mod tests {
             let window = floodline_record::window::Window::from_records(&records);
             render(&diagnose(&window, None), Options::default())
         };
-        let quiet = holed(Fixture::healthy().seconds(30), 0);
+        let quiet = holed(Fixture::healthy().seconds(40), 0);
         assert!(quiet.starts_with("OK on "), "{quiet}");
-        assert!(quiet.contains("3 of 34 samples are missing, the longest hole is 4.0"), "{quiet}");
-        let waited = holed(Fixture::healthy().seconds(30), 2_400_000_000);
+        assert!(quiet.contains("3 of 44 samples are missing, the longest hole is 4.0"), "{quiet}");
+        let waited = holed(Fixture::healthy().seconds(40), 2_400_000_000);
         assert!(waited.starts_with("NOTHING SEEN on "), "{waited}");
         assert!(waited.contains("Tasks waited for I/O for 2.4"), "{waited}");
-        assert!(waited.replace('\n', " ").contains("not checked (see --details)"), "{waited}");
+        assert!(waited.replace('\n', " ").contains(" (see --details)"), "{waited}");
         let sick = holed(dirty_cliff(), 0);
         assert!(sick.contains("3 of "), "{sick}");
         assert!(sick.lines().count() <= 25, "{sick}");
@@ -486,9 +486,23 @@ mod tests {
 
     #[test]
     fn a_short_observation_does_not_say_that_all_is_well() {
-        let short = page(&Fixture::healthy().seconds(6));
-        assert!(short.starts_with("NOTHING SEEN"), "{short}");
-        assert!(short.contains("--for 1m"), "{short}");
+        let joined = |page: &str| page.split_whitespace().collect::<Vec<_>>().join(" ");
+        for seconds in [6, 10, 20, 34] {
+            let short = page(&Fixture::healthy().seconds(seconds));
+            let told =
+                format!("NOTHING SEEN on web-1: no stall or storm found in {}", human::seconds(f64::from(seconds)));
+            assert!(joined(&short).starts_with(&told), "{short}");
+            let unseen = "Dirty data leave after 30 s (vm.dirty_expire_centisecs). That was not seen.";
+            assert!(joined(&short).contains(unseen), "{short}");
+            assert!(short.contains("Look longer: floodline doctor --for 1m\n"), "{short}");
+            assert!(short.contains(" causes ruled out so far."), "{short}");
+        }
+        let long = page(&Fixture::healthy().seconds(35));
+        assert!(long.starts_with("OK on web-1: nothing stalls or storms. 35 s watched"), "{long}");
+        assert!(!long.contains("Look longer") && !long.contains("so far"), "{long}");
+        let kept = Options { is_live: false, ..Options::default() };
+        let kept = render(&diagnose(&Fixture::healthy().seconds(6).window(), None), kept);
+        assert!(kept.contains("Look longer: floodline record --for 1m -o host.flr\n"), "{kept}");
         let one = page(&Fixture::healthy().one_look());
         assert!(one.contains("It shows no rates"), "{one}");
         let nothing = render(&diagnose(&floodline_record::window::Window::default(), None), Options::default());

@@ -8,9 +8,6 @@ use floodline_analysis::report::{BusyDisk, Candidate, Finding, GapLine, Plan, Re
 use floodline_record::human;
 use std::collections::BTreeSet;
 
-/// Minimum length of a meaningful observation, seconds.
-const SHORT_S: f64 = 10.0;
-
 /// Number of rules that were checked. A rule counts once, even if it has several findings.
 pub(super) fn checked(report: &Report) -> usize {
     let found: BTreeSet<&str> = report.findings.iter().map(|finding| finding.rule).collect();
@@ -51,13 +48,33 @@ pub(super) fn calm_headline(report: &Report) -> (String, String) {
 }
 
 /// The verdict on a host on which nothing hurts: its word and its sentence. Where tasks waited for I/O nevertheless, it says for
-/// what.
+/// what. Of an observation that was too short, it says what a longer one would show.
 pub(crate) fn calm_verdict(report: &Report) -> (&'static str, String) {
-    let (word, sentence) = verdict(report);
-    match waits(report).filter(|_| matches!(word, "OK" | "NOTHING SEEN")) {
-        Some(waits) => (word, format!("{} {waits}", sentence.replacen("nothing stalls", "no writeback stalls", 1))),
-        None => (word, sentence),
+    let (word, mut sentence) = verdict(report);
+    if let Some(waits) = waits(report).filter(|_| matches!(word, "OK" | "NOTHING SEEN")) {
+        sentence = format!("{} {waits}", sentence.replacen("nothing stalls", "no writeback stalls", 1));
     }
+    if let Some(unseen) = report.unseen.first().filter(|_| word != "UNKNOWN" && report.window_s > 0.0) {
+        sentence = format!("{sentence} {}", unseen.what);
+    }
+    (word, sentence)
+}
+
+/// What else the observation was too short to show, beside what the verdict says.
+pub(crate) fn also_unseen(report: &Report) -> String {
+    report.unseen.iter().skip(1).map(|unseen| unseen.what.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// The command of an observation that shows what this one was too short for. A kept recording cannot be continued: then it is the command
+/// of a new one.
+pub(crate) fn look_longer(report: &Report, is_live: bool) -> Option<String> {
+    let seconds = report.unseen.iter().map(|unseen| unseen.look_s).max().filter(|_| checked(report) > 0)?;
+    let length = if seconds.is_multiple_of(60) { format!("{}m", seconds / 60) } else { format!("{seconds}s") };
+    let sudo = if is_for(report, "permission_denied") { "sudo " } else { "" };
+    Some(match is_live {
+        true => format!("{sudo}floodline doctor --for {length}"),
+        false => format!("{sudo}floodline record --for {length} -o host.flr"),
+    })
 }
 
 /// "Tasks waited for I/O up to 82 % of the time between two samples, orders[139] longest: vda was busy mostly with reads."
@@ -71,6 +88,7 @@ fn waits(report: &Report) -> Option<String> {
         // The notes below say what was seen of these waits.
         _ if report.findings.iter().any(|one| one.waited_s.is_some()) => String::new(),
         Some((disk, Some("reads"))) => format!(": {disk} was busy mostly with reads"),
+        Some((disk, Some("writeback"))) if !report.unseen.is_empty() => format!(": writeback kept {disk} busy"),
         Some((disk, Some("writeback"))) => {
             format!(": writeback kept {disk} busy, and no other program waited long for it")
         }
@@ -103,11 +121,8 @@ fn verdict(report: &Report) -> (&'static str, String) {
     if let Some(waits) = &report.unexplained {
         return ("NO CAUSE FOUND", format!("{} {watched} watched{from}.", unexplained(waits)));
     }
-    if report.window_s < SHORT_S {
-        return match report.window_s {
-            0.0 => ("NOTHING SEEN", "nothing conspicuous in one sample. It shows no rates.".to_owned()),
-            _ => ("NOTHING SEEN", format!("nothing stalls or storms in these {watched}{from}.")),
-        };
+    if report.window_s <= 0.0 {
+        return ("NOTHING SEEN", "nothing conspicuous in one sample. It shows no rates.".to_owned());
     }
     if let Some(gap) = report.not_checked.iter().flat_map(|rule| &rule.gaps).find(|gap| gap.kind == "too_coarse") {
         let fits = "a stall can be shorter than the time between two samples";
@@ -120,6 +135,9 @@ fn verdict(report: &Report) -> (&'static str, String) {
         (true, _) => ("NOTHING SEEN", format!("nothing stalls or storms in the samples of {watched}{from}.")),
         (false, Some(blind)) => {
             ("NOTHING SEEN", format!("nothing stalls or storms in these {watched}{from}, as far as {blind}."))
+        }
+        (false, None) if !report.unseen.is_empty() => {
+            ("NOTHING SEEN", format!("no stall or storm found in {watched}{from}."))
         }
         (false, None) => ("OK", format!("nothing stalls or storms. {watched} watched{from}.")),
     }
@@ -265,13 +283,16 @@ pub(crate) fn readings(report: &Report) -> Vec<(&'static str, String)> {
 /// What keeps a calm observation from being proof of health, beside a tracer that is not in use: as the end of "as far
 /// as". `None` where nothing does.
 fn blind(report: &Report) -> Option<&'static str> {
-    let is_for = |kind: &str| {
-        report.not_checked.iter().any(|rule| rule.gaps.iter().any(|gap| gap.kind == kind && !of_trace(gap)))
-    };
-    if is_for("permission_denied") {
+    if is_for(report, "permission_denied") {
         return Some("this user may see");
     }
-    is_for("too_short").then_some("an observation this short shows")
+    // What is not seen of a short observation follows in a sentence of its own.
+    (report.unseen.is_empty() && is_for(report, "too_short")).then_some("an observation this short shows")
+}
+
+/// Whether a rule was not checked because of a gap of this kind, traces left out.
+fn is_for(report: &Report, kind: &str) -> bool {
+    report.not_checked.iter().any(|rule| rule.gaps.iter().any(|gap| gap.kind == kind && !of_trace(gap)))
 }
 
 fn of_trace(gap: &GapLine) -> bool {
@@ -307,7 +328,8 @@ pub(super) fn not_checked(report: &Report, is_live: bool) -> String {
         parts.push(format!("{} not checked ({why})", traced.len()));
     }
     if !others.is_empty() {
-        parts.push(format!("{} not checked (see --details)", others.len()));
+        let what = if parts.is_empty() { " not checked" } else { "" };
+        parts.push(format!("{}{what} (see --details)", others.len()));
     }
     format!(" {}.", parts.join(", "))
 }

@@ -7,15 +7,18 @@ use super::figure::{Axis, figure, marks, second, spark};
 use super::model::{Block, Cell, Finding, Row, Section, Table, Verdict, class_of};
 use super::packed::{Set, pack_all};
 use super::waits::waits;
-use crate::doctor::details::{host_line, shown};
-use crate::doctor::words::{calm_verdict, help_beside, readings, when, why_candidate, you_see};
+use crate::doctor::details::{change, host_line, lead_of_costs, shown};
+use crate::doctor::words::{
+    also_unseen, calm_verdict, help_beside, look_longer, readings, when, why_candidate, you_see,
+};
 use crate::doctor::{is_calm, missing, time};
 use crate::layout::capital;
 use floodline_analysis::budget::{BudgetReport, BudgetRow};
 use floodline_analysis::diagnose::{device, writer};
 use floodline_analysis::ledger::Ledger;
-use floodline_analysis::report::{Evidence, Plan, Report, Severity};
+use floodline_analysis::report::{Evidence, Plan, Report, Severity, Step, When};
 use floodline_analysis::timeline::{Mark, Plot, Timeline};
+use floodline_analysis::told::told;
 use floodline_record::human;
 use floodline_record::window::Window;
 
@@ -84,7 +87,12 @@ pub(super) fn verdict(report: &Report) -> Verdict {
         let (word, sentence) = calm_verdict(report);
         let class = if word == "OK" { "ok" } else { "info" };
         let mut rows = readings(report);
-        rows.extend(Some(("Missing", missing(report).join(" "))).filter(|(_, text)| !text.is_empty()));
+        let not_seen = [
+            ("Not seen", also_unseen(report)),
+            ("Missing", missing(report).join(" ")),
+            ("Look longer", look_longer(report, false).unwrap_or_default()),
+        ];
+        rows.extend(not_seen.into_iter().filter(|(_, text)| !text.is_empty()));
         return Verdict { class, word: word.to_owned(), sentence: capital(&sentence), rows, commands: Vec::new() };
     };
     let explained: Vec<String> = report
@@ -151,12 +159,13 @@ fn found(host: &Host<'_>) -> Vec<Option<Mark>> {
 
 fn findings(report: &Report, found: &[Option<Mark>]) -> Section {
     let mut blocks: Vec<Block> = Vec::new();
+    let report = told(report);
     for (number, (finding, mark)) in report.findings.iter().zip(found).enumerate() {
         let explained = finding.explained_by.map(|rule| format!("Explained by {rule}."));
         let mut texts: Vec<String> = finding.confirmed.iter().map(|text| format!("The trace: {text}")).collect();
         texts.push(finding.cause.clone());
         texts.extend(explained);
-        let lead = if finding.plan.is_empty() { "What helps" } else { "What it trades" };
+        let lead = lead_of_costs(finding);
         texts.retain(|text| !text.is_empty());
         let after = [
             (!finding.trade_off.is_empty()).then(|| format!("{lead}: {}", finding.trade_off)),
@@ -170,7 +179,7 @@ fn findings(report: &Report, found: &[Option<Mark>]) -> Section {
             texts,
             at: mark.as_ref().map(|mark| (second(mark.second), mark.label.clone())),
             evidence: evidence(&finding.evidence),
-            steps: finding.plan.iter().map(|step| step.command.clone()).collect(),
+            change: change(report.plan.as_ref(), finding),
             after: after.into_iter().flatten().collect(),
         };
         blocks.push(Block::Finding(Box::new(shown)));
@@ -457,6 +466,8 @@ fn expect(plan: &Plan) -> &'static str {
 fn plan(report: &Report) -> Section {
     let mut blocks = Vec::new();
     if let Some(plan) = &report.plan {
+        let steps = plan.steps.iter().filter(|step| step.when != When::Later).map(Step::named);
+        blocks.extend((1..).zip(steps).map(|(place, step)| Block::Text(format!("Step {place}: {step}"))));
         let candidate = plan.candidate.clone().unwrap_or_default();
         let commands = [
             (heading_of_candidate(plan), &candidate.commands),

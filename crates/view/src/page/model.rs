@@ -65,7 +65,7 @@ impl Block {
             Block::Commands(_, commands) => 60 + 19 * commands.len(),
             Block::Finding(finding) => {
                 let rows = finding.evidence.as_ref().map_or(0, |table| table.rows.len());
-                200 + 27 * (rows + finding.steps.len() + finding.texts.len())
+                200 + 27 * (rows + finding.change.len() + finding.texts.len())
             }
             Block::Table(table) => 60 + 31 * table.rows.len() + 22 * table.notes.len(),
             Block::Plots(plots) => 330 * plots.len().div_ceil(2),
@@ -85,8 +85,9 @@ pub(super) struct Finding {
     /// The second at which it shows most, and what is seen there.
     pub(super) at: Option<(String, String)>,
     pub(super) evidence: Option<Table>,
-    pub(super) steps: Vec<String>,
-    /// Paragraphs behind the steps.
+    /// Where its change stands: the plan has the commands.
+    pub(super) change: Vec<String>,
+    /// Paragraphs behind the change.
     pub(super) after: Vec<String>,
 }
 
