@@ -121,3 +121,15 @@ fn a_plan_stays_the_same_however_long_the_machine_is_watched() {
         }
     }
 }
+
+#[test]
+fn a_short_look_that_finds_nothing_on_a_sick_machine_names_what_it_did_not_see() {
+    for machine in SICK {
+        let records = recording(machine);
+        for seconds in [3, 6, 10, 15, 20] {
+            let report = after(&records, seconds);
+            let is_calm = report.findings.iter().all(|finding| finding.severity < Severity::Warning);
+            assert!(!is_calm || !report.unseen.is_empty(), "{} after {seconds} s", machine.1);
+        }
+    }
+}
