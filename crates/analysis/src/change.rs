@@ -38,7 +38,47 @@ pub struct ChangePlan {
     /// journal has the values that it finds. Empty if an old value was not read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undo: Vec<String>,
+    /// Steps from the old values to the new ones. Absent in a plan of values that a person gave: it has one step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ramp: Option<Ramp>,
 }
+
+/// Steps from the old values to the new ones. `undo` leads from any of them to the old values.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ramp {
+    /// Why there are several steps, or why one is enough. A sentence.
+    pub why: String,
+    /// The steps, in order. The last one sets the new values.
+    pub steps: Vec<RampStep>,
+}
+
+/// One step of a ramp.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RampStep {
+    /// What it sets, as `NAME=VALUE`.
+    pub set: Vec<String>,
+    /// How long to watch the host after it, in seconds.
+    pub watch_s: f64,
+    /// What must hold then. Otherwise the old values are put back.
+    pub go_on_if: Vec<Bound>,
+}
+
+/// A figure and its largest allowed value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bound {
+    /// [`IO_SOME_SHARE`] or [`PEAK`](crate::prediction::PEAK).
+    pub figure: String,
+    /// Its unit: `share` or `bytes`.
+    pub unit: String,
+    /// Largest value while the host is watched.
+    pub at_most: f64,
+}
+
+/// Share of the time in which a task waited for I/O: PSI `io`, `some`.
+pub const IO_SOME_SHARE: &str = "io_some_share";
 
 /// What identifies a host and its state. Absent fields are not compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -18,6 +18,7 @@ pub mod moment;
 pub mod observer;
 pub mod plan;
 pub mod prediction;
+pub mod ramp;
 pub mod report;
 pub mod rule_figures;
 pub mod run;

@@ -111,7 +111,7 @@ mod tests {
         let withheld = std::mem::take(&mut plan.now);
         plan.steps.clear();
         plan.conflicts.insert(0, "it harms".to_owned());
-        plan.tried = Some(TriedPlan { verdict, back_test_error: None, expected: Vec::new(), withheld });
+        plan.tried = Some(TriedPlan { verdict, withheld, ..TriedPlan::default() });
         (report, window)
     }
 

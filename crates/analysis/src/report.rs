@@ -280,6 +280,9 @@ pub struct Plan {
     /// A change that was not shown to help here. `now` and the blocks that belong to it are then empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidate: Option<Candidate>,
+    /// Steps from the old values to the new ones. Absent if there is no change of now, or if no twin was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ramp: Option<crate::change::Ramp>,
 }
 
 impl Plan {
@@ -305,7 +308,7 @@ pub struct Candidate {
 }
 
 /// Result of a plan on the twin of the host.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TriedPlan {
     /// `helps`, `does_not_help`, `harms` or `may_harm`. Only a plan that helps keeps its commands, in `now` or as the candidate.
     pub verdict: &'static str,
@@ -315,6 +318,8 @@ pub struct TriedPlan {
     pub expected: Vec<crate::change::Expected>,
     /// Commands that are not advised, because the twin shows no benefit from them.
     pub withheld: Vec<String>,
+    /// Figures that get worse, the most important first, a text each.
+    pub costs: Vec<String>,
 }
 
 /// One detected problem.

@@ -106,7 +106,8 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         plan.expect = vec!["No setting that was tried helps here.".to_owned()];
         plan.costs.clear();
     }
-    plan.tried = Some(TriedPlan { verdict, back_test_error: error, expected: prediction.expected(), withheld });
+    let costs = losses.iter().map(|row| row.reserved()).collect();
+    plan.tried = Some(TriedPlan { verdict, back_test_error: error, expected: prediction.expected(), withheld, costs });
 }
 
 /// Takes the change of now out of a plan from a damaged recording: the waits of lost samples are missing in its trial. `lost` says what
@@ -178,8 +179,8 @@ pub fn tried_later(plan: &mut Plan, prediction: &Prediction) {
     if !worse.is_empty() {
         plan.costs.insert(0, format!("Here: {}.", worse.join("; ")));
     }
-    plan.tried =
-        Some(TriedPlan { verdict, back_test_error: error, expected: prediction.expected(), withheld: Vec::new() });
+    let expected = prediction.expected();
+    plan.tried = Some(TriedPlan { verdict, back_test_error: error, expected, ..TriedPlan::default() });
 }
 
 /// Removes the steps of a withheld plan from the findings too, so that no screen and no detail lists them as a change.
@@ -314,7 +315,7 @@ mod tests {
             let mut report = report(severity, None);
             let plan = report.plan.as_mut().unwrap();
             let withheld = std::mem::take(&mut plan.now);
-            plan.tried = Some(TriedPlan { verdict: MAY_HARM, back_test_error: None, expected: Vec::new(), withheld });
+            plan.tried = Some(TriedPlan { verdict: MAY_HARM, withheld, ..TriedPlan::default() });
             withhold(&mut report);
             report.plan.is_some()
         };
@@ -365,7 +366,7 @@ mod tests {
         withhold(&mut report);
         assert_eq!(report, before, "a plan that was not tried keeps its steps");
         let withheld = report.plan.as_ref().map(|plan| plan.now.clone()).unwrap();
-        let tried = TriedPlan { verdict: "does_not_help", back_test_error: None, expected: Vec::new(), withheld };
+        let tried = TriedPlan { verdict: "does_not_help", withheld, ..TriedPlan::default() };
         report.plan.as_mut().unwrap().tried = Some(tried);
         withhold(&mut report);
         assert_eq!(steps(&report), 0);

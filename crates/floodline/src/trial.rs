@@ -49,7 +49,7 @@ pub(crate) fn told(design: Design) -> String {
 pub(crate) fn try_by_turns(console: &Console, site: &Site, trial: Trial) -> Result<(u32, view::Benefit), CliError> {
     let Trial { plan, is_inverse, design, difference, probe } = trial;
     check(&site.host)?;
-    let request = Request { plan, within: design.within(), persist: false, probe };
+    let request = Request { plan, within: design.within(), persist: false, probe, at_once: true };
     let prepared = prepare(site, &request, false)?;
     tell_settled(console, &prepared.settled);
     console.note(&told(design));

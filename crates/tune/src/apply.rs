@@ -12,6 +12,7 @@ use crate::manager::managers;
 use crate::ramp::{self, Memory};
 use crate::recover::{Settled, Site, as_root, by_hand, restore, shown};
 use crate::slot::{Live, Slot};
+use crate::staged::{self, Stage};
 use crate::{journald, persist, rollback};
 use floodline_analysis::change::{Change, ChangePlan, Fingerprint, SCHEMA};
 use floodline_record::human;
@@ -40,6 +41,8 @@ pub struct Request {
     pub persist: bool,
     /// Command that must go on succeeding.
     pub probe: Option<String>,
+    /// Whether the steps of the plan's ramp are left out.
+    pub at_once: bool,
 }
 
 /// A plan that may be applied: checked against the host, and not written yet.
@@ -53,6 +56,8 @@ pub struct Prepared {
     pub files: Vec<(String, String)>,
     /// What people have to know before they make the change.
     pub warning: Option<String>,
+    /// Steps after which the host is watched, and the last one. Empty if the change is made at once.
+    pub stages: Vec<Stage>,
     /// `None` for a trial, which changes nothing.
     lock: Option<Lock>,
 }
@@ -95,6 +100,7 @@ pub fn plan_of(site: &Site, sets: &[String]) -> Result<ChangePlan, TuneError> {
         endpoint: "stall_seconds_per_hour".to_owned(),
         boot: Vec::new(),
         undo: Vec::new(),
+        ramp: None,
     })
 }
 
@@ -158,6 +164,8 @@ pub fn prepare(site: &Site, request: &Request, is_trial: bool) -> Result<Prepare
     }
     let memory = Memory::read(host);
     let warning = memory.as_ref().and_then(|memory| ramp::void_background(&slots, memory));
+    let ramp = request.plan.ramp.as_ref().filter(|_| !request.at_once);
+    let stages = ramp.map_or_else(|| Ok(Vec::new()), |ramp| staged::stages(host, ramp, &mut slots))?;
     ramp::plan(&mut slots, memory);
     // What is written first is put back last: nothing waits for a restart of journald.
     slots.sort_by_key(|slot| !slot.is_journald());
@@ -198,7 +206,7 @@ pub fn prepare(site: &Site, request: &Request, is_trial: bool) -> Result<Prepare
                 .hint("give a command that succeeds on this host"));
         }
     }
-    Ok(Prepared { slots, settled, files, warning, lock })
+    Ok(Prepared { slots, settled, files, warning, stages, lock })
 }
 
 /// What of a plan does not fit the host.
@@ -317,7 +325,9 @@ pub(crate) struct Begun {
 pub(crate) fn begin(site: &Site, request: &Request, prepared: Prepared) -> Result<Begun, TuneError> {
     let store = site.store()?;
     let json = serde_json::to_vec(&request.plan).unwrap_or_default();
-    let within = u64::try_from(request.within.as_nanos()).unwrap_or(u64::MAX);
+    // The time to confirm begins when the last step is made.
+    let within = request.within.saturating_add(staged::watching(&prepared.stages));
+    let within = u64::try_from(within.as_nanos()).unwrap_or(u64::MAX);
     let planned = Planned {
         id: 0,
         boot_id: site.host.fingerprint().boot_id,
@@ -342,11 +352,33 @@ pub(crate) fn begin(site: &Site, request: &Request, prepared: Prepared) -> Resul
     Ok(Begun { journal, client, lock: prepared.lock })
 }
 
-/// Writes a plan that was prepared.
-pub fn run(site: &Site, request: &Request, prepared: Prepared) -> Result<Applied, TuneError> {
+/// Writes a plan that was prepared. `tell` is called before each step of several.
+pub fn run(
+    site: &Site,
+    request: &Request,
+    prepared: Prepared,
+    mut tell: impl FnMut(&Stage),
+) -> Result<Applied, TuneError> {
+    let stages = prepared.stages.clone();
     let mut begun = begin(site, request, prepared)?;
     let slots = begun.journal.planned.slots.clone();
-    if let Err(why) = write_all(site, &slots, &mut begun.journal, &begun.client) {
+    let watched = stages.split_last().map_or(&[][..], |(_, watched)| watched);
+    for stage in watched {
+        tell(stage);
+        let written = write_all(site, &of_step(&slots, stage.step), &mut begun.journal, &begun.client);
+        let held = written.and_then(|()| staged::watch(&site.host, stage, || begun.client.is_guarding()));
+        if let Err(why) = held {
+            return Err(fail(site, begun, &why).hint("make it in one step: add --at-once"));
+        }
+    }
+    let rest = match stages.last().filter(|_| !watched.is_empty()) {
+        Some(last) => {
+            tell(last);
+            of_step(&slots, last.step)
+        }
+        None => slots,
+    };
+    if let Err(why) = write_all(site, &rest, &mut begun.journal, &begun.client) {
         return Err(fail(site, begun, &why));
     }
     if let Err(error) = begun.journal.append(Entry::Applied) {
@@ -360,6 +392,15 @@ pub fn run(site: &Site, request: &Request, prepared: Prepared) -> Result<Applied
     let set = journal.planned.slots.iter().map(|slot| (slot.old_shown(), slot.new_shown())).collect();
     let left = Duration::from_nanos(journal.planned.deadline_ns.saturating_sub(boottime()));
     Ok(Applied { id: journal.id, set, left })
+}
+
+/// The slots with the writes of one step of a ramp.
+fn of_step(slots: &[Slot], step: usize) -> Vec<Slot> {
+    let of = |slot: &Slot| {
+        let writes = slot.writes.iter().filter(|write| write.step == step).cloned().collect();
+        Slot { writes, ..slot.clone() }
+    };
+    slots.iter().map(of).filter(|slot| !slot.writes.is_empty()).collect()
 }
 
 /// Writes every value and reads it back.

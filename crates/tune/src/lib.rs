@@ -19,5 +19,6 @@ pub mod ramp;
 pub mod recover;
 pub mod rollback;
 pub mod slot;
+pub mod staged;
 pub mod switchback;
 pub mod verify;

@@ -193,7 +193,7 @@ mod tests {
             state: names.len(),
             is_exact: true,
             old: vec!["0".to_owned(); names.len()],
-            writes: vec![Write { at, value: value.to_owned() }],
+            writes: vec![Write::new(at, value)],
             undo: Vec::new(),
             back: Vec::new(),
         }

@@ -2,6 +2,7 @@
 //! The ramp. A hard threshold that jumps below the dirty pages stops every writer until the disk has caught up. So the
 //! background threshold goes first, which makes the flusher write, and the hard one follows in steps. Each step waits
 //! until the dirty pages are below its freerun ceiling, where no writer is slowed. It waits as long as they become fewer.
+//! Steps of a plan, after which the host is watched, are in `staged`.
 
 use crate::host::Host;
 use crate::slot::{Slot, Write};
@@ -97,11 +98,18 @@ pub fn plan(slots: &mut [Slot], memory: Option<Memory>) {
         let to = slot.writes.last().and_then(|write| memory.threshold(write))?;
         (to < from).then_some(to)
     };
-    if let Some(slot) = slots.iter_mut().find(|slot| is(slot, HARD))
-        && let Some(to) = lowers(slot, memory.hard)
-    {
-        let ramp = steps(memory.hard, to).into_iter().map(|limit| Write { at: 0, value: limit.to_string() });
-        slot.writes.splice(0..0, ramp);
+    if let Some(slot) = slots.iter_mut().find(|slot| is(slot, HARD)) {
+        let mut from = memory.hard;
+        let mut writes = Vec::new();
+        for write in std::mem::take(&mut slot.writes) {
+            let to = memory.threshold(&write).unwrap_or(from);
+            let between = if to < from { steps(from, to) } else { Vec::new() };
+            let step = write.step;
+            writes.extend(between.into_iter().map(|limit| Write { at: 0, value: limit.to_string(), step }));
+            writes.push(write);
+            from = to;
+        }
+        slot.writes = writes;
     }
     // Lowering: background first. Raising: the hard one first, so that the kernel does not cap the background.
     let is_lowered = slots.iter().find(|slot| is(slot, HARD)).is_some_and(|slot| lowers(slot, memory.hard).is_some());
@@ -216,7 +224,7 @@ mod tests {
             state: 2,
             is_exact: true,
             old: ["0", "20"].map(str::to_owned).to_vec(),
-            writes: vec![Write { at: 0, value: value.to_owned() }],
+            writes: vec![Write::new(0, value)],
             undo: Vec::new(),
             back: Vec::new(),
         }
@@ -233,6 +241,18 @@ mod tests {
         let named = |name: &str, writes| (format!("vm.{name}_bytes"), writes);
         assert_eq!(ordered(100 * MIB), [named("dirty_background", 1), named("dirty", 5)]);
         assert_eq!(ordered(800 * MIB), [named("dirty", 1), named("dirty_background", 1)]);
+    }
+
+    #[test]
+    fn a_limit_is_lowered_step_by_step_within_each_step_of_a_plan() {
+        let memory = Memory { hard: 400 * MIB, background: 200 * MIB, available: 2000 * MIB };
+        let mut slots = [pair("dirty", "0")];
+        let write = |mib: u64, step| Write { at: 0, value: (mib * MIB).to_string(), step };
+        slots[0].writes = vec![write(200, 0), write(100, 1)];
+        plan(&mut slots, Some(memory));
+        let mib = |write: &Write| (write.value.parse::<u64>().unwrap() / MIB, write.step);
+        let writes: Vec<(u64, usize)> = slots[0].writes.iter().map(mib).collect();
+        assert_eq!(writes, [(300, 0), (225, 0), (200, 0), (150, 1), (112, 1), (100, 1)]);
     }
 
     #[test]

@@ -17,6 +17,20 @@ pub struct Write {
     pub at: usize,
     /// Value.
     pub value: String,
+    /// Number of the step of the plan's ramp that it belongs to, from 0.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub step: usize,
+}
+
+impl Write {
+    /// A write of the first step.
+    pub fn new(at: usize, value: impl Into<String>) -> Write {
+        Write { at, value: value.into(), step: 0 }
+    }
+}
+
+fn is_first(step: &usize) -> bool {
+    *step == 0
 }
 
 /// One setting.
@@ -77,7 +91,7 @@ impl Slot {
             attributes.len() - 1
         });
         let undo = undo(&old);
-        let writes = vec![Write { at, value }];
+        let writes = vec![Write::new(at, value)];
         Ok(Slot { attributes, state: knob.state.len(), is_exact: knob.is_exact, old, writes, undo, back: Vec::new() })
     }
 
@@ -123,11 +137,9 @@ impl Slot {
 /// change from another ratio.
 fn undo(old: &[String]) -> Vec<Write> {
     match old {
-        [bytes, ratio] if bytes == "0" && ratio == "0" => {
-            ["1", "0"].map(|value| Write { at: 1, value: value.to_owned() }).to_vec()
-        }
-        [bytes, ratio] if bytes == "0" => vec![Write { at: 1, value: ratio.clone() }],
-        _ => old.first().map(|value| Write { at: 0, value: value.clone() }).into_iter().collect(),
+        [bytes, ratio] if bytes == "0" && ratio == "0" => ["1", "0"].map(|value| Write::new(1, value)).to_vec(),
+        [bytes, ratio] if bytes == "0" => vec![Write::new(1, ratio)],
+        _ => old.first().map(|value| Write::new(0, value)).into_iter().collect(),
     }
 }
 

@@ -82,6 +82,7 @@ pub fn inverse(journal: &Journal) -> Result<ChangePlan, TuneError> {
         changes: journal.planned.slots.iter().map(change).collect(),
         longest_pause_s: WITHOUT_S,
         undo: Vec::new(),
+        ramp: None,
         ..journal.planned.plan.clone()
     })
 }

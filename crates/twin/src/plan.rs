@@ -7,9 +7,11 @@ use crate::predict::Measured;
 use floodline_analysis::advise::knob::knob;
 use floodline_analysis::advise::step;
 use floodline_analysis::change::{Change, ChangePlan, Fingerprint, SCHEMA};
+use floodline_analysis::knob_of::knob_of;
 use floodline_analysis::plan::merge;
 use floodline_analysis::prediction::{Prediction, Setting, shown_value};
-use floodline_analysis::report::{Finding, Step, When};
+use floodline_analysis::ramp::ramp;
+use floodline_analysis::report::{Finding, Plan, Step, When};
 use floodline_record::window::Window;
 
 /// Figure that decides if a change helped.
@@ -74,16 +76,12 @@ pub fn plan(
         boot_id: facts.and_then(|facts| facts.boot_id.as_ref()).map(|id| id.as_str().to_owned()),
         mem_total_bytes: facts.and_then(|facts| facts.mem_total).map(|bytes| bytes.0),
     };
-    let change = |setting: &Setting| Change {
-        knob: setting.key.clone(),
-        old: old(window, &setting.key),
-        new: setting.value.clone(),
-        in_force: in_force(window, &setting.key),
-    };
-    let changes: Vec<Change> = changed(window, settings).into_iter().map(change).collect();
+    let changes = changes(window, settings);
     let undo = changes.iter().map(|change| restoring(window, &change.knob)).collect::<Option<Vec<String>>>();
     let rows = || prediction.iter().flat_map(|prediction| &prediction.rows);
     let expected = prediction.map(Prediction::expected).unwrap_or_default();
+    let cost = prediction.and_then(|prediction| Some(prediction.losses().first()?.reserved()));
+    let ramp = ramp(window, &changes, &expected, cost.as_deref());
     let evidence = rows()
         .filter(|row| row.is_measured && !row.figure.starts_with("program "))
         .map(|row| format!("{}: {} in the recording", row.label, shown_value(row.unit, row.now)))
@@ -103,7 +101,34 @@ pub fn plan(
         endpoint: ENDPOINT.to_owned(),
         boot: Vec::new(),
         undo: undo.unwrap_or_default(),
+        ramp: Some(ramp),
     }
+}
+
+/// The settings that differ from those of the host, with their old values.
+fn changes(window: &Window, settings: &[Setting]) -> Vec<Change> {
+    let change = |setting: &Setting| Change {
+        knob: setting.key.clone(),
+        old: old(window, &setting.key),
+        new: setting.value.clone(),
+        in_force: in_force(window, &setting.key),
+    };
+    changed(window, settings).into_iter().map(change).collect()
+}
+
+/// Adds the ramp to a plan of `doctor` whose change is to be made now, if `floodline apply` can make all of it.
+pub(crate) fn add_ramp(plan: &mut Plan, window: &Window) {
+    let steps = plan.steps.iter().filter(|step| step.when == When::Now);
+    let settings: Option<Vec<Setting>> =
+        steps.map(|step| knob_of(step).map(|(name, value)| Setting::new(name, value))).collect();
+    let changes = changes(window, &settings.unwrap_or_default());
+    if changes.is_empty() || (plan.now.is_empty() && plan.candidate.is_none()) {
+        return;
+    }
+    let tried = plan.tried.as_ref();
+    let expected = tried.map_or(&[][..], |tried| &tried.expected);
+    let cost = tried.and_then(|tried| tried.costs.first()).map(String::as_str);
+    plan.ramp = Some(ramp(window, &changes, expected, cost));
 }
 
 #[cfg(test)]
@@ -127,6 +152,8 @@ mod tests {
         let settings = [Setting::new("vm.dirty_background_bytes", "33554432"), Setting::new("vm.dirty_bytes", "1")];
         let plan = plan(&window, &settings, None, &Measured::default(), 0.2);
         assert_eq!(plan.undo, ["vm.dirty_background_ratio=10", "vm.dirty_ratio=20"]);
+        let last = plan.ramp.as_ref().and_then(|ramp| ramp.steps.last()).expect("it has steps");
+        assert_eq!(last.set, ["vm.dirty_background_bytes=33554432", "vm.dirty_bytes=1"]);
         let told = |change: &Change| (change.old.clone(), change.in_force.clone());
         assert_eq!(told(&plan.changes[0]), (Some("0".to_owned()), Some("vm.dirty_background_ratio=10".to_owned())));
         let age = [Setting::new("vm.dirty_expire_centisecs", "100")];
@@ -152,6 +179,29 @@ mod tests {
             undo,
             ["echo 1 | sudo tee /sys/class/bdi/254:16/strict_limit", "sudo sysctl -w vm.dirty_background_ratio=10"]
         );
+    }
+
+    #[test]
+    fn a_plan_of_doctor_has_a_ramp_if_apply_can_make_all_of_it() {
+        let window = Fixture::healthy().settings((20, 0, 10, 0)).window();
+        let step = |write: &str, value: &str| Step {
+            write: write.to_owned(),
+            value: value.to_owned(),
+            when: When::Now,
+            undo: String::new(),
+            command: String::new(),
+        };
+        let of = |steps: Vec<Step>, now: &[&str]| {
+            let now = now.iter().map(|one| (*one).to_owned()).collect();
+            let mut plan = Plan { steps, now, ..Plan::default() };
+            add_ramp(&mut plan, &window);
+            plan.ramp.map(|ramp| ramp.steps.last().expect("a step").set.clone())
+        };
+        let background = step("/proc/sys/vm/dirty_background_bytes", "8388608");
+        let set = Some(vec!["vm.dirty_background_bytes=8388608".to_owned()]);
+        assert_eq!(of(vec![background.clone()], &["sysctl"]), set);
+        assert_eq!(of(vec![background.clone()], &[]), None, "it is withheld");
+        assert_eq!(of(vec![background, step("a hook", "sync")], &["sysctl"]), None);
     }
 
     #[test]

@@ -367,6 +367,7 @@ fn judge(report: &mut Report, studied: Result<Judge<'_>, String>, go_on: GoOn<'_
     };
     let simulated = studied.as_ref().map_or_else(|_| Vec::new(), |(studied, _)| studied.notes.clone());
     let lost = studied.as_ref().ok().and_then(|(studied, _)| damage(&studied.recorded.window));
+    let window = studied.as_ref().ok().map(|(studied, _)| &studied.recorded.window);
     let predicted = studied.clone().and_then(|it| of_settings(it, &settings, go_on, runner));
     match &predicted {
         Ok(prediction) if is_move => tried::tried_later(plan, prediction),
@@ -388,6 +389,9 @@ fn judge(report: &mut Report, studied: Result<Judge<'_>, String>, go_on: GoOn<'_
         plan.conflicts.extend(untried);
     }
     tried::withhold(report);
+    if let Some((plan, window)) = report.plan.as_mut().zip(window) {
+        crate::plan::add_ramp(plan, window);
+    }
 }
 
 fn of_settings(

@@ -35,6 +35,9 @@ pub fn text(advice: &Advice, width: usize, details: bool) -> String {
                 commands.iter().for_each(|one| command(&mut out, 2, one, width));
             }
         }
+        if let Some(ramp) = &plan.ramp {
+            crate::ramp::text(&mut out, ramp, width);
+        }
         if !plan.evidence.is_empty() {
             let seen = |one: &String| one.trim_end_matches(" in the recording").replacen(": ", " ", 1);
             let seen: Vec<String> = plan.evidence.iter().map(seen).collect();

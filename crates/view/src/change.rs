@@ -5,6 +5,7 @@
 use crate::export::rfc3339;
 use crate::json;
 use crate::layout::hanging;
+use floodline_analysis::change::Ramp;
 use floodline_record::human;
 use floodline_record::units::Nanos;
 use serde::Serialize;
@@ -45,7 +46,7 @@ pub struct Setting {
 }
 
 /// What would be written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Writes {
     /// [`WRITES`].
     pub schema: &'static str,
@@ -53,6 +54,9 @@ pub struct Writes {
     pub settings: Vec<Setting>,
     /// Files that a confirmation would write.
     pub files_at_confirm: Vec<Write>,
+    /// Steps in which the writes are made, with the host watched after each. Absent if they are made at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ramp: Option<Ramp>,
 }
 
 /// A change that waits.
@@ -334,6 +338,9 @@ pub fn writes(writes: &Writes) -> String {
         for write in &setting.writes {
             let _ = writeln!(text, "  write {} to {}", write.value, write.path);
         }
+    }
+    if let Some(ramp) = &writes.ramp {
+        crate::ramp::text(&mut text, ramp, WIDTH);
     }
     for file in &writes.files_at_confirm {
         let _ = writeln!(text, "at floodline confirm: write {}", file.path);

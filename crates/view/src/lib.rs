@@ -23,6 +23,7 @@ pub mod moment;
 pub mod page;
 pub mod predict;
 pub mod preflight;
+pub mod ramp;
 pub mod run;
 pub mod sweep;
 pub mod top;

@@ -14,15 +14,17 @@ use crate::observe::{Schedule, observe, parse_duration};
 use crate::trial::{self, Trial, parse_design, try_by_turns};
 use crate::tuning::{SiteArgs, tell_settled};
 use crate::twins::try_plan;
-use floodline_analysis::change::ChangePlan;
+use floodline_analysis::change::{ChangePlan, Ramp};
 use floodline_analysis::diagnose::stretches::Stretches;
 use floodline_analysis::knob_of::knob_of;
 use floodline_analysis::report::When;
 use floodline_analysis::tried::MAY_HARM;
 use floodline_host::Needs;
+use floodline_record::human;
 use floodline_record::record::Sink;
 use floodline_tune::apply::{Prepared, Request, plan_of, prepare, run};
 use floodline_tune::recover::Site;
+use floodline_tune::staged::Stage;
 use floodline_tune::switchback::Design;
 use floodline_twin::trial::Kept;
 use floodline_view::change as view;
@@ -37,7 +39,8 @@ use std::time::Duration;
     name = "apply",
     after_help = "A guard starts before the first write. It puts every old value back when the time to confirm is \
         over, when tasks of the host stall on I/O, when a writer waits for longer than the plan allows, when --probe \
-        fails, and when this program dies. A value that another program changed meanwhile is not touched. A reboot also brings \
+        fails, and when this program dies. A plan with a ramp is made in its steps: after each step the host is watched, \
+        and the old values are put back if what the plan asks for does not hold. A value that another program changed meanwhile is not touched. A reboot also brings \
         the old values back: files are written by floodline confirm, and only with --persist.\n\n\
         Examples:\n  \
         floodline apply plan.json --dry-run\n  \
@@ -72,6 +75,9 @@ pub(crate) struct Apply {
     /// When the change is confirmed, also write files that set it at boot
     #[arg(long)]
     persist: bool,
+    /// Make the change in one step, even if its plan has several
+    #[arg(long)]
+    at_once: bool,
     /// Shell command to run every 5 s; undo the change if it fails
     #[arg(long, value_name = "CMD")]
     probe: Option<String>,
@@ -119,6 +125,7 @@ impl Run for Apply {
                 let mut plan = plan_of(&site, &change.sets)?;
                 plan.rules.push(rule.clone());
                 plan.arithmetic_only = change.unknown;
+                plan.ramp = change.ramp;
                 plan
             }
             (None, None) => plan_of(&site, &self.set)?,
@@ -127,7 +134,13 @@ impl Run for Apply {
             return self.by_turns(console, &site, plan, design);
         }
         self.known_to_help(console, &plan)?;
-        let request = Request { plan, within: self.confirm_within, persist: self.persist, probe: self.probe.clone() };
+        let request = Request {
+            plan,
+            within: self.confirm_within,
+            persist: self.persist,
+            probe: self.probe.clone(),
+            at_once: self.at_once || self.switchback.is_some(),
+        };
         let prepared = prepare(&site, &request, !self.yes)?;
         tell_settled(console, &prepared.settled);
         if let Some(warning) = &prepared.warning {
@@ -137,7 +150,7 @@ impl Run for Apply {
             console.note(&trial::told(design));
         }
         if !self.yes {
-            console.print(&self.shown(&writes(&prepared))?)?;
+            console.print(&self.shown(&writes(&prepared, &request.plan))?)?;
             if self.dry_run {
                 return Ok(Exit::Done);
             }
@@ -146,12 +159,12 @@ impl Run for Apply {
                 .hint("only print them, with exit code 0: add --dry-run"));
         }
         let steps = prepared.slots.iter().map(|slot| slot.writes.len()).max().unwrap_or(0);
-        if steps > 1 {
+        if steps > 1 && prepared.stages.len() < 2 {
             console.note(&format!(
                 "the limit is lowered in {steps} steps. Each step waits until the dirty data fits, while it shrinks"
             ));
         }
-        let applied = run(&site, &request, prepared)?;
+        let applied = run(&site, &request, prepared, |stage| console.note(&told(stage)))?;
         let answer = view::Applied {
             schema: view::APPLIED,
             id: applied.id,
@@ -257,7 +270,7 @@ impl Apply {
             let by_hand = finding.plan.iter().filter(|step| step.when == When::Now);
             return Err(by_hand.fold(told, |told, step| told.hint(format!("do it by hand: {}", step.command))));
         }
-        Ok(Change { sets, unknown: plan.candidate.map(|candidate| candidate.why) })
+        Ok(Change { sets, unknown: plan.candidate.map(|candidate| candidate.why), ramp: plan.ramp })
     }
 }
 
@@ -267,10 +280,27 @@ struct Change {
     sets: Vec<String>,
     /// Why it is not known to help here; `None` where it is.
     unknown: Option<String>,
+    /// Its steps.
+    ramp: Option<Ramp>,
+}
+
+/// A step of several, before it is made.
+fn told(stage: &Stage) -> String {
+    let (number, of) = stage.number;
+    let set = stage.set.join(" ");
+    match number == of {
+        true => format!("step {number} of {of}: {set}"),
+        false => {
+            let watch = human::seconds(stage.watch.as_secs_f64());
+            format!(
+                "step {number} of {of}: {set}. The host is watched for {watch}. If this program ends meanwhile, the old values are restored"
+            )
+        }
+    }
 }
 
 /// The writes of a prepared plan, for people and programs.
-fn writes(prepared: &Prepared) -> view::Writes {
+fn writes(prepared: &Prepared, plan: &ChangePlan) -> view::Writes {
     let of = |slot: &floodline_tune::slot::Slot| {
         slot.writes
             .iter()
@@ -286,7 +316,8 @@ fn writes(prepared: &Prepared) -> view::Writes {
         writes: of(slot),
     });
     let files = prepared.files.iter().map(|(path, text)| view::Write { path: path.clone(), value: text.clone() });
-    view::Writes { schema: view::WRITES, settings: slots.collect(), files_at_confirm: files.collect() }
+    let ramp = plan.ramp.clone().filter(|_| prepared.stages.len() > 1);
+    view::Writes { schema: view::WRITES, settings: slots.collect(), files_at_confirm: files.collect(), ramp }
 }
 
 /// Hint beside a file that holds no plan.

@@ -40,6 +40,7 @@ mod top;
 mod trace;
 mod tune;
 mod tune_ends;
+mod tune_ramp;
 mod tune_verify;
 mod twin;
 mod two_processes;

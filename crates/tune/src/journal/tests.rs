@@ -23,6 +23,7 @@ pub(crate) fn planned() -> Planned {
             endpoint: "stall_seconds_per_hour".to_owned(),
             boot: Vec::new(),
             undo: Vec::new(),
+            ramp: None,
         },
         slots: Vec::new(),
         persist: false,

@@ -226,7 +226,7 @@ mod tests {
         let plan = Plan { now: vec!["echo 0".to_owned()], ..Plan::default() };
         let doctor = Doctor::of(Some(&plan), setting(), Vec::new());
         assert_eq!((doctor.helps.len(), doctor.unchecked), (0, vec!["bdi/254:16/strict_limit=0".to_owned()]));
-        let tried = TriedPlan { verdict: "helps", back_test_error: None, expected: Vec::new(), withheld: Vec::new() };
+        let tried = TriedPlan { verdict: "helps", ..TriedPlan::default() };
         let doctor = Doctor::of(Some(&Plan { tried: Some(tried.clone()), ..plan.clone() }), setting(), Vec::new());
         assert_eq!((doctor.helps, doctor.unchecked.len()), (setting(), 0));
         let withheld = Plan { now: Vec::new(), tried: Some(tried), ..plan };

@@ -175,6 +175,11 @@ impl Page {
                 command(&mut self.out, 4, text, self.width);
             }
         }
+        if let Some(ramp) = &plan.ramp {
+            self.heading("Ramp");
+            self.paragraph("    ", &ramp.why, PLAIN);
+            crate::ramp::steps(&mut self.out, ramp, 4, self.width);
+        }
         let notes = [
             ("At boot", &plan.at_boot),
             ("Later", &plan.later),
