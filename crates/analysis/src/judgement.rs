@@ -246,12 +246,13 @@ impl Prediction {
             );
         }
         if !rules.is_empty() && !self.shows(rules) {
-            return Some("the twin does not show the finding".to_owned());
+            return Some(self.with_sparse("the twin does not show the finding".to_owned()));
         }
         if !self.is_reliable() || (certain == 0 && !ends) {
-            return Some(missed(self.back_test_error));
+            return Some(self.with_sparse(missed(self.back_test_error)));
         }
-        self.missed_figure().or_else(|| self.rests_on_unseen(rules))
+        let missed = self.missed_figure().map(|why| self.with_sparse(why));
+        missed.or_else(|| self.rests_on_unseen(rules)).or_else(|| self.of_sparse(rules))
     }
 
     /// Reason why the verdict is open where it is another one on a device without the limit that was not seen. Speeds in between were not

@@ -23,6 +23,7 @@ pub mod report;
 pub mod rule_figures;
 pub mod run;
 pub mod shown;
+mod sparse;
 #[cfg(test)]
 mod strangers;
 pub mod symptom;

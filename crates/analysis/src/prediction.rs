@@ -304,6 +304,13 @@ pub struct Prediction {
     pub is_cut: bool,
     /// Devices whose limit of written bytes was not seen, where the verdict on the change is another one without that limit.
     pub only_up_to: Vec<Unseen>,
+    /// Findings that the unchanged twin has between the samples of the recording, and that the change ends. The recording can neither show nor
+    /// exclude them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub between: Vec<Seen>,
+    /// Time between two samples of the recording, in seconds, if it is more than 2 s. Shorter stalls may lie between them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sparse_s: Option<f64>,
     /// Notes to the prediction: ceilings of devices, demand, steps that were not simulated.
     pub notes: Vec<String>,
     /// What the model leaves out of this host, a text each, with the effect that this may have.
@@ -334,6 +341,8 @@ impl Prediction {
             runs: 0,
             is_cut: false,
             only_up_to: Vec::new(),
+            between: Vec::new(),
+            sparse_s: None,
             notes: Vec::new(),
             simplified: Vec::new(),
         }

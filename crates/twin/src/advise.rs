@@ -386,6 +386,9 @@ pub fn against(goal: Goal, prediction: &Prediction, rules: &[&str]) -> Option<Ag
     if let Some(why) = prediction.rests_on_unseen(rules) {
         return against("unknown limit", why);
     }
+    if let Some(why) = prediction.of_sparse(rules) {
+        return against("rare samples", why);
+    }
     let waits = prediction.losses().into_iter().find(|row| row.unit == "seconds");
     match prediction.verdict(rules) {
         Verdict::Harms => match (prediction.hurting(), waits) {

@@ -27,7 +27,7 @@ pub(crate) fn headline(prediction: &Prediction) -> String {
         _ if !is_shown && !prediction.not_reproduced.is_empty() => {
             in_model(&format!("No verdict: the twin does not show {}.", prediction.not_reproduced.join(", ")))
         }
-        _ => match prediction.missed_figure().or_else(|| prediction.rests_on_unseen(&prediction.found())) {
+        _ => match open(prediction) {
             Some(why) => in_model(&format!("No verdict: {why}.")),
             None if misses_all_waits(prediction) => {
                 format!("{effect} No wait of the recording is predicted: the twin misses each of them.")
@@ -35,6 +35,13 @@ pub(crate) fn headline(prediction: &Prediction) -> String {
             None => effect + &hidden(prediction),
         },
     }
+}
+
+/// Why the verdict is open though the twin is like its recording.
+fn open(prediction: &Prediction) -> Option<String> {
+    let found = prediction.found();
+    let missed = prediction.missed_figure().or_else(|| prediction.rests_on_unseen(&found));
+    missed.or_else(|| prediction.of_sparse(&found))
 }
 
 /// Whether waits were recorded and the twin misses all of them. The median error of all figures may still be small, because recorded

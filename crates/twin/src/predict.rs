@@ -170,7 +170,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         slowest: speeds.and_then(|speeds| speeds.into_iter().reduce(f64::min)),
         is_reliable: error.is_some_and(|error| error <= backtest::MISS_MAX),
     };
-    let Findings { vanish, appear, stay, not_reproduced, lasting, invented } = findings(&judged);
+    let Findings { vanish, appear, stay, not_reproduced, lasting, between, invented } = findings(&judged);
     let mut doubtful = judged.doubtful();
     doubtful.extend(question.storm.iter().map(Storm::doubt));
     let unjudged = judged.then.unchecked.clone();
@@ -188,6 +188,8 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         stay,
         not_reproduced,
         lasting,
+        between,
+        sparse_s: crate::sparse::seconds(twin.every),
         doubtful,
         no_other,
         unjudged,
@@ -220,6 +222,8 @@ struct Findings {
     not_reproduced: Vec<&'static str>,
     /// Those of them that are expected to stay.
     lasting: Vec<Seen>,
+    /// Of the twin as it is, between the samples of the recording. The change ends them.
+    between: Vec<Seen>,
     /// Of the twin as it is, but not of the recording.
     invented: Vec<&'static str>,
 }
@@ -247,6 +251,7 @@ fn findings(judged: &Judged<'_>) -> Findings {
             }
             (false, true, true) if judged.is_hidden(rule) => findings.stay.push(after),
             (false, _, true) => findings.appear.push(after),
+            (false, true, false) if judged.is_between(rule) => findings.between.push(after),
             (false, true, false) => findings.invented.extend((!recorded.lacks(rule)).then_some(rule)),
             (false, false, false) => {}
         }

@@ -8,16 +8,21 @@ use floodline_analysis::prediction::Seen;
 use floodline_kernel::FLUSH_TIME;
 use floodline_kernel::{Behaviour, MemcgStats};
 use floodline_record::human;
+use floodline_record::units::Nanos;
 
 /// The rule whose findings depend on the rhythm of the counts.
 const RULE: &str = "starved-dirty-budget";
+
+/// Time between two samples, if stalls may lie between them: a sample that is a little late is still one of every 2 s.
+pub(crate) fn seconds(every: Nanos) -> Option<f64> {
+    (every.0 > FLUSH_TIME.0 / 20 * 21).then(|| every.as_secs_f64())
+}
 
 /// Returns advice for a twin that misses its recording, if the time between two samples is the likely reason.
 pub(crate) fn hint(twin: &Twin, seen: &[Seen], error: f64) -> Option<String> {
     let is_late = Behaviour::of(twin.kernel).arithmetic.memcg_stats == MemcgStats::RateLimited;
     let is_starved = seen.iter().any(|one| one.rule == RULE);
-    // A sample that is a little late is still one of every 2 s.
-    let is_sparse = twin.every.0 > FLUSH_TIME.0 / 20 * 21;
+    let is_sparse = seconds(twin.every).is_some();
     (error > backtest::MISS_MAX && is_late && is_starved && is_sparse).then(|| {
         format!(
             "The likely reason for the error is the time between two samples, {}. This kernel frees paused writers of starved \
@@ -32,9 +37,14 @@ mod tests {
     use super::*;
     use crate::{Demand, Options};
     use floodline_record::severity::Severity;
-    use floodline_record::units::Nanos;
     use floodline_record::version::KernelVersion;
     use floodline_testkit::incidents::starved_budget;
+
+    #[test]
+    fn samples_of_two_seconds_show_what_the_rules_look_for() {
+        assert_eq!(seconds(Nanos(2_050_000_000)), None);
+        assert_eq!(seconds(Nanos(5_000_000_000)), Some(5.0));
+    }
 
     #[test]
     fn only_sparse_samples_of_starved_cgroups_are_a_reason() {

@@ -83,8 +83,12 @@ impl Judged<'_> {
     /// Whether a finding that the recording does not have may be there already: the recording lacks an input, or the finding lies
     /// between the samples of its recorder.
     pub(super) fn is_hidden(&self, rule: &str) -> bool {
-        let is_between = !self.now.said.has(rule) && self.now.closely().has(rule);
-        !self.recorded.has(rule) && (self.recorded.lacks(rule) || is_between)
+        !self.recorded.has(rule) && (self.recorded.lacks(rule) || self.is_between(rule))
+    }
+
+    /// Whether the twin as it is has the finding of a rule only between the samples of its recorder.
+    pub(super) fn is_between(&self, rule: &str) -> bool {
+        !self.now.said.has(rule) && self.now.closely().has(rule)
     }
 
     /// What becomes of the finding of a rule. Nothing is certain by figures that the twin misses.
