@@ -36,6 +36,9 @@ pub struct Options {
     pub ends_at_each: u64,
     /// Takes a sample at the moment at which the setups end, besides the regular ones. The growth of counters then begins there.
     pub samples_start: bool,
+    /// Takes no sample of the setups: the first one at the moment at which they end, and the others from then on. What the workload does
+    /// before the first regular time would else be missing from the growth of counters.
+    pub samples_workload: bool,
     /// Speed of the machine: as assumed, or as measured in a recording.
     pub speed: Speed,
     /// Circumstances of the run: the usual ones, or those of a recording.
@@ -53,6 +56,7 @@ impl Options {
             every: Nanos::from_millis(500),
             ends_at_each: 1,
             samples_start: false,
+            samples_workload: false,
             speed: Speed::default(),
             found: Found::default(),
             checks_every_event: false,
@@ -153,6 +157,10 @@ struct Recording {
     every: u64,
     /// Whether to take the sample of the start.
     samples_start: bool,
+    /// Whether the samples begin with it.
+    samples_workload: bool,
+    /// When it was taken, if the samples begin with it.
+    began: Option<u64>,
     /// Records of the start, which stand before those of the next regular sample.
     of_start: Vec<Record>,
 }
@@ -163,13 +171,22 @@ impl Recording {
             recorder: Recorder::new(options.found.stat_every),
             every: options.every.0.max(1_000_000),
             samples_start: options.samples_start,
+            samples_workload: options.samples_workload,
+            began: None,
             of_start: Vec::new(),
         }
     }
 
+    /// Whether the samples begin with the workload, and it has not begun yet.
+    fn is_before(&self) -> bool {
+        self.samples_workload && self.began.is_none()
+    }
+
     /// Takes the sample of the start, unless a regular one is due at the same time. Its events are those until then.
     fn start(&mut self, world: &mut World) {
-        if !self.samples_start || world.now.is_multiple_of(self.every) {
+        if self.samples_workload {
+            self.began = Some(world.now);
+        } else if !self.samples_start || world.now.is_multiple_of(self.every) {
             return;
         }
         self.recorder.sample(world, &mut self.of_start);
@@ -377,7 +394,10 @@ fn drive(
         let mut recording = recording.borrow_mut();
         let mut records = std::mem::take(&mut recording.of_start);
         samples += u64::from(!records.is_empty());
-        let may_end = number.is_multiple_of(options.ends_at_each.max(1));
+        // The sample of the start is then the first regular one, and the next follows it at the usual distance.
+        let began = recording.began.filter(|_| !records.is_empty());
+        let is_sampled = began.is_none() && !recording.is_before();
+        let may_end = began.is_none() && number.is_multiple_of(options.ends_at_each.max(1));
         let (mut events, is_over) = {
             let mut world = sim.w();
             // As a recorder on a host: an overlay on a filesystem that carried none is told.
@@ -386,11 +406,14 @@ fn drive(
             if uppers.len() > known {
                 records.push(Record::Facts(Box::new(facts(&world))));
             }
-            recording.recorder.sample(&mut world, &mut records);
+            if is_sampled {
+                recording.recorder.sample(&mut world, &mut records);
+            }
             world.check().map_err(|what| violation(&what, at, scenario, options))?;
             let is_over = may_end && world.meeting.live.values().all(|live| *live == 0);
             // The events of a run follow a sample that was taken after them.
-            (std::mem::take(&mut world.events), is_over)
+            let events = if began.is_some() { Vec::new() } else { std::mem::take(&mut world.events) };
+            (events, is_over)
         };
         drop(recording);
         let end = sim.w().meeting.started.zip(scenario.workload.duration);
@@ -400,8 +423,8 @@ fn drive(
             events.extend(left_behind(sim, scenario, at));
         }
         let is_over = is_over || is_left;
-        samples += 1;
-        number += 1;
+        samples += u64::from(is_sampled);
+        number += u64::from(is_sampled || began.is_some());
         let progress = progress(sim);
         if is_over {
             events.push(Event { at: Nanos(at), what: What::WorkloadEnded });
@@ -439,7 +462,7 @@ fn drive(
             let waiting = sim.waiting().into_iter().map(|(who, what)| (who, what.to_owned())).collect();
             return Err(SimError::Stuck { seconds: at / Nanos::SECOND.0, waiting, busy: busy(sim, scenario) });
         }
-        at = at.saturating_add(options.every.0.max(1_000_000));
+        at = began.unwrap_or(at).saturating_add(options.every.0.max(1_000_000));
     }
     Ok(Summary { simulated: Nanos(at), samples, events: sim.events.get(), is_interrupted })
 }

@@ -95,7 +95,7 @@ pub(crate) fn run_while(
     sampling: impl Into<Sampling>,
     go_on: &dyn Fn(u64) -> bool,
 ) -> Result<Option<Window>, SimError> {
-    let options = Options::new("twin", kernel).sampled(sampling);
+    let options = Options { samples_workload: true, ..Options::new("twin", kernel).sampled(sampling) };
     let mut simulated = Simulated::default();
     let take = |record| {
         let Ok(()) = simulated.record(&record);
@@ -103,4 +103,45 @@ pub(crate) fn run_while(
     };
     let is_cut = simulate(scenario, &options, take, |at| go_on(at.events))?.is_interrupted;
     Ok((!is_cut).then_some(simulated.window))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_record::units::Nanos;
+    use floodline_scenario::ScenarioFile;
+
+    const SOON: &str = r#"
+name = "s"
+summary = "s"
+[machine]
+memory = "1 GiB"
+[machine.devices.d]
+size = "4 GiB"
+write_bandwidth = "100 MB/s"
+[machine.mounts."/data"]
+type = "xfs"
+device = "d"
+[workload]
+duration = "30s"
+[workload.tasks.t]
+setup = [{ write = { file = "/data/a", block = "1 MiB", total = "77 MiB" } }, "sync"]
+steps = [{ write = { file = "/data/b", block = "1 MiB", total = "40 MiB" } }]
+"#;
+
+    #[test]
+    fn what_the_workload_does_before_the_second_sample_counts_whatever_the_time_between_samples() {
+        let file = ScenarioFile::parse(SOON).expect("a scenario");
+        let scenario = file.variants.into_values().next().expect("a variant");
+        for every in [100, 700, 1000, 5000] {
+            let window = run(&scenario, KernelVersion::new(6, 12, 0), Nanos::from_millis(every)).expect("it runs");
+            let dirtied = window.host.growth.nr_dirtied.map(|pages| pages.0 / 256);
+            assert_eq!(dirtied, Some(40), "{every}");
+            let first = window.host_series.first().map(|(time, _)| time.monotonic.0);
+            let started = window.events.iter().find(|event| matches!(event.what, What::WorkloadStarted { .. }));
+            assert_eq!(first, started.map(|event| event.at.0), "{every}");
+            let steps = window.host_series.windows(2).map(|pair| pair[1].0.monotonic.0 - pair[0].0.monotonic.0);
+            assert!(steps.into_iter().all(|step| step == every * 1_000_000), "{every}");
+        }
+    }
 }

@@ -260,7 +260,8 @@ fn windows_of(
         1 => sampling,
         _ => Sampling { every: Nanos(sampling.every.0 / parts), stat_every: sampling.stat_every.max(sampling.every) },
     };
-    let options = Options { ends_at_each: parts, ..Options::new("twin", changed.kernel).sampled(all) };
+    let options =
+        Options { ends_at_each: parts, samples_workload: true, ..Options::new("twin", changed.kernel).sampled(all) };
     let take = |record| {
         if parts > 1 {
             let Ok(()) = close.record(&record);
@@ -273,7 +274,7 @@ fn windows_of(
 }
 
 /// What a recorder has that takes one of some samples. Its records of events follow its next sample, as they do where it takes all of
-/// them: the growth of its counters begins at the first sample after the start of the workload. Before that sample they are those of the setup.
+/// them.
 #[derive(Default)]
 struct OneOf {
     parts: u64,
