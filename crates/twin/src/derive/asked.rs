@@ -3,6 +3,7 @@
 //! traced waits, else in writes to the device of data that was neither old nor much.
 
 use super::bursts::time;
+use super::callers;
 use super::drained::drained;
 use super::group::Group;
 use super::machine::Place;
@@ -253,6 +254,8 @@ fn from_bursts<'a>(window: &Window, groups: &[(&Group, Syncs)], places: &'a [Pla
             found.push(Asked { at, seconds: one.seconds, place });
         }
     }
+    let uppers = derived.unmounts().uppers.iter().map(|upper| upper.device.dev).collect();
+    callers::retain_called(window, &mut found, &uppers);
     found
 }
 

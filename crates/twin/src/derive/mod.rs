@@ -3,6 +3,7 @@
 
 mod asked;
 mod bursts;
+mod callers;
 mod calls;
 mod cgroups;
 mod credit;
