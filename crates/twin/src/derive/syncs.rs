@@ -148,8 +148,13 @@ fn of_mapping(group: &Group, stays: f64) -> f64 {
 /// Number of durable writes of each group. With a trace they are counted. Without one, a program that waits in most
 /// intervals in which it writes makes its writes durable, and the flushes of its device bound their number. Where the place
 /// of a program is not known, it is the device whose flushes it explains.
-/// `wrote` has when each device wrote.
-pub(super) fn syncs(groups: &[Group], places: &[Place], at: &mut [At], wrote: &[Wrote]) -> Vec<Syncs> {
+/// `wrote` has when each device wrote, and `flushed` when it was flushed.
+pub(super) fn syncs(
+    groups: &[Group],
+    places: &[Place],
+    at: &mut [At],
+    (wrote, flushed): (&[Wrote], &[Wrote]),
+) -> Vec<Syncs> {
     let mut syncs: Vec<Syncs> = groups.iter().map(traced).collect();
     if syncs.iter().any(|syncs| syncs.origin == Origin::Measured) {
         return syncs;
@@ -192,12 +197,13 @@ pub(super) fn syncs(groups: &[Group], places: &[Place], at: &mut [At], wrote: &[
         let here: Vec<usize> = candidates.iter().copied().filter(|group| at[*group].place == number).collect();
         let on = groups.iter().zip(at.iter()).filter(|(_, at)| at.place == number);
         let dirtied: f64 = on.map(|(group, _)| group.total.dirtied()).sum();
-        share_flushes(groups, &here, (place, dirtied), &mut syncs);
+        let flushed = flushed.get(number).map(Vec::as_slice).unwrap_or_default();
+        share_flushes(groups, &here, (place, dirtied), flushed, &mut syncs);
     }
     syncs
 }
 
-/// When a device wrote: end of each interval, seconds since the recording began, and bytes.
+/// When a device wrote: end of each interval, seconds since the recording began, and bytes. The same for its flushes, with their number.
 pub(super) type Wrote = Vec<(f64, f64)>;
 
 /// Shortest wait that shows a sync of a steady writer, seconds, and fewest of them.

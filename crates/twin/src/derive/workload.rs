@@ -16,7 +16,7 @@ use super::writer::Writer;
 use super::{Fit, asked, mapped_files, rewrites, scattered};
 use crate::provenance::Notes;
 use crate::{Program, Programs, Recorded, TwinError};
-use floodline_analysis::diagnose::device;
+use floodline_analysis::diagnose::device::{self, Interval};
 use floodline_record::human;
 use floodline_record::sample::HostRow;
 use floodline_record::units::{Bytes, Nanos};
@@ -96,8 +96,11 @@ pub(super) fn workload(
         unknown.push(format!("The twin leaves out {left} that wrote next to nothing."));
     }
     let mut at = assigned(window, ground, &all);
-    let wrote: Vec<Wrote> = ground.places.0.iter().map(|place| wrote(window, place)).collect();
-    let syncs = syncs(&all, &ground.places.0, &mut at, &wrote).into_iter().zip(&habits);
+    let over_time = |of: fn(&Interval) -> f64| -> Vec<Wrote> {
+        ground.places.0.iter().map(|place| did_over_time(window, place, of)).collect()
+    };
+    let (wrote, flushed) = (over_time(|one| one.written_bytes), over_time(|one| one.flushes.unwrap_or(0.0)));
+    let syncs = syncs(&all, &ground.places.0, &mut at, (&wrote, &flushed)).into_iter().zip(&habits);
     let mut syncs: Vec<Syncs> = syncs.map(|(syncs, habit)| habit.map_or(syncs, |habit| habit.syncs)).collect();
     let busy: Vec<f64> = ground.places.0.iter().map(|place| busy_share(window, place)).collect();
     add_by_age(&all, &ground.places.0, &at, (&written_soon(recorded, &all, &ground.places.0, &at), &busy), &mut syncs);
@@ -269,11 +272,11 @@ impl Besides<'_> {
     }
 }
 
-/// When the device of a place wrote.
-fn wrote(window: &Window, place: &Place) -> Wrote {
+/// What the device of a place did in each interval: the bytes or flushes that `of` picks.
+fn did_over_time(window: &Window, place: &Place, of: fn(&Interval) -> f64) -> Wrote {
     let start = window.first_at.map_or(0, |first| first.monotonic.0);
     let intervals = device::by_dev(window, place.dev).map_or_else(Vec::new, |device| device.intervals());
-    intervals.iter().map(|one| (Nanos(one.end.0.saturating_sub(start)).as_secs_f64(), one.written_bytes)).collect()
+    intervals.iter().map(|one| (Nanos(one.end.0.saturating_sub(start)).as_secs_f64(), of(one))).collect()
 }
 
 /// Share of the time in which the device of a place was busy.

@@ -42,8 +42,17 @@ fn flushes_each(groups: &[Group], candidates: &[usize], here: f64, place: &Place
     (flushes * writes / place.writes as f64).clamp(1.0, FLUSHES_MAX)
 }
 
-/// Gives the flushes of a device to the groups that wait there, those with few calls first.
-pub(super) fn share_flushes(groups: &[Group], candidates: &[usize], (place, here): (&Place, f64), syncs: &mut [Syncs]) {
+/// Most calls for each sync of a program that waits whenever it writes.
+const CALLS_MAX: f64 = 200.0;
+
+/// Gives the flushes of a device to the groups that wait there, those with few calls first. `flushed` has when the device was flushed.
+pub(super) fn share_flushes(
+    groups: &[Group],
+    candidates: &[usize],
+    (place, here): (&Place, f64),
+    flushed: &[(f64, f64)],
+    syncs: &mut [Syncs],
+) {
     let mut left = flushes_for_programs(groups, place);
     let each = flushes_each(groups, candidates, here, place, left);
     for (number, &at) in candidates.iter().enumerate() {
@@ -63,15 +72,14 @@ pub(super) fn share_flushes(groups: &[Group], candidates: &[usize], (place, here
             _ if is_each => (all, all.max(share.min(each * all))),
             _ => ((share / each).min(all), share.min(each * all)),
         };
-        let once = || once_each(&groups[at], share).map(|count| (count, count));
+        let once = || once_each(&groups[at], share, flushed).map(|count| (count, count));
         // One that explains the flushes of all candidates leaves none of them to programs that write far more.
         let is_rare = others.iter().all(|other| buffered_calls(&groups[*other]) >= FAR_MORE * all);
-        let alone = || once_each(&groups[at], left).filter(|_| is_rare).map(|count| (count, FLUSHES_MAX * count));
-        let (count, used) = match all > count {
-            true => once().or_else(alone).unwrap_or((count, used)),
-            false => (count, used),
-        };
-        if count < 1.0 || count * 200.0 < all {
+        let alone = || once_each(&groups[at], left, flushed).filter(|_| is_rare).map(|count| (count, FLUSHES_MAX * count));
+        let bursts = if all > count { once().or_else(alone) } else { None };
+        let (count, used) = bursts.unwrap_or((count, used));
+        // So rare syncs do not explain why the program waits whenever it writes, unless each of its bursts has one.
+        if count < 1.0 || (bursts.is_none() && count * CALLS_MAX < all) {
             continue;
         }
         left = (left - used).max(0.0);
@@ -87,10 +95,19 @@ const FAR_MORE: f64 = 4.0;
 pub(super) const FLUSHES_MAX: f64 = 2.0;
 
 /// Returns one sync for each burst if each burst lies within one interval, a rest follows each, and the device was flushed once or twice for
-/// each burst on average. Then no data of a burst stay unsynced until the next burst. Otherwise returns `None`.
-fn once_each(group: &Group, flushes: f64) -> Option<f64> {
+/// each burst on average. Then no data of a burst stay unsynced until the next burst. Otherwise returns `None`. Where `flushed` has the
+/// flushes over time, those at the bursts count too: a journal that commits in between explains others.
+fn once_each(group: &Group, flushes: f64, flushed: &[(f64, f64)]) -> Option<f64> {
     let bursts = apart(group)?;
-    (bursts <= flushes && flushes <= FLUSHES_MAX * bursts).then_some(bursts)
+    let explains = |flushes: f64| bursts <= flushes && flushes <= FLUSHES_MAX * bursts;
+    (explains(flushes) || explains(at_bursts(group, flushed))).then_some(bursts)
+}
+
+/// Flushes in the intervals in which a program wrote, and in the next ones: a sync may end there.
+fn at_bursts(group: &Group, flushed: &[(f64, f64)]) -> f64 {
+    let bursts = || group.bins.iter().filter(|bin| bin.by_calls > 0.0);
+    let is_at = |end: f64| bursts().any(|bin| end > bin.end - 0.5 * bin.length && end < bin.end + 1.5 * bin.length);
+    flushed.iter().filter(|(end, _)| is_at(*end)).map(|(_, flushes)| flushes).sum()
 }
 
 /// Number of the bursts of all processes, where each lies within one interval and a rest follows.

@@ -170,7 +170,7 @@ fn stores_to_a_mapping_are_no_bursts_of_calls() {
         (first.by_calls, first.wchar, first.calls) = (8.0 * 4096.0, 8.0 * 4096.0, 8.0);
         group.total = Bin { by_calls: 8.0 * 4096.0, calls: 8.0, length: 10.0, ..Bin::default() };
         let mut syncs = [Syncs::default()];
-        share_flushes(&[group], &[0], (&flushed(50.0), 0.0), &mut syncs);
+        share_flushes(&[group], &[0], (&flushed(50.0), 0.0), &[], &mut syncs);
         assert_eq!(syncs[0].count, synced, "{mapped}");
     };
     check(0.0, 1.0);
@@ -188,16 +188,36 @@ fn bursts_with_a_rest_after_each_are_synced_once_each() {
     let burst = [(200e3, 0.02), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)];
     let count = |seconds: &[(f64, f64)], flushes: f64| {
         let mut syncs = [Syncs::default()];
-        share_flushes(&[group(seconds)], &[0], (&flushed(flushes), f64::INFINITY), &mut syncs);
+        share_flushes(&[group(seconds)], &[0], (&flushed(flushes), f64::INFINITY), &[], &mut syncs);
         syncs[0].count
     };
     let bursts = burst.repeat(10);
     assert_eq!([10.0, 15.3, 20.0].map(|flushes| count(&bursts, flushes)), [10.0; 3]);
     // More flushes are more syncs, with two flushes each, and fewer ones are those of some bursts.
     assert_eq!([8.0, 25.0].map(|flushes| count(&bursts, flushes)), [4.0, 12.5]);
+    // However many calls a burst has.
+    let large = [(1e6, 0.02), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)].repeat(10);
+    assert_eq!([10.0, 8.0].map(|flushes| count(&large, flushes)), [10.0, 0.0]);
     // Without a rest nothing tells when it syncs.
     let steady = [(400e3, 0.02), (400e3, 0.02), (0.0, 0.0), (0.0, 0.0)].repeat(10);
     assert_eq!(count(&steady, 25.0), 12.5);
+}
+
+#[test]
+fn flushes_between_bursts_are_not_theirs() {
+    let bursts = [(200e3, 0.02), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)].repeat(10);
+    // In each second of the burst, in the next one, and in the one before the next burst.
+    let count = |each: [f64; 3]| {
+        let second = |at: usize| (at as f64 + 1.0, [each[0], each[1], 0.0, each[2]][at % 4]);
+        let over_time: Vec<(f64, f64)> = (0..40).map(second).collect();
+        let all: f64 = over_time.iter().map(|(_, flushes)| flushes).sum();
+        let mut syncs = [Syncs::default()];
+        share_flushes(&[group(&bursts)], &[0], (&flushed(all), f64::INFINITY), &over_time, &mut syncs);
+        syncs[0].count
+    };
+    assert_eq!(count([2.0, 0.0, 1.0]), 10.0, "a journal commits before each burst");
+    assert_eq!(count([1.0, 1.0, 1.0]), 10.0, "a sync ends in the next second");
+    assert_eq!(count([3.0, 0.0, 1.0]), 20.0, "more than one sync for each burst");
 }
 
 #[test]
@@ -218,7 +238,7 @@ fn a_program_whose_place_is_not_known_syncs_where_the_flushes_are() {
     let places = [place(0, 2), place(1, 102)];
     let check = |is_known: bool, place: usize, count: f64| {
         let mut at = [At { place: 0, is_known }];
-        let syncs = syncs(&groups, &places, &mut at, &[]);
+        let syncs = syncs(&groups, &places, &mut at, (&[], &[]));
         assert_eq!((at[0].place, syncs[0].count), (place, count), "{is_known}");
     };
     check(false, 1, 100.0);
