@@ -6,9 +6,10 @@ use crate::backlog::arrivals;
 use crate::boot::boot;
 use crate::change::Change;
 use crate::cliff::{cliff, raised};
-use crate::harm::{STALL, WRITTEN};
+use crate::harm::{LONGEST_S, STALL, WRITTEN};
 use crate::memory::{memory_tight, memory_too_small};
 use crate::mounts;
+use crate::overlay::synced;
 use crate::removed::{removed_early, removed_share, written_then};
 use crate::reread::reread;
 use crate::rewriters::Rewriters;
@@ -271,8 +272,8 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
     let least = worst.filter(|worst| worst.shrinks);
     if let Some(over) = least.filter(|worst| worst.decides < 1.0) {
         if let Some((need, room)) = over.rewrites {
-            // Neither the recording nor a twin contains the rate of stores into a dirty page.
-            row.is_firm = true;
+            // Neither the recording nor a twin contains the rate of stores into a dirty page, unless most stores find a clean one.
+            row.is_firm = !rewriters.shows_stores;
             row.hides_stores = rewriters.hides_stores;
             row.severity = rewriting(&all, &assumed.window);
             return row.decide(Verdict::Suffers, Cause::StarvedBudget, rewritten_sentence(over, need, room, facts));
@@ -301,6 +302,12 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
     if let Some(found) = appears.iter().find(|found| found.severity == Severity::Critical) {
         row.severity = 2.0;
         return row.decide(Verdict::Suffers, found.cause, found.summary.clone());
+    }
+    if let Some(synced) = synced(derived, &assumed.window) {
+        // No recording shows a sync that the option leaves out.
+        row.is_firm = true;
+        row.severity = (synced.seconds / LONGEST_S).min(SEVERITY_MAX);
+        return row.decide(Verdict::Suffers, Cause::OverlaySync, synced.told);
     }
     let storm = storm(derived, &assumed.window);
     if let Some(storm) = storm.as_ref().filter(|storm| storm.is_certain) {

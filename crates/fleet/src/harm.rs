@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Task-seconds of waiting per second that are just noticeable.
 pub(crate) const STALL: f64 = 0.1;
 /// Longer wait of one call that is just noticeable, seconds.
-const LONGEST_S: f64 = 1.0;
+pub(crate) const LONGEST_S: f64 = 1.0;
 /// More bytes per second that are just noticeable where they are written to disks and dirtied again.
 pub(crate) const WRITTEN: f64 = 2e6;
 const DIRTIED: f64 = 5e6;

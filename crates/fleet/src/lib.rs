@@ -13,6 +13,7 @@ mod harm;
 mod label;
 mod memory;
 mod mounts;
+mod overlay;
 mod packed;
 mod read;
 mod removed;
