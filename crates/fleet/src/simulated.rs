@@ -40,7 +40,7 @@ const SHOWN: f64 = 0.01;
 
 /// Whether a host should be simulated, and whether only as a control.
 pub(crate) fn is_wanted(row: &Row, change: &Change, depth: Depth) -> Option<Wanted> {
-    if !depth.twin || matches!(row.cause, Cause::NoChange | Cause::NeverWritten) {
+    if !depth.twin || row.cause == Cause::NoChange {
         return None;
     }
     let is_near = row.margin.is_some_and(|margin| margin < crate::arithmetic::TIGHT);

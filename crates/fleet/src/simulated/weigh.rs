@@ -108,6 +108,9 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     fill(prediction, row);
     let is_of_another = answer.is_of_another_host(row.margin);
     let is_reliable = error.is_some_and(|error| error <= MISS_MAX) && !is_cut && !is_of_another;
+    if row.cause == Cause::NeverWritten {
+        return weigh_never_written(&answer, is_reliable, seconds, row);
+    }
     let is_cliff = row.is_firm && row.cause == Cause::DirtyCliff;
     let severity = match () {
         () if is_of_another => 0.0,
@@ -310,6 +313,18 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
             }
         }
     }
+}
+
+/// Data that only a sync writes. The setting alone decides that the host suffers. How long a sync then waits for what has piled up is in a
+/// twin that reproduces the recording, also if the recording does not show the caller of the sync.
+fn weigh_never_written(answer: &Answer, is_reliable: bool, seconds: f64, row: &mut Row) {
+    if !is_reliable || answer.of_first < SUFFERS {
+        return;
+    }
+    row.severity = answer.of_first.min(SEVERITY_MAX);
+    let effect = effect("Predicted", row, &answer.prediction, seconds);
+    let told = format!("{} {effect}", row.finding);
+    row.decide(Verdict::Suffers, Cause::NeverWritten, told);
 }
 
 /// The cause and the sentence for a host that is sick before the change, and that the change helps.

@@ -69,6 +69,18 @@ fn data_that_may_fit_below_its_limit_needs_a_twin_of_the_recording() {
 }
 
 #[test]
+fn a_sync_of_all_that_was_never_written_decides_how_bad_that_is() {
+    let check = |answer, expect| {
+        assert_eq!(judged(Verdict::Suffers, Cause::NeverWritten, 2.0, 5.0, answer), (Verdict::Suffers, expect));
+    };
+    check(twin(7.5, 7.5, 1.0, 0.1), 7.5);
+    check(Answer { without_assumed_syncs: Some(0.0), ..twin(7.5, 7.5, 1.0, 0.1) }, 7.5);
+    check(twin(0.2, 0.2, 1.0, 0.1), 2.0);
+    check(twin(7.5, 7.5, 1.0, 0.5), 2.0);
+    check(twin(7.5, 7.5, 8.0, 0.1), 2.0);
+}
+
+#[test]
 fn harm_in_every_comparison_counts_where_arithmetic_has_no_answer() {
     let check = |cause, answer: Answer, expect| {
         let mut row = Row { margin: Some(4.0), ..Row::default() };
