@@ -75,7 +75,8 @@ pub(super) fn share_flushes(
         let once = || once_each(&groups[at], share, flushed).map(|count| (count, count));
         // One that explains the flushes of all candidates leaves none of them to programs that write far more.
         let is_rare = others.iter().all(|other| buffered_calls(&groups[*other]) >= FAR_MORE * all);
-        let alone = || once_each(&groups[at], left, flushed).filter(|_| is_rare).map(|count| (count, FLUSHES_MAX * count));
+        let alone =
+            || once_each(&groups[at], left, flushed).filter(|_| is_rare).map(|count| (count, FLUSHES_MAX * count));
         let bursts = if all > count { once().or_else(alone) } else { None };
         let (count, used) = bursts.unwrap_or((count, used));
         // So rare syncs do not explain why the program waits whenever it writes, unless each of its bursts has one.
