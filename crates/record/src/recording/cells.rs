@@ -217,10 +217,10 @@ impl Cells {
             cursor.varints(steps, |written| column::step(written, divisor))?;
             let steps = steps.as_slice();
             match (self.is_counter, rows) {
-                (true, Slots::InOrder(_)) => self.steps::<true>(changed, steps, |at| Some(at as usize)),
-                (true, Slots::Of(_)) => self.steps::<true>(changed, steps, |at| rows.of(at)),
-                (false, Slots::InOrder(_)) => self.steps::<false>(changed, steps, |at| Some(at as usize)),
-                (false, Slots::Of(_)) => self.steps::<false>(changed, steps, |at| rows.of(at)),
+                (true, Slots::InOrder(_)) => self.steps::<true>(changed, steps, true, |at| Some(at as usize)),
+                (true, Slots::Of(_)) => self.steps::<true>(changed, steps, false, |at| rows.of(at)),
+                (false, Slots::InOrder(_)) => self.steps::<false>(changed, steps, true, |at| Some(at as usize)),
+                (false, Slots::Of(_)) => self.steps::<false>(changed, steps, false, |at| rows.of(at)),
             }
         }
         let mut odd = std::mem::take(&mut self.odd);
@@ -237,10 +237,20 @@ impl Cells {
 
     /// Takes the steps of the rows that changed. Slots at which a run does not just go on are left for later.
     #[inline]
-    fn steps<const COUNTER: bool>(&mut self, changed: Set<'_>, steps: &[u64], slot_of: impl Fn(u32) -> Option<usize>) {
+    fn steps<const COUNTER: bool>(
+        &mut self,
+        changed: Set<'_>,
+        steps: &[u64],
+        in_order: bool,
+        slot_of: impl Fn(u32) -> Option<usize>,
+    ) {
         let all_run = self.running == self.state.len();
         let Cells { now, state, range, odd, .. } = self;
         let (now, state, range) = (now.as_mut_slice(), state.as_slice(), range.as_mut_slice());
+        // Where every row of a table has a step, none is looked up. The slot of each row is then its position.
+        if all_run && in_order && steps.len() == now.len() {
+            return go_on::<COUNTER>(now, range, steps, odd);
+        }
         let mut steps = steps.iter();
         if all_run {
             return changed.each(|at| {
@@ -302,6 +312,27 @@ impl Cells {
             }
             _ => {}
         }
+    }
+}
+
+/// Takes a step of every slot. All of them run. `range` has a pair for each slot.
+#[inline]
+fn go_on<const COUNTER: bool>(now: &mut [u64], range: &mut [(u64, u64)], steps: &[u64], odd: &mut Vec<(usize, u64)>) {
+    if COUNTER {
+        for (slot, (now, by)) in now.iter_mut().zip(steps).enumerate() {
+            let to = now.wrapping_add(*by);
+            if *now <= to && to <= COUNTER_MAX {
+                *now = to;
+            } else {
+                put_aside(odd, slot, to);
+            }
+        }
+        return;
+    }
+    for ((now, range), by) in now.iter_mut().zip(range).zip(steps) {
+        let to = now.wrapping_add(*by);
+        *now = to;
+        *range = (range.0.min(to), range.1.max(to));
     }
 }
 

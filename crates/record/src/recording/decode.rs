@@ -373,7 +373,6 @@ impl<R: Read> Decoder<R> {
                 return Ok(Some(record));
             }
             Ok(Item::Unknown) => self.unknown_records += 1,
-            Ok(Item::Unused) => {}
             Ok(Item::Stop) => {
                 self.hand = Hand::Nothing;
                 if frame.sample {

@@ -52,25 +52,27 @@ pub(super) enum Item {
     Record(Record),
     /// An item of a kind that this build does not know.
     Unknown,
-    /// An event of a kind without a use. It was not read.
-    Unused,
     /// The run is over.
     Stop,
 }
 
 /// Takes one item. Passes over events without a use.
 pub(super) fn get(cursor: &mut Cursor<'_>, unused: Option<&UnusedEvents>) -> Result<Item, Malformed> {
-    let kind = cursor.byte()?;
-    if kind == STOP {
-        return Ok(Item::Stop);
-    }
-    let json = cursor.bytes()?;
+    let (kind, json) = loop {
+        let kind = cursor.byte()?;
+        if kind == STOP {
+            return Ok(Item::Stop);
+        }
+        let json = cursor.bytes()?;
+        if kind != EVENT || !unused.is_some_and(|unused| unused.has(json)) {
+            break (kind, json);
+        }
+    };
     let record = match kind {
         FACTS => serde_json::from_slice(json).ok().map(Record::Facts),
         ENTITY => plain::entity(json)
             .or_else(|| serde_json::from_slice(json).ok())
             .map(|(id, entity): (EntityId, Entity)| Record::Entity(id, entity)),
-        EVENT if unused.is_some_and(|unused| unused.has(json)) => return Ok(Item::Unused),
         EVENT => plain::event(json).or_else(|| serde_json::from_slice(json).ok()).map(Record::Event),
         GAP => serde_json::from_slice(json).ok().map(Record::Gap),
         _ => None,
@@ -154,6 +156,9 @@ mod tests {
         ] {
             assert_eq!(used.has(&stall(task, operation)), is_unused, "{task} {operation}");
         }
+        let longest =
+            r#"{"at":7,"event":"task_stall","task":"a","copy":3,"operation":"write","lasted":18446744073709551615}"#;
+        assert!(used.has(longest.as_bytes()));
         let ended = Event { at: Nanos(7), what: What::WorkloadEnded };
         assert!(!used.has(&serde_json::to_vec(&ended).unwrap()));
         let whole = stall("a", "write");
@@ -165,6 +170,9 @@ mod tests {
             r#"{"at":7,"event":"task_stall","task":"a","copy":3,"operation":"write","lasted":-1}"#,
             r#"{"at":7,"event":"task_stall","task":"a","copy":3,"operation":"write","lasted":1,"more":2}"#,
             r#"{"at":7,"event":"task_stall","task":"a","copy":3,"operation":"write","lasted":1} "#,
+            r#"{"at":7,"event":"task_stall","task":"a","copy":3,"operation":"write","lasted":01}"#,
+            r#"{"at":7,"event":"task_stall","task":"a","copy":3,"operation":"write","lasted":}"#,
+            r#"{"at":7,"event":"task_stall","task":"a","copy":3,"operation":"write","lasted":18446744073709551616}"#,
         ] {
             assert!(!used.has(other.as_bytes()), "{other}");
         }

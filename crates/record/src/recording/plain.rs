@@ -209,24 +209,52 @@ pub(super) fn event(json: &[u8]) -> Option<Event> {
     (plain.0 == b"}").then_some(Event { at, what })
 }
 
+/// Returns the rest of a slice after `text`. The compiler compares a length that it knows without a call.
+#[inline]
+fn after<'a, const N: usize>(bytes: &'a [u8], text: &[u8; N]) -> Option<&'a [u8]> {
+    bytes.split_first_chunk().and_then(|(first, rest)| (first == text).then_some(rest))
+}
+
+/// Returns what is before `text` at the end of a slice.
+#[inline]
+fn before<'a, const N: usize>(bytes: &'a [u8], text: &[u8; N]) -> Option<&'a [u8]> {
+    bytes.split_last_chunk().and_then(|(rest, last)| (last == text).then_some(rest))
+}
+
 /// Returns the JSON of an event from the name of its kind on; `None` for a form that this build does not write.
+#[inline]
 pub(super) fn from_kind(json: &[u8]) -> Option<&[u8]> {
-    let time = json.strip_prefix(br#"{"at":"#)?;
+    let time = after(json, br#"{"at":"#)?;
     let digits = time.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    time.get(digits..)?.strip_prefix(br#","event":""#)
+    after(time.get(digits..)?, br#","event":""#)
 }
 
 /// The operation that stalled, by an event from its kind on. `None` for another kind, and for names with an escape. Of a
 /// hundred thousand stalls hardly one is of use, so this reads from the end only as far as it must.
+#[inline]
 pub(super) fn stalled(event: &[u8]) -> Option<&[u8]> {
-    let fields = event.strip_prefix(br#"task_stall","task":""#)?;
-    let end = fields.iter().rposition(|byte| *byte == b',')?;
-    let (fields, last) = fields.split_at_checked(end)?;
-    let mut plain = Plain(last);
-    plain.nanos(br#","lasted":"#)?;
-    let fields = fields.strip_suffix(b"\"").filter(|fields| plain.0 == b"}" && !fields.contains(&b'\\'))?;
-    let (before, operation) = fields.split_at_checked(fields.iter().rposition(|byte| *byte == b'"')?)?;
-    before.ends_with(br#","operation":"#).then_some(operation.get(1..)?)
+    let fields = before(after(event, br#"task_stall","task":""#)?, b"}")?;
+    let digits = fields.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let (fields, lasted) = fields.split_at_checked(fields.len() - digits)?;
+    match lasted {
+        [] | [b'0', _, ..] => return None,
+        // A number of so few digits fits 64 bits.
+        short if short.len() < 20 => {}
+        long => {
+            Plain(long).number::<u64>(b"")?;
+        }
+    }
+    let fields = before(fields, br#"","lasted":"#)?;
+    let start = fields.iter().rposition(|byte| *byte == b'"')? + 1;
+    let (task, operation) = fields.split_at_checked(start)?;
+    let task = before(task, br#","operation":""#)?;
+    (!has_escape(task) && !has_escape(operation)).then_some(operation)
+}
+
+/// Whether a JSON text has an escape. These texts are short: a call that searches costs more.
+#[inline]
+fn has_escape(text: &[u8]) -> bool {
+    text.iter().fold(false, |has, byte| has | (*byte == b'\\'))
 }
 
 /// Reads how long operations took.

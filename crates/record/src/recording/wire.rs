@@ -105,7 +105,7 @@ impl<'a> Cursor<'a> {
                 (eight.first_chunk_mut::<8>(), self.rest.split_first_chunk::<8>())
                 && u64::from_le_bytes(*bytes) & 0x8080_8080_8080_8080 == 0
             {
-                eight.iter_mut().zip(bytes).for_each(|(value, byte)| *value = make(u64::from(*byte)));
+                *eight = bytes.map(|byte| make(u64::from(byte)));
                 self.rest = rest;
                 continue;
             }
