@@ -49,6 +49,9 @@ struct Waiting {
 impl Cpus {
     /// Queues a process behind all processes with the same or an earlier virtual time, mostly at the end.
     fn queue(&mut self, waiting: Waiting) {
+        if self.waiting.back().is_none_or(|last| last.virtual_time <= waiting.virtual_time) {
+            return self.waiting.push_back(waiting);
+        }
         let at = self.waiting.partition_point(|other| other.virtual_time <= waiting.virtual_time);
         self.waiting.insert(at, waiting);
     }

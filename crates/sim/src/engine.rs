@@ -120,6 +120,7 @@ impl Engine {
     }
 
     /// Borrows the state of the machine. The borrow must end before the next await.
+    #[inline]
     pub(crate) fn w(&self) -> RefMut<'_, World> {
         self.world.borrow_mut()
     }
