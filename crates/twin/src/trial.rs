@@ -108,11 +108,29 @@ pub fn answered(
     go_on: GoOn<'_>,
     runner: &mut impl Runner,
 ) -> Result<(Measured, Option<Prediction>), SimError> {
-    knowing(studied, question, few, None, go_on, runner)
+    knowing(studied, question, few, &mut AsIs::default(), go_on, runner)
 }
 
 /// Results of a run of a twin, and its back-test if it is the twin as it is.
 type Ran = (Shown, Vec<Figure>);
+
+/// Runs of a twin without a change. Each question about the twin needs them, and they are the same for all of its questions.
+#[derive(Debug, Default)]
+struct AsIs(Vec<(Run, Ran)>);
+
+impl AsIs {
+    /// A run that is known already.
+    fn get(&self, run: &Run) -> Option<&Ran> {
+        self.0.iter().find(|(known, _)| known == run).map(|(_, ran)| ran)
+    }
+
+    /// Keeps a run for further questions. A run that was cut is none.
+    fn keep(&mut self, run: Run, ran: &Ran) {
+        if !run.is_changed && !ran.0.is_cut && self.get(&run).is_none() {
+            self.0.push((run, ran.clone()));
+        }
+    }
+}
 
 /// The run of the twin as it is.
 const AS_IS: Run = Run { demand: 0, is_changed: false, trial: shown::Trial::NOMINAL };
@@ -124,12 +142,12 @@ fn ran((twin, recording): (&Twin, &Window), changed: &Changed, run: Run, go_on: 
     Ok((shown, back_test))
 }
 
-/// Answers a question. The run of the twin as it is may be passed in.
+/// Answers a question. Takes the runs of the twin without a change that are known, and adds the others.
 fn knowing(
     studied: &Studied,
     question: &Question,
     few: bool,
-    as_is: Option<Ran>,
+    as_is: &mut AsIs,
     go_on: GoOn<'_>,
     runner: &mut impl Runner,
 ) -> Result<(Measured, Option<Prediction>), SimError> {
@@ -146,7 +164,8 @@ fn knowing(
         let is_verdict = prediction.no_verdict(&prediction.found()).is_none();
         if let Some(lifted) = lifted::lifted(&studied.twin).filter(|_| is_verdict) {
             let question = Question::new(&lifted, &studied.recorded.window, &question.settings);
-            let told = question.map(|question| concluded(studied, &lifted, (&question, true), None, go_on, runner));
+            let as_is = &mut AsIs::default();
+            let told = question.map(|question| concluded(studied, &lifted, (&question, true), as_is, go_on, runner));
             // A change that the twin without these limits cannot make, or that its run does not end with, shows nothing.
             if let Ok(Ok((_, Some(without)))) = told {
                 lifted::tell(prediction, &without, &studied.twin);
@@ -161,15 +180,15 @@ fn concluded(
     studied: &Studied,
     twin: &Twin,
     (question, few): (&Question, bool),
-    as_is: Option<Ran>,
+    as_is: &mut AsIs,
     go_on: GoOn<'_>,
     runner: &mut impl Runner,
 ) -> Result<(Measured, Option<Prediction>), SimError> {
-    let mut runs = question.runs(few);
-    runs.retain(|run| *run != AS_IS || as_is.is_none());
+    let runs = question.runs(few);
     let recording = &studied.recorded.window;
+    let unknown: Vec<Run> = runs.iter().filter(|run| as_is.get(run).is_none()).copied().collect();
     // Where a run is cut, no other run makes a verdict of it.
-    let is_cut = AtomicBool::new(as_is.as_ref().is_some_and(|(shown, _)| shown.is_cut));
+    let is_cut = AtomicBool::new(runs.iter().filter_map(|run| as_is.get(run)).any(|(shown, _)| shown.is_cut));
     let go_on = |events| !is_cut.load(Ordering::Relaxed) && go_on(events);
     let one = |run: &Run| {
         let changed = question.scenario(run)?;
@@ -182,17 +201,21 @@ fn concluded(
         }
         Some(result)
     };
+    let mut ended = runner.each(&unknown, one).into_iter();
     let mut measured = Measured { back_test: Vec::new(), said: studied.said.clone() };
     let mut results = Vec::new();
-    if let Some((shown, back_test)) = as_is {
-        measured.back_test = back_test;
-        results.push((AS_IS, shown));
-    }
-    for (run, result) in runs.iter().zip(runner.each(&runs, one)) {
-        let Some(result) = result else { continue };
-        let (shown, back_test) = result?;
+    for run in runs {
+        let (shown, back_test) = match as_is.get(&run) {
+            Some(known) => known.clone(),
+            None => {
+                let Some(result) = ended.next().flatten() else { continue };
+                let ran = result?;
+                as_is.keep(run, &ran);
+                ran
+            }
+        };
         measured.back_test.extend(back_test);
-        results.push((*run, shown));
+        results.push((run, shown));
     }
     let prediction = conclude(twin, question, &measured, &results);
     Ok((measured, prediction))
@@ -224,7 +247,8 @@ pub fn advise(
     };
     let measured = Measured { back_test: as_is.1.clone(), said: studied.said.clone() };
     let mut no_verdict = damage(window).or_else(|| no_verdict(&as_is.0, &measured));
-    let (doctor, plans) = of_doctor(studied, report, &as_is, go_on, runner);
+    let known = &mut AsIs(vec![(AS_IS, as_is.clone())]);
+    let (doctor, plans) = of_doctor(studied, report, known, go_on, runner);
     let mut search = Search::new(twin, window, wanted);
     search.tested(&as_is.1);
     loop {
@@ -248,9 +272,9 @@ pub fn advise(
         }
     }
     let rules: Vec<&str> = studied.said.seen.iter().map(|seen| seen.rule).collect();
-    let predicted = |settings: &[Setting], runner: &mut _| -> Result<Option<Prediction>, TrialError> {
+    let mut predicted = |settings: &[Setting], runner: &mut _| -> Result<Option<Prediction>, TrialError> {
         let question = Question::new(twin, window, settings)?;
-        Ok(knowing(studied, &question, false, Some(as_is.clone()), go_on, runner)?.1)
+        Ok(knowing(studied, &question, false, known, go_on, runner)?.1)
     };
     let mut chosen: Option<(usize, Prediction)> = None;
     let mut refused: Option<(usize, Against, Prediction)> = None;
@@ -304,7 +328,7 @@ fn no_verdict(as_is: &Shown, measured: &Measured) -> Option<String> {
 fn of_doctor(
     studied: &Studied,
     report: Option<&Report>,
-    as_is: &Ran,
+    as_is: &mut AsIs,
     go_on: GoOn<'_>,
     runner: &mut impl Runner,
 ) -> (Doctor, Vec<Vec<Setting>>) {
@@ -315,7 +339,7 @@ fn of_doctor(
     steps.extend(report.findings.iter().flat_map(|finding| finding.plan.clone()));
     let mut plans = vec![settings(&plan_of(&report))];
     plans.extend(report.findings.iter().map(|finding| settings(&finding.plan)));
-    judge(&mut report, Ok((studied, Some(as_is))), go_on, runner);
+    judge(&mut report, Ok(studied), as_is, go_on, runner);
     let printed = plan_of(&report);
     steps.extend(printed.iter().cloned());
     let printed = settings(&printed);
@@ -327,7 +351,7 @@ fn of_doctor(
 /// so that a prediction can say why.
 pub fn as_printed(report: &Report, studied: &Studied, go_on: GoOn<'_>, runner: &mut impl Runner) -> Report {
     let mut printed = report.clone();
-    judge(&mut printed, Ok((studied, None)), go_on, runner);
+    judge(&mut printed, Ok(studied), &mut AsIs::default(), go_on, runner);
     let is_withheld = printed.plan.as_ref().is_none_or(|plan| plan.steps.is_empty());
     if is_withheld { report.clone() } else { printed }
 }
@@ -337,21 +361,24 @@ pub fn try_plan(report: &mut Report, kept: Option<Kept>, go_on: GoOn<'_>, runner
     let Some(plan) = report.plan.as_ref() else { return };
     // A plan of which the twin can make nothing needs no twin.
     if of_steps(&plan.steps).0.is_empty() {
-        return judge(report, Err(String::new()), go_on, runner);
+        return judge(report, Err(String::new()), &mut AsIs::default(), go_on, runner);
     }
     let studied = match kept.map(Kept::finish) {
         None => Err("a recording from standard input can be read only once".to_owned()),
         Some(None) => Err("the recording is too long or too large for a quick twin".to_owned()),
         Some(Some(part)) => Studied::of_part(part, go_on).map_err(|error| error.to_string()),
     };
-    judge(report, studied.as_ref().map(|studied| (studied, None)).map_err(Clone::clone), go_on, runner);
+    judge(report, studied.as_ref().map_err(Clone::clone), &mut AsIs::default(), go_on, runner);
 }
 
-/// A twin to judge by, and its run as it is where that is known.
-type Judge<'a> = (&'a Studied, Option<&'a Ran>);
-
-/// Judges the plan of a report by a twin. `doctor` and `advise` share it.
-fn judge(report: &mut Report, studied: Result<Judge<'_>, String>, go_on: GoOn<'_>, runner: &mut impl Runner) {
+/// Judges the plan of a report by a twin. `doctor` and `advise` share it. All plans that it tries are changes of this twin.
+fn judge(
+    report: &mut Report,
+    studied: Result<&Studied, String>,
+    as_is: &mut AsIs,
+    go_on: GoOn<'_>,
+    runner: &mut impl Runner,
+) {
     let Some(plan) = report.plan.as_mut() else { return };
     let (settings, unknown) = of_steps(&plan.steps);
     let (moves, settings): (Vec<Setting>, Vec<Setting>) = settings.into_iter().partition(is_move);
@@ -365,10 +392,10 @@ fn judge(report: &mut Report, studied: Result<Judge<'_>, String>, go_on: GoOn<'_
         true => Err("none of its commands is a setting that a twin can simulate".to_owned()),
         false => studied,
     };
-    let simulated = studied.as_ref().map_or_else(|_| Vec::new(), |(studied, _)| studied.notes.clone());
-    let lost = studied.as_ref().ok().and_then(|(studied, _)| damage(&studied.recorded.window));
-    let window = studied.as_ref().ok().map(|(studied, _)| &studied.recorded.window);
-    let predicted = studied.clone().and_then(|it| of_settings(it, &settings, go_on, runner));
+    let simulated = studied.as_ref().map_or_else(|_| Vec::new(), |studied| studied.notes.clone());
+    let lost = studied.as_ref().ok().and_then(|studied| damage(&studied.recorded.window));
+    let window = studied.as_ref().ok().map(|studied| &studied.recorded.window);
+    let predicted = studied.clone().and_then(|it| of_settings(it, as_is, &settings, go_on, runner));
     match &predicted {
         Ok(prediction) if is_move => tried::tried_later(plan, prediction),
         Ok(prediction) => tried::tried(plan, prediction),
@@ -376,7 +403,9 @@ fn judge(report: &mut Report, studied: Result<Judge<'_>, String>, go_on: GoOn<'_
     }
     let mut unknown = unknown;
     let whole = predicted.ok().filter(|_| !is_move);
-    if let Some((milder, rest)) = studied.ok().and_then(|studied| that_helps(report, (studied, whole), go_on, runner)) {
+    if let Some((milder, rest)) =
+        studied.ok().and_then(|studied| that_helps(report, (studied, as_is), whole, go_on, runner))
+    {
         (*report, unknown) = (milder, rest);
     }
     if let (Some(plan), Some(lost)) = (report.plan.as_mut(), lost) {
@@ -395,13 +424,14 @@ fn judge(report: &mut Report, studied: Result<Judge<'_>, String>, go_on: GoOn<'_
 }
 
 fn of_settings(
-    (studied, as_is): Judge<'_>,
+    studied: &Studied,
+    as_is: &mut AsIs,
     settings: &[Setting],
     go_on: GoOn<'_>,
     runner: &mut impl Runner,
 ) -> Result<Prediction, String> {
     let question = Question::new(&studied.twin, &studied.recorded.window, settings).map_err(|why| why.to_string())?;
-    let answer = knowing(studied, &question, true, as_is.cloned(), go_on, runner).map_err(|error| error.to_string())?;
+    let answer = knowing(studied, &question, true, as_is, go_on, runner).map_err(|error| error.to_string())?;
     answer.1.ok_or_else(|| "the simulation did not end".to_owned())
 }
 
@@ -417,15 +447,16 @@ fn of_now(steps: &[Step]) -> (Vec<Setting>, Vec<String>) {
 /// returns its steps that a twin cannot make. `whole` is the prediction of the plan of the report.
 fn that_helps(
     report: &Report,
-    (judge, whole): (Judge<'_>, Option<Prediction>),
+    (studied, as_is): (&Studied, &mut AsIs),
+    whole: Option<Prediction>,
     go_on: GoOn<'_>,
     runner: &mut impl Runner,
 ) -> Option<(Report, Vec<String>)> {
-    let window = &judge.0.recorded.window;
+    let window = &studied.recorded.window;
     for mut milder in milder::reports(report, window) {
         let plan = milder.plan.as_mut()?;
         let (settings, unknown) = of_now(&plan.steps);
-        tried::tried(plan, &of_settings(judge, &settings, go_on, runner).ok()?);
+        tried::tried(plan, &of_settings(studied, as_is, &settings, go_on, runner).ok()?);
         // A milder plan that is a candidate itself is no better known than the one that it replaces.
         if plan.tried.as_ref().is_some_and(|tried| tried.verdict == "helps") && plan.candidate.is_none() {
             return Some((milder, unknown));
@@ -434,7 +465,7 @@ fn that_helps(
     let (mut part, whole) = milder::of_joined(report, window).zip(whole)?;
     let plan = part.plan.as_mut()?;
     let (settings, unknown) = of_now(&plan.steps);
-    let prediction = of_settings(judge, &settings, go_on, runner).ok()?;
+    let prediction = of_settings(studied, as_is, &settings, go_on, runner).ok()?;
     let is_better = prediction.surpasses(&whole);
     tried::tried(plan, &prediction);
     let is_printed = |report: &Report| report.plan.as_ref().is_some_and(|plan| !plan.now.is_empty());
@@ -490,6 +521,40 @@ mod tests {
         let (one, cut) = asked(false);
         assert!(cut.is_cut && cut.no_verdict(&[]).is_some_and(|why| why.contains("exceeds its budget")));
         assert_eq!((one, cut.runs), (1, whole.runs), "the first run was cut at once, and no other began");
+    }
+
+    #[test]
+    fn a_twin_without_a_change_runs_once_for_all_questions() {
+        /// Counts the runs.
+        struct Counted(usize);
+        impl Runner for Counted {
+            fn each<T: Sync, R: Send>(&mut self, items: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R> {
+                self.0 += items.len();
+                OneByOne.each(items, run)
+            }
+        }
+        let recorded = Recorded::from_records(&Fixture::healthy().records());
+        let studied = Studied::of(recorded, &|_| true).expect("a twin");
+        let known = &mut AsIs::default();
+        let answer = |value: &str, few, known: &mut AsIs| {
+            let setting = Setting::new("vm.dirty_background_bytes", value);
+            let question = Question::new(&studied.twin, &studied.recorded.window, &[setting]).expect("a question");
+            let mut runner = Counted(0);
+            let (measured, prediction) =
+                knowing(&studied, &question, few, known, &|_| true, &mut runner).expect("it runs");
+            (runner.0, measured.back_test, prediction.expect("each run has a result"))
+        };
+        let (first, ..) = answer("64M", true, known);
+        for few in [true, false] {
+            let (all, back_test, alone) = answer("16M", few, &mut AsIs::default());
+            let (rest, back_test_then, then) = answer("16M", few, known);
+            assert_eq!((rest, &then, back_test_then), (all - first / 2, &alone, back_test), "few: {few}");
+        }
+        let cut = Shown { is_cut: true, ..Shown::default() };
+        known.0.clear();
+        known.keep(AS_IS, &(cut, Vec::new()));
+        known.keep(Run { is_changed: true, ..AS_IS }, &(Shown::default(), Vec::new()));
+        assert!(known.get(&AS_IS).is_none() && known.0.is_empty(), "neither is a whole run without a change");
     }
 
     #[test]
