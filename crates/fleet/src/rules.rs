@@ -5,7 +5,7 @@
 
 use crate::row::Cause;
 use floodline_analysis::diagnose::derived::Derived;
-use floodline_analysis::diagnose::findings;
+use floodline_analysis::diagnose::{findings, first_critical};
 use floodline_analysis::report::{Finding, Severity};
 use floodline_record::window::Window;
 
@@ -41,8 +41,7 @@ pub(crate) struct Appears {
 /// The rule with a critical finding in the recording itself.
 pub(crate) fn sick(derived: &Derived<'_>) -> Option<&'static str> {
     // Harm is measured between two samples.
-    let found = if derived.has_rates { findings(derived, &SICK) } else { Vec::new() };
-    Some(found.iter().find(|finding| finding.severity == Severity::Critical)?.rule)
+    derived.has_rates.then(|| first_critical(derived, &SICK)).flatten()
 }
 
 /// Findings of warning and worse that the changed window has and the unchanged one has not, the worst first.

@@ -150,6 +150,15 @@ pub fn findings(derived: &Derived<'_>, only: &[&str]) -> Vec<Finding> {
     found
 }
 
+/// Returns the first of the named rules that has a critical finding, in the order of the catalogue. The rules after it do not run.
+pub fn first_critical(derived: &Derived<'_>, only: &[&str]) -> Option<&'static str> {
+    let is_critical = |rule: &&Rule| match judged(derived, rule) {
+        Verdict::Found(findings) => findings.iter().any(|finding| finding.severity == Severity::Critical),
+        Verdict::Clear(_) | Verdict::NotChecked(_) => false,
+    };
+    RULES.iter().filter(|rule| only.contains(&rule.name)).find(is_critical).map(|rule| rule.name)
+}
+
 /// The verdict of a rule, as far as the observation allows one.
 fn judged(derived: &Derived<'_>, rule: &Rule) -> Verdict {
     let verdict = cycle::judged(derived, rule.name, (rule.check)(derived));
@@ -401,6 +410,22 @@ mod tests {
             let text = findings(&report);
             assert!(!text.contains("NaN") && !text.contains("inf "), "{text}");
         });
+    }
+
+    #[test]
+    fn the_first_critical_rule_is_that_of_the_first_critical_finding() {
+        let names: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
+        for incident in INCIDENTS {
+            let window = (incident.make)().window();
+            let derived = Derived::of(&window);
+            // Equal severities stay in the order of the catalogue.
+            let found = super::findings(&derived, &names);
+            let expected = found.first().filter(|finding| finding.severity == Severity::Critical);
+            let first = first_critical(&derived, &names);
+            assert_eq!(first, expected.map(|finding| finding.rule), "{}", incident.name);
+            let others: Vec<&str> = names.iter().copied().filter(|name| Some(*name) != first).collect();
+            assert_ne!(first.is_some().then(|| first_critical(&derived, &others)), Some(first), "{}", incident.name);
+        }
     }
 
     #[test]
