@@ -8,6 +8,8 @@ use crate::rule_figures::{hurts_by, is_of_waits};
 use crate::tried::{MAY_HARM, word};
 use floodline_record::human;
 
+mod reserve;
+
 /// What a change does to its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -22,11 +24,9 @@ pub enum Verdict {
 /// The word for a change of which the twin gives no verdict.
 const NO_VERDICT: &str = "no_verdict";
 /// Shortest wait that people notice, seconds.
-const SHORTEST_FELT_S: f64 = 0.1;
+pub(crate) const SHORTEST_FELT_S: f64 = 0.1;
 /// Growth of a wait from which it is weighed against what gets better.
 const WORSE: f64 = 1.5;
-/// Part of a wait that is left from which it got hardly shorter: a sixth less, as in the table of advices.
-const HARDLY: f64 = 5.0 / 6.0;
 /// The smallest error of a twin.
 const ERROR_MIN: f64 = 0.05;
 
@@ -41,16 +41,6 @@ impl Row {
 
     fn is_wait(&self) -> bool {
         self.unit == "seconds"
-    }
-
-    /// Whether it may get longer by more than people feel.
-    fn is_open(&self) -> bool {
-        let grows = |then: f64| then >= SHORTEST_FELT_S && then > self.now && differ(self.least, self.now, then);
-        match (self.doubt, self.roughly) {
-            (None | Some(Doubt::Unmeasured), _) => false,
-            (_, Some((_, most))) => grows(most),
-            (_, None) => self.now >= SHORTEST_FELT_S || grows(self.then),
-        }
     }
 }
 
@@ -154,57 +144,6 @@ impl Prediction {
             return None;
         }
         waits().filter(|row| row.is_measured && row.now >= SHORTEST_FELT_S).find(|row| row.worsens_roughly())
-    }
-
-    /// Returns why a change that helps is not advised without reserve: a wait gets longer, the trial does not tell whether one does,
-    /// or tasks wait and no predicted wait gets shorter. `None` where nothing speaks against it.
-    pub fn reserve(&self) -> Option<String> {
-        let is_wait = |row: &&Row| row.is_wait();
-        let grows = |row: &&Row| row.worsens() && row.then >= SHORTEST_FELT_S;
-        if let Some(row) = self.rows_of(LEADS).filter(is_wait).find(grows) {
-            return Some(format!("a wait gets longer on the twin, {}", row.sentence()));
-        }
-        if let Some(row) = self.open_wait() {
-            return Some(format!("the twin does not tell whether {} gets longer", row.named()));
-        }
-        let is_any = self.rows_of(LEADS).any(|row| row.is_wait() && row.now >= SHORTEST_FELT_S);
-        let is_shorter = self.leads().any(|row| row.is_wait() && row.improves());
-        if is_any && !is_shorter {
-            return Some("the twin predicts no wait that gets shorter".to_owned());
-        }
-        if let Some(row) = self.as_long_in_all() {
-            return Some(format!("tasks wait as long in all on the twin, {}", row.sentence()));
-        }
-        let row = self.hardly_shorter()?;
-        Some(format!("only waits that the recording does not have get much shorter on the twin; {}", row.sentence()))
-    }
-
-    /// Returns the total of waits, if the recording has it and the change does not make it shorter. Waits that get shorter and more
-    /// frequent are a gain for some tasks and a loss for others.
-    fn as_long_in_all(&self) -> Option<&Row> {
-        let is_told = |row: &&Row| row.is_measured && row.doubt.is_none() && row.now >= SHORTEST_FELT_S;
-        self.rows_of([WAITS]).find(|row| is_told(row) && !row.improves())
-    }
-
-    /// Returns the wait of the recording that is left longest, where the change hardly moves any of those that are predicted. Waits
-    /// that the recording does not have rest on what the twin assumes about syncs, and these assumptions also decide how the
-    /// waits of the recording move.
-    fn hardly_shorter(&self) -> Option<&Row> {
-        let of_recording = || {
-            let is_told = |row: &&Row| row.is_wait() && row.is_measured && row.doubt.is_none();
-            self.rows_of(LEADS).filter(is_told).filter(|row| row.now >= SHORTEST_FELT_S)
-        };
-        let is_much = |row: &Row| row.improves() && row.then <= HARDLY * row.now;
-        if of_recording().any(is_much) {
-            return None;
-        }
-        of_recording().max_by(|one, other| one.then.total_cmp(&other.then))
-    }
-
-    /// Returns the first wait of the recording of which the trial does not tell whether it gets longer: the back-test misses it, or
-    /// the demand of writers is not known, and not both of its estimates ([`Row::roughly`]) stay at or below the present value.
-    fn open_wait(&self) -> Option<&Row> {
-        self.rows_of(LEADS).find(|row| row.is_wait() && row.is_measured && row.is_open())
     }
 
     /// Whether this change is better than another one on the same host: a wait is shorter, and none is longer, by more than people notice.
@@ -423,41 +362,6 @@ mod tests {
         let only_up_to = vec![Unseen { device: "vdb".to_owned(), bytes_per_second: 32.0 * MIB }];
         let up_to = Prediction { only_up_to, ..of(vec![longer()]) };
         assert!(up_to.only_longer().is_none(), "on a faster disk it may get shorter");
-    }
-
-    #[test]
-    fn a_wait_of_which_the_trial_does_not_tell_whether_it_grows_is_open() {
-        let missed = |doubt, roughly| Row { doubt: Some(doubt), roughly, ..wait(WAITS, 3.3, 2.0) };
-        let check = |row: Row, is_open: bool| {
-            let prediction = of(vec![wait(FSYNC, 1.6, 0.9), row]);
-            assert_eq!(prediction.open_wait().is_some(), is_open, "{prediction:?}");
-        };
-        check(wait(WAITS, 3.3, 6.6), false);
-        check(missed(Doubt::BackTest, Some((2.0, 6.6))), true);
-        check(missed(Doubt::BackTest, Some((1.0, 2.0))), false);
-        check(missed(Doubt::BackTest, None), true);
-        check(missed(Doubt::Demand, None), true);
-        check(missed(Doubt::Unmeasured, None), false);
-        check(Row { now: 0.01, then: 0.05, ..missed(Doubt::BackTest, None) }, false);
-        check(Row { is_measured: false, ..missed(Doubt::BackTest, None) }, false);
-    }
-
-    #[test]
-    fn a_change_is_advised_only_if_a_wait_gets_shorter_and_none_longer() {
-        let reserve = |rows: Vec<Row>| of(rows).reserve().unwrap_or_default();
-        assert_eq!(reserve(vec![wait(FSYNC, 4.3, 2.0), wait(WAITS, 44.0, 40.0)]), "");
-        assert!(reserve(vec![wait(FSYNC, 4.3, 0.1), wait(WAITS, 44.0, 86.0)]).contains("a wait gets longer"));
-        assert!(reserve(vec![wait(FSYNC, 4.3, 4.3), risk(300.0, 30.0)]).contains("no wait that gets shorter"));
-        assert_eq!(reserve(vec![risk(300.0, 30.0)]), "", "no task waits");
-        assert!(reserve(vec![wait(FSYNC, 1.0, 0.6), wait(WAITS, 11.0, 11.1)]).contains("as long in all"));
-        // A wait that the recording does not have rests on what the twin assumes about syncs.
-        let assumed = || Row { is_measured: false, off_share: None, ..wait(FSYNC, 4.0, 0.75) };
-        assert!(
-            reserve(vec![assumed(), wait(WAITS, 42.0, 38.4)]).contains("only waits that the recording does not have")
-        );
-        assert_eq!(reserve(vec![assumed(), wait(WAITS, 42.0, 20.0)]), "");
-        assert_eq!(reserve(vec![assumed()]), "", "the recording has no wait");
-        assert_eq!(reserve(vec![wait(WAITS, 0.01, 0.05), risk(300.0, 30.0)]), "", "too short to be felt");
     }
 
     #[test]

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reservations about a change that helps on the twin: a wait gets longer, or the trial leaves open whether one does. Such a change is a
+//! candidate, and no command advises it. Judges figures; runs nothing.
+
+use super::SHORTEST_FELT_S;
+use crate::prediction::{Doubt, LEADS, Prediction, Row, WAITS, differ};
+use crate::rule_figures::is_of_waits;
+
+/// Part of a wait that is left from which it got hardly shorter: a sixth less, as in the table of advices.
+const HARDLY: f64 = 5.0 / 6.0;
+
+impl Row {
+    /// Whether it may get longer by more than people feel.
+    fn is_open(&self) -> bool {
+        let grows = |then: f64| then >= SHORTEST_FELT_S && then > self.now && differ(self.least, self.now, then);
+        match (self.doubt, self.roughly) {
+            (None | Some(Doubt::Unmeasured), _) => false,
+            (_, Some((_, most))) => grows(most),
+            (_, None) => self.now >= SHORTEST_FELT_S || grows(self.then),
+        }
+    }
+}
+
+impl Prediction {
+    /// Returns why a change that helps is not advised without reserve: a wait gets longer, the trial does not tell whether one does,
+    /// the twin lacks a finding of waits, or tasks wait and no predicted wait gets shorter. `None` where nothing speaks against it.
+    pub fn reserve(&self) -> Option<String> {
+        let is_wait = |row: &&Row| row.is_wait();
+        let grows = |row: &&Row| row.worsens() && row.then >= SHORTEST_FELT_S;
+        if let Some(row) = self.rows_of(LEADS).filter(is_wait).find(grows) {
+            return Some(format!("a wait gets longer on the twin, {}", row.sentence()));
+        }
+        if let Some(row) = self.open_wait() {
+            return Some(format!("the twin does not tell whether {} gets longer", row.named()));
+        }
+        if let Some(rule) = self.hidden_waits() {
+            return Some(format!("the twin does not show {rule}, so it does not tell whether its waits get longer"));
+        }
+        let is_any = self.rows_of(LEADS).any(|row| row.is_wait() && row.now >= SHORTEST_FELT_S);
+        let is_shorter = self.leads().any(|row| row.is_wait() && row.improves());
+        if is_any && !is_shorter {
+            return Some("the twin predicts no wait that gets shorter".to_owned());
+        }
+        if let Some(row) = self.as_long_in_all() {
+            return Some(format!("tasks wait as long in all on the twin, {}", row.sentence()));
+        }
+        let row = self.hardly_shorter()?;
+        Some(format!("only waits that the recording does not have get much shorter on the twin; {}", row.sentence()))
+    }
+
+    /// Returns the first finding of waits of the recording that the twin does not show, and whose wait is not predicted either. A change
+    /// may lengthen such waits, whatever it does to other figures.
+    fn hidden_waits(&self) -> Option<&'static str> {
+        let is_told = |rule: &str| self.hurt_by(rule).is_some_and(|row| row.doubt.is_none());
+        self.not_reproduced.iter().copied().find(|rule| is_of_waits(rule) && !is_told(rule))
+    }
+
+    /// Returns the total of waits, if the recording has it and the change does not make it shorter. Waits that get shorter and more
+    /// frequent are a gain for some tasks and a loss for others.
+    fn as_long_in_all(&self) -> Option<&Row> {
+        let is_told = |row: &&Row| row.is_measured && row.doubt.is_none() && row.now >= SHORTEST_FELT_S;
+        self.rows_of([WAITS]).find(|row| is_told(row) && !row.improves())
+    }
+
+    /// Returns the wait of the recording that is left longest, where the change hardly moves any of those that are predicted. Waits
+    /// that the recording does not have rest on what the twin assumes about syncs, and these assumptions also decide how the
+    /// waits of the recording move.
+    fn hardly_shorter(&self) -> Option<&Row> {
+        let of_recording = || {
+            let is_told = |row: &&Row| row.is_wait() && row.is_measured && row.doubt.is_none();
+            self.rows_of(LEADS).filter(is_told).filter(|row| row.now >= SHORTEST_FELT_S)
+        };
+        let is_much = |row: &Row| row.improves() && row.then <= HARDLY * row.now;
+        if of_recording().any(is_much) {
+            return None;
+        }
+        of_recording().max_by(|one, other| one.then.total_cmp(&other.then))
+    }
+
+    /// Returns the first wait of the recording of which the trial does not tell whether it gets longer: the back-test misses it, or
+    /// the demand of writers is not known, and not both of its estimates ([`Row::roughly`]) stay at or below the present value.
+    fn open_wait(&self) -> Option<&Row> {
+        self.rows_of(LEADS).find(|row| row.is_wait() && row.is_measured && row.is_open())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prediction::{LONGEST, PEAK};
+    use floodline_record::version::KernelVersion;
+
+    const MIB: f64 = 1_048_576.0;
+    const FSYNC: &str = LONGEST;
+
+    fn wait(figure: &str, now: f64, then: f64) -> Row {
+        Row { off_share: Some(0.02), least: 0.02, ..Row::new(figure, figure, "seconds", now, then) }
+    }
+
+    fn risk(now: f64, then: f64) -> Row {
+        Row { least: MIB, ..Row::new(PEAK, "peak data at risk", "bytes", now * MIB, then * MIB) }
+    }
+
+    fn of(rows: Vec<Row>) -> Prediction {
+        let kernel = KernelVersion::new(6, 12, 0);
+        Prediction { rows, back_test_error: Some(0.1), ..Prediction::new(Vec::new(), kernel) }
+    }
+
+    #[test]
+    fn a_wait_of_which_the_trial_does_not_tell_whether_it_grows_is_open() {
+        let missed = |doubt, roughly| Row { doubt: Some(doubt), roughly, ..wait(WAITS, 3.3, 2.0) };
+        let check = |row: Row, is_open: bool| {
+            let prediction = of(vec![wait(FSYNC, 1.6, 0.9), row]);
+            assert_eq!(prediction.open_wait().is_some(), is_open, "{prediction:?}");
+        };
+        check(wait(WAITS, 3.3, 6.6), false);
+        check(missed(Doubt::BackTest, Some((2.0, 6.6))), true);
+        check(missed(Doubt::BackTest, Some((1.0, 2.0))), false);
+        check(missed(Doubt::BackTest, None), true);
+        check(missed(Doubt::Demand, None), true);
+        check(missed(Doubt::Unmeasured, None), false);
+        check(Row { now: 0.01, then: 0.05, ..missed(Doubt::BackTest, None) }, false);
+        check(Row { is_measured: false, ..missed(Doubt::BackTest, None) }, false);
+    }
+
+    #[test]
+    fn a_change_is_advised_only_if_a_wait_gets_shorter_and_none_longer() {
+        let reserve = |rows: Vec<Row>| of(rows).reserve().unwrap_or_default();
+        assert_eq!(reserve(vec![wait(FSYNC, 4.3, 2.0), wait(WAITS, 44.0, 40.0)]), "");
+        assert!(reserve(vec![wait(FSYNC, 4.3, 0.1), wait(WAITS, 44.0, 86.0)]).contains("a wait gets longer"));
+        assert!(reserve(vec![wait(FSYNC, 4.3, 4.3), risk(300.0, 30.0)]).contains("no wait that gets shorter"));
+        assert_eq!(reserve(vec![risk(300.0, 30.0)]), "", "no task waits");
+        assert!(reserve(vec![wait(FSYNC, 1.0, 0.6), wait(WAITS, 11.0, 11.1)]).contains("as long in all"));
+        // A wait that the recording does not have rests on what the twin assumes about syncs.
+        let assumed = || Row { is_measured: false, off_share: None, ..wait(FSYNC, 4.0, 0.75) };
+        assert!(
+            reserve(vec![assumed(), wait(WAITS, 42.0, 38.4)]).contains("only waits that the recording does not have")
+        );
+        assert_eq!(reserve(vec![assumed(), wait(WAITS, 42.0, 20.0)]), "");
+        assert_eq!(reserve(vec![assumed()]), "", "the recording has no wait");
+        assert_eq!(reserve(vec![wait(WAITS, 0.01, 0.05), risk(300.0, 30.0)]), "", "too short to be felt");
+    }
+
+    #[test]
+    fn a_finding_of_waits_that_the_twin_lacks_is_a_reservation_unless_its_wait_is_predicted() {
+        let lacks = |rule, rows| {
+            let reserve = Prediction { not_reproduced: vec![rule], ..of(rows) }.reserve();
+            reserve.is_some_and(|why| why.contains("does not show"))
+        };
+        let less_at_risk = || vec![risk(1170.0, 793.0)];
+        assert!(lacks("fsync-behind-writeback", less_at_risk()), "its wait is no figure of the recording");
+        assert!(!lacks("dirty-data-at-risk", less_at_risk()), "it is no finding of waits");
+        let told = |doubt| vec![Row { doubt, roughly: Some((0.1, 0.2)), ..wait(FSYNC, 2.0, 0.5) }];
+        assert!(!lacks("dirty-cliff", told(None)));
+        assert!(lacks("dirty-cliff", told(Some(Doubt::BackTest))), "the back-test misses it");
+    }
+}
