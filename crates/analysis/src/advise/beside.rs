@@ -59,7 +59,16 @@ pub fn cost_of_held(derived: &Derived<'_>, device: &Device<'_>, speed: Option<Sp
     let written: f64 = device.intervals().iter().map(|one| one.written_bytes).sum();
     let held = (dirtied - written) / seconds.max(f64::MIN_POSITIVE);
     let share = held / speed;
+    // Its time is taken already.
+    let is_full = device.utilisation().is_some_and(|busy| busy + share > 1.0);
     (seconds > 0.0 && share >= BUSY_NAMED).then(|| {
+        if is_full {
+            return format!(
+                "{} has no time for the {} that now stay in memory. Programs that write them wait for it instead.",
+                device.name,
+                human::bytes_per_second(held)
+            );
+        }
         format!(
             "{} then also writes the {} that now stay in memory. That takes {} of its time. Syncs wait behind it.",
             device.name,
@@ -163,6 +172,14 @@ mod tests {
             "sda then also writes the 2.00 MiB/s that now stay in memory. That takes 10 % of its time. Syncs wait behind it."
         );
         assert_eq!(held(256.0, MIB), None, "all of it is written already");
+        // A disk that is busy all the time does not write more.
+        let busy = dirty_cliff().host(|t, row| row.nr_dirtied = grows(t, 0, 768.0)).disk("sda", |t, row| {
+            row.written = grows(t, 0, MIB);
+            row.io_time = Some(Nanos((t * 1e9) as u64));
+        });
+        let window = busy.window();
+        let text = cost_of_held(&Derived::of(&window), &drains(&window)[0], speed).unwrap();
+        assert!(text.starts_with("sda has no time for the 2.00 MiB/s that now stay in memory."), "{text}");
     }
 
     fn said(fixture: &Fixture) -> Option<String> {
