@@ -211,13 +211,23 @@ pub fn lowering_below(derived: &Derived<'_>, advice: &Advice, peak: u64) -> Opti
     let (background, hard) = (derived.dirty.background_threshold?.0, derived.dirty.hard_threshold?.0);
     let dirtyable = derived.dirty.dirtyable_roughly.map_or(0, |bytes| bytes.0);
     let new = advice.pair.background_bytes(dirtyable);
-    if new as f64 > NOTICEABLY_LESS * background as f64 || new >= peak {
+    if new as f64 > NOTICEABLY_LESS * background as f64 || new >= peak || is_near_in_force(derived, advice) {
         return None;
     }
     match advice.pair {
         // Never above the limit that is in force.
         Pair::Bytes { hard: wanted, background } => Some(Pair::Bytes { hard: wanted.min(hard), background }),
         Pair::Ratios { hard: wanted, .. } => (percent_of(wanted, dirtyable) <= hard).then_some(advice.pair),
+    }
+}
+
+/// Whether the background threshold in force is set in bytes, and at most twice that of an advice in bytes. The advice is a power of two
+/// near a measured speed, and the speed differs from one recording to the next: a step of this size would be advised again and again.
+pub fn is_near_in_force(derived: &Derived<'_>, advice: &Advice) -> bool {
+    let in_force = derived.window.host.last.dirty_background_bytes.filter(|bytes| bytes.0 > 0);
+    match (advice.pair, in_force) {
+        (Pair::Bytes { background, .. }, Some(in_force)) => in_force.0 / 2 <= background,
+        _ => false,
     }
 }
 
@@ -391,6 +401,24 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
     const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn a_threshold_in_bytes_next_to_the_advice_is_left_in_force() {
+        let lower = |background_mib: u64| {
+            let window = dirty_cliff().settings((0, 512 * MIB, 0, background_mib * MIB)).window();
+            let advice = describe(&Needs::of(&Derived::of(&window), None), Pair::bytes(32 * MIB));
+            let derived = Derived::of(&window);
+            (is_near_in_force(&derived, &advice), lowering_below(&derived, &advice, 900 * MIB).is_some())
+        };
+        assert!(lower(64).0 && !lower(64).1, "{:?}", lower(64));
+        assert!(!lower(128).0, "{:?}", lower(128));
+        let window = dirty_cliff().window();
+        let derived = Derived::of(&window);
+        assert!(
+            !is_near_in_force(&derived, &describe(&Needs::of(&derived, None), Pair::bytes(32 * MIB))),
+            "in percent"
+        );
+    }
 
     #[test]
     fn a_pair_of_bytes_has_a_cost_for_fast_writers() {

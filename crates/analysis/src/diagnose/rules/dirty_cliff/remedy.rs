@@ -164,7 +164,7 @@ fn brief(plain: &str, is_of_one: bool, pauses: Option<bool>, await_max_s: Option
             "At times, programs write faster than the disk. The waits may get shorter, but do not end.".to_owned()
         }
         (false, None, Some(longest)) if longest < STALL_AWAIT_S => format!(
-            "The bursts get short. A write took {} in the worst of them, so single waits hardly get shorter.",
+            "The bursts get short. A write took {} in the worst of them. Most single waits are short already.",
             human::seconds(longest)
         ),
         (false, None, _) => {
@@ -195,9 +195,14 @@ fn remedy(
     if let Some((advice, pair)) = advice.as_ref().zip(lower) {
         return (derived.sysctls(&pair.changes()), format!("{} {}", advice.why, advice.trade_off), Some(pair));
     }
-    let shorter_age = shorter_age(derived);
+    let is_bounded = advice.as_ref().is_some_and(|advice| threshold::is_near_in_force(derived, advice));
+    let shorter_age = if is_bounded { Vec::new() } else { shorter_age(derived) };
     let costs = " Pages that are rewritten often are written up to ten times as often.";
     let why = match (&advice, by_operations, shorter_age.is_empty()) {
+        _ if is_bounded => {
+            "The thresholds in force already keep a burst to what the disk writes in a moment: no setting of vm shortens it \
+             much. Write less, spread the writes, or use a faster disk."
+        }
         (_, _, true) => {
             "The thresholds and the age in force are already as low as is useful: no setting of vm cures this. Write \
              less, spread the writes, or use a faster disk."
