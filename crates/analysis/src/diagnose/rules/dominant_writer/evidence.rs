@@ -8,7 +8,7 @@ use crate::diagnose::dirtying::{self, Dirtying};
 use crate::diagnose::writer::{self, Period, Writers};
 use crate::ledger::{Ledger, ledger};
 use crate::report::Evidence;
-use floodline_record::facts::Journald;
+use floodline_record::facts::{CgroupMode, Journald};
 use floodline_record::human;
 use floodline_record::name::Name;
 use floodline_record::traced::Who;
@@ -131,7 +131,9 @@ fn disk_rows(derived: &Derived<'_>, dominant: &Dominant<'_, '_>) -> Vec<Evidence
             Evidence::share("Of what all cgroups sent", share, source).against(writer::DOMINANT_SHARE),
         ],
         None => {
-            let of = dominant.cgroup.or(dominant.writer.cgroup);
+            // Version 1 counts writeback for the root: a zero there is no reading of this cgroup.
+            let is_v1 = derived.window.facts.as_ref().is_some_and(|facts| facts.cgroups.mode == CgroupMode::V1);
+            let of = dominant.cgroup.or(dominant.writer.cgroup).filter(|_| !is_v1);
             let bytes = of.and_then(|id| writer::cgroup_device_bytes(derived.window, id));
             bytes.map(|bytes| Evidence::bytes("Its cgroup sent to disks", bytes, source)).into_iter().collect()
         }

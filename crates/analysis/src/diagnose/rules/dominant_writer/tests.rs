@@ -216,6 +216,10 @@ fn three_columns_and_the_rest_are_shown() {
     ] {
         assert!(rows.iter().any(|row| row.name == wanted), "{wanted}: {rows:#?}");
     }
+    // On version 1, no counter of the cgroup has its writeback.
+    let v1 = fixture.facts(|facts| facts.cgroups.mode = floodline_record::facts::CgroupMode::V1);
+    let rows = first_finding(&RULE, &v1).evidence;
+    assert!(!rows.iter().any(|row| row.source.starts_with("io.stat")), "{rows:#?}");
 }
 
 #[test]
