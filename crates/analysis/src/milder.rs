@@ -2,7 +2,10 @@
 //! Milder plans, for where the host's twin shows that the plan of a report harms, or where it joins changes of several kinds: the disk
 //! begins to write early, and the hard limit stays as it is, so that no writer is paused earlier than now. Runs nothing.
 
-use crate::advise::step;
+use crate::advise::threshold::Pair;
+use crate::advise::{beside, step, threshold};
+use crate::diagnose::derived::Derived;
+use crate::diagnose::device::Device;
 use crate::diagnose::dirty;
 use crate::plan::{self, PAIRS, SYSCTL_DROP_IN};
 use crate::report::{Finding, Report, Step, When};
@@ -19,6 +22,10 @@ const LEAST: u64 = 4 << 20;
 /// Smallest one where periodic writeback is off. All that waits for the threshold then begins to be written at once, as nothing was written
 /// because of its age, so smaller pieces make the waits shorter.
 const LEAST_IF_OFF: u64 = 1 << 20;
+
+/// What an earlier start of the flusher is for.
+const EARLIER_PIECES: &str =
+    "The disk begins to write earlier, in smaller pieces. Writers are paused at the same limit as now.";
 
 /// Reports with milder plans, where the plan of this one harms. Each names the plan that it replaces.
 pub fn reports(report: &Report, window: &Window) -> Vec<Report> {
@@ -69,7 +76,10 @@ fn background(steps: &[Step]) -> Option<u64> {
 fn with_background(report: &Report, window: &Window, bytes: u64) -> Option<Report> {
     let mut milder = report.clone();
     for finding in &mut milder.findings {
-        replace_thresholds(finding, window, bytes);
+        if replace_thresholds(finding, window, bytes) {
+            // What the finding says of its own thresholds does not hold for these.
+            (finding.brief.expect, finding.brief.costs) = (EARLIER_PIECES.to_owned(), cost(finding, window, bytes));
+        }
     }
     let mut plan = plan::merge(&milder.findings)?;
     if let Some(facts) = &window.facts {
@@ -81,10 +91,25 @@ fn with_background(report: &Report, window: &Window, bytes: u64) -> Option<Repor
     Some(milder)
 }
 
-fn replace_thresholds(finding: &mut Finding, window: &Window, bytes: u64) {
+/// What an earlier start of the flusher costs while the hard limit stays in force.
+fn cost(finding: &Finding, window: &Window, background: u64) -> String {
+    let derived = Derived::of(window);
+    let hard = derived.dirty.hard_threshold.map_or(0, |bytes| bytes.0);
+    let pair = Pair::Bytes { hard, background };
+    let drains = derived.drains();
+    let is_its = |device: &&Device<'_>| finding.devices.iter().any(|name| device.name.to_string() == *name);
+    let device = drains.iter().find(is_its).or(drains.first().filter(|_| drains.len() == 1)).filter(|_| hard > 0);
+    let syncs = device.and_then(|device| beside::cost_of_syncs(&derived, device, device.write_bandwidth(), pair));
+    let slowed = threshold::cost_of_pair(pair).filter(|_| syncs.is_some());
+    let earlier = threshold::earlier(syncs.as_deref()).to_owned();
+    slowed.into_iter().chain(syncs).chain([earlier]).collect::<Vec<_>>().join(" ")
+}
+
+/// Replaces the thresholds among the steps of a finding. Returns whether it has any.
+fn replace_thresholds(finding: &mut Finding, window: &Window, bytes: u64) -> bool {
     let is_threshold = |step: &Step| step.sysctl().is_some_and(|name| PAIRS.as_flattened().contains(&name.as_str()));
     if !finding.plan.iter().any(is_threshold) {
-        return;
+        return false;
     }
     let is_setting = |step: &Step| step.sysctl().is_some() || step.write == SYSCTL_DROP_IN;
     let (settings, mut steps): (Vec<Step>, Vec<Step>) = finding.plan.drain(..).partition(is_setting);
@@ -95,12 +120,14 @@ fn replace_thresholds(finding: &mut Finding, window: &Window, bytes: u64) {
     changes.push((BACKGROUND, bytes));
     steps.extend(step::sysctls(window, &changes));
     finding.plan = steps;
+    true
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::report::TriedPlan;
+    use floodline_record::human;
     use floodline_record::units::Pages;
     use floodline_testkit::incidents;
 
@@ -132,6 +159,24 @@ mod tests {
         assert_eq!(plan.conflicts, ["it harms"]);
         assert_eq!((plan.now.len(), plan.undo.len(), plan.keep.len()), (1, 1, 1), "{plan:?}");
         assert!(!format!("{plan:?}").contains(HARD), "{plan:?}");
+    }
+
+    #[test]
+    fn a_milder_plan_has_the_costs_of_its_own_thresholds() {
+        let (mut report, window) = judged("harms");
+        let of_plan = "Above 80.0 MiB of unwritten data, writers are slowed to the disk's speed.";
+        report.findings.iter_mut().for_each(|finding| finding.brief.costs = of_plan.to_owned());
+        let plan = reports(&report, &window).swap_remove(0).plan.unwrap();
+        assert!(!plan.costs.concat().contains("80.0 MiB"), "{:?}", plan.costs);
+        assert!(plan.costs.concat().contains("written more often"), "{:?}", plan.costs);
+        assert_eq!(plan.expect, [EARLIER_PIECES]);
+        // Writers are slowed halfway between this background threshold and the limit in force.
+        let fast = incidents::dirty_cliff().host(|t, row| row.nr_dirtied = Some(Pages((60_000.0 * t) as u64)));
+        let told = cost(&report.findings[0], &fast.window(), 16 << 20);
+        assert!(told.starts_with("Above ") && told.contains("each for at most"), "{told}");
+        let least = dirty::hard_threshold(&fast.window()).unwrap().0 / 2;
+        let expect = human::bytes((least + (8 << 20)) as f64);
+        assert!(told.starts_with(&format!("Above {expect} of")), "{told} {expect}");
     }
 
     #[test]
