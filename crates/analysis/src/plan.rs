@@ -34,6 +34,8 @@ pub fn merge(findings: &[Finding]) -> Option<Plan> {
     for finding in counted {
         merged.add(finding);
     }
+    // A full disk stays full, whichever finding has the change.
+    merged.plan.is_outrun = findings.iter().any(|finding| finding.is_outrun);
     merged.finish()
 }
 
@@ -418,6 +420,15 @@ mod tests {
         // Half a change would be a different change.
         let by_hand = Step { write: "/dev/x".to_owned(), ..journald_volatile() };
         assert!(guarded([pair, vec![by_hand]].concat()).is_empty());
+    }
+
+    #[test]
+    fn a_disk_that_programs_outrun_is_known_to_the_plan_of_another_finding() {
+        let steps = sysctls(&window(), &[("vm.dirty_bytes", 1 << 27)]);
+        let full = Finding { is_outrun: true, ..finding("full", Severity::Critical, Vec::new()) };
+        let cliff = finding("cliff", Severity::Warning, steps);
+        assert!(merge(&[full, cliff.clone()]).unwrap().is_outrun);
+        assert!(!merge(&[cliff]).unwrap().is_outrun);
     }
 
     #[test]

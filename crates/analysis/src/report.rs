@@ -269,6 +269,9 @@ pub struct Plan {
     /// Whether the change of one of these findings [moves waits only](Finding::moves_waits_only).
     #[serde(skip)]
     pub moves_waits_only: bool,
+    /// Whether programs [dirty more than the disk writes](Finding::is_outrun), by any finding of the report.
+    #[serde(skip)]
+    pub is_outrun: bool,
     /// The steps, in order.
     pub steps: Vec<Step>,
     /// Result of the twin of the host; absent if the plan was not tried.
@@ -356,6 +359,9 @@ pub struct Finding {
     /// Whether its change only lets writers wait later: no arithmetic tells how much that helps.
     #[serde(skip)]
     pub moves_waits_only: bool,
+    /// Whether programs dirty more than the disk writes, so that it is full with any setting.
+    #[serde(skip)]
+    pub is_outrun: bool,
     /// Bytes a second to which a limit holds what it is about, where it counts bytes that are written.
     #[serde(skip)]
     pub held_to: Option<f64>,

@@ -2,11 +2,15 @@
 //! Applies the result of the host's twin to a report's plan: a plan that helps gets its figures, a plan that does not
 //! help loses its commands, and a plan that the twin cannot judge becomes a candidate. Runs nothing.
 
-use crate::judgement::{OF_RISK, Verdict, missed};
-use crate::plan::{PAIRS, set_aside};
+use crate::judgement::{Verdict, missed};
+use crate::plan::set_aside;
 use crate::prediction::{LEADS, PEAK, Prediction, Row, Seen, Sure};
-use crate::report::{Plan, Report, Severity, Step, TriedPlan, When};
+use crate::report::{Plan, Report, Severity, TriedPlan, When};
 use crate::rule_figures::are_exact;
+
+mod weighed;
+
+pub use self::weighed::on_usual_disks;
 
 /// Whether the change of a plan follows from the kernel's arithmetic alone.
 fn is_exact(plan: &Plan) -> bool {
@@ -68,8 +72,9 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
             plan.costs.insert(0, format!("Here: {}.", grows.join("; ")));
         }
         // It helps some. Others may wait longer, or the price is for a person to weigh.
-        let reserve = prediction.reserve().or_else(|| lowers_limit_for_risk(plan)).or_else(|| flushes_for_risk(plan));
+        let reserve = prediction.reserve().or_else(|| weighed::by_a_person(plan));
         if let Some(why) = reserve.filter(|_| !is_exact(plan)) {
+            plan.costs.splice(0..0, weighed::costs(plan, prediction));
             set_aside(plan, why);
         }
     } else {
@@ -116,29 +121,6 @@ pub fn of_damaged(plan: &mut Plan, lost: String) {
     if !is_exact(plan) {
         set_aside(plan, lost);
     }
-}
-
-/// Why a plan that only puts less data at risk is for a person to weigh: it lowers the limit at which writers are paused, and no
-/// finding of waits asks for that.
-fn lowers_limit_for_risk(plan: &Plan) -> Option<String> {
-    let is_limit = |name: String| PAIRS[0].contains(&name.as_str());
-    let lowers = plan.steps.iter().filter_map(Step::sysctl).any(is_limit);
-    let is_for_risk = !plan.rules.is_empty() && plan.rules.iter().all(|rule| *rule == OF_RISK);
-    (is_for_risk && lowers).then(|| {
-        "no finding is of waits, and writers are paused at the lower limit: less data at risk is for you to weigh"
-            .to_owned()
-    })
-}
-
-/// Why a plan that only puts less data at risk is for a person to weigh: it shortens the age of dirty data and leaves the background
-/// threshold, so that all old data go to the disk at once. A sync waits behind them.
-fn flushes_for_risk(plan: &Plan) -> Option<String> {
-    let is_for_risk = !plan.rules.is_empty() && plan.rules.iter().all(|rule| *rule == OF_RISK);
-    let sets = |names: &[&str]| plan.steps.iter().filter_map(Step::sysctl).any(|name| names.contains(&name.as_str()));
-    let is_at_once = sets(&["vm.dirty_expire_centisecs"]) && !sets(PAIRS[1].as_slice());
-    (is_for_risk && is_at_once).then(|| {
-        "no finding is of waits, and old data go to the disk at once: less data at risk is for you to weigh".to_owned()
-    })
 }
 
 /// The word for a change of which the trial gives no verdict, and that makes a wait longer by both estimates of the twin.
@@ -412,43 +394,6 @@ mod tests {
         let candidate = plan.candidate.unwrap();
         assert!(plan.now.is_empty() && candidate.why.contains("does not tell whether"), "{candidate:?}");
         assert_eq!(plan.expect[0], "Here: longest fsync 3.10 s → about 300 ms.");
-    }
-
-    #[test]
-    fn a_lower_limit_for_less_data_at_risk_is_for_a_person_to_weigh() {
-        let told = |name: &str, rules: &[&'static str]| {
-            let step = Step {
-                write: format!("/proc/sys/vm/{name}"),
-                value: "134217728".to_owned(),
-                undo: String::new(),
-                command: String::new(),
-                when: When::Now,
-            };
-            lowers_limit_for_risk(&Plan { steps: vec![step], rules: rules.to_vec(), ..Plan::default() }).is_some()
-        };
-        assert!(told("dirty_bytes", &["dirty-data-at-risk"]));
-        assert!(!told("dirty_background_bytes", &["dirty-data-at-risk"]), "no writer is paused earlier");
-        assert!(!told("dirty_bytes", &["dirty-cliff", "dirty-data-at-risk"]), "it is for waits too");
-    }
-
-    #[test]
-    fn a_shorter_age_alone_for_less_data_at_risk_is_for_a_person_to_weigh() {
-        let told = |names: &[&str], rules: &[&'static str]| {
-            let step = |name: &&str| Step {
-                write: format!("/proc/sys/vm/{name}"),
-                value: "3000".to_owned(),
-                undo: String::new(),
-                command: String::new(),
-                when: When::Now,
-            };
-            let steps = names.iter().map(step).collect();
-            flushes_for_risk(&Plan { steps, rules: rules.to_vec(), ..Plan::default() }).is_some()
-        };
-        assert!(told(&["dirty_expire_centisecs"], &["dirty-data-at-risk"]));
-        let both = ["dirty_expire_centisecs", "dirty_background_bytes"];
-        assert!(!told(&both, &["dirty-data-at-risk"]), "the flusher begins earlier as well");
-        assert!(!told(&["dirty_writeback_centisecs"], &["dirty-data-at-risk"]), "no data become old by it");
-        assert!(!told(&["dirty_expire_centisecs"], &["dirty-cliff", "dirty-data-at-risk"]), "it is for waits too");
     }
 
     #[test]

@@ -345,6 +345,7 @@ fn finding(derived: &Derived<'_>, felt: &Felt<'_, '_>) -> Finding {
         devices: felt.disks.clone(),
         plan,
         trade_off,
+        is_outrun: derived.is_outrun_on(&felt.queue.device),
         ..Finding::default()
     }
 }
