@@ -86,14 +86,22 @@ impl Question {
 
     /// The same question on the slowest disks that the recording allows. `None` if each disk was seen at its limits.
     pub fn on_slowest_disks(&self, twin: &Twin, window: &Window) -> Option<Question> {
-        let slowest = Slowest::of(twin, window)?;
+        Some(self.on(&Slowest::of(twin, window)?))
+    }
+
+    /// The same question on disks of a usual speed. `None` if the twin has a speed of each disk.
+    pub fn on_usual_disks(&self, twin: &Twin, window: &Window) -> Option<Question> {
+        Some(self.on(&Slowest::usual(twin, window)?))
+    }
+
+    fn on(&self, slowest: &Slowest) -> Question {
         let mut question = self.clone();
         for (at, before) in self.now.iter().enumerate() {
             for changed in question.now.get_mut(at).into_iter().chain(question.then.get_mut(at)) {
                 slowest.set(&mut changed.scenario, &before.scenario);
             }
         }
-        Some(question)
+        question
     }
 
     /// The runs that an answer needs; `few` omits other seeds and device speeds.

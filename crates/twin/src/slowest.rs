@@ -11,6 +11,9 @@ use floodline_record::window::Window;
 use floodline_scenario::{Backing, ByteRate, IoRate, RequestsPerSecond, Scenario};
 use std::collections::BTreeMap;
 
+/// Written bytes per second of a slow but usual disk.
+pub(crate) const USUAL_BYTES_PER_SECOND: f64 = 50e6;
+
 /// Most that a disk did in an interval, where its limit is not known: bytes and requests per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Most {
@@ -48,6 +51,23 @@ impl Slowest {
                 all.insert(name, most);
             }
         }
+        (!all.is_empty()).then_some(Slowest(all))
+    }
+
+    /// The disks whose written bytes were never limited, as slow as a small cloud volume or a worn disk: a speed that the twin does not
+    /// have at all lets each burst vanish in a moment. `None` if the limit of each disk was seen.
+    pub(crate) fn usual(twin: &Twin, window: &Window) -> Option<Slowest> {
+        let is_open = |name: &str| {
+            let of_it = twin.ceilings.iter().find(|ceiling| ceiling.device == name);
+            let has_none =
+                twin.scenario.machine.devices.get(name).is_some_and(|device| device.write_bandwidth.is_none());
+            has_none && of_it.is_some_and(|ceiling| !ceiling.known.write_bytes && !ceiling.has_credit)
+        };
+        let Slowest(mut all) = Slowest::of(twin, window)?;
+        all.retain(|name, most| is_open(name) && most.bytes.is_some());
+        all.values_mut().for_each(|most| {
+            *most = Most { bytes: most.bytes.map(|bytes| bytes.max(USUAL_BYTES_PER_SECOND)), requests: None };
+        });
         (!all.is_empty()).then_some(Slowest(all))
     }
 

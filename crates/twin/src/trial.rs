@@ -404,9 +404,12 @@ fn judge(
     let mut unknown = unknown;
     let whole = predicted.ok().filter(|_| !is_move);
     if let Some((milder, rest)) =
-        studied.ok().and_then(|studied| that_helps(report, (studied, as_is), whole, go_on, runner))
+        studied.clone().ok().and_then(|studied| that_helps(report, (studied, as_is), whole, go_on, runner))
     {
         (*report, unknown) = (milder, rest);
+    }
+    if let Ok(studied) = studied {
+        on_usual_disks(report, studied, go_on, runner);
     }
     if let (Some(plan), Some(lost)) = (report.plan.as_mut(), lost) {
         tried::of_damaged(plan, lost);
@@ -420,6 +423,21 @@ fn judge(
     tried::withhold(report);
     if let Some((plan, window)) = report.plan.as_mut().zip(window) {
         crate::plan::add_ramp(plan, window);
+    }
+}
+
+/// Makes a change a candidate if a wait gets longer on disks of a usual speed. The twin has no limit for a disk that was never full: on it,
+/// a burst of any size is written in a moment.
+fn on_usual_disks(report: &mut Report, studied: &Studied, go_on: GoOn<'_>, runner: &mut impl Runner) {
+    let (twin, window) = (&studied.twin, &studied.recorded.window);
+    let Some(plan) = report.plan.as_mut().filter(|plan| plan.is_tried_to_help() && !plan.now.is_empty()) else {
+        return;
+    };
+    let question = Question::new(twin, window, &of_now(&plan.steps).0).ok();
+    let Some(question) = question.and_then(|question| question.on_usual_disks(twin, window)) else { return };
+    let told = concluded(studied, twin, (&question, true), &mut AsIs::default(), go_on, runner);
+    if let Ok((_, Some(prediction))) = told {
+        tried::on_usual_disks(plan, &prediction);
     }
 }
 
