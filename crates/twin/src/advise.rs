@@ -401,6 +401,8 @@ pub fn against(goal: Goal, prediction: &Prediction, rules: &[&str]) -> Option<Ag
             Some(row) => against("longer waits", format!("tasks wait longer: {}", row.sentence())),
             None => against("no help", "no wait gets shorter by more than the error of the twin".to_owned()),
         },
+        // What doctor prints as a candidate only is none to advise here.
+        Verdict::Helps if goal == Goal::Latency => prediction.reserve().and_then(|why| against("not certain", why)),
         Verdict::DoesNotHelp | Verdict::Helps => None,
     }
 }

@@ -221,6 +221,22 @@ mod tests {
     }
 
     #[test]
+    fn what_doctor_prints_with_a_reservation_is_not_advised() {
+        let row = |name: &str, now, then| Row { least: 0.2, ..Row::new(name, "waits", "seconds", now, then) };
+        let write = row(floodline_analysis::prediction::LONGEST_WRITE, 0.004, 0.24);
+        let roughly = Some((0.001, 0.24));
+        let open = Row { doubt: Some(Doubt::BackTest), roughly, least: 0.02, ..write };
+        let rows = vec![row(WAITS, 60.0, 7.88), open];
+        let prediction = Prediction { back_test_error: Some(0.15), rows, ..predicted(row(WAITS, 1.0, 1.0)) };
+        let why = against(Goal::Latency, &prediction, &[]).expect("a write call may take longer");
+        assert_eq!(why.short, "not certain");
+        assert!(why.long.is_some_and(|why| why.contains("does not tell whether")));
+        assert_eq!(against(Goal::Safety, &prediction, &[]), None, "it has another goal");
+        let known = Prediction { rows: vec![row(WAITS, 60.0, 7.88)], ..prediction };
+        assert_eq!(against(Goal::Latency, &known, &[]), None);
+    }
+
+    #[test]
     fn what_doctor_prints_is_told_as_it_prints_it() {
         let setting = || vec![Setting::new("bdi/254:16/strict_limit", 0)];
         let plan = Plan { now: vec!["echo 0".to_owned()], ..Plan::default() };
