@@ -2,6 +2,7 @@
 //! What a twin makes of programs that write the same pages again, of loop devices, and of programs that sync at the ends of
 //! their bursts: each recorded on the model, without a trace and without the calls of its tasks.
 
+use floodline_analysis::diagnose::diagnose;
 use floodline_analysis::prediction::Setting;
 use floodline_record::record::{Record, Sink};
 use floodline_record::units::Nanos;
@@ -11,7 +12,7 @@ use floodline_sim::{Options, simulate};
 use floodline_twin::backtest::{simulated_error, test};
 use floodline_twin::predict::{Question, Run};
 use floodline_twin::shown::Trial;
-use floodline_twin::trial::OneByOne;
+use floodline_twin::trial::{OneByOne, Studied, as_printed};
 use floodline_twin::{Options as TwinOptions, Recorded, Twin, run};
 
 const KERNEL: KernelVersion = KernelVersion::new(6, 12, 117);
@@ -143,6 +144,34 @@ fn the_slowest_disk_does_no_more_than_in_its_busiest_interval() {
     // A speed that the change sets stays.
     let [now, then] = slowest(Setting::new(format!("machine.devices.{device}.write_bandwidth"), "2 MB/s"));
     assert!(now > 3.5 && (1.8..2.0).contains(&then), "{now} {then}");
+}
+
+#[test]
+fn a_change_that_sends_bursts_to_a_disk_of_unknown_speed_is_a_candidate() {
+    let machine = "machine.mounts.\"/data\" = { type = \"xfs\", device = \"disk\" }\n\
+                   machine.sysctl.vm = { dirty_writeback_centisecs = 0, dirty_ratio = 40, dirty_background_ratio = 30 }";
+    let tasks = "workload.tasks.parts = { steps = [{ write = { file = \"/data/part\", order = \"append\", block = \"1 MiB\", rate = \
+                 \"16/s\" } }] }\n\
+                 workload.tasks.log = { steps = [{ repeat = { every = \"250ms\", steps = [{ write = { file = \"/data/log\", order = \
+                 \"append\", count = 1 } }, { fdatasync = { file = \"/data/log\" } }] } }] }";
+    let (twin, recorded) = twin(machine, tasks);
+    let change = [Setting::new("vm.dirty_writeback_centisecs", "500")];
+    let question = Question::new(&twin, &recorded.window, &change).expect("it can be asked");
+    let usual = question.on_usual_disks(&twin, &recorded.window).expect("the disk was hardly used");
+    for is_changed in [false, true] {
+        let scenario =
+            &usual.scenario(&Run { demand: 0, is_changed, trial: Trial::NOMINAL }).expect("it is there").scenario;
+        let speeds: Vec<_> = scenario.machine.devices.values().map(|device| device.write_bandwidth).collect();
+        assert!(speeds.iter().all(|speed| speed.is_some_and(|speed| speed.0.0 == 50_000_000)), "{speeds:?}");
+    }
+    let report = diagnose(&recorded.window, None);
+    let before = report.plan.as_ref().expect("it has a plan").now.concat();
+    assert!(before.contains("vm.dirty_writeback_centisecs=500"), "{before}");
+    let studied = Studied::of(recorded, &|_| true).expect("it has a twin");
+    let plan = as_printed(&report, &studied, &|_| true, &mut OneByOne).plan.expect("it keeps its plan");
+    let why = plan.candidate.as_ref().map_or("", |candidate| candidate.why.as_str());
+    assert!(plan.now.is_empty() && why.contains("its speed is not known"), "{plan:?}");
+    assert!(plan.costs[0].starts_with("On a slow disk: "), "{:?}", plan.costs);
 }
 
 #[test]
