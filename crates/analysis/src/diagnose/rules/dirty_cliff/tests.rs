@@ -310,6 +310,17 @@ fn cgroups_that_bytes_would_starve_get_a_shorter_age_instead() {
 }
 
 #[test]
+fn thresholds_that_were_just_lowered_are_not_lowered_once_more() {
+    let with = |background: f64| {
+        let finding = first_finding(&RULE, &dirty_cliff().settings((0, mib(512.0), 0, mib(background))));
+        (commands(&finding).len(), finding.trade_off)
+    };
+    let (many, told) = with(64.0);
+    assert!(many == 0 && told.contains("already keep a burst"), "{told}");
+    assert!(with(256.0).0 > 0, "{}", with(256.0).1);
+}
+
+#[test]
 fn a_writer_that_is_faster_than_the_disk_is_told_so() {
     let fast = dirty_cliff().host(|t, row| row.nr_dirtied = Some(Pages(40_000_000 + mib_pages(90.0 * t).0)));
     assert!(

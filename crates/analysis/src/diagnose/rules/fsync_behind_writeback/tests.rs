@@ -45,6 +45,16 @@ fn a_database_behind_a_backup_is_critical_and_both_are_named() {
 }
 
 #[test]
+fn a_disk_that_programs_outrun_is_told_to_the_plan() {
+    // 100 MB/s, which is what the disk writes, and half as much again.
+    let is_outrun = |pages: f64| {
+        let fixture = backup().host(move |t, row| row.nr_dirtied = grows(t, 40_000_000, pages));
+        first_finding(&RULE, &fixture).is_outrun
+    };
+    assert!(is_outrun(36_000.0) && !is_outrun(20_000.0));
+}
+
+#[test]
 fn writers_held_by_a_strict_limit_do_not_wait_behind_each_other() {
     use floodline_record::sample::CgroupRow;
     use floodline_record::units::{Flag, Ppm};
