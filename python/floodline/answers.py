@@ -30,9 +30,9 @@ class Finding(TypedDict, total=False):
 
 
 class Diagnosis(TypedDict, total=False):
-    """``Recording.diagnose``, schema ``floodline.doctor/1``. ``plan`` is there when a change helps, ``unexplained`` when a
-    trace shows long waits in fsync and no rule found their cause. ``unseen`` lists what the recording is too short to show: only
-    where it is empty, a diagnosis without findings clears the host.
+    """``Recording.diagnose``, schema ``floodline.doctor/1``. ``plan`` is ``None`` where no change helps, ``unexplained`` is
+    there when a trace shows long waits in fsync and no rule found their cause. ``unseen`` lists what the recording is too short to
+    show: only where it is empty, a diagnosis without findings clears the host.
     """
 
     schema: str
@@ -42,7 +42,7 @@ class Diagnosis(TypedDict, total=False):
     ruled_out: list[Json]
     not_checked: list[Json]
     gaps: list[Json]
-    plan: Json
+    plan: Json | None
     symptom: Json
     unexplained: Json
     unseen: list[Json]

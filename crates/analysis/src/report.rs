@@ -6,6 +6,7 @@
 use crate::knob_of::knob_of;
 use floodline_record::gap::{Cause, Gap, Source};
 pub use floodline_record::severity::Severity;
+use floodline_record::units::Nanos;
 use serde::Serialize;
 
 /// Version of the JSON form.
@@ -31,8 +32,7 @@ pub struct Report {
     pub rules_not_run: usize,
     /// Everything that could not be read, whether or not a rule needed it.
     pub gaps: Vec<GapLine>,
-    /// The change that covers all findings together; absent where no command helps.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The change that covers all findings together; `null` where no command helps.
     pub plan: Option<Plan>,
     /// Symptoms that people on the machine notice, whatever their cause.
     pub symptom: Symptom,
@@ -368,6 +368,9 @@ pub struct Finding {
     /// Bytes a second at which its burst was written.
     #[serde(skip)]
     pub written_at: Option<f64>,
+    /// Starts and ends on the clock of the samples of the times in which it happened; empty where it is about the whole window.
+    #[serde(skip)]
+    pub spans: Vec<(Nanos, Nanos)>,
     /// The rule whose finding is the cause of this one; absent for causes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explained_by: Option<&'static str>,

@@ -23,11 +23,18 @@ struct Interval {
     iowait: Option<f64>,
 }
 
-/// The symptoms of a window. The busiest disk is one of those in `about`, by their names, where the window has one of these.
-pub fn symptom(derived: &Derived<'_>, about: &[String]) -> Symptom {
+/// The symptoms of a window. The busiest disk is one of those in `about`, by their names, where the window has one of these. Pressure is
+/// that of the machine: where it is known when the event happened, in `meanwhile`, only these times count.
+pub fn symptom(derived: &Derived<'_>, about: &[String], meanwhile: &[(Nanos, Nanos)]) -> Symptom {
     let window = derived.window;
-    let intervals: Vec<Interval> =
-        window.host_series.windows(2).filter_map(|pair| interval(&pair[0], &pair[1])).collect();
+    let all: Vec<Interval> = window.host_series.windows(2).filter_map(|pair| interval(&pair[0], &pair[1])).collect();
+    let io_some_share_max = all.iter().filter_map(|interval| interval.some).reduce(f64::max);
+    let is_of_it = |interval: &Interval| {
+        let (from, to) = (interval.from.monotonic, interval.to.monotonic);
+        meanwhile.iter().any(|(start, end)| from < *end && to > *start)
+    };
+    let has_any = all.iter().any(is_of_it);
+    let intervals: Vec<Interval> = all.into_iter().filter(|one| !has_any || is_of_it(one)).collect();
     let noticed: Vec<&Interval> =
         intervals.iter().filter(|interval| interval.some.is_some_and(|share| share >= NOTICED)).collect();
     let of: Vec<&Interval> = if noticed.is_empty() { intervals.iter().collect() } else { noticed.clone() };
@@ -43,7 +50,7 @@ pub fn symptom(derived: &Derived<'_>, about: &[String]) -> Symptom {
         waiting_s: noticed.iter().map(|interval| interval.seconds).sum(),
         waiting_from_wall_ns: noticed.first().map(|interval| interval.from.wall.0),
         io_some_share: waited.filter(|_| seconds > 0.0).map(|waited| waited / seconds),
-        io_some_share_max: intervals.iter().filter_map(|interval| interval.some).reduce(f64::max),
+        io_some_share_max,
         iowait_share: least.zip(most),
         busiest: busiest(derived, &spans, about),
         waited_most: derived.waiters().and_then(<[_]>::first).map(Waiter::label),
@@ -137,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_calm_machine_has_no_seconds_of_waiting() {
-        let symptom = symptom(&Derived::of(&Fixture::healthy().window()), &[]);
+        let symptom = symptom(&Derived::of(&Fixture::healthy().window()), &[], &[]);
         assert_eq!((symptom.waiting_s, symptom.waiting_from_wall_ns), (0.0, None));
         assert!(symptom.busiest.is_some_and(|disk| disk.busy_share < 0.5));
     }
@@ -147,12 +154,21 @@ mod tests {
         let fixture = Fixture::healthy()
             .host(|t, row| row.psi_io_some = Some(secs(100.0 + 0.8 * (t - 4.0).clamp(0.0, 3.0))))
             .seconds(10);
-        let symptom = symptom(&Derived::of(&fixture.window()), &[]);
+        let symptom = symptom(&Derived::of(&fixture.window()), &[], &[]);
         assert_eq!(symptom.waiting_s.round(), 3.0);
         assert!(symptom.io_some_share.is_some_and(|share| (share - 0.8).abs() < 0.01), "{symptom:?}");
         let after =
             symptom.waiting_from_wall_ns.zip(symptom.from_wall_ns).map(|(at, from)| (at - from) / 1_000_000_000);
         assert_eq!(after, Some(4));
+    }
+
+    #[test]
+    fn an_event_of_three_seconds_does_not_last_as_long_as_other_waits() {
+        let fixture = Fixture::healthy().host(|t, row| row.psi_io_some = Some(secs(100.0 + 0.4 * t))).seconds(10);
+        let window = fixture.window();
+        let at = |second: usize| window.host_series[second].0.monotonic;
+        let of = |meanwhile: &[(Nanos, Nanos)]| symptom(&Derived::of(&window), &[], meanwhile).waiting_s.round();
+        assert_eq!((of(&[]), of(&[(at(4), at(7))])), (10.0, 3.0));
     }
 
     #[test]
@@ -163,7 +179,7 @@ mod tests {
         let window = [("sda", 0.3), ("sdb", 0.9)].into_iter().fold(Fixture::healthy(), busy).window();
         let of = |about: &[&str]| {
             let about: Vec<String> = about.iter().map(ToString::to_string).collect();
-            symptom(&Derived::of(&window), &about).busiest.map(|disk| disk.name)
+            symptom(&Derived::of(&window), &about, &[]).busiest.map(|disk| disk.name)
         };
         assert_eq!(of(&[]).as_deref(), Some("sdb"));
         assert_eq!(of(&["sda"]).as_deref(), Some("sda"));
@@ -173,10 +189,10 @@ mod tests {
 
     #[test]
     fn incidents_show_what_their_users_saw() {
-        let starved = symptom(&Derived::of(&starved_budget().window()), &[]);
+        let starved = symptom(&Derived::of(&starved_budget().window()), &[], &[]);
         assert!(starved.waiting_s > 0.0 && starved.busiest.is_some_and(|disk| disk.busy_share < 0.9));
         assert!(starved.tightest.is_some_and(|cgroup| cgroup.thresh_bytes < 2 << 20));
-        let cliff = symptom(&Derived::of(&dirty_cliff().window()), &[]);
+        let cliff = symptom(&Derived::of(&dirty_cliff().window()), &[], &[]);
         assert!(cliff.busiest.is_some_and(|disk| disk.busy_share > 0.5));
     }
 }

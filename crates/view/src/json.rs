@@ -122,6 +122,13 @@ mod tests {
     }
 
     #[test]
+    fn a_report_without_a_change_has_a_plan_of_null() {
+        let line = doctor(&diagnose(&Fixture::healthy().window(), None)).unwrap();
+        let report: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(report.get("plan"), Some(&Value::Null));
+    }
+
+    #[test]
     fn every_report_is_one_line_and_reads_back() {
         for incident in INCIDENTS {
             for fixture in [(incident.make)(), (incident.make)().one_look()] {

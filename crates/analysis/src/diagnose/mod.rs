@@ -123,7 +123,8 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
     by_harm(&mut report.findings);
     explain(&mut report.findings);
     let first = report.findings.first().filter(|finding| finding.severity > Severity::Info);
-    report.symptom = symptom::symptom(derived, first.map_or(&[], |finding| &finding.devices));
+    let (about, meanwhile) = first.map_or((&[][..], &[][..]), |finding| (&finding.devices, &finding.spans));
+    report.symptom = symptom::symptom(derived, about, meanwhile);
     if only.is_none() && report.findings.iter().all(|finding| finding.severity == Severity::Info) {
         // A finding that is no harm may be the reason of waits, such as a limit that works as it was meant.
         let is_about_waits = report.findings.iter().any(|finding| finding.waited_s.is_some());
