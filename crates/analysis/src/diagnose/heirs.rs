@@ -4,6 +4,7 @@
 //! shown themselves are subtracted again. The rest is attributed to the process or to unseen children, whichever is
 //! likelier. Mirrors `wait_task_zombie` (kernel/exit.c), which adds CPU time, faults and I/O in one place.
 
+use super::dirty::page_size;
 use super::writer::{DOMINANT_LEAST, Period, counted};
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::sample::ProcessRow;
@@ -55,10 +56,12 @@ pub fn inheritances(window: &Window, period: Period) -> BTreeMap<EntityId, Inher
             }
         }
     }
+    let host = if period == Period::Window { &window.host.growth } else { &window.host.last };
+    let cached = host.nr_dirtied.map(|pages| pages.bytes(page_size(window)).0);
     let inherited = |(id, span): (&EntityId, &Span<ProcessRow>)| {
         let row = counted(window, period, *id, span)?;
         let left = children.get(id).map(Vec::as_slice).unwrap_or_default();
-        Some((*id, inheritance(row, left)?))
+        Some((*id, inheritance(row, left, cached)?))
     };
     window.processes.iter().filter_map(inherited).collect()
 }
@@ -115,8 +118,9 @@ fn likely_heir(window: &Window, id: EntityId, ended: &Span<ProcessRow>) -> Optio
     others.filter_map(|(other, span)| Some((fits(span)?, *other))).min().map(|(_, other)| other)
 }
 
-/// `row` holds the amounts counted for a process. `None`: all of them are its own.
-fn inheritance(row: &ProcessRow, left: &[&Span<ProcessRow>]) -> Option<Inheritance> {
+/// `row` holds the amounts counted for a process, `cached` the bytes that the machine dirtied in its page cache. `None`: all of them are
+/// its own.
+fn inheritance(row: &ProcessRow, left: &[&Span<ProcessRow>], cached: Option<u64>) -> Option<Inheritance> {
     let dirtied = row.write_bytes?.0;
     if row.cminflt == Some(Count(0)) {
         return None;
@@ -143,8 +147,13 @@ fn inheritance(row: &ProcessRow, left: &[&Span<ProcessRow>]) -> Option<Inheritan
         // The process did reap children: the busier of the two has likely written.
         (Some(faults), Some(time)) if time < TICKS && own < TICKS => Some(faults) > row.minflt,
         (Some(_), Some(time)) => time > own,
-        // An older recording: the process cannot have written more than its own CPU time allows.
-        _ => has_cpu && rest as f64 > FASTEST_STORE * (own.as_secs_f64() + TICKS.as_secs_f64()),
+        // An older recording: the process cannot have copied more into the page cache than its own CPU time allows. A store
+        // dirties a whole folio, and direct I/O copies nothing: neither needs that time.
+        _ => {
+            let called = row.wchar.map(|bytes| bytes.0.saturating_sub(inherited.application_bytes));
+            let copied = rest.min(called.unwrap_or(0)).min(cached.unwrap_or(0));
+            has_cpu && copied as f64 > FASTEST_STORE * (own.as_secs_f64() + TICKS.as_secs_f64())
+        }
     };
     (inherited.rest_is_childrens || inherited.dirtied_bytes > 0 || row.cminflt.is_some()).then_some(inherited)
 }
@@ -154,7 +163,7 @@ mod tests {
     use super::*;
     use crate::diagnose::writer::writers;
     use floodline_record::units::Bytes;
-    use floodline_testkit::{Fixture, grows, mib, secs};
+    use floodline_testkit::{Fixture, grows, mib, mib_pages, secs};
 
     /// Processes and their dirtied MiB, most first; only those with at least one MiB.
     fn check(fixture: &Fixture, expect: &str) {
@@ -257,7 +266,19 @@ mod tests {
                 (row.cminflt, row.children_time, row.ppid) = (None, None, None);
             })
         };
-        check(&old(100.0), "bash[600] 100");
-        check(&old(9_000.0), "children of bash[600] 9000");
+        let mib_of = mib;
+        let copied = |mib: f64, wchar_mib: f64, cached_mib: f64| {
+            old(mib)
+                .process("bash", 600, "/user.slice", move |t, row| {
+                    row.wchar = Some(Bytes(if t >= 8.0 { mib_of(wchar_mib) } else { 0 }));
+                })
+                .host(move |t, row| row.nr_dirtied = Some(mib_pages(if t >= 8.0 { cached_mib } else { 0.0 })))
+        };
+        check(&copied(100.0, 100.0, 100.0), "bash[600] 100");
+        check(&copied(9_000.0, 9_000.0, 9_000.0), "children of bash[600] 9000");
+        // Large folios count whole for each small write or store, and direct I/O copies nothing.
+        check(&copied(9_000.0, 8.0, 9_000.0), "bash[600] 9000");
+        check(&old(9_000.0), "bash[600] 9000");
+        check(&copied(9_000.0, 9_000.0, 1.0), "bash[600] 9000");
     }
 }
