@@ -51,6 +51,8 @@ const BUSY_UTILISATION: f64 = 0.5;
 const LONG_BURST_S: f64 = 2.0;
 /// Mean requests in flight while busy that are a queue: a task waits for another task's requests.
 const QUEUED: f64 = 4.0;
+/// Part of a disk's requests and bytes up to which its writes are hardly any.
+const HARDLY: f64 = 0.01;
 /// Dirtied bytes per application byte from which amplification is mentioned.
 const AMPLIFIED: f64 = 4.0;
 /// Shortest time between two flushes by the log of a filesystem that no task waits for, seconds.
@@ -145,12 +147,25 @@ fn check(derived: &Derived<'_>) -> Verdict {
 fn by_disk(derived: &Derived<'_>) -> Vec<Finding> {
     let of = |drain: &Device<'_>| {
         let trouble = drain.bottoms().iter().filter_map(trouble).max_by(|one, other| one.worse(other))?;
+        if is_of_reads(&trouble.device) {
+            return None;
+        }
         let on_it = writer::on_device(derived, drain);
         let dominant = dominant(derived, &on_it)?;
         let severity = severity(derived, &trouble, &dominant, &on_it)?;
         Some(finding(derived, &on_it, &dominant, severity, Some(&trouble)))
     };
     derived.drains().iter().filter_map(of).collect()
+}
+
+/// Whether a disk did hardly anything but reads in the window: then no writer keeps it busy.
+fn is_of_reads(disk: &Device<'_>) -> bool {
+    let grown = &disk.span.growth;
+    let part = |writes: u64, reads: u64| writes as f64 / writes.saturating_add(reads).max(1) as f64;
+    let (Some(written), Some(writes)) = (grown.written, grown.writes) else { return false };
+    let bytes = part(written.0, grown.read.map_or(0, |read| read.0));
+    let requests = part(writes.0, grown.reads.map_or(0, |reads| reads.0));
+    written.0 == 0 || bytes.max(requests) < HARDLY
 }
 
 fn dominant<'w, 'a>(derived: &Derived<'_>, writers: &'w Writers<'a>) -> Option<Dominant<'w, 'a>> {
@@ -381,8 +396,9 @@ fn finding(
                 true => ("saturated", trouble.small_saturated_s),
                 false => ("busy with a queue", trouble.small_busy_s),
             };
+            let pieces = if path(derived, trouble) == Path::Past { "writes" } else { "pages" };
             format!(
-                "{who} make{s} {share} of all writes to {}; {its} small scattered pages kept the disk {how} for {}.",
+                "{who} make{s} {share} of all writes to {}; {its} small scattered {pieces} kept the disk {how} for {}.",
                 trouble.device.name,
                 human::seconds(seconds)
             )

@@ -44,13 +44,19 @@ const FELT_TOGETHER: f64 = 0.05;
 /// Share of the window from which a task is mostly paused.
 const HURTS: f64 = 0.5;
 
+/// Part of the window in which a disk is busy from which its writers wait for the disk with any limit.
+const FULL: f64 = 0.95;
+/// What helps where the disk is full.
+const IS_FULL: &str = "No setting helps: the disk is busy nearly all the time. Without strict_limit the writers wait at the limit of the \
+                       machine, after they filled it. Let them write less, or use a faster disk.";
+
 fn check(derived: &Derived<'_>) -> Verdict {
     let is_strict = |event: &Throttled| event.domain == Domain::Strictlimit && event.pauses > 0;
     let task =
         |event: &Throttled| (event.bdi.clone(), event.who.comm.clone(), event.tid, event.who.cgroup_ino, event.who.pid);
     let Some(paused) = throttle::by(derived.window, |event| is_strict(event).then(|| task(event))) else {
         return match untraced(derived).or_else(|| by_elimination(derived)) {
-            Some(finding) => Verdict::Found(vec![finding]),
+            Some(finding) => Verdict::Found(vec![unless_full(derived, finding)]),
             None => derived.not_checked(Source::TraceThrottle, "balance_dirty_pages"),
         };
     };
@@ -106,7 +112,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
         Evidence::bytes("Most dirty on the machine, against throttling", peak.0, "freerun ceiling")
             .against(ceiling.0 as f64)
     }));
-    Verdict::Found(vec![Finding {
+    let finding = Finding {
         rule: RULE.name,
         confirmed: Some(CONFIRMED.to_owned()),
         severity,
@@ -141,7 +147,33 @@ fn check(derived: &Derived<'_>) -> Verdict {
         trade_off: TRADE_OFF.to_owned(),
         waited_s: Some(together_s.unwrap_or(seconds)),
         ..Finding::default()
-    }])
+    };
+    Verdict::Found(vec![unless_full(derived, finding)])
+}
+
+/// The finding, as a note without a plan where its disk is busy nearly all the time: the writers are as fast as the disk.
+fn unless_full(derived: &Derived<'_>, finding: Finding) -> Finding {
+    let is_its = |device: &&Device<'_>| finding.devices.contains(&device.name.to_string());
+    let full = derived.devices().iter().filter(is_its).filter_map(Device::utilisation).find(|busy| *busy >= FULL);
+    let Some(busy) = full else { return finding };
+    let name = finding.devices.join(", ");
+    let summary = finding.summary.replace(" and the machine had room", "");
+    let mut finding = Finding {
+        severity: Severity::Info,
+        summary: format!(
+            "{summary} The disk was {} busy: its writers wait for it with any limit.",
+            human::percent(busy)
+        ),
+        cause: format!("{} The disk is full of their writes, so they wait for it in any case.", finding.cause),
+        plan: Vec::new(),
+        trade_off: IS_FULL.to_owned(),
+        ..finding
+    };
+    finding.brief.because =
+        format!("{name} is full of writes. Its strict limit makes the writers wait early, not longer.");
+    (finding.brief.expect, finding.brief.costs) = (IS_FULL.to_owned(), String::new());
+    finding.evidence.push(Evidence::share(format!("{name} busy"), busy, "/proc/diskstats io_time").against(FULL));
+    finding
 }
 
 /// Seconds in which tasks waited at the strict limit of a device, if several of them did and these seconds are felt: none of them may

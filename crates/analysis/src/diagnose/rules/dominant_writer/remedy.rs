@@ -12,7 +12,10 @@ pub(super) fn journald_remedy(derived: &Derived<'_>, dominant: &Dominant<'_, '_>
     let journald = derived.window.facts.as_ref().and_then(|facts| facts.journald.as_ref());
     let in_memory = journald.is_some_and(|journald| journald.persistent == Some(false));
     let of_host = match dominant.writer.cgroup.and_then(|id| derived.window.entities.get(&id)) {
-        Some(Entity::Cgroup { path, .. }) => path.as_bytes() == b"/system.slice/systemd-journald.service",
+        // The journald of a container is in the container's cgroup.
+        Some(Entity::Cgroup { path, .. }) => {
+            [&b"/system.slice/systemd-journald.service"[..], b"/"].contains(&path.as_bytes())
+        }
         _ => true,
     };
     let cause = "journald rewrites several scattered pages of its files for each message, through mappings, so its \
@@ -50,7 +53,20 @@ pub(super) fn journald_remedy(derived: &Derived<'_>, dominant: &Dominant<'_, '_>
 /// What is said of scattered pages instead of a change.
 const SCATTERED: &str = "No setting reduces the writes of this program: each scattered page is a request of its own. A \
                          shorter expiry only spreads them.";
+/// The same of writes that the flusher does not write: no age or amount holds them.
+const SCATTERED_PAST: &str = "No setting of writeback changes these writes: they bypass the page cache or are synced at once, and each is a \
+                              request of its own.";
 const SCATTERED_HELP: &str = "Move its files to a faster disk or into memory, or let it write fewer pages.";
+
+/// What is said of scattered pages or writes, and what helps.
+fn scattered_help(path: Path) -> String {
+    match path {
+        Path::Past | Path::Synced => {
+            format!("{SCATTERED_PAST} Move its files to a faster disk, or let it write less or in larger pieces.")
+        }
+        _ => format!("{SCATTERED} {SCATTERED_HELP}"),
+    }
+}
 
 /// The finding in few words, for the first screen.
 pub(super) fn brief(who: &str, journald: bool, scattered: bool, path: Path, plan: &[Step]) -> Brief {
@@ -80,7 +96,7 @@ pub(super) fn brief(who: &str, journald: bool, scattered: bool, path: Path, plan
                       second."
                     .to_owned(),
             who,
-            expect: format!("{SCATTERED} {SCATTERED_HELP}"),
+            expect: scattered_help(path),
             costs: String::new(),
         },
         (false, _) => Brief {
@@ -157,7 +173,7 @@ pub(super) fn other_remedy(
         _ => format!("{} writes more to this disk than all other programs together.", at_start(who)),
     };
     if scattered {
-        return (cause, Vec::new(), format!("{SCATTERED} {SCATTERED_HELP}"));
+        return (cause, Vec::new(), scattered_help(path));
     }
     let less = match path {
         Path::Past => {

@@ -24,6 +24,24 @@ fn the_measured_journal_is_critical_and_its_cure_is_volatile_storage() {
 }
 
 #[test]
+fn a_journald_in_the_root_cgroup_is_that_of_the_host() {
+    let cause = |of: &str| {
+        let mut window = slow_journal().window();
+        for entity in window.entities.values_mut() {
+            if let Entity::Cgroup { path, .. } = entity
+                && path.as_bytes() == b"/system.slice/systemd-journald.service"
+            {
+                *path = Name::new(of);
+            }
+        }
+        let Verdict::Found(findings) = check(&Derived::of(&window)) else { panic!("nothing found") };
+        findings[0].cause.clone()
+    };
+    assert!(cause("/lxc/web/system.slice/systemd-journald.service").ends_with("belongs to a container."));
+    assert!(!cause("/").contains("container"), "{}", cause("/"));
+}
+
+#[test]
 fn scattered_pages_of_any_other_writer_are_told_to_have_no_setting() {
     let mut window = slow_journal().window();
     for entity in window.entities.values_mut() {
@@ -40,6 +58,31 @@ fn scattered_pages_of_any_other_writer_are_told_to_have_no_setting() {
             "{text}"
         );
     }
+}
+
+#[test]
+fn a_disk_that_only_reads_has_no_writer() {
+    let host = |writes: u64| {
+        Fixture::healthy().process("cp", 900, "/", |t, row| row.write_bytes = Some(Bytes(mib(50.0 * t)))).disk(
+            "sda",
+            move |t, row| {
+                (row.reads, row.read) = (grows(t, 0, 100.0), grows(t, 0, 50e6));
+                (row.writes, row.written) = (grows(t, 0, writes as f64), grows(t, 0, 1e6 * writes as f64));
+                (row.io_time, row.weighted_io_time) = (Some(secs(0.5 * t)), Some(secs(0.6 * t)));
+            },
+        )
+    };
+    check_rule(&RULE, &host(10), "info: cp[900] makes over 99 % of all writes to sda");
+    check_rule(&RULE, &host(0), "clear: cp[900] writes over 99 % of all");
+}
+
+#[test]
+fn writes_past_the_page_cache_are_not_told_as_pages_that_expire() {
+    for path in [Path::Past, Path::Synced] {
+        let helps = super::remedy::brief("osd0[105]", false, true, path, &[]).expect;
+        assert!(!helps.contains("expiry") && helps.contains("each is a request of its own"), "{helps}");
+    }
+    assert!(super::remedy::brief("search[105]", false, true, Path::Flusher, &[]).expect.contains("A shorter expiry"));
 }
 
 #[test]

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+//! Pauses at a strict limit: which are found, and which limits they are told apart from.
+
 use super::*;
 use crate::diagnose::{check_rule, first_finding};
 use floodline_record::gap::Cause;
@@ -16,6 +18,25 @@ fn paused(domain: Domain, ms: u64) -> Fixture {
 fn a_task_that_is_paused_by_a_device_alone_is_found() {
     check_rule(&RULE, &paused(Domain::Strictlimit, 7000), "critical: dd was paused for 7.00 s of 10 s by the strict");
     check_rule(&RULE, &paused(Domain::Strictlimit, 1100), "warning: dd was paused for 1.10 s of 10 s by the strict");
+}
+
+#[test]
+fn a_strict_limit_of_a_disk_that_is_always_busy_harms_no_writer() {
+    let busy = |share: f64| {
+        let host = Fixture::healthy().disk("sdb", move |t, row| {
+            row.io_time = Some(floodline_testkit::secs(600.0 + share * t));
+        });
+        let dev = floodline_testkit::dev_of("sdb").to_string();
+        let name: &'static str = dev.leak();
+        host.traced(&["throttle"], vec![throttle::tests::throttled((7, name, Domain::Strictlimit, 11, 7000, 200))])
+    };
+    check_rule(&RULE, &busy(0.5), "critical: dd was paused for 7.00 s of 10 s by the strict limit of sdb.");
+    check_rule(
+        &RULE,
+        &busy(0.99),
+        "info: dd was paused for 7.00 s of 10 s by the strict limit of sdb. The disk was 99 %",
+    );
+    assert!(first_finding(&RULE, &busy(0.99)).plan.is_empty(), "no limit makes the disk faster");
 }
 
 #[test]
