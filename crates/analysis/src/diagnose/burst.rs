@@ -4,7 +4,7 @@
 //! and await of one interval are coarse. A stretch is therefore judged as a whole.
 
 use super::derived::Derived;
-use super::device::{Device, Interval};
+use super::device::{Basis, Device, Interval, SMALL_WRITE, Speed};
 use super::{attended, dirty, elsewhere, flusher, released, synced};
 use crate::budget::ROOT_INO;
 use floodline_record::sample::{BdiRow, HostRow};
@@ -178,6 +178,18 @@ pub fn fullest(derived: &Derived<'_>, device: &Device<'_>) -> Option<Full> {
 /// Returns the longest burst of a device in the window; `None` when no burst lasted a second.
 pub fn longest(derived: &Derived<'_>, device: &Device<'_>) -> Option<Burst> {
     all(derived, device).into_iter().max_by(|one, other| one.seconds.total_cmp(&other.seconds))
+}
+
+/// Returns the speed at which a device writes: measured while it was saturated, otherwise that of its longest burst, otherwise an
+/// estimate.
+pub fn speed(derived: &Derived<'_>, device: &Device<'_>) -> Option<Speed> {
+    let known = device.write_bandwidth();
+    // Scattered pages are written at the rate of the disk's operations.
+    let of_burst = || {
+        let burst = longest(derived, device).filter(|burst| burst.mean_write > SMALL_WRITE)?;
+        Some(Speed { value: burst.rate, basis: Basis::Saturated })
+    };
+    known.filter(|speed| speed.basis == Basis::Saturated).or_else(of_burst).or(known)
 }
 
 /// All bursts of a device in the window, in order of time.

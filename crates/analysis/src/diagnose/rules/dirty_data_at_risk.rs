@@ -38,14 +38,37 @@ const LITTLE: u64 = 16 << 20;
 /// Worth knowing on any machine, bytes.
 const MUCH: u64 = 1 << 30;
 
+/// Part of the pages cleaned that disks wrote, below which pages count as dirty that are not written: folios, not compression.
+const IN_PARTS: f64 = 0.25;
+/// Cleaned data from which this part is known, bytes.
+const CLEANED: u64 = 64 << 20;
+
+/// Unwritten data at the most dirty moment.
+#[derive(Clone, Copy)]
+struct AtRisk {
+    /// Bytes that the kernel counts: whole folios.
+    counted: u64,
+    /// Part of what was counted and cleaned that the disks wrote, where it is small: since 6.6 a filesystem with large folios writes
+    /// only their dirty blocks (`iomap_writepage_map`).
+    written: Option<f64>,
+}
+
+impl AtRisk {
+    /// The bytes that a power cut loses, as far as known.
+    fn bytes(self) -> u64 {
+        (self.counted as f64 * self.written.unwrap_or(1.0)) as u64
+    }
+}
+
 fn check(derived: &Derived<'_>) -> Verdict {
     let Some(at_risk) = at_risk(derived) else {
         return derived.not_checked(Source::Vmstat, "nr_dirty");
     };
+    let (risk, at_risk) = (at_risk, at_risk.bytes());
     let Some(age) = oldest_seconds(derived) else {
         return derived.not_checked(Source::SysctlVm, "dirty_expire_centisecs");
     };
-    let drain = drain(derived, at_risk);
+    let drain = drain(derived, risk);
     let seconds = drain.seconds();
     let is_old = age >= OLD_S && at_risk >= LITTLE;
     let is_long = |least: f64| seconds.is_some_and(|seconds| seconds >= least) && at_risk >= LITTLE;
@@ -64,20 +87,42 @@ fn check(derived: &Derived<'_>) -> Verdict {
         };
         return Verdict::Clear(format!(
             "the most that was dirty or under writeback in a sample is {}{drained}; {}",
-            human::bytes(at_risk as f64),
+            in_words(risk),
             match age.is_finite() {
                 true => format!("the flusher writes it once it is {} old", human::seconds(age)),
                 false => "the flusher does not write by age".to_owned(),
             }
         ));
     };
-    Verdict::Found(vec![finding(derived, severity, (at_risk, drain.part), age, drain.to.zip(seconds))])
+    Verdict::Found(vec![finding(derived, severity, (risk, drain.part), age, drain.to.zip(seconds))])
 }
 
 /// Dirty and under writeback: neither is on the disk. The most of any sample.
-fn at_risk(derived: &Derived<'_>) -> Option<u64> {
+fn at_risk(derived: &Derived<'_>) -> Option<AtRisk> {
     // Not the sum of the largest of each: what leaves the one count enters the other.
-    derived.dirty.unwritten_peak.map(|bytes| bytes.0)
+    let counted = derived.dirty.unwritten_peak?.0;
+    Some(AtRisk { counted, written: written_in_parts(derived) })
+}
+
+/// The part of the pages cleaned in the window that disks wrote, where folios are written in parts.
+fn written_in_parts(derived: &Derived<'_>) -> Option<f64> {
+    // What goes to another machine is cleaned without a disk.
+    let mut mounts = derived.window.facts.iter().flat_map(|facts| &facts.mounts);
+    if !derived.has_rates || mounts.any(dirty::is_beyond_disks) {
+        return None;
+    }
+    let cleaned = derived.window.host.growth.nr_written?.bytes(derived.page_size).0;
+    let part = derived.writers().disk_bytes? as f64 / cleaned.max(1) as f64;
+    (cleaned >= CLEANED && part < IN_PARTS).then_some(part)
+}
+
+/// The amount in words.
+fn in_words(risk: AtRisk) -> String {
+    let bytes = human::bytes(risk.bytes() as f64);
+    match risk.written {
+        None => bytes,
+        Some(_) => format!("about {bytes} (at most {}, counted in whole folios)", human::bytes(risk.counted as f64)),
+    }
 }
 
 /// The oldest that dirty data get: their expiry and the flusher's next look.
@@ -111,13 +156,16 @@ impl Drain<'_> {
 
 /// Of several devices, the one that needs longest for its own data, where the kernel counts each. Else the one that most is written to,
 /// with all data.
-fn drain<'a>(derived: &Derived<'a>, at_risk: u64) -> Drain<'a> {
+fn drain<'a>(derived: &Derived<'a>, risk: AtRisk) -> Drain<'a> {
+    let at_risk = risk.bytes();
+    let written = |counted: u64| (counted as f64 * risk.written.unwrap_or(1.0)) as u64;
     let speed = |device: &Device<'_>| {
-        let speed = device.write_bandwidth().filter(|speed| speed.basis.is_known());
+        let speed = burst::speed(derived, device).filter(|speed| speed.basis.is_known());
         speed.or_else(|| device.fastest_of_its_kind())
     };
     let own = |device: &Device<'a>| {
-        let levels: Vec<u64> = burst::own_levels(derived, device)?.into_iter().map(|(_, bytes)| bytes).collect();
+        let levels: Vec<u64> =
+            burst::own_levels(derived, device)?.into_iter().map(|(_, bytes)| written(bytes)).collect();
         let part = levels.iter().copied().max()?.min(at_risk);
         Some(Drain { to: speed(device).map(|speed| (*device, speed)), part, levels })
     };
@@ -134,7 +182,7 @@ fn drain<'a>(derived: &Derived<'a>, at_risk: u64) -> Drain<'a> {
         None => {
             let window = derived.window;
             let rows = window.host_series.iter();
-            let levels = rows.filter_map(|(_, row)| Some(dirty::unwritten_of(window, row)?.0)).collect();
+            let levels = rows.filter_map(|(_, row)| Some(written(dirty::unwritten_of(window, row)?.0))).collect();
             let first = derived.drains().first().copied();
             Drain { to: first.and_then(|device| Some((device, speed(&device)?))), part: at_risk, levels }
         }
@@ -144,11 +192,12 @@ fn drain<'a>(derived: &Derived<'a>, at_risk: u64) -> Drain<'a> {
 fn finding(
     derived: &Derived<'_>,
     severity: Severity,
-    (at_risk, part): (u64, u64),
+    (risk, part): (AtRisk, u64),
     age: f64,
     drain: Option<((Device<'_>, Speed), f64)>,
 ) -> Finding {
-    let amount = human::bytes(at_risk as f64);
+    let (amount, at_risk) = (in_words(risk), risk.bytes());
+    let counted = |bytes: u64| (bytes as f64 / risk.written.unwrap_or(1.0)).round() as u64;
     let older = match age.is_finite() {
         true => format!("up to {} old", human::seconds(age)),
         false => "and never written because of their age".to_owned(),
@@ -167,15 +216,19 @@ fn finding(
         ),
     };
     let mut evidence = vec![
-        Evidence::bytes("Dirty and under writeback, most", at_risk, "/proc/vmstat nr_dirty + nr_writeback")
+        Evidence::bytes("Dirty and under writeback, most", risk.counted, "/proc/vmstat nr_dirty + nr_writeback")
             .against(MUCH as f64),
         Evidence::seconds("Oldest it may get", age, "dirty_expire_centisecs + dirty_writeback_centisecs")
             .against(OLD_S),
     ];
+    evidence.extend(risk.written.map(|part| {
+        Evidence::share("Part of it that the disks write", part, "/proc/diskstats written ÷ /proc/vmstat nr_written")
+    }));
     if let Some(((device, speed), seconds)) = &drain {
         let name = format!("Of it, for {}", device.name);
         evidence.extend(
-            (part < at_risk).then(|| Evidence::bytes(name, part, "debugfs bdi stats BdiReclaimable + BdiWriteback")),
+            (part < at_risk)
+                .then(|| Evidence::bytes(name, counted(part), "debugfs bdi stats BdiReclaimable + BdiWriteback")),
         );
         evidence.push(Evidence::seconds("Time to write it", *seconds, "dirty ÷ device bandwidth").against(LONG_STOP_S));
         evidence.push(Evidence::rate(format!("Bandwidth of {}", device.name), speed.value, speed.basis.source()));
@@ -288,6 +341,10 @@ mod tests {
     use floodline_testkit::incidents::{dirty_cliff, dirty_cliff_published};
     use floodline_testkit::{Fixture, mib, mib_pages};
 
+    fn whole(counted: u64) -> AtRisk {
+        AtRisk { counted, written: None }
+    }
+
     fn dirty_mib(amount: f64) -> Fixture {
         Fixture::healthy().host(move |_, row| row.nr_dirty = Some(mib_pages(amount)))
     }
@@ -313,6 +370,29 @@ mod tests {
     }
 
     #[test]
+    fn folios_that_are_written_in_parts_are_not_all_at_risk() {
+        let host = |written_mib: f64, dirty_mib: f64| {
+            Fixture::healthy()
+                .host(move |t, row| {
+                    row.nr_dirty = Some(mib_pages(dirty_mib));
+                    row.nr_written = Some(mib_pages(300.0 * t));
+                })
+                .disk("sda", move |t, row| row.written = Some(Bytes(mib(written_mib * t))))
+        };
+        check_rule(&RULE, &host(300.0, 1600.0), "info: 1.56 GiB are only in memory");
+        check_rule(
+            &RULE,
+            &host(3.0, 1600.0),
+            "clear: the most that was dirty or under writeback in a sample is about 16.0 MiB (at most 1.56 GiB, counted in whole folios)",
+        );
+        check_rule(
+            &RULE,
+            &host(60.0, 12_000.0),
+            "info: about 2.34 GiB (at most 11.7 GiB, counted in whole folios) are only in memory",
+        );
+    }
+
+    #[test]
     fn the_disk_that_needs_longest_for_its_own_data_counts() {
         let two_disks = |reclaimable: f64| {
             let bdi = move |bytes: f64, speed: f64| {
@@ -330,7 +410,7 @@ mod tests {
         };
         let told = |reclaimable: f64| {
             let window = two_disks(reclaimable).window();
-            let drain = drain(&Derived::of(&window), mib(700.0));
+            let drain = drain(&Derived::of(&window), whole(mib(700.0)));
             (drain.to.map(|(device, _)| device.name.to_string()), drain.part, drain.seconds())
         };
         assert_eq!(told(650.0), (Some("sdb".to_owned()), mib(650.0), Some(32.5)));
@@ -342,7 +422,7 @@ mod tests {
             row.write_bandwidth = None;
         });
         let unknown = unknown.disk("sdb", |_, _| {}).window();
-        assert!(drain(&Derived::of(&unknown), mib(700.0)).to.is_none());
+        assert!(drain(&Derived::of(&unknown), whole(mib(700.0))).to.is_none());
     }
 
     #[test]
