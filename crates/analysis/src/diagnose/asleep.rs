@@ -397,7 +397,7 @@ mod tests {
         let host = busy_for_ten_seconds();
         assert_eq!(others(&host, "sda"), ["mail[900]"]);
         let thread = host.cgroup("/db", |t, row| row.io_some = Some(secs((t - 20.0).clamp(0.0, 10.0))));
-        assert_eq!(others(&thread, "sda"), ["mail[900]", "shop[901]"], "a thread may sleep that no state shows");
+        assert_eq!(others(&thread, "sda"), ["shop[901]", "mail[900]"], "a thread may sleep that no state shows");
     }
 
     #[test]

@@ -110,6 +110,11 @@ impl Load {
         self.kind() == Kind::Waited && self.reads_share() >= MIXED
     }
 
+    /// Part of the load that is the flusher's.
+    pub fn writeback_part(&self) -> f64 {
+        if self.is_synced { 0.0 } else { (1.0 - self.reads_share()) * self.writeback_share }
+    }
+
     /// Mean size of a write, bytes.
     pub fn mean_write(&self) -> f64 {
         self.written_bytes / self.writes.max(1.0)

@@ -381,7 +381,7 @@ fn told(rule: &'static str, derived: &Derived<'_>, short: &Short<'_, '_>, others
         Evidence::rate(speed_row(&short.speed, name), short.speed.value, short.speed.basis.source()),
         Evidence::share(format!("{name} busy"), short.utilisation, "/proc/diskstats io_time").against(HAS_ROOM),
     ];
-    evidence.extend(short.waiters.iter().take(3).filter_map(Waiter::evidence));
+    evidence.extend(short.waiters.iter().take(3).flat_map(Waiter::evidence));
     evidence.extend(derived.dirty.io_pressure_row());
     Finding {
         rule,

@@ -211,7 +211,7 @@ pub fn paused(derived: &Derived<'_>, strict: &Strict) -> Vec<Waiter> {
         }
         Some(_) => waiter.clone(),
         // Samples show that the process slept, but not how long.
-        None => Waiter { seconds: Some(strict.pressed_s), source: PRESSURE, ..waiter.clone() },
+        None => Waiter { seconds: Some(strict.pressed_s), asleep_s: None, source: PRESSURE, ..waiter.clone() },
     };
     let mut paused: Vec<Waiter> = waiters.iter().filter(is_its).map(at_limit).collect();
     paused.sort_by(|one, other| other.seconds.unwrap_or(0.0).total_cmp(&one.seconds.unwrap_or(0.0)));
@@ -298,7 +298,7 @@ mod tests {
             waiters.iter().map(Waiter::label).collect::<Vec<_>>()
         };
         assert_eq!(others(1, "sdb"), ["account[901]"]);
-        assert_eq!(others(1, "sda"), ["camera[900]", "account[901]"]);
-        assert_eq!(others(0, "sdb"), ["camera[900]", "account[901]"]);
+        assert_eq!(others(1, "sda"), ["account[901]", "camera[900]"]);
+        assert_eq!(others(0, "sdb"), ["account[901]", "camera[900]"]);
     }
 }

@@ -77,6 +77,7 @@ pub(super) fn paused(pauses: &BTreeMap<u32, f64>, processes: &[&Writer<'_>], lea
             cgroup: writer.cgroup,
             seconds: Some(seconds),
             longest_s: None,
+            asleep_s: None,
             source: SOURCE,
         })
     };

@@ -5,13 +5,17 @@
 
 mod place;
 mod syncs;
+mod waiter;
+
+pub use self::waiter::Waiter;
+use self::waiter::{DELAYS, asleep_s};
 
 use super::derived::Derived;
 use super::device::{Basis, Device};
 use super::writer::{self, Period};
 use super::{asleep, cgroup, crowded, elsewhere, placed, released, strict, synced, throttle};
 use crate::observer;
-use crate::report::{Evidence, Unexplained};
+use crate::report::Unexplained;
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::record::What;
@@ -45,41 +49,6 @@ const MOSTLY: f64 = 0.5;
 /// State letter of an uninterruptible sleep.
 const ASLEEP: u64 = b'D' as u64;
 
-/// A process that waited.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Waiter {
-    /// Process id.
-    pub pid: u32,
-    /// Its name.
-    pub comm: Name,
-    /// Its cgroup.
-    pub cgroup: Option<EntityId>,
-    /// Seconds it waited in all; `None` where it was only seen asleep.
-    pub seconds: Option<f64>,
-    /// Its longest single wait, seconds, where a trace has it.
-    pub longest_s: Option<f64>,
-    /// Where the numbers come from.
-    pub source: &'static str,
-}
-
-impl Waiter {
-    /// The name with the process id, as `redis-server[812]`.
-    pub fn label(&self) -> String {
-        format!("{}[{}]", self.comm, self.pid)
-    }
-
-    /// The same with at most `seconds` of waits here: it may have waited elsewhere as well.
-    #[must_use]
-    pub fn at_most(&self, seconds: f64) -> Waiter {
-        Waiter { seconds: self.seconds.map(|waited| waited.min(seconds)), ..self.clone() }
-    }
-
-    /// How long it waited, as evidence.
-    pub fn evidence(&self) -> Option<Evidence> {
-        Some(Evidence::seconds(format!("Waited, {}", self.label()), self.seconds?, self.source))
-    }
-}
-
 /// Fewest seconds of waiting that are felt in a window of this length.
 pub fn felt_s(window_s: f64) -> f64 {
     FELT_S.max(FELT_SHARE * window_s)
@@ -108,7 +77,8 @@ fn is_felt(waiter: &Waiter, window: &Window) -> bool {
 fn longest_first(mut found: Vec<Waiter>, window: &Window) -> Vec<Waiter> {
     found.retain(|waiter| is_felt(waiter, window));
     found.sort_by(|one, other| {
-        other.seconds.unwrap_or(0.0).total_cmp(&one.seconds.unwrap_or(0.0)).then(one.pid.cmp(&other.pid))
+        let waited = |waiter: &Waiter| waiter.asleep_s.or(waiter.seconds).unwrap_or(0.0);
+        waited(other).total_cmp(&waited(one)).then(one.pid.cmp(&other.pid))
     });
     found
 }
@@ -234,7 +204,7 @@ pub fn is_harm_by_syncs(derived: &Derived<'_>, disk: &Device<'_>, is_causer: imp
     let sums = syncs::slow(window, is_meant);
     let short = syncs::short(window);
     let cgroups_elsewhere = elsewhere::cgroups_elsewhere(derived, disk);
-    processes(window).any(|(pid, _, cgroup, _)| {
+    processes(window).any(|(_, pid, _, cgroup, _)| {
         let (total, longest, elsewhere) = sums.get(&pid).copied().unwrap_or_default();
         // Short waits are traced without their device.
         let is_its = elsewhere <= 0.0 && cgroup.is_none_or(|cgroup| !cgroups_elsewhere.contains(&cgroup));
@@ -269,7 +239,7 @@ pub fn unexplained(derived: &Derived<'_>) -> Option<Unexplained> {
     };
     // A process id may have been used again.
     let harmed: BTreeMap<u32, &Name> = processes(derived.window)
-        .map(|(pid, comm, ..)| (pid, comm))
+        .map(|(_, pid, comm, ..)| (pid, comm))
         .filter(|(pid, _)| !causers.contains(pid) && is_harm(pid))
         .collect();
     let (&pid, comm) = harmed.iter().max_by(|(one, _), (other, _)| waited(**one).0.total_cmp(&waited(**other).0))?;
@@ -296,10 +266,13 @@ pub fn beside_idle_disks(derived: &Derived<'_>) -> Option<Unexplained> {
     Some(Unexplained { who, more, waited_s, longest_s: None, io_some_share: Some(pressure) })
 }
 
-/// Every userspace process, with its readings.
-fn processes(window: &Window) -> impl Iterator<Item = (u32, &Name, Option<EntityId>, &Span<ProcessRow>)> {
+/// A process: its entity, its id, its name, its cgroup and its readings.
+type Process<'w> = (EntityId, u32, &'w Name, Option<EntityId>, &'w Span<ProcessRow>);
+
+/// Every userspace process.
+fn processes(window: &Window) -> impl Iterator<Item = Process<'_>> {
     window.processes.iter().filter_map(|(id, span)| match window.entities.get(id) {
-        Some(Entity::Process { pid, comm, cgroup, kthread: false, .. }) => Some((*pid, comm, *cgroup, span)),
+        Some(Entity::Process { pid, comm, cgroup, kthread: false, .. }) => Some((*id, *pid, comm, *cgroup, span)),
         _ => None,
     })
 }
@@ -318,8 +291,9 @@ fn accounted(window: &Window) -> Option<Vec<Waiter>> {
         };
         let row = writer::counted(window, Period::Window, *id, span)?;
         let seconds = row.blkio_delay.map(Nanos::as_secs_f64).filter(|seconds| *seconds > 0.0)?;
-        let source = "/proc/PID/stat delayacct_blkio_ticks";
-        Some(Waiter { pid: *pid, comm: comm.clone(), cgroup: *cgroup, seconds: Some(seconds), longest_s: None, source })
+        let asleep_s = asleep_s(window, *id, span, seconds);
+        let (comm, seconds) = (comm.clone(), Some(seconds));
+        Some(Waiter { pid: *pid, comm, cgroup: *cgroup, seconds, longest_s: None, asleep_s, source: DELAYS })
     };
     let waiters: Vec<Waiter> = window.processes.iter().filter_map(waiter).collect();
     (!waiters.is_empty()).then_some(waiters)
@@ -330,13 +304,14 @@ fn seen_asleep(window: &Window) -> Option<Vec<Waiter>> {
     // `D` sorts before every other state letter of the kernel.
     let is_asleep = |span: &Span<ProcessRow>| span.min.state.is_some_and(|state| state.0 == ASLEEP);
     let was_seen = window.processes.values().any(is_asleep);
-    let waiter = |(pid, comm, cgroup, span): (u32, &Name, Option<EntityId>, &Span<ProcessRow>)| {
+    let waiter = |(id, pid, comm, cgroup, span): Process<'_>| {
         (is_asleep(span) && !is_a_moment(window, comm, span)).then(|| Waiter {
             pid,
             comm: comm.clone(),
             cgroup,
             seconds: None,
             longest_s: None,
+            asleep_s: asleep_s(window, id, span, 0.0),
             source: "/proc/PID/stat state D",
         })
     };
@@ -402,6 +377,7 @@ fn traced(window: &Window) -> Option<Vec<Waiter>> {
         cgroup: throttle::cgroup_of(window, ino),
         seconds: Some(seconds),
         longest_s: Some(longest),
+        asleep_s: None,
         source: "trace of fsync and its like, and of balance_dirty_pages",
     };
     Some(sums.into_iter().filter(|(pid, _)| !kthreads.contains(pid)).map(waiter).collect())
@@ -451,6 +427,7 @@ mod tests {
                 cgroup: None,
                 seconds: Some(share * derived.seconds),
                 longest_s: None,
+                asleep_s: None,
                 source: "",
             };
             let waiters: Vec<Waiter> = shares.iter().map(one).collect();

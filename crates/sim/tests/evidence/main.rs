@@ -365,10 +365,15 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             };
             raw.samples.iter().map(sum).max()? as f64
         }
-        "Write bandwidth of DISK" | "Bandwidth of DISK" => raw.bandwidth()?,
+        "Write bandwidth of DISK" | "Bandwidth of DISK" => match raw.bandwidth() {
+            Some(rate) => rate,
+            None => raw.rate_of_burst(number(evidence)?)?,
+        },
         "Time to write it" | "Time to write it, at most" if finding.rule != "dirty-cliff" => {
             let of = |wanted: &str| finding.evidence.iter().find(|one| one.name.starts_with(wanted)).and_then(number);
-            of("Of it, for ").or_else(|| of("Dirty "))? / of("Write bandwidth of").or_else(|| of("Bandwidth of"))?
+            let part = of("Part of it that the disks write").unwrap_or(1.0);
+            of("Of it, for ").or_else(|| of("Dirty "))? * part
+                / of("Write bandwidth of").or_else(|| of("Bandwidth of"))?
         }
         // Of a flush that is foretold.
         "Time to write it" => {
@@ -377,6 +382,9 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
                 Some(bandwidth) => of("Piles up until then")? / bandwidth,
                 None => return number(evidence),
             }
+        }
+        "Part of it that the disks write" => {
+            over(raw.written_by_disks(), raw.host_all(|row| row.nr_written.unwrap_or_default().0) * raw.page())
         }
         "Of it, for DISK" => (0..raw.samples.len()).map(|at| raw.of_device(at)).fold(0.0, f64::max),
         "Dirty and under writeback, most" => (0..raw.samples.len()).map(|at| raw.unwritten(at)).fold(0.0, f64::max),
@@ -446,6 +454,11 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
                     Some(row.file_dirty.unwrap_or_default().0 + row.file_writeback.unwrap_or_default().0)
                 };
                 return Some(raw.samples.iter().filter_map(unwritten).max()? as f64);
+            }
+            if let Some(label) = after("Asleep, ") {
+                let asleep = by_label(label, &|id| raw.asleep(id))?;
+                // No longer than the disk was slow, where that is told.
+                return number(evidence).map(|told| told.min(asleep));
             }
             if let Some(label) = after("Waited, ") {
                 let waited = by_label(label, &|id| raw.process(id, |row| row.blkio_delay.unwrap_or_default().0) / 1e9)?;

@@ -308,6 +308,27 @@ impl Raw {
         (rate > 0.0 && (total >= most || rate >= 0.5 * fastest)).then_some(rate)
     }
 
+    /// The rate of a run of intervals in which the disk wrote, if one has the told rate.
+    pub(crate) fn rate_of_burst(&self, told: f64) -> Option<f64> {
+        let rate =
+            |from: usize, to: usize| over(self.written(from, to), seconds(&self.samples[from], &self.samples[to]));
+        let runs = self.intervals().flat_map(|from| (from + 1..self.samples.len()).map(move |to| (from, to)));
+        let is_full = |(from, to): &(usize, usize)| (*from..*to).all(|at| self.busy(at) >= 0.5);
+        runs.filter(is_full).map(|(from, to)| rate(from, to)).find(|rate| (rate - told).abs() <= 0.01 * told)
+    }
+
+    /// Seconds that a process slept uninterruptibly: its part of the samples, of the time in which they have it.
+    pub(crate) fn asleep(&self, id: EntityId) -> f64 {
+        let rows: Vec<(&Sample, bool)> = self
+            .samples
+            .iter()
+            .filter_map(|sample| Some((sample, sample.processes.get(id)?.state?.0 == u64::from(b'D'))))
+            .collect();
+        let (Some((first, _)), Some((last, _))) = (rows.first(), rows.last()) else { return 0.0 };
+        let slept = rows.iter().filter(|(_, asleep)| *asleep).count();
+        slept as f64 / rows.len() as f64 * seconds(first, last)
+    }
+
     /// Intervals in which the disk was busy.
     pub(crate) fn busy_ones(&self) -> Vec<usize> {
         self.intervals().filter(|at| self.busy(*at) >= 0.75).collect()

@@ -5,6 +5,7 @@
 //! `dirty-cliff` or `dominant-writer`.
 #![doc = include_str!("fsync_behind_writeback.md")]
 
+mod paused;
 mod remedy;
 
 use self::remedy::remedy;
@@ -55,6 +56,8 @@ const MOSTLY: f64 = 0.5;
 const HAS_ROOM: f64 = 0.6;
 /// Part of the window in which a disk is full and slow from which it takes no more, whatever is set.
 const ALWAYS_FULL: f64 = 0.6;
+/// Part of the window in which a disk is busy that programs outrun.
+const BUSY: f64 = 0.9;
 /// Part of the largest owner's unwritten data from which another owner is named beside it.
 const OWNER_SHARE: f64 = 0.1;
 /// Part of its waits that a writer's own bytes must explain for it to wait for them.
@@ -136,14 +139,16 @@ fn check(derived: &Derived<'_>) -> Verdict {
         let is_other = |pid: u32| queue.causers.contains(&pid) || at_void_pair.contains(&pid);
         let others = waiting::others_on(derived, &queue.device, |waiter| is_other(waiter.pid))?;
         let others = asleep::without_asker(derived, &queue.device, others);
-        Some(asleep::only_meanwhile(derived, others, &queue.slow))
+        let others = asleep::only_meanwhile(derived, others, &queue.slow);
+        Some(paused::split(derived, &queue.device, others))
     };
     let is_felt = |queue: &&&Queue<'_>| {
         let is_harm = || waiting::is_harm_by_syncs(derived, &queue.device, |pid| queue.causers.contains(&pid));
         queue.is_attended && (!victims_on(queue).is_empty() || queue.pressure >= FELT_PRESSURE || is_harm())
     };
     let felt: Vec<&&Queue<'_>> = full.iter().filter(is_felt).collect();
-    let with_others = |queue: &&&Queue<'_>| others_on(queue).is_none_or(|others| !others.is_empty());
+    let with_others =
+        |queue: &&&Queue<'_>| others_on(queue).is_none_or(|(others, own)| !others.is_empty() || !own.is_empty());
     // The members of one array are full for one reason.
     let arrays = array::joined(
         derived,
@@ -153,8 +158,9 @@ fn check(derived: &Derived<'_>) -> Verdict {
     );
     let all = arrays.into_iter().map(|array| {
         let queue = array.worst;
-        let (victims, others) = (victims_on(queue), others_on(queue));
-        Felt { queue, name: array.name, disks: array.disks, victims, others, or_on: Vec::new(), or_slow_s: 0.0 }
+        let (victims, (others, paused)) = (victims_on(queue), others_on(queue).unzip());
+        let paused = paused.unwrap_or_default();
+        Felt { queue, name: array.name, disks: array.disks, victims, others, paused, or_on: Vec::new(), or_slow_s: 0.0 }
     });
     let found: Vec<Finding> = told_once(all.collect()).iter().map(|felt| finding(derived, felt)).collect();
     let Some(first) = full.first().filter(|_| found.is_empty()) else { return Verdict::Found(found) };
@@ -284,6 +290,8 @@ struct Felt<'q, 'a> {
     victims: Vec<Database>,
     /// Waits of other programs than the writer; absent where waits are not known.
     others: Option<Vec<Waiter>>,
+    /// Writers that waited because of their own data.
+    paused: Vec<Waiter>,
     /// Names of other full disks for which the same tasks may have waited instead, and the time in which these were slow, seconds.
     or_on: Vec<String>,
     or_slow_s: f64,
@@ -326,6 +334,9 @@ fn told_once<'q, 'a>(all: Vec<Felt<'q, 'a>>) -> Vec<Felt<'q, 'a>> {
 }
 
 fn finding(derived: &Derived<'_>, felt: &Felt<'_, '_>) -> Finding {
+    if felt.victims.is_empty() && felt.others().is_empty() && !felt.paused.is_empty() {
+        return paused::finding(felt, writer_row(derived, &felt.queue.device), is_always_full(derived, felt.queue));
+    }
     let owners = owners(derived, &felt.victims);
     let names: Vec<&str> = owners.iter().map(|(owner, _)| owner.as_str()).collect();
     let (plan, trade_off) = remedy(derived, felt.queue);
@@ -340,9 +351,10 @@ fn finding(derived: &Derived<'_>, felt: &Felt<'_, '_>) -> Finding {
         summary: summary(felt),
         confirmed: confirmed(derived, felt),
         evidence: evidence(derived, felt, &owners),
-        cause: cause(derived, &names),
+        cause: cause(derived, &felt.queue.device, &names),
         brief,
         devices: felt.disks.clone(),
+        spans: felt.queue.slow.clone(),
         plan,
         trade_off,
         is_outrun: derived.is_outrun_on(&felt.queue.device),
@@ -379,12 +391,17 @@ fn severity(derived: &Derived<'_>, felt: &Felt<'_, '_>) -> Severity {
 fn summary(felt: &Felt<'_, '_>) -> String {
     let disk = &felt.name;
     let (slow, longest) = (human::seconds(felt.queue.slow_s), human::seconds(felt.queue.await_max_s));
-    let waiter = felt.others().first().and_then(|first| Some((first.label(), first.seconds?)));
     let most_s = felt.queue.slow_s + felt.or_slow_s;
-    let waiter = waiter.map(|(waiter, seconds)| match seconds > most_s {
-        // The rest of its waits is not known to be behind this disk.
-        true => (waiter, format!("{}, at most {} of it", human::seconds(seconds), human::seconds(most_s))),
-        false => (waiter, human::seconds(seconds)),
+    let waiter = felt.others().first().and_then(|first| {
+        let (waited, longest_s) = (first.waited()?, first.asleep_s.or(first.seconds)?);
+        Some((
+            first.label(),
+            match longest_s > most_s {
+                // The rest of its waits is not known to be behind this disk.
+                true => format!("{waited}, at most {} of it", human::seconds(most_s)),
+                false => waited,
+            },
+        ))
     });
     match (felt.victims.first(), waiter) {
         (Some(victim), _) => format!(
@@ -425,7 +442,7 @@ fn evidence(derived: &Derived<'_>, felt: &Felt<'_, '_>, owners: &[(String, u64)]
         Evidence::share(format!("Time {} waited", victim.label), victim.pressure, "io.pressure some of its cgroup")
             .against(database::HURTS)
     }));
-    evidence.extend(felt.others().iter().take(3).filter_map(Waiter::evidence));
+    evidence.extend(felt.others().iter().take(3).flat_map(Waiter::evidence));
     let cpu = derived.window.host.growth.psi_cpu_some.map(|time| (time.as_secs_f64() / derived.seconds).min(1.0));
     evidence
         .extend(cpu.map(|share| Evidence::share("Time with a task waiting for CPU", share, "/proc/pressure/cpu some")));
@@ -436,10 +453,11 @@ fn evidence(derived: &Derived<'_>, felt: &Felt<'_, '_>, owners: &[(String, u64)]
     evidence
 }
 
-fn cause(derived: &Derived<'_>, owners: &[&str]) -> String {
-    let whose = match owners {
-        [] => "The counters of cgroups do not show whose data it is.".to_owned(),
-        some => format!("Most of what was dirty belongs to {}.", some.join(", ")),
+fn cause(derived: &Derived<'_>, device: &Device<'_>, owners: &[&str]) -> String {
+    let whose = match (owners, program(derived, device)) {
+        ([], Some((name, share))) => format!("{name} dirtied {} of the data for it.", human::percent(share)),
+        ([], None) => "The counters of cgroups do not show whose data it is.".to_owned(),
+        (some, _) => format!("Most of what was dirty belongs to {}.", some.join(", ")),
     };
     // Cgroups and strict devices have ceilings of their own: where pauses were traced, they count.
     let pauses = throttle::total(derived.window, None).map(|pauses| pauses.total.as_secs_f64());
@@ -465,27 +483,61 @@ fn brief(derived: &Derived<'_>, felt: &Felt<'_, '_>, owners: &[&str]) -> Brief {
         [] => String::new(),
         some => format!(" Most of the data belongs to {}.", some.join(", ")),
     };
+    // Without a flush of the disk's cache, nothing shows that a program syncs.
+    let what = match crowded::may_sync(derived, &felt.queue.device) {
+        true => "fsync",
+        false => "write that a task waits for",
+    };
     let who: Vec<&str> = felt.victims.iter().take(3).map(|victim| victim.label.as_str()).collect();
     Brief {
         because: format!(
-            "The kernel hands {disk} a large batch of unwritten data at once. Each fsync waits behind it.{whose}"
+            "The kernel hands {disk} a large batch of unwritten data at once. Each {what} waits behind it.{whose}"
         ),
-        who: who.join(", "),
+        who: match who.is_empty() {
+            true => program(derived, &felt.queue.device).map(|(name, _)| name).unwrap_or_default(),
+            false => who.join(", "),
+        },
         expect: match is_always_full(derived, felt.queue) {
-            true => {
-                "Programs write more than the disk can take. The disk is full either way, and each fsync waits about \
+            true if is_outrun(derived, felt.queue) => format!(
+                "Programs write more than the disk can take. The disk is full either way, and each {what} waits about \
                  as long as now."
-                    .to_owned()
-            }
-            false => "The batches get smaller, and each fsync waits for less.".to_owned(),
+            ),
+            true => format!(
+                "The disk is full of writeback for most of the time, and each {what} waits about as long as now."
+            ),
+            false => format!("The batches get smaller, and each {what} waits for less."),
         },
         costs: threshold::EARLIER.to_owned(),
     }
 }
 
+/// Whether programs dirty more than the disk writes, which is then busy nearly all the time.
+fn is_outrun(derived: &Derived<'_>, queue: &Queue<'_>) -> bool {
+    derived.is_outrun_on(&queue.device) && queue.device.utilisation().is_none_or(|busy| busy >= BUSY)
+}
+
 /// Whether the disk is full with any setting: programs dirty more than it writes, or it is slow nearly all the time.
 fn is_always_full(derived: &Derived<'_>, queue: &Queue<'_>) -> bool {
-    derived.is_outrun_on(&queue.device) || queue.slow_s >= ALWAYS_FULL * derived.seconds
+    is_outrun(derived, queue) || queue.slow_s >= ALWAYS_FULL * derived.seconds
+}
+
+/// The processes of one program in one cgroup that dirtied most of a disk's data, named by the first one, and their part; `None` where no
+/// program did.
+fn program(derived: &Derived<'_>, device: &Device<'_>) -> Option<(String, f64)> {
+    let on_disk = writer::on_disk(derived, device);
+    let bytes = |one: &writer::Writer<'_>| one.dirtied_bytes.unwrap_or(0);
+    let mut programs: BTreeMap<_, Vec<&writer::Writer<'_>>> = BTreeMap::new();
+    for one in on_disk.processes.iter().filter(|one| !one.kthread && bytes(one) >= MUCH) {
+        programs.entry((one.comm, one.cgroup)).or_default().push(one);
+    }
+    let sum = |of: &[&writer::Writer<'_>]| of.iter().map(|one| bytes(one)).fold(0, u64::saturating_add);
+    let most = programs.into_values().max_by_key(|of| sum(of))?;
+    let share = sum(&most) as f64 / on_disk.attributed_bytes().max(1) as f64;
+    let name = match most.len() {
+        1 => most[0].label(),
+        all => format!("{} and {} more", most[0].label(), all - 1),
+    };
+    (share > writer::DOMINANT_SHARE).then_some((name, share))
 }
 
 /// Evidence of how slow the disk is, and of the cause.

@@ -427,8 +427,8 @@ fn what_helps(at: &AtLimit<'_>, file: &str) -> String {
     let less = match (at.is_write, at.hierarchy) {
         (false, _) => "let its programs read less, or give them memory to cache what they read again",
         (true, Hierarchy::V2) => {
-            "let its programs write less, or bound its unwritten data with memory.high. Its own fsyncs then wait for \
-             less"
+            "or let its programs write less. memory.high bounds how much of its data waits for the limit. It does not shorten \
+             an fsync of as much data"
         }
         (true, _) => "or let its programs write less",
     };
@@ -443,9 +443,9 @@ fn what_helps(at: &AtLimit<'_>, file: &str) -> String {
 }
 
 fn summary(at: &AtLimit<'_>, held: &Held, who: &str, watched_s: f64) -> String {
-    let waiter = held.waiters.first().and_then(|waiter| Some((waiter.label(), waiter.seconds?)));
+    let waiter = held.waiters.first().and_then(|waiter| Some((waiter.label(), waiter.waited()?)));
     let wait = match (waiter, held.pressure) {
-        (Some((waiter, seconds)), _) => format!("{waiter} waited {}", human::seconds(seconds)),
+        (Some((waiter, waited)), _) => format!("{waiter} waited {waited}"),
         (None, Some(share)) => format!("its tasks waited {} of the time", human::percent(share)),
         (None, None) => "its tasks wait".to_owned(),
     };
@@ -492,7 +492,7 @@ fn evidence(at: &AtLimit<'_>, held: &Held, who: &str) -> Vec<Evidence> {
         held.pressure
             .map(|share| Evidence::share("Time with a task of it waiting", share, "io.pressure some").against(HURTS)),
     );
-    evidence.extend(held.waiters.iter().take(3).filter_map(Waiter::evidence));
+    evidence.extend(held.waiters.iter().take(3).flat_map(Waiter::evidence));
     evidence
 }
 

@@ -42,10 +42,16 @@ const MOST: f64 = 2.0 / 3.0;
 /// Part of the load on the disk from which one process alone fills it.
 const ALONE: f64 = 0.8;
 
+/// Part of the load up to which writeback has no part in the waits.
+const LITTLE_WRITEBACK: f64 = 0.2;
+/// Part of the mean load of a process from which a reader takes part in the load as much as the others.
+const FAIR_PART: f64 = 0.5;
+
 /// A process and its part of the load on the disk.
 struct Causer {
     id: EntityId,
     pid: u32,
+    cgroup: Option<EntityId>,
     /// Process id of its only child of the same name, which is counted with it.
     child: Option<u32>,
     label: String,
@@ -57,6 +63,19 @@ impl Causer {
     fn is(&self, pid: u32) -> bool {
         self.pid == pid || self.child == Some(pid)
     }
+
+    /// Its name without the process id.
+    fn program(&self) -> &str {
+        self.label.rsplit_once('[').map_or(self.label.as_str(), |(name, _)| name)
+    }
+}
+
+/// The processes of the one program of one cgroup that reads nearly all of a disk. They wait for their own reads.
+fn readers_of_one_program(causers: &[Causer]) -> Option<Vec<&Causer>> {
+    let first = causers.first()?;
+    let is_its = |one: &&Causer| (one.program(), one.cgroup) == (first.program(), first.cgroup);
+    let readers: Vec<&Causer> = causers.iter().filter(is_its).collect();
+    (readers.iter().map(|one| one.share).sum::<f64>() >= ALONE).then_some(readers)
 }
 
 fn check(derived: &Derived<'_>) -> Verdict {
@@ -104,7 +123,8 @@ fn causers(derived: &Derived<'_>, disk: &Device<'_>, kind: Kind, writers: &Write
         };
         let is_one = bytes > 0 && !writer.kthread;
         let label = || writer.label();
-        is_one.then(|| Causer { id: writer.id, pid: writer.pid, child: None, label: label(), bytes, share: 0.0 })
+        let (id, pid, cgroup) = (writer.id, writer.pid, writer.cgroup);
+        is_one.then(|| Causer { id, pid, cgroup, child: None, label: label(), bytes, share: 0.0 })
     };
     let wanted = writers.processes.iter().filter(|writer| is_wanted(writer));
     let mut causers = with_their_child(derived, wanted.filter_map(of).collect());
@@ -143,7 +163,7 @@ fn evidence(
     load: &Load,
     pressure: f64,
     (kind, causers): (Kind, &[Causer]),
-    others: Option<&[Waiter]>,
+    (first, others): (Option<&Waiter>, Option<&[Waiter]>),
 ) -> Vec<Evidence> {
     let per_second = |count: f64| count / load.seconds;
     let mut evidence = vec![
@@ -165,7 +185,9 @@ fn evidence(
         };
         Evidence::bytes(format!("{what} by {}", causer.label), causer.bytes, source)
     }));
-    evidence.extend(others.into_iter().flatten().take(3).filter_map(Waiter::evidence));
+    let others = others.unwrap_or_default();
+    let rest = others.iter().filter(|waiter| first.is_none_or(|first| first.pid != waiter.pid));
+    evidence.extend(first.into_iter().chain(rest).take(3).flat_map(Waiter::evidence));
     evidence
 }
 
@@ -184,7 +206,9 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
     if kind != Kind::Reads && !load.is_mixed() && is_one {
         return None;
     }
-    let is_causer = |waiter: &Waiter| alone.is_some_and(|causer| causer.is(waiter.pid));
+    let readers = readers_of_one_program(&causers).filter(|_| kind == Kind::Reads).unwrap_or_default();
+    let is_causer =
+        |waiter: &Waiter| alone.into_iter().chain(readers.iter().copied()).any(|causer| causer.is(waiter.pid));
     let idle = without_requests(derived, load);
     let others = waiting::others_on(derived, disk, |waiter| is_causer(waiter) || idle.contains(&waiter.pid))
         .or_else(|| is_its_own(derived, alone?, &idle).then(Vec::new));
@@ -200,10 +224,16 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
     // The kernel does not count a wait for a journal commit as I/O pressure. The states of the processes show it.
     let is_asleep =
         kind == Kind::Waited && others.as_ref().is_some_and(|others| asleep::are_mostly_asleep(derived.window, others));
+    // Readers that each make as large a part of the load as the others wait for one another. They ask for more than the disk can do
+    // where it has no time left.
+    let fair = FAIR_PART / causers.len().max(1) as f64;
+    let is_reader = |waiter: &Waiter| causers.iter().any(|causer| causer.is(waiter.pid) && causer.share >= fair);
+    let is_among_readers = |others: &[Waiter]| kind == Kind::Reads && others.iter().all(is_reader);
     let severity = match &others {
         _ if (pressure < FELT_PRESSURE && !is_asleep) || !is_slow => return None,
         // A process that fills a disk alone delays only itself.
         Some(others) if others.is_empty() => Severity::Info,
+        Some(others) if load.share < MOSTLY && is_among_readers(others) => Severity::Info,
         Some(others) if is_asleep || waiting::is_harm(derived, others) => Severity::Critical,
         // The disk has room for most of the time, and nothing waits for long.
         Some(others)
@@ -224,14 +254,19 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
     };
     // A task that waits for the requests of others says more than one of those that make the load.
     let first = |others: &[Waiter]| others.iter().find(|waiter| !is_part(waiter)).or(others.first()).cloned();
-    let who = others.as_deref().and_then(first).map(|waiter| waits(derived, &waiter));
+    let first = others.as_deref().and_then(first);
+    let who = first.as_ref().map(|waiter| waits(derived, waiter));
     let summary = format!(
-        "{} is busy {} of the time with {with}{}. Writeback is not the reason.",
+        "{} is busy {} of the time with {with}{}. {}",
         array.name,
         human::percent(load.share),
         who.as_ref().map(|who| format!("; {who}")).unwrap_or_default(),
+        match load.writeback_part() < LITTLE_WRITEBACK {
+            true => "Writeback is not the reason.",
+            false => "Writeback is the smaller part of its load.",
+        },
     );
-    let evidence = evidence(disk, load, pressure, (kind, &causers), others.as_deref());
+    let evidence = evidence(disk, load, pressure, (kind, &causers), (first.as_ref(), others.as_deref()));
     let most = match causers.as_slice() {
         [] => "No counter shows which process does it.".to_owned(),
         [one] => format!("{} does all of it.", one.label),
@@ -251,7 +286,7 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         ),
         brief: Brief {
             because: format!("{} has more work than it can do: {with} fill it. Writeback does not.", array.name),
-            who: causers.iter().take(2).map(|causer| causer.label.clone()).collect::<Vec<_>>().join(", "),
+            who: named(&causers),
             expect: trade_off(kind, load).to_owned(),
             costs: String::new(),
         },
@@ -259,6 +294,15 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         trade_off: trade_off(kind, load).to_owned(),
         ..Finding::default()
     })
+}
+
+/// Names the two processes with most of the load, and counts the others that have a good part of it.
+fn named(causers: &[Causer]) -> String {
+    let first = causers.iter().take(2).map(|causer| causer.label.as_str()).collect::<Vec<_>>().join(", ");
+    match causers.iter().skip(2).filter(|causer| causer.share >= PART_OF_LOAD).count() {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
 }
 
 /// Whether every program but the one that fills a disk alone is known to have no request on it.
@@ -314,222 +358,11 @@ fn trade_off(kind: Kind, load: &Load) -> &'static str {
 
 /// Words for a waiter, for the end of a sentence.
 fn waits(derived: &Derived<'_>, waiter: &Waiter) -> String {
-    match waiter.seconds {
-        Some(seconds) => format!("{} waited {}", waiting::named(derived, waiter), human::seconds(seconds)),
+    match waiter.waited() {
+        Some(waited) => format!("{} waited {waited}", waiting::named(derived, waiter)),
         None => format!("{} was seen waiting", waiting::named(derived, waiter)),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::diagnose::check_rule;
-    use floodline_record::gap::Cause;
-    use floodline_record::units::{Bytes, Count, Pages};
-    use floodline_testkit::{Fixture, mib, mib_pages, secs};
-
-    /// A disk that reads at its limit all the time, and a mail server that waits for it.
-    fn reading() -> Fixture {
-        Fixture::healthy()
-            .host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.98 * t)))
-            .disk("sda", |t, row| {
-                row.reads = Some(Count((150.0 * t) as u64));
-                row.read = Some(Bytes(mib(2.4 * t)));
-                row.writes = Some(Count((6.0 * t) as u64));
-                row.written = Some(Bytes(mib(0.03 * t)));
-                row.write_time = Some(secs(0.9 * t));
-                row.io_time = Some(secs(t));
-                row.weighted_io_time = Some(secs(8.0 * t));
-            })
-            .process("search", 700, "/", |t, row| {
-                row.read_bytes = Some(Bytes(mib(2.4 * t)));
-                row.blkio_delay = Some(secs(0.9 * t));
-            })
-            .process("smtpd", 701, "/", |t, row| row.blkio_delay = Some(secs(0.4 * t)))
-            .seconds(30)
-    }
-
-    #[test]
-    fn a_disk_full_of_reads_is_named_with_who_waits_for_it() {
-        check_rule(&RULE, &reading(), "critical: sda is busy 100 % of the time with reads; smtpd[701] waited 1");
-    }
-
-    #[test]
-    fn waits_that_are_no_harm_count_only_where_requests_are_slow() {
-        let with = |write_ms: f64, waits: f64| {
-            reading()
-                .disk("sda", move |t, row| {
-                    row.write_time = Some(secs(6.0 * write_ms / 1000.0 * t));
-                    row.read_time = Some(secs(0.7 * t));
-                })
-                .process("smtpd", 701, "/", move |t, row| row.blkio_delay = Some(secs(waits * t)))
-        };
-        check_rule(&RULE, &with(5.0, 0.05), "clear:");
-        check_rule(&RULE, &with(5.0, 0.4), "critical: sda is busy 100 % of the time with reads; smtpd[701] waited");
-        check_rule(&RULE, &with(50.0, 0.05), "warning: sda is busy 100 % of the time with reads; smtpd[701] waited");
-    }
-
-    #[test]
-    fn a_disk_with_room_for_most_of_the_time_harms_only_who_waits_long() {
-        // It is busy in the first part of the window.
-        let with = |part: f64, waits: f64| {
-            let busy = move |t: f64| t.min(30.0 * part);
-            reading()
-                .host(move |t, row| row.psi_io_some = Some(secs(900.0 + busy(t))))
-                .disk("sda", move |t, row| {
-                    let busy = busy(t);
-                    row.reads = Some(Count((150.0 * busy) as u64));
-                    row.read = Some(Bytes(mib(2.4 * busy)));
-                    row.writes = Some(Count((6.0 * busy) as u64));
-                    row.written = Some(Bytes(mib(0.03 * busy)));
-                    row.write_time = Some(secs(0.9 * busy));
-                    (row.io_time, row.weighted_io_time) = (Some(secs(busy)), Some(secs(8.0 * busy)));
-                })
-                .process("smtpd", 701, "/", move |t, row| {
-                    let is_asleep = waits > 0.0 && t as u64 % 7 == 1;
-                    row.state = Some(Count(u64::from(if is_asleep { b'D' } else { b'S' })));
-                    row.blkio_delay = Some(secs(waits * t));
-                })
-        };
-        check_rule(&RULE, &with(0.4, 0.05), "info: sda is busy 40 % of the time with reads; smtpd[701] waited");
-        check_rule(&RULE, &with(0.4, 0.2), "critical: sda is busy 40 % of the time with reads; smtpd[701] waited");
-        check_rule(&RULE, &with(0.6, 0.05), "warning: sda is busy 60 % of the time with reads; smtpd[701] waited");
-    }
-
-    #[test]
-    fn direct_writes_are_not_told_as_syncs_and_the_headline_names_a_task_that_makes_none() {
-        let full = |cleaned_mib: f64| {
-            reading()
-                .host(move |t, row| {
-                    row.nr_written = Some(mib_pages(cleaned_mib * t));
-                    row.nr_dirtied = Some(mib_pages(cleaned_mib * t));
-                    (row.nr_dirty, row.nr_writeback) = (Some(Pages(2)), Some(Pages(0)));
-                })
-                .disk("sda", |t, row| {
-                    (row.reads, row.read) = (Some(Count(0)), Some(Bytes(0)));
-                    row.writes = Some(Count((45.0 * t) as u64));
-                    row.written = Some(Bytes(mib(38.0 * t)));
-                    row.write_time = Some(secs(3.6 * t));
-                })
-                .process("search", 700, "/", |_, row| row.read_bytes = Some(Bytes(0)))
-        };
-        let host = |cleaned_mib: f64| {
-            (710..713).fold(full(cleaned_mib), |host, pid| {
-                host.process("restore", pid, "/", |t, row| {
-                    row.write_bytes = Some(Bytes(mib(12.6 * t)));
-                    row.blkio_delay = Some(secs(0.98 * t));
-                })
-            })
-        };
-        check_rule(
-            &RULE,
-            &host(0.0),
-            "critical: sda is busy 100 % of the time with writes past the page cache (direct I/O); search[700] waited 27 s",
-        );
-        check_rule(&RULE, &host(37.0), "critical: sda is busy 100 % of the time with writes that tasks sync at once");
-    }
-
-    #[test]
-    fn who_reads_alone_waits_for_himself() {
-        let alone = reading().process("smtpd", 701, "/", |_, row| row.blkio_delay = Some(secs(0.0)));
-        check_rule(&RULE, &alone, "info: sda is busy 100 % of the time with reads");
-    }
-
-    #[test]
-    fn a_disk_whose_only_reader_is_known_harms_no_other_program_even_where_waits_are_unknown() {
-        let unknown = |mail_reads: f64| {
-            reading()
-                .process("search", 700, "/", |_, row| row.blkio_delay = None)
-                .process("smtpd", 701, "/", move |t, row| {
-                    (row.blkio_delay, row.read_bytes) = (None, Some(Bytes(mib(mail_reads * t))));
-                })
-                .process("nginx", 500, "/", |_, row| row.read_bytes = Some(Bytes(0)))
-                .disk("sda", |t, row| {
-                    (row.writes, row.write_time) = (Some(Count((0.1 * t) as u64)), Some(secs(0.015 * t)));
-                    row.read_time = Some(secs(8.0 * t));
-                })
-        };
-        check_rule(&RULE, &unknown(0.0), "info: sda is busy 100 % of the time with reads.");
-        check_rule(&RULE, &unknown(0.01), "warning: sda is busy 100 % of the time with reads.");
-    }
-
-    #[test]
-    fn a_process_without_a_request_on_the_disk_waits_for_another_one() {
-        let with = |read_mib: f64, writes: u64| {
-            reading()
-                .disk("sda", move |t, row| {
-                    row.writes = Some(Count(writes * (t > 20.0) as u64));
-                    row.write_time = Some(secs(0.15 * writes as f64 * f64::from(t > 20.0)));
-                })
-                .process("smtpd", 701, "/", move |t, row| {
-                    row.blkio_delay = Some(secs(0.4 * t));
-                    row.read_bytes = Some(Bytes(mib(read_mib * t)));
-                })
-        };
-        check_rule(&RULE, &with(0.0, 1), "info: sda is busy 100 % of the time with reads.");
-        check_rule(&RULE, &with(0.01, 1), "critical: sda is busy 100 % of the time with reads; smtpd[701] waited");
-        check_rule(&RULE, &with(0.0, 20), "critical: sda is busy 100 % of the time with reads; smtpd[701] waited");
-    }
-
-    /// fio reads and writes at random places past the page cache, as much of each. Its parent waited for it at the end.
-    fn reading_and_writing(reads: f64) -> Fixture {
-        let all = move |t: f64| (60.0 * t, reads * t);
-        reading()
-            .disk("sda", move |t, row| {
-                let (writes, reads) = all(t);
-                (row.writes, row.written) = (Some(Count(writes as u64)), Some(Bytes((writes * 16_384.0) as u64)));
-                (row.reads, row.read) = (Some(Count(reads as u64)), Some(Bytes((reads * 16_384.0) as u64)));
-                (row.write_time, row.read_time) = (Some(secs(24.0 * t)), Some(secs(24.0 * t)));
-            })
-            .process("search", 700, "/", |_, row| *row = Default::default())
-            .process("fio", 800, "/", move |t, row| {
-                row.write_bytes = Some(Bytes((60.0 * t * 16_384.0) as u64));
-                row.read_bytes = Some(Bytes((reads * t * 16_384.0) as u64));
-                row.ppid = Some(Count(799));
-                if t > 28.0 {
-                    *row = Default::default();
-                }
-            })
-            .process("fio", 799, "/", move |t, row| {
-                let waited = if t > 28.0 { 28.0 } else { 0.0 };
-                row.write_bytes = Some(Bytes((60.0 * waited * 16_384.0) as u64));
-                row.read_bytes = Some(Bytes((reads * waited * 16_384.0) as u64));
-                (row.cminflt, row.children_time) = (Some(Count(waited as u64)), Some(secs(waited / 28.0)));
-            })
-    }
-
-    #[test]
-    fn reads_and_writes_of_one_program_past_the_page_cache_fill_a_disk_together() {
-        check_rule(&RULE, &reading_and_writing(58.0), "critical: sda is busy 100 % of the time with reads and writes");
-        check_rule(&crate::diagnose::rules::dominant_writer::RULE, &reading_and_writing(58.0), "info: fio[800] makes");
-        // One that hardly reads is a writer.
-        check_rule(&RULE, &reading_and_writing(2.0), "clear:");
-        check_rule(
-            &crate::diagnose::rules::dominant_writer::RULE,
-            &reading_and_writing(2.0),
-            "critical: fio[800] makes",
-        );
-    }
-
-    #[test]
-    fn what_a_parent_inherited_is_its_childrens() {
-        let finding = crate::diagnose::first_finding(&RULE, &reading_and_writing(58.0));
-        assert!(
-            finding.brief.who.starts_with("fio[800]") && !finding.brief.who.contains("799"),
-            "{}",
-            finding.brief.who
-        );
-        assert!(finding.cause.contains("fio[800] does nearly all of it"), "{}", finding.cause);
-    }
-
-    #[test]
-    fn a_disk_with_room_is_no_finding_and_without_pressure_it_is_not_checked() {
-        let half = reading().disk("sda", |t, row| {
-            row.io_time = Some(secs(0.5 * t));
-            row.weighted_io_time = Some(secs(0.6 * t));
-        });
-        check_rule(&RULE, &half, "clear: no disk was busy");
-        let blind = reading().without(Source::Pressure, Cause::NotRecorded);
-        check_rule(&RULE, &blind, "not checked: /proc/pressure/");
-    }
-}
+mod tests;

@@ -79,9 +79,9 @@ fn finding(derived: &Derived<'_>, released: &Released) -> Option<Finding> {
         more => format!("{first} and {} more", more - 1),
     };
     let limited = device::by_dev(derived.window, released.limited).map_or(drain.name, |device| device.name);
-    let waiter = felt.others.as_ref().and_then(|others| Some((others.first()?.label(), others.first()?.seconds?)));
+    let waiter = felt.others.as_ref().and_then(|others| Some((others.first()?.label(), others.first()?.waited()?)));
     let wait = match waiter {
-        Some((waiter, seconds)) => format!("{waiter} waited {} behind it", human::seconds(seconds)),
+        Some((waiter, waited)) => format!("{waiter} waited {waited} behind it"),
         None => "Other tasks may have waited behind it".to_owned(),
     };
     let summary = format!(
@@ -96,7 +96,7 @@ fn finding(derived: &Derived<'_>, released: &Released) -> Option<Finding> {
     evidence.extend(felt.pressure.map(|share| {
         Evidence::share("Time in them with a task waiting", share, "/proc/pressure/io some").against(FELT_PRESSURE)
     }));
-    evidence.extend(felt.others.iter().flatten().take(3).filter_map(Waiter::evidence));
+    evidence.extend(felt.others.iter().flatten().take(3).flat_map(Waiter::evidence));
     let helps = "Bound the cgroup's unwritten data with memory.high. Less data then waits for the limit, and less goes to the disk at \
                  once. Or ask the owner of the limit whether io.weight or io.latency can divide the disk instead. No writeback \
                  setting changes how a limit of bytes counts."
@@ -143,7 +143,7 @@ mod tests {
         let of = |severity: &str, waited: &str| {
             format!(
                 "{severity}: The byte limit of /box on sda holds writes back, and then lets up to 16.0 MiB go at once. ledger[810] \
-                 waited {waited} behind it."
+                 waited at least {waited} behind it."
             )
         };
         check_rule(&RULE, &with_waits(1.9).seconds(37), &of("critical", "1.90 s"));

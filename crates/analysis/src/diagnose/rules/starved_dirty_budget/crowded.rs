@@ -144,7 +144,7 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
 }
 
 fn evidence(derived: &Derived<'_>, all: &[Crowded], waiters: &[Waiter]) -> Vec<Evidence> {
-    let mut rows: Vec<Evidence> = waiters.iter().take(SHOWN).filter_map(Waiter::evidence).collect();
+    let mut rows: Vec<Evidence> = waiters.iter().take(SHOWN).flat_map(Waiter::evidence).collect();
     for one in all.iter().take(SHOWN) {
         let name = derived.label(one.cgroup);
         rows.push(

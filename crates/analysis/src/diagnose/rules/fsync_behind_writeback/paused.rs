@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writers that wait for a disk because of their own data: they are paused in dirty throttling, or they overwrite, extend or truncate
+//! a file whose pages are being written. They are not callers of fsync behind the data of others.
+
+use super::{Felt, MUCH, MUCH_SHARE, queue_rows};
+use crate::diagnose::derived::Derived;
+use crate::diagnose::device::Device;
+use crate::diagnose::waiting::{self, Waiter};
+use crate::diagnose::{crowded, strict, throttle, writer};
+use crate::report::{Brief, Evidence, Finding, Severity};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Part of its waits that pauses must take for a task to be a paused writer.
+const MOSTLY: f64 = 0.5;
+/// Part of the mean writer's bytes from which a process is one of the writers of a disk.
+const FAIR_PART: f64 = 0.5;
+
+/// Splits waiters into those that wait behind others and the writers that wait because of their own data.
+pub(super) fn split(derived: &Derived<'_>, device: &Device<'_>, waiters: Vec<Waiter>) -> (Vec<Waiter>, Vec<Waiter>) {
+    let may_be_paused =
+        derived.dirty.can_have_throttled == Some(true) || derived.is_near_a_budget() || strict::holds(derived, device);
+    let may_be_own = may_be_paused || !crowded::may_sync(derived, device);
+    let written = much_written(derived, device);
+    let mut paused: BTreeMap<u32, f64> = BTreeMap::new();
+    for event in throttle::events(derived.window).into_iter().flatten() {
+        *paused.entry(event.who.pid).or_default() += event.lasted().as_secs_f64();
+    }
+    let is_own = |waiter: &Waiter| match (waiter.longest_s, waiter.seconds) {
+        // A trace has both the syncs and the pauses of a task.
+        (Some(_), Some(seconds)) => paused.get(&waiter.pid).is_some_and(|paused| *paused >= MOSTLY * seconds),
+        // Where a writer may sync and is not paused, its waits may be syncs behind others. Few waits are of its own data as well.
+        _ => {
+            let is_harm = || waiting::is_harm(derived, std::slice::from_ref(waiter));
+            written.contains(&waiter.pid) && (may_be_own || (waiter.seconds.is_some() && !is_harm()))
+        }
+    };
+    let (own, others) = waiters.into_iter().partition(is_own);
+    (others, own)
+}
+
+/// Processes that handed a good part of a device's data to write calls.
+fn much_written(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
+    let on_disk = writer::on_disk(derived, device);
+    let bytes = |one: &writer::Writer<'_>| one.application_bytes.unwrap_or(0).min(one.dirtied_bytes.unwrap_or(0));
+    let is_large = |one: &&writer::Writer<'_>| !one.kthread && bytes(one) >= MUCH;
+    let large: Vec<&writer::Writer<'_>> = on_disk.processes.iter().filter(is_large).collect();
+    let total = large.iter().map(|one| bytes(one)).fold(0, u64::saturating_add) as f64;
+    let fair = FAIR_PART * total / large.len().max(1) as f64;
+    let least = fair.min(MUCH_SHARE * total);
+    large.iter().filter(|one| bytes(one) as f64 >= least).map(|one| one.pid).collect()
+}
+
+/// A finding about writers that wait only because of their own data.
+pub(super) fn finding(felt: &Felt<'_, '_>, most: Option<Evidence>, is_outrun: bool) -> Finding {
+    let first = &felt.paused[0];
+    let who = match felt.paused.len() - 1 {
+        0 => first.label(),
+        more => format!("{} and {more} more", first.label()),
+    };
+    let waited = first.waited().map(|waited| format!(" {waited}")).unwrap_or_default();
+    let disk = &felt.name;
+    let mut evidence = queue_rows(felt.queue);
+    evidence.extend(felt.paused.iter().take(3).flat_map(Waiter::evidence));
+    evidence.extend(most);
+    let helps = match is_outrun {
+        true => {
+            "No setting helps: these programs write more than the disk takes. Let them write less, or use a faster disk."
+        }
+        false => "No other task was seen to wait behind these writes.",
+    };
+    let whose = if felt.paused.len() == 1 { "it writes" } else { "they write" };
+    Finding {
+        rule: super::RULE.name,
+        severity: Severity::Info,
+        summary: format!(
+            "{who} waited{waited} for {disk}, which was full of what {whose}. No other task was seen to wait there."
+        ),
+        evidence,
+        cause: "The kernel pauses writers while too much is unwritten, and a task that truncates or overwrites pages under \
+                writeback waits for them. Such tasks wait for their own data."
+            .to_owned(),
+        brief: Brief {
+            because: format!("{disk} writes what these tasks dirtied. They wait for their own data."),
+            who,
+            expect: helps.to_owned(),
+            costs: String::new(),
+        },
+        devices: felt.disks.clone(),
+        trade_off: helps.to_owned(),
+        ..Finding::default()
+    }
+}
