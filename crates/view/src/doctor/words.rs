@@ -125,10 +125,12 @@ fn verdict(report: &Report) -> (&'static str, String) {
         return ("NOTHING SEEN", "nothing conspicuous in one sample. It shows no rates.".to_owned());
     }
     if let Some(gap) = report.not_checked.iter().flat_map(|rule| &rule.gaps).find(|gap| gap.kind == "too_coarse") {
-        let fits = "a stall can be shorter than the time between two samples";
+        // "/proc/PID/stat (sda was busy for 1.23 s of the 5.00 s between two samples)".
+        let source = gap.source.as_str();
+        let what = source.split_once(" (").map_or(source, |(_, what)| what.trim_end_matches(')'));
         return (
             "NOTHING SEEN",
-            format!("nothing stalls or storms in the samples of {watched}{from}. But {fits}: {}.", gap.source),
+            format!("nothing stalls or storms in the samples of {watched}{from}. But {what}. That may hide a stall."),
         );
     }
     match (report.observation.may_hide_stall, blind(report)) {

@@ -199,7 +199,10 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
         Evidence::share("Time in it with a task waiting", share, "/proc/pressure/io some").against(STALL_PRESSURE)
     }));
     evidence.extend(common_evidence(derived, rate));
-    let speed = Speed { value: burst.rate, basis: Basis::Saturated };
+    // Samples that are far apart hold a part of the quiet time before and after.
+    let saturated = device.write_bandwidth().filter(|speed| speed.basis == Basis::Saturated && !by_operations);
+    let value = saturated.map_or(burst.rate, |speed| speed.value.max(burst.rate));
+    let speed = Speed { value, basis: Basis::Saturated };
     let pile = Pile {
         device: *device,
         by_operations,
@@ -224,6 +227,7 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
         devices: vec![device.name.to_string()],
         waited_s: Some(bursts.iter().map(|one| one.seconds * one.pressure.unwrap_or(0.0)).sum()),
         written_at: Some(burst.rate),
+        spans: bursts.iter().map(|one| (one.from, one.to)).collect(),
         ..finding
     }
 }

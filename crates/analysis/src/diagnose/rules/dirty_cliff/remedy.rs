@@ -6,7 +6,7 @@ use crate::advise::{beside, threshold};
 use crate::diagnose::burst::{STALL_AWAIT_S, Trigger};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{Device, Speed};
-use crate::diagnose::throttle;
+use crate::diagnose::{throttle, writer};
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::human;
 use floodline_record::units::Bytes;
@@ -47,16 +47,15 @@ pub(super) fn finish(
     let (likely, throttled) = (likely(derived, &pile), throttled(derived));
     let faster = match is_too_fast {
         true => {
-            " Programs dirty more at a time than the device writes. Then no setting helps fsync: the disk is full either \
-             way."
+            " Programs dirty more at a time than the device writes. While they do, the disk is full with any setting. \
+             Smaller thresholds shorten the batch that an fsync waits behind."
         }
         false => "",
     };
-    let (plan, trade_off, lower) = match is_of_one {
-        true => {
-            (Vec::new(), "No setting of vm cures it: see dominant-writer, which names what helps.".to_owned(), None)
-        }
-        false => remedy(derived, pile.by_operations, pile.speed, pile.most),
+    let writer = is_of_one.then(|| writer_of(derived, &pile.device));
+    let (plan, trade_off, lower) = match &writer {
+        Some(writer) => (Vec::new(), no_setting(writer), None),
+        None => remedy(derived, pile.by_operations, pile.speed, pile.most),
     };
     let slowed = lower.filter(|_| is_too_fast).and_then(threshold::cost_of_pair);
     let syncs = lower.and_then(|pair| beside::cost_of_syncs(derived, &pile.device, Some(pile.speed), pair));
@@ -71,7 +70,13 @@ pub(super) fn finish(
         summary,
         evidence,
         cause: format!("{cause}.{likely}{throttled}{faster}"),
-        brief: brief(plain, is_of_one, (is_too_fast || fills).then_some(lower.is_some()), pile.await_max_s, costs),
+        brief: brief(
+            plain,
+            writer.as_deref(),
+            (is_too_fast || fills).then_some(lower.is_some()),
+            pile.await_max_s,
+            costs,
+        ),
         plan,
         trade_off,
         ..Finding::default()
@@ -148,26 +153,22 @@ fn throttled(derived: &Derived<'_>) -> &'static str {
 
 /// The first screen. `pauses` is `None` where programs never write faster than the disk, and otherwise whether the change
 /// pauses them.
-fn brief(plain: &str, is_of_one: bool, pauses: Option<bool>, await_max_s: Option<f64>, costs: String) -> Brief {
-    let expect = match (is_of_one, pauses, await_max_s) {
-        (true, ..) => {
-            "No setting makes a program write less. Let it write less or in larger pieces, move its files to \
-                       another disk, or set MemoryHigh= for its unit."
-                .to_owned()
-        }
-        (false, Some(true), _) => {
+fn brief(plain: &str, writer: Option<&str>, pauses: Option<bool>, await_max_s: Option<f64>, costs: String) -> Brief {
+    let expect = match (writer, pauses, await_max_s) {
+        (Some(writer), ..) => no_setting(writer),
+        (None, Some(true), _) => {
             "At times, programs write faster than the disk. The kernel then pauses these programs. The waits of other \
              programs may get shorter, but do not end."
                 .to_owned()
         }
-        (false, Some(false), _) => {
+        (None, Some(false), _) => {
             "At times, programs write faster than the disk. The waits may get shorter, but do not end.".to_owned()
         }
-        (false, None, Some(longest)) if longest < STALL_AWAIT_S => format!(
+        (None, None, Some(longest)) if longest < STALL_AWAIT_S => format!(
             "The bursts get short. A write took {} in the worst of them. Most single waits are short already.",
             human::seconds(longest)
         ),
-        (false, None, _) => {
+        (None, None, _) => {
             "The disk writes small pieces early instead of one large piece late. The waits get short.".to_owned()
         }
     };
@@ -177,6 +178,22 @@ fn brief(plain: &str, is_of_one: bool, pauses: Option<bool>, await_max_s: Option
         expect,
         costs,
     }
+}
+
+/// The program whose scattered writes pile up for a device.
+fn writer_of(derived: &Derived<'_>, device: &Device<'_>) -> String {
+    let pids = writer::causers_on(derived, device);
+    let on_disk = writer::on_disk(derived, device);
+    let first = on_disk.processes.iter().find(|one| pids.contains(&one.pid));
+    first.map_or_else(|| "the program that dirties them".to_owned(), writer::Writer::label)
+}
+
+/// What helps where one program's scattered writes pile up.
+fn no_setting(writer: &str) -> String {
+    format!(
+        "No setting of vm cures it: {writer} dirties scattered pages, and each is a request of its own. Let it write fewer or \
+         larger pieces, or move its files to another disk."
+    )
 }
 
 /// Bytes where no cgroup is starved by them, otherwise a shorter age at unchanged thresholds. Operations
