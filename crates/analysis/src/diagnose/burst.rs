@@ -184,9 +184,10 @@ pub fn longest(derived: &Derived<'_>, device: &Device<'_>) -> Option<Burst> {
 /// estimate.
 pub fn speed(derived: &Derived<'_>, device: &Device<'_>) -> Option<Speed> {
     let known = device.write_bandwidth();
-    // Scattered pages are written at the rate of the disk's operations.
+    // Scattered pages are written at the rate of the disk's operations. Of several devices, each may have waited for another's data.
     let of_burst = || {
-        let burst = longest(derived, device).filter(|burst| burst.mean_write > SMALL_WRITE)?;
+        let is_only = derived.drains().len() == 1;
+        let burst = longest(derived, device).filter(|burst| is_only && burst.mean_write > SMALL_WRITE)?;
         Some(Speed { value: burst.rate, basis: Basis::Saturated })
     };
     known.filter(|speed| speed.basis == Basis::Saturated).or_else(of_burst).or(known)

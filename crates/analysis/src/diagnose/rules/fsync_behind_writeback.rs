@@ -372,7 +372,11 @@ fn confirmed(derived: &Derived<'_>, felt: &Felt<'_, '_>) -> Option<String> {
 fn severity(derived: &Derived<'_>, felt: &Felt<'_, '_>) -> Severity {
     // A moment in a long recording is not an incident, whichever tasks waited.
     let lasts = felt.queue.slow_s >= LASTS_SHARE * derived.seconds;
-    let at_most = |seconds: f64| -> Vec<Waiter> { felt.others().iter().map(|one| one.at_most(seconds)).collect() };
+    // Behind writers that are paused, a sync waits for a journal commit or a log force, which only the states show.
+    let by_states = |one: &Waiter| one.asleep_s.filter(|_| !felt.paused.is_empty());
+    let whole = |one: &Waiter| Waiter { seconds: by_states(one).or(one.seconds), ..one.clone() };
+    let at_most =
+        |seconds: f64| -> Vec<Waiter> { felt.others().iter().map(|one| whole(one).at_most(seconds)).collect() };
     let others = at_most(felt.queue.slow_s);
     let is_harm = !felt.victims.is_empty() || waiting::is_harm(derived, &others);
     // A wait for this disk ends when the disk has nothing to do.
@@ -513,7 +517,9 @@ fn brief(derived: &Derived<'_>, felt: &Felt<'_, '_>, owners: &[&str]) -> Brief {
 
 /// Whether programs dirty more than the disk writes, which is then busy nearly all the time.
 fn is_outrun(derived: &Derived<'_>, queue: &Queue<'_>) -> bool {
-    derived.is_outrun_on(&queue.device) && queue.device.utilisation().is_none_or(|busy| busy >= BUSY)
+    // Writers that are paused dirty as much as the disk writes, and would dirty more.
+    let is_more = derived.is_outrun_on(&queue.device) || derived.dirty.can_have_throttled == Some(true);
+    is_more && queue.device.utilisation().is_none_or(|busy| busy >= BUSY)
 }
 
 /// Whether the disk is full with any setting: programs dirty more than it writes, or it is slow nearly all the time.

@@ -42,6 +42,10 @@ const MOST: f64 = 2.0 / 3.0;
 /// Part of the load on the disk from which one process alone fills it.
 const ALONE: f64 = 0.8;
 
+/// Writes per second on a disk full of reads from which a program may wait for them.
+const WRITES_RATE: f64 = 0.5;
+/// Mean time of a write from which it waits behind reads, seconds: a commit needs several writes and reads one after the other.
+const BEHIND_READS_S: f64 = 0.002;
 /// Part of the load up to which writeback has no part in the waits.
 const LITTLE_WRITEBACK: f64 = 0.2;
 /// Part of the mean load of a process from which a reader takes part in the load as much as the others.
@@ -207,8 +211,12 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         return None;
     }
     let readers = readers_of_one_program(&causers).filter(|_| kind == Kind::Reads).unwrap_or_default();
-    let is_causer =
-        |waiter: &Waiter| alone.into_iter().chain(readers.iter().copied()).any(|causer| causer.is(waiter.pid));
+    let is_reader_of_it = |waiter: &Waiter| readers.iter().any(|causer| causer.is(waiter.pid));
+    // A program that syncs on this disk waits for its writes, which may be too short or of a kind that no counter and no state shows.
+    let are_writes_slow = load.writes >= WRITES_RATE * load.seconds && load.write_await_s >= BEHIND_READS_S;
+    let is_causer = |waiter: &Waiter| {
+        alone.is_some_and(|causer| causer.is(waiter.pid)) || (!are_writes_slow && is_reader_of_it(waiter))
+    };
     let idle = without_requests(derived, load);
     let others = waiting::others_on(derived, disk, |waiter| is_causer(waiter) || idle.contains(&waiter.pid))
         .or_else(|| is_its_own(derived, alone?, &idle).then(Vec::new));
@@ -234,6 +242,8 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         // A process that fills a disk alone delays only itself.
         Some(others) if others.is_empty() => Severity::Info,
         Some(others) if load.share < MOSTLY && is_among_readers(others) => Severity::Info,
+        // Other programs write, and nothing shows how long they wait.
+        Some(others) if others.iter().all(is_reader_of_it) => Severity::Warning,
         Some(others) if is_asleep || waiting::is_harm(derived, others) => Severity::Critical,
         // The disk has room for most of the time, and nothing waits for long.
         Some(others)
@@ -255,7 +265,11 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
     // A task that waits for the requests of others says more than one of those that make the load.
     let first = |others: &[Waiter]| others.iter().find(|waiter| !is_part(waiter)).or(others.first()).cloned();
     let first = others.as_deref().and_then(first);
-    let who = first.as_ref().map(|waiter| waits(derived, waiter));
+    // A reader waits for the reads of its own program.
+    let who = first.as_ref().map(|waiter| match is_reader_of_it(waiter) {
+        true => format!("a write takes {}", human::seconds(load.write_await_s)),
+        false => waits(derived, waiter),
+    });
     let summary = format!(
         "{} is busy {} of the time with {with}{}. {}",
         array.name,

@@ -120,24 +120,22 @@ fn builds(is_over: bool) -> Fixture {
 
 #[test]
 fn paused_writers_are_not_told_as_callers_of_fsync() {
-    let finding = first_finding(&RULE, &builds(true));
-    assert!(!finding.summary.contains("build"), "the registry waits behind the builds: {}", finding.summary);
-    assert_ne!(finding.severity, Severity::Info);
-    let quiet = builds(true).process("registry", 705, "/", |_, row| row.state = None);
+    let behind = "critical: registry[705] waited about 10 s by its states behind others' writeback";
+    check_rule(&RULE, &builds(true), behind);
+    let quiet = |is_over| builds(is_over).process("registry", 705, "/", |_, row| row.state = None);
     check_rule(
         &RULE,
-        &quiet,
+        &quiet(true),
         "info: build[702] and 1 more waited at least 6.00 s for sda, which was full of what they write.",
     );
     // Writers that are not paused may sync.
-    check_rule(&RULE, &builds(false), "critical: build[702] waited at least 6.00 s behind others' writeback");
+    check_rule(&RULE, &quiet(false), "critical: build[702] waited at least 6.00 s behind others' writeback");
 }
 
 #[test]
 fn the_program_that_writes_most_is_named_with_the_number_of_its_processes() {
     let finding = first_finding(&RULE, &builds(true));
     assert_eq!(finding.brief.who, "build[702] and 1 more");
-    assert!(finding.cause.contains("build[702] and 1 more dirtied"), "{}", finding.cause);
 }
 
 #[test]

@@ -134,12 +134,12 @@ fn who_reads_alone_waits_for_himself() {
 /// Ten readers fill the disk, each with its own part, and wait for each other.
 fn ten_readers(program: fn(u32) -> &'static str) -> Fixture {
     (0..10).fold(
-        reading().process("search", 700, "/", |_, row| *row = Default::default()).process(
-            "smtpd",
-            701,
-            "/",
-            |_, row| row.blkio_delay = Some(secs(0.0)),
-        ),
+        reading()
+            .disk("sda", |t, row| {
+                (row.writes, row.write_time) = (Some(Count((0.1 * t) as u64)), Some(secs(0.015 * t)));
+            })
+            .process("search", 700, "/", |_, row| *row = Default::default())
+            .process("smtpd", 701, "/", |_, row| row.blkio_delay = Some(secs(0.0))),
         |host, nth| {
             host.process(program(nth), 710 + nth, "/", |t, row| {
                 row.read_bytes = Some(Bytes(mib(0.24 * t)));
@@ -157,6 +157,11 @@ fn readers_of_one_program_wait_for_their_own_reads() {
     assert_eq!(finding.brief.who, "presto[710], presto[711] and 8 more");
     let with_mail = of_one().process("smtpd", 701, "/", |t, row| row.blkio_delay = Some(secs(0.4 * t)));
     check_rule(&RULE, &with_mail, "critical: sda is busy 100 % of the time with reads; smtpd[701] waited at least 12");
+    // A program whose waits no counter shows waits for each of its writes.
+    let with_writes = of_one().disk("sda", |t, row| {
+        (row.writes, row.write_time) = (Some(Count((6.0 * t) as u64)), Some(secs(0.9 * t)));
+    });
+    check_rule(&RULE, &with_writes, "warning: sda is busy 100 % of the time with reads; a write takes 150 ms.");
     // Two programs that share the disk delay each other.
     let of_two = ten_readers(|nth| if nth % 2 == 0 { "presto" } else { "tar" });
     check_rule(&RULE, &of_two, "critical: sda is busy 100 % of the time with reads; ");
