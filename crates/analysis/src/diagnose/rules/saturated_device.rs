@@ -44,8 +44,6 @@ const ALONE: f64 = 0.8;
 
 /// Writes per second on a disk full of reads from which a program may wait for them.
 const WRITES_RATE: f64 = 0.5;
-/// Mean time of a write from which it waits behind reads, seconds: a commit needs several writes and reads one after the other.
-const BEHIND_READS_S: f64 = 0.002;
 /// Part of the load up to which writeback has no part in the waits.
 const LITTLE_WRITEBACK: f64 = 0.2;
 /// Part of the mean load of a process from which a reader takes part in the load as much as the others.
@@ -213,9 +211,9 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
     let readers = readers_of_one_program(&causers).filter(|_| kind == Kind::Reads).unwrap_or_default();
     let is_reader_of_it = |waiter: &Waiter| readers.iter().any(|causer| causer.is(waiter.pid));
     // A program that syncs on this disk waits for its writes, which may be too short or of a kind that no counter and no state shows.
-    let are_writes_slow = load.writes >= WRITES_RATE * load.seconds && load.write_await_s >= BEHIND_READS_S;
+    let has_writers = load.writes >= WRITES_RATE * load.seconds;
     let is_causer = |waiter: &Waiter| {
-        alone.is_some_and(|causer| causer.is(waiter.pid)) || (!are_writes_slow && is_reader_of_it(waiter))
+        alone.is_some_and(|causer| causer.is(waiter.pid)) || (!has_writers && is_reader_of_it(waiter))
     };
     let idle = without_requests(derived, load);
     let others = waiting::others_on(derived, disk, |waiter| is_causer(waiter) || idle.contains(&waiter.pid))
@@ -267,7 +265,8 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
     let first = others.as_deref().and_then(first);
     // A reader waits for the reads of its own program.
     let who = first.as_ref().map(|waiter| match is_reader_of_it(waiter) {
-        true => format!("a write takes {}", human::seconds(load.write_await_s)),
+        true if load.write_await_s >= SLOW_S => format!("a write takes {}", human::seconds(load.write_await_s)),
+        true => "its readers wait for each other".to_owned(),
         false => waits(derived, waiter),
     });
     let summary = format!(
