@@ -2,7 +2,7 @@
 //! One judgement of a predicted change: whether it helps, does not help, or harms. `predict`, `doctor` and `advise` share
 //! it, so that no command advises a change that another one warns of. Judges figures; runs nothing.
 
-use crate::prediction::{DIRTIED, Doubt, LEADS, PEAK, Prediction, Row, Seen, Sure, Unseen, WAITS, differ};
+use crate::prediction::{DIRTIED, Doubt, LEADS, PEAK, Prediction, Row, Seen, Sure, Unseen, differ};
 use crate::report::Severity;
 use crate::rule_figures::{hurts_by, is_of_waits};
 use crate::tried::{MAY_HARM, word};
