@@ -8,9 +8,9 @@ use machine::{figure, run_of, scenario};
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// Runs one task on a disk of 50 MB/s, in a cgroup with these limits.
-fn run(fs: &str, limits: &str, steps: &str) -> Run {
-    let text = format!(
+/// One task on a disk of 50 MB/s, in a cgroup with these limits.
+fn text(fs: &str, limits: &str, steps: &str) -> String {
+    format!(
         r#"
 name = "past"
 summary = "a disk of 50 MB/s"
@@ -33,8 +33,18 @@ duration = "20s"
 cgroup = "box"
 steps = [{steps}, {{ sleep = {{ for = "30s" }} }}]
 "#
-    );
-    run_of(&scenario(&text), "6.12", |_| true)
+    )
+}
+
+fn run(fs: &str, limits: &str, steps: &str) -> Run {
+    run_of(&scenario(&text(fs, limits, steps)), "6.12", |_| true)
+}
+
+#[test]
+fn ignored_options_of_mkfs_are_told() {
+    let text = text("xfs", "", FILE).replace("\"xfs\"", "\"xfs\"\nmkfs = { block_size = \"1 KiB\", groups = 4 }");
+    let told = floodline_sim::simplified(&scenario(&text)).concat();
+    assert!(told.starts_with("The model ignores mkfs.block_size of /data: its blocks have 4 KiB."), "{told}");
 }
 
 const FILE: &str =

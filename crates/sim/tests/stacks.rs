@@ -468,10 +468,6 @@ fn what_is_honoured_in_part_is_said() {
     let bfq = LIMITED.replace("size = \"4 GiB\"", "size = \"4 GiB\"\nqueue.scheduler = \"bfq\"");
     let of_bfq = floodline_sim::simplified(&scenario(&bfq)).concat();
     assert!(of_bfq.contains("The model switches writeback throttling off, as bfq does, and"), "{of_bfq}");
-    let small = LIMITED
-        .replace("type = \"xfs\"", "type = \"xfs\"\nmkfs = { block_size = \"1 KiB\", journal_size = \"64 MiB\" }");
-    let of_mkfs = floodline_sim::simplified(&scenario(&small)).concat();
-    assert!(of_mkfs.starts_with("The model ignores mkfs.block_size of /data: its blocks have 4 KiB."), "{of_mkfs}");
     let anonymous = LIMITED.replace(
         "[workload.tasks.free]\nsteps = [",
         "[workload.tasks.free]\nsteps = [{ anon = { size = \"1 MiB\" } }, ",
