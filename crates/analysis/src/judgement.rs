@@ -276,7 +276,7 @@ fn ratio_to(row: &Row, then: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prediction::{Doubtful, Reason};
+    use crate::prediction::{Doubtful, Reason, WAITS};
     use floodline_record::version::KernelVersion;
 
     const MIB: f64 = 1_048_576.0;
