@@ -147,14 +147,14 @@ pub fn ramp(window: &Window, changes: &[Change], expected: &[Expected], cost: Op
         format!("{} changes by a factor of {factor}", one.change.knob)
     });
     let why = match (steps.len() > 1, far, cost) {
-        (true, Some(far), Some(cost)) => format!("Several steps: {far}, and it costs {cost}."),
+        (true, Some(far), Some(cost)) => format!("Several steps: {far}. Cost: {cost}."),
         (true, Some(far), None) => format!("Several steps: {far}."),
-        (true, None, cost) => format!("Several steps: it costs {}.", cost.unwrap_or_default()),
-        (false, _, Some(cost)) => format!("One step: the change has no value in between. It costs {cost}."),
+        (true, None, cost) => format!("Several steps, because the change has a cost: {}.", cost.unwrap_or_default()),
+        (false, _, Some(cost)) => format!("One step: there is no value between the old and the new one. Cost: {cost}."),
         (false, ..) if has_way => format!(
-            "One step is safe: no value changes by more than a factor of {FACTOR_MAX}, and no predicted figure gets worse."
+            "One step is enough: no value changes by more than a factor of {FACTOR_MAX}, and no predicted figure gets worse."
         ),
-        (false, ..) => "One step: the change has no value in between.".to_owned(),
+        (false, ..) => "One step: there is no value between the old and the new one.".to_owned(),
     };
     Ramp { why, steps }
 }
@@ -206,7 +206,7 @@ mod tests {
     fn a_short_way_that_costs_nothing_has_one_step_and_says_that_it_is_safe() {
         let one = ramp(&window(0.1), &[change("vm.dirty_bytes", "268435456", "67108864")], &[], None);
         assert_eq!(sets(&one), ["vm.dirty_bytes=67108864"]);
-        assert!(one.why.starts_with("One step is safe: "), "{}", one.why);
+        assert!(one.why.starts_with("One step is enough: "), "{}", one.why);
     }
 
     #[test]
@@ -260,11 +260,19 @@ mod tests {
             ["vm.dirty_bytes=148287488 bdi/8:0/strict_limit=0", "vm.dirty_bytes=209715200"],
             "a switch is made first"
         );
-        assert!(ramp.why.starts_with("Several steps: it costs peak data at risk 95.4 "), "{}", ramp.why);
+        assert!(
+            ramp.why.starts_with("Several steps, because the change has a cost: peak data at risk 95.4 "),
+            "{}",
+            ramp.why
+        );
         let peak = ramp.steps[0].go_on_if.iter().find(|bound| bound.figure == PEAK).expect("it is bounded");
         assert_eq!(peak.at_most, 300e6);
         let switch = super::ramp(&window(0.1), &changes[1..], &[], cost);
-        assert!(switch.why.starts_with("One step: the change has no value in between. It costs "), "{}", switch.why);
+        assert!(
+            switch.why.starts_with("One step: there is no value between the old and the new one. It costs "),
+            "{}",
+            switch.why
+        );
     }
 
     #[test]

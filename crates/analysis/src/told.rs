@@ -45,7 +45,7 @@ fn has(plan: Option<&Plan>, step: &Step) -> bool {
 fn why(report: &Report, finding: &Finding, step: &Step) -> String {
     let worst = report.findings.first();
     if let Some(cause) = finding.explained_by {
-        return format!("{cause} is the cause, and the plan is for that");
+        return format!("the plan is for {cause}, which causes this finding");
     }
     if let Some(worst) = worst.filter(|worst| worst.severity > Severity::Info && finding.severity == Severity::Info) {
         return format!("this finding does no harm, and {} does", worst.rule);
@@ -114,7 +114,7 @@ mod tests {
         effect.explained_by = Some("cause");
         let aside = finding("aside", Severity::Info, &[("vm.dirty_expire_centisecs", 500)]);
         let all = [
-            "vm.dirty_bytes=67108864: cause is the cause, and the plan is for that",
+            "vm.dirty_bytes=67108864: the plan is for cause, which causes this finding",
             "vm.dirty_expire_centisecs=500: this finding does no harm, and cause does",
         ];
         assert_eq!(left_out(&report(vec![cause, effect, aside.clone()])), all);

@@ -37,8 +37,7 @@ pub(crate) fn synced(now: &Derived<'_>, then: &Window) -> Option<Synced> {
         let speed = waits::speed(&upper.device).filter(|speed| *speed > 0.0)?;
         let (bytes, seconds) = (least as f64, least as f64 / speed);
         let told = format!(
-            "An overlay on {} loses the option volatile. A sync or unmount of it then writes all unwritten data of that disk. That were \
-             up to {}, which the disk writes in {}.",
+            "An overlay on {} loses the option volatile. A sync or unmount of it then writes all unwritten data of that disk. In the recording, up to {} was unwritten, which the disk writes in {}.",
             upper.device.name,
             human::bytes(bytes),
             human::seconds(seconds)

@@ -18,7 +18,7 @@ pub enum Executor {
     Lab,
 }
 
-/// Who honours a key.
+/// Executors that honour a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum By {
     Both,

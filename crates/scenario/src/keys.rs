@@ -35,7 +35,7 @@ impl Scenario {
         self.not_among(honoured::KEYS, executor)
     }
 
-    /// The same by another list.
+    /// Keys that an executor does not honour by the given list.
     pub(super) fn not_among(&self, lines: &[Line], executor: Executor) -> Vec<UsedKey> {
         let mut keys = Vec::new();
         // A large scenario uses few patterns, each of them many times.

@@ -96,8 +96,7 @@ pub fn simplified_beside(scenario: &Scenario, beside: Beside) -> Vec<String> {
         let ignored = ignored_mkfs(&mount.mkfs);
         if !ignored.is_empty() {
             said.push(format!(
-                "The model ignores {} of {point}: its blocks have 4 KiB. With blocks of another size, a small write of a host writes fewer \
-                 or more bytes.",
+                "The model ignores {} of {point} and uses blocks of 4 KiB. On a host with another block size, a small write writes fewer or more bytes.",
                 ignored.join(", ")
             ));
         }

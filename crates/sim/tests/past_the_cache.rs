@@ -44,7 +44,7 @@ fn run(fs: &str, limits: &str, steps: &str) -> Run {
 fn ignored_options_of_mkfs_are_told() {
     let text = text("xfs", "", FILE).replace("\"xfs\"", "\"xfs\"\nmkfs = { block_size = \"1 KiB\", groups = 4 }");
     let told = floodline_sim::simplified(&scenario(&text)).concat();
-    assert!(told.starts_with("The model ignores mkfs.block_size of /data: its blocks have 4 KiB."), "{told}");
+    assert!(told.starts_with("The model ignores mkfs.block_size of /data and uses blocks of 4 KiB."), "{told}");
 }
 
 const FILE: &str =

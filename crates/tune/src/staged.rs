@@ -38,7 +38,8 @@ pub struct Stage {
 /// The steps of a ramp that change something here, checked. The writes of the slots become those of the steps.
 pub fn stages(host: &Host, ramp: &Ramp, slots: &mut [Slot]) -> Result<Vec<Stage>, TuneError> {
     let invalid = |why: String| {
-        TuneError::refused(format!("the ramp of the plan is invalid: {why}")).hint("leave it out: add --at-once")
+        TuneError::refused(format!("the ramp of the plan is invalid: {why}"))
+            .hint("make the change in one step: add --at-once")
     };
     if ramp.steps.is_empty() || ramp.steps.len() > STEPS_MAX {
         return Err(invalid(format!("it has {} steps, expected 1 to {STEPS_MAX}", ramp.steps.len())));
@@ -74,7 +75,7 @@ pub fn stages(host: &Host, ramp: &Ramp, slots: &mut [Slot]) -> Result<Vec<Stage>
     for (slot, writes) in slots.iter().zip(&writes) {
         let (wanted, last) = (slot.writes.last(), writes.last());
         if wanted.map(|write| (write.at, &write.value)) != last.map(|write| (write.at, &write.value)) {
-            return Err(invalid(format!("it does not end with {}", slot.new_shown())));
+            return Err(invalid(format!("its last step does not set {}", slot.new_shown())));
         }
     }
     for (slot, writes) in slots.iter_mut().zip(writes) {
@@ -110,8 +111,11 @@ fn may_be_read(host: &Host, bound: &Bound) -> Result<(), TuneError> {
     if is_read && bound.at_most.is_finite() {
         return Ok(());
     }
-    Err(TuneError::refused(format!("the ramp of the plan rests on {}, which cannot be read here", bound.figure))
-        .hint("leave the ramp out: add --at-once"))
+    Err(TuneError::refused(format!(
+        "the ramp of the plan has a bound on {}, which this host does not report",
+        bound.figure
+    ))
+    .hint("make the change in one step: add --at-once"))
 }
 
 /// Time for which some task waited for I/O since boot, microseconds.
@@ -250,7 +254,10 @@ mod tests {
         };
         let last = || step(&["vm.dirty_bytes=67108864"], 1.0, &[]);
         refused(Vec::new(), "expected 1 to 50");
-        refused(vec![step(&["vm.dirty_bytes=8388608"], 1.0, &[])], "does not end with vm.dirty_bytes=67108864");
+        refused(
+            vec![step(&["vm.dirty_bytes=8388608"], 1.0, &[])],
+            "its last step does not set vm.dirty_bytes=67108864",
+        );
         refused(vec![step(&["vm.dirty_bytes"], 1.0, &[]), last()], "is not NAME=VALUE");
         refused(vec![step(&["vm.dirty_ratio=101"], 1.0, &[]), last()], "a number from 0 to 100");
         refused(vec![step(&["kernel.panic=1"], 1.0, &[]), last()], "unknown knob");

@@ -22,7 +22,7 @@ pub fn steps(out: &mut String, ramp: &Ramp, indent: usize, width: usize) {
     let many = ramp.steps.len();
     for (at, step) in ramp.steps.iter().enumerate() {
         if many > 1 {
-            let _ = writeln!(out, "{lead}Step {} of {many}", at + 1);
+            let _ = writeln!(out, "{lead}Ramp step {} of {many}", at + 1);
             command(out, indent + 2, &step.set.join(" "), width);
         }
         hanging(out, &format!("{lead}  "), &watched(step, at + 1 == many), width);
@@ -34,7 +34,11 @@ pub fn watched(step: &RampStep, is_last: bool) -> String {
     let seconds = human::seconds(step.watch_s);
     let then = if is_last { "Confirm" } else { "Go on" };
     let holds: Vec<String> = step.go_on_if.iter().map(held).collect();
-    let holds = if holds.is_empty() { "tasks wait no longer than before".to_owned() } else { holds.join(" and ") };
+    let holds = if holds.is_empty() {
+        "tasks wait no longer than before (floodline apply does not check this)".to_owned()
+    } else {
+        holds.join(" and ")
+    };
     format!("Watch for {seconds}. {then} if {holds}.")
 }
 
@@ -66,13 +70,16 @@ mod tests {
         assert_eq!(
             out,
             "Ramp   Several steps: vm.dirty_bytes changes by a factor of 16.\n  \
-             Step 1 of 2\n    vm.dirty_bytes=268435456\n    Watch for 40 s. Go on if tasks wait for I/O in at most 20 % of the time and\n    \
+             Ramp step 1 of 2\n    vm.dirty_bytes=268435456\n    Watch for 40 s. Go on if tasks wait for I/O in at most 20 % of the time and\n    \
              at most 64.0 MiB are at risk.\n  \
-             Step 2 of 2\n    vm.dirty_bytes=67108864\n    Watch for 40 s. Confirm if tasks wait no longer than before.\n"
+             Ramp step 2 of 2\n    vm.dirty_bytes=67108864\n    Watch for 40 s. Confirm if tasks wait no longer than before (floodline apply does not check this).\n"
         );
-        let one = Ramp { why: "One step is safe.".to_owned(), steps: ramp.steps[1..].to_vec() };
+        let one = Ramp { why: "One step is enough.".to_owned(), steps: ramp.steps[1..].to_vec() };
         let mut out = String::new();
         text(&mut out, &one, 80);
-        assert_eq!(out, "Ramp   One step is safe.\n    Watch for 40 s. Confirm if tasks wait no longer than before.\n");
+        assert_eq!(
+            out,
+            "Ramp   One step is enough.\n    Watch for 40 s. Confirm if tasks wait no longer than before (floodline apply does not check this).\n"
+        );
     }
 }

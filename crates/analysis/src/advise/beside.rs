@@ -64,7 +64,7 @@ pub fn cost_of_held(derived: &Derived<'_>, device: &Device<'_>, speed: Option<Sp
     (seconds > 0.0 && share >= BUSY_NAMED).then(|| {
         if is_full {
             return format!(
-                "{} has no time for the {} that now stay in memory. Programs that write them wait for it instead.",
+                "{} has no time left for the {} that now stay in memory. The programs that write this data then wait for the disk.",
                 device.name,
                 human::bytes_per_second(held)
             );
@@ -179,7 +179,7 @@ mod tests {
         });
         let window = busy.window();
         let text = cost_of_held(&Derived::of(&window), &drains(&window)[0], speed).unwrap();
-        assert!(text.starts_with("sda has no time for the 2.00 MiB/s that now stay in memory."), "{text}");
+        assert!(text.starts_with("sda has no time left for the 2.00 MiB/s that now stay in memory."), "{text}");
     }
 
     fn said(fixture: &Fixture) -> Option<String> {

@@ -27,13 +27,16 @@ pub fn unseen(derived: &Derived<'_>, ruled_out: &[RuledOut]) -> Vec<Unseen> {
     match cycle.zip(derived.dirty.expiry_seconds).filter(|(cycle, _)| watched < *cycle && !is_told()) {
         Some((cycle, expiry)) => {
             let expiry = human::seconds(expiry);
-            let what = format!("Dirty data leave after {expiry} (vm.dirty_expire_centisecs). That was not seen.");
+            let what = format!(
+                "The kernel writes dirty data once it is {expiry} old (vm.dirty_expire_centisecs). The observation was too short to show this."
+            );
             let look_s = (cycle.ceil() as u64).saturating_add(1).max(LONG_S as u64);
             let speed = speed(derived).map(|what| Unseen { what, look_s });
             std::iter::once(Unseen { what, look_s }).chain(speed).collect()
         }
         None if watched < OFTEN_S => {
-            let what = format!("A stall that comes twice a minute can hide from {}.", human::seconds(watched));
+            let what =
+                format!("An observation of {} can miss a stall that comes twice a minute.", human::seconds(watched));
             vec![Unseen { what, look_s: LONG_S as u64 }]
         }
         None => Vec::new(),
@@ -49,7 +52,7 @@ fn speed(derived: &Derived<'_>) -> Option<String> {
     let may_stall = cycle::slowest_seconds(derived, bytes) >= NOTICED_S;
     may_stall.then(|| {
         let (name, amount) = (&unknown.name, human::bytes(bytes));
-        format!("{name} was not full, so the time that it takes for up to {amount} of dirty data is not known.")
+        format!("The write speed of {name} was not measured, so it is not known how long writing up to {amount} of dirty data takes.")
     })
 }
 
@@ -88,7 +91,10 @@ mod tests {
                     (Some(Centisecs(300)), Some(Centisecs(100)));
             })
         };
-        assert_eq!(told(&early(10)), [("A stall that comes twice a minute can hide from 10 s.".to_owned(), 60)]);
+        assert_eq!(
+            told(&early(10)),
+            [("An observation of 10 s can miss a stall that comes twice a minute.".to_owned(), 60)]
+        );
         assert_eq!(told(&early(30)), []);
         assert_eq!(told(&Fixture::healthy().one_look()), [("One sample shows no rates.".to_owned(), 60)]);
     }
@@ -101,6 +107,6 @@ mod tests {
                 (row.nr_dirty, row.nr_dirtied) = (Some(Pages(dirty)), Some(Pages(40_000_000 + dirty)));
             });
         let all = told(&rising.bdi("8:0", |_, row| row.write_bandwidth = None));
-        assert!(all.iter().any(|(what, _)| what.starts_with("sda was not full, so the time")), "{all:?}");
+        assert!(all.iter().any(|(what, _)| what.starts_with("The write speed of sda was not measured")), "{all:?}");
     }
 }

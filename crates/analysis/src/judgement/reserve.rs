@@ -34,7 +34,9 @@ impl Prediction {
             return Some(format!("the twin does not tell whether {} gets longer", row.named()));
         }
         if let Some(rule) = self.hidden_waits() {
-            return Some(format!("the twin does not show {rule}, so it does not tell whether its waits get longer"));
+            return Some(format!(
+                "the twin does not show {rule}, so it is not known whether the waits of this finding get longer"
+            ));
         }
         let is_any = self.rows_of(LEADS).any(|row| row.is_wait() && row.now >= SHORTEST_FELT_S);
         let is_shorter = self.leads().any(|row| row.is_wait() && row.improves());

@@ -53,7 +53,7 @@ pub fn on_usual_disks(plan: &mut Plan, prediction: &Prediction) {
         plan.costs.insert(0, format!("On a slow disk: {said}."));
         set_aside(
             plan,
-            "the disk was never full, so its speed is not known, and a slow one makes a wait longer".to_owned(),
+            "the disk was never full, so its speed is not known. On a slow disk, a wait gets longer".to_owned(),
         );
     }
 }
@@ -70,7 +70,8 @@ pub(super) fn costs(plan: &Plan, prediction: &Prediction) -> Vec<String> {
     };
     let waits: Vec<String> = may_grow.take(2).map(sentence).collect();
     let full = "The disk stays full: programs wait for it instead of writing into memory.";
-    let waits = (!waits.is_empty()).then(|| format!("A wait may also grow: {}.", waits.join("; ")));
+    let waits = (!waits.is_empty())
+        .then(|| format!("At the upper end of the interval, a wait gets longer: {}.", waits.join("; ")));
     waits.into_iter().chain(plan.is_outrun.then(|| full.to_owned())).collect()
 }
 
@@ -109,7 +110,9 @@ mod tests {
         let costs = |rows| costs(&Plan::default(), &of(rows));
         assert_eq!(
             costs(vec![all(240.0)]),
-            ["A wait may also grow: waits of all tasks, added up, 16 s to 4 min (90 %)."]
+            [
+                "At the upper end of the interval, a wait gets longer: waits of all tasks, added up, 16 s to 4 min (90 %)."
+            ]
         );
         assert!(costs(vec![all(50.0)]).is_empty(), "the whole interval is below the present value");
         let both = vec![wait(LONGEST, "longest fsync", 3.95, 0.36, 6.42), all(240.0)];

@@ -39,8 +39,7 @@ use std::time::Duration;
     name = "apply",
     after_help = "A guard starts before the first write. It puts every old value back when the time to confirm is \
         over, when tasks of the host stall on I/O, when a writer waits for longer than the plan allows, when --probe \
-        fails, and when this program dies. A plan with a ramp is made in its steps: after each step the host is watched, \
-        and the old values are put back if what the plan asks for does not hold. A value that another program changed meanwhile is not touched. A reboot also brings \
+        fails, and when this program dies. A plan with a ramp is written in several steps. After each step but the last, floodline watches the host. If a bound of the plan is exceeded, it puts the old values back. A value that another program changed meanwhile is not touched. A reboot also brings \
         the old values back: files are written by floodline confirm, and only with --persist.\n\n\
         Examples:\n  \
         floodline apply plan.json --dry-run\n  \

@@ -190,7 +190,7 @@ impl Judged {
         });
         let refused = |command: &'static str, texts: &BTreeMap<String, Vec<String>>| {
             let line = move |(text, variants): (&String, &Vec<String>)| {
-                format!("{command} does not run it{}: {}", of(variants), harmless(text).replace('\n', " "))
+                format!("floodline {command} refuses this file{}: {}", of(variants), harmless(text).replace('\n', " "))
             };
             texts.iter().map(line).collect::<Vec<String>>()
         };

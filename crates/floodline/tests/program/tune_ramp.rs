@@ -30,7 +30,7 @@ fn a_change_with_a_ramp_is_made_in_its_steps() {
     let plan = plan(&host, 1.0, 1e9);
     let shown = host.run(&["apply", &plan, "--dry-run"]);
     assert!(
-        shown.stdout.contains("Step 1 of 2\n    vm.dirty_background_bytes=134217728 vm.dirty_bytes=536870912"),
+        shown.stdout.contains("Ramp step 1 of 2\n    vm.dirty_background_bytes=134217728 vm.dirty_bytes=536870912"),
         "{shown}"
     );
     assert!(shown.stdout.contains("Watch for 1.00 s. Go on if tasks wait for I/O"), "{shown}");

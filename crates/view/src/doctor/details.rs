@@ -304,7 +304,7 @@ pub(crate) fn change(plan: Option<&Plan>, finding: &Finding) -> Vec<String> {
 pub(crate) fn lead_of_costs(finding: &Finding) -> &'static str {
     match (finding.plan.is_empty(), finding.left_out.is_empty()) {
         (false, _) => "What it trades",
-        (true, false) => "What the change that is left out trades",
+        (true, false) => "Trade-off of the change left out",
         (true, true) => "What helps",
     }
 }
@@ -414,13 +414,13 @@ mod tests {
         let text = page(&Fixture::healthy().seconds(6), None);
         let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
-            joined.contains("Dirty data leave after 30 s (vm.dirty_expire_centisecs). That was not seen."),
+            joined.contains("The kernel writes dirty data once it is 30 s old (vm.dirty_expire_centisecs). The observation was too short to show this."),
             "{text}"
         );
         assert!(text.contains("Look longer: floodline doctor --for 1m\n"), "{text}");
         let sick = page(&floodline_testkit::incidents::starved_budget(), None);
         let (_, not_seen) = sick.split_once("\nNot seen\n").expect("a section");
-        assert!(not_seen.contains("Dirty data leave after 30 s"), "{sick}");
+        assert!(not_seen.contains("The kernel writes dirty data once it is 30 s"), "{sick}");
     }
 
     #[test]

@@ -427,8 +427,7 @@ fn what_helps(at: &AtLimit<'_>, file: &str) -> String {
     let less = match (at.is_write, at.hierarchy) {
         (false, _) => "let its programs read less, or give them memory to cache what they read again",
         (true, Hierarchy::V2) => {
-            "or let its programs write less. memory.high bounds how much of its data waits for the limit. It does not shorten \
-             an fsync of as much data"
+            "or let its programs write less. memory.high bounds the backlog that waits for the limit. It does not shorten an fsync of data that the program has just written"
         }
         (true, _) => "or let its programs write less",
     };

@@ -47,8 +47,7 @@ const HURTS: f64 = 0.5;
 /// Part of the window in which a disk is busy from which its writers wait for the disk with any limit.
 const FULL: f64 = 0.95;
 /// What helps where the disk is full.
-const IS_FULL: &str = "No setting helps: the disk is busy nearly all the time. Without strict_limit the writers wait at the limit of the \
-                       machine, after they filled it. Let them write less, or use a faster disk.";
+const IS_FULL: &str = "No setting helps: the disk is busy nearly all the time. Without strict_limit, the writers fill the machine's dirty limit and wait there. Let them write less, or use a faster disk.";
 
 fn check(derived: &Derived<'_>) -> Verdict {
     let is_strict = |event: &Throttled| event.domain == Domain::Strictlimit && event.pauses > 0;
@@ -161,7 +160,7 @@ fn unless_full(derived: &Derived<'_>, finding: Finding) -> Finding {
     let mut finding = Finding {
         severity: Severity::Info,
         summary: format!(
-            "{summary} The disk was {} busy: its writers wait for it with any limit.",
+            "{summary} The disk was {} busy: its writers wait for the disk whatever the limit is.",
             human::percent(busy)
         ),
         cause: format!("{} The disk is full of their writes, so they wait for it in any case.", finding.cause),
@@ -170,7 +169,7 @@ fn unless_full(derived: &Derived<'_>, finding: Finding) -> Finding {
         ..finding
     };
     finding.brief.because =
-        format!("{name} is full of writes. Its strict limit makes the writers wait early, not longer.");
+        format!("{name} is full of writes. Its strict limit makes the writers wait earlier, but not longer.");
     (finding.brief.expect, finding.brief.costs) = (IS_FULL.to_owned(), String::new());
     finding.evidence.push(Evidence::share(format!("{name} busy"), busy, "/proc/diskstats io_time").against(FULL));
     finding

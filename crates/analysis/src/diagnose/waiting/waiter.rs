@@ -45,7 +45,7 @@ impl Waiter {
         format!("{}[{}]", self.comm, self.pid)
     }
 
-    /// The same with at most `seconds` of waits here: it may have waited elsewhere as well.
+    /// Returns this waiter with at most `seconds` of waits here: it may have waited elsewhere as well.
     #[must_use]
     pub fn at_most(&self, seconds: f64) -> Waiter {
         let most = |waited: Option<f64>| waited.map(|waited| waited.min(seconds));

@@ -47,7 +47,7 @@ pub(super) fn finish(
     let (likely, throttled) = (likely(derived, &pile), throttled(derived));
     let faster = match is_too_fast {
         true => {
-            " Programs dirty more at a time than the device writes. While they do, the disk is full with any setting. \
+            " At times, programs dirty data faster than the device writes it. During these times no setting keeps the disk from being full. \
              Smaller thresholds shorten the batch that an fsync waits behind."
         }
         false => "",
@@ -185,14 +185,13 @@ fn writer_of(derived: &Derived<'_>, device: &Device<'_>) -> String {
     let pids = writer::causers_on(derived, device);
     let on_disk = writer::on_disk(derived, device);
     let first = on_disk.processes.iter().find(|one| pids.contains(&one.pid));
-    first.map_or_else(|| "the program that dirties them".to_owned(), writer::Writer::label)
+    first.map_or_else(|| "a program".to_owned(), writer::Writer::label)
 }
 
 /// What helps where one program's scattered writes pile up.
 fn no_setting(writer: &str) -> String {
     format!(
-        "No setting of vm cures it: {writer} dirties scattered pages, and each is a request of its own. Let it write fewer or \
-         larger pieces, or move its files to another disk."
+        "No vm setting helps: {writer} dirties scattered pages, and the disk writes each of them in a separate request. Let the program write fewer or larger pieces, or move its files to another disk."
     )
 }
 
@@ -217,8 +216,7 @@ fn remedy(
     let costs = " Pages that are rewritten often are written up to ten times as often.";
     let why = match (&advice, by_operations, shorter_age.is_empty()) {
         _ if is_bounded => {
-            "The thresholds in force already keep a burst to what the disk writes in a moment: no setting of vm shortens it \
-             much. Write less, spread the writes, or use a faster disk."
+            "The background threshold in force is already only about one to two seconds of writing. No vm setting shortens the burst much. Write less, spread the writes, or use a faster disk."
         }
         (_, _, true) => {
             "The thresholds and the age in force are already as low as is useful: no setting of vm cures this. Write \

@@ -52,10 +52,7 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
     };
     let (above, limit, _) = worst.below;
     let of = derived.label(above);
-    let used_up = match above == worst.cgroup {
-        true => format!("its memory limit of {}", human::bytes(limit as f64)),
-        false => format!("the memory limit of {of} ({})", human::bytes(limit as f64)),
-    };
+    let used_up = format!("the memory limit of {of} ({})", human::bytes(limit as f64));
     let domain =
         derived.budgets().cgroups.iter().find(|budget| budget.cgroup == worst.cgroup).map(|budget| &budget.domain);
     let by_setting = domain.filter(|_| worst.reason == Reason::Setting).map(setting_of);
@@ -230,7 +227,9 @@ mod tests {
         );
         let finding = first_finding(&RULE, &host(CROWDED));
         assert!(
-            finding.cause.contains("Programs take half or more of its memory limit of 320 MiB."),
+            finding
+                .cause
+                .contains("Programs take half or more of the memory limit of /bench.slice/writer-0.scope (320 MiB)."),
             "{}",
             finding.cause
         );
@@ -257,7 +256,11 @@ mod tests {
         };
         check_rule(&RULE, &marks(44.0), "warning: The kernel pauses writers of /bench.slice/writer-0.scope and 1 more");
         let finding = first_finding(&RULE, &marks(44.0));
-        assert!(finding.summary.contains("because of its memory limit of 44.0 MiB."), "{}", finding.summary);
+        assert!(
+            finding.summary.contains("because of the memory limit of /bench.slice/writer-0.scope (44.0 MiB)."),
+            "{}",
+            finding.summary
+        );
         let expect = &finding.brief.expect;
         assert!(expect.starts_with("Raise the memory limit") && !expect.contains("shrink"), "{expect}");
         check_rule(&RULE, &marks(120.0), "clear:");
