@@ -9,6 +9,7 @@ use crate::conserved::{Conserved, Fate};
 use crate::engine::{Due, Waiters};
 use crate::journal::Unsynced;
 use crate::page_cache::{Age, Extent, PageCache};
+use crate::syscalls::Reads;
 use crate::wb::Lock;
 use crate::wb_stat::WbStat;
 use crate::world::{PAGE, World};
@@ -56,6 +57,8 @@ pub(crate) struct Inode {
     /// Blocks allocated or reserved for it.
     pub(crate) space: u64,
     pub(crate) cache: PageCache,
+    /// Reads under way into its cache.
+    pub(crate) reads: Reads,
     pub(crate) conserved: Conserved,
     /// Whether pages of it were taken out of the cache since caches were last dropped.
     pub(crate) has_lost_pages: bool,
@@ -115,6 +118,7 @@ impl Inode {
             extents: 0,
             space: 0,
             cache: PageCache::default(),
+            reads: Reads::default(),
             conserved: Conserved::default(),
             has_lost_pages: false,
             wb: None,

@@ -4,10 +4,12 @@
 
 mod read;
 mod store;
+mod under_read;
 mod write;
 
 pub(crate) use read::{Readahead, read};
 pub(crate) use store::store;
+pub(crate) use under_read::Reads;
 pub(crate) use write::write;
 
 use crate::arena::{BlockId, CgId, InodeId, PidId, SbId};

@@ -8,8 +8,8 @@ use machine::{figure, run_of, scenario};
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// One task on a disk of 50 MB/s, in a cgroup with these limits.
-fn text(fs: &str, limits: &str, steps: &str) -> String {
+/// One task on a disk of 50 MB/s, in a cgroup with these limits, beside others.
+fn text(fs: &str, limits: &str, steps: &str, others: &str) -> String {
     format!(
         r#"
 name = "past"
@@ -32,17 +32,22 @@ duration = "20s"
 [workload.tasks.w]
 cgroup = "box"
 steps = [{steps}, {{ sleep = {{ for = "30s" }} }}]
+{others}
 "#
     )
 }
 
 fn run(fs: &str, limits: &str, steps: &str) -> Run {
-    run_of(&scenario(&text(fs, limits, steps)), "6.12", |_| true)
+    run_beside(fs, limits, steps, "")
+}
+
+fn run_beside(fs: &str, limits: &str, steps: &str, others: &str) -> Run {
+    run_of(&scenario(&text(fs, limits, steps, others)), "6.12", |_| true)
 }
 
 #[test]
 fn ignored_options_of_mkfs_are_told() {
-    let text = text("xfs", "", FILE).replace("\"xfs\"", "\"xfs\"\nmkfs = { block_size = \"1 KiB\", groups = 4 }");
+    let text = text("xfs", "", FILE, "").replace("\"xfs\"", "\"xfs\"\nmkfs = { block_size = \"1 KiB\", groups = 4 }");
     let told = floodline_sim::simplified(&scenario(&text)).concat();
     assert!(told.starts_with("The model ignores mkfs.block_size of /data and uses blocks of 4 KiB."), "{told}");
 }
@@ -104,5 +109,40 @@ fn a_lower_limit_takes_page_cache_at_once() {
     for sync in [r#", "sync""#, ""] {
         let (read, written) = of(sync);
         assert!(read > 29.0 && (50.0..51.0).contains(&written), "{sync}: {read} MiB read, {written} MiB written");
+    }
+}
+
+#[test]
+fn a_file_that_two_tasks_read_at_once_is_read_once() {
+    let cold = r#"{ write = { file = "/data/f", total = "50 MiB", block = "1 MiB" } }, "sync", "drop_caches", { barrier = { name = "cold" } }"#;
+    let read = r#"{ read = { file = "/data/f", block = "64 KiB" } }"#;
+    for (fs, later) in [("ext4", "0ms"), ("xfs", "0ms"), ("ext4", "300ms")] {
+        let others = format!(
+            r#"
+[workload.tasks.r]
+steps = [{{ barrier = {{ name = "cold" }} }}, {{ sleep = {{ for = "{later}" }} }}, {read}]
+"#
+        );
+        let run = run_beside(fs, "", &format!("{cold}, {read}"), &others);
+        let bytes = figure(&run, "devices.read_bytes") / MIB;
+        assert!((50.0..50.2).contains(&bytes), "{fs}, {later} later: {bytes} MiB");
+        // A second of writing and one of reading.
+        let end = figure(&run, "r.finished_seconds");
+        assert!(end < 2.3, "{fs}, {later} later: read at {end} s");
+    }
+}
+
+#[test]
+fn a_page_that_another_task_reads_is_waited_for() {
+    let cold = r#"{ write = { file = "/data/f", total = "1 MiB", block = "1 MiB" } }, "sync", "drop_caches", { barrier = { name = "cold" } }"#;
+    let part = r#"{ write = { file = "/data/f", block = "512 B", count = 1, size = "1 MiB" } }"#;
+    let store = r#"{ mmap_store = { file = "/data/f", size = "1 MiB", pages = 1, count = 1 } }"#;
+    let read = r#"{ read = { file = "/data/f", block = "64 KiB" } }"#;
+    let alone = run("ext4", "", &format!("{cold}, {read}"));
+    for beside in [part, store] {
+        let others = format!("[workload.tasks.r]\nsteps = [{{ barrier = {{ name = \"cold\" }} }}, {beside}]\n");
+        let run = run_beside("ext4", "", &format!("{cold}, {read}"), &others);
+        let bytes = |run| figure(run, "devices.read_bytes");
+        assert_eq!(bytes(&run), bytes(&alone), "{beside}");
     }
 }

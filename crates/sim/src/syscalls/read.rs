@@ -4,6 +4,7 @@
 
 use super::INODE_LOCKED;
 use super::store::Faults;
+use super::under_read::{Found, UnderRead, bring_in};
 use super::write::folio_for;
 use crate::arena::{BlockId, CgId, InodeId, PidId};
 use crate::block::{Class, Done, Entry, Request, Way, device_page, enter, submit_and_wait};
@@ -31,32 +32,54 @@ pub(crate) struct Readahead {
     pub(super) faults: Faults,
 }
 
-/// A readahead request: first page, number of pages, largest folio in pages, and its completion cell.
+/// A read that a reader waits for: its own, or that of another reader of the file.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
-    at: u64,
-    count: u64,
-    folio: u64,
-    slot: u32,
+    read: UnderRead,
+    is_own: bool,
 }
 
 impl Readahead {
     /// End of the pages to request. The first of `pages` is not cached, nor are the `missing` pages that start with it.
-    fn reach(&mut self, pages: Range<u64>, missing: u64, window: u64, is_sequential: bool) -> u64 {
+    fn reach(
+        &mut self,
+        world: &mut World,
+        inode: InodeId,
+        (pages, missing): (Range<u64>, u64),
+        window: u64,
+        is_sequential: bool,
+    ) -> u64 {
         let page = pages.start;
-        let is_expected = self.reading.front().is_some_and(|asked| (asked.at..asked.at + asked.count).contains(&page));
+        // Others brought these in.
+        while let Some(asked) = self.reading.front().copied().filter(|asked| asked.read.pages().end <= page) {
+            self.reading.pop_front();
+            asked.leave(world, inode);
+        }
+        let is_expected = self.reading.front().is_some_and(|asked| asked.read.pages().contains(&page));
         // The first window comes alone; its last page shows whether another is wanted.
         let goes_on = is_sequential && page > 0 && page == self.next;
         if !is_expected && !goes_on {
-            // Not the pages requested ahead: begin anew here. Their cells stay open until the requests are done; a
-            // few per seek.
-            self.reading.clear();
+            // Not the pages requested ahead: begin anew here.
+            self.leave(world, inode);
             self.next = page;
             self.size = first_window(pages.end - page, window);
             self.folio = 0;
         }
         let windows = if is_expected || goes_on { 2 } else { 1 };
         page + if is_sequential { windows * self.size } else { missing }
+    }
+
+    /// Waits for none of the reads ahead of an inode any more.
+    pub(crate) fn leave(&mut self, world: &mut World, inode: InodeId) {
+        self.reading.drain(..).for_each(|asked| asked.leave(world, inode));
+    }
+}
+
+impl Asked {
+    fn leave(self, world: &mut World, inode: InodeId) {
+        if self.is_own {
+            world.leave_read(inode, &self.read);
+        }
     }
 }
 
@@ -138,10 +161,13 @@ async fn filemap_read(
             page += missing;
             continue;
         };
-        let reach = limit.min(ahead.reach(page..last, missing, reading.window, is_sequential));
+        let reach = {
+            let mut world = sim.w();
+            limit.min(ahead.reach(&mut world, inode, (page..last, missing), reading.window, is_sequential))
+        };
         ask_ahead(sim, &reading, device, ahead, reach, (limit, is_sequential)).await;
         let Some(asked) = ahead.reading.pop_front() else { break };
-        bring_in(sim, &reading, asked).await?;
+        bring_in(sim, pid, cgroup, inode, asked.read).await?;
     }
     Ok(got)
 }
@@ -157,17 +183,21 @@ async fn ask_ahead(
 ) {
     let &Reading { pid, inode, cgroup, window, most, folio, first_folio, .. } = reading;
     while ahead.next < reach {
-        let count = (limit - ahead.next).min(ahead.size.max(1)).min(most);
-        let (slot, request, entry) = {
-            let mut world = sim.w();
-            let slot = world.completions.open();
-            let request = world.read_request(cgroup, device_page(inode, ahead.next), count, slot);
-            (slot, request, world.submit_read(device, &request))
+        let at = ahead.next;
+        let count = (limit - at).min(ahead.size.max(1)).min(most);
+        let found = sim.w().find_for_read(inode, at..at + count);
+        let count = match found {
+            Found::Cached(until) => {
+                ahead.next = until;
+                continue;
+            }
+            Found::UnderRead(read) => {
+                ahead.reading.push_back(Asked { read, is_own: false });
+                ahead.next = read.pages().end;
+                continue;
+            }
+            Found::Missing(until) => until - at,
         };
-        if let Some(entry) = entry {
-            may_block(sim, pid, enter(sim, device, &request, entry)).await;
-        }
-        sim.w().pids[pid].io.read_bytes += count * PAGE;
         // Random reads come in single pages.
         ahead.folio = match (is_sequential, ahead.folio) {
             (false, _) => 1,
@@ -175,27 +205,22 @@ async fn ask_ahead(
             (true, last) => (4 * last).min(folio),
         };
         let folio = ahead.folio.min(1 << count.max(1).ilog2());
-        ahead.reading.push_back(Asked { at: ahead.next, count, folio, slot });
+        let (read, request, entry) = {
+            let mut world = sim.w();
+            let slot = world.completions.open();
+            let read = UnderRead { at, count, folio, slot, cgroup };
+            world.begin_read_of(inode, read);
+            let request = world.read_request(cgroup, device_page(inode, at), count, slot);
+            (read, request, world.submit_read(device, &request))
+        };
+        ahead.reading.push_back(Asked { read, is_own: true });
         ahead.next += count;
+        if let Some(entry) = entry {
+            may_block(sim, pid, enter(sim, device, &request, entry)).await;
+        }
+        sim.w().pids[pid].io.read_bytes += count * PAGE;
     }
     ahead.size = next_window(ahead.size, window);
-}
-
-/// Waits for pages requested ahead, and puts them into the cache.
-async fn bring_in(sim: &Sim, reading: &Reading, asked: Asked) -> Result<(), NoMemory> {
-    let &Reading { pid, inode, cgroup, .. } = reading;
-    let Asked { at, count, folio, slot } = asked;
-    completed(sim, pid, slot).await;
-    let has_room = {
-        let mut world = sim.w();
-        world.completions.close(slot);
-        world.has_room(cgroup, count)
-    };
-    if !has_room {
-        make_room(sim, pid, cgroup, count).await?;
-    }
-    sim.w().arrive(cgroup, inode, at..at + count, folio);
-    Ok(())
 }
 
 /// A read in progress: its task, the device of pages that are not cached, and its sizes.
@@ -211,13 +236,14 @@ struct Reading {
     first_folio: u64,
 }
 
-/// Reads pages that are not cached, into folios of at most `folio` pages, and waits for them.
+/// Reads `page`, which is not cached, and those of `pages` around it, into folios of at most `folio` pages, and waits for
+/// them. If another task reads it, waits for that.
 pub(super) async fn fetch(
     sim: &Sim,
     pid: PidId,
     inode: InodeId,
-    start: u64,
-    len: u64,
+    page: u64,
+    pages: Range<u64>,
     folio: u64,
 ) -> Result<(), NoMemory> {
     let (device, cgroup) = {
@@ -225,32 +251,36 @@ pub(super) async fn fetch(
         let task = &world.pids[pid];
         (world.sbs[world.inodes[inode].sb].device, task.charges.unwrap_or(task.cgroup))
     };
-    if let Some(device) = device {
-        let request = sim.w().read_request(cgroup, device_page(inode, start), len, 0);
-        let waits = "a read from the device";
-        may_block(sim, pid, submit_and_wait(sim, device, request, waits)).await;
-        sim.w().pids[pid].io.read_bytes += len * PAGE;
+    let Some(device) = device else {
+        make_room(sim, pid, cgroup, pages.end - pages.start).await?;
+        sim.w().arrive(cgroup, inode, pages, folio);
+        return Ok(());
+    };
+    let mine = sim.w().may_read(inode, page, pages);
+    let pages = match mine {
+        Ok(pages) => pages,
+        Err(read) => return bring_in(sim, pid, cgroup, inode, read).await,
+    };
+    let (at, count) = (pages.start, pages.end - pages.start);
+    let (read, request) = {
+        let mut world = sim.w();
+        // A cell for those who wait for the pages themselves.
+        let slot = world.completions.open();
+        let read = UnderRead { at, count, folio, slot, cgroup };
+        world.begin_read_of(inode, read);
+        (read, world.read_request(cgroup, device_page(inode, at), count, 0))
+    };
+    may_block(sim, pid, submit_and_wait(sim, device, request, "a read from the device")).await;
+    sim.w().pids[pid].io.read_bytes += count * PAGE;
+    let room = make_room(sim, pid, cgroup, count).await;
+    let mut world = sim.w();
+    if room.is_ok() {
+        world.arrive(cgroup, inode, pages, folio);
     }
-    make_room(sim, pid, cgroup, len).await?;
-    sim.w().arrive(cgroup, inode, start..start + len, folio);
-    Ok(())
-}
-
-/// Waits on a task's behalf until a cell is complete.
-async fn completed(sim: &Sim, pid: PidId, slot: u32) {
-    let since = sim.w().io_wait_begins(pid);
-    loop {
-        {
-            let mut world = sim.w();
-            if world.completions.is_done(slot) {
-                world.io_wait_ends(pid, since);
-                return;
-            }
-            let ticket = sim.ticket("a read from the device");
-            world.completions.wait(slot, ticket);
-        }
-        crate::engine::suspend().await;
-    }
+    let waiting = world.completions.complete(read.slot);
+    world.end_read(inode, &read);
+    world.wake_all(waiting);
+    room
 }
 
 impl World {
@@ -310,7 +340,7 @@ impl World {
     }
 
     /// Puts pages that were read into the cache, in folios of at most `most` pages.
-    fn arrive(&mut self, cgroup: CgId, inode: InodeId, pages: Range<u64>, most: u64) {
+    pub(super) fn arrive(&mut self, cgroup: CgId, inode: InodeId, pages: Range<u64>, most: u64) {
         let owner = self.page_owner(cgroup);
         let mut next = pages.start;
         while next < pages.end

@@ -122,7 +122,7 @@ async fn filemap_fault(sim: &Sim, pid: PidId, inode: InodeId, faults: &mut Fault
         let reads_around = faults.misses();
         let alone = (page, 1, 1);
         let (start, len, folio) = if reads_around { sim.w().fault_around(inode, page) } else { alone };
-        return fetch(sim, pid, inode, start, len, folio).await;
+        return fetch(sim, pid, inode, page, start..start + len, folio).await;
     }
     make_room(sim, pid, cgroup, 1).await?;
     let mut world = sim.w();

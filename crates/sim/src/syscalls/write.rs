@@ -168,7 +168,7 @@ async fn read_partial_pages(sim: &Sim, pid: PidId, inode: InodeId, stride: &Stri
     };
     for page in needed.into_iter().flatten() {
         // The write itself detects that there is no memory.
-        if fetch(sim, pid, inode, page, 1, 1).await.is_err() {
+        if fetch(sim, pid, inode, page, page..page + 1, 1).await.is_err() {
             return;
         }
     }

@@ -150,7 +150,8 @@ impl Hand<'_> {
     }
 
     pub(super) async fn release(&mut self, slot: Slot) {
-        if let Some(open) = self.files.get_mut(slot.0).and_then(Option::take) {
+        if let Some(mut open) = self.files.get_mut(slot.0).and_then(Option::take) {
+            open.ahead.leave(&mut self.sim.w(), open.file.inode);
             syscalls::close(&self.sim, self.pid, open.file).await;
         }
     }
@@ -159,7 +160,8 @@ impl Hand<'_> {
     pub(crate) async fn close_all(&mut self) {
         let mut files: Vec<Open> = std::mem::take(&mut self.files).into_iter().flatten().collect();
         files.sort_by(|one, other| one.path.cmp(&other.path));
-        for open in files {
+        for mut open in files {
+            open.ahead.leave(&mut self.sim.w(), open.file.inode);
             syscalls::close(&self.sim, self.pid, open.file).await;
         }
     }

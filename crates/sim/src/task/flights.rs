@@ -60,7 +60,9 @@ impl Hand<'_> {
                     wrote.map(|_| ()).map_err(|why| why.to_string())
                 }
                 (false, false) => {
-                    let got = syscalls::read(&sim, pid, inode, &mut Readahead::default(), offset, length).await;
+                    let mut ahead = Readahead::default();
+                    let got = syscalls::read(&sim, pid, inode, &mut ahead, offset, length).await;
+                    ahead.leave(&mut sim.w(), inode);
                     got.map(|_| ()).map_err(|_| syscalls::OUT_OF_MEMORY.to_owned())
                 }
             };
