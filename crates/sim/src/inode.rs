@@ -7,6 +7,7 @@ use crate::arena::{CgId, InodeId, PidId, SbId, WbId};
 use crate::cgroup::ByOwner;
 use crate::conserved::{Conserved, Fate};
 use crate::engine::{Due, Waiters};
+use crate::gaps::Gaps;
 use crate::journal::Unsynced;
 use crate::page_cache::{Age, Extent, PageCache};
 use crate::syscalls::Reads;
@@ -48,6 +49,8 @@ pub(crate) struct Inode {
     pub(crate) size: u64,
     /// End of the allocated blocks; dirty pages beyond are delayed allocations.
     pub(crate) allocated: u64,
+    /// Pages before that end that have no data on the device, if there are any.
+    pub(crate) gaps: Option<Box<Gaps>>,
     /// Page at which the blocks end that XFS reserved for it and for its growth.
     pub(crate) reserved: u64,
     /// Place after the file that lies before it on the device, if their blocks are side by side.
@@ -111,6 +114,7 @@ impl Inode {
             sb,
             size: 0,
             allocated: 0,
+            gaps: None,
             reserved: 0,
             directory: 0,
             group: 0,

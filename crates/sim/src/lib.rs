@@ -28,6 +28,7 @@ mod flusher;
 mod found;
 mod found_disk;
 mod found_share;
+mod gaps;
 mod hypervisor;
 mod inode;
 mod ioend;

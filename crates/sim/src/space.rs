@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Capacity of a filesystem. A page takes a block when it is first dirtied beyond the file's blocks on the device,
-//! and the file gives it back when it goes; a write that finds no block fails (ENOSPC). Holes are not
-//! distinguished from blocks: a sparsely written file takes fewer blocks here than it has pages. Mirrors delayed
+//! and the file gives it back when it goes; a write that finds no block fails (ENOSPC). A write into a hole that is
+//! cached, because it was read, takes none here. Mirrors delayed
 //! allocation as far as it can fail; the filesystem's own blocks are those that its mkfs program reserves on a
 //! device of that size.
 
@@ -63,11 +63,23 @@ impl World {
     /// Takes room for the new pages of a range, of which `missing` are not cached. Returns whether there is enough.
     pub(crate) fn take_space(&mut self, inode: InodeId, pages: &Range<u64>, missing: u64) -> bool {
         let i = &self.inodes[inode];
-        if missing == 0 || pages.end <= i.allocated {
+        if missing == 0 {
             return true;
+        }
+        let in_holes: u64 = i.holes(pages.clone()).iter().map(|hole| self.missing(inode, hole)).sum();
+        if pages.end <= i.allocated {
+            return in_holes == 0 || self.take_blocks(inode, in_holes);
         }
         let beyond = pages.start.max(i.allocated)..pages.end;
         let new = if beyond.start == pages.start { missing } else { self.missing(inode, &beyond) };
+        self.take_blocks(inode, new + in_holes)
+    }
+
+    /// Takes room for all pages of a range that have no block. Returns whether there is enough.
+    pub(crate) fn take_holes(&mut self, inode: InodeId, pages: &Range<u64>) -> bool {
+        let i = &self.inodes[inode];
+        let in_holes: u64 = i.holes(pages.clone()).iter().map(|hole| hole.end - hole.start).sum();
+        let new = in_holes + pages.end.saturating_sub(i.allocated.max(pages.start));
         self.take_blocks(inode, new)
     }
 

@@ -15,6 +15,7 @@ pub(crate) use write::write;
 use crate::arena::{BlockId, CgId, InodeId, PidId, SbId};
 use crate::block::{Class, Done, Request, Way, device_page, submit_all_and_wait};
 use crate::engine::Sim;
+use crate::gaps::Gap;
 use crate::inode::Dirt;
 use crate::journal;
 use crate::namespace::{Errno, change_dir, shut_down};
@@ -26,6 +27,7 @@ use crate::sync::{lock, lock_shared, unlock, unlock_shared};
 use crate::world::{PAGE, World};
 use crate::writepages::{How, wait_writeback, writepages};
 use floodline_scenario::FsType;
+use std::ops::Range;
 
 /// Wait reason of a task that waits for the lock of an inode.
 const INODE_LOCKED: &str = "the lock of an inode, held by another who reads or writes it";
@@ -142,11 +144,15 @@ pub(crate) async fn direct(
     let (device, cgroup, call) = {
         let mut world = sim.w();
         let device = world.sbs[world.inodes[inode].sb].device;
+        let there: u64 = match way {
+            Way::Read => world.inodes[inode].stretches(offset, len).iter().map(|(_, len)| len).sum(),
+            _ => len,
+        };
         let task = &mut world.pids[pid];
         match way {
             Way::Read => {
                 (task.io.rchar, task.io.syscr) = (task.io.rchar + len, task.io.syscr + 1);
-                task.io.read_bytes += len;
+                task.io.read_bytes += there;
             }
             _ => {
                 (task.io.wchar, task.io.syscw) = (task.io.wchar + len, task.io.syscw + 1);
@@ -191,6 +197,11 @@ async fn write_cached(sim: &Sim, inode: InodeId, offset: u64, len: u64) {
     }
 }
 
+/// Pages of a range of bytes.
+fn pages_of(offset: u64, len: u64) -> Range<u64> {
+    offset / PAGE..offset.saturating_add(len).div_ceil(PAGE)
+}
+
 /// How a direct write holds the lock of its inode.
 enum Held {
     Alone,
@@ -209,7 +220,7 @@ async fn hold_for_direct(sim: &Sim, inode: InodeId, offset: u64, len: u64) -> He
         let end = offset.saturating_add(len);
         match world.sbs[i.sb].fs_type {
             FsType::Xfs => (false, offset > i.size),
-            _ => (end > i.size || end.div_ceil(PAGE) > i.allocated, false),
+            _ => (end > i.size || i.gap_in(pages_of(offset, len)) == Some(Gap::Hole), false),
         }
     };
     if is_alone || is_beyond {
@@ -234,33 +245,47 @@ async fn transfer(
     way: Way,
     (device, cgroup): (BlockId, CgId),
 ) -> Result<(), &'static str> {
-    if way == Way::Write {
-        let (allocated, end) = (sim.w().inodes[inode].allocated, (offset + len).div_ceil(PAGE));
-        if end > allocated {
-            if !sim.w().take_blocks(inode, end - allocated.max(offset / PAGE)) {
-                return Err(NO_SPACE);
-            }
-            before_allocation(sim, inode, cgroup).await;
+    let pages = pages_of(offset, len);
+    let gap = if way == Way::Write { sim.w().inodes[inode].gap_in(pages.clone()) } else { None };
+    if gap == Some(Gap::Hole) {
+        if !sim.w().take_holes(inode, &pages) {
+            return Err(NO_SPACE);
         }
+        before_allocation(sim, inode, cgroup).await;
     }
+    let ranges = match way {
+        Way::Read => sim.w().inodes[inode].stretches(offset, len),
+        _ => vec![(offset, len)],
+    };
     let most = sim.w().request_pages() * PAGE;
-    let (mut left, mut requests) = (len, Vec::new());
-    while left > 0 {
-        let bytes = left.min(most);
-        let at = device_page(inode, (offset + len - left) / PAGE);
-        let (class, goes_on, done) = (Class::Exempt, left < len, Done::Nothing);
-        requests.push(Request { way, at, bytes, class, merged: 0, goes_on, cgroup, done });
-        left -= bytes;
+    let mut requests = Vec::new();
+    for (offset, len) in ranges {
+        let mut left = len;
+        while left > 0 {
+            let bytes = left.min(most);
+            let at = device_page(inode, (offset + len - left) / PAGE);
+            let (class, goes_on, done) = (Class::Exempt, left < len, Done::Nothing);
+            requests.push(Request { way, at, bytes, class, merged: 0, goes_on, cgroup, done });
+            left -= bytes;
+        }
     }
     // All requests of a call are in flight at once (`__iomap_dio_rw`).
     if !requests.is_empty() {
         may_block(sim, pid, submit_all_and_wait(sim, device, &requests, "direct I/O")).await;
     }
-    let mut world = sim.w();
-    let i = &mut world.inodes[inode];
     if way == Way::Write {
-        i.size = i.size.max(offset + len);
-        i.allocated = i.allocated.max((offset + len).div_ceil(PAGE));
+        let blocks = {
+            let mut world = sim.w();
+            let i = &mut world.inodes[inode];
+            i.size = i.size.max(offset + len);
+            i.fill(pages);
+            let all = world.data_blocks(inode);
+            if gap == Some(Gap::Hole) { all.to_vec() } else { all[2..].to_vec() }
+        };
+        if gap.is_some() {
+            // New blocks, or the conversion of unwritten ones (`iomap_dio_complete`).
+            in_transaction(sim, pid, inode, &blocks, true).await;
+        }
     }
     Ok(())
 }
@@ -301,7 +326,7 @@ pub(crate) async fn truncate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) {
         let i = &mut world.inodes[inode];
         i.was_truncated |= size < i.size;
         i.size = size;
-        i.allocated = i.allocated.min(first);
+        i.cut(first);
         i.reserved = i.reserved.min(first);
         if first == 0 {
             i.extents = 0;
@@ -318,11 +343,11 @@ pub(crate) async fn fallocate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) 
     lock(sim, INODE_LOCKED, |world| &mut world.inodes[inode].lock).await;
     let blocks = {
         let mut world = sim.w();
-        let (end, allocated) = (size.div_ceil(PAGE), world.inodes[inode].allocated);
-        let has_room = world.take_blocks(inode, end.saturating_sub(allocated));
+        let end = size.div_ceil(PAGE);
+        let has_room = world.take_holes(inode, &(0..end));
         has_room.then(|| {
             let i = &mut world.inodes[inode];
-            i.allocated = i.allocated.max(end);
+            i.allocate(end);
             i.size = i.size.max(size);
             world.data_blocks(inode)
         })

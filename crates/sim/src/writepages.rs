@@ -6,6 +6,7 @@
 use crate::arena::{BlockId, CgId, InodeId, SbId, WbId};
 use crate::block::{BIO_PAGES, Class, Done, Entry, Request, Way, device_page};
 use crate::engine::Sim;
+use crate::gaps::Gap;
 use crate::journal;
 use crate::page_cache::Extent;
 use crate::perag::before_allocation;
@@ -109,7 +110,7 @@ pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
         if let Some(sb) = run.transaction {
             unplugging(sim, how.flusher, begin_allocation(sim, inode, how, sb, &run)).await;
             let mut world = sim.w();
-            world.inodes[inode].allocated = run.end;
+            world.inodes[inode].fill(run.at..run.end);
             world.journal_joins(inode, true);
         }
         if run.cost > STEP * run.requests() {
@@ -133,15 +134,22 @@ pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
 
 /// Begins the transaction that gives a run its blocks.
 async fn begin_allocation(sim: &Sim, inode: InodeId, how: How, sb: SbId, run: &Sending) {
-    let memcg = sim.w().mapping_memcg(inode, &how);
-    before_allocation(sim, inode, memcg).await;
+    if run.is_new {
+        let memcg = sim.w().mapping_memcg(inode, &how);
+        before_allocation(sim, inode, memcg).await;
+    }
     if run.converts {
         journal::reserve(sim, sb).await;
     }
     journal::start(sim, sb).await;
     let ((blocks, count), memcg) = {
         let mut world = sim.w();
-        (world.allocation_blocks(inode, run.end), world.mapping_memcg(inode, &how))
+        let blocks = match run.is_new {
+            true => world.allocation_blocks(inode, run.end),
+            // Only the state of its extents changes.
+            false => ([world.inodes[inode].block; 4], 1),
+        };
+        (blocks, world.mapping_memcg(inode, &how))
     };
     journal::modify(sim, sb, &blocks[..count], memcg).await;
 }
@@ -197,6 +205,8 @@ struct Sending {
     /// Pages of a request of the current part, and pages between two of them that are not written.
     in_stretch: u64,
     gap: u64,
+    /// Whether it needs blocks that are not allocated yet.
+    is_new: bool,
     /// Whether its blocks count as unwritten until they are converted.
     converts: bool,
     /// The superblock that has to record its blocks first, in its journal if it has one.
@@ -340,8 +350,16 @@ impl World {
         if pass.how.range.is_some() && run.start >= pass.until {
             return None;
         }
+        if i.gaps.is_some() {
+            // A mapping ends where the state of the blocks changes.
+            let (_, until) = i.on_device(run.start, run.start + run.len);
+            run = i.cache.next_dirty(pass.at, until - run.start)?;
+        }
         let (folio, end) = (run.len / run.folios.max(1), run.start + run.len);
-        let needs_blocks = end > i.allocated;
+        let gap = i.gap_in(run.start..end);
+        let (needs_blocks, is_new) = (gap.is_some(), gap == Some(Gap::Hole));
+        // XFS changes unwritten extents only once the data is on the device.
+        let changes_first = is_new || needs_blocks && is_ext4;
         // The bios of ext4 are never marked as background writeback.
         let is_background = pass.how.class == Class::Background;
         let class = if is_ext4 && is_background { Class::Normal } else { pass.how.class };
@@ -362,8 +380,9 @@ impl World {
             in_request,
             in_stretch: in_request,
             gap: 0,
+            is_new,
             converts: needs_blocks && sb.has_unwritten,
-            transaction: (needs_blocks && (sb.journal.is_some() || sb.metadata.is_some())).then_some(i.sb),
+            transaction: (changes_first && (sb.journal.is_some() || sb.metadata.is_some())).then_some(i.sb),
             // Half of the cost is per folio, half per page.
             cost: self.costs.map + (run.folios + run.len) / 2 * self.costs.page,
             ioend: None,
@@ -378,11 +397,11 @@ impl World {
         }
         pass.at = end;
         self.tally(inode, &mut pass.tally, run.owner, run.len);
-        if needs_blocks {
+        if is_new {
             self.take_place(inode, end);
         }
         if needs_blocks && sending.transaction.is_none() {
-            self.inodes[inode].allocated = end;
+            self.inodes[inode].fill(sending.at..end);
         }
         Some(sending)
     }

@@ -146,3 +146,60 @@ fn a_page_that_another_task_reads_is_waited_for() {
         assert_eq!(bytes(&run), bytes(&alone), "{beside}");
     }
 }
+
+#[test]
+fn what_was_never_written_is_read_from_no_device() {
+    let read_after = |fs: &str, steps: &str| figure(&run(fs, "", steps), "devices.read_bytes") / MIB;
+    let part =
+        r#"{ write = { file = "/data/a", block = "1 MiB", count = 1, size = "50 MiB" } }, "sync", "drop_caches""#;
+    for fs in ["ext4", "xfs"] {
+        for first in ["truncate", "fallocate"] {
+            let first = format!(r#"{{ {first} = {{ file = "/data/a", size = "50 MiB" }} }}, "sync""#);
+            for read in [r#"block = "1 MiB""#, r#"block = "1 MiB", direct = true"#] {
+                let read = format!(r#"{{ read = {{ file = "/data/a", {read} }} }}"#);
+                let none = read_after(fs, &format!("{first}, {read}"));
+                assert!(none < 0.1, "{fs}, {first}, {read}: {none} MiB");
+                let one = read_after(fs, &format!("{first}, {part}, {read}"));
+                assert!((1.0..1.1).contains(&one), "{fs}, {first}, {read}: {one} MiB");
+            }
+            let parts =
+                r#"{ write = { file = "/data/a", block = "512 B", count = 50, size = "50 MiB", order = "random" } }"#;
+            let none = read_after(fs, &format!("{first}, {parts}"));
+            assert!(none < 0.1, "{fs}, {first}, parts of pages: {none} MiB");
+        }
+    }
+}
+
+#[test]
+fn a_hole_before_what_was_written_reads_as_zeros() {
+    let steps = r#"{ write = { file = "/data/a", block = "1 MiB", count = 20, size = "400 MiB", order = "random" } }, "sync", "drop_caches",
+        { read = { file = "/data/a", block = "1 MiB" } }"#;
+    for fs in ["ext4", "xfs"] {
+        let read = figure(&run(fs, "", steps), "devices.read_bytes") / MIB;
+        assert!((15.0..20.2).contains(&read), "{fs}: {read} MiB");
+    }
+}
+
+#[test]
+fn a_durable_write_into_preallocated_space_commits_as_an_append_does() {
+    let middle = |fs: &str, setup: &str, write: &str, direct: &str| {
+        let steps = format!(
+            r#"{setup} {{ write = {{ file = "/data/a", block = "16 KiB", count = 100, dsync = true{write}{direct} }} }}"#
+        );
+        let task = format!("[workload.tasks.d]\nsteps = [{steps}]\n");
+        figure(&run_beside(fs, "", "\"sync\"", &task), "d.write.p50_seconds")
+    };
+    let allocated = r#"{ fallocate = { file = "/data/a", size = "100 MiB" } }, "sync","#;
+    let sync = r#"{ write = { file = "/data/a", block = "16 KiB", count = 100 } }, "sync","#;
+    for fs in ["ext4", "xfs"] {
+        for direct in ["", ", direct = true"] {
+            let append = middle(fs, "", r#", order = "append""#, direct);
+            let first = middle(fs, allocated, "", direct);
+            let again = middle(fs, &format!("{allocated} {sync}"), "", direct);
+            let over = middle(fs, sync, "", direct);
+            assert!((0.6..1.1).contains(&(first / append)), "{fs}{direct}: {first} s, an append {append} s");
+            assert!(first > 1.5 * over, "{fs}{direct}: {first} s, an overwrite {over} s");
+            assert!((0.95..1.05).contains(&(again / over)), "{fs}{direct}: {again} s again, an overwrite {over} s");
+        }
+    }
+}

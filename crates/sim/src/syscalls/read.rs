@@ -165,8 +165,12 @@ async fn filemap_read(
             let mut world = sim.w();
             limit.min(ahead.reach(&mut world, inode, (page..last, missing), reading.window, is_sequential))
         };
-        ask_ahead(sim, &reading, device, ahead, reach, (limit, is_sequential)).await;
-        let Some(asked) = ahead.reading.pop_front() else { break };
+        ask_ahead(sim, &reading, device, ahead, reach, (limit, is_sequential)).await?;
+        // The page itself may have been zeros, which need no request.
+        let Some(asked) = ahead.reading.front().copied().filter(|asked| asked.read.pages().start <= page) else {
+            continue;
+        };
+        ahead.reading.pop_front();
         bring_in(sim, pid, cgroup, inode, asked.read).await?;
     }
     Ok(got)
@@ -180,13 +184,13 @@ async fn ask_ahead(
     ahead: &mut Readahead,
     reach: u64,
     (limit, is_sequential): (u64, bool),
-) {
+) -> Result<(), NoMemory> {
     let &Reading { pid, inode, cgroup, window, most, folio, first_folio, .. } = reading;
     while ahead.next < reach {
         let at = ahead.next;
         let count = (limit - at).min(ahead.size.max(1)).min(most);
         let found = sim.w().find_for_read(inode, at..at + count);
-        let count = match found {
+        let (count, is_on_device) = match found {
             Found::Cached(until) => {
                 ahead.next = until;
                 continue;
@@ -196,7 +200,8 @@ async fn ask_ahead(
                 ahead.next = read.pages().end;
                 continue;
             }
-            Found::Missing(until) => until - at,
+            Found::Missing(until) => (until - at, true),
+            Found::Zeros(until) => (until - at, false),
         };
         // Random reads come in single pages.
         ahead.folio = match (is_sequential, ahead.folio) {
@@ -205,6 +210,11 @@ async fn ask_ahead(
             (true, last) => (4 * last).min(folio),
         };
         let folio = ahead.folio.min(1 << count.max(1).ilog2());
+        if !is_on_device {
+            add_zeros(sim, reading, at..at + count, folio).await?;
+            ahead.next += count;
+            continue;
+        }
         let (read, request, entry) = {
             let mut world = sim.w();
             let slot = world.completions.open();
@@ -221,6 +231,19 @@ async fn ask_ahead(
         sim.w().pids[pid].io.read_bytes += count * PAGE;
     }
     ahead.size = next_window(ahead.size, window);
+    Ok(())
+}
+
+/// Puts pages into the cache that read as zeros: they have no data on the device.
+async fn add_zeros(sim: &Sim, reading: &Reading, pages: Range<u64>, folio: u64) -> Result<(), NoMemory> {
+    let &Reading { pid, inode, cgroup, .. } = reading;
+    let count = pages.end - pages.start;
+    let has_room = sim.w().has_room(cgroup, count);
+    if !has_room {
+        make_room(sim, pid, cgroup, count).await?;
+    }
+    sim.w().arrive(cgroup, inode, pages, folio);
+    Ok(())
 }
 
 /// A read in progress: its task, the device of pages that are not cached, and its sizes.

@@ -7,6 +7,7 @@ use super::{OUT_OF_MEMORY, update_time};
 use crate::arena::{InodeId, PidId};
 use crate::balance_dirty_pages::balance_dirty_pages;
 use crate::engine::Sim;
+use crate::gaps::Gap;
 use crate::memory::{NoMemory, make_room};
 use crate::memory_high::handle_over_high;
 use crate::process::use_cpu;
@@ -70,7 +71,7 @@ pub(crate) async fn store(
         let is_new = {
             let world = sim.w();
             let i = &world.inodes[inode];
-            page >= i.allocated && i.cache.find(page).is_none()
+            i.cache.find(page).is_none() && i.gap_in(page..page + 1) == Some(Gap::Hole)
         };
         if faults > FAULTS_MAX {
             return Err("one store faulted over and over: its folio is cleaned before every retry");
@@ -108,7 +109,7 @@ async fn filemap_fault(sim: &Sim, pid: PidId, inode: InodeId, faults: &mut Fault
         let mut world = sim.w();
         let i = &world.inodes[inode];
         let is_cached = i.cache.find(page).is_some();
-        let is_on_disk = !is_cached && page < i.allocated;
+        let is_on_disk = !is_cached && i.is_on_device(page);
         world.count_fault(pid, is_on_disk);
         (is_cached, is_on_disk, world.pids[pid].cgroup)
     };
@@ -145,7 +146,9 @@ impl World {
         let hole = i.cache.hole(start, end - start).filter(|(at, len)| page >= *at && page < at + len);
         let (at, len) = hole.unwrap_or((page, 1));
         // If the window begins with a cached page, the rest of it is read in single pages.
-        (at, len, if at == start { sb.folios.by_fault } else { 1 })
+        let folio = if at == start { sb.folios.by_fault } else { 1 };
+        let there = i.on_device_around(page, at..at + len);
+        (there.start, there.end - there.start, folio)
     }
 
     fn count_fault(&mut self, pid: PidId, is_major: bool) {

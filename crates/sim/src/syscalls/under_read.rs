@@ -89,6 +89,8 @@ pub(super) enum Found {
     UnderRead(UnderRead),
     /// Pages that have to be read, up to this one.
     Missing(u64),
+    /// Pages without data on the device, up to this one.
+    Zeros(u64),
 }
 
 /// Waits until a read is done, and puts its pages into the cache if that is still to do. `cgroup` is charged if that of
@@ -153,7 +155,10 @@ impl World {
         if let Some(read) = i.reads.of(at) {
             return Found::UnderRead(read);
         }
-        Found::Missing(i.reads.cut(at, at..at + len).end)
+        match i.on_device(at, i.reads.cut(at, at..at + len).end) {
+            (true, until) => Found::Missing(until),
+            (false, until) => Found::Zeros(until),
+        }
     }
 
     /// Returns the pages of a range that a fault or a write may read with `page`, or the read that brings it in.

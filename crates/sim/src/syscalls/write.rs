@@ -161,7 +161,7 @@ async fn read_partial_pages(sim: &Sim, pid: PidId, inode: InodeId, stride: &Stri
         let i = &world.inodes[inode];
         let is_needed = |at: u64| {
             let page = at / PAGE;
-            !at.is_multiple_of(PAGE) && page * PAGE < i.size && page < i.allocated && i.cache.find(page).is_none()
+            !at.is_multiple_of(PAGE) && page * PAGE < i.size && i.cache.find(page).is_none() && i.is_on_device(page)
         };
         let [first, last] = [stride.bytes.start, stride.bytes.end].map(|at| is_needed(at).then_some(at / PAGE));
         [first, last.filter(|last| Some(*last) != first)]
