@@ -15,7 +15,7 @@ use crate::wb::Lock;
 use crate::world::World;
 use floodline_scenario::FsType;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 /// Sizes of folios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,12 +85,16 @@ pub(crate) struct Superblock {
     pub(crate) places: BTreeMap<u32, (InodeId, u64)>,
 }
 
-/// The filesystem below an overlay.
+/// The directories below an overlay.
 #[derive(Clone, Debug)]
 pub(crate) struct Upper {
     pub(crate) sb: SbId,
     /// Upper directory.
     pub(crate) dir: String,
+    pub(crate) lower: String,
+    pub(crate) work: String,
+    /// Paths below the mount point at which a file of the lower directory was removed.
+    pub(crate) whiteouts: BTreeSet<String>,
     pub(crate) is_volatile: bool,
 }
 

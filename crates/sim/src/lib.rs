@@ -42,6 +42,7 @@ mod media;
 mod memory;
 mod memory_high;
 mod namespace;
+mod overlay;
 mod page_cache;
 mod perag;
 mod plug;

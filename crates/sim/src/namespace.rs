@@ -7,6 +7,7 @@ use crate::dcache::{Dentry, Names};
 use crate::engine::Sim;
 use crate::filesystem::{Superblock, Upper};
 use crate::journal;
+use crate::overlay::copy_up;
 use crate::perag::before_creation;
 use crate::process::use_cpu;
 use crate::switch::wait_for_switches;
@@ -29,12 +30,14 @@ pub(crate) enum Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Errno {
     Enoent = 2,
+    Enomem = 12,
     Ebusy = 16,
     Eexist = 17,
     Exdev = 18,
     Enotdir = 20,
     Eisdir = 21,
     Einval = 22,
+    Enospc = 28,
     Enotempty = 39,
 }
 
@@ -303,12 +306,19 @@ pub(crate) async fn change_dir(sim: &Sim, pid: PidId, sb: SbId) {
 pub(crate) async fn rename(sim: &Sim, pid: PidId, from: &str, to: &str) -> Result<(), Refusal> {
     let call = sim.w().costs.call;
     use_cpu(sim, pid, call, false).await;
+    let is_lower = sim.w().lower_file(from).is_some();
+    if is_lower {
+        Box::pin(copy_up(sim, pid, from)).await?;
+    }
     let flushed = sim.w().flushed_by_rename(from, to);
     if let Some(inode) = flushed {
         // auto_da_alloc, before the transaction: a file replaced without a sync has the new data after a crash.
         flush(sim, inode).await;
     }
     let Renamed { sb, inode, replaced } = sim.w().rename(from, to)?;
+    if is_lower {
+        sim.w().white_out(from);
+    }
     let blocks = {
         let world = sim.w();
         inode.map_or_else(|| world.dir_blocks(sb), |inode| world.create_blocks(inode))

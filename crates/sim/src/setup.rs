@@ -34,7 +34,7 @@ use floodline_kernel::{
 use floodline_record::id::DevId;
 use floodline_record::units::Bytes;
 use floodline_scenario::{Backing, CacheType, CgroupMode, Device, FsType, Layout, Machine, Mount, MountCopy, Scenario};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Ticks per second if the scenario gives none.
 const HZ: u32 = 250;
@@ -425,7 +425,14 @@ fn add_filesystems(
                 }
             }
             let (upper, _) = world.resolve(&dirs.upper);
-            sb.upper = Some(Upper { sb: upper, dir: dirs.upper.clone(), is_volatile: has("volatile") });
+            sb.upper = Some(Upper {
+                sb: upper,
+                dir: dirs.upper.clone(),
+                lower: dirs.lower.clone(),
+                work: dirs.work.clone(),
+                whiteouts: BTreeSet::new(),
+                is_volatile: has("volatile"),
+            });
         }
         if spec.fs_type == FsType::Tmpfs {
             sb.space = Some(Space::in_memory(world.memory.total));

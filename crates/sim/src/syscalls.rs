@@ -19,6 +19,7 @@ use crate::gaps::Gap;
 use crate::inode::Dirt;
 use crate::journal;
 use crate::namespace::{Errno, change_dir, shut_down};
+use crate::overlay::{copy_up, unlink_in_lower};
 use crate::page_cache::Extent;
 use crate::perag::{before_allocation, before_creation};
 use crate::process::{may_block, use_cpu};
@@ -57,10 +58,17 @@ impl Opened {
 pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Result<Opened, Errno> {
     let call = sim.w().costs.call;
     use_cpu(sim, pid, call, false).await;
+    let lower = sim.w().only_in_lower(path).filter(|_| !creates);
+    if creates {
+        Box::pin(copy_up(sim, pid, path)).await?;
+    }
     let (sb, path, mount) = {
         let mut world = sim.w();
         let (mount, (sb, path)) = (world.mount_of(path), world.resolve(path));
-        let found = world.may_open(sb, &path, creates)?;
+        let found = match lower {
+            Some(_) => lower,
+            None => world.may_open(sb, &path, creates)?,
+        };
         world.sbs[mount].opened += 1;
         if let Some(inode) = found {
             world.inodes[inode].opens += 1;
@@ -365,6 +373,9 @@ pub(crate) async fn fallocate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) 
 pub(crate) async fn unlink(sim: &Sim, pid: PidId, path: &str) -> Result<(), Errno> {
     let call = sim.w().costs.call;
     use_cpu(sim, pid, call, false).await;
+    if unlink_in_lower(sim, pid, path).await {
+        return Ok(());
+    }
     let inode = sim.w().linked(path)?;
     let blocks = sim.w().create_blocks(inode);
     {
