@@ -26,7 +26,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 const GUARD_MAX: Duration = Duration::from_secs(30);
 
 /// Hint after a plan that does not fit the host.
-const NEW_PLAN: &str = "make a new plan: floodline advise host.flr -o plan.json";
+pub(crate) const NEW_PLAN: &str = "make a new plan: floodline advise host.flr -o plan.json";
 /// Hint before [`NEW_PLAN`] where the recording is another host's or too old.
 const NEW_RECORDING: &str = "record this host: floodline record --for 1m -o host.flr";
 

@@ -22,8 +22,10 @@ const PATIENCE_MAX: Duration = Duration::from_secs(60);
 /// Time between two readings of the dirty pages.
 const READ_EVERY: Duration = Duration::from_millis(20);
 
-const HARD: [&str; 2] = ["vm.dirty_bytes", "vm.dirty_ratio"];
-const BACKGROUND: [&str; 2] = ["vm.dirty_background_bytes", "vm.dirty_background_ratio"];
+/// The pair of the limit.
+pub(crate) const HARD: [&str; 2] = ["vm.dirty_bytes", "vm.dirty_ratio"];
+/// The pair of the background threshold.
+pub(crate) const BACKGROUND: [&str; 2] = ["vm.dirty_background_bytes", "vm.dirty_background_ratio"];
 
 /// What the kernel counts, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,16 +7,18 @@ use crate::error::TuneError;
 use crate::guard::harm;
 use crate::host::Host;
 use crate::knob::Knob;
+use crate::ramp::Memory;
 use crate::slot::{Slot, Write};
 use floodline_analysis::change::{Bound, IO_SOME_SHARE, Ramp};
 use floodline_analysis::prediction::PEAK;
+use floodline_analysis::ramp::STEPS_MAX;
 use floodline_record::human;
 use std::time::{Duration, Instant};
 
-/// Most steps of a ramp.
-const STEPS_MAX: usize = 50;
-/// Longest watch after a step, seconds.
-const WATCH_MAX_S: f64 = 86_400.0;
+mod check;
+
+/// Shortest and longest watch after a step, seconds.
+const WATCH_S: (f64, f64) = (1.0, 600.0);
 /// Time between two readings.
 const READ_EVERY: Duration = Duration::from_millis(250);
 
@@ -35,28 +37,38 @@ pub struct Stage {
     pub go_on_if: Vec<Bound>,
 }
 
-/// The steps of a ramp that change something here, checked. The writes of the slots become those of the steps.
+/// The steps of a ramp that change something here, checked. The writes of the slots become those of the steps. Each value
+/// lies between the one before it and the new one, and each step is checked as a whole change is.
 pub fn stages(host: &Host, ramp: &Ramp, slots: &mut [Slot]) -> Result<Vec<Stage>, TuneError> {
     let invalid = |why: String| {
         TuneError::refused(format!("the ramp of the plan is invalid: {why}"))
-            .hint("make the change in one step: add --at-once")
+            .hint(crate::apply::NEW_PLAN)
+            .hint("or make the change in one step: add --at-once")
     };
+    let memory = Memory::read(host);
+    let total = host.fingerprint().mem_total_bytes;
     if ramp.steps.is_empty() || ramp.steps.len() > STEPS_MAX {
         return Err(invalid(format!("it has {} steps, expected 1 to {STEPS_MAX}", ramp.steps.len())));
     }
     let mut writes: Vec<Vec<Write>> = vec![Vec::new(); slots.len()];
     let mut stages = Vec::new();
     for (at, step) in ramp.steps.iter().enumerate() {
-        if !(0.0..=WATCH_MAX_S).contains(&step.watch_s) {
-            return Err(invalid(format!("watch_s of step {} is not between 0 and {WATCH_MAX_S}", at + 1)));
+        if !(WATCH_S.0..=WATCH_S.1).contains(&step.watch_s) {
+            let (least, most) = WATCH_S;
+            return Err(invalid(format!("watch_s of step {} is not between {least} and {most}", at + 1)));
         }
+        step.go_on_if.iter().try_for_each(|bound| check::bound(bound, at + 1, total)).map_err(&invalid)?;
         let mut set = Vec::new();
         for text in &step.set {
             let written = write(host, text, at, slots).map_err(&invalid)?;
             // A value of the plan that was in force already has no slot.
             if let Some((slot, write)) = written {
+                let Some(writes) = writes.get_mut(slot) else { continue };
+                if writes.last().is_some_and(|before| before.step == at) {
+                    return Err(invalid(format!("step {} sets one setting twice: {text}", at + 1)));
+                }
                 set.push(text.clone());
-                writes[slot].push(write);
+                writes.push(write);
             }
         }
         if !set.is_empty() {
@@ -78,6 +90,10 @@ pub fn stages(host: &Host, ramp: &Ramp, slots: &mut [Slot]) -> Result<Vec<Stage>
             return Err(invalid(format!("its last step does not set {}", slot.new_shown())));
         }
     }
+    for (slot, writes) in slots.iter().zip(&writes) {
+        check::leads(host, slot, writes, memory.as_ref()).map_err(&invalid)?;
+    }
+    check::thresholds(host, slots, &writes, ramp.steps.len(), memory.as_ref()).map_err(&invalid)?;
     for (slot, writes) in slots.iter_mut().zip(writes) {
         slot.writes = writes;
     }
@@ -93,7 +109,8 @@ fn write(host: &Host, text: &str, step: usize, slots: &[Slot]) -> Result<Option<
     let Some(found) = slots.iter().position(has_it) else { return Ok(None) };
     let attributes = slots.get(found).map_or(&[][..], |slot| &slot.attributes);
     let at = attributes.iter().position(|attribute| *attribute == knob.written);
-    Ok(at.map(|at| (found, Write { at, value, step })))
+    let at = at.ok_or_else(|| format!("step {} sets {name}, and the plan sets the same by another name", step + 1))?;
+    Ok(Some((found, Write { at, value, step })))
 }
 
 /// Time in which the host is watched.
@@ -108,7 +125,7 @@ fn may_be_read(host: &Host, bound: &Bound) -> Result<(), TuneError> {
         PEAK => unwritten(host).is_some(),
         _ => false,
     };
-    if is_read && bound.at_most.is_finite() {
+    if is_read {
         return Ok(());
     }
     Err(TuneError::refused(format!(
@@ -194,7 +211,10 @@ mod tests {
                 imitated.write(&format!("proc/sys/vm/{name}"), value);
             }
             imitated.write("proc/pressure/io", "some avg10=0.00 avg60=0.00 avg300=0.00 total=0");
-            imitated.write("proc/vmstat", "nr_dirty 1000\nnr_writeback 24");
+            imitated.write(
+                "proc/vmstat",
+                "nr_dirty 1000\nnr_writeback 24\nnr_free_pages 1000000\nnr_dirty_threshold 200000\nnr_dirty_background_threshold 100000",
+            );
             imitated
         }
 
@@ -253,7 +273,8 @@ mod tests {
             assert!(why.contains(expect), "{why}");
         };
         let last = || step(&["vm.dirty_bytes=67108864"], 1.0, &[]);
-        refused(Vec::new(), "expected 1 to 50");
+        refused(Vec::new(), "expected 1 to 5");
+        refused(vec![last(); 6], "it has 6 steps, expected 1 to 5");
         refused(
             vec![step(&["vm.dirty_bytes=8388608"], 1.0, &[])],
             "its last step does not set vm.dirty_bytes=67108864",
@@ -263,25 +284,83 @@ mod tests {
         refused(vec![step(&["kernel.panic=1"], 1.0, &[]), last()], "unknown knob");
         refused(vec![step(&["vm.dirty_ratio=10"], f64::NAN, &[]), last()], "watch_s of step 1");
         refused(vec![step(&["vm.dirty_ratio=10"], -1.0, &[]), last()], "watch_s of step 1");
-        refused(vec![step(&["vm.dirty_ratio=10"], 1.0, &[("swap", 1.0)]), last()], "swap, which cannot be read here");
-        refused(vec![step(&["vm.dirty_ratio=10"], 1.0, &[(PEAK, f64::NAN)]), last()], "cannot be read here");
+        refused(vec![step(&["vm.dirty_ratio=10"], 1.0, &[("swap", 1.0)]), last()], "swap, which this host does not report");
+        refused(vec![step(&["vm.dirty_ratio=10"], 1.0, &[(PEAK, f64::NAN)]), last()], "has a bound of NaN");
         assert!(check(vec![step(&["vm.dirty_ratio=10"], 1.0, &[]), last()]).is_ok());
+    }
+
+    /// What is said of one step before `set`, whose knobs are those that the plan sets.
+    fn way(set: &[&str], between: &str, watch_s: f64, bounds: &[(&str, f64)]) -> Result<(), String> {
+        let imitated = Imitated::new();
+        for (name, value) in [("dirty_expire_centisecs", "3000"), ("dirty_writeback_centisecs", "0")] {
+            imitated.write(&format!("proc/sys/vm/{name}"), value);
+        }
+        imitated.write("proc/meminfo", "MemTotal: 8000000 kB");
+        imitated.write("sys/fs/cgroup/a/memory.max", "max");
+        let mut slots: Vec<Slot> = set
+            .iter()
+            .map(|one| one.split_once('=').map(|(name, value)| imitated.slot(name, value)).expect("NAME=VALUE"))
+            .collect();
+        let between: Vec<&str> = between.split(' ').collect();
+        let steps = vec![step(&between, watch_s, bounds), step(set, 1.0, &[])];
+        stages(&imitated.host, &Ramp { why: String::new(), steps }, &mut slots)
+            .map(|_| ())
+            .map_err(|error| format!("{}; {}", error.text, error.hints.join("; ")))
+    }
+
+    #[test]
+    fn a_value_in_between_lies_between_the_present_one_and_the_new_one() {
+        let ok = |set: &[&str], between: &str| assert_eq!(way(set, between, 10.0, &[]), Ok(()), "{between}");
+        let not = |set: &[&str], between: &str, expect: &str| {
+            let why = way(set, between, 10.0, &[]).expect_err(between);
+            assert!(why.contains(expect) && why.contains("; make a new plan: "), "{why}");
+        };
+        let limit: &[&str] = &["vm.dirty_bytes=67108864"];
+        ok(limit, "vm.dirty_bytes=268435456");
+        ok(limit, "vm.dirty_ratio=5");
+        not(limit, "vm.dirty_ratio=0", "vm.dirty_ratio=0, which is not between vm.dirty_ratio=20 and vm.dirty_bytes=");
+        not(limit, "vm.dirty_ratio=100", "step 1 sets vm.dirty_ratio=100, which is not between");
+        not(limit, "vm.dirty_bytes=33554432", "which is not between");
+        not(limit, "vm.dirty_bytes=1073741824", "which is not between");
+        not(limit, "vm.dirty_bytes=268435456 vm.dirty_ratio=5", "step 1 sets one setting twice");
+        let age: &[&str] = &["vm.dirty_expire_centisecs=1000"];
+        ok(age, "vm.dirty_expire_centisecs=2000");
+        not(age, "vm.dirty_expire_centisecs=0", "which is not between vm.dirty_expire_centisecs=3000 and");
+        not(&["vm.dirty_writeback_centisecs=500"], "vm.dirty_writeback_centisecs=1", "which is not between");
+        not(&["cgroup/a/memory.max=1073741824"], "cgroup/a/memory.max=8192", "is not between cgroup/a/memory.max=max");
+    }
+
+    #[test]
+    fn each_step_is_checked_as_a_whole_change_is() {
+        let both: &[&str] = &["vm.dirty_background_bytes=33554432", "vm.dirty_bytes=67108864"];
+        assert_eq!(way(both, "vm.dirty_background_bytes=134217728 vm.dirty_bytes=268435456", 10.0, &[]), Ok(()));
+        let void = way(both, "vm.dirty_background_bytes=268435456 vm.dirty_bytes=134217728", 10.0, &[]);
+        let why = void.expect_err("the kernel does not use it");
+        assert!(why.contains("after step 1, the background threshold (256 MiB) is not below the limit"), "{why}");
+        let of = |watch_s, bounds: &[(&str, f64)]| way(&["vm.dirty_bytes=67108864"], "vm.dirty_ratio=5", watch_s, bounds);
+        for watch_s in [0.0, 0.9, 601.0, 86_400.0] {
+            assert!(of(watch_s, &[]).is_err_and(|why| why.contains("is not between 1 and 600")), "{watch_s}");
+        }
+        for bound in [(PEAK, -5.0), (PEAK, 1e18), (IO_SOME_SHARE, 1e9), (IO_SOME_SHARE, 0.0), (PEAK, f64::INFINITY)] {
+            assert!(of(10.0, &[bound]).is_err_and(|why| why.contains("step 1 has a bound of ")), "{bound:?}");
+        }
+        assert_eq!(of(600.0, &[(PEAK, 1e9), (IO_SOME_SHARE, 1.0)]), Ok(()));
     }
 
     #[test]
     fn the_next_step_follows_only_if_what_the_plan_asks_for_holds() {
         let imitated = Imitated::new();
         let stage = |bound: (&str, f64)| {
-            let steps = vec![step(&["vm.dirty_ratio=10"], 0.3, &[bound]), step(&["vm.dirty_bytes=67108864"], 0.3, &[])];
+            let steps = vec![step(&["vm.dirty_ratio=10"], 1.0, &[bound]), step(&["vm.dirty_bytes=67108864"], 1.0, &[])];
             check(steps).expect("it is valid").1[0].clone()
         };
         let watched = |bound| watch(&imitated.host, &stage(bound), || true);
         assert_eq!(watched((PEAK, 1024.0 * 4096.0)), Ok(()));
         let why = watched((PEAK, 1024.0 * 4096.0 - 1.0)).expect_err("more was at risk");
-        assert_eq!(why, "after step 1 of 2, 4.00 MiB were at risk within 300 ms; the plan allows 4.00 MiB");
-        assert_eq!(watched((IO_SOME_SHARE, 0.0)), Ok(()));
+        assert_eq!(why, "after step 1 of 2, 4.00 MiB were at risk within 1.00 s; the plan allows 4.00 MiB");
+        assert_eq!(watched((IO_SOME_SHARE, 0.01)), Ok(()));
         let why = broken(&stage((IO_SOME_SHARE, 0.2)), Some(0.45), 0).expect("tasks waited");
-        assert_eq!(why, "after step 1 of 2, tasks waited for I/O in 45 % of 300 ms; the plan allows 20 %");
+        assert_eq!(why, "after step 1 of 2, tasks waited for I/O in 45 % of 1.00 s; the plan allows 20 %");
         let gone = watch(&imitated.host, &stage((PEAK, 1e9)), || false);
         assert_eq!(gone, Err("the guard ended".to_owned()));
     }
