@@ -6,7 +6,7 @@ use crate::error::TuneError;
 use crate::guard;
 use crate::guard::wire::{self, Client};
 use crate::host::boottime;
-use crate::journal::{Entry, Journal, Lock, Planned, Who, sha256};
+use crate::journal::{Entry, Journal, Lock, Phase, Planned, Who, Why, sha256};
 use crate::knob::{Knob, KnobError, NAMES, near};
 use crate::manager::managers;
 use crate::ramp::{self, Memory};
@@ -157,14 +157,14 @@ pub fn prepare(site: &Site, request: &Request, is_trial: bool) -> Result<Prepare
             .hint(format!("keep it, from a new login: {}", site.command("confirm")))
             .hint(format!("or undo it: {}", site.command(&format!("rollback {}", pending.id)))));
     }
-    let mut slots = slots(site, &request.plan)?;
+    let ramp = request.plan.ramp.as_ref().filter(|_| !request.at_once);
+    let mut slots = slots(site, &request.plan, ramp.is_some())?;
     if slots.is_empty() {
         return Err(TuneError::refused("nothing to change: every value of the plan is in force")
             .hint(format!("{} shows whether it stays in force after a reboot", site.command("verify"))));
     }
     let memory = Memory::read(host);
     let warning = memory.as_ref().and_then(|memory| ramp::void_background(&slots, memory));
-    let ramp = request.plan.ramp.as_ref().filter(|_| !request.at_once);
     let stages = ramp.map_or_else(|| Ok(Vec::new()), |ramp| staged::stages(host, ramp, &mut slots))?;
     ramp::plan(&mut slots, memory);
     // What is written first is put back last: nothing waits for a restart of journald.
@@ -260,8 +260,9 @@ fn absence(knob: &str) -> &'static str {
     }
 }
 
-/// The settings of a plan as they are now, without those that are in force already.
-fn slots(site: &Site, plan: &ChangePlan) -> Result<Vec<Slot>, TuneError> {
+/// The settings of a plan as they are now, without those that are in force already. The steps of a ramp begin at the values
+/// that the plan was made at, so `has_ramp` refuses others.
+fn slots(site: &Site, plan: &ChangePlan, has_ramp: bool) -> Result<Vec<Slot>, TuneError> {
     let host = &site.host;
     let mut slots: Vec<Slot> = Vec::new();
     for change in &plan.changes {
@@ -293,6 +294,9 @@ fn slots(site: &Site, plan: &ChangePlan) -> Result<Vec<Slot>, TuneError> {
             .hint(NEW_RECORDING)
             .hint(NEW_PLAN));
         }
+        if let Some(planned) = change.in_force.as_ref().filter(|planned| has_ramp && **planned != slot.old_shown()) {
+            return Err(moved(&slot.old_shown(), planned));
+        }
         if slots.iter().any(|other| other.attributes.first() == slot.attributes.first()) {
             return Err(TuneError::refused(format!(
                 "the plan sets {} twice, perhaps as bytes and as a ratio",
@@ -305,6 +309,15 @@ fn slots(site: &Site, plan: &ChangePlan) -> Result<Vec<Slot>, TuneError> {
         }
     }
     Ok(slots)
+}
+
+/// Refuses a ramp whose first step begins at another value, each as `NAME=VALUE`.
+fn moved(now: &str, planned: &str) -> TuneError {
+    let now = now.replacen('=', " is ", 1);
+    TuneError::refused(format!("{now} now, the plan was made at {planned}"))
+        .hint(NEW_RECORDING)
+        .hint(NEW_PLAN)
+        .hint("or make the change in one step: add --at-once")
 }
 
 /// Whether another change of a plan sets the other member of a pair.
@@ -325,7 +338,7 @@ pub(crate) struct Begun {
 pub(crate) fn begin(site: &Site, request: &Request, prepared: Prepared) -> Result<Begun, TuneError> {
     let store = site.store()?;
     let json = serde_json::to_vec(&request.plan).unwrap_or_default();
-    // The time to confirm begins when the last step is made.
+    // The watching comes on top of the time to confirm. What a write waits for does not.
     let within = request.within.saturating_add(staged::watching(&prepared.stages));
     let within = u64::try_from(within.as_nanos()).unwrap_or(u64::MAX);
     let planned = Planned {
@@ -342,7 +355,7 @@ pub(crate) fn begin(site: &Site, request: &Request, prepared: Prepared) -> Resul
     let mut journal = store.create(planned)?;
     let client = guard::start(&site.host, &site.state, journal.id).map_err(|error| {
         let _ = journal.append(Entry::PutBack {
-            why: crate::journal::Why::NeverStarted,
+            why: Why::NeverStarted,
             outcomes: Vec::new(),
             took_ns: None,
         });
@@ -365,10 +378,17 @@ pub fn run(
     let watched = stages.split_last().map_or(&[][..], |(_, watched)| watched);
     for stage in watched {
         tell(stage);
-        let written = write_all(site, &of_step(&slots, stage.step), &mut begun.journal, &begun.client);
-        let held = written.and_then(|()| staged::watch(&site.host, stage, || begun.client.is_guarding()));
-        if let Err(why) = held {
-            return Err(fail(site, begun, &why).hint("make it in one step: add --at-once"));
+        let set = of_step(&slots, stage.step);
+        if let Err(why) = write_all(site, &set, &mut begun.journal, &begun.client) {
+            return Err(fail(site, begun, &why));
+        }
+        let present = staged::present(&site.host, &slots, stage.step);
+        if let Err(why) = staged::watch(&site.host, stage, || begun.client.is_guarding()) {
+            let cause = if begun.client.is_guarding() { Why::BoundBroken } else { Why::GuardGone };
+            return Err(fail_for(site, begun, &why, cause));
+        }
+        if let Err(why) = staged::is_still(&site.host, &slots, &present) {
+            return Err(fail_for(site, begun, &why, Why::ValueChanged));
         }
     }
     let rest = match stages.last().filter(|_| !watched.is_empty()) {
@@ -430,12 +450,27 @@ pub(crate) fn write_all(site: &Site, slots: &[Slot], journal: &mut Journal, clie
     Ok(())
 }
 
-/// Makes the guard restore all values. Returns an error with the state of the host.
+/// Hint after a change that did harm.
+const NO_REPEAT: &str = "do not repeat the change, also not in one step, before floodline doctor shows what the tasks waited for";
+/// Hint after a step during which a value was changed.
+const OTHER_PROGRAM: &str = "find the program that set it, and make a new plan";
+
+/// Makes the guard restore all values after a write that failed. Returns an error with the state of the host.
 pub(crate) fn fail(site: &Site, begun: Begun, why: &str) -> TuneError {
+    fail_for(site, begun, why, Why::WriteFailed)
+}
+
+/// Makes the guard restore all values, and the journal record the cause. Returns an error with the state of the host.
+fn fail_for(site: &Site, begun: Begun, why: &str, cause: Why) -> TuneError {
     let Begun { mut journal, mut client, lock } = begun;
     // A guard that puts back by itself waits for the end of this lock.
     drop(lock);
-    let _ = client.ask(wire::RESTORE, GUARD_MAX);
+    let word = match cause {
+        Why::BoundBroken => wire::BROKEN,
+        Why::ValueChanged => wire::CHANGED,
+        _ => wire::RESTORE,
+    };
+    let _ = client.ask(word, GUARD_MAX);
     drop(client);
     let started = Instant::now();
     while started.elapsed() < GUARD_MAX && site.is_guarded(journal.id) {
@@ -445,18 +480,22 @@ pub(crate) fn fail(site: &Site, begun: Begun, why: &str) -> TuneError {
     let outcomes = restore(&site.host, &journal.planned);
     let _ = journal.refresh();
     if journal.phase().is_pending() {
-        let why = crate::journal::Why::WriteFailed;
-        let _ = journal.append(Entry::PutBack { why, outcomes: outcomes.clone(), took_ns: None });
+        let _ = journal.append(Entry::PutBack { why: cause.clone(), outcomes: outcomes.clone(), took_ns: None });
     }
     let because = match journal.phase() {
-        crate::journal::Phase::Ended(reason) if reason != crate::journal::Why::WriteFailed => {
+        Phase::Ended(reason) if reason != cause => {
             format!("{why}: {}", rollback::because(&reason))
         }
         _ => why.to_owned(),
     };
     let text = format!("{because}; {}", shown(&journal.planned, &outcomes));
     if outcomes.iter().all(|outcome| outcome.is_undone()) {
-        TuneError::put_back(text).hint(site.listed())
+        let told = TuneError::put_back(text).hint(site.listed());
+        match journal.phase() {
+            Phase::Ended(Why::BoundBroken | Why::Pressure | Why::LongPause | Why::Probe) => told.hint(NO_REPEAT),
+            Phase::Ended(Why::ValueChanged) => told.hint(OTHER_PROGRAM),
+            _ => told,
+        }
     } else {
         TuneError::not_put_back(text).hint(format!("set the old values by hand: {}", by_hand(&journal.planned)))
     }

@@ -88,6 +88,10 @@ pub enum Why {
     ApplierGone,
     /// A write failed.
     WriteFailed,
+    /// A bound of the plan did not hold after a step of its ramp.
+    BoundBroken,
+    /// Another program changed a value between two steps of a ramp.
+    ValueChanged,
     /// A trial by turns ended.
     TrialEnded,
     /// A confirmation started and did not end.

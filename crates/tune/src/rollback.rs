@@ -32,6 +32,8 @@ pub fn because(why: &Why) -> &'static str {
         Why::Probe => "the probe failed",
         Why::ApplierGone => "the process that applied it ended early",
         Why::WriteFailed => "a write failed",
+        Why::BoundBroken => "a bound of the plan did not hold after a step",
+        Why::ValueChanged => "another program changed a value between two steps",
         Why::TrialEnded => "its switchback trial ended",
         Why::ConfirmationCut => "its confirmation did not end",
         Why::Asked => "it was rolled back",

@@ -8,7 +8,7 @@ use crate::guard::harm;
 use crate::host::Host;
 use crate::knob::Knob;
 use crate::ramp::Memory;
-use crate::slot::{Slot, Write};
+use crate::slot::{Live, Slot, Write};
 use floodline_analysis::change::{Bound, IO_SOME_SHARE, Ramp};
 use floodline_analysis::prediction::PEAK;
 use floodline_analysis::ramp::STEPS_MAX;
@@ -164,6 +164,38 @@ pub fn watch(host: &Host, stage: &Stage, is_guarded: impl Fn() -> bool) -> Resul
         Some(why) => Err(why),
         None => Ok(()),
     }
+}
+
+/// The values of each slot after a step: those that were written, or else those from before the change. Where the kernel shows
+/// a value otherwise than it was written, the reading of now. `None` if that cannot be read.
+pub fn present(host: &Host, slots: &[Slot], step: usize) -> Vec<Option<Vec<String>>> {
+    let of = |slot: &Slot| match slot.writes.iter().rfind(|write| write.step <= step) {
+        None => Some(slot.old.clone()),
+        Some(write) if slot.is_exact => Some(slot.after(write)),
+        Some(_) => values(host, slot),
+    };
+    slots.iter().map(of).collect()
+}
+
+fn values(host: &Host, slot: &Slot) -> Option<Vec<String>> {
+    Live::open(host, slot).and_then(|live| live.values()).ok()
+}
+
+/// Checks that each slot still has the values that it had after a step. The error names what another program changed.
+pub fn is_still(host: &Host, slots: &[Slot], present: &[Option<Vec<String>>]) -> Result<(), String> {
+    for (slot, before) in slots.iter().zip(present) {
+        let now = values(host, slot);
+        if now == *before {
+            continue;
+        }
+        let shown = |values: &Option<Vec<String>>| match values {
+            // Of a pair, the member that is in force.
+            Some(values) => Slot { old: values.clone(), ..slot.clone() }.old_shown(),
+            None => slot.attributes.first().map_or("", |first| &first.name).to_owned() + " cannot be read",
+        };
+        return Err(format!("another program changed a value while the host was watched: {} became {}", shown(before), shown(&now)));
+    }
+    Ok(())
 }
 
 /// The first bound of a step that did not hold. Pure.
@@ -345,6 +377,29 @@ mod tests {
             assert!(of(10.0, &[bound]).is_err_and(|why| why.contains("step 1 has a bound of ")), "{bound:?}");
         }
         assert_eq!(of(600.0, &[(PEAK, 1e9), (IO_SOME_SHARE, 1.0)]), Ok(()));
+    }
+
+    #[test]
+    fn a_value_that_another_program_changed_after_a_step_is_named() {
+        let imitated = Imitated::new();
+        let mut slots = [imitated.slot("vm.dirty_bytes", "67108864"), imitated.slot("vm.dirty_background_bytes", "8388608")];
+        slots[0].writes.insert(0, Write::new(0, "268435456"));
+        for (at, slot) in slots.iter_mut().enumerate() {
+            slot.writes.last_mut().expect("a write").step = 1 + at;
+        }
+        imitated.write("proc/sys/vm/dirty_bytes", "268435456");
+        imitated.write("proc/sys/vm/dirty_ratio", "0");
+        let present = present(&imitated.host, &slots, 0);
+        assert_eq!(is_still(&imitated.host, &slots, &present), Ok(()));
+        imitated.write("proc/sys/vm/dirty_background_ratio", "4");
+        assert_eq!(
+            is_still(&imitated.host, &slots, &present),
+            Err("another program changed a value while the host was watched: vm.dirty_background_ratio=10 became vm.dirty_background_ratio=4".to_owned())
+        );
+        imitated.write("proc/sys/vm/dirty_background_ratio", "10");
+        imitated.write("proc/sys/vm/dirty_bytes", "134217728");
+        let why = is_still(&imitated.host, &slots, &present).expect_err("it was changed");
+        assert!(why.ends_with("vm.dirty_bytes=268435456 became vm.dirty_bytes=134217728"), "{why}");
     }
 
     #[test]

@@ -439,6 +439,10 @@ impl Guard {
                 self.answer(at, wire::WAITING);
             }
             (Phase::Writing { applier }, wire::ENDED) if applier == at => return Some(End::PutBack(Why::TrialEnded)),
+            (Phase::Writing { applier }, wire::BROKEN) if applier == at => return Some(End::PutBack(Why::BoundBroken)),
+            (Phase::Writing { applier }, wire::CHANGED) if applier == at => {
+                return Some(End::PutBack(Why::ValueChanged));
+            }
             (Phase::Waiting, wire::CONFIRM) => {
                 self.phase = Phase::Held { by: at, until: boottime() + HELD_MAX };
                 self.answer(at, wire::HELD);
@@ -472,7 +476,8 @@ impl Guard {
         for at in 0..CLIENTS {
             self.answer(at, wire::RESTORED);
         }
-        if !matches!(why, Why::WriteFailed | Why::TrialEnded)
+        // These four come from the applier, which writes no more.
+        if !matches!(why, Why::WriteFailed | Why::BoundBroken | Why::ValueChanged | Why::TrialEnded)
             && !matches!(self.phase, Phase::Waiting | Phase::Held { .. })
         {
             // The applier may be in the middle of a write. Its last write is put back after it has exited.

@@ -21,6 +21,11 @@ pub const APPLIED: &[u8] = b"applied\n";
 pub const WAITING: &[u8] = b"waiting\n";
 /// From the applier: a trial has ended. The guard puts everything back and answers [`RESTORED`].
 pub const ENDED: &[u8] = b"ended\n";
+/// From the applier: a bound of the plan did not hold after a step. The guard puts everything back and answers [`RESTORED`].
+pub const BROKEN: &[u8] = b"broken\n";
+/// From the applier: another program changed a value between two steps. The guard leaves that value, puts the others back
+/// and answers [`RESTORED`].
+pub const CHANGED: &[u8] = b"changed\n";
 /// From a confirming process: stop the clock. The guard answers [`HELD`].
 pub const CONFIRM: &[u8] = b"confirm\n";
 /// Answer: the clock stands still while the journal is written.

@@ -78,6 +78,20 @@ fn damage_is_reported_and_a_cut_end_counts_as_never_written() {
 }
 
 #[test]
+fn why_a_step_was_undone_is_kept_and_an_old_journal_is_read() {
+    let (_folder, store) = store();
+    for why in [Why::BoundBroken, Why::ValueChanged, Why::WriteFailed] {
+        let mut journal = store.create(planned()).unwrap();
+        let id = journal.id;
+        journal.append(Entry::PutBack { why: why.clone(), outcomes: Vec::new(), took_ns: None }).unwrap();
+        assert_eq!(store.read(id).unwrap().unwrap().phase(), Phase::Ended(why));
+    }
+    // As versions before wrote a bound that did not hold.
+    let old: Why = serde_json::from_str("\"write_failed\"").unwrap();
+    assert_eq!(crate::rollback::because(&old), "a write failed");
+}
+
+#[test]
 fn a_newer_version_is_named() {
     let (_folder, store) = store();
     let json = r#"{"version":2,"entry":"unheard_of"}"#;
