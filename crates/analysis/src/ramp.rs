@@ -4,7 +4,7 @@
 
 use crate::advise::knob::knob;
 use crate::change::{Bound, Change, Expected, IO_SOME_SHARE, Ramp, RampStep};
-use crate::diagnose::dirty::dirtyable_roughly;
+use crate::diagnose::dirty::{background_threshold, dirtyable_roughly, unwritten_of};
 use crate::prediction::PEAK;
 use floodline_record::human;
 use floodline_record::sample::{HostRow, SampleTime};
@@ -83,8 +83,8 @@ fn watch_s(row: &HostRow, changes: &[Change]) -> f64 {
     both.map_or(WATCH_UNKNOWN_S, |seconds| seconds.clamp(WATCH_S.0, WATCH_S.1))
 }
 
-/// The largest share of the time in which a task waited for I/O, over all stretches of at least `seconds`, or over the whole
-/// window if it is shorter. `None` where the kernel does not count it.
+/// The largest share of the time in which a task waited for I/O, over all stretches of at least `seconds`. `None` where the
+/// kernel does not count it, and where the window is shorter: its mean hides its worst stretch.
 fn worst_share(window: &Window, seconds: f64) -> Option<f64> {
     let of = |(at, row): &(SampleTime, HostRow)| Some((at.monotonic, row.psi_io_some?));
     let series: Vec<(Nanos, Nanos)> = window.host_series.iter().filter_map(of).collect();
@@ -101,12 +101,28 @@ fn worst_share(window: &Window, seconds: f64) -> Option<f64> {
         let Some(to) = series.get(end) else { break };
         worst = worst.into_iter().chain(share(*from, *to)).reduce(f64::max);
     }
-    worst.or_else(|| share(*series.first()?, *series.last()?))
+    worst
 }
 
-/// The ramp of a change on the host of a recording. `expected` are its predicted figures, and `cost` is the most important one
-/// that gets worse, in words.
-pub fn ramp(window: &Window, changes: &[Change], expected: &[Expected], cost: Option<&str>) -> Ramp {
+/// What is known of the price of a change. The default is that of a change that was not tried.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Price {
+    /// Predicted figures.
+    pub expected: Vec<Expected>,
+    /// The most important figure that gets or may get worse, or a finding that appears, in words and without a full stop.
+    pub cost: Option<String>,
+    /// Whether a trial on a twin, without a reservation, shows that nothing gets worse.
+    pub is_free: bool,
+}
+
+/// Whether a knob has two values only.
+fn is_switch(knob: &str) -> bool {
+    knob == crate::change::JOURNALD_STORAGE || ["/strict_limit", "/direct_io"].iter().any(|end| knob.ends_with(end))
+}
+
+/// The ramp of a change on the host of a recording.
+pub fn ramp(window: &Window, changes: &[Change], price: &Price) -> Ramp {
+    let cost = price.cost.as_deref();
     // Setting one member of a pair zeroes the other.
     let is_zeroed = |change: &Change| {
         let pair = knob(&change.knob).and_then(|knob| knob.pair);
@@ -121,7 +137,7 @@ pub fn ramp(window: &Window, changes: &[Change], expected: &[Expected], cost: Op
     let has_way = farthest.is_some_and(|one| one.factor() > 1.0);
     let wanted = by_distance.clamp(if cost.is_some() && has_way { 2 } else { 1 }, STEPS_MAX);
     let watch_s = watch_s(&window.host.last, changes);
-    let bounds = bounds(window, watch_s, &stretches, expected);
+    let bounds = bounds(window, watch_s, &stretches, &price.expected);
     let mut steps: Vec<RampStep> = Vec::new();
     let mut last: Vec<String> = Vec::new();
     for number in 1..=wanted {
@@ -146,16 +162,24 @@ pub fn ramp(window: &Window, changes: &[Change], expected: &[Expected], cost: Op
         let factor = human::number(one.factor().round());
         format!("{} changes by a factor of {factor}", one.change.knob)
     });
-    let why = match (steps.len() > 1, far, cost) {
+    let is_near = has_way && stretches.len() == changes.len() && by_distance == 1;
+    let mut why = match (steps.len() > 1, far, cost) {
         (true, Some(far), Some(cost)) => format!("Several steps: {far}. Cost: {cost}."),
         (true, Some(far), None) => format!("Several steps: {far}."),
         (true, None, cost) => format!("Several steps, because the change has a cost: {}.", cost.unwrap_or_default()),
-        (false, _, Some(cost)) => format!("One step: there is no value between the old and the new one. Cost: {cost}."),
-        (false, ..) if has_way => format!(
+        (false, _, Some(cost)) => format!("The change is made at once. Cost: {cost}."),
+        (false, ..) if is_near && price.is_free => format!(
             "One step is enough: no value changes by more than a factor of {FACTOR_MAX}, and no predicted figure gets worse."
         ),
-        (false, ..) => "One step: there is no value between the old and the new one.".to_owned(),
+        (false, ..) if is_near => format!("One step: no value changes by more than a factor of {FACTOR_MAX}."),
+        (false, ..) if !changes.is_empty() && changes.iter().all(|change| is_switch(&change.knob)) => {
+            "One step: a switch has no value in between.".to_owned()
+        }
+        (false, ..) => "The change is made at once.".to_owned(),
     };
+    if raises(&stretches) && !bounds.iter().any(|bound| bound.figure == PEAK) {
+        why.push_str(" Data at risk have no bound: the recording does not show how many there were.");
+    }
     Ramp { why, steps }
 }
 
@@ -165,8 +189,14 @@ fn is_now(change: &Change, value: &str) -> bool {
     change.in_force.as_deref().or(old.as_deref()) == Some(value)
 }
 
-/// What must hold while a step is watched: tasks wait no longer than in the worst stretch of the recording, and data at risk
-/// stay within what is predicted of the whole change, where the change lets them grow.
+/// Whether a change lets more data be dirty.
+fn raises(stretches: &[Stretch<'_>]) -> bool {
+    stretches.iter().any(|one| one.to > one.from)
+}
+
+/// What must hold while a step is watched: tasks wait no longer than in the worst stretch of the recording. Where the change
+/// lets data at risk grow, they stay within what is predicted of the whole change. Without a prediction, they grow at most by the
+/// factor of the change; below the present background threshold they may grow in any case.
 fn bounds(window: &Window, watch_s: f64, stretches: &[Stretch<'_>], expected: &[Expected]) -> Vec<Bound> {
     let mut bounds = Vec::new();
     let share = worst_share(window, watch_s).map(|worst| (worst * WORSE.0).max(worst + WORSE.1));
@@ -174,9 +204,17 @@ fn bounds(window: &Window, watch_s: f64, stretches: &[Stretch<'_>], expected: &[
         let at_most = (at_most * 100.0).ceil() / 100.0;
         bounds.push(Bound { figure: IO_SOME_SHARE.to_owned(), unit: "share".to_owned(), at_most });
     }
-    let raises = stretches.iter().any(|one| one.to > one.from);
-    if let Some(peak) = expected.iter().find(|one| raises && one.figure == PEAK) {
-        let at_most = peak.high.max(peak.now).ceil();
+    let predicted = expected.iter().find(|one| one.figure == PEAK).map(|peak| peak.high.max(peak.now));
+    let factor = stretches.iter().map(|one| one.to / one.from).fold(1.0, f64::max);
+    let recorded = || {
+        let peak = window.host_series.iter().filter_map(|(_, row)| unwritten_of(window, row)).max()?;
+        let background = background_threshold(window).map_or(0, |bytes| bytes.0);
+        Some((peak.0 as f64 * factor).max(background as f64))
+    };
+    let total = window.facts.as_ref().and_then(|facts| facts.mem_total).map_or(f64::MAX, |bytes| bytes.0 as f64);
+    let peak = predicted.or_else(recorded).filter(|peak| *peak > 0.0);
+    if let Some(peak) = peak.filter(|_| raises(stretches)) {
+        let at_most = peak.ceil().min(total);
         bounds.push(Bound { figure: PEAK.to_owned(), unit: "bytes".to_owned(), at_most });
     }
     bounds
@@ -190,6 +228,16 @@ mod tests {
 
     fn change(knob: &str, old: &str, new: &str) -> Change {
         Change { knob: knob.to_owned(), old: Some(old.to_owned()), new: new.to_owned(), in_force: None }
+    }
+
+    /// The ramp of a change with predicted figures and a cost. Without a cost it is one that was tried and costs nothing.
+    fn ramp(window: &Window, changes: &[Change], expected: &[Expected], cost: Option<&str>) -> Ramp {
+        let price = Price {
+            expected: expected.to_vec(),
+            cost: cost.map(str::to_owned),
+            is_free: cost.is_none(),
+        };
+        super::ramp(window, changes, &price)
     }
 
     /// A host whose tasks waited for I/O in a part of each second from second 4 to second 7.
@@ -267,18 +315,15 @@ mod tests {
         );
         let peak = ramp.steps[0].go_on_if.iter().find(|bound| bound.figure == PEAK).expect("it is bounded");
         assert_eq!(peak.at_most, 300e6);
-        let switch = super::ramp(&window(0.1), &changes[1..], &[], cost);
-        assert!(
-            switch.why.starts_with("One step: there is no value between the old and the new one. It costs "),
-            "{}",
-            switch.why
-        );
+        let price = Price { cost: cost.map(str::to_owned), ..Price::default() };
+        let switch = super::ramp(&window(0.1), &changes[1..], &price);
+        assert_eq!(switch.why, "The change is made at once. Cost: peak data at risk 95.4 MiB → about 191 MiB.");
     }
 
     #[test]
     fn a_step_is_watched_until_old_data_are_written_and_tasks_may_wait_as_in_the_recording() {
         let told = |expire: u64, new: u64, part: f64| {
-            let fixture = Fixture::healthy().host(move |t, row| {
+            let fixture = Fixture::healthy().seconds(130).host(move |t, row| {
                 row.dirty_expire_centisecs = Some(Centisecs(expire));
                 row.dirty_writeback_centisecs = Some(Centisecs(500));
                 row.psi_io_some = Some(secs(part * (t - 4.0).clamp(0.0, 3.0)));
@@ -292,9 +337,46 @@ mod tests {
         assert_eq!(told(1000, 3000, 0.0).0, 40.0);
         assert_eq!(told(60_000, 30_000, 0.0).0, 120.0);
         assert_eq!(told(0, 3000, 0.0).0, 40.0);
-        // The recording is shorter than the watch: its mean counts.
         let share = told(3000, 1500, 1.0).1.expect("it is bounded");
-        assert!(share > 0.1 && share < 1.0, "{share}");
+        assert!(share > 0.1 && share < 0.3, "{share}");
+    }
+
+    #[test]
+    fn only_a_trial_without_a_reservation_says_that_nothing_gets_worse() {
+        let of = |knob: &str, old: &str, new: &str, price: &Price| {
+            super::ramp(&window(0.1), &[change(knob, old, new)], price).why
+        };
+        let (untried, free) = (Price::default(), Price { is_free: true, ..Price::default() });
+        let near = |price: &Price| of("vm.dirty_bytes", "268435456", "67108864", price);
+        assert_eq!(near(&untried), "One step: no value changes by more than a factor of 4.");
+        assert!(near(&free).ends_with("and no predicted figure gets worse."));
+        for (knob, old, new) in [
+            ("cgroup/a/io.max/8:0/wbps", "1048576", "max"),
+            ("bdi/8:0/max_ratio", "1", "100"),
+            ("vm.dirty_writeback_centisecs", "0", "500"),
+            ("cgroup/a/memory.high", "max", "1073741824"),
+        ] {
+            assert_eq!(of(knob, old, new, &free), "The change is made at once.", "{knob}");
+        }
+        assert_eq!(of("bdi/8:0/strict_limit", "1", "0", &free), "One step: a switch has no value in between.");
+    }
+
+    #[test]
+    fn a_higher_threshold_that_was_not_tried_is_bounded_by_the_recording_or_says_that_it_is_not() {
+        let higher = [change("vm.dirty_bytes", "67108864", "134217728")];
+        let of = |pages: Option<u64>| {
+            let window = Fixture::healthy().host(move |_, row| {
+                row.nr_dirty = pages.map(floodline_record::units::Pages);
+                row.mem_dirty = None;
+            });
+            super::ramp(&window.window(), &higher, &Price::default())
+        };
+        let peak = |ramp: &Ramp| ramp.steps[0].go_on_if.iter().find(|one| one.figure == PEAK).map(|one| one.at_most);
+        let bounded = of(Some(4_000_000));
+        assert!(peak(&bounded).is_some_and(|bytes| bytes >= 4e9), "{bounded:?}");
+        let open = of(None);
+        assert_eq!(peak(&open), None);
+        assert!(open.why.ends_with("Data at risk have no bound: the recording does not show how many there were."));
     }
 
     #[test]
@@ -303,7 +385,7 @@ mod tests {
         let of = |seconds| worst_share(&window, seconds).expect("it is counted");
         assert!((of(3.0) - 0.8).abs() < 0.01, "{}", of(3.0));
         assert!(of(6.0) < 0.5, "{}", of(6.0));
-        assert!(of(3600.0) < 0.5, "{}", of(3600.0));
+        assert_eq!(worst_share(&window, 3600.0), None, "it is shorter, and its mean hides the worst stretch");
         assert_eq!(worst_share(&Fixture::healthy().host(|_, row| row.psi_io_some = None).window(), 3.0), None);
     }
 }

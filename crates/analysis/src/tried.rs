@@ -10,7 +10,7 @@ use crate::rule_figures::are_exact;
 
 mod weighed;
 
-pub use self::weighed::on_usual_disks;
+pub use self::weighed::{cost_of_trial, on_usual_disks, price};
 
 /// Whether the change of a plan follows from the kernel's arithmetic alone.
 fn is_exact(plan: &Plan) -> bool {

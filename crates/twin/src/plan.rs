@@ -10,8 +10,9 @@ use floodline_analysis::change::{Change, ChangePlan, Fingerprint, SCHEMA};
 use floodline_analysis::knob_of::knob_of;
 use floodline_analysis::plan::merge;
 use floodline_analysis::prediction::{Prediction, Setting, shown_value};
-use floodline_analysis::ramp::ramp;
+use floodline_analysis::ramp::{Price, ramp};
 use floodline_analysis::report::{Finding, Plan, Step, When};
+use floodline_analysis::tried::{cost_of_trial, price};
 use floodline_record::window::Window;
 
 /// Figure that decides if a change helped.
@@ -80,8 +81,8 @@ pub fn plan(
     let undo = changes.iter().map(|change| restoring(window, &change.knob)).collect::<Option<Vec<String>>>();
     let rows = || prediction.iter().flat_map(|prediction| &prediction.rows);
     let expected = prediction.map(Prediction::expected).unwrap_or_default();
-    let cost = prediction.and_then(|prediction| Some(prediction.losses().first()?.reserved()));
-    let ramp = ramp(window, &changes, &expected, cost.as_deref());
+    let (cost, is_free) = prediction.map(price).unwrap_or_default();
+    let ramp = ramp(window, &changes, &Price { expected: expected.clone(), cost, is_free });
     let evidence = rows()
         .filter(|row| row.is_measured && !row.figure.starts_with("program "))
         .map(|row| format!("{}: {} in the recording", row.label, shown_value(row.unit, row.now)))
@@ -125,10 +126,10 @@ pub(crate) fn add_ramp(plan: &mut Plan, window: &Window) {
     if changes.is_empty() || (plan.now.is_empty() && plan.candidate.is_none()) {
         return;
     }
-    let tried = plan.tried.as_ref();
-    let expected = tried.map_or(&[][..], |tried| &tried.expected);
-    let cost = tried.and_then(|tried| tried.costs.first()).map(String::as_str);
-    plan.ramp = Some(ramp(window, &changes, expected, cost));
+    let expected = plan.tried.as_ref().map(|tried| tried.expected.clone()).unwrap_or_default();
+    let cost = cost_of_trial(plan);
+    let is_free = cost.is_none() && plan.candidate.is_none() && plan.is_tried_to_help();
+    plan.ramp = Some(ramp(window, &changes, &Price { expected, cost, is_free }));
 }
 
 #[cfg(test)]

@@ -75,6 +75,34 @@ pub(super) fn costs(plan: &Plan, prediction: &Prediction) -> Vec<String> {
     waits.into_iter().chain(plan.is_outrun.then(|| full.to_owned())).collect()
 }
 
+/// What gets or may get worse by a trial, the most important first and in words; `None` where the trial shows nothing of the kind. The second
+/// is whether the trial has no reservation either, so that nothing gets worse by it.
+pub fn price(prediction: &Prediction) -> (Option<String>, bool) {
+    let sure = prediction.losses().first().map(|row| row.reserved());
+    let rough = || prediction.roughly_longer().map(|row| format!("maybe {}", row.roughly_said()));
+    let news = || prediction.appear.first().map(|seen| format!("{} appears", seen.rule));
+    let wide = || costs(&Plan::default(), prediction).into_iter().next().map(|cost| bare(&cost));
+    let cost = sure.or_else(rough).or_else(news).or_else(wide);
+    let is_free = cost.is_none() && !prediction.is_cut && prediction.is_reliable() && prediction.reserve().is_none();
+    (cost, is_free)
+}
+
+/// How the costs of a plan begin that its trial shows. The others are those of its findings.
+const OF_TRIAL: [&str; 5] = [HERE, "On the twin: ", "On a slow disk: ", "At the upper end of the interval, ", "The disk stays full"];
+const HERE: &str = "Here: ";
+
+/// The first cost that the trial of a plan shows, in words.
+pub fn cost_of_trial(plan: &Plan) -> Option<String> {
+    let of_rows = plan.tried.as_ref().and_then(|tried| tried.costs.first()).cloned();
+    let is_of_trial = |cost: &&String| OF_TRIAL.iter().any(|start| cost.starts_with(start));
+    of_rows.or_else(|| plan.costs.iter().find(is_of_trial).map(|cost| bare(cost)))
+}
+
+/// A cost within a sentence.
+fn bare(cost: &str) -> String {
+    cost.strip_prefix(HERE).unwrap_or(cost).trim_end_matches('.').to_owned()
+}
+
 /// Whether a wait that gets shorter by its most likely value gets longer at the upper end of its interval.
 fn may_grow_in_interval(row: &Row) -> bool {
     row.improves() && row.high > row.now && differ(row.least, row.now, row.high)
@@ -118,6 +146,23 @@ mod tests {
         let both = vec![wait(LONGEST, "longest fsync", 3.95, 0.36, 6.42), all(240.0)];
         let told = costs(both).join(" ");
         assert!(told.contains("waits of all tasks") && told.contains("longest fsync"), "{told}");
+    }
+
+    #[test]
+    fn a_trial_with_a_wide_interval_or_a_new_finding_is_not_free() {
+        let all = |high| of(vec![wait(WAITS, "waits of all tasks", 60.0, 31.0, high)]);
+        let (cost, is_free) = price(&all(240.0));
+        assert!(cost.is_some_and(|cost| cost.starts_with("At the upper end") && !cost.ends_with('.')) && !is_free);
+        assert_eq!(price(&all(50.0)).0, None);
+        let news = crate::prediction::Seen { rule: "dirty-cliff", severity: crate::report::Severity::Info };
+        let appears = price(&Prediction { appear: vec![news], ..all(50.0) });
+        assert_eq!(appears, (Some("dirty-cliff appears".to_owned()), false));
+        let costs = |cost: &str| {
+            cost_of_trial(&Plan { costs: vec!["More is lost.".to_owned(), cost.to_owned()], ..Plan::default() })
+        };
+        assert_eq!(costs("Here: a appears.").as_deref(), Some("a appears"));
+        assert_eq!(costs("On a slow disk: b.").as_deref(), Some("On a slow disk: b"));
+        assert_eq!(costs("Of a rule."), None);
     }
 
     #[test]
