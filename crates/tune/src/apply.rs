@@ -414,8 +414,8 @@ pub fn run(
     Ok(Applied { id: journal.id, set, left })
 }
 
-/// The slots with the writes of one step of a ramp.
-fn of_step(slots: &[Slot], step: usize) -> Vec<Slot> {
+/// The slots that one step of a ramp sets, with its writes only, in order.
+pub fn of_step(slots: &[Slot], step: usize) -> Vec<Slot> {
     let of = |slot: &Slot| {
         let writes = slot.writes.iter().filter(|write| write.step == step).cloned().collect();
         Slot { writes, ..slot.clone() }

@@ -57,6 +57,9 @@ pub struct Writes {
     /// Steps in which the writes are made, with the host watched after each. Absent if they are made at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ramp: Option<Ramp>,
+    /// The writes of each step of the ramp, in order. Empty if they are made at once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Vec<Write>>,
 }
 
 /// A change that waits.
@@ -335,12 +338,25 @@ pub fn writes(writes: &Writes) -> String {
     let mut text = String::new();
     for setting in &writes.settings {
         let _ = writeln!(text, "{} (now {})", setting.new, setting.old);
-        for write in &setting.writes {
+        // With a ramp, all settings of a step are written before those of the next.
+        for write in setting.writes.iter().filter(|_| writes.steps.is_empty()) {
             let _ = writeln!(text, "  write {} to {}", write.value, write.path);
         }
     }
     if let Some(ramp) = &writes.ramp {
-        crate::ramp::text(&mut text, ramp, WIDTH);
+        crate::layout::hanging(&mut text, "Ramp   ", &ramp.why, WIDTH);
+        let many = ramp.steps.len();
+        for (at, (step, set)) in ramp.steps.iter().zip(&writes.steps).enumerate() {
+            let _ = writeln!(text, "  Ramp step {} of {many}", at + 1);
+            for write in set {
+                let _ = writeln!(text, "    write {} to {}", write.value, write.path);
+            }
+            let then = match at + 1 == many {
+                true => "Then floodline confirm keeps the change.".to_owned(),
+                false => crate::ramp::watched(step, false),
+            };
+            crate::layout::hanging(&mut text, "    ", &then, WIDTH);
+        }
     }
     for file in &writes.files_at_confirm {
         let _ = writeln!(text, "at floodline confirm: write {}", file.path);

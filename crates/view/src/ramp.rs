@@ -34,12 +34,25 @@ pub fn watched(step: &RampStep, is_last: bool) -> String {
     let seconds = human::seconds(step.watch_s);
     let then = if is_last { "Confirm" } else { "Go on" };
     let holds: Vec<String> = step.go_on_if.iter().map(held).collect();
-    let holds = if holds.is_empty() {
-        "tasks wait no longer than before (floodline apply does not check this)".to_owned()
-    } else {
-        holds.join(" and ")
-    };
-    format!("Watch for {seconds}. {then} if {holds}.")
+    if holds.is_empty() {
+        return format!("Watch the host for {seconds}; floodline checks no bound here.");
+    }
+    format!("Watch for {seconds}. {then} if {}.", holds.join(" and "))
+}
+
+/// Which command makes the steps of a plan of these rules. The commands that `doctor` prints make the change at once.
+pub fn made_by(rules: &[&str], steps: usize) -> String {
+    match rules {
+        [] => String::new(),
+        _ if steps < 2 => String::new(),
+        [rule] => {
+            format!("The commands above make the change at once. floodline apply --finding {rule} makes these steps.")
+        }
+        many => format!(
+            "The commands above make the change at once. floodline apply --finding RULE makes the steps of one finding: {}.",
+            many.join(", ")
+        ),
+    }
 }
 
 /// One figure and its bound. The name of a figure comes from a file.
@@ -54,6 +67,14 @@ fn held(bound: &Bound) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_command_that_makes_the_steps_is_named() {
+        let of = |rules: &[&str], steps| made_by(rules, steps);
+        assert!(of(&["dirty-cliff"], 2).ends_with(" floodline apply --finding dirty-cliff makes these steps."));
+        assert!(of(&["dirty-cliff", "b"], 2).ends_with("makes the steps of one finding: dirty-cliff, b."));
+        assert_eq!(of(&["dirty-cliff"], 1), "");
+    }
 
     #[test]
     fn each_step_says_what_it_sets_how_long_to_watch_and_what_must_hold() {
@@ -72,14 +93,14 @@ mod tests {
             "Ramp   Several steps: vm.dirty_bytes changes by a factor of 16.\n  \
              Ramp step 1 of 2\n    vm.dirty_bytes=268435456\n    Watch for 40 s. Go on if tasks wait for I/O in at most 20 % of the time and\n    \
              at most 64.0 MiB are at risk.\n  \
-             Ramp step 2 of 2\n    vm.dirty_bytes=67108864\n    Watch for 40 s. Confirm if tasks wait no longer than before (floodline apply does not check this).\n"
+             Ramp step 2 of 2\n    vm.dirty_bytes=67108864\n    Watch the host for 40 s; floodline checks no bound here.\n"
         );
         let one = Ramp { why: "One step is enough.".to_owned(), steps: ramp.steps[1..].to_vec() };
         let mut out = String::new();
         text(&mut out, &one, 80);
         assert_eq!(
             out,
-            "Ramp   One step is enough.\n    Watch for 40 s. Confirm if tasks wait no longer than before (floodline apply does not check this).\n"
+            "Ramp   One step is enough.\n    Watch the host for 40 s; floodline checks no bound here.\n"
         );
     }
 }

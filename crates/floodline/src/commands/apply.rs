@@ -14,7 +14,7 @@ use crate::observe::{Schedule, observe, parse_duration};
 use crate::trial::{self, Trial, parse_design, try_by_turns};
 use crate::tuning::{SiteArgs, tell_settled};
 use crate::twins::try_plan;
-use floodline_analysis::change::{ChangePlan, Ramp};
+use floodline_analysis::change::{ChangePlan, Ramp, RampStep};
 use floodline_analysis::diagnose::stretches::Stretches;
 use floodline_analysis::knob_of::knob_of;
 use floodline_analysis::report::When;
@@ -22,7 +22,7 @@ use floodline_analysis::tried::MAY_HARM;
 use floodline_host::Needs;
 use floodline_record::human;
 use floodline_record::record::Sink;
-use floodline_tune::apply::{Prepared, Request, plan_of, prepare, run};
+use floodline_tune::apply::{Prepared, Request, of_step, plan_of, prepare, run};
 use floodline_tune::recover::Site;
 use floodline_tune::staged::Stage;
 use floodline_tune::switchback::Design;
@@ -315,8 +315,23 @@ fn writes(prepared: &Prepared, plan: &ChangePlan) -> view::Writes {
         writes: of(slot),
     });
     let files = prepared.files.iter().map(|(path, text)| view::Write { path: path.clone(), value: text.clone() });
-    let ramp = plan.ramp.clone().filter(|_| prepared.stages.len() > 1);
-    view::Writes { schema: view::WRITES, settings: slots.collect(), files_at_confirm: files.collect(), ramp }
+    // The stages, not the steps of the plan: what is in force already is left out.
+    let stages = || prepared.stages.iter().filter(|_| prepared.stages.len() > 1);
+    let step = |stage: &Stage| RampStep {
+        set: stage.set.clone(),
+        watch_s: stage.watch.as_secs_f64(),
+        go_on_if: stage.go_on_if.clone(),
+    };
+    let why = plan.ramp.as_ref().filter(|_| stages().next().is_some()).map(|ramp| ramp.why.clone());
+    let ramp = why.map(|why| Ramp { why, steps: stages().map(step).collect() });
+    let steps = stages().map(|stage| of_step(&prepared.slots, stage.step).iter().flat_map(of).collect());
+    view::Writes {
+        schema: view::WRITES,
+        settings: slots.collect(),
+        files_at_confirm: files.collect(),
+        ramp,
+        steps: steps.collect(),
+    }
 }
 
 /// Hint beside a file that holds no plan.

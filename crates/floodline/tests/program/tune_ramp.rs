@@ -29,10 +29,14 @@ fn a_change_with_a_ramp_is_made_in_its_steps() {
     let host = Imitated::new();
     let plan = plan(&host, 1.0, 1e7);
     let shown = host.run(&["apply", &plan, "--dry-run"]);
-    assert!(
-        shown.stdout.contains("Ramp step 1 of 2\n    vm.dirty_background_bytes=134217728 vm.dirty_bytes=536870912"),
-        "{shown}"
-    );
+    let at = |text: &str| shown.stdout.find(text).unwrap_or_else(|| panic!("{text}: {shown}"));
+    let told = [
+        "  Ramp step 1 of 2\n    write 134217728 to /proc/sys/vm/dirty_background_bytes\n",
+        "    write 536870912 to /proc/sys/vm/dirty_bytes\n    Watch for",
+        "  Ramp step 2 of 2\n    write 67108864 to /proc/sys/vm/dirty_background_bytes\n",
+        "    write 268435456 to /proc/sys/vm/dirty_bytes\n    Then floodline confirm keeps the change.\n",
+    ];
+    assert!(told.windows(2).all(|pair| at(pair[0]) < at(pair[1])), "{shown}");
     assert!(shown.stdout.contains("Watch for 1.00 s. Go on if tasks wait for I/O"), "{shown}");
     assert_eq!(host.values(), old());
     let run = host.run(&["apply", &plan, "--yes"]);
