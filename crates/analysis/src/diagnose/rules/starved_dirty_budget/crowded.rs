@@ -9,6 +9,7 @@ use crate::diagnose::short_limit::{higher, setting_of};
 use crate::diagnose::waiting::{self, HARM_SHARE, Waiter};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::human;
+use floodline_record::id::EntityId;
 use std::collections::BTreeSet;
 
 /// The ratios that the kernel starts with, in percent. They give each cgroup a fifth of its memory.
@@ -52,7 +53,8 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
     };
     let (above, limit, _) = worst.below;
     let of = derived.label(above);
-    let used_up = format!("the memory limit of {of} ({})", human::bytes(limit as f64));
+    let knob = format!("{} of {of}", knob_of_limit(derived, above, limit));
+    let used_up = format!("{knob} ({})", human::bytes(limit as f64));
     let domain =
         derived.budgets().cgroups.iter().find(|budget| budget.cgroup == worst.cgroup).map(|budget| &budget.domain);
     let by_setting = domain.filter(|_| worst.reason == Reason::Setting).map(setting_of);
@@ -73,7 +75,7 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
             "Raise the dirty thresholds of the machine: each cgroup gets the same part of its memory.".to_owned()
         }
         (None, true) => format!(
-            "Raise the memory limit of {of}{}: each added MiB allows {} more unwritten data. A higher vm.dirty_ratio raises the limit too, for \
+            "Raise {knob}{}: each added MiB allows {} more unwritten data. A higher vm.dirty_ratio raises the limit too, for \
              all cgroups.",
             if worst.reason == Reason::Programs { ", or shrink the programs in it" } else { "" },
             human::bytes(part * 1024.0 * 1024.0)
@@ -138,6 +140,12 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
         moves_waits_only: true,
         ..Finding::default()
     })
+}
+
+/// The file that holds the memory limit of a cgroup, of this many bytes.
+fn knob_of_limit(derived: &Derived<'_>, cgroup: EntityId, limit: u64) -> &'static str {
+    let high = derived.window.cgroup_limits.get(&cgroup).and_then(|span| span.last.memory_high?.bytes());
+    if high.is_some_and(|high| high.0 <= limit) { "memory.high" } else { "memory.max" }
 }
 
 fn evidence(derived: &Derived<'_>, all: &[Crowded], waiters: &[Waiter]) -> Vec<Evidence> {
@@ -229,12 +237,12 @@ mod tests {
         assert!(
             finding
                 .cause
-                .contains("Programs take half or more of the memory limit of /bench.slice/writer-0.scope (320 MiB)."),
+                .contains("Programs take half or more of memory.max of /bench.slice/writer-0.scope (320 MiB)."),
             "{}",
             finding.cause
         );
         assert!(
-            finding.brief.expect.starts_with("Raise the memory limit of /bench.slice/writer-0.scope"),
+            finding.brief.expect.starts_with("Raise memory.max of /bench.slice/writer-0.scope"),
             "{}",
             finding.brief.expect
         );
@@ -257,12 +265,12 @@ mod tests {
         check_rule(&RULE, &marks(44.0), "warning: The kernel pauses writers of /bench.slice/writer-0.scope and 1 more");
         let finding = first_finding(&RULE, &marks(44.0));
         assert!(
-            finding.summary.contains("because of the memory limit of /bench.slice/writer-0.scope (44.0 MiB)."),
+            finding.summary.contains("because of memory.high of /bench.slice/writer-0.scope (44.0 MiB)."),
             "{}",
             finding.summary
         );
         let expect = &finding.brief.expect;
-        assert!(expect.starts_with("Raise the memory limit") && !expect.contains("shrink"), "{expect}");
+        assert!(expect.starts_with("Raise memory.high of /bench.slice/writer-0.scope: ") && !expect.contains("shrink"), "{expect}");
         check_rule(&RULE, &marks(120.0), "clear:");
     }
 
