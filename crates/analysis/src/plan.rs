@@ -34,8 +34,15 @@ pub fn merge(findings: &[Finding]) -> Option<Plan> {
     for finding in counted {
         merged.add(finding);
     }
-    // A full disk stays full, whichever finding has the change.
-    merged.plan.is_outrun = findings.iter().any(|finding| finding.is_outrun);
+    // A full disk stays full, whichever finding has the change. Another disk is not concerned.
+    let rules = merged.plan.rules.clone();
+    let is_of_plan = |finding: &&Finding| rules.contains(&finding.rule);
+    let is_of_its_disks = |full: &Finding| {
+        let mut of_plan = findings.iter().filter(is_of_plan);
+        let is_shared = |other: &Finding| full.devices.iter().any(|device| other.devices.contains(device));
+        full.devices.is_empty() || of_plan.any(|other| other.devices.is_empty() || is_shared(other))
+    };
+    merged.plan.is_outrun = findings.iter().any(|finding| finding.is_outrun && is_of_its_disks(finding));
     merged.finish()
 }
 
@@ -427,7 +434,10 @@ mod tests {
         let steps = sysctls(&window(), &[("vm.dirty_bytes", 1 << 27)]);
         let full = Finding { is_outrun: true, ..finding("full", Severity::Critical, Vec::new()) };
         let cliff = finding("cliff", Severity::Warning, steps);
-        assert!(merge(&[full, cliff.clone()]).unwrap().is_outrun);
+        assert!(merge(&[full.clone(), cliff.clone()]).unwrap().is_outrun);
+        let on = |finding: &Finding, disk: &str| Finding { devices: vec![disk.to_owned()], ..finding.clone() };
+        assert!(merge(&[on(&full, "sda"), on(&cliff, "sda")]).unwrap().is_outrun);
+        assert!(!merge(&[on(&full, "sda"), on(&cliff, "sdb")]).unwrap().is_outrun, "another disk");
         assert!(!merge(&[cliff]).unwrap().is_outrun);
     }
 

@@ -21,6 +21,7 @@ use crate::budget::{self, Budgets};
 use crate::report::Step;
 use crate::shown;
 use floodline_kernel::Behaviour;
+use floodline_record::facts::Stack;
 use floodline_record::gap::{Gap, Source};
 use floodline_record::id::EntityId;
 use floodline_record::window::Window;
@@ -139,15 +140,27 @@ impl<'a> Derived<'a> {
     /// Whether dirtying is faster than the device with the most written bytes.
     pub fn is_outrun(&self) -> bool {
         self.drains().first().is_some_and(|drain| {
-            matches!((self.dirty.dirtying_rate, drain.write_bandwidth()), (Some(rate), Some(speed)) if rate > speed.value)
+            matches!((self.dirtied_once(), drain.write_bandwidth()), (Some(rate), Some(speed)) if rate > speed.value)
         })
+    }
+
+    /// Bytes that programs dirty per second. What a loop device writes becomes dirty a second time, as pages of its backing file,
+    /// unless it writes past the page cache: the kernel counts it twice, and this counts it once.
+    fn dirtied_once(&self) -> Option<f64> {
+        let counted = self.dirty.dirtying_rate?;
+        let is_direct = |device: &Device<'_>| {
+            matches!(device.facts.map(|facts| &facts.stack), Some(Stack::Loop { dio: Some(true), .. }))
+        };
+        let all = device::devices(self.window);
+        let again = all.iter().filter(|device| device.is_loop() && !is_direct(device)).filter_map(Device::write_rate);
+        Some((counted - again.sum::<f64>()).max(0.0))
     }
 
     /// Whether programs dirty faster than one device writes: by the machine's counter where it is the only one, otherwise
     /// by that of its backing device.
     pub fn is_outrun_on(&self, device: &Device<'_>) -> bool {
         let rate = match self.drains().len() {
-            0 | 1 => self.dirty.dirtying_rate,
+            0 | 1 => self.dirtied_once(),
             _ => {
                 let dirtied = device.bdi().and_then(|bdi| bdi.growth.dirtied);
                 dirtied.filter(|_| self.seconds > 0.0).map(|bytes| bytes.0 as f64 / self.seconds)

@@ -52,6 +52,19 @@ fn a_disk_that_programs_outrun_is_told_to_the_plan() {
         first_finding(&RULE, &fixture).is_outrun
     };
     assert!(is_outrun(36_000.0) && !is_outrun(20_000.0));
+    // Half of it passes a loop device, whose writes become dirty pages of its backing file.
+    let by_loop = |dio: bool| {
+        use floodline_record::facts::Stack;
+        let fixture = backup()
+            .host(move |t, row| row.nr_dirtied = grows(t, 40_000_000, 36_000.0))
+            .disk("loop0", |t, row| row.written = grows(t, 0, 70e6))
+            .facts(move |facts| {
+                let disk = facts.devices.iter_mut().find(|disk| disk.name.as_bytes() == b"loop0").unwrap();
+                disk.stack = Stack::Loop { backing_file: "/srv/image".into(), dio: Some(dio) };
+            });
+        first_finding(&RULE, &fixture).is_outrun
+    };
+    assert!(!by_loop(false) && by_loop(true));
 }
 
 #[test]
