@@ -24,6 +24,7 @@ use crate::storm::{self, Storm};
 use crate::thresholds::{Thresholds, risk_room};
 use floodline_analysis::prediction::{Better, Doubt, PEAK, Prediction, Row, Seen, Setting, WAITS};
 use floodline_record::human;
+use floodline_record::id::Entity;
 use floodline_record::window::Window;
 
 /// A twin before and after a change.
@@ -41,6 +42,8 @@ pub struct Question {
     warning: Option<String>,
     /// A storm that no run shows.
     storm: Option<Storm>,
+    /// Whether the change clears every `strict_limit` that the recording has: no device can then pause writers by it.
+    clears_strict: bool,
 }
 
 /// One run that an answer needs.
@@ -81,7 +84,8 @@ impl Question {
         let warning = Thresholds::of(window, settings).and_then(|set| set.warning());
         let storm = now.first().zip(then.first()).and_then(|(now, then)| storm::of(window, now, then));
         let budgets = smallest_budgets(window, settings);
-        Ok(Question { settings: settings.to_vec(), now, then, budgets, warning, storm })
+        let clears_strict = clears_strict(window, settings);
+        Ok(Question { settings: settings.to_vec(), now, then, budgets, warning, storm, clears_strict })
     }
 
     /// The same question on the slowest disks that the recording allows. `None` if each disk was seen at its limits.
@@ -126,6 +130,20 @@ impl Question {
     pub fn scenario(&self, run: &Run) -> Option<&Changed> {
         if run.is_changed { self.then.get(run.demand) } else { self.now.get(run.demand) }
     }
+}
+
+/// Whether settings clear `strict_limit` of every backing device that has it. A backing device whose flag was not read may have it.
+fn clears_strict(window: &Window, settings: &[Setting]) -> bool {
+    let cleared = |name: &str| {
+        let key = format!("bdi/{name}/strict_limit");
+        settings.iter().any(|one| one.key == key && one.value.trim() == "0")
+    };
+    let mut open = window.bdis.iter().filter(|(_, span)| span.last.strict_limit.is_none_or(|flag| flag.0 > 0));
+    settings.iter().any(|one| one.key.ends_with("/strict_limit"))
+        && open.all(|(id, _)| match window.entities.get(id) {
+            Some(Entity::Bdi { name }) => cleared(&name.to_string()),
+            _ => false,
+        })
 }
 
 /// Readings of the recording that predictions are compared with.
@@ -177,6 +195,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         unknown_speed: unknown.map(|ceiling| ceiling.write_bytes_per_second.unwrap_or(0.0)).reduce(f64::min),
         slowest: speeds.and_then(|speeds| speeds.into_iter().reduce(f64::min)),
         is_reliable: error.is_some_and(|error| error <= backtest::MISS_MAX),
+        clears_strict: question.clears_strict,
     };
     let Findings { vanish, appear, stay, not_reproduced, lasting, between, invented } = findings(&judged);
     let mut doubtful = judged.doubtful();
@@ -423,6 +442,23 @@ mod tests {
         // By less than the error of the twin.
         let hardly = headline(vec![wait(false), risk(22.0)]);
         assert_eq!(hardly, format!("It lowers: peak data at risk 24.0 MiB → about 22.0 MiB.{assumed}"));
+    }
+
+    #[test]
+    fn a_strict_limit_is_cleared_only_if_no_device_keeps_one() {
+        use floodline_record::units::Flag;
+        use floodline_testkit::Fixture;
+        let with = |other: Option<u64>| {
+            Fixture::healthy()
+                .bdi("8:0", |_, row| row.strict_limit = Some(Flag(1)))
+                .bdi("0:60", move |_, row| row.strict_limit = other.map(Flag))
+                .window()
+        };
+        let setting = [Setting::new("bdi/8:0/strict_limit", 0)];
+        assert!(clears_strict(&with(Some(0)), &setting));
+        assert!(!clears_strict(&with(Some(1)), &setting), "another device has one");
+        assert!(!clears_strict(&with(None), &setting), "it may have one");
+        assert!(!clears_strict(&with(Some(0)), &[Setting::new("vm.dirty_ratio", 20)]));
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub(super) struct Judged<'a> {
     pub(super) slowest: Option<f64>,
     /// Whether the back-test shows that the twin is like its recording.
     pub(super) is_reliable: bool,
+    /// Whether the change leaves no device with a strict limit.
+    pub(super) clears_strict: bool,
 }
 
 /// What becomes of a finding.
@@ -93,6 +95,9 @@ impl Judged<'_> {
 
     /// What becomes of the finding of a rule. Nothing is certain by figures that the twin misses.
     pub(super) fn fate(&self, rule: &str) -> Fate {
+        if self.clears_strict && rule == STRICT {
+            return fate(false, None);
+        }
         if let Some(is_there) = self.by_settings(rule) {
             return fate(is_there, None);
         }
@@ -248,6 +253,9 @@ impl Judged<'_> {
 
 /// The rule whose severity rests on the time to write the data at risk.
 const AT_RISK: &str = "dirty-data-at-risk";
+
+/// The rule of pauses that only a strict limit makes.
+const STRICT: &str = "strictlimit-throttling";
 
 /// Findings that rest on the waits of syncs more than on data.
 const WAITS_ALONE: [&str; 2] = ["dominant-writer", "fsync-behind-writeback"];

@@ -52,6 +52,7 @@ fn doubts(
         unknown_speed,
         slowest: Some(100e6),
         is_reliable: true,
+        clears_strict: false,
     };
     judged.doubtful().into_iter().map(|one| (one.rule, one.reason, one.is_there)).collect()
 }
@@ -183,6 +184,7 @@ fn nothing_is_certain_by_a_twin_that_misses_its_recording() {
             unknown_speed: None,
             slowest: None,
             is_reliable,
+            clears_strict: false,
         };
         let told = judged.doubtful().first().map(|one| (one.reason, one.is_there));
         assert_eq!(told, expect, "{recorded:?} {now:?} {then:?}");
@@ -229,6 +231,7 @@ fn doubt_of_unlike(rule: &'static str, rows: &[Row], (now, then): (bool, bool)) 
         unknown_speed: None,
         slowest: None,
         is_reliable: false,
+        clears_strict: false,
     };
     judged.fate(rule).doubt
 }
@@ -314,4 +317,26 @@ fn a_stall_between_two_samples_of_the_recorder_counts() {
     assert_eq!(told(found(), true, false), [], "it ends");
     assert_eq!(told(found(), true, true), [], "it stays");
     assert_eq!(told(Verdicts::default(), true, true), [(CLIFF, Reason::Hidden, true)], "the recorder does not see it");
+}
+
+#[test]
+fn pauses_of_a_strict_limit_end_for_certain_with_the_last_one() {
+    let recorded = Verdicts { seen: seen("strictlimit-throttling"), ..Verdicts::default() };
+    let (now, then) = (Shown::default(), Verdicts { seen: seen("strictlimit-throttling"), ..Verdicts::default() });
+    let told = |clears_strict| {
+        let judged = Judged {
+            recorded: &recorded,
+            now: &now,
+            then: &then,
+            changed: vec![&now.said],
+            rows: &[],
+            unknown_speed: None,
+            slowest: None,
+            is_reliable: false,
+            clears_strict,
+        };
+        (judged.fate("strictlimit-throttling").is_there, judged.doubtful().len())
+    };
+    assert_eq!(told(true), (false, 0), "it cannot stay");
+    assert_eq!(told(false).1, 1, "another device has one");
 }
