@@ -46,7 +46,9 @@ impl Stretch<'_> {
         let value = self.from * (self.to / self.from).powf(share);
         let is_bytes = self.between.ends_with("bytes") || self.between.starts_with("cgroup/");
         let value = value.round().max(if is_bytes { LEAST_BYTES } else { 1.0 }) as u64;
-        (if is_bytes { value - value % PAGE } else { value }).to_string()
+        let value = if is_bytes { value - value % PAGE } else { value };
+        // Rounding leaves no way.
+        value.clamp(self.from.min(self.to) as u64, self.from.max(self.to) as u64).to_string()
     }
 }
 
@@ -232,11 +234,7 @@ mod tests {
 
     /// The ramp of a change with predicted figures and a cost. Without a cost it is one that was tried and costs nothing.
     fn ramp(window: &Window, changes: &[Change], expected: &[Expected], cost: Option<&str>) -> Ramp {
-        let price = Price {
-            expected: expected.to_vec(),
-            cost: cost.map(str::to_owned),
-            is_free: cost.is_none(),
-        };
+        let price = Price { expected: expected.to_vec(), cost: cost.map(str::to_owned), is_free: cost.is_none() };
         super::ramp(window, changes, &price)
     }
 
@@ -273,6 +271,18 @@ mod tests {
             ]
         );
         assert_eq!(ramp.why, "Several steps: vm.dirty_background_bytes changes by a factor of 64.");
+    }
+
+    #[test]
+    fn a_rounded_value_stays_between_both() {
+        let short = change("vm.dirty_bytes", "67109864", "67112000");
+        let between = |from: &str, to: &str| {
+            let change = Change { old: Some(from.to_owned()), new: to.to_owned(), ..short.clone() };
+            let set = ramp(&window(0.1), &[change], &[], Some("a cost")).steps[0].set[0].clone();
+            set.strip_prefix("vm.dirty_bytes=").expect("bytes").parse::<u64>().expect("a number")
+        };
+        assert!((67_109_864..=67_112_000).contains(&between("67109864", "67112000")));
+        assert!((67_109_864..=67_112_000).contains(&between("67112000", "67109864")));
     }
 
     #[test]

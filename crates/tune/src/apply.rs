@@ -354,11 +354,7 @@ pub(crate) fn begin(site: &Site, request: &Request, prepared: Prepared) -> Resul
     };
     let mut journal = store.create(planned)?;
     let client = guard::start(&site.host, &site.state, journal.id).map_err(|error| {
-        let _ = journal.append(Entry::PutBack {
-            why: Why::NeverStarted,
-            outcomes: Vec::new(),
-            took_ns: None,
-        });
+        let _ = journal.append(Entry::PutBack { why: Why::NeverStarted, outcomes: Vec::new(), took_ns: None });
         TuneError::refused(format!("{error}; nothing was changed"))
             .hint("print the writes: add --dry-run instead of --yes")
     })?;
@@ -451,7 +447,8 @@ pub(crate) fn write_all(site: &Site, slots: &[Slot], journal: &mut Journal, clie
 }
 
 /// Hint after a change that did harm.
-const NO_REPEAT: &str = "do not repeat the change, also not in one step, before floodline doctor shows what the tasks waited for";
+const NO_REPEAT: &str =
+    "do not repeat the change, also not in one step, before floodline doctor shows what the tasks waited for";
 /// Hint after a step during which a value was changed.
 const OTHER_PROGRAM: &str = "find the program that set it, and make a new plan";
 

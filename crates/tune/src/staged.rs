@@ -193,7 +193,11 @@ pub fn is_still(host: &Host, slots: &[Slot], present: &[Option<Vec<String>>]) ->
             Some(values) => Slot { old: values.clone(), ..slot.clone() }.old_shown(),
             None => slot.attributes.first().map_or("", |first| &first.name).to_owned() + " cannot be read",
         };
-        return Err(format!("another program changed a value while the host was watched: {} became {}", shown(before), shown(&now)));
+        return Err(format!(
+            "another program changed a value while the host was watched: {} became {}",
+            shown(before),
+            shown(&now)
+        ));
     }
     Ok(())
 }
@@ -316,7 +320,10 @@ mod tests {
         refused(vec![step(&["kernel.panic=1"], 1.0, &[]), last()], "unknown knob");
         refused(vec![step(&["vm.dirty_ratio=10"], f64::NAN, &[]), last()], "watch_s of step 1");
         refused(vec![step(&["vm.dirty_ratio=10"], -1.0, &[]), last()], "watch_s of step 1");
-        refused(vec![step(&["vm.dirty_ratio=10"], 1.0, &[("swap", 1.0)]), last()], "swap, which this host does not report");
+        refused(
+            vec![step(&["vm.dirty_ratio=10"], 1.0, &[("swap", 1.0)]), last()],
+            "swap, which this host does not report",
+        );
         refused(vec![step(&["vm.dirty_ratio=10"], 1.0, &[(PEAK, f64::NAN)]), last()], "has a bound of NaN");
         assert!(check(vec![step(&["vm.dirty_ratio=10"], 1.0, &[]), last()]).is_ok());
     }
@@ -369,7 +376,8 @@ mod tests {
         let void = way(both, "vm.dirty_background_bytes=268435456 vm.dirty_bytes=134217728", 10.0, &[]);
         let why = void.expect_err("the kernel does not use it");
         assert!(why.contains("after step 1, the background threshold (256 MiB) is not below the limit"), "{why}");
-        let of = |watch_s, bounds: &[(&str, f64)]| way(&["vm.dirty_bytes=67108864"], "vm.dirty_ratio=5", watch_s, bounds);
+        let of =
+            |watch_s, bounds: &[(&str, f64)]| way(&["vm.dirty_bytes=67108864"], "vm.dirty_ratio=5", watch_s, bounds);
         for watch_s in [0.0, 0.9, 601.0, 86_400.0] {
             assert!(of(watch_s, &[]).is_err_and(|why| why.contains("is not between 1 and 600")), "{watch_s}");
         }
@@ -382,7 +390,8 @@ mod tests {
     #[test]
     fn a_value_that_another_program_changed_after_a_step_is_named() {
         let imitated = Imitated::new();
-        let mut slots = [imitated.slot("vm.dirty_bytes", "67108864"), imitated.slot("vm.dirty_background_bytes", "8388608")];
+        let mut slots =
+            [imitated.slot("vm.dirty_bytes", "67108864"), imitated.slot("vm.dirty_background_bytes", "8388608")];
         slots[0].writes.insert(0, Write::new(0, "268435456"));
         for (at, slot) in slots.iter_mut().enumerate() {
             slot.writes.last_mut().expect("a write").step = 1 + at;

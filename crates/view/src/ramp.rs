@@ -98,9 +98,6 @@ mod tests {
         let one = Ramp { why: "One step is enough.".to_owned(), steps: ramp.steps[1..].to_vec() };
         let mut out = String::new();
         text(&mut out, &one, 80);
-        assert_eq!(
-            out,
-            "Ramp   One step is enough.\n    Watch the host for 40 s; floodline checks no bound here.\n"
-        );
+        assert_eq!(out, "Ramp   One step is enough.\n    Watch the host for 40 s; floodline checks no bound here.\n");
     }
 }

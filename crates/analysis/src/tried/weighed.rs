@@ -88,7 +88,8 @@ pub fn price(prediction: &Prediction) -> (Option<String>, bool) {
 }
 
 /// How the costs of a plan begin that its trial shows. The others are those of its findings.
-const OF_TRIAL: [&str; 5] = [HERE, "On the twin: ", "On a slow disk: ", "At the upper end of the interval, ", "The disk stays full"];
+const OF_TRIAL: [&str; 5] =
+    [HERE, "On the twin: ", "On a slow disk: ", "At the upper end of the interval, ", "The disk stays full"];
 const HERE: &str = "Here: ";
 
 /// The first cost that the trial of a plan shows, in words.

@@ -103,10 +103,8 @@ pub(super) fn thresholds(
     memory: Option<&Memory>,
 ) -> Result<(), String> {
     let Some(memory) = memory else { return Ok(()) };
-    let old: Vec<Slot> = slots
-        .iter()
-        .filter_map(|slot| Some(Slot { writes: vec![now(host, slot)?], ..slot.clone() }))
-        .collect();
+    let old: Vec<Slot> =
+        slots.iter().filter_map(|slot| Some(Slot { writes: vec![now(host, slot)?], ..slot.clone() })).collect();
     if void_background(slots, memory).is_some() || void_background(&old, memory).is_some() {
         return Ok(());
     }

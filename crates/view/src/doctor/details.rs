@@ -415,7 +415,8 @@ mod tests {
     fn a_ramp_says_which_command_makes_it_and_a_candidate_has_none() {
         use floodline_analysis::change::{Ramp, RampStep};
         let mut report = diagnose(&dirty_cliff().window(), Some(&["dirty-cliff"]));
-        let step = |value: &str| RampStep { set: vec![format!("vm.dirty_bytes={value}")], watch_s: 40.0, go_on_if: vec![] };
+        let step =
+            |value: &str| RampStep { set: vec![format!("vm.dirty_bytes={value}")], watch_s: 40.0, go_on_if: vec![] };
         let plan = report.plan.as_mut().expect("a plan");
         plan.ramp = Some(Ramp { why: "Several steps: a.".to_owned(), steps: vec![step("2"), step("1")] });
         let joined = |report: &Report| render(report, DETAILS).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -424,7 +425,9 @@ mod tests {
             told.contains("Several steps: a. The commands above make the change at once. floodline apply --finding dirty-cliff makes these steps."),
             "{told}"
         );
-        assert!(told.contains("Ramp step 1 of 2 vm.dirty_bytes=2 Watch the host for 40 s; floodline checks no bound here."));
+        assert!(
+            told.contains("Ramp step 1 of 2 vm.dirty_bytes=2 Watch the host for 40 s; floodline checks no bound here.")
+        );
         report.plan.as_mut().expect("a plan").candidate = Some(Candidate::default());
         assert!(!joined(&report).contains("Ramp step"));
     }

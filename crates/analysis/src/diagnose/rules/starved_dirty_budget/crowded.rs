@@ -270,7 +270,10 @@ mod tests {
             finding.summary
         );
         let expect = &finding.brief.expect;
-        assert!(expect.starts_with("Raise memory.high of /bench.slice/writer-0.scope: ") && !expect.contains("shrink"), "{expect}");
+        assert!(
+            expect.starts_with("Raise memory.high of /bench.slice/writer-0.scope: ") && !expect.contains("shrink"),
+            "{expect}"
+        );
         check_rule(&RULE, &marks(120.0), "clear:");
     }
 
