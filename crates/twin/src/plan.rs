@@ -128,7 +128,9 @@ pub(crate) fn add_ramp(plan: &mut Plan, window: &Window) {
     }
     let expected = plan.tried.as_ref().map(|tried| tried.expected.clone()).unwrap_or_default();
     let cost = cost_of_trial(plan);
-    let is_free = cost.is_none() && plan.candidate.is_none() && plan.is_tried_to_help();
+    // A wait may get longer where its interval reaches above the value of now.
+    let may_grow = expected.iter().any(|one| one.unit == "seconds" && one.high > one.now);
+    let is_free = cost.is_none() && !may_grow && plan.candidate.is_none() && plan.is_tried_to_help();
     plan.ramp = Some(ramp(window, &changes, &Price { expected, cost, is_free }));
 }
 
@@ -203,6 +205,42 @@ mod tests {
         assert_eq!(of(vec![background.clone()], &["sysctl"]), set);
         assert_eq!(of(vec![background.clone()], &[]), None, "it is withheld");
         assert_eq!(of(vec![background, step("a hook", "sync")], &["sysctl"]), None);
+    }
+
+    #[test]
+    fn a_plan_of_doctor_says_that_nothing_gets_worse_only_after_a_trial_without_a_reservation() {
+        use floodline_analysis::change::Expected;
+        use floodline_analysis::report::{Candidate, TriedPlan};
+        let window = Fixture::healthy().settings((20, 0, 10, 0)).window();
+        let step = Step {
+            write: "/proc/sys/vm/dirty_ratio".to_owned(),
+            value: "8".to_owned(),
+            when: When::Now,
+            undo: String::new(),
+            command: String::new(),
+        };
+        let of = |tried: bool, candidate: Option<Candidate>, costs: &[&str], high: f64| {
+            let (figure, unit) = ("stall_seconds".to_owned(), "seconds".to_owned());
+            let expected = vec![Expected { figure, unit, now: 13.0, then: 11.0, low: 4.0, high }];
+            let tried = tried.then(|| TriedPlan { verdict: "helps", expected, ..TriedPlan::default() });
+            let costs = costs.iter().map(|one| (*one).to_owned()).collect();
+            let now = vec!["sysctl".to_owned()];
+            let mut plan = Plan { steps: vec![step.clone()], now, tried, candidate, costs, ..Plan::default() };
+            add_ramp(&mut plan, &window);
+            plan.ramp.map(|ramp| (ramp.why, ramp.steps.len())).expect("a ramp")
+        };
+        let (free, near) =
+            (of(true, None, &["More data is lost."], 12.0), "One step: no value changes by more than a factor of 4.");
+        assert!(free.0.ends_with("and no predicted figure gets worse."), "{free:?}");
+        assert_eq!(of(false, None, &[], 12.0), (near.to_owned(), 1), "it was not tried");
+        assert_eq!(of(true, Some(Candidate::default()), &[], 12.0), (near.to_owned(), 1), "with a reservation");
+        assert_eq!(of(true, None, &[], 30.0), (near.to_owned(), 1), "the wait may get longer");
+        for cost in
+            ["Here: dirty-cliff appears.", "On a slow disk: a wait.", "At the upper end of the interval, a wait."]
+        {
+            let (why, steps) = of(true, None, &[cost], 12.0);
+            assert!(steps == 2 && why.starts_with("Several steps, because the change has a cost: "), "{why}");
+        }
     }
 
     #[test]
