@@ -414,6 +414,7 @@ mod tests {
     #[test]
     fn a_ramp_says_which_command_makes_it_and_a_candidate_has_none() {
         use floodline_analysis::change::{Ramp, RampStep};
+        use floodline_analysis::report::Candidate;
         let mut report = diagnose(&dirty_cliff().window(), Some(&["dirty-cliff"]));
         let step =
             |value: &str| RampStep { set: vec![format!("vm.dirty_bytes={value}")], watch_s: 40.0, go_on_if: vec![] };
