@@ -373,8 +373,7 @@ fn severity(derived: &Derived<'_>, felt: &Felt<'_, '_>) -> Severity {
     // A moment in a long recording is not an incident, whichever tasks waited.
     let lasts = felt.queue.slow_s >= LASTS_SHARE * derived.seconds;
     // Behind writers that are paused, a sync waits for a journal commit or a log force, which only the states show.
-    let by_states = |one: &Waiter| one.asleep_s.filter(|_| !felt.paused.is_empty());
-    let whole = |one: &Waiter| Waiter { seconds: by_states(one).or(one.seconds), ..one.clone() };
+    let whole = |one: &Waiter| if felt.paused.is_empty() { one.clone() } else { one.by_states() };
     let at_most =
         |seconds: f64| -> Vec<Waiter> { felt.others().iter().map(|one| whole(one).at_most(seconds)).collect() };
     let others = at_most(felt.queue.slow_s);

@@ -52,6 +52,12 @@ impl Waiter {
         Waiter { seconds: most(self.seconds), asleep_s: most(self.asleep_s), ..self.clone() }
     }
 
+    /// Returns this waiter with its seconds by its states where these show more than was counted.
+    #[must_use]
+    pub fn by_states(&self) -> Waiter {
+        Waiter { seconds: self.asleep_s.or(self.seconds), ..self.clone() }
+    }
+
     /// How long it waited, as evidence: by what was counted, and by its states where these show more.
     pub fn evidence(&self) -> Vec<Evidence> {
         let counted = |seconds| Evidence::seconds(format!("Waited, {}", self.label()), seconds, self.source);

@@ -6,9 +6,9 @@ use super::{Felt, MUCH, MUCH_SHARE, queue_rows};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Device;
 use crate::diagnose::waiting::{self, Waiter};
-use crate::diagnose::{crowded, strict, throttle, writer};
+use crate::diagnose::{strict, throttle, writer};
 use crate::report::{Brief, Evidence, Finding, Severity};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Part of its waits that pauses must take for a task to be a paused writer.
 const MOSTLY: f64 = 0.5;
@@ -19,7 +19,6 @@ const FAIR_PART: f64 = 0.5;
 pub(super) fn split(derived: &Derived<'_>, device: &Device<'_>, waiters: Vec<Waiter>) -> (Vec<Waiter>, Vec<Waiter>) {
     let may_be_paused =
         derived.dirty.can_have_throttled == Some(true) || derived.is_near_a_budget() || strict::holds(derived, device);
-    let may_be_own = may_be_paused || !crowded::may_sync(derived, device);
     let written = much_written(derived, device);
     let mut paused: BTreeMap<u32, f64> = BTreeMap::new();
     for event in throttle::events(derived.window).into_iter().flatten() {
@@ -28,26 +27,44 @@ pub(super) fn split(derived: &Derived<'_>, device: &Device<'_>, waiters: Vec<Wai
     let is_own = |waiter: &Waiter| match (waiter.longest_s, waiter.seconds) {
         // A trace has both the syncs and the pauses of a task.
         (Some(_), Some(seconds)) => paused.get(&waiter.pid).is_some_and(|paused| *paused >= MOSTLY * seconds),
-        // Where a writer may sync and is not paused, its waits may be syncs behind others. Few waits are of its own data as well.
-        _ => {
-            let is_harm = || waiting::is_harm(derived, std::slice::from_ref(waiter));
-            written.contains(&waiter.pid) && (may_be_own || (waiter.seconds.is_some() && !is_harm()))
-        }
+        // Slow syncs are rare, and so are the flushes of the disk: their number does not show that a writer never syncs.
+        _ => match written.get(&waiter.pid) {
+            // Paused writers write about as much as one another. One that syncs writes less.
+            Some(Part::Fair) if may_be_paused => true,
+            // The kernel counts pauses. It does not count waits for a journal commit or a log force.
+            Some(_) if may_be_paused && waiter.seconds.is_some() && waiter.asleep_s.is_none() => true,
+            // Few waits are of its own data as well.
+            Some(_) => waiter.seconds.is_some() && !waiting::is_harm(derived, &[waiter.by_states()]),
+            None => false,
+        },
     };
     let (own, others) = waiters.into_iter().partition(is_own);
     (others, own)
 }
 
+/// How much of a device's data a process wrote.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// A good part of what the mean writer wrote.
+    Fair,
+    /// Less, and still a good part of all data.
+    Good,
+}
+
 /// Processes that handed a good part of a device's data to write calls.
-fn much_written(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
+fn much_written(derived: &Derived<'_>, device: &Device<'_>) -> BTreeMap<u32, Part> {
     let on_disk = writer::on_disk(derived, device);
     let bytes = |one: &writer::Writer<'_>| one.application_bytes.unwrap_or(0).min(one.dirtied_bytes.unwrap_or(0));
     let is_large = |one: &&writer::Writer<'_>| !one.kthread && bytes(one) >= MUCH;
     let large: Vec<&writer::Writer<'_>> = on_disk.processes.iter().filter(is_large).collect();
     let total = large.iter().map(|one| bytes(one)).fold(0, u64::saturating_add) as f64;
     let fair = FAIR_PART * total / large.len().max(1) as f64;
-    let least = fair.min(MUCH_SHARE * total);
-    large.iter().filter(|one| bytes(one) as f64 >= least).map(|one| one.pid).collect()
+    let part = |one: &writer::Writer<'_>| match bytes(one) as f64 {
+        bytes if bytes >= fair => Some(Part::Fair),
+        bytes if bytes >= MUCH_SHARE * total => Some(Part::Good),
+        _ => None,
+    };
+    large.iter().filter_map(|one| Some((one.pid, part(one)?))).collect()
 }
 
 /// A finding about writers that wait only because of their own data.

@@ -146,6 +146,22 @@ fn paused_writers_are_not_told_as_callers_of_fsync() {
 }
 
 #[test]
+fn a_program_that_syncs_beside_paused_writers_waits_behind_them() {
+    use floodline_record::units::Count;
+    // It writes 6 % of all data, and its waits are seen in the states only.
+    let ledger = |is_asleep: bool| {
+        builds(true).process("registry", 705, "/", |_, row| row.state = None).process("ledger", 706, "/", move |t, row| {
+            (row.write_bytes, row.wchar) = (grows(t, 0, 7e6), grows(t, 0, 7e6));
+            row.blkio_delay = Some(secs(0.5 * t));
+            row.state = Some(Count(u64::from(if is_asleep { b'D' } else { b'S' })));
+        })
+    };
+    check_rule(&RULE, &ledger(true), "critical: ledger[706] waited");
+    // Without other waits than those that the kernel counts, it is paused as the builds are.
+    check_rule(&RULE, &ledger(false), "info: build[702] and 2 more waited");
+}
+
+#[test]
 fn the_program_that_writes_most_is_named_with_the_number_of_its_processes() {
     let finding = first_finding(&RULE, &builds(true));
     assert_eq!(finding.brief.who, "build[702] and 1 more");
