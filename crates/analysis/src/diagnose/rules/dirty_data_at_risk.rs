@@ -3,6 +3,8 @@
 //! writing it out takes. Works in one look. Whether it stalls anybody is `dirty-cliff`.
 #![doc = include_str!("dirty_data_at_risk.md")]
 
+mod folios;
+
 use crate::advise::beside;
 use crate::advise::threshold::{self, Pair};
 use crate::diagnose::derived::Derived;
@@ -37,11 +39,6 @@ const OLD_S: f64 = 600.0;
 const LITTLE: u64 = 16 << 20;
 /// Worth knowing on any machine, bytes.
 const MUCH: u64 = 1 << 30;
-
-/// Part of the pages cleaned that disks wrote, below which pages count as dirty that are not written: folios, not compression.
-const IN_PARTS: f64 = 0.25;
-/// Cleaned data from which this part is known, bytes.
-const CLEANED: u64 = 64 << 20;
 
 /// Unwritten data at the most dirty moment.
 #[derive(Clone, Copy)]
@@ -101,19 +98,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
 fn at_risk(derived: &Derived<'_>) -> Option<AtRisk> {
     // Not the sum of the largest of each: what leaves the one count enters the other.
     let counted = derived.dirty.unwritten_peak?.0;
-    Some(AtRisk { counted, written: written_in_parts(derived) })
-}
-
-/// The part of the pages cleaned in the window that disks wrote, where folios are written in parts.
-fn written_in_parts(derived: &Derived<'_>) -> Option<f64> {
-    // What goes to another machine is cleaned without a disk.
-    let mut mounts = derived.window.facts.iter().flat_map(|facts| &facts.mounts);
-    if !derived.has_rates || mounts.any(dirty::is_beyond_disks) {
-        return None;
-    }
-    let cleaned = derived.window.host.growth.nr_written?.bytes(derived.page_size).0;
-    let part = derived.writers().disk_bytes? as f64 / cleaned.max(1) as f64;
-    (cleaned >= CLEANED && part < IN_PARTS).then_some(part)
+    Some(AtRisk { counted, written: folios::written_part(derived, counted) })
 }
 
 /// The amount in words.
@@ -335,6 +320,7 @@ const REWRITTEN: &str = "Pages rewritten often are written more often.";
 mod tests {
     use super::*;
     use crate::diagnose::check_rule;
+    use floodline_record::facts::{HostFacts, Mount};
     use floodline_record::gap::Cause;
     use floodline_record::sample::BdiRow;
     use floodline_record::units::{Bytes, BytesPerSecond, Centisecs};
@@ -371,6 +357,10 @@ mod tests {
 
     #[test]
     fn folios_that_are_written_in_parts_are_not_all_at_risk() {
+        let on = |facts: &mut HostFacts, fs_type: &str, kernel: &str| {
+            facts.mounts[0].fs_type = fs_type.into();
+            facts.kernel = kernel.parse().ok();
+        };
         let host = |written_mib: f64, dirty_mib: f64| {
             Fixture::healthy()
                 .host(move |t, row| {
@@ -378,6 +368,8 @@ mod tests {
                     row.nr_written = Some(mib_pages(300.0 * t));
                 })
                 .disk("sda", move |t, row| row.written = Some(Bytes(mib(written_mib * t))))
+                .seconds(50)
+                .facts(move |facts| on(facts, "xfs", "6.12.1"))
         };
         check_rule(&RULE, &host(300.0, 1600.0), "info: 1.56 GiB are only in memory");
         check_rule(
@@ -390,6 +382,34 @@ mod tests {
             &host(60.0, 12_000.0),
             "info: about 2.34 GiB (at most 11.7 GiB, counted in whole folios) are only in memory",
         );
+        // Nothing shows parts of folios where the kernel or the filesystem writes none, and where data are compressed.
+        let whole = "info: 1.56 GiB are only in memory";
+        check_rule(&RULE, &host(3.0, 1600.0).facts(move |facts| on(facts, "xfs", "6.1.170")), whole);
+        check_rule(&RULE, &host(3.0, 1600.0).facts(move |facts| on(facts, "ext4", "6.12.1")), whole);
+        let compressed = |facts: &mut HostFacts| {
+            let mount = Mount { super_options: "rw,compress=zstd:3".into(), ..facts.mounts[0].clone() };
+            facts.mounts.push(mount);
+        };
+        check_rule(&RULE, &host(3.0, 1600.0).facts(compressed), whole);
+    }
+
+    #[test]
+    fn data_that_came_after_the_folios_are_at_risk_as_a_whole() {
+        // A store dirties parts of folios all the time, and a copy is in memory at the end.
+        let copy = |copied_s: f64| {
+            Fixture::healthy()
+                .seconds(50)
+                .facts(|facts| facts.mounts[0].fs_type = "xfs".into())
+                .host(move |t, row| {
+                    row.nr_dirty = Some(mib_pages(if t > copied_s { 1200.0 } else { 100.0 }));
+                    row.nr_written = Some(mib_pages(100.0 * t));
+                })
+                .disk("sda", |t, row| row.written = Some(Bytes(mib(0.5 * t))))
+        };
+        check_rule(&RULE, &copy(45.0), "info: 1.17 GiB are only in memory");
+        // In less than a cycle, all that was handed to write calls may be in memory.
+        let handed = copy(2.0).seconds(30).process("cp", 800, "/", |t, row| row.wchar = Some(Bytes(mib(40.0 * t))));
+        check_rule(&RULE, &handed, "info: 1.17 GiB are only in memory");
     }
 
     #[test]

@@ -150,11 +150,16 @@ fn a_program_that_syncs_beside_paused_writers_waits_behind_them() {
     use floodline_record::units::Count;
     // It writes 6 % of all data, and its waits are seen in the states only.
     let ledger = |is_asleep: bool| {
-        builds(true).process("registry", 705, "/", |_, row| row.state = None).process("ledger", 706, "/", move |t, row| {
-            (row.write_bytes, row.wchar) = (grows(t, 0, 7e6), grows(t, 0, 7e6));
-            row.blkio_delay = Some(secs(0.5 * t));
-            row.state = Some(Count(u64::from(if is_asleep { b'D' } else { b'S' })));
-        })
+        builds(true).process("registry", 705, "/", |_, row| row.state = None).process(
+            "ledger",
+            706,
+            "/",
+            move |t, row| {
+                (row.write_bytes, row.wchar) = (grows(t, 0, 7e6), grows(t, 0, 7e6));
+                row.blkio_delay = Some(secs(0.5 * t));
+                row.state = Some(Count(u64::from(if is_asleep { b'D' } else { b'S' })));
+            },
+        )
     };
     check_rule(&RULE, &ledger(true), "critical: ledger[706] waited");
     // Without other waits than those that the kernel counts, it is paused as the builds are.
