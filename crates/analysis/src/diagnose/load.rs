@@ -100,7 +100,7 @@ impl Load {
     }
 
     /// Part of the reads in the load: the mean of their part of the requests and of the bytes.
-    fn reads_share(&self) -> f64 {
+    pub fn reads_share(&self) -> f64 {
         let part = |reads: f64, writes: f64| if reads > 0.0 { reads / (reads + writes) } else { 0.0 };
         (part(self.reads, self.writes) + part(self.read_bytes, self.written_bytes)) / 2.0
     }

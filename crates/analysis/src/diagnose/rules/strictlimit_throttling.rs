@@ -10,7 +10,7 @@ use crate::diagnose::dirty;
 use crate::diagnose::strict::{self, Level, Strict};
 use crate::diagnose::throttle::Pauses;
 use crate::diagnose::waiting::{self, SHARED_BY, Waiter};
-use crate::diagnose::{Rule, Verdict, limits, missing, throttle, writer};
+use crate::diagnose::{Rule, Verdict, limits, load, missing, throttle, writer};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -46,6 +46,8 @@ const HURTS: f64 = 0.5;
 
 /// Part of the window in which a disk is busy from which its writers wait for the disk with any limit.
 const FULL: f64 = 0.95;
+/// Part of the load on such a disk that reads may have.
+const FEW_READS: f64 = 0.1;
 /// What helps where the disk is full.
 const IS_FULL: &str = "No setting helps: the disk is busy nearly all the time. Without strict_limit, the writers fill the machine's dirty limit and wait there. Let them write less, or use a faster disk.";
 
@@ -150,13 +152,19 @@ fn check(derived: &Derived<'_>) -> Verdict {
     Verdict::Found(vec![unless_full(derived, finding)])
 }
 
+/// Part of the window in which a device is busy, where that is nearly all of it and writes fill it: its writers wait for the disk. On
+/// a disk that reads fill, a larger limit still lets the writers go on.
+fn full_of_writes(derived: &Derived<'_>, name: &str) -> Option<f64> {
+    let device = derived.devices().iter().find(|device| device.name.to_string() == name)?;
+    let busy = device.utilisation().filter(|busy| *busy >= FULL)?;
+    (load::busy(derived, device).reads_share() <= FEW_READS).then_some(busy)
+}
+
 /// The finding, as a note without a plan where its disk is busy nearly all the time: the writers are as fast as the disk.
 fn unless_full(derived: &Derived<'_>, finding: Finding) -> Finding {
-    let is_its = |device: &&Device<'_>| finding.devices.contains(&device.name.to_string());
-    let full = derived.devices().iter().filter(is_its).filter_map(Device::utilisation).find(|busy| *busy >= FULL);
-    let Some(busy) = full else { return finding };
+    let Some(busy) = finding.devices.iter().find_map(|name| full_of_writes(derived, name)) else { return finding };
     let name = finding.devices.join(", ");
-    let summary = finding.summary.replace(" and the machine had room", "");
+    let summary = &finding.summary;
     let mut finding = Finding {
         severity: Severity::Info,
         summary: format!(
@@ -226,10 +234,11 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
     let is_shared = felt >= SHARED_BY && waiter.source != strict::PRESSURE;
     let severity = if is_shared || waited >= HURTS * derived.seconds { Severity::Critical } else { Severity::Warning };
     let has_room = strict.levels.iter().filter(|level| level.is_at_limit()).all(Level::has_room);
-    let (room, while_room, cause, expect) = match has_room {
-        true => (" and the machine had room", " while the machine has room", "", ""),
+    // On a full disk the machine's room is no reason: its writers wait either way.
+    let room = if has_room && full_of_writes(derived, &device).is_none() { " and the machine had room" } else { "" };
+    let (while_room, cause, expect) = match has_room {
+        true => ( " while the machine has room", "", ""),
         false => (
-            "",
             "",
             " The machine was over its freerun ceiling at times, and its limit pauses the same writers then.",
             " The limit of the machine still holds them while it is reached.",

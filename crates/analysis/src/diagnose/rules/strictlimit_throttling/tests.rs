@@ -37,6 +37,12 @@ fn a_strict_limit_of_a_disk_that_is_always_busy_harms_no_writer() {
         "info: dd was paused for 7.00 s of 10 s by the strict limit of sdb. The disk was 99 %",
     );
     assert!(first_finding(&RULE, &busy(0.99)).plan.is_empty(), "no limit makes the disk faster");
+    // The disk has time for these writes: reads fill it.
+    let by_reads = busy(0.99).disk("sdb", |t, row| (row.reads, row.read) = (grows(t, 0, 2e3), grows(t, 0, 200e6)));
+    let harmed = "critical: dd was paused for 7.00 s of 10 s by the strict limit of sdb.";
+    check_rule(&RULE, &by_reads, harmed);
+    let finding = first_finding(&RULE, &by_reads);
+    assert!(!finding.plan.is_empty() && finding.summary == harmed.trim_start_matches("critical: "), "{finding:?}");
 }
 
 #[test]
