@@ -65,6 +65,8 @@ pub struct Load {
     /// Whether pages were written soon after they became dirty, far below each threshold: by the tasks that sync them, not
     /// by the flusher. The kernel counts these writes as writeback, too.
     pub is_synced: bool,
+    /// The same for pages that are the smaller part of the written bytes.
+    are_pages_synced: bool,
     /// Mean time of a write, seconds; 0 where none completed.
     pub write_await_s: f64,
     /// Mean time of a read, seconds; 0 where none completed.
@@ -112,7 +114,7 @@ impl Load {
 
     /// Part of the load that is the flusher's.
     pub fn writeback_part(&self) -> f64 {
-        if self.is_synced { 0.0 } else { (1.0 - self.reads_share()) * self.writeback_share }
+        if self.are_pages_synced { 0.0 } else { (1.0 - self.reads_share()) * self.writeback_share }
     }
 
     /// Mean size of a write, bytes.
@@ -146,6 +148,9 @@ pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval)
         })
         .sum();
     let writeback_share = if written_bytes > 0.0 { (cleaned / written_bytes).min(1.0) } else { 0.0 };
+    let are_pages_synced = seconds > 0.0
+        && (is_synced(derived, device, &intervals, cleaned / seconds)
+            || is_young(derived, device, &intervals, cleaned));
     Load {
         seconds,
         busy_s: sum(&|interval| interval.utilisation.unwrap_or(0.0) * interval.seconds),
@@ -156,10 +161,8 @@ pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval)
         written_bytes,
         writeback_share,
         // Direct writes leave as few dirty pages, and a task syncs none of them.
-        is_synced: seconds > 0.0
-            && writeback_share >= MOSTLY_WRITEBACK
-            && (is_synced(derived, device, &intervals, cleaned / seconds)
-                || is_young(derived, device, &intervals, cleaned)),
+        is_synced: writeback_share >= MOSTLY_WRITEBACK && are_pages_synced,
+        are_pages_synced,
         write_await_s: if writes > 0.0 { waited / writes } else { 0.0 },
         read_await_s: if reads > 0.0 { waited_to_read / reads } else { 0.0 },
         write_await_max_s: intervals.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
@@ -329,6 +332,28 @@ mod tests {
             });
         let window = fixture.window();
         busy(&Derived::of(&window), &drains(&window)[0]).kind()
+    }
+
+    #[test]
+    fn the_pages_that_tasks_sync_are_no_part_of_the_flushers_load() {
+        // Of 640 KiB/s, 40 % are pages that are written at once, and the rest bypasses the page cache.
+        let part = |dirty_mib: f64| {
+            let fixture = Fixture::healthy()
+                .host(move |t, row| {
+                    (row.nr_dirty, row.nr_writeback) = (Some(mib_pages(dirty_mib)), Some(Pages(0)));
+                    row.nr_written = Some(mib_pages(0.25 * t));
+                })
+                .disk("sda", |t, row| {
+                    row.writes = Some(Count((160.0 * t) as u64));
+                    row.written = Some(Bytes(mib(0.625 * t)));
+                    row.io_time = Some(secs(t));
+                    row.weighted_io_time = Some(secs(8.0 * t));
+                });
+            let window = fixture.window();
+            busy(&Derived::of(&window), &drains(&window)[0]).writeback_part()
+        };
+        assert_eq!(part(0.1), 0.0);
+        assert!(part(40.0) > 0.3, "{}", part(40.0));
     }
 
     #[test]

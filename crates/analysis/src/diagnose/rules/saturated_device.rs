@@ -10,7 +10,7 @@ use crate::diagnose::device::{self, Device};
 use crate::diagnose::load::{self, Kind, LASTS_SHARE, Load};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::writer::{self, Writer, Writers};
-use crate::diagnose::{Rule, Verdict, asleep, elsewhere, missing};
+use crate::diagnose::{Rule, Verdict, asleep, crowded, elsewhere, missing};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -209,7 +209,9 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         return None;
     }
     let readers = readers_of_one_program(&causers).filter(|_| kind == Kind::Reads).unwrap_or_default();
-    let is_reader_of_it = |waiter: &Waiter| readers.iter().any(|causer| causer.is(waiter.pid));
+    let committing = committing(derived, disk, &on_it, &readers);
+    let is_reader_of_it =
+        |waiter: &Waiter| readers.iter().any(|causer| causer.is(waiter.pid)) && !committing.contains(&waiter.pid);
     // A program that syncs on this disk waits for its writes, which may be too short or of a kind that no counter and no state shows.
     let has_writers = load.writes >= WRITES_RATE * load.seconds;
     let is_causer = |waiter: &Waiter| {
@@ -235,6 +237,8 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
     let fair = FAIR_PART / causers.len().max(1) as f64;
     let is_reader = |waiter: &Waiter| causers.iter().any(|causer| causer.is(waiter.pid) && causer.share >= fair);
     let is_among_readers = |others: &[Waiter]| kind == Kind::Reads && others.iter().all(is_reader);
+    let behind_it =
+        |others: &[Waiter]| others.iter().filter(|one| !is_reader_of_it(one)).cloned().collect::<Vec<Waiter>>();
     let severity = match &others {
         _ if (pressure < FELT_PRESSURE && !is_asleep) || !is_slow => return None,
         // A process that fills a disk alone delays only itself.
@@ -242,7 +246,7 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         Some(others) if load.share < MOSTLY && is_among_readers(others) => Severity::Info,
         // Other programs write, and nothing shows how long they wait.
         Some(others) if others.iter().all(is_reader_of_it) => Severity::Warning,
-        Some(others) if is_asleep || waiting::is_harm(derived, others) => Severity::Critical,
+        Some(others) if is_asleep || waiting::is_harm(derived, &behind_it(others)) => Severity::Critical,
         // The disk has room for most of the time, and nothing waits for long.
         Some(others)
             if load.share < MOSTLY
@@ -261,7 +265,11 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         _ => "writes past the page cache (direct I/O)",
     };
     // A task that waits for the requests of others says more than one of those that make the load.
-    let first = |others: &[Waiter]| others.iter().find(|waiter| !is_part(waiter)).or(others.first()).cloned();
+    let is_behind = |waiter: &&Waiter| !is_reader_of_it(waiter);
+    let first = |others: &[Waiter]| {
+        let outside = others.iter().find(|waiter| !is_part(waiter));
+        outside.or(others.iter().find(is_behind)).or(others.first()).cloned()
+    };
     let first = others.as_deref().and_then(first);
     // A reader waits for the reads of its own program.
     let who = first.as_ref().map(|waiter| match is_reader_of_it(waiter) {
@@ -269,15 +277,13 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         true => "its readers wait for each other".to_owned(),
         false => waits(derived, waiter),
     });
+    let is_little = load.writeback_part() < LITTLE_WRITEBACK;
     let summary = format!(
         "{} is busy {} of the time with {with}{}. {}",
         array.name,
         human::percent(load.share),
         who.as_ref().map(|who| format!("; {who}")).unwrap_or_default(),
-        match load.writeback_part() < LITTLE_WRITEBACK {
-            true => "Writeback is not the reason.",
-            false => "Writeback is the smaller part of its load.",
-        },
+        if is_little { "Writeback is not the reason." } else { "Writeback is the smaller part of its load." },
     );
     let evidence = evidence(disk, load, pressure, (kind, &causers), (first.as_ref(), others.as_deref()));
     let most = match causers.as_slice() {
@@ -298,7 +304,11 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
              dirty data are written. They do not affect this load. {most}"
         ),
         brief: Brief {
-            because: format!("{} has more work than it can do: {with} fill it. Writeback does not.", array.name),
+            because: format!(
+                "{} has more work than it can do: {with} fill it. {}",
+                array.name,
+                if is_little { "Writeback does not." } else { "Writeback is the smaller part." }
+            ),
             who: named(&causers),
             expect: trade_off(kind, load).to_owned(),
             costs: String::new(),
@@ -307,6 +317,18 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         trade_off: trade_off(kind, load).to_owned(),
         ..Finding::default()
     })
+}
+
+/// Those of a program's readers that commit too: they wait for these writes behind the reads. The disk flushes its cache, and the
+/// program dirtied most of what this disk was given.
+fn committing(derived: &Derived<'_>, disk: &Device<'_>, on_it: &Writers<'_>, readers: &[&Causer]) -> BTreeSet<u32> {
+    let is_its = |writer: &&Writer<'_>| readers.iter().any(|causer| causer.is(writer.pid));
+    let dirtied = |writer: &Writer<'_>| writer.dirtied_bytes.unwrap_or(0);
+    let its = || on_it.processes.iter().filter(is_its).filter(|writer| dirtied(writer) > 0);
+    let bytes = its().map(dirtied).fold(0, u64::saturating_add);
+    let is_most = bytes as f64 >= MOSTLY * on_it.attributed_bytes() as f64;
+    let commits = is_most && crowded::may_sync(derived, disk);
+    its().filter(|_| commits).map(|writer| writer.pid).collect()
 }
 
 /// Names the two processes with most of the load, and counts the others that have a good part of it.

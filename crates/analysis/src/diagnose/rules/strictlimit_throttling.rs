@@ -237,7 +237,7 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
     // On a full disk the machine's room is no reason: its writers wait either way.
     let room = if has_room && full_of_writes(derived, &device).is_none() { " and the machine had room" } else { "" };
     let (while_room, cause, expect) = match has_room {
-        true => ( " while the machine has room", "", ""),
+        true => (" while the machine has room", "", ""),
         false => (
             "",
             " The machine was over its freerun ceiling at times, and its limit pauses the same writers then.",

@@ -119,7 +119,10 @@ fn writeback_beside_reads_is_not_told_as_no_reason() {
                 row.write_time = Some(secs(5.0 * t));
             },
         );
-        crate::diagnose::first_finding(&RULE, &host).summary
+        let finding = crate::diagnose::first_finding(&RULE, &host);
+        let is_none = finding.summary.ends_with("Writeback is not the reason.");
+        assert_eq!(finding.brief.because.ends_with("Writeback does not."), is_none, "{}", finding.brief.because);
+        finding.summary
     };
     assert!(summary(0.0).ends_with("Writeback is not the reason."), "{}", summary(0.0));
     assert!(summary(1.2).ends_with("Writeback is the smaller part of its load."), "{}", summary(1.2));
@@ -137,6 +140,7 @@ fn ten_readers(program: fn(u32) -> &'static str) -> Fixture {
         reading()
             .disk("sda", |t, row| {
                 (row.writes, row.write_time) = (Some(Count((0.1 * t) as u64)), Some(secs(0.015 * t)));
+                row.read_time = Some(secs(9.8 * t));
             })
             .process("search", 700, "/", |_, row| *row = Default::default())
             .process("smtpd", 701, "/", |_, row| row.blkio_delay = Some(secs(0.0))),
@@ -155,13 +159,29 @@ fn readers_of_one_program_wait_for_their_own_reads() {
     check_rule(&RULE, &of_one(), "info: sda is busy 100 % of the time with reads.");
     let finding = crate::diagnose::first_finding(&RULE, &of_one());
     assert_eq!(finding.brief.who, "presto[710], presto[711] and 8 more");
-    let with_mail = of_one().process("smtpd", 701, "/", |t, row| row.blkio_delay = Some(secs(0.4 * t)));
+    let with_mail = of_one().process("smtpd", 701, "/", |t, row| {
+        (row.read_bytes, row.blkio_delay) = (Some(Bytes(mib(0.01 * t))), Some(secs(0.4 * t)));
+    });
     check_rule(&RULE, &with_mail, "critical: sda is busy 100 % of the time with reads; smtpd[701] waited at least 12");
     // A program whose waits no counter shows waits for each of its writes.
     let with_writes = of_one().disk("sda", |t, row| {
         (row.writes, row.write_time) = (Some(Count((6.0 * t) as u64)), Some(secs(0.9 * t)));
     });
     check_rule(&RULE, &with_writes, "warning: sda is busy 100 % of the time with reads; a write takes 150 ms.");
+    // Its commits wait behind its reads where it is the program that writes, and the disk flushes its cache.
+    let commits = |flushes: f64, host: Fixture| {
+        let host = host.disk("sda", move |t, row| {
+            (row.writes, row.write_time) = (Some(Count((6.0 * t) as u64)), Some(secs(0.9 * t)));
+            row.flushes = Some(Count((flushes * t) as u64));
+        });
+        host.process("presto", 712, "/", |t, row| row.write_bytes = Some(Bytes(mib(0.01 * t))))
+    };
+    let waits = "critical: sda is busy 100 % of the time with reads; presto[712] waited at least 29 s.";
+    check_rule(&RULE, &commits(4.0, of_one()), waits);
+    let slow = "warning: sda is busy 100 % of the time with reads; a write takes 150 ms.";
+    check_rule(&RULE, &commits(0.1, of_one()), slow);
+    let other = of_one().process("smtpd", 701, "/", |t, row| row.write_bytes = Some(Bytes(mib(0.1 * t))));
+    check_rule(&RULE, &commits(4.0, other), slow);
     // Two programs that share the disk delay each other.
     let of_two = ten_readers(|nth| if nth % 2 == 0 { "presto" } else { "tar" });
     check_rule(&RULE, &of_two, "critical: sda is busy 100 % of the time with reads; ");
