@@ -64,19 +64,19 @@ pub(super) fn finish(
     // Without a change there is no cost.
     let earlier = (!plan.is_empty()).then(|| threshold::earlier(syncs.as_deref()).to_owned());
     let costs = slowed.into_iter().chain(syncs).chain(earlier).collect::<Vec<_>>().join(" ");
+    let pauses = (is_too_fast || fills).then_some(lower.is_some());
+    let mut brief = brief(plain, writer.as_deref(), pauses, pile.await_max_s, costs);
+    if plan.is_empty() && writer.is_none() {
+        // Without a change no burst gets shorter.
+        (brief.expect, brief.costs) = (trade_off.clone(), String::new());
+    }
     Finding {
         rule: RULE.name,
         severity,
         summary,
         evidence,
         cause: format!("{cause}.{likely}{throttled}{faster}"),
-        brief: brief(
-            plain,
-            writer.as_deref(),
-            (is_too_fast || fills).then_some(lower.is_some()),
-            pile.await_max_s,
-            costs,
-        ),
+        brief,
         plan,
         trade_off,
         ..Finding::default()

@@ -313,6 +313,8 @@ fn cgroups_that_bytes_would_starve_get_a_shorter_age_instead() {
 fn thresholds_that_were_just_lowered_are_not_lowered_once_more() {
     let with = |background: f64| {
         let finding = first_finding(&RULE, &dirty_cliff().settings((0, mib(512.0), 0, mib(background))));
+        let is_unchanged = commands(&finding).is_empty();
+        assert_eq!(finding.brief.expect == finding.trade_off, is_unchanged, "{}", finding.brief.expect);
         (commands(&finding).len(), finding.trade_off)
     };
     let (many, told) = with(64.0);
