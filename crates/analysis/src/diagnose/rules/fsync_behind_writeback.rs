@@ -397,14 +397,9 @@ fn summary(felt: &Felt<'_, '_>) -> String {
     let most_s = felt.queue.slow_s + felt.or_slow_s;
     let waiter = felt.others().first().and_then(|first| {
         let (waited, longest_s) = (first.waited()?, first.asleep_s.or(first.seconds)?);
-        Some((
-            first.label(),
-            match longest_s > most_s {
-                // The rest of its waits is not known to be behind this disk.
-                true => format!("{waited}, at most {} of it", human::seconds(most_s)),
-                false => waited,
-            },
-        ))
+        // The rest of its waits is not known to be behind this disk.
+        let waited = if longest_s > most_s { format!("up to {}", human::seconds(most_s)) } else { waited };
+        Some((first.label(), waited))
     });
     match (felt.victims.first(), waiter) {
         (Some(victim), _) => format!(
@@ -486,8 +481,10 @@ fn brief(derived: &Derived<'_>, felt: &Felt<'_, '_>, owners: &[&str]) -> Brief {
         [] => String::new(),
         some => format!(" Most of the data belongs to {}.", some.join(", ")),
     };
-    // Without a flush of the disk's cache, nothing shows that a program syncs.
-    let what = match crowded::may_sync(derived, &felt.queue.device) {
+    // Without a flush of the disk's cache, nothing shows that a program syncs. Where a task waits longer than the kernel counts, it waits
+    // for a commit: its syncs are rare because they are slow.
+    let commits = felt.others().iter().any(|one| one.asleep_s.is_some());
+    let what = match commits || crowded::may_sync(derived, &felt.queue.device) {
         true => "fsync",
         false => "write that a task waits for",
     };
