@@ -237,8 +237,6 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
     let fair = FAIR_PART / causers.len().max(1) as f64;
     let is_reader = |waiter: &Waiter| causers.iter().any(|causer| causer.is(waiter.pid) && causer.share >= fair);
     let is_among_readers = |others: &[Waiter]| kind == Kind::Reads && others.iter().all(is_reader);
-    let behind_it =
-        |others: &[Waiter]| others.iter().filter(|one| !is_reader_of_it(one)).cloned().collect::<Vec<Waiter>>();
     let severity = match &others {
         _ if (pressure < FELT_PRESSURE && !is_asleep) || !is_slow => return None,
         // A process that fills a disk alone delays only itself.
@@ -246,7 +244,7 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         Some(others) if load.share < MOSTLY && is_among_readers(others) => Severity::Info,
         // Other programs write, and nothing shows how long they wait.
         Some(others) if others.iter().all(is_reader_of_it) => Severity::Warning,
-        Some(others) if is_asleep || waiting::is_harm(derived, &behind_it(others)) => Severity::Critical,
+        Some(others) if is_asleep || waiting::is_harm(derived, others) => Severity::Critical,
         // The disk has room for most of the time, and nothing waits for long.
         Some(others)
             if load.share < MOSTLY
