@@ -385,7 +385,7 @@ fn what_the_flusher_of_the_twin_writes_by_itself_is_no_sync() {
     assert!(syncs(sync) > 0);
     // A run that is ended shows nothing: the sync stays, and there is no second run. The other
     // task may have called it: it sleeps meanwhile.
-        let recorded = recorded_without_waits(&scenario(&APPENDED.replace("SYNC", WAITS), "default"));
+    let recorded = recorded_without_waits(&scenario(&APPENDED.replace("SYNC", WAITS), "default"));
     let asked = Cell::new(0);
     let ended = |_| {
         asked.set(asked.get() + 1);

@@ -39,9 +39,9 @@ pub fn unseen(derived: &Derived<'_>, ruled_out: &[RuledOut]) -> Vec<Unseen> {
             let period = cycle - expiry;
             let when = match period > expiry {
                 true => format!("every {} (vm.dirty_writeback_centisecs)", human::seconds(period)),
-                false => format!("once it is {} old (vm.dirty_expire_centisecs)", human::seconds(expiry)),
+                false => format!("after {} (vm.dirty_expire_centisecs)", human::seconds(expiry)),
             };
-            let what = format!("The kernel writes dirty data {when}. The observation was too short to show this.");
+            let what = format!("The kernel writes dirty data {when}: not seen.");
             // Where rates tell already, they also do after this time.
             let whole = if is_ruled_out { 0 } else { (cycle.ceil() as u64).saturating_add(1) };
             let look_s = whole.clamp(LONG_S as u64, LONGEST_S);
@@ -103,7 +103,7 @@ mod tests {
         for seconds in [6, 10, 20, 34] {
             let all = told(&Fixture::healthy().seconds(seconds));
             assert_eq!(all.len(), 1, "{seconds} s: {all:?}");
-            assert!(all[0].0.contains("once it is 30 s old (vm.dirty_expire_centisecs)") && all[0].1 == 60, "{all:?}");
+            assert!(all[0].0.contains("after 30 s (vm.dirty_expire_centisecs)") && all[0].1 == 60, "{all:?}");
         }
         assert_eq!(told(&Fixture::healthy().seconds(35)), []);
         // At an age of two minutes, a minute suffices where rates tell that next to nothing is dirty.

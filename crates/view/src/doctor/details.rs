@@ -438,13 +438,13 @@ mod tests {
         let text = page(&Fixture::healthy().seconds(6), None);
         let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
-            joined.contains("The kernel writes dirty data once it is 30 s old (vm.dirty_expire_centisecs). The observation was too short to show this."),
+            joined.contains("The kernel writes dirty data after 30 s (vm.dirty_expire_centisecs): not seen."),
             "{text}"
         );
         assert!(text.contains("Look longer: floodline doctor --for 1m\n"), "{text}");
         let sick = page(&floodline_testkit::incidents::starved_budget(), None);
         let (_, not_seen) = sick.split_once("\nNot seen\n").expect("a section");
-        assert!(not_seen.contains("The kernel writes dirty data once it is 30 s"), "{sick}");
+        assert!(not_seen.contains("An observation of 10 s can miss a stall"), "{sick}");
     }
 
     #[test]

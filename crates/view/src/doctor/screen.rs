@@ -244,7 +244,7 @@ impl Screen {
         }
         self.blank();
         // A cause that comes now and then is ruled out for the time that was watched.
-        let so_far = if report.unseen.is_empty() { "" } else { " in this observation" };
+        let so_far = if report.unseen.is_empty() { "" } else { " here" };
         let ruled_out = report.ruled_out.len();
         let of = format!("{ruled_out} of {all} causes ruled out{so_far}.{}", not_checked(report, self.is_live));
         self.text(Part::Count, &of, PLAIN);
@@ -492,10 +492,10 @@ mod tests {
             let told =
                 format!("NOTHING SEEN on web-1: no stall or storm found in {}", human::seconds(f64::from(seconds)));
             assert!(joined(&short).starts_with(&told), "{short}");
-            let unseen = "The kernel writes dirty data once it is 30 s old (vm.dirty_expire_centisecs). The observation was too short to show this.";
+            let unseen = "The kernel writes dirty data after 30 s (vm.dirty_expire_centisecs): not seen.";
             assert!(joined(&short).contains(unseen), "{short}");
             assert!(short.contains("Look longer: floodline doctor --for 1m\n"), "{short}");
-            assert!(short.contains(" causes ruled out in this observation."), "{short}");
+            assert!(short.contains(" causes ruled out here."), "{short}");
         }
         let long = page(&Fixture::healthy().seconds(35));
         assert!(long.starts_with("OK on web-1: nothing stalls or storms. 35 s watched"), "{long}");
