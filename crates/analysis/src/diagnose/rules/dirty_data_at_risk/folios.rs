@@ -6,19 +6,21 @@ use crate::diagnose::cycle;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::dirty;
 use floodline_record::facts::Mount;
-use floodline_record::units::Nanos;
+use floodline_record::units::{Bytes, Nanos};
 use floodline_record::version::Series;
 
 /// Part of the pages cleaned that disks wrote, below which pages count as dirty that are not written: folios, not compression.
 const IN_PARTS: f64 = 0.25;
 /// Cleaned data from which this part is known, bytes.
 const CLEANED: u64 = 64 << 20;
+/// Part of the dirty data up to which hardly any are left.
+const GONE: f64 = 0.1;
 /// Filesystems that keep a bit for each dirty block of a folio, and the first kernel that does.
 const BY_BLOCKS: [&str; 2] = ["xfs", "gfs2"];
 const SINCE: Series = Series(6, 6);
 
-/// The part that disks wrote of what was dirty at the most dirty moment, where folios are written in parts. It is measured
-/// while as much was cleaned as was dirty then: data of another kind have another part.
+/// The greatest part of what was dirty at the most dirty moment that disks may have written, where folios are written in parts: all that
+/// they wrote until nothing of it was left. Other folios may be cleaned again and again meanwhile.
 pub(super) fn written_part(derived: &Derived<'_>, counted: u64) -> Option<f64> {
     if !derived.has_rates || !may_write_parts(derived) {
         return None;
@@ -29,23 +31,23 @@ pub(super) fn written_part(derived: &Derived<'_>, counted: u64) -> Option<f64> {
     let first = series.iter().position(|(_, row)| is_peak(row))?;
     let written = |at: usize| series[at].1.nr_written;
     let cleaned = |at: usize| Some(written(at)?.0.checked_sub(written(first)?.0)? * derived.page_size);
-    let least = counted.max(CLEANED);
-    let last = (first..series.len()).find(|at| cleaned(*at).is_some_and(|bytes| bytes >= least))?;
+    let cycle_s = cycle::seconds(derived)?;
+    let is_gone = |at: usize| {
+        let (time, row) = &series[at];
+        let passed_s = Nanos(time.monotonic.0.saturating_sub(series[first].0.monotonic.0)).as_secs_f64();
+        let is_left = |bytes: Bytes| bytes.0 as f64 > GONE * counted as f64;
+        passed_s >= cycle_s || dirty::unwritten_of(window, row).is_some_and(|bytes| !is_left(bytes))
+    };
+    let is_cleaned = |at: usize| cleaned(at).is_some_and(|bytes| bytes >= counted.max(CLEANED));
+    let last = (first..series.len()).find(|at| is_cleaned(*at) && is_gone(*at))?;
     let (from, until) = (series[first].0.monotonic, series[last].0.monotonic);
     let within = |end: Nanos| end > from && end <= until;
     let disks = derived.disks();
     let intervals = disks.iter().flat_map(|disk| disk.intervals()).filter(|interval| within(interval.end));
     let on_disks: f64 = intervals.map(|interval| interval.written_bytes).sum();
-    let part = on_disks / cleaned(last)? as f64;
-    (part < IN_PARTS).then(|| part.max(handed_part(derived, counted))).filter(|part| *part < 1.0)
-}
-
-/// What was handed to write calls, as a part of what is counted: in an observation of less than a cycle, all of it may be dirty.
-fn handed_part(derived: &Derived<'_>, counted: u64) -> f64 {
-    if cycle::is_whole(derived) {
-        return 0.0;
-    }
-    derived.writers().application_bytes() as f64 / counted.max(1) as f64
+    let is_in_parts = on_disks < IN_PARTS * cleaned(last)? as f64;
+    let part = on_disks / counted.max(1) as f64;
+    (is_in_parts && part < 1.0).then_some(part)
 }
 
 /// Whether a filesystem writes parts of folios, and nothing else lets disks write less than was cleaned: compression, or another
