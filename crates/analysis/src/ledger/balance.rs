@@ -37,6 +37,15 @@ pub struct Mismatch {
     pub at_least_bytes: u64,
 }
 
+/// Pages that became dirty between the first sample and the second; all of them if there are fewer than three.
+fn dirtied_at_first(window: &Window) -> u64 {
+    let mut counts = window.host_series.iter().map(|(_, row)| row.nr_dirtied.map_or(0, |pages| pages.0));
+    match (counts.next(), counts.next(), counts.next()) {
+        (Some(first), Some(second), Some(_)) => second.saturating_sub(first),
+        _ => u64::MAX,
+    }
+}
+
 /// The sums of a window that do not add up. `written_once`: bytes of data that were written. Bytes that several devices
 /// received count once.
 pub(super) fn mismatches(window: &Window, totals: &Totals, written_once: u64) -> Vec<Mismatch> {
@@ -48,8 +57,11 @@ pub(super) fn mismatches(window: &Window, totals: &Totals, written_once: u64) ->
     let under_way = bytes(host.first.nr_writeback).unwrap_or(0);
     let before = bytes(host.first.nr_dirty).unwrap_or(0).saturating_add(under_way);
     let had = totals.dirtied_bytes.saturating_add(before);
+    // The counter of a sample is read before the trace is. So the trace starts later than the counter of the first sample, and it has at
+    // least what became dirty after that of the second.
+    let counted = host.growth.nr_dirtied.map(|all| Pages(all.0.saturating_sub(dirtied_at_first(window))));
     let checks = [
-        (Sum::Dirtied, totals.dirtied_bytes, bytes(host.growth.nr_dirtied), slack),
+        (Sum::Dirtied, totals.dirtied_bytes, bytes(counted), slack),
         (Sum::Queued, totals.queued.total(), totals.diskstats_bytes, under_way.saturating_add(slack)),
         (Sum::Left, had, Some(written_once.saturating_add(totals.cancelled_bytes)), slack),
     ];

@@ -8,6 +8,7 @@ use crate::diagnose::burst::{self, Burst};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Device};
 use crate::diagnose::dirty::unwritten_of;
+use crate::diagnose::waiting::Waiter;
 use crate::diagnose::{Rule, Verdict, loops, waiting};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_record::facts::{BlockDevice, HostFacts, Mount, Stack};
@@ -170,7 +171,9 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
         has_room && loops::fill(derived, disk) && burst::all(derived, disk).iter().all(asked)
     };
     let is_harm = stalls.chain(filled.filter(is_of_images)).any(|disk| {
-        waiting::others_on(derived, &disk, |_| false).is_some_and(|others| waiting::is_harm(derived, &others))
+        // Waits for a commit are not counted: the states show them.
+        let others = waiting::others_on(derived, &disk, |_| false).unwrap_or_default();
+        waiting::is_harm(derived, &others.iter().map(Waiter::by_states).collect::<Vec<Waiter>>())
     });
     let severity = match (hurts, is_harm) {
         (_, true) => Severity::Critical,
