@@ -10,7 +10,7 @@ use crate::diagnose::dirty;
 use crate::diagnose::strict::{self, Level, Strict};
 use crate::diagnose::throttle::Pauses;
 use crate::diagnose::waiting::{self, SHARED_BY, Waiter};
-use crate::diagnose::{Rule, Verdict, limits, load, missing, throttle, writer};
+use crate::diagnose::{Rule, Verdict, limits, missing, throttle, writer};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -155,9 +155,9 @@ fn check(derived: &Derived<'_>) -> Verdict {
 /// Part of the window in which a device is busy, where that is nearly all of it and writes fill it: its writers wait for the disk. On
 /// a disk that reads fill, a larger limit still lets the writers go on.
 fn full_of_writes(derived: &Derived<'_>, name: &str) -> Option<f64> {
-    let device = derived.devices().iter().find(|device| device.name.to_string() == name)?;
-    let busy = device.utilisation().filter(|busy| *busy >= FULL)?;
-    (load::busy(derived, device).reads_share() <= FEW_READS).then_some(busy)
+    let (disk, load) = derived.loads().iter().find(|(disk, _)| disk.name.to_string() == name)?;
+    let busy = disk.utilisation().filter(|busy| *busy >= FULL)?;
+    (load.reads_share() <= FEW_READS).then_some(busy)
 }
 
 /// The finding, as a note without a plan where its disk is busy nearly all the time: the writers are as fast as the disk.

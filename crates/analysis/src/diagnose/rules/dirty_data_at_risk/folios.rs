@@ -5,9 +5,9 @@
 use crate::diagnose::cycle;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::dirty;
+use crate::shown;
 use floodline_record::facts::Mount;
 use floodline_record::units::{Bytes, Nanos};
-use floodline_record::version::Series;
 
 /// Part of the pages cleaned that disks wrote, below which pages count as dirty that are not written: folios, not compression.
 const IN_PARTS: f64 = 0.25;
@@ -15,9 +15,8 @@ const IN_PARTS: f64 = 0.25;
 const CLEANED: u64 = 64 << 20;
 /// Part of the dirty data up to which hardly any are left.
 const GONE: f64 = 0.1;
-/// Filesystems that keep a bit for each dirty block of a folio, and the first kernel that does.
+/// Filesystems that keep a bit for each dirty block of a folio, on kernels that do.
 const BY_BLOCKS: [&str; 2] = ["xfs", "gfs2"];
-const SINCE: Series = Series(6, 6);
 
 /// The greatest part of what was dirty at the most dirty moment that disks may have written, where folios are written in parts: all that
 /// they wrote until nothing of it was left. Other folios may be cleaned again and again meanwhile.
@@ -60,7 +59,7 @@ fn may_write_parts(derived: &Derived<'_>) -> bool {
         options.iter().any(|options| options.to_string().split(',').any(|one| one.contains("compress")))
     };
     let by_blocks = |mount: &Mount| BY_BLOCKS.contains(&mount.fs_type.as_str());
-    facts.kernel.is_some_and(|kernel| kernel.series() >= SINCE)
+    shown::behaviour(derived.window).is_some_and(|kernel| kernel.folios.iomap_dirty_blocks)
         && facts.mounts.iter().filter(is_written).any(by_blocks)
         && !facts.mounts.iter().filter(is_written).any(|mount| dirty::is_beyond_disks(mount) || compresses(mount))
 }
