@@ -120,9 +120,12 @@ impl Inode {
         self.gaps_within(pages).filter(|(_, gap)| *gap == Gap::Hole).map(|(run, _)| run).collect()
     }
 
-    /// Notes that pages get data on the device. What lies before them counts as allocated,
-    /// because writeback may map the end of a file first.
+    /// Notes that pages get data on the device. A file whose blocks went on to an earlier page has a hole in between.
     pub(crate) fn fill(&mut self, pages: Range<u64>) {
+        if pages.start > self.allocated && !pages.is_empty() {
+            let hole = self.allocated..pages.start;
+            self.gaps.get_or_insert_default().add(hole, Gap::Hole);
+        }
         self.allocated = self.allocated.max(pages.end);
         if let Some(gaps) = &mut self.gaps {
             gaps.remove(pages);
@@ -173,6 +176,13 @@ mod tests {
             [10..20, 5..15, 99..101].map(|pages| inode.gap_in(pages)),
             [None, Some(Gap::Unwritten), Some(Gap::Hole)]
         );
+        // A write beyond the end leaves a hole.
+        inode.fill(300..310);
+        assert_eq!(inode.holes(0..400), std::slice::from_ref(&(100..300)));
+        assert_eq!(inode.gap_in(50..150), Some(Gap::Hole));
+        assert_eq!(inode.on_device_around(305, 0..400), 300..310);
+        inode.allocate(150);
+        assert_eq!(inode.holes(0..400), std::slice::from_ref(&(150..300)));
         inode.cut(15);
         assert_eq!((inode.allocated, inode.on_device(10, 50)), (15, (true, 15)));
         inode.fill(0..10);

@@ -446,9 +446,10 @@ impl World {
     /// writeback at once, while the device had 48 requests.
     fn next_part(&mut self, sending: &mut Sending, ioend: u32, until: u64) {
         let cache = &self.inodes[sending.inode].cache;
-        let next = cache.next_dirty(sending.at, (until - sending.at).min(sending.in_bio));
-        // Pages that are gone or clean by now are not written.
-        let Some(part) = next.filter(|part| part.start < until) else {
+        // Pages that are gone or clean by now are not written, nor others instead that lie beyond the run.
+        let first = cache.next_dirty(sending.at, 1).filter(|part| part.start < until);
+        let next = first.and_then(|part| cache.next_dirty(part.start, (until - part.start).min(sending.in_bio)));
+        let Some(part) = next else {
             sending.at = until;
             return;
         };

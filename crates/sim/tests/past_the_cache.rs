@@ -171,6 +171,16 @@ fn what_was_never_written_is_read_from_no_device() {
 }
 
 #[test]
+fn a_hole_before_what_was_written_reads_as_zeros() {
+    let steps = r#"{ write = { file = "/data/a", block = "1 MiB", count = 20, size = "400 MiB", order = "random" } }, "sync", "drop_caches",
+        { read = { file = "/data/a", block = "1 MiB" } }"#;
+    for fs in ["ext4", "xfs"] {
+        let read = figure(&run(fs, "", steps), "devices.read_bytes") / MIB;
+        assert!((15.0..20.2).contains(&read), "{fs}: {read} MiB");
+    }
+}
+
+#[test]
 fn a_durable_write_into_preallocated_space_commits_as_an_append_does() {
     let middle = |fs: &str, setup: &str, write: &str, direct: &str| {
         let steps = format!(
