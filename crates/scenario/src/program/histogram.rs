@@ -56,7 +56,7 @@ impl Histogram {
         }
     }
 
-    /// Returns the duration that so many of a thousand do not exceed, in nanoseconds; 0 if there are none.
+    /// Returns the duration in nanoseconds that `per_mille` of 1000 operations do not exceed; 0 if there are no operations.
     pub(super) fn quantile(&self, per_mille: u64) -> u64 {
         let counts = || {
             self.groups.iter().flat_map(|(number, counts)| {

@@ -31,13 +31,13 @@ pub enum SyncCall {
     SyncFileRange,
 }
 
-/// When data is made durable within a step: after so many blocks, or so often.
+/// When a step makes its data durable: after a number of blocks, or after a time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SyncEvery {
     /// The call.
     pub call: SyncCall,
-    /// At most so often: with the first block after this much time.
+    /// The call is made with the first block after this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<Time>,
     /// After this many blocks or bursts.

@@ -18,7 +18,7 @@ struct Value<'a> {
 }
 
 impl Value<'_> {
-    /// A number above 0. 0 switches something off, and `max` is no number: neither has values beside it.
+    /// The value as a number above 0. Nothing lies between a value and 0, which switches something off, or `max`.
     fn number(&self) -> Option<f64> {
         self.text.parse().ok().filter(|value: &f64| value.is_finite() && *value > 0.0)
     }

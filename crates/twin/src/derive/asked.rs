@@ -281,7 +281,6 @@ pub(super) fn steps<'a>(syncs: impl Iterator<Item = (f64, f64, &'a Place)>) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_record::id::DevId;
     use floodline_record::traced::Who;
     use floodline_record::units::Bytes;
     use floodline_testkit::Fixture;
@@ -289,18 +288,7 @@ mod tests {
     #[test]
     fn a_short_sync_of_a_filesystem_is_a_request_and_a_long_one_is_no_second() {
         let first = Fixture::healthy().window().first_at.unwrap().monotonic;
-        let place = Place {
-            dev: DevId { major: 8, minor: 0 },
-            device: "sda".to_owned(),
-            point: "/data".to_owned(),
-            fs_type: floodline_scenario::FsType::Ext4,
-            mean_read: None,
-            flushes: 0,
-            writes: 0,
-            written: 0,
-            below: None,
-            is_buffered: false,
-        };
+        let place = Place::of_disk("sda");
         let who = |pid| Who { pid, comm: "kubelet".into(), cgroup_ino: 1 };
         let synced = |pid, operation, ms| {
             let lasted = Nanos::from_millis(ms);

@@ -52,23 +52,11 @@ mod tests {
     use super::*;
     use crate::derive::machine::Place;
     use floodline_record::units::Count;
-    use floodline_scenario::FsType;
     use floodline_testkit::Fixture;
 
     #[test]
     fn a_sync_during_which_no_process_sleeps_had_no_caller() {
-        let place = Place {
-            dev: DevId { major: 8, minor: 0 },
-            device: "sda".to_owned(),
-            point: "/data".to_owned(),
-            fs_type: FsType::Ext4,
-            mean_read: None,
-            flushes: 0,
-            writes: 0,
-            written: 0,
-            below: None,
-            is_buffered: false,
-        };
+        let place = Place::of_disk("sda");
         let told = |asleep: std::ops::Range<u64>, seconds: f64, uppers: &[DevId]| {
             let is_in = move |t: f64| asleep.contains(&(t as u64));
             let state = move |t| Some(Count(u64::from(if is_in(t) { b'D' } else { b'S' })));

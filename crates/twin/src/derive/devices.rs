@@ -43,6 +43,26 @@ pub(super) struct Place {
     pub(super) is_buffered: bool,
 }
 
+#[cfg(test)]
+impl Place {
+    /// An ext4 on `/data` of a disk that does nothing: `sda` (8:0), or `vda` (254:0).
+    pub(super) fn of_disk(device: &str) -> Place {
+        let major = if device == "vda" { 254 } else { 8 };
+        Place {
+            dev: DevId { major, minor: 0 },
+            device: device.to_owned(),
+            point: "/data".to_owned(),
+            fs_type: FsType::Ext4,
+            mean_read: None,
+            flushes: 0,
+            writes: 0,
+            written: 0,
+            below: None,
+            is_buffered: false,
+        }
+    }
+}
+
 /// All of them, most written first; never empty.
 #[derive(Clone, Debug)]
 pub(super) struct Places(pub(super) Vec<Place>);

@@ -172,10 +172,8 @@ fn above(levels: &[Level], own: f64, expiry: f64) -> Vec<(Nanos, Nanos)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_record::id::DevId;
     use floodline_record::sample::SampleTime;
     use floodline_record::units::{Centisecs, Pages};
-    use floodline_scenario::FsType;
 
     const MIB: u64 = 256;
 
@@ -201,18 +199,7 @@ mod tests {
     }
 
     fn told(samples: &[(u64, u64, u64)], background: u64, own: f64) -> Vec<f64> {
-        let places = [Place {
-            dev: DevId { major: 254, minor: 0 },
-            device: "vda".to_owned(),
-            point: "/data".to_owned(),
-            fs_type: FsType::Ext4,
-            mean_read: None,
-            flushes: 0,
-            writes: 0,
-            written: 0,
-            below: None,
-            is_buffered: false,
-        }];
+        let places = [Place::of_disk("vda")];
         drained(&window(samples, background), own, &places).iter().map(|one| one.at).collect()
     }
 

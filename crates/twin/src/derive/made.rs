@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use crate::Recorded;
     use crate::provenance::{Notes, Origin};
-    use floodline_scenario::{FsType, SyncCall};
+    use floodline_scenario::SyncCall;
 
     /// `files` files of 64 KiB, each written in `intervals` intervals, beside `other` bytes of no named file.
     fn made(files: u64, intervals: u64, other: u64) -> Option<Made> {
@@ -125,18 +125,7 @@ mod tests {
 
     #[test]
     fn what_no_trace_shows_of_files_and_blocks_is_assumed() {
-        let place = Place {
-            dev: DevId { major: 8, minor: 0 },
-            device: "sda".to_owned(),
-            point: "/data".to_owned(),
-            fs_type: FsType::Ext4,
-            mean_read: None,
-            flushes: 0,
-            writes: 0,
-            written: 0,
-            below: None,
-            is_buffered: true,
-        };
+        let place = Place { is_buffered: true, ..Place::of_disk("sda") };
         let origins = |total: Bin, made: Option<Made>| {
             let bin = Bin { end: 1.0, length: 1.0, calls: 100.0, ..total };
             let group = Group { bins: vec![bin], total, made, ..Group::default() };

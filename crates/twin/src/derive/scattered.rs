@@ -155,8 +155,7 @@ fn size(written: f64, (before, after): (f64, f64), held: f64) -> f64 {
 mod tests {
     use super::super::group::Bin;
     use super::*;
-    use floodline_record::id::DevId;
-    use floodline_scenario::{FsType, SyncCall};
+    use floodline_scenario::SyncCall;
 
     #[test]
     fn programs_that_sync_few_pages_scatter_them_where_the_disk_gets_more_requests_than_appends_need() {
@@ -173,18 +172,7 @@ mod tests {
         };
         let syncs = Syncs { count: 200.0, call: Some(SyncCall::Fdatasync), ..Syncs::default() };
         let run = |groups: &[Group], writes: u64| {
-            let place = Place {
-                dev: DevId { major: 254, minor: 0 },
-                device: "vda".to_owned(),
-                point: "/data".to_owned(),
-                fs_type: FsType::Ext4,
-                mean_read: None,
-                flushes: 600,
-                writes,
-                written: 0,
-                below: None,
-                is_buffered: false,
-            };
+            let place = Place { flushes: 600, writes, ..Place::of_disk("vda") };
             let here: Vec<(&Group, Syncs)> = groups.iter().map(|group| (group, syncs)).collect();
             run_of_few(&place, &here)
         };

@@ -288,7 +288,7 @@ fn blind(report: &Report) -> Option<&'static str> {
     if is_for(report, "permission_denied") {
         return Some("this user may see");
     }
-    // What is not seen of a short observation follows in a sentence of its own.
+    // A sentence about `unseen` follows, which already says what a short observation did not show.
     (report.unseen.is_empty() && is_for(report, "too_short")).then_some("an observation this short shows")
 }
 

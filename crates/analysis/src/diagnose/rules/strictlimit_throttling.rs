@@ -234,7 +234,7 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
     let is_shared = felt >= SHARED_BY && waiter.source != strict::PRESSURE;
     let severity = if is_shared || waited >= HURTS * derived.seconds { Severity::Critical } else { Severity::Warning };
     let has_room = strict.levels.iter().filter(|level| level.is_at_limit()).all(Level::has_room);
-    // On a full disk the machine's room is no reason: its writers wait either way.
+    // Writers of a full disk wait even where the machine has room, so the room is not told as the reason.
     let room = if has_room && full_of_writes(derived, &device).is_none() { " and the machine had room" } else { "" };
     let (while_room, cause, expect) = match has_room {
         true => (" while the machine has room", "", ""),

@@ -76,18 +76,7 @@ fn bursts_that_are_dropped_unwritten_were_not_synced() {
 
 /// A disk that made 200 writes.
 fn place() -> Place {
-    Place {
-        dev: DevId { major: 254, minor: 0 },
-        device: "vda".to_owned(),
-        point: "/data".to_owned(),
-        fs_type: FsType::Xfs,
-        mean_read: None,
-        flushes: 0,
-        writes: 200,
-        written: 0,
-        below: None,
-        is_buffered: false,
-    }
+    Place { fs_type: FsType::Xfs, writes: 200, ..Place::of_disk("vda") }
 }
 
 #[test]
