@@ -29,7 +29,7 @@ pub(super) fn written_part(derived: &Derived<'_>, counted: u64) -> Option<f64> {
     let is_peak = |row| dirty::unwritten_of(window, row).is_some_and(|bytes| bytes.0 == counted);
     let first = series.iter().position(|(_, row)| is_peak(row))?;
     let written = |at: usize| series[at].1.nr_written;
-    let cleaned = |at: usize| Some(written(at)?.0.checked_sub(written(first)?.0)? * derived.page_size);
+    let cleaned = |at: usize| Some(written(at)?.0.checked_sub(written(first)?.0)?.saturating_mul(derived.page_size));
     let cycle_s = cycle::seconds(derived)?;
     let is_gone = |at: usize| {
         let (time, row) = &series[at];
