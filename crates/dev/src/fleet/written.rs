@@ -46,13 +46,13 @@ macro_rules! files {
 const GROUPS: &[(&str, &str)] = files!["kinds":
     "third" "fourth" "fifth" "sixth" "seventh" "eighth" "ninth" "tenth"
     "eleventh" "twelfth" "thirteenth" "fourteenth" "fifteenth" "sixteenth" "seventeenth" "eighteenth"
-    "nineteenth" "twentieth" "twentyfirst" "twentysecond" "twentythird"];
+    "nineteenth" "twentieth" "twentyfirst" "twentysecond" "twentythird" "twentyfourth"];
 
 /// Lists of single hosts, oldest first.
 const LISTS: &[(&str, &str)] = files!["hosts":
     "unseen" "lifelike" "second" "third" "fourth" "fifth" "sixth" "seventh"
     "eighth" "ninth" "tenth" "eleventh" "twelfth" "thirteenth" "fourteenth" "fifteenth" "sixteenth"
-    "seventeenth" "eighteenth" "nineteenth" "twentieth" "twentyfirst"];
+    "seventeenth" "eighteenth" "nineteenth" "twentieth" "twentyfirst" "twentysecond"];
 
 type Read = BTreeMap<&'static str, Result<Vec<Written>, String>>;
 
