@@ -83,6 +83,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "third-round",
     "thirteenth-sick",
     "thirteenth-well",
+    "thirtieth-sick",
+    "thirtieth-well",
     "twelfth-sick",
     "twelfth-well",
     "twentieth-more-sick",
@@ -145,6 +147,7 @@ pub(crate) const TWENTYSIXTH_ROUND: &str = include_str!("../blind/twentysixth-ro
 pub(crate) const TWENTYSEVENTH_ROUND: &str = include_str!("../blind/twentyseventh-round.txt");
 pub(crate) const TWENTYEIGHTH_ROUND: &str = include_str!("../blind/twentyeighth-round.txt");
 pub(crate) const TWENTYNINTH_ROUND: &str = include_str!("../blind/twentyninth-round.txt");
+pub(crate) const THIRTIETH_ROUND: &str = include_str!("../blind/thirtieth-round.txt");
 pub(crate) const VARIATIONS: &str = include_str!("../blind/variations.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
@@ -178,6 +181,7 @@ pub(crate) const TABLES: &[&str] = &[
     TWENTYSEVENTH_ROUND,
     TWENTYEIGHTH_ROUND,
     TWENTYNINTH_ROUND,
+    THIRTIETH_ROUND,
     VARIATIONS,
 ];
 
