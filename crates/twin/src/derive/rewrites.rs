@@ -37,6 +37,8 @@ pub(super) struct Rewritten {
     pub(super) run: f64,
     /// Whether it has all of its size before.
     pub(super) is_there: bool,
+    /// Bytes of it that were dirty when the recording began, all copies together.
+    pub(super) dirty: f64,
     /// What shows it.
     pub(super) why: &'static str,
 }
@@ -46,7 +48,10 @@ pub(super) struct Rewritten {
 pub(super) fn file(group: &Group, groups: &[Group], recorded: &Recorded) -> Option<Rewritten> {
     let why =
         "the part of its write calls that dirtied nothing grows with what is dirty: it writes the same pages again";
-    found(group, groups, recorded).map(|(bytes, is_ring)| Rewritten { bytes, is_ring, run: 1.0, is_there: false, why })
+    let (bytes, is_ring) = found(group, groups, recorded)?;
+    let level = Level::of(group, recorded)?;
+    let dirty = (level.at(0.0) * level.part_of(group, groups)).min(bytes);
+    Some(Rewritten { bytes, is_ring, run: 1.0, is_there: false, dirty, why })
 }
 
 /// Size of a log that is written in place, at most: that of a segment of several databases, bytes.
@@ -56,7 +61,7 @@ const SEGMENT: f64 = 67_108_864.0;
 pub(super) fn in_place(group: &Group, syncs: Syncs) -> Option<Rewritten> {
     let why = "each call is synced with one write of the device and without a log: it writes in place";
     let bytes = group.total.by_calls.min(SEGMENT);
-    syncs.is_in_place.then_some(Rewritten { bytes, is_ring: true, run: 1.0, is_there: true, why })
+    syncs.is_in_place.then_some(Rewritten { bytes, is_ring: true, run: 1.0, is_there: true, dirty: 0.0, why })
 }
 
 /// The size of that file, and whether it is a ring.
@@ -192,6 +197,17 @@ mod tests {
         let (group, recorded) = group(|dirty| 1000.0 * PAGE * (1.0 - dirty / bytes), &LEVELS);
         let (told, is_ring) = found(&group, std::slice::from_ref(&group), &recorded).expect("it repeats");
         assert!((told / bytes - 1.0).abs() < 0.05 && !is_ring, "{told} of {bytes}");
+    }
+
+    #[test]
+    fn what_was_dirty_at_the_begin_is_a_part_of_the_file() {
+        let bytes = 5000.0 * PAGE;
+        let dirty_of = |levels: &[u64]| {
+            let (group, recorded) = group(|dirty| 1000.0 * PAGE * (1.0 - dirty / bytes), levels);
+            file(&group, std::slice::from_ref(&group), &recorded).map(|file| file.dirty / PAGE)
+        };
+        assert_eq!(dirty_of(&LEVELS), Some(0.0));
+        assert_eq!(dirty_of(&[2300, 2800, 0, 800, 1500, 2200, 2800, 0, 900]), Some(2300.0));
     }
 
     #[test]

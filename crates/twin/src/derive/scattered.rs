@@ -69,6 +69,7 @@ pub(super) fn file(
     Some(Rewritten {
         is_ring: false,
         is_there: false,
+        dirty: 0.0,
         bytes,
         run,
         why: "the device got its pages in requests as small as its calls: it writes all over a file",

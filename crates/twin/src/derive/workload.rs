@@ -322,12 +322,8 @@ fn dirty_before(window: &Window, places: &[Place], by_others: u64) -> Option<Tas
         return None;
     }
     let place = places.first()?;
-    // Of all ages up to that at which they are written. While nothing is written, none is that old.
-    let expire = window.host.last.dirty_expire_centisecs.map_or(3000, |centisecs| centisecs.0).min(6000);
-    let expire = expire.saturating_mul(10_000_000);
-    let oldest = expire.saturating_sub(first_written(window).0).max(Nanos::SECOND.0);
     let part = ByteSize(Bytes((dirty / AGES).max(4096)));
-    let age = Time(Nanos(oldest / AGES));
+    let age = Time(Nanos(oldest(window).0 / AGES));
     let mut setup = Vec::new();
     for number in 0..AGES {
         setup.push(Step::Write(Write {
@@ -339,6 +335,14 @@ fn dirty_before(window: &Window, places: &[Place], by_others: u64) -> Option<Tas
         setup.push(Step::Sleep(Lasting { lasting: age }));
     }
     Some(Task { setup, steps: vec![Step::Sleep(Lasting { lasting: Time(Nanos(1_000_000)) })], ..Task::default() })
+}
+
+/// How long the oldest page was dirty when the recording began. Pages have all ages up to that at which they are written. While nothing is
+/// written, none is that old.
+pub(super) fn oldest(window: &Window) -> Nanos {
+    let expire = window.host.last.dirty_expire_centisecs.map_or(3000, |centisecs| centisecs.0).min(6000);
+    let expire = expire.saturating_mul(10_000_000);
+    Nanos(expire.saturating_sub(first_written(window).0).max(Nanos::SECOND.0))
 }
 
 /// How long after the begin of a recording the first pages were written; zero where that was not counted.

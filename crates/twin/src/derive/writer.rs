@@ -12,6 +12,7 @@ use super::stores::{Amount, Cached, Mapped, PREPARED, mapped};
 use super::syncing::Syncing;
 use super::syncs::{Syncs, buffered_calls, synced_runs};
 use super::temporary::{short_lived, temporary};
+use super::workload::oldest;
 use super::{Fit, asked, mapped_files, rewrites, under_way};
 use crate::Recorded;
 use crate::provenance::{Notes, Origin};
@@ -99,7 +100,8 @@ impl Writer {
                 Some(it.branch(group, (sync, end), file("data"), &key, notes))
             }
             (None, Some(it)) => {
-                let each = Rewritten { bytes: it.bytes / copies as f64, ..it };
+                let n = copies as f64;
+                let each = Rewritten { bytes: it.bytes / n, dirty: it.dirty / n, ..it };
                 if it.is_there {
                     // The ring is rounded to whole calls.
                     let total = Some(size(each.bytes + group.total.wchar / group.total.calls.max(1.0)));
@@ -107,6 +109,7 @@ impl Writer {
                     writer.setup.push(Step::Write(Write { file: file("data"), block, total, ..Write::default() }));
                     writer.setup.push(Step::Fsync(OnFile { file: file("data") }));
                 }
+                writer.leave_dirty(each, file("data"), &recorded.window);
                 Some(rewrites(group, syncs, file("data"), each, &key, notes))
             }
             (None, None) => calls(group, 1.0 - dropped, syncs, file("data"), &key, notes),
@@ -169,6 +172,18 @@ impl Writer {
             false => writer.open.clone(),
         };
         writer
+    }
+
+    /// Makes the pages of a rewritten file dirty that were dirty when the recording began: the program writes to the same pages again, and
+    /// dirties no others.
+    fn leave_dirty(&mut self, it: Rewritten, file: String, window: &Window) {
+        if it.dirty < PAGE {
+            return;
+        }
+        let block = ByteSize(Bytes(1 << 16));
+        self.setup.push(Step::Write(Write { file, block, total: Some(size(it.dirty)), ..Write::default() }));
+        self.setup.push(Step::Sleep(Lasting { lasting: Time(oldest(window)) }));
+        self.dirty_before = size(it.dirty).0.0;
     }
 }
 
