@@ -10,6 +10,7 @@ use crate::harm::{LONGEST_S, STALL, WRITTEN};
 use crate::memory::{memory_tight, memory_too_small};
 use crate::mounts;
 use crate::overlay::synced;
+use crate::overwritten::overwritten;
 use crate::removed::{removed_early, removed_share, written_then};
 use crate::reread::reread;
 use crate::rewriters::Rewriters;
@@ -204,7 +205,7 @@ struct Weighed<'a> {
 }
 
 /// Whether a limit is smaller under the change. A cgroup that gets its first limit has less room than before.
-fn shrinks(row: &AsIfRow) -> bool {
+pub(crate) fn shrinks(row: &AsIfRow) -> bool {
     match (row.now_thresh_bytes, row.then_thresh_bytes) {
         (Some(now), Some(then)) => (then as f64) < now as f64 * (1.0 - SAME),
         (None, Some(_)) => row.cgroup.is_some(),
@@ -364,6 +365,10 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
     if let Some(told) = removed_early(window, assumed) {
         row.severity = 0.5;
         return row.decide(Verdict::Tight, Cause::MachineLimit, told);
+    }
+    if let Some((cause, told)) = overwritten(derived, assumed) {
+        row.severity = 0.5;
+        return row.decide(Verdict::Tight, cause, told);
     }
     if let Some(unseen) = unseen.filter(|unseen| unseen.rate >= WRITTEN) {
         row.severity = 0.5;

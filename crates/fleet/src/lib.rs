@@ -14,6 +14,7 @@ mod label;
 mod memory;
 mod mounts;
 mod overlay;
+mod overwritten;
 mod packed;
 mod read;
 mod removed;
