@@ -163,11 +163,16 @@ fn unwritten(row: &BdiRow) -> Option<u64> {
     Some(row.reclaimable?.0.saturating_add(row.writeback?.0))
 }
 
-/// Whether a device was seen at its strict limit: its writers were then paused, and no more than the limit was queued at once.
+/// Whether a device, or an array or a volume on it, was seen at its strict limit: its writers were then paused, and no more than the limit
+/// was queued at once.
 pub fn holds(derived: &Derived<'_>, device: &Device<'_>) -> bool {
     let bdi = device.dev.to_string();
-    let of_device = derived.strict().iter().find(|strict| strict.bdi.as_bytes() == bdi.as_bytes());
-    of_device.is_some_and(Strict::is_known_to_hold)
+    let is_on_it = |above: &Device<'_>| above.bottoms().iter().any(|below| below.dev == device.dev);
+    derived
+        .strict()
+        .iter()
+        .filter(|strict| strict.is_known_to_hold())
+        .any(|strict| strict.bdi.as_bytes() == bdi.as_bytes() || device_of(derived, strict).is_some_and(is_on_it))
 }
 
 /// Whether what the machine holds may be the data of a device, where its own counters do not tell: it wrote a good part of its limit. A
@@ -286,6 +291,33 @@ mod tests {
             .process("account", 901, "/", move |t, row| {
                 (row.state, row.write_bytes) = (asleep(true), grows(t, 0, 1e4));
             })
+    }
+
+    #[test]
+    fn a_strict_limit_of_an_array_holds_its_members() {
+        use floodline_testkit::dev_of;
+        let fixture = |below: &'static str| {
+            let array = two_disks(0).disk("sdc", |_, _| {}).disk("md0", |_, _| {}).bdi("9:0", |_, row| {
+                (row.strict_limit, row.max_ratio) = (Some(Flag(1)), Some(Ppm(10_000)));
+                (row.reclaimable, row.writeback) = (Some(Bytes(mib(3.0))), Some(Bytes(0)));
+            });
+            array.facts(move |facts| {
+                for device in facts.devices.iter_mut().filter(|device| device.name.to_string() == "md0") {
+                    device.slaves = [below, "sdc"].map(dev_of).to_vec();
+                }
+            })
+        };
+        let held = |below: &'static str| {
+            let window = fixture(below).window();
+            let derived = Derived::of(&window);
+            let is_held = |name: &str| {
+                let disk = derived.disks().iter().find(|disk| disk.name.as_bytes() == name.as_bytes());
+                holds(&derived, disk.expect("a disk"))
+            };
+            ["sda", "sdb", "sdc"].map(is_held)
+        };
+        assert_eq!(held("sda"), [true, false, true]);
+        assert_eq!(held("sdb"), [false, true, true]);
     }
 
     #[test]
