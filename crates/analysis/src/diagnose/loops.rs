@@ -103,7 +103,7 @@ struct Given {
     is_written_through: bool,
 }
 
-/// What a loop device that flushed during a burst was given; `None` if it did not flush.
+/// What a loop device was given that flushed during a burst or keeps nothing unwritten above itself; `None` for another one.
 fn given(derived: &Derived<'_>, image: &Device<'_>, burst: &Burst) -> Option<Given> {
     let intervals = image.intervals();
     let last = intervals.partition_point(|interval| interval.end <= burst.to);
@@ -116,9 +116,11 @@ fn given(derived: &Derived<'_>, image: &Device<'_>, burst: &Burst) -> Option<Giv
     let oldest = burst.age_s.or(derived.dirty.expiry_seconds).unwrap_or(0.0);
     let since = Nanos(burst.from.0.saturating_sub((oldest * 1e9) as u64));
     let given = |from: Nanos, to: Nanos| within(from, to).map(|interval| interval.written_bytes).sum::<f64>();
-    (flushes > 0.0).then(|| Given {
+    let is_written_through = most_unwritten(image).is_some_and(|most| most < LITTLE);
+    // What programs write through at once waits in the image alone, whatever has it written.
+    (flushes > 0.0 || is_written_through).then(|| Given {
         before: given(since, burst.from),
         until_end: given(since, burst.to),
-        is_written_through: most_unwritten(image).is_some_and(|most| most < LITTLE),
+        is_written_through,
     })
 }
