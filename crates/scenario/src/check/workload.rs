@@ -244,6 +244,7 @@ fn names(at: &At<'_>, step: &Step, task: &Task, key: &[&str], complaints: &mut C
 
 fn write(write: &Write, key: &[&str], complaints: &mut Complaints) {
     block(write.block, write.direct, key, complaints);
+    sectors(write.direct, [("total", write.total), ("size", write.size)], key, complaints);
     sync(write.sync.as_ref(), key, complaints);
     depth(write.depth, key, complaints);
     if write.depth > 1 && write.order == Order::Append {
@@ -271,6 +272,7 @@ fn depth(depth: u64, key: &[&str], complaints: &mut Complaints) {
 
 fn read(read: &Read, key: &[&str], complaints: &mut Complaints) {
     block(read.block, read.direct, key, complaints);
+    sectors(read.direct, [("total", read.total)], key, complaints);
     depth(read.depth, key, complaints);
     if read.depth > 1 && (read.keep || read.files.is_some()) {
         complaints.add(key, "depth cannot be combined with files or keep");
@@ -315,8 +317,32 @@ fn block(block: ByteSize, direct: bool, key: &[&str], complaints: &mut Complaint
     if block.bytes() == 0 || block.bytes() > 1 << 30 {
         complaints.add(key, "a block has 1 byte to 1 GiB");
     }
-    if direct && !block.bytes().is_multiple_of(512) {
+    if direct && !block.bytes().is_multiple_of(SECTOR) {
         complaints.add(key, "direct I/O needs blocks of whole sectors (512 bytes)");
+    }
+}
+
+/// Bytes of a sector. Direct I/O of a part of one fails with `EINVAL`.
+const SECTOR: u64 = 512;
+
+/// The last block of a direct transfer, or the last one before the end of the file, may be a shorter one. It must have whole sectors too.
+fn sectors<const N: usize>(
+    direct: bool,
+    amounts: [(&str, Option<ByteSize>); N],
+    key: &[&str],
+    complaints: &mut Complaints,
+) {
+    for (name, amount) in amounts {
+        let Some(bytes) = amount.map(|amount| amount.bytes()).filter(|bytes| direct && !bytes.is_multiple_of(SECTOR))
+        else {
+            continue;
+        };
+        let whole = bytes.next_multiple_of(SECTOR);
+        complaints.hint(
+            key,
+            format!("direct I/O needs a {name} of whole sectors (512 bytes)"),
+            format!("write {name} = \"{whole} B\""),
+        );
     }
 }
 
