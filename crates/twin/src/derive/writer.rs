@@ -451,7 +451,7 @@ fn direct(group: &Group, place: &Place, window: &Window, file: String, key: &str
     let bursts = arrivals(&group.bins, |bin| bin.direct, block);
     // A stream of large blocks goes on in its file; small ones are pages here and there. A page cache below it tells them apart.
     let (order, bytes) = match block >= STREAM {
-        true => (Order::Sequential, total.direct.max(DIRECT_FILE)),
+        true => (Order::Sequential, (total.direct.max(DIRECT_FILE) / block).ceil() * block),
         false => (Order::Random, DIRECT_FILE),
     };
     notes.assumed(format!("{key}.steps.write.order"), "blocks of 64 KiB and more follow each other, smaller do not");
