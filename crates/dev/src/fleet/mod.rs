@@ -40,6 +40,9 @@ pub(crate) struct FleetTruth {
     /// Run this group of `fleet/kinds` instead of the first kinds; may be repeated
     #[arg(long, value_name = "NAME", conflicts_with = "seen", value_parser = PossibleValuesParser::new(written::groups()))]
     group: Vec<String>,
+    /// Run the kinds of this file, in the form of `fleet/kinds`, instead of the first kinds; may be repeated
+    #[arg(long, value_name = "FILE", conflicts_with = "seen")]
+    file: Vec<PathBuf>,
     /// Use arithmetic only
     #[arg(long)]
     arithmetic: bool,
@@ -105,10 +108,16 @@ impl FleetTruth {
     pub(crate) fn run(&self) -> Result<Answer, Failure> {
         let depth = if self.arithmetic { Depth::ARITHMETIC } else { Depth::WHOLE };
         let wanted = |name: &str| self.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
-        let is_left_out = |kind: &&Kind| !wanted(kind.name) || !self.group.is_empty() || (self.seen && kind.held_out);
+        let is_left_out = |kind: &&Kind| {
+            let is_other = !self.group.is_empty() || !self.file.is_empty();
+            !wanted(kind.name) || is_other || (self.seen && kind.held_out)
+        };
         let mut cases: Vec<Case> = KINDS.iter().filter(|kind| !is_left_out(kind)).map(Case::Kind).collect();
         for group in &self.group {
             cases.extend(written::kinds(group)?.iter().filter(|kind| wanted(&kind.name)).map(Case::Later));
+        }
+        for file in &self.file {
+            cases.extend(written::kinds_of_file(file)?.iter().filter(|kind| wanted(&kind.name)).map(Case::Later));
         }
         let work: Vec<(Case, u64)> =
             (0..self.hosts).flat_map(|host| cases.iter().map(move |case| (*case, host))).collect();

@@ -10,6 +10,7 @@ use floodline_record::version::KernelVersion;
 use floodline_scenario::Scenario;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::LazyLock;
 
 /// A host, or a kind of hosts, and its change.
@@ -91,6 +92,20 @@ pub(super) fn kinds(group: &str) -> Result<&'static [Written], Failure> {
     match kinds.iter().find(|kind| kind.really.is_some()) {
         Some(kind) => Err(Failure::input(format!("{}: a kind has no key really", kind.name))),
         None => Ok(kinds),
+    }
+}
+
+/// The kinds of a file outside the groups, such as one that is being written. They are kept until the program ends.
+///
+/// # Errors
+/// The file cannot be read, or has a key of lists.
+pub(super) fn kinds_of_file(path: &Path) -> Result<&'static [Written], Failure> {
+    let wrong = |why: &dyn std::fmt::Display| Failure::input(format!("{}: {why}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let kinds = toml::from_str::<File>(&text).map_err(|error| wrong(&error))?.host;
+    match kinds.iter().find(|kind| kind.really.is_some()) {
+        Some(kind) => Err(wrong(&format!("{}: a kind has no key really", kind.name))),
+        None => Ok(kinds.leak()),
     }
 }
 
