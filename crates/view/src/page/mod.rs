@@ -34,7 +34,7 @@ const HASHES: Hashes = Hashes {
     load: "sha256-/ExXkPu6HP2VX4Hmyj85crTocvo2HRoZ/lc6SRH5dIg=",
     plots: "sha256-GcjUxq2Ikpp59K5J1vcWFWbf0Lo9FcxJXpdPeH63jx8=",
     page: "sha256-arbQJ8wVVaVcdzgS813jQIBX4ReW0gCxvRHY4YvhMko=",
-    style: "sha256-l4F/jUl7FE3BISSdTHeksEnb+z/H0uClkdm8bEobrFk=",
+    style: "sha256-gGdWR4OZOLuI1sw8ut2c+LQGmg8zysLDD705cKvn3gM=",
 };
 
 #[derive(Clone, Copy, Debug)]

@@ -175,6 +175,16 @@ pub(super) enum Cell {
     Spark(String),
 }
 
+/// Characters from which a text is a sentence, whose column keeps a width that can be read.
+const SENTENCE: usize = 60;
+
+impl Cell {
+    /// Whether it is a long text. Beside other columns on a narrow screen its column would be one word wide: the table is then scrolled.
+    pub(super) fn is_sentence(&self) -> bool {
+        matches!(self, Cell::Text(text) if text.len() >= SENTENCE)
+    }
+}
+
 /// A plot as a picture.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Figure {
