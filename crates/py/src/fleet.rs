@@ -191,7 +191,8 @@ impl Preflight {
     }
 
     fn __str__(&self) -> String {
-        view::text(&self.summary, &self.rows, view::Options { width: 80, details: false, arguments: "…" })
+        let options = view::Options { width: 80, details: false, arguments: "…", each_host: "the rows of .table" };
+        view::text(&self.summary, &self.rows, options)
     }
 
     fn __repr__(&self) -> String {

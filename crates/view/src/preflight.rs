@@ -27,6 +27,8 @@ pub struct Options<'a> {
     pub details: bool,
     /// Arguments of the change, for commands to type.
     pub arguments: &'a str,
+    /// Where the row of each host is, if `details` are not shown.
+    pub each_host: &'a str,
 }
 
 /// For people.
@@ -194,7 +196,7 @@ fn next(out: &mut String, summary: &Summary, rows: &[Row], options: Options<'_>,
         hanging(out, "", &accept, width);
     }
     if !options.details && summary.hosts > 0 {
-        let _ = writeln!(out, "Each host: add --details, or -o hosts.parquet");
+        hanging(out, "", &format!("Each host: {}", options.each_host), width);
     }
 }
 
@@ -352,7 +354,11 @@ mod tests {
             one.finding = format!("{} The end.", "It held 4 MiB of unwritten data. ".repeat(6));
             one.key = format!("simulated-harm@{name}");
             let summary = Summary::of(std::slice::from_ref(&one), "cgroup v2".to_owned());
-            text(&summary, &[one], Options { width: 80, details: false, arguments: "--set cgroup=v2" })
+            text(
+                &summary,
+                &[one],
+                Options { width: 80, details: false, arguments: "--set cgroup=v2", each_host: "-o hosts.parquet" },
+            )
         };
         let short = shown("web1");
         assert!(short.contains("The end.") && !short.contains('…') && short.lines().count() <= 25, "{short}");
@@ -366,7 +372,11 @@ mod tests {
         for cause in Cause::ALL.iter().filter(|cause| !cause.hint().is_empty()) {
             let one = row("web1", Verdict::NotKnown, *cause);
             let summary = Summary::of(std::slice::from_ref(&one), "cgroup v2".to_owned());
-            let shown = text(&summary, &[one], Options { width: 60, details: false, arguments: "--set cgroup=v2" });
+            let shown = text(
+                &summary,
+                &[one],
+                Options { width: 60, details: false, arguments: "--set cgroup=v2", each_host: "-o hosts.parquet" },
+            );
             let words: Vec<&str> = shown.split_whitespace().collect();
             assert!(words.join(" ").contains(cause.hint()), "{shown}");
         }
@@ -407,7 +417,12 @@ mod tests {
             .flat_map(|cause| verdicts.map(|verdict| row(&"host-with-a-long-name".repeat(4), verdict, *cause)))
             .collect();
         let summary = Summary::of(&rows, "kernel 6.12, cgroup v2, vm.dirty_ratio=10".to_owned());
-        let options = Options { width: 80, details: false, arguments: "--kernel 6.12 --set cgroup=v2" };
+        let options = Options {
+            width: 80,
+            details: false,
+            arguments: "--kernel 6.12 --set cgroup=v2",
+            each_host: "-o hosts.parquet",
+        };
         let shown = text(&summary, &rows, options);
         assert!(shown.lines().count() <= 25, "{} lines:\n{shown}", shown.lines().count());
         // A path is not broken, so that it can be pasted.

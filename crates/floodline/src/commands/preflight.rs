@@ -181,7 +181,13 @@ impl Run for Preflight {
         console.print(&match self.format {
             Format::Text => {
                 let arguments = self.arguments();
-                let options = view::Options { width: console.width(), details: self.details, arguments: &arguments };
+                let table = self.output.as_ref().map(|path| human::quoted(&path.to_string_lossy()));
+                let options = view::Options {
+                    width: console.width(),
+                    details: self.details,
+                    arguments: &arguments,
+                    each_host: table.as_deref().unwrap_or("add --details, or -o hosts.parquet"),
+                };
                 view::text(&summary, &rows, options)
             }
             Format::Json => view::json(&summary, &rows).map_err(CliError::bug)?,
