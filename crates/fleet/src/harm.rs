@@ -4,6 +4,7 @@
 
 use floodline_analysis::prediction::{LONGEST, LONGEST_WRITE, Seen, UNMOUNT, WAITS};
 use floodline_analysis::report::Severity;
+use floodline_analysis::rule_figures::is_of_waits;
 use floodline_twin::shown::LONGEST_OTHER;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +17,7 @@ pub(crate) const WRITTEN: f64 = 2e6;
 const DIRTIED: f64 = 5e6;
 /// Growth below which a figure counts as the same.
 const STALL_TIMES: f64 = 1.25;
-const LONGEST_TIMES: f64 = 1.5;
+pub(crate) const LONGEST_TIMES: f64 = 1.5;
 pub(crate) const BYTES_TIMES: f64 = 1.5;
 
 /// Figures of one run or recording that people feel.
@@ -94,9 +95,20 @@ impl Felt {
                 )),
         ];
         let worst = figures.into_iter().fold(0.0, f64::max);
-        // A critical finding is harm that was measured, whatever the figures are.
-        let is_new = then.critical.iter().any(|rule| !self.critical.contains(rule));
+        // A critical finding is harm that was measured, whatever the figures are. But where tasks wait for noticeably less, a finding of
+        // waits only names what they still wait for.
+        let is_harm =
+            |rule: &&'static str| !self.critical.contains(*rule) && !(self.is_relieved(then) && is_of_waits(rule));
+        let is_new = then.critical.iter().any(|rule| is_harm(&rule));
         if is_new && self.critical.is_empty() { worst.max(1.0) } else { worst }
+    }
+
+    /// Whether tasks wait for noticeably less after a change, in sum or in their longest calls, and none of these waits gets noticeably longer.
+    fn is_relieved(&self, then: &Felt) -> bool {
+        let waits_of =
+            |felt: &Felt| Felt { written_bytes: 0.0, dirtied_bytes: 0.0, critical: BTreeSet::new(), ..felt.clone() };
+        let (before, after) = (waits_of(self), waits_of(then));
+        after.worse(&before) >= 1.0 && before.worse(&after) < 1.0
     }
 }
 
@@ -146,5 +158,16 @@ mod tests {
         assert_eq!(emptied(0.5).with_other_of(&emptied(4.0)), emptied(0.5));
         let critical = Felt { critical: BTreeSet::from(["inode-switch-storm"]), ..calm.clone() };
         assert_eq!((calm.worse(&critical), critical.worse(&calm)), (1.0, 0.0));
+    }
+
+    #[test]
+    fn a_finding_of_waits_is_no_harm_where_tasks_wait_for_less() {
+        let found = |rule, felt: Felt| Felt { critical: BTreeSet::from([rule]), ..felt };
+        let waits = felt(9.0, 8.0, 1e6);
+        assert_eq!(waits.worse(&found("dirty-cliff", felt(2.0, 2.7, 1e6))), 0.0);
+        // Waits that stay, a longer call beside shorter ones, and pages that are written again and again.
+        assert_eq!(waits.worse(&found("dirty-cliff", felt(9.0, 8.0, 1e6))), 1.0);
+        assert!(felt(9.0, 2.0, 1e6).worse(&found("dirty-cliff", felt(2.0, 3.2, 1e6))) >= 1.0);
+        assert_eq!(waits.worse(&found("starved-dirty-budget", felt(2.0, 2.7, 1e6))), 1.0);
     }
 }
