@@ -3,6 +3,7 @@
 //! all of it. Covers the thresholds of the machine and those of cgroups.
 
 use crate::arithmetic::{SAME, SEVERITY_MAX, grows};
+use crate::harm::LONGEST_TIMES;
 use crate::row::Verdict;
 use crate::waits;
 use floodline_analysis::budget::{AsIfRow, Assumed, Bound, CgroupBudget};
@@ -67,7 +68,8 @@ pub(crate) fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Clif
         return None;
     };
     let more = (pile - peak) / speed;
-    if more < CLIFF_S {
+    // A sync that waits for a larger pile waits longer by the same factor. A small one is not noticed.
+    if more < CLIFF_S || pile < LONGEST_TIMES * peak {
         return None;
     }
     // A program that syncs is seen by the flushes of its disk; how long it waits is not recorded without a trace.
@@ -229,5 +231,28 @@ mod tests {
         // The threshold held nothing back, or hardly grows.
         assert_eq!(judged(2.0, "cgroup/ingest/memory.max=1G").verdict, Verdict::Fine);
         assert_eq!(judged(7.0, "cgroup/ingest/memory.max=100M").verdict, Verdict::Fine);
+    }
+
+    #[test]
+    fn a_pile_that_hardly_grows_is_no_cliff() {
+        // Written at 4 MB/s and held at the background threshold: 30 s of it pile up after the change.
+        let held = |peak: f64| {
+            let recording = Fixture::healthy()
+                .settings((20, 0, 0, mib(64.0)))
+                .host(move |t, row| {
+                    row.nr_dirty = Some(mib_pages(peak));
+                    row.nr_dirtied = Some(mib_pages(4.0 * t));
+                })
+                .disk("sda", |t, row| {
+                    row.written = Some(Bytes(mib(4.0 * t)));
+                    row.io_time = Some(secs(mib(4.0 * t) as f64 / 10e6));
+                    row.flushes = Some(floodline_record::units::Count(t as u64));
+                });
+            let change = Change::parse(&["vm.dirty_background_bytes=1G"], None, None, None).unwrap();
+            arithmetic::judge(&recording.window(), "a.flr", &change)
+        };
+        let row = held(60.0);
+        assert_eq!((row.verdict, row.cause), (Verdict::Suffers, Cause::DirtyCliff), "{row:?}");
+        assert_eq!(held(90.0).verdict, Verdict::Tight, "120 MiB instead of 90 MiB");
     }
 }
