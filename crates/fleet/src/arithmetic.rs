@@ -294,10 +294,10 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         row.severity = (waits / STALL).min(SEVERITY_MAX);
         let (waits, seconds) = (human::seconds(waits * derived.seconds), human::seconds(derived.seconds));
         let unless = match row.may_fit {
-            true => " If the data arrives evenly between two samples, they do not wait.",
+            true => ", or not at all if the data arrives evenly between two samples",
             false => "",
         };
-        let told = format!("{told} By arithmetic they wait about {waits} in {seconds}.{unless}");
+        let told = format!("{told} By arithmetic they wait about {waits} in {seconds}{unless}.");
         return row.decide(Verdict::Suffers, cause, told);
     }
     if let Some(found) = appears.iter().find(|found| found.severity == Severity::Critical) {
@@ -382,18 +382,19 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         row.severity = 0.5;
         return row.decide(Verdict::Tight, found.cause, found.summary.clone());
     }
-    if let Some(rule) = row.sick_already.clone() {
-        let helps = assumed.rows.iter().any(|one| one.peak_bytes > Some(0) && grows(one));
-        let effect = if helps { "makes its limits larger" } else { "makes no limit smaller" };
-        let told = format!("The host is sick before the change ({rule}). The change {effect}.");
-        return row.decide(Verdict::Fine, Cause::SickAlready, told);
-    }
+    // A host that is sick already may get worse, too.
     if !change.simulated_only.is_empty() {
         return row.decide(
             Verdict::NotKnown,
             Cause::NotSimulated,
             format!("Arithmetic has no answer for {}.", change.simulated_only.join(", ")),
         );
+    }
+    if let Some(rule) = row.sick_already.clone() {
+        let helps = assumed.rows.iter().any(|one| one.peak_bytes > Some(0) && grows(one));
+        let effect = if helps { "makes its limits larger" } else { "makes no limit smaller" };
+        let told = format!("The host is sick before the change ({rule}). The change {effect}.");
+        return row.decide(Verdict::Fine, Cause::SickAlready, told);
     }
     let cause = fine_cause(row);
     row.decide(Verdict::Fine, cause, fine_sentence(window, assumed, row));
@@ -481,10 +482,11 @@ fn fine_sentence(window: &Window, assumed: &Assumed<'_>, row: &Row) -> String {
         Some(margin) if margin < TIGHT => {
             let whose = row.worst_cgroup.as_deref().unwrap_or("the machine");
             format!(
-                "The smallest margin is {margin:.1}, of {whose}, and the change does not make that limit smaller.{kernel}"
+                "The smallest margin is {}, of {whose}, and the change does not make that limit smaller.{kernel}",
+                human::number(margin)
             )
         }
-        Some(margin) if margin < 1000.0 => format!("The smallest margin is {margin:.1}.{kernel}"),
+        Some(margin) if margin < 1000.0 => format!("The smallest margin is {}.{kernel}", human::number(margin)),
         Some(_) => format!("The smallest margin is over 1000.{kernel}"),
         None => format!("No unwritten data was seen that a limit could hold back.{kernel}"),
     }

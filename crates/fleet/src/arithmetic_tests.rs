@@ -283,3 +283,14 @@ fn stores_into_the_large_folios_of_a_new_kernel_are_simulated() {
     assert!(by_origin("xfs", ("6.1.192", "6.12.117")) && by_origin("xfs", ("5.10.223", "6.1.192")));
     assert!(!by_origin("xfs", ("5.10.223", "6.12.117")) && !by_origin("ext4", ("6.12.117", "7.2.13")));
 }
+
+#[test]
+fn a_sick_host_is_not_cleared_of_a_change_that_only_a_simulation_can_judge() {
+    let judged = |settings: &[&str]| {
+        let change = Change::parse(settings, None, None, None).expect("a change");
+        judge(&floodline_testkit::incidents::dirty_cliff().window(), "host.flr", &change)
+    };
+    let row = judged(&["vm.dirty_expire_centisecs=500"]);
+    assert_eq!((row.verdict, row.cause), (Verdict::NotKnown, Cause::NotSimulated), "{}", row.finding);
+    assert_eq!(row.sick_already.as_deref(), Some("dirty-cliff"));
+}

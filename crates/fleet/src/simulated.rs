@@ -105,6 +105,8 @@ struct Answer {
     /// Time that the disk takes for a byte, as a multiple of what arithmetic takes: a disk that takes bytes at once after a quiet
     /// time is slower than its busy time shows.
     slower: f64,
+    /// Longest call that empties, removes or closes a file, before and after the change, seconds. No prediction has this figure.
+    longest_other: Option<(f64, f64)>,
     /// Harm on the slowest disks that the recording allows, where arithmetic has no answer.
     on_slowest_disks: Option<f64>,
     error: Option<f64>,
@@ -323,6 +325,9 @@ fn answer(
         is_between_samples,
         dirties_again,
         slower: slower(recorded, twin),
+        longest_other: by_tasks(0, false)
+            .zip(by_tasks(0, true))
+            .map(|(now, then)| (now.longest_other_seconds, then.longest_other_seconds)),
         on_slowest_disks,
         error: prediction.back_test_error,
         is_cut: prediction.is_cut,

@@ -2,13 +2,15 @@
 //! Weighs the answer of a twin: by the error of its back-test, by the unwritten data that it holds, and beside what arithmetic
 //! found without it.
 
-use super::sentences::{LIMIT_NOT_SEEN, NOT_STATED, below_limits, calm, changes, effect, in_any};
+use super::sentences::{
+    LIMIT_NOT_SEEN, NOT_STATED, WORSE_IN_UNLIKE, below_limits, calm, changes, effect, in_any, longer_call,
+};
 use super::{Answer, Peak, Wanted};
 use crate::arithmetic::SEVERITY_MAX;
-use crate::harm::STALL;
+use crate::harm::{LONGEST_S, LONGEST_TIMES, STALL};
 use crate::row::{Cause, Confidence, Row, Verdict};
 use floodline_analysis::judgement::Verdict as Judged;
-use floodline_analysis::prediction::{self, Better, LEADS, LONGEST, LONGEST_WRITE, Prediction, WAITS};
+use floodline_analysis::prediction::{self, Better, DIRTIED, LEADS, LONGEST, LONGEST_WRITE, Prediction, WAITS};
 use floodline_analysis::report::Severity;
 use floodline_analysis::rule_figures::rests_on;
 use floodline_record::human;
@@ -33,6 +35,8 @@ const MEETS_LIMIT: f64 = 1.5;
 const SAME_PEAK: f64 = 0.1;
 /// Severity of a trade: a host that is sick before the change gets rid of more waiting than it gets.
 const TRADE: f64 = 0.9;
+/// Part of the bytes that are written now from which bytes that stay unwritten at the end of a run are a pile.
+const LEFT: f64 = 0.5;
 /// Part of the arithmetic's severity below which a twin misses stores that no counter shows.
 const MISSES_STORES: f64 = 1.0 / 3.0;
 
@@ -93,6 +97,11 @@ impl Answer {
         Cow::Owned(Prediction { rows, ..self.prediction.clone() })
     }
 
+    /// The longest call that empties, removes or closes a file, before and after the change, if it gets noticeably longer.
+    fn longer_call(&self) -> Option<(f64, f64)> {
+        self.longest_other.filter(|(now, then)| *then > LONGEST_TIMES * now && then - now >= LONGEST_S)
+    }
+
     /// Whether it has the data that a threshold held back, and lets it loose.
     fn has_what_was_held_back(&self) -> bool {
         self.is_demand_known && self.peak.is_some_and(|peak| (peak.weighed - 1.0).abs() <= SAME_PEAK)
@@ -123,12 +132,13 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     // How much a sync finds depends on its moment, so a twin that is close to what people notice clears nothing. Syncs of another
     // filesystem find none of it.
     let finds_it = answer.has_what_was_held_back() && answer.syncs_most && syncs(prediction);
-    if is_cliff && is_reliable && severity < TIGHT && finds_it {
+    let leaves = leaves_unwritten(prediction);
+    if is_cliff && is_reliable && severity < TIGHT && finds_it && !leaves {
         row.is_firm = false;
     }
     // Few flushes come from a journal or from a program that syncs rarely. If the change ends the recorded waits in a twin without syncs,
     // writers waited there, and no sync did.
-    if is_cliff && is_reliable && row.waits_for_pile && answer.relieves && !syncs(prediction) {
+    if is_cliff && is_reliable && row.waits_for_pile && answer.relieves && !syncs(prediction) && !leaves {
         row.is_firm = false;
     }
     row.confidence = if is_reliable { Confidence::High } else { Confidence::Low };
@@ -181,7 +191,9 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     let rests_on_assumed_sync = row.verdict != Verdict::Suffers
         && is_held
         && answer.without_assumed_syncs.is_some_and(|without| without < enough);
-    if let Some(relief) = Relief::of(&certain, row).filter(|_| is_reliable && row.verdict == Verdict::Suffers) {
+    // Relief is not weighed against a cost from which a host suffers.
+    let is_cheap = is_reliable && severity < SUFFERS;
+    if let Some(relief) = Relief::of(&certain, row).filter(|_| is_cheap && row.verdict == Verdict::Suffers) {
         let (_, cause, told) = arithmetic;
         row.severity = severity.clamp(TIGHT, TRADE);
         return row.decide(Verdict::Tight, cause, format!("{} {told}", relief.told(row)));
@@ -192,7 +204,12 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         .flatten();
     let is_certain =
         !is_reliable && row.cause == Cause::NotSimulated && stated.is_longer() && answer.least() >= SUFFERS_IN_ANY;
+    // No other figure of the prediction shows such a call.
+    let call = answer.longer_call().filter(|_| is_reliable && !stated.is_longer());
+    let call_harms =
+        call.is_some() && row.cause == Cause::NotSimulated && severity.min(answer.least()) >= SUFFERS_IN_ANY;
     let is_suffering = is_certain
+        || call_harms
         || both.map_or(severity, |both| both.max(severity)) >= enough
             && (stated.allows(row, is_reliable) || answer.writes_again(row, stated, is_reliable))
             && (has_effect || row.verdict == Verdict::Suffers);
@@ -228,7 +245,7 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
             let told = match is_named {
                 true => format!("{told} {effect}"),
                 false if is_certain => in_any(answer.least()),
-                false => effect,
+                false => call.filter(|_| call_harms).map_or(effect, longer_call),
             };
             let misses_stores = row.hides_stores && severity < MISSES_STORES * by_arithmetic;
             let is_by_arithmetic = row.is_firm && (misses_stores || !is_reliable && !is_cliff);
@@ -293,18 +310,23 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
             row.severity = row.severity.clamp(TIGHT, TRADE);
             row.decide(Verdict::Tight, appeared(prediction).unwrap_or(Cause::Simulated), effect);
         }
-        _ if severity >= SUFFERS && stated == Stated::Nothing => {
+        _ if severity >= SUFFERS && (stated == Stated::Nothing || call.is_some()) => {
             row.severity = TRADE;
-            let told = format!("In the simulation, a figure gets worse. {NOT_STATED}");
+            let told =
+                call.map_or_else(|| format!("In the simulation, a figure gets worse. {NOT_STATED}"), longer_call);
             row.decide(Verdict::Tight, appeared(prediction).unwrap_or(Cause::Simulated), told);
         }
         (Verdict::NotKnown, ..) if answer.on_slowest_disks.is_some_and(|harm| harm >= SUFFERS_IN_ANY) => {
             row.confidence = Confidence::Low;
             row.decide(Verdict::NotKnown, Cause::LimitNotSeen, LIMIT_NOT_SEEN.to_owned());
         }
+        (Verdict::NotKnown, ..) if !is_reliable && severity >= SUFFERS && !stated.is_longer() => {
+            row.severity = 0.0;
+            row.decide(Verdict::NotKnown, Cause::UnlikeTwin, WORSE_IN_UNLIKE.to_owned());
+        }
         (Verdict::NotKnown, ..) => {
             let told = if stated.is_longer() { "On the whole the change helps." } else { calm(is_reliable) };
-            let (cause, told) = helped.unwrap_or_else(|| (crate::arithmetic::fine_cause(row), told.to_owned()));
+            let (cause, told) = helped.unwrap_or_else(|| no_worse(told, row));
             row.decide(Verdict::Fine, cause, format!("{told} {effect}"));
         }
         (Verdict::Fine, ..) => {
@@ -338,6 +360,14 @@ fn helped(answer: &Answer, stated: Stated, row: &Row) -> Option<(Cause, String)>
     }
     let (cause, what) = if ends { (Cause::Cured, "cures it") } else { (Cause::Helped, "helps") };
     Some((cause, format!("The host is sick before the change ({rule}). In the simulation the change {what}.")))
+}
+
+/// The cause and the sentence for a host that the change makes no worse.
+fn no_worse(told: &str, row: &Row) -> (Cause, String) {
+    match &row.sick_already {
+        Some(rule) => (Cause::SickAlready, format!("The host is sick before the change ({rule}). {told}")),
+        None => (crate::arithmetic::fine_cause(row), told.to_owned()),
+    }
 }
 
 /// What a prediction states, by the judgement that every command has. Figures that it refuses state nothing.
@@ -418,6 +448,16 @@ fn of_both(answer: &Answer, by_arithmetic: f64, is_reliable: bool) -> f64 {
     severity.max(SUFFERS)
 }
 
+/// Whether the change leaves much unwritten at the end of the twin that is written now. A sync or unmount after the end waits for it.
+fn leaves_unwritten(prediction: &Prediction) -> bool {
+    let of = |name: &str| prediction.rows.iter().find(|row| row.figure == name);
+    let less = |row: &prediction::Row| row.now - row.then;
+    let written = of(prediction::WRITTEN).map_or(0.0, less);
+    let dirtied = of(DIRTIED).map_or(0.0, less).max(0.0);
+    let now = of(prediction::WRITTEN).map_or(0.0, |row| row.now);
+    written - dirtied > LEFT * now
+}
+
 /// Whether a program of the twin syncs.
 fn syncs(prediction: &Prediction) -> bool {
     prediction.rows.iter().any(|row| row.figure.starts_with("durable.") && row.now.max(row.then) > 0.0)
@@ -494,3 +534,7 @@ fn fill(prediction: &Prediction, row: &mut Row) {
 #[cfg(test)]
 #[path = "weigh_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "weigh_unseen_tests.rs"]
+mod unseen_tests;

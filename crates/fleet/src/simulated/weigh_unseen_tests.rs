@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests of what no figure of a prediction shows: data that the twin leaves unwritten, and calls that empty, remove or close a file.
+
+use super::tests::{judged, nothing_predicted, twin, wait};
+use super::*;
+
+#[test]
+fn a_cliff_is_cleared_only_by_a_twin_that_has_what_was_held_back() {
+    let check = |answer, expect| assert_eq!(judged(Verdict::Suffers, Cause::DirtyCliff, 3.0, 40.0, answer), expect);
+    let with_syncs = |answer: Answer| {
+        let rows = vec![wait("stall_seconds", 1.0, 2.0), wait("durable.longest_wait_seconds", 0.02, 0.03)];
+        Answer { prediction: Prediction { rows, ..nothing_predicted() }, ..answer }
+    };
+    check(with_syncs(twin(0.2, 0.2, 1.0, 0.1)), (Verdict::Tight, 0.2));
+    check(with_syncs(twin(0.8, 0.8, 1.0, 0.1)), (Verdict::Suffers, 3.0));
+    check(with_syncs(twin(0.2, 0.2, 0.4, 0.1)), (Verdict::Suffers, 3.0));
+    check(with_syncs(twin(0.2, 0.4, 1.0, 0.1)), (Verdict::Suffers, 3.0));
+    check(with_syncs(twin(0.2, 1.4, 1.0, 0.1)), (Verdict::Suffers, 1.4));
+    // What is written now stays unwritten at the end, so that a later sync waits for it.
+    let pile = |then, dirtied_then| {
+        let mut answer = with_syncs(twin(0.2, 0.2, 1.0, 0.1));
+        let bytes = |figure, then| prediction::Row { unit: "bytes", ..wait(figure, 300e6, then) };
+        answer.prediction.rows.extend([bytes(prediction::WRITTEN, then), bytes(DIRTIED, dirtied_then)]);
+        answer
+    };
+    check(pile(30e6, 300e6), (Verdict::Suffers, 3.0));
+    check(pile(200e6, 300e6), (Verdict::Tight, 0.2));
+    check(pile(30e6, 40e6), (Verdict::Tight, 0.2));
+    // Its syncs are those of another filesystem.
+    check(Answer { syncs_most: false, ..with_syncs(twin(0.2, 0.2, 1.0, 0.1)) }, (Verdict::Suffers, 3.0));
+    // In a twin without syncs, none can wait.
+    check(twin(0.2, 0.2, 1.0, 0.1), (Verdict::Suffers, 3.0));
+}
+
+#[test]
+fn a_call_that_no_prediction_has_is_harm_where_arithmetic_has_no_answer() {
+    let check = |cause, severity, error, other, expect| {
+        let mut row = Row { margin: Some(4.0), ..Row::default() };
+        row.decide(Verdict::NotKnown, cause, "Arithmetic has no answer.".to_owned());
+        let rows = vec![wait("stall_seconds", 7.0, 7.0)];
+        let prediction = Prediction { rows, ..nothing_predicted() };
+        let answer = twin(severity, severity, 1.0, error);
+        weigh(Answer { prediction, longest_other: Some(other), ..answer }, Wanted::Flagged, 60.0, &mut row);
+        assert_eq!(row.verdict, expect, "{}", row.finding);
+        row.finding
+    };
+    let told = check(Cause::NotSimulated, 4.0, 0.1, (0.5, 6.0), Verdict::Suffers);
+    assert_eq!(
+        told,
+        "In the simulation, the longest call that empties, removes or closes a file goes from 500 ms to about 6.00 s."
+    );
+    // Too little for the only figure, and a figure that does not get noticeably longer.
+    let told = check(Cause::NotSimulated, 1.5, 0.1, (0.5, 2.0), Verdict::Tight);
+    assert!(told.contains("empties, removes or closes"), "{told}");
+    check(Cause::NotSimulated, 4.0, 0.1, (6.0, 6.1), Verdict::Fine);
+    // A twin that misses its recording clears no host.
+    let told = check(Cause::NotSimulated, 1.5, 0.5, (0.5, 6.0), Verdict::NotKnown);
+    assert!(told.contains("misses the recording, and in it a figure gets worse"), "{told}");
+    check(Cause::NotSimulated, 0.9, 0.5, (0.5, 1.4), Verdict::Fine);
+}
+
+#[test]
+fn a_sick_host_has_no_answer_of_arithmetic_alone() {
+    let check = |severity, expect| {
+        let mut row = Row { sick_already: Some("dirty-cliff".to_owned()), margin: Some(4.0), ..Row::default() };
+        row.decide(Verdict::NotKnown, Cause::NotSimulated, "Arithmetic has no answer.".to_owned());
+        weigh(twin(severity, severity, 1.0, 0.1), Wanted::Flagged, 60.0, &mut row);
+        assert_eq!((row.verdict, row.cause), expect, "{}", row.finding);
+        row.finding
+    };
+    check(1.5, (Verdict::Suffers, Cause::Simulated));
+    let told = check(0.0, (Verdict::Fine, Cause::SickAlready));
+    assert!(told.starts_with("The host is sick before the change (dirty-cliff). In the simulation no task"), "{told}");
+}
