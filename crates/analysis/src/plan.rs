@@ -62,6 +62,10 @@ impl Merged {
                 continue;
             }
             if let Some(name) = step.sysctl() {
+                if let Some(is_smaller) = self.joined(finding.rule, &name, step) {
+                    adds |= is_smaller;
+                    continue;
+                }
                 let taken = self.settings.iter().find(|(other, _, _)| is_one_setting(other, &name));
                 match taken.or_else(|| self.opposed(finding.rule, &name)) {
                     Some((other, value, _)) if *other == name && *value == step.value => continue,
@@ -81,11 +85,30 @@ impl Merged {
             adds = true;
         }
         if adds {
-            self.plan.rules.push(finding.rule);
-            self.plan.moves_waits_only |= finding.moves_waits_only;
+            if !self.plan.rules.contains(&finding.rule) {
+                self.plan.rules.push(finding.rule);
+            }
+            self.plan.helps_in_part |= finding.helps_in_part;
             push_new(&mut self.plan.expect, &finding.brief.expect);
             push_new(&mut self.plan.costs, &finding.brief.costs);
         }
+    }
+
+    /// Joins a threshold in bytes that one rule asks for on two devices: the smaller one serves both. Returns whether it is the new one;
+    /// `None` if the rule has asked for none yet.
+    fn joined(&mut self, rule: &str, name: &str, step: &Step) -> Option<bool> {
+        let is_threshold = name.ends_with("_bytes") && PAIRS.iter().any(|pair| pair.contains(&name));
+        let is_known = |(other, _, by): &&mut (String, String, &str)| is_threshold && other == name && *by == rule;
+        let (_, value, _) = self.settings.iter_mut().find(is_known)?;
+        let bytes = |text: &str| text.parse::<u64>().ok();
+        let is_smaller = bytes(&step.value)? < bytes(value)?;
+        if is_smaller {
+            value.clone_from(&step.value);
+            let known =
+                |known: &&mut Step| known.when == step.when && known.sysctl().is_some_and(|other| other == name);
+            self.plan.steps.iter_mut().find(known)?.clone_from(step);
+        }
+        Some(is_smaller)
     }
 
     /// The setting of another rule that this setting would undo. A short age writes rewritten data as often as too
@@ -322,6 +345,21 @@ mod tests {
         assert_eq!(named(&[line("/etc/sysctl.d/99-zzz.conf", 1, "vm.dirty_bytes", "1")]), [later]);
         name_files(&mut plan, &[line(SYSCTL_DROP_IN, 1, "vm.dirty_bytes", "134217728")]);
         assert!(plan.at_boot.is_empty(), "it is the file of the plan itself");
+    }
+
+    #[test]
+    fn thresholds_of_one_rule_for_two_disks_are_joined_into_the_one_that_serves_both() {
+        let window = window();
+        let of = |background: u64| {
+            let pair = [("vm.dirty_background_bytes", background), ("vm.dirty_bytes", 4 * background)];
+            finding("dirty-cliff", Severity::Critical, sysctls(&window, &pair))
+        };
+        for [one, other] in [[1 << 25, 1 << 26], [1 << 26, 1 << 25]] {
+            let plan = merge(&[of(one), of(other)]).unwrap();
+            assert_eq!(plan.now, ["sudo sysctl -w vm.dirty_background_bytes=33554432 vm.dirty_bytes=134217728"]);
+            assert_eq!((plan.conflicts.len(), plan.rules.as_slice()), (0, ["dirty-cliff"].as_slice()));
+            assert_eq!(plan.steps.iter().filter(|step| step.sysctl().is_some()).count(), 2);
+        }
     }
 
     #[test]

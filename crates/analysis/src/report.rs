@@ -266,9 +266,9 @@ pub struct Plan {
     pub conflicts: Vec<String>,
     /// Rules whose findings the plan addresses.
     pub rules: Vec<&'static str>,
-    /// Whether the change of one of these findings [moves waits only](Finding::moves_waits_only).
+    /// Whether the change of one of these findings [helps in part](Finding::helps_in_part).
     #[serde(skip)]
-    pub moves_waits_only: bool,
+    pub helps_in_part: bool,
     /// Whether programs [dirty more than the disk writes](Finding::is_outrun), by any finding of the report.
     #[serde(skip)]
     pub is_outrun: bool,
@@ -356,9 +356,10 @@ pub struct Finding {
     /// Seconds in which tasks waited because of it, where that is known: orders findings of one severity.
     #[serde(skip)]
     pub waited_s: Option<f64>,
-    /// Whether its change only lets writers wait later: no arithmetic tells how much that helps.
+    /// Whether its change only lets writers wait later, or holds less than half of what is rewritten: no arithmetic tells how much
+    /// that helps.
     #[serde(skip)]
-    pub moves_waits_only: bool,
+    pub helps_in_part: bool,
     /// Whether programs dirty more than the disk writes, so that it is full with any setting.
     #[serde(skip)]
     pub is_outrun: bool,

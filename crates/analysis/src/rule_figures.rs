@@ -53,7 +53,7 @@ pub fn is_of_waits(rule: &str) -> bool {
 /// Rules whose change follows from the kernel's arithmetic alone. The limit of a cgroup is a share of the threshold, so a threshold
 /// that gives each cgroup room for what it rewrites ends the rewriting. On real kernels it did so at each of 19 machines
 /// (`docs/internals/advice-results.md`). The change of any other rule also moves waits, which no arithmetic tells, and so does that for
-/// writers that wait at a limit of a cgroup (`Finding::moves_waits_only`).
+/// writers that wait at a limit of a cgroup, and one that holds less than half of what is rewritten (`Finding::helps_in_part`).
 const EXACT: [&str; 1] = ["starved-dirty-budget"];
 
 /// Rules whose findings follow from settings alone: no figure of a run decides whether they are there.

@@ -10,11 +10,11 @@ use crate::rule_figures::are_exact;
 
 mod weighed;
 
-pub use self::weighed::{cost_of_trial, on_usual_disks, price};
+pub use self::weighed::{cost_of_trial, of_short_look, on_usual_disks, price};
 
 /// Whether the change of a plan follows from the kernel's arithmetic alone.
 fn is_exact(plan: &Plan) -> bool {
-    are_exact(&plan.rules) && !plan.moves_waits_only
+    are_exact(&plan.rules) && !plan.helps_in_part
 }
 
 /// Marks a plan that was not tried. Its change becomes a candidate, unless it follows from arithmetic alone.
@@ -108,7 +108,14 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
             _ => "does not help",
         };
         plan.conflicts.insert(0, format!("On a twin of this host, this {what} ({why}): {}", withheld.join("; ")));
-        plan.expect = vec!["No setting that was tried helps here.".to_owned()];
+        let helps = match plan.is_outrun {
+            true => {
+                "No setting that was tried helps here: programs write more than the disk takes. Let them write less, or move \
+                 their files to another disk."
+            }
+            false => "No setting that was tried helps here.",
+        };
+        plan.expect = vec![helps.to_owned()];
         plan.costs.clear();
     }
     let costs = losses.iter().map(|row| row.reserved()).collect();
@@ -305,6 +312,26 @@ mod tests {
     }
 
     #[test]
+    fn a_withheld_change_on_a_disk_that_programs_outrun_says_what_helps() {
+        let helps = |is_outrun: bool| {
+            let now = vec!["sudo sysctl -w vm.dirty_ratio=5".to_owned()];
+            let mut plan = Plan { now, rules: vec!["dirty-cliff"], is_outrun, ..Plan::default() };
+            let prediction = Prediction {
+                back_test_error: Some(0.1),
+                rows: vec![row(WAIT, 3.0, 6.0, None)],
+                stay: vec![seen("dirty-cliff")],
+                runs: 4,
+                ..Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0))
+            };
+            tried(&mut plan, &prediction);
+            assert!(plan.now.is_empty(), "{plan:?}");
+            plan.expect.join(" ")
+        };
+        assert_eq!(helps(false), "No setting that was tried helps here.");
+        assert!(helps(true).contains("programs write more than the disk takes"), "{}", helps(true));
+    }
+
+    #[test]
     fn what_a_reboot_costs_is_said_and_nothing_is_withheld() {
         let later = |rows: Vec<Row>| {
             let mut plan =
@@ -409,7 +436,7 @@ mod tests {
         let mut plan = Plan {
             now: vec!["sudo sysctl -w vm.dirty_ratio=4".to_owned()],
             rules: vec!["starved-dirty-budget"],
-            moves_waits_only: true,
+            helps_in_part: true,
             ..Plan::default()
         };
         arithmetic_only(&mut plan, "the twin misses this recording by 61 %");

@@ -411,8 +411,9 @@ fn judge(
     if let Ok(studied) = studied {
         on_usual_disks(report, studied, go_on, runner);
     }
-    if let (Some(plan), Some(lost)) = (report.plan.as_mut(), lost) {
-        tried::of_damaged(plan, lost);
+    if let Some((plan, window)) = report.plan.as_mut().zip(window) {
+        lost.into_iter().for_each(|lost| tried::of_damaged(plan, lost));
+        tried::of_short_look(plan, window);
     }
     if let Some(plan) = report.plan.as_mut().filter(|plan| plan.tried.is_some()) {
         plan.expect.extend(simulated);

@@ -6,6 +6,8 @@ use crate::judgement::{OF_RISK, SHORTEST_FELT_S};
 use crate::plan::{PAIRS, set_aside};
 use crate::prediction::{LEADS, Prediction, Row, WAITS, differ, shown_value};
 use crate::report::{Plan, Step};
+use floodline_record::human;
+use floodline_record::window::Window;
 
 /// Why a plan that helps on the twin is for a person to weigh; `None` where the plan itself gives no reason.
 pub(super) fn by_a_person(plan: &Plan) -> Option<String> {
@@ -55,6 +57,29 @@ pub fn on_usual_disks(plan: &mut Plan, prediction: &Prediction) {
             plan,
             "the disk was never full, so its speed is not known. On a slow disk, a wait gets longer".to_owned(),
         );
+    }
+}
+
+/// Makes a change a candidate that switches periodic writeback on, where the look is shorter than the time after which data then go to the
+/// disk: its trial ends before the first burst.
+pub fn of_short_look(plan: &mut Plan, window: &Window) {
+    const PERIOD: &str = "vm.dirty_writeback_centisecs";
+    let row = &window.host.last;
+    let is_off = row.dirty_writeback_centisecs.is_some_and(|period| period.0 == 0);
+    let set = |name: &str| {
+        let step = plan.steps.iter().find(|step| step.sysctl().is_some_and(|set| set == name));
+        step.and_then(|step| step.value.parse::<f64>().ok())
+    };
+    let expire = set("vm.dirty_expire_centisecs").or(row.dirty_expire_centisecs.map(|age| age.0 as f64));
+    let Some((period, expire)) = set(PERIOD).filter(|_| is_off).zip(expire) else { return };
+    let cycle_s = (period + expire) / 100.0;
+    if window.seconds() < cycle_s && !is_exact(plan) {
+        let why = format!(
+            "data then go to the disk once they are {} old, and this look was shorter. Look for {} (--for)",
+            human::seconds(cycle_s),
+            human::seconds(2.0 * cycle_s)
+        );
+        set_aside(plan, why);
     }
 }
 
@@ -164,6 +189,26 @@ mod tests {
         assert_eq!(costs("Here: a appears.").as_deref(), Some("a appears"));
         assert_eq!(costs("On a slow disk: b.").as_deref(), Some("On a slow disk: b"));
         assert_eq!(costs("Of a rule."), None);
+    }
+
+    #[test]
+    fn a_timer_that_is_switched_on_after_a_short_look_is_to_be_measured() {
+        use floodline_record::units::Centisecs;
+        use floodline_testkit::Fixture;
+        let after = |period: u64, seconds: u32| {
+            let host = Fixture::healthy().seconds(seconds).host(move |_, row| {
+                row.dirty_writeback_centisecs = Some(Centisecs(period));
+            });
+            let window = host.window();
+            let steps = crate::advise::step::sysctls(&window, &[("vm.dirty_writeback_centisecs", 500)]);
+            let now = vec!["sudo sysctl -w vm.dirty_writeback_centisecs=500".to_owned()];
+            let mut plan = Plan { now, steps, rules: vec!["contradictory-dirty-settings"], ..Plan::default() };
+            of_short_look(&mut plan, &window);
+            plan.candidate.map(|candidate| candidate.why)
+        };
+        assert!(after(0, 20).is_some_and(|why| why.starts_with("data then go to the disk once they are 35 s old")));
+        assert_eq!(after(0, 40), None);
+        assert_eq!(after(6000, 20), None);
     }
 
     #[test]

@@ -219,6 +219,25 @@ mod tests {
     }
 
     #[test]
+    fn a_change_that_holds_a_small_part_of_what_is_rewritten_does_not_promise_that_the_waits_end() {
+        let finding = |file_mib: f64| {
+            let host = (0..8).fold(starved_budget().settings((5, 0, 2, 0)), |fixture, writer| {
+                let path = format!("/bench.slice/writer-{writer}.scope");
+                fixture.cgroup(&path, move |_, row| {
+                    row.file = Some(floodline_record::units::Bytes(mib(file_mib)));
+                    row.file_dirty = Some(floodline_record::units::Bytes(mib(5.0)));
+                })
+            });
+            first_finding(&RULE, &host)
+        };
+        let whole = finding(4.0);
+        assert!(!whole.helps_in_part && whole.brief.expect.contains("The waits end"), "{}", whole.brief.expect);
+        let part = finding(60.0);
+        assert!(part.helps_in_part && !part.plan.is_empty(), "{}", part.trade_off);
+        assert!(part.brief.expect.contains(" of the storm may remain."), "{}", part.brief.expect);
+    }
+
+    #[test]
     fn the_published_host_gets_the_published_cure_and_its_victims_are_named() {
         check_rule(&RULE, &starved_budget_published(), "critical: vm.dirty_bytes = 100 MiB leaves 240 cgroups");
         let finding = first_finding(&RULE, &starved_budget_published());

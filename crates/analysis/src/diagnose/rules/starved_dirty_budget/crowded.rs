@@ -137,7 +137,7 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
         plan,
         devices: disks.into_iter().collect(),
         waited_s: Some(waited_s),
-        moves_waits_only: true,
+        helps_in_part: true,
         ..Finding::default()
     })
 }

@@ -61,6 +61,8 @@ pub(super) fn cause(
     cause.trim_end().to_owned()
 }
 
+/// Part of what is rewritten that a change must hold for arithmetic to show that it helps.
+const HELD_MOSTLY: f64 = 0.5;
 /// Factor over the smallest limit up to which another limit is about the same.
 const ALIKE: f64 = 1.1;
 
@@ -141,13 +143,20 @@ pub(super) fn remedy(
     }
 }
 
+/// The change for a storm.
+pub(super) struct OfStorm {
+    pub(super) plan: Vec<Step>,
+    pub(super) why: String,
+    pub(super) trade_off: String,
+    /// What remains of the storm, in words; empty where the change holds all that is rewritten.
+    pub(super) remains: String,
+    /// Whether it holds less than half of that.
+    pub(super) is_in_part: bool,
+}
+
 /// The change for a storm: a background threshold that holds what is rewritten, for the domain that wants the largest
 /// part of its memory.
-pub(super) fn of_storm(
-    derived: &Derived<'_>,
-    storm: &Storm<'_, '_, '_>,
-    reason: Reason,
-) -> (Vec<Step>, String, String) {
+pub(super) fn of_storm(derived: &Derived<'_>, storm: &Storm<'_, '_, '_>, reason: Reason) -> OfStorm {
     let speed = derived.speed();
     let (available_bytes, wanted_bytes) = (storm.available, storm.wanted);
     let needs = threshold::Needs {
@@ -174,26 +183,34 @@ pub(super) fn of_storm(
             (Some(_), _) => "Give these cgroups more memory".to_owned(),
             (None, _) => "Give the machine more memory".to_owned(),
         };
-        return (
-            Vec::new(),
-            format!("No setting of vm gives it the room: up to {all} are rewritten there."),
-            format!("{more}, or let the programs rewrite less. No setting of vm cures this."),
-        );
+        return OfStorm {
+            plan: Vec::new(),
+            why: format!("No setting of vm gives it the room: up to {all} are rewritten there."),
+            trade_off: format!("{more}, or let the programs rewrite less. No setting of vm cures this."),
+            remains: String::new(),
+            is_in_part: false,
+        };
     }
-    let partly = match has < storm.rewritten {
-        true => format!(
-            " Up to {all} are rewritten. This holds {} of them: up to {} of the storm may remain.",
+    let (is_all, held) = (has >= storm.rewritten, has as f64 / storm.rewritten.max(1) as f64);
+    let remains = match is_all {
+        true => String::new(),
+        false => format!(
+            "Up to {all} are rewritten. This holds {} of them: up to {} of the storm may remain.",
             human::bytes(has as f64),
-            human::percent(1.0 - has as f64 / storm.rewritten.max(1) as f64)
+            human::percent(1.0 - held)
         ),
-        false => format!(" This holds all of the pages that are rewritten, {all} at most."),
     };
-    match advice {
-        Some(advice) => (derived.sysctls(&advice.pair.changes()), format!("{}{partly}", advice.why), advice.trade_off),
+    let part = match is_all {
+        true => format!("This holds all of the pages that are rewritten, {all} at most."),
+        false => remains.clone(),
+    };
+    let (plan, why, trade_off) = match advice {
+        Some(advice) => (derived.sysctls(&advice.pair.changes()), advice.why, advice.trade_off),
         None => (
             derived.sysctls(&[("vm.dirty_background_ratio", 5), ("vm.dirty_ratio", 10)]),
-            format!("Ratios of 10 and 5 percent give each cgroup that part of its own memory.{partly}"),
+            "Ratios of 10 and 5 percent give each cgroup that part of its own memory.".to_owned(),
             String::new(),
         ),
-    }
+    };
+    OfStorm { plan, why: format!("{why} {part}"), trade_off, remains, is_in_part: held < HELD_MOSTLY }
 }

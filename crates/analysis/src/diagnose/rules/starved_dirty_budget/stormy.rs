@@ -4,6 +4,7 @@
 
 use super::activity::{self, Activity};
 use super::measured::Measured;
+use super::remedy::OfStorm;
 use super::starved::Starved;
 use super::storm::{Reason, Storm, setting, was_raised};
 use super::written::WRITTEN;
@@ -107,7 +108,7 @@ fn in_cgroups(
     rows.extend(written_row(derived, storms));
     rows.extend(measured.iter().flat_map(Measured::evidence));
     let hungriest = storms.iter().max_by(|one, other| needs(one).total_cmp(&needs(other))).unwrap_or(least);
-    let (plan, why, trade_off) = remedy::of_storm(derived, hungriest, least.reason);
+    let OfStorm { plan, why, trade_off, remains, is_in_part } = remedy::of_storm(derived, hungriest, least.reason);
     let victims = activity::victims(&activity);
     let mut brief = remedy::brief(derived, &starved, worst, &activity, &trade_off);
     if least.reason != Reason::Hard {
@@ -118,6 +119,8 @@ fn in_cgroups(
     if plan.is_empty() {
         brief.expect.clone_from(&trade_off);
         brief.costs.clear();
+    } else if !remains.is_empty() {
+        brief.expect = remains;
     }
     // What write calls hand over again is as much as the programs ask for. Where their cgroup is simply small and none of them waits,
     // that is worth knowing.
@@ -145,6 +148,7 @@ fn in_cgroups(
         plan,
         trade_off,
         waited_s: waiting.pressure.map(|share| share * derived.seconds),
+        helps_in_part: is_in_part,
         ..Finding::default()
     }
 }
@@ -241,7 +245,7 @@ fn on_the_machine(derived: &Derived<'_>, budgets: &Budgets, storm: &Storm<'_, '_
         Some(Evidence::bytes(name, writer.dirtied_bytes?, "/proc/PID/io write_bytes"))
     }));
     rows.extend(derived.dirty.io_pressure_row());
-    let (plan, why, trade_off) = remedy::of_storm(derived, storm, reason);
+    let OfStorm { plan, why, trade_off, remains, is_in_part } = remedy::of_storm(derived, storm, reason);
     Finding {
         rule: RULE.name,
         severity: Severity::Critical,
@@ -270,6 +274,7 @@ fn on_the_machine(derived: &Derived<'_>, budgets: &Budgets, storm: &Storm<'_, '_
             who: named(storm),
             expect: match plan.is_empty() {
                 true => trade_off.clone(),
+                false if !remains.is_empty() => remains,
                 false => "Pages stay dirty until they are old, and each is written once.".to_owned(),
             },
             costs: match plan.is_empty() {
@@ -279,6 +284,7 @@ fn on_the_machine(derived: &Derived<'_>, budgets: &Budgets, storm: &Storm<'_, '_
         },
         plan,
         trade_off,
+        helps_in_part: is_in_part,
         ..Finding::default()
     }
 }
