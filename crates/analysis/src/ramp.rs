@@ -133,7 +133,12 @@ pub fn ramp(window: &Window, changes: &[Change], price: &Price) -> Ramp {
     let changes: Vec<Change> = changes.iter().filter(|change| !is_zeroed(change)).cloned().collect();
     let changes = changes.as_slice();
     let dirtyable = dirtyable_roughly(window).map(|bytes| bytes.0 as f64);
-    let stretches: Vec<Stretch<'_>> = changes.iter().filter_map(|change| stretch(change, dirtyable)).collect();
+    let mut stretches: Vec<Stretch<'_>> = changes.iter().filter_map(|change| stretch(change, dirtyable)).collect();
+    // A background setting that is not below the limit is void: the way begins at the threshold that is in force.
+    let in_force = background_threshold(window).map_or(f64::INFINITY, |bytes| bytes.0 as f64);
+    for one in stretches.iter_mut().filter(|one| one.between == "vm.dirty_background_bytes") {
+        one.from = one.from.min(in_force.max(LEAST_BYTES));
+    }
     let farthest = stretches.iter().max_by(|one, other| one.factor().total_cmp(&other.factor()));
     let by_distance = farthest.map_or(1, |one| (one.factor().ln() / FACTOR_MAX.ln() - 1e-9).ceil().max(1.0) as usize);
     let has_way = farthest.is_some_and(|one| one.factor() > 1.0);
@@ -271,6 +276,20 @@ mod tests {
             ]
         );
         assert_eq!(ramp.why, "Several steps: vm.dirty_background_bytes changes by a factor of 64.");
+    }
+
+    #[test]
+    fn a_background_setting_that_is_void_is_not_where_the_way_begins() {
+        // 30 % above a limit of 10 %: half of the limit is in force.
+        let host = Fixture::healthy().settings((10, 0, 30, 0)).window();
+        let in_force = background_threshold(&host).expect("it is read").0;
+        let background = Change {
+            in_force: Some("vm.dirty_background_ratio=30".to_owned()),
+            ..change("vm.dirty_background_bytes", "0", "16777216")
+        };
+        let steps = sets(&ramp(&host, &[background], &[], Some("a cost")));
+        let first: u64 = steps[0].rsplit('=').next().expect("a value").parse().expect("bytes");
+        assert!(first < in_force, "{steps:?} and {in_force} in force");
     }
 
     #[test]
