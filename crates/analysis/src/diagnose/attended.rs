@@ -17,6 +17,8 @@ use floodline_record::units::Nanos;
 const FEW_READS_S: f64 = 0.1;
 /// Part of the written bytes from which writes that are not writeback are more than an error of counting.
 const PAST_THE_CACHE: f64 = 0.05;
+/// Bytes that a journal writes for no task in a short observation, at most.
+const OF_A_JOURNAL: f64 = 1_048_576.0;
 /// Intervals after a stretch that belong to it: a sync flushes the disk's cache after its data are written.
 const AFTER: usize = 2;
 /// Period of the timer by which a journal commits, seconds: the default of ext4.
@@ -36,15 +38,40 @@ pub fn may_be(derived: &Derived<'_>, device: &Device<'_>, from: Nanos, to: Nanos
     let last = intervals.partition_point(|interval| interval.end <= to);
     let until =
         intervals.get((last + AFTER).min(intervals.len()).saturating_sub(1)).map_or(to, |interval| interval.end);
+    let of_tasks = |flushes: f64| flushes > of_timer(from, until) || !is_journal_alone(derived, device, from, until);
+    is_used(derived, device, (from, until), 0.0, of_tasks)
+}
+
+/// Whether a program was seen to need a device in the window: it read from it, wrote past the page cache, or made it flush its cache more
+/// often than a journal does by its timer. True where its counters do not tell.
+pub fn is_needed(derived: &Derived<'_>, device: &Device<'_>) -> bool {
+    let intervals = device.intervals();
+    let Some((first, last)) = intervals.first().zip(intervals.last()) else { return true };
+    let (from, until) = (load::start(first), last.end);
+    // In a quiet time, the few blocks of a journal are all that is written.
+    let is_of_tasks = |flushes: f64| flushes > of_timer(from, until);
+    !shows_syncs(device) || is_used(derived, device, (from, until), OF_A_JOURNAL, is_of_tasks)
+}
+
+/// Whether the counters of a device show reads, more than `least` bytes written past the page cache, or flushes that are `of_tasks`, in
+/// a stretch.
+fn is_used(
+    derived: &Derived<'_>,
+    device: &Device<'_>,
+    (from, until): (Nanos, Nanos),
+    least: f64,
+    of_tasks: impl Fn(f64) -> bool,
+) -> bool {
+    let intervals = device.intervals();
     let is_meant = |interval: &Interval| interval.end > from && interval.end <= until;
     let during = || intervals.iter().filter(|interval| is_meant(interval));
     let flushes: Option<f64> = during().map(|interval| interval.flushes).sum();
     let read_s: f64 = during().map(|interval| interval.reads * interval.read_await_s.unwrap_or(0.0)).sum();
-    let other_share = 1.0 - load::of(derived, device, is_meant).writeback_share;
-    let are_of_tasks = |flushes: f64| {
-        flushes > 0.0 && !(flushes <= of_timer(from, until) && is_journal_alone(derived, device, from, until))
-    };
-    flushes.is_none_or(are_of_tasks) || read_s >= FEW_READS_S || other_share >= PAST_THE_CACHE
+    let load = load::of(derived, device, is_meant);
+    let other_share = 1.0 - load.writeback_share;
+    flushes.is_none_or(|flushes| flushes > 0.0 && of_tasks(flushes))
+        || read_s >= FEW_READS_S
+        || (other_share >= PAST_THE_CACHE && other_share * load.written_bytes >= least)
 }
 
 /// Most flushes of a journal that commits by its timer in a stretch: each commit flushes before and after its last block.

@@ -17,7 +17,7 @@ use crate::diagnose::burst::{self, Burst, NOTICED_S, STALL_AWAIT_S, STALL_PRESSU
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Basis, Device, Speed};
 use crate::diagnose::{
-    Rule, Verdict, asleep, cycle, dirtying, elsewhere, flusher, loops, synced, throttle, waiting, writer,
+    Rule, Verdict, asleep, attended, cycle, dirtying, elsewhere, flusher, loops, synced, throttle, waiting, writer,
 };
 use crate::report::{Evidence, Finding, Severity};
 use floodline_record::gap::Source;
@@ -293,20 +293,31 @@ fn traced(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst) -> Option<S
     Some(text)
 }
 
+/// Whether a program other than the one that makes most of the data was seen to wait for a device, or to need it. Without one, a
+/// burst to come makes no program wait, as far as was seen.
+fn needs(derived: &Derived<'_>, device: &Device<'_>) -> bool {
+    let causers = writer::causers_on(derived, device);
+    let others = waiting::others_on(derived, device, |waiter| causers.contains(&waiter.pid));
+    others.is_some_and(|others| !others.is_empty()) || attended::is_needed(derived, device)
+}
+
 fn foretold(derived: &Derived<'_>, hoard: &Hoard<'_>, rate: f64, expiry: f64) -> Finding {
     // Where the amount does not wake the flusher, their age does. Until then `dirty-data-at-risk` says what to fear.
     let is_by_age = derived.dirty.background_threshold.is_some_and(|background| hoard.bytes < background.0 as f64);
+    let needs = needs(derived, &hoard.device);
     let (severity, least) = match hoard.speed.basis {
         Basis::AtMost => (Severity::Info, "at least "),
+        _ if !needs => (Severity::Info, ""),
         _ if is_by_age && expiry >= FAR_S => (Severity::Info, ""),
         _ if hoard.seconds >= HURTS_S => (Severity::Warning, ""),
         _ => (Severity::Info, ""),
     };
     let summary = format!(
-        "Unwritten data pile up: when the flusher starts, {} writes for {least}{}{} and all other writers wait.",
+        "Unwritten data pile up: when the flusher starts, {} writes for {least}{}{}{}.",
         hoard.device.name,
         human::seconds(hoard.seconds),
-        hoard.speed.by_estimate()
+        hoard.speed.by_estimate(),
+        if needs { " and all other writers wait" } else { ". No other program was seen to need this disk" }
     );
     let mut evidence = vec![
         Evidence::bytes("Piles up until then", hoard.bytes as u64, "min(background threshold, dirtying rate × expiry)"),

@@ -201,6 +201,27 @@ fn while_dirty_data_pile_up_the_stall_is_foretold() {
 }
 
 #[test]
+fn a_burst_to_come_is_no_warning_where_only_the_flusher_uses_the_disk() {
+    use floodline_testkit::grows;
+    // The disks count flushes of their caches.
+    let flushed = |each_second: f64| {
+        rising(38.0)
+            .facts(|facts| facts.devices.iter_mut().for_each(|device| device.write_back_cache = Some(true)))
+            .host(|_, row| row.pgscan_direct = Some(Pages(0)))
+            .disk("sda", move |t, row| {
+                row.flushes = grows(t, 0, each_second);
+                // A few blocks of a journal.
+                row.written = Some(Bytes(mib(160_000.0 + 0.02 * t)));
+            })
+    };
+    check_rule(&RULE, &flushed(2.0), "warning: Unwritten data pile up: when the flusher starts, sda writes for 7.83 s");
+    // No more than a journal does by its timer.
+    check_rule(&RULE, &flushed(0.2), "info: Unwritten data pile up: when the flusher starts, sda writes for 7.83 s");
+    let summary = first_finding(&RULE, &flushed(0.0)).summary;
+    assert!(summary.ends_with(". No other program was seen to need this disk."), "{summary}");
+}
+
+#[test]
 fn a_burst_that_comes_after_hours_is_no_warning() {
     // Of both, 180 MiB pile up until their age wakes the flusher.
     let slowly = |rate_mib: f64, expiry: u64| {
