@@ -210,7 +210,8 @@ fn stretches(derived: &Derived<'_>, device: &Device<'_>, shortest: f64) -> Vec<R
     let intervals = device.intervals();
     let (full, runs) = (full_rate(&intervals), full_runs(&intervals));
     let levels = unwritten_of(derived, device);
-    let history = History { derived, device, totals: totals(&intervals), levels, intervals };
+    let begun = under_writeback_of(derived, device).series;
+    let history = History { derived, device, totals: totals(&intervals), levels, begun, intervals };
     let of = |(start, end): (usize, usize)| {
         let during = history.intervals.get(start..end).unwrap_or_default();
         let seconds = during.iter().map(|interval| interval.seconds).sum();
@@ -383,6 +384,8 @@ struct History<'a, 'w> {
     totals: Vec<(f64, f64)>,
     /// As [`unwritten_of`] has them.
     levels: Levels,
+    /// The part of them that is under writeback.
+    begun: Vec<(Nanos, u64)>,
 }
 
 impl History<'_, '_> {
@@ -431,7 +434,7 @@ impl History<'_, '_> {
             return Err(NoBurst::NotDrained);
         }
         let first = self.sample_at(from).ok_or(from_the_start)?;
-        let age_s = self.levels.series.get(..=first).and_then(age_seconds);
+        let age_s = self.levels.series.get(..=first).and_then(|levels| age_seconds(levels, &self.begun));
         let piled_rate = self.levels.series.get(..=first).filter(|_| self.levels.is_own).and_then(piled_rate);
         let traced = self.traced_trigger(queued_from, to, written);
         Ok(Burst {
@@ -534,12 +537,22 @@ fn has_drained(written: f64, dirty_before: u64, dirty_after: u64) -> bool {
     emptied >= 0.3 * written
 }
 
-/// Seconds since less than a tenth of the currently dirty data was dirty.
-fn age_seconds(until: &[(Nanos, u64)]) -> Option<f64> {
-    let (now, dirty) = until.last()?;
-    let little = (LITTLE_SHARE * *dirty as f64) as u64;
-    let (then, _) = until.iter().rev().find(|(_, bytes)| *bytes <= little)?;
-    Some(Nanos(now.0.saturating_sub(then.0)).as_secs_f64())
+/// Seconds since less than a tenth of the currently dirty data was dirty. Data under writeback, `begun`, were handed to the device
+/// already: those at an earlier moment are not among the data that piled up after it.
+fn age_seconds(until: &[(Nanos, u64)], begun: &[(Nanos, u64)]) -> Option<f64> {
+    let (now, unwritten) = until.last()?;
+    let is_little = |bytes: u64| bytes as f64 <= LITTLE_SHARE * *unwritten as f64;
+    let dirty = |(at, bytes): &(Nanos, u64)| {
+        let place = begun.binary_search_by_key(at, |(time, _)| *time);
+        bytes.saturating_sub(place.ok().and_then(|place| begun.get(place)).map_or(0, |(_, bytes)| *bytes))
+    };
+    // The burst itself begins with data under writeback. Only a moment after which most of the data piled up counts.
+    let mut has_piled_up = false;
+    let then = until.iter().rev().find(|level| {
+        has_piled_up |= dirty(level) as f64 >= MOST_SHARE * *unwritten as f64;
+        is_little(level.1) || (has_piled_up && is_little(dirty(level)))
+    });
+    Some(Nanos(now.0.saturating_sub(then?.0.0)).as_secs_f64())
 }
 
 /// Bytes per second at which the dirty data rose from a tenth to nine tenths of the last level.

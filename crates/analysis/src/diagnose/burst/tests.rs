@@ -47,6 +47,30 @@ fn what_a_burst_was_for_is_told_by_amount_and_age() {
 }
 
 #[test]
+fn data_that_an_earlier_sync_handed_to_the_disk_are_not_among_those_that_pile_up_after_it() {
+    // 5 MiB/s are dirtied. A sync in second 16 takes all that is dirty then, and the disk needs five seconds for it. Another one in
+    // second 31 asks for 75 MiB.
+    let synced = |is_at_once: bool| {
+        let begun = move |t: f64| match t {
+            t if t >= 31.0 => 75.0 - 20.0 * (t - 31.0),
+            t if t >= 16.0 && is_at_once => 80.0 - 16.0 * (t - 16.0),
+            _ => 0.0,
+        };
+        asked(31.0).host(move |t, row| {
+            let since = if t >= 31.0 { 31.0 } else { 16.0 };
+            let dirty = if t < 16.0 || !is_at_once { 5.0 * t.min(31.0) } else { 5.0 * (t - since) };
+            row.nr_dirty = Some(mib_pages(if t > 31.0 { 5.0 * (t - 31.0) } else { dirty }));
+            row.nr_writeback = Some(mib_pages(begun(t).max(0.0)));
+        })
+    };
+    let burst = of(&synced(true)).expect("a burst");
+    assert_eq!(burst.trigger, Trigger::Asked, "{burst:?}");
+    assert!(burst.age_s.is_some_and(|age| (14.0..=16.0).contains(&age)), "{burst:?}");
+    // Nothing was handed over before: the data are as old as the window.
+    assert_eq!(of(&synced(false)).map(|burst| burst.trigger), Some(Trigger::Age));
+}
+
+#[test]
 fn what_ends_within_its_last_interval_is_not_as_long_as_that() {
     // Samples twice a second: 20 MiB in one interval, and `rest` in the next.
     let check = |rest: f64, expect: bool| {
