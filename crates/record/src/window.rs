@@ -184,6 +184,8 @@ pub struct Window {
     pub processes: Spans<ProcessRow>,
     /// Times of the samples in which a process, or a kernel thread, slept uninterruptibly (state D), in order.
     pub asleep: BTreeMap<EntityId, Vec<Nanos>>,
+    /// Time between two samples in both of which a process slept uninterruptibly, and between which it dirtied nothing, in sum.
+    pub stood: BTreeMap<EntityId, Nanos>,
     /// Maximum number of bytes that were dirty or under writeback in one sample, by cgroup. Not the sum of both maxima,
     /// which can be at different times.
     pub unwritten_max: BTreeMap<EntityId, u64>,
@@ -269,8 +271,9 @@ impl Window {
         for (id, row) in sample.bdis.rows() {
             self.bdi_series.entry(*id).or_default().push((at, row.clone()));
         }
-        for (id, _) in sample.processes.rows().iter().filter(|(_, row)| row.state == Some(ASLEEP)) {
+        for (id, row) in sample.processes.rows().iter().filter(|(_, row)| row.state == Some(ASLEEP)) {
             self.asleep.entry(*id).or_default().push(at);
+            self.note_standing(*id, row, (before, at));
         }
         fold(&mut self.zones, at, &sample.zones, before);
         fold(&mut self.disks, at, &sample.disks, before);
@@ -282,6 +285,16 @@ impl Window {
         fold(&mut self.processes, at, &sample.processes, before);
         limited::take(&mut self.limit_runs, &mut self.limited_io, sample);
         self.push_unwritten(sample, before);
+    }
+
+    /// Notes a process that sleeps in a sample, slept in the one before, and dirtied nothing in between.
+    fn note_standing(&mut self, id: EntityId, row: &ProcessRow, (before, at): (Option<Nanos>, Nanos)) {
+        let Some(span) = self.processes.get(&id) else { return };
+        let slept = span.last.state == Some(ASLEEP) && before == Some(span.last_at);
+        if slept && row.write_bytes.is_some() && row.write_bytes == span.last.write_bytes {
+            let stood = self.stood.entry(id).or_default();
+            *stood = Nanos(stood.0.saturating_add(at.0.saturating_sub(span.last_at.0)));
+        }
     }
 
     fn push_unwritten(&mut self, sample: &Sample, before: Option<Nanos>) {

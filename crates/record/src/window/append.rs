@@ -6,6 +6,7 @@ use super::{Span, Spans, Window, fold, limited};
 use crate::id::EntityId;
 use crate::metric::{COUNTER_MAX, MetricKind, Row, step};
 use crate::sample::{Sample, Table};
+use crate::units::Nanos;
 use std::collections::BTreeMap;
 
 impl Window {
@@ -32,6 +33,10 @@ impl Window {
         for (id, times) in &next.asleep {
             let later = times.iter().filter(|at| **at > shared.time.monotonic);
             self.asleep.entry(*id).or_default().extend(later);
+        }
+        for (id, stood) in &next.stood {
+            let all = self.stood.entry(*id).or_default();
+            *all = Nanos(all.0.saturating_add(stood.0));
         }
         self.stat_reads.append(&next.stat_reads);
         raise(&mut self.unwritten_max, &next.unwritten_max);

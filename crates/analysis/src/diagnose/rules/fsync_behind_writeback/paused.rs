@@ -8,18 +8,50 @@ use crate::diagnose::device::Device;
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::{strict, throttle, writer};
 use crate::report::{Brief, Evidence, Finding, Severity};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Part of its waits that pauses must take for a task to be a paused writer.
 const MOSTLY: f64 = 0.5;
 /// Part of the mean writer's bytes from which a process is one of the writers of a disk.
 const FAIR_PART: f64 = 0.5;
 
+/// Shortest time between two samples in which a paused writer dirties something: it is paused for a fifth of a second at most
+/// (`balance_dirty_pages`, `MAX_PAUSE`).
+const LONGER_THAN_PAUSES_S: f64 = 0.4;
+/// Part of its own standing still that the other writers of a disk may stand still on average. Above the limit all writers do.
+const FELLOWS_STAND: f64 = 0.5;
+
+/// Writers of a disk that wait for more than pauses: they dirtied nothing for a good part of the time, while the other writers, with
+/// most of the data, went on. They wait in a sync, or for pages under writeback, behind the data of the others.
+fn standing(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
+    let window = derived.window;
+    let between = derived.seconds / window.samples.saturating_sub(1).max(1) as f64;
+    if between < LONGER_THAN_PAUSES_S {
+        return BTreeSet::new();
+    }
+    let on_disk = writer::on_disk(derived, device);
+    let mut stood: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    for one in on_disk.processes.iter().filter(|one| !one.kthread && one.dirtied_bytes >= Some(MUCH)) {
+        let (seconds, bytes) = stood.entry(one.pid).or_default();
+        *seconds += window.stood.get(&one.id).map_or(0.0, |stood| stood.as_secs_f64());
+        *bytes += one.dirtied_bytes.unwrap_or(0) as f64;
+    }
+    let (all_s, all_bytes) = stood.values().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let fellows = stood.len().saturating_sub(1).max(1) as f64;
+    let is_victim = |(seconds, bytes): (f64, f64)| {
+        seconds >= waiting::HARM_ONCE_S.max(waiting::HARM_SHARE * derived.seconds)
+            && all_bytes - bytes > bytes
+            && (all_s - seconds) / fellows <= FELLOWS_STAND * seconds
+    };
+    stood.into_iter().filter(|(_, one)| is_victim(*one)).map(|(pid, _)| pid).collect()
+}
+
 /// Splits waiters into those that wait behind others and the writers that wait because of their own data.
 pub(super) fn split(derived: &Derived<'_>, device: &Device<'_>, waiters: Vec<Waiter>) -> (Vec<Waiter>, Vec<Waiter>) {
     let may_be_paused =
         derived.dirty.can_have_throttled == Some(true) || derived.is_near_a_budget() || strict::holds(derived, device);
     let written = much_written(derived, device);
+    let standing = standing(derived, device);
     let mut paused: BTreeMap<u32, f64> = BTreeMap::new();
     for event in throttle::events(derived.window).into_iter().flatten() {
         *paused.entry(event.who.pid).or_default() += event.lasted().as_secs_f64();
@@ -27,6 +59,7 @@ pub(super) fn split(derived: &Derived<'_>, device: &Device<'_>, waiters: Vec<Wai
     let is_own = |waiter: &Waiter| match (waiter.longest_s, waiter.seconds) {
         // A trace has both the syncs and the pauses of a task.
         (Some(_), Some(seconds)) => paused.get(&waiter.pid).is_some_and(|paused| *paused >= MOSTLY * seconds),
+        _ if standing.contains(&waiter.pid) => false,
         // Slow syncs are rare, and so are the flushes of the disk: their number does not show that a writer never syncs.
         _ => match written.get(&waiter.pid) {
             // Paused writers write about as much as one another. One that syncs writes less.

@@ -198,6 +198,30 @@ fn a_program_that_syncs_beside_paused_writers_waits_behind_them() {
 }
 
 #[test]
+fn a_writer_that_stands_still_beside_paused_writers_that_go_on_waits_behind_them() {
+    use floodline_record::units::Count;
+    // It writes a fifth of all data, 100 MB at once each four seconds, and sleeps all the time.
+    let ingest = |in_pieces: bool| {
+        builds(true).process("registry", 705, "/", |_, row| row.state = None).process(
+            "ingest",
+            706,
+            "/",
+            move |t, row| {
+                let bytes = grows(if in_pieces { t } else { (t / 4.0).floor() * 4.0 }, 0, 25e6);
+                (row.write_bytes, row.wchar) = (bytes, bytes);
+                row.blkio_delay = Some(secs(0.9 * t));
+                row.state = Some(Count(u64::from(b'D')));
+            },
+        )
+    };
+    check_rule(&RULE, &ingest(false), "critical: ingest[706] waited");
+    // A pause takes a fifth of a second at most: a paused writer dirties something between two samples.
+    check_rule(&RULE, &ingest(true), "info: ");
+    // Samples that are as close together as pauses show nothing.
+    check_rule(&RULE, &ingest(false).every(0.2), "info: ");
+}
+
+#[test]
 fn the_program_that_writes_most_is_named_with_the_number_of_its_processes() {
     let finding = first_finding(&RULE, &builds(true));
     assert_eq!(finding.brief.who, "build[702] and 1 more");
