@@ -37,6 +37,8 @@ const SHORT_S: f64 = 20.0;
 const OLD_S: f64 = 600.0;
 /// Less than this is little, however old, bytes.
 const LITTLE: u64 = 16 << 20;
+/// Part of the window in which a disk is busy that programs outrun.
+const BUSY: f64 = 0.9;
 /// Worth knowing on any machine, bytes.
 const MUCH: u64 = 1 << 30;
 
@@ -73,7 +75,9 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let is_long_enough = derived.seconds >= SHORT_S || cycle::is_whole(derived);
     let needed = if is_long_enough { LIKELY } else { ALWAYS };
     let is_likely = || drain.part_with(LONG_STOP_S) >= needed;
-    let severity = if is_old || is_long(VERY_LONG_STOP_S) || (is_long(LONG_STOP_S) && is_likely()) {
+    // A program that writes faster than the disk keeps memory full up to the limit for as long as it runs.
+    let outrun = drain.to.filter(|(device, _)| is_outrun(derived, device)).map(|(device, _)| device);
+    let severity = if is_old || is_long(VERY_LONG_STOP_S) || (is_long(LONG_STOP_S) && outrun.is_none() && is_likely()) {
         Severity::Warning
     } else if at_risk >= MUCH || is_long(LONG_STOP_S) {
         Severity::Info
@@ -91,7 +95,13 @@ fn check(derived: &Derived<'_>) -> Verdict {
             }
         ));
     };
-    Verdict::Found(vec![finding(derived, severity, (risk, drain.part), age, drain.to.zip(seconds))])
+    Verdict::Found(vec![finding(derived, severity, (risk, drain.part), (age, outrun), drain.to.zip(seconds))])
+}
+
+/// Whether programs dirty more than a device writes, which is then busy nearly all the time. What waits for it is written in its turn,
+/// whatever its age.
+fn is_outrun(derived: &Derived<'_>, device: &Device<'_>) -> bool {
+    derived.is_outrun_on(device) && device.utilisation().is_some_and(|busy| busy >= BUSY)
 }
 
 /// Dirty and under writeback: neither is on the disk. The most of any sample.
@@ -178,34 +188,36 @@ fn finding(
     derived: &Derived<'_>,
     severity: Severity,
     (risk, part): (AtRisk, u64),
-    age: f64,
+    (age, outrun): (f64, Option<Device<'_>>),
     drain: Option<((Device<'_>, Speed), f64)>,
 ) -> Finding {
     let (amount, at_risk) = (in_words(risk), risk.bytes());
     let counted = |bytes: u64| (bytes as f64 / risk.written.unwrap_or(1.0)).round() as u64;
-    let older = match age.is_finite() {
-        true => format!("up to {} old", human::seconds(age)),
-        false => "and never written because of their age".to_owned(),
+    let older = match (age.is_finite(), outrun.is_some()) {
+        (false, _) => ", and never written because of their age".to_owned(),
+        (true, true) => String::new(),
+        (true, false) => format!(", up to {} old", human::seconds(age)),
     };
     let summary = match &drain {
         Some(((device, speed), seconds)) => format!(
-            "{amount} are only in memory, {older}: a power cut loses them, a clean stop writes {}{} to {}{}.",
+            "{amount} are only in memory{older}: a power cut loses them, a clean stop writes {}{} to {}{}.",
             if speed.basis == Basis::AtMost { "at least " } else { "" },
             human::seconds(*seconds),
             device.name,
             speed.by_estimate()
         ),
         None => format!(
-            "{amount} are only in memory, {older}: a power cut loses them. The time to write them is not known, because \
+            "{amount} are only in memory{older}: a power cut loses them. The time to write them is not known, because \
              their disk was not busy enough to show its speed."
         ),
     };
     let mut evidence = vec![
         Evidence::bytes("Dirty and under writeback, most", risk.counted, "/proc/vmstat nr_dirty + nr_writeback")
             .against(MUCH as f64),
-        Evidence::seconds("Oldest it may get", age, "dirty_expire_centisecs + dirty_writeback_centisecs")
-            .against(OLD_S),
     ];
+    evidence.extend(outrun.is_none().then(|| {
+        Evidence::seconds("Oldest it may get", age, "dirty_expire_centisecs + dirty_writeback_centisecs").against(OLD_S)
+    }));
     evidence.extend(risk.written.map(|part| {
         Evidence::share("Part of it that the disks write", part, "/proc/diskstats written ÷ /proc/vmstat nr_written")
     }));
@@ -225,9 +237,15 @@ fn finding(
     let held = drain.as_ref().and_then(|(device, speed)| beside::cost_of_held(derived, device, Some(*speed)));
     let costs = held.into_iter().chain([costs]).collect::<Vec<_>>().join(" ");
     let brief = Brief {
-        because: match age >= OLD_S {
-            true => "The age at which the kernel writes data out is very long or switched off.".to_owned(),
-            false => "Below the background threshold the kernel writes data out only when they are old.".to_owned(),
+        because: match (age >= OLD_S, &outrun) {
+            (true, _) => "The age at which the kernel writes data out is very long or switched off.".to_owned(),
+            (false, Some(disk)) => format!(
+                "Programs write more than {} takes. The rest stays in memory, up to the limit of the kernel.",
+                disk.name
+            ),
+            (false, None) => {
+                "Below the background threshold the kernel writes data out only when they are old.".to_owned()
+            }
         },
         expect: "Data reach the disk sooner. Less is lost in a power cut.".to_owned(),
         costs,
@@ -238,9 +256,13 @@ fn finding(
         severity,
         summary,
         evidence,
-        cause: match age >= OLD_S {
-            true => "The age at which dirty data are written is very long or switched off.".to_owned(),
-            false => {
+        cause: match (age >= OLD_S, &outrun) {
+            (true, _) => "The age at which dirty data are written is very long or switched off.".to_owned(),
+            (false, Some(disk)) => format!(
+                "Programs dirty more than {} writes. The kernel pauses them near its limit, and keeps up to that in memory.",
+                disk.name
+            ),
+            (false, None) => {
                 "The background threshold is a part of memory. Below it, only age makes the flusher write.".to_owned()
             }
         },
@@ -459,6 +481,34 @@ mod tests {
         check_rule(&RULE, &pile(400.0, 7.0).seconds(10), "info: 400 MiB are only in memory, up to 35 s old");
         check_rule(&RULE, &pile(400.0, 14.0).seconds(10), "warning: 400 MiB are only in memory, up to 35 s old");
         check_rule(&RULE, &pile(400.0, 14.0).one_look(), "warning: 400 MiB are only in memory, up to 35 s old");
+    }
+
+    #[test]
+    fn what_a_copy_keeps_in_memory_while_it_outruns_the_disk_is_not_told_as_waiting_for_its_age() {
+        let copy = |amount: f64, dirtied: f64| {
+            Fixture::healthy()
+                .seconds(60)
+                .host(move |t, row| {
+                    row.nr_dirty = Some(mib_pages(amount));
+                    row.nr_dirtied = Some(mib_pages(dirtied * t));
+                })
+                .disk("sda", |t, row| {
+                    row.written = Some(Bytes(mib(95.0 * t)));
+                    row.writes = Some(floodline_record::units::Count(90 * t as u64));
+                    row.io_time = Some(floodline_testkit::secs(t));
+                    row.weighted_io_time = Some(floodline_testkit::secs(100.0 * t));
+                })
+                .bdi("8:0", |_, row| row.write_bandwidth = Some(BytesPerSecond(mib(95.0))))
+        };
+        check_rule(&RULE, &copy(1400.0, 120.0), "info: 1.37 GiB are only in memory: a power cut loses them, a clean");
+        let finding = crate::diagnose::first_finding(&RULE, &copy(1400.0, 120.0));
+        assert!(finding.brief.because.starts_with("Programs write more than sda takes."), "{}", finding.brief.because);
+        assert!(!finding.cause.contains("age"), "{}", finding.cause);
+        assert!(!finding.evidence.iter().any(|row| row.name.starts_with("Oldest")), "{:?}", finding.evidence);
+        // It is as much, and the disk keeps up.
+        check_rule(&RULE, &copy(1400.0, 20.0), "warning: 1.37 GiB are only in memory, up to 35 s old");
+        // A stop of half a minute is long, whatever the reason.
+        check_rule(&RULE, &copy(4000.0, 120.0), "warning: 3.91 GiB are only in memory: a power cut");
     }
 
     #[test]
