@@ -9,6 +9,7 @@ mod remedy;
 mod trouble;
 
 use self::trouble::{Trouble, outruns, trouble};
+use crate::budget::Scope;
 use crate::diagnose::burst::{self, Burst};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Device;
@@ -231,6 +232,8 @@ fn amplification(dominant: &Dominant<'_, '_>) -> Option<f64> {
 enum Path {
     /// The flusher writes them.
     Flusher,
+    /// The same, where no limit of a cgroup bounds dirty pages.
+    Unbounded,
     /// The flusher writes them at once: the strict limit of the device lets nothing pile up.
     Strict,
     /// They bypass the flusher: direct I/O, or syncs.
@@ -255,7 +258,10 @@ fn path(derived: &Derived<'_>, trouble: &Trouble<'_>) -> Path {
     } else if is_waited {
         Path::Past
     } else {
-        Path::Flusher
+        match derived.budgets().scope {
+            Scope::PerCgroup | Scope::Unknown => Path::Flusher,
+            Scope::NoUnifiedHierarchy | Scope::KernelTooOld => Path::Unbounded,
+        }
     }
 }
 

@@ -123,6 +123,10 @@ pub(super) fn brief(who: &str, journald: bool, scattered: bool, path: Path, plan
                     "No setting makes a program write less. Let it write less or in larger pieces, move its files to \
                           another disk, or set MemoryHigh= for its unit."
                 }
+                Path::Unbounded => {
+                    "No setting makes a program write less, and no cgroup limit bounds its unwritten data on this host. Let \
+                          it write less or in larger pieces, or move its files to another disk."
+                }
             }
             .to_owned(),
             costs: String::new(),
@@ -195,6 +199,10 @@ pub(super) fn other_remedy(
         Path::Flusher => {
             "Let it write less or in larger pieces, move its files to another device, or bound its unwritten data \
                   with MemoryHigh= of its unit."
+        }
+        Path::Unbounded => {
+            "Let it write less or in larger pieces, or move its files to another device. No limit of a cgroup bounds its \
+                  unwritten data on this host."
         }
     };
     let advice = format!(

@@ -245,6 +245,29 @@ fn the_bytes_beside_a_disk_are_those_that_it_wrote() {
 }
 
 #[test]
+fn no_limit_of_a_cgroup_is_advised_where_none_bounds_dirty_pages() {
+    use floodline_record::id::Hierarchy;
+    let advice = |hierarchy: Hierarchy| {
+        let host = slow_journal()
+            .disk("sda", |t, row| {
+                row.written = grows(t, 0, 20e6);
+                row.writes = grows(t, 0, 20.0);
+                row.write_time = Some(secs(2.0 * t));
+                row.io_time = Some(secs(0.4 * t));
+                row.weighted_io_time = Some(secs(2.0 * t));
+            })
+            .process("systemd-journal", 300, "/", |_, row| row.write_bytes = Some(Bytes(0)))
+            .process("dd", 700, "/", |t, row| row.write_bytes = grows(t, 0, 40e6))
+            .hierarchy(hierarchy);
+        let finding = first_finding(&RULE, &host);
+        format!("{} {}", finding.trade_off, finding.brief.expect)
+    };
+    assert!(advice(Hierarchy::V2).contains("MemoryHigh="), "{}", advice(Hierarchy::V2));
+    assert!(!advice(Hierarchy::V1Memory).contains("MemoryHigh="), "{}", advice(Hierarchy::V1Memory));
+    assert!(advice(Hierarchy::V1Memory).contains("No limit of a cgroup bounds"), "{}", advice(Hierarchy::V1Memory));
+}
+
+#[test]
 fn three_columns_and_the_rest_are_shown() {
     let fixture = slow_journal().cgroup_io("/system.slice/systemd-journald.service", "sda", |t, row| {
         row.wbytes = Some(Bytes((80_000.0 * t) as u64));
