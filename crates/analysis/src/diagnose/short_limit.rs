@@ -304,7 +304,10 @@ fn speed_row(speed: &Speed, name: &Name) -> String {
 /// Higher limits that suit a disk of this speed and a cgroup with this dirtyable memory, if they are found: the commands, why, and what they
 /// cost.
 pub fn higher(derived: &Derived<'_>, speed: Speed, available_bytes: Option<u64>) -> (Vec<Step>, String, String) {
-    let mut needs = Needs::of(derived, Some(speed));
+    // A disk that was never full is at least as fast: what it writes in this time, it may write sooner.
+    let is_least = speed.basis == Basis::AtLeast;
+    let basis = if is_least { Basis::Saturated } else { speed.basis };
+    let mut needs = Needs::of(derived, Some(Speed { basis, ..speed }));
     if let Some(available_bytes) = available_bytes {
         // The hard threshold is four times the background threshold that is chosen here.
         let wanted_bytes = (MOMENT_S * speed.value / HARD_PER_BACKGROUND as f64) as u64;
@@ -312,7 +315,16 @@ pub fn higher(derived: &Derived<'_>, speed: Speed, available_bytes: Option<u64>)
         needs.smallest = Some(least.unwrap_or(Absorption { available_bytes, wanted_bytes }));
     }
     match threshold::choose(&needs).filter(|advice| advice.meets_all) {
-        Some(advice) => (derived.sysctls(&advice.pair.changes()), advice.why, advice.trade_off),
+        Some(advice) => {
+            let why = match advice.drain_s.filter(|_| is_least) {
+                Some(seconds) => {
+                    let seconds = human::seconds(seconds);
+                    format!("The device writes the background threshold of the plan in {seconds} or less.")
+                }
+                None => advice.why,
+            };
+            (derived.sysctls(&advice.pair.changes()), why, advice.trade_off)
+        }
         None => (Vec::new(), String::new(), String::new()),
     }
 }
@@ -406,7 +418,10 @@ fn told(rule: &'static str, derived: &Derived<'_>, short: &Short<'_, '_>, others
         brief: Brief {
             because: format!("{name} writes {} in {seconds}. {last}", human::bytes(most as f64)),
             who,
-            expect: "Larger bursts fit below the limit, and writers wait less.".to_owned(),
+            expect: match plan.is_empty() {
+                true => "Raise the limit. Larger bursts then fit below it, and writers wait less.".to_owned(),
+                false => "Larger bursts fit below the limit, and writers wait less.".to_owned(),
+            },
             costs: "More data is lost if the machine loses power.".to_owned(),
         },
         devices: vec![name.to_string()],
@@ -489,6 +504,17 @@ mod tests {
         check_rule(&RULE, &traced(&[(930, 9_000), (931, 8_000)]), "critical: vm.dirty_bytes = 8.00 MiB");
         check_rule(&RULE, &traced(&[(930, 9_000), (931, 100)]), "info: vm.dirty_bytes = 8.00 MiB");
         check_rule(&RULE, &traced(&[(930, 100)]), "clear:");
+    }
+
+    #[test]
+    fn a_higher_limit_is_advised_for_a_disk_that_was_never_full_too() {
+        // No estimate of the kernel: the disk wrote 300 MB/s at least.
+        let unknown = host(8.0, 8.0, 0.3).bdi("8:0", |_, row| row.write_bandwidth = None);
+        let finding = first_finding(&RULE, &unknown);
+        let rows: Vec<&str> = finding.evidence.iter().map(|row| row.name.as_str()).collect();
+        assert!(rows.contains(&"Bandwidth of sda, at least"), "{rows:?}");
+        assert!(finding.plan.iter().any(|step| step.command.contains("vm.dirty_background_bytes=")), "{finding:?}");
+        assert!(finding.cause.contains("or less."), "{}", finding.cause);
     }
 
     #[test]
