@@ -77,6 +77,10 @@ fn effect(prediction: &Prediction, is_verdict: bool) -> String {
     let is_lead = |row: &&&Row| LEADS.contains(&row.figure.as_str());
     let mut worse: Vec<Part> = news.into_iter().collect();
     worse.extend(losses.iter().filter(is_lead).take(2).map(|row| Part::of_row(row)));
+    // The wait that grows may be one that the back-test misses.
+    if worse.is_empty() && prediction.harms() {
+        worse.extend(prediction.roughly_longer().map(Part::of_estimates));
+    }
     // A program that surely writes more slowly is a cost as well, whatever gets better.
     let slowed = losses.iter().filter(|row| !is_lead(row)).take(1).map(|row| Part::of_row(row));
     let mut costs: Vec<Part> = slowed.collect();
@@ -188,6 +192,11 @@ impl Part {
         Part { sure: if row.is_certain() { Sure::Certain } else { Sure::Open }, text: row.sentence() }
     }
 
+    /// A wait that the twin misses, by both of its estimates.
+    fn of_estimates(row: &Row) -> Part {
+        Part { sure: Sure::Open, text: row.roughly_said() }
+    }
+
     /// Effects behind their verb: certain ones first, "likely" or "maybe" before the rest.
     fn all(parts: &[Part], (certain, maybe): Verb) -> String {
         let is_any = parts.iter().any(|part| part.sure == Sure::Certain);
@@ -198,5 +207,31 @@ impl Part {
         };
         let texts: Vec<String> = parts.iter().map(text).collect();
         format!("{}: {}", if is_any { certain } else { maybe }, texts.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_analysis::prediction::{PEAK, WAITS};
+    use floodline_record::version::KernelVersion;
+
+    #[test]
+    fn a_wait_that_the_twin_misses_and_that_makes_the_verdict_is_named() {
+        let missed = Row {
+            doubt: Some(Doubt::BackTest),
+            off_share: Some(0.63),
+            roughly: Some((61.0, 164.0)),
+            least: 0.2,
+            ..Row::new(WAITS, "waits of all tasks", "seconds", 36.0, 61.0)
+        };
+        let less =
+            Row { least: 1e6, off_share: Some(0.02), ..Row::new(PEAK, "peak data at risk", "bytes", 1.3e9, 2.8e8) };
+        let base = Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0));
+        let told = headline(&Prediction { rows: vec![missed, less], back_test_error: Some(0.03), ..base });
+        assert!(
+            told.starts_with("It may make this host worse: waits of all tasks, added up, 36 s → 61 s to"),
+            "{told}"
+        );
     }
 }
