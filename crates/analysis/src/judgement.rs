@@ -90,8 +90,10 @@ impl Prediction {
         let is_clear = |row: &Row| -row.gain() > self.error_of(row) || row.now <= row.least;
         let is_longer = self.rows_of(LEADS).any(|row| row.is_wait() && row.worsens() && is_clear(row));
         let growth = self.wait_growth();
+        // More data at risk is the price of a wait that gets shorter, also of one that the twin misses.
+        let is_price = self.leads().any(Row::improves_roughly);
         self.hurting().is_some()
-            || (!is_any_better && (is_longer || self.is_much_more_at_risk()))
+            || (!is_any_better && (is_longer || (self.is_much_more_at_risk() && !is_price)))
             || (growth > WORSE && growth * self.best_felt() > 1.0)
     }
 
@@ -306,6 +308,17 @@ mod tests {
         assert_eq!(lifted(16.0).verdict(&["strictlimit-throttling"]), Verdict::Harms);
         let helps = Prediction { rows: vec![wait(WAITS, 4.9, 0.0), risk(7.7, 28.9)], ..lifted(16.0) };
         assert_eq!(helps.verdict(&["strictlimit-throttling"]), Verdict::Helps, "waits get shorter for it");
+    }
+
+    #[test]
+    fn more_data_at_risk_are_a_price_of_a_wait_that_the_twin_misses_and_that_gets_shorter_anyhow() {
+        let missed =
+            |roughly| Row { doubt: Some(Doubt::BackTest), off_share: Some(0.46), roughly, ..wait(WAITS, 77.9, 3.9) };
+        let lifted =
+            |roughly| Prediction { risk_room_bytes: Some(48.0 * MIB), ..of(vec![risk(128.0, 192.0), missed(roughly)]) };
+        assert_eq!(lifted(Some((3.9, 5.6))).verdict(&[]), Verdict::DoesNotHelp);
+        assert_eq!(lifted(Some((60.0, 95.0))).verdict(&[]), Verdict::Harms, "the two estimates disagree");
+        assert_eq!(lifted(None).verdict(&[]), Verdict::Harms);
     }
 
     #[test]
