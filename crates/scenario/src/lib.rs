@@ -63,7 +63,7 @@ pub use schema::schema;
 pub use service::{Facility, Priority, RedisSet, Sql, Syslog};
 pub use step::{
     Anon, Barrier, CreateFiles, Fallocate, Files, Lasting, MmapStore, Mounting, Note, OnCgroup, OnFile, OnPath, Order,
-    Parallel, Read, Rename, Repeat, SetLimits, Single, Step, SyncCall, SyncEvery, Truncate, WaitFor, Write,
+    Parallel, Read, Rename, Repeat, SetLimits, Single, Step, SyncCall, SyncEvery, Truncate, Until, WaitFor, Write,
 };
 pub use sysctl::{SysctlValue, Sysctls};
 pub use workload::{STALL_OVER, Task, Workload};

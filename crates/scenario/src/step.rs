@@ -64,6 +64,8 @@ pub enum Step {
     Burn(Lasting),
     /// Sleeps.
     Sleep(Lasting),
+    /// Sleeps until a moment, counted from the begin of the task's steps. One that is late goes on at once.
+    SleepUntil(Until),
     /// Sets how much anonymous memory the task holds, touching what is new and freeing what is too much.
     Anon(Anon),
     /// Drops clean caches of the machine (`drop_caches` 3).
@@ -123,6 +125,7 @@ impl Step {
             Step::Umount(_) => "umount",
             Step::Burn(_) => "burn",
             Step::Sleep(_) => "sleep",
+            Step::SleepUntil(_) => "sleep_until",
             Step::Anon(_) => "anon",
             Step::DropCaches => "drop_caches",
             Step::WaitFor(_) => "wait_for",
@@ -176,6 +179,7 @@ impl Step {
             | Step::Mount(_)
             | Step::Umount(_)
             | Step::Sleep(_)
+            | Step::SleepUntil(_)
             | Step::Repeat(_)
             | Step::Parallel(_)
             | Step::Syslog(_)
@@ -218,6 +222,7 @@ impl Step {
             Step::Sync
             | Step::Burn(_)
             | Step::Sleep(_)
+            | Step::SleepUntil(_)
             | Step::Anon(_)
             | Step::DropCaches
             | Step::Barrier(_)
@@ -350,6 +355,14 @@ pub struct Lasting {
     /// How long.
     #[serde(rename = "for")]
     pub lasting: Time,
+}
+
+/// A moment of a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Until {
+    /// Time since the steps of the task began; in a branch of `parallel`, since the branch began.
+    pub at: Time,
 }
 
 /// Anonymous memory.

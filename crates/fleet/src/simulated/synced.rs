@@ -91,7 +91,11 @@ fn nanos_of(steps: &[Step], duration: Option<Time>) -> u64 {
         }
         _ => 0,
     };
-    steps.iter().map(of).fold(0, u64::saturating_add)
+    let after = |sum: u64, step: &Step| match step {
+        Step::SleepUntil(until) => sum.max(until.at.nanos()),
+        step => sum.saturating_add(of(step)),
+    };
+    steps.iter().fold(0, after)
 }
 
 /// The mount point of a path.

@@ -31,8 +31,8 @@ pub(super) fn rounds(repeat: &Repeat, key: &[&str], complaints: &mut Complaints)
 /// Whether time passes in a step, in every round of a loop around it. Calls of the kernel take a little time.
 fn takes_time(step: &Step) -> bool {
     match step {
-        // A task that has ended is not waited for again.
-        Step::Note(_) | Step::WaitFor(_) => false,
+        // A task that has ended is not waited for again, and in a later round a moment is over.
+        Step::Note(_) | Step::WaitFor(_) | Step::SleepUntil(_) => false,
         Step::Sleep(step) | Step::Burn(step) => step.lasting.nanos() > 0,
         Step::Repeat(repeat) => {
             let is_paced = repeat.every.is_some_and(|every| every.nanos() > 0);
@@ -119,6 +119,7 @@ mod tests {
             ),
             format!("{{ repeat = {{ times = 1_000_000_000_000, steps = [{note}] }} }}"),
             format!("{{ repeat = {{ for = \"2s\", steps = [{note}, {{ sleep = {{ for = \"0s\" }} }}] }} }}"),
+            format!("{{ repeat = {{ steps = [{note}, {{ sleep_until = {{ at = \"5s\" }} }}] }} }}"),
             format!("{{ repeat = {{ steps = [{{ repeat = {{ times = 3, steps = [{note}] }} }}] }} }}"),
             format!("{{ repeat = {{ steps = [{{ parallel = {{ branches = [[{note}], [{note}]] }} }}] }} }}"),
             format!("{{ repeat = {{ steps = [{note}, {{ repeat = {{ times = 0, steps = [\"sync\"] }} }}] }} }}"),

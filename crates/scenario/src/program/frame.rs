@@ -134,6 +134,7 @@ fn begin<'s>(step: &'s Step, state: &mut State, now: Nanos) -> Result<Turn<'s>, 
         }
         Step::Mount(mounting) | Step::Umount(mounting) => return Ok(Turn::Op(mount(mounting))),
         Step::Sleep(sleep) => return Ok(Turn::Op(Op::SleepUntil(later(now, sleep.lasting.0)))),
+        Step::SleepUntil(until) => return Ok(Turn::Op(Op::SleepUntil(later(state.began.unwrap_or(now), until.at.0)))),
         Step::Exit => return Ok(Turn::End),
         _ => return Err(format!("no operation is known for {}", step.verb())),
     };

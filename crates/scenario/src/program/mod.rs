@@ -193,6 +193,8 @@ pub enum Answer {
 #[derive(Debug)]
 struct State {
     random: Random,
+    /// When the steps began. `None` before their first one.
+    began: Option<Nanos>,
     /// Open files by path.
     open: BTreeMap<String, BTreeMap<Way, Slot>>,
     files: Vec<File>,
@@ -226,14 +228,20 @@ pub struct Program<'s> {
 impl<'s> Program<'s> {
     /// A thread that has nothing to do yet. The same seed makes the same choices.
     pub fn new(seed: u64) -> Program<'s> {
-        let state =
-            State { random: Random::new(seed), open: BTreeMap::new(), files: Vec::new(), numbers: BTreeMap::new() };
+        let state = State {
+            random: Random::new(seed),
+            began: None,
+            open: BTreeMap::new(),
+            files: Vec::new(),
+            numbers: BTreeMap::new(),
+        };
         Program { frames: Vec::new(), state }
     }
 
     /// Runs these steps next. Files stay open from one list of steps to the next.
     pub fn run(&mut self, steps: &'s [Step]) {
         self.frames = vec![Frame::steps(steps)];
+        self.state.began = None;
     }
 
     /// The next operation; `None` at the end. `is_stopped` ends the program at the next step. `answer` is what came of
@@ -245,6 +253,7 @@ impl<'s> Program<'s> {
     #[inline]
     pub fn next(&mut self, now: Nanos, is_stopped: bool, answer: Answer) -> Result<Option<Op<'s>>, String> {
         let mut answer = answer;
+        self.state.began.get_or_insert(now);
         loop {
             let Some(frame) = self.frames.last_mut() else { return Ok(None) };
             let turn = frame.advance(&mut self.state, now, is_stopped, answer)?;

@@ -236,3 +236,19 @@ fn requests_under_way_end_before_a_sync_and_before_the_next_step() {
     );
     assert_eq!(total.join(", "), "open /data/a, read 0 8192 of 2, read 8192 8192 of 2, read 0 8192 of 2, Drain");
 }
+
+#[test]
+fn a_moment_counts_from_the_begin_of_the_steps_and_delays_do_not_add_up() {
+    let steps = r#"{ sleep_until = { at = "2s" } }, { sleep = { for = "3s" } }, { sleep_until = { at = "4s" } }, { sleep_until = { at = "9s" } }"#;
+    let scenario = scenario(&format!("[workload]\nduration = \"20s\"\n[workload.tasks.t]\nsteps = [{steps}]"));
+    let copy = scenario.task_copies().remove(0);
+    let mut program = Program::new(copy.seed);
+    program.run(&copy.steps);
+    // Its setup took 7 s.
+    let (mut now, mut moments) = (Nanos(7_000_000_000), Vec::new());
+    while let Some(Op::SleepUntil(at)) = program.next(now, false, Answer::Done).unwrap() {
+        now = now.max(at);
+        moments.push(now.0 / 1_000_000_000);
+    }
+    assert_eq!(moments, [9, 12, 12, 16]);
+}
