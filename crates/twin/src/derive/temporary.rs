@@ -20,7 +20,10 @@ const LIFE_SECONDS: f64 = 2.0;
 /// program for which that is possible.
 pub(super) fn short_lived(group: &Group, of_one_file: Option<&Window>) -> f64 {
     let share = group.total.cancelled / group.total.by_calls.max(1.0);
-    let is_one_file = || of_one_file.is_some_and(|window| is_dropped_by_the_next(group) && drops_all(group, window));
+    let is_one_file = || {
+        let drops = |window| drops_whole_bursts(group, window) || drops_all(group, window);
+        of_one_file.is_some_and(|window| is_dropped_by_the_next(group) && drops(window))
+    };
     let is_removed = || of_one_file.is_some() && removed(group, &written(group, 1.0), "").is_some();
     match share >= SHORT_LIVED {
         true if is_removed() || is_one_file() => 1.0,
@@ -75,7 +78,7 @@ pub(super) fn temporary(group: &Group, share: f64, file: String, key: &str, note
 /// Part of the dropped bytes that must go in intervals in which the program also writes.
 const DROPPED_THERE: f64 = 0.8;
 /// Fewest seconds without writes between two such intervals.
-const RESTS_MIN: f64 = 3.0;
+pub(super) const RESTS_MIN: f64 = 3.0;
 
 /// Whether each burst of a program drops what the one before left: it writes the same file anew, or a new one in its place.
 fn is_dropped_by_the_next(group: &Group) -> bool {
@@ -89,27 +92,50 @@ fn is_dropped_by_the_next(group: &Group) -> bool {
 /// Whether the bursts of a program drop all that the bursts before left unwritten. Of a burst, not more is left than is unwritten on the
 /// machine when the next one begins.
 fn drops_all(group: &Group, window: &Window) -> bool {
-    let page = window.facts.as_ref().map_or(PAGE, |facts| facts.page_size.max(1) as f64);
-    let Some(start) = window.first_at.map(|first| first.monotonic.0) else { return false };
-    let unwritten = |at: f64| {
-        let is_before =
-            |(time, _): &&(SampleTime, HostRow)| time.monotonic.0.saturating_sub(start) as f64 / 1e9 <= at + 1e-6;
-        let (_, row) = window.host_series.iter().take_while(is_before).last()?;
-        let writeback = row.nr_writeback.map_or(0, |pages| pages.0);
-        Some(row.nr_dirty?.0.saturating_add(writeback) as f64 * page)
-    };
     let (mut left, mut dropped) = (0.0, 0.0);
     for pair in whole_bursts(group).windows(2) {
-        let Some(unwritten) = unwritten(pair[1].from) else { return false };
+        let Some(unwritten) = unwritten(window, pair[1].from) else { return false };
         left += unwritten.min(pair[0].amount);
-        let is_in_it = |bin: &&Bin| bin.end > pair[1].from && bin.end <= pair[1].to + 1e-6;
-        dropped += group.bins.iter().filter(is_in_it).map(|bin| bin.cancelled).sum::<f64>();
+        dropped += dropped_in(group, &pair[1]);
     }
     left > 0.0 && dropped >= DROPPED_THERE * left
 }
 
+/// Part of a burst that the next one drops, from which it drops all of it, and part of the dropped bytes that must go in such drops.
+const WHOLE: f64 = 0.95;
+const IN_WHOLE_DROPS: f64 = 0.8;
+
+/// Whether the bursts of a program drop whole bursts or nothing: a burst that was written before the next one leaves nothing to drop. A program
+/// that keeps a part of each burst elsewhere never drops a whole one. Unlike [`drops_all`], this holds whatever other programs leave unwritten.
+fn drops_whole_bursts(group: &Group, window: &Window) -> bool {
+    let whole = |pair: &[Burst]| {
+        let dropped = dropped_in(group, &pair[1]);
+        let is_left = unwritten(window, pair[1].from).is_some_and(|unwritten| unwritten >= WHOLE * dropped);
+        if is_left && dropped >= WHOLE * pair[0].amount { dropped } else { 0.0 }
+    };
+    let whole: f64 = whole_bursts(group).windows(2).map(whole).sum();
+    whole > 0.0 && whole >= IN_WHOLE_DROPS * group.total.cancelled
+}
+
+/// Bytes that a program drops unwritten while it writes a burst.
+fn dropped_in(group: &Group, burst: &Burst) -> f64 {
+    let is_in_it = |bin: &&Bin| bin.end > burst.from && bin.end <= burst.to + 1e-6;
+    group.bins.iter().filter(is_in_it).map(|bin| bin.cancelled).sum()
+}
+
+/// What is unwritten on the machine at a time, in seconds since the recording began. `None` where no sample shows it.
+fn unwritten(window: &Window, at: f64) -> Option<f64> {
+    let page = window.facts.as_ref().map_or(PAGE, |facts| facts.page_size.max(1) as f64);
+    let start = window.first_at?.monotonic.0;
+    let is_before =
+        |(time, _): &&(SampleTime, HostRow)| time.monotonic.0.saturating_sub(start) as f64 / 1e9 <= at + 1e-6;
+    let (_, row) = window.host_series.iter().take_while(is_before).last()?;
+    let writeback = row.nr_writeback.map_or(0, |pages| pages.0);
+    Some(row.nr_dirty?.0.saturating_add(writeback) as f64 * page)
+}
+
 /// The bursts of a program, each from its first to its last interval.
-fn whole_bursts(group: &Group) -> Vec<Burst> {
+pub(super) fn whole_bursts(group: &Group) -> Vec<Burst> {
     let mut found: Vec<Burst> = Vec::new();
     for bin in group.bins.iter().filter(|bin| bin.by_calls > 0.0) {
         let (from, amount) = (bin.end - bin.length, bin.by_calls);
@@ -210,6 +236,27 @@ mod tests {
         assert_eq!(share(0.0), 33.0);
         let unread = Window { first_at: Some(SampleTime::default()), ..Window::default() };
         assert_eq!((short_lived(&group, Some(&unread)) * 100.0).round(), 33.0, "no sample shows what was left");
+    }
+
+    #[test]
+    fn a_program_that_drops_whole_bursts_has_one_file_whatever_others_leave_unwritten() {
+        // Four bursts of 24 MB beside another program, whose 90 MB are always unwritten. The second burst was written before the third.
+        let share = |dropped: [f64; 3]| {
+            let mut seconds = vec![(0.0, 0.0); 32];
+            seconds[1].0 = 24e6;
+            for (at, dropped) in [8, 16, 24].into_iter().zip(dropped) {
+                seconds[at] = (24e6, dropped);
+            }
+            let mut window = Window { first_at: Some(SampleTime::default()), ..Window::default() };
+            for second in 0..32_u64 {
+                let time = SampleTime { monotonic: Nanos(second * 1_000_000_000), ..SampleTime::default() };
+                let row = HostRow { nr_dirty: Some(Pages((90e6 / PAGE) as u64)), ..HostRow::default() };
+                window.host_series.push((time, row));
+            }
+            (short_lived(&group(&seconds), Some(&window)) * 100.0).round()
+        };
+        assert_eq!(share([24e6, 0.0, 24e6]), 100.0);
+        assert_eq!(share([16e6, 16e6, 16e6]), 50.0, "a third of each burst is kept elsewhere");
     }
 
     #[test]
