@@ -18,7 +18,7 @@ use floodline_record::sample::{HostRow, ProcessRow};
 use floodline_record::traced::waits::{Operation, SlowSync, Synced};
 use floodline_record::units::{Nanos, Pages};
 use floodline_record::window::{Span, Window};
-use floodline_scenario::{Lasting, OnPath, Step, Task};
+use floodline_scenario::{OnPath, Step, Task, Until};
 use std::collections::BTreeSet;
 
 /// Most of them in a twin.
@@ -270,7 +270,7 @@ pub(super) fn steps<'a>(syncs: impl Iterator<Item = (f64, f64, &'a Place)>) -> V
     let (mut steps, mut now) = (Vec::new(), 0.0);
     for (at, seconds, place) in syncs {
         if at > now + 1e-3 {
-            steps.push(Step::Sleep(Lasting { lasting: time(at - now) }));
+            steps.push(Step::SleepUntil(Until { at: time(at) }));
         }
         steps.push(Step::Syncfs(OnPath { path: place.point.clone() }));
         now = at + seconds;

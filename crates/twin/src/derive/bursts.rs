@@ -2,8 +2,9 @@
 //! Arrival times: when an amount came in bursts and when it was steady, and the steps of a scenario that repeat that.
 
 use super::group::Bin;
+use crate::provenance::Notes;
 use floodline_record::units::{Bytes, Nanos};
-use floodline_scenario::{ByteSize, Frequency, Lasting, Repeat, Step, Time, Truncate};
+use floodline_scenario::{ByteSize, Frequency, Lasting, Repeat, Step, Time, Truncate, Until};
 use std::ops::RangeInclusive;
 
 /// A stretch of time with a steady rate.
@@ -205,6 +206,25 @@ pub(super) struct End {
     pub(super) at: Vec<f64>,
 }
 
+/// What the pauses between stretches are counted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Clock {
+    /// From the begin of the recording: a program that is late does not rest, so delays do not add up.
+    Recorded,
+    /// From the end of its last stretch: a program that was held up is late from then on.
+    Own,
+}
+
+impl Clock {
+    /// The step between two moments, in seconds since the recording began.
+    fn rest(self, from: f64, to: f64) -> Step {
+        match self {
+            Clock::Recorded => Step::SleepUntil(Until { at: time(to) }),
+            Clock::Own => Step::Sleep(Lasting { lasting: time(to - from) }),
+        }
+    }
+}
+
 impl End {
     /// Whether a stretch ends with it. The last one of a recording is cut: it does what the others do.
     fn is_after(&self, burst: &Burst, is_cut: bool) -> bool {
@@ -214,11 +234,11 @@ impl End {
 
 impl Removed {
     /// The steps that remove it, from a moment on.
-    fn steps(&self, now: &mut f64) -> Vec<Step> {
+    fn steps(&self, clock: Clock, now: &mut f64) -> Vec<Step> {
         let Some(at) = self.at else { return Vec::new() };
         let mut steps = Vec::new();
         if at > *now + 1e-3 {
-            steps.push(Step::Sleep(Lasting { lasting: time(at - *now) }));
+            steps.push(clock.rest(*now, at));
             *now = at;
         }
         steps.push(Step::Truncate(Truncate { file: self.file.clone(), size: ByteSize(Bytes(0)) }));
@@ -256,6 +276,16 @@ impl Branch {
         }
     }
 
+    /// The branch, with a file that is emptied before each later burst.
+    pub(super) fn emptying(self, file: &str, key: &str, notes: &mut Notes) -> Branch {
+        notes.derived(
+            format!("{key}.steps.truncate"),
+            "the page cache does not grow with its bursts, and shrinks first: each writes the same file again",
+        );
+        let empty = Truncate { file: file.to_owned(), size: ByteSize(Bytes(0)) };
+        Branch { begin: Some(Step::Truncate(empty)), ..self }
+    }
+
     /// The steps of a stretch, with the file that it writes.
     fn named(&self, number: usize, mut steps: Vec<Step>) -> Vec<Step> {
         if let Some(removed) = self.removed.iter().find(|removed| removed.stretches.contains(&number)) {
@@ -266,16 +296,16 @@ impl Branch {
 
     /// Each burst at its time: `of` makes its steps from the number of operations and the seconds. A burst has at least one operation,
     /// unless those before it had more than they should.
-    pub(super) fn bursts(&self, copies: f64, of: impl Fn(f64, f64) -> Vec<Step>) -> Vec<Step> {
+    pub(super) fn bursts(&self, copies: f64, clock: Clock, of: impl Fn(f64, f64) -> Vec<Step>) -> Vec<Step> {
         let mut steps = Vec::new();
         let (mut now, mut left) = (0.0, 0.0);
         let mut removed = self.removed.iter().peekable();
         for (at, burst) in self.bursts.iter().enumerate() {
             while let Some(one) = removed.next_if(|one| one.at.is_some_and(|at| at <= burst.from + 1e-3)) {
-                steps.extend(one.steps(&mut now));
+                steps.extend(one.steps(clock, &mut now));
             }
             if burst.from > now + 1e-3 {
-                steps.push(Step::Sleep(Lasting { lasting: time(burst.from - now) }));
+                steps.push(clock.rest(now, burst.from));
             }
             let is_first =
                 at.checked_sub(1).and_then(|at| self.bursts.get(at)).is_none_or(|last| burst.from > last.to + 1e-3);
@@ -288,33 +318,34 @@ impl Branch {
                     let length = (burst.to - burst.from).max(1e-3);
                     let lasts = burst.lasts.filter(|lasts| *lasts < length).unwrap_or(length);
                     steps.extend(self.named(at, of(count, lasts)));
-                    if lasts < length {
-                        steps.push(Step::Sleep(Lasting { lasting: time(length - lasts) }));
+                    // On the clock of the recording, the rest before the next stretch covers it.
+                    if lasts < length && clock == Clock::Own {
+                        steps.push(clock.rest(burst.to - length + lasts, burst.to));
                     }
                 }
-                false => steps.push(Step::Sleep(Lasting { lasting: time(burst.to - burst.from.max(now)) })),
+                false => steps.push(clock.rest(burst.from.max(now), burst.to)),
             }
             now = burst.to.max(now);
             let is_last = self.bursts.get(at + 1).is_none_or(|next| next.from > now + 1e-3);
             let is_cut = at + 1 == self.bursts.len();
             if let Some(end) = self.end.as_ref().filter(|end| is_last && end.is_after(burst, is_cut)) {
                 steps.push(end.step.clone());
-                now += end.seconds;
+                now += if clock == Clock::Own { end.seconds } else { 0.0 };
             }
         }
-        removed.for_each(|one| steps.extend(one.steps(&mut now)));
+        removed.for_each(|one| steps.extend(one.steps(clock, &mut now)));
         steps
     }
 
     /// On a clock, unless the device sets the pace.
     pub(super) fn open(&self, copies: f64) -> Vec<Step> {
         let rate = |count: f64, length: f64| (!self.is_unpaced).then(|| frequency(count / length));
-        self.bursts(copies, |count, length| (self.step)(count as u64, rate(count, length)))
+        self.bursts(copies, Clock::Recorded, |count, length| (self.step)(count as u64, rate(count, length)))
     }
 
     /// Write, then work for as long as the program did not wait, and again.
     pub(super) fn closed(&self, copies: f64, waited_share: f64) -> Vec<Step> {
-        self.bursts(copies, |count, length| {
+        self.bursts(copies, Clock::Own, |count, length| {
             let work = length * (1.0 - waited_share) / count;
             // Rounds shorter than a millisecond cost more than they say: several operations at a time.
             let at_once = (1e-3 / work.max(1e-7)).ceil().clamp(1.0, 256.0);
@@ -365,8 +396,8 @@ mod tests {
         };
         let branch = Branch::new(bursts.collect(), 1.0, step);
         let steps = branch.open(1.0);
-        let slept = |step: &Step| if let Step::Sleep(sleep) = step { sleep.lasting.0.as_secs_f64() } else { 0.0 };
-        let seconds = steps.iter().map(slept).sum();
+        // Each rests until the end of a burst of a second that has no operation.
+        let seconds = steps.iter().filter(|step| matches!(step, Step::SleepUntil(_))).count() as f64;
         (
             steps.iter().filter_map(|step| if let Step::Write(write) = step { write.count } else { None }).collect(),
             seconds,
@@ -414,16 +445,29 @@ mod tests {
         let branch = Branch { removed, ..Branch::new(vec![burst(0.0), burst(3.0), burst(9.0)], 1.0, step) };
         let told = |step: &Step| match step {
             Step::Write(write) => format!("write {}", write.file),
-            Step::Sleep(sleep) => format!("sleep {}", sleep.lasting.0.as_secs_f64()),
+            Step::SleepUntil(until) => format!("until {}", until.at.0.as_secs_f64()),
             Step::Truncate(truncate) => format!("truncate {}", truncate.file),
             other => format!("{other:?}"),
         };
-        let expect = ["write /a/f-0", "sleep 2", "write /a/f", "sleep 2", "truncate /a/f-0", "sleep 3", "write /a/f-2"];
+        let expect = ["write /a/f-0", "until 3", "write /a/f", "until 6", "truncate /a/f-0", "until 9", "write /a/f-2"];
         assert_eq!(branch.open(1.0).iter().map(told).collect::<Vec<_>>(), expect);
         // Writers that wait for their own writes do so within a step that repeats.
         let closed = branch.closed(1.0, 0.5);
         let named = |step: &Step| matches!(step, Step::Repeat(repeat) if told(&repeat.steps[0]) == "write /a/f-0");
         assert!(named(&closed[0]), "{closed:?}");
+    }
+
+    #[test]
+    fn a_burst_without_a_rate_does_not_draw_the_later_ones_nearer() {
+        let burst = |from: f64| Burst { from, to: from + 1.0, amount: 4.0, lasts: None };
+        let step = |count, rate: Option<Frequency>| {
+            vec![Step::Write(Write { count: Some(count), rate: rate.map(Pace::Blocks), ..Write::default() })]
+        };
+        let bursts: Vec<Burst> = (0..4).map(|number| burst(f64::from(number) * 3.0)).collect();
+        let branch = Branch { is_unpaced: true, ..Branch::new(bursts, 1.0, step) };
+        let until =
+            |step: &Step| if let Step::SleepUntil(until) = step { Some(until.at.0.as_secs_f64()) } else { None };
+        assert_eq!(branch.open(1.0).iter().filter_map(until).collect::<Vec<_>>(), [3.0, 6.0, 9.0]);
     }
 
     #[test]

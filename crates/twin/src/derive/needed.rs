@@ -49,7 +49,7 @@ pub(super) fn without_needless_syncs(recorded: &Recorded, mut twin: Twin, go_on:
 /// The task of a twin that only syncs, if the recording shows no caller.
 fn assumed_syncs(twin: &Twin) -> Option<String> {
     let only_syncs = |steps: &[Step]| {
-        steps.iter().all(|step| matches!(step, Step::Sleep(_) | Step::Syncfs(_)))
+        steps.iter().all(|step| matches!(step, Step::SleepUntil(_) | Step::Sleep(_) | Step::Syncfs(_)))
             && steps.iter().any(|step| matches!(step, Step::Syncfs(_)))
     };
     let is_assumed = |name: &String| {

@@ -10,7 +10,7 @@ use floodline_analysis::diagnose::derived::Derived;
 use floodline_record::human;
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
-use floodline_scenario::{FsType, Lasting, Machine, Mkfs, Mount, Mounting, OverlayDirs, Step, Task};
+use floodline_scenario::{FsType, Machine, Mkfs, Mount, Mounting, OverlayDirs, Step, Task, Until};
 
 /// Most overlays of a twin on one filesystem. Unmounts at one moment all wait for the same data.
 const OVERLAYS_MAX: u64 = 64;
@@ -149,7 +149,7 @@ fn task(unmounts: Vec<(f64, f64, Mounting)>) -> Option<Task> {
     let (mut steps, mut now) = (Vec::new(), 0.0);
     for (at, end, mounting) in unmounts {
         if at > now + 1e-3 {
-            steps.push(Step::Sleep(Lasting { lasting: time(at - now) }));
+            steps.push(Step::SleepUntil(Until { at: time(at) }));
         }
         steps.push(Step::Umount(mounting));
         now = end.max(now);
