@@ -29,9 +29,17 @@ pub(super) struct Made {
     files: u64,
     /// Mean size, bytes.
     bytes: f64,
+    /// Whether a trace names them.
+    pub(super) is_traced: bool,
 }
 
 impl Made {
+    /// One file for each write call of a program.
+    pub(super) fn of_calls(group: &Group) -> Made {
+        let files = group.total.calls.round().max(1.0);
+        Made { files: files as u64, bytes: group.total.by_calls / files, is_traced: false }
+    }
+
     /// Mean size of a file in whole pages, and whether each is synced. `None` where the syncs are not those of single files.
     pub(super) fn each(&self, syncs: &Syncs) -> Option<(f64, bool)> {
         let bytes = (self.bytes / PAGE).round().max(1.0) * PAGE;
@@ -65,7 +73,7 @@ impl Files {
         let files = made().count() as u64;
         let bytes = made().map(|file| file.bytes as f64).sum::<f64>();
         let is_most = bytes >= MOST * self.bytes as f64 && self.again as f64 <= AGAIN * self.bytes as f64;
-        (files >= FILES_MIN && is_most).then(|| Made { files, bytes: bytes / files as f64 })
+        (files >= FILES_MIN && is_most).then(|| Made { files, bytes: bytes / files as f64, is_traced: true })
     }
 }
 
@@ -114,8 +122,8 @@ mod tests {
 
     #[test]
     fn files_that_are_written_at_once_are_made_one_after_the_other() {
-        assert_eq!(made(100, 1, 65_536), Some(Made { files: 100, bytes: 65_536.0 }));
-        assert_eq!(made(100, 2, 0), Some(Made { files: 100, bytes: 65_536.0 }));
+        assert_eq!(made(100, 1, 65_536), Some(Made { files: 100, bytes: 65_536.0, is_traced: true }));
+        assert_eq!(made(100, 2, 0), Some(Made { files: 100, bytes: 65_536.0, is_traced: true }));
         assert_eq!(made(100, 3, 0), None, "logs that grow");
         assert_eq!(made(7, 1, 0), None, "few");
         assert_eq!(made(100, 1, 100 * 65_536), None, "most went to other files");
@@ -137,8 +145,10 @@ mod tests {
                 notes.0.iter().find(|note| note.key == key).map(|note| note.origin)
             }
         };
-        let files =
-            origins(Bin { by_calls: 1e6, wchar: 1e6, ..Bin::default() }, Some(Made { files: 100, bytes: 10_000.0 }));
+        let files = origins(
+            Bin { by_calls: 1e6, wchar: 1e6, ..Bin::default() },
+            Some(Made { files: 100, bytes: 10_000.0, is_traced: true }),
+        );
         assert_eq!(files("create_files"), Some(Origin::Derived));
         assert_eq!(files("create_files.file"), Some(Origin::Assumed));
         for direct in [1e6, 100e6] {
@@ -150,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_file_is_synced_where_there_are_as_many_syncs_as_files() {
-        let made = Made { files: 100, bytes: 10_000.0 };
+        let made = Made { files: 100, bytes: 10_000.0, is_traced: true };
         let syncs = |count| Syncs { count, call: Some(SyncCall::Fsync), origin: Origin::Measured, ..Syncs::default() };
         assert_eq!(made.each(&Syncs::default()), Some((8192.0, false)));
         assert_eq!(made.each(&syncs(99.0)), Some((8192.0, true)));

@@ -6,6 +6,7 @@ mod bursts;
 mod callers;
 mod calls;
 mod cgroups;
+mod choices;
 mod credit;
 mod devices;
 mod direct;
@@ -25,6 +26,7 @@ mod paged_in;
 mod places;
 mod removals;
 mod repeats;
+mod replaced;
 mod requests;
 mod residence;
 mod rewrites;
@@ -42,6 +44,7 @@ mod unmounts;
 mod workload;
 mod writer;
 
+use self::choices::{Choices, Open};
 use self::group::Stored;
 use crate::provenance::Notes;
 use crate::run::Known;
@@ -92,7 +95,8 @@ pub(crate) fn twin(recorded: &Recorded, options: &Options, go_on: &dyn Fn(u64) -
     if !is_modelled(kernel) {
         return Err(TwinError::TooOld { kernel, oldest: OLDEST_MODELLED.to_string() });
     }
-    let twin = needed::without_needless_syncs(recorded, fit(recorded, kernel)?, go_on);
+    let twin = choices::chosen(recorded, kernel, fit(recorded, kernel)?, go_on)?;
+    let twin = needed::without_needless_syncs(recorded, twin, go_on);
     let twin = credit::fitted(recorded, twin);
     Ok(nearer::nearer(recorded, twin, workload::has_throttle(&recorded.window)))
 }
@@ -107,16 +111,20 @@ pub(super) struct Fit {
     /// Seconds for which programs store before the recording begins. The flusher wakes up again and again from the first
     /// dirty page on, and a file is as old as its first dirty page: neither shows in samples.
     pub(super) before: f64,
+    /// How the counters of programs are read.
+    choices: Choices,
 }
 
 impl Fit {
-    const FIRST: Fit = Fit { factors: BTreeMap::new(), stores: STORES, before: 0.0 };
+    const FIRST: Fit = Fit { factors: BTreeMap::new(), stores: STORES, before: 0.0, choices: Choices::new() };
 }
 
 /// A twin, and the recorded effect of its tasks with mappings.
 struct Made {
     twin: Twin,
     stored: BTreeMap<String, Stored>,
+    /// Programs whose counters can be read in another way.
+    open: Vec<Open>,
 }
 
 /// A twin with some stores, and how far their effect is from that of the recording, where there was something to fit.
@@ -129,6 +137,8 @@ struct Fitted {
     bytes: Option<f64>,
     /// Recorded pages written by the machine over those of the twin.
     written: Option<f64>,
+    /// Programs whose counters can be read in another way.
+    open: Vec<Open>,
 }
 
 impl Fitted {
@@ -161,7 +171,7 @@ struct Fitting<'a> {
 /// Makes the twin, and again with other stores to mappings where their effect is not that of the recording: first their
 /// number is fitted to the faults, then the stores of a burst to the bytes that they dirtied, then their number to the
 /// bytes: these are what is predicted.
-fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Twin, TwinError> {
+fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Fitted, TwinError> {
     let fitting = &Fitting { recorded, kernel, spent: Cell::new(0.0) };
     let mut best = fit_number(fitting, Fit::FIRST)?;
     if best.far_in_writeback() > 2.0 * FIT_NEAR {
@@ -192,7 +202,7 @@ fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Twin, TwinError> {
         }
         best = other;
     }
-    Ok(best.twin)
+    Ok(best)
 }
 
 /// Makes a twin with `ratio` times as many stores of each task.
@@ -260,7 +270,7 @@ fn scaled(factor: Option<&f64>, ratio: f64) -> f64 {
 /// Makes a twin and runs it, if it has stores and running it does not take too long.
 fn fitted(fitting: &Fitting<'_>, fit: Fit) -> Result<Fitted, TwinError> {
     let Fitting { recorded, kernel, spent } = fitting;
-    let Made { mut twin, stored } = made(recorded, *kernel, &fit)?;
+    let Made { mut twin, stored, open } = made(recorded, *kernel, &fit)?;
     // A heap only sleeps.
     let sleeps = |task: &&Task| task.steps.iter().all(|step| matches!(step, Step::Sleep(_) | Step::Anon(_)));
     let sleeping = twin.scenario.workload.tasks.values().filter(sleeps).count();
@@ -272,7 +282,7 @@ fn fitted(fitting: &Fitting<'_>, fit: Fit) -> Result<Fitted, TwinError> {
         crate::run::run(&twin.scenario, *kernel, twin.sampling())
     });
     let Some(Ok(window)) = run else {
-        return Ok(Fitted { twin, fit, faults: BTreeMap::new(), bytes: None, written: None });
+        return Ok(Fitted { twin, fit, faults: BTreeMap::new(), bytes: None, written: None, open });
     };
     let seen = stored_by_task(&window);
     let faults = stored
@@ -287,7 +297,7 @@ fn fitted(fitting: &Fitting<'_>, fit: Fit) -> Result<Fitted, TwinError> {
     let pair = written(&recorded.window).zip(written(&window));
     let written = pair.map(|(real, simulated)| real.max(WRITTEN_MIN) / simulated.max(WRITTEN_MIN));
     twin.known.add(twin.scenario.clone(), *kernel, twin.sampling(), window);
-    Ok(Fitted { twin, fit, faults, bytes: Some(real.max(1.0) / simulated.max(1.0)), written })
+    Ok(Fitted { twin, fit, faults, bytes: Some(real.max(1.0) / simulated.max(1.0)), written, open })
 }
 
 /// Faults and dirtied bytes of the processes of each task.
@@ -346,7 +356,7 @@ fn made(recorded: &Recorded, kernel: KernelVersion, fit: &Fit) -> Result<Made, T
         seconds,
         known: Known::default(),
     };
-    Ok(Made { twin, stored: load.stored })
+    Ok(Made { twin, stored: load.stored, open: load.readings })
 }
 
 /// Returns a scenario after all checks of a file: `floodline scenario check` must accept it.

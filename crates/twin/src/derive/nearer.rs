@@ -11,10 +11,10 @@ use floodline_record::window::Window;
 use floodline_scenario::Scenario;
 
 /// The closed twin is taken if its error is below this share of the error of the open one, and smaller by this much.
-const CLEARLY: f64 = 0.8;
-const BY: f64 = 0.02;
+pub(super) const CLEARLY: f64 = 0.8;
+pub(super) const BY: f64 = 0.02;
 /// Tasks times seconds from which on two more runs take too long.
-const SIZE_MAX: f64 = 6_000.0;
+pub(super) const SIZE_MAX: f64 = 6_000.0;
 
 /// Makes the closed twin the first one where it is clearly nearer to the recording. A trace of the pauses leaves one of them.
 pub(super) fn nearer(recorded: &Recorded, mut twin: Twin, is_traced: bool) -> Twin {

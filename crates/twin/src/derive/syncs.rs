@@ -31,6 +31,8 @@ pub(super) struct Syncs {
     pub(super) flushes: Option<f64>,
     /// Whether each call is synced, and makes one write of the device: the file has its length already.
     pub(super) is_in_place: bool,
+    /// Whether one comes at the end of each burst, also where no wait after it shows that.
+    pub(super) is_each_burst: bool,
 }
 
 impl Default for Syncs {
@@ -43,6 +45,7 @@ impl Default for Syncs {
             is_by_age: false,
             flushes: None,
             is_in_place: false,
+            is_each_burst: false,
         }
     }
 }
@@ -254,14 +257,14 @@ pub(super) struct Run {
     pub(super) end: f64,
     bytes: f64,
     /// Seconds of waiting after it, before the next one.
-    waited: f64,
+    pub(super) waited: f64,
     /// Whether the program waited, and then rested.
     is_synced: bool,
 }
 
 /// The bursts of a program, but for one that the end of the recording cuts. A time in which it waits and then goes on at once is within a burst:
 /// a limit held it up.
-fn runs(group: &Group) -> Vec<Run> {
+pub(super) fn runs(group: &Group) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let mut rest = group.bins.as_slice();
     let mut is_held = false;
@@ -279,6 +282,19 @@ fn runs(group: &Group) -> Vec<Run> {
         is_held = waited >= END_WAIT && !is_rest;
         runs.push(Run { end: last.end, bytes: before + bytes, waited, is_synced: waited >= END_WAIT && is_rest });
         rest = &after[idle..];
+    }
+    runs
+}
+
+/// The bursts of a program. The wait of each is that in it and after it: where the sync of a burst ends in the interval of its calls, the
+/// samples do not tell them apart.
+pub(super) fn rested(group: &Group) -> Vec<Run> {
+    let mut runs = runs(group);
+    let mut from = 0.0;
+    for run in &mut runs {
+        let is_in_it = |bin: &&Bin| bin.by_calls > 0.0 && bin.end > from && bin.end <= run.end + 1e-6;
+        run.waited += group.bins.iter().filter(is_in_it).map(|bin| bin.waited).sum::<f64>();
+        from = run.end;
     }
     runs
 }

@@ -2,12 +2,14 @@
 //! The workload of a twin: one task per cgroup and program, the memory that everything else holds, and the bytes
 //! dirtied by no process in the samples.
 
+use super::choices::{self, Open};
 use super::group::{Group, PAGE, Stored, groups};
 use super::heaps;
 use super::layers::layered;
 use super::machine::{Ground, Place};
 use super::names::{self, Taken};
 use super::places::{assigned, divided};
+use super::replaced::Replaced;
 use super::residence::written_soon;
 use super::syncs::{Habit, Syncs, Wrote, add_by_age, habits, syncs};
 use super::unattributed::unattributed;
@@ -36,6 +38,8 @@ pub(super) struct Load {
     pub(super) is_traced: bool,
     /// Recorded effect of each task with a mapping.
     pub(super) stored: BTreeMap<String, Stored>,
+    /// Programs whose counters can be read in another way.
+    pub(super) readings: Vec<Open>,
 }
 
 /// Most programs of a twin; those that move the most bytes.
@@ -87,7 +91,7 @@ pub(super) fn workload(
     all.truncate(PROGRAMS_MAX);
     // As they appeared on the host.
     all.sort_by_key(|(at, _)| *at);
-    let (all, habits): (Vec<Group>, Vec<Option<Habit<'_>>>) = all.into_iter().map(|(_, one)| one).unzip();
+    let (mut all, habits): (Vec<Group>, Vec<Option<Habit<'_>>>) = all.into_iter().map(|(_, one)| one).unzip();
     if all.iter().all(|group| group.total.dirtied() <= 0.0) {
         return Err(TwinError::Idle);
     }
@@ -104,6 +108,12 @@ pub(super) fn workload(
     let mut syncs: Vec<Syncs> = syncs.map(|(syncs, habit)| habit.map_or(syncs, |habit| habit.syncs)).collect();
     let busy: Vec<f64> = ground.places.0.iter().map(|place| busy_share(window, place)).collect();
     add_by_age(&all, &ground.places.0, &at, (&written_soon(recorded, &all, &ground.places.0, &at), &busy), &mut syncs);
+    let readings = choices::open(&all, &syncs);
+    for (group, syncs) in all.iter_mut().zip(&mut syncs) {
+        if let Some(choice) = fit.choices.get(&group.comm) {
+            choice.apply(group, syncs);
+        }
+    }
     let of_groups: Vec<(&Group, Syncs)> = all.iter().zip(syncs.iter().copied()).collect();
     let mut asked = asked::asked(window, &of_groups, &ground.places.0);
     asked.retain(|asked| !unmounts.made(asked));
@@ -129,11 +139,14 @@ pub(super) fn workload(
         // Tasks run and draw their numbers in order of name: the number in front keeps names of the host out of that.
         let task = taken.unique(&format!("{number:0digits$}-{}", names::task(&group.comm)), COMM_MAX);
         let place = habit.filter(|_| !at.is_known).map_or(&ground.places.0[at.place], |habit| habit.place);
+        let replaced = Replaced::of(group, syncs, recorded).filter(|_| group.made.is_none());
         let rewritten = rewrites::file(group, &all, recorded)
             .or_else(|| scattered::file(group, syncs, place, &here(at.place), recorded))
-            .or_else(|| rewrites::in_place(group, syncs));
+            .or_else(|| rewrites::in_place(group, syncs))
+            .or_else(|| replaced.and_then(Replaced::in_place));
         let syncs = if rewritten.is_some() { syncs.of_overwrites(group) } else { syncs };
-        let writer = Writer::of(group, (syncs, rewritten), place, &task, recorded, notes, fit);
+        let is_emptied = replaced.is_some_and(|it| it.is_emptied);
+        let writer = Writer::of(group, (syncs, rewritten, is_emptied), place, &task, recorded, notes, fit);
         // What is little changes no figure: it is not worth a run.
         if let Some(did) = writer.stored.filter(|_| group.total.mapped > little) {
             stored.insert(task.clone(), did);
@@ -179,7 +192,7 @@ pub(super) fn workload(
         tasks.extend(extra.clone());
     }
     let is_same = open == closed;
-    Ok(Load { open, closed: (!is_same).then_some(closed), programs, stored, is_traced })
+    Ok(Load { open, closed: (!is_same).then_some(closed), programs, stored, is_traced, readings })
 }
 
 /// Delays programs that store before the recording until they go on without a break when it begins, though other tasks take longer

@@ -10,7 +10,7 @@ use super::machine::Place;
 use super::rewrites::Rewritten;
 use super::stores::{Amount, Cached, Mapped, PREPARED, mapped};
 use super::syncing::Syncing;
-use super::syncs::{Syncs, buffered_calls, synced_runs};
+use super::syncs::{Syncs, buffered_calls, runs, synced_runs};
 use super::temporary::{short_lived, temporary};
 use super::workload::oldest;
 use super::{Fit, asked, mapped_files, rewrites, under_way};
@@ -53,7 +53,7 @@ const DIRECT_FILE: f64 = 67_108_864.0;
 impl Writer {
     pub(super) fn of(
         group: &Group,
-        (syncs, rewritten): (Syncs, Option<Rewritten>),
+        (syncs, rewritten, is_emptied): (Syncs, Option<Rewritten>, bool),
         place: &Place,
         task: &str,
         recorded: &Recorded,
@@ -112,7 +112,8 @@ impl Writer {
                 writer.leave_dirty(each, file("data"), &recorded.window);
                 Some(rewrites(group, syncs, file("data"), each, &key, notes))
             }
-            (None, None) => calls(group, 1.0 - dropped, syncs, file("data"), &key, notes),
+            (None, None) => calls(group, 1.0 - dropped, syncs, file("data"), &key, notes)
+                .map(|branch| if is_emptied { branch.emptying(&file("data"), &key, notes) } else { branch }),
         });
         branches.extend(temporary(group, dropped, file("temporary"), &key, notes));
         if let Some(Mapped { branch, bytes, cached, block, before, stored }) = mapped(
@@ -225,8 +226,14 @@ fn calls(group: &Group, kept: f64, syncs: Syncs, file: String, key: &str, notes:
         return None;
     }
     if let Some((size, is_synced)) = group.made.and_then(|made| made.each(&syncs)) {
-        notes.derived(format!("{key}.steps.create_files"), "files that the trace names, each written once");
-        notes.assumed(format!("{key}.steps.create_files.file"), "new files, which the trace does not show");
+        let is_traced = group.made.is_some_and(|made| made.is_traced);
+        let text = if is_traced {
+            "files that the trace names, each written once"
+        } else {
+            "a file for each write call: with one file that grows, the twin misses the recording"
+        };
+        notes.derived(format!("{key}.steps.create_files"), text);
+        notes.assumed(format!("{key}.steps.create_files.file"), "new files, which the recording does not show");
         let stretches = arrivals(&group.bins, |bin| bin.by_calls * kept, size);
         return Some(files(file, size, stretches, is_synced));
     }
@@ -386,8 +393,15 @@ fn is_synced_each(group: &Group, syncs: Syncs, bursts: &[Burst]) -> bool {
 /// The sync at the end of each burst.
 fn end_of(group: &Group, syncs: Syncs, file: &str, key: &str, notes: &mut Notes) -> Option<End> {
     let seconds = syncs.at_ends?;
-    let at = synced_runs(group).iter().map(|run| run.end).collect();
-    notes.derived(format!("{key}.steps.fsync"), "the program writes in bursts, and waits after each without writing");
+    let (ends, text) = match syncs.is_each_burst {
+        true => (
+            runs(group),
+            "the program waits in its bursts: with a sync at their ends, the twin is nearer to the recording",
+        ),
+        false => (synced_runs(group), "the program writes in bursts, and waits after each without writing"),
+    };
+    let at = ends.iter().map(|run| run.end).collect();
+    notes.derived(format!("{key}.steps.fsync"), text);
     Some(End { step: Step::Fsync(OnFile { file: file.to_owned() }), seconds, at })
 }
 
