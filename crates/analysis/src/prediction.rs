@@ -65,8 +65,10 @@ pub enum Reason {
     Severity,
     /// The unchanged twin has it, and the recording lacks an input for the rule: it may be there already.
     Hidden,
-    /// It is not there now, and every run has it.
+    /// It is not there now, and every run has it, the one without variation as critical.
     New,
+    /// It is not there now, and every run has it, the one without variation as a warning: it is near the line of its rule.
+    NewWarning,
     /// It ends in every run, but no wait that it rests on gets clearly shorter.
     Waits,
     /// No run has it, and it rests on what the twin assumes: which programs sync, or how fast a disk is that was never at its limit.

@@ -181,14 +181,19 @@ impl Judged<'_> {
         match (self.is_hidden(rule), is_now) {
             _ if !is_any => fate(false, None),
             (true, true) if is_unanimous => fate(is_then, Some(Reason::Hidden)),
-            (true, _) if !is_unanimous => fate(is_then && self.recorded.lacks(rule), Some(Reason::Runs)),
-            // A finding that the host does not have appears only if all runs have it.
-            (_, false) if !is_unanimous => fate(false, Some(Reason::Runs)),
-            (_, false) => fate(true, Some(Reason::New)),
+            // A finding that the host does not have, as far as is known, appears only if all runs have it.
+            (true, _) | (_, false) if !is_unanimous => fate(false, Some(Reason::Runs)),
+            (_, false) if self.is_critical(rule) => fate(true, Some(Reason::New)),
+            (_, false) => fate(true, Some(Reason::NewWarning)),
             // The twin has one too many. It may have it after the change for the same reason.
             (_, true) if self.recorded.is_slight(rule) => fate(false, Some(Reason::Severity)),
             (_, true) => fate(is_unanimous && worsens(rule, self.rows), Some(Reason::OnlyTwin)),
         }
+    }
+
+    /// Whether the changed twin has the finding of a rule as critical.
+    fn is_critical(&self, rule: &str) -> bool {
+        self.then.seen.iter().any(|seen| seen.rule == rule && seen.severity == Severity::Critical)
     }
 
     /// Every rule that finds something in the recording or in a run, and the severity that is known best.

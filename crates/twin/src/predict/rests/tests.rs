@@ -169,6 +169,13 @@ fn a_finding_is_certain_where_the_twin_is_like_the_recording_and_all_runs_agree(
     check((false, false, [true, true]), Some((Reason::New, true)));
     check((false, false, [true, false]), Some((Reason::Runs, false)));
     check((false, false, [false, false]), None);
+    // A warning is near the line of its rule.
+    let warned = Shown {
+        said: Verdicts { seen: vec![Seen { rule: CLIFF, severity: Severity::Warning }], ..Verdicts::default() },
+        ..Shown::default()
+    };
+    let told = doubts((with(false).said, with(false), vec![warned.clone(), warned]), &[], None);
+    assert_eq!(told, [(CLIFF, Reason::NewWarning, true)]);
 }
 
 #[test]
