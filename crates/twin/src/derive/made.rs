@@ -138,7 +138,7 @@ mod tests {
             let bin = Bin { end: 1.0, length: 1.0, calls: 100.0, ..total };
             let group = Group { bins: vec![bin], total, made, ..Group::default() };
             let mut notes = Notes::default();
-            let syncs = (Syncs::default(), None);
+            let syncs = (Syncs::default(), None, false);
             Writer::of(&group, syncs, &place, "a", &Recorded::default(), &mut notes, &Fit::FIRST);
             move |key: &str| {
                 let key = format!("workload.tasks.a.steps.{key}");
