@@ -318,8 +318,8 @@ impl Branch {
                     let length = (burst.to - burst.from).max(1e-3);
                     let lasts = burst.lasts.filter(|lasts| *lasts < length).unwrap_or(length);
                     steps.extend(self.named(at, of(count, lasts)));
-                    // On the clock of the recording, the rest before the next stretch covers it.
-                    if lasts < length && clock == Clock::Own {
+                    // On the clock of the recording, the rest before the next stretch covers it. After the last one, the run goes on.
+                    if lasts < length && (clock == Clock::Own || at + 1 == self.bursts.len()) {
                         steps.push(clock.rest(burst.to - length + lasts, burst.to));
                     }
                 }

@@ -95,6 +95,12 @@ pub(crate) fn twin(recorded: &Recorded, options: &Options, go_on: &dyn Fn(u64) -
     if !is_modelled(kernel) {
         return Err(TwinError::TooOld { kernel, oldest: OLDEST_MODELLED.to_string() });
     }
+    // Where one run is ended, no further one is begun.
+    let is_over = Cell::new(false);
+    let go_on = &|events| {
+        is_over.set(is_over.get() || !go_on(events));
+        !is_over.get()
+    };
     let twin = choices::chosen(recorded, kernel, fit(recorded, kernel)?, go_on)?;
     let twin = needed::without_needless_syncs(recorded, twin, go_on);
     let twin = credit::fitted(recorded, twin);
