@@ -103,6 +103,7 @@ impl Cells {
     }
 
     /// Returns the present reading of a slot.
+    #[inline]
     pub(super) fn now(&self, slot: usize) -> Option<u64> {
         self.now.get(slot).copied().filter(|_| self.state.get(slot).is_some_and(|state| *state != State::Absent))
     }

@@ -15,7 +15,7 @@ use crate::metric::{Metric, Row};
 use crate::name::Name;
 use crate::sample::{CgroupIoRow, CgroupLimitsRow, CgroupRow, ProcessRow, WbRow};
 use crate::units::{self, Nanos};
-use crate::window::limited::{self, LimitRun, LimitRuns, LimitedIo};
+use crate::window::limited::{self, LimitRun, LimitedReading};
 use crate::window::{Reads, Span, Spans, Window};
 use std::collections::BTreeMap;
 
@@ -247,6 +247,16 @@ fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     }
 }
 
+/// The present readings of a slot in four columns. A loop: `map` of an array is not inlined.
+#[inline]
+fn now_of<T: Copy>(columns: &[Option<&Cells>; 4], slot: usize, make: impl Fn(u64) -> T) -> [Option<T>; 4] {
+    let mut readings = [None; 4];
+    for (reading, cells) in readings.iter_mut().zip(columns) {
+        *reading = cells.and_then(|cells| cells.now(slot)).map(&make);
+    }
+    readings
+}
+
 /// The slot of each row.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Slots<'a> {
@@ -300,9 +310,18 @@ pub(super) struct Fold {
     /// Of each cgroup, by slot.
     unwritten_max: Vec<Option<u64>>,
     stat_reads: Reads,
-    limit_runs: LimitRuns,
-    limited_io: LimitedIo,
+    /// Of each cgroup on each device, by slot.
+    limits: Vec<Limits>,
+    /// Whether one of them has readings.
+    has_limited: bool,
     bdis: Bdis,
+}
+
+/// What a cgroup did on a device while its limits of I/O were the same, and its readings from the first limit on.
+#[derive(Clone, Default)]
+struct Limits {
+    runs: Vec<LimitRun>,
+    readings: Vec<LimitedReading>,
 }
 
 /// Wbs by bdi.
@@ -330,8 +349,8 @@ impl Fold {
             is_spoilt: false,
             unwritten_max: Vec::new(),
             stat_reads: Reads::default(),
-            limit_runs: LimitRuns::new(),
-            limited_io: LimitedIo::new(),
+            limits: Vec::new(),
+            has_limited: false,
             bdis: Bdis::default(),
         }
     }
@@ -385,18 +404,26 @@ impl Fold {
 
     /// Takes the limits of I/O that this sample read.
     fn take_limits(&mut self) {
-        let io = &self.cgroup_io;
+        let (io, all) = (&self.cgroup_io, &mut self.limits);
         let limits = ["rbps_max", "wbps_max", "riops_max", "wiops_max"].map(|name| io.cells(name));
-        if self.limited_io.is_empty() && limits.iter().flatten().all(|cells| cells.running() == 0) {
+        if !self.has_limited && limits.iter().flatten().all(|cells| cells.running() == 0) {
             return;
         }
+        all.resize(io.slots.len(), Limits::default());
         let counters = ["rbytes", "wbytes", "rios", "wios"].map(|name| io.cells(name));
-        for (id, slot) in &io.rows {
-            let now = |cells: Option<&Cells>| cells.and_then(|cells| cells.now(*slot as usize));
-            let (limits, counters) = (limits.map(|cells| now(cells).map(units::Limit)), counters.map(now));
-            limited::note(&mut self.limited_io, *id, io.at, limits, counters);
+        for (_, slot) in &io.rows {
+            let slot = *slot as usize;
+            let Some(Limits { runs, readings }) = all.get_mut(slot) else { continue };
+            let limits = now_of(&limits, slot, units::Limit);
+            // Limits are read less often than counters.
+            if readings.is_empty() && limits.iter().all(Option::is_none) {
+                continue;
+            }
+            let counters = now_of(&counters, slot, |count| count);
+            limited::note(readings, io.at, limits, counters);
+            self.has_limited |= !readings.is_empty();
             if let Some(run) = LimitRun::read(io.at, limits, counters) {
-                limited::push(self.limit_runs.entry(*id).or_default(), run);
+                limited::push(runs, run);
             }
         }
     }
@@ -445,8 +472,16 @@ impl Fold {
         let most = |slot: u32| self.unwritten_max.get(slot as usize).copied().flatten();
         window.unwritten_max = self.cgroups.of.iter().filter_map(|(id, slot)| Some((*id, most(*slot)?))).collect();
         window.stat_reads = self.stat_reads;
-        window.limit_runs = self.limit_runs;
-        window.limited_io = self.limited_io;
+        let mut limits = self.limits;
+        for (id, slot) in &self.cgroup_io.of {
+            let Some(Limits { runs, readings }) = limits.get_mut(*slot as usize).map(std::mem::take) else { continue };
+            if !runs.is_empty() {
+                window.limit_runs.insert(*id, runs);
+            }
+            if !readings.is_empty() {
+                window.limited_io.insert(*id, readings);
+            }
+        }
         window.wbs = self.wbs.spans();
         window.cgroups = self.cgroups.spans();
         window.cgroup_limits = self.cgroup_limits.spans();

@@ -64,32 +64,32 @@ impl LimitRun {
     }
 }
 
-/// Appends one reading. Drops it if no limit other than `max` was read for this cgroup and device until now. `limits` and `counters`
-/// are in the order of [`IoLimit`].
+/// Appends one reading of a cgroup on a device. Drops it if no limit other than `max` was read for them until now. `limits` and
+/// `counters` are in the order of [`IoLimit`].
+#[inline]
 pub(crate) fn note(
-    all: &mut LimitedIo,
-    id: EntityId,
+    readings: &mut Vec<LimitedReading>,
     at: Nanos,
     limits: [Option<Limit>; LIMITS],
     counters: [Option<u64>; LIMITS],
 ) {
-    let reading = LimitedReading { at, counters };
-    match all.get_mut(&id) {
-        Some(readings) => {
-            // Of readings that are alike, the first and the last are enough.
-            let len = readings.len();
-            let is_alike = |one: &LimitedReading| one.counters == counters;
-            match readings.get_mut(len.saturating_sub(2)..) {
-                Some([one, last]) if is_alike(one) && is_alike(last) => *last = reading,
-                _ if len < READINGS_MAX => readings.push(reading),
-                _ => {}
-            }
-        }
-        None if limits.iter().flatten().any(|limit| *limit != Limit::MAX) => {
-            all.insert(id, vec![reading]);
-        }
-        None => {}
+    let len = readings.len();
+    if len == 0 && !is_limited(limits) {
+        return;
     }
+    let reading = LimitedReading { at, counters };
+    // Of readings that are alike, the first and the last are enough.
+    let is_alike = |one: &LimitedReading| one.counters == counters;
+    match readings.get_mut(len.saturating_sub(2)..) {
+        Some([one, last]) if is_alike(last) && is_alike(one) => *last = reading,
+        _ if len < READINGS_MAX => readings.push(reading),
+        _ => {}
+    }
+}
+
+/// Whether there is a limit other than `max`.
+fn is_limited(limits: [Option<Limit>; LIMITS]) -> bool {
+    limits.iter().flatten().any(|limit| *limit != Limit::MAX)
 }
 
 /// A time in which a limit was used up.
@@ -140,8 +140,10 @@ pub fn used_up(readings: &[LimitedReading], which: IoLimit, limit: Limit, part: 
 /// Appends a run that follows, or continues the last one.
 pub(crate) fn push(runs: &mut Vec<LimitRun>, next: LimitRun) {
     // A reading without counters ends a run: what was done is not known.
-    let has = |run: &LimitRun| run.last.counters.map(|count| count.is_some());
-    match runs.last_mut().filter(|last| last.limits == next.limits && has(last) == has(&next)) {
+    let has_same = |last: &LimitRun| {
+        last.last.counters.iter().zip(&next.last.counters).all(|(last, next)| last.is_some() == next.is_some())
+    };
+    match runs.last_mut().filter(|last| last.limits == next.limits && has_same(last)) {
         Some(last) => last.last = next.last,
         None => runs.push(next),
     }
@@ -151,7 +153,9 @@ pub(crate) fn push(runs: &mut Vec<LimitRun>, next: LimitRun) {
 pub(super) fn take(runs: &mut LimitRuns, readings: &mut LimitedIo, sample: &Sample) {
     for (id, row) in sample.cgroup_io.rows() {
         let (limits, counters) = of_row(row);
-        note(readings, *id, sample.time.monotonic, limits, counters);
+        if readings.contains_key(id) || is_limited(limits) {
+            note(readings.entry(*id).or_default(), sample.time.monotonic, limits, counters);
+        }
         if let Some(run) = LimitRun::read(sample.time.monotonic, limits, counters) {
             push(runs.entry(*id).or_default(), run);
         }
@@ -226,34 +230,32 @@ mod tests {
             17..=30 => 16_000_000,
             more => 16_000_000 + (more - 30) * 500_000,
         };
-        let mut all = LimitedIo::new();
-        let id = EntityId(7);
+        let mut all = Vec::new();
         for at in 0..60 {
             let limit = (at % 20 == 0).then_some(Limit(2_000_000));
-            note(&mut all, id, Nanos(at * 500_000_000), [None, limit, None, None], [None, Some(bytes(at)), None, None]);
+            note(&mut all, Nanos(at * 500_000_000), [None, limit, None, None], [None, Some(bytes(at)), None, None]);
         }
-        let times = used_up(&all[&id], IoLimit::WriteBytes, Limit(2_000_000), 0.8);
+        let times = used_up(&all, IoLimit::WriteBytes, Limit(2_000_000), 0.8);
         // Readings that are alike are not kept, so it ends with the last bio.
         assert_eq!(times, [UsedUp { from: Nanos(0), to: Nanos(8_000_000_000), seconds: 8.0 }]);
         // A bio alone, of 1.6 s of the limit, uses up no more than that.
-        let mut alone = LimitedIo::new();
+        let mut alone = Vec::new();
         for at in 0..30 {
             let done = if at < 10 { 0 } else { 3_200_000 };
             note(
                 &mut alone,
-                id,
                 Nanos(at * 500_000_000),
                 [None, Some(Limit(2_000_000)), None, None],
                 [None, Some(done), None, None],
             );
         }
-        let used: f64 =
-            used_up(&alone[&id], IoLimit::WriteBytes, Limit(2_000_000), 0.8).iter().map(|one| one.seconds).sum();
+        let used: f64 = used_up(&alone, IoLimit::WriteBytes, Limit(2_000_000), 0.8).iter().map(|one| one.seconds).sum();
         assert_eq!(used, 1.6);
-        assert!(used_up(&all[&id], IoLimit::Writes, Limit(1), 0.8).is_empty(), "not counted");
+        assert!(used_up(&all, IoLimit::Writes, Limit(1), 0.8).is_empty(), "not counted");
         // Without a limit nothing is kept.
-        note(&mut all, EntityId(8), Nanos(0), [Some(Limit::MAX); LIMITS], [Some(1); LIMITS]);
-        assert_eq!(all.len(), 1);
+        let mut none = Vec::new();
+        note(&mut none, Nanos(0), [Some(Limit::MAX); LIMITS], [Some(1); LIMITS]);
+        assert_eq!(none, []);
     }
 
     #[test]
