@@ -378,6 +378,11 @@ pub fn budgets(window: &Window) -> Budgets {
     budgets_of(&Inputs::of(window))
 }
 
+/// Returns the budget of the machine alone, which needs no reading of a cgroup: the same as [`budgets`] has.
+pub fn global(window: &Window) -> DomainBudget {
+    domain::global(&Inputs::of_machine(window)).0
+}
+
 fn budgets_of(inputs: &Inputs) -> Budgets {
     let window = inputs.window;
     let (global, mut disagreements) = domain::global(inputs);

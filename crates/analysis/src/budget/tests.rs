@@ -33,7 +33,10 @@ pub(super) struct Host {
 
 impl Host {
     fn budgets(&self) -> Budgets {
-        budgets(&Window::from_records(&self.records(Nanos(0))))
+        let window = Window::from_records(&self.records(Nanos(0)));
+        let all = budgets(&window);
+        assert_eq!(global(&window), all.global);
+        all
     }
 
     /// The sample, at a moment, is the last of them.

@@ -82,6 +82,10 @@ pub fn crowded(derived: &Derived<'_>) -> Vec<Crowded> {
     if derived.seconds <= 0.0 || !derived.budgets().scope.is_per_cgroup() {
         return Vec::new();
     }
+    let pauses = throttle::seconds_by(derived.window, Domain::Memcg);
+    if pauses.is_none() && !may_be_felt(derived) {
+        return Vec::new();
+    }
     let Some(occupied) = short_limit::occupied(derived, derived.budgets(), &derived.writers().processes) else {
         return Vec::new();
     };
@@ -89,7 +93,6 @@ pub fn crowded(derived: &Derived<'_>) -> Vec<Crowded> {
     let limited: BTreeSet<&[u8]> =
         limited.iter().filter_map(|(id, ..)| Some(cgroup::path(derived.window, *id)?.as_bytes())).collect();
     let is_limited = |path: &Name| !limited.is_empty() && cgroup::and_above(path).any(|above| limited.contains(above));
-    let pauses = throttle::seconds_by(derived.window, Domain::Memcg);
     let (ceilings, limits) = (ceilings(derived), memory_limits(derived));
     let mut found: Vec<Crowded> = Vec::new();
     for budget in derived.budgets().cgroups.iter().filter(|budget| !is_limited(&budget.path)) {
@@ -112,15 +115,30 @@ fn waited_s(one: &Crowded) -> f64 {
 
 /// Seconds that tasks waited at the limits of these cgroups, at most as long as any task of the machine did.
 pub fn together_s(derived: &Derived<'_>, all: &[Crowded]) -> f64 {
-    let pressed = derived.dirty.io_pressure_some.map_or(f64::INFINITY, |share| share * derived.seconds);
-    all.iter().map(waited_s).sum::<f64>().min(pressed)
+    all.iter().map(waited_s).sum::<f64>().min(pressed_s(derived))
+}
+
+/// Seconds in which a task of the machine waited for I/O, at most.
+fn pressed_s(derived: &Derived<'_>) -> f64 {
+    derived.dirty.io_pressure_some.map_or(f64::INFINITY, |share| share * derived.seconds)
+}
+
+/// Seconds that several tasks wait together from which it is felt.
+fn felt_together_s(derived: &Derived<'_>) -> f64 {
+    FELT_TOGETHER_S.max(FELT_TOGETHER * derived.seconds)
+}
+
+/// Whether [`is_felt`] can hold where no trace tells of pauses: what waits at limits is then a part of all that waits.
+fn may_be_felt(derived: &Derived<'_>) -> bool {
+    let waits = || derived.waiters().unwrap_or_default().iter().filter_map(|waiter| waiter.seconds);
+    let may_be_shared = waits().count() >= 2 && pressed_s(derived) >= felt_together_s(derived);
+    may_be_shared || waits().any(|seconds| seconds >= HARM_SHARE * derived.seconds)
 }
 
 /// Whether several tasks wait together for a time that is felt, or one of them long.
 fn is_felt(derived: &Derived<'_>, all: &[Crowded]) -> bool {
     let waits = || all.iter().flat_map(|one| &one.waiters).filter_map(|waiter| waiter.seconds);
-    let felt_s = FELT_TOGETHER_S.max(FELT_TOGETHER * derived.seconds);
-    let is_shared = waits().count() >= 2 && together_s(derived, all) >= felt_s;
+    let is_shared = waits().count() >= 2 && together_s(derived, all) >= felt_together_s(derived);
     is_shared || waits().any(|seconds| seconds >= HARM_SHARE * derived.seconds)
 }
 

@@ -17,7 +17,7 @@ use super::waiting::{self, Waiter};
 use super::writer::{self, Writers};
 use super::{Verdict, throttle};
 use crate::advise::step;
-use crate::budget::{self, Budgets};
+use crate::budget::{self, Budgets, DomainBudget};
 use crate::report::Step;
 use crate::shown;
 use floodline_kernel::Behaviour;
@@ -55,6 +55,7 @@ pub struct Derived<'a> {
     unmounts: OnceCell<Unmounts<'a>>,
     writers: OnceCell<Writers<'a>>,
     budgets: OnceCell<Budgets>,
+    global_budget: OnceCell<DomainBudget>,
     waiters: OnceCell<Option<Vec<Waiter>>>,
     waiters_on: RefCell<BTreeMap<EntityId, Option<Rc<[Waiter]>>>>,
     sleepers: OnceCell<Sleepers>,
@@ -88,6 +89,7 @@ impl<'a> Derived<'a> {
             unmounts: OnceCell::new(),
             writers: OnceCell::new(),
             budgets: OnceCell::new(),
+            global_budget: OnceCell::new(),
             waiters: OnceCell::new(),
             waiters_on: RefCell::default(),
             sleepers: OnceCell::new(),
@@ -188,6 +190,14 @@ impl<'a> Derived<'a> {
     /// Budgets of every cgroup and device.
     pub fn budgets(&self) -> &Budgets {
         self.budgets.get_or_init(|| budget::budgets(self.window))
+    }
+
+    /// Budget of the machine: that of [`Derived::budgets`], without the work for each cgroup.
+    pub fn global_budget(&self) -> &DomainBudget {
+        match self.budgets.get() {
+            Some(budgets) => &budgets.global,
+            None => self.global_budget.get_or_init(|| budget::global(self.window)),
+        }
     }
 
     /// Whether a cgroup had so much unwritten that the flusher writes for the amount in that cgroup, or pauses its tasks.

@@ -18,6 +18,7 @@ use floodline_record::id::EntityId;
 use floodline_record::name::Name;
 use floodline_record::traced::throttle::Domain;
 use floodline_record::units::Nanos;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Processes by the memory cgroup that they are charged to.
@@ -78,12 +79,15 @@ pub fn occupied<'w, 'a>(
     budgets: &Budgets,
     processes: &'w [Writer<'a>],
 ) -> Option<Occupied<'w, 'a>> {
-    let memcgs: BTreeMap<&[u8], _> =
-        budgets.cgroups.iter().map(|budget| (budget.path.as_bytes(), budget.cgroup)).collect();
+    let memcgs: BTreeSet<EntityId> = budgets.cgroups.iter().map(|budget| budget.cgroup).collect();
+    let by_path = || budgets.cgroups.iter().map(|budget| (budget.path.as_bytes(), budget.cgroup)).collect();
+    let paths = OnceCell::<BTreeMap<&[u8], EntityId>>::new();
     let mut occupied: BTreeMap<_, Vec<&Writer<'_>>> = BTreeMap::new();
     for process in processes {
-        let path = process.cgroup.and_then(|id| cgroup::path(derived.window, id));
-        if let Some(memcg) = path.and_then(|path| cgroup::nearest(&memcgs, path.as_bytes())) {
+        let Some(id) = process.cgroup else { continue };
+        // Most processes are in a cgroup that has a budget. Paths are long and begin alike.
+        let nearest = || cgroup::nearest(paths.get_or_init(by_path), cgroup::path(derived.window, id)?.as_bytes());
+        if let Some(memcg) = memcgs.get(&id).copied().or_else(nearest) {
             occupied.entry(memcg).or_default().push(process);
         }
     }
@@ -117,7 +121,7 @@ pub fn finding(
     }
     // `contradictory-dirty-settings` tells of a limit that was not meant to be the lower one.
     if !is_pair_void(derived) {
-        found.extend(short_of_machine(derived, budgets, false));
+        found.extend(short_of_machine(derived, &budgets.global, false));
     }
     let seen = found.iter().filter(|one| !one.is_between).max_by_key(|one| (one.waiters.len(), one.cgroup.is_some()));
     // A program that waits alone at its limit waits for its own data, unless others wait at theirs.
@@ -155,7 +159,7 @@ fn together(rule: &'static str, derived: &Derived<'_>, found: &[Short<'_, '_>]) 
 /// The finding about the machine's limit, by the conditions for a void pair; `None` if no task waits there. The caller knows that the
 /// pair is void.
 pub fn of_void_pair(rule: &'static str, derived: &Derived<'_>) -> Option<Finding> {
-    short_of_machine(derived, derived.budgets(), true).map(|short| told(rule, derived, &short, &[]))
+    short_of_machine(derived, derived.global_budget(), true).map(|short| told(rule, derived, &short, &[]))
 }
 
 /// Processes that wait at the limit of a void pair with data for this device, where several do. `contradictory-dirty-settings` tells of
@@ -167,7 +171,7 @@ pub fn waiting_at_void_pair(derived: &Derived<'_>, device: &Device<'_>) -> BTree
     let is_its = |short: &Short<'_, '_>| {
         short.device.id == device.id || short.device.bottoms().iter().any(|disk| disk.id == device.id)
     };
-    let short = short_of_machine(derived, derived.budgets(), true).filter(is_its);
+    let short = short_of_machine(derived, derived.global_budget(), true).filter(is_its);
     let pids: BTreeSet<u32> = short.iter().flat_map(|short| &short.waiters).map(|waiter| waiter.pid).collect();
     if pids.len() >= 2 { pids } else { BTreeSet::new() }
 }
@@ -178,11 +182,14 @@ fn is_pair_void(derived: &Derived<'_>) -> bool {
     settings.is_some_and(|settings| settings.is_void(derived.dirty.dirtyable_roughly))
 }
 
-fn short_of_machine<'b, 'a>(derived: &Derived<'a>, budgets: &'b Budgets, is_void: bool) -> Option<Short<'b, 'a>> {
+fn short_of_machine<'b, 'a>(derived: &Derived<'a>, global: &'b DomainBudget, is_void: bool) -> Option<Short<'b, 'a>> {
+    let peak = derived.dirty.unwritten_peak.map_or(0, |bytes| bytes.0);
+    if peak < global.freerun?.low.0 {
+        return None;
+    }
     let pauses = throttle::seconds_by(derived.window, Domain::Global);
     let all: Vec<&Writer<'_>> = derived.writers().processes.iter().collect();
-    let peak = derived.dirty.unwritten_peak.map_or(0, |bytes| bytes.0);
-    short(derived, &budgets.global, None, peak, (&all, pauses.as_ref()), derived.drains(), is_void)
+    short(derived, global, None, peak, (&all, pauses.as_ref()), derived.drains(), is_void)
 }
 
 fn short<'b, 'a>(
