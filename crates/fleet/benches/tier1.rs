@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What arithmetic costs per host: bytes of a recording to a row. `cargo bench -p floodline-fleet`. The readings are made
 //! up: each second a share of the cgroups is busy (its counters move, and those of its process), and every tenth of the
-//! others drifts by a few pages. A snapshot has what `floodline snapshot` writes: one look, without processes.
+//! others drifts by a few pages. One cgroup in ten has a limit of I/O. A snapshot has what `floodline snapshot` writes:
+//! one look, without processes.
 
 use divan::black_box;
 use divan::counter::{BytesCount, ItemsCount};
@@ -84,6 +85,16 @@ fn move_on<R: Row>(dice: &mut Dice, rows: &mut [(EntityId, R)], busy: u64) {
     }
 }
 
+/// Limits of I/O: those in force are in each sample, and that there is none once a minute.
+fn limit_io(rows: &mut [(EntityId, CgroupIoRow)], at: usize) {
+    for (number, (_, row)) in rows.iter_mut().enumerate() {
+        let is_limited = number % 10 == 0;
+        let none = (is_limited || at % 60 == 0).then_some(Limit::MAX);
+        (row.rbps_max, row.riops_max, row.wiops_max) = (none, none, none);
+        row.wbps_max = if is_limited { Some(Limit(mib(64.0))) } else { none };
+    }
+}
+
 fn add<R: Row>(table: &mut Table<R>, more: &[(EntityId, R)]) {
     *table = Table::read(table.rows().iter().chain(more).cloned().collect());
 }
@@ -143,7 +154,8 @@ fn recording(host: Host) -> Vec<u8> {
     let limits: Vec<(EntityId, CgroupLimitsRow)> = each(CGROUPS)
         .map(|id| (id, CgroupLimitsRow { memory_max, memory_high, ..CgroupLimitsRow::default() }))
         .collect();
-    let mut cgroup_io: Vec<(EntityId, CgroupIoRow)> = each(CGROUP_IO).map(|id| (id, fill(dice, |_| true))).collect();
+    let mut cgroup_io: Vec<(EntityId, CgroupIoRow)> =
+        each(CGROUP_IO).map(|id| (id, fill(dice, |source| source.contains("io.stat")))).collect();
     let mut wbs: Vec<(EntityId, WbRow)> = each(WBS).take(100).map(|id| (id, fill(dice, |_| true))).collect();
     let mut processes: Vec<(EntityId, ProcessRow)> = each(PROCESSES).map(|id| (id, fill(dice, |_| true))).collect();
     let samples =
@@ -162,6 +174,7 @@ fn recording(host: Host) -> Vec<u8> {
         add(&mut sample.processes, &processes);
         if host.hierarchy == Hierarchy::V2 {
             move_on(dice, &mut cgroup_io, host.busy);
+            limit_io(&mut cgroup_io, at);
             move_on(dice, &mut wbs, host.busy);
             add(&mut sample.cgroup_io, &cgroup_io);
             add(&mut sample.wbs, &wbs);
