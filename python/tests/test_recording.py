@@ -43,6 +43,9 @@ def test_budgets_under_other_conditions(recording: floodline.Recording) -> None:
     with pytest.raises(floodline.Error) as error:
         recording.budget(as_if="vm.dirty_ratoi=1")
     assert error.value.hint
+    with pytest.raises(floodline.Error) as error:
+        recording.budget(as_if="x")
+    assert error.value.hint is not None and error.value.hint.startswith('e.g. as_if="cgroup=v2'), error.value.hint
 
 
 def test_a_ledger_needs_a_trace(recording: floodline.Recording) -> None:

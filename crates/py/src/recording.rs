@@ -204,7 +204,12 @@ impl Recording {
                 let report = rows(&window, &budgets(&window), Choice { all, sort: Sort::Over });
                 return Ok(floodline_view::budget::json(&report)?);
             };
-            let refused = |error: NotAsIf| Failure::new(&error).hint(&error.hint);
+            // The hint names the option of the program.
+            let hint = |hint: &str| match hint.split_once("--as-if ") {
+                Some((before, conditions)) => format!("{before}as_if=\"{conditions}\""),
+                None => hint.to_owned(),
+            };
+            let refused = |error: NotAsIf| Failure::new(&error).hint(hint(&error.hint));
             let conditions: AsIf = conditions.parse().map_err(refused)?;
             let report = self::as_if(&window, &conditions, all).map_err(refused)?;
             Ok(floodline_view::as_if::json(&report)?)
