@@ -64,7 +64,7 @@ impl Replaced {
     pub(super) fn in_place(self) -> Option<Rewritten> {
         let Replaced { bytes, is_emptied, is_there } = self;
         let why = "the page cache does not grow with its bursts: each writes the same file again";
-        (!is_emptied).then_some(Rewritten { bytes, is_ring: true, run: 1.0, is_there, why })
+        (!is_emptied).then_some(Rewritten { bytes, is_ring: true, run: 1.0, is_there, dirty: 0.0, why })
     }
 }
 
