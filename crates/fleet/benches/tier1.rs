@@ -89,7 +89,7 @@ fn move_on<R: Row>(dice: &mut Dice, rows: &mut [(EntityId, R)], busy: u64) {
 fn limit_io(rows: &mut [(EntityId, CgroupIoRow)], at: usize) {
     for (number, (_, row)) in rows.iter_mut().enumerate() {
         let is_limited = number % 10 == 0;
-        let none = (is_limited || at % 60 == 0).then_some(Limit::MAX);
+        let none = (is_limited || at.is_multiple_of(60)).then_some(Limit::MAX);
         (row.rbps_max, row.riops_max, row.wiops_max) = (none, none, none);
         row.wbps_max = if is_limited { Some(Limit(mib(64.0))) } else { none };
     }

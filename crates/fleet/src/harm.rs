@@ -98,8 +98,8 @@ impl Felt {
         // A critical finding is harm that was measured, whatever the figures are. But where tasks wait for noticeably less, a finding of
         // waits only names what they still wait for.
         let is_harm =
-            |rule: &&'static str| !self.critical.contains(*rule) && !(self.is_relieved(then) && is_of_waits(rule));
-        let is_new = then.critical.iter().any(|rule| is_harm(&rule));
+            |rule: &&'static str| !(self.critical.contains(*rule) || self.is_relieved(then) && is_of_waits(rule));
+        let is_new = then.critical.iter().any(is_harm);
         if is_new && self.critical.is_empty() { worst.max(1.0) } else { worst }
     }
 
