@@ -90,7 +90,7 @@ impl Prediction {
         let is_clear = |row: &Row| -row.gain() > self.error_of(row) || row.now <= row.least;
         let is_longer = self.rows_of(LEADS).any(|row| row.is_wait() && row.worsens() && is_clear(row));
         let growth = self.wait_growth();
-        // More data at risk is the price of a wait that gets shorter, also of one that the twin misses.
+        // More data at risk is the price of a wait that gets shorter, even if the twin misses that wait.
         let is_price = self.leads().any(Row::improves_roughly);
         self.hurting().is_some()
             || (!is_any_better && (is_longer || (self.is_much_more_at_risk() && !is_price)))
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn more_data_at_risk_are_a_price_of_a_wait_that_the_twin_misses_and_that_gets_shorter_anyhow() {
+    fn more_data_at_risk_is_the_price_of_a_shorter_wait_even_if_the_twin_misses_it() {
         let missed =
             |roughly| Row { doubt: Some(Doubt::BackTest), off_share: Some(0.46), roughly, ..wait(WAITS, 77.9, 3.9) };
         let lifted =

@@ -94,8 +94,8 @@ impl Merged {
         }
     }
 
-    /// Joins a threshold in bytes that one rule asks for on two devices: the smaller one serves both. Returns whether it is the new one;
-    /// `None` if the rule has asked for none yet.
+    /// Joins the thresholds in bytes that one rule asks for on two devices. The smaller one serves both. Returns whether the new one is
+    /// smaller, or `None` if the rule has not asked for this threshold before.
     fn joined(&mut self, rule: &str, name: &str, step: &Step) -> Option<bool> {
         let is_threshold = name.ends_with("_bytes") && PAIRS.iter().any(|pair| pair.contains(&name));
         let is_known = |(other, _, by): &&mut (String, String, &str)| is_threshold && other == name && *by == rule;

@@ -65,9 +65,9 @@ pub enum Reason {
     Severity,
     /// The unchanged twin has it, and the recording lacks an input for the rule: it may be there already.
     Hidden,
-    /// It is not there now, and every run has it, the one without variation as critical.
+    /// It is not there now, and every run has it. The run without variation has it as critical.
     New,
-    /// It is not there now, and every run has it, the one without variation as a warning: it is near the line of its rule.
+    /// It is not there now, and every run has it. The run without variation has it as a warning, so it is near the line of its rule.
     NewWarning,
     /// It ends in every run, but no wait that it rests on gets clearly shorter.
     Waits,

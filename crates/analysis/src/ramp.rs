@@ -134,7 +134,7 @@ pub fn ramp(window: &Window, changes: &[Change], price: &Price) -> Ramp {
     let changes = changes.as_slice();
     let dirtyable = dirtyable_roughly(window).map(|bytes| bytes.0 as f64);
     let mut stretches: Vec<Stretch<'_>> = changes.iter().filter_map(|change| stretch(change, dirtyable)).collect();
-    // A background setting that is not below the limit is void: the way begins at the threshold that is in force.
+    // A background threshold at or above the limit is void, so the ramp begins at the threshold in force.
     let in_force = background_threshold(window).map_or(f64::INFINITY, |bytes| bytes.0 as f64);
     for one in stretches.iter_mut().filter(|one| one.between == "vm.dirty_background_bytes") {
         one.from = one.from.min(in_force.max(LEAST_BYTES));
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_background_setting_that_is_void_is_not_where_the_way_begins() {
+    fn a_ramp_does_not_begin_at_a_void_background_threshold() {
         // 30 % above a limit of 10 %: half of the limit is in force.
         let host = Fixture::healthy().settings((10, 0, 30, 0)).window();
         let in_force = background_threshold(&host).expect("it is read").0;

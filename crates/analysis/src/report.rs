@@ -356,8 +356,8 @@ pub struct Finding {
     /// Seconds in which tasks waited because of it, where that is known: orders findings of one severity.
     #[serde(skip)]
     pub waited_s: Option<f64>,
-    /// Whether its change only lets writers wait later, or holds less than half of what is rewritten: no arithmetic tells how much
-    /// that helps.
+    /// Whether arithmetic cannot show how much its change helps: the change only lets writers wait later, holds less than half of what is
+    /// rewritten, or depends on a speed that was not seen.
     #[serde(skip)]
     pub helps_in_part: bool,
     /// Whether programs dirty more than the disk writes, so that it is full with any setting.

@@ -2,7 +2,7 @@
 //! What arithmetic costs per host: bytes of a recording to a row. `cargo bench -p floodline-fleet`. The readings are made
 //! up: each second a share of the cgroups is busy (its counters move, and those of its process), and every tenth of the
 //! others drifts by a few pages. One cgroup in ten has a limit of I/O. A snapshot has what `floodline snapshot` writes:
-//! one look, without processes.
+//! one sample, without processes.
 
 use divan::black_box;
 use divan::counter::{BytesCount, ItemsCount};
@@ -85,7 +85,7 @@ fn move_on<R: Row>(dice: &mut Dice, rows: &mut [(EntityId, R)], busy: u64) {
     }
 }
 
-/// Limits of I/O: those in force are in each sample, and that there is none once a minute.
+/// Limits of I/O. A limit in force is in each sample. Of a cgroup without a limit, that is read once a minute.
 fn limit_io(rows: &mut [(EntityId, CgroupIoRow)], at: usize) {
     for (number, (_, row)) in rows.iter_mut().enumerate() {
         let is_limited = number % 10 == 0;

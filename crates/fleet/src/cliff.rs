@@ -68,7 +68,7 @@ pub(crate) fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Clif
         return None;
     };
     let more = (pile - peak) / speed;
-    // A sync that waits for a larger pile waits longer by the same factor. A small one is not noticed.
+    // The wait of a sync grows by the same factor as the pile. A small factor is not noticed.
     if more < CLIFF_S || pile < LONGEST_TIMES * peak {
         return None;
     }

@@ -95,15 +95,15 @@ impl Felt {
                 )),
         ];
         let worst = figures.into_iter().fold(0.0, f64::max);
-        // A critical finding is harm that was measured, whatever the figures are. But where tasks wait for noticeably less, a finding of
-        // waits only names what they still wait for.
+        // A critical finding is measured harm, whatever the figures are. But if tasks wait noticeably less, a finding of waits only names
+        // the waits that remain.
         let is_harm =
             |rule: &&'static str| !(self.critical.contains(*rule) || self.is_relieved(then) && is_of_waits(rule));
         let is_new = then.critical.iter().any(is_harm);
         if is_new && self.critical.is_empty() { worst.max(1.0) } else { worst }
     }
 
-    /// Whether tasks wait for noticeably less after a change, in sum or in their longest calls, and none of these waits gets noticeably longer.
+    /// Whether tasks wait noticeably less after a change, in total or in their longest calls, and no such wait gets noticeably longer.
     fn is_relieved(&self, then: &Felt) -> bool {
         let waits_of =
             |felt: &Felt| Felt { written_bytes: 0.0, dirtied_bytes: 0.0, critical: BTreeSet::new(), ..felt.clone() };
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_of_waits_is_no_harm_where_tasks_wait_for_less() {
+    fn a_finding_of_waits_is_no_harm_where_tasks_wait_less() {
         let found = |rule, felt: Felt| Felt { critical: BTreeSet::from([rule]), ..felt };
         let waits = felt(9.0, 8.0, 1e6);
         assert_eq!(waits.worse(&found("dirty-cliff", felt(2.0, 2.7, 1e6))), 0.0);

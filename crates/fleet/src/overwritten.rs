@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs whose write calls meet pages that are dirty already, such as a server that saves the same file each second. These pages are
-//! written once in an expiry cycle. Below a smaller background threshold they are written after each call. Bytes passed to
-//! pipes and sockets look the same, so only a simulation can tell that the host suffers.
+//! written once in each expiry cycle. Below a smaller background threshold they are written after each call. Bytes passed to pipes and
+//! sockets look the same, so only a simulation can tell that the host suffers.
 
 use crate::arithmetic::{SAME, shrinks};
 use crate::harm::WRITTEN;
@@ -11,12 +11,12 @@ use floodline_analysis::diagnose::derived::Derived;
 use floodline_record::human;
 use floodline_record::id::Entity;
 
-/// Bytes passed to write calls per byte dirtied, from which a program may write to dirty pages.
+/// Least bytes passed to write calls per dirtied byte of a program that may write to dirty pages.
 const AGAIN: u64 = 2;
 /// Dirtied bytes below which a program does not count.
 const LEAST: u64 = 256 << 10;
 
-/// Reason why pages may be written again and again below a smaller background threshold; `None` without such a program.
+/// Returns why pages may be written again and again below a smaller background threshold. `None` without such a program.
 pub(crate) fn overwritten(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<(Cause, String)> {
     let window = derived.window;
     let is_smaller = |row: &&AsIfRow| match (&row.cgroup, row.now_thresh_bytes) {
@@ -47,7 +47,7 @@ pub(crate) fn overwritten(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Optio
         let bytes = |bytes: Option<u64>| human::bytes(bytes.unwrap_or(0) as f64);
         let told = format!(
             "{} passed {} to write calls and dirtied {}, so it may write to pages that are dirty already. Up to {} were unwritten. \
-             After the change the kernel starts to write from {}, and may write the same pages again and again.",
+             After the change the kernel starts to write at {} and may write the same pages again and again.",
             writer.label(),
             human::bytes(passed as f64),
             human::bytes(dirtied as f64),

@@ -184,7 +184,7 @@ pub struct Window {
     pub processes: Spans<ProcessRow>,
     /// Times of the samples in which a process, or a kernel thread, slept uninterruptibly (state D), in order.
     pub asleep: BTreeMap<EntityId, Vec<Nanos>>,
-    /// Time between two samples in both of which a process slept uninterruptibly, and between which it dirtied nothing, in sum.
+    /// Total time between samples in which a process slept uninterruptibly and between which it dirtied nothing.
     pub stood: BTreeMap<EntityId, Nanos>,
     /// Maximum number of bytes that were dirty or under writeback in one sample, by cgroup. Not the sum of both maxima,
     /// which can be at different times.

@@ -64,7 +64,7 @@ pub enum Step {
     Burn(Lasting),
     /// Sleeps.
     Sleep(Lasting),
-    /// Sleeps until a moment, counted from the begin of the task's steps. One that is late goes on at once.
+    /// Sleeps until a time, counted from the start of the task's steps. A task that is late goes on at once.
     SleepUntil(Until),
     /// Sets how much anonymous memory the task holds, touching what is new and freeing what is too much.
     Anon(Anon),
@@ -357,7 +357,7 @@ pub struct Lasting {
     pub lasting: Time,
 }
 
-/// A moment of a task.
+/// Time of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Until {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Twins of programs whose counters can be read in more than one way: a run of the twin tells which way is right.
+//! Twins of programs whose counters can be read in more than one way: a run of the twin shows which way is right.
 #![allow(clippy::unwrap_used)]
 
 use floodline_record::record::{Record, Sink};

@@ -378,7 +378,7 @@ pub fn budgets(window: &Window) -> Budgets {
     budgets_of(&Inputs::of(window))
 }
 
-/// Returns the budget of the machine alone, which needs no reading of a cgroup: the same as [`budgets`] has.
+/// Returns the budget of the machine, equal to that in [`budgets`]. Needs no reading of a cgroup.
 pub fn global(window: &Window) -> DomainBudget {
     domain::global(&Inputs::of_machine(window)).0
 }

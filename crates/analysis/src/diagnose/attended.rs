@@ -17,7 +17,7 @@ use floodline_record::units::Nanos;
 const FEW_READS_S: f64 = 0.1;
 /// Part of the written bytes from which writes that are not writeback are more than an error of counting.
 const PAST_THE_CACHE: f64 = 0.05;
-/// Bytes that a journal writes for no task in a short observation, at most.
+/// Most bytes that a journal writes by its timer in a short observation.
 const OF_A_JOURNAL: f64 = 1_048_576.0;
 /// Intervals after a stretch that belong to it: a sync flushes the disk's cache after its data are written.
 const AFTER: usize = 2;
@@ -42,8 +42,8 @@ pub fn may_be(derived: &Derived<'_>, device: &Device<'_>, from: Nanos, to: Nanos
     is_used(derived, device, (from, until), 0.0, of_tasks)
 }
 
-/// Whether a program was seen to need a device in the window: it read from it, wrote past the page cache, or made it flush its cache more
-/// often than a journal does by its timer. True where its counters do not tell.
+/// Whether a program was seen to need a device in the window. Such a program reads, writes past the page cache, or makes the device flush
+/// its cache more often than the timer of a journal does. True if the counters of the device do not show this.
 pub fn is_needed(derived: &Derived<'_>, device: &Device<'_>) -> bool {
     let intervals = device.intervals();
     let Some((first, last)) = intervals.first().zip(intervals.last()) else { return true };

@@ -384,7 +384,7 @@ struct History<'a, 'w> {
     totals: Vec<(f64, f64)>,
     /// As [`unwritten_of`] has them.
     levels: Levels,
-    /// The part of them that is under writeback.
+    /// The part of the levels that is under writeback.
     begun: Vec<(Nanos, u64)>,
 }
 
@@ -537,8 +537,8 @@ fn has_drained(written: f64, dirty_before: u64, dirty_after: u64) -> bool {
     emptied >= 0.3 * written
 }
 
-/// Seconds since less than a tenth of the currently dirty data was dirty. Data under writeback, `begun`, were handed to the device
-/// already: those at an earlier moment are not among the data that piled up after it.
+/// Seconds since less than a tenth of the currently dirty data was dirty. Data under writeback (`begun`) were already handed to the device,
+/// so they do not belong to what piles up afterwards.
 fn age_seconds(until: &[(Nanos, u64)], begun: &[(Nanos, u64)]) -> Option<f64> {
     let (now, unwritten) = until.last()?;
     let is_little = |bytes: u64| bytes as f64 <= LITTLE_SHARE * *unwritten as f64;
@@ -546,7 +546,7 @@ fn age_seconds(until: &[(Nanos, u64)], begun: &[(Nanos, u64)]) -> Option<f64> {
         let place = begun.binary_search_by_key(at, |(time, _)| *time);
         bytes.saturating_sub(place.ok().and_then(|place| begun.get(place)).map_or(0, |(_, bytes)| *bytes))
     };
-    // The burst itself begins with data under writeback. Only a moment after which most of the data piled up counts.
+    // The burst itself begins with data under writeback. A moment counts only if most of the data piled up after it.
     let mut has_piled_up = false;
     let then = until.iter().rev().find(|level| {
         has_piled_up |= dirty(level) as f64 >= MOST_SHARE * *unwritten as f64;

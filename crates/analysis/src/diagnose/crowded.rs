@@ -118,17 +118,17 @@ pub fn together_s(derived: &Derived<'_>, all: &[Crowded]) -> f64 {
     all.iter().map(waited_s).sum::<f64>().min(pressed_s(derived))
 }
 
-/// Seconds in which a task of the machine waited for I/O, at most.
+/// Most seconds in which any task of the machine waited for I/O.
 fn pressed_s(derived: &Derived<'_>) -> f64 {
     derived.dirty.io_pressure_some.map_or(f64::INFINITY, |share| share * derived.seconds)
 }
 
-/// Seconds that several tasks wait together from which it is felt.
+/// Shortest total wait of several tasks that is felt, seconds.
 fn felt_together_s(derived: &Derived<'_>) -> f64 {
     FELT_TOGETHER_S.max(FELT_TOGETHER * derived.seconds)
 }
 
-/// Whether [`is_felt`] can hold where no trace tells of pauses: what waits at limits is then a part of all that waits.
+/// Whether [`is_felt`] can be true. Without a trace of pauses, the waits at limits are a part of all waits.
 fn may_be_felt(derived: &Derived<'_>) -> bool {
     let waits = || derived.waiters().unwrap_or_default().iter().filter_map(|waiter| waiter.seconds);
     let may_be_shared = waits().count() >= 2 && pressed_s(derived) >= felt_together_s(derived);

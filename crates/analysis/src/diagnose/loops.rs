@@ -103,7 +103,8 @@ struct Given {
     is_written_through: bool,
 }
 
-/// What a loop device was given that flushed during a burst or keeps nothing unwritten above itself; `None` for another one.
+/// Returns the data that a loop device was given. `None` for a device that did not flush during the burst and that has unwritten data above
+/// itself.
 fn given(derived: &Derived<'_>, image: &Device<'_>, burst: &Burst) -> Option<Given> {
     let intervals = image.intervals();
     let last = intervals.partition_point(|interval| interval.end <= burst.to);
@@ -117,7 +118,7 @@ fn given(derived: &Derived<'_>, image: &Device<'_>, burst: &Burst) -> Option<Giv
     let since = Nanos(burst.from.0.saturating_sub((oldest * 1e9) as u64));
     let given = |from: Nanos, to: Nanos| within(from, to).map(|interval| interval.written_bytes).sum::<f64>();
     let is_written_through = most_unwritten(image).is_some_and(|most| most < LITTLE);
-    // What programs write through at once waits in the image alone, whatever has it written.
+    // Data that programs write through at once wait in the image alone, whatever starts their writeback.
     (flushes > 0.0 || is_written_through).then(|| Given {
         before: given(since, burst.from),
         until_end: given(since, burst.to),

@@ -311,7 +311,7 @@ fn speed_row(speed: &Speed, name: &Name) -> String {
 /// Higher limits that suit a disk of this speed and a cgroup with this dirtyable memory, if they are found: the commands, why, and what they
 /// cost.
 pub fn higher(derived: &Derived<'_>, speed: Speed, available_bytes: Option<u64>) -> (Vec<Step>, String, String) {
-    // A disk that was never full is at least as fast: what it writes in this time, it may write sooner.
+    // A disk that was never full may be faster than it wrote, so the time is an upper bound.
     let is_least = speed.basis == Basis::AtLeast;
     let basis = if is_least { Basis::Saturated } else { speed.basis };
     let mut needs = Needs::of(derived, Some(Speed { basis, ..speed }));
@@ -326,7 +326,7 @@ pub fn higher(derived: &Derived<'_>, speed: Speed, available_bytes: Option<u64>)
             let why = match advice.drain_s.filter(|_| is_least) {
                 Some(seconds) => {
                     let seconds = human::seconds(seconds);
-                    format!("The device writes the background threshold of the plan in {seconds} or less.")
+                    format!("The device writes data up to the background threshold of the plan in {seconds} or less.")
                 }
                 None => advice.why,
             };
@@ -435,7 +435,7 @@ fn told(rule: &'static str, derived: &Derived<'_>, short: &Short<'_, '_>, others
         plan,
         trade_off,
         waited_s: short.waiters.first().and_then(|waiter| waiter.seconds),
-        // How long a sync then waits depends on a speed that was not seen.
+        // The wait of a sync then depends on a speed that was not seen.
         helps_in_part: short.speed.basis == Basis::AtLeast,
         ..Finding::default()
     }

@@ -163,8 +163,8 @@ fn unwritten(row: &BdiRow) -> Option<u64> {
     Some(row.reclaimable?.0.saturating_add(row.writeback?.0))
 }
 
-/// Whether a device, or an array or a volume on it, was seen at its strict limit: its writers were then paused, and no more than the limit
-/// was queued at once.
+/// Whether a device, or an array or volume on it, reached its strict limit. Its writers were then paused, and at most the limit was queued
+/// at once.
 pub fn holds(derived: &Derived<'_>, device: &Device<'_>) -> bool {
     let bdi = device.dev.to_string();
     let is_on_it = |above: &Device<'_>| above.bottoms().iter().any(|below| below.dev == device.dev);

@@ -60,8 +60,8 @@ pub fn on_usual_disks(plan: &mut Plan, prediction: &Prediction) {
     }
 }
 
-/// Makes a change a candidate that switches periodic writeback on, where the look is shorter than the time after which data then go to the
-/// disk: its trial ends before the first burst.
+/// Makes a change that switches periodic writeback on a candidate if the recording is shorter than the age at which data then go to the
+/// disk. The trial of such a change ends before the first burst.
 pub fn of_short_look(plan: &mut Plan, window: &Window) {
     const PERIOD: &str = "vm.dirty_writeback_centisecs";
     let row = &window.host.last;
@@ -75,7 +75,7 @@ pub fn of_short_look(plan: &mut Plan, window: &Window) {
     let cycle_s = (period + expire) / 100.0;
     if window.seconds() < cycle_s && !is_exact(plan) {
         let why = format!(
-            "data then go to the disk once they are {} old, and this look was shorter. Look for {} (--for)",
+            "data then go to the disk once they are {} old, but the observation was shorter. Record for {} (--for)",
             human::seconds(cycle_s),
             human::seconds(2.0 * cycle_s)
         );

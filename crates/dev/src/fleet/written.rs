@@ -90,12 +90,12 @@ pub(super) fn kinds(group: &str) -> Result<&'static [Written], Failure> {
     let kinds = of(&KINDS, group)?;
     // Each host of a kind is changed by keys.
     match kinds.iter().find(|kind| kind.really.is_some()) {
-        Some(kind) => Err(Failure::input(format!("{}: a kind has no key really", kind.name))),
+        Some(kind) => Err(Failure::input(format!("{}: invalid key \"really\": a kind has none", kind.name))),
         None => Ok(kinds),
     }
 }
 
-/// The kinds of a file outside the groups, such as one that is being written. They are kept until the program ends.
+/// Returns the kinds of a file outside the groups, such as a group that is being written. They stay in memory until the program ends.
 ///
 /// # Errors
 /// The file cannot be read, or has a key of lists.
@@ -104,7 +104,7 @@ pub(super) fn kinds_of_file(path: &Path) -> Result<&'static [Written], Failure> 
     let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
     let kinds = toml::from_str::<File>(&text).map_err(|error| wrong(&error))?.host;
     match kinds.iter().find(|kind| kind.really.is_some()) {
-        Some(kind) => Err(wrong(&format!("{}: a kind has no key really", kind.name))),
+        Some(kind) => Err(wrong(&format!("{}: invalid key \"really\": a kind has none", kind.name))),
         None => Ok(kinds.leak()),
     }
 }

@@ -32,15 +32,15 @@ pub(super) const LIMIT_NOT_SEEN: &str = "The answer depends on the limit of a di
                                          slow as in its busiest interval, tasks wait longer after the change. On the faster disk \
                                          of the twin they do not.";
 
-/// What a row says where only a twin can answer that misses its recording and gets worse in a figure that it cannot predict.
+/// Sentence of a row if only a twin can answer, and the twin misses its recording and shows a worse figure that it cannot predict.
 pub(super) const WORSE_IN_UNLIKE: &str =
-    "Only a simulation can answer. That of this host misses the recording, and in it a figure gets worse.";
+    "Only a simulation can answer. The simulation of this host misses the recording, and in it a figure gets worse.";
 
-/// What a row says of a call that no prediction has: it empties, removes or closes a file.
+/// Sentence of a row about a call that no prediction has, because the call empties, removes or closes a file.
 pub(super) fn longer_call((now, then): (f64, f64)) -> String {
     let (now, then) = (human::seconds(now), human::seconds(then));
     format!(
-        "In the simulation, the longest call that empties, removes or closes a file goes from {now} to about {then}."
+        "In the simulation, the longest call that empties, removes or closes a file takes about {then} instead of {now}."
     )
 }
 

@@ -35,7 +35,7 @@ const MEETS_LIMIT: f64 = 1.5;
 const SAME_PEAK: f64 = 0.1;
 /// Severity of a trade: a host that is sick before the change gets rid of more waiting than it gets.
 const TRADE: f64 = 0.9;
-/// Part of the bytes that are written now from which bytes that stay unwritten at the end of a run are a pile.
+/// Bytes left unwritten at the end of a run are a pile from this part of the bytes written now.
 const LEFT: f64 = 0.5;
 /// Part of the arithmetic's severity below which a twin misses stores that no counter shows.
 const MISSES_STORES: f64 = 1.0 / 3.0;
@@ -191,7 +191,7 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     let rests_on_assumed_sync = row.verdict != Verdict::Suffers
         && is_held
         && answer.without_assumed_syncs.is_some_and(|without| without < enough);
-    // Relief is not weighed against a cost from which a host suffers.
+    // No relief outweighs a cost from which a host suffers.
     let is_cheap = is_reliable && severity < SUFFERS;
     if let Some(relief) = Relief::of(&certain, row).filter(|_| is_cheap && row.verdict == Verdict::Suffers) {
         let (_, cause, told) = arithmetic;
@@ -448,7 +448,7 @@ fn of_both(answer: &Answer, by_arithmetic: f64, is_reliable: bool) -> f64 {
     severity.max(SUFFERS)
 }
 
-/// Whether the change leaves much unwritten at the end of the twin that is written now. A sync or unmount after the end waits for it.
+/// Whether much that is written now stays unwritten until the end of the twin after the change. A later sync or unmount waits for it.
 fn leaves_unwritten(prediction: &Prediction) -> bool {
     let of = |name: &str| prediction.rows.iter().find(|row| row.figure == name);
     let less = |row: &prediction::Row| row.now - row.then;

@@ -47,7 +47,7 @@ fn a_call_that_no_prediction_has_is_harm_where_arithmetic_has_no_answer() {
     let told = check(Cause::NotSimulated, 4.0, 0.1, (0.5, 6.0), Verdict::Suffers);
     assert_eq!(
         told,
-        "In the simulation, the longest call that empties, removes or closes a file goes from 500 ms to about 6.00 s."
+        "In the simulation, the longest call that empties, removes or closes a file takes about 6.00 s instead of 500 ms."
     );
     // Too little for the only figure, and a figure that does not get noticeably longer.
     let told = check(Cause::NotSimulated, 1.5, 0.1, (0.5, 2.0), Verdict::Tight);

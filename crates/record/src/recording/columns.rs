@@ -247,7 +247,7 @@ fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     }
 }
 
-/// The present readings of a slot in four columns. A loop: `map` of an array is not inlined.
+/// Returns the present readings of a slot in four columns. This is a loop because `map` of an array is not inlined.
 #[inline]
 fn now_of<T: Copy>(columns: &[Option<&Cells>; 4], slot: usize, make: impl Fn(u64) -> T) -> [Option<T>; 4] {
     let mut readings = [None; 4];
@@ -312,12 +312,12 @@ pub(super) struct Fold {
     stat_reads: Reads,
     /// Of each cgroup on each device, by slot.
     limits: Vec<Limits>,
-    /// Whether one of them has readings.
+    /// Whether any of `limits` has readings.
     has_limited: bool,
     bdis: Bdis,
 }
 
-/// What a cgroup did on a device while its limits of I/O were the same, and its readings from the first limit on.
+/// Use of a device by a cgroup while its limits of I/O were the same, and its readings from the first limit on.
 #[derive(Clone, Default)]
 struct Limits {
     runs: Vec<LimitRun>,

@@ -64,7 +64,7 @@ impl LimitRun {
     }
 }
 
-/// Appends one reading of a cgroup on a device. Drops it if no limit other than `max` was read for them until now. `limits` and
+/// Appends one reading of a cgroup on a device. Drops the reading if all limits read for them until now are `max`. `limits` and
 /// `counters` are in the order of [`IoLimit`].
 #[inline]
 pub(crate) fn note(

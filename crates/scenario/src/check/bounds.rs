@@ -31,7 +31,7 @@ pub(super) fn rounds(repeat: &Repeat, key: &[&str], complaints: &mut Complaints)
 /// Whether time passes in a step, in every round of a loop around it. Calls of the kernel take a little time.
 fn takes_time(step: &Step) -> bool {
     match step {
-        // A task that has ended is not waited for again, and in a later round a moment is over.
+        // A later round waits neither for a task that has ended nor for a time that has passed.
         Step::Note(_) | Step::WaitFor(_) | Step::SleepUntil(_) => false,
         Step::Sleep(step) | Step::Burn(step) => step.lasting.nanos() > 0,
         Step::Repeat(repeat) => {

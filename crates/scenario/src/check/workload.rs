@@ -322,10 +322,11 @@ fn block(block: ByteSize, direct: bool, key: &[&str], complaints: &mut Complaint
     }
 }
 
-/// Bytes of a sector. Direct I/O of a part of one fails with `EINVAL`.
+/// Bytes of a sector. Direct I/O of a part of a sector fails with `EINVAL`.
 const SECTOR: u64 = 512;
 
-/// The last block of a direct transfer, or the last one before the end of the file, may be a shorter one. It must have whole sectors too.
+/// Checks that a direct transfer has whole sectors. Its last block, or the last one before the end of the file, may be shorter, but must
+/// have whole sectors too.
 fn sectors<const N: usize>(
     direct: bool,
     amounts: [(&str, Option<ByteSize>); N],

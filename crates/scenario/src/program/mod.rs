@@ -193,7 +193,7 @@ pub enum Answer {
 #[derive(Debug)]
 struct State {
     random: Random,
-    /// When the steps began. `None` before their first one.
+    /// When the steps began. `None` before the first step.
     began: Option<Nanos>,
     /// Open files by path.
     open: BTreeMap<String, BTreeMap<Way, Slot>>,

@@ -206,7 +206,7 @@ pub(super) struct End {
     pub(super) at: Vec<f64>,
 }
 
-/// What the pauses between stretches are counted from.
+/// Time from which the rests between stretches are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Clock {
     /// From the begin of the recording: a program that is late does not rest, so delays do not add up.
@@ -276,11 +276,11 @@ impl Branch {
         }
     }
 
-    /// The branch, with a file that is emptied before each later burst.
+    /// Returns the branch with a file that is emptied before each later burst.
     pub(super) fn emptying(self, file: &str, key: &str, notes: &mut Notes) -> Branch {
         notes.derived(
             format!("{key}.steps.truncate"),
-            "the page cache does not grow with its bursts, and shrinks first: each writes the same file again",
+            "the page cache does not grow with its bursts, and shrinks first: each burst writes the same file again",
         );
         let empty = Truncate { file: file.to_owned(), size: ByteSize(Bytes(0)) };
         Branch { begin: Some(Step::Truncate(empty)), ..self }

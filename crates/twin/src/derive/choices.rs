@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What counters leave open about a program, and a run of the twin can tell. Without a trace, a program that appends may write one file
-//! that grows or many files, each of which gets old by itself. One that waits whenever it writes may sync after some of its calls, once at
-//! the end of each burst, or never: then a limit holds it up. Where the twin misses its recording, the other readings are tried for the
-//! programs that wrote most. The one that is clearly nearest to the recording is taken.
+//! Readings of counters that only a run of the twin can decide. Without a trace, a program that appends may write one file that grows or
+//! many files, each of which gets old by itself. One that waits whenever it writes may sync after some of its calls, once at the end of
+//! each burst, or never: then a limit holds it up. Where the twin misses its recording, the other readings are tried for the programs that
+//! wrote most. The one that is clearly nearest to the recording is taken.
 
 use super::group::{Group, PAGE};
 use super::made::Made;
@@ -29,7 +29,7 @@ pub(super) enum Choice {
     Unsynced,
 }
 
-/// The chosen readings, by the name of the program. Others are read as their counters suggest at first.
+/// The chosen readings, by the name of the program. Other programs are read as their counters suggest at first.
 pub(super) type Choices = BTreeMap<Vec<u8>, Choice>;
 
 /// The other readings of a program, and the bytes that it dirtied.
@@ -42,9 +42,9 @@ pub(super) struct Open {
 
 const ALL: [Choice; 3] = [Choice::AtEnds, Choice::Unsynced, Choice::Files];
 
-/// Part of all dirtied bytes from which a program decides how the twin does.
+/// Least part of all dirtied bytes of a program whose other readings are tried.
 const MOST: f64 = 0.05;
-/// Smallest call that may write a file of its own, and most such files, of a program and of a second.
+/// Smallest call that may write a file of its own. The most such files follow, of a program and of a second.
 const FILE_MIN: f64 = PAGE;
 const FILES_MAX: f64 = 40_000.0;
 /// Most programs whose readings are tried, and tasks times seconds of all runs together.
@@ -84,7 +84,7 @@ fn may_write_files(group: &Group) -> bool {
     is_of_calls && group.made.is_none() && total.wchar >= FILE_MIN * total.calls && total.calls <= FILES_MAX
 }
 
-/// Whether the syncs of a program are told by its waits, which may be those of a limit.
+/// Whether the syncs of a program were concluded from its waits, which may also be those of a limit.
 fn may_be_held(syncs: &Syncs) -> bool {
     syncs.origin == Origin::Derived && syncs.at_ends.is_none() && !syncs.is_by_age && !syncs.is_in_place
 }
@@ -105,7 +105,7 @@ impl Choice {
     }
 }
 
-/// Tries the readings that are open, one program after the other. Each time, the one that is clearly nearer to the recording remains.
+/// Tries the readings that are open, one program after the other. Each time, a reading that is clearly nearer to the recording is kept.
 pub(super) fn chosen(
     recorded: &Recorded,
     kernel: KernelVersion,

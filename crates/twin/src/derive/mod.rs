@@ -95,7 +95,7 @@ pub(crate) fn twin(recorded: &Recorded, options: &Options, go_on: &dyn Fn(u64) -
     if !is_modelled(kernel) {
         return Err(TwinError::TooOld { kernel, oldest: OLDEST_MODELLED.to_string() });
     }
-    // Where one run is ended, no further one is begun.
+    // After a run was ended early, no further run begins.
     let is_over = Cell::new(false);
     let go_on = &|events| {
         is_over.set(is_over.get() || !go_on(events));

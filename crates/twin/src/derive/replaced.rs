@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A file that each burst of a program writes again as a whole, such as a report or a catalogue. If it is clean when the next burst begins,
-//! the counters of the program are those of one that appends. The page cache tells: an append makes it grow by the burst, and a file that
-//! is written again does not. A program that empties its file first makes the page cache smaller for a moment.
+//! the counters of the program are those of one that appends. The page cache shows the difference: an append makes it grow by the burst,
+//! and a file that is written again does not. A program that empties its file first makes the page cache smaller for a moment.
 
 use super::bursts::Burst;
 use super::group::{Group, PAGE};
@@ -16,9 +16,9 @@ use floodline_record::window::Window;
 const BURST_MIN: f64 = 8_388_608.0;
 /// Largest distance of the bursts from the largest one, as a share of it. The end of the recording may cut the last one.
 const ALIKE: f64 = 0.1;
-/// Growth of the page cache over a burst, at most, where it writes the same file again.
+/// Largest growth of the page cache over a burst that writes the same file again, as a share of the burst.
 const NONE_NEW: f64 = 0.1;
-/// How far the page cache shrinks within a burst whose program empties its file first, at least, as a share of the burst.
+/// Least drop of the page cache within a burst whose program empties its file first, as a share of the burst.
 const EMPTIED: f64 = 0.1;
 
 /// A file that each burst writes again.
@@ -63,7 +63,7 @@ impl Replaced {
     /// The file where it is written in place.
     pub(super) fn in_place(self) -> Option<Rewritten> {
         let Replaced { bytes, is_emptied, is_there } = self;
-        let why = "the page cache does not grow with its bursts: each writes the same file again";
+        let why = "the page cache does not grow with its bursts: each burst writes the same file again";
         (!is_emptied).then_some(Rewritten { bytes, is_ring: true, run: 1.0, is_there, dirty: 0.0, why })
     }
 }

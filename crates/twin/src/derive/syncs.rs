@@ -31,7 +31,7 @@ pub(super) struct Syncs {
     pub(super) flushes: Option<f64>,
     /// Whether each call is synced, and makes one write of the device: the file has its length already.
     pub(super) is_in_place: bool,
-    /// Whether one comes at the end of each burst, also where no wait after it shows that.
+    /// Whether a sync comes at the end of each burst, even if no wait after the burst shows it.
     pub(super) is_each_burst: bool,
 }
 
@@ -286,8 +286,8 @@ pub(super) fn runs(group: &Group) -> Vec<Run> {
     runs
 }
 
-/// The bursts of a program. The wait of each is that in it and after it: where the sync of a burst ends in the interval of its calls, the
-/// samples do not tell them apart.
+/// Returns the bursts of a program. The wait of a burst is that in it and after it. If the sync of a burst ends in the interval of its
+/// calls, the samples cannot separate the two.
 pub(super) fn rested(group: &Group) -> Vec<Run> {
     let mut runs = runs(group);
     let mut from = 0.0;

@@ -101,12 +101,14 @@ fn drops_all(group: &Group, window: &Window) -> bool {
     left > 0.0 && dropped >= DROPPED_THERE * left
 }
 
-/// Part of a burst that the next one drops, from which it drops all of it, and part of the dropped bytes that must go in such drops.
+/// Part of a burst from which the next burst counts as dropping all of it. The second constant is the part of all dropped bytes that such
+/// drops must have.
 const WHOLE: f64 = 0.95;
 const IN_WHOLE_DROPS: f64 = 0.8;
 
-/// Whether the bursts of a program drop whole bursts or nothing: a burst that was written before the next one leaves nothing to drop. A program
-/// that keeps a part of each burst elsewhere never drops a whole one. Unlike [`drops_all`], this holds whatever other programs leave unwritten.
+/// Whether each burst of a program drops the whole burst before it or nothing. A burst that was written before the next one leaves nothing
+/// to drop. A program that keeps a part of each burst elsewhere never drops a whole one. Unlike [`drops_all`], this holds whatever other
+/// programs leave unwritten.
 fn drops_whole_bursts(group: &Group, window: &Window) -> bool {
     let whole = |pair: &[Burst]| {
         let dropped = dropped_in(group, &pair[1]);

@@ -175,11 +175,12 @@ pub(super) enum Cell {
     Spark(String),
 }
 
-/// Characters from which a text is a sentence, whose column keeps a width that can be read.
+/// Length from which a text counts as a sentence, bytes. The column of a sentence keeps a readable width.
 const SENTENCE: usize = 60;
 
 impl Cell {
-    /// Whether it is a long text. Beside other columns on a narrow screen its column would be one word wide: the table is then scrolled.
+    /// Whether the cell is a long text. On a narrow screen its column would shrink to one word, so it keeps a minimum width and the table
+    /// scrolls.
     pub(super) fn is_sentence(&self) -> bool {
         matches!(self, Cell::Text(text) if text.len() >= SENTENCE)
     }

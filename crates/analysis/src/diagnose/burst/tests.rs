@@ -48,8 +48,8 @@ fn what_a_burst_was_for_is_told_by_amount_and_age() {
 
 #[test]
 fn data_that_an_earlier_sync_handed_to_the_disk_are_not_among_those_that_pile_up_after_it() {
-    // 5 MiB/s are dirtied. A sync in second 16 takes all that is dirty then, and the disk needs five seconds for it. Another one in
-    // second 31 asks for 75 MiB.
+    // 5 MiB/s are dirtied. A sync in second 16 takes all that is dirty then, and the disk needs five seconds for it. A second sync, in
+    // second 31, takes 75 MiB.
     let synced = |is_at_once: bool| {
         let begun = move |t: f64| match t {
             t if t >= 31.0 => 75.0 - 20.0 * (t - 31.0),
@@ -66,7 +66,7 @@ fn data_that_an_earlier_sync_handed_to_the_disk_are_not_among_those_that_pile_up
     let burst = of(&synced(true)).expect("a burst");
     assert_eq!(burst.trigger, Trigger::Asked, "{burst:?}");
     assert!(burst.age_s.is_some_and(|age| (14.0..=16.0).contains(&age)), "{burst:?}");
-    // Nothing was handed over before: the data are as old as the window.
+    // Without the first sync, the data are as old as the window.
     assert_eq!(of(&synced(false)).map(|burst| burst.trigger), Some(Trigger::Age));
 }
 

@@ -407,7 +407,7 @@ mod tests {
         check_rule(&RULE, &above(0.1, 1, 1.0), "critical: Data written to loop0 is cached twice: each flush wrote");
         check_rule(&RULE, &above(10.0, 1, 1.0), "warning: Every byte written to loop0 is cached twice");
         check_rule(&RULE, &above(0.1, 1, 4.0), "warning: Every byte written to loop0 is cached twice");
-        // Its age may have it written as well.
+        // Age may also cause the write.
         check_rule(&RULE, &above(0.1, 0, 1.0), "critical: Data written to loop0 is cached twice: each flush wrote");
         check_rule(&RULE, &above(10.0, 0, 1.0), "warning: Every byte written to loop0 is cached twice");
     }

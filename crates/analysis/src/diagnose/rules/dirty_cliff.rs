@@ -293,8 +293,8 @@ fn traced(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst) -> Option<S
     Some(text)
 }
 
-/// Whether a program other than the one that makes most of the data was seen to wait for a device, or to need it. Without one, a
-/// burst to come makes no program wait, as far as was seen.
+/// Whether a program other than the one that makes most of the data was seen to wait for a device, or to need it. Without such a program, a
+/// coming burst makes no program wait, as far as the recording shows.
 fn needs(derived: &Derived<'_>, device: &Device<'_>) -> bool {
     let causers = writer::causers_on(derived, device);
     let others = waiting::others_on(derived, device, |waiter| causers.contains(&waiter.pid));

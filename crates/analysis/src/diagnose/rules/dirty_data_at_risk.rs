@@ -37,7 +37,7 @@ const SHORT_S: f64 = 20.0;
 const OLD_S: f64 = 600.0;
 /// Less than this is little, however old, bytes.
 const LITTLE: u64 = 16 << 20;
-/// Part of the window in which a disk is busy that programs outrun.
+/// Part of the window in which a disk is busy if programs outrun it.
 const BUSY: f64 = 0.9;
 /// Worth knowing on any machine, bytes.
 const MUCH: u64 = 1 << 30;
@@ -98,8 +98,8 @@ fn check(derived: &Derived<'_>) -> Verdict {
     Verdict::Found(vec![finding(derived, severity, (risk, drain.part), (age, outrun), drain.to.zip(seconds))])
 }
 
-/// Whether programs dirty more than a device writes, which is then busy nearly all the time. What waits for it is written in its turn,
-/// whatever its age.
+/// Whether programs dirty more than a device writes while the device is busy nearly all the time. Dirty data then wait for their turn,
+/// whatever their age.
 fn is_outrun(derived: &Derived<'_>, device: &Device<'_>) -> bool {
     derived.is_outrun_on(device) && device.utilisation().is_some_and(|busy| busy >= BUSY)
 }
@@ -259,7 +259,7 @@ fn finding(
         cause: match (age >= OLD_S, &outrun) {
             (true, _) => "The age at which dirty data are written is very long or switched off.".to_owned(),
             (false, Some(disk)) => format!(
-                "Programs dirty more than {} writes. The kernel pauses them near its limit, and keeps up to that in memory.",
+                "Programs dirty more than {} writes. The kernel pauses them near its limit. Up to that limit, data stay in memory.",
                 disk.name
             ),
             (false, None) => {
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_copy_keeps_in_memory_while_it_outruns_the_disk_is_not_told_as_waiting_for_its_age() {
+    fn data_of_a_copy_that_outruns_the_disk_do_not_wait_for_their_age() {
         let copy = |amount: f64, dirtied: f64| {
             Fixture::healthy()
                 .seconds(60)
@@ -505,7 +505,7 @@ mod tests {
         assert!(finding.brief.because.starts_with("Programs write more than sda takes."), "{}", finding.brief.because);
         assert!(!finding.cause.contains("age"), "{}", finding.cause);
         assert!(!finding.evidence.iter().any(|row| row.name.starts_with("Oldest")), "{:?}", finding.evidence);
-        // It is as much, and the disk keeps up.
+        // The same amount, on a disk that keeps up.
         check_rule(&RULE, &copy(1400.0, 20.0), "warning: 1.37 GiB are only in memory, up to 35 s old");
         // A stop of half a minute is long, whatever the reason.
         check_rule(&RULE, &copy(4000.0, 120.0), "warning: 3.91 GiB are only in memory: a power cut");

@@ -232,7 +232,7 @@ fn amplification(dominant: &Dominant<'_, '_>) -> Option<f64> {
 enum Path {
     /// The flusher writes them.
     Flusher,
-    /// The same, where no limit of a cgroup bounds dirty pages.
+    /// The flusher writes them, and no limit of a cgroup bounds dirty pages.
     Unbounded,
     /// The flusher writes them at once: the strict limit of the device lets nothing pile up.
     Strict,

@@ -15,14 +15,14 @@ const MOSTLY: f64 = 0.5;
 /// Part of the mean writer's bytes from which a process is one of the writers of a disk.
 const FAIR_PART: f64 = 0.5;
 
-/// Shortest time between two samples in which a paused writer dirties something: it is paused for a fifth of a second at most
+/// Shortest time between two samples in which every paused writer dirties something. A pause takes a fifth of a second at most
 /// (`balance_dirty_pages`, `MAX_PAUSE`).
 const LONGER_THAN_PAUSES_S: f64 = 0.4;
-/// Part of its own standing still that the other writers of a disk may stand still on average. Above the limit all writers do.
+/// Longest mean time without dirtying of the other writers of a disk, as a part of the victim's own. Above the limit, all writers stop.
 const FELLOWS_STAND: f64 = 0.5;
 
-/// Writers of a disk that wait for more than pauses: they dirtied nothing for a good part of the time, while the other writers, with
-/// most of the data, went on. They wait in a sync, or for pages under writeback, behind the data of the others.
+/// Returns the writers of a disk whose waits are more than pauses. They dirtied nothing for a good part of the time, while the other
+/// writers went on and had most of the data. They wait behind the data of the others, in a sync or for pages under writeback.
 fn standing(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
     let window = derived.window;
     let between = derived.seconds / window.samples.saturating_sub(1).max(1) as f64;

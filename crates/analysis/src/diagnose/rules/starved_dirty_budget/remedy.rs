@@ -150,7 +150,7 @@ pub(super) struct OfStorm {
     pub(super) trade_off: String,
     /// What remains of the storm, in words; empty where the change holds all that is rewritten.
     pub(super) remains: String,
-    /// Whether it holds less than half of that.
+    /// Whether the change holds less than half of what is rewritten.
     pub(super) is_in_part: bool,
 }
 
@@ -195,13 +195,13 @@ pub(super) fn of_storm(derived: &Derived<'_>, storm: &Storm<'_, '_, '_>, reason:
     let remains = match is_all {
         true => String::new(),
         false => format!(
-            "Up to {all} are rewritten. This holds {} of them: up to {} of the storm may remain.",
+            "Up to {all} are rewritten. The change holds {} of them, so up to {} of the storm may remain.",
             human::bytes(has as f64),
             human::percent(1.0 - held)
         ),
     };
     let part = match is_all {
-        true => format!("This holds all of the pages that are rewritten, {all} at most."),
+        true => format!("The change holds all pages that are rewritten, {all} at most."),
         false => remains.clone(),
     };
     let (plan, why, trade_off) = match advice {
