@@ -209,12 +209,12 @@ fn steps_that_make_no_sense_are_named_by_their_place() {
     );
     check(
         "{ write = { file = \"/data/x\", total = \"28 MB\", direct = true } }",
-        "12:11: workload.tasks.w.steps[0].write: direct I/O needs a total of whole sectors (512 bytes) -> write total = \
+        "12:11: workload.tasks.w.steps[0].write: direct I/O needs a total of whole sectors (512 bytes) -> use total = \
          \"28000256 B\"",
     );
     check(
         "{ read = { file = \"/data/x\", total = \"1000 B\", direct = true } }",
-        "12:10: workload.tasks.w.steps[0].read: direct I/O needs a total of whole sectors (512 bytes) -> write total = \
+        "12:10: workload.tasks.w.steps[0].read: direct I/O needs a total of whole sectors (512 bytes) -> use total = \
          \"1024 B\"",
     );
 }

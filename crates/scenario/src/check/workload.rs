@@ -342,7 +342,7 @@ fn sectors<const N: usize>(
         complaints.hint(
             key,
             format!("direct I/O needs a {name} of whole sectors (512 bytes)"),
-            format!("write {name} = \"{whole} B\""),
+            format!("use {name} = \"{whole} B\""),
         );
     }
 }
