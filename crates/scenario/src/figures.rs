@@ -6,7 +6,8 @@
 //! devices), `T.throttled_seconds` (slept in dirty throttling; the model's only), `T.write_amplification` (dirtied over
 //! what its write calls and stores were of), `T.stalls_count`, `T.stalled_seconds`, `T.failures_count`,
 //! `T.finished_seconds`. Over copies, counts, times and rates are sums, latencies those of the copy where they are worst,
-//! and the finish the last. A stall within that of another operation, such as the fsync of a file that is created, is part of it.
+//! and the finish the last. A stall within that of another operation, such as the fsync of a file that is created, is part of it. One that
+//! begins before the figures do (during `settle`) is in the recording only.
 
 use floodline_record::record::{Event, Latency, TaskIo, TaskName, What};
 use floodline_record::units::Nanos;
@@ -48,6 +49,14 @@ impl<'a> Stalls<'a> {
         let mut stalls = Stalls::default();
         events.into_iter().for_each(|event| stalls.take(event));
         stalls
+    }
+
+    /// Leaves out the stalls of each task and copy that begin before its measures do.
+    fn measured(&mut self, since: &BTreeMap<(&'a str, u32), Nanos>) {
+        for (task, stalls) in &mut self.0 {
+            let since = since.get(task).copied().unwrap_or_default();
+            stalls.retain(|(begin, ..)| *begin >= since);
+        }
     }
 
     fn take(&mut self, event: &'a Event) {
@@ -101,6 +110,8 @@ struct Figures<'a> {
     found: BTreeMap<String, Figure>,
     started: Option<Nanos>,
     stalls: Stalls<'a>,
+    /// When the measures of each task and copy begin.
+    since: BTreeMap<(&'a str, u32), Nanos>,
     /// Bytes that each task dirtied, and those it wrote and stored.
     written: BTreeMap<&'a str, (u64, u64)>,
 }
@@ -121,6 +132,7 @@ impl<'a> Figures<'a> {
             }
             What::TaskStall { .. } => self.stalls.take(event),
             What::TaskOperations { task, operation, since, count, bytes, latency } => {
+                self.since.insert((&task.task, task.copy), *since);
                 if matches!(operation.as_str(), "write" | "mmap_store") {
                     let (_, asked) = self.written.entry(&task.task).or_default();
                     *asked = asked.saturating_add(*bytes);
@@ -128,6 +140,7 @@ impl<'a> Figures<'a> {
                 self.operations(task, operation, Nanos(since_start(Some(*since))), *count, *bytes, latency);
             }
             What::TaskIo { task, since, io } => {
+                self.since.insert((&task.task, task.copy), *since);
                 let (dirtied, _) = self.written.entry(&task.task).or_default();
                 *dirtied = dirtied.saturating_add(io.write_bytes.unwrap_or(0));
                 self.io(task, Nanos(since_start(Some(*since))), io);
@@ -141,7 +154,8 @@ impl<'a> Figures<'a> {
     }
 
     fn finish(mut self) -> BTreeMap<String, Figure> {
-        let stalls = std::mem::take(&mut self.stalls);
+        let mut stalls = std::mem::take(&mut self.stalls);
+        stalls.measured(&self.since);
         for (task, count) in stalls.counts() {
             self.add(task, "stalls_count", "count", count as f64);
         }
@@ -259,6 +273,17 @@ mod tests {
         };
         check(run(), "mail.stalls_count", Some((3.0, "count")));
         check(run(), "mail.stalled_seconds", Some((1.8, "seconds")));
+    }
+
+    #[test]
+    fn a_stall_before_the_measures_is_in_the_recording_and_no_figure() {
+        let stall = |operation: &str| What::TaskStall { task: name(0), operation: operation.into(), lasted: MS(400) };
+        // The measures of copy 0 begin after a second.
+        let run = || vec![(999, stall("fsync")), (1000, stall("fsync")), (11_000, fsyncs(0, 400))];
+        check(run(), "mail.stalls_count", Some((1.0, "count")));
+        check(run(), "mail.stalled_seconds", Some((0.4, "seconds")));
+        let events = run().into_iter().map(|(ms, what)| Event { at: MS(ms), what }).collect::<Vec<_>>();
+        assert_eq!(Stalls::of(&events).waits().map(|(_, waits)| waits.len()).sum::<usize>(), 2);
     }
 
     #[test]
