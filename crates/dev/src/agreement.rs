@@ -28,7 +28,7 @@ const CPU_BOUND_BELOW: f64 = 0.02;
 const NEGLIGIBLE_BYTES: f64 = 131_072.0;
 const NEGLIGIBLE_RATE: f64 = 1024.0;
 /// Figures that are CPU time whatever their value.
-const CPU_BOUND: &[&str] = &[".burn.", "host.cpu_", ".open.", "remove_cgroup"];
+const CPU_BOUND: &[&str] = &[".anon.", ".burn.", "host.cpu_", ".open.", "remove_cgroup"];
 
 /// Ends of the names of figures that are judged: throughput, finish times, usual and longest waits, those of the slowest
 /// hundredth of the reads, levels, bytes.

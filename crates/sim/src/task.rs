@@ -226,7 +226,10 @@ impl<'s> Hand<'s> {
                 use_cpu(&self.sim, self.pid, lasting, true).await;
                 self.measures.took("burn", at, self.sim.now(), 0);
             }
-            Single::Anon(step) => self.hold(step.size.bytes().div_ceil(PAGE)).await?,
+            Single::Anon(step) => {
+                self.hold(step.size.bytes().div_ceil(PAGE)).await?;
+                self.measures.took("anon", at, self.sim.now(), 0);
+            }
             Single::DropCaches => {
                 self.sim.w().drop_caches();
             }

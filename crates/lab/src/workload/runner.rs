@@ -209,7 +209,7 @@ impl<'a> Hand<'a> {
                 .time("rmdir", 0, || std::fs::remove_dir(&step.path))
                 .map_err(|error| StepError::call("rmdir", &step.path, error))?,
             Single::Burn(step) => return Ok(self.burn(step).then_some(Answer::Done)),
-            Single::Anon(step) => self.anon.set(step)?,
+            Single::Anon(step) => measures.time("anon", 0, || self.anon.set(step))?,
             Single::DropCaches => system::drop_caches()?,
             Single::WaitFor(step) => self.run.meeting.wait_for(&step.task)?,
             Single::Barrier(step) => self.run.meeting.barrier(&step.name)?,
