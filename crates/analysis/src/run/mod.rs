@@ -7,7 +7,7 @@ mod machine;
 pub use machine::workload_length;
 
 use crate::budget::Judge;
-use crate::diagnose::diagnose;
+use crate::diagnose::{self, diagnose};
 use crate::report::{Finding, Report};
 use floodline_record::name::Name;
 use floodline_record::record::{Event, Record, Sink, What};
@@ -217,6 +217,10 @@ pub fn misses(
     for rule in expect.not_found.iter().flatten().filter(|rule| is_found(rule)) {
         misses.push(format!("{rule} was found"));
     }
+    let absent = expect.not_found.iter().flatten().chain(expect.confirmed.keys());
+    for name in absent.filter(|name| diagnose::rule(name).is_none()) {
+        misses.push(format!("no finding is called {:?}", Name::from(name.as_str())));
+    }
     if let Some(limit) = expect.quiet_from {
         let loud = findings.iter().filter(|finding| finding.severity >= limit);
         let loud = loud.filter(|finding| !found.iter().any(|rule| *rule == finding.rule));
@@ -306,6 +310,21 @@ mod tests {
             ]
         );
         assert!(misses(&Expect::default(), &Window::default(), &figures, &[]).is_empty());
+    }
+
+    #[test]
+    fn a_finding_that_does_not_exist_is_not_missing_from_a_run() {
+        let lists = |not_found: &[&str], confirmed: &[&str]| Expect {
+            not_found: Some(not_found.iter().map(|name| (*name).to_owned()).collect()),
+            confirmed: confirmed.iter().map(|name| ((*name).to_owned(), String::new())).collect(),
+            ..Expect::default()
+        };
+        let check = |expect: &Expect, says: &[&str]| {
+            assert_eq!(misses(expect, &Window::default(), &BTreeMap::new(), &[]), says);
+        };
+        check(&lists(&["dirty-clif", "dirty-cliff"], &[]), &[r#"no finding is called "dirty-clif""#]);
+        check(&lists(&[], &["starved-budget"]), &[r#"no finding is called "starved-budget""#]);
+        check(&lists(&["dirty-cliff"], &["starved-dirty-budget"]), &[]);
     }
 
     #[test]
