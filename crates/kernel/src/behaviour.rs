@@ -166,6 +166,8 @@ pub struct Folios {
 pub struct Stacks {
     /// Whether a sync or unmount of an overlay writes the data of its upper filesystem.
     pub overlay_syncs_upper: bool,
+    /// Whether an overlay copies a file up by sharing its blocks, where the filesystem below can.
+    pub overlay_clones: bool,
     /// Whether a file opened on an overlay has a page cache of its own, which stays empty: calls that work on that cache,
     /// such as sync_file_range, do nothing.
     pub overlay_has_own_cache: bool,
@@ -250,6 +252,7 @@ impl Behaviour {
         },
         stack: Stacks {
             overlay_syncs_upper: false,
+            overlay_clones: false,
             overlay_has_own_cache: false,
             overlay_volatile: false,
             loop_charges_cgroup: false,

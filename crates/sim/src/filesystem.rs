@@ -66,6 +66,8 @@ pub(crate) struct Superblock {
     pub(crate) journal: Option<Journal>,
     /// Whether new blocks stay unwritten until their data is on the device and a worker converts them.
     pub(crate) has_unwritten: bool,
+    /// Whether files can share blocks (`reflink`).
+    pub(crate) has_reflink: bool,
     /// Its capacity, if bounded.
     pub(crate) space: Option<Space>,
     pub(crate) conversions: crate::ioend::Conversions,

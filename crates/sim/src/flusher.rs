@@ -7,6 +7,7 @@ use crate::arena::{InodeId, WbId};
 use crate::block::Class;
 use crate::engine::{Due, Sim, suspend};
 use crate::inode::ListName;
+use crate::plug::Plug;
 use crate::wb::{Reason, Work};
 use crate::world::World;
 use crate::writepages::{How, Wrote, wait_writeback, writepages};
@@ -302,20 +303,20 @@ async fn writeback(sim: &Sim, wb: WbId, work: &Work) {
                 };
                 let wrote = writepages(sim, inode, how).await;
                 if work.is_sync && !work.for_sync {
-                    sim.w().unplug(wb);
+                    sim.w().unplug(Plug::Flusher(wb));
                     wait_writeback(sim, inode, 0, u64::MAX / 2).await;
                 }
                 sim.w().inode_written(&mut execution, inode, wrote.counted >= chunk, wrote);
             }
             NextInode::Wait(inode) => {
-                sim.w().unplug(wb);
+                sim.w().unplug(Plug::Flusher(wb));
                 sim.wait("an inode that another flusher writes", |world| &mut world.inodes[inode].waiters).await;
             }
             NextInode::Rest => {
-                sim.w().unplug(wb);
+                sim.w().unplug(Plug::Flusher(wb));
                 sim.pass(1_000_000, "").await;
             }
-            NextInode::End => return sim.w().unplug(wb),
+            NextInode::End => return sim.w().unplug(Plug::Flusher(wb)),
         }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) enum Gap {
 }
 
 /// Runs of pages without data, before the end of a file's blocks; by their first page, with their end.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Gaps(BTreeMap<u64, (u64, Gap)>);
 
 impl Gaps {
@@ -88,6 +88,15 @@ impl Inode {
         let before = self.gaps_within(pages.start..page).last();
         let start = before.map_or(pages.start, |(gap, _)| gap.end);
         start..if self.gaps.is_some() { self.on_device(page, pages.end).1 } else { pages.end }
+    }
+
+    /// The pages of a range around `page`, which is not on the device, that are not there either.
+    pub(crate) fn without_data_around(&self, page: u64, pages: Range<u64>) -> Range<u64> {
+        if page >= self.allocated {
+            return self.allocated.max(pages.start)..pages.end;
+        }
+        let run = self.gaps_within(pages).map(|(run, _)| run).find(|run| run.contains(&page));
+        run.unwrap_or(page..page + 1)
     }
 
     /// Parts of a range of bytes that are on the device, each with its offset and length.
@@ -181,6 +190,8 @@ mod tests {
         assert_eq!(inode.holes(0..400), std::slice::from_ref(&(100..300)));
         assert_eq!(inode.gap_in(50..150), Some(Gap::Hole));
         assert_eq!(inode.on_device_around(305, 0..400), 300..310);
+        let around = [0, 305, 320].map(|page| inode.without_data_around(page, 0..400));
+        assert_eq!(around, [0..10, 305..306, 310..400], "a page with data is alone");
         inode.allocate(150);
         assert_eq!(inode.holes(0..400), std::slice::from_ref(&(150..300)));
         inode.cut(15);

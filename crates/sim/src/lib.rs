@@ -67,6 +67,7 @@ mod sync;
 mod syscalls;
 mod task;
 mod timer;
+mod tree_commit;
 mod turns;
 mod wake_ups;
 mod wb;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The log tree of btrfs: what an fsync writes besides the data. It writes the nodes of the tree that changed and the one
 //! that holds the tree's root, flushes the device's cache, and writes the superblock that refers to them past the cache.
-//! Callers of fsync that come meanwhile share the next log. Not modelled: commits of a transaction, which an fsync may
-//! wait for, and checksums. Mirrors btrfs_sync_log of fs/btrfs/tree-log.c in outline.
+//! Callers of fsync that come meanwhile share the next log. `tree_commit.rs` has the commits of transactions. Not modelled:
+//! an fsync that has to commit the transaction. Mirrors btrfs_sync_log of fs/btrfs/tree-log.c in outline.
 
-use crate::arena::{CgId, InodeId, SbId};
-use crate::block::{Class, Done, Request, Way, device_page, submit_all_and_wait, submit_and_wait};
+use crate::arena::{BlockId, CgId, InodeId, PidId, SbId};
+use crate::block::{Class, Done, Request, Way, device_page, submit_all_and_wait};
 use crate::engine::{Sim, Waiters};
 use crate::flush::with_data;
 use crate::journal::flush;
+use crate::tree_commit::Transaction;
 use crate::world::{PAGE, World};
 use floodline_scenario::{Copies, Mkfs};
 
@@ -22,7 +23,16 @@ const NODE: u64 = 16 << 10;
 /// Logs after which the place of a log is used again.
 const PLACES: u64 = 16;
 
-/// The log tree of one filesystem.
+/// First page above the places of logs, whose nodes have 64 KiB at most.
+pub(crate) const PLACES_END: u64 = 1 << 12;
+
+/// Distance of a node's copies, pages: they lie in different chunks of the device.
+const COPY: u64 = 1 << 22;
+
+/// Where the superblocks are.
+const SUPERBLOCKS: u64 = (1 << 24) - 16;
+
+/// The log tree of one filesystem, and its running transaction.
 #[derive(Debug, Default)]
 pub(crate) struct LogTree {
     /// The inode whose pages are nodes; none on other filesystems.
@@ -35,39 +45,119 @@ pub(crate) struct LogTree {
     synced: u64,
     is_syncing: bool,
     waiters: Waiters,
+    transaction: Transaction,
+}
+
+/// Nodes that are written together, and the number of superblocks that follow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Nodes {
+    pub(crate) first: u64,
+    pub(crate) count: u64,
+    /// Whether nodes that lie side by side are one request.
+    pub(crate) are_joined: bool,
+    pub(crate) superblocks: u64,
 }
 
 impl LogTree {
     /// The log tree of a filesystem that was made with these options.
-    pub(crate) fn new(inode: InodeId, mkfs: &Mkfs) -> LogTree {
+    pub(crate) fn new(inode: InodeId, mkfs: &Mkfs, transaction: Transaction) -> LogTree {
         let node = mkfs.node_size.map_or(NODE, |size| size.bytes()).div_ceil(PAGE);
         let copies = if mkfs.metadata == Some(Copies::Single) { 1 } else { 2 };
-        LogTree { inode: Some(inode), node, copies, ..LogTree::default() }
+        LogTree { inode: Some(inode), node, copies, transaction, ..LogTree::default() }
+    }
+
+    /// The inode whose pages are nodes, and places of data; none on other filesystems than btrfs.
+    pub(crate) fn inode(&self) -> Option<InodeId> {
+        self.inode
+    }
+
+    /// The running transaction; none on other filesystems than btrfs.
+    pub(crate) fn transaction(&mut self) -> Option<&mut Transaction> {
+        self.inode.map(|_| &mut self.transaction)
     }
 }
 
 impl World {
-    /// Makes the nodes of the next log dirty and puts them under writeback. Returns their first page and their number.
-    fn log_nodes(&mut self, sb: SbId, inode: InodeId, process: u32) -> (u64, u64) {
-        let LogTree { node, begun, .. } = self.sbs[sb].log_tree;
-        let (start, len) = (begun % PLACES * NODES * node, NODES * node);
+    /// Makes nodes dirty and puts them under writeback. Returns the number of their pages.
+    fn begin_nodes(&mut self, sb: SbId, inode: InodeId, nodes: Nodes, by: Option<PidId>) -> u64 {
+        let (start, len) = (nodes.first, nodes.count * self.sbs[sb].log_tree.node);
         for page in start..start + len {
             if self.inodes[inode].cache.find(page).is_none() {
                 self.add_to_cache(inode, page, 1, 1, CgId::ROOT);
             }
         }
         self.inodes[inode].cache.update(start, len, |_, extent| extent.dirty = true);
-        let task = self.task_of(process);
-        self.account_dirtied(inode, len, 1, CgId::ROOT, task);
-        self.start_writeback(inode, start, len, CgId::ROOT, self.cpu_of(process));
-        (start, len)
+        self.account_dirtied(inode, len, 1, CgId::ROOT, by);
+        self.start_writeback(inode, start, len, CgId::ROOT, by.map(|pid| self.pids[pid].cpu));
+        len
     }
+
+    /// Requests for all copies of some nodes.
+    fn requests_of(&self, sb: SbId, inode: InodeId, nodes: Nodes) -> Vec<Request> {
+        let LogTree { node, copies, .. } = self.sbs[sb].log_tree;
+        let most = if nodes.are_joined { self.request_pages().max(node) } else { node };
+        let pages = nodes.count * node;
+        let of_copy = |copy: u64| {
+            let at = move |page: u64| device_page(inode, nodes.first + page + copy * COPY);
+            (0..pages).step_by(usize::try_from(most).unwrap_or(usize::MAX)).map(move |page| {
+                let bytes = most.min(pages - page) * PAGE;
+                request(at(page), bytes)
+            })
+        };
+        (0..copies).flat_map(of_copy).collect()
+    }
+}
+
+fn request(at: u64, bytes: u64) -> Request {
+    Request {
+        way: Way::Write,
+        at,
+        bytes,
+        class: Class::Urgent,
+        merged: 0,
+        goes_on: false,
+        cgroup: CgId::ROOT,
+        done: Done::Nothing,
+    }
+}
+
+/// Waits until no other log or commit is being written, and begins one.
+pub(crate) async fn begin_sync(sim: &Sim, sb: SbId) {
+    while std::mem::replace(&mut sim.w().sbs[sb].log_tree.is_syncing, true) {
+        sim.wait("the log tree or a commit, which another task writes", |world| &mut world.sbs[sb].log_tree.waiters)
+            .await;
+    }
+}
+
+/// Ends a log or a commit.
+pub(crate) fn end_sync(sim: &Sim, sb: SbId) {
+    let mut world = sim.w();
+    let log = &mut world.sbs[sb].log_tree;
+    log.is_syncing = false;
+    let waiting = log.waiters.take();
+    world.wake_all(waiting);
+}
+
+/// Writes nodes and then the superblocks that refer to them.
+pub(crate) async fn write_nodes(sim: &Sim, sb: SbId, device: BlockId, nodes: Nodes, by: Option<PidId>) {
+    let Some(inode) = sim.w().sbs[sb].log_tree.inode else { return };
+    let (len, requests) = {
+        let mut world = sim.w();
+        (world.begin_nodes(sb, inode, nodes, by), world.requests_of(sb, inode, nodes))
+    };
+    submit_all_and_wait(sim, device, &requests, "nodes of the trees").await;
+    sim.w().end_writeback(inode, nodes.first, len);
+    flush(sim, device).await;
+    let place = |number: u64| request(device_page(inode, SUPERBLOCKS + 2 * number), PAGE);
+    let superblocks: Vec<Request> = (0..nodes.superblocks).map(place).collect();
+    with_data(sim, device, submit_all_and_wait(sim, device, &superblocks, "the superblock")).await;
+    flush(sim, device).await;
 }
 
 /// Makes the metadata of an inode durable whose data was written, if its filesystem has a log tree. Returns whether it
 /// has one.
 pub(crate) async fn sync_log(sim: &Sim, sb: SbId) -> bool {
-    let (Some(inode), Some(device), joined) = ({
+    let (Some(_), Some(device), joined) = ({
         let world = sim.w();
         let log = &world.sbs[sb].log_tree;
         (log.inode, world.sbs[sb].device, log.begun)
@@ -86,39 +176,18 @@ pub(crate) async fn sync_log(sim: &Sim, sb: SbId) -> bool {
         }
         sim.wait("the log tree, which another fsync writes", |world| &mut world.sbs[sb].log_tree.waiters).await;
     }
-    let request = |page: u64, bytes: u64| Request {
-        way: Way::Write,
-        at: device_page(inode, page),
-        bytes,
-        class: Class::Urgent,
-        merged: 0,
-        goes_on: false,
-        cgroup: CgId::ROOT,
-        done: Done::Nothing,
-    };
-    let (start, len, requests, place_of_superblock) = {
+    let (nodes, by) = {
         let mut world = sim.w();
-        let (start, len) = world.log_nodes(sb, inode, sim.current_process());
-        let LogTree { node, copies, .. } = world.sbs[sb].log_tree;
-        world.sbs[sb].log_tree.begun += 1;
-        // A copy of a node lies in another chunk of the device.
-        let place = |copy: u64, number: u64| start + number * node + copy * PLACES * NODES * node;
-        let nodes =
-            (0..copies).flat_map(|copy| (0..NODES).map(move |number| request(place(copy, number), node * PAGE)));
-        (start, len, nodes.collect::<Vec<_>>(), place(copies, 0) - start)
+        let log = &mut world.sbs[sb].log_tree;
+        let first = log.begun % PLACES * NODES * log.node;
+        log.begun += 1;
+        (Nodes { first, count: NODES, are_joined: false, superblocks: 1 }, world.task_of(sim.current_process()))
     };
-    submit_all_and_wait(sim, device, &requests, "nodes of the log tree").await;
-    sim.w().end_writeback(inode, start, len);
-    flush(sim, device).await;
-    let superblock = request(place_of_superblock, PAGE);
-    with_data(sim, device, submit_and_wait(sim, device, superblock, "the superblock")).await;
-    flush(sim, device).await;
-    let waiting = {
+    write_nodes(sim, sb, device, nodes, by).await;
+    {
         let log = &mut sim.w().sbs[sb].log_tree;
         log.synced = log.begun;
-        log.is_syncing = false;
-        log.waiters.take()
-    };
-    sim.w().wake_all(waiting);
+    }
+    end_sync(sim, sb);
     true
 }

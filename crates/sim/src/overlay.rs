@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files of the lower directory of an overlay. A read through the overlay reads them in place. The first open for writing
-//! copies such a file to the upper directory: it reads all of it, writes and syncs the copy, and renames it. Mirrors
-//! `ovl_copy_up_tmpfile` of fs/overlayfs/copy_up.c. Directories that only the lower one has cannot be renamed or removed
+//! copies such a file to the upper directory: it reads all of it, writes and syncs the copy, and renames it. On a filesystem
+//! with reflink that has both directories, the copy shares the blocks of the file instead. Mirrors
+//! `ovl_copy_up_tmpfile` and `ovl_copy_up_file` of fs/overlayfs/copy_up.c. Left out: a write to shared blocks gets new ones,
+//! which fdatasync has to commit. Directories that only the lower one has cannot be renamed or removed
 //! here, and an open that truncates copies the data, too.
 
 use crate::arena::{InodeId, PidId};
 use crate::dcache::Dentry;
 use crate::engine::Sim;
 use crate::filesystem::Upper;
+use crate::journal;
 use crate::namespace::{Errno, Refusal, change_dir, mkdir, rename};
 use crate::process::may_block;
 use crate::sync::{self, lock, unlock};
 use crate::syscalls::{Opened, Readahead, close, open, read, write};
 use crate::world::World;
+use crate::writepages::{How, wait_writeback, writepages};
 
 /// Bytes that a copy moves at once (`OVL_COPY_UP_CHUNK_SIZE`).
 const CHUNK: u64 = 1 << 20;
@@ -44,6 +48,15 @@ impl World {
         self.overlay_of(path)?;
         let (sb, upper) = self.resolve(path);
         if self.sbs[sb].find(&upper).is_ok() { None } else { self.lower_file(path) }
+    }
+
+    /// Whether the copy of a lower file of an overlay can share its blocks: both are on one filesystem, and the lower directory
+    /// is not on another overlay.
+    fn can_share(&self, path: &str, lower: InodeId, copy: InodeId) -> bool {
+        let sb = self.inodes[copy].sb;
+        let is_stacked = self.overlay_of(path).is_none_or(|(upper, _)| self.overlay_of(&upper.lower).is_some());
+        let is_one = self.inodes[lower].sb == sb && !is_stacked;
+        is_one && self.behaviour.stack.overlay_clones && self.sbs[sb].has_reflink
     }
 
     /// Hides the file that the lower directory has at a path. Returns whether it has one.
@@ -98,10 +111,17 @@ async fn copy_file(sim: &Sim, pid: PidId, path: &str) -> Result<(), Errno> {
         (lower, from, format!("{}{rest}", upper.dir), upper.is_volatile)
     };
     let copy = open(sim, pid, &from, true).await?;
-    let copied = copy_data(sim, pid, lower, copy).await;
-    if copied.is_ok() && !is_volatile {
-        may_block(sim, pid, sync::fsync(sim, copy.inode, false)).await;
-    }
+    let is_shared = sim.w().can_share(path, lower, copy.inode);
+    let copied = if is_shared {
+        share(sim, pid, lower, copy.inode).await;
+        Ok(())
+    } else {
+        let copied = copy_data(sim, pid, lower, copy).await;
+        if copied.is_ok() && !is_volatile {
+            may_block(sim, pid, sync::fsync(sim, copy.inode, false)).await;
+        }
+        copied
+    };
     close(sim, pid, copy).await;
     copied?;
     let parent = to.rsplit_once('/').map_or("", |(parent, _)| parent);
@@ -115,6 +135,26 @@ async fn copy_file(sim: &Sim, pid: PidId, path: &str) -> Result<(), Errno> {
         mkdir(sim, pid, parent).await.map_err(known)?;
     }
     rename(sim, pid, &from, &to).await.map_err(known)
+}
+
+/// Makes an empty file share the blocks of another one, which is written first (`vfs_clone_file_range`).
+async fn share(sim: &Sim, pid: PidId, lower: InodeId, copy: InodeId) {
+    may_block(sim, pid, async {
+        writepages(sim, lower, How::all(true)).await;
+        wait_writeback(sim, lower, 0, u64::MAX / 2).await;
+    })
+    .await;
+    let (sb, blocks) = {
+        let world = sim.w();
+        let [bitmap, descriptor, block] = world.data_blocks(copy);
+        (world.inodes[copy].sb, [bitmap, descriptor, block, world.inodes[lower].block])
+    };
+    journal::change(sim, pid, sb, &blocks, Some((copy, true))).await;
+    let mut world = sim.w();
+    let i = &world.inodes[lower];
+    let (size, allocated, gaps) = (i.size, i.allocated, i.gaps.clone());
+    let i = &mut world.inodes[copy];
+    (i.size, i.allocated, i.gaps) = (size, allocated, gaps);
 }
 
 async fn copy_data(sim: &Sim, pid: PidId, lower: InodeId, copy: Opened) -> Result<(), Errno> {

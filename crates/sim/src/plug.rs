@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plug of a flusher: the request that it has made last and keeps for more. Filesystems give files that are written one
+//! The plug of a flusher, or of a task that syncs a btrfs: the request that it has made last and keeps for more. Filesystems give files that are written one
 //! after the other blocks that lie side by side, so pages of the next file join the request of the last one, up to the
 //! device's largest request. A request that joins needs no place in the queue and none in wbt. A flusher that sleeps, or makes a
 //! request that joins no other, submits the plugged request. Mirrors blk_attempt_plug_merge and blk_flush_plug of
@@ -7,7 +7,7 @@
 //! whose dispatcher has a plug of its own. On a real 7.2, 3,900 requests for files of 200 kB went to the disk as 332.
 
 use crate::arena::{BlockId, Id, InodeId, WbId};
-use crate::block::{Block, Done, Entry, Request, device_page};
+use crate::block::{BIO_PAGES, Block, Done, Entry, Request, device_page};
 use crate::engine::Sim;
 use crate::world::{PAGE, World};
 use floodline_scenario::FsType;
@@ -16,10 +16,18 @@ use std::collections::BTreeMap;
 /// Pages of the largest ext4 file whose blocks come from the preallocation of small files (`s_mb_stream_request`).
 const SMALL: u64 = 16;
 
+/// Owner of a plug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Plug {
+    Flusher(WbId),
+    /// A task that writes, by its process.
+    Task(u32),
+}
+
 /// Requests in plugs, and what joined requests complete.
 #[derive(Debug, Default)]
 pub(crate) struct Plugs {
-    held: BTreeMap<WbId, Plugged>,
+    held: BTreeMap<Plug, Plugged>,
     joined: Vec<Vec<Done>>,
     free: Vec<u32>,
 }
@@ -44,9 +52,9 @@ impl Plugged {
 
 impl Plugs {
     /// Makes a request part of another one.
-    fn join(&mut self, wb: WbId, request: &Request) {
+    fn join(&mut self, of: Plug, request: &Request) {
         let Plugs { held, joined, free } = self;
-        let Some(plugged) = held.get_mut(&wb) else { return };
+        let Some(plugged) = held.get_mut(&of) else { return };
         let cell = match plugged.request.done {
             Done::Joined(cell) => cell,
             first => {
@@ -111,64 +119,67 @@ impl World {
         if is_first { self.inodes[inode].follows } else { None }
     }
 
-    /// Hands a request of writeback down to a device, for a flusher into its plug. Returns what the caller has to wait for,
+    /// Hands a request of writeback down to a device, for an owner of a plug into that. Returns what the caller has to wait for,
     /// if anything, before [`enter`].
-    pub(crate) fn hand_down(&mut self, flusher: Option<WbId>, device: BlockId, request: &Request) -> Option<Entry> {
-        let Some(wb) = flusher.filter(|_| self.blocks[device].has_plug()) else {
+    pub(crate) fn hand_down(&mut self, plug: Option<Plug>, device: BlockId, request: &Request) -> Option<Entry> {
+        let Some(of) = plug.filter(|_| self.blocks[device].has_plug()) else {
             return self.submit_now(device, request);
         };
         self.account_bio(device, request);
-        let most = self.request_pages() * PAGE;
-        let joins = self.plugs.held.get(&wb).is_some_and(|plugged| {
-            plugged.takes(device, request, most) && self.before(request.at) == Some(plugged.end)
+        let joins = self.plugs.held.get(&of).is_some_and(|plugged| {
+            let is_copy = self.is_copy_place(request.at);
+            // A request has as many segments as a bio. The pages of a btrfs are a segment each.
+            let most = if is_copy { BIO_PAGES.min(self.request_pages()) } else { self.request_pages() };
+            let before = if is_copy { Some(request.at) } else { self.before(request.at) };
+            plugged.takes(device, request, most * PAGE) && before == Some(plugged.end)
         });
         if joins {
-            self.plugs.join(wb, request);
+            self.plugs.join(of, request);
             return None;
         }
-        self.unplug(wb);
+        self.unplug(of);
         if !self.wbt_admits(device, request) {
             return Some(Entry::Wbt);
         }
         if self.blocks[device].is_full() {
             return Some(Entry::Request);
         }
-        self.plug(wb, device, *request);
+        self.plug(of, device, *request);
         None
     }
 
     /// Puts a request that has its place in the queue into a plug, which is empty.
-    fn plug(&mut self, wb: WbId, device: BlockId, request: Request) {
-        self.plugs.held.insert(wb, Plugged { device, request, end: end_of(&request) });
+    fn plug(&mut self, of: Plug, device: BlockId, request: Request) {
+        self.plugs.held.insert(of, Plugged { device, request, end: end_of(&request) });
     }
 
-    /// Hands the request in a flusher's plug to the device.
-    pub(crate) fn unplug(&mut self, wb: WbId) {
-        if let Some(Plugged { device, request, .. }) = self.plugs.held.remove(&wb) {
+    /// Hands the request in a plug to the device.
+    pub(crate) fn unplug(&mut self, of: Plug) {
+        if let Some(Plugged { device, request, .. }) = self.plugs.held.remove(&of) {
             self.issue(device, &request);
         }
     }
 }
 
 /// Waits until a queue accepts a request that it did not accept at once.
-pub(crate) async fn enter(sim: &Sim, flusher: Option<WbId>, device: BlockId, request: &Request, entry: Entry) {
-    let Some(wb) = flusher.filter(|_| sim.w().blocks[device].has_plug()) else {
+pub(crate) async fn enter(sim: &Sim, plug: Option<Plug>, device: BlockId, request: &Request, entry: Entry) {
+    let Some(of) = plug.filter(|_| sim.w().blocks[device].has_plug()) else {
         return crate::block::enter(sim, device, request, entry).await;
     };
     if entry == Entry::Wbt {
         crate::wbt::wait(sim, device, request.class).await;
     }
     crate::block::free_request(sim, device).await;
-    sim.w().plug(wb, device, *request);
+    sim.w().plug(of, device, *request);
 }
 
-/// Does a part of a flusher's work in which it may have to sleep: then it lets the request in its plug go first.
-pub(crate) async fn unplugging<T>(sim: &Sim, flusher: Option<WbId>, part: impl Future<Output = T>) -> T {
+/// Does a part of the work of a plug's owner in which it may have to sleep: then it lets the request in its plug go first.
+pub(crate) async fn unplugging<T>(sim: &Sim, plug: Option<Plug>, part: impl Future<Output = T>) -> T {
     let mut part = std::pin::pin!(part);
     std::future::poll_fn(|context| {
         let poll = part.as_mut().poll(context);
-        if let (true, Some(wb)) = (poll.is_pending(), flusher) {
-            sim.w().unplug(wb);
+        if let (true, Some(of)) = (poll.is_pending(), plug) {
+            sim.w().unplug(of);
         }
         poll
     })
@@ -188,23 +199,23 @@ mod tests {
             let (way, class, cgroup) = (Way::Write, Class::Normal, CgId::ROOT);
             Request { way, at, bytes: pages * PAGE, class, merged: 0, goes_on: false, cgroup, done }
         };
-        let (wb, device, most) = (WbId(0), BlockId(0), 320 * PAGE);
+        let (of, device, most) = (Plug::Flusher(WbId(0)), BlockId(0), 320 * PAGE);
         let first = request(1, 49, Done::Writeback(7));
         let plugged = Plugged { device, request: first, end: end_of(&first) };
-        let mut plugs = Plugs { held: BTreeMap::from([(wb, plugged)]), ..Plugs::default() };
+        let mut plugs = Plugs { held: BTreeMap::from([(of, plugged)]), ..Plugs::default() };
         for inode in 2..=6 {
             let next = request(inode, 49, Done::Writeback(7 + inode));
-            assert!(plugs.held[&wb].takes(device, &next, most), "{inode}");
-            plugs.join(wb, &next);
+            assert!(plugs.held[&of].takes(device, &next, most), "{inode}");
+            plugs.join(of, &next);
         }
-        let Plugged { request: joined, end, .. } = plugs.held[&wb];
+        let Plugged { request: joined, end, .. } = plugs.held[&of];
         assert_eq!((joined.bytes, joined.merged, end), (294 * PAGE, 5, device_page(InodeId(6), 49)));
         assert!(
-            !plugs.held[&wb].takes(device, &request(7, 49, Done::Nothing), most),
+            !plugs.held[&of].takes(device, &request(7, 49, Done::Nothing), most),
             "a request has 320 pages at most"
         );
         let other = Request { cgroup: CgId(3), ..request(7, 4, Done::Nothing) };
-        assert!(!plugs.held[&wb].takes(device, &other, most), "that of another cgroup stays apart");
+        assert!(!plugs.held[&of].takes(device, &other, most), "that of another cgroup stays apart");
         let Done::Joined(cell) = joined.done else { panic!("{:?}", joined.done) };
         let completes = [7, 9, 10, 11, 12, 13].map(Done::Writeback);
         assert_eq!(plugs.completed(cell), completes);

@@ -212,6 +212,9 @@ fn start(sim: &Sim, scenario: &Scenario, options: &Options, recording: &Rc<RefCe
         if sim.w().sbs[sb].journal.as_ref().is_some_and(Journal::logs_inodes) {
             sim.spawn("xfsaild", true, crate::xfsaild::xfsaild(sim.clone(), sb));
         }
+        if sim.w().sbs[sb].log_tree.inode().is_some() {
+            sim.spawn("btrfs-transaction", true, crate::tree_commit::transaction_kthread(sim.clone(), sb));
+        }
         if sim.w().sbs[sb].has_unwritten {
             sim.spawn("conversion", true, crate::ioend::worker(sim.clone(), sb));
         }

@@ -23,6 +23,7 @@ use crate::reported::{mount_facts, setup_facts};
 use crate::space::{Space, usual_log};
 use crate::speed::Speed;
 use crate::stripes::Stack;
+use crate::tree_commit::Transaction;
 use crate::wb::{Bdi, Domain, Lock};
 use crate::wbt::Wbt;
 use crate::world::{Costs, PAGE, Settings, World};
@@ -466,6 +467,12 @@ fn add_filesystems(
                 FsType::Ext4 => world.behaviour.journal.ext4_dioread_nolock && !has("dioread_lock"),
                 _ => false,
             };
+            // mkfs.xfs makes it by default since xfsprogs 5.1.
+            sb.has_reflink = match spec.fs_type {
+                FsType::Xfs => spec.mkfs.features.get("reflink") != Some(&false),
+                FsType::Btrfs => true,
+                _ => false,
+            };
             sb.has_cgroup_writeback = world.behaviour.arithmetic.memcg_domain
                 && cgroup_writeback(&mount, &world.behaviour, &setup_facts(world)) == CgroupWriteback::Supported;
             refuse_journal_options(&point, &spec)?;
@@ -473,9 +480,8 @@ fn add_filesystems(
                 FsType::Ext4 if spec.mkfs.journal == Some(false) => None,
                 FsType::Ext4 => {
                     // 0 is the default.
-                    let commit = spec.options.iter().find_map(|option| option.strip_prefix("commit=")?.parse().ok());
-                    let interval =
-                        commit.filter(|seconds| *seconds > 0).map_or(JBD2_INTERVAL, |s: u64| s * 1_000_000_000);
+                    let commit = commit_option(&spec).filter(|seconds| *seconds > 0);
+                    let interval = commit.map_or(JBD2_INTERVAL, |s: u64| s * 1_000_000_000);
                     let journal = Journal::jbd2(interval, bytes, log, world.behaviour.journal);
                     Some(journal.with_order(!has("data=writeback")))
                 }
@@ -493,11 +499,19 @@ fn add_filesystems(
             let inode = world.inodes.push(inode);
             match spec.fs_type {
                 FsType::Ext4 => world.sbs[id].metadata = Some(inode),
-                _ => world.sbs[id].log_tree = LogTree::new(inode, &spec.mkfs),
+                _ => {
+                    let transaction = Transaction::every(commit_option(&spec));
+                    world.sbs[id].log_tree = LogTree::new(inode, &spec.mkfs, transaction);
+                }
             }
         }
     }
     Ok(())
+}
+
+/// Seconds of the mount option `commit=`.
+fn commit_option(spec: &Mount) -> Option<u64> {
+    spec.options.iter().find_map(|option| option.strip_prefix("commit=")?.parse().ok())
 }
 
 /// Notes the groups that hold directories of overlays and files of loop devices: they were made before the workload.
@@ -561,6 +575,7 @@ fn superblock(point: &str, fs_type: FsType) -> Superblock {
         names: Names::default(),
         journal: None,
         has_unwritten: false,
+        has_reflink: false,
         space: None,
         conversions: crate::ioend::Conversions::default(),
         metadata: None,
@@ -575,7 +590,8 @@ fn superblock(point: &str, fs_type: FsType) -> Superblock {
     }
 }
 
-/// Superblocks with a journal, or with a worker that converts unwritten blocks.
+/// Superblocks with a journal, with a worker that converts unwritten blocks, or with a thread that commits transactions.
 pub(crate) fn with_threads(world: &World) -> Vec<SbId> {
-    world.sbs.iter().filter(|(_, sb)| sb.journal.is_some() || sb.has_unwritten).map(|(id, _)| id).collect()
+    let has = |sb: &Superblock| sb.journal.is_some() || sb.has_unwritten || sb.log_tree.inode().is_some();
+    world.sbs.iter().filter(|(_, sb)| has(sb)).map(|(id, _)| id).collect()
 }

@@ -3,7 +3,8 @@
 
 use crate::SimError;
 use crate::world::PAGE;
-use floodline_scenario::{Backing, Executor, FsType, Mkfs, Scenario, UsedKey};
+use floodline_record::units::Bytes;
+use floodline_scenario::{Backing, ByteSize, Executor, FsType, Mkfs, Scenario, UsedKey};
 use std::collections::BTreeMap;
 
 /// Mount options whose effect is modelled, or that change nothing here. One that ends with `=` takes a number.
@@ -87,9 +88,18 @@ pub fn simplified_beside(scenario: &Scenario, beside: Beside) -> Vec<String> {
     let points: Vec<&str> = btrfs.map(|(point, _)| point.as_str()).collect();
     if !points.is_empty() {
         said.push(format!(
-            "The btrfs on {} is simulated as an ext4 without a journal. An fsync writes three nodes of the log tree. Other \
-             metadata and checksums are not written. The fsync of a host may wait longer, for a commit.",
+            "The btrfs on {} is simulated in outline. Data gets new places one after the other, an fsync writes three nodes of the \
+             log tree, and a commit writes an estimated number of nodes. Reads do not know the new places. The fsync of a host may \
+             wait longer, for a commit.",
             points.join(", ")
+        ));
+    }
+    for (point, room, images) in machine.outgrown() {
+        said.push(format!(
+            "{point} has {}, less than its images of loop devices, which have {}. The model writes them without end. On a host, the \
+             writes to an image fail once {point} is full.",
+            ByteSize(Bytes(room)),
+            ByteSize(Bytes(images))
         ));
     }
     for (point, mount) in &machine.mounts {
@@ -195,6 +205,25 @@ pub fn check(scenario: &Scenario) -> Result<(), SimError> {
 mod tests {
     use super::*;
     use floodline_scenario::ScenarioFile;
+
+    #[test]
+    fn images_that_are_larger_than_their_disk_are_told() {
+        let told = |image: &str, other: &str| {
+            let text = format!(
+                "name = \"s\"\nsummary = \"s\"\n[machine]\nmemory = \"1 GiB\"\ndevices.disk.size = \"1 GiB\"\n\
+                 mounts.\"/data\" = {{ type = \"ext4\", device = \"disk\" }}\n\
+                 devices.a = {{ size = \"{image}\", backing = {{ loop = {{ file = \"/data/a\" }} }} }}\n\
+                 devices.b = {{ size = \"{other}\", backing = {{ loop = {{ file = \"/data/b\", direct_io = true }} }} }}\n\
+                 [workload.tasks.t]\nsteps = [\"sync\"]\n"
+            );
+            let file = ScenarioFile::parse(&text).unwrap();
+            simplified(&file.variants["default"])
+        };
+        assert_eq!(told("512 MiB", "512 MiB"), Vec::<String>::new());
+        let said = told("512 MiB", "513 MiB");
+        let begin = "/data has 1 GiB, less than its images of loop devices, which have 1025 MiB. ";
+        assert!(said.len() == 1 && said[0].starts_with(begin), "{said:?}");
+    }
 
     #[test]
     fn more_than_can_be_carried_is_refused_with_what_can() {

@@ -10,7 +10,7 @@ use crate::gaps::Gap;
 use crate::journal;
 use crate::page_cache::Extent;
 use crate::perag::before_allocation;
-use crate::plug::{enter, unplugging};
+use crate::plug::{Plug, enter, unplugging};
 use crate::process::io_schedule;
 use crate::world::{PAGE, World};
 use floodline_kernel::ForeignTally;
@@ -80,6 +80,10 @@ struct Pass {
     in_folios: bool,
     /// The wb whose bandwidth it estimates.
     estimates: Option<WbId>,
+    plug: Option<Plug>,
+    /// The cgroup of the task that writes, if its requests belong to that: without cgroup writeback, a bio belongs to the
+    /// task that submits it (`bio_associate_blkg`).
+    of_task: Option<CgId>,
     tally: ForeignTally,
     wrote: Wrote,
 }
@@ -96,19 +100,20 @@ enum NextRun {
 pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
     let process = sim.current_process();
     let mut pass = sim.w().begin_pass(inode, how, process);
+    let plug = pass.plug;
     loop {
         let next = sim.w().next_run(&mut pass);
         let mut run = match next {
             NextRun::Write(run) => run,
             NextRun::Wait => {
                 let page = sim.wait("a page under writeback", |world| &mut world.inodes[inode].waiters);
-                unplugging(sim, how.flusher, io_schedule(sim, page)).await;
+                unplugging(sim, plug, io_schedule(sim, page)).await;
                 continue;
             }
             NextRun::End => break,
         };
         if let Some(sb) = run.transaction {
-            unplugging(sim, how.flusher, begin_allocation(sim, inode, how, sb, &run)).await;
+            unplugging(sim, plug, begin_allocation(sim, inode, how, sb, &run)).await;
             let mut world = sim.w();
             world.inodes[inode].fill(run.at..run.end);
             world.journal_joins(inode, true);
@@ -121,12 +126,15 @@ pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
             loop {
                 let waiting = sim.w().send(&mut run);
                 let Some((request, entry)) = waiting else { break };
-                enter(sim, run.flusher, run.device, &request, entry).await;
+                enter(sim, run.plug, run.device, &request, entry).await;
             }
         }
         if let Some(sb) = run.transaction {
             journal::stop(sim, sb);
         }
+    }
+    if let Some(Plug::Task(_)) = plug {
+        sim.w().unplug(Plug::Task(process));
     }
     sim.w().end_pass(&pass);
     pass.wrote
@@ -165,10 +173,10 @@ async fn send_slowly(sim: &Sim, run: &mut Sending) {
         let entry = {
             let mut world = sim.w();
             world.memory.cpu_system += cost;
-            world.hand_down(run.flusher, run.device, &request)
+            world.hand_down(run.plug, run.device, &request)
         };
         if let Some(entry) = entry {
-            enter(sim, run.flusher, run.device, &request, entry).await;
+            enter(sim, run.plug, run.device, &request, entry).await;
         }
     }
 }
@@ -188,8 +196,10 @@ pub(crate) async fn wait_writeback(sim: &Sim, inode: InodeId, start: u64, len: u
 /// A run of dirty pages that is being submitted to a device: at most what the filesystem maps at once.
 struct Sending {
     inode: InodeId,
-    /// The wb whose flusher sends it.
-    flusher: Option<WbId>,
+    /// The plug that its requests go through.
+    plug: Option<Plug>,
+    /// The btrfs that gives its pages new places.
+    copies_on: Option<SbId>,
     /// CPU of the task that requested it; none for a flusher.
     cpu: Option<usize>,
     device: BlockId,
@@ -282,6 +292,12 @@ impl World {
             tagged,
             in_folios: !self.behaviour.arithmetic.nr_to_write_in_pages,
             estimates,
+            plug: match how.flusher {
+                Some(wb) => Some(Plug::Flusher(wb)),
+                // Pages of other filesystems that lie side by side are in one request anyway.
+                None => self.sbs[sb].log_tree.inode().map(|_| Plug::Task(process)),
+            },
+            of_task: (how.flusher.is_none() && !self.sbs[sb].has_cgroup_writeback).then(|| self.of_task(process)),
             tally: ForeignTally::default(),
             wrote: Wrote::default(),
         }
@@ -340,7 +356,7 @@ impl World {
         let inode = pass.inode;
         let i = &self.inodes[inode];
         let sb = &self.sbs[i.sb];
-        let is_ext4 = sb.fs_type == FsType::Ext4;
+        let (is_ext4, is_btrfs) = (sb.fs_type == FsType::Ext4, sb.fs_type == FsType::Btrfs);
         let mut run = i.cache.next_dirty(pass.at, most.min(if is_ext4 { EXT4_EXTENT } else { OTHER_EXTENT }))?;
         // A turn ends with its last folio, whatever the filesystem could map at once.
         let left = pass.how.nr_to_write.saturating_sub(pass.wrote.counted).max(1);
@@ -368,11 +384,12 @@ impl World {
         let in_request = self.request_pages().min(of_single);
         let sending = Sending {
             inode,
-            flusher: pass.how.flusher,
+            plug: pass.plug,
+            copies_on: (is_btrfs && gap != Some(Gap::Unwritten)).then_some(i.sb),
             cpu: pass.cpu,
             device: sb.device?,
             class,
-            cgroup: self.io_cgroup(inode),
+            cgroup: pass.of_task.unwrap_or_else(|| self.io_cgroup(inode)),
             at: run.start,
             end,
             in_ioend: self.ioend_pages(i.sb, needs_blocks, folio),
@@ -400,6 +417,9 @@ impl World {
         if is_new {
             self.take_place(inode, end);
         }
+        if is_btrfs {
+            self.run_changes_trees(self.inodes[inode].sb);
+        }
         if needs_blocks && sending.transaction.is_none() {
             self.inodes[inode].fill(sending.at..end);
         }
@@ -409,7 +429,7 @@ impl World {
     /// Submits the rest of a run, until a request has to wait.
     fn send(&mut self, sending: &mut Sending) -> Option<(Request, Entry)> {
         while let Some(request) = self.next_request(sending) {
-            if let Some(entry) = self.hand_down(sending.flusher, sending.device, &request) {
+            if let Some(entry) = self.hand_down(sending.plug, sending.device, &request) {
                 return Some((request, entry));
             }
         }
@@ -436,7 +456,8 @@ impl World {
         let some = sending.blocks.min(sending.in_stretch);
         let goes_on = std::mem::replace(&mut sending.goes_on, true);
         let (class, cgroup, done) = (sending.class, sending.cgroup, Done::Writeback(ioend));
-        let at = device_page(sending.inode, sending.page);
+        let copied = sending.copies_on.and_then(|sb| self.copy_place(sb, some));
+        let at = copied.unwrap_or_else(|| device_page(sending.inode, sending.page));
         (sending.blocks, sending.page) = (sending.blocks - some, sending.page + some + sending.gap);
         Some(Request { way: Way::Write, at, bytes: some * PAGE, class, merged: 0, goes_on, cgroup, done })
     }
@@ -467,7 +488,7 @@ impl World {
         sending.goes_on &= sending.is_one_bio && sending.gap == 0;
     }
 
-    /// The cgroup that writeback of an inode is charged to.
+    /// The cgroup that a flusher's writeback of an inode is charged to.
     fn io_cgroup(&self, inode: InodeId) -> CgId {
         self.inodes[inode].wb.map_or(CgId::ROOT, |wb| self.wbs[wb].memcg)
     }

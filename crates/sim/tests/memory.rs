@@ -123,3 +123,65 @@ fn who_evicts_for_a_limit_of_memory_pays_with_its_own_cpu_time() {
     let cost = finished("64 MiB") - finished("900 MiB");
     assert!((10.0..40.0).contains(&cost), "{cost} ms");
 }
+
+#[test]
+fn memory_that_a_program_takes_is_timed() {
+    let text = r#"
+name = "anon"
+summary = "dirty pages where memory is wanted"
+[machine]
+memory = "512 MiB"
+cpus = 2
+sysctl.vm = { dirty_ratio = 80, dirty_background_ratio = 70 }
+[machine.devices.disk]
+size = "4 GiB"
+write_bandwidth = "20 MB/s"
+[machine.mounts."/data"]
+type = "ext4"
+device = "disk"
+[workload.tasks.t]
+steps = [
+  { anon = { size = "16 MiB" } },
+  { write = { file = "/data/a", block = "1 MiB", total = "240 MiB" } },
+  { anon = { size = "300 MiB" } },
+]
+"#;
+    let run = run_of(&scenario(text), "6.12", |_| true);
+    assert_eq!(figure(&run, "t.anon.count"), 2.0);
+    let longest = figure(&run, "t.anon.max_seconds");
+    assert!(longest > 1.0, "pages have to be written before they can go: {longest} s");
+}
+
+#[test]
+fn a_store_into_a_page_without_data_has_the_folio_that_readahead_makes() {
+    let dirtied = |fs: &str, kernel: &str, make: &str| {
+        let text = format!(
+            r#"
+name = "mapped"
+summary = "stores into a mapping of a file without data"
+[machine]
+memory = "1 GiB"
+cpus = 2
+[machine.devices.disk]
+size = "4 GiB"
+[machine.mounts."/data"]
+type = "{fs}"
+device = "disk"
+[workload.tasks.t]
+setup = [{{ {make} = {{ file = "/data/m", size = "512 MiB" }} }}]
+steps = [{{ sleep = {{ for = "1s" }} }}, {{ mmap_store = {{ file = "/data/m", size = "512 MiB", pages = 50, count = 1 }} }}, {{ sleep = {{ for = "3s" }} }}]
+"#
+        );
+        let run = run_of(&scenario(&text), kernel, |_| true);
+        figure(&run, "host.dirtied_bytes") / 4096.0
+    };
+    // On a real 6.12, stores into a new file of fallocate on XFS made 1.8 times as many pages dirty as they touched.
+    for make in ["fallocate", "truncate"] {
+        let folios = dirtied("xfs", "6.12", make);
+        assert!((185.0..=201.0).contains(&folios), "{make}: {folios} pages");
+        for (fs, kernel) in [("ext4", "6.12"), ("xfs", "5.10")] {
+            let single = dirtied(fs, kernel, make);
+            assert!((48.0..=52.0).contains(&single), "{make} on {fs}, {kernel}: {single} pages");
+        }
+    }
+}

@@ -10,6 +10,11 @@ const MIB: f64 = (1 << 20) as f64;
 
 /// Runs steps after a file of 50 MiB was written to the lower directory and is in no cache.
 fn run(options: &str, steps: &str) -> Run {
+    run_on(r#"type = "ext4""#, "6.12", options, steps)
+}
+
+/// The same on another filesystem.
+fn run_on(filesystem: &str, kernel: &str, options: &str, steps: &str) -> Run {
     let text = format!(
         r#"
 name = "overlay"
@@ -23,7 +28,7 @@ write_bandwidth = "50 MB/s"
 read_bandwidth = "50 MB/s"
 burst = "0s"
 [machine.mounts."/data"]
-type = "ext4"
+{filesystem}
 device = "disk"
 [machine.mounts."/m"]
 type = "overlay"
@@ -34,7 +39,7 @@ setup = [{{ write = {{ file = "/data/l/d/x", block = "1 MiB", total = "50 MiB" }
 steps = [{{ sleep = {{ for = "2s" }} }}, {steps}]
 "#
     );
-    run_of(&scenario(&text), "6.12", |_| true)
+    run_of(&scenario(&text), kernel, |_| true)
 }
 
 #[test]
@@ -90,4 +95,34 @@ fn a_renamed_file_of_the_lower_directory_moves_up() {
     let run = run("", steps);
     assert_eq!((figure(&run, "w.failures_count"), figure(&run, "w.read.count")), (0.0, 50.0));
     assert!((50.0..51.1).contains(&(figure(&run, "devices.written_bytes") / MIB)));
+}
+
+#[test]
+fn where_files_can_share_blocks_the_copy_does() {
+    let xfs = r#"type = "xfs""#;
+    let without = "type = \"xfs\"\nmkfs.features.reflink = false";
+    // A page in the middle of the file is changed. The rest of it is read from the copy, which is in no cache.
+    let write = r#"{ write = { file = "/m/d/x", block = "4 KiB", count = 1, size = "50 MiB" } }, { fsync = { file = "/m/d/x" } }"#;
+    let copies = |filesystem, kernel| {
+        let run = run_on(filesystem, kernel, "", write);
+        assert_eq!(figure(&run, "w.failures_count"), 0.0);
+        let [read, written] = ["read", "written"].map(|way| figure(&run, &format!("devices.{way}_bytes")) / MIB);
+        assert!((read > 49.0) == (written > 49.0) && !(1.0..49.0).contains(&written), "{read} and {written} MiB");
+        written > 49.0
+    };
+    for (filesystem, kernel, expect) in [
+        (xfs, "6.12", false),
+        (r#"type = "btrfs""#, "6.12", false),
+        (without, "6.12", true),
+        (r#"type = "ext4""#, "6.12", true),
+        (xfs, "4.9", true),
+    ] {
+        assert_eq!(copies(filesystem, kernel), expect, "{filesystem} on {kernel}");
+    }
+    let read = r#"{ read = { file = "/m/d/x", block = "1 MiB" } }"#;
+    let close = r#"{ close = { file = "/m/d/x" } }"#;
+    let run = run_on(xfs, "6.12", "", &format!("{write}, {close}, {read}, {close}, {read}"));
+    let read = figure(&run, "devices.read_bytes") / MIB;
+    assert!((49.9..50.3).contains(&read), "{read} MiB");
+    assert_eq!(figure(&run, "w.read.count"), 100.0);
 }

@@ -398,10 +398,14 @@ steps = [{ sleep = { for = "6s" } }]
 }
 
 #[test]
-fn on_version_1_buffered_writes_escape_a_limit_and_direct_reads_do_not() {
-    let run = run(&scenario(&LIMITED.replace("cpus = 2", "cpus = 2\ncgroup_mode = \"v1\"")), "5.10");
-    assert!(figure(&run, "writer.finished_seconds") < 1.0);
-    assert!(figure(&run, "reader.finished_seconds") > 4.7);
+fn on_version_1_the_flusher_escapes_a_limit_and_calls_of_a_task_do_not() {
+    let text = LIMITED.replace("cpus = 2", "cpus = 2\ncgroup_mode = \"v1\"");
+    let flushed = run(&scenario(&text.replace("{ fsync = { file = \"/data/a\" } }", "\"sync\"")), "5.10");
+    assert!(figure(&flushed, "writer.finished_seconds") < 1.0);
+    assert!(figure(&flushed, "reader.finished_seconds") > 4.7);
+    // The task itself submits what it syncs: on a real 6.1, an fsync of 100 MB took 25 s at 4 MB/s.
+    let synced = figure(&run(&scenario(&text), "5.10"), "writer.finished_seconds");
+    assert!((4.0..4.5).contains(&synced), "{synced} s for 20 MiB at 5 MB/s");
 }
 
 #[test]
@@ -412,14 +416,6 @@ fn a_limit_may_change_while_the_machine_runs() {
     );
     let seconds = figure(&run(&scenario(&text), "6.12"), "writer.finished_seconds");
     assert!(seconds < 1.0, "{seconds}");
-}
-
-#[test]
-fn btrfs_writes_back_like_ext4_without_a_journal() {
-    let text = LIMITED.replace("\"xfs\"", "\"btrfs\"").replace("5 MB/s", "500 MB/s");
-    let run = run(&scenario(&text), "6.12");
-    // The data, and for each of the two fsyncs three nodes of the log tree, twice, and the superblock.
-    assert_eq!(written(&run), [((20 + 20 + 4) << 20) + 2 * (100 << 10)]);
 }
 
 #[test]
@@ -454,7 +450,7 @@ fn what_is_honoured_in_part_is_said() {
     check(
         "The model does not sort the requests of disk as mq-deadline does. On a SATA or rotating disk, simulated reads ",
     );
-    check("The btrfs on /data is simulated as an ext4 without a journal.");
+    check("The btrfs on /data is simulated in outline.");
     check("The model ignores io.weight.");
     check("memory.low protects pages as on a kernel without the multi-generational LRU (lru_gen/enabled is 0).");
     assert!(!said.concat().contains("writeback throttling"), "{said:?}");

@@ -3,11 +3,12 @@
 //! that are larger than the filesystem of their file.
 
 use super::Complaints;
-use super::machine::mount_of;
+use super::machine::{mount_at, mount_of};
 use crate::machine::{Backing, FsType, Layout, Machine};
 use crate::step::{MmapStore, Repeat, Step};
 use crate::{ByteSize, Device};
 use floodline_record::units::Bytes;
+use std::collections::BTreeMap;
 
 /// Rounds that may take no time: each makes a line of the recording at the most.
 const ROUNDS_MAX: u64 = 10_000;
@@ -88,6 +89,23 @@ fn size(machine: &Machine, device: &Device, layers: usize) -> Option<u64> {
         Layout::MirroredStripes(_) => least.saturating_mul(count / 2),
         Layout::Linear | Layout::Encrypted(_) => sizes.iter().copied().fold(0, u64::saturating_add),
     })
+}
+
+impl Machine {
+    /// Mount points whose filesystem has less room than the images of the loop devices on it: each with the bytes that the filesystem
+    /// has at most, and the bytes of its images.
+    pub fn outgrown(&self) -> Vec<(&str, u64, u64)> {
+        let mut images: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for device in self.devices.values() {
+            let (Backing::Loop { file, .. }, Some(size)) = (&device.backing, device.size) else { continue };
+            let Some((point, _)) = mount_at(self, file) else { continue };
+            let Some(room) = room(self, file, LAYERS_MAX) else { continue };
+            let (_, taken) = images.entry(point).or_insert((room, 0));
+            *taken = taken.saturating_add(size.bytes());
+        }
+        let too_large = images.into_iter().filter(|(_, (room, taken))| taken > room);
+        too_large.map(|(point, (room, taken))| (point, room, taken)).collect()
+    }
 }
 
 #[cfg(test)]

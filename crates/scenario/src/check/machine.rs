@@ -234,8 +234,13 @@ fn device(machine: &Machine, name: &str, device: &Device, complaints: &mut Compl
 
 /// The mount that a path is on: the longest mount point that is a prefix, copies taken as one.
 pub(super) fn mount_of<'a>(machine: &'a Machine, path: &str) -> Option<&'a Mount> {
+    mount_at(machine, path).map(|(_, mount)| mount)
+}
+
+/// The same, with its mount point.
+pub(super) fn mount_at<'a>(machine: &'a Machine, path: &str) -> Option<(&'a str, &'a Mount)> {
     let below = machine.mounts.iter().filter(|(point, _)| is_below(point, path));
-    below.max_by_key(|(point, _)| point.len()).map(|(_, mount)| mount)
+    below.max_by_key(|(point, _)| point.len()).map(|(point, mount)| (point.as_str(), mount))
 }
 
 /// Whether a path is at a mount point or below it, copies taken as one.

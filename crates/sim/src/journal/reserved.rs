@@ -12,9 +12,11 @@ use crate::engine::{Sim, Waiters};
 use crate::world::{PAGE, World};
 use floodline_kernel::Journals;
 
-/// Journal blocks that mke2fs creates, each for filesystems smaller than a size in MiB.
-const JOURNAL_BLOCKS: [(u64, u64); 7] = [
-    (128, 1024),
+/// Blocks of the journal that mke2fs creates, each for filesystems smaller than a size in MiB. Below 512 MiB, blocks have 1 KiB.
+const JOURNAL_BLOCKS: [(u64, u64); 9] = [
+    (32, 1024),
+    (256, 4096),
+    (512, 8192),
     (1 << 10, 4096),
     (2 << 10, 8192),
     (16 << 10, 16_384),
@@ -22,13 +24,13 @@ const JOURNAL_BLOCKS: [(u64, u64); 7] = [
     (64 << 10, 65_536),
     (128 << 10, 131_072),
 ];
-/// Journal blocks that mke2fs creates for larger filesystems.
+/// Blocks of the journal that it creates for larger filesystems.
 const JOURNAL_BLOCKS_MAX: u64 = 262_144;
 /// Blocks of an inode's extent tree at its largest, counted twice.
 const INDEX_BLOCKS: u64 = 10;
 /// Blocks of extended attributes and of the inode, and one for the pages.
 const OTHER_BLOCKS: u64 = 7;
-/// Journal blocks that mke2fs creates, by the size of the device in bytes.
+/// Blocks of the journal that mke2fs creates, by the size of the device in bytes.
 pub(crate) fn journal_blocks_of_ext4(bytes: u64) -> u64 {
     let known = JOURNAL_BLOCKS.iter().find(|(below, _)| bytes >> 20 < *below);
     known.map_or(JOURNAL_BLOCKS_MAX, |(_, blocks)| *blocks)

@@ -8,6 +8,7 @@ use super::log::flush;
 use super::{commit, of};
 use crate::arena::{CgId, InodeId, SbId};
 use crate::engine::Sim;
+use crate::tree_commit;
 use crate::world::World;
 use crate::writepages::{How, wait_writeback, writepages};
 
@@ -30,6 +31,7 @@ impl World {
 
     /// Changes metadata blocks of a filesystem without a journal. Other filesystems without a journal have none.
     pub(super) fn change_in_place(&mut self, sb: SbId, blocks: &[u64], memcg: CgId) {
+        self.trees_change(sb, blocks);
         if self.lacks_journal(sb) {
             self.cache_metadata(sb, blocks, memcg);
             self.dirty_metadata(sb, blocks.iter().copied());
@@ -77,10 +79,13 @@ pub(crate) async fn sync_in_place(sim: &Sim, inode: InodeId, datasync: bool) -> 
     true
 }
 
-/// Commits the journal of a superblock, or flushes its device if it has none (`ext4_sync_fs`).
+/// Commits the journal of a superblock or the transaction of a btrfs, or flushes its device if it has none (`ext4_sync_fs`).
 pub(crate) async fn sync_fs(sim: &Sim, sb: SbId) {
     if of(&mut sim.w(), sb).is_some() {
         commit(sim, sb, 0).await;
+        return;
+    }
+    if tree_commit::commit(sim, sb).await {
         return;
     }
     let device = {

@@ -7,7 +7,6 @@ use super::{OUT_OF_MEMORY, update_time};
 use crate::arena::{InodeId, PidId};
 use crate::balance_dirty_pages::balance_dirty_pages;
 use crate::engine::Sim;
-use crate::gaps::Gap;
 use crate::memory::{NoMemory, make_room};
 use crate::memory_high::handle_over_high;
 use crate::process::use_cpu;
@@ -68,16 +67,11 @@ pub(crate) async fn store(
             break;
         }
         faults += 1;
-        let is_new = {
-            let world = sim.w();
-            let i = &world.inodes[inode];
-            i.cache.find(page).is_none() && i.gap_in(page..page + 1) == Some(Gap::Hole)
-        };
         if faults > FAULTS_MAX {
             return Err("one store faulted over and over: its folio is cleaned before every retry");
         }
         filemap_fault(sim, pid, inode, &mut ahead.faults, page).await.map_err(|_| OUT_OF_MEMORY)?;
-        if is_new && !sim.w().take_blocks(inode, 1) {
+        if !sim.w().take_for_store(inode, page) {
             return Err(NO_SPACE);
         }
         handle_over_high(sim, pid).await;
@@ -105,13 +99,14 @@ pub(crate) async fn store(
 
 /// Brings a page into the cache on a fault, if it is not there yet.
 async fn filemap_fault(sim: &Sim, pid: PidId, inode: InodeId, faults: &mut Faults, page: u64) -> Result<(), NoMemory> {
-    let (is_cached, is_on_disk, cgroup) = {
+    let (is_cached, is_on_disk, has_device, cgroup) = {
         let mut world = sim.w();
         let i = &world.inodes[inode];
         let is_cached = i.cache.find(page).is_some();
         let is_on_disk = !is_cached && i.is_on_device(page);
+        let has_device = world.sbs[i.sb].device.is_some();
         world.count_fault(pid, is_on_disk);
-        (is_cached, is_on_disk, world.pids[pid].cgroup)
+        (is_cached, is_on_disk, has_device, world.pids[pid].cgroup)
     };
     if is_cached {
         faults.hits(page);
@@ -119,18 +114,14 @@ async fn filemap_fault(sim: &Sim, pid: PidId, inode: InodeId, faults: &mut Fault
         return Ok(());
     }
     faults.mapped.add(page);
+    let reads_around = has_device && faults.misses();
+    let (start, len, folio) = if reads_around { sim.w().fault_around(inode, page) } else { (page, 1, 1) };
     if is_on_disk {
-        let reads_around = faults.misses();
-        let alone = (page, 1, 1);
-        let (start, len, folio) = if reads_around { sim.w().fault_around(inode, page) } else { alone };
         return fetch(sim, pid, inode, page, start..start + len, folio).await;
     }
-    make_room(sim, pid, cgroup, 1).await?;
-    let mut world = sim.w();
-    if world.inodes[inode].cache.find(page).is_none() {
-        let owner = world.page_owner(cgroup);
-        world.add_to_cache(inode, page, 1, 1, owner);
-    }
+    // Readahead fills what has no data with zeros, in the same folios.
+    make_room(sim, pid, cgroup, len).await?;
+    sim.w().arrive(cgroup, inode, start..start + len, folio);
     Ok(())
 }
 
@@ -147,8 +138,19 @@ impl World {
         let (at, len) = hole.unwrap_or((page, 1));
         // If the window begins with a cached page, the rest of it is read in single pages.
         let folio = if at == start { sb.folios.by_fault } else { 1 };
-        let there = i.on_device_around(page, at..at + len);
-        (there.start, there.end - there.start, folio)
+        let alike = match i.is_on_device(page) {
+            true => i.on_device_around(page, at..at + len),
+            false => i.without_data_around(page, at..at + len),
+        };
+        (alike.start, alike.end - alike.start, folio)
+    }
+
+    /// Takes blocks for a folio that a store is about to make dirty. Returns whether there are enough.
+    fn take_for_store(&mut self, inode: InodeId, page: u64) -> bool {
+        let i = &self.inodes[inode];
+        let is_dirty = i.cache.find(page).is_some_and(|(_, extent)| extent.dirty);
+        let Some((start, len)) = i.cache.folio(page).filter(|_| !is_dirty) else { return true };
+        self.take_holes(inode, &(start..start + u64::from(len)))
     }
 
     fn count_fault(&mut self, pid: PidId, is_major: bool) {
