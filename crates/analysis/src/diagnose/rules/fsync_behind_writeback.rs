@@ -147,8 +147,11 @@ fn check(derived: &Derived<'_>) -> Verdict {
         queue.is_attended && (!victims_on(queue).is_empty() || queue.pressure >= FELT_PRESSURE || is_harm())
     };
     let felt: Vec<&&Queue<'_>> = full.iter().filter(is_felt).collect();
-    let with_others =
-        |queue: &&&Queue<'_>| others_on(queue).is_none_or(|(others, own)| !others.is_empty() || !own.is_empty());
+    let with_others = |queue: &&&Queue<'_>| match others_on(queue) {
+        Some((others, own)) => !others.is_empty() || !own.is_empty(),
+        // Where nothing shows the waits of single programs, a strict limit explains the pressure.
+        None => !strict::holds(derived, &queue.device),
+    };
     // The members of one array are full for one reason.
     let arrays = array::joined(
         derived,
