@@ -205,7 +205,7 @@ struct Weighed<'a> {
 }
 
 /// Whether a limit is smaller under the change. A cgroup that gets its first limit has less room than before.
-pub(crate) fn shrinks(row: &AsIfRow) -> bool {
+fn shrinks(row: &AsIfRow) -> bool {
     match (row.now_thresh_bytes, row.then_thresh_bytes) {
         (Some(now), Some(then)) => (then as f64) < now as f64 * (1.0 - SAME),
         (None, Some(_)) => row.cgroup.is_some(),

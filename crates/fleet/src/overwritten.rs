@@ -3,7 +3,7 @@
 //! written once in each expiry cycle. Below a smaller background threshold they are written after each call. Bytes passed to pipes and
 //! sockets look the same, so only a simulation can tell that the host suffers.
 
-use crate::arithmetic::{SAME, shrinks};
+use crate::arithmetic::SAME;
 use crate::harm::WRITTEN;
 use crate::row::Cause;
 use floodline_analysis::budget::{AsIfRow, Assumed};
@@ -19,15 +19,11 @@ const LEAST: u64 = 256 << 10;
 /// Returns why pages may be written again and again below a smaller background threshold. `None` without such a program.
 pub(crate) fn overwritten(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<(Cause, String)> {
     let window = derived.window;
-    let is_smaller = |row: &&AsIfRow| match (&row.cgroup, row.now_thresh_bytes) {
-        (Some(_), Some(_)) => shrinks(row),
-        // A cgroup without a limit of its own has that of the machine.
-        _ => assumed
-            .now
-            .global
-            .bg_thresh
-            .zip(row.then_bg_thresh_bytes)
-            .is_some_and(|(now, then)| (then as f64) < now.high.0 as f64 * (1.0 - SAME)),
+    let of_machine = assumed.now.global.bg_thresh.map(|bound| bound.high.0);
+    // A cgroup without a threshold of its own has that of the machine.
+    let is_smaller = |row: &&AsIfRow| {
+        let now = row.now_bg_thresh_bytes.or(of_machine).zip(row.then_bg_thresh_bytes);
+        now.is_some_and(|(now, then)| (then as f64) < now as f64 * (1.0 - SAME))
     };
     let is_crossed =
         |row: &&AsIfRow| row.peak_bytes.zip(row.then_bg_thresh_bytes).is_some_and(|(peak, then)| peak > then);
@@ -38,11 +34,17 @@ pub(crate) fn overwritten(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Optio
         if passed < dirtied.saturating_mul(AGAIN) || again < WRITTEN * derived.seconds {
             return None;
         }
-        let path = match window.entities.get(&writer.cgroup?)? {
-            Entity::Cgroup { path, .. } => path.to_string(),
-            _ => return None,
-        };
-        let row = crossed.iter().find(|row| row.cgroup.as_ref().is_none_or(|cgroup| *cgroup == path))?;
+        let path = writer.cgroup.and_then(|id| match window.entities.get(&id)? {
+            Entity::Cgroup { path, .. } => Some(path.to_string()),
+            _ => None,
+        });
+        // What a program rewrites is unwritten in its cgroup. A server that answers on sockets has little there.
+        let own = writer.cgroup.and_then(|id| window.unwritten_max.get(&id));
+        if own.is_some_and(|own| (*own as f64) < WRITTEN) {
+            return None;
+        }
+        let holds = |row: &&&AsIfRow| is_within(path.as_deref(), row.cgroup.as_deref());
+        let row = crossed.iter().filter(holds).max_by_key(|row| row.cgroup.as_ref().map_or(0, String::len))?;
         let cause = if row.cgroup.is_some() { Cause::CgroupLimit } else { Cause::MachineLimit };
         let bytes = |bytes: Option<u64>| human::bytes(bytes.unwrap_or(0) as f64);
         let told = format!(
@@ -58,12 +60,19 @@ pub(crate) fn overwritten(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Optio
     })
 }
 
+/// Whether a cgroup is one of a row or below it. The row of the machine has each process, one whose cgroup is not known too.
+fn is_within(path: Option<&str>, row: Option<&str>) -> bool {
+    let Some(row) = row else { return true };
+    path.and_then(|path| path.strip_prefix(row)).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 #[cfg(test)]
 mod tests {
+    use super::is_within;
     use crate::arithmetic::judge;
     use crate::change::Change;
     use crate::row::Verdict;
-    use floodline_record::units::{Bytes, Pages};
+    use floodline_record::units::{Bytes, Limit, Pages};
     use floodline_testkit::{Fixture, mib};
 
     /// A program that passes `passed` MiB a second to its write calls. 16 MiB are dirty, and become dirty again each 20 s.
@@ -76,6 +85,26 @@ mod tests {
                 row.wchar = Some(Bytes(mib(passed * t)));
                 row.write_bytes = Some(Bytes(mib(16.0 * (1.0 + (t / 20.0).floor()))));
             })
+    }
+
+    #[test]
+    fn a_program_counts_in_each_cgroup_above_it() {
+        let within = |path, row| is_within(path, row);
+        assert!(within(Some("/pods/world"), Some("/pods/world")) && within(Some("/pods/world"), Some("/pods")));
+        assert!(!within(Some("/pods/world"), Some("/pod")) && !within(None, Some("/pods")));
+        assert!(within(Some("/pods/world"), None) && within(None, None));
+    }
+
+    #[test]
+    fn a_smaller_background_threshold_of_a_cgroup_counts_without_a_smaller_limit() {
+        let pod = |ratio: u64| {
+            let host = host(8.0).limits("/world", |_, row| row.memory_max = Some(Limit(mib(192.0))));
+            let change =
+                Change::parse(&[&format!("vm.dirty_background_ratio={ratio}")], None, None, None).expect("a change");
+            judge(&host.window(), "host.flr", &change)
+        };
+        let row = pod(1);
+        assert!(row.verdict == Verdict::Tight && row.finding.contains("again and again"), "{row:?}");
     }
 
     #[test]
@@ -92,5 +121,8 @@ mod tests {
         // What is dirty stays below the threshold, or most calls dirty a page.
         check(&host(8.0), 32 << 20, Verdict::Fine);
         check(&host(1.0), 2 << 20, Verdict::Fine);
+        // A server passes as much to sockets, and its log is all that it has unwritten.
+        let server = host(8.0).cgroup("/world", |_, row| row.file_dirty = Some(Bytes(mib(1.0))));
+        check(&server, 2 << 20, Verdict::Fine);
     }
 }

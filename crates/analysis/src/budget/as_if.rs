@@ -407,6 +407,9 @@ pub struct AsIfRow {
     pub peak_bytes: Option<u64>,
     /// Current hard threshold; `None` if it has none of its own, or it was not read.
     pub now_thresh_bytes: Option<u64>,
+    /// Current background threshold; `None` if it has none of its own, or it was not read.
+    #[serde(skip)]
+    pub now_bg_thresh_bytes: Option<u64>,
     /// Largest background threshold under the conditions.
     pub then_bg_thresh_bytes: Option<u64>,
     /// Largest free-run ceiling under the conditions: writers are slowed above it.
@@ -505,6 +508,7 @@ fn compare(window: &Window, now: &Budgets, then: &Budgets) -> Vec<AsIfRow> {
     let mut machine = AsIfRow {
         peak_bytes: peak.max().map(|pages| pages.saturating_mul(page)),
         now_thresh_bytes: high(now.global.thresh),
+        now_bg_thresh_bytes: high(now.global.bg_thresh),
         then_bg_thresh_bytes: high(then.global.bg_thresh),
         then_freerun_bytes: high(then.global.freerun),
         then_thresh_bytes: high(then.global.thresh),
@@ -540,6 +544,7 @@ fn compare(window: &Window, now: &Budgets, then: &Budgets) -> Vec<AsIfRow> {
             container: None,
             peak_bytes: peak,
             now_thresh_bytes: now.and_then(|now| high(now.domain.thresh)),
+            now_bg_thresh_bytes: now.and_then(|now| high(now.domain.bg_thresh)),
             then_bg_thresh_bytes: domain.and_then(|domain| high(domain.bg_thresh)),
             then_freerun_bytes: domain.and_then(|domain| high(domain.freerun)),
             then_thresh_bytes: domain.and_then(|domain| high(domain.thresh)),
