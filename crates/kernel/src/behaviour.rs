@@ -166,7 +166,7 @@ pub struct Folios {
 pub struct Stacks {
     /// Whether a sync or unmount of an overlay writes the data of its upper filesystem.
     pub overlay_syncs_upper: bool,
-    /// Whether an overlay copies a file up by sharing its blocks, where the filesystem below can.
+    /// Whether an overlay copies a file up by sharing its blocks, if the filesystem below supports that.
     pub overlay_clones: bool,
     /// Whether a file opened on an overlay has a page cache of its own, which stays empty: calls that work on that cache,
     /// such as sync_file_range, do nothing.

@@ -6,8 +6,8 @@
 //! devices), `T.throttled_seconds` (slept in dirty throttling; the model's only), `T.write_amplification` (dirtied over
 //! what its write calls and stores were of), `T.stalls_count`, `T.stalled_seconds`, `T.failures_count`,
 //! `T.finished_seconds`. Over copies, counts, times and rates are sums, latencies those of the copy where they are worst,
-//! and the finish the last. A stall within that of another operation, such as the fsync of a file that is created, is part of it. One that
-//! begins before the figures do (during `settle`) is in the recording only.
+//! and the finish the last. A stall within that of another operation, such as the fsync of a file that is created, is part of it. A stall
+//! that begins before the figures do (during `settle`) is in the recording but in no figure.
 
 use floodline_record::record::{Event, Latency, TaskIo, TaskName, What};
 use floodline_record::units::Nanos;
@@ -51,7 +51,7 @@ impl<'a> Stalls<'a> {
         stalls
     }
 
-    /// Leaves out the stalls of each task and copy that begin before its measures do.
+    /// Drops the stalls of each task and copy that begin before its measures.
     fn measured(&mut self, since: &BTreeMap<(&'a str, u32), Nanos>) {
         for (task, stalls) in &mut self.0 {
             let since = since.get(task).copied().unwrap_or_default();

@@ -90,7 +90,7 @@ impl Inode {
         start..if self.gaps.is_some() { self.on_device(page, pages.end).1 } else { pages.end }
     }
 
-    /// The pages of a range around `page`, which is not on the device, that are not there either.
+    /// Returns the pages of a range around `page` that are not on the device. `page` is one of them.
     pub(crate) fn without_data_around(&self, page: u64, pages: Range<u64>) -> Range<u64> {
         if page >= self.allocated {
             return self.allocated.max(pages.start)..pages.end;

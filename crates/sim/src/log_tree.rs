@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The log tree of btrfs: what an fsync writes besides the data. It writes the nodes of the tree that changed and the one
 //! that holds the tree's root, flushes the device's cache, and writes the superblock that refers to them past the cache.
-//! Callers of fsync that come meanwhile share the next log. `tree_commit.rs` has the commits of transactions. Not modelled:
+//! fsync callers that arrive meanwhile share the next log. Commits of transactions are in `tree_commit.rs`. Not modelled:
 //! an fsync that has to commit the transaction. Mirrors btrfs_sync_log of fs/btrfs/tree-log.c in outline.
 
 use crate::arena::{BlockId, CgId, InodeId, PidId, SbId};
@@ -26,7 +26,7 @@ const PLACES: u64 = 16;
 /// First page above the places of logs, whose nodes have 64 KiB at most.
 pub(crate) const PLACES_END: u64 = 1 << 12;
 
-/// Distance of a node's copies, pages: they lie in different chunks of the device.
+/// Distance between the two copies of a node, in pages. The copies lie in different chunks of the device.
 const COPY: u64 = 1 << 22;
 
 /// Where the superblocks are.
@@ -66,12 +66,12 @@ impl LogTree {
         LogTree { inode: Some(inode), node, copies, transaction, ..LogTree::default() }
     }
 
-    /// The inode whose pages are nodes, and places of data; none on other filesystems than btrfs.
+    /// The inode whose pages are nodes and places of data. `None` unless the filesystem is btrfs.
     pub(crate) fn inode(&self) -> Option<InodeId> {
         self.inode
     }
 
-    /// The running transaction; none on other filesystems than btrfs.
+    /// The running transaction. `None` unless the filesystem is btrfs.
     pub(crate) fn transaction(&mut self) -> Option<&mut Transaction> {
         self.inode.map(|_| &mut self.transaction)
     }

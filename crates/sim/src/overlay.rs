@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files of the lower directory of an overlay. A read through the overlay reads them in place. The first open for writing
-//! copies such a file to the upper directory: it reads all of it, writes and syncs the copy, and renames it. On a filesystem
-//! with reflink that has both directories, the copy shares the blocks of the file instead. Mirrors
-//! `ovl_copy_up_tmpfile` and `ovl_copy_up_file` of fs/overlayfs/copy_up.c. Left out: a write to shared blocks gets new ones,
-//! which fdatasync has to commit. Directories that only the lower one has cannot be renamed or removed
-//! here, and an open that truncates copies the data, too.
+//! copies such a file to the upper directory: it reads all of it, writes and syncs the copy, and renames it. On a
+//! filesystem with reflink that holds both directories, the copy shares the blocks of the file instead. Mirrors
+//! `ovl_copy_up_tmpfile` and `ovl_copy_up_file` of fs/overlayfs/copy_up.c. Not modelled: a write to shared blocks gets new
+//! blocks, which fdatasync has to commit, and which take space. Directories that only the lower one has cannot be renamed
+//! or removed here, and an open that truncates copies the data, too.
 
 use crate::arena::{InodeId, PidId};
 use crate::dcache::Dentry;
@@ -137,7 +137,7 @@ async fn copy_file(sim: &Sim, pid: PidId, path: &str) -> Result<(), Errno> {
     rename(sim, pid, &from, &to).await.map_err(known)
 }
 
-/// Makes an empty file share the blocks of another one, which is written first (`vfs_clone_file_range`).
+/// Lets an empty file share the blocks of another file, whose dirty pages are written first (`vfs_clone_file_range`).
 async fn share(sim: &Sim, pid: PidId, lower: InodeId, copy: InodeId) {
     may_block(sim, pid, async {
         writepages(sim, lower, How::all(true)).await;

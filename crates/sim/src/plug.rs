@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plug of a flusher, or of a task that syncs a btrfs: the request that it has made last and keeps for more. Filesystems give files that are written one
-//! after the other blocks that lie side by side, so pages of the next file join the request of the last one, up to the
-//! device's largest request. A request that joins needs no place in the queue and none in wbt. A flusher that sleeps, or makes a
-//! request that joins no other, submits the plugged request. Mirrors blk_attempt_plug_merge and blk_flush_plug of
-//! block/blk-core.c and block/blk-merge.c. Left out: stacked devices, which take bios, and requests of a cgroup with limits,
-//! whose dispatcher has a plug of its own. On a real 7.2, 3,900 requests for files of 200 kB went to the disk as 332.
+//! The plug of a flusher, or of a task that syncs a btrfs. It holds back the last request, so that later pages can join it.
+//! Filesystems give files that are written one after the other blocks that lie side by side, so pages of the next file join
+//! the request of the last one, up to the device's largest request. A request that joins needs no place in the queue and none
+//! in wbt. A flusher that sleeps, or makes a request that joins no other, submits the plugged request. Mirrors
+//! blk_attempt_plug_merge and blk_flush_plug of block/blk-core.c and block/blk-merge.c. Left out: stacked devices, which take
+//! bios, and requests of a cgroup with limits, whose dispatcher has a plug of its own. On a real 7.2, 3,900 requests for
+//! files of 200 kB went to the disk as 332.
 
 use crate::arena::{BlockId, Id, InodeId, WbId};
 use crate::block::{BIO_PAGES, Block, Done, Entry, Request, device_page};
@@ -119,8 +120,8 @@ impl World {
         if is_first { self.inodes[inode].follows } else { None }
     }
 
-    /// Hands a request of writeback down to a device, for an owner of a plug into that. Returns what the caller has to wait for,
-    /// if anything, before [`enter`].
+    /// Hands a writeback request down to a device, or into the plug if the caller has one. Returns what the caller has to wait
+    /// for, if anything, before [`enter`].
     pub(crate) fn hand_down(&mut self, plug: Option<Plug>, device: BlockId, request: &Request) -> Option<Entry> {
         let Some(of) = plug.filter(|_| self.blocks[device].has_plug()) else {
             return self.submit_now(device, request);
@@ -128,7 +129,7 @@ impl World {
         self.account_bio(device, request);
         let joins = self.plugs.held.get(&of).is_some_and(|plugged| {
             let is_copy = self.is_copy_place(request.at);
-            // A request has as many segments as a bio. The pages of a btrfs are a segment each.
+            // A request has as many segments as a bio. On btrfs each page is one segment.
             let most = if is_copy { BIO_PAGES.min(self.request_pages()) } else { self.request_pages() };
             let before = if is_copy { Some(request.at) } else { self.before(request.at) };
             plugged.takes(device, request, most * PAGE) && before == Some(plugged.end)
@@ -173,7 +174,7 @@ pub(crate) async fn enter(sim: &Sim, plug: Option<Plug>, device: BlockId, reques
     sim.w().plug(of, device, *request);
 }
 
-/// Does a part of the work of a plug's owner in which it may have to sleep: then it lets the request in its plug go first.
+/// Runs a part of the work of a plug's owner. If that part has to sleep, the request in the plug is handed down first.
 pub(crate) async fn unplugging<T>(sim: &Sim, plug: Option<Plug>, part: impl Future<Output = T>) -> T {
     let mut part = std::pin::pin!(part);
     std::future::poll_fn(|context| {

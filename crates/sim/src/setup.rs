@@ -467,7 +467,7 @@ fn add_filesystems(
                 FsType::Ext4 => world.behaviour.journal.ext4_dioread_nolock && !has("dioread_lock"),
                 _ => false,
             };
-            // mkfs.xfs makes it by default since xfsprogs 5.1.
+            // mkfs.xfs enables reflink by default since xfsprogs 5.1.
             sb.has_reflink = match spec.fs_type {
                 FsType::Xfs => spec.mkfs.features.get("reflink") != Some(&false),
                 FsType::Btrfs => true,

@@ -29,8 +29,8 @@ pub(crate) fn usual_log(fs_type: FsType, bytes: u64) -> u64 {
     }
 }
 
-/// Pages that an ext4 keeps besides its journal: its inodes, and blocks for metadata of delayed allocations
-/// (`s_resv_clusters`: 2 %, at most 4096 blocks), which root cannot use either. Root may use `mkfs.reserved_percent`.
+/// Pages that an ext4 keeps besides its journal. These are its inodes and the blocks for metadata of delayed allocations
+/// (`s_resv_clusters`: 2 %, at most 4096 blocks). Root cannot use them, but may use `mkfs.reserved_percent`.
 fn of_ext4(bytes: u64) -> u64 {
     let pages = bytes / PAGE;
     // mke2fs.conf: 256 bytes for every 16 KiB. Below 512 MiB, blocks have 1 KiB, with 256 bytes for every 4 KiB.
@@ -50,7 +50,7 @@ impl Space {
     pub(crate) fn on_device(fs_type: FsType, bytes: u64, log: u64) -> Space {
         let pages = bytes / PAGE;
         let kept = match fs_type {
-            // The journal that mke2fs makes itself has blocks of the size of the others.
+            // A journal that mke2fs creates has the block size of the filesystem.
             FsType::Ext4 if bytes < EXT4_SMALL && log == usual_log(fs_type, bytes) => of_ext4(bytes) + log / 4,
             FsType::Ext4 => of_ext4(bytes) + log,
             // The log, and room for the trees of free space and of shared blocks to grow.
@@ -133,7 +133,7 @@ mod tests {
         // Filled on a real 6.12: 53.4 MiB of 64, and 237.9 MiB of an XFS of 320.
         check(FsType::Ext4, 64, 53, 55);
         check(FsType::Xfs, 320, 236, 239);
-        // As dumpe2fs tells, less the reserved clusters: 114 - 2, 364 - 4, 487 - 10.
+        // Values of dumpe2fs minus the reserved clusters: 114 - 2, 364 - 4, 487 - 10.
         check(FsType::Ext4, 128, 111, 113);
         check(FsType::Ext4, 400, 359, 361);
         check(FsType::Ext4, 512, 476, 478);

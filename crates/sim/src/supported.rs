@@ -89,15 +89,15 @@ pub fn simplified_beside(scenario: &Scenario, beside: Beside) -> Vec<String> {
     if !points.is_empty() {
         said.push(format!(
             "The btrfs on {} is simulated in outline. Data gets new places one after the other, an fsync writes three nodes of the \
-             log tree, and a commit writes an estimated number of nodes. Reads do not know the new places. The fsync of a host may \
-             wait longer, for a commit.",
+             log tree, and a commit writes an estimated number of nodes. Reads do not use the new places. On a host, an fsync \
+             may wait longer because of a commit.",
             points.join(", ")
         ));
     }
     for (point, room, images) in machine.outgrown() {
         said.push(format!(
-            "{point} has {}, less than its images of loop devices, which have {}. The model writes them without end. On a host, the \
-             writes to an image fail once {point} is full.",
+            "{point} has {}, less than the {} of its loop device images. In the model, writes to an image never fail. On a host, \
+             they fail once {point} is full.",
             ByteSize(Bytes(room)),
             ByteSize(Bytes(images))
         ));
@@ -207,7 +207,7 @@ mod tests {
     use floodline_scenario::ScenarioFile;
 
     #[test]
-    fn images_that_are_larger_than_their_disk_are_told() {
+    fn images_larger_than_their_filesystem_are_reported() {
         let told = |image: &str, other: &str| {
             let text = format!(
                 "name = \"s\"\nsummary = \"s\"\n[machine]\nmemory = \"1 GiB\"\ndevices.disk.size = \"1 GiB\"\n\
@@ -221,7 +221,7 @@ mod tests {
         };
         assert_eq!(told("512 MiB", "512 MiB"), Vec::<String>::new());
         let said = told("512 MiB", "513 MiB");
-        let begin = "/data has 1 GiB, less than its images of loop devices, which have 1025 MiB. ";
+        let begin = "/data has 1 GiB, less than the 1025 MiB of its loop device images. ";
         assert!(said.len() == 1 && said[0].starts_with(begin), "{said:?}");
     }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Transactions of btrfs. Every change of a file, and every run of data that gets a place, is part of the running transaction.
-//! It is committed 30 s after it began (`commit=`), and by sync, syncfs and unmounts: the changed nodes of all trees go to new
-//! places, the device's cache is flushed, and the superblocks that refer to the nodes are written. The log of an fsync waits for
-//! that, as it writes a superblock, too. Left out: nodes that the flusher writes before the commit, delayed references, and tasks
-//! that wait until a transaction is closed. Mirrors btrfs_commit_transaction and transaction_kthread of fs/btrfs in outline.
+//! It is committed 30 s after it began (`commit=`), and by sync, syncfs and unmount. A commit writes the changed nodes of all
+//! trees to new places, flushes the cache of the device, and writes the superblocks that refer to the nodes. The log of an
+//! fsync waits for a commit, because both write a superblock. Not modelled: nodes that the flusher writes before the commit,
+//! delayed references, and tasks that wait until a transaction is closed. Mirrors btrfs_commit_transaction and
+//! transaction_kthread of fs/btrfs in outline.
 
 use crate::arena::{Id, InodeId, SbId};
 use crate::block::device_page;
@@ -14,16 +15,16 @@ use crate::world::World;
 use floodline_record::units::Nanos;
 use std::collections::BTreeSet;
 
-/// Time until a transaction is committed, if the mount options say nothing else.
+/// Time until a transaction is committed, without the mount option `commit=`.
 const INTERVAL: Nanos = Nanos(30 * Nanos::SECOND.0);
 
 /// Nodes that change in each transaction: a leaf of the trees of roots, extents, checksums and free space, and one above them.
 const NODES: u64 = 5;
 
-/// Runs of data whose extents and checksums are in one node, an estimate: 53 bytes and 25 of its header, twice.
+/// Estimated runs of data per node. Each takes an item of 53 bytes and a header of 25 bytes, in two trees.
 const RUNS_IN_NODE: u64 = 100;
 
-/// Place of the second superblock. A device that is not larger has one.
+/// Place of the second superblock. A smaller device has only the first one.
 const SECOND_SUPERBLOCK: u64 = 64 << 20;
 
 /// First page of the places that data gets, above those of the nodes, and their number.
@@ -35,7 +36,7 @@ const DATA_PAGES: u64 = 1 << 27;
 pub(crate) struct Transaction {
     began: Option<u64>,
     interval: u64,
-    /// Inode tables that changed, in the numbering of `filesystem.rs`: files of one have their items in one leaf.
+    /// Inode tables that changed, numbered as in `filesystem.rs`. Files of one table have their items in one leaf.
     changed: BTreeSet<u64>,
     runs: u64,
     /// Pages that data got since the mount.
@@ -43,7 +44,7 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
-    /// No transaction, on a filesystem that was mounted with some seconds as `commit=`.
+    /// Returns an empty transaction. `commit=` was given in seconds at the mount.
     pub(crate) fn every(seconds: Option<u64>) -> Transaction {
         let interval = seconds.filter(|seconds| *seconds > 0).map_or(INTERVAL.0, |s| s.saturating_mul(Nanos::SECOND.0));
         Transaction { interval, ..Transaction::default() }

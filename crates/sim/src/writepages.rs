@@ -81,8 +81,8 @@ struct Pass {
     /// The wb whose bandwidth it estimates.
     estimates: Option<WbId>,
     plug: Option<Plug>,
-    /// The cgroup of the task that writes, if its requests belong to that: without cgroup writeback, a bio belongs to the
-    /// task that submits it (`bio_associate_blkg`).
+    /// The cgroup of the writing task, if its requests belong to that cgroup. Without cgroup writeback, a bio belongs to
+    /// the task that submits it (`bio_associate_blkg`).
     of_task: Option<CgId>,
     tally: ForeignTally,
     wrote: Wrote,

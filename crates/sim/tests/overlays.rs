@@ -13,7 +13,7 @@ fn run(options: &str, steps: &str) -> Run {
     run_on(r#"type = "ext4""#, "6.12", options, steps)
 }
 
-/// The same on another filesystem.
+/// Runs steps on an overlay over another filesystem.
 fn run_on(filesystem: &str, kernel: &str, options: &str, steps: &str) -> Run {
     let text = format!(
         r#"

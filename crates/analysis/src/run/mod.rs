@@ -219,7 +219,7 @@ pub fn misses(
     }
     let absent = expect.not_found.iter().flatten().chain(expect.confirmed.keys());
     for name in absent.filter(|name| diagnose::rule(name).is_none()) {
-        misses.push(format!("no finding is called {:?}", Name::from(name.as_str())));
+        misses.push(format!("unknown finding {:?}", Name::from(name.as_str())));
     }
     if let Some(limit) = expect.quiet_from {
         let loud = findings.iter().filter(|finding| finding.severity >= limit);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_that_does_not_exist_is_not_missing_from_a_run() {
+    fn an_unknown_finding_in_not_found_is_a_miss() {
         let lists = |not_found: &[&str], confirmed: &[&str]| Expect {
             not_found: Some(not_found.iter().map(|name| (*name).to_owned()).collect()),
             confirmed: confirmed.iter().map(|name| ((*name).to_owned(), String::new())).collect(),
@@ -322,8 +322,8 @@ mod tests {
         let check = |expect: &Expect, says: &[&str]| {
             assert_eq!(misses(expect, &Window::default(), &BTreeMap::new(), &[]), says);
         };
-        check(&lists(&["dirty-clif", "dirty-cliff"], &[]), &[r#"no finding is called "dirty-clif""#]);
-        check(&lists(&[], &["starved-budget"]), &[r#"no finding is called "starved-budget""#]);
+        check(&lists(&["dirty-clif", "dirty-cliff"], &[]), &[r#"unknown finding "dirty-clif""#]);
+        check(&lists(&[], &["starved-budget"]), &[r#"unknown finding "starved-budget""#]);
         check(&lists(&["dirty-cliff"], &["starved-dirty-budget"]), &[]);
     }
 

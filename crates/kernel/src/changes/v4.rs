@@ -218,8 +218,8 @@ pub(super) const CHANGES: &[Change] = &[
         follows: None,
         weight: Weight::Noticed,
         before: "The first write to a file of an overlay's lower directory copies all of the file, and syncs the copy.",
-        after: "On XFS with reflink and on btrfs, the first write shares the blocks of the file of the lower directory.",
-        means: "Containers on XFS or btrfs change large files of their image without reading and writing all of them.",
+        after: "On XFS with reflink and on btrfs, the copy shares the blocks of the lower file.",
+        means: "Containers on XFS or btrfs change large files of their image without copying their data.",
         set: Some(|kernel| kernel.stack.overlay_clones = true),
     },
     Change {

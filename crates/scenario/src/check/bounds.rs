@@ -92,8 +92,8 @@ fn size(machine: &Machine, device: &Device, layers: usize) -> Option<u64> {
 }
 
 impl Machine {
-    /// Mount points whose filesystem has less room than the images of the loop devices on it: each with the bytes that the filesystem
-    /// has at most, and the bytes of its images.
+    /// Returns the mount points whose filesystem is smaller than the images of the loop devices on it. Each comes with the room
+    /// of the filesystem and the size of its images, in bytes.
     pub fn outgrown(&self) -> Vec<(&str, u64, u64)> {
         let mut images: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for device in self.devices.values() {

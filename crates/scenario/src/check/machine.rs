@@ -237,7 +237,7 @@ pub(super) fn mount_of<'a>(machine: &'a Machine, path: &str) -> Option<&'a Mount
     mount_at(machine, path).map(|(_, mount)| mount)
 }
 
-/// The same, with its mount point.
+/// Returns the mount that a path is on, with its mount point.
 pub(super) fn mount_at<'a>(machine: &'a Machine, path: &str) -> Option<(&'a str, &'a Mount)> {
     let below = machine.mounts.iter().filter(|(point, _)| is_below(point, path));
     below.max_by_key(|(point, _)| point.len()).map(|(point, mount)| (point.as_str(), mount))

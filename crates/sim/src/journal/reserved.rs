@@ -12,7 +12,8 @@ use crate::engine::{Sim, Waiters};
 use crate::world::{PAGE, World};
 use floodline_kernel::Journals;
 
-/// Blocks of the journal that mke2fs creates, each for filesystems smaller than a size in MiB. Below 512 MiB, blocks have 1 KiB.
+/// Blocks of the journal that mke2fs creates, by the size in MiB below which a filesystem gets them. Filesystems below 512 MiB
+/// have blocks of 1 KiB.
 const JOURNAL_BLOCKS: [(u64, u64); 9] = [
     (32, 1024),
     (256, 4096),
@@ -24,7 +25,7 @@ const JOURNAL_BLOCKS: [(u64, u64); 9] = [
     (64 << 10, 65_536),
     (128 << 10, 131_072),
 ];
-/// Blocks of the journal that it creates for larger filesystems.
+/// Blocks of the journal that mke2fs creates for larger filesystems.
 const JOURNAL_BLOCKS_MAX: u64 = 262_144;
 /// Blocks of an inode's extent tree at its largest, counted twice.
 const INDEX_BLOCKS: u64 = 10;

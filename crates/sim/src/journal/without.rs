@@ -79,7 +79,8 @@ pub(crate) async fn sync_in_place(sim: &Sim, inode: InodeId, datasync: bool) -> 
     true
 }
 
-/// Commits the journal of a superblock or the transaction of a btrfs, or flushes its device if it has none (`ext4_sync_fs`).
+/// Commits the journal of a superblock, or the transaction of a btrfs. Flushes the device if the superblock has neither
+/// (`ext4_sync_fs`).
 pub(crate) async fn sync_fs(sim: &Sim, sb: SbId) {
     if of(&mut sim.w(), sb).is_some() {
         commit(sim, sb, 0).await;

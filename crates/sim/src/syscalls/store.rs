@@ -119,7 +119,7 @@ async fn filemap_fault(sim: &Sim, pid: PidId, inode: InodeId, faults: &mut Fault
     if is_on_disk {
         return fetch(sim, pid, inode, page, start..start + len, folio).await;
     }
-    // Readahead fills what has no data with zeros, in the same folios.
+    // Readahead fills pages without data with zeros, in the same folios.
     make_room(sim, pid, cgroup, len).await?;
     sim.w().arrive(cgroup, inode, start..start + len, folio);
     Ok(())
