@@ -21,7 +21,7 @@ const LAYERS_MAX: usize = 16;
 pub(super) fn rounds(repeat: &Repeat, key: &[&str], complaints: &mut Complaints) {
     let is_paced = repeat.every.is_some_and(|every| every.nanos() > 0);
     let is_short = repeat.times.is_some_and(|times| times <= ROUNDS_MAX);
-    if is_paced || is_short || repeat.steps.iter().any(takes_time) {
+    if is_paced || is_short || repeat.steps.iter().any(|step| takes_time(step, false)) {
         return;
     }
     let rounds = repeat.times.map_or("endless".to_owned(), |times| times.to_string());
@@ -29,17 +29,20 @@ pub(super) fn rounds(repeat: &Repeat, key: &[&str], complaints: &mut Complaints)
     complaints.hint(key, message, "give it every = \"1s\", or a step that takes time, such as a sleep");
 }
 
-/// Whether time passes in a step, in every round of a loop around it. Calls of the kernel take a little time.
-fn takes_time(step: &Step) -> bool {
+/// Whether time passes in a step, in every round of a loop around it. Calls of the kernel take a little time. `in_branch`: whether the step
+/// is in a branch that begins within the loop. `sleep_until` counts from the begin of its branch, so it waits in each round.
+fn takes_time(step: &Step, in_branch: bool) -> bool {
+    let any = |steps: &[Step], in_branch| steps.iter().any(|step| takes_time(step, in_branch));
     match step {
         // A later round waits neither for a task that has ended nor for a time that has passed.
-        Step::Note(_) | Step::WaitFor(_) | Step::SleepUntil(_) => false,
+        Step::Note(_) | Step::WaitFor(_) => false,
+        Step::SleepUntil(until) => in_branch && until.at.nanos() > 0,
         Step::Sleep(step) | Step::Burn(step) => step.lasting.nanos() > 0,
         Step::Repeat(repeat) => {
             let is_paced = repeat.every.is_some_and(|every| every.nanos() > 0);
-            repeat.times != Some(0) && (is_paced && repeat.times != Some(1) || repeat.steps.iter().any(takes_time))
+            repeat.times != Some(0) && (is_paced && repeat.times != Some(1) || any(&repeat.steps, in_branch))
         }
-        Step::Parallel(parallel) => parallel.branches.iter().flatten().any(takes_time),
+        Step::Parallel(parallel) => parallel.branches.iter().any(|branch| any(branch, true)),
         _ => true,
     }
 }
@@ -130,6 +133,7 @@ mod tests {
     #[test]
     fn rounds_that_take_no_time_are_refused() {
         let note = "{ note = { text = \"x\" } }";
+        let (until, none) = ("{ sleep_until = { at = \"1s\" } }", "{ sleep_until = { at = \"0s\" } }");
         let refused = [
             format!("{{ repeat = {{ steps = [{note}] }} }}"),
             format!(
@@ -141,6 +145,9 @@ mod tests {
             format!("{{ repeat = {{ steps = [{{ repeat = {{ times = 3, steps = [{note}] }} }}] }} }}"),
             format!("{{ repeat = {{ steps = [{{ parallel = {{ branches = [[{note}], [{note}]] }} }}] }} }}"),
             format!("{{ repeat = {{ steps = [{note}, {{ repeat = {{ times = 0, steps = [\"sync\"] }} }}] }} }}"),
+            // Within a branch, only the first round waits. A time of nothing waits in none.
+            format!("{{ parallel = {{ branches = [[{{ repeat = {{ steps = [{until}] }} }}]] }} }}"),
+            format!("{{ repeat = {{ steps = [{{ parallel = {{ branches = [[{none}], [{note}]] }} }}] }} }}"),
         ];
         for step in refused {
             assert!(wrong(&step).contains("repeat: its steps take no time: "), "{step}: {}", wrong(&step));
@@ -151,6 +158,7 @@ mod tests {
             format!("{{ repeat = {{ steps = [{note}, {{ sleep = {{ for = \"1s\" }} }}] }} }}"),
             format!("{{ repeat = {{ steps = [{{ repeat = {{ times = 2, every = \"1s\", steps = [{note}] }} }}] }} }}"),
             format!("{{ repeat = {{ steps = [{{ parallel = {{ branches = [[{note}], [\"sync\"]] }} }}] }} }}"),
+            format!("{{ repeat = {{ steps = [{{ parallel = {{ branches = [[{until}], [{note}]] }} }}] }} }}"),
         ];
         for step in good {
             assert_eq!(wrong(&step), "", "{step}");

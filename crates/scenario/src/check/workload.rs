@@ -322,7 +322,7 @@ fn block(block: ByteSize, direct: bool, key: &[&str], complaints: &mut Complaint
     }
 }
 
-/// Bytes of a sector. Direct I/O of a part of a sector fails with `EINVAL`.
+/// Bytes of a sector. On ext4 and XFS, direct I/O of a part of a sector fails with `EINVAL`.
 const SECTOR: u64 = 512;
 
 /// Checks that a direct transfer has whole sectors. Its last block, or the last one before the end of the file, may be shorter, but must

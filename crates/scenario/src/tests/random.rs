@@ -36,6 +36,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         Just(Step::Exit),
         file().prop_map(|file| Step::Fsync(OnFile { file })),
         time().prop_map(|lasting| Step::Sleep(Lasting { lasting })),
+        time().prop_map(|at| Step::SleepUntil(Until { at })),
         ".{0,8}".prop_map(|text| Step::Note(Note { text })),
     ];
     let leaf = prop_oneof![write, store, create, plain];
