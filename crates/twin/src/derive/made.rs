@@ -40,6 +40,11 @@ impl Made {
         Made { files: files as u64, bytes: group.total.by_calls / files, is_traced: false }
     }
 
+    #[cfg(test)]
+    pub(super) fn traced(files: u64, bytes: f64) -> Made {
+        Made { files, bytes, is_traced: true }
+    }
+
     /// Mean size of a file in whole pages, and whether each is synced. `None` where the syncs are not those of single files.
     pub(super) fn each(&self, syncs: &Syncs) -> Option<(f64, bool)> {
         let bytes = (self.bytes / PAGE).round().max(1.0) * PAGE;
@@ -145,12 +150,14 @@ mod tests {
                 notes.0.iter().find(|note| note.key == key).map(|note| note.origin)
             }
         };
-        let files = origins(
-            Bin { by_calls: 1e6, wchar: 1e6, ..Bin::default() },
-            Some(Made { files: 100, bytes: 10_000.0, is_traced: true }),
-        );
-        assert_eq!(files("create_files"), Some(Origin::Derived));
-        assert_eq!(files("create_files.file"), Some(Origin::Assumed));
+        for (is_traced, origin) in [(true, Origin::Derived), (false, Origin::Assumed)] {
+            let files = origins(
+                Bin { by_calls: 1e6, wchar: 1e6, ..Bin::default() },
+                Some(Made { files: 100, bytes: 10_000.0, is_traced }),
+            );
+            assert_eq!(files("create_files"), Some(origin));
+            assert_eq!(files("create_files.file"), Some(Origin::Assumed));
+        }
         for direct in [1e6, 100e6] {
             let direct = origins(Bin { direct, wchar: direct, ..Bin::default() }, None);
             assert_eq!(direct("write.direct"), Some(Origin::Derived));

@@ -16,6 +16,7 @@ mod group;
 mod heaps;
 mod latency;
 mod layers;
+mod left_dirty;
 mod machine;
 mod made;
 mod mapped_files;

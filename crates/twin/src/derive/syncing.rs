@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The steps that sync a file after some of its calls.
+//! The steps that sync a file: after some of its calls, or at the end of each burst.
 
+use super::bursts::End;
+use super::group::Group;
+use super::syncs::{Syncs, runs, synced_runs};
+use crate::provenance::{Notes, Origin};
 use floodline_scenario::{OnFile, Step, SyncCall, SyncEvery, Write};
 
 /// Syncs of a file by number of calls. A step counts its own calls only, so a sync that is rarer than the calls of a burst is a step of
@@ -45,6 +49,43 @@ fn synced(sync: &SyncEvery, file: &str) -> Step {
         SyncCall::SyncFileRange => Step::SyncFileRange(on),
         _ => Step::Fdatasync(on),
     }
+}
+
+/// The sync at the end of each burst.
+pub(super) fn end_of(group: &Group, syncs: Syncs, file: &str, key: &str, notes: &mut Notes) -> Option<End> {
+    let seconds = syncs.at_ends?;
+    let (ends, text) = match syncs.is_each_burst {
+        true => (
+            runs(group),
+            "the program waits in its bursts: with a sync at their ends, the twin is nearer to the recording",
+        ),
+        false => (synced_runs(group), "the program writes in bursts, and waits after each without writing"),
+    };
+    let at = ends.iter().map(|run| run.end).collect();
+    notes.derived(format!("{key}.steps.fsync"), text);
+    Some(End { step: Step::Fsync(OnFile { file: file.to_owned() }), seconds, at })
+}
+
+/// The sync after a number of the calls of a program, which are `calls`.
+pub(super) fn sync_of(syncs: Syncs, calls: f64, key: &str, notes: &mut Notes) -> Option<SyncEvery> {
+    let call = syncs.call.filter(|_| syncs.at_ends.is_none())?;
+    let after = (calls / syncs.count.max(1.0)).round().max(1.0) as u64;
+    let key = format!("{key}.steps.write.sync");
+    let text = match syncs.origin {
+        _ if syncs.is_by_age && call == SyncCall::SyncFileRange => {
+            "data stays dirty for a small part of the time that it would without a sync, and the trace has no call that waits for it: \
+             the program starts the writes; writes of the device bound how often"
+        }
+        _ if syncs.is_by_age => {
+            "data stays dirty for a small part of the time that it would without a sync; writes of the device bound how often \
+             the program syncs"
+        }
+        Origin::Measured => "calls for stable storage in the trace",
+        Origin::Derived => "the program waits whenever it writes; flushes of the device bound how often it syncs",
+        Origin::Assumed => "the program writes little and often, and the device is flushed equally often",
+    };
+    notes.put(syncs.origin, key, text);
+    Some(SyncEvery { call, every: None, after: Some(after) })
 }
 
 #[cfg(test)]

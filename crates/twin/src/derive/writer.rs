@@ -3,25 +3,23 @@
 //! written, and reads. Each is a branch of its own with the recorded arrival times. `open` runs on a clock. `closed`
 //! pauses between writes as long as the program did, and then writes again.
 
-use super::bursts::{Branch, Burst, End, arrivals, bursts, size, steady};
+use super::bursts::{Branch, Burst, arrivals, bursts, size, steady};
 use super::folios::InFolios;
 use super::group::{Bin, Group, PAGE, Stored};
 use super::machine::Place;
 use super::rewrites::Rewritten;
 use super::stores::{Amount, Cached, Mapped, PREPARED, mapped};
-use super::syncing::Syncing;
-use super::syncs::{Syncs, buffered_calls, runs, synced_runs};
+use super::syncing::{Syncing, end_of, sync_of};
+use super::syncs::{Syncs, buffered_calls};
 use super::temporary::{short_lived, temporary};
-use super::workload::oldest;
-use super::{Fit, asked, mapped_files, rewrites, under_way};
+use super::{Fit, asked, left_dirty, mapped_files, rewrites, under_way};
 use crate::Recorded;
 use crate::provenance::{Notes, Origin};
 use floodline_analysis::diagnose::device;
 use floodline_record::units::{Bytes, Nanos};
 use floodline_record::window::Window;
 use floodline_scenario::{
-    Barrier, ByteSize, CreateFiles, Frequency, Lasting, OnFile, Order, Pace, Parallel, Read, Step, SyncCall, SyncEvery,
-    Time, Write,
+    Barrier, ByteSize, CreateFiles, Frequency, Lasting, OnFile, Order, Pace, Parallel, Read, Step, Time, Write,
 };
 
 /// A task under construction.
@@ -85,7 +83,7 @@ impl Writer {
             true => (Syncs { call: None, count: 0.0, ..syncs }, Some(syncs.count)),
             false => (syncs, None),
         };
-        let mut beside = Vec::new();
+        let (mut beside, mut left) = (Vec::new(), None);
         let in_folios = InFolios::of(group, &syncs, place, recorded);
         let several = under_way::durable(group, &syncs, place, &recorded.window, (&file("data"), &key), notes);
         // A program that syncs, or writes again in its file, has data that it keeps.
@@ -109,7 +107,7 @@ impl Writer {
                     writer.setup.push(Step::Write(Write { file: file("data"), block, total, ..Write::default() }));
                     writer.setup.push(Step::Fsync(OnFile { file: file("data") }));
                 }
-                writer.leave_dirty(each, file("data"), &recorded.window);
+                left = Some((each, file("data")));
                 Some(rewrites(group, syncs, file("data"), each, &key, notes))
             }
             (None, None) => calls(group, 1.0 - dropped, syncs, file("data"), &key, notes)
@@ -140,8 +138,9 @@ impl Writer {
                 writer.setup.push(Step::Fsync(OnFile { file: path }));
             }
             if let Some((stores, dirty)) = before {
+                writer.leave_dirty(left.take(), fit.before, &recorded.window);
                 writer.setup.push(Step::MmapStore(stores));
-                writer.dirty_before = dirty;
+                writer.dirty_before = writer.dirty_before.saturating_add(dirty);
             }
             if let Some(count) = of_mapping {
                 mapped_files::note(syncs.is_by_age, &key, notes);
@@ -157,6 +156,8 @@ impl Writer {
             writer.setup.push(Step::Fsync(OnFile { file: file("read") }));
             branches.push(branch);
         }
+        // What comes before may sync.
+        writer.leave_dirty(left, 0.0, &recorded.window);
         let syncs_of_others = syncs_of_others(group, place, &key, notes);
         let n = copies as f64;
         let busy: f64 = group.bins.iter().filter(|bin| bin.is_active()).map(|bin| bin.length).sum();
@@ -175,16 +176,11 @@ impl Writer {
         writer
     }
 
-    /// Makes the pages of a rewritten file dirty that were dirty when the recording began: the program writes to the same pages again, and
-    /// dirties no others.
-    fn leave_dirty(&mut self, it: Rewritten, file: String, window: &Window) {
-        if it.dirty < PAGE {
-            return;
-        }
-        let block = ByteSize(Bytes(1 << 16));
-        self.setup.push(Step::Write(Write { file, block, total: Some(size(it.dirty)), ..Write::default() }));
-        self.setup.push(Step::Sleep(Lasting { lasting: Time(oldest(window)) }));
-        self.dirty_before = size(it.dirty).0.0;
+    /// Makes the pages of a rewritten file dirty that were dirty when the recording began. `stores` is how long it stores afterwards.
+    fn leave_dirty(&mut self, left: Option<(Rewritten, String)>, stores: f64, window: &Window) {
+        let Some((it, file)) = left.filter(|(it, _)| it.dirty >= PAGE) else { return };
+        self.setup.extend(left_dirty::steps(it.dirty, file, stores, window));
+        self.dirty_before = self.dirty_before.saturating_add(size(it.dirty).0.0);
     }
 }
 
@@ -227,12 +223,13 @@ fn calls(group: &Group, kept: f64, syncs: Syncs, file: String, key: &str, notes:
     }
     if let Some((size, is_synced)) = group.made.and_then(|made| made.each(&syncs)) {
         let is_traced = group.made.is_some_and(|made| made.is_traced);
-        let text = if is_traced {
-            "files that the trace names, each written once"
-        } else {
-            "a file for each write call: with one file that grows, the twin misses the recording"
+        let (origin, text) = match is_traced {
+            true => (Origin::Derived, "files that the trace names, each written once"),
+            false => {
+                (Origin::Assumed, "a file for each write call: with one file that grows, the twin misses the recording")
+            }
         };
-        notes.derived(format!("{key}.steps.create_files"), text);
+        notes.put(origin, format!("{key}.steps.create_files"), text);
         notes.assumed(format!("{key}.steps.create_files.file"), "new files, which the recording does not show");
         let stretches = arrivals(&group.bins, |bin| bin.by_calls * kept, size);
         return Some(files(file, size, stretches, is_synced));
@@ -390,21 +387,6 @@ fn is_synced_each(group: &Group, syncs: Syncs, bursts: &[Burst]) -> bool {
     syncs.count == all && bursts.iter().all(is_in_one)
 }
 
-/// The sync at the end of each burst.
-fn end_of(group: &Group, syncs: Syncs, file: &str, key: &str, notes: &mut Notes) -> Option<End> {
-    let seconds = syncs.at_ends?;
-    let (ends, text) = match syncs.is_each_burst {
-        true => (
-            runs(group),
-            "the program waits in its bursts: with a sync at their ends, the twin is nearer to the recording",
-        ),
-        false => (synced_runs(group), "the program writes in bursts, and waits after each without writing"),
-    };
-    let at = ends.iter().map(|run| run.end).collect();
-    notes.derived(format!("{key}.steps.fsync"), text);
-    Some(End { step: Step::Fsync(OnFile { file: file.to_owned() }), seconds, at })
-}
-
 /// Files of one block each.
 fn small_files(file: String, block: f64, bursts: Vec<Burst>, unit: f64) -> Branch {
     // The work on folders and inodes takes longer than that on the pages, and waits for it are no waits for I/O.
@@ -429,27 +411,6 @@ fn files(file: String, bytes: f64, bursts: Vec<Burst>, fsync: bool) -> Branch {
         })]
     };
     Branch::new(bursts, bytes, step)
-}
-
-fn sync_of(syncs: Syncs, calls: f64, key: &str, notes: &mut Notes) -> Option<SyncEvery> {
-    let call = syncs.call.filter(|_| syncs.at_ends.is_none())?;
-    let after = (calls / syncs.count.max(1.0)).round().max(1.0) as u64;
-    let key = format!("{key}.steps.write.sync");
-    let text = match syncs.origin {
-        _ if syncs.is_by_age && call == SyncCall::SyncFileRange => {
-            "data stays dirty for a small part of the time that it would without a sync, and the trace has no call that waits for it: \
-             the program starts the writes; writes of the device bound how often"
-        }
-        _ if syncs.is_by_age => {
-            "data stays dirty for a small part of the time that it would without a sync; writes of the device bound how often \
-             the program syncs"
-        }
-        Origin::Measured => "calls for stable storage in the trace",
-        Origin::Derived => "the program waits whenever it writes; flushes of the device bound how often it syncs",
-        Origin::Assumed => "the program writes little and often, and the device is flushed equally often",
-    };
-    notes.put(syncs.origin, key, text);
-    Some(SyncEvery { call, every: None, after: Some(after) })
 }
 
 /// Writes past the page cache.
@@ -557,6 +518,7 @@ fn reads(group: &Group, place: &Place, file: String, key: &str, notes: &mut Note
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_scenario::SyncCall;
 
     #[test]
     fn large_calls_with_a_last_shorter_one_are_of_their_usual_size() {
