@@ -7,6 +7,7 @@
 use super::group::{Group, PAGE};
 use super::made::Made;
 use super::nearer::{BY, CLEARLY, SIZE_MAX, ran};
+use super::replaced::Replaced;
 use super::syncs::{Syncs, rested, runs};
 use super::{Fit, Fitted, made};
 use crate::backtest::{Figure, backtest};
@@ -52,19 +53,12 @@ const PROGRAMS_MAX: usize = 3;
 const ALL_SIZE_MAX: f64 = 24_000.0;
 
 /// The programs with other readings than those of their `syncs`.
-pub(super) fn open(groups: &[Group], syncs: &[Syncs]) -> Vec<Open> {
+pub(super) fn open(groups: &[Group], syncs: &[Syncs], recorded: &Recorded) -> Vec<Open> {
     let all: f64 = groups.iter().map(|group| group.total.dirtied()).sum();
     let mut found: BTreeMap<&[u8], Open> = BTreeMap::new();
     for (group, syncs) in groups.iter().zip(syncs) {
-        let is_held = syncs.call.is_some() && may_be_held(syncs);
-        let may_be = |choice: Choice| match choice {
-            // The trace counts the calls, and names the files.
-            _ if group.synced.is_some() => false,
-            Choice::Files => may_write_files(group) && (syncs.call.is_none() || is_held),
-            Choice::AtEnds => is_held && !runs(group).is_empty(),
-            Choice::Unsynced => is_held,
-        };
-        let choices: Vec<Choice> = ALL.into_iter().filter(|choice| may_be(*choice)).collect();
+        let may_be = |choice: &Choice| choice.may_be(group, groups, *syncs, recorded);
+        let choices: Vec<Choice> = ALL.into_iter().filter(may_be).collect();
         if choices.is_empty() {
             continue;
         }
@@ -89,9 +83,40 @@ fn may_be_held(syncs: &Syncs) -> bool {
     syncs.origin == Origin::Derived && syncs.at_ends.is_none() && !syncs.is_by_age && !syncs.is_in_place
 }
 
+/// Reads the programs as chosen. Of several with one name, only those that may be what was chosen.
+pub(super) fn apply(choices: &Choices, groups: &mut [Group], syncs: &mut [Syncs], recorded: &Recorded) {
+    let chosen = |(group, syncs): (&Group, &Syncs)| {
+        let choice = choices.get(&group.comm).copied()?;
+        choice.may_be(group, groups, *syncs, recorded).then_some(choice)
+    };
+    let chosen: Vec<Option<Choice>> = groups.iter().zip(&*syncs).map(chosen).collect();
+    for ((group, syncs), choice) in groups.iter_mut().zip(syncs).zip(chosen) {
+        if let Some(choice) = choice {
+            choice.apply(group, syncs);
+        }
+    }
+}
+
 impl Choice {
+    /// Whether the counters of a program may be read in this way. `groups` are all programs.
+    fn may_be(self, group: &Group, groups: &[Group], syncs: Syncs, recorded: &Recorded) -> bool {
+        let is_held = syncs.call.is_some() && may_be_held(&syncs);
+        match self {
+            // The trace counts the calls, and names the files.
+            _ if group.synced.is_some() => false,
+            // The page cache shows a file that is written again.
+            Choice::Files => {
+                may_write_files(group)
+                    && (syncs.call.is_none() || is_held)
+                    && Replaced::of(group, groups, syncs, recorded).is_none()
+            }
+            Choice::AtEnds => is_held && !runs(group).is_empty(),
+            Choice::Unsynced => is_held,
+        }
+    }
+
     /// Reads the counters of a program in this way.
-    pub(super) fn apply(self, group: &mut Group, syncs: &mut Syncs) {
+    fn apply(self, group: &mut Group, syncs: &mut Syncs) {
         match self {
             Choice::Files => group.made = Some(Made::of_calls(group)),
             Choice::AtEnds => {
@@ -130,7 +155,9 @@ pub(super) fn chosen(
             let mut choices = before.clone();
             choices.insert(comm.clone(), choice);
             let other = Fit { choices, ..fit.clone() };
-            let mut made = made(recorded, kernel, &other)?.twin;
+            // The checks refuse some scenarios.
+            let Ok(made) = made(recorded, kernel, &other) else { continue };
+            let mut made = made.twin;
             if made.scenario == twin.scenario {
                 continue;
             }
@@ -172,4 +199,62 @@ fn of_figures(figures: &[Figure]) -> Option<Far> {
     let leads = [WAITS, LONGEST, "host.unwritten_peak_bytes", "devices.written_bytes", "host.dirtied_bytes"];
     let is_missed = simulated().any(|one| leads.contains(&one.name.as_str()) && !one.is_predictable());
     (count > 0.0).then_some(Far { mean, is_missed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::group::{Bin, sum};
+    use super::*;
+
+    /// A program that waits while it writes 1 MiB a second by single calls, all of them durable.
+    fn writer() -> Group {
+        let bin = |at: u32| Bin {
+            end: f64::from(at),
+            length: 1.0,
+            wchar: 1_048_576.0,
+            by_calls: 1_048_576.0,
+            calls: 16.0,
+            waited: 0.5,
+            ..Bin::default()
+        };
+        let bins: Vec<Bin> = (1..=20).map(bin).collect();
+        Group { comm: b"store".to_vec(), total: sum(&bins), bins, ..Group::default() }
+    }
+
+    fn durable() -> Syncs {
+        Syncs { count: 320.0, call: Some(SyncCall::Fdatasync), ..Syncs::default() }
+    }
+
+    #[test]
+    fn of_programs_with_one_name_only_those_are_read_otherwise_that_may_be() {
+        let all = [
+            durable(),
+            Syncs { origin: Origin::Measured, ..durable() },
+            Syncs { is_in_place: true, ..durable() },
+            Syncs { is_by_age: true, ..durable() },
+        ];
+        let after = |choice: Choice| {
+            let (mut groups, mut syncs) = (vec![writer(); 4], all);
+            groups[1].made = Some(Made::traced(10, 4096.0));
+            let choices = Choices::from([(b"store".to_vec(), choice)]);
+            apply(&choices, &mut groups, &mut syncs, &Recorded::default());
+            let kept = syncs.map(|syncs| syncs.call.is_some());
+            (kept, groups.iter().map(|group| group.made.map(|made| made.is_traced)).collect::<Vec<_>>())
+        };
+        let traced = Some(true);
+        assert_eq!(after(Choice::Unsynced), ([false, true, true, true], vec![None, traced, None, None]));
+        assert_eq!(after(Choice::Files), ([true; 4], vec![Some(false), traced, None, None]));
+    }
+
+    #[test]
+    fn a_file_that_is_written_again_is_not_tried_as_many_files() {
+        let (mut group, recorded) = super::super::replaced::tests::written_again();
+        group.comm = b"report".to_vec();
+        let offered = |recorded: &Recorded| {
+            let open = open(std::slice::from_ref(&group), &[Syncs::default()], recorded);
+            open.iter().any(|one| one.choices.contains(&Choice::Files))
+        };
+        assert!(!offered(&recorded));
+        assert!(offered(&Recorded::default()), "without the levels of the page cache, nothing shows it");
+    }
 }

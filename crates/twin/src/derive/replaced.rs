@@ -9,17 +9,25 @@ use super::rewrites::Rewritten;
 use super::syncs::Syncs;
 use super::temporary::{RESTS_MIN, whole_bursts};
 use crate::Recorded;
-use floodline_record::sample::{HostRow, SampleTime};
-use floodline_record::window::Window;
+use floodline_record::id::{Entity, EntityId};
+use floodline_record::sample::{CgroupLimitsRow, CgroupRow, HostRow, SampleTime};
+use floodline_record::units::Limit;
+use floodline_record::window::{Span, Window};
 
 /// Smallest burst, bytes.
 const BURST_MIN: f64 = 8_388_608.0;
-/// Largest distance of the bursts from the largest one, as a share of it. The end of the recording may cut the last one.
+/// Largest distance of the bursts from the largest one, as a share of it. The begin and the end of the recording may cut the first and the
+/// last one.
 const ALIKE: f64 = 0.1;
 /// Largest growth of the page cache over a burst that writes the same file again, as a share of the burst.
 const NONE_NEW: f64 = 0.1;
 /// Least drop of the page cache within a burst whose program empties its file first, as a share of the burst.
 const EMPTIED: f64 = 0.1;
+/// Least part of a program of what is dirtied in the intervals of its bursts. Others that dirty more make the page cache grow, or remove
+/// from it.
+const MOST: f64 = 0.8;
+/// Use of a limit of a cgroup, as a share of it, from which the kernel may have reclaimed for it.
+const NEAR: f64 = 0.95;
 
 /// A file that each burst writes again.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,29 +42,35 @@ pub(super) struct Replaced {
 
 impl Replaced {
     /// The file of a program whose bursts have rests between them, and that neither syncs nor drops data unwritten. `None` where the page
-    /// cache grows with its bursts, and where the kernel reclaimed some of it.
-    pub(super) fn of(group: &Group, syncs: Syncs, recorded: &Recorded) -> Option<Replaced> {
+    /// cache grows with its bursts, where the kernel may have reclaimed some of it, and where others of `all` dirtied much meanwhile.
+    pub(super) fn of(group: &Group, all: &[Group], syncs: Syncs, recorded: &Recorded) -> Option<Replaced> {
         let total = &group.total;
-        let growth = &recorded.window.host.growth;
-        let is_reclaimed = [growth.pgscan_kswapd, growth.pgscan_direct].into_iter().flatten().any(|pages| pages.0 > 0);
-        if syncs.call.is_some() || total.cancelled > 0.0 || total.direct > 0.0 || total.mapped > 0.0 || is_reclaimed {
+        let window = &recorded.window;
+        if syncs.call.is_some() || total.cancelled > 0.0 || total.direct > 0.0 || total.mapped > 0.0 {
             return None;
         }
         let bursts = whole_bursts(group);
         let bytes = bursts.iter().map(|burst| burst.amount).fold(0.0, f64::max);
-        let whole = &bursts[..bursts.len().checked_sub(1)?];
+        // What the program wrote of the first burst before the recording, the recording does not have.
+        let is_cut = bursts.first()?.from < 1e-6;
+        let begun = &bursts[usize::from(is_cut)..];
+        let whole = &begun[..begun.len().checked_sub(1)?];
         let is_alike = whole.iter().all(|burst| burst.amount >= (1.0 - ALIKE) * bytes);
         let are_apart = bursts.windows(2).all(|pair| pair[1].from - pair[0].to >= RESTS_MIN);
         if whole.is_empty() || !is_alike || !are_apart || bytes < BURST_MIN {
             return None;
         }
-        let cache = Cache::of(&recorded.window)?;
+        if is_reclaimed(group, window) || part_of(group, all) < MOST {
+            return None;
+        }
+        let cache = Cache::of(window)?;
         let is_again = |burst: &Burst| cache.growth(burst).is_some_and(|grew| grew <= NONE_NEW * burst.amount);
-        let shrinks = |burst: &Burst| cache.shrinks(burst).is_none_or(|by| by >= EMPTIED * burst.amount);
+        // A burst of one interval has no sample within it.
+        let mut shrinks = bursts[1..].iter().filter_map(|burst| Some(cache.shrinks(burst)? >= EMPTIED * burst.amount));
         bursts[1..].iter().all(is_again).then(|| Replaced {
             bytes,
-            is_emptied: bursts[1..].iter().all(shrinks),
-            is_there: bursts.first().is_some_and(is_again),
+            is_emptied: shrinks.next().is_some_and(|first| first && shrinks.all(|other| other)),
+            is_there: begun.first().is_some_and(is_again),
         })
     }
 
@@ -66,6 +80,44 @@ impl Replaced {
         let why = "the page cache does not grow with its bursts: each burst writes the same file again";
         (!is_emptied).then_some(Rewritten { bytes, is_ring: true, run: 1.0, is_there, dirty: 0.0, why })
     }
+}
+
+/// Whether the kernel reclaimed memory of the machine, or may have done so for a limit of the cgroup of a group or of one above it: the
+/// counters of the machine leave that out.
+fn is_reclaimed(group: &Group, window: &Window) -> bool {
+    let growth = &window.host.growth;
+    let path = |id: &EntityId| match window.entities.get(id) {
+        Some(Entity::Cgroup { path, .. }) => Some(path.as_bytes()),
+        _ => None,
+    };
+    let own = group.cgroup.as_ref().and_then(path).unwrap_or_default();
+    let is_above = |id: &EntityId| {
+        let below = path(id).and_then(|path| own.strip_prefix(path));
+        below.is_some_and(|below| below.is_empty() || below.starts_with(b"/"))
+    };
+    let is_near = |(id, span): (&EntityId, &Span<CgroupLimitsRow>)| {
+        let limits = [span.last.memory_max, span.last.memory_high].into_iter().flatten();
+        let limit = limits.filter_map(Limit::bytes).min();
+        let used = window.cgroups.get(id).and_then(|span| span.max.memory_current);
+        is_above(id) && limit.zip(used).is_some_and(|(limit, used)| used.0 as f64 >= NEAR * limit.0 as f64)
+    };
+    let has_events = |(id, span): (&EntityId, &Span<CgroupRow>)| {
+        let events = [span.growth.events_max, span.growth.events_high].into_iter().flatten();
+        is_above(id) && events.map(|count| count.0).any(|count| count > 0)
+    };
+    [growth.pgscan_kswapd, growth.pgscan_direct].into_iter().flatten().any(|pages| pages.0 > 0)
+        || window.cgroup_limits.iter().any(is_near)
+        || window.cgroups.iter().any(has_events)
+}
+
+/// Part of a group of what all groups dirtied in the intervals in which it wrote.
+fn part_of(group: &Group, all: &[Group]) -> f64 {
+    let is_then = |number: usize| group.bins.get(number).is_some_and(|bin| bin.by_calls > 0.0);
+    let of = |one: &Group| -> f64 {
+        let then = one.bins.iter().enumerate().filter(|(number, _)| is_then(*number));
+        then.map(|(_, bin)| bin.by_calls + bin.mapped).sum()
+    };
+    of(group) / all.iter().map(of).sum::<f64>().max(1.0)
 }
 
 /// Page cache of the machine at each sample: seconds since the recording began, and bytes.
@@ -100,17 +152,18 @@ impl Cache {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::group::{Bin, sum};
     use super::*;
     use floodline_record::record::{Record, Sink};
     use floodline_record::sample::Sample;
-    use floodline_record::units::{Nanos, Pages};
+    use floodline_record::units::{Bytes, Count, Nanos, Pages};
+    use floodline_testkit::{Fixture, mib};
 
     const MIB: f64 = 1_048_576.0;
 
-    /// Three bursts of 60 MiB, each of two seconds, 10 s apart. `cached` is the page cache at each second, in MiB.
-    fn told(cached: impl Fn(usize) -> f64) -> Option<Replaced> {
+    /// A program that writes `written` MiB in each of 30 seconds, and a recording with the page cache of each, in MiB.
+    fn host(written: impl Fn(usize) -> f64, cached: impl Fn(usize) -> f64) -> (Group, Recorded) {
         let mut recorded = Recorded::default();
         let mut bins = Vec::new();
         for at in 0..30 {
@@ -120,12 +173,32 @@ mod tests {
             sample.host =
                 HostRow { nr_inactive_file: pages(cached(at) * MIB), nr_active_file: pages(0.0), ..HostRow::default() };
             let Ok(()) = recorded.record(&Record::Sample(Box::new(sample)));
-            let writes = if at % 10 == 3 || at % 10 == 4 { 30.0 * MIB } else { 0.0 };
+            let writes = written(at) * MIB;
             if at > 0 {
                 bins.push(Bin { end: at as f64, length: 1.0, by_calls: writes, wchar: writes, ..Bin::default() });
             }
         }
-        Replaced::of(&Group { total: sum(&bins), bins, ..Group::default() }, Syncs::default(), &recorded)
+        (Group { total: sum(&bins), bins, ..Group::default() }, recorded)
+    }
+
+    /// Three bursts of 60 MiB, each of two seconds, 10 s apart.
+    fn bursts(at: usize) -> f64 {
+        if at % 10 == 3 || at % 10 == 4 { 30.0 } else { 0.0 }
+    }
+
+    /// A program that writes one file again in each burst, and its recording.
+    pub(in super::super) fn written_again() -> (Group, Recorded) {
+        host(bursts, |_| 500.0)
+    }
+
+    fn alone(group: &Group, recorded: &Recorded) -> Option<Replaced> {
+        Replaced::of(group, std::slice::from_ref(group), Syncs::default(), recorded)
+    }
+
+    /// `cached` is the page cache at each second, in MiB.
+    fn told(cached: impl Fn(usize) -> f64) -> Option<Replaced> {
+        let (group, recorded) = host(bursts, cached);
+        alone(&group, &recorded)
     }
 
     #[test]
@@ -145,5 +218,60 @@ mod tests {
     fn a_page_cache_that_grows_with_the_bursts_has_appends() {
         let grows = |at: usize| 60.0 * (at / 10) as f64 + ((at % 10).saturating_sub(2) as f64 * 30.0).clamp(0.0, 60.0);
         assert_eq!(told(grows), None);
+    }
+
+    #[test]
+    fn a_burst_that_the_begin_of_the_recording_cuts_tells_nothing() {
+        // 40 MiB of the first burst are in the recording.
+        let cut = |at: usize| if at == 1 { 40.0 } else { bursts(at + 8) };
+        let (group, recorded) = host(cut, |_| 500.0);
+        let told = alone(&group, &recorded).expect("the later bursts tell");
+        assert_eq!(told, Replaced { bytes: 60.0 * MIB, is_emptied: false, is_there: true });
+        // One that begins later and is smaller than the others is another file.
+        let smaller = |at: usize| if at == 2 { 40.0 } else { bursts(at + 7) };
+        let (group, recorded) = host(smaller, |_| 500.0);
+        assert_eq!(alone(&group, &recorded), None);
+    }
+
+    #[test]
+    fn a_burst_without_a_sample_in_it_does_not_show_an_empty_file() {
+        let (group, recorded) = host(|at| if at % 10 == 3 { 60.0 } else { 0.0 }, |_| 500.0);
+        let told = alone(&group, &recorded).expect("the page cache does not grow");
+        assert_eq!(told, Replaced { bytes: 60.0 * MIB, is_emptied: false, is_there: true });
+    }
+
+    #[test]
+    fn others_that_dirty_much_meanwhile_hide_what_an_append_adds() {
+        let (group, recorded) = host(bursts, |_| 500.0);
+        let beside = |share: f64| {
+            let bins: Vec<Bin> = group.bins.iter().map(|bin| Bin { by_calls: share * bin.by_calls, ..*bin }).collect();
+            let other = Group { total: sum(&bins), bins, ..Group::default() };
+            Replaced::of(&group, &[group.clone(), other], Syncs::default(), &recorded)
+        };
+        assert!(beside(0.1).is_some());
+        assert_eq!(beside(1.0), None);
+    }
+
+    #[test]
+    fn a_cgroup_near_its_limit_loses_page_cache_while_the_machine_reclaims_nothing() {
+        // The program is in /shop/web. `of` has a limit of 100 MiB.
+        let near = |of: &'static str, used: f64, events: u64| {
+            let window = Fixture::healthy()
+                .cgroup("/shop/web", |_, _| ())
+                .cgroup(of, move |t, row| {
+                    row.memory_current = Some(Bytes(mib(used)));
+                    row.events_high = Some(Count(if t > 5.0 { events } else { 0 }));
+                })
+                .limits(of, |_, row| row.memory_max = Some(Limit(mib(100.0))))
+                .window();
+            let web =
+                |entity: &Entity| matches!(entity, Entity::Cgroup { path, .. } if path.as_bytes() == b"/shop/web");
+            let cgroup = window.entities.iter().find(|(_, entity)| web(entity)).map(|(id, _)| *id);
+            is_reclaimed(&Group { cgroup, ..Group::default() }, &window)
+        };
+        assert!(near("/shop", 99.0, 0) && near("/shop/web", 99.0, 0), "its own limit, and one above it");
+        assert!(near("/shop", 60.0, 3), "it was at memory.high for a moment");
+        assert!(!near("/shop", 60.0, 0));
+        assert!(!near("/sho", 99.0, 3) && !near("/shop/web/other", 99.0, 3), "limits of others");
     }
 }

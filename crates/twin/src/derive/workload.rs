@@ -108,12 +108,8 @@ pub(super) fn workload(
     let mut syncs: Vec<Syncs> = syncs.map(|(syncs, habit)| habit.map_or(syncs, |habit| habit.syncs)).collect();
     let busy: Vec<f64> = ground.places.0.iter().map(|place| busy_share(window, place)).collect();
     add_by_age(&all, &ground.places.0, &at, (&written_soon(recorded, &all, &ground.places.0, &at), &busy), &mut syncs);
-    let readings = choices::open(&all, &syncs);
-    for (group, syncs) in all.iter_mut().zip(&mut syncs) {
-        if let Some(choice) = fit.choices.get(&group.comm) {
-            choice.apply(group, syncs);
-        }
-    }
+    let readings = choices::open(&all, &syncs, recorded);
+    choices::apply(&fit.choices, &mut all, &mut syncs, recorded);
     let of_groups: Vec<(&Group, Syncs)> = all.iter().zip(syncs.iter().copied()).collect();
     let mut asked = asked::asked(window, &of_groups, &ground.places.0);
     asked.retain(|asked| !unmounts.made(asked));
@@ -139,7 +135,7 @@ pub(super) fn workload(
         // Tasks run and draw their numbers in order of name: the number in front keeps names of the host out of that.
         let task = taken.unique(&format!("{number:0digits$}-{}", names::task(&group.comm)), COMM_MAX);
         let place = habit.filter(|_| !at.is_known).map_or(&ground.places.0[at.place], |habit| habit.place);
-        let replaced = Replaced::of(group, syncs, recorded).filter(|_| group.made.is_none());
+        let replaced = Replaced::of(group, &all, syncs, recorded).filter(|_| group.made.is_none());
         let rewritten = rewrites::file(group, &all, recorded)
             .or_else(|| scattered::file(group, syncs, place, &here(at.place), recorded))
             .or_else(|| rewrites::in_place(group, syncs))
@@ -198,10 +194,8 @@ pub(super) fn workload(
 /// Delays programs that store before the recording until they go on without a break when it begins, though other tasks take longer
 /// to prepare. Tasks that prepare faster are delayed as well.
 fn begin_together(programs: &mut BTreeMap<String, Task>, others: &mut BTreeMap<String, Task>, before: f64) {
-    let sleeps = |task: &Task| -> f64 {
-        let of = |step: &Step| if let Step::Sleep(sleep) = step { sleep.lasting.0.as_secs_f64() } else { 0.0 };
-        task.setup.iter().map(of).sum()
-    };
+    let seconds = |step: &Step| if let Step::Sleep(sleep) = step { sleep.lasting.0.as_secs_f64() } else { 0.0 };
+    let sleeps = |task: &Task| -> f64 { task.setup.iter().map(seconds).sum() };
     let waits = |task: &Task| task.setup.iter().any(|step| matches!(step, Step::Barrier(_)));
     // A task that waits for the files begins after the pause that follows their creation.
     let rest = others.values().filter(|task| waits(task)).map(sleeps).fold(0.0, f64::max);
@@ -212,7 +206,9 @@ fn begin_together(programs: &mut BTreeMap<String, Task>, others: &mut BTreeMap<S
     for task in programs.values_mut() {
         let Some(at) = task.setup.iter().position(is_paced) else { continue };
         is_any = true;
-        let late = longest - before - if waits(task) { rest } else { 0.0 };
+        // It may have left pages dirty before.
+        let slept: f64 = task.setup[..at].iter().map(seconds).sum();
+        let late = longest - before - slept - if waits(task) { rest } else { 0.0 };
         if late > 1e-3 {
             task.setup.insert(at, sleep(late));
         }
