@@ -441,8 +441,11 @@ pub(crate) struct NoMemory;
 /// Reclaims pages from a cgroup. Returns the number of evicted pages, or nothing if no page is clean and the dirty
 /// ones are being written. 0: nothing can be evicted any more.
 pub(crate) fn try_reclaim(world: &mut World, scope: CgId, wanted: u64) -> Option<u64> {
-    world.memory.allocstall += 1;
-    world.memory.pgscan_direct += wanted;
+    // The kernel counts reclaim for the limit of a cgroup in the cgroup only.
+    if scope == CgId::ROOT {
+        world.memory.allocstall += 1;
+        world.memory.pgscan_direct += wanted;
+    }
     let evicted = world.evict(scope, wanted);
     let charged = &world.cgroups[scope].charged;
     if evicted > 0 || charged.dirty + charged.writeback == 0 {

@@ -185,3 +185,19 @@ steps = [{{ sleep = {{ for = "1s" }} }}, {{ mmap_store = {{ file = "/data/m", si
         }
     }
 }
+
+#[test]
+fn reclaim_for_a_limit_of_a_cgroup_is_no_reclaim_of_the_machine() {
+    let scanned = |machine: &str, cgroup: &str| {
+        let task = "[workload.tasks.reader]";
+        let text = MACHINE.replace("cpus = 2", &format!("cpus = 2\n{machine}"));
+        let text = text.replace(task, &format!("[machine.cgroups.box]\n{cgroup}\n{task}\ncgroup = \"box\""));
+        let run = run_of(&scenario(&format!("{text}steps = [{}]\n", read("b", "1 MiB"))), "6.12", |_| true);
+        let growth = &run.window.host.growth;
+        let cached = run.window.host.last.nr_inactive_file.expect("known").0 >> 8;
+        (growth.pgscan_direct.expect("known").0 > 0, growth.allocstall.expect("known").0 > 0, cached < 500)
+    };
+    assert_eq!(scanned("", ""), (false, false, false));
+    assert_eq!(scanned("", "memory_max = \"64 MiB\""), (false, false, true), "for the limit");
+    assert_eq!(scanned("memory_used = \"600 MiB\"", ""), (true, true, true), "of the machine");
+}
