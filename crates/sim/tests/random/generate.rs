@@ -373,7 +373,10 @@ fn step(dice: &mut Dice<'_>, made: &Made, depth: usize) -> String {
         16 => format!("{{ rename = {{ from = \"{at}\", to = \"{at}x\" }} }}"),
         17 => format!("{{ truncate = {{ file = \"{at}\", size = \"{}\" }} }}", dice.one_of(SIZES)),
         18 => format!("{{ close = {{ file = \"{at}\" }} }}"),
-        19 => format!("{{ sleep = {{ for = \"{}\" }} }}", dice.one_of(TIMES)),
+        19 => {
+            let (verb, key) = if dice.chance(3) { ("sleep_until", "at") } else { ("sleep", "for") };
+            format!("{{ {verb} = {{ {key} = \"{}\" }} }}", dice.one_of(TIMES))
+        }
         20 => format!("{{ burn = {{ for = \"{}\" }} }}", dice.one_of(TIMES)),
         21 => format!("{{ anon = {{ size = \"{}\" }} }}", dice.one_of(&["1 MiB", "100 MiB", "0 B", "1 GiB"])),
         22 => "\"drop_caches\"".to_owned(),
