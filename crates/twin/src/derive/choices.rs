@@ -205,6 +205,9 @@ fn of_figures(figures: &[Figure]) -> Option<Far> {
 mod tests {
     use super::super::group::{Bin, sum};
     use super::*;
+    use floodline_record::record::{Record, Sink};
+    use floodline_scenario::ScenarioFile;
+    use floodline_sim::{Options as Simulated, simulate};
 
     /// A program that waits while it writes 1 MiB a second by single calls, all of them durable.
     fn writer() -> Group {
@@ -256,5 +259,38 @@ mod tests {
         };
         assert!(!offered(&recorded));
         assert!(offered(&Recorded::default()), "without the levels of the page cache, nothing shows it");
+    }
+
+    /// A host whose only program does this for 20 s.
+    fn host(steps: &str) -> Recorded {
+        let text = format!(
+            "name = \"s\"\nsummary = \"s\"\n[machine]\nmemory = \"1 GiB\"\ndevices.a.size = \"4 GiB\"\n\
+             mounts.\"/b\" = {{ type = \"ext4\", device = \"a\" }}\n[workload]\nduration = \"20s\"\n\
+             [workload.tasks.log]\nsteps = [{steps}]\n"
+        );
+        let scenario =
+            ScenarioFile::parse(&text).expect("it is good").variants.remove("default").expect("the only one");
+        let mut recorded = Recorded::default();
+        let take = |record: Record| {
+            let Ok(()) = recorded.record(&record);
+            Ok(())
+        };
+        simulate(&scenario, &Simulated::new("host", KernelVersion::new(6, 12, 0)), take, |_| true).expect("it runs");
+        recorded
+    }
+
+    #[test]
+    fn a_reading_of_which_no_twin_is_made_is_passed_over() {
+        let kernel = KernelVersion::new(6, 12, 0);
+        let (idle, busy) = (
+            host("{ sleep = { for = \"15s\" } }"),
+            host("{ write = { file = \"/b/log\", block = \"64 KiB\", order = \"append\", rate = \"200/s\" } }"),
+        );
+        let first = super::super::fit(&busy, kernel).expect("it writes");
+        let scenario = first.twin.scenario.clone();
+        let open = vec![Open { comm: b"log".to_vec(), bytes: 1e6, choices: ALL.to_vec() }];
+        assert!(made(&idle, kernel, &first.fit).is_err(), "it does nothing");
+        let twin = chosen(&idle, kernel, Fitted { open, ..first }, &|_| true).expect("the first one stays");
+        assert_eq!(twin.scenario, scenario);
     }
 }

@@ -32,7 +32,16 @@ fn most(window: &Window) -> Nanos {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Fit;
+    use super::super::group::{Bin, Group, sum};
+    use super::super::machine::Place;
+    use super::super::rewrites::Rewritten;
+    use super::super::syncs::Syncs;
+    use super::super::writer::Writer;
     use super::*;
+    use crate::Recorded;
+    use crate::provenance::Notes;
+    use floodline_record::id::EntityId;
     use floodline_record::units::Centisecs;
     use floodline_testkit::Fixture;
 
@@ -55,5 +64,41 @@ mod tests {
         assert_eq!(told(3000, 500, 0.0), [Some(5.0), None, Some(25.0)]);
         assert_eq!(told(3000, 500, 4.0), [Some(5.0), None, Some(21.0)], "it stores for 4 s");
         assert_eq!(told(300, 500, 0.0), [Some(1.5), None, Some(1.5)]);
+    }
+
+    #[test]
+    fn they_become_dirty_after_the_files_are_prepared_and_beside_what_stores_leave() {
+        let bin = |at: u32| Bin {
+            end: f64::from(at),
+            length: 1.0,
+            wchar: 1e6,
+            by_calls: 1e6,
+            calls: 16.0,
+            mapped: 1e6,
+            faults: 244.0,
+            major: 244.0,
+            read: 2e6,
+            reads: 244.0,
+            active: 1,
+            ..Bin::default()
+        };
+        let bins: Vec<Bin> = (1..=9).map(bin).collect();
+        let cgroup = Some(EntityId(7777));
+        let group = Group { cgroup, part_of_mapped: 1.0, total: sum(&bins), bins, ..Group::default() };
+        let mut recorded = Recorded::default();
+        recorded.window = Fixture::healthy().window();
+        let begin = recorded.window.first_at.expect("it has samples").monotonic;
+        recorded.dirty.insert(EntityId(7777), vec![(begin, 3_000_000)]);
+        let why = "a test";
+        let ring = Rewritten { bytes: 5e6, is_ring: true, run: 1.0, is_there: false, dirty: 2_000_000.0, why };
+        let (place, mut notes) = (Place::of_disk("sda"), Notes::default());
+        let of = (Syncs::default(), Some(ring), false);
+        let writer = Writer::of(&group, of, &place, "a", &recorded, &mut notes, &Fit::FIRST);
+        let at = |is_it: &dyn Fn(&Step) -> bool| writer.setup.iter().position(is_it).expect("the step is there");
+        let barrier = at(&|step| matches!(step, Step::Barrier(_)));
+        let write = at(&|step| matches!(step, Step::Write(write) if write.file.ends_with("/data")));
+        let stores = at(&|step| matches!(step, Step::MmapStore(_)));
+        assert!(barrier < write && write < stores, "{:?}", writer.setup);
+        assert_eq!(writer.dirty_before, 5_000_000);
     }
 }

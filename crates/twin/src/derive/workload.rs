@@ -365,3 +365,28 @@ pub(super) fn first_written(window: &Window) -> Nanos {
         .take_while(|(_, row)| written(row).is_some_and(|now| now <= before.saturating_add(FEW_PAGES)));
     same.last().map_or(Nanos(0), |(time, _)| Nanos(time.monotonic.0.saturating_sub(start.monotonic.0)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_scenario::{Frequency, MmapStore};
+
+    #[test]
+    fn a_program_that_leaves_pages_dirty_is_delayed_less() {
+        let sleep = |seconds: f64| Step::Sleep(Lasting { lasting: super::super::bursts::time(seconds) });
+        let seconds = |task: &Task| -> Vec<f64> {
+            let of = |step: &Step| if let Step::Sleep(it) = step { Some(it.lasting.0.as_secs_f64()) } else { None };
+            task.setup.iter().filter_map(of).collect()
+        };
+        let rate = Some(Frequency { times: 1, per: Nanos::SECOND });
+        let stores = Step::MmapStore(MmapStore { rate, ..MmapStore::default() });
+        let task = |setup: Vec<Step>| BTreeMap::from([("a".to_owned(), Task { setup, ..Task::default() })]);
+        let delays = |setup: Vec<Step>| {
+            let (mut programs, mut others) = (task(setup), task(vec![sleep(30.0)]));
+            begin_together(&mut programs, &mut others, 5.0);
+            seconds(&programs["a"])
+        };
+        assert_eq!(delays(vec![stores.clone()]), [25.0]);
+        assert_eq!(delays(vec![sleep(20.0), stores]), [20.0, 5.0]);
+    }
+}
