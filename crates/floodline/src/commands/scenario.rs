@@ -186,7 +186,7 @@ impl Judged {
                 || "; floodline explain lists the findings".to_owned(),
                 |near| format!("; did you mean {near}?"),
             );
-            format!("expect: no finding is called {:?}{}{hint}", Name::from(name.as_str()), of(variants))
+            format!("expect: unknown finding {:?}{}{hint}", Name::from(name.as_str()), of(variants))
         });
         let refused = |command: &'static str, texts: &BTreeMap<String, Vec<String>>| {
             let line = move |(text, variants): (&String, &Vec<String>)| {
