@@ -34,7 +34,7 @@ pub fn reports(report: &Report, window: &Window) -> Vec<Report> {
         return Vec::new();
     }
     // The plan itself has lost its steps; its findings have not.
-    let steps = plan::merge(&report.findings).map_or_else(Vec::new, |plan| plan.steps);
+    let steps = plan::merge_for(window, &report.findings).map_or_else(Vec::new, |plan| plan.steps);
     let Some(background) = background(&steps) else { return Vec::new() };
     let is_off = window.host.last.dirty_writeback_centisecs.is_some_and(|period| period.0 == 0);
     let (parts, least) = match is_off && value(&steps, PERIOD).is_some() {
@@ -81,7 +81,7 @@ fn with_background(report: &Report, window: &Window, bytes: u64) -> Option<Repor
             (finding.brief.expect, finding.brief.costs) = (EARLIER_PIECES.to_owned(), cost(finding, window, bytes));
         }
     }
-    let mut plan = plan::merge(&milder.findings)?;
+    let mut plan = plan::merge_for(window, &milder.findings)?;
     if let Some(facts) = &window.facts {
         plan::name_files(&mut plan, &facts.sysctl_lines);
     }

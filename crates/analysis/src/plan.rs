@@ -3,9 +3,11 @@
 //! those that keep them, and the undo as a block of its own. Where two findings want different values of one setting,
 //! the worse finding decides and the conflict is named. Decides nothing about the values themselves.
 
+use crate::diagnose::dirty;
 use crate::knob_of::knob_of;
 use crate::report::{Candidate, Finding, Plan, Severity, Step, When};
 use floodline_record::facts::SysctlLine;
+use floodline_record::window::Window;
 
 /// Pairs of settings in which writing one member zeroes the other: two steps for one pair are two steps for one
 /// setting.
@@ -21,12 +23,22 @@ pub const SYSCTL_DROP_IN: &str = "/etc/sysctl.d/99-zz-floodline.conf";
 /// File that keeps the setting of journald, by hand and by `floodline apply`.
 pub const JOURNALD_DROP_IN: &str = "/etc/systemd/journald.conf.d/99-zz-floodline.conf";
 
-/// Merges the plans of findings, worst first. Findings that another one explains add nothing: their cause is handled.
+/// Merges the plans of findings about a machine, worst first. Findings that another one explains add nothing: their cause is handled.
+pub fn merge_for(window: &Window, findings: &[Finding]) -> Option<Plan> {
+    let in_force = [dirty::hard_threshold(window), dirty::background_threshold(window)];
+    merged(findings, in_force.map(|bytes| bytes.map(|bytes| bytes.0)))
+}
+
+/// The same where the thresholds in force are not known.
 pub fn merge(findings: &[Finding]) -> Option<Plan> {
+    merged(findings, [None; 2])
+}
+
+fn merged(findings: &[Finding], in_force: [Option<u64>; 2]) -> Option<Plan> {
     let worst = findings.first()?.severity;
     // If a finding does harm, info findings change nothing.
     let least = worst.min(Severity::Warning);
-    let mut merged = Merged::default();
+    let mut merged = Merged { in_force, ..Merged::default() };
     let counts = |finding: &&Finding| finding.severity >= least && finding.explained_by.is_none();
     let mut counted: Vec<&Finding> = findings.iter().filter(counts).collect();
     // Starved cgroups rewrite all the time, pile-ups hurt now and then.
@@ -51,6 +63,8 @@ struct Merged {
     plan: Plan,
     /// Rule and value of each setting.
     settings: Vec<(String, String, &'static str)>,
+    /// Thresholds in force, bytes, in the order of [`PAIRS`].
+    in_force: [Option<u64>; 2],
 }
 
 impl Merged {
@@ -62,7 +76,7 @@ impl Merged {
                 continue;
             }
             if let Some(name) = step.sysctl() {
-                if let Some(is_smaller) = self.joined(finding.rule, &name, step) {
+                if let Some(is_smaller) = self.joined(finding, &name, step) {
                     adds |= is_smaller;
                     continue;
                 }
@@ -94,14 +108,24 @@ impl Merged {
         }
     }
 
-    /// Joins the thresholds in bytes that one rule asks for on two devices. The smaller one serves both. Returns whether the new one is
-    /// smaller, or `None` if the rule has not asked for this threshold before.
-    fn joined(&mut self, rule: &str, name: &str, step: &Step) -> Option<bool> {
-        let is_threshold = name.ends_with("_bytes") && PAIRS.iter().any(|pair| pair.contains(&name));
-        let is_known = |(other, _, by): &&mut (String, String, &str)| is_threshold && other == name && *by == rule;
+    /// Joins the thresholds in bytes that one rule asks for on two devices. Where both are below the one in force, the smaller one serves
+    /// both; where one is to be raised, it does not. Returns whether the new one is smaller, or `None` if they are not joined.
+    fn joined(&mut self, finding: &Finding, name: &str, step: &Step) -> Option<bool> {
+        let pair = PAIRS.iter().position(|pair| pair.contains(&name)).filter(|_| name.ends_with("_bytes"))?;
+        let in_force = *self.in_force.get(pair)?;
+        let is_known = |(other, _, by): &&mut (String, String, &str)| other == name && *by == finding.rule;
         let (_, value, _) = self.settings.iter_mut().find(is_known)?;
         let bytes = |text: &str| text.parse::<u64>().ok();
-        let is_smaller = bytes(&step.value)? < bytes(value)?;
+        let (new, known) = (bytes(&step.value)?, bytes(value)?);
+        if new == known || in_force.is_none_or(|in_force| new.max(known) >= in_force) {
+            return None;
+        }
+        let is_smaller = new < known;
+        let on = if finding.devices.is_empty() { String::new() } else { format!(" on {}", finding.devices.join(", ")) };
+        self.plan.conflicts.push(match is_smaller {
+            true => format!("{}{on} needs {name}={new}, which is kept; {known} was asked for too", finding.rule),
+            false => format!("{}{on} asks for {name}={new}; it needs {known} elsewhere, which is kept", finding.rule),
+        });
         if is_smaller {
             value.clone_from(&step.value);
             let known =
@@ -273,8 +297,7 @@ mod tests {
     use super::*;
     use crate::advise::step::{journald_volatile, sysctls};
     use crate::report::Brief;
-    use floodline_record::window::Window;
-    use floodline_testkit::Fixture;
+    use floodline_testkit::{Fixture, mib_pages};
 
     fn window() -> Window {
         Fixture::healthy().settings((20, 0, 10, 0)).one_look().window()
@@ -348,17 +371,42 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_of_one_rule_for_two_disks_are_joined_into_the_one_that_serves_both() {
-        let window = window();
-        let of = |background: u64| {
-            let pair = [("vm.dirty_background_bytes", background), ("vm.dirty_bytes", 4 * background)];
-            finding("dirty-cliff", Severity::Critical, sysctls(&window, &pair))
+    fn lower_thresholds_of_one_rule_for_two_disks_are_joined_into_the_one_that_serves_both() {
+        let with = |hard: f64| {
+            let host = Fixture::healthy().settings((20, 0, 10, 0)).host(move |_, row| {
+                row.nr_dirty_threshold = Some(mib_pages(hard));
+                row.nr_dirty_background_threshold = Some(mib_pages(hard / 2.0));
+            });
+            host.one_look().window()
         };
-        for [one, other] in [[1 << 25, 1 << 26], [1 << 26, 1 << 25]] {
-            let plan = merge(&[of(one), of(other)]).unwrap();
+        let window = with(1024.0);
+        let of = |(disk, background): (&str, u64)| {
+            let pair = [("vm.dirty_background_bytes", background), ("vm.dirty_bytes", 4 * background)];
+            let devices = vec![disk.to_owned()];
+            Finding { devices, ..finding("dirty-cliff", Severity::Critical, sysctls(&window, &pair)) }
+        };
+        let (small, large) = (("sda", 1 << 25), ("sdb", 1 << 26));
+        for ([one, other], told) in [
+            (
+                [small, large],
+                "dirty-cliff on sdb asks for vm.dirty_bytes=268435456; it needs 134217728 elsewhere, which is kept",
+            ),
+            (
+                [large, small],
+                "dirty-cliff on sda needs vm.dirty_bytes=134217728, which is kept; 268435456 was asked for too",
+            ),
+        ] {
+            let plan = merge_for(&window, &[of(one), of(other)]).unwrap();
             assert_eq!(plan.now, ["sudo sysctl -w vm.dirty_background_bytes=33554432 vm.dirty_bytes=134217728"]);
-            assert_eq!((plan.conflicts.len(), plan.rules.as_slice()), (0, ["dirty-cliff"].as_slice()));
+            assert_eq!((plan.conflicts.len(), plan.rules.as_slice()), (2, ["dirty-cliff"].as_slice()));
+            assert_eq!(plan.conflicts[1], told);
             assert_eq!(plan.steps.iter().filter(|step| step.sysctl().is_some()).count(), 2);
+        }
+        // What is to be raised does not become smaller for a second disk.
+        for window in [with(64.0), Window::default()] {
+            let plan = merge_for(&window, &[of(large), of(small)]).unwrap();
+            assert_eq!(plan.now, ["sudo sysctl -w vm.dirty_background_bytes=67108864 vm.dirty_bytes=268435456"]);
+            assert_eq!(plan.conflicts.len(), 2, "{:?}", plan.conflicts);
         }
     }
 

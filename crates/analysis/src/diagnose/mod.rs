@@ -132,7 +132,7 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
         report.unexplained = waiting::unexplained(derived).or_else(beside_idle_disks);
     }
     report.unseen = unseen::unseen(derived, &report.ruled_out);
-    report.plan = plan::merge(&report.findings);
+    report.plan = plan::merge_for(window, &report.findings);
     if let (Some(plan), Some(facts)) = (&mut report.plan, &window.facts) {
         plan::name_files(plan, &facts.sysctl_lines);
     }
