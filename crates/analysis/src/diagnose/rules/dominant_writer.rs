@@ -232,7 +232,7 @@ fn amplification(dominant: &Dominant<'_, '_>) -> Option<f64> {
 enum Path {
     /// The flusher writes them.
     Flusher,
-    /// The flusher writes them, and no limit of a cgroup bounds dirty pages.
+    /// The flusher writes them, and no limit of a cgroup makes it start. On version 1, reclaim alone keeps to a limit of memory.
     Unbounded,
     /// The flusher writes them at once: the strict limit of the device lets nothing pile up.
     Strict,

@@ -124,8 +124,8 @@ pub(super) fn brief(who: &str, journald: bool, scattered: bool, path: Path, plan
                           another disk, or set MemoryHigh= for its unit."
                 }
                 Path::Unbounded => {
-                    "No setting makes a program write less, and no cgroup limit bounds its unwritten data on this host. Let \
-                          it write less or in larger pieces, or move its files to another disk."
+                    "No setting makes a program write less, and no cgroup limit makes the kernel write its data earlier on \
+                          this host. Let it write less or in larger pieces, or move its files to another disk."
                 }
             }
             .to_owned(),
@@ -201,8 +201,8 @@ pub(super) fn other_remedy(
                   with MemoryHigh= of its unit."
         }
         Path::Unbounded => {
-            "Let it write less or in larger pieces, or move its files to another device. No limit of a cgroup bounds its \
-                  unwritten data on this host."
+            "Let it write less or in larger pieces, or move its files to another device. No limit of a cgroup makes \
+                  the kernel write its data earlier on this host."
         }
     };
     let advice = format!(

@@ -245,10 +245,11 @@ fn the_bytes_beside_a_disk_are_those_that_it_wrote() {
 }
 
 #[test]
-fn no_limit_of_a_cgroup_is_advised_where_none_bounds_dirty_pages() {
+fn no_limit_of_a_cgroup_is_advised_where_none_starts_the_flusher() {
     use floodline_record::id::Hierarchy;
-    let advice = |hierarchy: Hierarchy| {
+    let advice_on = |release: &str, hierarchy: Hierarchy| {
         let host = slow_journal()
+            .kernel(release)
             .disk("sda", |t, row| {
                 row.written = grows(t, 0, 20e6);
                 row.writes = grows(t, 0, 20.0);
@@ -262,9 +263,13 @@ fn no_limit_of_a_cgroup_is_advised_where_none_bounds_dirty_pages() {
         let finding = first_finding(&RULE, &host);
         format!("{} {}", finding.trade_off, finding.brief.expect)
     };
+    let advice = |hierarchy: Hierarchy| advice_on("6.12.117", hierarchy);
     assert!(advice(Hierarchy::V2).contains("MemoryHigh="), "{}", advice(Hierarchy::V2));
     assert!(!advice(Hierarchy::V1Memory).contains("MemoryHigh="), "{}", advice(Hierarchy::V1Memory));
-    assert!(advice(Hierarchy::V1Memory).contains("No limit of a cgroup bounds"), "{}", advice(Hierarchy::V1Memory));
+    let earlier = "No limit of a cgroup makes the kernel write its data earlier on this host.";
+    assert!(advice(Hierarchy::V1Memory).contains(earlier), "{}", advice(Hierarchy::V1Memory));
+    let old = advice_on("3.10.0-1160.el7.x86_64", Hierarchy::V1Memory);
+    assert!(old.contains(earlier) && !old.contains("bounds its unwritten"), "{old}");
 }
 
 #[test]
