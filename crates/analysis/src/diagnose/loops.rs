@@ -25,22 +25,27 @@ const NEARLY_ALL: f64 = 0.8;
 /// Intervals after a burst in which its flush may complete: it ends with the last write of the burst.
 const AFTER: usize = 2;
 
-/// Returns the loop devices whose flushes triggered a burst of a device: each is buffered, its image lies on the device, it
-/// flushed meanwhile, and most of what the burst wrote is what they had been given before, all of them together.
-pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst) -> Vec<&'a Name> {
+/// A loop device whose copies a burst wrote.
+pub struct Image<'a> {
+    /// Its name.
+    pub name: &'a Name,
+    /// Whether it flushed during the burst. If not, the age of the copies may have started it.
+    pub has_flushed: bool,
+}
+
+/// Returns the loop devices whose flushes triggered a burst of a device, or that had cached all of it: each is buffered, its image
+/// lies on the device, and most of what the burst wrote is what they had been given before, all of them together.
+pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst) -> Vec<Image<'a>> {
     if burst.trigger == Trigger::Amount {
         return Vec::new();
     }
     let is_here =
         |one: &&Device<'a>| is_buffered(one) && holder(derived, one).is_some_and(|holder| is_same(&holder, device));
-    let flushed = |one: &Device<'a>| Some((one.name, given(derived, one, burst)?));
-    let all: Vec<(&Name, Given)> = derived.devices().iter().filter(is_here).filter_map(flushed).collect();
-    let sum = |of: fn(&Given) -> f64| all.iter().map(|(_, given)| of(given)).sum::<f64>();
+    let flushed =
+        |one: &Device<'a>| Some((one.name, given(derived, one, burst).filter(|given| given.until_end > 0.0)?));
+    let mut all: Vec<(&Name, Given)> = derived.devices().iter().filter(is_here).filter_map(flushed).collect();
+    let sum = |all: &[(&Name, Given)], of: fn(&Given) -> f64| all.iter().map(|(_, given)| of(given)).sum::<f64>();
     let written = burst.rate * burst.seconds;
-    let is_theirs =
-        sum(|given| given.before) >= PILED_SHARE * written && sum(|given| given.until_end) >= MOST * written;
-    // A device with a small share was flushed by coincidence.
-    let has_part = |(_, given): &(&Name, Given)| given.until_end * all.len() as f64 >= MOST * written;
     // What is written for its age no flush asked for, and smaller thresholds would have cured a burst of more: `dirty-cliff` says so.
     // But where the filesystems in the images keep nothing unwritten, and the loop devices had been given nearly all that is unwritten, it is
     // what they cached. Up to 6.9 the first is not counted in cgroups, so the second must hold as well.
@@ -48,12 +53,24 @@ pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst)
     let is_asked = !(burst.is_traced && burst.trigger == Trigger::Age);
     let is_second_copy = all.iter().all(|(_, given)| given.is_written_through)
         && burst.age_s.is_some()
-        && sum(|given| given.before) >= NEARLY_ALL * burst.dirty_before as f64;
+        && sum(&all, |given| given.before) >= NEARLY_ALL * burst.dirty_before as f64;
     let is_short = || threshold::lets_pile_up(speed, burst.flushed());
-    if !(is_second_copy || is_asked && is_short()) {
+    if !is_second_copy {
+        if !(is_asked && is_short()) {
+            return Vec::new();
+        }
+        // Without a flush, a loop device asked for nothing.
+        all.retain(|(_, given)| given.has_flushed);
+    }
+    let is_theirs = sum(&all, |given| given.before) >= PILED_SHARE * written
+        && sum(&all, |given| given.until_end) >= MOST * written;
+    if !is_theirs {
         return Vec::new();
     }
-    if is_theirs { all.iter().filter(|one| has_part(one)).map(|(name, _)| *name).collect() } else { Vec::new() }
+    // A device with a small share was flushed by coincidence.
+    let has_part = |(_, given): &&(&Name, Given)| given.until_end * all.len() as f64 >= MOST * written;
+    let image = |(name, given): &(&'a Name, Given)| Image { name, has_flushed: given.has_flushed };
+    all.iter().filter(has_part).map(image).collect()
 }
 
 /// Whether buffered loop devices whose images lie on a device were given most of what it wrote in the window: what comes to it in
@@ -101,6 +118,8 @@ struct Given {
     until_end: f64,
     /// Whether the filesystem on the loop device was seen to have next to nothing unwritten at any time.
     is_written_through: bool,
+    /// Whether the loop device flushed during the burst.
+    has_flushed: bool,
 }
 
 /// Returns the data that a loop device was given. `None` for a device that did not flush during the burst and that has unwritten data above
@@ -123,5 +142,6 @@ fn given(derived: &Derived<'_>, image: &Device<'_>, burst: &Burst) -> Option<Giv
         before: given(since, burst.from),
         until_end: given(since, burst.to),
         is_written_through,
+        has_flushed: flushes > 0.0,
     })
 }

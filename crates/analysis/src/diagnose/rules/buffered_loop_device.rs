@@ -188,7 +188,11 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
     };
     let summary = match in_use.is_empty() {
         _ if longest.is_some() => format!(
-            "Data written to {names} is cached twice: each flush wrote the image's part at once, {} for {}.",
+            "Data written to {names} is cached twice: {}, {} for {}.",
+            match longest.is_some_and(|(disk, burst)| have_flushed(derived, disk, burst)) {
+                true => "each flush wrote the image's part at once",
+                false => "the image's part was written at once",
+            },
             longest.map_or_else(String::new, |(_, burst)| human::bytes(burst.rate * burst.seconds)),
             longest.map_or_else(String::new, |(_, burst)| human::seconds(burst.seconds))
         ),
@@ -263,7 +267,7 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
     }
 }
 
-/// Bursts that a flush of a loop device triggered, with their devices. A flush comes with each fsync in the image, so short bursts
+/// Bursts that a flush of a loop device triggered, or that it had cached, with their devices. A flush comes with each fsync in the image, so short bursts
 /// count if they take a noticeable time together.
 fn bursts<'d>(derived: &'d Derived<'_>) -> Vec<(&'d Device<'d>, Burst)> {
     let of = |device: &'d Device<'d>| {
@@ -274,6 +278,11 @@ fn bursts<'d>(derived: &'d Derived<'_>) -> Vec<(&'d Device<'d>, Burst)> {
         noticed.into_iter().map(move |burst| (device, burst))
     };
     derived.drains().iter().flat_map(of).collect()
+}
+
+/// Whether all loop devices whose copies a burst wrote flushed meanwhile.
+fn have_flushed(derived: &Derived<'_>, disk: &Device<'_>, burst: &Burst) -> bool {
+    loops::that_asked(derived, disk, burst).iter().all(|image| image.has_flushed)
 }
 
 /// Names of the devices of bursts, each once.
@@ -300,7 +309,7 @@ fn direct(name: &Name) -> Option<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnose::check_rule;
+    use crate::diagnose::{check_rule, first_finding};
     use floodline_record::units::{Bytes, Pages};
     use floodline_testkit::{Fixture, grows, mib, secs};
 
@@ -408,8 +417,39 @@ mod tests {
         check_rule(&RULE, &above(10.0, 1, 1.0), "warning: Every byte written to loop0 is cached twice");
         check_rule(&RULE, &above(0.1, 1, 4.0), "warning: Every byte written to loop0 is cached twice");
         // Age may also cause the write.
-        check_rule(&RULE, &above(0.1, 0, 1.0), "critical: Data written to loop0 is cached twice: each flush wrote");
+        let by_age = above(0.1, 0, 1.0);
+        check_rule(
+            &RULE,
+            &by_age,
+            "critical: Data written to loop0 is cached twice: the image's part was written at once, 30.0 MiB for 5.00 s.",
+        );
+        let cliff = first_finding(&dirty_cliff::RULE, &by_age);
+        assert!(cliff.summary.contains(": it is what loop0 had cached."), "{}", cliff.summary);
+        assert!(!format!("{} {}", cliff.summary, cliff.trade_off).contains("flush of"), "{cliff:?}");
         check_rule(&RULE, &above(10.0, 0, 1.0), "warning: Every byte written to loop0 is cached twice");
+        // A short burst of more than the second copy needs a flush of the image.
+        let short = |flushes: u64| {
+            counted(20.0, flushes, 4.0).bdi("7:0", |_, row| {
+                (row.reclaimable, row.writeback) = (Some(Bytes(mib(0.1))), Some(Bytes(0)));
+            })
+        };
+        check_rule(&dirty_cliff::RULE, &short(1), "info: 30.0 MiB of dirty data was flushed to sda");
+        check_rule(&dirty_cliff::RULE, &short(0), "critical: 30.0 MiB of dirty data was flushed to sda");
+        // A device with a tenth of it was flushed by coincidence, however many idle ones there are.
+        let beside = (2..8).fold(flushed(20.0, 1), |host, idle| {
+            let name = format!("loop{idle}");
+            host.disk(&name, |t, row| {
+                (row.written, row.writes) = (Some(Bytes(0)), Some(Count(0)));
+                row.flushes = Some(Count(u64::from(t > 6.5)));
+            })
+        });
+        let beside = beside.disk("loop1", |t, row| {
+            row.written = Some(Bytes(mib(0.5 * t.min(6.0))));
+            row.writes = Some(Count(t.min(6.0) as u64));
+            row.flushes = Some(Count(u64::from(t > 6.5)));
+        });
+        let cliff = first_finding(&dirty_cliff::RULE, &beside);
+        assert!(cliff.summary.contains(", triggered by a flush of loop0. Other"), "{}", cliff.summary);
     }
 
     #[test]

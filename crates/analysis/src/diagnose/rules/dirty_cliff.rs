@@ -131,9 +131,10 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
     let unmounted = derived.unmounts().explain(device, burst);
     let images = loops::that_asked(derived, device, burst);
     let by_image = images.first().map(|first| match images.len() {
-        1 => first.to_string(),
-        all => format!("{first} and {} more", all - 1),
+        1 => first.name.to_string(),
+        all => format!("{} and {} more", first.name, all - 1),
     });
+    let have_flushed = images.iter().all(|image| image.has_flushed);
     // The task that makes the burst waits for its own data, and the flusher for room in the queue.
     let causers = writer::causers_on(derived, device);
     let bursts = burst::all(derived, device);
@@ -164,8 +165,11 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
         (true, _) => Severity::Critical,
     };
     let what = if by_operations { "of scattered small pages" } else { "of dirty data" };
-    let flush =
-        by_image.as_ref().map(|image| format!(", triggered by a flush of {image}. Other tasks waited behind it"));
+    let of_image = |image: &String| match have_flushed {
+        true => format!(", triggered by a flush of {image}. Other tasks waited behind it"),
+        false => format!(": it is what {image} had cached. Other tasks waited behind it"),
+    };
+    let flush = by_image.as_ref().map(of_image);
     let who = match (burst.stalled(), burst.trigger) {
         _ if flush.is_some() => flush.as_deref().unwrap_or_default(),
         _ if !burst.is_attended => ". Only the flusher used that disk meanwhile",
@@ -217,8 +221,8 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
     if let Some(image) = by_image {
         // Smaller thresholds do not keep what lies in the image below a second of writing.
         finding.plan = Vec::new();
-        let text =
-            format!("No threshold cures it: {image} caches what is written to it, and each flush writes all of it.");
+        let when = if have_flushed { "each flush writes all of it" } else { "all of it is written at once" };
+        let text = format!("No threshold cures it: {image} caches what is written to it, and {when}.");
         (finding.trade_off, finding.brief.expect) = (format!("{text} See buffered-loop-device."), text);
         finding.brief.costs = String::new();
     }
