@@ -12,6 +12,7 @@ use floodline_record::facts::{CgroupMode, Mount};
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::record::What;
 use floodline_record::units::Nanos;
+use std::collections::BTreeMap;
 
 /// Summed time of reads from which a task may have waited for one, seconds: the flusher reads a little, too.
 const FEW_READS_S: f64 = 0.1;
@@ -21,8 +22,12 @@ const PAST_THE_CACHE: f64 = 0.05;
 const OF_A_JOURNAL: f64 = 1_048_576.0;
 /// Intervals after a stretch that belong to it: a sync flushes the disk's cache after its data are written.
 const AFTER: usize = 2;
+/// Most bytes of one commit in a quiet time: tens of blocks.
+const OF_A_COMMIT: f64 = 262_144.0;
 /// Period of the timer by which a journal commits, seconds: the default of ext4.
 const COMMIT_S: f64 = 5.0;
+/// Filesystems whose journal commits by this timer, and flushes the disk. XFS and btrfs have timers of half a minute.
+const OF_JBD2: [&str; 3] = ["ext3", "ext4", "ocfs2"];
 /// Mount options with which a sync does not flush the cache of the disk.
 const WITHOUT_FLUSH: [&str; 2] = ["nobarrier", "barrier=0"];
 
@@ -38,18 +43,24 @@ pub fn may_be(derived: &Derived<'_>, device: &Device<'_>, from: Nanos, to: Nanos
     let last = intervals.partition_point(|interval| interval.end <= to);
     let until =
         intervals.get((last + AFTER).min(intervals.len()).saturating_sub(1)).map_or(to, |interval| interval.end);
-    let of_tasks = |flushes: f64| flushes > of_timer(from, until) || !is_journal_alone(derived, device, from, until);
+    // Its thread was seen to wait, though its mount may not be known.
+    let most = of_timer(device, from, until).unwrap_or_else(|| of_period(COMMIT_S, from, until));
+    let of_tasks = |flushes: f64| flushes > most || !is_journal_alone(derived, device, from, until);
     is_used(derived, device, (from, until), 0.0, of_tasks)
 }
 
 /// Whether a program was seen to need a device in the window. Such a program reads, writes past the page cache, or makes the device flush
-/// its cache more often than the timer of a journal does. True if the counters of the device do not show this.
+/// its cache more often, or with more bytes, than the timer of a journal on it does. True if the counters of the device do not show this.
 pub fn is_needed(derived: &Derived<'_>, device: &Device<'_>) -> bool {
     let intervals = device.intervals();
     let Some((first, last)) = intervals.first().zip(intervals.last()) else { return true };
     let (from, until) = (load::start(first), last.end);
     // In a quiet time, the few blocks of a journal are all that is written.
-    let is_of_tasks = |flushes: f64| flushes > of_timer(from, until);
+    let load = load::of(derived, device, |_| true);
+    // An error of counting is no write.
+    let past_the_cache = (1.0 - load.writeback_share - PAST_THE_CACHE).max(0.0) * load.written_bytes;
+    let of_timer = of_timer(device, from, until).unwrap_or(0.0);
+    let is_of_tasks = |flushes: f64| flushes > of_timer || past_the_cache > flushes * OF_A_COMMIT;
     !shows_syncs(device) || is_used(derived, device, (from, until), OF_A_JOURNAL, is_of_tasks)
 }
 
@@ -74,9 +85,26 @@ fn is_used(
         || (other_share >= PAST_THE_CACHE && other_share * load.written_bytes >= least)
 }
 
-/// Most flushes of a journal that commits by its timer in a stretch: each commit flushes before and after its last block.
-fn of_timer(from: Nanos, until: Nanos) -> f64 {
-    2.0 * (1.0 + Nanos(until.0.saturating_sub(from.0)).as_secs_f64() / COMMIT_S)
+/// Most flushes in a stretch by the timers of the journals on a device. `None` if no filesystem with such a timer is known on it.
+fn of_timer(device: &Device<'_>, from: Nanos, until: Nanos) -> Option<f64> {
+    // A filesystem may have several mounts.
+    let has_timer = |mount: &&&Mount| OF_JBD2.contains(&mount.fs_type.as_str());
+    let mounts = device.mounts();
+    let periods: BTreeMap<DevId, f64> = mounts.iter().filter(has_timer).map(|one| (one.dev, commit_s(one))).collect();
+    let flushes: f64 = periods.values().map(|period| of_period(*period, from, until)).sum();
+    (!periods.is_empty()).then_some(flushes)
+}
+
+/// Most flushes in a stretch of a journal that commits once in a period: each commit flushes before and after its last block.
+fn of_period(period_s: f64, from: Nanos, until: Nanos) -> f64 {
+    2.0 * (1.0 + Nanos(until.0.saturating_sub(from.0)).as_secs_f64() / period_s)
+}
+
+/// Period of the timer of a journal, seconds. The option `commit=0` means the default.
+fn commit_s(mount: &Mount) -> f64 {
+    let of = |option: &[u8]| str::from_utf8(option.strip_prefix(b"commit=")?).ok()?.parse::<f64>().ok();
+    let set = mount.super_options.as_bytes().split(|&byte| byte == b',').find_map(of);
+    set.filter(|seconds| *seconds > 0.0).unwrap_or(COMMIT_S)
 }
 
 /// Whether the journal of a device committed in a stretch for no task: its thread was seen to wait, the device flushed nothing

@@ -219,6 +219,22 @@ fn a_burst_to_come_is_no_warning_where_only_the_flusher_uses_the_disk() {
     check_rule(&RULE, &flushed(0.2), "info: Unwritten data pile up: when the flusher starts, sda writes for 7.83 s");
     let summary = first_finding(&RULE, &flushed(0.0)).summary;
     assert!(summary.ends_with(". No other program was seen to need this disk."), "{summary}");
+    // Each filesystem has its own timer, and XFS has none of a few seconds.
+    let on = |fs_type: &'static str, options: &'static str, each_second: f64| {
+        flushed(each_second).facts(move |facts| {
+            facts.mounts.iter_mut().for_each(|one| {
+                (one.fs_type, one.super_options) = (fs_type.into(), options.into());
+            });
+        })
+    };
+    check_rule(&RULE, &on("xfs", "rw", 0.2), "warning: Unwritten data pile up");
+    check_rule(&RULE, &on("xfs", "rw", 0.0), "info: Unwritten data pile up");
+    check_rule(&RULE, &on("ext4", "rw", 0.5), "info: Unwritten data pile up");
+    check_rule(&RULE, &on("ext4", "rw,commit=30", 0.5), "warning: Unwritten data pile up");
+    check_rule(&RULE, &on("ext4", "rw,commit=0", 0.5), "info: Unwritten data pile up");
+    // A commit by the timer writes a few blocks; two flushes with 0.4 MiB each are of a program.
+    let large = flushed(0.2).disk("sda", |t, row| row.written = Some(Bytes(mib(160_000.0 + 0.08 * t))));
+    check_rule(&RULE, &large, "warning: Unwritten data pile up");
 }
 
 #[test]
