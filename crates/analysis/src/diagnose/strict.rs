@@ -20,6 +20,8 @@ const AT_SHARE: f64 = 0.5;
 /// Part of its largest share at which the writers of a device get exactly the rate that was measured for it: half way between
 /// the share and its background part, which is half of it with the kernel's default ratios and never more than all of it.
 const SETPOINT_SHARE: f64 = 0.75;
+/// Part of the written bytes of a disk from which something else than an array on it writes to it, as a log does not.
+const BESIDE: f64 = 0.05;
 /// Fewest samples at the limit, of others, and of a process asleep that show when it sleeps.
 const SAMPLES_LEAST: usize = 3;
 /// Source of waits that only the pressure shows.
@@ -163,16 +165,25 @@ fn unwritten(row: &BdiRow) -> Option<u64> {
     Some(row.reclaimable?.0.saturating_add(row.writeback?.0))
 }
 
-/// Whether a device, or an array or volume on it, reached its strict limit. Its writers were then paused, and at most the limit was queued
-/// at once.
+/// Whether a device reached its strict limit, or all arrays and volumes on it that were written did, and nothing else wrote to it. Its
+/// writers were then paused, and at most the limit was queued at once.
 pub fn holds(derived: &Derived<'_>, device: &Device<'_>) -> bool {
     let bdi = device.dev.to_string();
-    let is_on_it = |above: &Device<'_>| above.bottoms().iter().any(|below| below.dev == device.dev);
-    derived
-        .strict()
-        .iter()
-        .filter(|strict| strict.is_known_to_hold())
-        .any(|strict| strict.bdi.as_bytes() == bdi.as_bytes() || device_of(derived, strict).is_some_and(is_on_it))
+    let at_limit = || derived.strict().iter().filter(|strict| strict.is_known_to_hold());
+    if at_limit().any(|strict| strict.bdi.as_bytes() == bdi.as_bytes()) {
+        return true;
+    }
+    let is_on_it =
+        |above: &&Device<'_>| above.id != device.id && above.bottoms().iter().any(|below| below.dev == device.dev);
+    let held: BTreeSet<EntityId> =
+        at_limit().filter_map(|strict| device_of(derived, strict)).filter(is_on_it).map(|one| one.id).collect();
+    let all = device.span.growth.written.map_or(0.0, |bytes| bytes.0 as f64);
+    let is_much = |written: Option<Bytes>| written.is_none_or(|it| it.0 > 0 && it.0 as f64 >= BESIDE * all);
+    let mut others = derived.drains().iter().filter(is_on_it).filter(|other| !held.contains(&other.id));
+    // Filesystems on the disk or on its partitions.
+    let is_mounted = device.mounts().iter().any(|mount| !mount.has_option("ro"));
+    let own = device.bdi().and_then(|bdi| bdi.growth.written).filter(|_| burst::counts_all_wbs(derived));
+    !held.is_empty() && !others.any(|other| is_much(other.span.growth.written)) && !(is_mounted && is_much(own))
 }
 
 /// Whether what the machine holds may be the data of a device, where its own counters do not tell: it wrote a good part of its limit. A
@@ -307,8 +318,8 @@ mod tests {
                 }
             })
         };
-        let held = |below: &'static str| {
-            let window = fixture(below).window();
+        let held_of = |host: Fixture| {
+            let window = host.window();
             let derived = Derived::of(&window);
             let is_held = |name: &str| {
                 let disk = derived.disks().iter().find(|disk| disk.name.as_bytes() == name.as_bytes());
@@ -316,8 +327,30 @@ mod tests {
             };
             ["sda", "sdb", "sdc"].map(is_held)
         };
+        let on_array =
+            |host: Fixture| host.facts(|facts| facts.mounts.iter_mut().for_each(|one| one.dev = dev_of("md0")));
+        let held = |below: &'static str| held_of(on_array(fixture(below)));
         assert_eq!(held("sda"), [true, false, true]);
         assert_eq!(held("sdb"), [false, true, true]);
+        // A filesystem or a volume that uses a member, too, has no limit.
+        let unread = fixture("sda").bdi("8:0", |_, row| row.written = None);
+        assert_eq!(held_of(unread), [false, false, true], "a mount on sda of which nothing is known");
+        let written = |bytes: f64| {
+            let host = fixture("sda").bdi("8:0", move |t, row| row.written = grows(t, 0, bytes));
+            held_of(host)
+        };
+        assert_eq!(written(3e6), [false, false, true]);
+        assert_eq!(written(1e4), [true, false, true], "a log");
+        let volume = |bytes: f64| {
+            let host = on_array(fixture("sda")).disk("dm-0", move |t, row| row.written = grows(t, 0, bytes));
+            held_of(host.facts(|facts| {
+                for device in facts.devices.iter_mut().filter(|device| device.name.to_string() == "dm-0") {
+                    device.slaves = vec![dev_of("sda")];
+                }
+            }))
+        };
+        assert_eq!(volume(3e6), [false, false, true]);
+        assert_eq!(volume(0.0), [true, false, true]);
     }
 
     #[test]
