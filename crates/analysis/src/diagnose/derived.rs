@@ -29,6 +29,9 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+/// Part of the window in which a disk is busy that programs outrun.
+const NO_TIME_LEFT: f64 = 0.9;
+
 /// Readings of a window and what follows from them. Levels and thresholds are computed at the start; devices, writers,
 /// budgets and waits when a rule first asks for them.
 pub struct Derived<'a> {
@@ -169,6 +172,11 @@ impl<'a> Derived<'a> {
             }
         };
         matches!((rate, device.write_bandwidth()), (Some(rate), Some(speed)) if rate > speed.value)
+    }
+
+    /// Whether a device is busy nearly all the time, so that a program that [outruns it](Derived::is_outrun_on) keeps it full.
+    pub fn has_no_time_left(&self, device: &Device<'_>) -> bool {
+        device.utilisation().is_some_and(|busy| busy >= NO_TIME_LEFT)
     }
 
     /// Load of each disk while it was busy, in the order of [`Derived::disks`].

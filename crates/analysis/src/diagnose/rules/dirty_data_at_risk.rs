@@ -37,8 +37,6 @@ const SHORT_S: f64 = 20.0;
 const OLD_S: f64 = 600.0;
 /// Less than this is little, however old, bytes.
 const LITTLE: u64 = 16 << 20;
-/// Part of the window in which a disk is busy if programs outrun it.
-const BUSY: f64 = 0.9;
 /// Worth knowing on any machine, bytes.
 const MUCH: u64 = 1 << 30;
 
@@ -75,8 +73,9 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let is_long_enough = derived.seconds >= SHORT_S || cycle::is_whole(derived);
     let needed = if is_long_enough { LIKELY } else { ALWAYS };
     let is_likely = || drain.part_with(LONG_STOP_S) >= needed;
-    // A program that writes faster than the disk keeps memory full up to the limit for as long as it runs.
-    let outrun = drain.to.filter(|(device, _)| is_outrun(derived, device)).map(|(device, _)| device);
+    // A program that writes faster than the disk keeps memory full up to the limit for as long as it runs. A short observation may be of
+    // one burst alone.
+    let outrun = drain.to.filter(|(device, _)| is_long_enough && is_outrun(derived, device)).map(|(device, _)| device);
     let severity = if is_old || is_long(VERY_LONG_STOP_S) || (is_long(LONG_STOP_S) && outrun.is_none() && is_likely()) {
         Severity::Warning
     } else if at_risk >= MUCH || is_long(LONG_STOP_S) {
@@ -101,7 +100,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
 /// Whether programs dirty more than a device writes while the device is busy nearly all the time. Dirty data then wait for their turn,
 /// whatever their age.
 fn is_outrun(derived: &Derived<'_>, device: &Device<'_>) -> bool {
-    derived.is_outrun_on(device) && device.utilisation().is_some_and(|busy| busy >= BUSY)
+    derived.is_outrun_on(device) && derived.has_no_time_left(device)
 }
 
 /// Dirty and under writeback: neither is on the disk. The most of any sample.
@@ -505,6 +504,9 @@ mod tests {
         assert!(finding.brief.because.starts_with("Programs write more than sda takes."), "{}", finding.brief.because);
         assert!(!finding.cause.contains("age"), "{}", finding.cause);
         assert!(!finding.evidence.iter().any(|row| row.name.starts_with("Oldest")), "{:?}", finding.evidence);
+        // One burst may be as long as a short look.
+        let burst = crate::diagnose::first_finding(&RULE, &copy(1400.0, 120.0).seconds(12)).brief.because;
+        assert!(!burst.starts_with("Programs write more"), "{burst}");
         // The same amount, on a disk that keeps up.
         check_rule(&RULE, &copy(1400.0, 20.0), "warning: 1.37 GiB are only in memory, up to 35 s old");
         // A stop of half a minute is long, whatever the reason.

@@ -56,8 +56,6 @@ const MOSTLY: f64 = 0.5;
 const HAS_ROOM: f64 = 0.6;
 /// Part of the window in which a disk is full and slow from which it takes no more, whatever is set.
 const ALWAYS_FULL: f64 = 0.6;
-/// Part of the window in which a disk is busy that programs outrun.
-const BUSY: f64 = 0.9;
 /// Part of the largest owner's unwritten data from which another owner is named beside it.
 const OWNER_SHARE: f64 = 0.1;
 /// Part of its waits that a writer's own bytes must explain for it to wait for them.
@@ -360,7 +358,7 @@ fn finding(derived: &Derived<'_>, felt: &Felt<'_, '_>) -> Finding {
         spans: felt.queue.slow.clone(),
         plan,
         trade_off,
-        is_outrun: derived.is_outrun_on(&felt.queue.device),
+        is_outrun: is_outrun(derived, felt.queue),
         ..Finding::default()
     }
 }
@@ -518,7 +516,7 @@ fn brief(derived: &Derived<'_>, felt: &Felt<'_, '_>, owners: &[&str]) -> Brief {
 fn is_outrun(derived: &Derived<'_>, queue: &Queue<'_>) -> bool {
     // Writers that are paused dirty as much as the disk writes, and would dirty more.
     let is_more = derived.is_outrun_on(&queue.device) || derived.dirty.can_have_throttled == Some(true);
-    is_more && queue.device.utilisation().is_none_or(|busy| busy >= BUSY)
+    is_more && derived.has_no_time_left(&queue.device)
 }
 
 /// Whether the disk is full with any setting: programs dirty more than it writes, or it is slow nearly all the time.

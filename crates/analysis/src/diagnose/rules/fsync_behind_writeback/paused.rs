@@ -6,8 +6,9 @@ use super::{Felt, MUCH, MUCH_SHARE, queue_rows};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Device;
 use crate::diagnose::waiting::{self, Waiter};
-use crate::diagnose::{strict, throttle, writer};
+use crate::diagnose::{cgroup, strict, throttle, writer};
 use crate::report::{Brief, Evidence, Finding, Severity};
+use floodline_record::id::Entity;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Part of its waits that pauses must take for a task to be a paused writer.
@@ -21,20 +22,43 @@ const LONGER_THAN_PAUSES_S: f64 = 0.4;
 /// Longest mean time without dirtying of the other writers of a disk, as a part of the victim's own. Above the limit, all writers stop.
 const FELLOWS_STAND: f64 = 0.5;
 
+/// Part of the bytes that a process dirtied from which it reads much: it sleeps for its reads as well.
+const READS: f64 = 0.25;
+
+/// Whether a process dirtied nothing for longer than pauses for a reason of its own: its cgroup, or one above, held so much that its tasks
+/// are paused, or it read. At a hard limit, a task loops in `balance_dirty_pages` until enough is written, however long that takes.
+fn stands_for_its_own(derived: &Derived<'_>, one: &writer::Writer<'_>) -> bool {
+    if one.read_bytes.unwrap_or(0) as f64 >= READS * one.dirtied_bytes.unwrap_or(0) as f64 {
+        return true;
+    }
+    let Some(Entity::Cgroup { path, .. }) = one.cgroup.and_then(|id| derived.window.entities.get(&id)) else {
+        return false;
+    };
+    derived.budgets().cgroups.iter().filter(|budget| cgroup::is_within(path, &budget.path)).any(|budget| {
+        let most = derived.window.unwritten_max.get(&budget.cgroup).copied().unwrap_or(0);
+        budget.domain.freerun.is_some_and(|freerun| most > 0 && most >= freerun.low.0)
+    })
+}
+
 /// Returns the writers of a disk whose waits are more than pauses. They dirtied nothing for a good part of the time, while the other
 /// writers went on and had most of the data. They wait behind the data of the others, in a sync or for pages under writeback.
 fn standing(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
     let window = derived.window;
     let between = derived.seconds / window.samples.saturating_sub(1).max(1) as f64;
-    if between < LONGER_THAN_PAUSES_S {
+    // A strict limit stops writers for longer than pauses, too.
+    if between < LONGER_THAN_PAUSES_S || strict::holds(derived, device) {
         return BTreeSet::new();
     }
     let on_disk = writer::on_disk(derived, device);
     let mut stood: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    let mut for_its_own: BTreeSet<u32> = BTreeSet::new();
     for one in on_disk.processes.iter().filter(|one| !one.kthread && one.dirtied_bytes >= Some(MUCH)) {
         let (seconds, bytes) = stood.entry(one.pid).or_default();
         *seconds += window.stood.get(&one.id).map_or(0.0, |stood| stood.as_secs_f64());
         *bytes += one.dirtied_bytes.unwrap_or(0) as f64;
+        if stands_for_its_own(derived, one) {
+            for_its_own.insert(one.pid);
+        }
     }
     let (all_s, all_bytes) = stood.values().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     let fellows = stood.len().saturating_sub(1).max(1) as f64;
@@ -43,7 +67,8 @@ fn standing(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
             && all_bytes - bytes > bytes
             && (all_s - seconds) / fellows <= FELLOWS_STAND * seconds
     };
-    stood.into_iter().filter(|(_, one)| is_victim(*one)).map(|(pid, _)| pid).collect()
+    let victims = stood.into_iter().filter(|(pid, one)| is_victim(*one) && !for_its_own.contains(pid));
+    victims.map(|(pid, _)| pid).collect()
 }
 
 /// Splits waiters into those that wait behind others and the writers that wait because of their own data.

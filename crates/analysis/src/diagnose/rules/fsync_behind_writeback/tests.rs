@@ -52,6 +52,20 @@ fn a_disk_that_programs_outrun_is_told_to_the_plan() {
         first_finding(&RULE, &fixture).is_outrun
     };
     assert!(is_outrun(36_000.0) && !is_outrun(20_000.0));
+    // A disk with time left is not outrun, although what piles up became dirty faster than it writes.
+    let busy = |seconds: f64| {
+        let fixture = backup().host(|t, row| row.nr_dirtied = grows(t, 40_000_000, 36_000.0));
+        let fixture = fixture.disk("sda", move |t, row| {
+            let busy = t.min(seconds);
+            row.written = grows(busy, mib(9_000.0), 100e6);
+            row.writes = grows(busy, 9_000, 200.0);
+            row.write_time = Some(secs(900.0 + 200.0 * 0.35 * busy));
+            row.io_time = Some(secs(600.0 + busy));
+            row.weighted_io_time = Some(secs(900.0 + 70.0 * busy));
+        });
+        first_finding(&RULE, &fixture).is_outrun
+    };
+    assert!(busy(10.0) && !busy(4.0));
     // Half of it passes a loop device, whose writes become dirty pages of its backing file.
     let by_loop = |dio: bool| {
         use floodline_record::facts::Stack;
@@ -223,6 +237,29 @@ fn a_writer_that_stands_still_beside_paused_writers_that_go_on_waits_behind_them
     check_rule(&RULE, &ingest(true), "info: ");
     // Samples that are as close together as pauses show nothing.
     check_rule(&RULE, &ingest(false).every(0.2), "info: ");
+}
+
+#[test]
+fn a_writer_that_stands_still_at_its_own_limit_does_not_wait_behind_others() {
+    use floodline_record::units::{Count, Limit};
+    // It writes a fifth of all data, 100 MB at once each four seconds, and sleeps all the time.
+    let pod = |dirty_mib: f64, read: f64| {
+        let quiet = builds(true).process("registry", 705, "/", |_, row| row.state = None);
+        let limited =
+            quiet.limits("/pod", |_, row| row.memory_max = Some(Limit(mib(256.0)))).cgroup("/pod", move |_, row| {
+                (row.file, row.file_dirty) = (Some(Bytes(mib(100.0))), Some(Bytes(mib(dirty_mib))));
+                row.memory_current = Some(Bytes(mib(110.0)));
+            });
+        limited.process("pod", 706, "/pod", move |t, row| {
+            let bytes = grows((t / 4.0).floor() * 4.0, 0, 25e6);
+            (row.write_bytes, row.wchar, row.read_bytes) = (bytes, bytes, grows(t, 0, read));
+            row.blkio_delay = Some(secs(0.9 * t));
+            row.state = Some(Count(u64::from(b'D')));
+        })
+    };
+    check_rule(&RULE, &pod(1.0, 0.0), "critical: pod[706] waited");
+    check_rule(&RULE, &pod(90.0, 0.0), "info: ");
+    check_rule(&RULE, &pod(1.0, 20e6), "info: ");
 }
 
 #[test]
