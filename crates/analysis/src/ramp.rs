@@ -4,7 +4,7 @@
 
 use crate::advise::knob::knob;
 use crate::change::{Bound, Change, Expected, IO_SOME_SHARE, Ramp, RampStep};
-use crate::diagnose::dirty::{background_threshold, dirtyable_roughly, unwritten_of};
+use crate::diagnose::dirty::{background_threshold, dirtyable_roughly, hard_threshold, unwritten_of};
 use crate::prediction::PEAK;
 use floodline_record::human;
 use floodline_record::sample::{HostRow, SampleTime};
@@ -136,7 +136,9 @@ pub fn ramp(window: &Window, changes: &[Change], price: &Price) -> Ramp {
     let mut stretches: Vec<Stretch<'_>> = changes.iter().filter_map(|change| stretch(change, dirtyable)).collect();
     // A background threshold at or above the limit is void, so the ramp begins at the threshold in force.
     let in_force = background_threshold(window).map_or(f64::INFINITY, |bytes| bytes.0 as f64);
-    for one in stretches.iter_mut().filter(|one| one.between == "vm.dirty_background_bytes") {
+    let limit = hard_threshold(window).map_or(f64::INFINITY, |bytes| bytes.0 as f64);
+    let is_void = |one: &Stretch<'_>| one.between == "vm.dirty_background_bytes" && one.from >= limit;
+    for one in stretches.iter_mut().filter(|one| is_void(one)) {
         one.from = one.from.min(in_force.max(LEAST_BYTES));
     }
     let farthest = stretches.iter().max_by(|one, other| one.factor().total_cmp(&other.factor()));
@@ -290,6 +292,18 @@ mod tests {
         let steps = sets(&ramp(&host, &[background], &[], Some("a cost")));
         let first: u64 = steps[0].rsplit('=').next().expect("a value").parse().expect("bytes");
         assert!(first < in_force, "{steps:?} and {in_force} in force");
+    }
+
+    #[test]
+    fn a_ramp_begins_at_a_background_threshold_that_holds() {
+        // In the last sample, programs use more memory than before.
+        let host = Fixture::healthy().host(|_, row| {
+            row.nr_dirty_background_threshold = Some(floodline_record::units::Pages(5_000));
+            row.nr_dirty_threshold = Some(floodline_record::units::Pages(200_000));
+        });
+        let background = change("vm.dirty_background_bytes", "536870912", "8388608");
+        let steps = sets(&ramp(&host.window(), &[background], &[], None));
+        assert_eq!(steps[0], "vm.dirty_background_bytes=134217728", "{steps:?}");
     }
 
     #[test]
