@@ -91,10 +91,21 @@ impl Prediction {
         let is_longer = self.rows_of(LEADS).any(|row| row.is_wait() && row.worsens() && is_clear(row));
         let growth = self.wait_growth();
         // More data at risk is the price of a wait that gets shorter, even if the twin misses that wait.
-        let is_price = self.leads().any(Row::improves_roughly);
+        let is_price = self.leads().any(|row| row.is_wait() && row.improves_roughly());
         self.hurting().is_some()
             || (!is_any_better && (is_longer || (self.is_much_more_at_risk() && !is_price)))
             || (growth > WORSE && growth * self.best_felt() > 1.0)
+    }
+
+    /// Returns why a change that puts much more data at risk is for a person to weigh: no wait surely gets shorter for it. `None` where one
+    /// does, and where no wait may get shorter: such a change is judged by [`Prediction::harms`].
+    pub fn open_price(&self) -> Option<String> {
+        let is_more = |row: &&Row| row.worsens() && row.then > WORSE * row.now;
+        let risk = self.rows_of([PEAK]).find(is_more)?;
+        let is_shorter = |row: &&Row| row.is_wait() && (row.improves() || row.improves_roughly());
+        let shorter: Vec<&Row> = self.leads().filter(is_shorter).collect();
+        let first = shorter.first().filter(|_| shorter.iter().all(|row| row.high > row.now))?;
+        Some(format!("more data are at risk, {}, and {} may not get shorter", risk.sentence(), first.named()))
     }
 
     /// The worst finding that appears and hurts. A finding of waits does not hurt where a wait gets shorter and none gets
@@ -319,6 +330,19 @@ mod tests {
         assert_eq!(lifted(Some((3.9, 5.6))).verdict(&[]), Verdict::DoesNotHelp);
         assert_eq!(lifted(Some((60.0, 95.0))).verdict(&[]), Verdict::Harms, "the two estimates disagree");
         assert_eq!(lifted(None).verdict(&[]), Verdict::Harms);
+        // Fewer bytes that are dirtied again are no wait.
+        let dirtied = Row { doubt: Some(Doubt::BackTest), roughly: Some((3e6, 4e6)), ..risk(64.0, 3.0) };
+        let dirtied = Row { figure: DIRTIED.to_owned(), ..dirtied };
+        let rewritten = of(vec![risk(128.0, 192.0), dirtied]);
+        assert_eq!(Prediction { risk_room_bytes: Some(48.0 * MIB), ..rewritten }.verdict(&[]), Verdict::Harms);
+    }
+
+    #[test]
+    fn more_data_at_risk_for_a_wait_that_may_not_get_shorter_is_for_a_person_to_weigh() {
+        let of = |then: f64, high: f64| of(vec![Row { high, ..wait(WAITS, 4.9, 3.0) }, risk(8.0, then)]).open_price();
+        assert!(of(48.0, 6.2).is_some_and(|why| why.starts_with("more data are at risk")));
+        assert_eq!(of(48.0, 4.0), None, "the wait surely gets shorter");
+        assert_eq!(of(9.0, 6.2), None, "hardly more data");
     }
 
     #[test]

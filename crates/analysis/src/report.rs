@@ -323,6 +323,9 @@ pub struct TriedPlan {
     pub withheld: Vec<String>,
     /// Figures that get worse, the most important first, a text each.
     pub costs: Vec<String>,
+    /// Rules whose findings end on the twin, surely or likely.
+    #[serde(skip)]
+    pub ended: Vec<&'static str>,
 }
 
 /// One detected problem.
@@ -357,7 +360,8 @@ pub struct Finding {
     #[serde(skip)]
     pub waited_s: Option<f64>,
     /// Whether arithmetic cannot show how much its change helps: the change only lets writers wait later, holds less than half of what is
-    /// rewritten, or depends on a speed that was not seen.
+    /// rewritten, or depends on a speed that was not seen: how long a sync waits for a burst below a higher limit, where the disk was never
+    /// full.
     #[serde(skip)]
     pub helps_in_part: bool,
     /// Whether programs dirty more than the disk writes, so that it is full with any setting.

@@ -48,7 +48,12 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
             // It stands first: the first screen has room for one cost.
             let grows = prediction.roughly_longer().map(|row| format!("On the twin: maybe {}.", row.roughly_said()));
             plan.costs.splice(0..0, grows);
-            return arithmetic_only(plan, why);
+            arithmetic_only(plan, why);
+            // Arithmetic does not tell whether a wait gets shorter for what more is at risk.
+            if let Some(why) = prediction.open_price().filter(|_| better.is_empty()) {
+                set_aside(plan, why);
+            }
+            return;
         }
     }
     let waits = |row: &&&Row| row.unit == "seconds";
@@ -72,8 +77,9 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
             plan.costs.insert(0, format!("Here: {}.", grows.join("; ")));
         }
         // It helps some. Others may wait longer, or the price is for a person to weigh.
-        let reserve = prediction.reserve().or_else(|| weighed::by_a_person(plan));
-        if let Some(why) = reserve.filter(|_| !is_exact(plan)) {
+        let reserve = prediction.reserve().or_else(|| weighed::by_a_person(plan)).filter(|_| !is_exact(plan));
+        let open = || prediction.open_price().filter(|_| !is_exact(plan) || better.is_empty());
+        if let Some(why) = reserve.or_else(open) {
             plan.costs.splice(0..0, weighed::costs(plan, prediction));
             set_aside(plan, why);
         }
@@ -108,7 +114,8 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
             _ => "does not help",
         };
         plan.conflicts.insert(0, format!("On a twin of this host, this {what} ({why}): {}", withheld.join("; ")));
-        let helps = match plan.is_outrun {
+        // Of a change that harms, another one may still help.
+        let helps = match plan.is_outrun && verdict == word(Verdict::DoesNotHelp) {
             true => {
                 "No setting that was tried helps here: programs write more than the disk takes. Let them write less, or move \
                  their files to another disk."
@@ -119,7 +126,10 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         plan.costs.clear();
     }
     let costs = losses.iter().map(|row| row.reserved()).collect();
-    plan.tried = Some(TriedPlan { verdict, back_test_error: error, expected: prediction.expected(), withheld, costs });
+    let is_sure = |seen: &&Seen| prediction.sure(seen.rule) != Sure::Open;
+    let ended = prediction.vanish.iter().filter(is_sure).map(|seen| seen.rule).collect();
+    plan.tried =
+        Some(TriedPlan { verdict, back_test_error: error, expected: prediction.expected(), withheld, costs, ended });
 }
 
 /// Takes the change of now out of a plan from a damaged recording: the waits of lost samples are missing in its trial. `lost` says what
@@ -313,12 +323,12 @@ mod tests {
 
     #[test]
     fn a_withheld_change_on_a_disk_that_programs_outrun_says_what_helps() {
-        let helps = |is_outrun: bool| {
+        let helps = |is_outrun: bool, then: f64| {
             let now = vec!["sudo sysctl -w vm.dirty_ratio=5".to_owned()];
             let mut plan = Plan { now, rules: vec!["dirty-cliff"], is_outrun, ..Plan::default() };
             let prediction = Prediction {
                 back_test_error: Some(0.1),
-                rows: vec![row(WAIT, 3.0, 6.0, None)],
+                rows: vec![row(WAIT, 3.0, then, None)],
                 stay: vec![seen("dirty-cliff")],
                 runs: 4,
                 ..Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0))
@@ -327,8 +337,9 @@ mod tests {
             assert!(plan.now.is_empty(), "{plan:?}");
             plan.expect.join(" ")
         };
-        assert_eq!(helps(false), "No setting that was tried helps here.");
-        assert!(helps(true).contains("programs write more than the disk takes"), "{}", helps(true));
+        assert_eq!(helps(false, 3.0), "No setting that was tried helps here.");
+        assert!(helps(true, 3.0).contains("programs write more than the disk takes"), "{}", helps(true, 3.0));
+        assert_eq!(helps(true, 6.0), "No setting that was tried helps here.", "it harms");
     }
 
     #[test]
@@ -463,6 +474,28 @@ mod tests {
     /// Data at risk, which are predicted and get less.
     fn row_of_risk() -> Row {
         Row { least: 1e6, ..row(PEAK, 8e7, 3e7, None) }
+    }
+
+    #[test]
+    fn a_plan_whose_price_is_sure_and_whose_gain_is_not_is_a_candidate() {
+        let after = |rule: &'static str, high: f64| {
+            let now = vec!["sudo sysctl -w vm.dirty_ratio=5".to_owned()];
+            let mut plan = Plan { now, rules: vec![rule], ..Plan::default() };
+            let missed = Row { roughly: Some((2.0, 3.0)), high, ..row(WAIT, 6.3, 2.0, Some(Doubt::BackTest)) };
+            let risk = Row { least: 1e6, ..row(PEAK, 8e6, 48e6, None) };
+            let prediction = Prediction {
+                back_test_error: Some(0.1),
+                rows: vec![missed, risk],
+                ..Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0))
+            };
+            tried(&mut plan, &prediction);
+            plan
+        };
+        // This change follows from arithmetic alone, and the twin does not show the finding.
+        assert!(
+            after("starved-dirty-budget", 9.0).candidate.is_some_and(|one| one.why.contains("may not get shorter"))
+        );
+        assert_eq!(after("starved-dirty-budget", 4.0).now.len(), 1, "the wait surely gets shorter");
     }
 
     #[test]

@@ -60,8 +60,12 @@ pub fn on_usual_disks(plan: &mut Plan, prediction: &Prediction) {
     }
 }
 
+/// Rules whose finding is that periodic writeback is off, or that data get old.
+const OF_TIMER: [&str; 2] = ["contradictory-dirty-settings", OF_RISK];
+
 /// Makes a change that switches periodic writeback on a candidate if the recording is shorter than the age at which data then go to the
-/// disk. The trial of such a change ends before the first burst.
+/// disk. The trial of such a change ends before the first burst. A plan that ends another finding on the twin stays: that the timer is on
+/// as well is no reason to wait with it.
 pub fn of_short_look(plan: &mut Plan, window: &Window) {
     const PERIOD: &str = "vm.dirty_writeback_centisecs";
     let row = &window.host.last;
@@ -73,7 +77,11 @@ pub fn of_short_look(plan: &mut Plan, window: &Window) {
     let expire = set("vm.dirty_expire_centisecs").or(row.dirty_expire_centisecs.map(|age| age.0 as f64));
     let Some((period, expire)) = set(PERIOD).filter(|_| is_off).zip(expire) else { return };
     let cycle_s = (period + expire) / 100.0;
-    if window.seconds() < cycle_s && !is_exact(plan) {
+    let ends_another = plan.tried.as_ref().is_some_and(|tried| {
+        let is_other = |rule: &&str| !OF_TIMER.contains(rule) && plan.rules.contains(rule);
+        tried.verdict == "helps" && tried.ended.iter().any(is_other)
+    });
+    if window.seconds() < cycle_s && !ends_another && !is_exact(plan) {
         let why = format!(
             "data then go to the disk once they are {} old, but the observation was shorter. Record for {} (--for)",
             human::seconds(cycle_s),
@@ -195,20 +203,27 @@ mod tests {
     fn a_timer_that_is_switched_on_after_a_short_look_is_to_be_measured() {
         use floodline_record::units::Centisecs;
         use floodline_testkit::Fixture;
-        let after = |period: u64, seconds: u32| {
+        let plan = |period: u64, seconds: u32, rules: &[&'static str], ended: &[&'static str]| {
             let host = Fixture::healthy().seconds(seconds).host(move |_, row| {
                 row.dirty_writeback_centisecs = Some(Centisecs(period));
             });
             let window = host.window();
             let steps = crate::advise::step::sysctls(&window, &[("vm.dirty_writeback_centisecs", 500)]);
             let now = vec!["sudo sysctl -w vm.dirty_writeback_centisecs=500".to_owned()];
-            let mut plan = Plan { now, steps, rules: vec!["contradictory-dirty-settings"], ..Plan::default() };
+            let mut plan = Plan { now, steps, rules: rules.to_vec(), ..Plan::default() };
+            let ended = ended.to_vec();
+            plan.tried = Some(crate::report::TriedPlan { verdict: "helps", ended, ..Default::default() });
             of_short_look(&mut plan, &window);
             plan.candidate.map(|candidate| candidate.why)
         };
+        let own = ["contradictory-dirty-settings"];
+        let after = |period: u64, seconds: u32| plan(period, seconds, &own, &own);
         assert!(after(0, 20).is_some_and(|why| why.starts_with("data then go to the disk once they are 35 s old")));
         assert_eq!(after(0, 40), None);
         assert_eq!(after(6000, 20), None);
+        let both = ["contradictory-dirty-settings", "dirty-cliff"];
+        assert_eq!(plan(0, 20, &both, &["dirty-cliff"]), None, "it ends another finding");
+        assert!(plan(0, 20, &both, &own).is_some(), "the other finding stays");
     }
 
     #[test]
