@@ -145,10 +145,11 @@ fn check(derived: &Derived<'_>) -> Verdict {
         queue.is_attended && (!victims_on(queue).is_empty() || queue.pressure >= FELT_PRESSURE || is_harm())
     };
     let felt: Vec<&&Queue<'_>> = full.iter().filter(is_felt).collect();
+    // Nothing but the waits of its writers: a strict limit explains these.
+    let is_held = |queue: &Queue<'_>| strict::holds(derived, &queue.device);
     let with_others = |queue: &&&Queue<'_>| match others_on(queue) {
-        Some((others, own)) => !others.is_empty() || !own.is_empty(),
-        // Where nothing shows the waits of single programs, a strict limit explains the pressure.
-        None => !strict::holds(derived, &queue.device),
+        Some((others, own)) => !others.is_empty() || (!own.is_empty() && !is_held(queue)),
+        None => !is_held(queue),
     };
     // The members of one array are full for one reason.
     let arrays = array::joined(
