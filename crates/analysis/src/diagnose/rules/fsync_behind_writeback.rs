@@ -145,11 +145,11 @@ fn check(derived: &Derived<'_>) -> Verdict {
         queue.is_attended && (!victims_on(queue).is_empty() || queue.pressure >= FELT_PRESSURE || is_harm())
     };
     let felt: Vec<&&Queue<'_>> = full.iter().filter(is_felt).collect();
-    // Nothing but the waits of its writers: a strict limit explains these.
-    let is_held = |queue: &Queue<'_>| strict::holds(derived, &queue.device);
-    let with_others = |queue: &&&Queue<'_>| match others_on(queue) {
-        Some((others, own)) => !others.is_empty() || (!own.is_empty() && !is_held(queue)),
-        None => !is_held(queue),
+    // A strict limit pauses all that write to the device. Only a wait that was measured is one for others' writes.
+    let is_measured = |others: &[Waiter]| others.iter().any(|waiter| waiter.waited().is_some());
+    let with_others = |queue: &&&Queue<'_>| match (strict::holds(derived, &queue.device), others_on(queue)) {
+        (true, others) => others.is_some_and(|(others, _)| is_measured(&others)),
+        (false, others) => others.is_none_or(|(others, own)| !others.is_empty() || !own.is_empty()),
     };
     // The members of one array are full for one reason.
     let arrays = array::joined(
