@@ -9,7 +9,7 @@ use floodline_analysis::change::{ChangePlan, SCHEMA};
 fn a_host_whose_twin_misses_its_recording_gets_no_verdict_and_is_told_what_doctor_prints() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(folder.path().join("blind")).expect("a folder");
-    let file = recorded(folder.path(), "blind/eighth-budgets", "thin-pods-and-stick").display().to_string();
+    let file = recorded(folder.path(), "blind/sixth-budgets", "rewritten-by-write").display().to_string();
     let plan = folder.path().join("plan.json");
     let run = floodline(&["advise", &file, "--settings", "4", "-o", &plan.display().to_string()]);
     assert_eq!(run.code, 0, "{run}");
