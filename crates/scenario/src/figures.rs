@@ -279,7 +279,7 @@ mod tests {
     fn a_stall_before_the_measures_is_in_the_recording_and_no_figure() {
         let stall = |operation: &str| What::TaskStall { task: name(0), operation: operation.into(), lasted: MS(400) };
         // The measures of copy 0 begin after a second.
-        let run = || vec![(999, stall("fsync")), (1000, stall("fsync")), (11_000, fsyncs(0, 400))];
+        let run = || vec![(500, stall("fsync")), (1000, stall("fsync")), (11_000, fsyncs(0, 400))];
         check(run(), "mail.stalls_count", Some((1.0, "count")));
         check(run(), "mail.stalled_seconds", Some((0.4, "seconds")));
         let events = run().into_iter().map(|(ms, what)| Event { at: MS(ms), what }).collect::<Vec<_>>();
