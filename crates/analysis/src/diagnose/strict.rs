@@ -183,7 +183,7 @@ pub fn holds(derived: &Derived<'_>, device: &Device<'_>) -> bool {
     // Filesystems on the disk or on its partitions.
     let is_mounted = device.mounts().iter().any(|mount| !mount.has_option("ro"));
     let own = device.bdi().and_then(|bdi| bdi.growth.written).filter(|_| burst::counts_all_wbs(derived));
-    !held.is_empty() && !others.any(|other| is_much(other.span.growth.written)) && !(is_mounted && is_much(own))
+    !(held.is_empty() || others.any(|other| is_much(other.span.growth.written)) || is_mounted && is_much(own))
 }
 
 /// Whether what the machine holds may be the data of a device, where its own counters do not tell: it wrote a good part of its limit. A
