@@ -7,9 +7,11 @@ use crate::arithmetic::SAME;
 use crate::harm::WRITTEN;
 use crate::row::Cause;
 use floodline_analysis::budget::{AsIfRow, Assumed};
+use floodline_analysis::diagnose::cgroup::is_within;
 use floodline_analysis::diagnose::derived::Derived;
 use floodline_record::human;
 use floodline_record::id::Entity;
+use floodline_record::name::Name;
 
 /// Least bytes passed to write calls per dirtied byte of a program that may write to dirty pages.
 const AGAIN: u64 = 2;
@@ -35,7 +37,7 @@ pub(crate) fn overwritten(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Optio
             return None;
         }
         let path = writer.cgroup.and_then(|id| match window.entities.get(&id)? {
-            Entity::Cgroup { path, .. } => Some(path.to_string()),
+            Entity::Cgroup { path, .. } => Some(path),
             _ => None,
         });
         // What a program rewrites is unwritten in its cgroup. A server that answers on sockets has little there.
@@ -43,7 +45,11 @@ pub(crate) fn overwritten(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Optio
         if own.is_some_and(|own| (*own as f64) < WRITTEN) {
             return None;
         }
-        let holds = |row: &&&AsIfRow| is_within(path.as_deref(), row.cgroup.as_deref());
+        // The row of the machine has each process, one whose cgroup is not known too.
+        let holds = |row: &&&AsIfRow| {
+            let is_above = |above: &String| path.is_some_and(|path| is_within(path, &Name::from_escaped(above)));
+            row.cgroup.as_ref().is_none_or(is_above)
+        };
         let row = crossed.iter().filter(holds).max_by_key(|row| row.cgroup.as_ref().map_or(0, String::len))?;
         let cause = if row.cgroup.is_some() { Cause::CgroupLimit } else { Cause::MachineLimit };
         let bytes = |bytes: Option<u64>| human::bytes(bytes.unwrap_or(0) as f64);
@@ -60,15 +66,8 @@ pub(crate) fn overwritten(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Optio
     })
 }
 
-/// Whether a cgroup is one of a row or below it. The row of the machine has each process, one whose cgroup is not known too.
-fn is_within(path: Option<&str>, row: Option<&str>) -> bool {
-    let Some(row) = row else { return true };
-    path.and_then(|path| path.strip_prefix(row)).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::is_within;
     use crate::arithmetic::judge;
     use crate::change::Change;
     use crate::row::Verdict;
@@ -88,22 +87,10 @@ mod tests {
     }
 
     #[test]
-    fn a_program_counts_in_each_cgroup_above_it() {
-        let within = |path, row| is_within(path, row);
-        assert!(within(Some("/pods/world"), Some("/pods/world")) && within(Some("/pods/world"), Some("/pods")));
-        assert!(!within(Some("/pods/world"), Some("/pod")) && !within(None, Some("/pods")));
-        assert!(within(Some("/pods/world"), None) && within(None, None));
-    }
-
-    #[test]
     fn a_smaller_background_threshold_of_a_cgroup_counts_without_a_smaller_limit() {
-        let pod = |ratio: u64| {
-            let host = host(8.0).limits("/world", |_, row| row.memory_max = Some(Limit(mib(192.0))));
-            let change =
-                Change::parse(&[&format!("vm.dirty_background_ratio={ratio}")], None, None, None).expect("a change");
-            judge(&host.window(), "host.flr", &change)
-        };
-        let row = pod(1);
+        let host = host(8.0).limits("/world", |_, row| row.memory_max = Some(Limit(mib(192.0))));
+        let change = Change::parse(&["vm.dirty_background_ratio=1"], None, None, None).expect("a change");
+        let row = judge(&host.window(), "host.flr", &change);
         assert!(row.verdict == Verdict::Tight && row.finding.contains("again and again"), "{row:?}");
     }
 

@@ -182,8 +182,8 @@ struct Far {
 /// Distance of the nearer bound of the demand.
 fn far(recorded: &Recorded, twin: &mut Twin, go_on: &dyn Fn(u64) -> bool) -> Option<Far> {
     let programs = twin.programs.clone();
-    let both: Vec<_> = std::iter::once(&twin.scenario).chain(twin.demand.other().map(|(_, other)| other)).collect();
-    let both: Vec<_> = both.into_iter().cloned().collect();
+    let other = twin.demand.other().map(|(_, other)| other);
+    let both: Vec<_> = std::iter::once(&twin.scenario).chain(other).cloned().collect();
     let mut nearest: Option<Far> = None;
     for scenario in both {
         let far = of_figures(&backtest(&recorded.window, ran(recorded, twin, scenario, go_on)?, &programs))?;

@@ -9,6 +9,7 @@ use super::rewrites::Rewritten;
 use super::syncs::Syncs;
 use super::temporary::{RESTS_MIN, whole_bursts};
 use crate::Recorded;
+use floodline_analysis::diagnose::cgroup::is_within;
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::sample::{CgroupLimitsRow, CgroupRow, HostRow, SampleTime};
 use floodline_record::units::Limit;
@@ -87,14 +88,11 @@ impl Replaced {
 fn is_reclaimed(group: &Group, window: &Window) -> bool {
     let growth = &window.host.growth;
     let path = |id: &EntityId| match window.entities.get(id) {
-        Some(Entity::Cgroup { path, .. }) => Some(path.as_bytes()),
+        Some(Entity::Cgroup { path, .. }) => Some(path),
         _ => None,
     };
-    let own = group.cgroup.as_ref().and_then(path).unwrap_or_default();
-    let is_above = |id: &EntityId| {
-        let below = path(id).and_then(|path| own.strip_prefix(path));
-        below.is_some_and(|below| below.is_empty() || below.starts_with(b"/"))
-    };
+    let own = group.cgroup.as_ref().and_then(path);
+    let is_above = |id: &EntityId| own.zip(path(id)).is_some_and(|(own, above)| is_within(own, above));
     let is_near = |(id, span): (&EntityId, &Span<CgroupLimitsRow>)| {
         let limits = [span.last.memory_max, span.last.memory_high].into_iter().flatten();
         let limit = limits.filter_map(Limit::bytes).min();
