@@ -40,7 +40,8 @@ pub(crate) fn overwritten(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Optio
             Entity::Cgroup { path, .. } => Some(path),
             _ => None,
         });
-        // What a program rewrites is unwritten in its cgroup. A server that answers on sockets has little there.
+        // What a program rewrites is unwritten in its cgroup, and written at most about once a second. A server that answers on sockets has
+        // little there.
         let own = writer.cgroup.and_then(|id| window.unwritten_max.get(&id));
         if own.is_some_and(|own| (*own as f64) < WRITTEN) {
             return None;

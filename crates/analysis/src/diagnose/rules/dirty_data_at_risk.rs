@@ -193,7 +193,7 @@ fn finding(
     let (amount, at_risk) = (in_words(risk), risk.bytes());
     let counted = |bytes: u64| (bytes as f64 / risk.written.unwrap_or(1.0)).round() as u64;
     let older = match (age.is_finite(), outrun.is_some()) {
-        (false, _) => ", and never written because of their age".to_owned(),
+        (false, _) => ", and their age never triggers a write".to_owned(),
         (true, true) => String::new(),
         (true, false) => format!(", up to {} old", human::seconds(age)),
     };
@@ -543,7 +543,7 @@ mod tests {
     #[test]
     fn an_age_without_end_matters_when_there_is_something_to_lose() {
         let off = |amount: f64| dirty_mib(amount).host(|_, row| row.dirty_writeback_centisecs = Some(Centisecs(0)));
-        check_rule(&RULE, &off(20.0), "warning: 20.0 MiB are only in memory, and never written because of their age");
+        check_rule(&RULE, &off(20.0), "warning: 20.0 MiB are only in memory, and their age never triggers a write");
         check_rule(
             &RULE,
             &off(2.0),
