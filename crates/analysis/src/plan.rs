@@ -205,7 +205,8 @@ fn push_new(lines: &mut Vec<String>, line: &str) {
     }
 }
 
-pub(crate) fn is_one_setting(one: &str, other: &str) -> bool {
+/// Whether two names are one setting of the kernel: the same, or the two members of a bytes/ratio pair.
+pub fn is_one_setting(one: &str, other: &str) -> bool {
     one == other || PAIRS.iter().any(|pair| pair.contains(&one) && pair.contains(&other))
 }
 

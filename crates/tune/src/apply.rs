@@ -2,6 +2,7 @@
 //! Applies a plan: checks, journal, guard, writes. Until the guard is ready nothing is written. A write that fails, or a
 //! guard that dies, puts everything back.
 
+use crate::boot::{self, Tree};
 use crate::error::TuneError;
 use crate::guard;
 use crate::guard::wire::{self, Client};
@@ -14,7 +15,7 @@ use crate::recover::{Settled, Site, as_root, by_hand, restore, shown};
 use crate::slot::{Live, Slot};
 use crate::staged::{self, Stage};
 use crate::{journald, persist, rollback};
-use floodline_analysis::change::{Change, ChangePlan, Fingerprint, SCHEMA};
+use floodline_analysis::change::{Boot, Change, ChangePlan, Fingerprint, SCHEMA};
 use floodline_record::human;
 use std::io;
 use std::process::{Command, Stdio};
@@ -88,20 +89,34 @@ pub fn plan_of(site: &Site, sets: &[String]) -> Result<ChangePlan, TuneError> {
             .and_then(|slot| resolved.place().and_then(|place| slot.old.get(place).cloned()));
         Ok(Change { knob: resolved.written.name, old, new, in_force: None })
     });
+    let changes = changes.collect::<Result<Vec<Change>, TuneError>>()?;
+    let boot = at_boot(site, &changes);
     Ok(ChangePlan {
         schema: SCHEMA.to_owned(),
         fingerprint: site.host.fingerprint(),
-        changes: changes.collect::<Result<_, TuneError>>()?,
+        changes,
         rules: Vec::new(),
         evidence: Vec::new(),
         expected: Vec::new(),
         arithmetic_only: Some("the values were given on the command line".to_owned()),
         longest_pause_s: 0.2,
         endpoint: "stall_seconds_per_hour".to_owned(),
-        boot: Vec::new(),
+        boot,
         undo: Vec::new(),
         ramp: None,
     })
+}
+
+/// What the first program that applies settings at boot sets these knobs to, where a line of a file does.
+fn at_boot(site: &Site, changes: &[Change]) -> Vec<Boot> {
+    let outcomes = boot::outcomes(&site.host, &Tree::read(&site.host));
+    let Some(outcome) = outcomes.first() else { return Vec::new() };
+    let set = |change: &Change| {
+        let key = format!("vm/{}", change.knob.strip_prefix("vm.")?);
+        let (value, by) = (outcome.boot.value(&key)?, outcome.boot.by(&key)?);
+        Some(Boot { knob: change.knob.clone(), value: value.to_string(), by: by.to_owned() })
+    };
+    changes.iter().filter_map(set).collect()
 }
 
 /// A value as the kernel takes it: 64M of a knob in bytes becomes 67108864. All else is left to the knob.

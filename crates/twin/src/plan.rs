@@ -6,9 +6,9 @@ use crate::changed::of_steps;
 use crate::predict::Measured;
 use floodline_analysis::advise::knob::knob;
 use floodline_analysis::advise::step;
-use floodline_analysis::change::{Change, ChangePlan, Fingerprint, SCHEMA};
+use floodline_analysis::change::{Boot, Change, ChangePlan, Fingerprint, SCHEMA};
 use floodline_analysis::knob_of::knob_of;
-use floodline_analysis::plan::merge;
+use floodline_analysis::plan::{is_one_setting, merge};
 use floodline_analysis::prediction::{Prediction, Setting, shown_value};
 use floodline_analysis::ramp::{Price, ramp};
 use floodline_analysis::report::{Finding, Plan, Step, When};
@@ -87,6 +87,7 @@ pub fn plan(
         .filter(|row| row.is_measured && !row.figure.starts_with("program "))
         .map(|row| format!("{}: {} in the recording", row.label, shown_value(row.unit, row.now)))
         .collect();
+    let boot = changes.iter().filter_map(|change| at_boot(window, &change.knob)).collect();
     let missed = prediction
         .is_none_or(|prediction| prediction.back_test_error.is_none_or(|error| error > crate::backtest::MISS_MAX));
     ChangePlan {
@@ -100,10 +101,18 @@ pub fn plan(
             .then(|| "the back-test of the twin misses the recording by more than 25 % (median)".to_owned()),
         longest_pause_s,
         endpoint: ENDPOINT.to_owned(),
-        boot: Vec::new(),
+        boot,
         undo: undo.unwrap_or_default(),
         ramp: Some(ramp),
     }
+}
+
+/// The line of a file that sets a knob, or the other member of its pair, at boot: the last one wins.
+fn at_boot(window: &Window, knob: &str) -> Option<Boot> {
+    let lines = &window.facts.as_ref()?.sysctl_lines;
+    let line = lines.iter().rev().find(|line| is_one_setting(&line.key, knob))?;
+    let by = format!("{}:{}", line.file, line.line);
+    Some(Boot { knob: line.key.to_string(), value: line.value.to_string(), by })
 }
 
 /// The settings that differ from those of the host, with their old values.
@@ -137,7 +146,28 @@ pub(crate) fn add_ramp(plan: &mut Plan, window: &Window) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_record::facts::SysctlLine;
     use floodline_testkit::Fixture;
+
+    #[test]
+    fn the_last_line_that_sets_a_knob_or_its_pair_at_boot_is_in_the_plan() {
+        let mut window = Fixture::healthy().settings((20, 0, 10, 0)).window();
+        let line = |file: &str, line, key: &str, value: &str| SysctlLine {
+            file: file.into(),
+            line,
+            key: key.into(),
+            value: value.into(),
+        };
+        window.facts.as_mut().unwrap().sysctl_lines = vec![
+            line("/etc/sysctl.d/50-local.conf", 7, "vm.dirty_bytes", "33554432"),
+            line("/etc/sysctl.d/99-sysctl.conf", 12, "vm.dirty_ratio", "20"),
+            line("/etc/sysctl.d/99-sysctl.conf", 13, "vm.laptop_mode", "0"),
+        ];
+        let settings = [Setting::new("vm.dirty_bytes", "134217728"), Setting::new("vm.dirty_expire_centisecs", "1500")];
+        let boot = plan(&window, &settings, None, &Measured::default(), 0.0).boot;
+        let by = "/etc/sysctl.d/99-sysctl.conf:12".to_owned();
+        assert_eq!(boot, [Boot { knob: "vm.dirty_ratio".to_owned(), value: "20".to_owned(), by }]);
+    }
 
     #[test]
     fn a_setting_that_the_host_has_is_neither_changed_nor_undone() {

@@ -35,6 +35,10 @@ pub fn text(advice: &Advice, width: usize, details: bool) -> String {
                 commands.iter().for_each(|one| command(&mut out, 2, one, width));
             }
         }
+        for boot in &plan.boot {
+            let said = format!("{} sets {} = {} at boot.", boot.by, boot.knob, boot.value);
+            hanging(&mut out, "At boot ", &said, width);
+        }
         if let Some(ramp) = &plan.ramp {
             crate::ramp::text(&mut out, ramp, width);
         }
