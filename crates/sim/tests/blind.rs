@@ -22,7 +22,7 @@ use floodline_testkit::sparse::Sparse;
 use machines::{
     EIGHTEENTH_ROUND, EIGHTH_ROUND, ELEVENTH_ROUND, FIFTEENTH_ROUND, FIFTH_ROUND, FOURTEENTH_ROUND, FOURTH_ROUND,
     MACHINES, Machine, NINETEENTH_ROUND, NINTH_ROUND, SECOND_SET, SEVENTEENTH_ROUND, SEVENTH_ROUND, SIXTEENTH_ROUND,
-    SIXTH_ROUND, TABLES, TENTH_ROUND, THIRD_ROUND, THIRTEENTH_ROUND, THIRTIETH_ROUND, TWELFTH_ROUND, TWENTIETH_MORE,
+    SIXTH_ROUND, TABLES, TENTH_ROUND, THIRD_ROUND, THIRTEENTH_ROUND, THIRTIETH_ROUND, THIRTYFIRST_ROUND, TWELFTH_ROUND, TWENTIETH_MORE,
     TWENTIETH_ROUND, TWENTYEIGHTH_ROUND, TWENTYFIFTH_ROUND, TWENTYFIRST_ROUND, TWENTYFOURTH_ROUND, TWENTYNINTH_ROUND,
     TWENTYSECOND_ROUND, TWENTYSEVENTH_ROUND, TWENTYSIXTH_ROUND, TWENTYTHIRD_ROUND, VARIATIONS, lines, machines, option,
     variants,
@@ -215,6 +215,16 @@ fn each_machine_of_the_twenty_ninth_round_is_told_what_is_the_matter_first() {
 #[test]
 fn each_machine_of_the_thirtieth_round_is_told_what_is_the_matter_first() {
     judge(THIRTIETH_ROUND);
+}
+
+#[test]
+fn each_machine_of_the_thirty_first_round_is_told_what_is_the_matter_first() {
+    judge(THIRTYFIRST_ROUND);
+}
+
+#[test]
+fn each_machine_of_the_thirty_second_round_is_told_what_is_the_matter_first() {
+    judge(THIRTYSECOND_ROUND);
 }
 
 #[test]

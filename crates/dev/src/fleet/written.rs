@@ -47,13 +47,15 @@ macro_rules! files {
 const GROUPS: &[(&str, &str)] = files!["kinds":
     "third" "fourth" "fifth" "sixth" "seventh" "eighth" "ninth" "tenth"
     "eleventh" "twelfth" "thirteenth" "fourteenth" "fifteenth" "sixteenth" "seventeenth" "eighteenth"
-    "nineteenth" "twentieth" "twentyfirst" "twentysecond" "twentythird" "twentyfourth"];
+    "nineteenth" "twentieth" "twentyfirst" "twentysecond" "twentythird" "twentyfourth"
+    "twentyfifth"];
 
 /// Lists of single hosts, oldest first.
 const LISTS: &[(&str, &str)] = files!["hosts":
     "unseen" "lifelike" "second" "third" "fourth" "fifth" "sixth" "seventh"
     "eighth" "ninth" "tenth" "eleventh" "twelfth" "thirteenth" "fourteenth" "fifteenth" "sixteenth"
-    "seventeenth" "eighteenth" "nineteenth" "twentieth" "twentyfirst" "twentysecond"];
+    "seventeenth" "eighteenth" "nineteenth" "twentieth" "twentyfirst" "twentysecond"
+    "twentythird"];
 
 type Read = BTreeMap<&'static str, Result<Vec<Written>, String>>;
 

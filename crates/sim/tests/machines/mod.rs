@@ -85,6 +85,10 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "thirteenth-well",
     "thirtieth-sick",
     "thirtieth-well",
+    "thirtyfirst-sick",
+    "thirtyfirst-well",
+    "thirtysecond-sick",
+    "thirtysecond-well",
     "twelfth-sick",
     "twelfth-well",
     "twentieth-more-sick",
@@ -148,6 +152,8 @@ pub(crate) const TWENTYSEVENTH_ROUND: &str = include_str!("../blind/twentysevent
 pub(crate) const TWENTYEIGHTH_ROUND: &str = include_str!("../blind/twentyeighth-round.txt");
 pub(crate) const TWENTYNINTH_ROUND: &str = include_str!("../blind/twentyninth-round.txt");
 pub(crate) const THIRTIETH_ROUND: &str = include_str!("../blind/thirtieth-round.txt");
+pub(crate) const THIRTYFIRST_ROUND: &str = include_str!("../blind/thirtyfirst-round.txt");
+pub(crate) const THIRTYSECOND_ROUND: &str = include_str!("../blind/thirtysecond-round.txt");
 pub(crate) const VARIATIONS: &str = include_str!("../blind/variations.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
@@ -182,6 +188,8 @@ pub(crate) const TABLES: &[&str] = &[
     TWENTYEIGHTH_ROUND,
     TWENTYNINTH_ROUND,
     THIRTIETH_ROUND,
+    THIRTYFIRST_ROUND,
+    THIRTYSECOND_ROUND,
     VARIATIONS,
 ];
 
