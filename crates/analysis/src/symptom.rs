@@ -7,6 +7,7 @@ use crate::diagnose::device;
 use crate::diagnose::load::{self, Kind, Load};
 use crate::diagnose::waiting::Waiter;
 use crate::report::{BusyDisk, Symptom, TightCgroup};
+use floodline_record::record::What;
 use floodline_record::sample::{HostRow, SampleTime};
 use floodline_record::units::Nanos;
 use floodline_record::window::step;
@@ -53,13 +54,26 @@ pub fn symptom(derived: &Derived<'_>, about: &[String], meanwhile: &[(Nanos, Nan
         io_some_share_max,
         iowait_share: least.zip(most),
         busiest: busiest(derived, &spans, about),
-        waited_most: derived.waiters().and_then(<[_]>::first).map(Waiter::label),
+        waited_most: waited_most(derived),
         dirty_max_bytes: derived.dirty.peak.map(|bytes| bytes.0),
         unwritten_max_bytes: derived.dirty.unwritten_peak.map(|bytes| bytes.0),
         background_threshold_bytes: derived.dirty.background_threshold.map(|bytes| bytes.0),
         freerun_ceiling_bytes: derived.dirty.freerun_ceiling.map(|bytes| bytes.0),
         tightest: tightest(derived),
     }
+}
+
+/// The process that waited longest. A sync of a whole filesystem counts here, although its wait is by design.
+fn waited_most(derived: &Derived<'_>) -> Option<String> {
+    let waiter = derived.waiters().and_then(<[_]>::first);
+    let syncs = derived.window.events.iter().filter_map(|event| match &event.what {
+        What::SlowSync(sync) => Some(sync),
+        _ => None,
+    });
+    let longest = syncs.max_by_key(|sync| sync.lasted).filter(|sync| {
+        waiter.is_none_or(|waiter| waiter.seconds.is_some_and(|seconds| seconds < sync.lasted.as_secs_f64()))
+    });
+    longest.map(|sync| format!("{}[{}]", sync.who.comm, sync.who.pid)).or_else(|| waiter.map(Waiter::label))
 }
 
 fn interval((from, before): &(SampleTime, HostRow), (to, after): &(SampleTime, HostRow)) -> Option<Interval> {
@@ -139,6 +153,10 @@ fn tightest(derived: &Derived<'_>) -> Option<TightCgroup> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_record::record::Event;
+    use floodline_record::traced::Who;
+    use floodline_record::traced::waits::{Operation, SlowSync};
+    use floodline_record::units::Bytes;
     use floodline_testkit::incidents::{dirty_cliff, starved_budget};
     use floodline_testkit::{Fixture, secs};
 
@@ -147,6 +165,25 @@ mod tests {
         let symptom = symptom(&Derived::of(&Fixture::healthy().window()), &[], &[]);
         assert_eq!((symptom.waiting_s, symptom.waiting_from_wall_ns), (0.0, None));
         assert!(symptom.busiest.is_some_and(|disk| disk.busy_share < 0.5));
+    }
+
+    #[test]
+    fn a_traced_sync_of_a_filesystem_is_the_longest_wait() {
+        let mut window = Fixture::healthy().seconds(10).window();
+        let who = Who { pid: 176, comm: "sync".into(), cgroup_ino: 1 };
+        let sync = SlowSync {
+            who,
+            tid: None,
+            operation: Operation::SyncFilesystem,
+            lasted: secs(7.5),
+            device: None,
+            file: None,
+            queued: None,
+            own: Bytes(0),
+        };
+        let at = window.host_series[8].0.monotonic;
+        window.events = vec![Event { at, what: What::SlowSync(sync) }];
+        assert_eq!(symptom(&Derived::of(&window), &[], &[]).waited_most.as_deref(), Some("sync[176]"));
     }
 
     #[test]
