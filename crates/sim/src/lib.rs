@@ -7,6 +7,7 @@ mod admin;
 mod arena;
 mod arm;
 mod balance_dirty_pages;
+mod bdi;
 mod blk_throttle;
 mod block;
 mod block_groups;

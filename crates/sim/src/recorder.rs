@@ -4,7 +4,7 @@
 
 use crate::arena::{BlockId, CgId, Id, PidId, SbId, WbId};
 use crate::block::Block;
-use crate::reported::{mount_facts, setup_facts};
+use crate::reported::{bdi_disk, mount_facts, setup_facts};
 use crate::wb_stat::WbStat;
 use crate::world::{PAGE, World};
 use floodline_record::facts::{BlockDevice, HostFacts, Hz, Overlay, Stack};
@@ -592,7 +592,7 @@ pub(crate) fn facts(world: &World) -> HostFacts {
         task_delayacct: Some(true),
         lru_gen: Some(false),
         debugfs: Some(true),
-        bdis: world.bdis.iter().map(|(_, bdi)| (bdi.name.clone().into(), Some(world.blocks[bdi.device].dev))).collect(),
+        bdis: world.bdis.iter().map(|(_, bdi)| (bdi.name.clone().into(), bdi_disk(world, bdi))).collect(),
         ..HostFacts::default()
     }
 }

@@ -3,8 +3,10 @@
 
 use crate::arena::BlockId;
 use crate::filesystem::Superblock;
+use crate::wb::Bdi;
 use crate::world::World;
 use floodline_record::facts::{self, CgroupSetup};
+use floodline_record::id::DevId;
 use floodline_record::name::Name;
 
 /// A mount in the form that a probe reports.
@@ -21,6 +23,11 @@ pub(crate) fn mount_facts(world: &World, sb: &Superblock, block: BlockId) -> fac
         super_options: Name::new(options),
         overlay: None,
     }
+}
+
+/// The disk of a bdi, as its link in sysfs shows it: a btrfs has none.
+pub(crate) fn bdi_disk(world: &World, bdi: &Bdi) -> Option<DevId> {
+    (!bdi.is_of_btrfs()).then(|| world.blocks[bdi.device].dev)
 }
 
 /// The cgroup setup in the form that a probe reports.

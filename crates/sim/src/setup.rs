@@ -3,14 +3,14 @@
 
 use crate::SimError;
 use crate::admin::PROCESS_PAGES;
-use crate::arena::{Arena, BdiId, BlockId, CgId, SbId};
+use crate::arena::{Arena, BdiId, BlockId, SbId};
 use crate::arm::Arm;
 use crate::block::{Block, Worker};
 use crate::block_groups::Groups;
 use crate::completions::Completions;
 use crate::crypt::Crypt;
 use crate::dcache::Names;
-use crate::engine::{Alarm, Queue};
+use crate::engine::Queue;
 use crate::filesystem::{Atime, Folios, Superblock, Upper};
 use crate::inode::Inode;
 use crate::journal::Journal;
@@ -358,25 +358,15 @@ fn add_block(world: &mut World, mut block: Block, key: &str, device: &Device) ->
     }
     let max_bytes = max_bytes_as_ratio(world, key, device)?;
     let bdi = Bdi {
-        name,
-        device: id,
-        root: crate::arena::WbId(0),
-        wbs: Vec::new(),
         min_ratio: percent(device.bdi.min_ratio).unwrap_or(0),
         max_ratio: max_bytes.or(percent(device.bdi.max_ratio)).unwrap_or(full),
         strictlimit: device.bdi.strict_limit.unwrap_or(false),
         // Twice the size that keeps all members busy, at least VM_READAHEAD_PAGES.
         read_ahead: device.bdi.read_ahead.map_or((2 * optimal).max(128 << 10), |size| size.bytes()),
-        tot_write_bandwidth: 0,
-        last_sleep: 0,
-        laptop_mode_wb_timer: Alarm::default(),
-        switch_lock: Lock::default(),
+        ..Bdi::new(name, id, full)
     };
-    world.bdi_min_ratio += bdi.min_ratio;
-    let bdi = world.bdis.push(bdi);
+    let bdi = world.add_bdi(bdi);
     world.blocks[id].bdi = Some(bdi);
-    let root = world.wb_get(bdi, CgId::ROOT);
-    world.bdis[bdi].root = root;
     Ok((id, bdi))
 }
 
@@ -440,6 +430,7 @@ fn add_filesystems(
         }
         let device = spec.device.as_ref().and_then(|name| devices.get(name)).copied();
         if let (Some((block, bdi)), true) = (device, spec.fs_type.needs_device()) {
+            let bdi = if spec.fs_type == FsType::Btrfs { world.add_bdi_of_btrfs(block) } else { bdi };
             (sb.device, sb.bdi) = (Some(block), Some(bdi));
             let bytes = world.blocks[block].size;
             let log = log_pages(&point, &spec, bytes)?;

@@ -28,7 +28,7 @@ pub(crate) struct Domain {
 /// A backing device info.
 #[derive(Debug)]
 pub(crate) struct Bdi {
-    /// `MAJOR:MINOR`.
+    /// `MAJOR:MINOR` of its disk, or `btrfs-N`.
     pub(crate) name: String,
     pub(crate) device: BlockId,
     /// Its root cgroup's wb.

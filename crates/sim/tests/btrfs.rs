@@ -44,6 +44,34 @@ fn commit(nodes: u32) -> f64 {
 }
 
 #[test]
+fn the_strict_limit_of_a_disk_holds_an_ext4_and_no_btrfs() {
+    let paused = |filesystem: &str| {
+        let text = format!(
+            r#"
+name = "stick"
+summary = "a strict stick"
+[machine]
+memory = "1 GiB"
+cpus = 2
+[machine.devices.stick]
+size = "4 GiB"
+write_bandwidth = "20 MB/s"
+bdi = {{ strict_limit = true, max_ratio = 1 }}
+[machine.mounts."/stick"]
+type = "{filesystem}"
+device = "stick"
+[workload.tasks.w]
+steps = [{{ write = {{ file = "/stick/a", block = "256 KiB", total = "30 MiB" }} }}]
+"#
+        );
+        figure(&run_of(&scenario(&text), "7.2", |_| true), "w.throttled_seconds")
+    };
+    // A real 7.2 paused no writer of 52 MB to a btrfs on such a stick: a btrfs has a bdi of its own.
+    assert!(paused("ext4") > 0.5);
+    assert_eq!(paused("btrfs"), 0.0);
+}
+
+#[test]
 fn an_fsync_writes_its_data_and_a_log() {
     let write = |file: &str| {
         format!(
