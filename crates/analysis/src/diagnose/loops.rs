@@ -36,9 +36,7 @@ pub struct Image<'a> {
 /// Returns the loop devices whose flushes triggered a burst of a device, or that had cached all of it: each is buffered, its image
 /// lies on the device, and most of what the burst wrote is what they had been given before, all of them together.
 pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst) -> Vec<Image<'a>> {
-    if burst.trigger == Trigger::Amount {
-        return Vec::new();
-    }
+    let is_amount = burst.trigger == Trigger::Amount;
     let is_here =
         |one: &&Device<'a>| is_buffered(one) && holder(derived, one).is_some_and(|holder| is_same(&holder, device));
     let flushed =
@@ -52,11 +50,12 @@ pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst)
     let speed = Speed { value: burst.rate, basis: Basis::Saturated };
     let is_asked = !(burst.is_traced && burst.trigger == Trigger::Age);
     let is_second_copy = all.iter().all(|(_, given)| given.is_written_through)
-        && burst.age_s.is_some()
+        && (is_amount || burst.age_s.is_some())
         && sum(&all, |given| given.before) >= NEARLY_ALL * burst.dirty_before as f64;
     let is_short = || threshold::lets_pile_up(speed, burst.flushed());
     if !is_second_copy {
-        if !(is_asked && is_short()) {
+        // A threshold that was reached asked for the rest.
+        if is_amount || !(is_asked && is_short()) {
             return Vec::new();
         }
         // Without a flush, a loop device asked for nothing.
