@@ -2,7 +2,7 @@
 //! What arithmetic costs per host: bytes of a recording to a row. `cargo bench -p floodline-fleet`. The readings are made
 //! up: each second a share of the cgroups is busy (its counters move, and those of its process), and every tenth of the
 //! others drifts by a few pages. One cgroup in ten has a limit of I/O. A snapshot has what `floodline snapshot` writes:
-//! one sample, without processes.
+//! one sample, without processes. Entities are numbered in order of appearance, as each recorder does.
 
 use divan::black_box;
 use divan::counter::{BytesCount, ItemsCount};
@@ -99,39 +99,67 @@ fn add<R: Row>(table: &mut Table<R>, more: &[(EntityId, R)]) {
     *table = Table::read(table.rows().iter().chain(more).cloned().collect());
 }
 
-/// First ids of entities of which there is one for each cgroup.
-const CGROUPS: u32 = 10_000;
-const CGROUP_IO: u32 = 20_000;
-const WBS: u32 = 30_000;
-const PROCESSES: u32 = 40_000;
+/// Ids of the entities of which there is one for each cgroup. A host numbers them as it comes across them: a cgroup and
+/// its I/O, then the wbs, then the processes.
+#[derive(Clone, Copy)]
+struct Ids {
+    first: u32,
+    cgroups: u32,
+    has_io: bool,
+}
 
-fn entities(host: Host) -> impl Iterator<Item = Record> {
-    (0..host.cgroups).flat_map(move |at| {
+impl Ids {
+    fn each(self) -> std::ops::Range<u32> {
+        0..self.cgroups
+    }
+
+    fn cgroup(self, at: u32) -> EntityId {
+        EntityId(self.first + at * (1 + u32::from(self.has_io)))
+    }
+
+    fn cgroup_io(self, at: u32) -> EntityId {
+        EntityId(self.cgroup(at).0 + 1)
+    }
+
+    fn wb(self, at: u32) -> EntityId {
+        EntityId(self.cgroup(self.cgroups).0 + at)
+    }
+
+    fn process(self, at: u32) -> EntityId {
+        EntityId(self.wb(if self.has_io { self.cgroups } else { 0 }).0 + at)
+    }
+}
+
+fn entities(host: Host, ids: Ids) -> Vec<Record> {
+    let mut entities = Vec::new();
+    let ino = |at: u32| 1_000 + u64::from(at) * 51;
+    for at in ids.each() {
         let path = format!(
             "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{:032x}.slice",
             u128::from(at) << 90 | 7
         );
-        let (cgroup, ino) = (EntityId(CGROUPS + at), 1_000 + u64::from(at) * 51);
-        let mut all = vec![(
-            cgroup,
-            Entity::Cgroup { path: Name::from(path.as_str()), hierarchy: host.hierarchy, ino: Some(ino) },
-        )];
-        if host.seconds > 0 {
+        let (path, cgroup) = (Name::from(path.as_str()), ids.cgroup(at));
+        entities.push((cgroup, Entity::Cgroup { path, hierarchy: host.hierarchy, ino: Some(ino(at)) }));
+        if ids.has_io {
+            entities.push((ids.cgroup_io(at), Entity::CgroupIo { cgroup, dev: dev_of("sda") }));
+        }
+    }
+    if ids.has_io {
+        entities.extend(ids.each().map(|at| (ids.wb(at), Entity::Wb { bdi: "8:0".into(), cgroup_ino: ino(at) })));
+    }
+    if host.seconds > 0 {
+        entities.extend(ids.each().map(|at| {
             let process = Entity::Process {
                 pid: 1_000 + at,
                 start_ticks: 5_000,
                 comm: "worker".into(),
-                cgroup: Some(cgroup),
+                cgroup: Some(ids.cgroup(at)),
                 kthread: false,
             };
-            all.push((EntityId(PROCESSES + at), process));
-        }
-        if host.seconds > 0 && host.hierarchy == Hierarchy::V2 {
-            all.push((EntityId(CGROUP_IO + at), Entity::CgroupIo { cgroup, dev: dev_of("sda") }));
-            all.push((EntityId(WBS + at), Entity::Wb { bdi: "8:0".into(), cgroup_ino: ino }));
-        }
-        all.into_iter().map(|(id, entity)| Record::Entity(id, entity))
-    })
+            (ids.process(at), process)
+        }));
+    }
+    entities.into_iter().map(|(id, entity)| Record::Entity(id, entity)).collect()
 }
 
 fn recording(host: Host) -> Vec<u8> {
@@ -144,20 +172,24 @@ fn recording(host: Host) -> Vec<u8> {
         .seconds(host.seconds);
     let mut records = fixture.records();
     let first = records.iter().position(|record| matches!(record, Record::Sample(_))).unwrap_or_default();
-    records.splice(first..first, entities(host));
-    let each = |first: u32| (first..first + host.cgroups).map(EntityId);
+    let known = records.iter().filter(|record| matches!(record, Record::Entity(..))).count();
+    let ids =
+        Ids { first: known as u32, cgroups: host.cgroups, has_io: host.seconds > 0 && host.hierarchy == Hierarchy::V2 };
+    records.splice(first..first, entities(host, ids));
     let takes = |source: &str| {
         !is_snapshot || ["memory.stat", "memory.current", "memory.usage"].iter().any(|s| source.contains(s))
     };
-    let mut cgroups: Vec<(EntityId, CgroupRow)> = each(CGROUPS).map(|id| (id, fill(dice, takes))).collect();
+    let mut cgroups: Vec<(EntityId, CgroupRow)> = ids.each().map(|at| (ids.cgroup(at), fill(dice, takes))).collect();
     let (memory_max, memory_high) = (Some(Limit(mib(512.0))), Some(Limit::MAX));
-    let limits: Vec<(EntityId, CgroupLimitsRow)> = each(CGROUPS)
-        .map(|id| (id, CgroupLimitsRow { memory_max, memory_high, ..CgroupLimitsRow::default() }))
+    let limits: Vec<(EntityId, CgroupLimitsRow)> = ids
+        .each()
+        .map(|at| (ids.cgroup(at), CgroupLimitsRow { memory_max, memory_high, ..CgroupLimitsRow::default() }))
         .collect();
     let mut cgroup_io: Vec<(EntityId, CgroupIoRow)> =
-        each(CGROUP_IO).map(|id| (id, fill(dice, |source| source.contains("io.stat")))).collect();
-    let mut wbs: Vec<(EntityId, WbRow)> = each(WBS).take(100).map(|id| (id, fill(dice, |_| true))).collect();
-    let mut processes: Vec<(EntityId, ProcessRow)> = each(PROCESSES).map(|id| (id, fill(dice, |_| true))).collect();
+        ids.each().map(|at| (ids.cgroup_io(at), fill(dice, |source| source.contains("io.stat")))).collect();
+    let mut wbs: Vec<(EntityId, WbRow)> = ids.each().take(100).map(|at| (ids.wb(at), fill(dice, |_| true))).collect();
+    let mut processes: Vec<(EntityId, ProcessRow)> =
+        ids.each().map(|at| (ids.process(at), fill(dice, |_| true))).collect();
     let samples =
         records.iter_mut().filter_map(|record| if let Record::Sample(sample) = record { Some(sample) } else { None });
     for (at, sample) in samples.enumerate() {
