@@ -53,13 +53,6 @@ pub struct Span<R> {
 }
 
 impl<R: Row> Span<R> {
-    /// Of one row.
-    fn of(at: Nanos, row: &R) -> Span<R> {
-        let mut span = Span::default();
-        span.push(at, row);
-        span
-    }
-
     fn push(&mut self, at: Nanos, row: &R) {
         if self.readings == 0 {
             self.first_at = at;
@@ -332,50 +325,24 @@ impl Window {
     }
 }
 
-/// Folds the rows of a sample. Rows and spans have one order, so both are walked side by side; a search per row costs
-/// more.
-/// `before` is the time of the sample that was folded last.
+/// Folds the rows of a sample. Rows and spans mostly have one order, so the span of the next row is looked for after that of
+/// the row before. `before` is the time of the sample that was folded last.
 fn fold<R: Row>(spans: &mut Spans<R>, at: Nanos, table: &Table<R>, before: Option<Nanos>) {
-    if table.rows().is_empty() {
+    let rows = table.rows();
+    if rows.is_empty() {
         return;
     }
-    // Checked once whether a copy of the window shares them.
-    let spans = &mut **spans;
-    // Processes come and go. Beside many old spans, a search per row is cheaper than the walk.
-    if spans.len() > table.rows().len().saturating_mul(4) {
-        table.rows().iter().for_each(|(id, row)| spans.entry(*id).or_default().push(at, row));
-        return;
+    if spans.is_empty() {
+        spans.reserve(rows.len());
     }
     let changed = table.changed_since(before);
-    let mut unseen: Vec<&(EntityId, R)> = Vec::new();
-    let mut known = spans.iter_mut();
-    let mut next = known.next();
-    for (number, entry) in table.rows().iter().enumerate() {
-        let (id, row) = entry;
-        while next.as_ref().is_some_and(|(earlier, _)| *earlier < id) {
-            next = known.next();
+    let mut next = 0;
+    for (number, (id, row)) in rows.iter().enumerate() {
+        // What changed since the row before is known of the first row of an entity in this sample.
+        match (spans.next_or_default(*id, &mut next), changed.get(number)) {
+            ((span, true), Some(changed)) => span.push_changed(at, row, *changed),
+            ((span, _), _) => span.push(at, row),
         }
-        match next {
-            Some((same, span)) if same == id => {
-                match changed.get(number) {
-                    Some(changed) => span.push_changed(at, row, *changed),
-                    None => span.push(at, row),
-                }
-                next = known.next();
-            }
-            other => {
-                unseen.push(entry);
-                next = other;
-            }
-        }
-    }
-    // Rows that enter one by one leave the map's nodes half empty, and a node of rows of cgroups takes 70 KiB.
-    if spans.is_empty() && unseen.windows(2).all(|pair| pair[0].0 < pair[1].0) {
-        *spans = unseen.into_iter().map(|(id, row)| (*id, Span::of(at, row))).collect();
-        return;
-    }
-    for (id, row) in unseen {
-        spans.entry(*id).or_default().push(at, row);
     }
 }
 
@@ -456,7 +423,7 @@ mod tests {
             let row = |id| CgroupRow { file_dirty: Some(Bytes(turn * 100 + id)), ..CgroupRow::default() };
             let rows: Vec<(EntityId, CgroupRow)> = ids.map(|id| (EntityId(id as u32), row(id))).collect();
             let (at, cgroups) = (Nanos(turn), Table::read(rows));
-            cgroups.rows().iter().for_each(|(id, row)| expect.entry(*id).or_default().push(at, row));
+            cgroups.rows().iter().for_each(|(id, row)| expect.or_default(*id).push(at, row));
             let time = SampleTime { monotonic: at, wall: at };
             window.push(&Sample { time, cgroups, ..Sample::default() });
         }

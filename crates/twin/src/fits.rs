@@ -108,7 +108,7 @@ mod tests {
         let window = window.window();
         // Its processes end with the recording.
         let mut ended = window.clone();
-        for (_, span) in ended.cgroups.iter_mut() {
+        for span in ended.cgroups.values_mut() {
             span.last.memory_current = Some(Bytes(200 * MIB));
         }
         let setting = Setting::new("cgroup/app/memory.max", "79M");

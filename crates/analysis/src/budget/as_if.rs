@@ -217,7 +217,7 @@ impl AsIf {
         for (path, file, bytes) in &self.limits {
             let id = cgroup_named(&then, path)?;
             let limit = bytes.map_or(Limit::MAX, Limit);
-            let row = &mut then.cgroup_limits.entry(id).or_default().last;
+            let row = &mut then.cgroup_limits.or_default(id).last;
             match *file {
                 "memory.max" => row.memory_max = Some(limit),
                 _ => row.memory_high = Some(limit),
@@ -308,7 +308,7 @@ fn unify(then: &mut Window) {
                 Hierarchy::V1Memory => {
                     *hierarchy = Hierarchy::V2;
                     memory.insert(path.clone(), id);
-                    let limits = then.cgroup_limits.entry(id).or_default();
+                    let limits = then.cgroup_limits.or_default(id);
                     if limits.last.memory_max.is_some() {
                         limits.last.memory_high.get_or_insert(Limit::MAX);
                     }

@@ -71,7 +71,6 @@ fn append<R: Row>(spans: &mut Spans<R>, next: &Spans<R>, shared: &Table<R>) {
     if next.is_empty() {
         return;
     }
-    let spans = &mut **spans;
     for (id, span) in next {
         match spans.get_mut(id) {
             Some(before) => before.append(span, shared.get(*id)),
