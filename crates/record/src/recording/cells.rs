@@ -102,6 +102,11 @@ impl Cells {
         self.now.iter().zip(&self.state).map(|(now, state)| (*state != State::Absent).then_some(*now))
     }
 
+    /// Marks the slots that have a present reading.
+    pub(super) fn mark_present(&self, marks: &mut [bool]) {
+        marks.iter_mut().zip(&self.state).for_each(|(mark, state)| *mark |= *state != State::Absent);
+    }
+
     /// Returns the present reading of a slot.
     #[inline]
     pub(super) fn now(&self, slot: usize) -> Option<u64> {
@@ -253,19 +258,31 @@ impl Cells {
             return go_on::<COUNTER>(now, range, steps, odd);
         }
         let mut steps = steps.iter();
+        if all_run
+            && in_order
+            && let Set::Bits(bitmap) = changed
+        {
+            // 64 slots for each word of the bitmap.
+            let slots = now.chunks_mut(64).zip(range.chunks_mut(64));
+            for (first, ((now, range), mut bits)) in (0..).step_by(64).zip(slots.zip(column::words(bitmap))) {
+                while bits != 0 {
+                    let at = bits.trailing_zeros() as usize;
+                    bits &= bits - 1;
+                    let (Some(now), Some(range), Some(by)) = (now.get_mut(at), range.get_mut(at), steps.next()) else {
+                        break;
+                    };
+                    if let Some(to) = go_on_by::<COUNTER>(now, range, *by) {
+                        put_aside(odd, first + at, to);
+                    }
+                }
+            }
+            return;
+        }
         if all_run {
             return changed.each(|at| {
                 let (Some(by), Some(slot)) = (steps.next(), slot_of(at)) else { return };
-                let Some(now) = now.get_mut(slot) else { return };
-                let to = now.wrapping_add(*by);
-                if !COUNTER {
-                    *now = to;
-                    if let Some(range) = range.get_mut(slot) {
-                        *range = (range.0.min(to), range.1.max(to));
-                    }
-                } else if *now <= to && to <= COUNTER_MAX {
-                    *now = to;
-                } else {
+                let (Some(now), Some(range)) = (now.get_mut(slot), range.get_mut(slot)) else { return };
+                if let Some(to) = go_on_by::<COUNTER>(now, range, *by) {
                     put_aside(odd, slot, to);
                 }
             });
@@ -319,22 +336,27 @@ impl Cells {
 /// Takes a step of every slot. All of them run. `range` has a pair for each slot.
 #[inline]
 fn go_on<const COUNTER: bool>(now: &mut [u64], range: &mut [(u64, u64)], steps: &[u64], odd: &mut Vec<(usize, u64)>) {
-    if COUNTER {
-        for (slot, (now, by)) in now.iter_mut().zip(steps).enumerate() {
-            let to = now.wrapping_add(*by);
-            if *now <= to && to <= COUNTER_MAX {
-                *now = to;
-            } else {
-                put_aside(odd, slot, to);
-            }
+    for (slot, ((now, range), by)) in now.iter_mut().zip(range).zip(steps).enumerate() {
+        if let Some(to) = go_on_by::<COUNTER>(now, range, *by) {
+            put_aside(odd, slot, to);
         }
-        return;
     }
-    for ((now, range), by) in now.iter_mut().zip(range).zip(steps) {
-        let to = now.wrapping_add(*by);
-        *now = to;
+}
+
+/// Takes a step of a slot that runs. Returns the reading of a counter that stepped back or left the range of a counter: it
+/// is not taken.
+#[inline]
+fn go_on_by<const COUNTER: bool>(now: &mut u64, range: &mut (u64, u64), by: u64) -> Option<u64> {
+    let to = now.wrapping_add(by);
+    if COUNTER {
+        if to < *now || to > COUNTER_MAX {
+            return Some(to);
+        }
+    } else {
         *range = (range.0.min(to), range.1.max(to));
     }
+    *now = to;
+    None
 }
 
 /// Leaves a slot for later.

@@ -212,30 +212,32 @@ impl Columns {
     /// Makes the rows of each entity.
     fn spans<R: Row>(self) -> Spans<R> {
         let next = self.samples.saturating_add(1);
-        let of = |slot: u32| {
+        let mut spans = Spans::default();
+        spans.reserve(self.of.len());
+        // Where no entity is gone, the rows list all of them. An array is faster than a tree.
+        let entities = match self.rows.len() == self.of.len() {
+            true => self.rows,
+            false => self.of.into_iter().collect(),
+        };
+        for (id, slot) in entities {
+            let span: &mut Span<R> = spans.or_default(id);
             let known = self.slots.get(slot as usize).copied().unwrap_or_default();
-            let mut span = Span::<R> { first_at: known.first_at, last_at: known.last_at, ..Span::default() };
-            span.readings = known.readings;
+            (span.first_at, span.last_at, span.readings) = (known.first_at, known.last_at, known.readings);
             if known.since > 0 {
                 span.readings = known.readings.saturating_add(next.saturating_sub(known.since));
                 span.last_at = self.at;
             }
             for (index, cells) in self.cells.iter().enumerate() {
-                let Some(folded) = cells.as_ref().and_then(|cells| cells.folded(slot as usize, next)) else { continue };
+                let folded = cells.as_ref().and_then(|cells| cells.folded(slot as usize, next));
+                let Some(folded) = folded else { continue };
                 span.first.set(index, Some(folded.first));
                 span.last.set(index, Some(folded.last));
                 span.min.set(index, Some(folded.min));
                 span.max.set(index, Some(folded.max));
                 span.growth.set(index, folded.growth);
             }
-            span
-        };
-        // The entities are in order. Collecting would gather all spans, which are large, to sort them first.
-        let mut spans = BTreeMap::new();
-        for (id, slot) in &self.of {
-            spans.insert(*id, of(*slot));
         }
-        spans.into()
+        spans
     }
 }
 
@@ -312,6 +314,8 @@ pub(super) struct Fold {
     stat_reads: Reads,
     /// Of each cgroup on each device, by slot.
     limits: Vec<Limits>,
+    /// Working memory: whether a slot has a limit in this sample.
+    has_limits: Vec<bool>,
     /// Whether any of `limits` has readings.
     has_limited: bool,
     bdis: Bdis,
@@ -350,6 +354,7 @@ impl Fold {
             unwritten_max: Vec::new(),
             stat_reads: Reads::default(),
             limits: Vec::new(),
+            has_limits: Vec::new(),
             has_limited: false,
             bdis: Bdis::default(),
         }
@@ -404,21 +409,26 @@ impl Fold {
 
     /// Takes the limits of I/O that this sample read.
     fn take_limits(&mut self) {
-        let (io, all) = (&self.cgroup_io, &mut self.limits);
+        let (io, all, marks) = (&self.cgroup_io, &mut self.limits, &mut self.has_limits);
         let limits = ["rbps_max", "wbps_max", "riops_max", "wiops_max"].map(|name| io.cells(name));
         if !self.has_limited && limits.iter().flatten().all(|cells| cells.running() == 0) {
             return;
         }
         all.resize(io.slots.len(), Limits::default());
+        // Limits are read less often than counters, so most rows have none.
+        marks.clear();
+        marks.resize(io.slots.len(), false);
+        limits.iter().flatten().for_each(|cells| cells.mark_present(marks));
         let counters = ["rbytes", "wbytes", "rios", "wios"].map(|name| io.cells(name));
         for (_, slot) in &io.rows {
             let slot = *slot as usize;
-            let Some(Limits { runs, readings }) = all.get_mut(slot) else { continue };
-            let limits = now_of(&limits, slot, units::Limit);
-            // Limits are read less often than counters.
-            if readings.is_empty() && limits.iter().all(Option::is_none) {
+            let (Some(Limits { runs, readings }), Some(has_limits)) = (all.get_mut(slot), marks.get(slot)) else {
+                continue;
+            };
+            if readings.is_empty() && !has_limits {
                 continue;
             }
+            let limits = now_of(&limits, slot, units::Limit);
             let counters = now_of(&counters, slot, |count| count);
             limited::note(readings, io.at, limits, counters);
             self.has_limited |= !readings.is_empty();
