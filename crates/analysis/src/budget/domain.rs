@@ -296,7 +296,11 @@ fn limits(inputs: &Inputs, tunables: &DirtyTunables, avail: PageBound, global_av
     let (algorithm, page_size) = (&inputs.algorithm, inputs.page_size);
     let (globally_high, globally_low) = (global_avail.map(|avail| avail.high), global_avail.map(|avail| avail.low));
     let at = |avail, global| domain_dirty_limits(algorithm, tunables, page_size, avail, global, TaskClass::Normal);
-    let (low, high) = (at(avail.low, globally_high), at(avail.high, globally_low));
+    let low = at(avail.low, globally_high);
+    if avail.is_exact() && global_avail.is_none_or(PageBound::is_exact) {
+        return LimitBounds { thresh: PageBound::exactly(low.thresh), bg_thresh: PageBound::exactly(low.bg_thresh) };
+    }
+    let high = at(avail.high, globally_low);
     let thresh = PageBound { low: low.thresh, high: high.thresh };
     let asked = |avail, global| uncorrected_limits(algorithm, tunables, page_size, avail, global).1;
     let (asked_low, asked_high) = (asked(avail.low, globally_high), asked(avail.high, globally_low));

@@ -392,7 +392,7 @@ fn budgets_of(inputs: &Inputs) -> Budgets {
     let are_printed = numbered && !printed.is_empty();
     // The root's wbs cover the rest of the machine.
     printed.remove(&ROOT_INO);
-    let mut cgroups = Vec::new();
+    let mut cgroups = Vec::with_capacity(inputs.paths.len());
     let mut above = headroom::Above::default();
     if matches!(inputs.scope, Scope::PerCgroup | Scope::Unknown) {
         for (path, &id) in &inputs.paths {
