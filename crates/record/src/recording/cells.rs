@@ -258,26 +258,6 @@ impl Cells {
             return go_on::<COUNTER>(now, range, steps, odd);
         }
         let mut steps = steps.iter();
-        if all_run
-            && in_order
-            && let Set::Bits(bitmap) = changed
-        {
-            // 64 slots for each word of the bitmap.
-            let slots = now.chunks_mut(64).zip(range.chunks_mut(64));
-            for (first, ((now, range), mut bits)) in (0..).step_by(64).zip(slots.zip(column::words(bitmap))) {
-                while bits != 0 {
-                    let at = bits.trailing_zeros() as usize;
-                    bits &= bits - 1;
-                    let (Some(now), Some(range), Some(by)) = (now.get_mut(at), range.get_mut(at), steps.next()) else {
-                        break;
-                    };
-                    if let Some(to) = go_on_by::<COUNTER>(now, range, *by) {
-                        put_aside(odd, first + at, to);
-                    }
-                }
-            }
-            return;
-        }
         if all_run {
             return changed.each(|at| {
                 let (Some(by), Some(slot)) = (steps.next(), slot_of(at)) else { return };

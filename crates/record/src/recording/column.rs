@@ -172,7 +172,7 @@ impl Set<'_> {
 
 /// The bits of a bitmap, 64 at a time.
 #[inline]
-pub(super) fn words(bitmap: &[u8]) -> impl Iterator<Item = u64> {
+fn words(bitmap: &[u8]) -> impl Iterator<Item = u64> {
     bitmap.chunks(8).map(|bytes| match bytes.first_chunk::<8>() {
         Some(eight) => u64::from_le_bytes(*eight),
         None => bytes.iter().rev().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte)),
