@@ -67,6 +67,15 @@ impl Settings {
         }
     }
 
+    /// Whether they allow no more than the kernel's defaults, 20 % and 10 %. For a byte value, `dirtyable` is as for [`Settings::is_void`].
+    pub fn are_at_most_default(&self, dirtyable: Option<Bytes>) -> bool {
+        let is_at_most = |ratio: u64, bytes: u64, default: u64| match bytes {
+            0 => ratio <= default,
+            bytes => dirtyable.is_some_and(|all| bytes as f64 <= default as f64 / 100.0 * all.0 as f64),
+        };
+        is_at_most(self.ratio, self.bytes, 20) && is_at_most(self.background_ratio, self.background_bytes, 10)
+    }
+
     /// Whether one is set in bytes and the other in percent.
     pub fn are_mixed(&self) -> bool {
         (self.bytes > 0 && self.background_ratio > 0 && self.background_bytes == 0)
