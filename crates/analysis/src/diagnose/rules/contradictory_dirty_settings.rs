@@ -324,19 +324,50 @@ fn laptop_mode(derived: &Derived<'_>) -> Option<Finding> {
     // A kernel without laptop mode still has the sysctl, which does nothing.
     let behaviour = derived.behaviour;
     let is_void = behaviour.is_some_and(|kernel| !kernel.arithmetic.laptop_mode);
-    let (severity, summary) = if is_void {
-        (Severity::Info, "Laptop mode is set and this kernel ignores it.")
-    } else {
-        (Severity::Warning, "Laptop mode is on: the flusher is not woken when the background threshold is passed.")
+    // The mode changes something only where more was dirty than the background threshold.
+    let is_held_back =
+        derived.dirty.peak.zip(derived.dirty.background_threshold).is_none_or(|(peak, threshold)| peak > threshold);
+    let (severity, summary) = match (is_void, is_held_back) {
+        (true, _) => (Severity::Info, "Laptop mode is set and this kernel ignores it."),
+        (false, true) => {
+            (Severity::Warning, "Laptop mode is on: the flusher is not woken when the background threshold is passed.")
+        }
+        (false, false) => {
+            (Severity::Info, "Laptop mode is on. It held nothing back here: the background threshold was not passed.")
+        }
     };
-    Some(finding(
+    // A laptop that writes little may have it to let its disk sleep.
+    let plan = if is_void || is_held_back { derived.sysctls(&[("vm.laptop_mode", 0)]) } else { Vec::new() };
+    let mut evidence = vec![Evidence::reading("Laptop mode", mode, "/proc/sys/vm/laptop_mode").against(0.0)];
+    if !is_void {
+        evidence.extend(derived.dirty.peak.map(|peak| Evidence::bytes("Most dirty", peak.0, "/proc/vmstat nr_dirty")));
+        evidence.extend(derived.dirty.background_threshold_row("Background threshold in force"));
+    }
+    let found = finding(
         severity,
         summary.to_owned(),
-        vec![Evidence::reading("Laptop mode", mode, "/proc/sys/vm/laptop_mode").against(0.0)],
+        evidence,
         "balance_dirty_pages() does not wake the flusher for the background threshold in laptop mode, so dirty data \
          pile up until writers are throttled.",
-        derived.sysctls(&[("vm.laptop_mode", 0)]),
-    ))
+        plan,
+    );
+    if is_void {
+        return Some(found);
+    }
+    let costs = "The disk is woken earlier, and sleeps less.";
+    let expect = match is_held_back {
+        true => "The flusher starts at the background threshold.",
+        false => "Nothing needs to change while this little is written.",
+    };
+    Some(Finding {
+        trade_off: if is_held_back { costs } else { expect }.to_owned(),
+        brief: Brief {
+            expect: expect.to_owned(),
+            costs: if is_held_back { costs.to_owned() } else { String::new() },
+            ..found.brief
+        },
+        ..found
+    })
 }
 
 /// Name of the disk of a backing device; the name of the backing device itself where it belongs to no disk.
@@ -486,7 +517,15 @@ mod tests {
     #[test]
     fn laptop_mode_depends_on_the_kernel() {
         let on = |release: &str| Fixture::healthy().kernel(release).host(|_, row| row.laptop_mode = Some(Seconds(5)));
-        check_rule(&RULE, &on("6.12.117"), "warning: Laptop mode is on");
+        let piled_up = on("6.12.117").host(|_, row| {
+            row.nr_dirty_background_threshold = Some(Pages(1_000));
+            row.nr_dirty = Some(Pages(1_001));
+        });
+        check_rule(&RULE, &piled_up, "warning: Laptop mode is on");
+        // What is never over the threshold is not held back.
+        let little = piled_up.host(|_, row| row.nr_dirty = Some(Pages(1_000)));
+        check_rule(&RULE, &little, "info: Laptop mode is on. It held nothing back");
+        assert!(crate::diagnose::first_finding(&RULE, &little).plan.is_empty());
         check_rule(&RULE, &on("7.2.13"), "info: Laptop mode is set and this kernel ignores it");
     }
 
