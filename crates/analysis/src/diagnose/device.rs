@@ -40,6 +40,8 @@ pub struct Device<'a> {
 
 /// Most devices of one stack that are visited.
 const STACK_MAX: usize = 512;
+/// What the names of backing device infos of btrfs begin with (`btrfs-1`).
+const OF_BTRFS: &[u8] = b"btrfs-";
 
 impl<'a> Device<'a> {
     /// Returns its reads and writes in each interval of the window, in order of time.
@@ -120,31 +122,43 @@ impl<'a> Device<'a> {
         Some(counted.max(pending).min(1.0))
     }
 
-    /// Its backing device info: the one named after its device number. Filesystems with a bdi of their own (btrfs, NFS,
-    /// FUSE) do not use it.
+    /// Its backing device info: the one named after its device number. A btrfs has one of its own, which counts instead where the device
+    /// has no other filesystem and no other device of the host has a btrfs. Those of NFS and FUSE have no device.
     pub fn bdi(&self) -> Option<&'a Span<BdiRow>> {
-        let id = self.window.lookup().bdi(&Name::new(self.dev.to_string()))?;
-        self.window.bdis.get(&id)
+        self.window.bdis.get(&self.bdi_id()?)
     }
 
-    /// Returns a test for names of backing device infos whose writes reach this device: its own, and those of btrfs (`btrfs-1`) where
-    /// every btrfs filesystem of the host is mounted from it. A btrfs on several devices counts for the one that it is mounted from.
-    pub fn bdi_names(&self) -> impl Fn(&Name) -> bool + use<> {
-        let own = self.dev.to_string();
+    fn bdi_id(&self) -> Option<EntityId> {
+        let has_btrfs_only = || self.mounts().iter().all(|mount| mount.fs_type == "btrfs") && self.has_all_btrfs();
+        let mut of_btrfs = self.window.bdis.keys().filter(|id| match self.window.entities.get(id) {
+            Some(Entity::Bdi { name }) => name.as_bytes().starts_with(OF_BTRFS),
+            _ => false,
+        });
+        let only_btrfs = of_btrfs.next().filter(|_| of_btrfs.next().is_none() && has_btrfs_only());
+        only_btrfs.copied().or_else(|| self.window.lookup().bdi(&Name::new(self.dev.to_string())))
+    }
+
+    /// Whether the host has a btrfs and every one is mounted from this device. One on several devices counts for the one that it is
+    /// mounted from.
+    fn has_all_btrfs(&self) -> bool {
         let is_btrfs = |mount: &&Mount| mount.fs_type == "btrfs";
         let mounts = self.window.facts.iter().flat_map(|facts| &facts.mounts);
         let mut of_btrfs = mounts.filter(is_btrfs).peekable();
         let is_here = |mount: &Mount| of_mount(self.window, mount).is_some_and(|device| device.id == self.id);
-        let has_all_btrfs = of_btrfs.peek().is_some() && of_btrfs.all(is_here);
-        move |name| name.as_bytes() == own.as_bytes() || (has_all_btrfs && name.as_bytes().starts_with(b"btrfs-"))
+        of_btrfs.peek().is_some() && of_btrfs.all(is_here)
+    }
+
+    /// Returns a test for names of backing device infos whose writes reach this device: its own, and those of btrfs (`btrfs-1`) where
+    /// every btrfs filesystem of the host is mounted from it.
+    pub fn bdi_names(&self) -> impl Fn(&Name) -> bool + use<> {
+        let own = self.dev.to_string();
+        let has_all_btrfs = self.has_all_btrfs();
+        move |name| name.as_bytes() == own.as_bytes() || (has_all_btrfs && name.as_bytes().starts_with(OF_BTRFS))
     }
 
     /// The readings of its backing device info one by one, in order of time.
     pub fn bdi_series(&self) -> Option<&'a [(Nanos, BdiRow)]> {
-        let wanted = self.dev.to_string();
-        let named = |entity: &Entity| matches!(entity, Entity::Bdi { name } if name.as_bytes() == wanted.as_bytes());
-        let (id, _) = self.window.entities.iter().find(|(_, entity)| named(entity))?;
-        self.window.bdi_series.get(id).map(Vec::as_slice)
+        self.window.bdi_series.get(&self.bdi_id()?).map(Vec::as_slice)
     }
 
     /// Mounts of filesystems on it or its partitions.
@@ -342,6 +356,30 @@ mod tests {
         assert_eq!(of_mount(&window, &btrfs).unwrap().name.to_string(), "sdb");
         btrfs.source = Name::from("tmpfs");
         assert!(of_mount(&window, &btrfs).is_none());
+    }
+
+    #[test]
+    fn the_counters_of_the_only_btrfs_are_those_of_its_device() {
+        use floodline_record::units::Bytes;
+        let dirtied = |filesystems: &[&str]| {
+            let mounts = filesystems.iter().map(|kind| match *kind {
+                "btrfs" => Mount { dev: DevId { major: 0, minor: 45 }, ..mount("sdb1", "btrfs", "/data", "rw") },
+                kind => mount("sdb1", kind, "/other", "rw"),
+            });
+            let facts = stacked().window().facts.unwrap();
+            let sdb = facts.devices.iter().find(|device| device.name.as_bytes() == b"sdb").unwrap();
+            let dev = sdb.dev.to_string();
+            let host = stacked()
+                .facts(|facts| facts.mounts.extend(mounts))
+                .bdi("btrfs-1", |t, row| row.dirtied = Some(Bytes(t as u64 * 1000)))
+                .bdi(&dev, |t, row| row.dirtied = Some(Bytes(t as u64)));
+            let window = host.window();
+            let sdb = devices(&window).into_iter().find(|device| device.name.as_bytes() == b"sdb").unwrap();
+            sdb.bdi().unwrap().growth.dirtied.unwrap().0
+        };
+        let (of_btrfs, own) = (dirtied(&["btrfs"]), dirtied(&["ext4"]));
+        assert_eq!(of_btrfs, 1000 * own);
+        assert_eq!(dirtied(&["btrfs", "ext4"]), own);
     }
 
     #[test]
