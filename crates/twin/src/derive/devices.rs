@@ -277,8 +277,8 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         |speed: Option<Speed>| speed.filter(|speed| speed.basis == Basis::Saturated).map(|speed| speed.value);
     let bandwidth = saturated(seen.write_bandwidth());
     let bandwidth = bandwidth.filter(|ceiling| !is_exceeded(&intervals, *ceiling, Interval::write_rate));
-    let (iops, kind) = requests_of(seen, &intervals, bandwidth.is_some())
-        .map_or((None, None), |it| (Some(it.per_second), Some(it.kind)));
+    let (iops, kind) =
+        requests_of(seen, &intervals, bandwidth).map_or((None, None), |it| (Some(it.per_second), Some(it.kind)));
     let is_of_bytes = bandwidth.is_some() && !iops.is_some_and(|iops| is_full_of_requests(&intervals, iops));
     let busy = bandwidth.is_none().then(|| while_busy(&intervals)).flatten();
     let read = read_bandwidth(&intervals);
@@ -320,8 +320,8 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         size: Some(ByteSize(Bytes(size))),
         write_bandwidth,
         read_bandwidth,
-        write_iops: iops.filter(|_| kind == Some(Kind::Each)).and_then(requests),
-        read_iops: iops.filter(|_| matches!(kind, Some(Kind::Each | Kind::Reads))).and_then(requests),
+        write_iops: iops.filter(|_| matches!(kind, Some(Kind::Each | Kind::OfBursts))).and_then(requests),
+        read_iops: iops.filter(|_| matches!(kind, Some(Kind::Each | Kind::OfBursts | Kind::Reads))).and_then(requests),
         iops: iops.filter(|_| kind == Some(Kind::Together)).and_then(requests),
         burst,
         latency,
@@ -339,6 +339,11 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
             "{name} was saturated at {iops:.0} small requests per second, never by bytes. While busy it wrote {:.1} MB/s",
             busy / 1e6
         ),
+        (None, Some(iops), None) if kind == Some(Kind::OfBursts) => {
+            format!(
+                "{name} was never saturated. It took {iops:.0} small writes per second while they waited for each other"
+            )
+        }
         (None, Some(iops), None) => format!("{name} was saturated at {iops:.0} small requests per second"),
         (None, None, Some(busy)) => {
             format!("{name} was never saturated: its ceiling is unknown. While busy it wrote {:.1} MB/s", busy / 1e6)
@@ -351,7 +356,7 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         known: KnownLimits {
             write_bytes: is_of_bytes,
             read_bytes: read.is_some(),
-            writes: matches!(kind, Some(Kind::Each | Kind::Together)),
+            writes: matches!(kind, Some(Kind::Each | Kind::OfBursts | Kind::Together)),
             reads: matches!(kind, Some(Kind::Reads | Kind::Together)),
         },
         write_bytes_per_second: bandwidth.or(busy),

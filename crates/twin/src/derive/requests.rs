@@ -11,12 +11,25 @@ const SOME_READS: f64 = 0.1;
 const ONLY_READS: f64 = 0.9;
 /// Fewest full intervals with small reads that show a ceiling.
 const FULL_MIN: usize = 4;
+/// Requests that wait for each other at once, at least, and fewest intervals with such bursts that show how fast they are completed.
+const WAITING_MIN: f64 = 4.0;
+const BURSTS_MIN: usize = 4;
+/// Part of the requests of such an interval that wait, at least: with two bursts in it, half of them seem to.
+const MOST_WAIT: f64 = 0.6;
+/// Largest distance of these speeds from their median, for most of them.
+const SPREAD: f64 = 0.2;
+/// Most requests per second of a device that is slow enough to show it.
+const SLOW_MAX: f64 = 500.0;
+/// Part of the bytes per second of a device that small requests move, at most, where their number limits them.
+const FEW_BYTES: f64 = 0.5;
 
 /// Requests that a ceiling counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Writes. Reads have a ceiling of their own, which no interval shows.
     Each,
+    /// Writes, by bursts that were over before the device was full for a whole interval.
+    OfBursts,
     /// Reads and writes together.
     Together,
     /// Reads.
@@ -30,6 +43,13 @@ impl Kind {
                 notes.measured(
                     format!("{key}.write_iops"),
                     "requests per second while it was saturated by small writes",
+                );
+                notes.assumed(format!("{key}.read_iops"), "as many as writes");
+            }
+            Kind::OfBursts => {
+                notes.derived(
+                    format!("{key}.write_iops"),
+                    "busy time of small writes that waited for each other, over their number",
                 );
                 notes.assumed(format!("{key}.read_iops"), "as many as writes");
             }
@@ -51,8 +71,9 @@ pub(super) struct Requests {
     pub(super) kind: Kind,
 }
 
-/// The ceiling of requests of a device. `None` where small requests never kept it full.
-pub(super) fn requests_of(seen: &Seen<'_>, intervals: &[Interval], has_bandwidth: bool) -> Option<Requests> {
+/// The ceiling of requests of a device with this ceiling of bytes per second. `None` where small requests never kept it full, and never
+/// waited for each other.
+pub(super) fn requests_of(seen: &Seen<'_>, intervals: &[Interval], bandwidth: Option<f64>) -> Option<Requests> {
     let measured = seen.small_write_iops().filter(|speed| speed.basis == Basis::Saturated).map(|speed| speed.value);
     let of_writes = measured
         .filter(|_| !is_full_of_reads(intervals))
@@ -62,9 +83,38 @@ pub(super) fn requests_of(seen: &Seen<'_>, intervals: &[Interval], has_bandwidth
             let kind = if reads_of(intervals, is_small_full) >= SOME_READS { Kind::Together } else { Kind::Each };
             Some(Requests { per_second, kind })
         }
-        None if !has_bandwidth => of_reads(intervals),
-        None => None,
+        None if bandwidth.is_none() => of_reads(intervals).or_else(|| of_bursts(seen, intervals, bandwidth)),
+        None => of_bursts(seen, intervals, bandwidth),
     }
+}
+
+/// The ceiling of a device that bursts of small writes do not keep full for an interval. Disks that turn have seeks instead.
+fn of_bursts(seen: &Seen<'_>, intervals: &[Interval], bandwidth: Option<f64>) -> Option<Requests> {
+    let is_turning = seen.facts.and_then(|facts| facts.rotational).unwrap_or(false);
+    let per_second = in_turn(intervals, bandwidth).filter(|_| !is_turning)?;
+    Some(Requests { per_second, kind: Kind::OfBursts })
+}
+
+/// How many small writes a second leave a device one after the other. Where `n` of them wait at once, the last one waits for the whole
+/// busy time and the others for an even part of it: together `(n + 1) / 2` busy times.
+fn in_turn(intervals: &[Interval], bandwidth: Option<f64>) -> Option<f64> {
+    let of_burst = |one: &Interval| {
+        let busy = one.utilisation? * one.seconds;
+        let waiting = 2.0 * one.queue? * one.seconds / busy - 1.0;
+        let is_small = one.reads <= 0.0 && one.written_bytes <= SMALL_WRITE * one.writes;
+        let is_burst = !one.is_saturated() && busy > 0.0 && waiting >= WAITING_MIN;
+        let is_one = waiting <= one.writes && waiting >= MOST_WAIT * one.writes;
+        (is_small && is_burst && is_one).then_some((waiting / busy, one.written_bytes / one.writes))
+    };
+    let mut bursts: Vec<(f64, f64)> = intervals.iter().filter_map(of_burst).collect();
+    bursts.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let (per_second, bytes) = *bursts.get(bursts.len() / 2).filter(|_| bursts.len() >= BURSTS_MIN)?;
+    let near = bursts.iter().filter(|(speed, _)| (speed / per_second - 1.0).abs() <= SPREAD).count();
+    let is_it = 4 * near >= 3 * bursts.len()
+        && per_second <= SLOW_MAX
+        && bandwidth.is_none_or(|bandwidth| per_second * bytes <= FEW_BYTES * bandwidth)
+        && !is_exceeded(intervals, per_second, |one| one.writes / one.seconds);
+    is_it.then_some(per_second)
 }
 
 /// Mean size of the requests of an interval, bytes.
@@ -147,6 +197,31 @@ mod tests {
         assert_eq!(origins(Kind::Reads), [("read_iops".to_owned(), Origin::Measured)]);
         let each = [("write_iops".to_owned(), Origin::Measured), ("read_iops".to_owned(), Origin::Assumed)];
         assert_eq!(origins(Kind::Each), each);
+    }
+
+    #[test]
+    fn bursts_of_small_writes_that_wait_for_each_other_tell_how_many_a_device_completes() {
+        // `n` writes at once, three of which take no time: the others leave at 20 a second.
+        let burst = |n: f64| {
+            let busy = (n - 3.0) / 20.0;
+            let waits = (n - 3.0) * (n - 2.0) / 2.0 / 20.0;
+            Interval { utilisation: Some(busy), queue: Some(waits), ..second(0.0, n) }
+        };
+        let single = Interval { utilisation: Some(0.001), queue: Some(0.001), ..second(0.0, 1.0) };
+        let near = |told: Option<f64>| told.is_some_and(|told| (told - 20.0).abs() < 0.01);
+        let some = [burst(12.0), single, burst(8.0), single, burst(13.0), single, burst(12.0), single];
+        assert!(near(in_turn(&some, None)));
+        assert!(near(in_turn(&some, Some(20e6))));
+        assert_eq!(in_turn(&some, Some(100e3)), None, "their bytes take the time");
+        assert_eq!(in_turn(&some[..6], None), None, "too few");
+        // Two bursts within one interval seem to leave at half of the speed.
+        let two = Interval { writes: 24.0, written_bytes: 24.0 * 4096.0, utilisation: Some(0.9), ..burst(12.0) };
+        assert_eq!(in_turn(&[Interval { queue: Some(4.5), ..two }; 8], None), None);
+        // Twelve requests at once of 80 ms each, side by side.
+        let beside = Interval { utilisation: Some(0.08), queue: Some(0.96), ..second(0.0, 12.0) };
+        assert_eq!(in_turn(&[beside; 8], None), None);
+        let faster = Interval { utilisation: Some(0.5), ..second(0.0, 90.0) };
+        assert_eq!(in_turn(&[some.as_slice(), &[faster, single, faster]].concat(), None), None, "it was faster");
     }
 
     #[test]
