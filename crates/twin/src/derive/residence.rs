@@ -12,6 +12,7 @@ use super::places::At;
 use super::rewrites::passed;
 use crate::Recorded;
 use floodline_analysis::budget::{Bound, budgets};
+use floodline_analysis::diagnose::cgroup::is_within;
 use floodline_analysis::diagnose::{device, dirty};
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::sample::HostRow;
@@ -92,36 +93,63 @@ pub(super) fn written_soon(recorded: &Recorded, groups: &[Group], places: &[Plac
     }
     let all: Vec<(f64, f64)> = arrivals(window.host_series.as_slice(), page, &seconds);
     let of_host = is_soon(&host, &all, background);
-    let held_by_host = mean_level(&host, end) * end;
     let limits: BTreeMap<EntityId, f64> = budgets(window)
         .cgroups
         .iter()
         .filter_map(|one| Some((one.cgroup, one.domain.bg_thresh.and_then(Bound::exact)?.0 as f64)))
         .collect();
+    let dirty_of_row = |row: &HostRow| Some(row.nr_dirty?.0 as f64 * page);
+    let series = window.host_series.iter();
+    let unwritten: Levels =
+        series.filter_map(|(time, row)| Some((seconds(time.monotonic), dirty_of_row(row)?))).collect();
+    let elsewhere = (mean_level(&unwritten, end) - held_by(recorded, groups, &host, &seconds)) * end;
     let of_group = |group: &Group| {
         let is_root = |id: &EntityId| matches!(window.entities.get(id), Some(Entity::Cgroup { path, .. }) if path.as_bytes() == b"/");
         let inner = group.cgroup.filter(|id| !is_root(id));
         let known = inner.and_then(|id| Some((recorded.dirty.get(&id)?, limits.get(&id))));
         let Some((levels, limit)) = known else { return of_host };
         let start: Levels = levels.iter().map(|(at, bytes)| (seconds(*at), *bytes as f64)).collect();
-        // Levels are kept where they change.
-        let mut held = Levels::new();
-        for (at, _) in &host {
-            let before = start[..start.partition_point(|(then, _)| then <= at)].last();
-            held.push((*at, before.map_or(0.0, |(_, bytes)| *bytes)));
-        }
+        let held = at_each(&start, &host);
         let of_cgroup = groups.iter().filter(|other| other.cgroup == group.cgroup);
         let mut arrived: BTreeMap<u64, f64> = BTreeMap::new();
         for bin in of_cgroup.flat_map(|other| &other.bins) {
             *arrived.entry((bin.end * 1e3) as u64).or_default() += bin.by_calls + bin.mapped;
         }
         let arrived: Vec<(f64, f64)> = arrived.into_iter().map(|(at, bytes)| (at as f64 / 1e3, bytes)).collect();
-        // What a removed cgroup held is still dirty elsewhere.
-        let may_be_elsewhere = of_host.is_none() && held_by_host > SOON * by_itself(&arrived);
+        // What a removed cgroup held is still dirty elsewhere, beside what the cgroups of other programs hold.
+        let may_be_elsewhere = of_host.is_none() && elsewhere > SOON * by_itself(&arrived);
         // A cgroup without a limit of its own has that of the machine.
         is_soon(&held, &arrived, limit.copied().or(background)).filter(|_| !may_be_elsewhere)
     };
     groups.iter().map(of_group).collect()
+}
+
+/// A level that is kept where it changes, at the times of another one.
+fn at_each(kept: &Levels, times: &Levels) -> Levels {
+    let before =
+        |at: f64| kept[..kept.partition_point(|(then, _)| *then <= at)].last().map_or(0.0, |(_, bytes)| *bytes);
+    times.iter().map(|(at, _)| (*at, before(*at))).collect()
+}
+
+/// Mean of the dirty bytes that the cgroups of programs hold, each with those below it. What is being written is not among them.
+fn held_by(recorded: &Recorded, groups: &[Group], host: &Levels, seconds: &impl Fn(Nanos) -> f64) -> f64 {
+    let path = |id: &EntityId| match recorded.window.entities.get(id) {
+        Some(Entity::Cgroup { path, .. }) if path.as_bytes() != b"/" => Some(path),
+        _ => None,
+    };
+    let cgroups: BTreeMap<EntityId, _> =
+        groups.iter().filter_map(|one| Some((one.cgroup?, path(&one.cgroup?)?))).collect();
+    let is_below = |own: EntityId| {
+        let own_path = cgroups.get(&own);
+        let is_above = |(id, path): (&EntityId, _)| *id != own && own_path.is_some_and(|own| is_within(own, path));
+        cgroups.iter().any(|(id, path)| is_above((id, *path)))
+    };
+    let end = host.last().map_or(0.0, |(at, _)| *at);
+    let of_cgroup = |id: &EntityId| {
+        let levels: Levels = recorded.dirty.get(id)?.iter().map(|(at, bytes)| (seconds(*at), *bytes as f64)).collect();
+        Some(mean_level(&at_each(&levels, host), end))
+    };
+    cgroups.keys().filter(|id| !is_below(**id)).filter_map(of_cgroup).sum()
 }
 
 /// The level of dirty bytes of the filesystem on a loop device, and when they became dirty. `base` is what may have been dirty there at
