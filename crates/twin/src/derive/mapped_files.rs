@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Steps around a mapped file: the task that makes it before the recording, and the calls that make it durable.
 
-use super::bursts::time;
+use super::bursts::{Burst, End, time};
 use super::stores::PREPARED;
 use crate::provenance::Notes;
 use floodline_record::units::Bytes;
@@ -33,6 +33,17 @@ pub(super) fn synced(file: String, count: f64, seconds: f64) -> Vec<Step> {
     vec![Step::Sleep(Lasting { lasting: every }), Step::Repeat(repeat)]
 }
 
+/// Largest distance of the number of syncs from that of the bursts, for one sync at the end of each.
+const ONE_EACH: f64 = 0.25;
+
+/// The sync at the end of each of the bursts in which a program stores, where it syncs `count` times. `None` where the two numbers differ.
+pub(super) fn at_ends(file: String, count: f64, bursts: &[Burst]) -> Option<End> {
+    let is_last = |at: usize| bursts.get(at + 1).is_none_or(|next| next.from > bursts[at].to + 1e-3);
+    let at: Vec<f64> = (0..bursts.len()).filter(|at| is_last(*at)).map(|at| bursts[at].to).collect();
+    let is_it = at.len() > 1 && (count / at.len() as f64 - 1.0).abs() <= ONE_EACH;
+    is_it.then(|| End { step: Step::Fdatasync(OnFile { file }), seconds: 0.0, at })
+}
+
 /// Notes where the syncs of a mapping come from.
 pub(super) fn note(is_by_age: bool, key: &str, notes: &mut Notes) {
     let key = format!("{key}.steps.fdatasync");
@@ -53,6 +64,16 @@ mod tests {
         let [Step::Sleep(first), Step::Repeat(repeat)] = steps.as_slice() else { panic!("{steps:?}") };
         assert_eq!((first.lasting, repeat.times, repeat.every), (repeat.every.expect("a time"), Some(6), repeat.every));
         assert_eq!(first.lasting, Time(Nanos(7_000_000_000)));
+    }
+
+    #[test]
+    fn a_mapping_that_is_synced_as_often_as_it_is_stored_to_is_synced_after_the_stores() {
+        let burst = |from: f64, to: f64| Burst { from, to, amount: 1e5, lasts: None };
+        let three = [burst(2.0, 3.0), burst(5.0, 6.0), burst(6.0, 7.0), burst(9.0, 10.0)];
+        let ends = |count: f64, bursts: &[Burst]| at_ends("/data/state".to_owned(), count, bursts).map(|end| end.at);
+        assert_eq!(ends(3.0, &three), Some(vec![3.0, 7.0, 10.0]));
+        assert_eq!(ends(9.0, &three), None, "several syncs for each burst");
+        assert_eq!(ends(1.0, &three[..1]), None, "one stretch");
     }
 
     #[test]

@@ -124,6 +124,7 @@ impl Writer {
             Amount { factor: fit.factors.get(task).copied().unwrap_or(1.0), at_once: fit.stores, before: fit.before },
         ) {
             writer.stored = stored;
+            let mut end = None;
             let path = file("mapped");
             // The task that prepares the files does not know a separate copy of the task for each number.
             if cached.is_read() && copies == 1 {
@@ -144,9 +145,13 @@ impl Writer {
             }
             if let Some(count) = of_mapping {
                 mapped_files::note(syncs.is_by_age, &key, notes);
-                beside = mapped_files::synced(file("mapped"), count / copies as f64, recorded.window.seconds());
+                let count = count / copies as f64;
+                end = mapped_files::at_ends(file("mapped"), count, &branch.bursts);
+                if end.is_none() {
+                    beside = mapped_files::synced(file("mapped"), count, recorded.window.seconds());
+                }
             }
-            branches.push(branch);
+            branches.push(Branch { end, ..branch });
         }
         branches.extend(direct(group, place, &recorded.window, file("direct"), &key, notes));
         if let Some((branch, bytes)) = reads(group, place, file("read"), &key, notes) {
