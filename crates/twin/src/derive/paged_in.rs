@@ -46,6 +46,18 @@ struct Counters {
 impl Made {
     /// Of the files of a group, each of that many bytes.
     pub(super) fn of(group: &Group, recorded: &Recorded, bytes: f64) -> Made {
+        Made::by(&Counters::of(group, recorded), bytes)
+    }
+}
+
+/// Mean size of the write calls of a group since its processes started, bytes. `None` where there was none.
+pub(super) fn mean_call(group: &Group, recorded: &Recorded) -> Option<f64> {
+    let all = Counters::of(group, recorded);
+    (all.calls > 0.0).then(|| all.passed / all.calls)
+}
+
+impl Counters {
+    fn of(group: &Group, recorded: &Recorded) -> Counters {
         let mut all = Counters::default();
         for (_, span) in recorded.window.processes.iter().filter(|(id, _)| group.holds(recorded, id)) {
             let row = &span.last;
@@ -57,9 +69,11 @@ impl Made {
             all.calls += value(row.syscw.map(|n| n.0));
             all.processes += 1.0;
         }
-        Made::by(&all, bytes)
+        all
     }
+}
 
+impl Made {
     fn by(all: &Counters, bytes: f64) -> Made {
         let processes = all.processes.max(1.0);
         let files = bytes * processes;

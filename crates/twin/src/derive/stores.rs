@@ -5,7 +5,7 @@
 use super::bursts::{Branch, Burst, arrivals, frequency};
 use super::group::{Bin, Group, PAGE, Stored};
 use super::machine::Place;
-use super::paged_in::{LARGE_WRITES, Made};
+use super::paged_in::{LARGE_WRITES, Made, mean_call};
 use super::touched::Touched;
 use crate::Recorded;
 use crate::provenance::Notes;
@@ -199,7 +199,11 @@ pub(super) fn mapped(
     let block = match (is_large, made == LARGE_WRITES) {
         (true, true) => cached.block_of(per_clean_fault),
         (true, false) => cached.block_of(per_fault),
-        (false, _) => cached.block(),
+        // This kernel does not show the folios: a call of that size makes them on another one.
+        (false, _) => match mean_call(group, recorded).filter(|_| made == LARGE_WRITES) {
+            Some(call) => cached.block_of(call),
+            None => cached.block(),
+        },
     };
     // A twin is fitted to faults. What the mapped pages show are all stores, also those that cause none.
     let stored = match is_large {
