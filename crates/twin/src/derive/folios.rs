@@ -111,9 +111,7 @@ impl InFolios {
         let bursts = if end.is_some() { bursts(&group.bins, amount) } else { arrivals(&group.bins, amount, folio) };
         let syncing = Syncing::new(sync);
         let synced_after = syncing.after();
-        // Neighbours that are synced together dirty one folio, so several folios for each sync are apart.
-        let is_apart = end.is_some() || synced_after.is_some_and(|after| after > 1);
-        let order = if is_apart { Order::Random } else { Order::Sequential };
+        let order = order(end.is_some(), synced_after);
         let step = move |count: u64, rate: Option<Frequency>| {
             let write = Write {
                 file: file.clone(),
@@ -133,6 +131,13 @@ impl InFolios {
     pub(super) const fn calls(self) -> f64 {
         self.calls
     }
+}
+
+/// Where calls go that dirty a folio each. Neighbours that are written together dirty one folio, so several folios for each sync, or all
+/// of a program that does not sync, are apart.
+fn order(has_end: bool, synced_after: Option<u64>) -> Order {
+    let is_apart = has_end || synced_after.is_none_or(|after| after > 1);
+    if is_apart { Order::Random } else { Order::Sequential }
 }
 
 /// Bytes of the file of each copy: what its processes passed before the recording, at most, as a log is allocated first. A process that
@@ -168,6 +173,13 @@ mod tests {
         // More than the folios of all calls: another way to write, which no counter of calls has.
         check(&[did(1, 90 << 20, 0), did(1, 90 << 20, 0)], false);
         check(&[did(10, 81_920, 0)], false);
+    }
+
+    #[test]
+    fn calls_that_dirty_a_folio_each_without_a_sync_between_them_are_apart() {
+        assert_eq!(order(false, Some(1)), Order::Sequential, "each is synced");
+        assert_eq!([order(false, Some(4)), order(true, None)], [Order::Random; 2]);
+        assert_eq!(order(false, None), Order::Random, "they would dirty one folio until it is written");
     }
 
     #[test]

@@ -123,7 +123,7 @@ pub(super) fn add_by_age(
             let flushes = (left > 0.0).then(|| left * most / all.max(1.0));
             let count = match flushes.filter(|_| counts_flushes && is_flushed) {
                 _ if is_in_place => buffered_calls(&groups[one]),
-                Some(flushes) => (share * most).min((flushes / FLUSHES_MAX).max(1.0)),
+                Some(flushes) => (share * most).min((flushes / flushes_of_sync(&groups[one])).max(1.0)),
                 None => at_ends.unwrap_or(share * most),
             };
             // A sync also flushes a loop device.
@@ -137,6 +137,11 @@ pub(super) fn add_by_age(
             }
         }
     }
+}
+
+/// Flushes of a sync, at most. One of stores into a mapped file does not make the file longer.
+fn flushes_of_sync(group: &Group) -> f64 {
+    if group.total.mapped > group.total.by_calls { 1.0 } else { FLUSHES_MAX }
 }
 
 /// Syncs of a program that mostly stores into a mapped file: one in each interval with stores, and no more than leave the data dirty for

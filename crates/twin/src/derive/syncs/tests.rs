@@ -132,16 +132,18 @@ fn a_device_that_counts_few_flushes_got_few_syncs() {
 
 #[test]
 fn stored_data_that_leaves_soon_is_synced_once_in_each_interval_with_stores() {
-    let count = |soon: Option<f64>, writes: u64| {
+    let flushed = |soon: Option<f64>, writes: u64, flushes: u64| {
         let mut group = group(&[(0.0, 0.0); 40]);
         group.bins.iter_mut().step_by(2).for_each(|bin| bin.mapped = 204_800.0);
         group.total.mapped = 20.0 * 204_800.0;
-        let place = Place { writes, ..place() };
+        let place = Place { writes, flushes, ..place() };
         let mut syncs = [Syncs::default()];
         let at = [At { place: 0, is_known: true }];
         add_by_age(&[group], &[place], &at, (&[soon], &[0.1]), &mut syncs);
         (syncs[0].count, syncs[0].is_by_age)
     };
+    let count = |soon, writes| flushed(soon, writes, 0);
+    assert_eq!(flushed(Some(0.02), 200, 22), (20.0, true), "a sync that makes no file longer needs one flush");
     assert_eq!(count(Some(0.02), 200), (20.0, true));
     assert_eq!(count(Some(2.0), 200), (5.0, true), "it stays for two seconds");
     assert_eq!(count(Some(0.02), 8), (8.0, true), "the device wrote eight times");
