@@ -36,12 +36,13 @@ pub(super) fn synced(file: String, count: f64, seconds: f64) -> Vec<Step> {
 /// Largest distance of the number of syncs from that of the bursts, for one sync at the end of each.
 const ONE_EACH: f64 = 0.25;
 
-/// The sync at the end of each of the bursts in which a program stores, where it syncs `count` times. `None` where the two numbers differ.
-pub(super) fn at_ends(file: String, count: f64, bursts: &[Burst]) -> Option<End> {
+/// The sync at the end of each of the bursts in which a program stores, where it syncs `count` times and `waited` seconds in all. `None`
+/// where the two numbers differ.
+pub(super) fn at_ends(file: String, (count, waited): (f64, f64), bursts: &[Burst]) -> Option<End> {
     let is_last = |at: usize| bursts.get(at + 1).is_none_or(|next| next.from > bursts[at].to + 1e-3);
     let at: Vec<f64> = (0..bursts.len()).filter(|at| is_last(*at)).map(|at| bursts[at].to).collect();
     let is_it = at.len() > 1 && (count / at.len() as f64 - 1.0).abs() <= ONE_EACH;
-    is_it.then(|| End { step: Step::Fdatasync(OnFile { file }), seconds: 0.0, at })
+    is_it.then(|| End { step: Step::Fdatasync(OnFile { file }), seconds: waited / at.len() as f64, at })
 }
 
 /// Notes where the syncs of a mapping come from.
@@ -70,8 +71,10 @@ mod tests {
     fn a_mapping_that_is_synced_as_often_as_it_is_stored_to_is_synced_after_the_stores() {
         let burst = |from: f64, to: f64| Burst { from, to, amount: 1e5, lasts: None };
         let three = [burst(2.0, 3.0), burst(5.0, 6.0), burst(6.0, 7.0), burst(9.0, 10.0)];
-        let ends = |count: f64, bursts: &[Burst]| at_ends("/data/state".to_owned(), count, bursts).map(|end| end.at);
+        let end = |count: f64, bursts: &[Burst]| at_ends("/data/state".to_owned(), (count, 1.5), bursts);
+        let ends = |count: f64, bursts: &[Burst]| end(count, bursts).map(|end| end.at);
         assert_eq!(ends(3.0, &three), Some(vec![3.0, 7.0, 10.0]));
+        assert_eq!(end(3.0, &three).map(|end| end.seconds), Some(0.5), "the mean of its waits");
         assert_eq!(ends(9.0, &three), None, "several syncs for each burst");
         assert_eq!(ends(1.0, &three[..1]), None, "one stretch");
     }

@@ -146,7 +146,8 @@ impl Writer {
             if let Some(count) = of_mapping {
                 mapped_files::note(syncs.is_by_age, &key, notes);
                 let count = count / copies as f64;
-                end = mapped_files::at_ends(file("mapped"), count, &branch.bursts);
+                let waited = group.total.waited / copies as f64;
+                end = mapped_files::at_ends(file("mapped"), (count, waited), &branch.bursts);
                 if end.is_none() {
                     beside = mapped_files::synced(file("mapped"), count, recorded.window.seconds());
                 }
