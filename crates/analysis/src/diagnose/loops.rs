@@ -29,7 +29,7 @@ const AFTER: usize = 2;
 pub struct Image<'a> {
     /// Its name.
     pub name: &'a Name,
-    /// Whether it flushed during the burst. If not, the age of the copies may have started it.
+    /// Whether it flushed during the burst. If not, the age or the amount of the copies may have started it.
     pub has_flushed: bool,
 }
 
@@ -50,7 +50,7 @@ pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst)
     let speed = Speed { value: burst.rate, basis: Basis::Saturated };
     let is_asked = !(burst.is_traced && burst.trigger == Trigger::Age);
     let is_second_copy = all.iter().all(|(_, given)| given.is_written_through)
-        && (is_amount || burst.age_s.is_some())
+        && (burst.age_s.is_some() || matches!(burst.trigger, Trigger::Amount | Trigger::Part))
         && sum(&all, |given| given.before) >= NEARLY_ALL * burst.dirty_before as f64;
     let is_short = || threshold::lets_pile_up(speed, burst.flushed());
     if !is_second_copy {

@@ -427,6 +427,12 @@ mod tests {
         assert!(cliff.summary.contains(": it is what loop0 had cached."), "{}", cliff.summary);
         assert!(!format!("{} {}", cliff.summary, cliff.trade_off).contains("flush of"), "{cliff:?}");
         check_rule(&RULE, &above(10.0, 0, 1.0), "warning: Every byte written to loop0 is cached twice");
+        // So may a threshold.
+        let by_amount = |dirty_mib: f64| {
+            above(dirty_mib, 0, 1.0).host(|_, row| row.nr_dirty_background_threshold = Some(mib_pages(25.0)))
+        };
+        check_rule(&RULE, &by_amount(0.1), "critical: Data written to loop0 is cached twice: the image's part was");
+        check_rule(&RULE, &by_amount(10.0), "warning: Every byte written to loop0 is cached twice");
         // A short burst of more than the second copy needs a flush of the image.
         let short = |flushes: u64| {
             counted(20.0, flushes, 4.0).bdi("7:0", |_, row| {
