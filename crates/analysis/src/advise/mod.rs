@@ -6,5 +6,6 @@
 
 pub mod beside;
 pub mod knob;
+pub mod raised;
 pub mod step;
 pub mod threshold;

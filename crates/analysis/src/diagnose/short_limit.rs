@@ -3,6 +3,7 @@
 //! it takes in no burst. Nothing has to be written again for that. Judged for each cgroup with a budget of its own, and for
 //! the machine. Several rules tell of it: each gives its name.
 
+use crate::advise::raised;
 use crate::advise::threshold::{self, Absorption, HARD_PER_BACKGROUND, Needs};
 use crate::budget::{Bound, Budgets, DomainBudget, Setting};
 use crate::diagnose::cgroup;
@@ -11,13 +12,12 @@ use crate::diagnose::device::{Basis, Device, Speed};
 use crate::diagnose::settings::Settings;
 use crate::diagnose::waiting::{self, HARM_SHARE, Waiter};
 use crate::diagnose::writer::Writer;
-use crate::diagnose::{asleep, dirty, throttle};
+use crate::diagnose::{asleep, at_limit, crowded, dirty, throttle};
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::human;
 use floodline_record::id::EntityId;
 use floodline_record::name::Name;
 use floodline_record::traced::throttle::Domain;
-use floodline_record::units::Nanos;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,10 +31,10 @@ const MOMENT_S: f64 = 0.5;
 /// Seconds of the disk's writing below which the limit of a void pair is short. Longer than [`MOMENT_S`], because such a limit is a
 /// mistake already.
 const MOMENT_OF_VOID_S: f64 = 2.0;
+/// The same for a limit of the machine where no program syncs: a higher one takes in the bursts, and makes no sync wait.
+const MOMENT_WITHOUT_SYNCS_S: f64 = 2.0;
 /// Utilisation of the disk over the window up to which it has room for what is written.
 pub const HAS_ROOM: f64 = 0.75;
-/// I/O pressure from which an interval counts as waiting.
-const WAITS: f64 = 0.5;
 /// Part of the window with such intervals from which waiting is felt.
 const FELT_SHARE: f64 = 0.25;
 /// Part of the window with such intervals from which waiting at the limit of a void pair is felt.
@@ -43,8 +43,6 @@ const FELT_SHARE_OF_VOID: f64 = 0.1;
 const PASSED: u64 = 2;
 /// Part of what a device wrote from which a process is one of its writers.
 const NOTICEABLE: f64 = 0.01;
-/// Part of those intervals in which the limit was reached.
-const MOSTLY: f64 = 0.5;
 /// Time with a task waiting for I/O, in multiples of the disk's busy time, from which tasks do not wait for the disk: a sync takes no
 /// longer than the disk's work for it.
 const BEYOND_BUSY: f64 = 1.5;
@@ -71,6 +69,8 @@ struct Short<'b, 'a> {
     utilisation: f64,
     /// Seconds of the device's writing below which a limit counts as short.
     moment_s: f64,
+    /// Room that the bursts at the limit of the machine need where no program syncs, bytes.
+    room: Option<u64>,
 }
 
 /// Memory cgroups with the processes charged to them; `None` when no process was read.
@@ -205,7 +205,10 @@ fn short<'b, 'a>(
         true => (MOMENT_OF_VOID_S, FELT_SHARE_OF_VOID, HARM_SHARE / 2.0),
         false => (MOMENT_S, FELT_SHARE, HARM_SHARE),
     };
-    let (thresh, freerun) = (domain.thresh?.high.0, domain.freerun?.low.0);
+    let (of_domain, freerun) = (domain.thresh?.high.0, domain.freerun?.low.0);
+    // Programs that take and free memory move a limit in percent: the one at which tasks waited counts.
+    let of_machine = if cgroup.is_none() { at_limit::at_limit(derived, None) } else { None };
+    let thresh = of_machine.and_then(|at| at.thresh).unwrap_or(of_domain);
     // A limit may be small because the cgroup is.
     let is_fair = |available: Bound| thresh as f64 >= FAIR_FRACTION * available.high.0 as f64;
     if cgroup.is_some() && domain.available.is_some_and(is_fair) {
@@ -229,6 +232,10 @@ fn short<'b, 'a>(
     let device = *devices.iter().max_by_key(amount)?;
     let speed = derived.speed_of(&device).filter(|speed| speed.value > 0.0)?;
     let utilisation = derived.utilisation_of(&device)?;
+    // Where bursts would wait for their own syncs instead, a higher limit is no gain.
+    let room = of_machine.map(|at| at.room).filter(|_| !crowded::may_sync(derived, &device));
+    let takes_in = |room: &u64| *room <= raised::most_room(derived);
+    let moment_s = if room.as_ref().is_some_and(takes_in) { moment_s.max(MOMENT_WITHOUT_SYNCS_S) } else { moment_s };
     if thresh as f64 >= moment_s * speed.value || utilisation > HAS_ROOM {
         return None;
     }
@@ -238,9 +245,11 @@ fn short<'b, 'a>(
         None => {
             let of_cgroup = cgroup.and_then(|id| derived.window.cgroups.get(&id)).map(cgroup::io_pressure_some);
             let is_felt = |share: Option<f64>| share.is_some_and(|share| share >= felt_share);
+            // A cgroup's level is not kept for each sample: the machine's is at least as high.
+            let at_limit = || cgroup.map_or(of_machine, |_| at_limit::at_limit(derived, Some(freerun)));
             let is_at_limit = peak >= freerun
                 && is_felt(of_cgroup.unwrap_or(Some(1.0)))
-                && is_felt(at_limit(derived, cgroup, freerun));
+                && is_felt(at_limit().map(|at| at.waited_share));
             if is_at_limit { waiting_writers(derived, &device, processes) } else { Vec::new() }
         }
     };
@@ -255,7 +264,7 @@ fn short<'b, 'a>(
         waiters.retain(|waiter| waiter.seconds.is_some());
     }
     let short =
-        Short { domain, cgroup, thresh, peak, waiters, is_between, fills, device, speed, utilisation, moment_s };
+        Short { domain, cgroup, thresh, peak, waiters, is_between, fills, device, speed, utilisation, moment_s, room };
     (!short.waiters.is_empty()).then_some(short)
 }
 
@@ -275,28 +284,6 @@ fn waiting_writers(derived: &Derived<'_>, device: &Device<'_>, processes: &[&Wri
     let pids: BTreeSet<u32> = processes.iter().filter(writes).map(|writer| writer.pid).collect();
     let waiters = waiting::others_on(derived, device, |waiter| !pids.contains(&waiter.pid));
     waiters.unwrap_or_default()
-}
-
-/// Part of the window in which tasks waited for I/O, if a domain was above its freerun ceiling in most of that time. A cgroup's level
-/// is not kept for each sample: the machine's is at least as high.
-fn at_limit(derived: &Derived<'_>, cgroup: Option<EntityId>, freerun: u64) -> Option<f64> {
-    let window = derived.window;
-    let ceiling = if cgroup.is_some() { freerun } else { derived.dirty.freerun_ceiling?.0 };
-    let (mut waited_s, mut at_limit_s) = (0.0, 0.0);
-    for pair in window.host_series.windows(2) {
-        let [(from, before), (to, after)] = pair else { continue };
-        let seconds = Nanos(to.monotonic.0.saturating_sub(from.monotonic.0)).as_secs_f64();
-        let pressure = dirty::io_pressure_between(window, from.monotonic, to.monotonic).unwrap_or(0.0);
-        if pressure < WAITS {
-            continue;
-        }
-        waited_s += seconds;
-        let level = [before, after].into_iter().filter_map(|row| dirty::unwritten_of(window, row)).max();
-        if level.is_some_and(|level| level.0 >= ceiling) {
-            at_limit_s += seconds;
-        }
-    }
-    (at_limit_s >= MOSTLY * waited_s && waited_s > 0.0).then(|| waited_s / derived.seconds.max(f64::MIN_POSITIVE))
 }
 
 /// The name of a speed in the evidence.
@@ -369,7 +356,10 @@ fn told(rule: &'static str, derived: &Derived<'_>, short: &Short<'_, '_>, others
         false => human::bytes(most as f64),
     };
     let available = short.cgroup.and(short.domain.available);
-    let (plan, why, trade_off) = higher(derived, short.speed, available.map(|available| available.low.0));
+    let (plan, why, trade_off) = short
+        .room
+        .and_then(|room| raised::for_bursts(derived, short.speed, room))
+        .unwrap_or_else(|| higher(derived, short.speed, available.map(|available| available.low.0)));
     let seconds = human::seconds(most as f64 / short.speed.value);
     let (are, last) = match is_range {
         true => ("take at most", "Each burst of writes soon reaches its limit."),
@@ -554,6 +544,13 @@ mod tests {
         check_rule(&contradictory_dirty_settings::RULE, &longer(220.0), "info: The background threshold of 256 MiB");
         // Far above the limit: it held nothing back.
         check_rule(&RULE, &host(8.0, 20.0, 0.3), "clear:");
+    }
+
+    #[test]
+    fn a_limit_of_two_seconds_is_short_where_no_program_syncs() {
+        let longer = |syncs: f64| host(120.0, 119.0, 0.3).disk("sda", move |t, row| row.flushes = grows(t, 0, syncs));
+        check_rule(&RULE, &longer(0.1), "critical: vm.dirty_bytes = 120 MiB");
+        check_rule(&RULE, &longer(5.0), "clear:");
     }
 
     /// Two cgroups with these limits of memory, MiB, that dirty more than their shares each second and wait in turn.

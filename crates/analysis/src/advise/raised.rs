@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Chooses a higher limit for a machine whose programs write in bursts, sync nothing, and are paused at the limit although the disk has time
+//! to write it all. The limit must hold a burst before writers are paused, which begins half way between the two thresholds.
+
+use super::threshold::{HARD_PER_BACKGROUND, Needs};
+use crate::diagnose::derived::Derived;
+use crate::diagnose::device::Speed;
+use crate::report::Step;
+use floodline_record::human;
+
+/// Seconds of the disk's writing that the background threshold holds, at most. No program syncs, so none waits for all of it at once.
+const DRAIN_S: f64 = 2.0;
+/// The thresholds are at most these parts of dirtyable memory, as by the kernel's defaults.
+const MOST_BACKGROUND: f64 = 0.1;
+const MOST_HARD: f64 = 0.2;
+/// Room, in multiples of the largest burst that was seen.
+const SPARE: f64 = 1.25;
+/// Smallest background threshold, bytes.
+const LEAST_BACKGROUND: u64 = 8 << 20;
+/// The limit is a multiple of this, bytes.
+const STEP: u64 = 8 << 20;
+
+/// Dirtyable memory at the end of the window, at least, bytes.
+fn dirtyable(derived: &Derived<'_>) -> u64 {
+    Needs::of(derived, None).dirtyable_bytes
+}
+
+/// Largest burst that fits below the freerun ceiling of the kernel's default thresholds, bytes.
+pub(crate) fn most_room(derived: &Derived<'_>) -> u64 {
+    ((MOST_HARD + MOST_BACKGROUND) / 2.0 * dirtyable(derived) as f64) as u64
+}
+
+/// The thresholds in bytes that hold bursts of `room` bytes: the commands, why, and what they cost. `None` where a cgroup with a memory limit
+/// writes, as it would get a small part of them, and where they are no higher than those in force.
+pub(crate) fn for_bursts(derived: &Derived<'_>, speed: Speed, room: u64) -> Option<(Vec<Step>, String, String)> {
+    let needs = Needs::of(derived, Some(speed));
+    if needs.smallest.is_some() || !speed.basis.is_known() || room > most_room(derived) {
+        return None;
+    }
+    let most = needs.dirtyable_bytes as f64;
+    let wanted = (DRAIN_S * speed.value).min(MOST_BACKGROUND * most).max(1.0);
+    let background = (2_f64.powi((wanted.log2().floor() as i32).clamp(0, 40)) as u64).max(LEAST_BACKGROUND);
+    let for_room = (2.0 * SPARE * room as f64) as u64;
+    let hard = for_room.saturating_sub(background).max(background.saturating_mul(HARD_PER_BACKGROUND)).div_ceil(STEP);
+    let hard = hard.saturating_mul(STEP).min((MOST_HARD * most) as u64 / STEP * STEP);
+    let in_force = derived.dirty.hard_threshold.map_or(0, |bytes| bytes.0);
+    if hard <= in_force || hard < 2 * background {
+        return None;
+    }
+    let (plan, freerun) = (
+        derived.sysctls(&[("vm.dirty_background_bytes", background), ("vm.dirty_bytes", hard)]),
+        hard.saturating_add(background) / 2,
+    );
+    let why = format!(
+        "With the plan, writers are paused from {} on. The bursts here need up to {}.",
+        human::bytes(freerun as f64),
+        human::bytes(room as f64)
+    );
+    let trade_off = format!(
+        "Up to {} may be unwritten, {} of writing. A sync, an unmount or a clean stop waits for it, and a power cut loses it.",
+        human::bytes(hard as f64),
+        human::seconds(hard as f64 / speed.value)
+    );
+    Some((plan, why, trade_off))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::device::Basis;
+    use floodline_testkit::{Fixture, mib};
+
+    /// The commands for bursts of `room_mib` at a disk of 10 MB/s, on a machine of 16 GiB with a limit of `limit_mib`.
+    fn commands(limit_mib: f64, room_mib: f64) -> Option<Vec<String>> {
+        let limit = mib(limit_mib) as u64;
+        let fixture = Fixture::healthy().thresholds((0, limit, 0, limit / 2), limit / 4096, limit / 8192);
+        let window = fixture.window();
+        let speed = Speed { value: 10e6, basis: Basis::Saturated };
+        let plan = for_bursts(&Derived::of(&window), speed, mib(room_mib) as u64)?.0;
+        Some(plan.into_iter().map(|step| step.command).collect())
+    }
+
+    #[test]
+    fn half_of_both_thresholds_holds_the_largest_burst_with_some_room() {
+        let commands = commands(10.0, 60.0).expect("a higher limit").join("; ");
+        // The disk writes 16 MiB in 1.7 s. (16 + 136) / 2 = 76 MiB, 1.25 times the burst.
+        assert!(commands.contains("vm.dirty_background_bytes=16777216"), "{commands}");
+        assert!(commands.contains("vm.dirty_bytes=142606336"), "{commands}");
+    }
+
+    #[test]
+    fn neither_a_lower_limit_nor_one_above_the_kernels_defaults_is_chosen() {
+        assert_eq!(commands(400.0, 60.0), None);
+        assert_eq!(commands(10.0, 6000.0), None);
+    }
+}
