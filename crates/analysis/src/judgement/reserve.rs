@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reservations about a change that helps on the twin: a wait gets longer, or the trial leaves open whether one does. Such a change is a
-//! candidate, and no command advises it. Judges figures; runs nothing.
+//! Reservations about a change that helps on the twin: a wait gets longer, the trial leaves open whether one does, or data are written
+//! again and again. Such a change is a candidate, and no command advises it. Judges figures; runs nothing.
 
 use super::SHORTEST_FELT_S;
-use crate::prediction::{Doubt, LEADS, Prediction, Row, WAITS, differ};
+use crate::prediction::{DIRTIED, Doubt, LEADS, PEAK, Prediction, Row, WAITS, differ};
 use crate::rule_figures::is_of_waits;
 
 /// Part of a wait that is left from which it got hardly shorter: a sixth less, as in the table of advices.
 const HARDLY: f64 = 5.0 / 6.0;
+/// What is dirtied with a change, at least, in multiples of what is dirtied now, from which data are written again and again.
+const AGAIN: f64 = 2.0;
 
 impl Row {
     /// Whether it may get longer by more than people feel.
@@ -23,7 +25,7 @@ impl Row {
 
 impl Prediction {
     /// Returns why a change that helps is not advised without reserve: a wait gets longer, the trial does not tell whether one does,
-    /// the twin lacks a finding of waits, or tasks wait and no predicted wait gets shorter. `None` where nothing speaks against it.
+    /// the twin lacks a finding of waits, data are written again and again, or tasks wait and no predicted wait gets shorter. `None` where nothing speaks against it.
     pub fn reserve(&self) -> Option<String> {
         let is_wait = |row: &&Row| row.is_wait();
         let grows = |row: &&Row| row.worsens() && row.then >= SHORTEST_FELT_S;
@@ -37,6 +39,9 @@ impl Prediction {
             return Some(format!(
                 "the twin does not show {rule}, so it is not known whether the waits of this finding get longer"
             ));
+        }
+        if let Some(row) = self.written_again() {
+            return Some(format!("data are written again and again on the twin, {}", row.sentence()));
         }
         let is_any = self.rows_of(LEADS).any(|row| row.is_wait() && row.now >= SHORTEST_FELT_S);
         let is_shorter = self.leads().any(|row| row.is_wait() && row.improves());
@@ -55,6 +60,15 @@ impl Prediction {
     fn hidden_waits(&self) -> Option<&'static str> {
         let is_told = |rule: &str| self.hurt_by(rule).is_some_and(|row| row.doubt.is_none());
         self.not_reproduced.iter().copied().find(|rule| is_of_waits(rule) && !is_told(rule))
+    }
+
+    /// Returns what is dirtied, if a change that lets less be unwritten surely multiplies it. Programs then rewrite data that were written
+    /// too early, and may wait for that where no figure of the recording tells. A change that lets more be unwritten lets programs get
+    /// further, which is no harm.
+    fn written_again(&self) -> Option<&Row> {
+        let is_more = self.rows_of([PEAK]).any(|row| row.then > row.now);
+        let is_again = |row: &&Row| row.worsens() && row.low >= AGAIN * row.now;
+        self.rows_of([DIRTIED]).find(is_again).filter(|_| !is_more)
     }
 
     /// Returns the total of waits, if the recording has it and the change does not make it shorter. Waits that get shorter and more
@@ -141,6 +155,23 @@ mod tests {
         assert_eq!(reserve(vec![assumed(), wait(WAITS, 42.0, 20.0)]), "");
         assert_eq!(reserve(vec![assumed()]), "", "the recording has no wait");
         assert_eq!(reserve(vec![wait(WAITS, 0.01, 0.05), risk(300.0, 30.0)]), "", "too short to be felt");
+    }
+
+    #[test]
+    fn a_change_after_which_data_are_written_again_and_again_is_a_candidate() {
+        let dirtied = |low: f64, then: f64| Row {
+            low: low * MIB,
+            least: MIB,
+            ..Row::new(DIRTIED, "dirtied", "bytes", 562.0 * MIB, then * MIB)
+        };
+        let reserve = |rows: Vec<Row>| of(rows).reserve().unwrap_or_default();
+        let lower = |row: Row| reserve(vec![wait(FSYNC, 4.4, 0.3), risk(112.0, 25.0), row]);
+        let why = lower(dirtied(1514.0, 4166.0));
+        assert!(why.contains("again and again on the twin, dirtied 562 MiB → about 4.07 GiB"), "{why}");
+        assert_eq!(lower(dirtied(500.0, 4166.0)), "", "it may be as much as now");
+        assert_eq!(lower(dirtied(700.0, 780.0)), "");
+        // With a higher limit, programs get further.
+        assert_eq!(reserve(vec![wait(FSYNC, 4.4, 0.3), risk(1.0, 200.0), dirtied(1514.0, 4166.0)]), "");
     }
 
     #[test]
