@@ -20,6 +20,8 @@ pub(super) struct AtLimit {
     pub(super) waited_share: f64,
     /// Highest hard threshold in force while tasks waited at it, bytes; `None` where samples do not have it.
     pub(super) thresh: Option<u64>,
+    /// The freerun ceiling that belongs to it, bytes.
+    pub(super) freerun: Option<u64>,
     /// Most bytes that a stretch of waiting at the limit began with and dirtied: the room in which none of them would wait.
     pub(super) room: u64,
 }
@@ -55,6 +57,7 @@ pub(super) fn at_limit(derived: &Derived<'_>, ceiling: Option<u64>) -> Option<At
         if waits && is_at {
             at_limit_s += seconds;
             found.thresh = found.thresh.max(in_force.map(|(hard, _)| hard));
+            found.freerun = found.freerun.max(in_force.map(|(_, free)| free));
             // A burst begins before its writers wait.
             let so_far = stretch.unwrap_or_else(|| before.saturating_add(level(start)));
             let so_far = so_far.saturating_add(dirtied);
@@ -99,7 +102,8 @@ mod tests {
     #[test]
     fn the_limit_of_the_waits_counts_and_not_that_of_another_time() {
         let window = burst(|t| if t < 7.0 { 10.0 } else { 400.0 }).window();
-        assert_eq!(at_limit(&Derived::of(&window), None).and_then(|found| found.thresh), Some(mib(10.0)));
+        let found = at_limit(&Derived::of(&window), None).expect("they waited there");
+        assert_eq!((found.thresh, found.freerun), (Some(mib(10.0)), Some(mib(7.5))));
         // Far below the ceiling, tasks wait for something else.
         let window = burst(|_| 10.0).host(|_, row| row.nr_dirty = Some(mib_pages(1.0))).window();
         assert_eq!(at_limit(&Derived::of(&window), None), None);

@@ -184,9 +184,6 @@ fn is_pair_void(derived: &Derived<'_>) -> bool {
 
 fn short_of_machine<'b, 'a>(derived: &Derived<'a>, global: &'b DomainBudget, is_void: bool) -> Option<Short<'b, 'a>> {
     let peak = derived.dirty.unwritten_peak.map_or(0, |bytes| bytes.0);
-    if peak < global.freerun?.low.0 {
-        return None;
-    }
     let pauses = throttle::seconds_by(derived.window, Domain::Global);
     let all: Vec<&Writer<'_>> = derived.writers().processes.iter().collect();
     short(derived, global, None, peak, (&all, pauses.as_ref()), derived.drains(), is_void)
@@ -205,10 +202,10 @@ fn short<'b, 'a>(
         true => (MOMENT_OF_VOID_S, FELT_SHARE_OF_VOID, HARM_SHARE / 2.0),
         false => (MOMENT_S, FELT_SHARE, HARM_SHARE),
     };
-    let (of_domain, freerun) = (domain.thresh?.high.0, domain.freerun?.low.0);
     // Programs that take and free memory move a limit in percent: the one at which tasks waited counts.
     let of_machine = if cgroup.is_none() { at_limit::at_limit(derived, None) } else { None };
-    let thresh = of_machine.and_then(|at| at.thresh).unwrap_or(of_domain);
+    let thresh = of_machine.and_then(|at| at.thresh).unwrap_or(domain.thresh?.high.0);
+    let freerun = of_machine.and_then(|at| at.freerun).unwrap_or(domain.freerun?.low.0);
     // A limit may be small because the cgroup is.
     let is_fair = |available: Bound| thresh as f64 >= FAIR_FRACTION * available.high.0 as f64;
     if cgroup.is_some() && domain.available.is_some_and(is_fair) {
@@ -551,6 +548,23 @@ mod tests {
         let longer = |syncs: f64| host(120.0, 119.0, 0.3).disk("sda", move |t, row| row.flushes = grows(t, 0, syncs));
         check_rule(&RULE, &longer(0.1), "critical: vm.dirty_bytes = 120 MiB");
         check_rule(&RULE, &longer(5.0), "clear:");
+    }
+
+    #[test]
+    fn a_limit_that_rose_after_the_waits_counts_as_it_was() {
+        let rises = |from: f64| {
+            host(8.0, 8.0, 0.3).settings((2, 0, 1, 0)).host(move |t, row| {
+                let limit = if t < from { 8.0 } else { 160.0 };
+                row.nr_dirty_threshold = Some(mib_pages(limit));
+                row.nr_dirty_background_threshold = Some(mib_pages(limit / 2.0));
+            })
+        };
+        check_rule(
+            &RULE,
+            &rises(19.0),
+            "critical: vm.dirty_ratio = 2 % makes the kernel pause writers of the machine near 8.00 MiB",
+        );
+        check_rule(&RULE, &rises(0.0), "clear:");
     }
 
     /// Two cgroups with these limits of memory, MiB, that dirty more than their shares each second and wait in turn.
