@@ -130,11 +130,12 @@ fn check(derived: &Derived<'_>) -> Verdict {
     };
     let others_on = |queue: &Queue<'_>| {
         // Where no program syncs, these wait at the limit, and not behind the data of others.
-        let at_void_pair = match crowded::may_sync(derived, &queue.device) {
+        let at_limit = match crowded::may_sync(derived, &queue.device) {
             true => BTreeSet::new(),
+            false if strict::holds(derived, &queue.device) => all_writers_of(derived, &queue.device),
             false => short_limit::waiting_at_void_pair(derived, &queue.device),
         };
-        let is_other = |pid: u32| queue.causers.contains(&pid) || at_void_pair.contains(&pid);
+        let is_other = |pid: u32| queue.causers.contains(&pid) || at_limit.contains(&pid);
         let others = waiting::others_on(derived, &queue.device, |waiter| is_other(waiter.pid))?;
         let others = asleep::without_asker(derived, &queue.device, others);
         let others = asleep::only_meanwhile(derived, others, &queue.slow);
@@ -242,6 +243,13 @@ fn writers_of(derived: &Derived<'_>, device: &Device<'_>) -> Vec<u32> {
         bytes >= MUCH_SHARE * total || waited(pid).is_some_and(|waited| in_turns >= OWN_PART * waited)
     };
     dirtied.into_iter().filter(|(pid, bytes)| is_its_own(*pid, *bytes)).map(|(pid, _)| pid).collect()
+}
+
+/// Process ids of all that dirty more data of a device than they read. A strict limit pauses each of them, however little it writes.
+fn all_writers_of(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
+    let on_disk = writer::on_disk(derived, device);
+    let writes = |writer: &&writer::Writer<'_>| writer.dirtied_bytes.unwrap_or(0) > writer.read_bytes.unwrap_or(0);
+    on_disk.processes.iter().filter(writes).map(|writer| writer.pid).collect()
 }
 
 /// Seconds in which a disk was saturated by writes, or had a queue of them, and a write took at least `await_s`.

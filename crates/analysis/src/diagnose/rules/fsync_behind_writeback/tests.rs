@@ -114,6 +114,15 @@ fn writers_held_by_a_strict_limit_do_not_wait_behind_each_other() {
     check_rule(&RULE, &holds(false, 2.0), clear);
     check_rule(&RULE, &holds(false, 0.5), "warning: fsync callers queue behind writeback");
     check_rule(&RULE, &held(0.5), "critical: cp[702] waited at least 4.00 s behind others' writeback");
+    // A strict limit also pauses a program that appends a line now and then, but a sync of it waits for the disk.
+    let lines = |syncs: f64| {
+        held(2.0).disk("sda", move |t, row| row.flushes = grows(t, 0, syncs)).process("cut", 704, "/", |t, row| {
+            row.write_bytes = grows(t, 0, 6e3);
+            row.blkio_delay = Some(secs(0.4 * t));
+        })
+    };
+    check_rule(&RULE, &lines(0.1), clear);
+    check_rule(&RULE, &lines(5.0), "critical: cut[704] waited at least");
     // Thirty writers that are alike have 3 % each.
     let alike = |pids: std::ops::Range<u32>| {
         pids.fold(held(2.0), |fixture, pid| {
