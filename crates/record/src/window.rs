@@ -325,8 +325,8 @@ impl Window {
     }
 }
 
-/// Folds the rows of a sample. Rows and spans mostly have one order, so the span of the next row is looked for after that of
-/// the row before. `before` is the time of the sample that was folded last.
+/// Folds the rows of a sample. Rows and spans mostly have one order, so the search for a span begins after that of the row
+/// before. `before` is the time of the sample that was folded last.
 fn fold<R: Row>(spans: &mut Spans<R>, at: Nanos, table: &Table<R>, before: Option<Nanos>) {
     let rows = table.rows();
     if rows.is_empty() {
@@ -338,7 +338,7 @@ fn fold<R: Row>(spans: &mut Spans<R>, at: Nanos, table: &Table<R>, before: Optio
     let changed = table.changed_since(before);
     let mut next = 0;
     for (number, (id, row)) in rows.iter().enumerate() {
-        // What changed since the row before is known of the first row of an entity in this sample.
+        // The changes since the sample before hold for the first row of an entity in this sample only.
         match (spans.next_or_default(*id, &mut next), changed.get(number)) {
             ((span, true), Some(changed)) => span.push_changed(at, row, *changed),
             ((span, _), _) => span.push(at, row),

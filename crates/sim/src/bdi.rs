@@ -6,7 +6,7 @@ use crate::engine::Alarm;
 use crate::wb::{Bdi, Lock};
 use crate::world::World;
 
-/// Readahead of a btrfs in bytes, if that of a disk is not larger (`open_ctree`).
+/// Readahead of a btrfs, bytes (`open_ctree`).
 const BTRFS_READ_AHEAD: u64 = 4 << 20;
 
 impl Bdi {
@@ -28,7 +28,7 @@ impl Bdi {
         }
     }
 
-    /// Whether it is that of a btrfs and not that of a disk.
+    /// Whether it belongs to a btrfs and not to a disk.
     pub(crate) fn is_of_btrfs(&self) -> bool {
         self.name.starts_with("btrfs-")
     }

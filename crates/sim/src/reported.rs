@@ -25,7 +25,7 @@ pub(crate) fn mount_facts(world: &World, sb: &Superblock, block: BlockId) -> fac
     }
 }
 
-/// The disk of a bdi, as its link in sysfs shows it: a btrfs has none.
+/// The disk of a bdi, as its link in sysfs shows it. The bdi of a btrfs has no such link.
 pub(crate) fn bdi_disk(world: &World, bdi: &Bdi) -> Option<DevId> {
     (!bdi.is_of_btrfs()).then(|| world.blocks[bdi.device].dev)
 }

@@ -107,7 +107,7 @@ pub fn plan_of(site: &Site, sets: &[String]) -> Result<ChangePlan, TuneError> {
     })
 }
 
-/// What the first program that applies settings at boot sets these knobs to, where a line of a file does.
+/// Values that the first program which applies settings at boot gives these knobs. Knobs that no line of a file sets are left out.
 fn at_boot(site: &Site, changes: &[Change]) -> Vec<Boot> {
     let outcomes = boot::outcomes(&site.host, &Tree::read(&site.host));
     let Some(outcome) = outcomes.first() else { return Vec::new() };

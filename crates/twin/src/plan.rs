@@ -107,7 +107,7 @@ pub fn plan(
     }
 }
 
-/// The line of a file that sets a knob, or the other member of its pair, at boot: the last one wins.
+/// Returns the last line of a file that sets a knob, or the other member of its pair, at boot. The last line wins.
 fn at_boot(window: &Window, knob: &str) -> Option<Boot> {
     let lines = &window.facts.as_ref()?.sysctl_lines;
     let line = lines.iter().rev().find(|line| is_one_setting(&line.key, knob))?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Chooses a higher limit for a machine whose programs write in bursts, sync nothing, and are paused at the limit although the disk has time
-//! to write it all. The limit must hold a burst before writers are paused, which begins half way between the two thresholds.
+//! Chooses a higher limit for a machine whose programs write in bursts and sync nothing. Writers are paused at the present limit, although
+//! the disk has time to write all of it. Pauses begin half way between the two thresholds, so a burst must fit below that.
 
 use super::threshold::{HARD_PER_BACKGROUND, Needs};
 use crate::diagnose::derived::Derived;
@@ -8,19 +8,19 @@ use crate::diagnose::device::Speed;
 use crate::report::Step;
 use floodline_record::human;
 
-/// Seconds of the disk's writing that the background threshold holds, at most. No program syncs, so none waits for all of it at once.
+/// Most seconds of the disk's writing that the background threshold holds. No program syncs, so no program waits for all of it at once.
 const DRAIN_S: f64 = 2.0;
-/// The thresholds are at most these parts of dirtyable memory, as by the kernel's defaults.
+/// Largest thresholds, as parts of dirtyable memory: the kernel's defaults.
 const MOST_BACKGROUND: f64 = 0.1;
 const MOST_HARD: f64 = 0.2;
-/// Room, in multiples of the largest burst that was seen.
+/// Room for bursts, in multiples of the largest burst of the recording.
 const SPARE: f64 = 1.25;
 /// Smallest background threshold, bytes.
 const LEAST_BACKGROUND: u64 = 8 << 20;
 /// The limit is a multiple of this, bytes.
 const STEP: u64 = 8 << 20;
 
-/// Dirtyable memory at the end of the window, at least, bytes.
+/// Lower bound of the dirtyable memory at the end of the window, bytes.
 fn dirtyable(derived: &Derived<'_>) -> u64 {
     Needs::of(derived, None).dirtyable_bytes
 }
@@ -30,8 +30,9 @@ pub(crate) fn most_room(derived: &Derived<'_>) -> u64 {
     ((MOST_HARD + MOST_BACKGROUND) / 2.0 * dirtyable(derived) as f64) as u64
 }
 
-/// The thresholds in bytes that hold bursts of `room` bytes: the commands, why, and what they cost. `None` where a cgroup with a memory limit
-/// writes, as it would get a small part of them, and where they are no higher than those in force.
+/// Returns the commands for thresholds in bytes that hold bursts of `room` bytes, their reason and their cost. Returns `None` where a
+/// cgroup with a memory limit writes, because it would get a small part of them. Returns `None` also where they are no higher than those
+/// in force, where the bursts are too large for the default thresholds, and where the speed of the disk is not known.
 pub(crate) fn for_bursts(derived: &Derived<'_>, speed: Speed, room: u64) -> Option<(Vec<Step>, String, String)> {
     let needs = Needs::of(derived, Some(speed));
     if needs.smallest.is_some() || !speed.basis.is_known() || room > most_room(derived) {
@@ -70,7 +71,7 @@ mod tests {
     use crate::diagnose::device::Basis;
     use floodline_testkit::{Fixture, mib};
 
-    /// The commands for bursts of `room_mib` at a disk of 10 MB/s, on a machine of 16 GiB with a limit of `limit_mib`.
+    /// The commands for bursts of `room_mib` for a disk of 10 MB/s, on a machine of 16 GiB with a limit of `limit_mib`.
     fn commands(limit_mib: f64, room_mib: f64) -> Option<Vec<String>> {
         let limit = mib(limit_mib) as u64;
         let fixture = Fixture::healthy().thresholds((0, limit, 0, limit / 2), limit / 4096, limit / 8192);
@@ -83,7 +84,7 @@ mod tests {
     #[test]
     fn half_of_both_thresholds_holds_the_largest_burst_with_some_room() {
         let commands = commands(10.0, 60.0).expect("a higher limit").join("; ");
-        // The disk writes 16 MiB in 1.7 s. (16 + 136) / 2 = 76 MiB, 1.25 times the burst.
+        // The disk writes 16 MiB in 1.7 s. 1.25 times the burst are 75 MiB, so the limit is 2 * 75 - 16 = 134 MiB or more: 136 MiB.
         assert!(commands.contains("vm.dirty_background_bytes=16777216"), "{commands}");
         assert!(commands.contains("vm.dirty_bytes=142606336"), "{commands}");
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The time in which tasks waited while the machine was at its dirty limit, the limit that was in force then, and the room that the
 //! bursts of that time need. Memory that programs take or free moves a limit that is set in percent, so the last sample alone does not
-//! tell. Judges no finding.
+//! show it. Judges no finding.
 
 use super::derived::Derived;
 use super::dirty;
@@ -10,19 +10,20 @@ use floodline_record::units::{Nanos, Pages};
 
 /// I/O pressure from which an interval counts as waiting.
 const WAITS: f64 = 0.5;
-/// Part of those intervals in which the limit was reached, where tasks waited at it.
+/// Smallest part of the waiting time in which unwritten data were at the limit, for tasks that waited at it.
 const MOSTLY: f64 = 0.5;
 
 /// How tasks waited at the limit of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct AtLimit {
-    /// Part of the window in which a task waited for I/O for half of the interval or longer.
+    /// Part of the window that lies in intervals in which tasks waited for I/O for half of the time or longer.
     pub(super) waited_share: f64,
     /// Highest hard threshold in force while tasks waited at it, bytes; `None` where samples do not have it.
     pub(super) thresh: Option<u64>,
     /// The freerun ceiling that belongs to it, bytes.
     pub(super) freerun: Option<u64>,
-    /// Most bytes that a stretch of waiting at the limit began with and dirtied: the room in which none of them would wait.
+    /// Bytes of the largest stretch of waiting at the limit: those unwritten at its start, and those dirtied in it and in the interval
+    /// before. With this much room, no task of the stretch would wait.
     pub(super) room: u64,
 }
 
@@ -33,14 +34,14 @@ fn limits(derived: &Derived<'_>, row: &HostRow) -> Option<(u64, u64)> {
     Some((hard, hard.saturating_add(background) / 2))
 }
 
-/// The time in which tasks waited, if unwritten data were above a ceiling in most of it: above the machine's freerun ceiling as it was in
-/// each sample, or above `ceiling` bytes where that is given.
+/// Returns the time in which tasks waited, if unwritten data had reached a ceiling in at least half of it. The ceiling is `ceiling` bytes
+/// where that is given, and otherwise the machine's freerun ceiling as it was in each sample.
 pub(super) fn at_limit(derived: &Derived<'_>, ceiling: Option<u64>) -> Option<AtLimit> {
     let window = derived.window;
     let last = derived.dirty.freerun_ceiling.map(|bytes| bytes.0);
     let mut found = AtLimit::default();
     let (mut waited_s, mut at_limit_s) = (0.0, 0.0);
-    // Bytes that the present stretch began with and dirtied; of the interval before it.
+    // Bytes of the present stretch of waiting, and bytes dirtied in the interval before.
     let (mut stretch, mut before): (Option<u64>, u64) = (None, 0);
     for pair in window.host_series.windows(2) {
         let [(from, start), (to, end)] = pair else { continue };

@@ -40,7 +40,7 @@ pub struct Device<'a> {
 
 /// Most devices of one stack that are visited.
 const STACK_MAX: usize = 512;
-/// What the names of backing device infos of btrfs begin with (`btrfs-1`).
+/// Start of the names of backing device infos of btrfs, such as `btrfs-1`.
 const OF_BTRFS: &[u8] = b"btrfs-";
 
 impl<'a> Device<'a> {
@@ -122,8 +122,8 @@ impl<'a> Device<'a> {
         Some(counted.max(pending).min(1.0))
     }
 
-    /// Its backing device info: the one named after its device number. A btrfs has one of its own, which counts instead where the device
-    /// has no other filesystem and no other device of the host has a btrfs. Those of NFS and FUSE have no device.
+    /// Its backing device info: the one named after its device number. A btrfs has one of its own. That one counts
+    /// instead if the device has no other filesystem and the host has no other btrfs. Those of NFS and FUSE have no device.
     pub fn bdi(&self) -> Option<&'a Span<BdiRow>> {
         self.window.bdis.get(&self.bdi_id()?)
     }
@@ -138,8 +138,8 @@ impl<'a> Device<'a> {
         only_btrfs.copied().or_else(|| self.window.lookup().bdi(&Name::new(self.dev.to_string())))
     }
 
-    /// Whether the host has a btrfs and every one is mounted from this device. One on several devices counts for the one that it is
-    /// mounted from.
+    /// Whether the host has a btrfs and every btrfs is mounted from this device. A btrfs on several devices counts for the device that
+    /// it is mounted from.
     fn has_all_btrfs(&self) -> bool {
         let is_btrfs = |mount: &&Mount| mount.fs_type == "btrfs";
         let mounts = self.window.facts.iter().flat_map(|facts| &facts.mounts);

@@ -29,7 +29,7 @@ const AFTER: usize = 2;
 pub struct Image<'a> {
     /// Its name.
     pub name: &'a Name,
-    /// Whether it flushed during the burst. If not, the age or the amount of the copies may have started it.
+    /// Whether it flushed during the burst. If not, the age or the amount of the copies may have started the burst.
     pub has_flushed: bool,
 }
 
@@ -54,7 +54,7 @@ pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst)
         && sum(&all, |given| given.before) >= NEARLY_ALL * burst.dirty_before as f64;
     let is_short = || threshold::lets_pile_up(speed, burst.flushed());
     if !is_second_copy {
-        // A threshold that was reached asked for the rest.
+        // The rest was written because a threshold was reached.
         if is_amount || !(is_asked && is_short()) {
             return Vec::new();
         }

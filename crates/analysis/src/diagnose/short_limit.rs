@@ -31,7 +31,8 @@ const MOMENT_S: f64 = 0.5;
 /// Seconds of the disk's writing below which the limit of a void pair is short. Longer than [`MOMENT_S`], because such a limit is a
 /// mistake already.
 const MOMENT_OF_VOID_S: f64 = 2.0;
-/// The same for a limit of the machine where no program syncs: a higher one takes in the bursts, and makes no sync wait.
+/// Seconds of the disk's writing below which a limit of the machine is short, where no program syncs. A higher limit takes in the bursts
+/// and makes no sync wait.
 const MOMENT_WITHOUT_SYNCS_S: f64 = 2.0;
 /// Utilisation of the disk over the window up to which it has room for what is written.
 pub const HAS_ROOM: f64 = 0.75;
@@ -202,7 +203,7 @@ fn short<'b, 'a>(
         true => (MOMENT_OF_VOID_S, FELT_SHARE_OF_VOID, HARM_SHARE / 2.0),
         false => (MOMENT_S, FELT_SHARE, HARM_SHARE),
     };
-    // Programs that take and free memory move a limit in percent: the one at which tasks waited counts.
+    // Programs that take and free memory move a limit in percent. The limit at which tasks waited counts.
     let of_machine = if cgroup.is_none() { at_limit::at_limit(derived, None) } else { None };
     let thresh = of_machine.and_then(|at| at.thresh).unwrap_or(domain.thresh?.high.0);
     let freerun = of_machine.and_then(|at| at.freerun).unwrap_or(domain.freerun?.low.0);

@@ -8,7 +8,7 @@ use crate::rule_figures::is_of_waits;
 
 /// Part of a wait that is left from which it got hardly shorter: a sixth less, as in the table of advices.
 const HARDLY: f64 = 5.0 / 6.0;
-/// What is dirtied with a change, at least, in multiples of what is dirtied now, from which data are written again and again.
+/// Data are written again and again if programs dirty at least this many times as much with a change as now.
 const AGAIN: f64 = 2.0;
 
 impl Row {
@@ -25,7 +25,8 @@ impl Row {
 
 impl Prediction {
     /// Returns why a change that helps is not advised without reserve: a wait gets longer, the trial does not tell whether one does,
-    /// the twin lacks a finding of waits, data are written again and again, or tasks wait and no predicted wait gets shorter. `None` where nothing speaks against it.
+    /// the twin lacks a finding of waits, data are written again and again, or tasks wait and no predicted wait gets shorter. `None` where
+    /// nothing speaks against it.
     pub fn reserve(&self) -> Option<String> {
         let is_wait = |row: &&Row| row.is_wait();
         let grows = |row: &&Row| row.worsens() && row.then >= SHORTEST_FELT_S;
@@ -62,9 +63,9 @@ impl Prediction {
         self.not_reproduced.iter().copied().find(|rule| is_of_waits(rule) && !is_told(rule))
     }
 
-    /// Returns what is dirtied, if a change that lets less be unwritten surely multiplies it. Programs then rewrite data that were written
-    /// too early, and may wait for that where no figure of the recording tells. A change that lets more be unwritten lets programs get
-    /// further, which is no harm.
+    /// Returns the row of dirtied bytes, if a change that allows no more unwritten data surely multiplies them. Programs then rewrite data
+    /// that were written too early. They may wait for that although no figure of the recording shows it. With more unwritten data,
+    /// programs get further, which does no harm.
     fn written_again(&self) -> Option<&Row> {
         let is_more = self.rows_of([PEAK]).any(|row| row.then > row.now);
         let is_again = |row: &&Row| row.worsens() && row.low >= AGAIN * row.now;

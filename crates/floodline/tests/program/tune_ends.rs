@@ -128,7 +128,8 @@ fn a_guard_that_starts_again_amid_the_writes_restores_at_once() {
     host.until("no process of the guard", || host.guards().is_empty());
     assert_ne!(host.values(), old());
     let started = Instant::now();
-    assert_eq!(start_guard(&host), Some(0));
+    // A killed process loses its command line before its locks: the first start may still find them taken.
+    host.until("a guard starts", || start_guard(&host) == Some(0));
     host.until("the old values", || host.values() == old());
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }

@@ -323,8 +323,8 @@ fn go_on<const COUNTER: bool>(now: &mut [u64], range: &mut [(u64, u64)], steps: 
     }
 }
 
-/// Takes a step of a slot that runs. Returns the reading of a counter that stepped back or left the range of a counter: it
-/// is not taken.
+/// Takes a step of a slot that runs. Does not take the reading of a counter that stepped back or left the range of counters,
+/// and returns it.
 #[inline]
 fn go_on_by<const COUNTER: bool>(now: &mut u64, range: &mut (u64, u64), by: u64) -> Option<u64> {
     let to = now.wrapping_add(by);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Folded rows by entity. Entities are numbered in order of appearance, so nearly always the rows come in order of their
-//! entity: then they lie in an array in that order, and a row is found by binary search in the numbers alone. A tree
-//! with rows of two kilobytes each takes several misses of the cache for each search. Copies of a window share the rows
-//! until one is changed. A what-if change alters few readings, and a whole copy of a host with hundreds of cgroups takes
+//! entity. They then lie in an array in that order, and a binary search in the numbers alone finds a row. A search in a
+//! tree with rows of two kilobytes misses the cache several times. Copies of a window share the rows until one is changed. A what-if change alters few readings, and a whole copy of a host with hundreds of cgroups takes
 //! megabytes.
 
 use super::Span;
@@ -46,7 +45,7 @@ impl<R> Rows<R> {
         place
     }
 
-    /// Notes where the rows are that are not noted yet.
+    /// Notes the places of rows that are not noted yet.
     fn note_places(&mut self) {
         let noted = self.places.len();
         self.places.extend(self.ids.iter().copied().zip(0..).skip(noted));
@@ -69,7 +68,7 @@ impl<R> Spans<R> {
         self.0.ids.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.0.ids.is_empty()
     }
@@ -105,7 +104,7 @@ impl<R: Clone> Spans<R> {
         self.own().spans.get_mut(place)
     }
 
-    /// Returns the rows, to be changed. In no order.
+    /// Returns the rows in no order, to be changed.
     pub fn values_mut(&mut self) -> slice::IterMut<'_, Span<R>> {
         self.own().spans.iter_mut()
     }
@@ -121,7 +120,7 @@ impl<R: Clone> Spans<R> {
         }
     }
 
-    /// Removes the row of an entity. Takes time for each row.
+    /// Removes the row of an entity. Visits all rows.
     pub fn remove(&mut self, id: &EntityId) -> Option<Span<R>> {
         let place = self.0.place(*id)?;
         let rows = self.own();
@@ -157,8 +156,9 @@ impl<R: Clone + Default> Spans<R> {
         &mut rows.spans[place]
     }
 
-    /// The same for entities that mostly follow each other. `next` is where the row is expected, and becomes the place after
-    /// it. Returns whether the row was there.
+    /// Returns the row of an entity, which is a new one if it has none. Fast for entities that mostly follow each other.
+    /// `next` is where the row is expected, and becomes the place after it. Also returns whether the row was known, at the
+    /// expected place or behind it.
     pub(super) fn next_or_default(&mut self, id: EntityId, next: &mut usize) -> (&mut Span<R>, bool) {
         let rows = self.own();
         let expected = *next;
@@ -206,9 +206,9 @@ impl<R: Clone> FromIterator<(EntityId, Span<R>)> for Spans<R> {
 
 /// Rows with their entities, in order of the entity.
 pub enum Iter<'a, R> {
-    /// Of rows in this order.
+    /// Rows that lie in this order.
     InOrder(iter::Zip<slice::Iter<'a, EntityId>, slice::Iter<'a, Span<R>>>),
-    /// Of rows in another order, with the place of each.
+    /// Rows that lie in another order, with the place of each.
     ByPlace(btree_map::Iter<'a, EntityId, usize>, &'a [Span<R>]),
 }
 

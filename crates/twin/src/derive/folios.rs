@@ -133,8 +133,8 @@ impl InFolios {
     }
 }
 
-/// Where calls go that dirty a folio each. Neighbours that are written together dirty one folio, so several folios for each sync, or all
-/// of a program that does not sync, are apart.
+/// Order of calls that dirty a folio each. Neighbours that are written together dirty one folio. So the folios lie apart where one sync
+/// covers several of them, and where the program does not sync.
 fn order(has_end: bool, synced_after: Option<u64>) -> Order {
     let is_apart = has_end || synced_after.is_none_or(|after| after > 1);
     if is_apart { Order::Random } else { Order::Sequential }

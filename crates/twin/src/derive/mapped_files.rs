@@ -33,11 +33,11 @@ pub(super) fn synced(file: String, count: f64, seconds: f64) -> Vec<Step> {
     vec![Step::Sleep(Lasting { lasting: every }), Step::Repeat(repeat)]
 }
 
-/// Largest distance of the number of syncs from that of the bursts, for one sync at the end of each.
+/// Largest relative difference between the numbers of syncs and of bursts, for one sync at the end of each burst.
 const ONE_EACH: f64 = 0.25;
 
-/// The sync at the end of each of the bursts in which a program stores, where it syncs `count` times and `waited` seconds in all. `None`
-/// where the two numbers differ.
+/// Returns the sync at the end of each burst of stores of a program that syncs `count` times and waits `waited` seconds in all. Bursts
+/// without a pause between them count as one. `None` where there is one burst, or where the numbers of syncs and of bursts differ.
 pub(super) fn at_ends(file: String, (count, waited): (f64, f64), bursts: &[Burst]) -> Option<End> {
     let is_last = |at: usize| bursts.get(at + 1).is_none_or(|next| next.from > bursts[at].to + 1e-3);
     let at: Vec<f64> = (0..bursts.len()).filter(|at| is_last(*at)).map(|at| bursts[at].to).collect();

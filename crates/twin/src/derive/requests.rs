@@ -11,16 +11,17 @@ const SOME_READS: f64 = 0.1;
 const ONLY_READS: f64 = 0.9;
 /// Fewest full intervals with small reads that show a ceiling.
 const FULL_MIN: usize = 4;
-/// Requests that wait for each other at once, at least, and fewest intervals with such bursts that show how fast they are completed.
+/// Fewest requests of a burst that wait for each other.
 const WAITING_MIN: f64 = 4.0;
+/// Fewest intervals with such bursts that show how fast a device completes requests.
 const BURSTS_MIN: usize = 4;
-/// Part of the requests of such an interval that wait, at least: with two bursts in it, half of them seem to.
+/// Smallest part of the requests of such an interval that wait. In an interval with two bursts, only half of them seem to wait.
 const MOST_WAIT: f64 = 0.6;
-/// Largest distance of these speeds from their median, for most of them.
+/// Largest relative distance from their median, for three quarters of these speeds.
 const SPREAD: f64 = 0.2;
-/// Most requests per second of a device that is slow enough to show it.
+/// Highest speed that is taken from bursts, requests per second.
 const SLOW_MAX: f64 = 500.0;
-/// Part of the bytes per second of a device that small requests move, at most, where their number limits them.
+/// Largest part of a device's bytes per second that small requests move where their number is the limit.
 const FEW_BYTES: f64 = 0.5;
 
 /// Requests that a ceiling counts.
@@ -28,7 +29,7 @@ const FEW_BYTES: f64 = 0.5;
 pub(super) enum Kind {
     /// Writes. Reads have a ceiling of their own, which no interval shows.
     Each,
-    /// Writes, by bursts that were over before the device was full for a whole interval.
+    /// Writes, shown by bursts that end before the device is full for a whole interval.
     OfBursts,
     /// Reads and writes together.
     Together,
@@ -88,15 +89,15 @@ pub(super) fn requests_of(seen: &Seen<'_>, intervals: &[Interval], bandwidth: Op
     }
 }
 
-/// The ceiling of a device that bursts of small writes do not keep full for an interval. Disks that turn have seeks instead.
+/// The ceiling of a device that bursts of small writes do not keep full for an interval. Rotating disks have seeks instead.
 fn of_bursts(seen: &Seen<'_>, intervals: &[Interval], bandwidth: Option<f64>) -> Option<Requests> {
     let is_turning = seen.facts.and_then(|facts| facts.rotational).unwrap_or(false);
     let per_second = in_turn(intervals, bandwidth).filter(|_| !is_turning)?;
     Some(Requests { per_second, kind: Kind::OfBursts })
 }
 
-/// How many small writes a second leave a device one after the other. Where `n` of them wait at once, the last one waits for the whole
-/// busy time and the others for an even part of it: together `(n + 1) / 2` busy times.
+/// Returns how many small writes per second a device completes one after the other. Where `n` of them wait at once, the last one waits for
+/// the whole busy time. The waits of the others are spread evenly below that. All waits together are `(n + 1) / 2` busy times.
 fn in_turn(intervals: &[Interval], bandwidth: Option<f64>) -> Option<f64> {
     let of_burst = |one: &Interval| {
         let busy = one.utilisation? * one.seconds;

@@ -124,7 +124,7 @@ pub(super) fn written_soon(recorded: &Recorded, groups: &[Group], places: &[Plac
     groups.iter().map(of_group).collect()
 }
 
-/// A level that is kept where it changes, at the times of another one.
+/// Returns a level, which is recorded where it changes, at the times of another level.
 fn at_each(kept: &Levels, times: &Levels) -> Levels {
     let before =
         |at: f64| kept[..kept.partition_point(|(then, _)| *then <= at)].last().map_or(0.0, |(_, bytes)| *bytes);

@@ -199,7 +199,7 @@ pub(super) fn mapped(
     let block = match (is_large, made == LARGE_WRITES) {
         (true, true) => cached.block_of(per_clean_fault),
         (true, false) => cached.block_of(per_fault),
-        // This kernel does not show the folios: a call of that size makes them on another one.
+        // This kernel does not show the size of folios. Calls of the recorded size let another kernel make folios that large.
         (false, _) => match mean_call(group, recorded).filter(|_| made == LARGE_WRITES) {
             Some(call) => cached.block_of(call),
             None => cached.block(),

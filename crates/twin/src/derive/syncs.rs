@@ -139,7 +139,7 @@ pub(super) fn add_by_age(
     }
 }
 
-/// Flushes of a sync, at most. One of stores into a mapped file does not make the file longer.
+/// Most flushes of a sync. A sync of stores into a mapped file needs one flush, because the file does not become longer.
 fn flushes_of_sync(group: &Group) -> f64 {
     if group.total.mapped > group.total.by_calls { 1.0 } else { FLUSHES_MAX }
 }

@@ -324,7 +324,7 @@ fn laptop_mode(derived: &Derived<'_>) -> Option<Finding> {
     // A kernel without laptop mode still has the sysctl, which does nothing.
     let behaviour = derived.behaviour;
     let is_void = behaviour.is_some_and(|kernel| !kernel.arithmetic.laptop_mode);
-    // The mode changes something only where more was dirty than the background threshold.
+    // The mode changes something only where dirty data exceeded the background threshold.
     let is_held_back =
         derived.dirty.peak.zip(derived.dirty.background_threshold).is_none_or(|(peak, threshold)| peak > threshold);
     let (severity, summary) = match (is_void, is_held_back) {
@@ -336,7 +336,7 @@ fn laptop_mode(derived: &Derived<'_>) -> Option<Finding> {
             (Severity::Info, "Laptop mode is on. It held nothing back here: the background threshold was not passed.")
         }
     };
-    // A laptop that writes little may have it to let its disk sleep.
+    // A laptop that writes little may keep this mode to let its disk sleep.
     let plan = if is_void || is_held_back { derived.sysctls(&[("vm.laptop_mode", 0)]) } else { Vec::new() };
     let mut evidence = vec![Evidence::reading("Laptop mode", mode, "/proc/sys/vm/laptop_mode").against(0.0)];
     if !is_void {

@@ -107,7 +107,7 @@ fn is_outrun(derived: &Derived<'_>, device: &Device<'_>) -> bool {
     derived.is_outrun_on(device) && derived.has_no_time_left(device)
 }
 
-/// Whether the settings let no more be dirty, and for no longer, than the kernel's defaults. Unknown settings are not.
+/// Whether the settings allow no more dirty data, and no older ones, than the kernel's defaults. `false` where a setting is not known.
 fn is_by_default(derived: &Derived<'_>) -> bool {
     let row = &derived.window.host.last;
     let by_age = row.dirty_expire_centisecs.zip(row.dirty_writeback_centisecs);

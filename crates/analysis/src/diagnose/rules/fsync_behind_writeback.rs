@@ -245,7 +245,7 @@ fn writers_of(derived: &Derived<'_>, device: &Device<'_>) -> Vec<u32> {
     dirtied.into_iter().filter(|(pid, bytes)| is_its_own(*pid, *bytes)).map(|(pid, _)| pid).collect()
 }
 
-/// Process ids of all that dirty more data of a device than they read. A strict limit pauses each of them, however little it writes.
+/// Ids of the processes that dirty more data of a device than they read. A strict limit pauses each of them, however little it writes.
 fn all_writers_of(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
     let on_disk = writer::on_disk(derived, device);
     let writes = |writer: &&writer::Writer<'_>| writer.dirtied_bytes.unwrap_or(0) > writer.read_bytes.unwrap_or(0);

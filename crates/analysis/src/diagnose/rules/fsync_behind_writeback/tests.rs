@@ -114,7 +114,7 @@ fn writers_held_by_a_strict_limit_do_not_wait_behind_each_other() {
     check_rule(&RULE, &holds(false, 2.0), clear);
     check_rule(&RULE, &holds(false, 0.5), "warning: fsync callers queue behind writeback");
     check_rule(&RULE, &held(0.5), "critical: cp[702] waited at least 4.00 s behind others' writeback");
-    // A strict limit also pauses a program that appends a line now and then, but a sync of it waits for the disk.
+    // A strict limit also pauses a program that appends a line now and then. Its syncs wait for the disk.
     let lines = |syncs: f64| {
         held(2.0).disk("sda", move |t, row| row.flushes = grows(t, 0, syncs)).process("cut", 704, "/", |t, row| {
             row.write_bytes = grows(t, 0, 6e3);
