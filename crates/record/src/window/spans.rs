@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Folded rows by entity. Entities are numbered in order of appearance, so nearly always the rows come in order of their
-//! entity. They then lie in an array in that order, and a binary search in the numbers alone finds a row. A search in a
-//! tree with rows of two kilobytes misses the cache several times. Copies of a window share the rows until one is changed. A what-if change alters few readings, and a whole copy of a host with hundreds of cgroups takes
+//! Folded rows by entity. Entities are numbered in order of appearance, so nearly always the rows come in order of
+//! their entity. They then lie in an array in that order, and a binary search in the numbers alone finds a row. A
+//! search in a tree with rows of two kilobytes misses the cache several times. Copies of a window share the rows until
+//! one is changed. A what-if change alters few readings, and a whole copy of a host with hundreds of cgroups takes
 //! megabytes.
 
 use super::Span;
