@@ -36,7 +36,7 @@ pub fn text(advice: &Advice, width: usize, details: bool) -> String {
             }
         }
         for boot in &plan.boot {
-            let said = format!("{} sets {} = {} at boot.", boot.by, boot.knob, boot.value);
+            let said = format!("{} sets {} = {}.", boot.by, boot.knob, boot.value);
             hanging(&mut out, "At boot ", &said, width);
         }
         if let Some(ramp) = &plan.ramp {

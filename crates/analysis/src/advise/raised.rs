@@ -53,12 +53,13 @@ pub(crate) fn for_bursts(derived: &Derived<'_>, speed: Speed, room: u64) -> Opti
         hard.saturating_add(background) / 2,
     );
     let why = format!(
-        "With the plan, writers are paused from {} on. The bursts here need up to {}.",
+        "With the plan, writers are paused only from {} on. The largest burst here needs {}.",
         human::bytes(freerun as f64),
         human::bytes(room as f64)
     );
     let trade_off = format!(
-        "Up to {} may be unwritten, {} of writing. A sync, an unmount or a clean stop waits for it, and a power cut loses it.",
+        "Up to {} may be unwritten, which the disk writes in {}. A sync, an unmount or a clean stop waits for that, and a power \
+         cut loses it.",
         human::bytes(hard as f64),
         human::seconds(hard as f64 / speed.value)
     );

@@ -42,7 +42,7 @@ impl Prediction {
             ));
         }
         if let Some(row) = self.written_again() {
-            return Some(format!("data are written again and again on the twin, {}", row.sentence()));
+            return Some(format!("programs write the same data again and again on the twin: {}", row.sentence()));
         }
         let is_any = self.rows_of(LEADS).any(|row| row.is_wait() && row.now >= SHORTEST_FELT_S);
         let is_shorter = self.leads().any(|row| row.is_wait() && row.improves());
@@ -168,7 +168,7 @@ mod tests {
         let reserve = |rows: Vec<Row>| of(rows).reserve().unwrap_or_default();
         let lower = |row: Row| reserve(vec![wait(FSYNC, 4.4, 0.3), risk(112.0, 25.0), row]);
         let why = lower(dirtied(1514.0, 4166.0));
-        assert!(why.contains("again and again on the twin, dirtied 562 MiB → about 4.07 GiB"), "{why}");
+        assert!(why.contains("again and again on the twin: dirtied 562 MiB → about 4.07 GiB"), "{why}");
         assert_eq!(lower(dirtied(500.0, 4166.0)), "", "it may be as much as now");
         assert_eq!(lower(dirtied(700.0, 780.0)), "");
         // With a higher limit, programs get further.

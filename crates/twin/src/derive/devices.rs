@@ -341,7 +341,7 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         ),
         (None, Some(iops), None) if kind == Some(Kind::OfBursts) => {
             format!(
-                "{name} was never saturated. It took {iops:.0} small writes per second while they waited for each other"
+                "{name} was never saturated. In bursts it completed {iops:.0} small writes per second, one after the other"
             )
         }
         (None, Some(iops), None) => format!("{name} was saturated at {iops:.0} small requests per second"),

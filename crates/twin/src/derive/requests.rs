@@ -50,7 +50,7 @@ impl Kind {
             Kind::OfBursts => {
                 notes.derived(
                     format!("{key}.write_iops"),
-                    "busy time of small writes that waited for each other, over their number",
+                    "number of small writes that waited for each other, over the busy time",
                 );
                 notes.assumed(format!("{key}.read_iops"), "as many as writes");
             }

@@ -354,10 +354,10 @@ fn laptop_mode(derived: &Derived<'_>) -> Option<Finding> {
     if is_void {
         return Some(found);
     }
-    let costs = "The disk is woken earlier, and sleeps less.";
+    let costs = "The disk wakes earlier and sleeps less.";
     let expect = match is_held_back {
         true => "The flusher starts at the background threshold.",
-        false => "Nothing needs to change while this little is written.",
+        false => "Nothing needs to change while programs write this little.",
     };
     Some(Finding {
         trade_off: if is_held_back { costs } else { expect }.to_owned(),
