@@ -3,6 +3,7 @@
 //! the disk has time to write all of it. Pauses begin half way between the two thresholds, so a burst must fit below that.
 
 use super::threshold::{HARD_PER_BACKGROUND, Needs};
+use crate::diagnose::at_limit::AtLimit;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Speed;
 use crate::report::Step;
@@ -20,28 +21,40 @@ const LEAST_BACKGROUND: u64 = 8 << 20;
 /// The limit is a multiple of this, bytes.
 const STEP: u64 = 8 << 20;
 
-/// Lower bound of the dirtyable memory at the end of the window, bytes.
-fn dirtyable(derived: &Derived<'_>) -> u64 {
-    Needs::of(derived, None).dirtyable_bytes
+/// Room that bursts need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Most bytes that a burst has unwritten if nothing pauses it.
+    bytes: u64,
+    /// Least dirtyable memory while tasks waited at the limit and at the end of the window, bytes.
+    dirtyable: u64,
 }
 
-/// Largest burst that fits below the freerun ceiling of the kernel's default thresholds, bytes.
-pub(crate) fn most_room(derived: &Derived<'_>) -> u64 {
-    ((MOST_HARD + MOST_BACKGROUND) / 2.0 * dirtyable(derived) as f64) as u64
+impl Room {
+    /// Of the bursts that waited at the limit of the machine.
+    pub(crate) fn of(derived: &Derived<'_>, at: &AtLimit) -> Room {
+        let at_end = Needs::of(derived, None).dirtyable_bytes;
+        Room { bytes: at.room, dirtyable: at.dirtyable.map_or(at_end, |least| least.min(at_end)) }
+    }
+
+    /// Whether they fit below the freerun ceiling of the kernel's default thresholds.
+    pub(crate) fn fits(self) -> bool {
+        self.bytes as f64 <= (MOST_HARD + MOST_BACKGROUND) / 2.0 * self.dirtyable as f64
+    }
 }
 
-/// Returns the commands for thresholds in bytes that hold bursts of `room` bytes, their reason and their cost. Returns `None` where a
+/// Returns the commands for thresholds in bytes that hold these bursts, their reason and their cost. Returns `None` where a
 /// cgroup with a memory limit writes, because it would get a small part of them. Returns `None` also where they are no higher than those
 /// in force, where the bursts are too large for the default thresholds, and where the speed of the disk is not known.
-pub(crate) fn for_bursts(derived: &Derived<'_>, speed: Speed, room: u64) -> Option<(Vec<Step>, String, String)> {
+pub(crate) fn for_bursts(derived: &Derived<'_>, speed: Speed, room: Room) -> Option<(Vec<Step>, String, String)> {
     let needs = Needs::of(derived, Some(speed));
-    if needs.smallest.is_some() || !speed.basis.is_known() || room > most_room(derived) {
+    if needs.smallest.is_some() || !speed.basis.is_known() || !room.fits() {
         return None;
     }
-    let most = needs.dirtyable_bytes as f64;
+    let most = room.dirtyable as f64;
     let wanted = (DRAIN_S * speed.value).min(MOST_BACKGROUND * most).max(1.0);
     let background = (2_f64.powi((wanted.log2().floor() as i32).clamp(0, 40)) as u64).max(LEAST_BACKGROUND);
-    let for_room = (2.0 * SPARE * room as f64) as u64;
+    let for_room = (2.0 * SPARE * room.bytes as f64) as u64;
     let hard = for_room.saturating_sub(background).max(background.saturating_mul(HARD_PER_BACKGROUND)).div_ceil(STEP);
     let hard = hard.saturating_mul(STEP).min((MOST_HARD * most) as u64 / STEP * STEP);
     let in_force = derived.dirty.hard_threshold.map_or(0, |bytes| bytes.0);
@@ -55,7 +68,7 @@ pub(crate) fn for_bursts(derived: &Derived<'_>, speed: Speed, room: u64) -> Opti
     let why = format!(
         "With the plan, writers are paused only from {} on. The largest burst here needs {}.",
         human::bytes(freerun as f64),
-        human::bytes(room as f64)
+        human::bytes(room.bytes as f64)
     );
     let trade_off = format!(
         "Up to {} may be unwritten, which the disk writes in {}. A sync, an unmount or a clean stop waits for that, and a power \
@@ -74,11 +87,18 @@ mod tests {
 
     /// The commands for bursts of `room_mib` for a disk of 10 MB/s, on a machine of 16 GiB with a limit of `limit_mib`.
     fn commands(limit_mib: f64, room_mib: f64) -> Option<Vec<String>> {
+        with_memory(limit_mib, room_mib, None)
+    }
+
+    /// The same where at most `dirtyable_mib` could be dirty while tasks waited.
+    fn with_memory(limit_mib: f64, room_mib: f64, dirtyable_mib: Option<f64>) -> Option<Vec<String>> {
         let limit = mib(limit_mib) as u64;
         let fixture = Fixture::healthy().thresholds((0, limit, 0, limit / 2), limit / 4096, limit / 8192);
         let window = fixture.window();
         let speed = Speed { value: 10e6, basis: Basis::Saturated };
-        let plan = for_bursts(&Derived::of(&window), speed, mib(room_mib) as u64)?.0;
+        let derived = Derived::of(&window);
+        let at = AtLimit { room: mib(room_mib), dirtyable: dirtyable_mib.map(mib), ..AtLimit::default() };
+        let plan = for_bursts(&derived, speed, Room::of(&derived, &at))?.0;
         Some(plan.into_iter().map(|step| step.command).collect())
     }
 
@@ -94,5 +114,13 @@ mod tests {
     fn neither_a_lower_limit_nor_one_above_the_kernels_defaults_is_chosen() {
         assert_eq!(commands(400.0, 60.0), None);
         assert_eq!(commands(10.0, 6000.0), None);
+    }
+
+    #[test]
+    fn memory_that_programs_held_while_tasks_waited_is_not_counted() {
+        // A fifth of 500 MiB is 100 MiB, in steps of 8 MiB.
+        let full = with_memory(10.0, 60.0, Some(500.0)).expect("a higher limit").join("; ");
+        assert!(full.contains("vm.dirty_bytes=100663296"), "{full}");
+        assert_eq!(with_memory(10.0, 60.0, Some(300.0)), None);
     }
 }

@@ -15,16 +15,18 @@ const MOSTLY: f64 = 0.5;
 
 /// How tasks waited at the limit of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct AtLimit {
+pub(crate) struct AtLimit {
     /// Part of the window that lies in intervals in which tasks waited for I/O for half of the time or longer.
-    pub(super) waited_share: f64,
+    pub(crate) waited_share: f64,
     /// Highest hard threshold in force while tasks waited at it, bytes; `None` where samples do not have it.
-    pub(super) thresh: Option<u64>,
+    pub(crate) thresh: Option<u64>,
     /// The freerun ceiling that belongs to it, bytes.
-    pub(super) freerun: Option<u64>,
+    pub(crate) freerun: Option<u64>,
+    /// Least dirtyable memory then, roughly, bytes; `None` where samples do not have it.
+    pub(crate) dirtyable: Option<u64>,
     /// Bytes of the largest stretch of waiting at the limit: those unwritten at its start, and those dirtied in it and in the interval
     /// before. With this much room, no task of the stretch would wait.
-    pub(super) room: u64,
+    pub(crate) room: u64,
 }
 
 /// Hard threshold and freerun ceiling of a sample, bytes.
@@ -36,7 +38,7 @@ fn limits(derived: &Derived<'_>, row: &HostRow) -> Option<(u64, u64)> {
 
 /// Returns the time in which tasks waited, if unwritten data had reached a ceiling in at least half of it. The ceiling is `ceiling` bytes
 /// where that is given, and otherwise the machine's freerun ceiling as it was in each sample.
-pub(super) fn at_limit(derived: &Derived<'_>, ceiling: Option<u64>) -> Option<AtLimit> {
+pub(crate) fn at_limit(derived: &Derived<'_>, ceiling: Option<u64>) -> Option<AtLimit> {
     let window = derived.window;
     let last = derived.dirty.freerun_ceiling.map(|bytes| bytes.0);
     let mut found = AtLimit::default();
@@ -59,6 +61,9 @@ pub(super) fn at_limit(derived: &Derived<'_>, ceiling: Option<u64>) -> Option<At
             at_limit_s += seconds;
             found.thresh = found.thresh.max(in_force.map(|(hard, _)| hard));
             found.freerun = found.freerun.max(in_force.map(|(_, free)| free));
+            let memory =
+                [start, end].into_iter().filter_map(|row| dirty::dirtyable_of(window, row)).map(|bytes| bytes.0);
+            found.dirtyable = found.dirtyable.into_iter().chain(memory).min();
             // A burst begins before its writers wait.
             let so_far = stretch.unwrap_or_else(|| before.saturating_add(level(start)));
             let so_far = so_far.saturating_add(dirtied);

@@ -160,7 +160,11 @@ pub fn dirty_series(window: &Window) -> Vec<(Nanos, u64)> {
 /// Dirtyable memory, roughly: free and file cache pages. The reserves of the zones, about one percent,
 /// are not taken off; the exact figure is [`floodline_kernel`]'s.
 pub fn dirtyable_roughly(window: &Window) -> Option<Bytes> {
-    let row = &window.host.last;
+    dirtyable_of(window, &window.host.last)
+}
+
+/// The same at one sample.
+pub fn dirtyable_of(window: &Window, row: &HostRow) -> Option<Bytes> {
     let free = free_pages(row, page_size(window))?;
     let pages = free.0.saturating_add(row.nr_inactive_file?.0).saturating_add(row.nr_active_file?.0);
     Some(Pages(pages).bytes(page_size(window)))

@@ -6,7 +6,7 @@
 //! evidence with the constructors of [`crate::report::Evidence`], and return missing inputs with [`missing`].
 
 pub mod asleep;
-mod at_limit;
+pub(crate) mod at_limit;
 pub mod attended;
 pub mod burst;
 pub mod cgroup;

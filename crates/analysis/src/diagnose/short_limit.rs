@@ -70,8 +70,8 @@ struct Short<'b, 'a> {
     utilisation: f64,
     /// Seconds of the device's writing below which a limit counts as short.
     moment_s: f64,
-    /// Room that the bursts at the limit of the machine need where no program syncs, bytes.
-    room: Option<u64>,
+    /// Room that the bursts at the limit of the machine need, where no program syncs.
+    room: Option<raised::Room>,
 }
 
 /// Memory cgroups with the processes charged to them; `None` when no process was read.
@@ -231,9 +231,8 @@ fn short<'b, 'a>(
     let speed = derived.speed_of(&device).filter(|speed| speed.value > 0.0)?;
     let utilisation = derived.utilisation_of(&device)?;
     // Where bursts would wait for their own syncs instead, a higher limit is no gain.
-    let room = of_machine.map(|at| at.room).filter(|_| !crowded::may_sync(derived, &device));
-    let takes_in = |room: &u64| *room <= raised::most_room(derived);
-    let moment_s = if room.as_ref().is_some_and(takes_in) { moment_s.max(MOMENT_WITHOUT_SYNCS_S) } else { moment_s };
+    let room = of_machine.filter(|_| !crowded::may_sync(derived, &device)).map(|at| raised::Room::of(derived, &at));
+    let moment_s = if room.is_some_and(raised::Room::fits) { moment_s.max(MOMENT_WITHOUT_SYNCS_S) } else { moment_s };
     if thresh as f64 >= moment_s * speed.value || utilisation > HAS_ROOM {
         return None;
     }
