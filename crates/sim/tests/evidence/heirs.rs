@@ -110,6 +110,21 @@ impl Raw {
         ids.map(|(id, _)| self.io(*id, DIRTIED)).sum()
     }
 
+    /// What the processes of a cgroup have in a column: `all` of it. Where the cgroup wrote to several disks, a finding is about one, and
+    /// the samples do not show which of the processes wrote to it. Some of them must then add up to what is `told`.
+    pub(crate) fn part_of(&self, cgroup: EntityId, column: Column<ProcessRow>, all: f64, told: f64) -> f64 {
+        const PROCESSES_MAX: usize = 12;
+        let is_its = |entity: &Entity| matches!(entity, Entity::Process { cgroup: Some(of), .. } if *of == cgroup);
+        let ids = self.entities.iter().filter(|(_, entity)| is_its(entity)).map(|(id, _)| self.io(*id, column));
+        let parts: Vec<f64> = ids.filter(|bytes| *bytes > 0.0).collect();
+        if !self.writes_to_several(cgroup) || parts.len() > PROCESSES_MAX {
+            return all;
+        }
+        let sum = |chosen: usize| (0..parts.len()).filter(|at| chosen >> at & 1 == 1).map(|at| parts[at]).sum::<f64>();
+        let sums = (1..1 << parts.len()).map(sum);
+        sums.min_by(|one, other| (one - told).abs().total_cmp(&(other - told).abs())).unwrap_or(all)
+    }
+
     /// The processes of a program that run one after the other, as `tar (10 processes in turn)` calls them, most dirtied first: those
     /// of one cgroup that dirtied a hundredth of what all of them did.
     pub(crate) fn in_turn(&self, called: &str) -> Option<Vec<EntityId>> {

@@ -159,6 +159,10 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         (_, Some(ids)) => Some(ids.iter().map(|id| raw.io(*id, column)).sum()),
         _ => Some(raw.io(subject()?, column)),
     };
+    let dirtied_of_it = |told: f64| match writing_cgroup() {
+        Some(id) => Some(raw.part_of(id, DIRTIED, raw.dirtied_in(id), told)),
+        None => its(DIRTIED),
+    };
     let last = raw.samples.len() - 1;
     let disk_busy = || raw.between(0, last, |row| row.io_time.unwrap_or_default().0) / 1e9 / raw.seconds();
     // A process that moves to another cgroup has two entities of one label. The later one has the whole count.
@@ -309,8 +313,11 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
             let cleaned = raw.sum(&slow, |at| raw.cleaned(at)) + raw.begun(&slow);
             (cleaned / raw.sum(&slow, |at| raw.written(at, at + 1))).min(1.0)
         }
-        "It dirtied" => writing_cgroup().map(|id| raw.dirtied_in(id)).or_else(|| its(DIRTIED))?,
-        "It handed to write calls" => its(HANDED)?,
+        "It dirtied" => dirtied_of_it(number(evidence)?)?,
+        "It handed to write calls" => match writing_cgroup() {
+            Some(id) => raw.part_of(id, HANDED, its(HANDED)?, number(evidence)?),
+            None => its(HANDED)?,
+        },
         "Its cgroup sent to disks" => {
             let one = || in_turn().map_or_else(subject, |ids| ids.first().copied());
             let of_process = || raw.entities.get(&one()?).and_then(of_cgroup);
@@ -391,8 +398,8 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         _ => {
             if name.starts_with("Share of ") {
                 let all = finding.evidence.iter().find(|one| one.name.starts_with("All on ")).and_then(number);
-                let dirtied = writing_cgroup().map(|id| raw.dirtied_in(id)).or_else(|| its(DIRTIED))?;
-                return Some(over(dirtied, all.unwrap_or_else(|| raw.io_of(|_| true, DIRTIED))));
+                let all = all.unwrap_or_else(|| raw.io_of(|_| true, DIRTIED));
+                return Some(over(dirtied_of_it(number(evidence)? * all)?, all));
             }
             if let Some(rest) = after("Written in the ").filter(|rest| rest.ends_with(" before")) {
                 let from = burst(raw, finding)?.0;

@@ -8,6 +8,9 @@ use floodline_analysis::report::{Evidence, Finding};
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::sample::{CgroupIoRow, CgroupRow, Sample};
 
+/// Major number of loop devices.
+const LOOP_MAJOR: u32 = 7;
+
 impl Raw {
     /// Bytes that the processes of a cgroup and of cgroups below it dirtied.
     fn dirtied_below(&self, id: EntityId) -> f64 {
@@ -25,12 +28,14 @@ impl Raw {
 
     /// Bytes written for the inodes of a cgroup, each once: on the devices that carry a filesystem.
     fn written_for(&self, wanted: EntityId) -> f64 {
-        let mut mounted: Vec<DevId> =
-            self.facts.iter().flat_map(|facts| &facts.mounts).map(|mount| mount.dev).collect();
+        let mounts = || self.facts.iter().flat_map(|facts| &facts.mounts);
+        let mut mounted: Vec<DevId> = mounts().map(|mount| mount.dev).collect();
         // btrfs has no number of a disk.
-        if mounted.iter().any(|dev| dev.major == 0) {
+        if mounts().any(|mount| mount.dev.major == 0 && mount.fs_type == "btrfs") {
             mounted = self.disks().filter(|(_, name, _)| !is_layer(name)).map(|(.., dev)| dev).collect();
         }
+        // What a loop device is given is written a second time, for its image.
+        mounted.retain(|dev| dev.major != LOOP_MAJOR);
         let is_its = |entity: &Entity| matches!(entity, Entity::CgroupIo { cgroup, dev } if *cgroup == wanted && mounted.contains(dev));
         let written = |row: &CgroupIoRow| row.wbytes.unwrap_or_default().0;
         let of = |id: EntityId| {
@@ -39,6 +44,16 @@ impl Raw {
             rows().next_back().map_or(0, written).saturating_sub(was_there) as f64
         };
         self.entities.iter().filter(|(_, entity)| is_its(entity)).map(|(id, _)| of(*id)).sum()
+    }
+
+    /// Whether a cgroup wrote to several disks.
+    pub(crate) fn writes_to_several(&self, wanted: EntityId) -> bool {
+        let disks: Vec<DevId> = self.disks().filter(|(_, name, _)| !is_layer(name)).map(|(.., dev)| dev).collect();
+        let is_its = |entity: &Entity| matches!(entity, Entity::CgroupIo { cgroup, dev } if *cgroup == wanted && disks.contains(dev));
+        let wrote = |id: &EntityId| {
+            self.last().cgroup_io.get(*id).is_some_and(|row| row.wbytes.is_some_and(|bytes| bytes.0 > 0))
+        };
+        self.entities.iter().filter(|(id, entity)| is_its(entity) && wrote(id)).count() > 1
     }
 
     /// Growth of what is charged to a cgroup and unwritten.

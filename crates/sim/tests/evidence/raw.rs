@@ -218,9 +218,19 @@ impl Raw {
         self.entities.iter().find(|(_, entity)| is_it(entity)).map(|(id, _)| *id)
     }
 
-    /// Unwritten bytes of the disk's own backing device in a sample.
+    /// The backing device of the only btrfs, if it lies on this device.
+    fn bdi_of_btrfs(&self, dev: DevId) -> Option<EntityId> {
+        let mounts = || self.facts.iter().flat_map(|facts| &facts.mounts).filter(|mount| mount.fs_type == "btrfs");
+        let is_it = |entity: &Entity| matches!(entity, Entity::Bdi { name } if name.as_bytes().starts_with(b"btrfs-"));
+        let mut of_btrfs = self.entities.iter().filter(|(_, entity)| is_it(entity)).map(|(id, _)| *id);
+        let only = of_btrfs.next().filter(|_| of_btrfs.next().is_none());
+        only.filter(|_| mounts().all(|mount| mount.dev == dev))
+    }
+
+    /// Unwritten bytes of the disk's own backing device in a sample, or of that of a btrfs on it.
     pub(crate) fn of_device(&self, at: usize) -> f64 {
-        let id = self.disks().find(|(id, ..)| *id == self.disk()).and_then(|(.., dev)| self.bdi(dev));
+        let dev = self.disks().find(|(id, ..)| *id == self.disk()).map(|(.., dev)| dev);
+        let id = dev.and_then(|dev| self.bdi_of_btrfs(dev).or_else(|| self.bdi(dev)));
         let row = id.and_then(|id| self.samples[at].bdis.get(id));
         row.map_or(0.0, |row| (row.reclaimable.unwrap_or_default().0 + row.writeback.unwrap_or_default().0) as f64)
     }
