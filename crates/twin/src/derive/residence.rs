@@ -116,6 +116,12 @@ pub(super) fn written_soon(recorded: &Recorded, groups: &[Group], places: &[Plac
             *arrived.entry((bin.end * 1e3) as u64).or_default() += bin.by_calls + bin.mapped;
         }
         let arrived: Vec<(f64, f64)> = arrived.into_iter().map(|(at, bytes)| (at as f64 / 1e3, bytes)).collect();
+        // Writes past the page cache say nothing, and a program that syncs does not keep the data of its neighbours clean.
+        let own: Vec<(f64, f64)> = group.bins.iter().map(|bin| (bin.end, bin.by_calls + bin.mapped)).collect();
+        let is_own = group.total.direct <= 0.0 && mean_level(&held, end) * end <= SOON * by_itself(&own);
+        if of_host.is_none() && !is_own {
+            return None;
+        }
         // What a removed cgroup held is still dirty elsewhere, beside what the cgroups of other programs hold.
         let may_be_elsewhere = of_host.is_none() && elsewhere > SOON * by_itself(&arrived);
         // A cgroup without a limit of its own has that of the machine.
