@@ -148,3 +148,8 @@ impl Entity {
         }
     }
 }
+
+/// Whether a backing device info is that of a btrfs: they are named `btrfs-1`, `btrfs-2` and so on.
+pub fn is_of_btrfs(bdi: &Name) -> bool {
+    bdi.as_bytes().starts_with(b"btrfs-")
+}

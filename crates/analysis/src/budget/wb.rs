@@ -5,6 +5,7 @@
 
 use super::inputs::{Inputs, gap};
 use super::{Bound, DeviceBound, DomainBudget, WbBudget};
+use crate::diagnose::device;
 use crate::shown;
 use floodline_kernel::{CgroupWriteback, cgroup_writeback, wb_dirty_is_exact};
 use floodline_record::facts::{HostFacts, Mount};
@@ -106,8 +107,10 @@ impl WrittenDevices {
             if inputs.window.facts.as_ref().is_some_and(|facts| !may_have_wb(inputs.window, facts, dev)) {
                 return None;
             }
-            let bdi = Name::from(dev.to_string().as_str());
-            Some(WrittenDevice { device: device_name(inputs, &bdi), knobs: Knobs::of(inputs, &bdi), bdi })
+            let own = Name::from(dev.to_string().as_str());
+            let device = device_name(inputs, &own);
+            let bdi = device::by_dev(inputs.window, dev).and_then(|device| device.bdi_name()).unwrap_or(own);
+            Some(WrittenDevice { device, knobs: Knobs::of(inputs, &bdi), bdi })
         };
         self.known.entry(dev).or_insert_with(found).as_ref()
     }

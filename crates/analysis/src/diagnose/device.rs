@@ -14,7 +14,7 @@ pub use self::speed::{Basis, SMALL_WRITE, Speed};
 pub use self::standstill::{Explained, HARDLY, SHORTEST_S, Standstill, cycle_s, distance_s};
 
 use floodline_record::facts::{BlockDevice, HostFacts, Mount, Stack};
-use floodline_record::id::{DevId, Entity, EntityId};
+use floodline_record::id::{DevId, Entity, EntityId, is_of_btrfs};
 use floodline_record::name::Name;
 use floodline_record::sample::{BdiRow, DiskRow};
 use floodline_record::units::{Count, Nanos, Quantity};
@@ -40,8 +40,8 @@ pub struct Device<'a> {
 
 /// Most devices of one stack that are visited.
 const STACK_MAX: usize = 512;
-/// Start of the names of backing device infos of btrfs, such as `btrfs-1`.
-const OF_BTRFS: &[u8] = b"btrfs-";
+/// Part of what a device writes from which another disk may be a member of the same btrfs.
+const MEMBER_SHARE: f64 = 0.05;
 
 impl<'a> Device<'a> {
     /// Returns its reads and writes in each interval of the window, in order of time.
@@ -122,38 +122,82 @@ impl<'a> Device<'a> {
         Some(counted.max(pending).min(1.0))
     }
 
-    /// Its backing device info: the one named after its device number. A btrfs has one of its own. That one counts
-    /// instead if the device has no other filesystem and the host has no other btrfs. Those of NFS and FUSE have no device.
+    /// Name of the backing device info that counts the data of its filesystems: the one named after its device number, or that of a
+    /// btrfs. A btrfs has one of its own, which counts if the host has no other btrfs and no other filesystem of the device writes.
+    /// `None` where a btrfs counts them and its backing device info is not known, or counts the data of other devices too. Those of NFS
+    /// and FUSE have no device.
+    pub fn bdi_name(&self) -> Option<Name> {
+        let own = Name::new(self.dev.to_string());
+        let mut of_btrfs = self.btrfs_bdis();
+        let Some(first) = of_btrfs.next() else { return Some(own) };
+        let mounts = || self.window.facts.iter().flat_map(|facts| &facts.mounts).filter(|mount| self.carries(mount));
+        let is_btrfs = |mount: &Mount| mount.fs_type == "btrfs";
+        let writes_own = || {
+            let own = self.window.lookup().bdi(&own).and_then(|id| self.window.bdis.get(&id));
+            own.and_then(|span| span.growth.dirtied).is_some_and(|bytes| bytes.0 > 0)
+        };
+        if !mounts().any(is_btrfs) || (writes_own() && !mounts().all(is_btrfs)) {
+            return Some(own);
+        }
+        (of_btrfs.next().is_none() && self.has_all_btrfs() && !self.may_be_one_of_several()).then(|| first.clone())
+    }
+
+    /// The backing device infos of btrfs that the last sample has. One that is older is that of a filesystem that was unmounted.
+    fn btrfs_bdis(&self) -> impl Iterator<Item = &'a Name> {
+        let window = self.window;
+        let latest = window.bdis.values().map(|span| span.last_at).max();
+        let is_there = move |span: &Span<BdiRow>| Some(span.last_at) == latest;
+        let name = |id| match window.entities.get(id) {
+            Some(Entity::Bdi { name }) if is_of_btrfs(name) => Some(name),
+            _ => None,
+        };
+        window.bdis.iter().filter(move |(_, span)| is_there(span)).filter_map(move |(id, _)| name(id))
+    }
+
+    /// Whether another disk may be part of the same btrfs: nothing is mounted from it or built on it, and it writes a good part of what
+    /// this device does. Facts do not have the members of a btrfs.
+    fn may_be_one_of_several(&self) -> bool {
+        let written = |one: &Device<'_>| one.span.growth.written.map_or(0.0, |bytes| bytes.0 as f64);
+        let all = devices(self.window);
+        let is_held = |one: &Device<'_>| {
+            let slaves = all.iter().filter_map(|upper| upper.facts).flat_map(|facts| &facts.slaves);
+            slaves.into_iter().any(|slave| *slave == one.dev)
+        };
+        let is_mounted =
+            |one: &Device<'_>| self.window.facts.iter().flat_map(|facts| &facts.mounts).any(|mount| one.carries(mount));
+        let least = MEMBER_SHARE * written(self);
+        let is_free = |one: &&Device<'a>| one.id != self.id && one.is_bottom() && !is_held(one) && !is_mounted(one);
+        all.iter().filter(is_free).any(|one| written(one) > 0.0 && written(one) >= least)
+    }
+
+    /// Whether a filesystem is mounted from it or from its partitions.
+    fn carries(&self, mount: &Mount) -> bool {
+        of_mount(self.window, mount).is_some_and(|device| device.id == self.id)
+    }
+
+    /// The [backing device info](Device::bdi_name) that counts the data of its filesystems.
     pub fn bdi(&self) -> Option<&'a Span<BdiRow>> {
         self.window.bdis.get(&self.bdi_id()?)
     }
 
     fn bdi_id(&self) -> Option<EntityId> {
-        let has_btrfs_only = || self.mounts().iter().all(|mount| mount.fs_type == "btrfs") && self.has_all_btrfs();
-        let mut of_btrfs = self.window.bdis.keys().filter(|id| match self.window.entities.get(id) {
-            Some(Entity::Bdi { name }) => name.as_bytes().starts_with(OF_BTRFS),
-            _ => false,
-        });
-        let only_btrfs = of_btrfs.next().filter(|_| of_btrfs.next().is_none() && has_btrfs_only());
-        only_btrfs.copied().or_else(|| self.window.lookup().bdi(&Name::new(self.dev.to_string())))
+        self.window.lookup().bdi(&self.bdi_name()?)
     }
 
     /// Whether the host has a btrfs and every btrfs is mounted from this device. A btrfs on several devices counts for the device that
     /// it is mounted from.
     fn has_all_btrfs(&self) -> bool {
-        let is_btrfs = |mount: &&Mount| mount.fs_type == "btrfs";
         let mounts = self.window.facts.iter().flat_map(|facts| &facts.mounts);
-        let mut of_btrfs = mounts.filter(is_btrfs).peekable();
-        let is_here = |mount: &Mount| of_mount(self.window, mount).is_some_and(|device| device.id == self.id);
-        of_btrfs.peek().is_some() && of_btrfs.all(is_here)
+        let mut of_btrfs = mounts.filter(|mount| mount.fs_type == "btrfs").peekable();
+        of_btrfs.peek().is_some() && of_btrfs.all(|mount| self.carries(mount))
     }
 
     /// Returns a test for names of backing device infos whose writes reach this device: its own, and those of btrfs (`btrfs-1`) where
-    /// every btrfs filesystem of the host is mounted from it.
+    /// every btrfs filesystem of the host is mounted from it. Unlike [`Device::bdi_name`], several may be its own.
     pub fn bdi_names(&self) -> impl Fn(&Name) -> bool + use<> {
         let own = self.dev.to_string();
         let has_all_btrfs = self.has_all_btrfs();
-        move |name| name.as_bytes() == own.as_bytes() || (has_all_btrfs && name.as_bytes().starts_with(OF_BTRFS))
+        move |name| name.as_bytes() == own.as_bytes() || (has_all_btrfs && is_of_btrfs(name))
     }
 
     /// The readings of its backing device info one by one, in order of time.
@@ -361,25 +405,47 @@ mod tests {
     #[test]
     fn the_counters_of_the_only_btrfs_are_those_of_its_device() {
         use floodline_record::units::Bytes;
-        let dirtied = |filesystems: &[&str]| {
-            let mounts = filesystems.iter().map(|kind| match *kind {
-                "btrfs" => Mount { dev: DevId { major: 0, minor: 45 }, ..mount("sdb1", "btrfs", "/data", "rw") },
-                kind => mount("sdb1", kind, "/other", "rw"),
+        let facts = stacked().window().facts.unwrap();
+        let dev = facts.devices.iter().find(|device| device.name.as_bytes() == b"sdb").unwrap().dev.to_string();
+        let host = |filesystems: &[(&str, &str)], own: u64| {
+            let mounts = filesystems.iter().map(|(source, kind)| match *kind {
+                "btrfs" => Mount { dev: DevId { major: 0, minor: 45 }, ..mount(source, "btrfs", "/data", "rw") },
+                kind => mount(source, kind, "/other", "rw"),
             });
-            let facts = stacked().window().facts.unwrap();
-            let sdb = facts.devices.iter().find(|device| device.name.as_bytes() == b"sdb").unwrap();
-            let dev = sdb.dev.to_string();
-            let host = stacked()
+            stacked()
                 .facts(|facts| facts.mounts.extend(mounts))
                 .bdi("btrfs-1", |t, row| row.dirtied = Some(Bytes(t as u64 * 1000)))
-                .bdi(&dev, |t, row| row.dirtied = Some(Bytes(t as u64)));
+                .bdi(&dev, move |t, row| row.dirtied = Some(Bytes(t as u64 * own)))
+        };
+        let name_of = |host: Fixture| {
             let window = host.window();
             let sdb = devices(&window).into_iter().find(|device| device.name.as_bytes() == b"sdb").unwrap();
-            sdb.bdi().unwrap().growth.dirtied.unwrap().0
+            let (name, dirtied) = (sdb.bdi_name(), sdb.bdi().and_then(|bdi| bdi.growth.dirtied));
+            assert_eq!(name.is_some(), dirtied.is_some());
+            name.map(|name| name.to_string())
         };
-        let (of_btrfs, own) = (dirtied(&["btrfs"]), dirtied(&["ext4"]));
-        assert_eq!(of_btrfs, 1000 * own);
-        assert_eq!(dirtied(&["btrfs", "ext4"]), own);
+        let (of_btrfs, own) = (Some("btrfs-1".to_owned()), Some(dev.clone()));
+        let (btrfs, ext4) = (("sdb1", "btrfs"), ("sdb1", "ext4"));
+        assert_eq!(name_of(host(&[btrfs], 0)), of_btrfs);
+        assert_eq!(name_of(host(&[ext4], 1)), own);
+        // Beside a filesystem that writes, none of the two has all of it. One that is only there, as `/boot`, counts nothing.
+        assert_eq!(name_of(host(&[btrfs, ext4], 1)), own);
+        assert_eq!(name_of(host(&[btrfs, ext4], 0)), of_btrfs);
+        // Which of two it is, names do not tell.
+        assert_eq!(name_of(host(&[btrfs, ("sda1", "btrfs")], 0)), None);
+        let two = host(&[btrfs], 0).bdi("btrfs-2", |_, _| {});
+        assert_eq!(name_of(two), None);
+        // Another disk with as many writes, and with nothing on it that is known, may be part of the same btrfs.
+        let beside = |bytes: u64| {
+            host(&[btrfs], 0).disk("sdb", |t, row| row.written = Some(Bytes(t as u64 * 1000))).disk(
+                "sdz",
+                move |t, row| {
+                    row.written = Some(Bytes(t as u64 * bytes));
+                },
+            )
+        };
+        assert_eq!(name_of(beside(1000)), None);
+        assert_eq!(name_of(beside(10)), of_btrfs);
     }
 
     #[test]

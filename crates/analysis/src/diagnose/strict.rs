@@ -7,7 +7,7 @@ use super::derived::Derived;
 use super::device::Device;
 use super::waiting::Waiter;
 use super::{burst, dirty, elsewhere, throttle};
-use floodline_record::id::{Entity, EntityId};
+use floodline_record::id::{Entity, EntityId, is_of_btrfs};
 use floodline_record::name::Name;
 use floodline_record::sample::{BdiRow, HostRow};
 use floodline_record::units::{Bytes, Nanos};
@@ -168,9 +168,9 @@ fn unwritten(row: &BdiRow) -> Option<u64> {
 /// Whether a device reached its strict limit, or all arrays and volumes on it that were written did, and nothing else wrote to it. Its
 /// writers were then paused, and at most the limit was queued at once.
 pub fn holds(derived: &Derived<'_>, device: &Device<'_>) -> bool {
-    let bdi = device.dev.to_string();
+    let bdi = device.bdi_name();
     let at_limit = || derived.strict().iter().filter(|strict| strict.is_known_to_hold());
-    if at_limit().any(|strict| strict.bdi.as_bytes() == bdi.as_bytes()) {
+    if at_limit().any(|strict| bdi.as_ref() == Some(&strict.bdi)) {
         return true;
     }
     let is_on_it =
@@ -192,13 +192,13 @@ pub fn may_hold_all(derived: &Derived<'_>, strict: &Strict) -> bool {
     let least = strict.levels.iter().map(|level| level.limit).fold(f64::INFINITY, f64::min);
     match device_of(derived, strict) {
         Some(device) => device.span.growth.written.is_some_and(|written| written.0 as f64 >= AT_SHARE * least),
-        None => strict.bdi.as_bytes().starts_with(b"btrfs-"),
+        None => is_of_btrfs(&strict.bdi),
     }
 }
 
-/// The block device of a bdi; a filesystem may have a bdi without one.
-fn device_of<'d, 'w>(derived: &'d Derived<'w>, strict: &Strict) -> Option<&'d Device<'w>> {
-    derived.devices().iter().find(|one| one.dev.to_string().as_bytes() == strict.bdi.as_bytes())
+/// The block device whose data a bdi counts; a filesystem may have a bdi without one, and a btrfs leaves that of its disk idle.
+pub fn device_of<'d, 'w>(derived: &'d Derived<'w>, strict: &Strict) -> Option<&'d Device<'w>> {
+    derived.devices().iter().find(|one| one.bdi_name().as_ref() == Some(&strict.bdi))
 }
 
 /// Processes that samples show to be paused by the strict limit of a device, the longest first. They write, as far as that can be read.
@@ -351,6 +351,24 @@ mod tests {
         };
         assert_eq!(volume(3e6), [false, false, true]);
         assert_eq!(volume(0.0), [true, false, true]);
+    }
+
+    #[test]
+    fn the_limit_of_a_disk_does_not_hold_a_btrfs_on_it() {
+        let device = |fs_type: &'static str, bdi: &str| {
+            let window = Fixture::healthy()
+                .facts(|facts| facts.mounts.iter_mut().for_each(|mount| mount.fs_type = fs_type.into()))
+                .bdi("btrfs-1", |_, _| {})
+                .bdi("8:0", |_, row| row.dirtied = Some(Bytes(0)))
+                .bdi(bdi, |_, row| (row.strict_limit, row.max_ratio) = (Some(Flag(1)), Some(Ppm(10_000))))
+                .window();
+            let derived = Derived::of(&window);
+            let [strict] = derived.strict() else { panic!("one has a strict limit") };
+            device_of(&derived, strict).map(|device| device.name.to_string())
+        };
+        assert_eq!(device("ext4", "8:0").as_deref(), Some("sda"));
+        assert_eq!(device("btrfs", "8:0"), None);
+        assert_eq!(device("btrfs", "btrfs-1").as_deref(), Some("sda"));
     }
 
     #[test]

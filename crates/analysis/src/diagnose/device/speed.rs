@@ -5,7 +5,6 @@
 use super::{Device, Interval};
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId};
-use floodline_record::name::Name;
 use floodline_record::sample::WbRow;
 use floodline_record::units::Nanos;
 use std::collections::BTreeSet;
@@ -179,7 +178,7 @@ impl Device<'_> {
     /// Whether several wbs have written to it. From 6.10 on the bdi's bandwidth is the sum of theirs. A sum of at least one initial value
     /// may hold initial values, and what each wb reached when it wrote alone.
     fn has_several_wbs(&self) -> bool {
-        let own = Name::new(self.dev.to_string());
+        let Some(own) = self.bdi_name() else { return false };
         // The root cgroup has a wb on each bdi, whether it writes or not.
         let wrote = |row: &WbRow| row.dirtied.is_some_and(|bytes| bytes.0 > 0);
         let is_own =
@@ -244,6 +243,14 @@ mod tests {
         let wrote = |_: f64, row: &mut WbRow| row.dirtied = Some(Bytes(1 << 20));
         let of_one = |fixture: Fixture| fixture.wb("8:0", 7, wrote).wb("8:0", 1, |_, row| row.dirtied = Some(Bytes(0)));
         check(of_one(writing(10.0, 0.5, 1.0)).wb("8:0", 8, wrote).bdi("8:0", sum), 20.0, Basis::AtLeast);
+        // The wbs of a btrfs have its name.
+        let btrfs = |host: Fixture| {
+            host.facts(|facts| facts.mounts.iter_mut().for_each(|mount| mount.fs_type = "btrfs".into()))
+                .bdi("btrfs-1", sum)
+                .wb("btrfs-1", 7, wrote)
+        };
+        check(btrfs(writing(10.0, 0.5, 1.0)).wb("btrfs-1", 8, wrote), 20.0, Basis::AtLeast);
+        check(btrfs(writing(10.0, 0.5, 1.0)), 230.0, Basis::KernelEstimate);
         // The root's wb has written nothing.
         check(of_one(writing(10.0, 0.5, 1.0)).bdi("8:0", sum), 230.0, Basis::KernelEstimate);
         // Nor is a fall from it a fall: the estimate of a slow disk begins there.

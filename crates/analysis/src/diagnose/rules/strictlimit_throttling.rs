@@ -322,9 +322,8 @@ fn by_elimination(derived: &Derived<'_>) -> Option<Finding> {
     let (waiter, bytes) = derived.waiters()?.iter().find_map(|waiter| Some((waiter, dirtied(waiter)?)))?;
     // It may have written to another device.
     let has_room = |strict: &&Strict| {
-        let is_its = |one: &&Device<'_>| one.dev.to_string().as_bytes() == strict.bdi.as_bytes();
-        let device = derived.devices().iter().find(is_its);
-        let written = device.and_then(|one| one.span.growth.written).map_or(0, |written| written.0);
+        let written =
+            strict::device_of(derived, strict).and_then(|one| one.span.growth.written).map_or(0, |written| written.0);
         let held = strict.levels.last().map_or(0, Level::held);
         strict.levels.iter().all(Level::has_room) && written > 0 && written.saturating_add(held) >= bytes / 2
     };

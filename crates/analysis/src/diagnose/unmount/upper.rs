@@ -10,7 +10,6 @@ use crate::report::Evidence;
 use floodline_record::facts::Mount;
 use floodline_record::gap::{Gap, Source};
 use floodline_record::id::DevId;
-use floodline_record::name::Name;
 use floodline_record::sample::{BdiRow, HostRow};
 use floodline_record::units::Bytes;
 use std::cmp::Reverse;
@@ -122,17 +121,17 @@ pub fn dirty_of(
     level: Level,
     is_one_drain: bool,
 ) -> Option<((u64, u64), &'static str)> {
-    let bdi = Name::new(device.dev.to_string());
+    let bdi = device.bdi_name();
     let sum = |dirty: Option<Bytes>, writeback: Option<Bytes>| Some(dirty?.0.saturating_add(writeback?.0));
     // A wb that the last sample did not have is gone, and with it what it held.
-    let (latest, ids) = derived.window.lookup().wbs(&bdi);
+    let (latest, ids) = bdi.as_ref().map(|bdi| derived.window.lookup().wbs(bdi)).unwrap_or_default();
     let wbs: Vec<u64> = ids
         .iter()
         .filter_map(|id| derived.window.wbs.get(id))
         .filter(|span| Some(span.last_at) == latest)
         .filter_map(|span| sum(span.last.reclaimable, span.last.writeback))
         .collect();
-    let most = || derived.window.wbs_unwritten_max.get(&bdi).copied();
+    let most = || derived.window.wbs_unwritten_max.get(bdi.as_ref()?).copied();
     if !wbs.is_empty() {
         let now = wbs.into_iter().fold(0, u64::saturating_add);
         let dirty = match level {
@@ -178,4 +177,34 @@ pub fn owners(derived: &Derived<'_>, upper: &Upper<'_>, level: Level) -> impl It
     owned.into_iter().filter(move |(id, _)| writes_there(*id)).take(3).map(|(id, bytes)| {
         Evidence::bytes(format!("Of that, {}", derived.label(id)), bytes, "memory.stat file_dirty + file_writeback")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_record::sample::WbRow;
+    use floodline_testkit::{Fixture, mib};
+
+    #[test]
+    fn what_a_btrfs_has_dirty_is_in_wbs_of_its_own() {
+        let dirty = |fs_type: &'static str| {
+            let held = |mib_dirty: f64| {
+                move |_: f64, row: &mut WbRow| {
+                    (row.reclaimable, row.writeback) = (Some(Bytes(mib(mib_dirty))), Some(Bytes(0)));
+                }
+            };
+            let window = Fixture::healthy()
+                .facts(|facts| facts.mounts.iter_mut().for_each(|mount| mount.fs_type = fs_type.into()))
+                .bdi("btrfs-1", |_, _| {})
+                .bdi("8:0", |_, row| row.dirtied = Some(Bytes(0)))
+                .wb("8:0", 1, held(0.0))
+                .wb("btrfs-1", 1, held(50.0))
+                .window();
+            let derived = Derived::of(&window);
+            let sda = derived.devices().iter().find(|device| device.name.as_bytes() == b"sda").expect("a disk");
+            [Level::Now, Level::Most].map(|level| dirty_of(&derived, sda, level, false).map(|(dirty, _)| dirty))
+        };
+        assert_eq!(dirty("btrfs"), [Some((mib(50.0), mib(50.0))); 2]);
+        assert_eq!(dirty("ext4"), [Some((0, 0)); 2]);
+    }
 }
