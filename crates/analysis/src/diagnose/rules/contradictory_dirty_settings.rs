@@ -14,7 +14,8 @@ use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId};
-use floodline_record::units::{Centisecs, Ppm};
+use floodline_record::sample::HostRow;
+use floodline_record::units::{Centisecs, Pages, Ppm};
 
 /// The rule and its manual page.
 pub const RULE: Rule = Rule {
@@ -324,24 +325,30 @@ fn laptop_mode(derived: &Derived<'_>) -> Option<Finding> {
     // A kernel without laptop mode still has the sysctl, which does nothing.
     let behaviour = derived.behaviour;
     let is_void = behaviour.is_some_and(|kernel| !kernel.arithmetic.laptop_mode);
-    // The mode changes something only where dirty data exceeded the background threshold.
-    let is_held_back =
-        derived.dirty.peak.zip(derived.dirty.background_threshold).is_none_or(|(peak, threshold)| peak > threshold);
+    // The mode changes something only where dirty data exceeded the background threshold of that moment.
+    let over = |row: &HostRow| {
+        let (dirty, threshold) = (row.nr_dirty?.0, row.nr_dirty_background_threshold?.0);
+        Some((dirty, threshold, dirty as f64 / threshold.max(1) as f64))
+    };
+    let rows = derived.window.host_series.iter().filter_map(|(_, row)| over(row));
+    let nearest = rows.max_by(|one, other| one.2.total_cmp(&other.2));
+    let is_held_back = nearest.is_none_or(|(dirty, threshold, _)| dirty > threshold);
     let (severity, summary) = match (is_void, is_held_back) {
         (true, _) => (Severity::Info, "Laptop mode is set and this kernel ignores it."),
         (false, true) => {
             (Severity::Warning, "Laptop mode is on: the flusher is not woken when the background threshold is passed.")
         }
         (false, false) => {
-            (Severity::Info, "Laptop mode is on. It held nothing back here: the background threshold was not passed.")
+            (Severity::Info, "Laptop mode is on. It held nothing back: no sample is above the background threshold.")
         }
     };
     // A laptop that writes little may keep this mode to let its disk sleep.
     let plan = if is_void || is_held_back { derived.sysctls(&[("vm.laptop_mode", 0)]) } else { Vec::new() };
     let mut evidence = vec![Evidence::reading("Laptop mode", mode, "/proc/sys/vm/laptop_mode").against(0.0)];
-    if !is_void {
-        evidence.extend(derived.dirty.peak.map(|peak| Evidence::bytes("Most dirty", peak.0, "/proc/vmstat nr_dirty")));
-        evidence.extend(derived.dirty.background_threshold_row("Background threshold in force"));
+    if let Some((dirty, threshold, _)) = nearest.filter(|_| !is_void) {
+        let bytes = |pages| Pages(pages).bytes(derived.page_size).0;
+        let most = Evidence::bytes("Dirty, nearest to the background threshold", bytes(dirty), "/proc/vmstat nr_dirty");
+        evidence.push(most.against(bytes(threshold) as f64));
     }
     let found = finding(
         severity,
@@ -351,21 +358,14 @@ fn laptop_mode(derived: &Derived<'_>) -> Option<Finding> {
          pile up until writers are throttled.",
         plan,
     );
-    if is_void {
+    if is_void || !is_held_back {
         return Some(found);
     }
     let costs = "The disk wakes earlier and sleeps less.";
-    let expect = match is_held_back {
-        true => "The flusher starts at the background threshold.",
-        false => "Nothing needs to change while programs write this little.",
-    };
+    let expect = "The flusher starts at the background threshold.";
     Some(Finding {
-        trade_off: if is_held_back { costs } else { expect }.to_owned(),
-        brief: Brief {
-            expect: expect.to_owned(),
-            costs: if is_held_back { costs.to_owned() } else { String::new() },
-            ..found.brief
-        },
+        trade_off: costs.to_owned(),
+        brief: Brief { expect: expect.to_owned(), costs: costs.to_owned(), ..found.brief },
         ..found
     })
 }
@@ -526,6 +526,12 @@ mod tests {
         let little = piled_up.host(|_, row| row.nr_dirty = Some(Pages(1_000)));
         check_rule(&RULE, &little, "info: Laptop mode is on. It held nothing back");
         assert!(crate::diagnose::first_finding(&RULE, &little).plan.is_empty());
+        // A program took memory for a while, and the threshold was lower then than at the end.
+        let meanwhile = on("6.12.117").host(|t, row| {
+            row.nr_dirty_background_threshold = Some(Pages(if t < 5.0 { 1_000 } else { 50_000 }));
+            row.nr_dirty = Some(Pages(if t < 5.0 { 1_500 } else { 10 }));
+        });
+        check_rule(&RULE, &meanwhile, "warning: Laptop mode is on");
         check_rule(&RULE, &on("7.2.13"), "info: Laptop mode is set and this kernel ignores it");
     }
 
