@@ -11,6 +11,7 @@ use floodline_record::record::What;
 use floodline_record::sample::{HostRow, SampleTime};
 use floodline_record::units::Nanos;
 use floodline_record::window::step;
+use std::collections::BTreeMap;
 
 /// Share of an interval with a task waiting for I/O from which people notice it.
 const NOTICED: f64 = 0.2;
@@ -63,17 +64,19 @@ pub fn symptom(derived: &Derived<'_>, about: &[String], meanwhile: &[(Nanos, Nan
     }
 }
 
-/// The process that waited longest. A sync of a whole filesystem counts here, although its wait is by design.
+/// The process that waited longest. The long syncs of a trace count, each process with the sum of its own: also those of a whole
+/// filesystem, whose wait is by design.
 fn waited_most(derived: &Derived<'_>) -> Option<String> {
     let waiter = derived.waiters().and_then(<[_]>::first);
-    let syncs = derived.window.events.iter().filter_map(|event| match &event.what {
-        What::SlowSync(sync) => Some(sync),
-        _ => None,
-    });
-    let longest = syncs.max_by_key(|sync| sync.lasted).filter(|sync| {
-        waiter.is_none_or(|waiter| waiter.seconds.is_some_and(|seconds| seconds < sync.lasted.as_secs_f64()))
-    });
-    longest.map(|sync| format!("{}[{}]", sync.who.comm, sync.who.pid)).or_else(|| waiter.map(Waiter::label))
+    let mut syncs: BTreeMap<u32, (String, f64)> = BTreeMap::new();
+    for event in &derived.window.events {
+        let What::SlowSync(sync) = &event.what else { continue };
+        let label = || (format!("{}[{}]", sync.who.comm, sync.who.pid), 0.0);
+        syncs.entry(sync.who.pid).or_insert_with(label).1 += sync.lasted.as_secs_f64();
+    }
+    let longest = syncs.into_values().max_by(|one, other| one.1.total_cmp(&other.1));
+    let counted = waiter.and_then(|waiter| waiter.asleep_s.or(waiter.seconds)).unwrap_or(0.0);
+    longest.filter(|(_, seconds)| *seconds > counted).map(|(label, _)| label).or_else(|| waiter.map(Waiter::label))
 }
 
 fn interval((from, before): &(SampleTime, HostRow), (to, after): &(SampleTime, HostRow)) -> Option<Interval> {
@@ -168,22 +171,31 @@ mod tests {
     }
 
     #[test]
-    fn a_traced_sync_of_a_filesystem_is_the_longest_wait() {
-        let mut window = Fixture::healthy().seconds(10).window();
-        let who = Who { pid: 176, comm: "sync".into(), cgroup_ino: 1 };
-        let sync = SlowSync {
-            who,
-            tid: None,
-            operation: Operation::SyncFilesystem,
-            lasted: secs(7.5),
-            device: None,
-            file: None,
-            queued: None,
-            own: Bytes(0),
+    fn the_process_that_waited_longest_is_named_also_if_its_wait_was_for_a_whole_filesystem() {
+        let syncs = |events: &[(u32, f64)]| {
+            let mut window = Fixture::healthy()
+                .process("mysqld", 812, "/", |t, row| row.blkio_delay = Some(secs(0.4 * t)))
+                .seconds(10)
+                .window();
+            let at = window.host_series[8].0.monotonic;
+            let sync = |(pid, lasted): &(u32, f64)| SlowSync {
+                who: Who { pid: *pid, comm: "sync".into(), cgroup_ino: 1 },
+                tid: None,
+                operation: Operation::SyncFilesystem,
+                lasted: secs(*lasted),
+                device: None,
+                file: None,
+                queued: None,
+                own: Bytes(0),
+            };
+            window.events = events.iter().map(|one| Event { at, what: What::SlowSync(sync(one)) }).collect();
+            symptom(&Derived::of(&window), &[], &[]).waited_most
         };
-        let at = window.host_series[8].0.monotonic;
-        window.events = vec![Event { at, what: What::SlowSync(sync) }];
-        assert_eq!(symptom(&Derived::of(&window), &[], &[]).waited_most.as_deref(), Some("sync[176]"));
+        assert_eq!(syncs(&[]).as_deref(), Some("mysqld[812]"), "4 s");
+        assert_eq!(syncs(&[(176, 7.5)]).as_deref(), Some("sync[176]"));
+        // Its waits add up.
+        assert_eq!(syncs(&[(176, 3.0), (176, 3.0), (177, 3.5)]).as_deref(), Some("sync[176]"));
+        assert_eq!(syncs(&[(176, 1.0)]).as_deref(), Some("mysqld[812]"));
     }
 
     #[test]
