@@ -112,8 +112,11 @@ fn is_by_default(derived: &Derived<'_>) -> bool {
     let row = &derived.window.host.last;
     let by_age = row.dirty_expire_centisecs.zip(row.dirty_writeback_centisecs);
     let is_soon = by_age.is_some_and(|(expire, period)| expire.0 <= EXPIRE && (1..=PERIOD).contains(&period.0));
+    // In laptop mode, tasks over the background threshold do not wake the flusher.
+    let is_laptop = row.laptop_mode.is_some_and(|mode| mode.0 > 0)
+        && derived.behaviour.is_none_or(|kernel| kernel.arithmetic.laptop_mode);
     let dirtyable = derived.dirty.dirtyable_roughly;
-    is_soon && Settings::of(row).is_some_and(|settings| settings.are_at_most_default(dirtyable))
+    is_soon && !is_laptop && Settings::of(row).is_some_and(|settings| settings.are_at_most_default(dirtyable))
 }
 
 /// Dirty and under writeback: neither is on the disk. The most of any sample.

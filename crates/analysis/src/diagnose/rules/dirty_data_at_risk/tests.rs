@@ -49,6 +49,12 @@ fn amounts_are_held_against_the_time_to_write_them() {
     check_rule(&RULE, &aged(3000, 500), "info:");
     check_rule(&RULE, &aged(4000, 500), "warning:");
     check_rule(&RULE, &aged(3000, 600), "warning:");
+    // In laptop mode the background threshold wakes no flusher, on kernels that have it.
+    let laptop = |kernel: &str| {
+        aged(3000, 500).kernel(kernel).host(|_, row| row.laptop_mode = Some(floodline_record::units::Seconds(5)))
+    };
+    check_rule(&RULE, &laptop("6.12.117"), "warning:");
+    check_rule(&RULE, &laptop("7.2.13"), "info:");
     check_rule(&RULE, &slow(400.0).settings((20, 0, 0, 64 << 20)), "info:");
     check_rule(&RULE, &slow(400.0).settings((40, 0, 10, 0)), "warning:");
     check_rule(&RULE, &dirty_cliff_published(), "warning: 11.0 GiB");
