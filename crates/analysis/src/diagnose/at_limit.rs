@@ -24,8 +24,8 @@ pub(crate) struct AtLimit {
     pub(crate) freerun: Option<u64>,
     /// Least dirtyable memory then, roughly, bytes; `None` where samples do not have it.
     pub(crate) dirtyable: Option<u64>,
-    /// Bytes of the largest stretch of waiting at the limit: those unwritten at its start, and those dirtied in it and in the interval
-    /// before. With this much room, no task of the stretch would wait.
+    /// Bytes of the largest stretch of waiting at the limit: those unwritten a sample before its start, and those dirtied since then. With
+    /// this much room, no task of the stretch would wait.
     pub(crate) room: u64,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn at_limit(derived: &Derived<'_>, ceiling: Option<u64>) -> Option<At
     let last = derived.dirty.freerun_ceiling.map(|bytes| bytes.0);
     let mut found = AtLimit::default();
     let (mut waited_s, mut at_limit_s) = (0.0, 0.0);
-    // Bytes of the present stretch of waiting, and bytes dirtied in the interval before.
+    // Bytes of the present stretch of waiting, and what would be unwritten at its start if nothing had been written since the sample before.
     let (mut stretch, mut before): (Option<u64>, u64) = (None, 0);
     for pair in window.host_series.windows(2) {
         let [(from, start), (to, end)] = pair else { continue };
@@ -65,14 +65,14 @@ pub(crate) fn at_limit(derived: &Derived<'_>, ceiling: Option<u64>) -> Option<At
                 [start, end].into_iter().filter_map(|row| dirty::dirtyable_of(window, row)).map(|bytes| bytes.0);
             found.dirtyable = found.dirtyable.into_iter().chain(memory).min();
             // A burst begins before its writers wait.
-            let so_far = stretch.unwrap_or_else(|| before.saturating_add(level(start)));
+            let so_far = stretch.unwrap_or_else(|| before.max(level(start)));
             let so_far = so_far.saturating_add(dirtied);
             found.room = found.room.max(so_far);
             stretch = Some(so_far);
         } else {
             stretch = None;
         }
-        before = dirtied;
+        before = level(start).saturating_add(dirtied);
     }
     found.waited_share = waited_s / derived.seconds.max(f64::MIN_POSITIVE);
     (at_limit_s >= MOSTLY * waited_s && waited_s > 0.0).then_some(found)
@@ -100,8 +100,8 @@ mod tests {
     fn the_room_of_a_burst_is_what_was_dirty_before_and_what_was_dirtied_until_its_tasks_went_on() {
         let window = burst(|_| 10.0).window();
         let found = at_limit(&Derived::of(&window), None).expect("they waited there");
-        // The second before the waits dirtied 20 MiB, and the three seconds of it 60 MiB.
-        assert_eq!((found.thresh, found.room), (Some(mib(10.0)), mib(8.0 + 20.0 + 60.0)));
+        // 1 MiB was dirty. The second before the waits dirtied 20 MiB, and their three seconds 60 MiB.
+        assert_eq!((found.thresh, found.room), (Some(mib(10.0)), mib(1.0 + 20.0 + 60.0)));
         assert!((found.waited_share - 3.0 / 10.0).abs() < 0.05, "{found:?}");
     }
 

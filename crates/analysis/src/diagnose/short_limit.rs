@@ -205,8 +205,8 @@ fn short<'b, 'a>(
     };
     // Programs that take and free memory move a limit in percent. The limit at which tasks waited counts.
     let of_machine = if cgroup.is_none() { at_limit::at_limit(derived, None) } else { None };
-    let thresh = of_machine.and_then(|at| at.thresh).unwrap_or(domain.thresh?.high.0);
-    let freerun = of_machine.and_then(|at| at.freerun).unwrap_or(domain.freerun?.low.0);
+    let thresh = of_machine.and_then(|at| at.thresh).or(domain.thresh.map(|bound| bound.high.0))?;
+    let freerun = of_machine.and_then(|at| at.freerun).or(domain.freerun.map(|bound| bound.low.0))?;
     // A limit may be small because the cgroup is.
     let is_fair = |available: Bound| thresh as f64 >= FAIR_FRACTION * available.high.0 as f64;
     if cgroup.is_some() && domain.available.is_some_and(is_fair) {
