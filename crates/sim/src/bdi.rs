@@ -5,6 +5,8 @@ use crate::arena::{BdiId, BlockId, CgId, WbId};
 use crate::engine::Alarm;
 use crate::wb::{Bdi, Lock};
 use crate::world::World;
+use floodline_record::id::is_of_btrfs;
+use floodline_record::name::Name;
 
 /// Readahead of a btrfs, bytes (`open_ctree`).
 const BTRFS_READ_AHEAD: u64 = 4 << 20;
@@ -30,7 +32,7 @@ impl Bdi {
 
     /// Whether it belongs to a btrfs and not to a disk.
     pub(crate) fn is_of_btrfs(&self) -> bool {
-        self.name.starts_with("btrfs-")
+        is_of_btrfs(&Name::new(&self.name))
     }
 }
 
@@ -50,5 +52,12 @@ impl World {
         let full = self.behaviour.arithmetic.ratio_full();
         let bdi = Bdi::new(format!("btrfs-{}", known + 1), device, full);
         self.add_bdi(Bdi { read_ahead: BTRFS_READ_AHEAD, ..bdi })
+    }
+
+    /// The bdi that counts the data of a device: that of a btrfs on it, or else its own.
+    pub(crate) fn bdi_of_data(&self, device: BlockId) -> Option<BdiId> {
+        let is_it = |bdi: &Bdi| bdi.is_of_btrfs() && bdi.device == device;
+        let of_btrfs = self.bdis.iter().find(|(_, bdi)| is_it(bdi)).map(|(id, _)| id);
+        of_btrfs.or(self.blocks[device].bdi)
     }
 }

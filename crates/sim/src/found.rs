@@ -3,6 +3,7 @@
 //! and each program began, how fast its disks were, and how late its threads woke up. A simulated run that is compared
 //! with the recording uses the same. None of them is a figure that is compared.
 
+use crate::arena::BlockId;
 use crate::block::Worker;
 use crate::delay::Delay;
 use crate::found_disk::{FoundDisk, Moment};
@@ -11,7 +12,8 @@ use crate::hypervisor::Joins;
 use crate::steal::{Clock, Steal};
 use crate::wake_ups::{Late, WakeUps, delays};
 use crate::world::World;
-use floodline_record::id::Entity;
+use floodline_record::facts::BlockDevice;
+use floodline_record::id::{Entity, is_of_btrfs};
 use floodline_record::name::Name;
 use floodline_record::record::{TaskName, What};
 use floodline_record::units::Nanos;
@@ -65,9 +67,8 @@ impl World {
             self.blocks[id].delay = Some(Delay::new(delay.0));
             self.new_workers.push(Worker::Delay(id));
         }
-        let root = |block: &crate::block::Block| block.bdi.map(|bdi| self.bdis[bdi].root);
-        let shares =
-            self.blocks.iter().filter_map(|(_, block)| root(block).zip(found.shares.get(&block.name).copied()));
+        let root = |block: BlockId| self.bdi_of_data(block).map(|bdi| self.bdis[bdi].root);
+        let shares = self.blocks.iter().filter_map(|(id, block)| root(id).zip(found.shares.get(&block.name).copied()));
         let shares: Vec<_> = shares.collect();
         if !shares.is_empty() {
             self.set_shares(&shares);
@@ -90,9 +91,24 @@ impl World {
 /// The shares of disks with which a recording begins. A booted kernel has counted no page, which is the model's usual state.
 fn shares(window: &Window) -> BTreeMap<String, Share> {
     let Some(start) = StartShares::of(window).filter(StartShares::is_any) else { return BTreeMap::new() };
-    let devices = window.facts.iter().flat_map(|facts| &facts.devices);
-    let share = |bdi: String| start.of_bdi(&Name::new(bdi));
-    devices.filter_map(|device| Some((device.name.to_string(), share(device.dev.to_string())?))).collect()
+    let facts = || window.facts.iter();
+    let is_btrfs = |name: &Name| {
+        let source = format!("/dev/{name}");
+        let mut mounts = facts().flat_map(|facts| &facts.mounts);
+        mounts.any(|mount| mount.fs_type == "btrfs" && mount.source.as_bytes() == source.as_bytes())
+    };
+    let names = window.entities.values().filter_map(|entity| match entity {
+        Entity::Bdi { name } if is_of_btrfs(name) => Some(name),
+        _ => None,
+    });
+    let of_btrfs: Vec<&Name> = names.collect();
+    // Which device a btrfs lies on its bdi does not tell: it is known where there is one.
+    let share = |device: &BlockDevice| match of_btrfs.as_slice() {
+        [only] if is_btrfs(&device.name) => start.of_bdi(only),
+        _ => start.of_bdi(&Name::new(device.dev.to_string())),
+    };
+    let devices = facts().flat_map(|facts| &facts.devices);
+    devices.filter_map(|device| Some((device.name.to_string(), share(device)?))).collect()
 }
 
 impl Found {

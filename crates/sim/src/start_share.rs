@@ -13,18 +13,20 @@ use std::collections::BTreeMap;
 pub(crate) struct Shares(Vec<(WbId, Share)>);
 
 impl World {
-    /// Keeps the shares of a scenario, and creates the wbs of cgroups that have one.
+    /// Keeps the shares of a scenario, and creates the wbs of cgroups that have one. Filesystems must be there: the share of a device is
+    /// that of a btrfs on it.
     pub(crate) fn keep_shares(&mut self, scenario: &Scenario, devices: &BTreeMap<String, (BlockId, BdiId)>) {
         let mut shares = Vec::new();
         for (name, device) in &scenario.machine.devices {
-            let Some((share, (_, bdi))) = device.share.zip(devices.get(name)) else { continue };
-            shares.push((self.bdis[*bdi].root, share));
+            let Some((share, (block, _))) = device.share.zip(devices.get(name)) else { continue };
+            let Some(bdi) = self.bdi_of_data(*block) else { continue };
+            shares.push((self.bdis[bdi].root, share));
         }
         for copy in scenario.cgroup_copies() {
             let Some(cgroup) = self.cgroup_at(&copy.path) else { continue };
             for (name, share) in &copy.spec.share {
-                let Some((_, bdi)) = devices.get(name) else { continue };
-                let wb = self.wb_get(*bdi, self.memcg(cgroup));
+                let Some(bdi) = devices.get(name).and_then(|(block, _)| self.bdi_of_data(*block)) else { continue };
+                let wb = self.wb_get(bdi, self.memcg(cgroup));
                 shares.push((wb, *share));
             }
         }

@@ -123,6 +123,14 @@ fn a_machine_begins_with_the_shares_of_its_scenario() {
     assert!(near(shares[&wb("254:0", 1)], 0.0) && shares[&wb("254:16", 1)] > 0.99, "{shares:?}");
     let (shares, _) = begun(&quiet("share = \"300/400\"", ""), "6.12");
     assert!(near(shares[&wb("254:0", 1)], 0.75) && near(shares[&wb("254:16", 1)], 0.0), "{shares:?}");
+    // A btrfs has a bdi of its own, and the device's share.
+    let btrfs = quiet("share = \"300/400\"", "share = { data = \"1/8\" }");
+    let btrfs = btrfs.replace("type = \"ext4\"\ndevice = \"data\"", "type = \"btrfs\"\ndevice = \"data\"");
+    let (shares, _) = begun(&btrfs, "6.12");
+    assert!(near(shares[&wb("btrfs-1", 1)], 0.75) && near(shares[&wb("254:0", 1)], 0.0), "{shares:?}");
+    let of_box: Vec<&String> =
+        shares.iter().filter(|((_, ino), share)| *ino != 1 && near(**share, 0.125)).map(|((bdi, _), _)| bdi).collect();
+    assert_eq!(of_box, ["btrfs-1"], "{shares:?}");
     // A half is 3 pages of 6 beside none of 3.
     let (shares, _) = begun(&quiet("share = \"1/2\"", "share = { other = \"0/3\" }"), "6.12");
     assert!(near(shares[&wb("254:0", 1)], 0.5), "{shares:?}");

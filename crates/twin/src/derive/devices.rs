@@ -10,6 +10,7 @@ use crate::{Ceiling, KnownLimits, TwinError};
 use floodline_analysis::diagnose::device::{self, Basis, Device as Seen, Interval, Speed};
 use floodline_record::facts::{BlockDevice, Mount as Mounted, Stack};
 use floodline_record::id::DevId;
+use floodline_record::name::Name;
 use floodline_record::units::{Bytes, BytesPerSecond, Nanos};
 use floodline_record::window::Window;
 use floodline_scenario::{
@@ -477,8 +478,9 @@ const PPM_OF_PERCENT: u64 = 10_000;
 const DEFAULT_RATIO: u64 = 20;
 
 fn bdi(window: &Window, seen: &Seen<'_>, key: &str, notes: &mut Notes) -> BdiKnobs {
-    let Some(span) = seen.bdi() else { return BdiKnobs::default() };
-    let row = &span.last;
+    // Those of a btrfs on it are not in the language, and the kernel's own values are the model's.
+    let own = window.lookup().bdi(&Name::new(seen.dev.to_string())).and_then(|id| window.bdis.get(&id));
+    let Some(row) = own.map(|span| &span.last) else { return BdiKnobs::default() };
     let percent = |ppm: Option<floodline_record::units::Ppm>| {
         ppm.map(|ppm| u32::try_from(ppm.0.div_ceil(PPM_OF_PERCENT)).unwrap_or(100).min(100))
     };

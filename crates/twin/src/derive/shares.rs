@@ -5,7 +5,7 @@
 use super::devices;
 use super::machine::{Ground, Place};
 use crate::provenance::Notes;
-use floodline_record::id::Entity;
+use floodline_record::id::{Entity, is_of_btrfs};
 use floodline_record::name::Name;
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
@@ -44,7 +44,7 @@ pub(super) fn add(window: &Window, ground: &Ground, machine: &mut Machine, notes
 
 /// Names of the bdi of a place: its device, and that of a btrfs where there is one only.
 fn bdi_of(window: &Window, place: &Place) -> Name {
-    let is_btrfs = |name: &&Name| name.as_bytes().starts_with(b"btrfs-");
+    let is_btrfs = |name: &&Name| is_of_btrfs(name);
     let names = window.entities.values().filter_map(|entity| match entity {
         Entity::Bdi { name } => Some(name),
         _ => None,
