@@ -110,13 +110,21 @@ pub fn plan_of(site: &Site, sets: &[String]) -> Result<ChangePlan, TuneError> {
 /// Values that the first program which applies settings at boot gives these knobs. Knobs that no line of a file sets are left out.
 fn at_boot(site: &Site, changes: &[Change]) -> Vec<Boot> {
     let outcomes = boot::outcomes(&site.host, &Tree::read(&site.host));
-    let Some(outcome) = outcomes.first() else { return Vec::new() };
-    let set = |change: &Change| {
-        let key = format!("vm/{}", change.knob.strip_prefix("vm.")?);
-        let (value, by) = (outcome.boot.value(&key)?, outcome.boot.by(&key)?);
-        Some(Boot { knob: change.knob.clone(), value: value.to_string(), by: by.to_owned() })
-    };
-    changes.iter().filter_map(set).collect()
+    outcomes.first().map(|outcome| set_at_boot(&outcome.boot, changes)).unwrap_or_default()
+}
+
+/// What these settings of a boot are for the knobs of a change: of a bytes/ratio pair the member that is in force, once.
+fn set_at_boot(after: &boot::Boot, changes: &[Change]) -> Vec<Boot> {
+    let mut found: Vec<Boot> = Vec::new();
+    for change in changes {
+        let key = change.knob.strip_prefix("vm.").map(|name| format!("vm/{name}"));
+        let Some((key, value, by)) = key.as_ref().and_then(|key| after.in_force(key)) else { continue };
+        let boot = Boot { knob: key.replace('/', "."), value: value.to_string(), by: by.to_owned() };
+        if !found.contains(&boot) {
+            found.push(boot);
+        }
+    }
+    found
 }
 
 /// A value as the kernel takes it: 64M of a knob in bytes becomes 67108864. All else is left to the knob.
@@ -510,5 +518,34 @@ fn fail_for(site: &Site, begun: Begun, why: &str, cause: Why) -> TuneError {
         }
     } else {
         TuneError::not_put_back(text).hint(format!("set the old values by hand: {}", by_hand(&journal.planned)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boot::Assignment;
+
+    #[test]
+    fn a_plan_names_the_member_of_a_pair_that_boot_leaves_in_force() {
+        let line = |key: &str, value: &str, by: &str| Assignment {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            by: by.to_owned(),
+        };
+        let after = boot::Boot::after(&[
+            line("vm/dirty_ratio", "15", "/etc/sysctl.d/1.conf:1"),
+            line("vm/dirty_expire_centisecs", "1500", "/etc/sysctl.d/1.conf:2"),
+        ]);
+        let change = |knob: &str| Change { knob: knob.to_owned(), old: None, new: "1".to_owned(), in_force: None };
+        let knobs = ["vm.dirty_bytes", "vm.dirty_ratio", "vm.dirty_expire_centisecs", "vm.dirty_writeback_centisecs"];
+        let told = |knobs: &[&str]| {
+            let changes: Vec<Change> = knobs.iter().map(|knob| change(knob)).collect();
+            let told = |boot: Boot| format!("{} {}={}", boot.by, boot.knob, boot.value);
+            set_at_boot(&after, &changes).into_iter().map(told).collect::<Vec<_>>()
+        };
+        let ratio = "/etc/sysctl.d/1.conf:1 vm.dirty_ratio=15".to_owned();
+        assert_eq!(told(&knobs[..1]), [ratio.clone()]);
+        assert_eq!(told(&knobs), [ratio, "/etc/sysctl.d/1.conf:2 vm.dirty_expire_centisecs=1500".to_owned()]);
     }
 }

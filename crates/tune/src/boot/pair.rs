@@ -58,4 +58,19 @@ impl Boot {
     pub fn by(&self, key: &str) -> Option<&str> {
         self.set.get(key).map(|(_, by)| by.as_str())
     }
+
+    /// What a line of a file leaves in force of a setting: a key with slashes, its value, and the line, as `PATH:LINE`. Of a bytes/ratio
+    /// pair that is the member that is not zero.
+    pub fn in_force(&self, key: &str) -> Option<(&str, u64, &str)> {
+        let partner = PAIRS.iter().find_map(|(bytes, ratio, _)| match key {
+            _ if key == *bytes => Some(*ratio),
+            _ if key == *ratio => Some(*bytes),
+            _ => None,
+        });
+        let own = self.set.get_key_value(key)?;
+        let of_partner = partner.and_then(|partner| self.set.get_key_value(partner));
+        let is_in_force = |(_, (value, _)): &(&String, &(u64, String))| own.1.0 == 0 && *value > 0;
+        let (key, (value, by)) = of_partner.filter(is_in_force).unwrap_or(own);
+        Some((key, *value, by))
+    }
 }
