@@ -29,7 +29,7 @@ const AFTER: usize = 2;
 pub struct Image<'a> {
     /// Its name.
     pub name: &'a Name,
-    /// Whether it flushed during the burst. If not, the age or the amount of the copies may have started the burst.
+    /// Whether it flushed during the burst. If not, the age of the copies or a threshold, also a part of it, may have started the burst.
     pub has_flushed: bool,
 }
 
@@ -44,7 +44,8 @@ pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst)
     let mut all: Vec<(&Name, Given)> = derived.devices().iter().filter(is_here).filter_map(flushed).collect();
     let sum = |all: &[(&Name, Given)], of: fn(&Given) -> f64| all.iter().map(|(_, given)| of(given)).sum::<f64>();
     let written = burst.rate * burst.seconds;
-    // What is written for its age no flush asked for, and smaller thresholds would have cured a burst of more: `dirty-cliff` says so.
+    // What is written for its age or its amount no flush asked for, and smaller thresholds would have cured a burst of more: `dirty-cliff`
+    // says so.
     // But where the filesystems in the images keep nothing unwritten, and the loop devices had been given nearly all that is unwritten, it is
     // what they cached. Up to 6.9 the first is not counted in cgroups, so the second must hold as well.
     let speed = Speed { value: burst.rate, basis: Basis::Saturated };
