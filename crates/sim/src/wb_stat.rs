@@ -51,6 +51,7 @@ impl Held {
     }
 
     /// Counts a change of a counter on a CPU, in steps of a folio.
+    #[inline]
     fn add(&mut self, stat: WbStat, cpu: usize, pages: i64, folio: u64) {
         if pages == 0 {
             return;
@@ -79,7 +80,12 @@ fn after(held: i64, pages: i64, folio: i64, batch: i64) -> i64 {
     if held + pages < batch {
         return held + pages;
     }
-    let folio = folio.clamp(1, pages.max(1));
+    if folio <= 1 {
+        // Of single pages, the delta folds with the page that makes it a batch, and after each batch from then on.
+        let beyond = pages - (batch - held);
+        return if beyond < batch { beyond } else { beyond % batch };
+    }
+    let folio = folio.min(pages.max(1));
     let (steps, last) = (pages / folio, pages % folio);
     let step_up = |held: i64, steps: i64| {
         let first = (batch - held + folio - 1) / folio;
