@@ -468,14 +468,20 @@ impl World {
     fn next_part(&mut self, sending: &mut Sending, ioend: u32, until: u64) {
         let cache = &self.inodes[sending.inode].cache;
         // Pages that are gone or clean by now are not written, nor others instead that lie beyond the run.
-        let first = cache.next_dirty(sending.at, 1).filter(|part| part.start < until);
-        let next = first.and_then(|part| cache.next_dirty(part.start, (until - part.start).min(sending.in_bio)));
+        let most = |start: u64| (until - start).min(sending.in_bio);
+        let first = cache.next_dirty(sending.at, most(sending.at)).filter(|part| part.start < until);
+        let next = match first {
+            Some(part) if part.start != sending.at => cache.next_dirty(part.start, most(part.start)),
+            first => first,
+        };
         let Some(part) = next else {
             sending.at = until;
             return;
         };
-        let first = cache.find(part.start).filter(|(at, _)| *at == part.start);
-        let lead = first.map_or(0, |(_, extent)| extent.lead()).min(part.len - part.blocks.min(part.len));
+        // Without other pages than those to write, there are none before the first of them.
+        let others = part.len - part.blocks.min(part.len);
+        let first = if others > 0 { cache.find(part.start).filter(|(at, _)| *at == part.start) } else { None };
+        let lead = first.map_or(0, |(_, extent)| extent.lead()).min(others);
         self.start_writeback(sending.inode, part.start, part.len, part.owner, sending.cpu);
         // Blocks that do not lie side by side are requests of their own. The stretches are taken to be of one size.
         let in_stretch = part.blocks.max(1).div_ceil(part.stretches.max(1));
