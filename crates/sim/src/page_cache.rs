@@ -26,10 +26,17 @@ pub(crate) struct PageCache {
 }
 
 impl PageCache {
+    /// Whether no page is cached from `page` on.
+    #[inline]
+    pub(crate) fn ends_before(&self, page: u64) -> bool {
+        page >= self.end
+    }
+
     /// First entry that ends after `page`.
+    #[inline]
     fn at(&self, page: u64) -> At {
         // Files are mostly read and written at their end.
-        if page >= self.end { self.extents.end() } else { self.extents.at(page) }
+        if self.ends_before(page) { self.extents.end() } else { self.extents.at(page) }
     }
 
     /// The entries that end after `page`.
@@ -99,6 +106,9 @@ impl PageCache {
 
     /// First page of a range that is not cached, and the number of uncached pages from there on.
     pub(crate) fn hole(&self, start: u64, len: u64) -> Option<(u64, u64)> {
+        if self.ends_before(start) {
+            return (len > 0).then_some((start, len));
+        }
         let (mut page, mut end) = (start, start + len);
         for entry in self.entries(start) {
             if entry.0 > page || page >= end {

@@ -79,7 +79,10 @@ impl World {
         if missing == 0 {
             return true;
         }
-        let in_holes: u64 = i.holes(pages.clone()).iter().map(|hole| self.missing(inode, hole)).sum();
+        let in_holes: u64 = match i.gaps {
+            None => 0,
+            Some(_) => i.holes(pages.clone()).iter().map(|hole| self.missing(inode, hole)).sum(),
+        };
         if pages.end <= i.allocated {
             return in_holes == 0 || self.take_blocks(inode, in_holes);
         }
