@@ -28,7 +28,8 @@ pub(crate) enum Plug {
 /// Requests in plugs, and what joined requests complete.
 #[derive(Debug, Default)]
 pub(crate) struct Plugs {
-    held: BTreeMap<Plug, Plugged>,
+    /// A plug stays here when it is empty: mostly the next request comes soon.
+    held: BTreeMap<Plug, Option<Plugged>>,
     joined: Vec<Vec<Done>>,
     free: Vec<u32>,
 }
@@ -55,7 +56,7 @@ impl Plugs {
     /// Makes a request part of another one.
     fn join(&mut self, of: Plug, request: &Request) {
         let Plugs { held, joined, free } = self;
-        let Some(plugged) = held.get_mut(&of) else { return };
+        let Some(Some(plugged)) = held.get_mut(&of) else { return };
         let cell = match plugged.request.done {
             Done::Joined(cell) => cell,
             first => {
@@ -127,7 +128,7 @@ impl World {
             return self.submit_now(device, request);
         };
         self.account_bio(device, request);
-        let joins = self.plugs.held.get(&of).is_some_and(|plugged| {
+        let joins = self.plugs.held.get(&of).and_then(Option::as_ref).is_some_and(|plugged| {
             let is_copy = self.is_copy_place(request.at);
             // A request has as many segments as a bio. On btrfs each page is one segment.
             let most = if is_copy { BIO_PAGES.min(self.request_pages()) } else { self.request_pages() };
@@ -151,12 +152,13 @@ impl World {
 
     /// Puts a request that has its place in the queue into a plug, which is empty.
     fn plug(&mut self, of: Plug, device: BlockId, request: Request) {
-        self.plugs.held.insert(of, Plugged { device, request, end: end_of(&request) });
+        *self.plugs.held.entry(of).or_default() = Some(Plugged { device, request, end: end_of(&request) });
     }
 
     /// Hands the request in a plug to the device.
     pub(crate) fn unplug(&mut self, of: Plug) {
-        if let Some(Plugged { device, request, .. }) = self.plugs.held.remove(&of) {
+        let plugged = self.plugs.held.get_mut(&of).and_then(Option::take);
+        if let Some(Plugged { device, request, .. }) = plugged {
             self.issue(device, &request);
         }
     }
@@ -203,20 +205,18 @@ mod tests {
         let (of, device, most) = (Plug::Flusher(WbId(0)), BlockId(0), 320 * PAGE);
         let first = request(1, 49, Done::Writeback(7));
         let plugged = Plugged { device, request: first, end: end_of(&first) };
-        let mut plugs = Plugs { held: BTreeMap::from([(of, plugged)]), ..Plugs::default() };
+        let mut plugs = Plugs { held: BTreeMap::from([(of, Some(plugged))]), ..Plugs::default() };
+        let held = |plugs: &Plugs| plugs.held[&of].expect("a request");
         for inode in 2..=6 {
             let next = request(inode, 49, Done::Writeback(7 + inode));
-            assert!(plugs.held[&of].takes(device, &next, most), "{inode}");
+            assert!(held(&plugs).takes(device, &next, most), "{inode}");
             plugs.join(of, &next);
         }
-        let Plugged { request: joined, end, .. } = plugs.held[&of];
+        let Plugged { request: joined, end, .. } = held(&plugs);
         assert_eq!((joined.bytes, joined.merged, end), (294 * PAGE, 5, device_page(InodeId(6), 49)));
-        assert!(
-            !plugs.held[&of].takes(device, &request(7, 49, Done::Nothing), most),
-            "a request has 320 pages at most"
-        );
+        assert!(!held(&plugs).takes(device, &request(7, 49, Done::Nothing), most), "a request has 320 pages at most");
         let other = Request { cgroup: CgId(3), ..request(7, 4, Done::Nothing) };
-        assert!(!plugs.held[&of].takes(device, &other, most), "that of another cgroup stays apart");
+        assert!(!held(&plugs).takes(device, &other, most), "that of another cgroup stays apart");
         let Done::Joined(cell) = joined.done else { panic!("{:?}", joined.done) };
         let completes = [7, 9, 10, 11, 12, 13].map(Done::Writeback);
         assert_eq!(plugs.completed(cell), completes);
