@@ -35,6 +35,7 @@ pub(crate) struct Pressure {
 
 impl Pressure {
     /// Brings the totals up to a moment.
+    #[inline]
     pub(crate) fn account(&mut self, now: u64) {
         let passed = now.saturating_sub(self.since);
         if self.waiting > 0 {
@@ -125,8 +126,9 @@ impl World {
     pub(crate) fn charge(&mut self, cgroup: CgId, mut change: impl FnMut(&mut Charged)) {
         let mut at = Some(cgroup);
         while let Some(id) = at {
-            change(&mut self.cgroups[id].charged);
-            at = self.cgroups[id].parent;
+            let Cgroup { charged, parent, .. } = &mut self.cgroups[id];
+            change(charged);
+            at = *parent;
         }
     }
 
@@ -163,10 +165,10 @@ impl World {
         let now = self.now;
         let mut at = Some(cgroup);
         while let Some(id) = at {
-            let io = &mut self.cgroups[id].io;
+            let Cgroup { io, parent, .. } = &mut self.cgroups[id];
             io.account(now);
             io.waiting = if is_asleep { io.waiting + 1 } else { io.waiting.saturating_sub(1) };
-            at = self.cgroups[id].parent;
+            at = *parent;
         }
         self.memory.account_cpus(now, self.cpus);
         let waiting = self.cgroups[CgId::ROOT].io.waiting;
@@ -178,10 +180,10 @@ impl World {
         let now = self.now;
         let mut at = Some(cgroup);
         while let Some(id) = at {
-            let io = &mut self.cgroups[id].io;
+            let Cgroup { io, parent, .. } = &mut self.cgroups[id];
             io.account(now);
             io.running = if is_running { io.running + 1 } else { io.running.saturating_sub(1) };
-            at = self.cgroups[id].parent;
+            at = *parent;
         }
         self.memory.account_cpus(now, self.cpus);
         self.memory.running = self.cgroups[CgId::ROOT].io.running;

@@ -90,6 +90,7 @@ const RECLAIM_WAIT: u64 = 100_000_000;
 
 impl Memory {
     /// Counts iowait: CPUs that are idle while tasks sleep for I/O.
+    #[inline]
     pub(crate) fn account_cpus(&mut self, now: u64, cpus: u64) {
         let passed = now.saturating_sub(self.cpu_since);
         self.cpu_iowait += passed * self.waiting.min(cpus.saturating_sub(self.running));
@@ -260,7 +261,8 @@ impl World {
             if evicted >= wanted {
                 break;
             }
-            if self.memory.lru(owner).inactive_is_low()
+            if active.len() > 0
+                && self.memory.lru(owner).inactive_is_low()
                 && let Some(run) = active.pop_front()
                 && self.deactivate(&run, owner) > 0
             {
