@@ -545,7 +545,7 @@ mod tests {
             set_at_boot(&after, &changes).into_iter().map(told).collect::<Vec<_>>()
         };
         let ratio = "/etc/sysctl.d/1.conf:1 vm.dirty_ratio=15".to_owned();
-        assert_eq!(told(&knobs[..1]), [ratio.clone()]);
+        assert_eq!(told(&knobs[..1]), std::slice::from_ref(&ratio));
         assert_eq!(told(&knobs), [ratio, "/etc/sysctl.d/1.conf:2 vm.dirty_expire_centisecs=1500".to_owned()]);
     }
 }

@@ -76,6 +76,13 @@ pub(crate) fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option
             hundredths(raw.setting(|row| row.dirty_expire_centisecs)? + period)
         }
         "Laptop mode" => raw.setting(|row| row.laptop_mode)?,
+        "Dirty, nearest to the background threshold" => {
+            let pages = raw.samples.iter().filter_map(|sample| {
+                Some((sample.host.nr_dirty?.0 as f64, sample.host.nr_dirty_background_threshold?.0 as f64))
+            });
+            pages.max_by(|one, other| (one.0 / one.1.max(1.0)).total_cmp(&(other.0 / other.1.max(1.0))))?.0
+                * super::PAGE
+        }
         "Limit" if evidence.unit == "bytes" => raw.setting(|row| row.dirty_bytes)?,
         "Limit" => raw.setting(|row| row.dirty_ratio)?,
         "Background setting" if evidence.unit == "bytes" => raw.setting(|row| row.dirty_background_bytes)?,
