@@ -89,6 +89,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "thirtyfirst-well",
     "thirtysecond-sick",
     "thirtysecond-well",
+    "thirtythird-sick",
+    "thirtythird-well",
     "twelfth-sick",
     "twelfth-well",
     "twentieth-more-sick",
@@ -154,6 +156,7 @@ pub(crate) const TWENTYNINTH_ROUND: &str = include_str!("../blind/twentyninth-ro
 pub(crate) const THIRTIETH_ROUND: &str = include_str!("../blind/thirtieth-round.txt");
 pub(crate) const THIRTYFIRST_ROUND: &str = include_str!("../blind/thirtyfirst-round.txt");
 pub(crate) const THIRTYSECOND_ROUND: &str = include_str!("../blind/thirtysecond-round.txt");
+pub(crate) const THIRTYTHIRD_ROUND: &str = include_str!("../blind/thirtythird-round.txt");
 pub(crate) const VARIATIONS: &str = include_str!("../blind/variations.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
@@ -190,6 +193,7 @@ pub(crate) const TABLES: &[&str] = &[
     THIRTIETH_ROUND,
     THIRTYFIRST_ROUND,
     THIRTYSECOND_ROUND,
+    THIRTYTHIRD_ROUND,
     VARIATIONS,
 ];
 
