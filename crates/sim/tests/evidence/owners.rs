@@ -6,7 +6,8 @@ use super::DIRTIED;
 use super::raw::{Raw, is_layer};
 use floodline_analysis::report::{Evidence, Finding};
 use floodline_record::id::{DevId, Entity, EntityId};
-use floodline_record::sample::{CgroupIoRow, CgroupRow, Sample};
+use floodline_record::sample::{CgroupIoRow, CgroupRow, HostRow, Sample};
+use floodline_record::units::Pages;
 
 /// Major number of loop devices.
 const LOOP_MAJOR: u32 = 7;
@@ -85,6 +86,15 @@ pub(crate) fn again(raw: &Raw, _finding: &Finding, evidence: &Evidence) -> Optio
             return Some(raw.intervals().map(fastest).fold(0.0, f64::max));
         }
         _ => {}
+    }
+    if name == "Removed before it was written, machine" {
+        let grown = |of: fn(&HostRow) -> Option<Pages>| {
+            let read = |sample: &Sample| of(&sample.host).unwrap_or_default().0 as f64;
+            read(raw.last()) - read(raw.first())
+        };
+        let removed = grown(|row| row.nr_dirtied) - grown(|row| row.nr_written);
+        let unwritten = grown(|row| row.nr_dirty) + grown(|row| row.nr_writeback);
+        return Some((removed - unwritten).max(0.0) * super::PAGE);
     }
     if let Some(path) = name.strip_prefix("Written for inodes of ") {
         return Some(raw.written_for(raw.cgroup_called(path)?));

@@ -206,7 +206,7 @@ fn finding(derived: &Derived<'_>, owner: &Split, bytes: u64, host: Option<(u64, 
 
 /// The finding about bytes that the flusher of another cgroup wrote.
 fn written_by_another(derived: &Derived<'_>, flow: &Flow) -> Finding {
-    let (name, host) = (derived.label(flow.owner), derived.label(flow.host));
+    let name = derived.label(flow.owner);
     let pressure = derived.window.cgroups.get(&flow.owner).and_then(cgroup::io_pressure_some);
     let hurts = pressure.is_some_and(|share| share >= HURTS_PRESSURE);
     let mut evidence = vec![
@@ -217,15 +217,23 @@ fn written_by_another(derived: &Derived<'_>, flow: &Flow) -> Finding {
         ),
         Evidence::bytes(format!("Written for inodes of {name}"), flow.written, "io.stat wbytes")
             .against(flow.cleaned as f64),
-        Evidence::bytes(format!("Written for inodes of {host}"), flow.host_written, "io.stat wbytes"),
-        Evidence::bytes(format!("Dirtied in {host}"), flow.host_dirtied, "/proc/PID/io write_bytes"),
     ];
+    let mut whose = "another cgroup, which owns the inodes".to_owned();
+    if let Some(host) = &flow.host {
+        let name = derived.label(host.id);
+        let written = Evidence::bytes(format!("Written for inodes of {name}"), host.written, "io.stat wbytes");
+        evidence.push(written);
+        evidence.push(Evidence::bytes(format!("Dirtied in {name}"), host.dirtied, "/proc/PID/io write_bytes"));
+        whose = format!("another cgroup, probably {name}, which owns the inodes");
+    }
+    let from = "/proc/vmstat nr_dirtied − nr_written, less what is still dirty";
+    evidence.extend(flow.removed.map(|bytes| Evidence::bytes("Removed before it was written, machine", bytes, from)));
     evidence.extend(pressure.map(|share| time_waited(&name, share)));
     finding_of(
         &name,
         hurts,
         format!(
-            "{} of what {name} dirtied was written by the flusher of another cgroup, probably {host}, which owns the inodes.",
+            "{} of what {name} dirtied was written by the flusher of {whose}.",
             human::bytes(flow.missing() as f64)
         ),
         evidence,

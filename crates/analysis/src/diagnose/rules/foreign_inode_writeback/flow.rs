@@ -9,7 +9,8 @@ use crate::diagnose::dirty;
 use floodline_record::facts::Mount;
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
-use floodline_record::sample::CgroupRow;
+use floodline_record::sample::{CgroupRow, HostRow};
+use floodline_record::units::Pages;
 use floodline_record::window::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,10 +47,17 @@ pub(super) struct Flow {
     pub(super) cleaned: u64,
     /// Bytes written for its own inodes.
     pub(super) written: u64,
-    pub(super) host: EntityId,
-    /// Bytes written for the inodes of the host, and bytes that its processes dirtied.
-    pub(super) host_written: u64,
-    pub(super) host_dirtied: u64,
+    pub(super) host: Option<Host>,
+    /// Dirty bytes of the machine that were removed before they were written; where this shows that the bytes were not.
+    pub(super) removed: Option<u64>,
+}
+
+/// The cgroup whose flusher wrote these bytes.
+pub(super) struct Host {
+    pub(super) id: EntityId,
+    /// Bytes written for its inodes, and bytes that its processes dirtied.
+    pub(super) written: u64,
+    pub(super) dirtied: u64,
 }
 
 impl Flow {
@@ -89,16 +97,29 @@ pub(super) fn largest(derived: &Derived<'_>) -> Option<Flow> {
     let surplus = |sums: &Sums| {
         (sums.written.saturating_add(sums.unwritten)).saturating_sub(sums.dirtied.saturating_add(sums.unwritten_before))
     };
-    let others = sums.iter().filter(|(id, _)| !is_related(**id));
-    let (&host, its) = others.max_by_key(|(_, one)| surplus(one))?;
-    (surplus(its) as f64 >= MOSTLY * missing(own) as f64).then_some(Flow {
-        owner,
-        cleaned: own.cleaned().saturating_sub(cancelled),
-        written: own.written,
-        host,
-        host_written: its.written,
-        host_dirtied: its.dirtied,
-    })
+    let others = || sums.iter().filter(|(id, _)| !is_related(**id));
+    let host_of = |(id, sums): (&EntityId, &Sums)| Host { id: *id, written: sums.written, dirtied: sums.dirtied };
+    let (host, removed) = match others().max_by_key(|(_, one)| surplus(one)) {
+        Some(one) if surplus(one.1) as f64 >= MOSTLY * missing(own) as f64 => (Some(host_of(one)), None),
+        // No other cgroup has more written than it dirtied: a store dirties a whole folio, of which only a part may be written.
+        // If few dirty pages of the machine were removed, a flusher wrote the bytes all the same.
+        _ => {
+            let removed = removed(derived).filter(|removed| *removed as f64 <= (1.0 - MOSTLY) * missing(own) as f64)?;
+            let mut able = others().filter(|(_, one)| one.written >= missing(own));
+            (able.next().filter(|_| able.next().is_none()).map(host_of), Some(removed))
+        }
+    };
+    Some(Flow { owner, cleaned: own.cleaned().saturating_sub(cancelled), written: own.written, host, removed })
+}
+
+/// Bytes that became dirty and were neither written nor are dirty or under writeback at the end: files that were truncated or removed.
+/// All three counts are of whole folios. `None` where one is missing.
+fn removed(derived: &Derived<'_>) -> Option<u64> {
+    let host = &derived.window.host;
+    let unwritten = |row: &HostRow| Some(row.nr_dirty?.0.saturating_add(row.nr_writeback?.0));
+    let cleaned =
+        (host.growth.nr_dirtied?.0.saturating_add(unwritten(&host.first)?)).saturating_sub(unwritten(&host.last)?);
+    Some(Pages(cleaned.saturating_sub(host.growth.nr_written?.0)).bytes(derived.page_size).0)
 }
 
 /// The sums of each cgroup with both controllers; `None` where a source is missing.
@@ -182,7 +203,21 @@ mod tests {
         check_rule(&RULE, &two(0.0, 13.0), found);
         check_rule(&RULE, &two(3.0, 10.0), "clear:");
         // Nothing else was written instead: it may have been removed.
-        check_rule(&RULE, &two(0.0, 10.0), "clear:");
+        let of_host = |dirtied: f64, written: f64| {
+            two(0.0, 10.0).host(move |t, row| {
+                row.nr_dirtied = Some(Pages((dirtied * t) as u64));
+                row.nr_written = Some(Pages((written * t) as u64));
+            })
+        };
+        check_rule(&RULE, &of_host(3200.0, 2450.0), "clear:");
+        check_rule(&RULE, &of_host(3200.0, 3200.0), found);
+        // The collector wrote less than is missing, so no cgroup is named.
+        let small = two(0.0, 1.0).host(|t, row| row.nr_written = Some(Pages((3200.0 * t) as u64)));
+        let small = small.host(|t, row| row.nr_dirtied = Some(Pages((3200.0 * t) as u64)));
+        let small = small.process("collect", 72, "/logs", |t, row| row.write_bytes = grows(t, 0, 1e6));
+        let unnamed =
+            "info: 28.6 MiB of what /shop dirtied was written by the flusher of another cgroup, which owns the inodes.";
+        check_rule(&RULE, &small, unnamed);
         // Too little to tell.
         check_rule(&RULE, &two(2.5, 10.5), "clear:");
     }
