@@ -4,6 +4,7 @@
 //! slowness.
 #![doc = include_str!("cgroup_writeback_missing.md")]
 
+mod escaping;
 mod weights;
 
 use crate::diagnose::derived::Derived;
@@ -12,8 +13,7 @@ use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::writer::{DOMINANT_SHARE, Writer};
 use crate::diagnose::{Rule, Verdict, burst, cgroup, dirty, limits, load};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
-use floodline_kernel::{Behaviour, CgroupWriteback, WhyNot, cgroup_writeback};
-use floodline_record::facts::{CgroupMode, HostFacts, Mount};
+use floodline_record::facts::{CgroupMode, HostFacts};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::{DevId, Entity, EntityId, Hierarchy};
@@ -55,7 +55,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
         return derived.not_checked(Source::MemoryLimits, "limits of cgroups");
     }
     let findings: Vec<Finding> = if facts.cgroups.has_unified_writeback() {
-        let escaping = escaping_filesystem(derived, facts).into_iter();
+        let escaping = escaping::filesystem(derived, facts).into_iter();
         escaping.chain(weights::without_effect(derived, facts)).chain(shared_budget(derived)).collect()
     } else {
         not_unified(derived, facts).into_iter().collect()
@@ -147,6 +147,31 @@ fn passed_disks(derived: &Derived<'_>, writes: &[limits::WriteLimit<'_>], passed
     names.map(|device| device.name.to_string()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
+/// How much limits that do not hold buffered writes matter. A limit without buffered writes beyond it is only worth reporting. A limit
+/// that was exceeded failed its purpose. If most writes passed a limit, it would have spared the programs that wait for them. It spares no
+/// task on a device that only its own cgroup uses.
+fn severity(derived: &Derived<'_>, writes: &[limits::WriteLimit<'_>], passed: &[(EntityId, f64)]) -> Severity {
+    if passed.is_empty() {
+        return Severity::Info;
+    }
+    let harms = |spared: &[Waiter]| {
+        waiting::is_harm(derived, spared) || stalled(derived, writes, passed) || fills(derived, writes, passed)
+    };
+    match would_be_spared(derived, writes, passed) {
+        Some(spared) if spared.is_empty() => Severity::Info,
+        Some(spared) if made_most(derived, passed) && harms(&spared) => Severity::Critical,
+        _ => Severity::Warning,
+    }
+}
+
+/// Bytes a second that the processes of the first cgroups that passed their limits dirtied.
+fn rates<'d>(derived: &'d Derived<'_>, passed: &'d [(EntityId, f64)]) -> impl Iterator<Item = Evidence> + 'd {
+    passed.iter().take(3).map(|(cgroup, rate)| {
+        let name = format!("Dirtied by {}", derived.label(*cgroup));
+        Evidence::rate(name, *rate, "/proc/PID/io write_bytes of its processes")
+    })
+}
+
 /// Memory and io are not both on the unified hierarchy.
 fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
     let writes = limits::of_writes(derived);
@@ -170,22 +195,7 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
             (Severity::Info, format!("{limit} memory, which bounds no dirty pages"))
         }
         count => {
-            // A limit without buffered writes beyond it is only worth reporting. A limit that was exceeded failed its
-            // purpose. If most writes passed a limit, it would have spared the programs that wait for them. It
-            // spares no task on a device that only its own cgroup uses.
-            let severity = match would_be_spared(derived, &writes, &passed) {
-                _ if passed.is_empty() => Severity::Info,
-                Some(spared) if spared.is_empty() => Severity::Info,
-                Some(spared)
-                    if made_most(derived, &passed)
-                        && (waiting::is_harm(derived, &spared)
-                            || stalled(derived, &writes, &passed)
-                            || fills(derived, &writes, &passed)) =>
-                {
-                    Severity::Critical
-                }
-                _ => Severity::Warning,
-            };
+            let severity = severity(derived, &writes, &passed);
             (severity, format!("Write limits of {} do not hold buffered writes", cgroups(count)))
         }
     };
@@ -202,10 +212,7 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
         evidence.push(Evidence::count("Cgroups with a weight of their own", weighted, "io.weight"));
     }
     evidence.extend(limits::rows(derived, &writes));
-    evidence.extend(passed.iter().take(3).map(|(cgroup, rate)| {
-        let name = format!("Dirtied by {}", derived.label(*cgroup));
-        Evidence::rate(name, *rate, "/proc/PID/io write_bytes of its processes")
-    }));
+    evidence.extend(rates(derived, &passed));
     // Dirty data of such a cgroup counts only against the whole machine's threshold.
     let dirty = cgroup::own_parts(derived.window, &derived.window.unwritten_max);
     evidence.extend(dirty.first().map(|(id, bytes)| {
@@ -267,73 +274,6 @@ fn to_version_2() -> Step {
         undo: "take it off the command line and reboot".to_owned(),
         command: format!("# Add {UNIFIED} to the kernel command line and reboot."),
     }
-}
-
-/// Reason why a filesystem that has pages to write back does not support cgroup writeback.
-fn lacks_support(facts: &HostFacts, mount: &Mount) -> Option<WhyNot> {
-    match cgroup_writeback(mount, &Behaviour::of_host(facts)?, &facts.cgroups) {
-        CgroupWriteback::Unsupported(WhyNot::NoWriteback | WhyNot::OtherFilesystem) => None,
-        CgroupWriteback::Unsupported(why) => Some(why),
-        CgroupWriteback::Supported | CgroupWriteback::Unknown => None,
-    }
-}
-
-/// Finding for a write limit on a device whose filesystem does not support cgroup writeback.
-fn escaping_filesystem(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
-    let mut escaping: Vec<(EntityId, &Mount, WhyNot)> = Vec::new();
-    let limits = limits::of_writes(derived);
-    // Hundreds of cgroups have limits on the same few devices.
-    let mut lacking: BTreeMap<DevId, Option<(&Mount, WhyNot)>> = BTreeMap::new();
-    for (cgroup, dev, _) in &limits {
-        let lacks = lacking.entry(*dev).or_insert_with(|| {
-            let mounts = device::by_dev(derived.window, *dev).map(|device| device.mounts()).unwrap_or_default();
-            let mut writable = mounts.into_iter().filter(|mount| !mount.has_option("ro"));
-            writable.find_map(|mount| Some((mount, lacks_support(facts, mount)?)))
-        });
-        escaping.extend(lacks.map(|(mount, why)| (*cgroup, mount, why)));
-    }
-    let (_, mount, why) = *escaping.first()?;
-    let mut evidence = vec![
-        Evidence::text(
-            format!("Filesystem of {}", mount.mount_point),
-            Name::new(&mount.fs_type).to_string(),
-            "/proc/self/mountinfo",
-        )
-        .against_text(why.to_string()),
-    ];
-    let kernel = Name::new(&facts.kernel_release).to_string();
-    evidence.push(Evidence::text("Kernel", kernel, "uname -r"));
-    evidence.extend(limits::rows(derived, &limits));
-    Some(Finding {
-        rule: RULE.name,
-        severity: Severity::Warning,
-        summary: format!(
-            "Write limits of {} do not hold buffered writes on {}: {} has no cgroup writeback here.",
-            human::plural(escaping.len() as u64, "cgroup", "cgroups"),
-            mount.mount_point,
-            Name::new(&mount.fs_type)
-        ),
-        evidence,
-        brief: Brief {
-            because:
-                "This filesystem does not tell the kernel which cgroup a buffered write belongs to. The limits hold \
-                      direct and synchronous writes only."
-                    .to_owned(),
-            who: escaping.iter().take(3).map(|(cgroup, ..)| derived.label(*cgroup)).collect::<Vec<_>>().join(", "),
-            expect: "Move the data to ext4, XFS, btrfs or f2fs, or let the programs write directly (O_DIRECT)."
-                .to_owned(),
-            ..Brief::default()
-        },
-        cause: "A filesystem has to say for each write whose it is. Where it does not, dirty pages are written as the \
-                root's: io.max, io.weight and io.latency see direct and synchronous writes only, and the cgroup has no \
-                dirty budget of its own."
-            .to_owned(),
-        trade_off:
-            "Move the data to ext4 (not with data=journal), btrfs, f2fs or XFS on a kernel that supports it, or let \
-             the programs write directly. If neither is possible, remove the limit: it does not hold."
-                .to_owned(),
-        ..Finding::default()
-    })
 }
 
 /// Siblings without either controller below a limited cgroup: they share one wb and one budget.
@@ -534,28 +474,6 @@ mod tests {
     #[test]
     fn the_same_limits_hold_on_version_2_and_ext4() {
         check_rule(&RULE, &io_limited(limited(Fixture::healthy()), "sda"), "clear: every limit is on a filesystem");
-    }
-
-    #[test]
-    fn a_filesystem_without_support_lets_writes_escape() {
-        let on = |fs_type: &str, options: &str, kernel: &str| {
-            io_limited(
-                Fixture::healthy().kernel(kernel).disk("sdb", |_, _| {}).mount("sdb", fs_type, "/data", options),
-                "sdb",
-            )
-        };
-        check_rule(
-            &RULE,
-            &on("vfat", "rw", "6.12.117"),
-            "warning: Write limits of 1 cgroup do not hold buffered writes on /data: vfat",
-        );
-        check_rule(&RULE, &on("xfs", "rw", "6.12.117"), "clear:");
-        check_rule(
-            &RULE,
-            &on("xfs", "rw", "4.19.0"),
-            "warning: Write limits of 1 cgroup do not hold buffered writes on /data: xfs",
-        );
-        check_rule(&RULE, &on("ext4", "rw,data=journal", "6.12.117"), "warning: Write limits of 1 cgroup");
     }
 
     fn siblings(bits: u64) -> Fixture {

@@ -3,7 +3,8 @@
 //! buffered writes only where the filesystem supports cgroup writeback. (BFQ has weights of its own, `io.bfq.weight`,
 //! which service managers set together with `io.weight`.)
 
-use super::{RULE, lacks_support};
+use super::RULE;
+use super::escaping::lacks_support;
 use crate::diagnose::cgroup;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Device;
