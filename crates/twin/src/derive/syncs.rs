@@ -169,7 +169,9 @@ pub(super) fn syncs(
     }
     for ((group, syncs), at) in groups.iter().zip(&mut syncs).zip(at.iter()) {
         let flushes = places.get(at.place).map_or(0.0, |place| flushes_for_programs(groups, place));
-        if let Some((count, wait)) = syncs_at_ends(group).filter(|ends| !is_held_within(group, *ends, flushes)) {
+        if let Some(Ends { count, wait, .. }) =
+            syncs_at_ends(group).filter(|ends| !is_held_within(group, *ends, flushes))
+        {
             *syncs = Syncs { count, call: Some(SyncCall::Fsync), at_ends: Some(wait), ..Syncs::default() };
         }
     }
@@ -263,9 +265,14 @@ pub(super) struct Run {
     bytes: f64,
     /// Seconds of waiting after it, before the next one.
     pub(super) waited: f64,
+    /// Seconds of waiting in its last interval, where its calls ended early: samples do not tell whether that is before or after its end.
+    waited_last: f64,
     /// Whether the program waited, and then rested.
     is_synced: bool,
 }
+
+/// Rate of the calls in the last interval of a burst, as a part of that in the interval before, below which the calls ended early.
+const ENDED_EARLY: f64 = 0.75;
 
 /// The bursts of a program, but for one that the end of the recording cuts. A time in which it waits and then goes on at once is within a burst:
 /// a limit held it up.
@@ -278,6 +285,11 @@ pub(super) fn runs(group: &Group) -> Vec<Run> {
         let length = run.iter().take_while(|bin| bin.by_calls > 0.0).count();
         let (run, after) = run.split_at(length);
         let bytes: f64 = run.iter().map(|bin| bin.by_calls).sum();
+        let rate = |bin: &Bin| bin.by_calls / bin.length;
+        let waited_last = match run {
+            [.., before, last] if rate(last) < ENDED_EARLY * rate(before) => last.waited,
+            _ => 0.0,
+        };
         let before = if is_held { runs.pop().map_or(0.0, |before| before.bytes) } else { 0.0 };
         let Some(last) = run.last().filter(|_| !after.is_empty()) else { break };
         let idle = after.iter().take_while(|bin| bin.by_calls <= 0.0).count();
@@ -285,7 +297,8 @@ pub(super) fn runs(group: &Group) -> Vec<Run> {
         let seconds: f64 = after[..idle].iter().map(|bin| bin.length).sum();
         let is_rest = seconds >= IDLE_OVER_WAIT * waited;
         is_held = waited >= END_WAIT && !is_rest;
-        runs.push(Run { end: last.end, bytes: before + bytes, waited, is_synced: waited >= END_WAIT && is_rest });
+        let is_synced = waited >= END_WAIT && is_rest;
+        runs.push(Run { end: last.end, bytes: before + bytes, waited, waited_last, is_synced });
         rest = &after[idle..];
     }
     runs
@@ -322,14 +335,25 @@ pub(super) fn synced_runs(group: &Group) -> Vec<Run> {
     }
 }
 
-/// Number of the bursts that are made durable at their ends, and the mean of the waits there. What was synced cannot be dropped unwritten:
+/// Bursts that are made durable at their ends.
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    count: f64,
+    /// Mean of the waits there, seconds.
+    wait: f64,
+    /// All of these waits, with those in the last intervals of the bursts, seconds.
+    waited_most: f64,
+}
+
+/// The bursts that are made durable at their ends. What was synced cannot be dropped unwritten:
 /// a program that drops what such bursts left waits for the writeback of pages that it drops.
-fn syncs_at_ends(group: &Group) -> Option<(f64, f64)> {
+fn syncs_at_ends(group: &Group) -> Option<Ends> {
     let runs = synced_runs(group);
     let count = runs.len() as f64;
     let synced: f64 = runs.iter().map(|run| run.bytes).sum();
     let is_kept = synced <= group.total.by_calls - group.total.cancelled + DROPPED_BESIDE * group.total.by_calls;
-    (!runs.is_empty() && is_kept).then(|| (count, runs.iter().map(|run| run.waited).sum::<f64>() / count))
+    let (waited, last) = runs.iter().fold((0.0, 0.0), |sum, run| (sum.0 + run.waited, sum.1 + run.waited_last));
+    (!runs.is_empty() && is_kept).then(|| Ends { count, wait: waited / count, waited_most: waited + last })
 }
 
 /// Part of the waits of a program that follow its bursts, below which it waits within them.
@@ -337,8 +361,8 @@ const AFTER_BURSTS: f64 = 0.5;
 
 /// Whether a program waits mostly within its bursts, on a device that was flushed far more often than once for each: it syncs many times in
 /// a burst, and the wait after the last one is one of many.
-fn is_held_within(group: &Group, (count, wait): (f64, f64), flushes: f64) -> bool {
-    flushes > SHARE_A_FLUSH * count && count * wait < AFTER_BURSTS * group.total.waited
+fn is_held_within(group: &Group, ends: Ends, flushes: f64) -> bool {
+    flushes > SHARE_A_FLUSH * ends.count && ends.waited_most < AFTER_BURSTS * group.total.waited
 }
 
 /// A small program that makes each of its writes durable, and the device.

@@ -62,12 +62,25 @@ fn a_burst_that_a_limit_holds_up_is_one() {
 }
 
 #[test]
+fn waits_in_the_interval_in_which_a_burst_ends_may_follow_it() {
+    // On a device with a hundred flushes for each burst.
+    let is_held = |burst: [(f64, f64); 2]| {
+        let mut group = group(&[&burst[..], &[(0.0, 0.3), (0.0, 0.0), (0.0, 0.0)]].concat().repeat(4));
+        group.total.waited = group.bins.iter().map(|bin| bin.waited).sum();
+        is_held_within(&group, syncs_at_ends(&group).expect("bursts that are synced"), 400.0)
+    };
+    assert!(!is_held([(45e6, 0.0), (15e6, 0.4)]), "its calls end in the second interval");
+    assert!(is_held([(45e6, 0.0), (45e6, 0.4)]), "it waits while it writes");
+    assert!(is_held([(45e6, 0.4), (15e6, 0.0)]), "it waits before its end");
+}
+
+#[test]
 fn bursts_that_are_dropped_unwritten_were_not_synced() {
     let bursts = [(90e6, 0.0), (0.0, 0.5), (0.0, 0.0), (0.0, 0.0)].repeat(4);
     let count = |cancelled: f64| {
         let mut group = group(&bursts);
         group.total.cancelled = cancelled;
-        syncs_at_ends(&group).map(|(count, _)| count)
+        syncs_at_ends(&group).map(|ends| ends.count)
     };
     assert_eq!(count(0.0), Some(4.0));
     assert_eq!(count(10e6), Some(4.0), "another file");
