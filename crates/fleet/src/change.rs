@@ -74,6 +74,7 @@ impl Change {
     }
 
     fn add(&mut self, setting: Setting) -> Result<(), NotAChange> {
+        let setting = of_host(setting);
         let key = setting.key.as_str();
         if let Some(known) = self.settings.iter().find(|known| known.key == key && known.value != setting.value) {
             return Err(NotAChange {
@@ -170,6 +171,24 @@ fn is_simulated(key: &str) -> bool {
     SIMULATED.iter().any(|prefix| key.starts_with(prefix)) || (key.starts_with("cgroup/") && !is_arithmetic(key))
 }
 
+/// The setting under the host's name for it, if its key is one of a scenario for a limit of memory or a setting of virtual memory.
+fn of_host(setting: Setting) -> Setting {
+    let of_cgroup = |key: &str| {
+        let (path, limit) = key.strip_prefix("machine.cgroups.")?.rsplit_once('.')?;
+        let file = match limit {
+            "memory_max" => "memory.max",
+            "memory_high" => "memory.high",
+            _ => return None,
+        };
+        Some(format!("cgroup/{}/{file}", path.trim_matches('"').trim_start_matches('/')))
+    };
+    let of_vm = |key: &str| key.strip_prefix("machine.sysctl.").map(str::to_owned);
+    match of_cgroup(&setting.key).or_else(|| of_vm(&setting.key)) {
+        Some(key) => Setting { key, ..setting },
+        None => setting,
+    }
+}
+
 /// Whether a key of the machine or of a cgroup is one that budgets depend on.
 fn is_arithmetic(key: &str) -> bool {
     matches!(key, "machine.memory" | "machine.cgroup_mode")
@@ -198,6 +217,12 @@ mod tests {
         let change = Change::parse(&["cgroup/app/memory.max=1G", "vm.dirty_ratio=10"], None, None, None).unwrap();
         assert_eq!((change.as_if.limits.len(), change.as_if.settings.len()), (1, 1));
         assert!(!change.reboots() && change.simulated_only.is_empty());
+        // Keys of a scenario for the same settings.
+        let keys = ["machine.cgroups.\"pods/app\".memory_high=1 GiB", "machine.sysctl.vm.dirty_ratio=10"];
+        let change = Change::parse(&keys, None, None, None).unwrap();
+        assert_eq!(change.label(), "cgroup/pods/app/memory.high=1 GiB, vm.dirty_ratio=10");
+        assert_eq!((change.as_if.limits.len(), change.as_if.settings.len()), (1, 1));
+        assert!(change.simulated_only.is_empty());
     }
 
     #[test]
