@@ -13,13 +13,15 @@ use floodline_record::sample::HostRow;
 /// Fewest bytes and fewest requests that tell.
 const BYTES_MIN: f64 = 1_048_576.0;
 const REQUESTS_MIN: f64 = 256.0;
-/// Sizes of calls that tell, bytes. Larger ones arrive in requests like those of appends, and smaller ones are one-page
-/// files.
+/// Sizes of calls that tell, bytes. Smaller ones are one-page files. Larger ones tell where hardly two of them arrive in one request: an
+/// append arrives in requests of half a MiB or more.
 const CALL: std::ops::RangeInclusive<f64> = 0.9 * PAGE..=16_384.0;
+const LARGE_CALL_MAX: f64 = 131_072.0;
 /// Part of the bytes of a device that the program must have written.
 const MOST: f64 = 0.8;
 /// Mean request over mean call, at most: some neighbours are written together.
 const REQUEST_MAX: f64 = 2.5;
+const LARGE_REQUEST_MAX: f64 = 1.3;
 /// Pages of a sync from which the sizes of its requests tell where they are.
 const PAGES_PER_SYNC: f64 = 16.0;
 /// Writes of data over those that appends could need at most, from which syncs of fewer pages find them all over a file.
@@ -37,11 +39,20 @@ const ALL_NEW: f64 = 0.88;
 /// The same below which nearly all of the file was cached before.
 const NONE_NEW: f64 = 0.05;
 
+/// Mean size of the calls of a program, bytes.
+fn block(group: &Group) -> f64 {
+    passed(&group.total) / group.total.calls.max(1.0)
+}
+
+/// Whether all that a program wrote by calls was written to the device.
+fn is_written(group: &Group) -> bool {
+    let total = &group.total;
+    total.by_calls > 0.0 && total.direct <= 0.0 && total.cancelled <= 0.0
+}
+
 /// Whether the calls of a program have the size of those to pages all over a file, and all of them are written.
 fn is_candidate(group: &Group) -> bool {
-    let total = &group.total;
-    let block = passed(total) / total.calls.max(1.0);
-    CALL.contains(&block) && total.by_calls > 0.0 && total.direct <= 0.0 && total.cancelled <= 0.0
+    CALL.contains(&block(group)) && is_written(group)
 }
 
 /// Whether each of its syncs writes few pages: it sends small requests wherever they are.
@@ -58,11 +69,12 @@ pub(super) fn file(
     recorded: &Recorded,
 ) -> Option<Rewritten> {
     let total = &group.total;
-    if total.by_calls < BYTES_MIN || !is_candidate(group) {
+    if total.by_calls < BYTES_MIN || !is_written(group) {
         return None;
     }
     let run = match is_of_few_pages(group, syncs) {
-        true => run_of_few(place, here)?,
+        true if is_candidate(group) => run_of_few(place, here)?,
+        true => return None,
         false => run_of_many(group, place, here)?,
     };
     let bytes = size(total.by_calls, cached(group, recorded)?, held(recorded));
@@ -83,9 +95,13 @@ fn run_of_many(group: &Group, place: &Place, here: &[(&Group, Syncs)]) -> Option
     let of_syncs: f64 = here.iter().map(|(_, syncs)| PER_SYNC * syncs.count).sum();
     let requests = place.writes as f64 - of_syncs;
     let mean = place.written as f64 * (total.by_calls / all.max(1.0)) / requests;
-    let block = passed(total) / total.calls.max(1.0);
-    let is_it =
-        total.by_calls >= MOST * all && requests >= REQUESTS_MIN && mean <= REQUEST_MAX * (block / PAGE).ceil() * PAGE;
+    let block = block(group);
+    let most = match block {
+        _ if CALL.contains(&block) => REQUEST_MAX,
+        _ if (*CALL.end()..=LARGE_CALL_MAX).contains(&block) => LARGE_REQUEST_MAX,
+        _ => return None,
+    };
+    let is_it = total.by_calls >= MOST * all && requests >= REQUESTS_MIN && mean <= most * (block / PAGE).ceil() * PAGE;
     is_it.then_some(1.0)
 }
 
@@ -109,14 +125,12 @@ fn run_of_few(place: &Place, here: &[(&Group, Syncs)]) -> Option<f64> {
     is_it.then(|| run.max(1.0))
 }
 
-/// Bytes of page cache at the begin and at the end: of the cgroup of a group, or of the machine. `None` where the kernel
-/// reclaimed some of it meanwhile.
+/// Bytes of page cache at the begin and at the end: of the cgroup of a group, or of the machine. `None` where the kernel reclaimed some of
+/// it meanwhile, unless the cgroup kept nearly all that the group wrote: then others lost theirs.
 fn cached(group: &Group, recorded: &Recorded) -> Option<(f64, f64)> {
     let window = &recorded.window;
     let growth = &window.host.growth;
-    if [growth.pgscan_kswapd, growth.pgscan_direct].into_iter().flatten().any(|pages| pages.0 > 0) {
-        return None;
-    }
+    let is_reclaimed = [growth.pgscan_kswapd, growth.pgscan_direct].into_iter().flatten().any(|pages| pages.0 > 0);
     let of_cgroup = || {
         let span = group.cgroup.and_then(|id| window.cgroups.get(&id))?;
         let bytes = |row: &floodline_record::sample::CgroupRow| {
@@ -124,6 +138,9 @@ fn cached(group: &Group, recorded: &Recorded) -> Option<(f64, f64)> {
         };
         Some((bytes(&span.first)?, bytes(&span.last)?))
     };
+    if is_reclaimed {
+        return of_cgroup().filter(|(before, after)| after - before >= ALL_NEW * group.total.by_calls);
+    }
     let pages = |row: &HostRow| Some(row.nr_inactive_file?.0.saturating_add(row.nr_active_file?.0) as f64 * PAGE);
     of_cgroup().or_else(|| Some((pages(&window.host.first)?, pages(&window.host.last)?)))
 }
@@ -183,6 +200,22 @@ mod tests {
         assert_eq!(run(&three, 2700), Some(2.0));
         assert_eq!(run(&three, 4800), Some(1.0));
         assert_eq!(run(&[of(0.0), of(PAGE), of(PAGE)], 4200), None, "most data may be of direct writes");
+    }
+
+    #[test]
+    fn large_calls_that_arrive_as_they_are_scatter_what_they_write() {
+        // 400 calls of some KiB each, and the requests of the device.
+        let run = |kib: f64, requests: u64| {
+            let bytes = 400.0 * kib * 1024.0;
+            let total = Bin { by_calls: bytes, wchar: bytes, calls: 400.0, ..Bin::default() };
+            let group = Group { total, ..Group::default() };
+            let place = Place { writes: requests, written: bytes as u64, ..Place::of_disk("vda") };
+            run_of_many(&group, &place, &[(&group, Syncs::default())])
+        };
+        assert_eq!([run(64.0, 400), run(128.0, 350)], [Some(1.0); 2]);
+        assert_eq!(run(64.0, 290), None, "neighbours arrive in one request");
+        assert_eq!(run(256.0, 400), None, "a device may take no larger request");
+        assert_eq!(run(8.0, 290), Some(1.0));
     }
 
     #[test]
