@@ -145,6 +145,11 @@ impl Group {
             && recorded.home(id) == self.cgroup
     }
 
+    /// Whether its stores to mappings dirty more than its write calls.
+    pub(super) fn is_mostly_mapped(&self) -> bool {
+        self.total.mapped > self.total.by_calls
+    }
+
     fn add_written(&mut self, device: DevId, bytes: u64) {
         let all = self.written_to.entry(device).or_default();
         *all = all.saturating_add(bytes);
@@ -421,6 +426,16 @@ pub(super) fn sum(bins: &[Bin]) -> Bin {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_is_mostly_mapped_if_its_stores_dirty_more_than_its_write_calls() {
+        let is_it = |mapped: f64, by_calls: f64, direct: f64| {
+            Group { total: Bin { mapped, by_calls, direct, ..Bin::default() }, ..Group::default() }.is_mostly_mapped()
+        };
+        assert!(is_it(3.0 * PAGE, 2.0 * PAGE, 0.0) && !is_it(2.0 * PAGE, 3.0 * PAGE, 0.0));
+        assert!(is_it(PAGE, 0.0, 9.0 * PAGE), "direct writes dirty nothing");
+        assert!(!is_it(0.0, 0.0, 0.0));
+    }
 
     #[test]
     fn faults_beyond_the_dirtied_pages_are_no_stores() {

@@ -30,8 +30,8 @@ pub(super) enum Made {
 pub(super) const LARGE_WRITES: Made = Made::ByWrites { are_large: true };
 
 /// What the processes of a group did since they started, all together.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Counters {
     processes: f64,
     /// Major faults.
     major: f64,
@@ -43,21 +43,9 @@ struct Counters {
     calls: f64,
 }
 
-impl Made {
-    /// Of the files of a group, each of that many bytes.
-    pub(super) fn of(group: &Group, recorded: &Recorded, bytes: f64) -> Made {
-        Made::by(&Counters::of(group, recorded), bytes)
-    }
-}
-
-/// Mean size of the write calls of a group since its processes started, bytes. `None` where there was none.
-pub(super) fn mean_call(group: &Group, recorded: &Recorded) -> Option<f64> {
-    let all = Counters::of(group, recorded);
-    (all.calls > 0.0).then(|| all.passed / all.calls)
-}
-
 impl Counters {
-    fn of(group: &Group, recorded: &Recorded) -> Counters {
+    /// Of the processes of a group.
+    pub(super) fn of(group: &Group, recorded: &Recorded) -> Counters {
         let mut all = Counters::default();
         for (_, span) in recorded.window.processes.iter().filter(|(id, _)| group.holds(recorded, id)) {
             let row = &span.last;
@@ -71,21 +59,25 @@ impl Counters {
         }
         all
     }
-}
 
-impl Made {
-    fn by(all: &Counters, bytes: f64) -> Made {
-        let processes = all.processes.max(1.0);
+    /// Mean size of the write calls, bytes. `None` where there was none.
+    pub(super) fn mean_call(&self) -> Option<f64> {
+        (self.calls > 0.0).then(|| self.passed / self.calls)
+    }
+
+    /// How the mapped files of these processes came into the page cache. Each process has one of `bytes`.
+    pub(super) fn made(&self, bytes: f64) -> Made {
+        let processes = self.processes.max(1.0);
         let files = bytes * processes;
         // What read calls passed, no fault read. Major faults alone do not tell: before 6.0 a store that the kernel delays counts as one,
         // and so does a fault on a program's own text.
-        let by_faults = all.read - all.called;
-        if all.major >= MAJORS_MIN * processes && by_faults >= (MAJOR_READ * all.major).max(READ_SHARE * files) {
+        let by_faults = self.read - self.called;
+        if self.major >= MAJORS_MIN * processes && by_faults >= (MAJOR_READ * self.major).max(READ_SHARE * files) {
             Made::ByFaults
-        } else if all.read >= READ_SHARE * files {
+        } else if self.read >= READ_SHARE * files {
             Made::ByReads
-        } else if all.passed >= WRITTEN_SHARE * files {
-            Made::ByWrites { are_large: all.passed / all.calls.max(1.0) >= LARGE_WRITE }
+        } else if self.passed >= WRITTEN_SHARE * files {
+            Made::ByWrites { are_large: self.mean_call().unwrap_or(self.passed) >= LARGE_WRITE }
         } else {
             Made::Unknown
         }
@@ -95,11 +87,15 @@ impl Made {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_record::id::{Entity, EntityId};
+    use floodline_record::sample::ProcessRow;
+    use floodline_record::units::{Bytes, Count};
+    use floodline_testkit::Fixture;
 
     const FILE: f64 = 4.0 * 1_048_576.0;
 
     fn by(major: f64, read: f64, called: f64) -> Made {
-        Made::by(&Counters { processes: 1.0, major, read, called, ..Counters::default() }, FILE)
+        Counters { processes: 1.0, major, read, called, ..Counters::default() }.made(FILE)
     }
 
     #[test]
@@ -113,9 +109,33 @@ mod tests {
 
     #[test]
     fn a_file_that_was_not_read_was_written() {
-        let by = |passed, calls| Made::by(&Counters { processes: 2.0, passed, calls, ..Counters::default() }, FILE);
+        let by = |passed, calls| Counters { processes: 2.0, passed, calls, ..Counters::default() }.made(FILE);
         assert_eq!(by(2.0 * FILE, 8.0), LARGE_WRITES);
         assert_eq!(by(2.0 * FILE, 2048.0), Made::ByWrites { are_large: false });
         assert_eq!(by(0.5 * FILE, 8.0), Made::Unknown);
+    }
+
+    #[test]
+    fn counters_are_those_of_the_processes_of_a_group_since_they_started() {
+        let writes = |bytes: u64, calls: u64| {
+            move |_: f64, row: &mut ProcessRow| {
+                (row.wchar, row.syscw) = (Some(Bytes(bytes)), Some(Count(calls)));
+                (row.read_bytes, row.rchar) = (Some(Bytes(4096)), Some(Bytes(512)));
+                row.majflt = Some(Count(3));
+            }
+        };
+        let host = Fixture::healthy()
+            .process("index", 900, "/", writes(6_000_000, 50))
+            .process("index", 901, "/", writes(2_000_000, 30))
+            .process("other", 902, "/", writes(9_000_000, 9));
+        let recorded = Recorded::from_records(&host.records());
+        let is_index = |id: &&EntityId| matches!(recorded.window.entities.get(id), Some(Entity::Process { comm, .. }) if comm.as_bytes() == b"index");
+        let id = recorded.window.processes.keys().find(is_index).expect("a process");
+        let group = Group { comm: b"index".to_vec(), cgroup: recorded.home(id), ..Group::default() };
+        let all = Counters::of(&group, &recorded);
+        let expected = Counters { processes: 2.0, major: 6.0, read: 8192.0, called: 1024.0, passed: 8e6, calls: 80.0 };
+        assert_eq!(all, expected);
+        assert_eq!(all.mean_call(), Some(100_000.0));
+        assert_eq!(Counters::default().mean_call(), None, "no call");
     }
 }

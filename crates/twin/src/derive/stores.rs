@@ -5,7 +5,7 @@
 use super::bursts::{Branch, Burst, arrivals, frequency};
 use super::group::{Bin, Group, PAGE, Stored};
 use super::machine::Place;
-use super::paged_in::{LARGE_WRITES, Made, mean_call};
+use super::paged_in::{Counters, LARGE_WRITES, Made};
 use super::touched::Touched;
 use crate::Recorded;
 use crate::provenance::Notes;
@@ -127,7 +127,8 @@ pub(super) fn mapped(
     let is_large = per_fault >= LARGE_FAULT && makes_folios;
     let per_clean_fault = total.mapped / in_clean.max(1.0);
     let shown = Folios { per_fault, per_clean_fault, is_large, is_hidden, makes_folios, is_not_cached };
-    let made = Made::of(group, recorded, bytes as f64);
+    let counters = Counters::of(group, recorded);
+    let made = counters.made(bytes as f64);
     let cached = shown.cached(made, behaviour(window), place.fs_type);
     let stores = (if is_large { faults } else { total.mapped / PAGE }) * factor;
     // Few stores are single ones.
@@ -200,7 +201,7 @@ pub(super) fn mapped(
         (true, true) => cached.block_of(per_clean_fault),
         (true, false) => cached.block_of(per_fault),
         // This kernel does not show the size of folios. Calls of the recorded size let another kernel make folios that large.
-        (false, _) => match mean_call(group, recorded).filter(|_| made == LARGE_WRITES) {
+        (false, _) => match counters.mean_call().filter(|_| made == LARGE_WRITES) {
             Some(call) => cached.block_of(call),
             None => cached.block(),
         },

@@ -90,7 +90,7 @@ pub(super) fn add_by_age(
         let is_full = busy.get(number).is_some_and(|busy| *busy >= FULL);
         let most = |one: usize| {
             let total = &groups[one].total;
-            if total.mapped > total.by_calls {
+            if groups[one].is_mostly_mapped() {
                 // A trace counts its syncs.
                 let is_open = !is_traced && syncs[one].call.is_none();
                 return soon[one].filter(|_| is_open).map(|stays| of_mapping(&groups[one], stays));
@@ -141,7 +141,7 @@ pub(super) fn add_by_age(
 
 /// Most flushes of a sync. A sync of stores into a mapped file needs one flush, because the file does not become longer.
 fn flushes_of_sync(group: &Group) -> f64 {
-    if group.total.mapped > group.total.by_calls { 1.0 } else { FLUSHES_MAX }
+    if group.is_mostly_mapped() { 1.0 } else { FLUSHES_MAX }
 }
 
 /// Syncs of a program that mostly stores into a mapped file: one in each interval with stores, and no more than leave the data dirty for

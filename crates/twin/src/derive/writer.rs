@@ -78,7 +78,7 @@ impl Writer {
         let is_of_mapping = (syncs.origin == Origin::Measured || syncs.is_by_age)
             && syncs.call.is_some()
             && syncs.at_ends.is_none()
-            && group.total.mapped > group.total.by_calls;
+            && group.is_mostly_mapped();
         let (syncs, of_mapping) = match is_of_mapping {
             true => (Syncs { call: None, count: 0.0, ..syncs }, Some(syncs.count)),
             false => (syncs, None),
