@@ -197,15 +197,7 @@ pub(super) fn mapped(
         vec![Step::MmapStore(MmapStore { rate, count: Some(count), ..mapping.clone() })]
     };
     let branch = Branch::new(bursts, per_store, step);
-    let block = match (is_large, made == LARGE_WRITES) {
-        (true, true) => cached.block_of(per_clean_fault),
-        (true, false) => cached.block_of(per_fault),
-        // This kernel does not show the size of folios. Calls of the recorded size let another kernel make folios that large.
-        (false, _) => match counters.mean_call().filter(|_| made == LARGE_WRITES) {
-            Some(call) => cached.block_of(call),
-            None => cached.block(),
-        },
-    };
+    let block = shown.block(cached, made, counters.mean_call());
     // A twin is fitted to faults. What the mapped pages show are all stores, also those that cause none.
     let stored = match is_large {
         true => group.stored(bins, goes_on),
@@ -312,6 +304,17 @@ impl Folios {
                 // It is read, as after a boot.
                 Made::Unknown => Cached::InFoliosOfReads,
             },
+        }
+    }
+
+    /// Bytes of the calls that make the file. `call` is the mean size of the write calls of its program, bytes.
+    fn block(&self, cached: Cached, made: Made, call: Option<f64>) -> ByteSize {
+        match (self.is_large, made == LARGE_WRITES, call) {
+            (true, true, _) => cached.block_of(self.per_clean_fault),
+            (true, false, _) => cached.block_of(self.per_fault),
+            // This kernel does not show the size of folios. Calls of the recorded size let another kernel make folios that large.
+            (false, true, Some(call)) => cached.block_of_calls(call),
+            (false, ..) => cached.block(),
         }
     }
 }
@@ -449,6 +452,18 @@ impl Cached {
         }
     }
 
+    /// Bytes of the calls that make it, where its program wrote it in calls of that size on average. The kernel makes the largest folio that
+    /// a call fills, so the next smaller power of two makes the same folios.
+    fn block_of_calls(self, call: f64) -> ByteSize {
+        match self {
+            Cached::InFoliosOfWrites => {
+                let folio = 1_u64 << (call as u64).max(1).ilog2();
+                ByteSize(Bytes(folio.clamp(PAGE as u64, 1 << 20)))
+            }
+            _ => self.block(),
+        }
+    }
+
     /// Bytes of the calls that make it.
     fn block(self) -> ByteSize {
         ByteSize(Bytes(match self {
@@ -489,6 +504,27 @@ mod tests {
 
     fn per_second(burst: Burst) -> f64 {
         burst.amount / (burst.to - burst.from)
+    }
+
+    #[test]
+    fn a_file_of_single_pages_is_made_in_calls_that_are_no_larger_than_those_of_its_program() {
+        let shown = |is_large: bool| Folios {
+            per_fault: 300_000.0,
+            per_clean_fault: 300_000.0,
+            is_large,
+            is_hidden: false,
+            makes_folios: false,
+            is_not_cached: false,
+        };
+        let in_folios = Cached::InFoliosOfWrites;
+        let block = |call: f64| shown(false).block(in_folios, LARGE_WRITES, Some(call)).bytes();
+        assert_eq!((block(65_536.0), block(70_000.0), block(300_000.0)), (64 << 10, 64 << 10, 256 << 10));
+        assert_eq!((block(0.0), block(5000.0), block(9e6)), (4096, 4096, 1 << 20));
+        let of = |cached, made| shown(false).block(cached, made, Some(300_000.0)).bytes();
+        assert_eq!(of(in_folios, Made::Unknown), 1 << 20, "its program did not write it");
+        assert_eq!(of(Cached::InPages, LARGE_WRITES), 4096, "small writes made it");
+        // A fault that dirtied a large folio dirtied at least a part of it.
+        assert_eq!(shown(true).block(in_folios, LARGE_WRITES, Some(65_536.0)).bytes(), 512 << 10);
     }
 
     #[test]
