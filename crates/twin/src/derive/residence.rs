@@ -106,10 +106,9 @@ pub(super) fn written_soon(recorded: &Recorded, groups: &[Group], places: &[Plac
     let of_group = |group: &Group| {
         let is_root = |id: &EntityId| matches!(window.entities.get(id), Some(Entity::Cgroup { path, .. }) if path.as_bytes() == b"/");
         let inner = group.cgroup.filter(|id| !is_root(id));
-        let known = inner.and_then(|id| Some((recorded.dirty.get(&id)?, limits.get(&id))));
-        let Some((levels, limit)) = known else { return of_host };
-        let start: Levels = levels.iter().map(|(at, bytes)| (seconds(*at), *bytes as f64)).collect();
-        let held = at_each(&start, &host);
+        let known = inner.and_then(|id| Some((id, recorded.dirty.get(&id)?, limits.get(&id))));
+        let Some((id, levels, limit)) = known else { return of_host };
+        let held = at_each(&dirty_of(levels, &seconds), &host, gone_at(recorded, id, &seconds));
         let of_cgroup = groups.iter().filter(|other| other.cgroup == group.cgroup);
         let mut arrived: BTreeMap<u64, f64> = BTreeMap::new();
         for bin in of_cgroup.flat_map(|other| &other.bins) {
@@ -130,11 +129,24 @@ pub(super) fn written_soon(recorded: &Recorded, groups: &[Group], places: &[Plac
     groups.iter().map(of_group).collect()
 }
 
-/// Returns a level, which is recorded where it changes, at the times of another level.
-fn at_each(kept: &Levels, times: &Levels) -> Levels {
+/// Returns a level, which is recorded where it changes, at the times of another level. The cgroup that has it is gone after `until`.
+fn at_each(kept: &Levels, times: &Levels, until: Option<f64>) -> Levels {
     let before =
         |at: f64| kept[..kept.partition_point(|(then, _)| *then <= at)].last().map_or(0.0, |(_, bytes)| *bytes);
-    times.iter().map(|(at, _)| (*at, before(*at))).collect()
+    let is_there = |at: f64| until.is_none_or(|until| at <= until);
+    times.iter().map(|(at, _)| (*at, if is_there(*at) { before(*at) } else { 0.0 })).collect()
+}
+
+/// Dirty bytes of a cgroup as levels.
+fn dirty_of(kept: &[(Nanos, u64)], seconds: &impl Fn(Nanos) -> f64) -> Levels {
+    kept.iter().map(|(at, bytes)| (seconds(*at), *bytes as f64)).collect()
+}
+
+/// Returns when a cgroup was last read, seconds since the recording began, if later samples did not find it.
+fn gone_at(recorded: &Recorded, id: EntityId, seconds: &impl Fn(Nanos) -> f64) -> Option<f64> {
+    let cgroups = &recorded.window.cgroups;
+    let latest = cgroups.values().map(|span| span.last_at).max()?;
+    cgroups.get(&id).map(|span| span.last_at).filter(|last| *last < latest).map(seconds)
 }
 
 /// Mean of the dirty bytes that the cgroups of programs hold, each with those below it. What is being written is not among them.
@@ -152,8 +164,8 @@ fn held_by(recorded: &Recorded, groups: &[Group], host: &Levels, seconds: &impl 
     };
     let end = host.last().map_or(0.0, |(at, _)| *at);
     let of_cgroup = |id: &EntityId| {
-        let levels: Levels = recorded.dirty.get(id)?.iter().map(|(at, bytes)| (seconds(*at), *bytes as f64)).collect();
-        Some(mean_level(&at_each(&levels, host), end))
+        let levels = dirty_of(recorded.dirty.get(id)?, seconds);
+        Some(mean_level(&at_each(&levels, host, gone_at(recorded, *id, seconds)), end))
     };
     cgroups.keys().filter(|id| !is_below(**id)).filter_map(of_cgroup).sum()
 }
@@ -239,6 +251,38 @@ fn mean_level(levels: &Levels, end: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_record::id::Hierarchy;
+    use floodline_record::name::Name;
+    use floodline_record::window::Span;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Mean of what the cgroups of programs hold in 20 s. Each has a path, its dirty bytes, and the seconds of its first and last reading.
+    fn held(cgroups: &[(&str, u64, u64, u64)]) -> f64 {
+        let mut recorded = Recorded::default();
+        let mut groups = Vec::new();
+        for (number, (path, bytes, from, to)) in cgroups.iter().enumerate() {
+            let id = EntityId(number as u32 + 1);
+            let cgroup = Entity::Cgroup { path: Name::new(path), hierarchy: Hierarchy::V2, ino: None };
+            recorded.window.entities.insert(id, cgroup);
+            let (first_at, last_at) = (Nanos(from * SECOND), Nanos(to * SECOND));
+            recorded.window.cgroups.insert(id, Span { first_at, last_at, ..Span::default() });
+            recorded.dirty.insert(id, vec![(first_at, *bytes)]);
+            groups.push(Group { cgroup: Some(id), ..Group::default() });
+        }
+        let host: Levels = (0..=200).map(|tenth| (f64::from(tenth) / 10.0, 0.0)).collect();
+        held_by(&recorded, &groups, &host, &|at: Nanos| at.0 as f64 / 1e9)
+    }
+
+    fn is_near(held: f64, expected: f64) -> bool {
+        (held / expected - 1.0).abs() < 0.02
+    }
+
+    #[test]
+    fn a_cgroup_holds_nothing_after_it_was_removed() {
+        let all = held(&[("/job", 8_000_000, 0, 5), ("/web", 1_000_000, 0, 20)]);
+        assert!(is_near(all, 8e6 * 5.0 / 20.0 + 1e6), "{all}");
+    }
 
     #[test]
     fn the_level_of_an_image_is_what_came_without_what_left() {
