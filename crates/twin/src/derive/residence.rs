@@ -15,6 +15,7 @@ use floodline_analysis::budget::{Bound, budgets};
 use floodline_analysis::diagnose::cgroup::is_within;
 use floodline_analysis::diagnose::{device, dirty};
 use floodline_record::id::{Entity, EntityId};
+use floodline_record::name::Name;
 use floodline_record::sample::HostRow;
 use floodline_record::units::Nanos;
 use std::collections::BTreeMap;
@@ -158,9 +159,9 @@ fn held_by(recorded: &Recorded, groups: &[Group], host: &Levels, seconds: &impl 
     let cgroups: BTreeMap<EntityId, _> =
         groups.iter().filter_map(|one| Some((one.cgroup?, path(&one.cgroup?)?))).collect();
     let is_below = |own: EntityId| {
-        let own_path = cgroups.get(&own);
-        let is_above = |(id, path): (&EntityId, _)| *id != own && own_path.is_some_and(|own| is_within(own, path));
-        cgroups.iter().any(|(id, path)| is_above((id, *path)))
+        // A cgroup that was removed and made again is two cgroups with one path. Neither is below the other.
+        let is_inner = |own: &Name, path: &Name| own.as_bytes().len() > path.as_bytes().len() && is_within(own, path);
+        cgroups.get(&own).is_some_and(|own| cgroups.values().any(|path| is_inner(own, path)))
     };
     let end = host.last().map_or(0.0, |(at, _)| *at);
     let of_cgroup = |id: &EntityId| {
@@ -252,7 +253,6 @@ fn mean_level(levels: &Levels, end: f64) -> f64 {
 mod tests {
     use super::*;
     use floodline_record::id::Hierarchy;
-    use floodline_record::name::Name;
     use floodline_record::window::Span;
 
     const SECOND: u64 = 1_000_000_000;
@@ -282,6 +282,15 @@ mod tests {
     fn a_cgroup_holds_nothing_after_it_was_removed() {
         let all = held(&[("/job", 8_000_000, 0, 5), ("/web", 1_000_000, 0, 20)]);
         assert!(is_near(all, 8e6 * 5.0 / 20.0 + 1e6), "{all}");
+    }
+
+    #[test]
+    fn a_cgroup_that_was_made_again_is_not_below_itself() {
+        let again = held(&[("/job", 8_000_000, 0, 5), ("/job", 4_000_000, 10, 20)]);
+        assert!(is_near(again, 8e6 * 5.0 / 20.0 + 4e6 * 10.0 / 20.0), "{again}");
+        // What an inner cgroup holds is in the one above it.
+        let inner = held(&[("/job", 8_000_000, 0, 20), ("/job/step", 6_000_000, 0, 20), ("/jobs", 1_000_000, 0, 20)]);
+        assert!(is_near(inner, 9e6), "{inner}");
     }
 
     #[test]
