@@ -19,6 +19,8 @@ const BURSTS_MIN: usize = 4;
 const MOST_WAIT: f64 = 0.6;
 /// Largest relative distance from their median, for three quarters of these speeds.
 const SPREAD: f64 = 0.2;
+/// Smallest ratio of the largest quarter of these bursts to the smallest quarter, in the middle of each.
+const SIZES: f64 = 1.5;
 /// Highest speed that is taken from bursts, requests per second.
 const SLOW_MAX: f64 = 500.0;
 /// Largest part of a device's bytes per second that small requests move where their number is the limit.
@@ -97,7 +99,8 @@ fn of_bursts(seen: &Seen<'_>, intervals: &[Interval], bandwidth: Option<f64>) ->
 }
 
 /// Returns how many small writes per second a device completes one after the other. Where `n` of them wait at once, the last one waits for
-/// the whole busy time. The waits of the others are spread evenly below that. All waits together are `(n + 1) / 2` busy times.
+/// the whole busy time. The waits of the others are spread evenly below that. All waits together are `(n + 1) / 2` busy times. Requests
+/// that are served side by side, each for a time of its own, may have the same sum. But more of them do not need more time.
 fn in_turn(intervals: &[Interval], bandwidth: Option<f64>) -> Option<f64> {
     let of_burst = |one: &Interval| {
         let busy = one.utilisation? * one.seconds;
@@ -105,17 +108,45 @@ fn in_turn(intervals: &[Interval], bandwidth: Option<f64>) -> Option<f64> {
         let is_small = one.reads <= 0.0 && one.written_bytes <= SMALL_WRITE * one.writes;
         let is_burst = !one.is_saturated() && busy > 0.0 && waiting >= WAITING_MIN;
         let is_one = waiting <= one.writes && waiting >= MOST_WAIT * one.writes;
-        (is_small && is_burst && is_one).then_some((waiting / busy, one.written_bytes / one.writes))
+        let bytes = one.written_bytes / one.writes;
+        (is_small && is_burst && is_one).then_some(ShortBurst { waiting, per_second: waiting / busy, bytes })
     };
-    let mut bursts: Vec<(f64, f64)> = intervals.iter().filter_map(of_burst).collect();
-    bursts.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let (per_second, bytes) = *bursts.get(bursts.len() / 2).filter(|_| bursts.len() >= BURSTS_MIN)?;
-    let near = bursts.iter().filter(|(speed, _)| (speed / per_second - 1.0).abs() <= SPREAD).count();
+    let mut bursts: Vec<ShortBurst> = intervals.iter().filter_map(of_burst).collect();
+    bursts.sort_by(|one, other| one.per_second.total_cmp(&other.per_second));
+    let ShortBurst { per_second, bytes, .. } =
+        *bursts.get(bursts.len() / 2).filter(|_| bursts.len() >= BURSTS_MIN && take_longer(&bursts))?;
+    let near = bursts.iter().filter(|one| (one.per_second / per_second - 1.0).abs() <= SPREAD).count();
     let is_it = 4 * near >= 3 * bursts.len()
         && per_second <= SLOW_MAX
         && bandwidth.is_none_or(|bandwidth| per_second * bytes <= FEW_BYTES * bandwidth)
         && !is_exceeded(intervals, per_second, |one| one.writes / one.seconds);
     is_it.then_some(per_second)
+}
+
+/// A burst of small writes that wait for each other.
+#[derive(Clone, Copy, Debug)]
+struct ShortBurst {
+    /// Number of writes that wait.
+    waiting: f64,
+    /// Writes that leave in a second.
+    per_second: f64,
+    /// Mean size of a write, bytes.
+    bytes: f64,
+}
+
+/// Whether there are small and large bursts, and large ones need more time.
+fn take_longer(bursts: &[ShortBurst]) -> bool {
+    let mut by_size = bursts.to_vec();
+    by_size.sort_by(|one, other| one.waiting.total_cmp(&other.waiting));
+    let quarter = (by_size.len() / 4).max(1).min(by_size.len());
+    let middle = |part: &[ShortBurst], of: fn(&ShortBurst) -> f64| {
+        let mut values: Vec<f64> = part.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(0.0)
+    };
+    let (small, large) = (&by_size[..quarter], &by_size[by_size.len() - quarter..]);
+    let is_at_least = |times: f64, of| middle(large, of) >= times * middle(small, of);
+    is_at_least(SIZES, |one| one.waiting) && !is_at_least(1.0 + SPREAD, |one| one.per_second)
 }
 
 /// Mean size of the requests of an interval, bytes.
@@ -223,6 +254,26 @@ mod tests {
         assert_eq!(in_turn(&[beside; 8], None), None);
         let faster = Interval { utilisation: Some(0.5), ..second(0.0, 90.0) };
         assert_eq!(in_turn(&[some.as_slice(), &[faster, single, faster]].concat(), None), None, "it was faster");
+    }
+
+    /// `n` writes at once of which the last one leaves after `busy` seconds, and the others evenly before. One comes a moment later.
+    fn even(n: f64, busy: f64) -> Interval {
+        Interval { utilisation: Some(busy), queue: Some(((n + 1.0) / 2.0 - 0.001) * busy), ..second(0.0, n) }
+    }
+
+    #[test]
+    fn only_bursts_of_different_sizes_tell_a_queue_from_latency() {
+        let near = |told: Option<f64>| told.is_some_and(|told| (told - 20.0).abs() < 0.01);
+        assert_eq!(in_turn(&[even(10.0, 0.5); 8], None), None, "one size: the writes may be served side by side");
+        let queue = [even(10.0, 0.5), even(6.0, 0.3), even(12.0, 0.6), even(10.0, 0.5)];
+        assert!(near(in_turn(&queue, None)));
+        let hardly = [even(10.0, 0.5), even(9.0, 0.45), even(10.0, 0.5), even(11.0, 0.55)];
+        assert_eq!(in_turn(&hardly, None), None, "hardly different sizes");
+        // Side by side, each burst needs the same time, however large it is.
+        let sizes = [10.0, 10.0, 10.0, 6.0, 10.0, 6.0, 10.0, 10.0, 10.0];
+        assert_eq!(in_turn(&sizes.map(|n| even(n, 0.5)), None), None);
+        let one_small = [even(10.0, 0.5), even(10.0, 0.5), even(10.0, 0.5), even(10.0, 0.5), even(6.0, 0.3)];
+        assert!(near(in_turn(&one_small, None)), "most of them tell the speed");
     }
 
     #[test]
