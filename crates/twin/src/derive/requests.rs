@@ -116,11 +116,15 @@ fn in_turn(intervals: &[Interval], bandwidth: Option<f64>) -> Option<f64> {
     let ShortBurst { per_second, bytes, .. } =
         *bursts.get(bursts.len() / 2).filter(|_| bursts.len() >= BURSTS_MIN && take_longer(&bursts))?;
     let near = bursts.iter().filter(|one| (one.per_second / per_second - 1.0).abs() <= SPREAD).count();
+    // The device takes at least what it took while it was full.
+    let full = intervals.iter().filter(|one| one.is_saturated()).map(|one| one.writes / one.seconds);
+    let fastest = full.fold(per_second, f64::max);
     let is_it = 4 * near >= 3 * bursts.len()
+        && fastest <= (1.0 + SPREAD) * per_second
         && per_second <= SLOW_MAX
         && bandwidth.is_none_or(|bandwidth| per_second * bytes <= FEW_BYTES * bandwidth)
         && !is_exceeded(intervals, per_second, |one| one.writes / one.seconds);
-    is_it.then_some(per_second)
+    is_it.then_some(fastest)
 }
 
 /// A burst of small writes that wait for each other.
@@ -274,6 +278,15 @@ mod tests {
         assert_eq!(in_turn(&sizes.map(|n| even(n, 0.5)), None), None);
         let one_small = [even(10.0, 0.5), even(10.0, 0.5), even(10.0, 0.5), even(10.0, 0.5), even(6.0, 0.3)];
         assert!(near(in_turn(&one_small, None)), "most of them tell the speed");
+    }
+
+    #[test]
+    fn a_device_takes_at_least_what_it_took_while_it_was_full() {
+        let queue = [even(10.0, 0.5), even(6.0, 0.3), even(12.0, 0.6), even(10.0, 0.5)];
+        let with = |full: f64| in_turn(&[queue.as_slice(), &[second(0.0, full)]].concat(), None);
+        assert!(with(12.0).is_some_and(|told| (told - 20.0).abs() < 0.01), "a full interval may have fewer");
+        assert_eq!(with(22.0), Some(22.0));
+        assert_eq!(with(40.0), None, "the bursts do not show the ceiling");
     }
 
     #[test]
