@@ -149,7 +149,7 @@ pub struct Ceiling {
     pub known: KnownLimits,
     /// Bytes per second written while it was busy.
     pub write_bytes_per_second: Option<f64>,
-    /// Small requests per second while it was saturated.
+    /// Small requests per second while it was saturated, or in bursts in which they waited for each other.
     pub requests_per_second: Option<f64>,
     /// Whether it was never saturated and takes bytes at once after a quiet time. Its speed is then fitted to its busy time, and lower
     /// than its bytes per busy second.

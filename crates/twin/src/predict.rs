@@ -314,7 +314,7 @@ fn notes(twin: &Twin, prediction: &Prediction) -> Vec<String> {
     notes.extend(by_requests.filter_map(|ceiling| {
         let speed = human::bytes_per_second(ceiling.write_bytes_per_second?);
         Some(format!(
-            "{} was saturated by requests and never by bytes: the prediction holds up to {speed}.",
+            "{} showed a limit of requests and was never saturated by bytes: the prediction holds up to {speed}.",
             ceiling.device
         ))
     }));

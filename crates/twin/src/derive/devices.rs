@@ -2,6 +2,7 @@
 //! Devices and mounts of the twin: the block devices with an active filesystem in the recording. A stack (md, dm) is
 //! one device, as fast as its top was seen to be. Of several filesystems on one device the twin has one.
 
+use super::ceiling_text::ceiling_text;
 use super::latency::latency;
 use super::names;
 use super::requests::{Kind, is_read, requests_of};
@@ -278,8 +279,8 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         |speed: Option<Speed>| speed.filter(|speed| speed.basis == Basis::Saturated).map(|speed| speed.value);
     let bandwidth = saturated(seen.write_bandwidth());
     let bandwidth = bandwidth.filter(|ceiling| !is_exceeded(&intervals, *ceiling, Interval::write_rate));
-    let (iops, kind) =
-        requests_of(seen, &intervals, bandwidth).map_or((None, None), |it| (Some(it.per_second), Some(it.kind)));
+    let of_requests = requests_of(seen, &intervals, bandwidth);
+    let (iops, kind) = of_requests.map_or((None, None), |it| (Some(it.per_second), Some(it.kind)));
     let is_of_bytes = bandwidth.is_some() && !iops.is_some_and(|iops| is_full_of_requests(&intervals, iops));
     let busy = bandwidth.is_none().then(|| while_busy(&intervals)).flatten();
     let read = read_bandwidth(&intervals);
@@ -331,26 +332,6 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         queue: queue(facts, key, notes),
         ..Device::default()
     };
-    let text = match (bandwidth.filter(|_| is_of_bytes), iops, bandwidth.or(busy)) {
-        (Some(bandwidth), Some(iops), _) => {
-            format!("{name} was saturated at {:.1} MB/s and at {iops:.0} small requests per second", bandwidth / 1e6)
-        }
-        (Some(bandwidth), None, _) => format!("{name} was saturated at {:.1} MB/s", bandwidth / 1e6),
-        (None, Some(iops), Some(busy)) => format!(
-            "{name} was saturated at {iops:.0} small requests per second, never by bytes. While busy it wrote {:.1} MB/s",
-            busy / 1e6
-        ),
-        (None, Some(iops), None) if kind == Some(Kind::OfBursts) => {
-            format!(
-                "{name} was never saturated. In bursts it completed {iops:.0} small writes per second, one after the other"
-            )
-        }
-        (None, Some(iops), None) => format!("{name} was saturated at {iops:.0} small requests per second"),
-        (None, None, Some(busy)) => {
-            format!("{name} was never saturated: its ceiling is unknown. While busy it wrote {:.1} MB/s", busy / 1e6)
-        }
-        (None, None, None) => format!("{name} was never saturated: its ceiling is unknown"),
-    };
     let ceiling = Ceiling {
         device: name.to_owned(),
         is_known: bandwidth.is_some() || iops.is_some(),
@@ -363,7 +344,7 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         write_bytes_per_second: bandwidth.or(busy),
         requests_per_second: iops,
         has_credit: false,
-        text,
+        text: ceiling_text(name, bandwidth.filter(|_| is_of_bytes), of_requests, bandwidth.or(busy)),
     };
     (device, ceiling)
 }

@@ -5,6 +5,7 @@ mod asked;
 mod bursts;
 mod callers;
 mod calls;
+mod ceiling_text;
 mod cgroups;
 mod choices;
 mod credit;
