@@ -5,6 +5,7 @@
 
 pub mod advice;
 pub mod advise;
+pub mod at_boot;
 pub mod budget;
 pub mod change;
 pub mod compare;

@@ -3,6 +3,7 @@
 //! those that keep them, and the undo as a block of its own. Where two findings want different values of one setting,
 //! the worse finding decides and the conflict is named. Decides nothing about the values themselves.
 
+use crate::at_boot::line_in_force;
 use crate::diagnose::dirty;
 use crate::knob_of::knob_of;
 use crate::report::{Candidate, Finding, Plan, Severity, Step, When};
@@ -176,9 +177,8 @@ impl Merged {
 /// Names the file and the line that set each value of a plan at boot now, and which file wins at the next boot.
 pub fn name_files(plan: &mut Plan, lines: &[SysctlLine]) {
     let settings = plan.steps.iter().filter(|step| step.when == When::Now).filter_map(Step::sysctl);
-    let last = |name: String| lines.iter().rev().find(|line| is_one_setting(&line.key, &name));
     let mut named: Vec<&SysctlLine> = Vec::new();
-    for line in settings.filter_map(last) {
+    for line in settings.filter_map(|name| line_in_force(lines, &name)) {
         if !named.contains(&line) {
             named.push(line);
         }
@@ -206,7 +206,7 @@ fn push_new(lines: &mut Vec<String>, line: &str) {
 }
 
 /// Whether two names are one setting of the kernel: the same, or the two members of a bytes/ratio pair.
-pub fn is_one_setting(one: &str, other: &str) -> bool {
+pub(crate) fn is_one_setting(one: &str, other: &str) -> bool {
     one == other || PAIRS.iter().any(|pair| pair.contains(&one) && pair.contains(&other))
 }
 
@@ -364,9 +364,11 @@ mod tests {
         let by_hand = "/etc/sysctl.conf line 3 sets vm.dirty_ratio = 20 at boot. It wins over 99-zz-floodline.conf: \
                        change that line.";
         assert_eq!(named(&[line("/etc/sysctl.conf", 3, "vm.dirty_ratio", "20")]), [by_hand]);
-        let later = "/etc/sysctl.d/99-zzz.conf line 1 sets vm.dirty_bytes = 1 at boot. It wins over \
+        let later = "/etc/sysctl.d/99-zzz.conf line 1 sets vm.dirty_bytes = 65536 at boot. It wins over \
                      99-zz-floodline.conf: change that line.";
-        assert_eq!(named(&[line("/etc/sysctl.d/99-zzz.conf", 1, "vm.dirty_bytes", "1")]), [later]);
+        let in_later = |line_number, value| line("/etc/sysctl.d/99-zzz.conf", line_number, "vm.dirty_bytes", value);
+        assert_eq!(named(&[in_later(1, "65536")]), [later]);
+        assert_eq!(named(&[in_later(1, "65536"), in_later(2, "1")]), [later], "the kernel refuses a byte");
         name_files(&mut plan, &[line(SYSCTL_DROP_IN, 1, "vm.dirty_bytes", "134217728")]);
         assert!(plan.at_boot.is_empty(), "it is the file of the plan itself");
     }

@@ -6,9 +6,10 @@ use crate::changed::of_steps;
 use crate::predict::Measured;
 use floodline_analysis::advise::knob::knob;
 use floodline_analysis::advise::step;
+use floodline_analysis::at_boot::line_in_force;
 use floodline_analysis::change::{Boot, Change, ChangePlan, Fingerprint, SCHEMA};
 use floodline_analysis::knob_of::knob_of;
-use floodline_analysis::plan::{is_one_setting, merge};
+use floodline_analysis::plan::merge;
 use floodline_analysis::prediction::{Prediction, Setting, shown_value};
 use floodline_analysis::ramp::{Price, ramp};
 use floodline_analysis::report::{Finding, Plan, Step, When};
@@ -87,7 +88,7 @@ pub fn plan(
         .filter(|row| row.is_measured && !row.figure.starts_with("program "))
         .map(|row| format!("{}: {} in the recording", row.label, shown_value(row.unit, row.now)))
         .collect();
-    let boot = changes.iter().filter_map(|change| at_boot(window, &change.knob)).collect();
+    let boot = at_boot(window, &changes);
     let missed = prediction
         .is_none_or(|prediction| prediction.back_test_error.is_none_or(|error| error > crate::backtest::MISS_MAX));
     ChangePlan {
@@ -107,12 +108,18 @@ pub fn plan(
     }
 }
 
-/// Returns the last line of a file that sets a knob, or the other member of its pair, at boot. The last line wins.
-fn at_boot(window: &Window, knob: &str) -> Option<Boot> {
-    let lines = &window.facts.as_ref()?.sysctl_lines;
-    let line = lines.iter().rev().find(|line| is_one_setting(&line.key, knob))?;
-    let by = format!("{}:{}", line.file, line.line);
-    Some(Boot { knob: line.key.to_string(), value: line.value.to_string(), by })
+/// Returns what lines of files leave in force of the knobs of a change at boot: of a bytes/ratio pair one member, once.
+fn at_boot(window: &Window, changes: &[Change]) -> Vec<Boot> {
+    let lines = window.facts.as_ref().map_or(&[][..], |facts| &facts.sysctl_lines);
+    let mut found: Vec<Boot> = Vec::new();
+    for line in changes.iter().filter_map(|change| line_in_force(lines, &change.knob)) {
+        let by = format!("{}:{}", line.file, line.line);
+        let boot = Boot { knob: line.key.to_string(), value: line.value.to_string(), by };
+        if !found.contains(&boot) {
+            found.push(boot);
+        }
+    }
+    found
 }
 
 /// The settings that differ from those of the host, with their old values.
@@ -166,7 +173,15 @@ mod tests {
         let settings = [Setting::new("vm.dirty_bytes", "134217728"), Setting::new("vm.dirty_expire_centisecs", "1500")];
         let boot = plan(&window, &settings, None, &Measured::default(), 0.0).boot;
         let by = "/etc/sysctl.d/99-sysctl.conf:12".to_owned();
-        assert_eq!(boot, [Boot { knob: "vm.dirty_ratio".to_owned(), value: "20".to_owned(), by }]);
+        let ratio = Boot { knob: "vm.dirty_ratio".to_owned(), value: "20".to_owned(), by };
+        assert_eq!(boot, [ratio.clone()]);
+        // Both members of the pair change: boot leaves one in force.
+        let both = [Setting::new("vm.dirty_bytes", "134217728"), Setting::new("vm.dirty_ratio", "0")];
+        assert_eq!(plan(&window, &both, None, &Measured::default(), 0.0).boot, [ratio.clone()]);
+        // The kernel refuses bytes of zero, which leave the ratio in force.
+        let refused = line("/etc/sysctl.d/99-sysctl.conf", 14, "vm.dirty_bytes", "0");
+        window.facts.as_mut().unwrap().sysctl_lines.push(refused);
+        assert_eq!(plan(&window, &both, None, &Measured::default(), 0.0).boot, [ratio]);
     }
 
     #[test]
