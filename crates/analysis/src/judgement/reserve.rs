@@ -65,11 +65,11 @@ impl Prediction {
 
     /// Returns the row of dirtied bytes, if a change that allows no more unwritten data surely multiplies them. Programs then rewrite data
     /// that were written too early. They may wait for that although no figure of the recording shows it. With more unwritten data,
-    /// programs get further, which does no harm.
+    /// programs get further, which does no harm. `None` if the prediction has no peak of unwritten data, or nothing is dirtied now.
     fn written_again(&self) -> Option<&Row> {
-        let is_more = self.rows_of([PEAK]).any(|row| row.then > row.now);
-        let is_again = |row: &&Row| row.worsens() && row.low >= AGAIN * row.now;
-        self.rows_of([DIRTIED]).find(is_again).filter(|_| !is_more)
+        let peak = self.rows_of([PEAK]).next()?;
+        let is_again = |row: &&Row| row.worsens() && row.now > 0.0 && row.low >= AGAIN * row.now;
+        self.rows_of([DIRTIED]).find(is_again).filter(|_| peak.then <= peak.now)
     }
 
     /// Returns the total of waits, if the recording has it and the change does not make it shorter. Waits that get shorter and more
@@ -171,6 +171,13 @@ mod tests {
         assert!(why.contains("again and again on the twin: dirtied 562 MiB → about 4.07 GiB"), "{why}");
         assert_eq!(lower(dirtied(500.0, 4166.0)), "", "it may be as much as now");
         assert_eq!(lower(dirtied(700.0, 780.0)), "");
+        assert_eq!(
+            reserve(vec![wait(FSYNC, 4.4, 0.3), dirtied(1514.0, 4166.0)]),
+            "",
+            "it may allow more unwritten data"
+        );
+        let from_none = Row { now: 0.0, ..dirtied(1514.0, 4166.0) };
+        assert_eq!(lower(from_none), "", "no data are written again if there were none");
         // With a higher limit, programs get further.
         assert_eq!(reserve(vec![wait(FSYNC, 4.4, 0.3), risk(1.0, 200.0), dirtied(1514.0, 4166.0)]), "");
     }
