@@ -173,15 +173,15 @@ mod tests {
         let settings = [Setting::new("vm.dirty_bytes", "134217728"), Setting::new("vm.dirty_expire_centisecs", "1500")];
         let boot = plan(&window, &settings, None, &Measured::default(), 0.0).boot;
         let by = "/etc/sysctl.d/99-sysctl.conf:12".to_owned();
-        let ratio = Boot { knob: "vm.dirty_ratio".to_owned(), value: "20".to_owned(), by };
-        assert_eq!(boot, [ratio.clone()]);
+        let ratio = [Boot { knob: "vm.dirty_ratio".to_owned(), value: "20".to_owned(), by }];
+        assert_eq!(boot, ratio);
         // Both members of the pair change: boot leaves one in force.
         let both = [Setting::new("vm.dirty_bytes", "134217728"), Setting::new("vm.dirty_ratio", "0")];
-        assert_eq!(plan(&window, &both, None, &Measured::default(), 0.0).boot, [ratio.clone()]);
+        assert_eq!(plan(&window, &both, None, &Measured::default(), 0.0).boot, ratio);
         // The kernel refuses bytes of zero, which leave the ratio in force.
         let refused = line("/etc/sysctl.d/99-sysctl.conf", 14, "vm.dirty_bytes", "0");
         window.facts.as_mut().unwrap().sysctl_lines.push(refused);
-        assert_eq!(plan(&window, &both, None, &Measured::default(), 0.0).boot, [ratio]);
+        assert_eq!(plan(&window, &both, None, &Measured::default(), 0.0).boot, ratio);
     }
 
     #[test]
