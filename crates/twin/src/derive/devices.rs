@@ -281,8 +281,11 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
     let bandwidth = bandwidth.filter(|ceiling| !is_exceeded(&intervals, *ceiling, Interval::write_rate));
     let of_requests = requests_of(seen, &intervals, bandwidth);
     let (iops, kind) = of_requests.map_or((None, None), |it| (Some(it.per_second), Some(it.kind)));
+    // Where a disk seeks for each request, its bytes per second are those of these requests.
+    let is_seeking = kind == Some(Kind::Seeks);
+    let bandwidth = bandwidth.filter(|_| !is_seeking);
     let is_of_bytes = bandwidth.is_some() && !iops.is_some_and(|iops| is_full_of_requests(&intervals, iops));
-    let busy = bandwidth.is_none().then(|| while_busy(&intervals)).flatten();
+    let busy = if bandwidth.is_none() && !is_seeking { while_busy(&intervals) } else { None };
     let read = read_bandwidth(&intervals);
     let rate = |value: f64| Some(ByteRate(BytesPerSecond((value as u64).max(1))));
     let requests = |value: f64| Some(IoRate(RequestsPerSecond((value.round() as u64).max(1))));
@@ -324,7 +327,7 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         read_bandwidth,
         write_iops: iops.filter(|_| matches!(kind, Some(Kind::Each | Kind::OfBursts))).and_then(requests),
         read_iops: iops.filter(|_| matches!(kind, Some(Kind::Each | Kind::OfBursts | Kind::Reads))).and_then(requests),
-        iops: iops.filter(|_| kind == Some(Kind::Together)).and_then(requests),
+        iops: iops.filter(|_| matches!(kind, Some(Kind::Together | Kind::Seeks))).and_then(requests),
         burst,
         latency,
         rotational: is_turning,
@@ -338,8 +341,8 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         known: KnownLimits {
             write_bytes: is_of_bytes,
             read_bytes: read.is_some(),
-            writes: matches!(kind, Some(Kind::Each | Kind::OfBursts | Kind::Together)),
-            reads: matches!(kind, Some(Kind::Reads | Kind::Together)),
+            writes: matches!(kind, Some(Kind::Each | Kind::OfBursts | Kind::Together | Kind::Seeks)),
+            reads: matches!(kind, Some(Kind::Reads | Kind::Together | Kind::Seeks)),
         },
         write_bytes_per_second: bandwidth.or(busy),
         requests_per_second: iops,

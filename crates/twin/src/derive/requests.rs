@@ -26,6 +26,11 @@ const SLOW_MAX: f64 = 500.0;
 /// Largest part of a device's bytes per second that small requests move where their number is the limit.
 const FEW_BYTES: f64 = 0.5;
 
+/// Largest mean size of requests that show the seeks of a rotating disk, bytes: larger ones take longer than a seek.
+const SEEKING: f64 = 524_288.0;
+/// Smallest busy time of a small request over that of one in full intervals, where both are mostly a seek.
+const ALIKE: f64 = 0.5;
+
 /// Requests that a ceiling counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -35,6 +40,8 @@ pub(super) enum Kind {
     OfBursts,
     /// Reads and writes together.
     Together,
+    /// Reads and writes together, shown by requests of which small ones need as much time as larger ones on a rotating disk.
+    Seeks,
     /// Reads.
     Reads,
 }
@@ -59,6 +66,10 @@ impl Kind {
             Kind::Together => notes.derived(
                 format!("{key}.iops"),
                 "reads and writes per second while it was saturated by small requests of both",
+            ),
+            Kind::Seeks => notes.derived(
+                format!("{key}.iops"),
+                "a rotating disk needs as much time for a small request as for a larger one: requests per second while it was saturated",
             ),
             Kind::Reads => {
                 notes.measured(format!("{key}.read_iops"), "requests per second while it was saturated by small reads")
@@ -87,8 +98,29 @@ pub(super) fn requests_of(seen: &Seen<'_>, intervals: &[Interval], bandwidth: Op
             Some(Requests { per_second, kind })
         }
         None if bandwidth.is_none() => of_reads(intervals).or_else(|| of_bursts(seen, intervals, bandwidth)),
-        None => of_bursts(seen, intervals, bandwidth),
+        None => of_seeks(seen, intervals).or_else(|| of_bursts(seen, intervals, bandwidth)),
     }
+}
+
+/// The ceiling of a rotating disk that requests of some size kept full, where small ones need as much time: most of it is the seek.
+fn of_seeks(seen: &Seen<'_>, intervals: &[Interval]) -> Option<Requests> {
+    let is_turning = seen.facts.and_then(|facts| facts.rotational).unwrap_or(false);
+    let per_second = seeks(intervals).filter(|_| is_turning)?;
+    Some(Requests { per_second, kind: Kind::Seeks })
+}
+
+/// Requests per busy second in full intervals, where those of intervals with small requests alone take as long.
+fn seeks(intervals: &[Interval]) -> Option<f64> {
+    let each = |one: &Interval| Some(one.utilisation? * one.seconds / (one.reads + one.writes).max(1.0));
+    let middle = |mut times: Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        times.get(times.len() / 2).copied().filter(|_| times.len() >= FULL_MIN)
+    };
+    let is_small = |one: &&Interval| !one.is_saturated() && mean(one).is_some_and(|bytes| bytes <= SMALL_WRITE);
+    let is_full = |one: &&Interval| one.is_saturated() && mean(one).is_some_and(|bytes| bytes <= SEEKING);
+    let small = middle(intervals.iter().filter(is_small).filter_map(each).collect())?;
+    let full = middle(intervals.iter().filter(is_full).filter_map(each).collect())?;
+    (full > 0.0 && small >= ALIKE * full).then_some(1.0 / full)
 }
 
 /// The ceiling of a device that bursts of small writes do not keep full for an interval. Rotating disks have seeks instead.
@@ -258,6 +290,25 @@ mod tests {
         assert_eq!(in_turn(&[beside; 8], None), None);
         let faster = Interval { utilisation: Some(0.5), ..second(0.0, 90.0) };
         assert_eq!(in_turn(&[some.as_slice(), &[faster, single, faster]].concat(), None), None, "it was faster");
+    }
+
+    #[test]
+    fn small_reads_that_take_as_long_as_large_writes_show_seeks() {
+        let full = Interval { written_bytes: 120.0 * 65_536.0, ..second(0.0, 120.0) };
+        let reads = |busy: f64| Interval {
+            utilisation: Some(busy),
+            reads: 11.0,
+            read_bytes: 11.0 * 4096.0,
+            ..second(0.0, 0.0)
+        };
+        let told = |one: Interval, other: Interval, count: usize| {
+            seeks(&[vec![one; count], vec![other; count]].concat()).map(f64::round)
+        };
+        assert_eq!(told(full, reads(0.1), 6), Some(120.0));
+        assert_eq!(told(full, reads(0.01), 6), None, "bytes take the time");
+        assert_eq!(told(full, reads(0.1), 3), None, "too few");
+        let large = Interval { written_bytes: 120.0 * 1_048_576.0, ..full };
+        assert_eq!(told(large, reads(0.1), 6), None, "larger requests take longer than a seek");
     }
 
     /// `n` writes at once of which the last one leaves after `busy` seconds, and the others evenly before. One comes a moment later.
