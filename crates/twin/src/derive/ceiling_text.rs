@@ -37,7 +37,7 @@ mod tests {
     #[test]
     fn a_device_whose_limit_shows_in_short_bursts_was_not_saturated_by_requests() {
         let told = |bytes: Option<f64>, kind: Kind, busy: Option<f64>| {
-            ceiling_text("sda", bytes, Some(Requests { per_second: 20.0, kind }), busy)
+            ceiling_text("sda", bytes, Some(Requests { per_second: 20.0, kind, seek: None }), busy)
         };
         let bursts = "In bursts it completed 20 small writes per second, one after the other";
         let (bytes, busy) = (Some(35e6), Some(4e6));

@@ -312,7 +312,7 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
     let latency = latency(window, seen, iops.is_none() && !is_turning, key, notes);
     // Single requests show more than many.
     let takes_turns = |ceiling| latency.is_none() && takes_turns(&intervals, ceiling);
-    let is_by_turns = bandwidth.is_none() && iops.is_some_and(takes_turns);
+    let is_by_turns = bandwidth.is_none() && !is_seeking && iops.is_some_and(takes_turns);
     let burst = bandwidth.filter(|ceiling| has_no_credit(&intervals, *ceiling)).map(|_| Time(Nanos(0)));
     let burst = burst.or(is_by_turns.then_some(Time(Nanos(0))));
     if is_by_turns {
@@ -325,9 +325,12 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         size: Some(ByteSize(Bytes(size))),
         write_bandwidth,
         read_bandwidth,
-        write_iops: iops.filter(|_| matches!(kind, Some(Kind::Each | Kind::OfBursts))).and_then(requests),
-        read_iops: iops.filter(|_| matches!(kind, Some(Kind::Each | Kind::OfBursts | Kind::Reads))).and_then(requests),
-        iops: iops.filter(|_| matches!(kind, Some(Kind::Together | Kind::Seeks))).and_then(requests),
+        write_iops: iops.filter(|_| matches!(kind, Some(Kind::Each | Kind::OfBursts | Kind::Seeks))).and_then(requests),
+        read_iops: iops
+            .filter(|_| matches!(kind, Some(Kind::Each | Kind::OfBursts | Kind::Reads | Kind::Seeks)))
+            .and_then(requests),
+        iops: iops.filter(|_| kind == Some(Kind::Together)).and_then(requests),
+        seek: of_requests.and_then(|it| it.seek).map(|seconds| Time(Nanos((seconds * 1e9) as u64))),
         burst,
         latency,
         rotational: is_turning,
@@ -342,7 +345,7 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
             write_bytes: is_of_bytes,
             read_bytes: read.is_some(),
             writes: matches!(kind, Some(Kind::Each | Kind::OfBursts | Kind::Together | Kind::Seeks)),
-            reads: matches!(kind, Some(Kind::Reads | Kind::Together | Kind::Seeks)),
+            reads: matches!(kind, Some(Kind::Reads | Kind::Together)),
         },
         write_bytes_per_second: bandwidth.or(busy),
         requests_per_second: iops,

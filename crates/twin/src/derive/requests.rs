@@ -40,7 +40,7 @@ pub(super) enum Kind {
     OfBursts,
     /// Reads and writes together.
     Together,
-    /// Reads and writes together, shown by requests of which small ones need as much time as larger ones on a rotating disk.
+    /// Writes of a rotating disk, shown by requests of which small ones need as much time as larger ones.
     Seeks,
     /// Reads.
     Reads,
@@ -67,10 +67,14 @@ impl Kind {
                 format!("{key}.iops"),
                 "reads and writes per second while it was saturated by small requests of both",
             ),
-            Kind::Seeks => notes.derived(
-                format!("{key}.iops"),
-                "a rotating disk needs as much time for a small request as for a larger one: requests per second while it was saturated",
-            ),
+            Kind::Seeks => {
+                notes.derived(
+                    format!("{key}.write_iops"),
+                    "requests per second while it was saturated; small ones need as much time as larger ones",
+                );
+                notes.assumed(format!("{key}.read_iops"), "as many as writes");
+                notes.measured(format!("{key}.seek"), "busy time of a small request while there were few");
+            }
             Kind::Reads => {
                 notes.measured(format!("{key}.read_iops"), "requests per second while it was saturated by small reads")
             }
@@ -83,6 +87,8 @@ impl Kind {
 pub(super) struct Requests {
     pub(super) per_second: f64,
     pub(super) kind: Kind,
+    /// Time of a seek, seconds, where seeks are what takes the time.
+    pub(super) seek: Option<f64>,
 }
 
 /// The ceiling of requests of a device with this ceiling of bytes per second. `None` where small requests never kept it full, and never
@@ -95,7 +101,7 @@ pub(super) fn requests_of(seen: &Seen<'_>, intervals: &[Interval], bandwidth: Op
     match of_writes {
         Some(per_second) => {
             let kind = if reads_of(intervals, is_small_full) >= SOME_READS { Kind::Together } else { Kind::Each };
-            Some(Requests { per_second, kind })
+            Some(Requests { per_second, kind, seek: None })
         }
         None if bandwidth.is_none() => of_reads(intervals).or_else(|| of_bursts(seen, intervals, bandwidth)),
         None => of_seeks(seen, intervals).or_else(|| of_bursts(seen, intervals, bandwidth)),
@@ -105,12 +111,11 @@ pub(super) fn requests_of(seen: &Seen<'_>, intervals: &[Interval], bandwidth: Op
 /// The ceiling of a rotating disk that requests of some size kept full, where small ones need as much time: most of it is the seek.
 fn of_seeks(seen: &Seen<'_>, intervals: &[Interval]) -> Option<Requests> {
     let is_turning = seen.facts.and_then(|facts| facts.rotational).unwrap_or(false);
-    let per_second = seeks(intervals).filter(|_| is_turning)?;
-    Some(Requests { per_second, kind: Kind::Seeks })
+    seeks(intervals).filter(|_| is_turning)
 }
 
 /// Requests per busy second in full intervals, where those of intervals with small requests alone take as long.
-fn seeks(intervals: &[Interval]) -> Option<f64> {
+fn seeks(intervals: &[Interval]) -> Option<Requests> {
     let each = |one: &Interval| Some(one.utilisation? * one.seconds / (one.reads + one.writes).max(1.0));
     let middle = |mut times: Vec<f64>| {
         times.sort_by(f64::total_cmp);
@@ -120,14 +125,15 @@ fn seeks(intervals: &[Interval]) -> Option<f64> {
     let is_full = |one: &&Interval| one.is_saturated() && mean(one).is_some_and(|bytes| bytes <= SEEKING);
     let small = middle(intervals.iter().filter(is_small).filter_map(each).collect())?;
     let full = middle(intervals.iter().filter(is_full).filter_map(each).collect())?;
-    (full > 0.0 && small >= ALIKE * full).then_some(1.0 / full)
+    let is_it = full > 0.0 && small >= ALIKE * full;
+    is_it.then(|| Requests { per_second: 1.0 / full, kind: Kind::Seeks, seek: Some(small) })
 }
 
 /// The ceiling of a device that bursts of small writes do not keep full for an interval. Rotating disks have seeks instead.
 fn of_bursts(seen: &Seen<'_>, intervals: &[Interval], bandwidth: Option<f64>) -> Option<Requests> {
     let is_turning = seen.facts.and_then(|facts| facts.rotational).unwrap_or(false);
     let per_second = in_turn(intervals, bandwidth).filter(|_| !is_turning)?;
-    Some(Requests { per_second, kind: Kind::OfBursts })
+    Some(Requests { per_second, kind: Kind::OfBursts, seek: None })
 }
 
 /// Returns how many small writes per second a device completes one after the other. Where `n` of them wait at once, the last one waits for
@@ -211,7 +217,7 @@ fn of_reads(intervals: &[Interval]) -> Option<Requests> {
     let is_it = full.len() >= FULL_MIN
         && share >= SOME_READS
         && !is_exceeded(intervals, per_second, |one| (one.reads + one.writes) / one.seconds);
-    is_it.then_some(Requests { per_second, kind })
+    is_it.then_some(Requests { per_second, kind, seek: None })
 }
 
 /// Whether large reads saturated a device.
@@ -302,9 +308,10 @@ mod tests {
             ..second(0.0, 0.0)
         };
         let told = |one: Interval, other: Interval, count: usize| {
-            seeks(&[vec![one; count], vec![other; count]].concat()).map(f64::round)
+            let found = seeks(&[vec![one; count], vec![other; count]].concat())?;
+            Some((found.per_second.round(), (found.seek? * 1e6).round()))
         };
-        assert_eq!(told(full, reads(0.1), 6), Some(120.0));
+        assert_eq!(told(full, reads(0.1), 6), Some((120.0, 9091.0)));
         assert_eq!(told(full, reads(0.01), 6), None, "bytes take the time");
         assert_eq!(told(full, reads(0.1), 3), None, "too few");
         let large = Interval { written_bytes: 120.0 * 1_048_576.0, ..full };

@@ -75,7 +75,9 @@ pub(super) fn file(
     let run = match is_of_few_pages(group, syncs) {
         true if is_candidate(group) => run_of_few(place, here)?,
         true => return None,
-        false => run_of_many(group, place, here)?,
+        // A sync sends its calls as they are, wherever they are.
+        false if is_candidate(group) || syncs.call.is_none() => run_of_many(group, place, here)?,
+        false => return None,
     };
     let bytes = size(total.by_calls, cached(group, recorded)?, held(recorded));
     Some(Rewritten {
