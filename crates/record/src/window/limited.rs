@@ -130,8 +130,11 @@ pub fn used_up(readings: &[LimitedReading], which: IoLimit, limit: Limit, part: 
         }
     }
     let used = |(from, first, last): (Nanos, usize, usize)| {
-        let ((_, before), (to, after)) = (counts[first], counts[last]);
+        let ((still, before), (to, after)) = (counts[first], counts[last]);
         let needs = after.saturating_sub(before) as f64 / limit.0.max(1) as f64;
+        // The kernel holds a bio back until the limit allows all of it, and counts it then. While the counters stand still, it waits.
+        let held_from = Nanos(to.0.saturating_sub((needs * 1e9) as u64)).max(still);
+        let from = from.min(held_from);
         UsedUp { from, to, seconds: needs.min(Nanos(to.0.saturating_sub(from.0)).as_secs_f64()) }
     };
     found.into_iter().map(used).collect()
@@ -251,6 +254,16 @@ mod tests {
         }
         let used: f64 = used_up(&alone, IoLimit::WriteBytes, Limit(2_000_000), 0.8).iter().map(|one| one.seconds).sum();
         assert_eq!(used, 1.6);
+        // A bio that the limit held back for 6 s of the 8 s since the one before.
+        let mut held = Vec::new();
+        for at in 0..30 {
+            let done = if at < 16 { 0 } else { 12_000_000 };
+            let limit = [None, Some(Limit(2_000_000)), None, None];
+            note(&mut held, Nanos(at * 500_000_000), limit, [None, Some(done), None, None]);
+        }
+        let times = used_up(&held, IoLimit::WriteBytes, Limit(2_000_000), 0.8);
+        let seconds: f64 = times.iter().map(|one| one.seconds).sum();
+        assert_eq!((times[0].from, seconds), (Nanos(2_000_000_000), 6.0), "{times:?}");
         assert!(used_up(&all, IoLimit::Writes, Limit(1), 0.8).is_empty(), "not counted");
         // Without a limit nothing is kept.
         let mut none = Vec::new();
