@@ -87,6 +87,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "thirtieth-well",
     "thirtyfirst-sick",
     "thirtyfirst-well",
+    "thirtyfourth-sick",
+    "thirtyfourth-well",
     "thirtysecond-sick",
     "thirtysecond-well",
     "thirtythird-sick",
@@ -157,6 +159,7 @@ pub(crate) const THIRTIETH_ROUND: &str = include_str!("../blind/thirtieth-round.
 pub(crate) const THIRTYFIRST_ROUND: &str = include_str!("../blind/thirtyfirst-round.txt");
 pub(crate) const THIRTYSECOND_ROUND: &str = include_str!("../blind/thirtysecond-round.txt");
 pub(crate) const THIRTYTHIRD_ROUND: &str = include_str!("../blind/thirtythird-round.txt");
+pub(crate) const THIRTYFOURTH_ROUND: &str = include_str!("../blind/thirtyfourth-round.txt");
 pub(crate) const VARIATIONS: &str = include_str!("../blind/variations.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
@@ -194,6 +197,7 @@ pub(crate) const TABLES: &[&str] = &[
     THIRTYFIRST_ROUND,
     THIRTYSECOND_ROUND,
     THIRTYTHIRD_ROUND,
+    THIRTYFOURTH_ROUND,
     VARIATIONS,
 ];
 
