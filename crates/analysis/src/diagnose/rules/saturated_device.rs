@@ -313,6 +313,7 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         },
         devices: array.disks,
         trade_off: trade_off(kind, load).to_owned(),
+        waited_s: first.and_then(|first| first.seconds),
         ..Finding::default()
     })
 }

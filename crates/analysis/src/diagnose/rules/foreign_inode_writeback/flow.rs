@@ -102,7 +102,9 @@ pub(super) fn largest(derived: &Derived<'_>) -> Option<Flow> {
     let (host, removed) = match others().max_by_key(|(_, one)| surplus(one)) {
         Some(one) if surplus(one.1) as f64 >= MOSTLY * missing(own) as f64 => (Some(host_of(one)), None),
         // No other cgroup has more written than it dirtied: a store dirties a whole folio, of which only a part may be written.
-        // If few dirty pages of the machine were removed, a flusher wrote the bytes all the same.
+        // If few dirty pages of the machine were removed, a flusher wrote the bytes all the same. Of a cgroup that was removed, what it
+        // wrote after its last reading is not known.
+        _ if !lives_on(derived, owner) => return None,
         _ => {
             let removed = removed(derived).filter(|removed| *removed as f64 <= (1.0 - MOSTLY) * missing(own) as f64)?;
             let mut able = others().filter(|(_, one)| one.written >= missing(own));
@@ -110,6 +112,13 @@ pub(super) fn largest(derived: &Derived<'_>) -> Option<Flow> {
         }
     };
     Some(Flow { owner, cleaned: own.cleaned().saturating_sub(cancelled), written: own.written, host, removed })
+}
+
+/// Whether a cgroup was there at the last reading of cgroups.
+fn lives_on(derived: &Derived<'_>, id: EntityId) -> bool {
+    let cgroups = &derived.window.cgroups;
+    let latest = cgroups.values().map(|span| span.last_at).max();
+    cgroups.get(&id).map(|span| span.last_at) == latest
 }
 
 /// Bytes that became dirty and were neither written nor are dirty or under writeback at the end: files that were truncated or removed.
