@@ -42,8 +42,10 @@ pub enum TwinError {
     /// A reading that every twin needs is missing.
     #[error("the recording has no reading of {0}")]
     Missing(&'static str),
-    /// No writes.
-    #[error("nothing was written in the recording, so a twin of it would predict nothing")]
+    /// No writes, and no reads from a device.
+    #[error(
+        "nothing was written in the recording and nothing was read from a disk, so a twin of it would predict nothing"
+    )]
     Idle,
     /// No filesystem on a device.
     #[error("the recording has no filesystem on a block device that was written to")]

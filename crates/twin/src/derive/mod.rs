@@ -26,6 +26,7 @@ mod nearer;
 mod needed;
 mod paged_in;
 mod places;
+mod reads;
 mod removals;
 mod repeats;
 mod replaced;

@@ -92,7 +92,7 @@ pub(super) fn workload(
     // As they appeared on the host.
     all.sort_by_key(|(at, _)| *at);
     let (mut all, habits): (Vec<Group>, Vec<Option<Habit<'_>>>) = all.into_iter().map(|(_, one)| one).unzip();
-    if all.iter().all(|group| group.total.dirtied() <= 0.0) {
+    if all.iter().all(|group| group.weight() <= 0.0) {
         return Err(TwinError::Idle);
     }
     if seen > all.len() {
@@ -223,7 +223,7 @@ fn begin_together(programs: &mut BTreeMap<String, Task>, others: &mut BTreeMap<S
 
 /// What runs beside the programs.
 struct Besides<'a> {
-    /// Mapped files that are written first, and their sizes.
+    /// Files that are written first and then dropped from the page cache, and their sizes.
     prepared: Vec<(String, u64)>,
     /// Bytes that the programs leave dirty before they start.
     dirty: u64,

@@ -7,6 +7,7 @@ use super::bursts::{Branch, Burst, arrivals, bursts, size, steady};
 use super::folios::InFolios;
 use super::group::{Bin, Group, PAGE, Stored};
 use super::machine::Place;
+use super::reads::{self, Reads};
 use super::rewrites::Rewritten;
 use super::stores::{Amount, Cached, Mapped, PREPARED, mapped};
 use super::syncing::{Syncing, end_of, sync_of};
@@ -30,8 +31,8 @@ pub(super) struct Writer {
     pub(super) setup: Vec<Step>,
     pub(super) open: Vec<Step>,
     pub(super) closed: Vec<Step>,
-    /// A mapped file that must be read from the device, so that it is in large folios: file and size.
-    pub(super) prepared: Option<(String, u64)>,
+    /// Files that must be read from the device, and their sizes: a mapped file, so that it is in large folios, and one that is read in order.
+    pub(super) prepared: Vec<(String, u64)>,
     /// Bytes that it leaves dirty before it starts.
     pub(super) dirty_before: u64,
     /// Recorded result of its stores to a mapping. The rate of the stores is fitted to it by running the twin.
@@ -69,7 +70,7 @@ impl Writer {
             setup: Vec::new(),
             open: Vec::new(),
             closed: Vec::new(),
-            prepared: None,
+            prepared: Vec::new(),
             dirty_before: 0,
             stored: None,
         };
@@ -128,8 +129,7 @@ impl Writer {
             let path = file("mapped");
             // The task that prepares the files does not know a separate copy of the task for each number.
             if cached.is_read() && copies == 1 {
-                writer.prepared = Some((path.clone(), bytes));
-                writer.setup.push(Step::Barrier(Barrier { name: PREPARED.to_owned() }));
+                writer.prepare(path.clone(), bytes);
                 if cached == Cached::InFoliosOfReads {
                     writer.setup.push(Step::Read(Read { file: path, block, ..Read::default() }));
                 }
@@ -155,11 +155,17 @@ impl Writer {
             branches.push(Branch { end, ..branch });
         }
         branches.extend(direct(group, place, &recorded.window, file("direct"), &key, notes));
-        if let Some((branch, bytes)) = reads(group, place, file("read"), &key, notes) {
-            let total = Some(ByteSize(Bytes(bytes)));
-            let block = ByteSize(Bytes(1 << 20));
-            writer.setup.push(Step::Write(Write { file: file("read"), block, total, ..Write::default() }));
-            writer.setup.push(Step::Fsync(OnFile { file: file("read") }));
+        if let Some(Reads { branch, bytes, is_cold }) =
+            reads::reads(group, (place, recorded), (file("read"), copies), &key, notes)
+        {
+            if is_cold {
+                writer.prepare(file("read"), bytes);
+            } else {
+                let total = Some(ByteSize(Bytes(bytes)));
+                let block = ByteSize(Bytes(1 << 20));
+                writer.setup.push(Step::Write(Write { file: file("read"), block, total, ..Write::default() }));
+                writer.setup.push(Step::Fsync(OnFile { file: file("read") }));
+            }
             branches.push(branch);
         }
         // What comes before may sync.
@@ -180,6 +186,14 @@ impl Writer {
             false => writer.open.clone(),
         };
         writer
+    }
+
+    /// Has a file written and dropped from the page cache before the task begins.
+    fn prepare(&mut self, file: String, bytes: u64) {
+        if self.prepared.is_empty() {
+            self.setup.push(Step::Barrier(Barrier { name: PREPARED.to_owned() }));
+        }
+        self.prepared.push((file, bytes));
     }
 
     /// Makes the pages of a rewritten file dirty that were dirty when the recording began. `stores` is how long it stores afterwards.
@@ -487,38 +501,6 @@ pub(super) fn fills_device(group: &Group, bytes: fn(&Bin) -> f64, place: &Place,
     let in_syncs = group.synced.map_or(0.0, |synced| synced.waited as f64 / 1e9);
     let is_waiting = waited.max(in_syncs) >= WAITING * seconds || (!counts_delays && is_asleep);
     seconds > 0.0 && busy >= FILLED * seconds && wrote >= MOST_OF_DEVICE * written && is_waiting
-}
-
-/// Reads that reached a device, with the size of the file.
-fn reads(group: &Group, place: &Place, file: String, key: &str, notes: &mut Notes) -> Option<(Branch, u64)> {
-    let total = &group.total;
-    let calls: f64 = group.bins.iter().filter(|bin| bin.read > 0.0).map(|bin| bin.reads).sum();
-    // FIXME: faults of a mapping that is not cached read here and in the twin's mapping. Left out, they make the twin of
-    // slow-disk-journal with its setup miss by 17 %: its only round of the flusher then falls into another wake-up.
-    let is_for_mapping = total.mapped > 0.0 && total.read < total.mapped;
-    if total.read < 262_144.0 || is_for_mapping {
-        return None;
-    }
-    // Calls that the page cache served are counted too: use the device's mean read size instead.
-    let mean = (total.read / calls.max(1.0)).max(place.mean_read.unwrap_or(PAGE));
-    let block = ((mean / PAGE).round().max(1.0) * PAGE).min(1_048_576.0);
-    notes.derived(format!("{key}.steps.read.rate"), "bytes read from devices, over time");
-    notes.assumed(format!("{key}.steps.read.direct"), "each read that reached a device does so again");
-    let bytes = (total.read.clamp(4_194_304.0, 67_108_864.0) / PAGE) as u64 * 4096;
-    let bursts = arrivals(&group.bins, |bin| bin.read, block);
-    let step = move |count: u64, rate: Option<Frequency>| {
-        let read = Read {
-            file: file.clone(),
-            order: Order::Random,
-            block: size(block),
-            rate: rate.map(Pace::Blocks),
-            count: Some(count),
-            direct: true,
-            ..Read::default()
-        };
-        vec![Step::Read(read)]
-    };
-    Some((Branch::new(bursts, block, step), bytes))
 }
 
 #[cfg(test)]
