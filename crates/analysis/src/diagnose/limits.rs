@@ -5,6 +5,7 @@ use super::derived::Derived;
 use super::{cgroup, device};
 use crate::report::Evidence;
 use floodline_record::id::{DevId, Entity, EntityId};
+use floodline_record::name::Name;
 use floodline_record::sample::CgroupIoRow;
 use floodline_record::units::Limit;
 use std::collections::BTreeSet;
@@ -46,7 +47,16 @@ pub fn of_memory(derived: &Derived<'_>) -> Vec<EntityId> {
         .collect()
 }
 
-/// Cgroups whose processes dirtied more than a limit permits, each once, with the rate, bytes per second.
+/// Whether a cgroup is this one or below it.
+fn is_within(derived: &Derived<'_>, id: EntityId, above: EntityId) -> bool {
+    let path = |id| cgroup::path(derived.window, id).map(Name::as_bytes);
+    id == above
+        || path(id)
+            .zip(path(above))
+            .is_some_and(|(one, above)| one.strip_prefix(above).is_some_and(|rest| rest.starts_with(b"/")))
+}
+
+/// Cgroups that dirtied more than a limit permits, with those below them, each once, with the rate, bytes per second.
 pub fn passed(derived: &Derived<'_>, limits: &[WriteLimit<'_>]) -> Vec<(EntityId, f64)> {
     let seconds = derived.seconds;
     if !derived.has_rates {
@@ -59,7 +69,8 @@ pub fn passed(derived: &Derived<'_>, limits: &[WriteLimit<'_>]) -> Vec<(EntityId
         let request = || device::by_dev(derived.window, *dev)?.mean_write();
         let requests = || Some(row.wiops_max.and_then(Limit::bytes)?.0 as f64 * request()?);
         let limit = [bytes, requests()].into_iter().flatten().reduce(f64::min)?;
-        let its = writers.processes.iter().filter(|writer| writer.cgroup == Some(*cgroup));
+        let its =
+            writers.processes.iter().filter(|writer| writer.cgroup.is_some_and(|id| is_within(derived, id, *cgroup)));
         let bytes = its.filter_map(|writer| writer.dirtied_bytes).fold(0, u64::saturating_add);
         let rate = bytes as f64 / seconds;
         (rate > PASSED * limit).then_some((*cgroup, rate))

@@ -95,7 +95,7 @@ fn is_limited(limits: [Option<Limit>; LIMITS]) -> bool {
 /// A time in which a limit was used up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UsedUp {
-    /// Its first reading.
+    /// Its begin: a reading, or a time between two readings that are alike.
     pub from: Nanos,
     /// Its last reading.
     pub to: Nanos,
@@ -103,7 +103,8 @@ pub struct UsedUp {
     pub seconds: f64,
 }
 
-/// Returns the times in which a cgroup used at least this part of a limit, measured over 2 s to 6 s. These times do not overlap.
+/// Returns the times in which a cgroup used at least this part of a limit, measured over 2 s to 6 s, or over the time for which the limit held one bio
+/// back. These times do not overlap.
 pub fn used_up(readings: &[LimitedReading], which: IoLimit, limit: Limit, part: f64) -> Vec<UsedUp> {
     let counts: Vec<(Nanos, u64)> =
         readings.iter().filter_map(|reading| Some((reading.at, reading.counters[which as usize]?))).collect();
@@ -130,9 +131,12 @@ pub fn used_up(readings: &[LimitedReading], which: IoLimit, limit: Limit, part: 
         }
     }
     let used = |(from, first, last): (Nanos, usize, usize)| {
-        let ((still, before), (to, after)) = (counts[first], counts[last]);
+        let ((_, before), (to, after)) = (counts[first], counts[last]);
+        // The first reading with this count. The time before ends with a reading at the latest.
+        let still = counts[..=first].iter().rev().take_while(|one| one.1 == before).last().map_or(to, |one| one.0);
         let needs = after.saturating_sub(before) as f64 / limit.0.max(1) as f64;
-        // The kernel holds a bio back until the limit allows all of it, and counts it then. While the counters stand still, it waits.
+        // The kernel holds a bio back until the limit allows all of it, and counts it then. It may have waited all the time that the
+        // counters stood still, at most for what the limit needs.
         let held_from = Nanos(to.0.saturating_sub((needs * 1e9) as u64)).max(still);
         let from = from.min(held_from);
         UsedUp { from, to, seconds: needs.min(Nanos(to.0.saturating_sub(from.0)).as_secs_f64()) }
@@ -254,16 +258,18 @@ mod tests {
         }
         let used: f64 = used_up(&alone, IoLimit::WriteBytes, Limit(2_000_000), 0.8).iter().map(|one| one.seconds).sum();
         assert_eq!(used, 1.6);
-        // A bio that the limit held back for 6 s of the 8 s since the one before.
-        let mut held = Vec::new();
-        for at in 0..30 {
-            let done = if at < 16 { 0 } else { 12_000_000 };
-            let limit = [None, Some(Limit(2_000_000)), None, None];
-            note(&mut held, Nanos(at * 500_000_000), limit, [None, Some(done), None, None]);
+        // A bio that the limit held back for 6 s of the 10 s since the one before, with readings some half seconds apart.
+        for apart in [1, 2, 4, 10] {
+            let mut held = Vec::new();
+            for at in (0..40).step_by(apart) {
+                let done = if at < 20 { 0 } else { 12_000_000 };
+                let limit = [None, Some(Limit(2_000_000)), None, None];
+                note(&mut held, Nanos(at * 500_000_000), limit, [None, Some(done), None, None]);
+            }
+            let times = used_up(&held, IoLimit::WriteBytes, Limit(2_000_000), 0.8);
+            let seconds: f64 = times.iter().map(|one| one.seconds).sum();
+            assert_eq!((times[0].from, seconds), (Nanos(4_000_000_000), 6.0), "{apart}: {times:?}");
         }
-        let times = used_up(&held, IoLimit::WriteBytes, Limit(2_000_000), 0.8);
-        let seconds: f64 = times.iter().map(|one| one.seconds).sum();
-        assert_eq!((times[0].from, seconds), (Nanos(2_000_000_000), 6.0), "{times:?}");
         assert!(used_up(&all, IoLimit::Writes, Limit(1), 0.8).is_empty(), "not counted");
         // Without a limit nothing is kept.
         let mut none = Vec::new();

@@ -87,7 +87,7 @@ pub(crate) fn again(raw: &Raw, _finding: &Finding, evidence: &Evidence) -> Optio
         }
         _ => {}
     }
-    if name == "Removed before it was written, machine" {
+    if name == "Dirty data that the machine removed" {
         let grown = |of: fn(&HostRow) -> Option<Pages>| {
             let read = |sample: &Sample| of(&sample.host).unwrap_or_default().0 as f64;
             read(raw.last()) - read(raw.first())

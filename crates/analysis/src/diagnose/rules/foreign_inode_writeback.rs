@@ -227,7 +227,7 @@ fn written_by_another(derived: &Derived<'_>, flow: &Flow) -> Finding {
         whose = format!("another cgroup, probably {name}, which owns the inodes");
     }
     let from = "/proc/vmstat nr_dirtied − nr_written, less what is still dirty";
-    evidence.extend(flow.removed.map(|bytes| Evidence::bytes("Removed before it was written, machine", bytes, from)));
+    evidence.extend(flow.removed.map(|bytes| Evidence::bytes("Dirty data that the machine removed", bytes, from)));
     evidence.extend(pressure.map(|share| time_waited(&name, share)));
     finding_of(
         &name,

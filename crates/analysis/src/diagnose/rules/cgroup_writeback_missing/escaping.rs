@@ -8,17 +8,23 @@ use crate::report::{Brief, Evidence, Finding};
 use floodline_kernel::{Behaviour, CgroupWriteback, WhyNot, cgroup_writeback};
 use floodline_record::facts::{HostFacts, Mount};
 use floodline_record::human;
-use floodline_record::id::DevId;
+use floodline_record::id::{DevId, EntityId};
 use floodline_record::name::Name;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Reason why a filesystem that has pages to write back does not support cgroup writeback.
-pub(super) fn lacks_support(facts: &HostFacts, mount: &Mount) -> Option<WhyNot> {
+pub(crate) fn lacks_support(facts: &HostFacts, mount: &Mount) -> Option<WhyNot> {
     match cgroup_writeback(mount, &Behaviour::of_host(facts)?, &facts.cgroups) {
         CgroupWriteback::Unsupported(WhyNot::NoWriteback | WhyNot::OtherFilesystem) => None,
         CgroupWriteback::Unsupported(why) => Some(why),
         CgroupWriteback::Supported | CgroupWriteback::Unknown => None,
     }
+}
+
+/// Whether a filesystem is known to support cgroup writeback.
+fn supports(facts: &HostFacts, mount: &Mount) -> bool {
+    Behaviour::of_host(facts)
+        .is_some_and(|kernel| cgroup_writeback(mount, &kernel, &facts.cgroups) == CgroupWriteback::Supported)
 }
 
 /// Finding for a write limit on a device whose filesystem does not support cgroup writeback.
@@ -29,14 +35,17 @@ pub(super) fn filesystem(derived: &Derived<'_>, facts: &HostFacts) -> Option<Fin
     let mut lacks = |dev: DevId| {
         *lacking.entry(dev).or_insert_with(|| {
             let mounts = device::by_dev(derived.window, dev).map(|device| device.mounts()).unwrap_or_default();
-            let mut writable = mounts.into_iter().filter(|mount| !mount.has_option("ro"));
-            writable.find_map(|mount| Some((mount, lacks_support(facts, mount)?)))
+            let writable: Vec<&Mount> = mounts.into_iter().filter(|mount| !mount.has_option("ro")).collect();
+            // A disk has several filesystems, such as an EFI partition, and its counters do not tell which of them was written.
+            let has_support = writable.iter().any(|mount| supports(facts, mount));
+            writable.into_iter().filter(|_| !has_support).find_map(|mount| Some((mount, lacks_support(facts, mount)?)))
         })
     };
     let (mount, why) = limits.iter().find_map(|(_, dev, _)| lacks(*dev))?;
     let escaping: Vec<limits::WriteLimit<'_>> =
         limits.into_iter().filter(|(_, dev, _)| lacks(*dev).is_some()).collect();
     let passed = limits::passed(derived, &escaping);
+    let cgroups: BTreeSet<EntityId> = escaping.iter().map(|(cgroup, ..)| *cgroup).collect();
     let mut evidence = vec![
         Evidence::text(
             format!("Filesystem of {}", mount.mount_point),
@@ -54,7 +63,7 @@ pub(super) fn filesystem(derived: &Derived<'_>, facts: &HostFacts) -> Option<Fin
         severity: severity(derived, &escaping, &passed),
         summary: format!(
             "Write limits of {} do not hold buffered writes on {}: {} has no cgroup writeback here.",
-            human::plural(escaping.len() as u64, "cgroup", "cgroups"),
+            human::plural(cgroups.len() as u64, "cgroup", "cgroups"),
             mount.mount_point,
             Name::new(&mount.fs_type)
         ),
@@ -64,7 +73,7 @@ pub(super) fn filesystem(derived: &Derived<'_>, facts: &HostFacts) -> Option<Fin
                 "This filesystem does not tell the kernel which cgroup a buffered write belongs to. The limits hold \
                       direct and synchronous writes only."
                     .to_owned(),
-            who: escaping.iter().take(3).map(|(cgroup, ..)| derived.label(*cgroup)).collect::<Vec<_>>().join(", "),
+            who: cgroups.iter().take(3).map(|cgroup| derived.label(*cgroup)).collect::<Vec<_>>().join(", "),
             expect: "Move the data to ext4, XFS, btrfs or f2fs, or let the programs write directly (O_DIRECT)."
                 .to_owned(),
             ..Brief::default()
@@ -108,6 +117,15 @@ mod tests {
         check_rule(&RULE, &dirties(20.0, ("xfs", "rw"), "4.19.0"), expect);
         let journal = ("ext4", "rw,data=journal");
         check_rule(&RULE, &dirties(20.0, journal, "6.12.117"), "warning: Write limits of 1 cgroup");
+        // An EFI partition beside it.
+        let root = dirties(20.0, ("ext4", "rw"), "6.12.117").mount("sdb", "vfat", "/boot/efi", "rw");
+        check_rule(&RULE, &root, "clear:");
+        // Its tasks are in a cgroup below.
+        let below =
+            dirties(0.0, journal, "6.12.117")
+                .cgroup("/box/app", |_, _| {})
+                .process("app", 72, "/box/app", |t, row| row.write_bytes = grows(t, 0, 20e6));
+        check_rule(&RULE, &below, "warning: Write limits of 1 cgroup");
         // A limit that no cgroup passed escaped without harm.
         check_rule(&RULE, &dirties(8.0, journal, "6.12.117"), "info: Write limits of 1 cgroup");
     }

@@ -6,6 +6,7 @@
 use crate::diagnose::cgroup;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::dirty;
+use crate::diagnose::rules::cgroup_writeback_missing::lacks_support;
 use floodline_record::facts::Mount;
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
@@ -48,7 +49,7 @@ pub(super) struct Flow {
     /// Bytes written for its own inodes.
     pub(super) written: u64,
     pub(super) host: Option<Host>,
-    /// Dirty bytes of the machine that were removed before they were written; where this shows that the bytes were not.
+    /// Dirty bytes that the machine removed. `Some` only if the finding rests on it.
     pub(super) removed: Option<u64>,
 }
 
@@ -98,20 +99,35 @@ pub(super) fn largest(derived: &Derived<'_>) -> Option<Flow> {
         (sums.written.saturating_add(sums.unwritten)).saturating_sub(sums.dirtied.saturating_add(sums.unwritten_before))
     };
     let others = || sums.iter().filter(|(id, _)| !is_related(**id));
-    let host_of = |(id, sums): (&EntityId, &Sums)| Host { id: *id, written: sums.written, dirtied: sums.dirtied };
     let (host, removed) = match others().max_by_key(|(_, one)| surplus(one)) {
-        Some(one) if surplus(one.1) as f64 >= MOSTLY * missing(own) as f64 => (Some(host_of(one)), None),
-        // No other cgroup has more written than it dirtied: a store dirties a whole folio, of which only a part may be written.
-        // If few dirty pages of the machine were removed, a flusher wrote the bytes all the same. Of a cgroup that was removed, what it
-        // wrote after its last reading is not known.
-        _ if !lives_on(derived, owner) => return None,
-        _ => {
-            let removed = removed(derived).filter(|removed| *removed as f64 <= (1.0 - MOSTLY) * missing(own) as f64)?;
-            let mut able = others().filter(|(_, one)| one.written >= missing(own));
-            (able.next().filter(|_| able.next().is_none()).map(host_of), Some(removed))
+        Some((id, its)) if surplus(its) as f64 >= MOSTLY * missing(own) as f64 => {
+            (Some(Host { id: *id, written: its.written, dirtied: its.dirtied }), None)
         }
+        // No other cgroup has more written than it dirtied: a store dirties a whole folio, of which only a part may be written.
+        _ => (None, Some(removed_instead(derived, owner, own, missing(own))?)),
     };
     Some(Flow { owner, cleaned: own.cleaned().saturating_sub(cancelled), written: own.written, host, removed })
+}
+
+/// Pages of the largest folio.
+const FOLIO_PAGES: u64 = 512;
+
+/// Dirty bytes that the machine removed, where these are so few that a flusher of another cgroup wrote the missing ones. `None` where
+/// they may be missing for another reason.
+fn removed_instead(derived: &Derived<'_>, owner: EntityId, own: &Sums, missing: u64) -> Option<u64> {
+    let window = derived.window;
+    // Where small blocks of large folios are written, its own flusher writes at least one page of each folio.
+    let writes_its_own = own.written.saturating_mul(FOLIO_PAGES) >= own.cleaned();
+    // The counters of cgroups must be of the time of those of processes. What a removed cgroup wrote in the end is not known.
+    let latest = window.processes.values().map(|span| span.last_at).max();
+    let is_late = window.stat_reads.times.last().copied() < latest;
+    // The root writes the pages of such a filesystem.
+    let lacks = |mount: &Mount| window.facts.as_ref().is_some_and(|facts| lacks_support(facts, mount).is_some());
+    let mounts = window.facts.iter().flat_map(|facts| &facts.mounts);
+    if writes_its_own || is_late || !lives_on(derived, owner) || mounts.filter(|one| !one.has_option("ro")).any(lacks) {
+        return None;
+    }
+    removed(derived).filter(|removed| *removed as f64 <= (1.0 - MOSTLY) * missing as f64)
 }
 
 /// Whether a cgroup was there at the last reading of cgroups.
@@ -219,16 +235,24 @@ mod tests {
             })
         };
         check_rule(&RULE, &of_host(3200.0, 2450.0), "clear:");
-        check_rule(&RULE, &of_host(3200.0, 3200.0), found);
-        // The collector wrote less than is missing, so no cgroup is named.
-        let small = two(0.0, 1.0).host(|t, row| row.nr_written = Some(Pages((3200.0 * t) as u64)));
-        let small = small.host(|t, row| row.nr_dirtied = Some(Pages((3200.0 * t) as u64)));
-        let small = small.process("collect", 72, "/logs", |t, row| row.write_bytes = grows(t, 0, 1e6));
         let unnamed =
             "info: 28.6 MiB of what /shop dirtied was written by the flusher of another cgroup, which owns the inodes.";
-        check_rule(&RULE, &small, unnamed);
-        // Too little to tell.
-        check_rule(&RULE, &two(2.5, 10.5), "clear:");
+        check_rule(&RULE, &of_host(3200.0, 3200.0), unnamed);
+        // On a filesystem without cgroup writeback, the root writes them.
+        let vfat = of_host(3200.0, 3200.0).disk("sdb", |_, _| {}).mount("sdb", "vfat", "/stick", "rw");
+        check_rule(&RULE, &vfat, "clear:");
+    }
+
+    #[test]
+    fn a_program_that_writes_small_blocks_of_its_own_large_folios_is_its_own_writer() {
+        let even = |fixture: Fixture| {
+            fixture.host(|t, row| {
+                row.nr_dirtied = Some(Pages((3200.0 * t) as u64));
+                row.nr_written = Some(Pages((3200.0 * t) as u64));
+            })
+        };
+        check_rule(&RULE, &even(two(3.0 / 200.0, 10.0)), "clear:");
+        check_rule(&RULE, &even(two(3.0 / 600.0, 10.0)), "info: 28.6 MiB of what /shop dirtied");
     }
 
     #[test]
