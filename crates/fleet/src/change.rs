@@ -180,7 +180,9 @@ fn of_host(setting: Setting) -> Setting {
             "memory_high" => "memory.high",
             _ => return None,
         };
-        Some(format!("cgroup/{}/{file}", path.trim_matches('"').trim_start_matches('/')))
+        let quoted = ['"', '\''].into_iter().find_map(|quote| path.strip_prefix(quote)?.strip_suffix(quote));
+        let path = quoted.unwrap_or(path).trim_start_matches('/');
+        (!path.is_empty()).then(|| format!("cgroup/{path}/{file}"))
     };
     let of_vm = |key: &str| key.strip_prefix("machine.sysctl.").map(str::to_owned);
     match of_cgroup(&setting.key).or_else(|| of_vm(&setting.key)) {
@@ -223,6 +225,11 @@ mod tests {
         assert_eq!(change.label(), "cgroup/pods/app/memory.high=1 GiB, vm.dirty_ratio=10");
         assert_eq!((change.as_if.limits.len(), change.as_if.settings.len()), (1, 1));
         assert!(change.simulated_only.is_empty());
+        let keys = ["machine.cgroups.'app'.memory_max=1G", "machine.cgroups.\"\".memory_max=1G"];
+        assert_eq!(
+            Change::parse(&keys, None, None, None).unwrap().label(),
+            "cgroup/app/memory.max=1G, machine.cgroups.\"\".memory_max=1G"
+        );
     }
 
     #[test]

@@ -18,6 +18,9 @@ pub(super) fn ceiling_text(name: &str, bytes: Option<f64>, requests: Option<Requ
         }
         (Some(bytes), Some(it)) => format!("{name} was saturated at {} and at {}", rate(bytes), of_any(it)),
         (Some(bytes), None) => format!("{name} was saturated at {}", rate(bytes)),
+        (None, Some(it)) if it.kind == Kind::Seeks => {
+            format!("{name} was saturated at {:.0} requests per second, most of whose time was seeks", it.per_second)
+        }
         // Bursts do not keep a device full.
         (None, Some(it)) if it.kind == Kind::OfBursts => {
             format!("{name} was never saturated by bytes. {}{while_busy}", of_bursts(it))
@@ -48,6 +51,8 @@ mod tests {
         let saturated = "sda was saturated at 20 small requests per second";
         assert_eq!(told(None, Kind::Each, None), saturated);
         assert_eq!(told(None, Kind::Reads, busy), format!("{saturated}, never by bytes. While busy it wrote 4.0 MB/s"));
+        let seeks = "sda was saturated at 20 requests per second, most of whose time was seeks";
+        assert_eq!(told(None, Kind::Seeks, None), seeks);
         let both = "sda was saturated at 35.0 MB/s and at 20 small requests per second";
         assert_eq!(told(bytes, Kind::Together, bytes), both);
     }

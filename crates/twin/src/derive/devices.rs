@@ -309,7 +309,8 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
         }
         (None, None) => None,
     };
-    let latency = latency(window, seen, iops.is_none() && !is_turning, key, notes);
+    // The seek is the time of a small request.
+    let latency = if is_seeking { None } else { latency(window, seen, iops.is_none() && !is_turning, key, notes) };
     // Single requests show more than many.
     let takes_turns = |ceiling| latency.is_none() && takes_turns(&intervals, ceiling);
     let is_by_turns = bandwidth.is_none() && !is_seeking && iops.is_some_and(takes_turns);

@@ -28,8 +28,11 @@ const FEW_BYTES: f64 = 0.5;
 
 /// Largest mean size of requests that show the seeks of a rotating disk, bytes: larger ones take longer than a seek.
 const SEEKING: f64 = 524_288.0;
-/// Smallest busy time of a small request over that of one in full intervals, where both are mostly a seek.
-const ALIKE: f64 = 0.5;
+/// Busy time of a small request over that of one in full intervals, where both are mostly a seek. A queue lets the disk order its seeks.
+const ALIKE: std::ops::RangeInclusive<f64> = 0.5..=2.5;
+/// Bytes per second that any rotating disk moves, and the part of the time of a request that they take at most, where most of it is the seek.
+const TURNING: f64 = 60e6;
+const OF_BYTES: f64 = 0.5;
 
 /// Requests that a ceiling counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +128,8 @@ fn seeks(intervals: &[Interval]) -> Option<Requests> {
     let is_full = |one: &&Interval| one.is_saturated() && mean(one).is_some_and(|bytes| bytes <= SEEKING);
     let small = middle(intervals.iter().filter(is_small).filter_map(each).collect())?;
     let full = middle(intervals.iter().filter(is_full).filter_map(each).collect())?;
-    let is_it = full > 0.0 && small >= ALIKE * full;
+    let bytes = middle(intervals.iter().filter(is_full).filter_map(mean).collect())?;
+    let is_it = full > 0.0 && ALIKE.contains(&(small / full)) && bytes / TURNING <= OF_BYTES * full;
     is_it.then(|| Requests { per_second: 1.0 / full, kind: Kind::Seeks, seek: Some(small) })
 }
 
@@ -314,6 +318,9 @@ mod tests {
         assert_eq!(told(full, reads(0.1), 6), Some((120.0, 9091.0)));
         assert_eq!(told(full, reads(0.01), 6), None, "bytes take the time");
         assert_eq!(told(full, reads(0.1), 3), None, "too few");
+        // A disk that is written in order, and then read here and there.
+        let in_order = Interval { written_bytes: 392.0 * 458_752.0, ..second(0.0, 392.0) };
+        assert_eq!(told(in_order, reads(0.143), 6), None, "its bytes take the time");
         let large = Interval { written_bytes: 120.0 * 1_048_576.0, ..full };
         assert_eq!(told(large, reads(0.1), 6), None, "larger requests take longer than a seek");
     }

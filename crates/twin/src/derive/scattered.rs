@@ -8,13 +8,14 @@ use super::machine::Place;
 use super::rewrites::{REPEATED_MIN, Rewritten, passed};
 use super::syncs::Syncs;
 use crate::Recorded;
+use floodline_analysis::diagnose::device;
 use floodline_record::sample::HostRow;
 
 /// Fewest bytes and fewest requests that tell.
 const BYTES_MIN: f64 = 1_048_576.0;
 const REQUESTS_MIN: f64 = 256.0;
-/// Sizes of calls that tell, bytes. Smaller ones are one-page files. Larger ones tell where hardly two of them arrive in one request: an
-/// append arrives in requests of half a MiB or more.
+/// Sizes of calls that tell, bytes. Smaller ones are one-page files. Larger ones tell only where the device takes larger requests, and
+/// hardly two of them arrive in one: an append arrives in requests as large as the device takes.
 const CALL: std::ops::RangeInclusive<f64> = 0.9 * PAGE..=16_384.0;
 const LARGE_CALL_MAX: f64 = 131_072.0;
 /// Part of the bytes of a device that the program must have written.
@@ -80,8 +81,11 @@ pub(super) fn file(
         false => return None,
     };
     let bytes = size(total.by_calls, cached(group, recorded)?, held(recorded));
-    // In a file that is smaller than what was written, large calls would find dirty pages, and fewer bytes would become dirty.
-    if block(group) > *CALL.end() && bytes < total.by_calls {
+    // In a file that is smaller than what was written, large calls would find dirty pages, and fewer bytes would become dirty. Where the
+    // device takes no larger requests, an append arrives in such, too.
+    let most = device::by_dev(&recorded.window, place.dev).and_then(|device| device.facts?.max_request);
+    let is_split = most.is_some_and(|most| 2.0 * block(group) > most.0 as f64);
+    if block(group) > *CALL.end() && (is_split || bytes < total.by_calls) {
         return None;
     }
     Some(Rewritten {

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_for_which_no_other_task_waits_are_no_finding() {
+    fn bursts_for_which_no_other_task_waits_are_told_as_the_limit_alone() {
         // Its own program waits for the limit, as was meant.
         check_rule(&RULE, &with_waits(0.0), "info: Cgroup /box is held to 2.86 MiB/s of writes by its own limit");
     }
