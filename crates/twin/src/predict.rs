@@ -19,7 +19,7 @@ use crate::headline::headline;
 use crate::limits::smallest_budgets;
 use crate::noticed::least;
 use crate::shown::{self, FIGURES, Shown, Trial, Verdicts};
-use crate::slowest::Slowest;
+use crate::slowest::{Slowest, USUAL_BYTES_PER_SECOND};
 use crate::storm::{self, Storm};
 use crate::thresholds::{Thresholds, risk_room};
 use floodline_analysis::prediction::{Better, Doubt, PEAK, Prediction, Row, Seen, Setting, WAITS};
@@ -36,6 +36,8 @@ pub struct Question {
     now: Vec<Changed>,
     /// These twins after the change.
     then: Vec<Changed>,
+    /// The first of these twins before and after the change, with disks of a usual speed. `None` if the twin has a speed of each disk.
+    usual: Option<Box<[Changed; 2]>>,
     /// The smallest cgroup limit of the recording before and after the change, where arithmetic tells.
     budgets: Option<(f64, f64)>,
     /// What is wrong with the change itself.
@@ -49,12 +51,17 @@ pub struct Question {
 /// One run that an answer needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 pub struct Run {
-    /// Index of the twin: 0 is the one that is nearer to the recording.
+    /// Index of the twin: 0 is the one that is nearer to the recording, and [`Run::ON_USUAL_DISKS`] is that one on other disks.
     pub demand: usize,
     /// Whether it is changed.
     pub is_changed: bool,
     /// Seed and device speed of the run.
     pub trial: Trial,
+}
+
+impl Run {
+    /// Index of the twin that is nearer to the recording, on disks of a usual speed.
+    pub const ON_USUAL_DISKS: usize = usize::MAX;
 }
 
 /// Tasks of a twin that stand for journald.
@@ -85,7 +92,11 @@ impl Question {
         let storm = now.first().zip(then.first()).and_then(|(now, then)| storm::of(window, now, then));
         let budgets = smallest_budgets(window, settings);
         let clears_strict = clears_strict(window, settings);
-        Ok(Question { settings: settings.to_vec(), now, then, budgets, warning, storm, clears_strict })
+        let usual = Slowest::usual(twin, window).and_then(|disks| {
+            let (now, then) = now.first().zip(then.first())?;
+            Some(Box::new([now, then].map(|changed| disks.under(changed, &now.scenario))))
+        });
+        Ok(Question { settings: settings.to_vec(), now, then, usual, budgets, warning, storm, clears_strict })
     }
 
     /// The same question on the slowest disks that the recording allows. `None` if each disk was seen at its limits.
@@ -99,7 +110,7 @@ impl Question {
     }
 
     fn on(&self, slowest: &Slowest) -> Question {
-        let mut question = self.clone();
+        let mut question = Question { usual: None, ..self.clone() };
         for (at, before) in self.now.iter().enumerate() {
             for changed in question.now.get_mut(at).into_iter().chain(question.then.get_mut(at)) {
                 slowest.set(&mut changed.scenario, &before.scenario);
@@ -123,12 +134,20 @@ impl Question {
                 runs.push(Run { demand: 0, is_changed, trial });
             }
         }
+        if self.usual.is_some() && !few {
+            let trial = Trial { diagnosed: false, ..Trial::NOMINAL };
+            runs.extend([false, true].map(|is_changed| Run { demand: Run::ON_USUAL_DISKS, is_changed, trial }));
+        }
         runs
     }
 
     /// The scenario of a run.
     pub fn scenario(&self, run: &Run) -> Option<&Changed> {
-        if run.is_changed { self.then.get(run.demand) } else { self.now.get(run.demand) }
+        match (run.demand, &self.usual) {
+            (Run::ON_USUAL_DISKS, Some(usual)) => usual.get(usize::from(run.is_changed)),
+            _ if run.is_changed => self.then.get(run.demand),
+            _ => self.now.get(run.demand),
+        }
     }
 }
 
@@ -170,17 +189,20 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     };
     let (now, then) = (nominal(false, 0)?, nominal(true, 0)?);
     let closed = nominal(false, 1).zip(nominal(true, 1));
-    let mut rows = Vec::new();
+    let (mut rows, mut on_usual) = (Vec::new(), Vec::new());
     for named in FIGURES {
         let of =
             Of { name: named.name, label: named.label, unit: named.unit, better: named.better, least: named.least() };
         let limits = question.budgets.filter(|_| named.name == SMALLEST_BUDGET);
-        rows.extend(limits.map(|limits| limits_row(&of, limits)).or_else(|| row(&of, measured, results, closed)));
+        let row = || row(&of, measured, results, closed);
+        let (row, is_usual) = limits.map(|limits| (limits_row(&of, limits), false)).or_else(row).unzip();
+        on_usual.extend(row.iter().filter(|_| is_usual == Some(true)).map(|row| row.label.clone()));
+        rows.extend(row);
     }
     for name in now.figures.keys().filter(|name| name.starts_with("program ")) {
         let label = format!("throughput of {}", name.trim_start_matches("program "));
         let of = Of { name, label: &label, unit: "bytes_per_second", better: Better::More, least: least(name) };
-        rows.extend(row(&of, measured, results, closed));
+        rows.extend(row(&of, measured, results, closed).map(|(row, _)| row));
     }
     let error = backtest::simulated_error(&measured.back_test);
     let unknown = twin.ceilings.iter().filter(|ceiling| ceiling.is_open());
@@ -229,6 +251,14 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     let storm = question.storm.iter().map(|storm| storm.told.clone());
     let warnings = question.warning.iter().cloned().chain(storm);
     prediction.notes = warnings.chain(sparse).chain(notes(twin, &prediction)).collect();
+    if !on_usual.is_empty() {
+        prediction.notes.push(format!(
+            "The disk of the twin has no limit, because the recording shows none. On it, the change does not move these figures. \
+             The table has them on a disk of {}: {}.",
+            human::bytes_per_second(USUAL_BYTES_PER_SECOND),
+            on_usual.join(", ")
+        ));
+    }
     if !invented.is_empty() {
         prediction.notes.push(format!(
             "The twin has findings that the recording does not have. They are left out: {}.",

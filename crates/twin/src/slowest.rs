@@ -3,6 +3,7 @@
 //! its fastest interval. Between that and any speed, an answer may depend on the limit: then the recording does not decide it.
 
 use crate::Twin;
+use crate::changed::Changed;
 use crate::derive::names;
 use crate::provenance::Origin;
 use floodline_analysis::diagnose::device;
@@ -69,6 +70,13 @@ impl Slowest {
             *most = Most { bytes: most.bytes.map(|bytes| bytes.max(USUAL_BYTES_PER_SECOND)), requests: None };
         });
         (!all.is_empty()).then_some(Slowest(all))
+    }
+
+    /// A twin on these disks. `before` is the scenario before its change.
+    pub(crate) fn under(&self, changed: &Changed, before: &Scenario) -> Changed {
+        let mut changed = changed.clone();
+        self.set(&mut changed.scenario, before);
+        changed
     }
 
     /// Gives a scenario these disks. A limit that the change sets itself stays: `before` is the scenario before it.

@@ -157,6 +157,8 @@ fn a_change_that_sends_bursts_to_a_disk_of_unknown_speed_is_a_candidate() {
     let (twin, recorded) = twin(machine, tasks);
     let change = [Setting::new("vm.dirty_writeback_centisecs", "500")];
     let question = Question::new(&twin, &recorded.window, &change).expect("it can be asked");
+    let of_usual = |few| question.runs(few).iter().filter(|run| run.demand == Run::ON_USUAL_DISKS).count();
+    assert_eq!((of_usual(false), of_usual(true)), (2, 0));
     let usual = question.on_usual_disks(&twin, &recorded.window).expect("the disk was hardly used");
     for is_changed in [false, true] {
         let scenario =

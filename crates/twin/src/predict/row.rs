@@ -16,7 +16,7 @@ fn pairs(name: &str, results: &[(Run, Shown)]) -> Vec<(f64, f64)> {
     let changed = |of: &Run| results.iter().find(|(run, _)| run.is_changed && is_like(run, of));
     results
         .iter()
-        .filter(|(run, _)| !run.is_changed)
+        .filter(|(run, _)| !run.is_changed && run.demand != Run::ON_USUAL_DISKS)
         .filter_map(|(run, now)| Some((value(now)?, value(&changed(run)?.1)?)))
         .collect()
 }
@@ -109,16 +109,32 @@ pub(crate) fn scale(tested: Option<&backtest::Figure>, sim_now: f64, least: f64)
     }
 }
 
-/// The row of a figure; `None` where no run has it.
+/// A figure on disks of a usual speed before and after the change, where these runs are there.
+fn on_usual_disks(name: &str, results: &[(Run, Shown)]) -> Option<(f64, f64)> {
+    let value = |is_changed: bool| {
+        let mut runs = results.iter().filter(|(run, _)| run.demand == Run::ON_USUAL_DISKS);
+        runs.find(|(run, _)| run.is_changed == is_changed)?.1.figures.get(name).copied()
+    };
+    value(false).zip(value(true))
+}
+
+/// The row of a figure, and whether it is the one of disks of a usual speed; `None` where no run has it. A disk without a limit takes any
+/// burst in a moment. Where the twin has such a disk, only a disk of a usual speed shows what more data cost. It counts where the change does
+/// not move the figure on the twin's own disks, and where the recording may have such disks: before the change, they show no more.
 pub(super) fn row(
     of: &Of<'_>,
     measured: &Measured,
     results: &[(Run, Shown)],
     closed: Option<(&Shown, &Shown)>,
-) -> Option<Row> {
+) -> Option<(Row, bool)> {
     let &Of { name, label, unit, better, least } = of;
-    let pairs = pairs(name, results);
+    let mut pairs = pairs(name, results);
     let &(sim_now, sim_then) = pairs.first()?;
+    let usual = on_usual_disks(name, results).filter(|(now, then)| {
+        !differ(least, sim_now, sim_then) && !differ(least, sim_now, *now) && differ(least, *now, *then)
+    });
+    pairs.extend(usual);
+    let (sim_now, sim_then) = usual.unwrap_or((sim_now, sim_then));
     if sim_now == 0.0 && sim_then == 0.0 {
         return None;
     }
@@ -155,7 +171,7 @@ pub(super) fn row(
     let by_factor = Some(now * sim_then / sim_now).filter(|_| now > least && sim_now > least);
     let by_factor = by_factor.filter(|_| doubt == Some(Doubt::BackTest));
     let roughly = by_factor.map(|by_factor| (by_factor.min(sim_then), by_factor.max(sim_then)));
-    Some(Row {
+    let row = Row {
         better,
         is_measured,
         low,
@@ -165,7 +181,8 @@ pub(super) fn row(
         least,
         doubt,
         ..Row::new(name, label, unit, now, then)
-    })
+    };
+    Some((row, usual.is_some()))
 }
 
 #[cfg(test)]
@@ -184,7 +201,7 @@ mod tests {
         let off_share = (sim.0 - real).abs() / real;
         let tested = backtest::Figure { name: name.to_owned(), unit: named.unit, real, simulated: sim.0, off_share };
         let measured = Measured { back_test: vec![tested], ..Measured::default() };
-        super::row(&of, &measured, &results, None).expect("it is predicted")
+        super::row(&of, &measured, &results, None).expect("it is predicted").0
     }
 
     #[test]
@@ -207,12 +224,36 @@ mod tests {
             let shown = |value| Shown { figures: Figures::from([(name.to_owned(), value)]), ..Shown::default() };
             let run = |is_changed| Run { demand: 0, is_changed, trial: Trial::NOMINAL };
             let results = [(run(false), shown(now)), (run(true), shown(then))];
-            super::row(&of(name), &Measured::default(), &results, None).expect("it has a value").doubt
+            super::row(&of(name), &Measured::default(), &results, None).expect("it has a value").0.doubt
         };
         assert_eq!(told("durable.longest_wait_seconds", 2.3, 2.4), Some(Doubt::Unmeasured));
         assert_eq!(told("durable.longest_wait_seconds", 0.001, 0.003), Some(Doubt::Unmeasured));
         assert_eq!(told("durable.longest_wait_seconds", 2.3, 0.4), None);
         assert_eq!(told("longest_write_wait_seconds", 2.3, 2.4), None, "nothing is assumed of write calls");
+    }
+
+    #[test]
+    fn what_only_a_disk_of_a_usual_speed_shows_is_predicted_for_one() {
+        let of = Of { name: "stall_seconds", label: "waits", unit: "seconds", better: Better::Less, least: 0.2 };
+        let told = |own: (f64, f64), usual: (f64, f64)| {
+            let result = |demand, is_changed, value| {
+                let figures = Figures::from([("stall_seconds".to_owned(), value)]);
+                (Run { demand, is_changed, trial: Trial::NOMINAL }, Shown { figures, ..Shown::default() })
+            };
+            let on = Run::ON_USUAL_DISKS;
+            let results = [
+                result(0, false, own.0),
+                result(0, true, own.1),
+                result(on, false, usual.0),
+                result(on, true, usual.1),
+            ];
+            let (row, is_usual) = super::row(&of, &Measured::default(), &results, None).expect("it has a value");
+            (row.then, row.low < 0.1, is_usual)
+        };
+        assert_eq!(told((0.02, 0.02), (0.03, 11.0)), (11.0, true, true));
+        assert_eq!(told((0.02, 4.0), (0.03, 11.0)), (4.0, false, false), "the twin itself shows it");
+        assert_eq!(told((0.02, 0.02), (5.0, 11.0)), (0.02, true, false), "a disk of such a speed would show now");
+        assert_eq!(told((0.02, 0.02), (0.03, 0.04)), (0.02, true, false), "it shows nothing either");
     }
 
     #[test]
