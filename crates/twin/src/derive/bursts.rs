@@ -232,6 +232,33 @@ impl End {
     }
 }
 
+/// Longest time in an interval for which a program neither runs nor waits, where its calls come at once: in a longer one, it may pace them.
+const IDLE_MAX: f64 = 1.0;
+
+/// Shortens the bursts that a sync follows. A program that waits in a burst of one interval, and for a sync after it, may wait for the sync in
+/// both: its calls take the time for which it runs. A burst in which it is held up as well lasts longer in the twin too, by the twin's own
+/// limits.
+pub(super) fn before_syncs(bursts: &mut [Burst], bins: &[Bin], end: &End) {
+    let is_apart = |one: &Burst, other: &Burst| other.from - one.to >= 1e-6;
+    let parts: Vec<bool> = (0..bursts.len())
+        .map(|at| {
+            let before = at.checked_sub(1).is_none_or(|last| is_apart(&bursts[last], &bursts[at]));
+            before && bursts.get(at + 1).is_none_or(|next| is_apart(&bursts[at], next))
+        })
+        .collect();
+    for (burst, is_alone) in bursts.iter_mut().zip(parts) {
+        let bin = bins.iter().find(|bin| (bin.end - burst.to).abs() < 1e-6);
+        let in_one = bin.filter(|bin| {
+            let idle = bin.length - (bin.cpu + bin.waited) / bin.active.max(1) as f64;
+            (bin.end - bin.length - burst.from).abs() < 1e-6 && bin.cpu > 0.0 && idle <= IDLE_MAX
+        });
+        let is_synced = is_alone && burst.lasts.is_none() && burst.amount >= BURST_MIN && end.is_after(burst, false);
+        if let Some(bin) = in_one.filter(|_| is_synced) {
+            burst.lasts = Some((bin.cpu / bin.active.max(1) as f64).max(SHORTEST)).filter(|lasts| *lasts < bin.length);
+        }
+    }
+}
+
 impl Removed {
     /// The steps that remove it, from a moment on.
     fn steps(&self, clock: Clock, now: &mut f64) -> Vec<Step> {
@@ -313,25 +340,29 @@ impl Branch {
             let wanted = burst.amount / self.unit / copies + left;
             let count = if wanted < 0.5 && left < 0.0 { 0.0 } else { wanted.round().max(1.0) };
             left = wanted - count;
+            let is_last = self.bursts.get(at + 1).is_none_or(|next| next.from > burst.to.max(now) + 1e-3);
+            let is_cut = at + 1 == self.bursts.len();
+            let end = self.end.as_ref().filter(|end| is_last && end.is_after(burst, is_cut));
+            // What ends a burst follows its last operation at once.
+            let then = end.map(|end| end.step.clone());
             match count > 0.0 {
                 true => {
                     let length = (burst.to - burst.from).max(1e-3);
                     let lasts = burst.lasts.filter(|lasts| *lasts < length).unwrap_or(length);
                     steps.extend(self.named(at, of(count, lasts)));
+                    steps.extend(then);
                     // On the clock of the recording, the rest before the next stretch covers it. After the last one, the run goes on.
-                    if lasts < length && (clock == Clock::Own || at + 1 == self.bursts.len()) {
+                    if lasts < length && (clock == Clock::Own || is_cut) {
                         steps.push(clock.rest(burst.to - length + lasts, burst.to));
                     }
                 }
-                false => steps.push(clock.rest(burst.from.max(now), burst.to)),
+                false => {
+                    steps.push(clock.rest(burst.from.max(now), burst.to));
+                    steps.extend(then);
+                }
             }
             now = burst.to.max(now);
-            let is_last = self.bursts.get(at + 1).is_none_or(|next| next.from > now + 1e-3);
-            let is_cut = at + 1 == self.bursts.len();
-            if let Some(end) = self.end.as_ref().filter(|end| is_last && end.is_after(burst, is_cut)) {
-                steps.push(end.step.clone());
-                now += if clock == Clock::Own { end.seconds } else { 0.0 };
-            }
+            now += end.map_or(0.0, |end| if clock == Clock::Own { end.seconds } else { 0.0 });
         }
         removed.for_each(|one| steps.extend(one.steps(clock, &mut now)));
         steps
@@ -382,7 +413,7 @@ fn without_clock(mut steps: Vec<Step>) -> Vec<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_scenario::{Pace, Write};
+    use floodline_scenario::{OnFile, Pace, Write};
 
     fn counts(amounts: &[f64]) -> (Vec<u64>, f64) {
         let bursts = (0..).zip(amounts).map(|(at, amount)| Burst {
@@ -416,6 +447,39 @@ mod tests {
         assert_eq!(lasts(&[Bin { waited: 0.4, ..bin(1.0, 64e6, 0.1) }, idle(2.0)]), [None], "held up");
         assert_eq!(lasts(&[bin(1.0, 64e6, 0.03), bin(2.0, 9e6, 0.03)]), [None, None], "it goes on");
         assert_eq!(lasts(&[bin(1.0, 1e6, 0.03), idle(2.0)]), [None], "little");
+    }
+
+    #[test]
+    fn a_burst_before_a_sync_lasts_as_long_as_its_program_runs() {
+        let bin = |end: f64, by_calls: f64, waited: f64| {
+            let cpu = if by_calls > 0.0 { 0.02 } else { 0.0 };
+            Bin { end, length: 1.0, by_calls, cpu, waited, ..Bin::default() }
+        };
+        let bins = [bin(1.0, 20e6, 0.7), bin(2.0, 0.0, 1.0), bin(3.0, 20e6, 0.7), bin(4.0, 20e6, 0.9), bin(5.0, 20e6, 0.7)];
+        let end = End { step: Step::Fsync(OnFile { file: "/a/f".to_owned() }), seconds: 1.0, at: vec![1.0] };
+        let mut all = bursts(&bins, |bin| bin.by_calls);
+        before_syncs(&mut all, &bins, &end);
+        let lasts: Vec<Option<f64>> = all.iter().map(|burst| burst.lasts).collect();
+        assert_eq!(lasts, [Some(0.02), None], "the second goes on for three intervals");
+        let long = [Bin { length: 5.0, end: 5.0, ..bins[0] }, Bin { length: 5.0, ..bin(10.0, 0.0, 1.0) }];
+        let mut paced = bursts(&long, |bin| bin.by_calls);
+        before_syncs(&mut paced, &long, &End { at: vec![5.0], step: end.step.clone(), seconds: 1.0 });
+        assert_eq!(paced[0].lasts, None, "it may pace its calls");
+        // The sync follows the calls, and not the rest of the interval.
+        let step = |count, rate: Option<Frequency>| {
+            vec![Step::Write(Write { count: Some(count), rate: rate.map(Pace::Blocks), ..Write::default() })]
+        };
+        all.truncate(1);
+        let branch = Branch { end: Some(end), ..Branch::new(all, 1e6, step) };
+        let told = |step: &Step| match step {
+            Step::Write(_) => "write",
+            Step::Fsync(_) => "fsync",
+            Step::Repeat(_) => "writes",
+            Step::SleepUntil(_) | Step::Sleep(_) => "rest",
+            _ => "other",
+        };
+        assert_eq!(branch.open(1.0).iter().map(told).collect::<Vec<_>>(), ["write", "fsync", "rest"]);
+        assert_eq!(branch.closed(1.0, 0.7).iter().map(told).collect::<Vec<_>>(), ["writes", "fsync", "rest"]);
     }
 
     #[test]

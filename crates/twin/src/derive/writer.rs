@@ -3,7 +3,7 @@
 //! written, and reads. Each is a branch of its own with the recorded arrival times. `open` runs on a clock. `closed`
 //! pauses between writes as long as the program did, and then writes again.
 
-use super::bursts::{Branch, Burst, arrivals, bursts, size, steady};
+use super::bursts::{Branch, Burst, arrivals, before_syncs, bursts, size, steady};
 use super::folios::InFolios;
 use super::group::{Bin, Group, PAGE, Stored};
 use super::machine::Place;
@@ -273,11 +273,14 @@ fn calls(group: &Group, kept: f64, syncs: Syncs, file: String, key: &str, notes:
     // A program that is held up by its syncs calls later than it wants to: assume one rate.
     let is_habit = syncs.call.is_some() && syncs.origin == Origin::Assumed;
     let end = end_of(group, syncs, &file, key, notes);
-    let stretches: Vec<Burst> = match is_habit {
+    let mut stretches: Vec<Burst> = match is_habit {
         true => steady(&group.bins, |bin| bin.by_calls * kept),
         false if end.is_some() => bursts(&group.bins, |bin| bin.by_calls * kept),
         false => arrivals(&group.bins, |bin| bin.by_calls * kept, per_call),
     };
+    if let Some(end) = end.as_ref().filter(|_| !is_habit) {
+        before_syncs(&mut stretches, &group.bins, end);
+    }
     // The bytes of each call are on the device before the next call: whole pages dirty the same number of bytes again.
     let is_whole = is_habit || (!is_less && in_whole_pages(&syncs, passed, total.by_calls));
     let (block, per_call) = match is_whole {
@@ -372,7 +375,10 @@ fn rewrites(group: &Group, syncs: Syncs, file: String, it: Rewritten, key: &str,
     // Where hardly a call finds a dirty page, what becomes dirty leaves out calls to pipes.
     let is_all = total.by_calls >= (1.0 - rewrites::REPEATED_MIN) * rewrites::passed(total);
     let amount = if is_all { |bin: &Bin| bin.by_calls } else { rewrites::passed_in };
-    let bursts = if end.is_some() { bursts(&group.bins, amount) } else { arrivals(&group.bins, amount, block) };
+    let mut bursts = if end.is_some() { bursts(&group.bins, amount) } else { arrivals(&group.bins, amount, block) };
+    if let Some(end) = &end {
+        before_syncs(&mut bursts, &group.bins, end);
+    }
     if it.is_ring {
         notes.derived(
             format!("{key}.steps.write.order"),
