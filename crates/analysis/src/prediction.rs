@@ -73,7 +73,8 @@ pub enum Reason {
     Waits,
     /// No run has it, and it rests on what the twin assumes: which programs sync, or how fast a disk is that was never at its limit.
     Assumed,
-    /// Every run has it as an info at most, and a disk that was never at its limit may be slower than in the twin.
+    /// A disk that was never at its limit may be slower than in the twin, and every run has it as an info at most, or only a run on disks
+    /// of a usual speed has it.
     Speed,
     /// The runs agree, but the unchanged twin misses the recording, or it misses each figure by which the finding is said to be there.
     Missed,

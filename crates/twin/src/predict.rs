@@ -10,7 +10,7 @@ mod row;
 pub(crate) use self::row::scale;
 pub use self::row::spread;
 
-use self::rests::{Judged, changed};
+use self::rests::{Judged, changed, on_usual_disks};
 use self::row::{Of, SMALLEST_BUDGET, limits_row, row};
 use crate::Twin;
 use crate::backtest;
@@ -135,8 +135,9 @@ impl Question {
             }
         }
         if self.usual.is_some() && !few {
-            let trial = Trial { diagnosed: false, ..Trial::NOMINAL };
-            runs.extend([false, true].map(|is_changed| Run { demand: Run::ON_USUAL_DISKS, is_changed, trial }));
+            let trial = |diagnosed| Trial { diagnosed, ..Trial::NOMINAL };
+            let run = |is_changed| Run { demand: Run::ON_USUAL_DISKS, is_changed, trial: trial(is_changed) };
+            runs.extend([false, true].map(run));
         }
         runs
     }
@@ -213,6 +214,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         now,
         then: then.closely(),
         changed: changed(results),
+        usual: on_usual_disks(results),
         rows: &rows,
         unknown_speed: unknown.map(|ceiling| ceiling.write_bytes_per_second.unwrap_or(0.0)).reduce(f64::min),
         slowest: speeds.and_then(|speeds| speeds.into_iter().reduce(f64::min)),

@@ -4,8 +4,9 @@
 
 use super::row::SMALLEST_BUDGET;
 use super::{Run, odds};
+use crate::noticed::least;
 use crate::shown::{Shown, Verdicts};
-use floodline_analysis::prediction::{Better, Doubt, Doubtful, LONGEST, NoOther, PEAK, Reason, Row, Seen};
+use floodline_analysis::prediction::{Better, Doubt, Doubtful, LONGEST, NoOther, PEAK, Reason, Row, Seen, WAITS, differ};
 use floodline_analysis::report::Severity;
 use floodline_analysis::rule_figures::{hurts_by, is_of_settings, rests_on};
 
@@ -45,6 +46,8 @@ pub(super) struct Judged<'a> {
     pub(super) then: &'a Verdicts,
     /// The changed twin again, with other seeds, bounds of the demand and speeds of the devices.
     pub(super) changed: Vec<&'a Verdicts>,
+    /// The changed twin on disks of a usual speed, where the recording may have such disks.
+    pub(super) usual: Option<&'a Verdicts>,
     pub(super) rows: &'a [Row],
     /// Speed of the slowest device that was never seen at its limit, bytes per second. `None` if each was. Such a device may be slower
     /// than its twin.
@@ -72,8 +75,22 @@ const fn fate(is_there: bool, doubt: Option<Reason>) -> Fate {
 
 /// The changed runs of which the rules judge something.
 pub(super) fn changed(results: &[(Run, Shown)]) -> Vec<&Verdicts> {
-    let is_judged = |run: &Run, shown: &Shown| run.is_changed && run.trial.diagnosed && !shown.is_cut;
+    let is_own = |run: &Run| run.demand != Run::ON_USUAL_DISKS;
+    let is_judged = |run: &Run, shown: &Shown| run.is_changed && is_own(run) && run.trial.diagnosed && !shown.is_cut;
     results.iter().filter(|(run, shown)| is_judged(run, shown)).map(|(_, shown)| shown.closely()).collect()
+}
+
+/// What the rules say of the changed twin on disks of a usual speed. `None` without such a run, and where tasks would wait on these disks
+/// before the change in another way than they do.
+pub(super) fn on_usual_disks(results: &[(Run, Shown)]) -> Option<&Verdicts> {
+    let of = |demand: usize, is_changed: bool| {
+        let is_it = |run: &Run| run.demand == demand && run.is_changed == is_changed && run.trial.device_percent == 100;
+        results.iter().find(|(run, shown)| is_it(run) && !shown.is_cut).map(|(_, shown)| shown)
+    };
+    let waits = |shown: &Shown| shown.figures.get(WAITS).copied().unwrap_or(0.0);
+    let (own, usual) = (of(0, false)?, of(Run::ON_USUAL_DISKS, false)?);
+    let is_alike = !differ(least(WAITS), waits(own), waits(usual));
+    of(Run::ON_USUAL_DISKS, true).filter(|_| is_alike).map(Shown::closely)
 }
 
 impl Judged<'_> {
@@ -102,6 +119,10 @@ impl Judged<'_> {
             return fate(is_there, None);
         }
         let Fate { is_there, doubt } = self.fate_in_model(rule);
+        // The twin has no limit of such a disk. On one of a usual speed, the finding comes.
+        if !is_there && !self.recorded.has(rule) && doubt.is_none() && self.usual.is_some_and(|said| said.has(rule)) {
+            return fate(false, Some(Reason::Speed));
+        }
         fate(is_there, doubt.or_else(|| self.is_missed(rule, is_there).then_some(Reason::Missed)))
     }
 
@@ -201,7 +222,8 @@ impl Judged<'_> {
         let slight = self.changed.iter().flat_map(|said| &said.slight);
         let slight: Vec<Seen> = slight.map(|rule| Seen { rule, severity: Severity::Warning }).collect();
         let now = self.now.said.seen.iter().chain(&self.now.closely().seen);
-        let then = self.then.seen.iter().chain(self.changed.iter().flat_map(|said| &said.seen));
+        let changed = self.changed.iter().copied().chain(self.usual);
+        let then = self.then.seen.iter().chain(changed.flat_map(|said| &said.seen));
         let mut all: Vec<Seen> = Vec::new();
         for seen in self.recorded.seen.iter().chain(now).chain(then).chain(&slight) {
             if all.iter().all(|known| known.rule != seen.rule) {

@@ -120,7 +120,8 @@ fn on_usual_disks(name: &str, results: &[(Run, Shown)]) -> Option<(f64, f64)> {
 
 /// The row of a figure, and whether it is the one of disks of a usual speed; `None` where no run has it. A disk without a limit takes any
 /// burst in a moment. Where the twin has such a disk, only a disk of a usual speed shows what more data cost. It counts where the change does
-/// not move the figure on the twin's own disks, and where the recording may have such disks: before the change, they show no more.
+/// not move the figure on the twin's own disks, or makes it better there and worse here. And it counts only where the recording may have such
+/// disks: before the change, they show no more.
 pub(super) fn row(
     of: &Of<'_>,
     measured: &Measured,
@@ -130,8 +131,11 @@ pub(super) fn row(
     let &Of { name, label, unit, better, least } = of;
     let mut pairs = pairs(name, results);
     let &(sim_now, sim_then) = pairs.first()?;
+    let worsens = |now: f64, then: f64| differ(least, now, then) && (then > now) == (better == Better::Less);
     let usual = on_usual_disks(name, results).filter(|(now, then)| {
-        !differ(least, sim_now, sim_then) && !differ(least, sim_now, *now) && differ(least, *now, *then)
+        let is_unmoved = !differ(least, sim_now, sim_then) && differ(least, *now, *then);
+        let is_hidden = is_unmoved || (!worsens(sim_now, sim_then) && worsens(*now, *then));
+        is_hidden && !differ(least, sim_now, *now)
     });
     pairs.extend(usual);
     let (sim_now, sim_then) = usual.unwrap_or((sim_now, sim_then));
@@ -251,6 +255,8 @@ mod tests {
             (row.then, row.low < 0.1, is_usual)
         };
         assert_eq!(told((0.02, 0.02), (0.03, 11.0)), (11.0, true, true));
+        assert_eq!(told((0.4, 0.1), (0.4, 11.0)), (11.0, true, true), "the twin shows the opposite");
+        assert_eq!(told((9.0, 0.1), (9.0, 2.0)).0, 0.1, "both get better");
         assert_eq!(told((0.02, 4.0), (0.03, 11.0)), (4.0, false, false), "the twin itself shows it");
         assert_eq!(told((0.02, 0.02), (5.0, 11.0)), (0.02, true, false), "a disk of such a speed would show now");
         assert_eq!(told((0.02, 0.02), (0.03, 0.04)), (0.02, true, false), "it shows nothing either");

@@ -48,6 +48,7 @@ fn doubts(
         now: &now,
         then,
         changed,
+        usual: on_usual_disks(&results),
         rows,
         unknown_speed,
         slowest: Some(100e6),
@@ -187,6 +188,7 @@ fn nothing_is_certain_by_a_twin_that_misses_its_recording() {
             now: &now,
             then: &then,
             changed: vec![&then, &then],
+            usual: None,
             rows: &[],
             unknown_speed: None,
             slowest: None,
@@ -336,6 +338,7 @@ fn pauses_of_a_strict_limit_end_for_certain_with_the_last_one() {
             now: &now,
             then: &then,
             changed: vec![&now.said],
+            usual: None,
             rows: &[],
             unknown_speed: None,
             slowest: None,
@@ -346,4 +349,35 @@ fn pauses_of_a_strict_limit_end_for_certain_with_the_last_one() {
     };
     assert_eq!(told(true), (false, 0), "it cannot stay");
     assert_eq!(told(false).1, 1, "another device has one");
+}
+
+#[test]
+fn a_finding_that_only_disks_of_a_usual_speed_show_may_come() {
+    let told = |waits: f64| {
+        let on = |demand, is_changed| Run { demand, is_changed, trial: Trial::NOMINAL };
+        let with = |waits: f64, shown: Shown| Shown { figures: [(WAITS.to_owned(), waits)].into(), ..shown };
+        let results = vec![
+            (on(0, false), with(0.1, Shown::default())),
+            (on(0, true), with(0.1, Shown::default())),
+            (on(Run::ON_USUAL_DISKS, false), with(waits, Shown::default())),
+            (on(Run::ON_USUAL_DISKS, true), with(9.0, found(seen("fsync-behind-writeback")))),
+        ];
+        assert_eq!(changed(&results).len(), 1, "these disks are not those of the twin");
+        let (recorded, now) = (Verdicts::default(), Shown::default());
+        let judged = Judged {
+            recorded: &recorded,
+            now: &now,
+            then: results[1].1.closely(),
+            changed: changed(&results),
+            usual: on_usual_disks(&results),
+            rows: &[],
+            unknown_speed: None,
+            slowest: None,
+            is_reliable: true,
+            clears_strict: false,
+        };
+        judged.doubtful().into_iter().map(|one| (one.rule, one.reason, one.is_there)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(0.1), [("fsync-behind-writeback", Reason::Speed, false)]);
+    assert_eq!(told(5.0), [], "the recording has no such disk: its tasks would have waited");
 }
