@@ -23,6 +23,9 @@ pub use floodline_analysis::prediction::MISS_MAX;
 /// Waits of all tasks by the kernel's counters alone, in seconds.
 const COUNTED: &str = "counted_wait_seconds";
 
+/// Waits of all tasks of a run that the kernel's counters leave out, in seconds, where the recording has only the counters.
+pub(crate) const UNCOUNTED: &str = "uncounted_wait_seconds";
+
 /// A figure of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Value {
@@ -170,7 +173,8 @@ pub(crate) fn like(recording: &Window, figures: &mut BTreeMap<String, f64>) {
     if measured_waits(recording).is_none()
         && let Some(counted) = counted
     {
-        figures.insert(WAITS.to_owned(), counted);
+        let all = figures.insert(WAITS.to_owned(), counted);
+        figures.insert(UNCOUNTED.to_owned(), all.map_or(0.0, |all| (all - counted).max(0.0)));
     }
 }
 

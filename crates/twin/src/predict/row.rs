@@ -5,7 +5,14 @@
 use super::{Measured, Run};
 use crate::backtest;
 use crate::shown::{Figures, Shown};
-use floodline_analysis::prediction::{Better, Doubt, Row, differ};
+use floodline_analysis::prediction::{Better, Doubt, Row, WAITS, differ};
+
+/// What a change adds to the waits that the kernel's counters leave out, such as those for the work of the flusher. It is a part of the
+/// waits after the change. What the change takes from them is not, because the recorded waits do not have it.
+fn added(name: &str, (now, then): (&Shown, &Shown)) -> f64 {
+    let uncounted = |shown: &Shown| shown.figures.get(backtest::UNCOUNTED).copied().unwrap_or(0.0);
+    if name == WAITS { (uncounted(then) - uncounted(now)).max(0.0) } else { 0.0 }
+}
 
 /// Values of a figure before and after the change, of runs that are otherwise equal.
 fn pairs(name: &str, results: &[(Run, Shown)]) -> Vec<(f64, f64)> {
@@ -17,7 +24,10 @@ fn pairs(name: &str, results: &[(Run, Shown)]) -> Vec<(f64, f64)> {
     results
         .iter()
         .filter(|(run, _)| !run.is_changed && run.demand != Run::ON_USUAL_DISKS)
-        .filter_map(|(run, now)| Some((value(now)?, value(&changed(run)?.1)?)))
+        .filter_map(|(run, now)| {
+            let (_, then) = changed(run)?;
+            Some((value(now)?, value(then)? + added(name, (now, then))))
+        })
         .collect()
 }
 
@@ -234,6 +244,21 @@ mod tests {
         assert_eq!(told("durable.longest_wait_seconds", 0.001, 0.003), Some(Doubt::Unmeasured));
         assert_eq!(told("durable.longest_wait_seconds", 2.3, 0.4), None);
         assert_eq!(told("longest_write_wait_seconds", 2.3, 2.4), None, "nothing is assumed of write calls");
+    }
+
+    #[test]
+    fn waits_that_no_counter_has_are_a_part_of_what_a_change_adds() {
+        let told = |name: &'static str, uncounted: (f64, f64)| {
+            let shown = |uncounted| Shown {
+                figures: Figures::from([(name.to_owned(), 1.0), (backtest::UNCOUNTED.to_owned(), uncounted)]),
+                ..Shown::default()
+            };
+            let run = |is_changed| Run { demand: 0, is_changed, trial: Trial::NOMINAL };
+            pairs(name, &[(run(false), shown(uncounted.0)), (run(true), shown(uncounted.1))])
+        };
+        assert_eq!(told(WAITS, (0.5, 24.5)), [(1.0, 25.0)]);
+        assert_eq!(told(WAITS, (24.5, 0.5)), [(1.0, 1.0)], "the recording does not have what ends");
+        assert_eq!(told("longest_write_wait_seconds", (0.5, 24.5)), [(1.0, 1.0)]);
     }
 
     #[test]
