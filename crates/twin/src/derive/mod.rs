@@ -44,6 +44,7 @@ mod touched;
 mod unattributed;
 mod under_way;
 mod unmounts;
+mod unread;
 mod workload;
 mod writer;
 

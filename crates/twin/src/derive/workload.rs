@@ -15,7 +15,7 @@ use super::syncs::{Habit, Syncs, Wrote, add_by_age, habits, syncs};
 use super::unattributed::unattributed;
 use super::unmounts::Unmounts;
 use super::writer::Writer;
-use super::{Fit, asked, mapped_files, rewrites, scattered};
+use super::{Fit, asked, mapped_files, rewrites, scattered, unread};
 use crate::provenance::Notes;
 use crate::{Program, Programs, Recorded, TwinError};
 use floodline_analysis::diagnose::device::{self, Interval};
@@ -69,6 +69,7 @@ pub(super) fn workload(
     let mut all = groups(recorded, &ground.cgroups);
     let unmounts = Unmounts::of(window, &ground.places);
     all.iter_mut().for_each(|group| unmounts.leave_out(group));
+    unread::take_reads(recorded, &mut all);
     let without_process = unattributed(recorded, &mut all);
     all.extend(without_process);
     let all = layered(divided(window, &ground.places, all));
