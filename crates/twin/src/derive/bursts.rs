@@ -455,7 +455,8 @@ mod tests {
             let cpu = if by_calls > 0.0 { 0.02 } else { 0.0 };
             Bin { end, length: 1.0, by_calls, cpu, waited, ..Bin::default() }
         };
-        let bins = [bin(1.0, 20e6, 0.7), bin(2.0, 0.0, 1.0), bin(3.0, 20e6, 0.7), bin(4.0, 20e6, 0.9), bin(5.0, 20e6, 0.7)];
+        let bins =
+            [bin(1.0, 20e6, 0.7), bin(2.0, 0.0, 1.0), bin(3.0, 20e6, 0.7), bin(4.0, 20e6, 0.9), bin(5.0, 20e6, 0.7)];
         let end = End { step: Step::Fsync(OnFile { file: "/a/f".to_owned() }), seconds: 1.0, at: vec![1.0] };
         let mut all = bursts(&bins, |bin| bin.by_calls);
         before_syncs(&mut all, &bins, &end);

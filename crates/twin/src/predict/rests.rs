@@ -6,7 +6,9 @@ use super::row::SMALLEST_BUDGET;
 use super::{Run, odds};
 use crate::noticed::least;
 use crate::shown::{Shown, Verdicts};
-use floodline_analysis::prediction::{Better, Doubt, Doubtful, LONGEST, NoOther, PEAK, Reason, Row, Seen, WAITS, differ};
+use floodline_analysis::prediction::{
+    Better, Doubt, Doubtful, LONGEST, NoOther, PEAK, Reason, Row, Seen, WAITS, differ,
+};
 use floodline_analysis::report::Severity;
 use floodline_analysis::rule_figures::{hurts_by, is_of_settings, rests_on};
 

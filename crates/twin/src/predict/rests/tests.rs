@@ -236,6 +236,7 @@ fn doubt_of_unlike(rule: &'static str, rows: &[Row], (now, then): (bool, bool)) 
         now: &now,
         then: &then,
         changed,
+        usual: None,
         rows,
         unknown_speed: None,
         slowest: None,
