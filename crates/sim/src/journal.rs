@@ -126,6 +126,8 @@ pub(crate) struct Journal {
     thread: Option<Ticket>,
     /// Metadata blocks in XFS's log that are not yet written in place, and the thread that writes them there.
     unwritten: BlockSet,
+    /// Whether they are written at once (`xfs_ail_push_all()`).
+    is_pushed: bool,
     writer: Option<Ticket>,
     /// Room in the log of XFS.
     pub(crate) room: Room,
@@ -175,6 +177,7 @@ impl Journal {
             waiters: Waiters::default(),
             thread: None,
             unwritten: BlockSet::default(),
+            is_pushed: false,
             writer: None,
             room: Room::of(u64::MAX),
         }
@@ -198,6 +201,7 @@ impl Journal {
 
     /// Takes the metadata blocks that have to be written in place. The journal forgets them.
     pub(crate) fn take_unwritten(&mut self) -> BlockSet {
+        self.is_pushed = false;
         std::mem::take(&mut self.unwritten)
     }
 

@@ -398,6 +398,10 @@ impl World {
             });
         }
         self.drop_inodes();
+        // The shrinker of XFS pushes its log (`xfs_reclaim_inodes_nr()`).
+        let sbs = &mut self.sbs;
+        let waiting: Vec<_> = sbs.ids().filter_map(|sb| sbs[sb].journal.as_mut()?.push()).collect();
+        waiting.into_iter().for_each(|ticket| self.wake(ticket));
     }
 
     /// Wakes every flusher that has dirty data, as reclaim does.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writes the metadata in XFS's log in place some time later, without the page cache: none of it is dirty memory,
 //! and only the device's own counters show the writes. Here that is every half minute, all of it
-//! (`xfs_log_worker`), and earlier once less than a quarter of the log is free. A task that finds no room in the
+//! (`xfs_log_worker`), earlier once less than a quarter of the log is free, and at once where the kernel reclaims inodes of
+//! the cache (`drop_caches`), as an inode whose metadata is not in place cannot be dropped. A task that finds no room in the
 //! log waits until it is written. Mirrors fs/xfs/xfs_trans_ail.c and xlog_grant_head_wait of fs/xfs/xfs_log.c in
 //! outline.
 
@@ -40,7 +41,7 @@ pub(crate) async fn xfsaild(sim: Sim, sb: SbId) {
                 let now = world.now;
                 let Some(journal) = world.sbs[sb].journal.as_mut() else { return };
                 if journal.has_unwritten(ticket) {
-                    let at = if journal.room.is_short() { now } else { *round.get_or_insert(journal.next_round(now)) };
+                    let at = if journal.is_due() { now } else { *round.get_or_insert(journal.next_round(now)) };
                     if at <= now {
                         break;
                     }
