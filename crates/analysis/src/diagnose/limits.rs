@@ -4,6 +4,8 @@
 use super::derived::Derived;
 use super::{cgroup, device};
 use crate::report::Evidence;
+use floodline_kernel::{Behaviour, CgroupWriteback, WhyNot, cgroup_writeback};
+use floodline_record::facts::{HostFacts, Mount};
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::sample::CgroupIoRow;
@@ -45,6 +47,15 @@ pub fn of_memory(derived: &Derived<'_>) -> Vec<EntityId> {
         })
         .map(|(id, _)| *id)
         .collect()
+}
+
+/// Reason why a filesystem that has pages to write back does not support cgroup writeback.
+pub(crate) fn lacks_support(facts: &HostFacts, mount: &Mount) -> Option<WhyNot> {
+    match cgroup_writeback(mount, &Behaviour::of_host(facts)?, &facts.cgroups) {
+        CgroupWriteback::Unsupported(WhyNot::NoWriteback | WhyNot::OtherFilesystem) => None,
+        CgroupWriteback::Unsupported(why) => Some(why),
+        CgroupWriteback::Supported | CgroupWriteback::Unknown => None,
+    }
 }
 
 /// Whether a cgroup is this one or below it.

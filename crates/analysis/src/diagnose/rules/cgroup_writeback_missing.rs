@@ -7,8 +7,6 @@
 mod escaping;
 mod weights;
 
-pub(crate) use escaping::lacks_support;
-
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device;
 use crate::diagnose::waiting::{self, Waiter};

@@ -3,7 +3,8 @@
 
 use super::{RULE, passed_disks, rates, severity};
 use crate::diagnose::derived::Derived;
-use crate::diagnose::{device, limits};
+use crate::diagnose::device;
+use crate::diagnose::limits::{self, lacks_support};
 use crate::report::{Brief, Evidence, Finding};
 use floodline_kernel::{Behaviour, CgroupWriteback, WhyNot, cgroup_writeback};
 use floodline_record::facts::{HostFacts, Mount};
@@ -11,15 +12,6 @@ use floodline_record::human;
 use floodline_record::id::{DevId, EntityId};
 use floodline_record::name::Name;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Reason why a filesystem that has pages to write back does not support cgroup writeback.
-pub(crate) fn lacks_support(facts: &HostFacts, mount: &Mount) -> Option<WhyNot> {
-    match cgroup_writeback(mount, &Behaviour::of_host(facts)?, &facts.cgroups) {
-        CgroupWriteback::Unsupported(WhyNot::NoWriteback | WhyNot::OtherFilesystem) => None,
-        CgroupWriteback::Unsupported(why) => Some(why),
-        CgroupWriteback::Supported | CgroupWriteback::Unknown => None,
-    }
-}
 
 /// Whether a filesystem is known to support cgroup writeback.
 fn supports(facts: &HostFacts, mount: &Mount) -> bool {

@@ -4,10 +4,10 @@
 //! which service managers set together with `io.weight`.)
 
 use super::RULE;
-use super::escaping::lacks_support;
 use crate::diagnose::cgroup;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Device;
+use crate::diagnose::limits::lacks_support;
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_kernel::WhyNot;
 use floodline_record::facts::{HostFacts, Mount};

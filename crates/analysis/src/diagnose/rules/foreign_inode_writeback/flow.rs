@@ -6,7 +6,7 @@
 use crate::diagnose::cgroup;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::dirty;
-use crate::diagnose::rules::cgroup_writeback_missing::lacks_support;
+use crate::diagnose::limits::lacks_support;
 use floodline_record::facts::Mount;
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
