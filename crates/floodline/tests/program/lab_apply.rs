@@ -88,16 +88,16 @@ fn vm_a_change_of_a_real_kernel_is_undone_or_kept_as_a_whole() {
     assert!(took.iter().all(|took| *took < 1_000_000_000), "{took:?}");
 }
 
-/// What an operator does on a host whose administrator switched laptop mode on: applies what helps against the finding,
+/// What an operator does on a host whose administrator switched periodic writeback off: applies what helps against the finding,
 /// a candidate on so idle a machine, confirms it, and prints what is in force.
 const AGAINST_THE_FINDING: &str = r#"
-echo 'vm.laptop_mode = 5' > /etc/sysctl.d/10-admin.conf
-echo 5 > /proc/sys/vm/laptop_mode
+echo 'vm.dirty_writeback_centisecs = 0' > /etc/sysctl.d/10-admin.conf
+echo 0 > /proc/sys/vm/dirty_writeback_centisecs
 against="floodline apply --finding contradictory-dirty-settings --yes --persist"
 $against > refused.txt 2>&1 && echo "a candidate was applied"
 grep -c 'apply it anyway: add --candidate' refused.txt
 { $against --candidate && floodline verify && floodline confirm --same-login; } > applied.txt || cat refused.txt applied.txt
-cat /proc/sys/vm/laptop_mode
+cat /proc/sys/vm/dirty_writeback_centisecs
 "#;
 
 /// One boot of a system with systemd: its disk, a command there, and whether the power is cut after it. The command prints
@@ -131,11 +131,11 @@ fn vm_a_power_cut_ends_a_change_that_waits_and_keeps_one_that_is_confirmed() {
     let confirmed = format!("{set}; floodline confirm --same-login > /dev/null");
     for (events, expect) in [
         (set.to_owned(), new.to_owned()),
-        (format!("cat /proc/sys/vm/dirty_ratio; {AGAINST_THE_FINDING}{confirmed}"), format!("20\n1\n0\n{new}")),
+        (format!("cat /proc/sys/vm/dirty_ratio; {AGAINST_THE_FINDING}{confirmed}"), format!("20\n1\n500\n{new}")),
         (
             // Booted into what was confirmed, against the administrator's file.
-            "cat /proc/sys/vm/laptop_mode; floodline verify > /dev/null && floodline rollback > /dev/null".to_owned(),
-            format!("0\n{old}"),
+            "cat /proc/sys/vm/dirty_writeback_centisecs; floodline verify > /dev/null && floodline rollback > /dev/null".to_owned(),
+            format!("500\n{old}"),
         ),
     ] {
         let run = boot(&program, &disk, &events);
