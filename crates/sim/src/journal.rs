@@ -4,6 +4,7 @@
 //! of them waits. The log of XFS does neither. Mirrors fs/jbd2/commit.c and fs/jbd2/transaction.c in outline, and a
 //! log force of fs/xfs/xfs_log_cil.c.
 
+mod in_place;
 mod log;
 mod log_space;
 mod reserved;
@@ -151,13 +152,6 @@ impl Journal {
         Journal { room, log: LogSpace::of(u64::MAX, items), ..Journal::new(false, crate::xfsaild::INTERVAL) }
     }
 
-    /// Records that metadata was written in place, which frees part of XFS's log. Returns the processes that waited for
-    /// room.
-    pub(crate) fn written_back(&mut self, bytes: u64) -> Waiters {
-        self.room.give(bytes);
-        self.waiters.take()
-    }
-
     fn new(is_jbd2: bool, interval: u64) -> Journal {
         Journal {
             is_jbd2,
@@ -186,23 +180,6 @@ impl Journal {
     /// Whether each inode is logged by itself, instead of with its inode table block.
     pub(crate) fn logs_inodes(&self) -> bool {
         !self.is_jbd2
-    }
-
-    /// Next round of XFS's worker, counted from the mount.
-    pub(crate) fn next_round(&self, now: u64) -> u64 {
-        (now / self.interval.max(1) + 1).saturating_mul(self.interval)
-    }
-
-    /// Whether metadata has to be written in place. Wakes `who` later when there is some, or when log room is short.
-    pub(crate) fn has_unwritten(&mut self, who: Ticket) -> bool {
-        self.writer = Some(who);
-        !self.unwritten.0.is_empty()
-    }
-
-    /// Takes the metadata blocks that have to be written in place. The journal forgets them.
-    pub(crate) fn take_unwritten(&mut self) -> BlockSet {
-        self.is_pushed = false;
-        std::mem::take(&mut self.unwritten)
     }
 
     /// Notes that its filesystem is mounted: the unmount before left the log empty.

@@ -7,7 +7,7 @@
 //! after such a wait.
 
 use super::log::write_tail;
-use super::{BlockSet, Journal, Ticket, commit, of, wait};
+use super::{BlockSet, commit, of, wait};
 use crate::arena::{InodeId, SbId};
 use crate::engine::Sim;
 use crate::world::World;
@@ -192,19 +192,6 @@ impl World {
                 journal.log.cleaned(*block);
             }
         }
-    }
-}
-
-impl Journal {
-    /// Has the metadata written in place at once. Returns whom to wake for that.
-    pub(crate) fn push(&mut self) -> Option<Ticket> {
-        self.is_pushed = !self.is_jbd2 && !self.unwritten.0.is_empty();
-        self.writer.filter(|_| self.is_pushed)
-    }
-
-    /// Whether metadata has to be written in place now: it is asked for, or the log is short of room.
-    pub(crate) fn is_due(&self) -> bool {
-        self.is_pushed || self.room.is_short()
     }
 }
 
