@@ -3,6 +3,7 @@
 //! applies these values, wanted or not.
 
 use crate::change::{Change, PAIRS};
+use floodline_analysis::at_boot::line_in_force;
 use floodline_record::facts::{HostFacts, SysctlLine};
 use floodline_record::sample::HostRow;
 
@@ -20,7 +21,7 @@ pub(crate) fn boot(facts: &HostFacts, row: &HostRow, change: &Change) -> Boot {
     let mut boot = Boot::default();
     let mut told = Vec::new();
     for pair in PAIRS {
-        let last = facts.sysctl_lines.iter().rev().find_map(|line| {
+        let last = line_in_force(&facts.sysctl_lines, pair[0]).and_then(|line| {
             let name = pair.into_iter().find(|name| line.key.as_str() == *name)?;
             Some((name, line.value.trim().parse::<u64>().ok().filter(|value| *value > 0)?, line))
         });
@@ -90,6 +91,9 @@ mod tests {
         assert!(found.text.as_deref().is_some_and(|text| text.contains("90.conf line 2") && text.contains("= 10")));
         assert_eq!(boot(&facts(&[("vm.dirty_ratio", "10")]), &row(), &change), Boot::default());
         assert_eq!(boot(&facts(&[("vm.dirty_ratio", "ten")]), &row(), &change), Boot::default());
+        // The kernel refuses a page, so the line before it decides.
+        let refused = facts(&[("vm.dirty_ratio", "20"), ("vm.dirty_bytes", "4096")]);
+        assert_eq!(boot(&refused, &row(), &change).settings, [("vm.dirty_ratio", 20)]);
     }
 
     #[test]
