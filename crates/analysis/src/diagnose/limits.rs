@@ -7,10 +7,9 @@ use crate::report::Evidence;
 use floodline_kernel::{Behaviour, CgroupWriteback, WhyNot, cgroup_writeback};
 use floodline_record::facts::{HostFacts, Mount};
 use floodline_record::id::{DevId, Entity, EntityId};
-use floodline_record::name::Name;
 use floodline_record::sample::CgroupIoRow;
 use floodline_record::units::Limit;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A cgroup, a device, and the limits of the one on the other.
 pub type WriteLimit<'a> = (EntityId, DevId, &'a CgroupIoRow);
@@ -58,13 +57,21 @@ pub(crate) fn lacks_support(facts: &HostFacts, mount: &Mount) -> Option<WhyNot> 
     }
 }
 
-/// Whether a cgroup is this one or below it.
-fn is_within(derived: &Derived<'_>, id: EntityId, above: EntityId) -> bool {
-    let path = |id| cgroup::path(derived.window, id).map(Name::as_bytes);
-    id == above
-        || path(id)
-            .zip(path(above))
-            .is_some_and(|(one, above)| one.strip_prefix(above).is_some_and(|rest| rest.starts_with(b"/")))
+/// Bytes that the processes of these cgroups dirtied, with those of the cgroups below them.
+fn dirtied(derived: &Derived<'_>, cgroups: impl Iterator<Item = EntityId>) -> BTreeMap<EntityId, u64> {
+    let path = |id| cgroup::path(derived.window, id);
+    let ids: BTreeMap<&[u8], EntityId> = cgroups.filter_map(|id| Some((path(id)?.as_bytes(), id))).collect();
+    let mut sums: BTreeMap<EntityId, u64> = BTreeMap::new();
+    for writer in &derived.writers().processes {
+        let (Some(path), Some(bytes)) = (writer.cgroup.and_then(path), writer.dirtied_bytes) else { continue };
+        // `/` may come twice.
+        let above: BTreeSet<EntityId> = cgroup::and_above(path).filter_map(|path| ids.get(path).copied()).collect();
+        for id in above {
+            let sum = sums.entry(id).or_default();
+            *sum = sum.saturating_add(bytes);
+        }
+    }
+    sums
 }
 
 /// Cgroups that dirtied more than a limit permits, with those below them, each once, with the rate, bytes per second.
@@ -73,16 +80,14 @@ pub fn passed(derived: &Derived<'_>, limits: &[WriteLimit<'_>]) -> Vec<(EntityId
     if !derived.has_rates {
         return Vec::new();
     }
-    let writers = derived.writers();
+    let dirtied = dirtied(derived, limits.iter().map(|(cgroup, ..)| *cgroup));
     let of = |(cgroup, dev, row): &WriteLimit<'_>| {
         let bytes = row.wbps_max.and_then(Limit::bytes).map(|limit| limit.0 as f64);
         // Dirty pages become requests as large as the device's usual ones.
         let request = || device::by_dev(derived.window, *dev)?.mean_write();
         let requests = || Some(row.wiops_max.and_then(Limit::bytes)?.0 as f64 * request()?);
         let limit = [bytes, requests()].into_iter().flatten().reduce(f64::min)?;
-        let its =
-            writers.processes.iter().filter(|writer| writer.cgroup.is_some_and(|id| is_within(derived, id, *cgroup)));
-        let bytes = its.filter_map(|writer| writer.dirtied_bytes).fold(0, u64::saturating_add);
+        let bytes = dirtied.get(cgroup).copied().unwrap_or_default();
         let rate = bytes as f64 / seconds;
         (rate > PASSED * limit).then_some((*cgroup, rate))
     };

@@ -103,8 +103,8 @@ pub struct UsedUp {
     pub seconds: f64,
 }
 
-/// Returns the times in which a cgroup used at least this part of a limit, measured over 2 s to 6 s, or over the time for which the limit held one bio
-/// back. These times do not overlap.
+/// Returns the times in which a cgroup used at least this part of a limit, measured over 2 s to 6 s, or over the time for which the limit
+/// held one bio back. These times do not overlap.
 pub fn used_up(readings: &[LimitedReading], which: IoLimit, limit: Limit, part: f64) -> Vec<UsedUp> {
     let counts: Vec<(Nanos, u64)> =
         readings.iter().filter_map(|reading| Some((reading.at, reading.counters[which as usize]?))).collect();

@@ -452,7 +452,7 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
                 return load_of(label, DIRTIED);
             }
             if let Some(path) = after("Dirtied by ").and_then(|path| raw.cgroup_called(path)) {
-                return Some(raw.io_of(|entity| of_cgroup(entity) == Some(path), DIRTIED) / raw.seconds());
+                return Some(raw.dirtied_below(path) / raw.seconds());
             }
             if let Some(cgroup) = after("Most dirty, ") {
                 let id = raw.cgroup_called(cgroup)?;

@@ -14,7 +14,7 @@ const LOOP_MAJOR: u32 = 7;
 
 impl Raw {
     /// Bytes that the processes of a cgroup and of cgroups below it dirtied.
-    fn dirtied_below(&self, id: EntityId) -> f64 {
+    pub(crate) fn dirtied_below(&self, id: EntityId) -> f64 {
         let path = |id: EntityId| match self.entities.get(&id) {
             Some(Entity::Cgroup { path, .. }) => path.to_string(),
             _ => String::new(),

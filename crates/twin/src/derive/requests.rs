@@ -142,7 +142,7 @@ fn of_bursts(seen: &Seen<'_>, intervals: &[Interval], bandwidth: Option<f64>) ->
 
 /// Returns how many small writes per second a device completes one after the other. Where `n` of them wait at once, the last one waits for
 /// the whole busy time. The waits of the others are spread evenly below that. All waits together are `(n + 1) / 2` busy times. Requests
-/// that are served side by side, each for a time of its own, may have the same sum. But more of them do not need more time.
+/// that are served side by side may have the same sum, but more of them need no more time.
 fn in_turn(intervals: &[Interval], bandwidth: Option<f64>) -> Option<f64> {
     let of_burst = |one: &Interval| {
         let busy = one.utilisation? * one.seconds;

@@ -106,7 +106,13 @@ fn would_be_spared(
 
 /// Whether cgroups that passed their limits made most of the writes.
 fn made_most(derived: &Derived<'_>, passed: &[(EntityId, f64)]) -> bool {
-    let theirs: f64 = passed.iter().map(|(_, rate)| rate * derived.seconds).sum();
+    let path = |id| cgroup::path(derived.window, id);
+    // What a cgroup dirtied counts for each limit above it, too.
+    let is_inner = |id: EntityId| {
+        let others = passed.iter().filter(|(other, _)| *other != id).filter_map(|(other, _)| path(*other));
+        path(id).is_some_and(|path| others.into_iter().any(|other| cgroup::is_within(path, other)))
+    };
+    let theirs: f64 = passed.iter().filter(|(id, _)| !is_inner(*id)).map(|(_, rate)| rate * derived.seconds).sum();
     theirs > DOMINANT_SHARE * derived.writers().attributed_bytes() as f64
 }
 
@@ -164,7 +170,7 @@ fn severity(derived: &Derived<'_>, writes: &[limits::WriteLimit<'_>], passed: &[
     }
 }
 
-/// Bytes a second that the processes of the first cgroups that passed their limits dirtied.
+/// Bytes a second that the first cgroups that passed their limits dirtied, with those below them.
 fn rates<'d>(derived: &'d Derived<'_>, passed: &'d [(EntityId, f64)]) -> impl Iterator<Item = Evidence> + 'd {
     passed.iter().take(3).map(|(cgroup, rate)| {
         let name = format!("Dirtied by {}", derived.label(*cgroup));
@@ -457,6 +463,18 @@ mod tests {
                 })
         };
         check_rule(&RULE, &passing("sda"), "critical: Write limits of 1 cgroup");
+        // Its tasks are in a cgroup with a limit of its own. Another one dirties more, and both limits count once.
+        let nested = |megabytes: f64| {
+            passing("sda")
+                .process("dd", 900, "/box/inner", |t, row| row.write_bytes = Some(Bytes((40e6 * t) as u64)))
+                .cgroup_io("/box/inner", "sda", |_, row| row.wbps_max = Some(Limit(10_000_000)))
+                .cgroup_io("/free", "sda", |_, row| row.wbytes = Some(Bytes(0)))
+                .process("copy", 902, "/free", move |t, row| {
+                    row.write_bytes = Some(Bytes((megabytes * 1e6 * t) as u64))
+                })
+        };
+        check_rule(&RULE, &nested(10.0), "critical: Write limits of 2 cgroups");
+        check_rule(&RULE, &nested(60.0), "warning: Write limits of 2 cgroups");
         // The disks of journald and nginx are not known, and neither waits.
         check_rule(&RULE, &passing("sdb"), "info: Write limits of 1 cgroup");
         let alone =
