@@ -80,7 +80,7 @@ pub(super) fn file(
         false if is_candidate(group) || syncs.call.is_none() => run_of_many(group, place, here)?,
         false => return None,
     };
-    let bytes = size(total.by_calls, cached(group, recorded)?, held(recorded));
+    let bytes = size(total.by_calls, cached(group, recorded)?, held(group, recorded));
     // In a file that is smaller than what was written, large calls would find dirty pages, and fewer bytes would become dirty. Where the
     // device takes no larger requests, an append arrives in such, too.
     let most = device::by_dev(&recorded.window, place.dev).and_then(|device| device.facts?.max_request);
@@ -155,20 +155,25 @@ fn cached(group: &Group, recorded: &Recorded) -> Option<(f64, f64)> {
     of_cgroup().or_else(|| Some((pages(&window.host.first)?, pages(&window.host.last)?)))
 }
 
-/// Dirty bytes of the machine on average.
-fn held(recorded: &Recorded) -> f64 {
-    let series = &recorded.window.host_series;
+/// Dirty bytes of a program on average: of the machine's, the part that it wrote of all that became dirty.
+fn held(group: &Group, recorded: &Recorded) -> f64 {
+    let window = &recorded.window;
+    let series = &window.host_series;
     let sum: f64 = series.iter().filter_map(|(_, row)| Some(row.nr_dirty?.0 as f64 * PAGE)).sum();
-    sum / series.len().max(1) as f64
+    let all = window.host.growth.nr_dirtied.map_or(0.0, |pages| pages.0 as f64 * PAGE);
+    let own = group.total.by_calls;
+    sum / series.len().max(1) as f64 * own / all.max(own).max(1.0)
 }
 
 /// Size of a file, by how many of the written bytes were new to the page cache. Where all were, it is larger than can be told. While `held`
-/// bytes of the file are dirty, that part of the calls finds a dirty page: hardly any did.
+/// bytes of the file are dirty, that part of the calls finds a dirty page: hardly any did. So a file that is all cached is not taken for
+/// one as small as what others of its cgroup add to the page cache.
 fn size(written: f64, (before, after): (f64, f64), held: f64) -> f64 {
     let new = (after - before).clamp(0.0, ALL_NEW * written);
     if new < NONE_NEW * written {
         return after.clamp(BYTES_MIN, (LARGE * written).max(held / REPEATED_MIN).max(BYTES_MIN));
     }
+    let least = (held / REPEATED_MIN).max(BYTES_MIN);
     // Of `n` random writes to `all` places, all (1 - exp(-n / all)) meet a new one.
     let share = |x: f64| (1.0 - (-x).exp()) / x;
     let (mut low, mut high) = (1e-3, 1e3);
@@ -176,7 +181,7 @@ fn size(written: f64, (before, after): (f64, f64), held: f64) -> f64 {
         let middle = (low + high) / 2.0;
         if share(middle) > new / written { low = middle } else { high = middle }
     }
-    (written / low).max(BYTES_MIN)
+    (written / low).max(least)
 }
 
 #[cfg(test)]
@@ -240,6 +245,8 @@ mod tests {
         // Little is written, and hardly a call finds one of the dirty pages.
         near(told(5.0 * MIB, (160.0 * MIB, 160.0 * MIB)), 20.0 * MIB);
         near(size(5.0 * MIB, (160.0 * MIB, 160.0 * MIB), 3.0 * MIB), 100.0 * MIB);
+        // Others of the cgroup added an eighth of that to the page cache.
+        near(size(41.0 * MIB, (2000.0 * MIB, 2005.1 * MIB), 7.5 * MIB), 250.0 * MIB);
         // A file that is larger than can be told.
         near(told(100.0 * MIB, (0.0, 99.0 * MIB)), 383.0 * MIB);
     }
