@@ -85,6 +85,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "thirteenth-well",
     "thirtieth-sick",
     "thirtieth-well",
+    "thirtyfifth-sick",
+    "thirtyfifth-well",
     "thirtyfirst-sick",
     "thirtyfirst-well",
     "thirtyfourth-sick",
@@ -160,6 +162,7 @@ pub(crate) const THIRTYFIRST_ROUND: &str = include_str!("../blind/thirtyfirst-ro
 pub(crate) const THIRTYSECOND_ROUND: &str = include_str!("../blind/thirtysecond-round.txt");
 pub(crate) const THIRTYTHIRD_ROUND: &str = include_str!("../blind/thirtythird-round.txt");
 pub(crate) const THIRTYFOURTH_ROUND: &str = include_str!("../blind/thirtyfourth-round.txt");
+pub(crate) const THIRTYFIFTH_ROUND: &str = include_str!("../blind/thirtyfifth-round.txt");
 pub(crate) const VARIATIONS: &str = include_str!("../blind/variations.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
@@ -198,6 +201,7 @@ pub(crate) const TABLES: &[&str] = &[
     THIRTYSECOND_ROUND,
     THIRTYTHIRD_ROUND,
     THIRTYFOURTH_ROUND,
+    THIRTYFIFTH_ROUND,
     VARIATIONS,
 ];
 
