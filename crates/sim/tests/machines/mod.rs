@@ -93,6 +93,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "thirtyfourth-well",
     "thirtysecond-sick",
     "thirtysecond-well",
+    "thirtysixth-sick",
+    "thirtysixth-well",
     "thirtythird-sick",
     "thirtythird-well",
     "twelfth-sick",
@@ -163,6 +165,7 @@ pub(crate) const THIRTYSECOND_ROUND: &str = include_str!("../blind/thirtysecond-
 pub(crate) const THIRTYTHIRD_ROUND: &str = include_str!("../blind/thirtythird-round.txt");
 pub(crate) const THIRTYFOURTH_ROUND: &str = include_str!("../blind/thirtyfourth-round.txt");
 pub(crate) const THIRTYFIFTH_ROUND: &str = include_str!("../blind/thirtyfifth-round.txt");
+pub(crate) const THIRTYSIXTH_ROUND: &str = include_str!("../blind/thirtysixth-round.txt");
 pub(crate) const VARIATIONS: &str = include_str!("../blind/variations.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
@@ -202,6 +205,7 @@ pub(crate) const TABLES: &[&str] = &[
     THIRTYTHIRD_ROUND,
     THIRTYFOURTH_ROUND,
     THIRTYFIFTH_ROUND,
+    THIRTYSIXTH_ROUND,
     VARIATIONS,
 ];
 
