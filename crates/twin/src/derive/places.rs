@@ -3,12 +3,12 @@
 //! of the cgroup. Programs of the root cgroup and of version 1 share their counters: there the bytes that each device wrote tell, and the flushes of a device tell which
 //! program makes its writes durable there.
 
-use super::group::Group;
+use super::group::{Bin, Group};
 use super::machine::{Ground, Place, Places};
 use super::syncs::buffered_calls;
 use floodline_analysis::diagnose::device;
 use floodline_record::id::{DevId, Entity, EntityId};
-use floodline_record::units::Bytes;
+use floodline_record::units::{Bytes, Centisecs};
 use floodline_record::window::Window;
 use std::collections::BTreeMap;
 
@@ -32,8 +32,26 @@ pub(super) fn assigned(window: &Window, ground: &Ground, groups: &[Group]) -> Ve
     in_cgroups(window, places, groups, &mut at);
     let read = |place: &Place| device::by_dev(window, place.dev).and_then(|seen| Some(seen.span.growth.read?.0 as f64));
     by_reads(&places.0.iter().map(|place| read(place).unwrap_or(0.0)).collect::<Vec<_>>(), groups, &mut at);
-    let bytes: Vec<f64> = groups.iter().map(|group| group.total.dirtied()).collect();
+    let bytes: Vec<Due> = groups.iter().map(|group| due(window, group)).collect();
     by_bytes(&at, &bytes, &places.0.iter().map(|place| place.written as f64).collect::<Vec<_>>())
+}
+
+/// Bytes of a program that its device wrote within the recording: at least those that became as old as the flusher lets them, at most all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Due {
+    least: f64,
+    most: f64,
+}
+
+/// What of the bytes of a group the flusher must have written: it lets none get older than `dirty_expire_centisecs`, and looks for old
+/// ones every `dirty_writeback_centisecs`. What was dropped before is not written.
+fn due(window: &Window, group: &Group) -> Due {
+    let row = &window.host.last;
+    let age = |setting: Option<Centisecs>, default: u64| setting.map_or(default, |set| set.0) as f64 / 100.0;
+    let oldest = age(row.dirty_expire_centisecs, 3000) + age(row.dirty_writeback_centisecs, 500);
+    let end = group.bins.last().map_or(0.0, |bin| bin.end);
+    let old = group.bins.iter().filter(|bin| bin.end <= end - oldest).map(Bin::dirtied).sum::<f64>();
+    Due { least: (old - group.total.cancelled).max(0.0), most: group.total.dirtied() }
 }
 
 /// Share of its intervals with writes in which a program waits that makes them durable, and share of the flushes of a device that its
@@ -68,7 +86,7 @@ fn in_cgroups(window: &Window, places: &Places, groups: &[Group], at: &mut [Opti
         };
         let known: Vec<Option<usize>> =
             members.iter().map(|number| at[*number].or_else(|| flushed(&groups[*number]))).collect();
-        let bytes: Vec<f64> = members.iter().map(|number| groups[*number].total.dirtied()).collect();
+        let bytes: Vec<Due> = members.iter().map(|number| due(window, &groups[*number])).collect();
         let written: Vec<f64> = moved.iter().map(|moved| moved.written).collect();
         for (number, found) in members.iter().zip(by_bytes(&known, &bytes, &written)) {
             at[*number] = Some(found.place);
@@ -105,23 +123,41 @@ struct Moved {
     read: f64,
 }
 
-/// Places by what each device wrote that no group of a known place explains: the largest program first.
-fn by_bytes(known: &[Option<usize>], bytes: &[f64], written: &[f64]) -> Vec<At> {
-    let mut left = written.to_vec();
+/// Places by what each device wrote: the largest program first, each where what the devices wrote is explained best. Of places that are
+/// as good, the one that has most left to be explained.
+fn by_bytes(known: &[Option<usize>], bytes: &[Due], written: &[f64]) -> Vec<At> {
+    let mut there = vec![Due::default(); written.len()];
+    let put = |there: &mut [Due], place: usize, bytes: Due| {
+        if let Some(there) = there.get_mut(place) {
+            there.least += bytes.least;
+            there.most += bytes.most;
+        }
+    };
+    // How far what a device wrote is from what its programs may have had written.
+    let off = |written: f64, there: Due| (there.least - written).max(written - there.most).max(0.0);
     for (place, bytes) in known.iter().zip(bytes) {
-        if let Some(left) = place.and_then(|place| left.get_mut(place)) {
-            *left -= bytes;
+        if let Some(place) = place {
+            put(&mut there, *place, *bytes);
         }
     }
     let mut at: Vec<At> =
         known.iter().map(|place| At { place: place.unwrap_or(0), is_known: place.is_some() }).collect();
     let mut open: Vec<usize> = (0..at.len()).filter(|group| !at[*group].is_known).collect();
-    open.sort_by(|a, b| bytes[*b].total_cmp(&bytes[*a]));
+    open.sort_by(|a, b| bytes[*b].most.total_cmp(&bytes[*a].most));
     for group in open {
-        let most = (0..left.len()).max_by(|a, b| left[*a].total_cmp(&left[*b]).then(b.cmp(a)));
-        let Some(most) = most else { continue };
-        at[group].place = most;
-        left[most] -= bytes[group];
+        // What the place of this program adds to the distance, and what is left there.
+        let cost = |place: usize| {
+            let (before, mut after) = (there[place], there.clone());
+            put(&mut after, place, bytes[group]);
+            (off(written[place], after[place]) - off(written[place], before), before.most - written[place])
+        };
+        let best = (0..written.len()).min_by(|a, b| {
+            let (a, b) = (cost(*a), cost(*b));
+            a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))
+        });
+        let Some(best) = best else { continue };
+        at[group].place = best;
+        put(&mut there, best, bytes[group]);
     }
     at
 }
@@ -238,7 +274,6 @@ fn parts(group: &Group, places: &Places, moved: &[Moved]) -> Vec<Group> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::group::Bin;
     use super::*;
 
     fn dev(minor: u32) -> DevId {
@@ -316,7 +351,8 @@ mod tests {
     #[test]
     fn programs_without_a_cgroup_go_where_their_bytes_went() {
         let at = |known: &[Option<usize>], bytes: &[f64], written: &[f64]| -> Vec<usize> {
-            by_bytes(known, bytes, written).iter().map(|at| at.place).collect()
+            let bytes: Vec<Due> = bytes.iter().map(|bytes| Due { least: *bytes, most: *bytes }).collect();
+            by_bytes(known, &bytes, written).iter().map(|at| at.place).collect()
         };
         // A copy to a slow stick and a small program on the other disk.
         assert_eq!(at(&[None, None], &[900.0, 20.0], &[700.0, 25.0]), [0, 1]);
@@ -324,5 +360,28 @@ mod tests {
         // What a cgroup is known to have written there counts.
         assert_eq!(at(&[Some(0), None], &[700.0, 20.0], &[710.0, 25.0]), [0, 1]);
         assert_eq!(at(&[None, None], &[5.0, 4.0], &[700.0, 0.0]), [0, 0]);
+    }
+
+    #[test]
+    fn what_is_too_young_to_be_written_is_no_reason_for_another_device() {
+        let at = |bytes: &[(f64, f64)], written: &[f64]| -> Vec<usize> {
+            let bytes: Vec<Due> = bytes.iter().map(|(least, most)| Due { least: *least, most: *most }).collect();
+            by_bytes(&vec![None; bytes.len()], &bytes, written).iter().map(|at| at.place).collect()
+        };
+        // A third of what four programs wrote is dirty at the end. The other device has next to nothing.
+        assert_eq!(at(&[(190.0, 286.0); 4], &[775.0, 5.0]), [0; 4]);
+        // A program whose bytes are all young, beside one whose bytes explain its device.
+        assert_eq!(at(&[(100.0, 100.0), (0.0, 50.0)], &[100.0, 2.0]), [0, 1]);
+        assert_eq!(at(&[(300.0, 600.0), (100.0, 200.0)], &[570.0, 190.0]), [0, 1]);
+    }
+
+    #[test]
+    fn the_flusher_must_have_written_what_is_older_than_its_setting() {
+        let bin = |end: f64| Bin { end, length: 1.0, by_calls: 10.0, ..Bin::default() };
+        let bins: Vec<Bin> = (1..=100).map(|end| bin(f64::from(end))).collect();
+        let total = Bin { by_calls: 1000.0, cancelled: 50.0, ..Bin::default() };
+        let group = Group { bins, total, ..Group::default() };
+        let told = due(&Window::default(), &group);
+        assert_eq!((told.least, told.most), (600.0, 1000.0));
     }
 }

@@ -46,6 +46,8 @@ pub(super) struct Load {
 const PROGRAMS_MAX: usize = 1000;
 /// A program that moved less than this, and less than a thousandth of all, is left out unless it waited.
 const BYTES_MIN: f64 = 65_536.0;
+/// Share of all bytes that the programs that are left out may move together.
+const LEFT_OUT_MAX: f64 = 0.02;
 /// Number of samples in a wait from which a program is kept for its waits.
 const ASLEEP_MIN: usize = 3;
 /// Characters of a task's name that its processes show.
@@ -56,6 +58,21 @@ const AGES: u64 = 6;
 const FEW_PAGES: u64 = 64;
 /// Memory that is worth a task.
 const MEMORY_MIN: u64 = 64 << 20;
+
+/// Fewest bytes from which a program is in the twin. Many small programs, as the pods of a node, move much together: then all are in it
+/// but the smallest ones.
+fn least(moved: &[f64]) -> f64 {
+    let all: f64 = moved.iter().sum();
+    let usual = BYTES_MIN.max(all / 1000.0);
+    let mut small: Vec<f64> = moved.iter().copied().filter(|bytes| *bytes < usual).collect();
+    small.sort_by(f64::total_cmp);
+    let mut left = 0.0;
+    let missed = small.into_iter().find(|bytes| {
+        left += bytes;
+        left > LEFT_OUT_MAX * all
+    });
+    missed.map_or(usual, |bytes| bytes.max(PAGE))
+}
 
 pub(super) fn workload(
     recorded: &Recorded,
@@ -78,7 +95,7 @@ pub(super) fn workload(
     let is_dirtied = window.host.growth.nr_dirtied.is_none_or(|pages| pages.0 > 0);
     let is_quiet =
         (moved >= BYTES_MIN || (moved >= PAGE && is_dirtied)) && all.iter().all(|group| group.weight() < BYTES_MIN);
-    let least = if is_quiet { PAGE } else { BYTES_MIN.max(moved / 1000.0) };
+    let least = if is_quiet { PAGE } else { least(&all.iter().map(Group::weight).collect::<Vec<_>>()) };
     let is_kept = |group: &Group| {
         let bytes = group.weight();
         let is_waiting = group.total.waited > 0.05 || group.asleep >= ASLEEP_MIN;
@@ -371,6 +388,23 @@ pub(super) fn first_written(window: &Window) -> Nanos {
 mod tests {
     use super::*;
     use floodline_scenario::{Frequency, MmapStore};
+
+    #[test]
+    fn small_programs_that_move_much_together_are_in_the_twin() {
+        const KIB: f64 = 1024.0;
+        // 200 pods that write 60 KiB each, beside an agent.
+        let mut moved = vec![60.0 * KIB; 200];
+        moved.push(200.0 * KIB);
+        assert_eq!(least(&moved), 60.0 * KIB);
+        // The same beside a database.
+        moved.push(4e9);
+        assert!(least(&moved) > 1e6);
+        // Half of them write next to nothing.
+        moved.truncate(201);
+        moved[..100].fill(KIB);
+        assert_eq!(least(&moved), 60.0 * KIB);
+        assert_eq!(least(&[]), BYTES_MIN);
+    }
 
     #[test]
     fn a_program_that_leaves_pages_dirty_is_delayed_less() {
