@@ -252,10 +252,16 @@ impl Prediction {
         names.into_iter().filter_map(|name| self.rows.iter().find(|row| row.figure == name))
     }
 
-    /// How much is left of the figure that tasks feel and that gets better most; 1 where none does.
+    /// How much is left of the figure that tasks feel and that gets better most; 1 where none does. Of a wait that the back-test misses,
+    /// the longer reading counts.
     fn best_felt(&self) -> f64 {
         let is_felt = |row: &&Row| row.figure != PEAK && row.figure != DIRTIED;
-        self.leads().filter(|row| row.improves()).filter(is_felt).map(ratio).fold(1.0, f64::min)
+        let left = |row: &Row| match row.roughly.filter(|_| row.is_wait() && row.improves_roughly()) {
+            Some((_, most)) => ratio_to(row, most),
+            None if row.improves() => ratio(row),
+            None => 1.0,
+        };
+        self.leads().filter(is_felt).map(left).fold(1.0, f64::min)
     }
 
     /// Factor of the wait that grows most; 1 where none grows. Of a wait that the back-test misses, the smaller reading counts.
@@ -330,6 +336,12 @@ mod tests {
         assert_eq!(lifted(Some((3.9, 5.6))).verdict(&[]), Verdict::DoesNotHelp);
         assert_eq!(lifted(Some((60.0, 95.0))).verdict(&[]), Verdict::Harms, "the two estimates disagree");
         assert_eq!(lifted(None).verdict(&[]), Verdict::Harms);
+        // A sync that takes twice as long, but not for long, is outweighed by the total of waits, even if the twin misses it.
+        let sync = Row { doubt: Some(Doubt::BackTest), roughly: Some((0.156, 0.268)), ..wait(FSYNC, 0.064, 0.268) };
+        let starved = |roughly| of(vec![sync.clone(), missed(roughly)]);
+        assert!(!starved(Some((3.9, 5.6))).harms());
+        assert!(starved(Some((60.0, 95.0))).harms(), "the two estimates disagree");
+        assert!(starved(None).harms());
         // Fewer bytes that are dirtied again are no wait.
         let dirtied = Row { doubt: Some(Doubt::BackTest), roughly: Some((3e6, 4e6)), ..risk(64.0, 3.0) };
         let dirtied = Row { figure: DIRTIED.to_owned(), ..dirtied };

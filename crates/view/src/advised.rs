@@ -107,11 +107,13 @@ pub fn verdict(figures: &[Row], is_found_after: bool) -> Verdict {
     }
 }
 
-/// How much of a figure is left, unless it is too small to be felt.
+/// How much of a figure is left, unless it is too small to be felt. One that grows has grown from what is felt: 0.06 s that become 0.11 s
+/// are a wait of 0.1 s and a little more.
 fn ratio(row: &Row) -> Option<f64> {
     let least = if row.unit == "seconds" { 0.1 } else { 1e6 };
     let after = row.after?;
-    (row.before.max(after) >= least).then(|| after.max(least / 10.0) / row.before.max(least / 10.0))
+    let before = if after > row.before { row.before.max(least) } else { row.before };
+    (row.before.max(after) >= least).then(|| after.max(least / 10.0) / before.max(least / 10.0))
 }
 
 fn amount(unit: &str, value: f64) -> String {
@@ -216,6 +218,9 @@ mod tests {
         assert_eq!(judge(1.7, 4.3, true), Verdict::Worse);
         assert_eq!(judge(1.7, 4.3, false), Verdict::Worse, "waits that nothing names are harm too");
         assert_eq!(judge(0.002, 0.04, false), Verdict::Cured, "too short to be felt");
+        assert_eq!(judge(0.06, 0.11, false), Verdict::Cured, "hardly longer than what is felt");
+        assert_eq!(judge(0.06, 0.13, false), Verdict::Worse);
+        assert_eq!(judge(0.002, 0.04, true), Verdict::Nothing);
         let slower = [row("seconds", 4.6, 9.3), row("bytes", 8e8, 3e8)];
         assert_eq!(verdict(&slower, true), Verdict::Worse, "fewer bytes are no help to those who wait longer");
         assert_eq!(verdict(&[row("bytes", 2.2e9, 1.5e8)], true), Verdict::Helped);
