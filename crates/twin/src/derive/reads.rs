@@ -3,7 +3,7 @@
 //! readahead.
 
 use super::bursts::{Branch, arrivals, size};
-use super::group::{Group, PAGE};
+use super::group::{Bin, Group, PAGE};
 use super::machine::Place;
 use crate::Recorded;
 use crate::provenance::Notes;
@@ -11,6 +11,8 @@ use floodline_scenario::{Frequency, Order, Pace, Read, Step};
 
 /// Fewest bytes read that are worth a step.
 const LEAST: f64 = 262_144.0;
+/// Part of the recording for which a program waits, from which its reads are worth a step, however few they are.
+const WAITED: f64 = 0.01;
 /// Sizes of a file that is read here and there, and largest call, bytes.
 const FILE_MIN: f64 = 4_194_304.0;
 const FILE_MAX: f64 = 67_108_864.0;
@@ -57,6 +59,13 @@ impl Called {
     }
 }
 
+/// Whether the reads of a program are worth a step: they are many, or a program that mostly reads waits for them. On a slow disk behind a
+/// full queue, a page may take a second.
+fn are_worth(total: &Bin, seconds: f64) -> bool {
+    let waits = total.waited >= WAITED * seconds && total.read >= PAGE.max(total.dirtied());
+    total.read >= LEAST || waits
+}
+
 /// The reads of a program that reach a device; `None` where there are few, or where they are those of its mapping.
 pub(super) fn reads(
     group: &Group,
@@ -70,7 +79,7 @@ pub(super) fn reads(
     // FIXME: faults of a mapping that is not cached read here and in the twin's mapping. Left out, they make the twin of
     // slow-disk-journal with its setup miss by 17 %: its only round of the flusher then falls into another wake-up.
     let is_for_mapping = total.mapped > 0.0 && total.read < total.mapped;
-    if total.read < LEAST || is_for_mapping {
+    if !are_worth(total, recorded.window.seconds()) || is_for_mapping {
         return None;
     }
     notes.derived(format!("{key}.steps.read.rate"), "bytes read from devices, over time");
@@ -110,6 +119,18 @@ pub(super) fn reads(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_reads_are_worth_a_step_where_a_program_waits_for_them() {
+        let told = |read: f64, waited: f64, written: f64| {
+            are_worth(&Bin { read, waited, by_calls: written, ..Bin::default() }, 60.0)
+        };
+        assert!(told(36.0 * PAGE, 12.0, 0.0), "36 scattered pages behind a full queue");
+        assert!(!told(36.0 * PAGE, 0.3, 0.0), "36 pages that came at once");
+        assert!(!told(0.0, 12.0, 0.0), "it waits for something else");
+        assert!(!told(36.0 * PAGE, 12.0, 4e6), "it may wait for what it writes");
+        assert!(told(LEAST, 0.0, 4e6));
+    }
 
     #[test]
     fn calls_that_readahead_joins_read_a_file_in_order() {
