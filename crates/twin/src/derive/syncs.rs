@@ -269,10 +269,15 @@ pub(super) struct Run {
     waited_last: f64,
     /// Whether the program waited, and then rested.
     is_synced: bool,
+    /// Whether the wait in its last interval follows the burst, and is part of the wait after it.
+    ends_within: bool,
 }
 
 /// Rate of the calls in the last interval of a burst, as a part of that in the interval before, below which the calls ended early.
 const ENDED_EARLY: f64 = 0.75;
+/// Fewest intervals of a burst that show where in it a program waits, and most of the wait in its last interval that is spent in the others.
+const SHOWS_WAITS: usize = 3;
+const WAITS_BEFORE: f64 = 0.1;
 
 /// The bursts of a program, but for one that the end of the recording cuts. A time in which it waits and then goes on at once is within a burst:
 /// a limit held it up.
@@ -293,12 +298,19 @@ pub(super) fn runs(group: &Group) -> Vec<Run> {
         let before = if is_held { runs.pop().map_or(0.0, |before| before.bytes) } else { 0.0 };
         let Some(last) = run.last().filter(|_| !after.is_empty()) else { break };
         let idle = after.iter().take_while(|bin| bin.by_calls <= 0.0).count();
-        let waited: f64 = after[..idle].iter().map(|bin| bin.waited).sum();
+        let waited_after: f64 = after[..idle].iter().map(|bin| bin.waited).sum();
         let seconds: f64 = after[..idle].iter().map(|bin| bin.length).sum();
+        // A program that never waits while it writes is not held up at the end of its burst either.
+        let waited_within: f64 = run[..length - 1].iter().map(|bin| bin.waited).sum();
+        let ends_within = length >= SHOWS_WAITS && waited_last > 0.0 && waited_within <= WAITS_BEFORE * waited_last;
+        let (waited, waited_last) = match ends_within {
+            true => (waited_after + waited_last, 0.0),
+            false => (waited_after, waited_last),
+        };
         let is_rest = seconds >= IDLE_OVER_WAIT * waited;
         is_held = waited >= END_WAIT && !is_rest;
         let is_synced = waited >= END_WAIT && is_rest;
-        runs.push(Run { end: last.end, bytes: before + bytes, waited, waited_last, is_synced });
+        runs.push(Run { end: last.end, bytes: before + bytes, waited, waited_last, is_synced, ends_within });
         rest = &after[idle..];
     }
     runs
@@ -310,7 +322,8 @@ pub(super) fn rested(group: &Group) -> Vec<Run> {
     let mut runs = runs(group);
     let mut from = 0.0;
     for run in &mut runs {
-        let is_in_it = |bin: &&Bin| bin.by_calls > 0.0 && bin.end > from && bin.end <= run.end + 1e-6;
+        let end = if run.ends_within { run.end - 1e-6 } else { run.end + 1e-6 };
+        let is_in_it = |bin: &&Bin| bin.by_calls > 0.0 && bin.end > from && bin.end <= end;
         run.waited += group.bins.iter().filter(is_in_it).map(|bin| bin.waited).sum::<f64>();
         from = run.end;
     }

@@ -62,6 +62,22 @@ fn a_burst_that_a_limit_holds_up_is_one() {
 }
 
 #[test]
+fn a_program_that_waits_only_where_its_burst_ends_early_syncs_it() {
+    let ends = |within: f64, last: (f64, f64)| {
+        let mut burst = vec![(3e6, within); 5];
+        burst.push(last);
+        burst.extend([(0.0, 0.0); 4]);
+        let runs = synced_runs(&group(&burst.repeat(3)));
+        runs.iter().map(|run| (run.end, run.waited)).collect::<Vec<_>>()
+    };
+    assert_eq!(ends(0.0, (1e6, 0.25)), [(6.0, 0.25), (16.0, 0.25), (26.0, 0.25)]);
+    assert_eq!(ends(0.1, (1e6, 0.25)), [], "it waits while it writes");
+    assert_eq!(ends(0.0, (3e6, 0.25)), [], "its calls go on to the end of the interval");
+    let run = rested(&group(&[vec![(3e6, 0.002); 5], vec![(1e6, 0.25), (0.0, 0.1), (0.0, 0.0)]].concat()))[0];
+    assert!((run.waited - 0.36).abs() < 1e-9, "each wait counts once: {}", run.waited);
+}
+
+#[test]
 fn waits_in_the_interval_in_which_a_burst_ends_may_follow_it() {
     // On a device with a hundred flushes for each burst.
     let is_held = |burst: [(f64, f64); 2]| {
