@@ -321,6 +321,7 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         row.severity = cliff.severity;
         row.is_firm = cliff.is_firm;
         row.waits_for_pile = cliff.waits_for_pile;
+        row.syncs_rarely = cliff.syncs_rarely;
         return row.decide(cliff.verdict, Cause::DirtyCliff, cliff.told);
     }
     let unseen = written_then(derived, assumed);

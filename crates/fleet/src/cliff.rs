@@ -55,6 +55,7 @@ pub(crate) fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Clif
             && row.peak_bytes.zip(row.now_thresh_bytes).is_some_and(|(peak, now)| peak as f64 >= HELD * now as f64)
     };
     let cgroups_held = assumed.rows.iter().any(|row| grows(row) && held(row));
+    let share = by_share(derived);
     let is_outrun = derived.is_outrun() || derived.drains().iter().any(|drain| drain.utilisation() > Some(SATURATED));
     let machine_held = peak >= HELD * freerun_now && more_than(freerun_then, freerun_now);
     let background_held = peak >= HELD * bg_now && more_than(bg_then, bg_now);
@@ -63,7 +64,7 @@ pub(crate) fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Clif
     } else if background_held || (was_divided && cgroups_held) {
         // A writer slower than the disk accumulates its writes until the data is old.
         let expiry = derived.dirty.expiry_seconds.filter(|seconds| seconds.is_finite()).unwrap_or(USUAL_EXPIRY_S);
-        (bg_then.min(derived.dirty.dirtying_rate.unwrap_or(0.0) * expiry), by_share(derived))
+        (bg_then.min(derived.dirty.dirtying_rate.unwrap_or(0.0) * expiry), share)
     } else {
         return None;
     };
@@ -92,9 +93,17 @@ pub(crate) fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Clif
             .min(SEVERITY_MAX),
             is_firm: true,
             waits_for_pile: by.is_none(),
+            syncs_rarely: share.is_none(),
             told,
         },
-        false => Cliff { verdict: Verdict::Tight, severity: 0.8, is_firm: false, waits_for_pile: false, told },
+        false => Cliff {
+            verdict: Verdict::Tight,
+            severity: 0.8,
+            is_firm: false,
+            waits_for_pile: false,
+            syncs_rarely: share.is_none(),
+            told,
+        },
     })
 }
 
@@ -190,6 +199,8 @@ pub(crate) struct Cliff {
     pub(crate) is_firm: bool,
     /// Whether one sync waits for all that piled up, rather than each for its share of a full queue.
     pub(crate) waits_for_pile: bool,
+    /// Whether the flushes of the disks are few, so that they may all come from a journal.
+    pub(crate) syncs_rarely: bool,
     pub(crate) told: String,
 }
 
@@ -231,6 +242,31 @@ mod tests {
         // The threshold held nothing back, or hardly grows.
         assert_eq!(judged(2.0, "cgroup/ingest/memory.max=1G").verdict, Verdict::Fine);
         assert_eq!(judged(7.0, "cgroup/ingest/memory.max=100M").verdict, Verdict::Fine);
+    }
+
+    #[test]
+    fn few_flushes_may_be_those_of_a_journal() {
+        // The disk is busy all the time, and a threshold holds its writers back.
+        let rarely = |flushes: f64| {
+            let recording = Fixture::healthy()
+                .settings((0, mib(64.0), 0, mib(32.0)))
+                .host(move |t, row| {
+                    row.nr_dirty = Some(mib_pages(46.0));
+                    row.nr_dirtied = Some(mib_pages(10.0 * t));
+                })
+                .disk("sda", move |t, row| {
+                    row.written = Some(Bytes(mib(10.0 * t)));
+                    row.io_time = Some(secs(t));
+                    row.flushes = Some(floodline_record::units::Count((flushes * t) as u64));
+                });
+            let change =
+                Change::parse(&["vm.dirty_bytes=1G", "vm.dirty_background_bytes=500M"], None, None, None).unwrap();
+            let row = arithmetic::judge(&recording.window(), "a.flr", &change);
+            assert_eq!((row.cause, row.waits_for_pile), (Cause::DirtyCliff, false), "{row:?}");
+            row.syncs_rarely
+        };
+        assert!(rarely(0.3));
+        assert!(!rarely(8.0));
     }
 
     #[test]

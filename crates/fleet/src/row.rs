@@ -336,6 +336,9 @@ pub struct Row {
     /// Whether one sync waits for all that piled up behind a larger threshold.
     #[serde(skip)]
     pub(crate) waits_for_pile: bool,
+    /// Whether the flushes of the disks are so few that a journal may have made all of them.
+    #[serde(skip)]
+    pub(crate) syncs_rarely: bool,
     /// Whether most stores into mapped files met pages that were dirty already, so that no counter shows their rate.
     #[serde(skip)]
     pub(crate) hides_stores: bool,

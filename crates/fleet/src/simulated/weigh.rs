@@ -138,7 +138,7 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     }
     // Few flushes come from a journal or from a program that syncs rarely. If the change ends the recorded waits in a twin without syncs,
     // writers waited there, and no sync did.
-    if is_cliff && is_reliable && row.waits_for_pile && answer.relieves && !syncs(prediction) && !leaves {
+    if is_cliff && is_reliable && row.syncs_rarely && answer.relieves && !syncs(prediction) && !leaves {
         row.is_firm = false;
     }
     row.confidence = if is_reliable { Confidence::High } else { Confidence::Low };

@@ -530,11 +530,11 @@ fn one_sync_that_waits_for_all_is_between_both_predictions() {
 
 #[test]
 fn a_cliff_with_few_flushes_is_tight_where_the_recorded_waits_end() {
-    let check = |relieves, waits_for_pile, error, expect| {
+    let check = |relieves, syncs_rarely, error, expect| {
         let rows = vec![wait("stall_seconds", 12.0, 0.1)];
         let answer =
             Answer { relieves, prediction: Prediction { rows, ..nothing_predicted() }, ..twin(0.0, 0.0, 1.0, error) };
-        let mut row = Row { severity: 8.0, margin: Some(7.0), is_firm: true, waits_for_pile, ..Row::default() };
+        let mut row = Row { severity: 8.0, margin: Some(7.0), is_firm: true, syncs_rarely, ..Row::default() };
         row.decide(Verdict::Suffers, Cause::DirtyCliff, "It piles up.".to_owned());
         weigh(answer, Wanted::Flagged, 60.0, &mut row);
         assert_eq!(row.verdict, expect, "{}", row.finding);
