@@ -150,6 +150,12 @@ impl Waits {
         let is_first = distance(self.twin) <= (1.0 + MISS_MAX).ln();
         self.recorded >= SHOWN * seconds && is_first && distance(self.other) >= APART.ln() + distance(self.twin)
     }
+
+    /// Whether the recorded waits show syncs that the twin assumes: the twin waits as long as the host did, and `without` these syncs far
+    /// less.
+    fn show_syncs(self, without: f64, seconds: f64) -> bool {
+        without < self.twin && Waits { other: without, ..self }.tell_apart(seconds)
+    }
 }
 
 /// Runs the twin of a host and refines the row. If no twin can be made, the arithmetic stands.
@@ -285,14 +291,16 @@ fn answer(
     let is_first = waits.tell_apart(recorded.window.seconds())
         || (!of_second.is_empty() && reproduces(&measured.back_test) && !reproduces(&of_second));
     let other = of_other_demand.filter(|_| !is_first);
-    let has_assumed = twin.provenance.iter().any(is_assumed);
+    let seconds_recorded = recorded.window.seconds();
+    let has_assumed =
+        twin.provenance.iter().any(is_assumed) && !waits.show_syncs(stalls(without(0, false)), seconds_recorded);
     // The recording has no caller of an assumed sync, so it cannot have its waits.
     let then = |demand| if has_assumed { without(demand, true) } else { felt(demand, true) };
     let since = |demand| Some(before.with_other_of(&felt(demand, false)?).worse(&then(demand)?));
     let since_recorded = [since(0), since(1)].into_iter().flatten().fold(0.0, f64::max);
     let unsynced = |demand| Some(without(demand, false)?.worse(&without(demand, true)?));
-    let without_assumed_syncs =
-        has_assumed.then(|| [unsynced(0), unsynced(1)].into_iter().flatten().reduce(f64::min).unwrap_or(0.0));
+    let of_demands = [unsynced(0), unsynced(1).filter(|_| !is_first)];
+    let without_assumed_syncs = has_assumed.then(|| of_demands.into_iter().flatten().reduce(f64::min).unwrap_or(0.0));
     let dirtied = |is_changed| result(0, is_changed).and_then(|shown| shown.figures.get(DIRTIED).copied());
     let dirties_again =
         dirtied(false).zip(dirtied(true)).is_some_and(|(now, then)| now > 0.0 && then > BYTES_TIMES * now);
@@ -381,6 +389,15 @@ mod tests {
         check(3.0, 3.2, 2.8, false);
         check(3.0, 6.0, 0.1, false);
         check(0.1, 0.1, 0.0, false);
+    }
+
+    #[test]
+    fn recorded_waits_show_the_syncs_that_alone_explain_them() {
+        let shows = |recorded, without| Waits { recorded, twin: 5.9, other: 40.0 }.show_syncs(without, 60.0);
+        assert!(shows(5.8, 0.0), "programs without a sync do not wait");
+        assert!(!shows(5.8, 5.2), "programs wait without these syncs, too");
+        assert!(!shows(1.0, 0.0), "the host waited for far less");
+        assert!(!shows(0.1, 0.0), "the host did not wait");
     }
 
     #[test]
