@@ -24,6 +24,7 @@ use floodline_twin::changed::Refusal;
 use floodline_twin::predict::{Measured, Question, Run, conclude};
 use floodline_twin::shown::{self, Shown};
 use floodline_twin::{Options, Origin, Provenance, Recorded, Twin, TwinError, of_while};
+use slowest::Disks;
 use std::collections::{BTreeMap, BTreeSet};
 use weigh::{SUFFERS, weigh};
 
@@ -109,6 +110,8 @@ struct Answer {
     longest_other: Option<(f64, f64)>,
     /// Harm on the slowest disks that the recording allows, where arithmetic has no answer.
     on_slowest_disks: Option<f64>,
+    /// Harm on slow disks, where pages are dirtied again and the recording shows no limit of these disks.
+    on_slow_disks: Option<f64>,
     error: Option<f64>,
     prediction: Prediction,
     is_cut: bool,
@@ -312,12 +315,18 @@ fn answer(
         .zip(peak(&shown::figures(&recorded.window, &twin.programs)).filter(|recorded| *recorded > 0.0))
         .map(|(simulated, recorded)| Peak::of(simulated, recorded));
     let severity_max = other.map_or(first, |other| first.max(other));
-    let on_slowest_disks =
-        match by_tasks(0, false).filter(|_| row.cause == Cause::NotSimulated && severity_max < SUFFERS) {
-            // A run that the model refuses tells nothing of these disks. The answer stands.
-            Some(before) => slowest::harm(recorded, twin, question, before, depth, go_on).unwrap_or_default(),
-            None => None,
-        };
+    let disks = by_tasks(0, false).map(|before| Disks { recorded, twin, question, before, depth, go_on });
+    // A run that the model refuses tells nothing of these disks. The answer stands.
+    let on_slowest_disks = match &disks {
+        Some(disks) if row.cause == Cause::NotSimulated && severity_max < SUFFERS => {
+            disks.slowest().unwrap_or_default()
+        }
+        _ => None,
+    };
+    let on_slow_disks = match &disks {
+        Some(disks) if dirties_again && first >= weigh::TIGHT => disks.slow().unwrap_or_default(),
+        _ => None,
+    };
     Ok(Some(Answer {
         severity: other.map_or(first, |other| first.min(other)),
         severity_max,
@@ -337,6 +346,7 @@ fn answer(
             .zip(by_tasks(0, true))
             .map(|(now, then)| (now.longest_other_seconds, then.longest_other_seconds)),
         on_slowest_disks,
+        on_slow_disks,
         error: prediction.back_test_error,
         is_cut: prediction.is_cut,
         prediction,

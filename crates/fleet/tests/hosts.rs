@@ -47,3 +47,32 @@ fn a_few_reads_that_wait_behind_writes_are_in_the_twin() {
     let row = judged(host, "machine.devices.vda.queue.scheduler=none");
     assert_eq!(row.verdict, Verdict::Suffers, "{row:?}");
 }
+
+#[test]
+fn pages_that_large_folios_write_again_wait_for_a_disk_whose_limit_was_not_seen() {
+    let host = "machine.devices.vda = { size = \"100 GiB\", write_bandwidth = \"16 MB/s\", read_bandwidth = \"90 MB/s\" }\n\
+                machine.mounts.\"/data\" = { type = \"ext4\", device = \"vda\", options = [\"noatime\"] }\n\
+                machine.cgroups.table = { memory_max = \"1 GiB\" }\n\
+                workload.tasks.table = { cgroup = \"table\", setup = [{ write = { file = \"/data/table\", block = \"1 MiB\", total = \"64 \
+                MiB\" } }, { fsync = { file = \"/data/table\" } }], steps = [{ repeat = { every = \"6s\", steps = [{ mmap_store = { file = \
+                \"/data/table\", size = \"64 MiB\", pages = 36, count = 1 } }, { msync = { file = \"/data/table\" } }] } }] }";
+    let row = judged(host, "kernel=7.2.13");
+    assert_eq!(row.verdict, Verdict::Suffers, "{row:?}");
+    assert!((1.2..6.0).contains(&row.severity), "{row:?}");
+}
+
+#[test]
+fn an_image_that_gets_the_cache_depends_on_a_limit_that_was_not_seen() {
+    // Programs would wait on a disk that can do no more than in its busiest interval, so that the recording excludes it.
+    let host = "machine.devices.vda = { size = \"100 GiB\", write_bandwidth = \"14 MB/s\", read_bandwidth = \"60 MB/s\" }\n\
+                machine.devices.loop0 = { size = \"2 GiB\", backing = { loop = { file = \"/host/guest.img\", direct_io = true } } }\n\
+                machine.mounts.\"/host\" = { type = \"xfs\", device = \"vda\" }\n\
+                machine.mounts.\"/guest\" = { type = \"ext4\", device = \"loop0\" }\n\
+                machine.cgroups.guest = { memory_max = \"2 GiB\" }\n\
+                workload.tasks.stream = { cgroup = \"guest\", steps = [{ write = { file = \"/guest/stream\", size = \"500000256 B\", block = \
+                \"256 KiB\", rate = \"4000 kB/s\", direct = true } }] }\n\
+                workload.tasks.save = { cgroup = \"guest\", start = \"2s\", steps = [{ repeat = { every = \"6s\", steps = [{ write = { file = \
+                \"/guest/save\", block = \"32 KiB\", count = 1, truncate = true } }, { fsync = { file = \"/guest/save\" } }] } }] }";
+    let row = judged(host, "machine.devices.loop0.backing.loop.direct_io=false");
+    assert_eq!(row.verdict, Verdict::NotKnown, "{row:?}");
+}

@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 
 /// Written bytes per second of a slow but usual disk.
 pub(crate) const USUAL_BYTES_PER_SECOND: f64 = 50e6;
+/// Written bytes per second of the slowest disks in use: a memory card, a stick, the smallest volumes of a cloud.
+pub(crate) const SLOW_BYTES_PER_SECOND: f64 = 10e6;
 
 /// Most that a disk did in an interval, where its limit is not known: bytes and requests per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,6 +60,12 @@ impl Slowest {
     /// The disks whose written bytes were never limited, as slow as a small cloud volume or a worn disk: a speed that the twin does not
     /// have at all lets each burst vanish in a moment. `None` if the limit of each disk was seen.
     pub(crate) fn usual(twin: &Twin, window: &Window) -> Option<Slowest> {
+        Slowest::open(twin, window, USUAL_BYTES_PER_SECOND)
+    }
+
+    /// The disks whose written bytes were never limited, with this speed or that of their fastest interval. `None` if the limit of each disk
+    /// was seen.
+    pub(crate) fn open(twin: &Twin, window: &Window, bytes_per_second: f64) -> Option<Slowest> {
         let is_open = |name: &str| {
             let of_it = twin.ceilings.iter().find(|ceiling| ceiling.device == name);
             let has_none =
@@ -67,7 +75,7 @@ impl Slowest {
         let Slowest(mut all) = Slowest::of(twin, window)?;
         all.retain(|name, most| is_open(name) && most.bytes.is_some());
         all.values_mut().for_each(|most| {
-            *most = Most { bytes: most.bytes.map(|bytes| bytes.max(USUAL_BYTES_PER_SECOND)), requests: None };
+            *most = Most { bytes: most.bytes.map(|bytes| bytes.max(bytes_per_second)), requests: None };
         });
         (!all.is_empty()).then_some(Slowest(all))
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether an answer depends on the limit of a disk that the recording never shows at its limit: the twin before and after the change on
-//! the slowest disks that the recording allows.
+//! slow disks. The slowest one did no more than in the busiest interval of the recording. Where programs would have waited on that one,
+//! faster ones follow.
 
 use crate::Depth;
 use crate::harm::Felt;
@@ -12,24 +13,51 @@ use floodline_twin::{Recorded, Twin};
 /// Severity before the change from which the recording excludes a disk: its programs would have waited.
 const EXCLUDED: f64 = 1.0;
 
-/// Harm of the change on the slowest disks. `None` if each disk was seen at its limits, or if tasks would wait noticeably longer on these
-/// disks before the change too. `before` is the twin as it is.
-pub(super) fn harm(
-    recorded: &Recorded,
-    twin: &Twin,
-    question: &Question,
-    before: &Felt,
-    depth: Depth,
-    go_on: &dyn Fn() -> bool,
-) -> Result<Option<f64>, SimError> {
-    let Some(question) = question.on_slowest_disks(twin, &recorded.window) else { return Ok(None) };
-    let felt = |is_changed| -> Result<Option<Felt>, SimError> {
-        let trial = Trial { diagnosed: false, ..Trial::NOMINAL };
-        let Some(changed) = question.scenario(&Run { demand: 0, is_changed, trial }) else { return Ok(None) };
-        let may_go_on = |at: &Progress| at.events < depth.events_max && go_on();
-        let (shown, _) = shown::of_twin(twin, changed, trial, None, may_go_on)?;
-        Ok((!shown.is_cut).then(|| Felt::of(&shown.figures, &[], twin.seconds)))
-    };
-    let Some(now) = felt(false)?.filter(|now| before.worse(now) < EXCLUDED) else { return Ok(None) };
-    Ok(felt(true)?.map(|then| now.worse(&then)))
+/// A twin whose disks are exchanged.
+pub(super) struct Disks<'a> {
+    pub(super) recorded: &'a Recorded,
+    pub(super) twin: &'a Twin,
+    pub(super) question: &'a Question,
+    /// The twin as it is, before the change.
+    pub(super) before: &'a Felt,
+    pub(super) depth: Depth,
+    pub(super) go_on: &'a dyn Fn() -> bool,
+}
+
+impl Disks<'_> {
+    /// Harm of the change on the slowest disks that the recording does not exclude. `None` if each disk was seen at its limits, or if tasks
+    /// would wait noticeably longer on disks of a usual speed before the change too.
+    pub(super) fn slowest(&self) -> Result<Option<f64>, SimError> {
+        let (twin, window) = (self.twin, &self.recorded.window);
+        let slower: [&dyn Fn() -> Option<Question>; 3] =
+            [&|| self.question.on_slowest_disks(twin, window), &|| self.question.on_slow_disks(twin, window), &|| {
+                self.question.on_usual_disks(twin, window)
+            }];
+        for question in slower {
+            if let Some(harm) = self.harm(question())? {
+                return Ok(Some(harm));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Harm of the change on slow disks, where the recording shows no limit of written bytes. `None` if it shows that of each disk, or if
+    /// tasks would wait noticeably longer on these disks before the change too.
+    pub(super) fn slow(&self) -> Result<Option<f64>, SimError> {
+        self.harm(self.question.on_slow_disks(self.twin, &self.recorded.window))
+    }
+
+    /// Harm of a question. `None` if the recording excludes its disks.
+    fn harm(&self, question: Option<Question>) -> Result<Option<f64>, SimError> {
+        let Some(question) = question else { return Ok(None) };
+        let felt = |is_changed| -> Result<Option<Felt>, SimError> {
+            let trial = Trial { diagnosed: false, ..Trial::NOMINAL };
+            let Some(changed) = question.scenario(&Run { demand: 0, is_changed, trial }) else { return Ok(None) };
+            let may_go_on = |at: &Progress| at.events < self.depth.events_max && (self.go_on)();
+            let (shown, _) = shown::of_twin(self.twin, changed, trial, None, may_go_on)?;
+            Ok((!shown.is_cut).then(|| Felt::of(&shown.figures, &[], self.twin.seconds)))
+        };
+        let Some(now) = felt(false)?.filter(|now| self.before.worse(now) < EXCLUDED) else { return Ok(None) };
+        Ok(felt(true)?.map(|then| now.worse(&then)))
+    }
 }

@@ -25,7 +25,7 @@ const SUFFERS_DOUBTFUL: f64 = 5.0;
 /// compared.
 const SUFFERS_IN_ANY: f64 = 2.0;
 /// Severity from which its margin is small.
-const TIGHT: f64 = 0.5;
+pub(super) const TIGHT: f64 = 0.5;
 /// Multiple of the recorded peak of unwritten data from which a twin is that of another host: it lacks what cleans the data
 /// early, such as `sync_file_range`, and meets limits that the host does not meet.
 const OTHER_HOST: f64 = 3.0;
@@ -52,6 +52,13 @@ impl Answer {
     /// Returns the harm between its bounds that is nearest to the harm by arithmetic.
     fn nearest(&self, by_arithmetic: f64) -> f64 {
         by_arithmetic.max(self.severity).min(self.severity_max.max(self.since_recorded))
+    }
+
+    /// Harm where pages are dirtied again, on a disk whose limit no recording shows. The disk of the twin then has none, so that the harm is
+    /// that of the bytes alone. On a slow disk, tasks also wait for them. The geometric mean of both counts.
+    fn on_a_disk_of_unknown_limit(&self, severity: f64) -> f64 {
+        let slow = self.on_slow_disks.filter(|slow| *slow > severity && severity >= TIGHT);
+        slow.map_or(severity, |slow| (severity * slow.min(SEVERITY_MAX)).sqrt())
     }
 
     /// The least harm of all that its waits can be compared with: those of either demand before the change, those of the recording,
@@ -126,7 +133,7 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         // Writers that were held back want more than they show: the larger demand is nearer.
         () if is_cliff => answer.severity_max,
         // The demand whose twin reproduces the recording.
-        () if is_reliable => answer.of_first,
+        () if is_reliable => answer.on_a_disk_of_unknown_limit(answer.of_first),
         () => answer.severity,
     };
     // How much a sync finds depends on its moment, so a twin that is close to what people notice clears nothing. Syncs of another

@@ -33,6 +33,7 @@ pub(super) fn twin(severity: f64, severity_max: f64, peak: f64, error: f64) -> A
         slower: 1.0,
         longest_other: None,
         on_slowest_disks: None,
+        on_slow_disks: None,
         is_cut: false,
     }
 }

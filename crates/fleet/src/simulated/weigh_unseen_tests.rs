@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of what no figure of a prediction shows: data that the twin leaves unwritten, and calls that empty, remove or close a file.
+//! Tests of what no figure of a prediction shows: data that the twin leaves unwritten, calls that empty, remove or close a file, and disks
+//! whose limit was not seen.
 
 use super::tests::{judged, nothing_predicted, twin, wait};
 use super::*;
@@ -57,6 +58,22 @@ fn a_call_that_no_prediction_has_is_harm_where_arithmetic_has_no_answer() {
     let told = check(Cause::NotSimulated, 1.5, 0.5, (0.5, 6.0), Verdict::NotKnown);
     assert!(told.contains("misses the recording, and in it a figure gets worse"), "{told}");
     check(Cause::NotSimulated, 0.9, 0.5, (0.5, 1.4), Verdict::Fine);
+}
+
+#[test]
+fn pages_that_are_written_again_wait_for_a_disk_whose_limit_was_not_seen() {
+    let check = |severity, dirties_again, on_slow_disks, expect| {
+        let mut row = Row { margin: Some(40.0), gets_folios: true, ..Row::default() };
+        row.decide(Verdict::Fine, Cause::WideMargin, "The smallest margin is 40.".to_owned());
+        let answer = Answer { dirties_again, on_slow_disks, ..twin(severity, severity, 1.0, 0.1) };
+        weigh(answer, Wanted::Flagged, 60.0, &mut row);
+        assert_eq!((row.verdict, (10.0 * row.severity).round() / 10.0), expect, "{}", row.finding);
+    };
+    check(0.9, true, Some(10.0), (Verdict::Suffers, 3.0));
+    check(0.9, true, None, (Verdict::Tight, 0.9));
+    // No more than on the disk without a limit, and bytes that people do not notice on any disk.
+    check(0.9, true, Some(0.3), (Verdict::Tight, 0.9));
+    check(0.4, true, Some(10.0), (Verdict::Tight, 0.5));
 }
 
 #[test]
