@@ -4,6 +4,7 @@
 //! Rates are made here and nowhere earlier. Memory does not grow with cgroups × samples.
 
 mod append;
+mod foreign;
 pub(crate) mod limited;
 mod spans;
 
@@ -22,6 +23,7 @@ use crate::sample::{
     ZoneRow,
 };
 use crate::units::{Bytes, Count, Nanos};
+pub use foreign::{Episode, ForDevice, Foreign};
 pub use limited::{IoLimit, LimitRun, LimitRuns, LimitedIo, LimitedReading, UsedUp, done_under, used_up};
 pub use spans::Spans;
 use std::collections::{BTreeMap, BTreeSet};
@@ -173,6 +175,8 @@ pub struct Window {
     pub limit_runs: LimitRuns,
     /// What cgroups with a limit of I/O had done on devices, at each sample.
     pub limited_io: LimitedIo,
+    /// Bytes that flushers of cgroups wrote and that cannot be those of their own cgroups.
+    pub foreign: Foreign,
     /// Processes.
     pub processes: Spans<ProcessRow>,
     /// Times of the samples in which a process, or a kernel thread, slept uninterruptibly (state D), in order.
@@ -268,6 +272,7 @@ impl Window {
             self.asleep.entry(*id).or_default().push(at);
             self.note_standing(*id, row, (before, at));
         }
+        self.foreign.take(sample, &self.entities, &self.processes);
         fold(&mut self.zones, at, &sample.zones, before);
         fold(&mut self.disks, at, &sample.disks, before);
         fold(&mut self.bdis, at, &sample.bdis, before);

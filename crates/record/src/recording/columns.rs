@@ -497,7 +497,7 @@ impl Fold {
         window.cgroup_limits = self.cgroup_limits.spans();
         window.cgroup_io = self.cgroup_io.spans();
         window.processes = self.processes.spans();
-        // `asleep` and `stood` compare the rows of whole samples. This fold does not fill them.
+        // `asleep`, `stood` and `foreign` compare the rows of whole samples. This fold does not fill them.
         window.wbs_unwritten_max = self.bdis.most;
     }
 }

@@ -29,6 +29,7 @@ impl Window {
         append(&mut self.cgroup_io, &next.cgroup_io, &shared.cgroup_io);
         limited::append(&mut self.limit_runs, &next.limit_runs);
         limited::append_readings(&mut self.limited_io, &next.limited_io, shared.time.monotonic);
+        self.foreign.append(&next.foreign);
         append(&mut self.processes, &next.processes, &shared.processes);
         for (id, times) in &next.asleep {
             let later = times.iter().filter(|at| **at > shared.time.monotonic);

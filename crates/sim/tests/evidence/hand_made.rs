@@ -127,6 +127,16 @@ fn thrash(moves: u64, pause_ms: u64) -> Fixture {
     host().traced(&["switches", "throttle"], events)
 }
 
+/// A file that three cgroups append to in turn: its inode goes round among them.
+fn in_turn() -> Fixture {
+    let host =
+        ["/one", "/other", "/third"].into_iter().fold(Fixture::healthy(), |host, path| host.cgroup(path, |_, _| {}));
+    let of = |wanted: &str| inos(&host, |path| path == wanted)[0];
+    let (one, other, third) = (of("/one"), of("/other"), of("/third"));
+    let events = vec![moved((one, other), 5, 100), moved((other, third), 4, 900), moved((third, one), 3, 1700)];
+    host.traced(&["switches", "throttle"], events)
+}
+
 fn storm() -> Fixture {
     let removed = CgroupRemoved { cgroup_ino: 4711, path: "/build".into() };
     let events = vec![What::CgroupRemoved(removed), moved((4711, 1), 9000, 1300), moved((4711, 1), 700, 4000)];
@@ -220,7 +230,7 @@ fn every_number_of_recordings_made_by_hand_is_what_they_say() {
     for incident in INCIDENTS {
         checked += has(&(incident.make)(), &[], &mut wrong);
     }
-    let traced: [(Fixture, &[&str]); 10] = [
+    let traced: [(Fixture, &[&str]); 11] = [
         (
             starved(),
             &[
@@ -231,6 +241,7 @@ fn every_number_of_recordings_made_by_hand_is_what_they_say() {
             ],
         ),
         (thrash(5, 0), &["Inodes moved from /one to /other", "and back", "Folios dirtied in others' inodes on "]),
+        (in_turn(), &["Inodes moved from /one to /other", "Inodes moved from /third to /one"]),
         (thrash(0, 4000), &["Paused in dirty throttling, /other", "Times others' flushers", "Folios dirtied in"]),
         (thrash(0, 0), &["Folios dirtied in others' inodes on "]),
         (storm(), &["Inodes moved from cgroup 4711 to /", "from the first to the last", "after the removal of /build"]),

@@ -7,6 +7,7 @@
 mod hand_made;
 mod heirs;
 mod held;
+mod lent;
 #[path = "../machines/mod.rs"]
 mod machines;
 mod owners;
@@ -519,6 +520,7 @@ fn check(raw: &mut Raw, report: &Report, machine: &str, wrong: &mut Vec<String>)
                 unmount::again,
                 settings::again,
                 owners::again,
+                lent::again,
             ];
             match others.into_iter().chain([again as Again]).find_map(|again| again(raw, finding, evidence)) {
                 Some(raw) if near(told, raw) => checked += 1,

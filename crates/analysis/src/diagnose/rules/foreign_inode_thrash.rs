@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rule `foreign-inode-thrash`: inodes that move back and forth between two cgroups, and cgroups that are throttled for
+//! Rule `foreign-inode-thrash`: inodes that move back and forth between cgroups, and cgroups that are throttled for
 //! data that another cgroup's flusher has to write. Counted by a tracer; the rule `foreign-inode-writeback` covers the
 //! part visible in files. Does not cover moves after a removal (`inode-switch-storm`).
 #![doc = include_str!("foreign_inode_thrash.md")]
+
+mod untraced;
 
 use crate::diagnose::derived::Derived;
 use crate::diagnose::switches::{self, FLUSHES, FOREIGN, Foreign, Moves, Pair, SWITCHES};
@@ -10,6 +12,8 @@ use crate::diagnose::{Rule, Verdict, throttle};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
+use floodline_record::name::Name;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// It rests on nothing else.
 const CONFIRMED: &str = "Every move and every folio was counted where it happened.";
@@ -29,6 +33,8 @@ const BACK_AND_FORTH: u64 = 3;
 const HURTS_PAUSED: f64 = 0.1;
 /// Folios dirtied in others' inodes that are worth a word.
 const MANY_FOLIOS: u64 = 1000;
+/// Pairs of cgroups with moves that have a row of evidence.
+const ROWS: usize = 6;
 
 fn check(derived: &Derived<'_>) -> Verdict {
     if let Some(facts) = derived.window.facts.as_ref()
@@ -38,11 +44,18 @@ fn check(derived: &Derived<'_>) -> Verdict {
         return Verdict::Clear("no cgroup writeback here: inodes belong to no cgroup".to_owned());
     }
     let Some(moves) = switches::moves(derived.window) else {
-        return derived.not_checked(Source::TraceSwitches, "inode_switch_wbs");
+        let found: Vec<Finding> = untraced::finding(derived).into_iter().collect();
+        return match found.is_empty() {
+            true => derived.not_checked(Source::TraceSwitches, "inode_switch_wbs"),
+            false => Verdict::Found(found),
+        };
     };
     let foreign = switches::foreign(derived.window);
     if let Some((pair, there, back)) = thrash(&moves) {
         return Verdict::Found(vec![moved(derived, pair, there, back, &foreign)]);
+    }
+    if let Some(turns) = in_turn(&moves) {
+        return Verdict::Found(vec![moved_in_turn(derived, &turns, &foreign)]);
     }
     let paused = |pair: &Pair| {
         let of_it =
@@ -74,6 +87,65 @@ fn thrash(moves: &[(Pair, Moves)]) -> Option<(&Pair, u64, u64)> {
     });
     both.filter(|(_, there, back)| (*there).min(*back) >= BACK_AND_FORTH)
         .max_by_key(|(_, there, back)| (*there.min(back), *there))
+}
+
+/// The moves of one device among cgroups that each lose inodes and get inodes back: of several cgroups that write a file in turn,
+/// an inode comes back after it has been with the others. A move after a removal goes to the parent, and never back. `None` unless two
+/// of the cgroups lost inodes and got some as often as is no accident.
+fn in_turn(moves: &[(Pair, Moves)]) -> Option<Vec<&(Pair, Moves)>> {
+    let mut by_bdi: BTreeMap<&Name, Vec<&(Pair, Moves)>> = BTreeMap::new();
+    for one in moves {
+        by_bdi.entry(&one.0.bdi).or_default().push(one);
+    }
+    let is_no_accident = |turns: &Vec<&(Pair, Moves)>| {
+        let mut sums: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+        for (pair, moves) in turns {
+            let lost = sums.entry(pair.one).or_default();
+            lost.0 = lost.0.saturating_add(moves.switched);
+            let got = sums.entry(pair.other).or_default();
+            got.1 = got.1.saturating_add(moves.switched);
+        }
+        sums.values().filter(|(lost, got)| *lost.min(got) >= BACK_AND_FORTH).count() >= 2
+    };
+    let all = by_bdi.into_values().map(shuttled).filter(is_no_accident);
+    all.max_by_key(|turns| inodes(turns))
+}
+
+/// The moves between cgroups that lose inodes and get some, without those on a way that never comes back.
+fn shuttled(mut turns: Vec<&(Pair, Moves)>) -> Vec<&(Pair, Moves)> {
+    loop {
+        let (lose, get): (BTreeSet<u64>, BTreeSet<u64>) = turns.iter().map(|(pair, _)| (pair.one, pair.other)).unzip();
+        let before = turns.len();
+        turns.retain(|(pair, _)| get.contains(&pair.one) && lose.contains(&pair.other));
+        if turns.len() == before {
+            return turns;
+        }
+    }
+}
+
+/// Inodes that these moves have in all.
+fn inodes(turns: &[&(Pair, Moves)]) -> u64 {
+    turns.iter().map(|(_, moves)| moves.switched).fold(0, u64::saturating_add)
+}
+
+fn moved_in_turn(derived: &Derived<'_>, turns: &[&(Pair, Moves)], foreign: &[(Pair, Foreign)]) -> Finding {
+    let row = |(pair, moves): &&(Pair, Moves)| {
+        let (one, other) = (derived.label_of_ino(pair.one), derived.label_of_ino(pair.other));
+        Evidence::count(format!("Inodes moved from {one} to {other}"), moves.switched, SWITCHES)
+    };
+    let cgroups: BTreeSet<u64> = turns.iter().map(|(pair, _)| pair.one).collect();
+    let is_among = |pair: &Pair| cgroups.contains(&pair.one) && cgroups.contains(&pair.other);
+    let mut evidence: Vec<Evidence> = turns.iter().take(ROWS).map(row).collect();
+    evidence.extend(foreign.iter().find(|(pair, _)| is_among(pair)).map(of_folios));
+    let first = turns.first().map(|(pair, _)| (derived.label_of_ino(pair.one), &pair.bdi));
+    let (first, bdi) = first.map_or((String::new(), String::new()), |(first, bdi)| (first, bdi.to_string()));
+    let others = human::plural((cgroups.len() as u64).saturating_sub(1), "other cgroup", "other cgroups");
+    let summary = format!(
+        "{first} and {others} write the same files on {bdi}: {} moved between them in {}.",
+        human::plural(inodes(turns), "inode was", "inodes were"),
+        human::seconds(derived.seconds)
+    );
+    finding(Severity::Warning, summary, evidence)
 }
 
 fn moved(derived: &Derived<'_>, pair: &Pair, there: u64, back: u64, foreign: &[(Pair, Foreign)]) -> Finding {
@@ -137,18 +209,23 @@ fn finding(severity: Severity, summary: String, evidence: Vec<Evidence>) -> Find
             expect: "Give each service files of its own, or let one process write for both.".to_owned(),
             ..Brief::default()
         },
-        cause:
-            "An inode belongs to one cgroup. A cgroup that writes to an inode of another one is throttled by its own \
-             charge. The flusher of the other one writes the pages. The kernel moves an inode when 9 of the last 16 \
-             slots of its writing were foreign. It moves the inode back when the other one writes again. Each move \
-             walks the inode's dirty pages under the locks of both wbs."
-                .to_owned(),
-        trade_off:
-            "Let one cgroup write a file: a file for each service, or one process that writes for both. The file \
-                    is found with find MOUNT -xdev -inum INODE."
-                .to_owned(),
+        cause: cause(),
+        trade_off: what_helps(),
         ..Finding::default()
     }
+}
+
+fn cause() -> String {
+    "An inode belongs to one cgroup. A cgroup that writes to an inode of another one is throttled by its own charge. The flusher of the \
+     other one writes the pages. The kernel moves an inode when 9 of the last 16 slots of its writing were foreign. It moves the inode \
+     back when the other one writes again. Each move walks the inode's dirty pages under the locks of both wbs."
+        .to_owned()
+}
+
+fn what_helps() -> String {
+    "Let one cgroup write a file: a file for each service, or one process that writes for both. The file is found with find MOUNT \
+     -xdev -inum INODE."
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -202,6 +279,19 @@ mod tests {
             &traced(vec![switched(7, 9, 41), switched(9, 7, 2)]),
             "clear: no task dirtied an inode of another",
         );
+    }
+
+    #[test]
+    fn inodes_that_go_round_among_several_cgroups_are_found() {
+        let turns = vec![switched(7, 9, 4), switched(9, 11, 4), switched(11, 7, 3), foreign(7, 9, 1009)];
+        let expect =
+            "warning: cgroup 7 and 2 other cgroups write the same files on 8:0: 11 inodes were moved between them";
+        check_rule(&RULE, &traced(turns), expect);
+        // After removals, inodes go to the parent, and on to its parent.
+        let removed = vec![switched(7, 9, 20_000), switched(9, 11, 20_000), switched(11, 1, 20_000)];
+        check_rule(&RULE, &traced(removed), "clear: no task dirtied an inode of another");
+        let few = vec![switched(7, 9, 3), switched(9, 11, 1), switched(11, 7, 1)];
+        check_rule(&RULE, &traced(few), "clear: no task dirtied an inode of another");
     }
 
     #[test]
