@@ -3,6 +3,7 @@
 //! tasks wait for it, while the disk has room. Does not cover limits that do not hold (`cgroup-writeback-missing`).
 #![doc = include_str!("io_limit_throttling.md")]
 
+mod brief;
 mod bursts;
 
 use crate::diagnose::derived::Derived;
@@ -325,16 +326,17 @@ fn held(derived: &Derived<'_>, at: &AtLimit<'_>, known: Option<&[Waiter]>) -> Op
     // Version 1 has no pressure by cgroup. Where all tasks that waited are of this one, the machine's is theirs.
     let is_theirs = known.is_some_and(|all| !all.is_empty() && all.len() == waiters.len());
     let pressure = own.or(derived.dirty.io_pressure_some.filter(|_| is_theirs));
-    // The search over all processes is made only for cgroups with waiting tasks.
+    // The search over all processes is made only for cgroups with waiting tasks. Delays and states are those of the first thread of a
+    // process. The pressure of the cgroup counts its other threads.
     let hurts = pressure.is_some_and(|share| share >= HURTS);
-    if waiters.is_empty() && (known.is_some() || !hurts) {
+    if waiters.is_empty() && !hurts {
         return None;
     }
     // Read from every sample of the disk, and hosts have hundreds of limits at which nothing waits.
-    // A layer may count no time of its own: its disks do.
-    let bottoms = at.device.bottoms();
-    let busy = bottoms.iter().chain([&at.device]).filter_map(|disk| Some((disk.name, disk.utilisation()?)));
-    let (disk, utilisation) = busy.max_by(|one, other| one.1.total_cmp(&other.1))?;
+    // A layer above counts the time in which a limit holds its requests back as busy, or counts no time: its disks tell.
+    let busy = |disk: &Device<'_>| Some((disk.name.clone(), disk.utilisation()?));
+    let busiest = at.device.bottoms().iter().filter_map(busy).max_by(|one, other| one.1.total_cmp(&other.1));
+    let (disk, utilisation) = busiest.or_else(|| busy(&at.device))?;
     if utilisation >= ROOM {
         return None;
     }
@@ -346,7 +348,7 @@ fn held(derived: &Derived<'_>, at: &AtLimit<'_>, known: Option<&[Waiter]>) -> Op
         waiters.iter().filter(|waiter| !users.contains(&waiter.pid) || serves(waiter)).cloned().collect();
     let severity = match known {
         // Tasks that use the limit up alone wait for it, as was meant.
-        Some(_) if harmed.is_empty() => Severity::Info,
+        Some(_) if harmed.is_empty() || brief::are_brief(derived, at, &harmed) => Severity::Info,
         Some(_) if waiting::is_harm(derived, &harmed) && !at.is_past && !at.is_brief => Severity::Critical,
         _ => Severity::Warning,
     };
@@ -363,14 +365,7 @@ fn held(derived: &Derived<'_>, at: &AtLimit<'_>, known: Option<&[Waiter]>) -> Op
     let is_plain = is_used_up || (is_unexplained && is_near);
     let used_up_s = if is_plain { 0.0 } else { used_up_s(derived, at) };
     let is_used_up_in_bursts = used_up_s >= (MOSTLY * waited).max(HURTS) * derived.seconds;
-    (is_plain || is_used_up_in_bursts).then_some(Held {
-        severity,
-        disk: disk.clone(),
-        utilisation,
-        pressure,
-        used_up_s,
-        waiters,
-    })
+    (is_plain || is_used_up_in_bursts).then_some(Held { severity, disk, utilisation, pressure, used_up_s, waiters })
 }
 
 /// Seconds in which the limit was used up while no disk below it was full.

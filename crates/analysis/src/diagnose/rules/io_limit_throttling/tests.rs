@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::diagnose::check_rule;
-use floodline_testkit::{Fixture, mib, secs};
+use floodline_testkit::{Fixture, dev_of, mib, secs};
 
 fn limited(rate: f64) -> Fixture {
     Fixture::healthy()
@@ -41,6 +41,45 @@ fn a_cgroup_at_its_limit_whose_tasks_wait_is_found() {
         row.blkio_delay = Some(secs(0.7 * t));
     });
     check_rule(&RULE, &database, "critical: Cgroup /tenant is held");
+}
+
+#[test]
+fn threads_that_only_the_pressure_shows_wait_for_their_limit_as_was_meant() {
+    // The first thread of the upload sleeps interruptibly while its others wait. Another program waits elsewhere.
+    let host = |pressure: f64| {
+        limited(3.9e6)
+            .cgroup("/tenant", move |t, row| row.io_some = Some(secs(pressure * t)))
+            .process("upload", 800, "/tenant", |t, row| {
+                row.write_bytes = Some(Bytes((3.8e6 * t) as u64));
+                row.blkio_delay = Some(secs(0.0));
+            })
+            .process("mail", 802, "/", |t, row| row.blkio_delay = Some(secs(0.2 * t)))
+    };
+    let expect =
+        "info: Cgroup /tenant is held to 3.81 MiB/s of writes by its own limit (wbps on sda): its tasks waited 90 %";
+    check_rule(&RULE, &host(0.9), expect);
+    check_rule(&RULE, &host(0.05), "clear: 1 cgroup has a limit");
+}
+
+#[test]
+fn a_layer_that_counts_held_requests_as_busy_has_room_where_its_disk_has() {
+    let volume = |disk_busy: f64| {
+        limited(0.0)
+            .cgroup_io("/tenant", "sda", |_, row| (row.wbps_max, row.wbytes) = (Some(Limit::MAX), Some(Bytes(0))))
+            .cgroup_io("/tenant", "dm-0", |t, row| {
+                (row.wbps_max, row.wbytes) = (Some(Limit(4_000_000)), Some(Bytes((3.9e6 * t) as u64)));
+                row.wios = Some(Count((4.0 * t) as u64));
+            })
+            .disk("dm-0", |t, row| row.io_time = Some(secs(0.97 * t)))
+            .disk("sda", move |t, row| row.io_time = Some(secs(600.0 + disk_busy * t)))
+            .facts(|facts| {
+                let volumes = facts.devices.iter_mut().filter(|device| device.name.as_bytes() == b"dm-0");
+                volumes.for_each(|device| device.slaves = vec![dev_of("sda")]);
+            })
+    };
+    let expect = "warning: Cgroup /tenant is held to 3.81 MiB/s of writes by its own limit (wbps on dm-0)";
+    check_rule(&RULE, &volume(0.2), expect);
+    check_rule(&RULE, &volume(0.96), "clear: 1 cgroup has a limit");
 }
 
 #[test]
@@ -91,6 +130,35 @@ fn bulk_writers_that_are_alike_and_whose_data_pile_up_wait_for_their_limit_as_wa
     for host in [loads(16, 40.0, 1e6), loads(256, 2.0, 1e6), loads(256, 40.0, 4e3)] {
         check_rule(&RULE, &host, "critical: Cgroup /tenant is held to 3.81 MiB/s of writes");
     }
+}
+
+#[test]
+fn waits_that_are_short_one_by_one_and_rare_are_no_harm() {
+    // A scan uses up 400 reads a second. A query beside it makes `calls` reads a second and waits for a share of the time.
+    let host = |calls: f64, share: f64, asleep: u64| {
+        limited(0.0)
+            .cgroup_io("/tenant", "sda", |t, row| {
+                (row.wbytes, row.wbps_max) = (Some(Bytes(0)), Some(Limit::MAX));
+                (row.rios, row.rbytes) = (Some(Count((398.0 * t) as u64)), Some(Bytes((398.0 * 8192.0 * t) as u64)));
+                row.riops_max = Some(Limit(400));
+            })
+            .process("scan", 800, "/tenant", |t, row| {
+                row.read_bytes = Some(Bytes((390.0 * 8192.0 * t) as u64));
+                row.syscr = Some(Count((390.0 * t) as u64));
+                row.blkio_delay = Some(secs(0.95 * t));
+            })
+            .process("query", 801, "/tenant", move |t, row| {
+                row.read_bytes = Some(Bytes((calls * 8192.0 * t) as u64));
+                row.syscr = Some(Count((20.0 * calls * t) as u64));
+                row.blkio_delay = Some(secs(share * t));
+                row.state = Some(Count(u64::from(if (t as u64) % 10 < asleep { b'D' } else { b'S' })));
+            })
+    };
+    check_rule(&RULE, &host(2.0, 0.13, 1), "info: Cgroup /tenant is held to 400 requests/s of reads");
+    check_rule(&RULE, &host(1.0, 0.13, 1), "critical: Cgroup /tenant is held to 400 requests/s of reads");
+    check_rule(&RULE, &host(8.0, 0.35, 1), "critical: Cgroup /tenant is held to 400 requests/s of reads");
+    // Three samples in a row show it asleep: one of its waits is long.
+    check_rule(&RULE, &host(2.0, 0.13, 3), "critical: Cgroup /tenant is held to 400 requests/s of reads");
 }
 
 #[test]
