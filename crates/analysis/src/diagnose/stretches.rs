@@ -12,6 +12,7 @@ use floodline_record::gap::Source;
 use floodline_record::holes::Holes;
 use floodline_record::record::{Event, Record, Sink, What};
 use floodline_record::sample::{Sample, SampleTime};
+use floodline_record::units::Nanos;
 use floodline_record::window::Window;
 use std::cmp::Reverse;
 use std::convert::Infallible;
@@ -20,6 +21,9 @@ use std::convert::Infallible;
 const STRETCH_S: f64 = 600.0;
 /// Samples after which a stretch ends, however short its time.
 const SAMPLES_MAX: u64 = 20_000;
+/// Time between the last sample before a workload and its start from which the diagnosis begins with the first sample after the start: so
+/// much of the setup would be judged as the workload.
+const SETUP: Nanos = Nanos(1_100_000_000);
 
 /// A stream of records being diagnosed.
 #[derive(Debug)]
@@ -47,6 +51,8 @@ pub struct Stretches {
 enum Phase {
     /// No workload has started. Holds the last sample: counters of the workload grow from it.
     Before(Option<Box<Sample>>),
+    /// The workload started long after the last sample: its diagnosis begins with the next one. Holds the number of events before it.
+    Starting(usize),
     Workload,
     After,
 }
@@ -175,10 +181,19 @@ impl Stretches {
         (!self.only.is_empty()).then_some(self.only.as_slice())
     }
 
-    /// Starts the diagnosis with the workload. What was seen before stays in the window of the whole recording only.
-    fn begin_workload(&mut self) -> Result<(), Infallible> {
+    /// Starts the diagnosis with the workload, that is with the last sample before it, or with the next one.
+    fn begin_workload(&mut self, at: Nanos) -> Result<(), Infallible> {
         let Phase::Before(before) = std::mem::replace(&mut self.phase, Phase::Workload) else { return Ok(()) };
         let Some(before) = before else { return Ok(()) };
+        if at.0.saturating_sub(before.time.monotonic.0) > SETUP.0 {
+            self.phase = Phase::Starting(self.window.events.len());
+            return Ok(());
+        }
+        self.begin_with(before)
+    }
+
+    /// Starts the diagnosis with a sample. What was seen before stays in the window of the whole recording only.
+    fn begin_with(&mut self, before: Box<Sample>) -> Result<(), Infallible> {
         if self.keeps_whole {
             self.keep_stretch(&before);
         }
@@ -229,7 +244,7 @@ fn badness(report: &Report) -> (Option<Severity>, usize, Reverse<usize>) {
 }
 
 fn seconds_between(first: SampleTime, last: SampleTime) -> f64 {
-    floodline_record::units::Nanos(last.monotonic.0.saturating_sub(first.monotonic.0)).as_secs_f64()
+    Nanos(last.monotonic.0.saturating_sub(first.monotonic.0)).as_secs_f64()
 }
 
 impl Sink for Stretches {
@@ -242,7 +257,7 @@ impl Sink for Stretches {
             return Ok(());
         }
         match record {
-            Record::Event(Event { what: What::WorkloadStarted { .. }, .. }) => self.begin_workload()?,
+            Record::Event(Event { at, what: What::WorkloadStarted { .. } }) => self.begin_workload(*at)?,
             Record::Sample(sample) => {
                 if let Phase::Before(before) = &mut self.phase {
                     match before {
@@ -258,8 +273,10 @@ impl Sink for Stretches {
         }
         self.holes.record(record);
         // A workload without an interval of its own cannot be judged: the rest of the recording then counts.
-        let is_end =
-            matches!(record, Record::Event(Event { what: What::WorkloadEnded, .. })) && self.window.samples > 1;
+        let is_starting = matches!(self.phase, Phase::Starting(_));
+        let is_end = matches!(record, Record::Event(Event { what: What::WorkloadEnded, .. }))
+            && self.window.samples > 1
+            && !is_starting;
         if is_end && !is_over {
             // The window of the whole recording goes on to its end.
             if self.keeps_whole {
@@ -270,6 +287,13 @@ impl Sink for Stretches {
         let Record::Sample(sample) = record else { return Ok(()) };
         if let Some(whole) = &mut self.whole {
             whole.0.push_kept(sample);
+        }
+        if let Phase::Starting(before) = self.phase {
+            self.phase = Phase::Workload;
+            let of_workload = self.window.events.split_off(before.min(self.window.events.len()));
+            self.begin_with(sample.clone())?;
+            self.window.events = of_workload;
+            return Ok(());
         }
         self.first_at.get_or_insert(sample.time);
         if self.window.seconds() < STRETCH_S && self.window.samples < SAMPLES_MAX {
@@ -294,7 +318,7 @@ impl Sink for Stretches {
 mod tests {
     use super::*;
     use floodline_record::record::TaskName;
-    use floodline_record::units::{Bytes, Count, Nanos};
+    use floodline_record::units::{Bytes, Count};
     use floodline_testkit::Fixture;
     use floodline_testkit::incidents::dirty_cliff;
 
@@ -428,6 +452,44 @@ mod tests {
             let (judged, window) = whole.finish_whole();
             assert_eq!(judged, report);
             assert_eq!(window.samples, Window::from_records(&records).samples, "the page shows all of it");
+        }
+    }
+
+    #[test]
+    fn a_workload_that_starts_long_after_a_sample_is_judged_from_the_next_one() {
+        let samples = Fixture::healthy().every(5.0).seconds(40).records();
+        let times: Vec<Nanos> = samples
+            .iter()
+            .filter_map(|record| match record {
+                Record::Sample(sample) => Some(sample.time.monotonic),
+                _ => None,
+            })
+            .collect();
+        let with_start = |after_ms: u64| {
+            let at = Nanos(times[3].0 + after_ms * 1_000_000);
+            let what = What::WorkloadStarted { scenario: "s".into(), variant: "v".into() };
+            let is_next =
+                |record: &Record| matches!(record, Record::Sample(sample) if sample.time.monotonic > times[3]);
+            let mut records = samples.clone();
+            let next = records.iter().position(is_next).expect("a sample after the start");
+            records.insert(next, Record::Event(Event { at, what }));
+            records
+        };
+        for (after_ms, first) in [(500, times[3]), (3500, times[4])] {
+            let records = with_start(after_ms);
+            for mut stretches in [Stretches::new(Vec::new()), Stretches::with_whole()] {
+                records.iter().for_each(|record| {
+                    let Ok(()) = stretches.record(record);
+                });
+                assert_eq!(stretches.window.first_at.map(|at| at.monotonic), Some(first), "{after_ms}");
+                assert_eq!(stretches.window.events.len(), 1, "{after_ms}: the start itself");
+                let keeps_whole = stretches.keeps_whole;
+                let (_, whole) = stretches.finish_whole();
+                let all = Window::from_records(&records);
+                if keeps_whole {
+                    assert_eq!((whole.samples, whole.events.len()), (all.samples, 1), "{after_ms}");
+                }
+            }
         }
     }
 
