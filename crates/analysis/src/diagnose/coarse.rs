@@ -21,11 +21,12 @@ pub const NEED: &str = "--every 1s";
 /// Share of writes in the bytes of an interval from which the writes can be the stall.
 const WRITES_SHARE: f64 = 0.25;
 
-/// Rules that judge the intervals between samples, and the source they read.
+/// Rules that judge the intervals between samples, or levels that a burst has for a moment, and the source they read.
 const BY_INTERVALS: &[(&str, Source)] = &[
     ("dirty-cliff", Source::Diskstats),
     ("fsync-behind-writeback", Source::Diskstats),
     ("overlay-umount-flush", Source::ProcessStat),
+    ("starved-dirty-budget", Source::CgroupV2),
 ];
 
 /// Interval that may hide the longest stall.
@@ -107,7 +108,8 @@ mod tests {
 
     #[test]
     fn what_fits_between_two_samples_is_not_ruled_out() {
-        assert_eq!(unknown(5, 0.4, 0.4), ["overlay-umount-flush", "dirty-cliff", "fsync-behind-writeback"]);
+        let all = ["starved-dirty-budget", "overlay-umount-flush", "dirty-cliff", "fsync-behind-writeback"];
+        assert_eq!(unknown(5, 0.4, 0.4), all);
         assert_eq!(unknown(1, 0.4, 0.4), [""; 0], "a stall of a second shows in samples of a second");
         assert_eq!(unknown(5, 0.1, 0.4), [""; 0], "the disk was not busy for a second");
         assert_eq!(unknown(5, 0.4, 0.1), [""; 0], "no task waited for a second");
