@@ -46,9 +46,14 @@ pub fn are_mostly_asleep(window: &Window, waiters: &[Waiter]) -> bool {
     mostly.count() >= 2
 }
 
-/// Returns whether a waiter slept for another device than this one, as far as samples tell.
-pub(super) fn elsewhere<'d>(derived: &'d Derived<'_>, device: &Device<'_>) -> impl Fn(&Waiter) -> bool + 'd {
-    let by_state = tell_of_waiters(derived).then(|| derived.not_for(device)).flatten();
+/// Returns whether a waiter slept for another device than this one, as far as samples tell. `by_state` is whether only the states in the
+/// samples tell of some waiters.
+pub(super) fn elsewhere<'d>(
+    derived: &'d Derived<'_>,
+    device: &Device<'_>,
+    by_state: bool,
+) -> impl Fn(&Waiter) -> bool + use<'d> {
+    let by_state = by_state.then(|| derived.not_for(device)).flatten();
     let apart = apart::for_other_disks(derived, device);
     move |waiter| {
         // A trace has the waits of all threads. The kernel's count and the states have those of the first one.

@@ -8,6 +8,7 @@
 pub mod asleep;
 pub(crate) mod at_limit;
 pub mod attended;
+mod begun;
 pub mod burst;
 pub mod cgroup;
 pub mod coarse;
@@ -20,6 +21,7 @@ pub mod dirty;
 pub mod dirtying;
 pub mod elsewhere;
 mod evidence;
+pub mod flow;
 pub mod flusher;
 pub mod heirs;
 pub mod holes;

@@ -13,7 +13,7 @@ use self::waiter::{DELAYS, asleep_s};
 use super::derived::Derived;
 use super::device::{Basis, Device};
 use super::writer::{self, Period};
-use super::{asleep, cgroup, crowded, elsewhere, placed, released, strict, synced, throttle};
+use super::{asleep, begun, cgroup, crowded, elsewhere, flow, placed, released, strict, synced, throttle};
 use crate::observer;
 use crate::report::Unexplained;
 use floodline_record::id::{Entity, EntityId};
@@ -113,33 +113,57 @@ pub fn others_on(
     Some(others.iter().filter(|waiter| !is_causer(waiter)).cloned().collect())
 }
 
+/// Returns the waiters that are not causers and may have waited to read from this device; `None` where waits are not known. A trace of
+/// syncs and pauses has no reads: delay accounting or the process states have them.
+pub fn readers_on(
+    derived: &Derived<'_>,
+    device: &Device<'_>,
+    is_causer: impl Fn(&Waiter) -> bool,
+) -> Option<Vec<Waiter>> {
+    let known = others_on(derived, device, &is_causer);
+    let window = derived.window;
+    let is_traced = synced::waits(window).is_some() && throttle::events(window).is_some();
+    let Some(readers) = readers(window).filter(|_| is_traced) else { return known };
+    let is_other = is_other(derived, device, readers.iter().any(|waiter| waiter.seconds.is_none()));
+    let mut all = known.unwrap_or_default();
+    let pids: BTreeSet<u32> = all.iter().map(|waiter| waiter.pid).collect();
+    let is_new = |waiter: &Waiter| !pids.contains(&waiter.pid) && !is_other(waiter) && !is_causer(waiter);
+    all.extend(readers.into_iter().filter(is_new));
+    Some(longest_first(all, window))
+}
+
 /// Returns the waiters that may have waited for this device; `None` where waits are not known.
 pub(super) fn on(derived: &Derived<'_>, device: &Device<'_>) -> Option<Vec<Waiter>> {
+    others(derived, is_other(derived, device, asleep::tell_of_waiters(derived)))
+}
+
+/// Returns whether a waiter waited for something else than this device. `by_state` is whether only the states in the samples tell of some
+/// of these waiters.
+fn is_other<'d>(derived: &'d Derived<'_>, device: &Device<'_>, by_state: bool) -> impl Fn(&Waiter) -> bool + use<'d> {
     let elsewhere = synced_elsewhere(derived, device);
-    let own = for_own_data(derived, device);
+    let paused = flow::paused_for_another(derived, device);
+    let mut own = for_own_data(derived, device);
+    own.extend(begun::since_before(derived, device));
     let cgroups = elsewhere::cgroups_elsewhere(derived, device);
     let readers = elsewhere::readers_elsewhere(derived, device);
     let placed = placed::waiting_elsewhere(derived, device);
     let (strict, crowded) = (throttle::by_strict_limits(derived.window), crowded::shared_waits(derived, device));
     let elsewhere_limited = strict::paused_elsewhere(derived, device);
-    let is_limited = |waiter: &Waiter| {
+    let slept_elsewhere = asleep::elsewhere(derived, device, by_state);
+    move |waiter: &Waiter| {
         let waited = waiter.seconds.unwrap_or(f64::INFINITY);
         let mostly = |paused: &f64| *paused >= MOSTLY * waited;
-        [&strict, &crowded].iter().any(|paused| paused.get(&waiter.pid).is_some_and(mostly))
+        let is_limited = [&strict, &crowded].iter().any(|paused| paused.get(&waiter.pid).is_some_and(mostly))
             // Samples that show when a process sleeps may not show how long.
-            || elsewhere_limited.get(&waiter.pid).is_some_and(|paused| waiter.seconds.is_none() || mostly(paused))
-    };
-    let slept_elsewhere = asleep::elsewhere(derived, device);
-    let is_other = |waiter: &Waiter| {
+            || elsewhere_limited.get(&waiter.pid).is_some_and(|paused| waiter.seconds.is_none() || mostly(paused));
         slept_elsewhere(waiter)
             || elsewhere.contains(&waiter.pid)
-            || is_limited(waiter)
+            || is_limited
             || readers.contains(&waiter.pid)
             || placed.contains(&waiter.pid)
             || own.contains(&waiter.pid)
-            || waiter.cgroup.is_some_and(|cgroup| cgroups.contains(&cgroup))
-    };
-    others(derived, is_other)
+            || waiter.cgroup.is_some_and(|cgroup| cgroups.contains(&cgroup) || paused == Some(cgroup))
+    }
 }
 
 /// Processes that a trace saw wait for the data that they asked for themselves, and never saw paused: no other program makes
@@ -221,7 +245,8 @@ fn is_long(derived: &Derived<'_>, total_s: f64, longest_s: f64) -> bool {
 /// The program that waited most in fsync and its like, if that was harm: for a report in which no rule names a cause. A
 /// program that made most of the writes waits for its own data and is left out.
 pub fn unexplained(derived: &Derived<'_>) -> Option<Unexplained> {
-    let causers = writer::causers(derived.window, derived.writers());
+    let mut causers = writer::causers(derived.window, derived.writers());
+    causers.extend(derived.drains().iter().filter_map(|device| begun::since_before(derived, device)));
     // A finding names the limits behind whose writes a task waited.
     let is_released = |wait: &SlowSync, until: Nanos| {
         let since = Nanos(until.0.saturating_sub(wait.lasted.0));

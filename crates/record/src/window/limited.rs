@@ -38,6 +38,18 @@ pub struct LimitedReading {
     counters: [Option<u64>; LIMITS],
 }
 
+impl LimitedReading {
+    /// When it was read.
+    pub fn at(&self) -> Nanos {
+        self.at
+    }
+
+    /// Whether the counter of a limit was read. The kernel has no line in `io.stat` for a device on which the cgroup did nothing.
+    pub fn has(&self, which: IoLimit) -> bool {
+        self.counters[which as usize].is_some()
+    }
+}
+
 /// Readings that follow each other and have the same limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitRun {

@@ -4,10 +4,8 @@
 //! it: which inodes they are, only tracing does. Mirrors the split of `file_dirty` and a wb's counters.
 #![doc = include_str!("foreign_inode_writeback.md")]
 
-mod flow;
-
-use self::flow::Flow;
 use crate::diagnose::derived::Derived;
+use crate::diagnose::flow::{self, Flow};
 use crate::diagnose::{Rule, Verdict, cgroup};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::{Cause, Gap, Source};

@@ -218,8 +218,12 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         alone.is_some_and(|causer| causer.is(waiter.pid)) || (!has_writers && is_reader_of_it(waiter))
     };
     let idle = without_requests(derived, load);
-    let others = waiting::others_on(derived, disk, |waiter| is_causer(waiter) || idle.contains(&waiter.pid))
-        .or_else(|| is_its_own(derived, alone?, &idle).then(Vec::new));
+    let is_out = |waiter: &Waiter| is_causer(waiter) || idle.contains(&waiter.pid);
+    let others = match kind {
+        Kind::Reads => waiting::readers_on(derived, disk, is_out),
+        Kind::Writeback | Kind::Waited => waiting::others_on(derived, disk, is_out),
+    };
+    let others = others.or_else(|| is_its_own(derived, alone?, &idle).then(Vec::new));
     // Quick requests of tasks that ask for them all the time keep a disk busy, and it has room for more.
     let is_part = |waiter: &Waiter| causers.iter().any(|c| c.is(waiter.pid) && c.share >= PART_OF_LOAD);
     let is_queue_of_theirs = kind != Kind::Reads && load.write_await_s >= QUICK_S;
@@ -244,7 +248,7 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         Some(others) if load.share < MOSTLY && is_among_readers(others) => Severity::Info,
         // Other programs write, and nothing shows how long they wait.
         Some(others) if others.iter().all(is_reader_of_it) => Severity::Warning,
-        Some(others) if is_asleep || waiting::is_harm(derived, others) => Severity::Critical,
+        Some(others) if is_asleep || waiting::is_harm(derived, &as_seen(others)) => Severity::Critical,
         // The disk has room for most of the time, and nothing waits for long.
         Some(others)
             if load.share < MOSTLY
@@ -313,9 +317,16 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         },
         devices: array.disks,
         trade_off: trade_off(kind, load).to_owned(),
-        waited_s: first.and_then(|first| first.seconds),
+        waited_s: first.and_then(|first| first.seconds.or(first.asleep_s)),
         ..Finding::default()
     })
+}
+
+/// These waiters, each with half of its time by the states in the samples where nothing else counted it: few samples may show twice as
+/// much as there was.
+fn as_seen(waiters: &[Waiter]) -> Vec<Waiter> {
+    let at_least = |one: &Waiter| one.seconds.or(one.asleep_s.map(|asleep| asleep / 2.0));
+    waiters.iter().map(|one| Waiter { seconds: at_least(one), ..one.clone() }).collect()
 }
 
 /// Those of a program's readers that commit too: they wait for these writes behind the reads. The disk flushes its cache, and the

@@ -34,6 +34,28 @@ fn a_disk_full_of_reads_is_named_with_who_waits_for_it() {
 }
 
 #[test]
+fn waits_for_reads_are_known_beside_a_trace_and_without_delay_accounting() {
+    // A trace has syncs and pauses only.
+    let traced = reading().traced(&["throttle", "bytes"], vec![]);
+    check_rule(&RULE, &traced, "critical: sda is busy 100 % of the time with reads; smtpd[701] waited at least 1");
+    let by_state = |asleep: u64| {
+        reading().process("search", 700, "/", |_, row| row.blkio_delay = None).process(
+            "smtpd",
+            701,
+            "/",
+            move |t, row| {
+                let is_asleep = (t as u64) % 10 < asleep;
+                (row.blkio_delay, row.state) = (None, Some(Count(u64::from(if is_asleep { b'D' } else { b'S' }))));
+            },
+        )
+    };
+    check_rule(&RULE, &by_state(8), "critical: sda is busy 100 % of the time with reads; smtpd[701] waited about 2");
+    check_rule(&RULE, &by_state(1), "warning: sda is busy 100 % of the time with reads; smtpd[701] waited about 3");
+    let waited = crate::diagnose::first_finding(&RULE, &by_state(8)).waited_s.expect("the states show it");
+    assert!((20.0..30.0).contains(&waited), "{waited}");
+}
+
+#[test]
 fn waits_that_are_no_harm_count_only_where_requests_are_slow() {
     let with = |write_ms: f64, waits: f64| {
         reading()

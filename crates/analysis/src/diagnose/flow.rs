@@ -3,16 +3,17 @@
 //! written bytes for the cgroup that owns the inode, `/proc/PID/io` counts dirtied bytes for the task. Needs no trace and no debugfs.
 //! Does not show which inodes they are.
 
-use crate::diagnose::cgroup;
-use crate::diagnose::derived::Derived;
-use crate::diagnose::dirty;
-use crate::diagnose::limits::lacks_support;
+use super::derived::Derived;
+use super::device::Device;
+use super::limits::lacks_support;
+use super::{cgroup, crowded, dirty};
+use crate::budget::CgroupBudget;
 use floodline_record::facts::Mount;
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::sample::{CgroupRow, HostRow};
 use floodline_record::units::Pages;
-use floodline_record::window::Span;
+use floodline_record::window::{IoLimit, LimitedReading, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Difference of two sums that no error explains, bytes.
@@ -42,34 +43,38 @@ impl Sums {
 }
 
 /// Bytes of one cgroup that the flusher of another one wrote.
-pub(super) struct Flow {
-    pub(super) owner: EntityId,
+pub struct Flow {
+    /// The cgroup.
+    pub owner: EntityId,
     /// Bytes that its processes dirtied and that were written.
-    pub(super) cleaned: u64,
+    pub cleaned: u64,
     /// Bytes written for its own inodes.
-    pub(super) written: u64,
-    pub(super) host: Option<Host>,
+    pub written: u64,
+    /// The cgroup that wrote them, where it is known.
+    pub host: Option<Host>,
     /// Dirty bytes that the machine removed. `Some` only if the finding rests on it.
-    pub(super) removed: Option<u64>,
+    pub removed: Option<u64>,
 }
 
 /// The cgroup whose flusher wrote these bytes.
-pub(super) struct Host {
-    pub(super) id: EntityId,
-    /// Bytes written for its inodes, and bytes that its processes dirtied.
-    pub(super) written: u64,
-    pub(super) dirtied: u64,
+pub struct Host {
+    /// The cgroup.
+    pub id: EntityId,
+    /// Bytes written for its inodes.
+    pub written: u64,
+    /// Bytes that its processes dirtied.
+    pub dirtied: u64,
 }
 
 impl Flow {
     /// Bytes that its own flusher did not write.
-    pub(super) fn missing(&self) -> u64 {
+    pub fn missing(&self) -> u64 {
         self.cleaned.saturating_sub(self.written)
     }
 }
 
 /// The largest of such flows; `None` where there is none, or where the totals do not tell.
-pub(super) fn largest(derived: &Derived<'_>) -> Option<Flow> {
+pub fn largest(derived: &Derived<'_>) -> Option<Flow> {
     let facts = derived.window.facts.as_ref()?;
     // Pages that are swapped out are written for a cgroup that did not dirty them.
     if derived.window.host.growth.pswpout.is_some_and(|pages| pages.0 > 0) {
@@ -107,6 +112,30 @@ pub(super) fn largest(derived: &Derived<'_>) -> Option<Flow> {
         _ => (None, Some(removed_instead(derived, owner, own, missing(own))?)),
     };
     Some(Flow { owner, cleaned: own.cleaned().saturating_sub(cancelled), written: own.written, host, removed })
+}
+
+/// Part of its freerun ceiling that a cgroup must have had unwritten for its writers to have been paused at it: samples miss the most of a
+/// burst.
+const NEAR: f64 = 0.75;
+
+/// The cgroup whose writers were paused at its own dirty limit because the flusher of another cgroup had to write its pages: no disk and no
+/// other program made them wait. `None` where programs may have synced on the device.
+pub(super) fn paused_for_another(derived: &Derived<'_>, device: &Device<'_>) -> Option<EntityId> {
+    let window = derived.window;
+    let waiting: BTreeSet<EntityId> =
+        derived.waiters().unwrap_or_default().iter().filter_map(|waiter| waiter.cgroup).collect();
+    let is_at_limit = |id: &EntityId| {
+        let budget = derived.budgets().cgroups.iter().find(|budget| budget.cgroup == *id);
+        let is_own = |budget: &&CgroupBudget| !budget.domain.binding.as_ref().is_some_and(|one| one.global_is_less);
+        let freerun = budget.filter(is_own).and_then(|budget| budget.domain.freerun);
+        let peak = window.unwritten_max.get(id).copied().unwrap_or(0) as f64;
+        freerun.is_some_and(|freerun| peak > 0.0 && peak >= NEAR * freerun.high.0 as f64)
+    };
+    let at_limit: BTreeSet<EntityId> = waiting.into_iter().filter(is_at_limit).collect();
+    if at_limit.is_empty() || crowded::may_sync(derived, device) {
+        return None;
+    }
+    largest(derived).map(|flow| flow.owner).filter(|owner| at_limit.contains(owner))
 }
 
 /// Pages of the largest folio.
@@ -164,8 +193,10 @@ fn sums(derived: &Derived<'_>) -> Option<BTreeMap<EntityId, Sums>> {
         let Some(Entity::CgroupIo { cgroup, dev }) = window.entities.get(id) else { continue };
         if drains.contains(dev) {
             is_counted.insert(*dev);
-            // A cgroup that is first counted later had written nothing there before.
-            let is_new = earliest.is_some_and(|earliest| span.first_at > earliest);
+            // A cgroup that is first counted later had written nothing there before. Its limit may have been read earlier.
+            let limit_alone = |first: &LimitedReading| Some(first.at()) == earliest && !first.has(IoLimit::WriteBytes);
+            let is_new = earliest.is_some_and(|earliest| span.first_at > earliest)
+                || window.limited_io.get(id).and_then(|readings| readings.first()).is_some_and(limit_alone);
             let row = if is_new { &span.last } else { &span.growth };
             let sum = written.entry(*cgroup).or_default();
             *sum = sum.saturating_add(row.wbytes.map_or(0, |bytes| bytes.0));
@@ -204,9 +235,9 @@ fn sums(derived: &Derived<'_>) -> Option<BTreeMap<EntityId, Sums>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::RULE;
     use crate::diagnose::check_rule;
-    use floodline_record::units::{Bits, Bytes, Pages};
+    use crate::diagnose::rules::foreign_inode_writeback::RULE;
+    use floodline_record::units::{Bits, Bytes, Limit, Pages};
     use floodline_testkit::{Fixture, grows};
 
     /// A shop that dirties 3 MB/s and a collector that dirties 10 MB/s. The arguments are the MB/s written for the inodes of each.
@@ -256,11 +287,60 @@ mod tests {
     }
 
     #[test]
+    fn a_cgroup_of_which_only_the_limit_was_known_at_first_had_written_nothing() {
+        // All that the shop writes past the cache is written before the second sample.
+        let of = |limit: u64| {
+            two(0.0, 10.0)
+                .host(|t, row| {
+                    (row.nr_dirtied, row.nr_written) =
+                        (Some(Pages((2450.0 * t) as u64)), Some(Pages((2450.0 * t) as u64)))
+                })
+                .cgroup_io("/shop", "sda", move |t, row| {
+                    row.wbytes = (t > 0.5).then_some(Bytes(30_000_000));
+                    row.wbps_max = Some(Limit(limit));
+                })
+                .process("shop", 71, "/shop", |t, row| {
+                    row.write_bytes = Some(Bytes(if t > 0.5 { 30_000_000 } else { 0 }))
+                })
+        };
+        check_rule(&RULE, &of(3_000_000), "clear:");
+    }
+
+    #[test]
     fn what_was_removed_before_it_was_written_is_not_foreign() {
         let removed = two(0.0, 13.0).process("shop", 71, "/shop", |t, row| {
             row.cancelled_write_bytes = grows(t, 0, 3e6);
         });
         check_rule(&RULE, &removed, "clear:");
+    }
+
+    #[test]
+    fn a_writer_at_its_own_limit_does_not_wait_for_the_disk_where_another_flusher_has_its_pages() {
+        use crate::diagnose::derived::Derived;
+        use crate::diagnose::waiting::others_on;
+        use floodline_record::units::Count;
+        use floodline_testkit::{mib, secs};
+        let waits = |written: f64, dirty_mib: f64, flushes: f64| {
+            let host = two(written, 13.0 - written)
+                .limits("/shop", |_, row| row.memory_max = Some(Limit(mib(96.0))))
+                .cgroup("/shop", move |_, row| {
+                    row.file = Some(Bytes(mib(80.0)));
+                    row.file_dirty = Some(Bytes(mib(dirty_mib)));
+                    row.file_writeback = Some(Bytes(0));
+                })
+                .process("shop", 71, "/shop", |t, row| row.blkio_delay = Some(secs(0.2 * t)))
+                .facts(|facts| facts.devices.iter_mut().for_each(|device| device.write_back_cache = Some(true)))
+                .disk("sda", move |t, row| row.flushes = Some(Count((flushes * t) as u64)));
+            let window = host.window();
+            let derived = Derived::of(&window);
+            let disk = derived.disks().iter().find(|disk| disk.name.as_bytes() == b"sda").expect("sda");
+            let others = others_on(&derived, disk, |_| false).expect("delays");
+            others.iter().any(|waiter| waiter.pid == 71)
+        };
+        assert!(!waits(0.0, 14.0, 0.1));
+        assert!(waits(3.0, 14.0, 0.1), "its own flusher writes its pages");
+        assert!(waits(0.0, 2.0, 0.1), "far below its limit");
+        assert!(waits(0.0, 14.0, 3.0), "programs sync");
     }
 
     #[test]
