@@ -62,7 +62,7 @@ pub enum Verdict {
     Hardly,
     /// Nothing changed.
     Nothing,
-    /// A figure of harm grew by more than a fifth.
+    /// A figure of harm grew by more than a fifth, and by what people notice.
     Worse,
     /// There was nothing to change.
     NoPlan,
@@ -107,13 +107,14 @@ pub fn verdict(figures: &[Row], is_found_after: bool) -> Verdict {
     }
 }
 
-/// How much of a figure is left, unless it is too small to be felt. One that grows has grown from what is felt: 0.06 s that become 0.11 s
-/// are a wait of 0.1 s and a little more.
+/// How much of a figure is left, unless it is too small to be felt. Growth by less than what is felt is none: no person notices that a sync
+/// of 0.06 s takes 0.12 s.
 fn ratio(row: &Row) -> Option<f64> {
     let least = if row.unit == "seconds" { 0.1 } else { 1e6 };
     let after = row.after?;
-    let before = if after > row.before { row.before.max(least) } else { row.before };
-    (row.before.max(after) >= least).then(|| after.max(least / 10.0) / before.max(least / 10.0))
+    let grown = (0.0..least).contains(&(after - row.before));
+    let left = || if grown { 1.0 } else { after.max(least / 10.0) / row.before.max(least / 10.0) };
+    (row.before.max(after) >= least).then(left)
 }
 
 fn amount(unit: &str, value: f64) -> String {
@@ -218,9 +219,11 @@ mod tests {
         assert_eq!(judge(1.7, 4.3, true), Verdict::Worse);
         assert_eq!(judge(1.7, 4.3, false), Verdict::Worse, "waits that nothing names are harm too");
         assert_eq!(judge(0.002, 0.04, false), Verdict::Cured, "too short to be felt");
-        assert_eq!(judge(0.06, 0.11, false), Verdict::Cured, "hardly longer than what is felt");
-        assert_eq!(judge(0.06, 0.13, false), Verdict::Worse);
+        assert_eq!(judge(0.06, 0.13, false), Verdict::Cured, "longer by less than what is felt");
+        assert_eq!(judge(0.06, 0.18, false), Verdict::Worse);
         assert_eq!(judge(0.002, 0.04, true), Verdict::Nothing);
+        let starved = [row("seconds", 0.06, 0.12), row("seconds", 786.0, 2.4)];
+        assert_eq!(verdict(&starved, true), Verdict::Helped);
         let slower = [row("seconds", 4.6, 9.3), row("bytes", 8e8, 3e8)];
         assert_eq!(verdict(&slower, true), Verdict::Worse, "fewer bytes are no help to those who wait longer");
         assert_eq!(verdict(&[row("bytes", 2.2e9, 1.5e8)], true), Verdict::Helped);
