@@ -278,6 +278,8 @@ const ENDED_EARLY: f64 = 0.75;
 /// Fewest intervals of a burst that show where in it a program waits, and most of the wait in its last interval that is spent in the others.
 const SHOWS_WAITS: usize = 3;
 const WAITS_BEFORE: f64 = 0.1;
+/// The same as [`ENDED_EARLY`] for a program that waits in no other interval of its burst.
+const ENDED: f64 = 0.95;
 
 /// The bursts of a program, but for one that the end of the recording cuts. A time in which it waits and then goes on at once is within a burst:
 /// a limit held it up.
@@ -291,8 +293,8 @@ pub(super) fn runs(group: &Group) -> Vec<Run> {
         let (run, after) = run.split_at(length);
         let bytes: f64 = run.iter().map(|bin| bin.by_calls).sum();
         let rate = |bin: &Bin| bin.by_calls / bin.length;
-        let waited_last = match run {
-            [.., before, last] if rate(last) < ENDED_EARLY * rate(before) => last.waited,
+        let ended = |part: f64| match run {
+            [.., before, last] if rate(last) < part * rate(before) => last.waited,
             _ => 0.0,
         };
         let before = if is_held { runs.pop().map_or(0.0, |before| before.bytes) } else { 0.0 };
@@ -302,10 +304,11 @@ pub(super) fn runs(group: &Group) -> Vec<Run> {
         let seconds: f64 = after[..idle].iter().map(|bin| bin.length).sum();
         // A program that never waits while it writes is not held up at the end of its burst either.
         let waited_within: f64 = run[..length - 1].iter().map(|bin| bin.waited).sum();
-        let ends_within = length >= SHOWS_WAITS && waited_last > 0.0 && waited_within <= WAITS_BEFORE * waited_last;
+        let within = ended(ENDED);
+        let ends_within = length >= SHOWS_WAITS && within > 0.0 && waited_within <= WAITS_BEFORE * within;
         let (waited, waited_last) = match ends_within {
-            true => (waited_after + waited_last, 0.0),
-            false => (waited_after, waited_last),
+            true => (waited_after + within, 0.0),
+            false => (waited_after, ended(ENDED_EARLY)),
         };
         let is_rest = seconds >= IDLE_OVER_WAIT * waited;
         is_held = waited >= END_WAIT && !is_rest;

@@ -71,6 +71,7 @@ fn a_program_that_waits_only_where_its_burst_ends_early_syncs_it() {
         runs.iter().map(|run| (run.end, run.waited)).collect::<Vec<_>>()
     };
     assert_eq!(ends(0.0, (1e6, 0.25)), [(6.0, 0.25), (16.0, 0.25), (26.0, 0.25)]);
+    assert_eq!(ends(0.0, (2.6e6, 0.09)), [(6.0, 0.09), (16.0, 0.09), (26.0, 0.09)]);
     assert_eq!(ends(0.1, (1e6, 0.25)), [], "it waits while it writes");
     assert_eq!(ends(0.0, (3e6, 0.25)), [], "its calls go on to the end of the interval");
     let run = rested(&group(&[vec![(3e6, 0.002); 5], vec![(1e6, 0.25), (0.0, 0.1), (0.0, 0.0)]].concat()))[0];
