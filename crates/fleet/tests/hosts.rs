@@ -10,7 +10,7 @@ use floodline_sim::{Options, simulate};
 use floodline_twin::Recorded;
 
 /// The row of a host for a change. `text` is its scenario without a name, a summary and a memory.
-fn judged(text: &str, change: &str) -> Row {
+fn judged(text: &str, change: &[&str]) -> Row {
     let text = format!(
         "name = \"host\"\nsummary = \"a host\"\nmachine.memory = \"4 GiB\"\nmachine.cpus = 2\nworkload.duration = \"60s\"\n{text}\n"
     );
@@ -28,7 +28,7 @@ fn judged(text: &str, change: &str) -> Row {
         Ok(())
     };
     simulate(&scenario, &options, take, |_| true).expect("it runs");
-    let change = Change::parse(&[change], None, None, None).expect("a change");
+    let change = Change::parse(change, None, None, None).expect("a change");
     preflight_recorded(&recorded, "host.flr", &change, Depth::WHOLE, &|| true)
 }
 
@@ -44,7 +44,7 @@ fn a_few_reads_that_wait_behind_writes_are_in_the_twin() {
                 \"/data/book{i}\", order = \"random\", block = \"4 KiB\", rate = \"0.5/s\" } }] }\n\
                 workload.tasks.copy = { steps = [{ write = { file = \"/data/copy\", order = \"random\", size = \"2 GiB\", block = \
                 \"64 KiB\", rate = \"4 MB/s\" } }] }";
-    let row = judged(host, "machine.devices.vda.queue.scheduler=none");
+    let row = judged(host, &["machine.devices.vda.queue.scheduler=none"]);
     assert_eq!(row.verdict, Verdict::Suffers, "{row:?}");
 }
 
@@ -56,9 +56,24 @@ fn pages_that_large_folios_write_again_wait_for_a_disk_whose_limit_was_not_seen(
                 workload.tasks.table = { cgroup = \"table\", setup = [{ write = { file = \"/data/table\", block = \"1 MiB\", total = \"64 \
                 MiB\" } }, { fsync = { file = \"/data/table\" } }], steps = [{ repeat = { every = \"6s\", steps = [{ mmap_store = { file = \
                 \"/data/table\", size = \"64 MiB\", pages = 36, count = 1 } }, { msync = { file = \"/data/table\" } }] } }] }";
-    let row = judged(host, "kernel=7.2.13");
+    let row = judged(host, &["kernel=7.2.13"]);
     assert_eq!(row.verdict, Verdict::Suffers, "{row:?}");
     assert!((1.2..6.0).contains(&row.severity), "{row:?}");
+}
+
+#[test]
+fn scattered_pages_that_are_written_sooner_wait_for_requests_whose_limit_was_not_seen() {
+    // Some 1,000 pages are rewritten in each second. At an age of 30 s they leave in few requests.
+    let host = "machine.devices.vda = { size = \"100 GiB\", write_bandwidth = \"60 MB/s\", read_bandwidth = \"60 MB/s\", write_iops = \"240 \
+                IO/s\" }\n\
+                machine.mounts.\"/data\" = { type = \"xfs\", device = \"vda\" }\n\
+                workload.tasks.table = { setup = [{ write = { file = \"/data/table\", block = \"1 MiB\", total = \"12 MiB\" } }, { fsync = { \
+                file = \"/data/table\" } }], steps = [{ write = { file = \"/data/table\", order = \"random\", size = \"12 MiB\", rate = \
+                \"1300/s\" } }] }\n\
+                workload.tasks.mail = { preset.mail = { dir = \"/data/mail\", messages = \"4/s\", message = \"8 KiB\" } }";
+    let row = judged(host, &["vm.dirty_expire_centisecs=100", "vm.dirty_writeback_centisecs=100"]);
+    assert_eq!(row.verdict, Verdict::Suffers, "{row:?}");
+    assert!(row.severity > 2.0, "{row:?}");
 }
 
 #[test]
@@ -73,6 +88,6 @@ fn an_image_that_gets_the_cache_depends_on_a_limit_that_was_not_seen() {
                 \"256 KiB\", rate = \"4000 kB/s\", direct = true } }] }\n\
                 workload.tasks.save = { cgroup = \"guest\", start = \"2s\", steps = [{ repeat = { every = \"6s\", steps = [{ write = { file = \
                 \"/guest/save\", block = \"32 KiB\", count = 1, truncate = true } }, { fsync = { file = \"/guest/save\" } }] } }] }";
-    let row = judged(host, "machine.devices.loop0.backing.loop.direct_io=false");
+    let row = judged(host, &["machine.devices.loop0.backing.loop.direct_io=false"]);
     assert_eq!(row.verdict, Verdict::NotKnown, "{row:?}");
 }

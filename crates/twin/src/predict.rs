@@ -19,7 +19,7 @@ use crate::headline::headline;
 use crate::limits::smallest_budgets;
 use crate::noticed::least;
 use crate::shown::{self, FIGURES, Shown, Trial, Verdicts};
-use crate::slowest::{SLOW_BYTES_PER_SECOND, Slowest, USUAL_BYTES_PER_SECOND};
+use crate::slowest::{Slowest, USUAL_BYTES_PER_SECOND};
 use crate::storm::{self, Storm};
 use crate::thresholds::{Thresholds, risk_room};
 use floodline_analysis::prediction::{Better, Doubt, PEAK, Prediction, Row, Seen, Setting, WAITS};
@@ -109,9 +109,15 @@ impl Question {
         Some(self.on(&Slowest::usual(twin, window)?))
     }
 
-    /// The same question on the slowest disks in use ([`SLOW_BYTES_PER_SECOND`]). `None` if the twin has a speed of each disk.
+    /// The same question on disks of as few bytes per second as the slowest ones in use. `None` if the twin has a speed of each disk.
     pub fn on_slow_disks(&self, twin: &Twin, window: &Window) -> Option<Question> {
-        Some(self.on(&Slowest::open(twin, window, SLOW_BYTES_PER_SECOND)?))
+        Some(self.on(&Slowest::slow(twin, window)?))
+    }
+
+    /// The same question on disks of as few requests per second as the slowest ones in use. `None` if the recording shows that limit of each
+    /// disk.
+    pub fn on_disks_of_few_requests(&self, twin: &Twin, window: &Window) -> Option<Question> {
+        Some(self.on(&Slowest::of_few_requests(twin, window)?))
     }
 
     fn on(&self, slowest: &Slowest) -> Question {

@@ -15,7 +15,9 @@ use std::collections::BTreeMap;
 /// Written bytes per second of a slow but usual disk.
 pub(crate) const USUAL_BYTES_PER_SECOND: f64 = 50e6;
 /// Written bytes per second of the slowest disks in use: a memory card, a stick, the smallest volumes of a cloud.
-pub(crate) const SLOW_BYTES_PER_SECOND: f64 = 10e6;
+const SLOW_BYTES_PER_SECOND: f64 = 10e6;
+/// Requests per second of the slowest disks in use: a rotating disk, the smallest volumes of a cloud.
+const SLOW_REQUESTS_PER_SECOND: f64 = 250.0;
 
 /// Most that a disk did in an interval, where its limit is not known: bytes and requests per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,23 +62,44 @@ impl Slowest {
     /// The disks whose written bytes were never limited, as slow as a small cloud volume or a worn disk: a speed that the twin does not
     /// have at all lets each burst vanish in a moment. `None` if the limit of each disk was seen.
     pub(crate) fn usual(twin: &Twin, window: &Window) -> Option<Slowest> {
-        Slowest::open(twin, window, USUAL_BYTES_PER_SECOND)
+        Slowest::open(twin, window, Some(USUAL_BYTES_PER_SECOND), None)
     }
 
-    /// The disks whose written bytes were never limited, with this speed or that of their fastest interval. `None` if the limit of each disk
-    /// was seen.
-    pub(crate) fn open(twin: &Twin, window: &Window, bytes_per_second: f64) -> Option<Slowest> {
+    /// Disks that write as few bytes as the slowest ones in use, where the recording shows no limit of bytes. `None` if it shows that of each
+    /// disk.
+    pub(crate) fn slow(twin: &Twin, window: &Window) -> Option<Slowest> {
+        Slowest::open(twin, window, Some(SLOW_BYTES_PER_SECOND), None)
+    }
+
+    /// Disks that make as few write requests as the slowest ones in use, where the recording shows no limit of requests. `None` if it shows
+    /// that of each disk.
+    pub(crate) fn of_few_requests(twin: &Twin, window: &Window) -> Option<Slowest> {
+        Slowest::open(twin, window, None, Some(SLOW_REQUESTS_PER_SECOND))
+    }
+
+    /// The disks whose written bytes or requests were never limited, as fast as in their fastest interval, and at least as fast as stated.
+    fn open(
+        twin: &Twin,
+        window: &Window,
+        bytes_per_second: Option<f64>,
+        requests_per_second: Option<f64>,
+    ) -> Option<Slowest> {
+        let known = |name: &str| twin.ceilings.iter().find(|ceiling| ceiling.device == name);
         let is_open = |name: &str| {
-            let of_it = twin.ceilings.iter().find(|ceiling| ceiling.device == name);
             let has_none =
                 twin.scenario.machine.devices.get(name).is_some_and(|device| device.write_bandwidth.is_none());
-            has_none && of_it.is_some_and(|ceiling| !ceiling.known.write_bytes && !ceiling.has_credit)
+            has_none && known(name).is_some_and(|ceiling| !ceiling.known.write_bytes && !ceiling.has_credit)
         };
         let Slowest(mut all) = Slowest::of(twin, window)?;
-        all.retain(|name, most| is_open(name) && most.bytes.is_some());
-        all.values_mut().for_each(|most| {
-            *most = Most { bytes: most.bytes.map(|bytes| bytes.max(bytes_per_second)), requests: None };
-        });
+        for (name, most) in &mut all {
+            let takes_any = known(name).is_some_and(|ceiling| !ceiling.known.writes);
+            let at_least = |most: Option<f64>, least: Option<f64>| most.zip(least).map(|(most, least)| most.max(least));
+            *most = Most {
+                bytes: at_least(most.bytes, bytes_per_second.filter(|_| is_open(name))),
+                requests: at_least(most.requests, requests_per_second.filter(|_| takes_any)),
+            };
+        }
+        all.retain(|_, most| most.bytes.or(most.requests).is_some());
         (!all.is_empty()).then_some(Slowest(all))
     }
 

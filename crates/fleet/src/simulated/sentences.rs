@@ -27,10 +27,13 @@ pub(super) fn below_limits(times: f64, peak: f64) -> String {
     )
 }
 
-/// What a row says if tasks wait longer only on the slowest disks that the recording allows.
-pub(super) const LIMIT_NOT_SEEN: &str = "The answer depends on the limit of a disk that was never full in the recording. On a disk as \
-                                         slow as in its busiest interval, tasks wait longer after the change. On the faster disk \
-                                         of the twin they do not.";
+/// What a row says if tasks wait longer only on slow disks that the recording allows.
+pub(super) const LIMIT_NOT_SEEN: &str = "The answer depends on the limit of a disk that was never full in the recording. On a slow disk, \
+                                         tasks wait longer after the change. On the faster disk of the twin they do not.";
+
+/// Note of a row whose severity rests on pages that are written again, on a disk of unknown limit.
+pub(super) const BETWEEN_DISKS: &str = "A disk was never full in the recording. The severity is the geometric mean of that on a disk \
+                                        without a limit and that on a slow disk.";
 
 /// Sentence of a row if only a twin can answer, and the twin misses its recording and shows a worse figure that it cannot predict.
 pub(super) const WORSE_IN_UNLIKE: &str =

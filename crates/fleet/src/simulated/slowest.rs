@@ -33,18 +33,22 @@ impl Disks<'_> {
             [&|| self.question.on_slowest_disks(twin, window), &|| self.question.on_slow_disks(twin, window), &|| {
                 self.question.on_usual_disks(twin, window)
             }];
+        let of_requests = self.harm(self.question.on_disks_of_few_requests(twin, window))?;
         for question in slower {
             if let Some(harm) = self.harm(question())? {
-                return Ok(Some(harm));
+                return Ok(Some(harm.max(of_requests.unwrap_or(0.0))));
             }
         }
-        Ok(None)
+        Ok(of_requests)
     }
 
-    /// Harm of the change on slow disks, where the recording shows no limit of written bytes. `None` if it shows that of each disk, or if
-    /// tasks would wait noticeably longer on these disks before the change too.
+    /// Harm of the change on disks of few bytes and on disks of few requests per second, where the recording shows no such limit: the larger
+    /// one. `None` if it shows the limits of each disk, or if tasks would wait noticeably longer on these disks before the change too.
     pub(super) fn slow(&self) -> Result<Option<f64>, SimError> {
-        self.harm(self.question.on_slow_disks(self.twin, &self.recorded.window))
+        let (twin, window) = (self.twin, &self.recorded.window);
+        let of_bytes = self.harm(self.question.on_slow_disks(twin, window))?;
+        let of_requests = self.harm(self.question.on_disks_of_few_requests(twin, window))?;
+        Ok(of_bytes.into_iter().chain(of_requests).reduce(f64::max))
     }
 
     /// Harm of a question. `None` if the recording excludes its disks.

@@ -3,7 +3,8 @@
 //! found without it.
 
 use super::sentences::{
-    LIMIT_NOT_SEEN, NOT_STATED, WORSE_IN_UNLIKE, below_limits, calm, changes, effect, in_any, longer_call,
+    BETWEEN_DISKS, LIMIT_NOT_SEEN, NOT_STATED, WORSE_IN_UNLIKE, below_limits, calm, changes, effect, in_any,
+    longer_call,
 };
 use super::{Answer, Peak, Wanted};
 use crate::arithmetic::SEVERITY_MAX;
@@ -133,7 +134,7 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         // Writers that were held back want more than they show: the larger demand is nearer.
         () if is_cliff => answer.severity_max,
         // The demand whose twin reproduces the recording.
-        () if is_reliable => answer.on_a_disk_of_unknown_limit(answer.of_first),
+        () if is_reliable => answer.of_first,
         () => answer.severity,
     };
     // How much a sync finds depends on its moment, so a twin that is close to what people notice clears nothing. Syncs of another
@@ -173,6 +174,8 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     let by_arithmetic = slowed(row, answer.slower);
     let certain = answer.without_relief_of_assumed_syncs();
     let stated = if is_of_another { Stated::Nothing } else { Stated::of(&certain) };
+    let is_between_disks = is_reliable && !is_cliff && answer.writes_again(row, stated, is_reliable);
+    let severity = if is_between_disks { answer.on_a_disk_of_unknown_limit(severity) } else { severity };
     let effect = match (is_of_another, is_reliable) {
         (true, _) => String::new(),
         (false, true) => effect("Predicted", row, prediction, seconds),
@@ -241,9 +244,18 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
             let is_named = matches!(row.verdict, Verdict::Suffers | Verdict::Tight);
             let cause = if is_named { cause } else { appeared(prediction).unwrap_or(Cause::Simulated) };
             // Where the twin states no longer wait, arithmetic alone says that the host suffers.
-            let effect = if stated.is_longer() { effect } else { NOT_STATED.to_owned() };
+            let effect = match stated.is_longer() {
+                true => effect,
+                // Bytes are stated.
+                false if answer.dirties_again && is_reliable && has_effect => format!("{effect} {NOT_STATED}"),
+                false => NOT_STATED.to_owned(),
+            };
             if !stated.is_longer() && is_reliable {
                 row.confidence = Confidence::Medium;
+            }
+            if is_between_disks && answer.on_a_disk_of_unknown_limit(answer.of_first) > answer.of_first {
+                row.confidence = Confidence::Medium;
+                row.notes.push(BETWEEN_DISKS.to_owned());
             }
             if rests_on_assumed_sync {
                 row.confidence = Confidence::Medium;
@@ -325,6 +337,9 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         }
         (Verdict::NotKnown, ..) if answer.on_slowest_disks.is_some_and(|harm| harm >= SUFFERS_IN_ANY) => {
             row.confidence = Confidence::Low;
+            // Between what people hardly notice and the harm on a slow disk: it orders these hosts.
+            let slow = answer.on_slowest_disks.unwrap_or(0.0).min(SEVERITY_MAX);
+            row.severity = (TIGHT * slow).sqrt();
             row.decide(Verdict::NotKnown, Cause::LimitNotSeen, LIMIT_NOT_SEEN.to_owned());
         }
         (Verdict::NotKnown, ..) if !is_reliable && severity >= SUFFERS && !stated.is_longer() => {
