@@ -2,6 +2,7 @@
 //! Tier 1: arithmetic on one host. Compares budgets of the machine and of each cgroup under the change with the largest
 //! unwritten data seen; applies rules to the result; reads the boot settings. Nothing is simulated.
 
+use crate::aged::aged;
 use crate::backlog::arrivals;
 use crate::boot::boot;
 use crate::change::Change;
@@ -317,11 +318,12 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
         row.severity = 1.0;
         return row.decide(Verdict::Suffers, Cause::InodeSwitching, storm.told.clone());
     }
-    if let Some(cliff) = cliff(derived, assumed) {
+    if let Some(cliff) = cliff(derived, assumed).or_else(|| aged(derived, assumed, change)) {
         row.severity = cliff.severity;
         row.is_firm = cliff.is_firm;
         row.waits_for_pile = cliff.waits_for_pile;
         row.syncs_rarely = cliff.syncs_rarely;
+        row.is_of_age = cliff.is_of_age;
         return row.decide(cliff.verdict, Cause::DirtyCliff, cliff.told);
     }
     let unseen = written_then(derived, assumed);

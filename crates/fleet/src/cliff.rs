@@ -16,11 +16,11 @@ const HELD: f64 = 0.6;
 /// Age at which dirty data is written where that was not read, seconds: the kernel's default.
 const USUAL_EXPIRY_S: f64 = 30.0;
 /// Time to write out all unwritten data from which a sync is a stall, seconds.
-const CLIFF_S: f64 = 2.0;
+pub(crate) const CLIFF_S: f64 = 2.0;
 /// Time to write a larger threshold from which arithmetic does not clear a host that the threshold held back, seconds.
 const RAISED_S: f64 = 1.0;
 /// Flushes of a disk from which programs are assumed to sync.
-const SYNCS: u64 = 3;
+pub(crate) const SYNCS: u64 = 3;
 /// Share of the time that a disk is busy from which writers outrun it.
 const SATURATED: f64 = 0.9;
 /// Severity of a cliff where writers always outrun the disk, so that each sync waits for a share of a full queue: a
@@ -86,14 +86,11 @@ pub(crate) fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Clif
     Some(match syncs && (machine_held || background_held || !cgroups_held) {
         true => Cliff {
             verdict: Verdict::Suffers,
-            severity: match by {
-                None => more / CLIFF_BURST_S,
-                Some(by) => by * (more / CLIFF_S).sqrt(),
-            }
-            .min(SEVERITY_MAX),
+            severity: severity(more, by),
             is_firm: true,
             waits_for_pile: by.is_none(),
             syncs_rarely: share.is_none(),
+            is_of_age: false,
             told,
         },
         false => Cliff {
@@ -102,13 +99,23 @@ pub(crate) fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Clif
             is_firm: false,
             waits_for_pile: false,
             syncs_rarely: share.is_none(),
+            is_of_age: false,
             told,
         },
     })
 }
 
+/// Severity of a pile that the disk writes in `more` seconds. `by` is the share of syncs; without one, a sync waits for all of it.
+pub(crate) fn severity(more: f64, by: Option<f64>) -> f64 {
+    match by {
+        None => more / CLIFF_BURST_S,
+        Some(by) => by * (more / CLIFF_S).sqrt(),
+    }
+    .min(SEVERITY_MAX)
+}
+
 /// Factor for waits of frequent syncs behind a burst. `None` where syncs are so rare that one of them can write the whole burst.
-fn by_share(derived: &Derived<'_>) -> Option<f64> {
+pub(crate) fn by_share(derived: &Derived<'_>) -> Option<f64> {
     let flushes = derived.window.disks.values().filter_map(|span| span.growth.flushes).map(|flushes| flushes.0).max();
     let of_programs = flushes.unwrap_or(0) as f64 - derived.seconds / JOURNAL_S;
     (of_programs * RARE_S > derived.seconds).then_some(CLIFF_SHARE)
@@ -201,6 +208,8 @@ pub(crate) struct Cliff {
     pub(crate) waits_for_pile: bool,
     /// Whether the flushes of the disks are few, so that they may all come from a journal.
     pub(crate) syncs_rarely: bool,
+    /// Whether data piles up because it gets older. A twin has the age of all data.
+    pub(crate) is_of_age: bool,
     pub(crate) told: String,
 }
 

@@ -3,6 +3,7 @@
 //! runs the twin of hosts that tier 1 flags or leaves near a limit. Pure: it opens no file and starts no thread. A
 //! recording that cannot answer is a row with a cause, never an error.
 
+mod aged;
 mod arithmetic;
 mod backlog;
 mod between;

@@ -339,6 +339,9 @@ pub struct Row {
     /// Whether the flushes of the disks are so few that a journal may have made all of them.
     #[serde(skip)]
     pub(crate) syncs_rarely: bool,
+    /// Whether data piles up because it gets older before the flusher writes it.
+    #[serde(skip)]
+    pub(crate) is_of_age: bool,
     /// Whether most stores into mapped files met pages that were dirty already, so that no counter shows their rate.
     #[serde(skip)]
     pub(crate) hides_stores: bool,

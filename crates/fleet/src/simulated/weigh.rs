@@ -149,6 +149,9 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     if is_cliff && is_reliable && row.syncs_rarely && answer.relieves && !syncs(prediction) && !leaves {
         row.is_firm = false;
     }
+    if is_cliff && is_reliable && row.is_of_age && severity < TIGHT && !piles_up(prediction) {
+        row.is_firm = false;
+    }
     row.confidence = if is_reliable { Confidence::High } else { Confidence::Low };
     if let Some(error) = error.filter(|error| *error > MISS_MAX) {
         row.notes.push(format!("The twin misses this recording by {}.", human::percent(error)));
@@ -478,6 +481,12 @@ fn leaves_unwritten(prediction: &Prediction) -> bool {
     let dirtied = of(DIRTIED).map_or(0.0, less).max(0.0);
     let now = of(prediction::WRITTEN).map_or(0.0, |row| row.now);
     written - dirtied > LEFT * now
+}
+
+/// Whether noticeably more data is unwritten at once after the change.
+fn piles_up(prediction: &Prediction) -> bool {
+    let peak = prediction.rows.iter().find(|row| row.figure == prediction::PEAK);
+    peak.is_none_or(|peak| peak.then >= LONGEST_TIMES * peak.now)
 }
 
 /// Whether a program of the twin syncs.
