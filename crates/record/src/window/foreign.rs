@@ -78,7 +78,8 @@ pub struct Foreign {
 impl Foreign {
     /// Takes a sample. `known` has the rows of processes up to the sample before.
     pub(super) fn take(&mut self, sample: &Sample, entities: &Entities, known: &Spans<ProcessRow>) {
-        if sample.cgroup_io.rows().is_empty() {
+        // Counters of cgroups may be read less often than those of processes.
+        if sample.cgroup_io.rows().is_empty() && self.by_flusher.is_empty() {
             return;
         }
         let at = sample.time.monotonic;
@@ -115,8 +116,9 @@ impl Foreign {
             let most = unwritten.saturating_add(dirtied).saturating_add(SLACK);
             its.own = its.own.saturating_sub(more).clamp(unwritten, most);
         }
-        let was_read = sample.cgroups.rows().iter().filter(|(_, row)| row.file_dirty.is_some());
-        for (id, _) in was_read {
+        // A new cgroup has its `memory.stat` in each sample, and its `io.stat` with those of the others only.
+        let were_read = !sample.cgroup_io.rows().is_empty();
+        for (id, _) in sample.cgroups.rows().iter().filter(|(_, row)| were_read && row.file_dirty.is_some()) {
             self.pending.remove(id);
         }
         self.processes = now.into_iter().map(|(cgroup, one)| (cgroup, one.processes)).collect();
@@ -181,6 +183,11 @@ mod tests {
 
     /// Readings a second apart: MiB dirtied by both, unwritten of both, written by the flushers of both, all counted from the start.
     fn check(readings: &[([u64; 2], [u64; 2], [u64; 2])], expect: [&[(u64, u64)]; 2]) {
+        check_every(1, readings, expect);
+    }
+
+    /// The same with the counters of cgroups in one sample of `every`.
+    fn check_every(every: u64, readings: &[([u64; 2], [u64; 2], [u64; 2])], expect: [&[(u64, u64)]; 2]) {
         let (entities, mib) = (entities(), |number: u64| Some(Bytes(number << 20)));
         let (mut foreign, mut known) = (Foreign::default(), Spans::<ProcessRow>::default());
         for (at, (dirtied, unwritten, written)) in (0..).zip(readings) {
@@ -191,13 +198,10 @@ mod tests {
             let cgroups =
                 rows(1).map(|(n, id)| (id, CgroupRow { file_dirty: mib(unwritten[n]), ..Default::default() }));
             let io = rows(11).map(|(n, id)| (id, CgroupIoRow { wbytes: mib(written[n]), ..Default::default() }));
-            let sample = Sample {
-                time,
-                processes: Table::read(processes.collect()),
-                cgroups: Table::read(cgroups.collect()),
-                cgroup_io: Table::read(io.collect()),
-                ..Sample::default()
-            };
+            let mut sample = Sample { time, processes: Table::read(processes.collect()), ..Sample::default() };
+            if at % every == 0 {
+                (sample.cgroups, sample.cgroup_io) = (Table::read(cgroups.collect()), Table::read(io.collect()));
+            }
             foreign.take(&sample, &entities, &known);
             super::super::fold(&mut known, time.monotonic, &sample.processes, None);
         }
@@ -222,6 +226,11 @@ mod tests {
         // What a process writes past the cache is never unwritten.
         let direct: Vec<_> = (0..5).map(|t| ([50 * t, 0], [0, 0], [50 * t, 0])).collect();
         check(&direct, [&[], &[]]);
+        // Counters of cgroups that are read in each fourth sample show the same.
+        let seldom: Vec<_> = (0..9).map(|t| ([10 * t, 20 * t], [10, 20], [10 * t, 20 * t])).collect();
+        check_every(4, &seldom, [&[], &[]]);
+        let of_blue: Vec<_> = (0..9).map(|t| ([0, 20 * t], [0, 20], [20 * t, 0])).collect();
+        check_every(4, &of_blue, [&[(4, 80), (8, 80)], &[]]);
         // After a pause, it is another episode.
         let twice = [0, 8, 8, 8, 8, 16].map(|written| ([0, written], [0, 0], [written, 0]));
         check(&twice, [&[(1, 8), (5, 8)], &[]]);
