@@ -3,17 +3,19 @@
 //! queue harms no program. Waits of a process are known from a trace, from delay accounting where it is switched on, or
 //! from the process states in the samples. Does not cover what the processes waited for.
 
+mod other_reasons;
 mod place;
 mod syncs;
 mod waiter;
 
+use self::other_reasons::is_other;
 pub use self::waiter::Waiter;
 use self::waiter::{DELAYS, asleep_s};
 
 use super::derived::Derived;
-use super::device::{Basis, Device};
+use super::device::Device;
 use super::writer::{self, Period};
-use super::{asleep, begun, cgroup, crowded, elsewhere, flow, placed, released, strict, synced, throttle};
+use super::{asleep, begun, cgroup, elsewhere, released, synced, throttle};
 use crate::observer;
 use crate::report::Unexplained;
 use floodline_record::id::{Entity, EntityId};
@@ -137,64 +139,6 @@ pub(super) fn on(derived: &Derived<'_>, device: &Device<'_>) -> Option<Vec<Waite
     others(derived, is_other(derived, device, asleep::tell_of_waiters(derived)))
 }
 
-/// Returns whether a waiter waited for something else than this device. `by_state` is whether only the states in the samples tell of some
-/// of these waiters.
-fn is_other<'d>(derived: &'d Derived<'_>, device: &Device<'_>, by_state: bool) -> impl Fn(&Waiter) -> bool + use<'d> {
-    let elsewhere = synced_elsewhere(derived, device);
-    let paused = flow::paused_for_another(derived, device);
-    let mut own = for_own_data(derived, device);
-    own.extend(begun::since_before(derived, device));
-    let cgroups = elsewhere::cgroups_elsewhere(derived, device);
-    let readers = elsewhere::readers_elsewhere(derived, device);
-    let placed = placed::waiting_elsewhere(derived, device);
-    let (strict, crowded) = (throttle::by_strict_limits(derived.window), crowded::shared_waits(derived, device));
-    let elsewhere_limited = strict::paused_elsewhere(derived, device);
-    let slept_elsewhere = asleep::elsewhere(derived, device, by_state);
-    move |waiter: &Waiter| {
-        let waited = waiter.seconds.unwrap_or(f64::INFINITY);
-        let mostly = |paused: &f64| *paused >= MOSTLY * waited;
-        let is_limited = [&strict, &crowded].iter().any(|paused| paused.get(&waiter.pid).is_some_and(mostly))
-            // Samples that show when a process sleeps may not show how long.
-            || elsewhere_limited.get(&waiter.pid).is_some_and(|paused| waiter.seconds.is_none() || mostly(paused));
-        slept_elsewhere(waiter)
-            || elsewhere.contains(&waiter.pid)
-            || is_limited
-            || readers.contains(&waiter.pid)
-            || placed.contains(&waiter.pid)
-            || own.contains(&waiter.pid)
-            || waiter.cgroup.is_some_and(|cgroup| cgroups.contains(&cgroup) || paused == Some(cgroup))
-    }
-}
-
-/// Processes that a trace saw wait for the data that they asked for themselves, and never saw paused: no other program makes
-/// them wait.
-fn for_own_data(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
-    let window = derived.window;
-    let speed = device.write_bandwidth().filter(|speed| speed.basis == Basis::Saturated);
-    let Some(speed) = speed.filter(|_| throttle::events(window).is_some()) else { return BTreeSet::new() };
-    let mut own = synced::for_own_data(window, &elsewhere::filesystems_on(derived, device), speed.value);
-    for event in throttle::events(window).into_iter().flatten() {
-        own.remove(&event.who.pid);
-    }
-    own
-}
-
-/// Processes that a trace saw write to other devices only and never saw paused: their syncs wait for those devices. A pause may
-/// come from the data of another device, since all share the machine's threshold.
-fn synced_elsewhere(derived: &Derived<'_>, device: &Device<'_>) -> BTreeSet<u32> {
-    let window = derived.window;
-    if derived.drains().len() < 2 || synced::waits(window).is_none() || throttle::events(window).is_none() {
-        return BTreeSet::new();
-    }
-    let mut elsewhere = elsewhere::never_on(derived, device);
-    for event in &window.events {
-        if let What::Throttled(event) = &event.what {
-            elsewhere.remove(&event.who.pid);
-        }
-    }
-    elsewhere
-}
-
 /// Whether the waits of these processes are harm: a large part of the window, or one long wait.
 pub fn is_harm(derived: &Derived<'_>, waiters: &[Waiter]) -> bool {
     let seconds = derived.seconds;
@@ -300,6 +244,12 @@ fn processes(window: &Window) -> impl Iterator<Item = Process<'_>> {
         Some(Entity::Process { pid, comm, cgroup, kthread: false, .. }) => Some((*id, *pid, comm, *cgroup, span)),
         _ => None,
     })
+}
+
+/// Whether delay accounting tells how long processes waited: it is known to be on, or has counted something.
+pub fn are_delays_counted(window: &Window) -> bool {
+    let is_counted = |span: &Span<ProcessRow>| span.growth.blkio_delay.is_some_and(|delay| delay.0 > 0);
+    counts_delays(window) || window.processes.values().any(is_counted)
 }
 
 /// Whether the kernel counts delays. If it does, a program without delays did not wait for I/O.

@@ -248,7 +248,7 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         Some(others) if load.share < MOSTLY && is_among_readers(others) => Severity::Info,
         // Other programs write, and nothing shows how long they wait.
         Some(others) if others.iter().all(is_reader_of_it) => Severity::Warning,
-        Some(others) if is_asleep || waiting::is_harm(derived, &as_seen(others)) => Severity::Critical,
+        Some(others) if is_asleep || waiting::is_harm(derived, &as_seen(derived, others)) => Severity::Critical,
         // The disk has room for most of the time, and nothing waits for long.
         Some(others)
             if load.share < MOSTLY
@@ -322,10 +322,11 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
     })
 }
 
-/// These waiters, each with half of its time by the states in the samples where nothing else counted it: few samples may show twice as
-/// much as there was.
-fn as_seen(waiters: &[Waiter]) -> Vec<Waiter> {
-    let at_least = |one: &Waiter| one.seconds.or(one.asleep_s.map(|asleep| asleep / 2.0));
+/// These waiters, each with half of its time by the states in the samples where nothing counts delays: few samples may show twice as much
+/// as there was.
+fn as_seen(derived: &Derived<'_>, waiters: &[Waiter]) -> Vec<Waiter> {
+    let is_counted = waiting::are_delays_counted(derived.window);
+    let at_least = |one: &Waiter| one.seconds.or(one.asleep_s.filter(|_| !is_counted).map(|asleep| asleep / 2.0));
     waiters.iter().map(|one| Waiter { seconds: at_least(one), ..one.clone() }).collect()
 }
 
