@@ -11,7 +11,7 @@
 mod machines;
 
 use floodline_analysis::diagnose::stretches::Stretches;
-use floodline_analysis::report::Report;
+use floodline_analysis::report::{Report, Severity};
 use floodline_analysis::run::verdict::{is_sick, wrong};
 use floodline_kernel::FLUSH_TIME;
 use floodline_record::record::{Record, Sink};
@@ -249,12 +249,12 @@ fn each_machine_of_the_thirty_sixth_round_is_told_what_is_the_matter_first() {
 }
 
 #[test]
-fn a_machine_whose_cause_only_a_trace_shows_is_not_called_healthy() {
+fn cgroups_that_write_one_file_in_turn_are_named_without_a_trace() {
     let (file, variant, kernel) = ("sixth-budgets", "four-turns", "6.12.43");
     let machine = Machine { file, variant, kernel, line: "every=1s" };
     let (report, _) = report(&variants()[&(file, variant.to_owned())], &machine);
-    let waits = report.unexplained.expect("tasks wait while the disk idles");
-    assert!(waits.io_some_share.is_some_and(|share| share > 0.2), "{waits:?}");
+    let first = report.findings.first().map(|finding| (finding.rule, finding.severity));
+    assert_eq!(first, Some(("foreign-inode-thrash", Severity::Warning)), "{:#?}", report.findings);
 }
 
 /// Diagnoses each machine of a table, prints the table, and compares the wrong verdicts with the known misses.
