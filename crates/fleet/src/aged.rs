@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tier 1 for older data: a change that lets data get older before the flusher writes it (`wb_kupdate` of fs/fs-writeback.c). More of it
-//! piles up below the background threshold, and a sync or an unmount can wait for all of it.
+//! Tier 1 for older data: a change that lets data get older before the flusher writes it (`wb_check_old_data_flush` of
+//! `fs/fs-writeback.c`). More of it piles up below the background threshold, and a sync or an unmount can wait for all of it.
 
 use crate::change::Change;
 use crate::cliff::{CLIFF_S, Cliff, SYNCS, by_share, severity};

@@ -336,7 +336,7 @@ pub struct Row {
     /// Whether one sync waits for all that piled up behind a larger threshold.
     #[serde(skip)]
     pub(crate) waits_for_pile: bool,
-    /// Whether the flushes of the disks are so few that a journal may have made all of them.
+    /// Whether a journal may have made all flushes of the disks.
     #[serde(skip)]
     pub(crate) syncs_rarely: bool,
     /// Whether data piles up because it gets older before the flusher writes it.

@@ -151,8 +151,10 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     if is_cliff && is_reliable && row.syncs_rarely && answer.relieves && !syncs(prediction) && !leaves {
         row.is_firm = false;
     }
-    // Programs that write the same pages again dirty less where data gets older, and pile up no more than their files.
-    if is_cliff && is_reliable && row.is_of_age && severity < TIGHT && dirties_less(prediction) {
+    // Programs that write the same pages again dirty less where data gets older, and pile up no more than their files. A pile that no
+    // program syncs is written later, and none waits for it.
+    let is_synced = syncs(prediction) || !row.syncs_rarely;
+    if is_cliff && is_reliable && row.is_of_age && severity < TIGHT && (dirties_less(prediction) || !is_synced) {
         row.is_firm = false;
     }
     row.confidence = if is_reliable { Confidence::High } else { Confidence::Low };
