@@ -2,6 +2,8 @@
 //! Arrival times: when an amount came in bursts and when it was steady, and the steps of a scenario that repeat that.
 
 use super::group::Bin;
+use super::held::is_held;
+use super::pace::pace;
 use crate::provenance::Notes;
 use floodline_record::units::{Bytes, Nanos};
 use floodline_scenario::{ByteSize, Frequency, Lasting, Repeat, Step, Time, Truncate, Until};
@@ -15,15 +17,24 @@ pub(super) struct Burst {
     pub(super) amount: f64,
     /// Seconds for which it lasts, where they are fewer.
     pub(super) lasts: Option<f64>,
+    /// Whether it goes on with the one before, in which the program was held up: no rest is between them.
+    pub(super) goes_on: bool,
+}
+
+impl Burst {
+    /// A stretch of its own, at one rate for all of its time.
+    pub(super) const fn new(from: f64, to: f64, amount: f64) -> Burst {
+        Burst { from, to, amount, lasts: None, goes_on: false }
+    }
 }
 
 /// Fewest bytes of a burst whose length within its interval matters.
-const BURST_MIN: f64 = 8_388_608.0;
+pub(super) const BURST_MIN: f64 = 8_388_608.0;
 /// Shortest burst, seconds.
 const SHORTEST: f64 = 1e-3;
 
 /// Part of an interval for which a program may wait that is not held up.
-const FREE: f64 = 0.05;
+pub(super) const FREE: f64 = 0.05;
 
 /// How long a burst lasts in one interval: a program that neither runs nor waits does not write. `None` where no time was counted, and of a
 /// program that was held up: how long it would have taken without that is not known.
@@ -45,7 +56,7 @@ pub(super) fn arrivals(bins: &[Bin], amount: impl Fn(&Bin) -> f64, unit: f64) ->
     let begin = |at: usize| bins[at].end - bins[at].length;
     let span = &bins[first..=last];
     let total: f64 = span.iter().map(&amount).sum();
-    let whole = Burst { from: begin(first), to: bins[last].end, amount: total, lasts: None };
+    let whole = Burst::new(begin(first), bins[last].end, total);
     if is_steady(span, &amount, unit) {
         // A writer that is there from the first to the last sample, but for what rounding hides.
         return vec![whole];
@@ -57,6 +68,7 @@ pub(super) fn arrivals(bins: &[Bin], amount: impl Fn(&Bin) -> f64, unit: f64) ->
 pub(super) fn bursts(bins: &[Bin], amount: impl Fn(&Bin) -> f64) -> Vec<Burst> {
     let begin = |at: usize| bins[at].end - bins[at].length;
     let active = (0..bins.len()).filter(|at| amount(&bins[*at]) > 0.0);
+    let pace = pace(bins, &amount);
     let mut bursts: Vec<Burst> = Vec::new();
     for at in active {
         let bin = Burst {
@@ -64,18 +76,24 @@ pub(super) fn bursts(bins: &[Bin], amount: impl Fn(&Bin) -> f64) -> Vec<Burst> {
             to: bins[at].end,
             amount: amount(&bins[at]),
             lasts: lasts(&bins[at], amount(&bins[at])),
+            goes_on: false,
         };
+        let bin = pace.map_or(bin, |pace| pace.part(bin, bins, at, &amount));
         match bursts.last_mut() {
             // Neighbours of about the same rate are one.
-            Some(last) if bin.from - last.to < 1e-6 && alike(*last, bin) => {
+            Some(last) if bin.from - last.to < 1e-6 && alike(*last, bin, pace.is_some()) => {
+                last.lasts = bin.lasts.filter(|_| pace.is_some()).map(|lasts| bin.from - last.from + lasts);
                 last.to = bin.to;
                 last.amount += bin.amount;
-                last.lasts = None;
             }
             // A burst that goes on in the next interval, at another rate, lasts until then.
             Some(last) if bin.from - last.to < 1e-6 => {
                 last.lasts = None;
                 bursts.push(Burst { lasts: None, ..bin });
+            }
+            Some(last) if is_held(bins, last.to, bin.from) => {
+                last.lasts = None;
+                bursts.push(Burst { lasts: None, goes_on: true, ..bin });
             }
             _ => bursts.push(bin),
         }
@@ -88,6 +106,7 @@ pub(super) fn bursts(bins: &[Bin], amount: impl Fn(&Bin) -> f64) -> Vec<Burst> {
                 to: pair[pair.len() - 1].to,
                 amount: pair.iter().map(|burst| burst.amount).sum(),
                 lasts: None,
+                goes_on: pair[0].goes_on,
             })
             .collect();
     }
@@ -100,15 +119,13 @@ pub(super) fn steady(bins: &[Bin], amount: impl Fn(&Bin) -> f64) -> Vec<Burst> {
     let (Some(first), Some(last)) = (bins.iter().find(is_active), bins.iter().rfind(is_active)) else {
         return Vec::new();
     };
-    vec![Burst { from: first.end - first.length, to: last.end, amount: bins.iter().map(&amount).sum(), lasts: None }]
+    vec![Burst::new(first.end - first.length, last.end, bins.iter().map(&amount).sum())]
 }
 
-fn rate(burst: Burst) -> f64 {
-    burst.amount / (burst.to - burst.from).max(1e-3)
-}
-
-fn alike(a: Burst, b: Burst) -> bool {
-    let (a, b) = (rate(a), rate(b));
+fn alike(a: Burst, b: Burst, is_paced: bool) -> bool {
+    // Of a program that paces its calls, the rate is known for as long as it writes.
+    let lasts = |burst: Burst| burst.lasts.filter(|_| is_paced).unwrap_or(burst.to - burst.from).max(1e-3);
+    let (a, b) = (a.amount / lasts(a), b.amount / lasts(b));
     (a - b).abs() <= 0.5 * a.max(b)
 }
 
@@ -239,7 +256,7 @@ const IDLE_MAX: f64 = 1.0;
 /// both: its calls take the time for which it runs. A burst in which it is held up as well lasts longer in the twin too, by the twin's own
 /// limits.
 pub(super) fn before_syncs(bursts: &mut [Burst], bins: &[Bin], end: &End) {
-    let is_apart = |one: &Burst, other: &Burst| other.from - one.to >= 1e-6;
+    let is_apart = |one: &Burst, other: &Burst| other.from - one.to >= 1e-6 && !other.goes_on;
     let parts: Vec<bool> = (0..bursts.len())
         .map(|at| {
             let before = at.checked_sub(1).is_none_or(|last| is_apart(&bursts[last], &bursts[at]));
@@ -331,16 +348,17 @@ impl Branch {
             while let Some(one) = removed.next_if(|one| one.at.is_some_and(|at| at <= burst.from + 1e-3)) {
                 steps.extend(one.steps(clock, &mut now));
             }
-            if burst.from > now + 1e-3 {
+            if burst.from > now + 1e-3 && !burst.goes_on {
                 steps.push(clock.rest(now, burst.from));
             }
-            let is_first =
-                at.checked_sub(1).and_then(|at| self.bursts.get(at)).is_none_or(|last| burst.from > last.to + 1e-3);
+            let before = at.checked_sub(1).and_then(|at| self.bursts.get(at));
+            let is_first = !burst.goes_on && before.is_none_or(|last| burst.from > last.to + 1e-3);
             steps.extend(self.begin.clone().filter(|_| at > 0 && is_first));
             let wanted = burst.amount / self.unit / copies + left;
             let count = if wanted < 0.5 && left < 0.0 { 0.0 } else { wanted.round().max(1.0) };
             left = wanted - count;
-            let is_last = self.bursts.get(at + 1).is_none_or(|next| next.from > burst.to.max(now) + 1e-3);
+            let next = self.bursts.get(at + 1);
+            let is_last = next.is_none_or(|next| next.from > burst.to.max(now) + 1e-3 && !next.goes_on);
             let is_cut = at + 1 == self.bursts.len();
             let end = self.end.as_ref().filter(|end| is_last && end.is_after(burst, is_cut));
             // What ends a burst follows its last operation at once.
@@ -416,12 +434,7 @@ mod tests {
     use floodline_scenario::{OnFile, Pace, Write};
 
     fn counts(amounts: &[f64]) -> (Vec<u64>, f64) {
-        let bursts = (0..).zip(amounts).map(|(at, amount)| Burst {
-            from: f64::from(at),
-            to: f64::from(at) + 1.0,
-            amount: *amount,
-            lasts: None,
-        });
+        let bursts = (0..).zip(amounts).map(|(at, amount)| Burst::new(f64::from(at), f64::from(at) + 1.0, *amount));
         let step = |count, rate: Option<Frequency>| {
             vec![Step::Write(Write { count: Some(count), rate: rate.map(Pace::Blocks), ..Write::default() })]
         };
@@ -450,13 +463,42 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_is_held_up_goes_on_without_a_rest() {
+        let bin = |end: f64, by_calls: f64, waited: f64| {
+            let cpu = if by_calls > 0.0 { 0.03 } else { 0.0 };
+            Bin { end, length: 1.0, by_calls, waited, cpu, active: 1, ..Bin::default() }
+        };
+        let bins =
+            [bin(1.0, 60e6, 0.0), bin(2.0, 0.0, 1.0), bin(3.0, 60e6, 0.1), bin(4.0, 0.0, 0.0), bin(5.0, 60e6, 0.0)];
+        let all = bursts(&bins, |bin| bin.by_calls);
+        // A burst that goes on lasts until the program is held up.
+        assert_eq!(
+            all.iter().map(|one| (one.goes_on, one.lasts)).collect::<Vec<_>>(),
+            [(false, None), (true, None), (false, Some(0.03))]
+        );
+        let step = |count, rate: Option<Frequency>| {
+            vec![Step::Write(Write { count: Some(count), rate: rate.map(Pace::Blocks), ..Write::default() })]
+        };
+        let open = Branch::new(all, 1e6, step).open(1.0);
+        let until = |step: &Step| if let Step::SleepUntil(until) = step { until.at.0.as_secs_f64() } else { 0.0 };
+        // The rest before the last burst, and that after it: the recording goes on.
+        assert_eq!(open.iter().map(until).collect::<Vec<_>>(), [0.0, 0.0, 4.0, 0.0, 5.0]);
+    }
+
+    #[test]
     fn a_burst_before_a_sync_lasts_as_long_as_its_program_runs() {
         let bin = |end: f64, by_calls: f64, waited: f64| {
             let cpu = if by_calls > 0.0 { 0.02 } else { 0.0 };
             Bin { end, length: 1.0, by_calls, cpu, waited, ..Bin::default() }
         };
-        let bins =
-            [bin(1.0, 20e6, 0.7), bin(2.0, 0.0, 1.0), bin(3.0, 20e6, 0.7), bin(4.0, 20e6, 0.9), bin(5.0, 20e6, 0.7)];
+        let bins = [
+            bin(1.0, 20e6, 0.7),
+            bin(2.0, 0.0, 1.0),
+            bin(3.0, 0.0, 0.0),
+            bin(4.0, 20e6, 0.7),
+            bin(5.0, 20e6, 0.9),
+            bin(6.0, 20e6, 0.7),
+        ];
         let end = End { step: Step::Fsync(OnFile { file: "/a/f".to_owned() }), seconds: 1.0, at: vec![1.0] };
         let mut all = bursts(&bins, |bin| bin.by_calls);
         before_syncs(&mut all, &bins, &end);
@@ -499,7 +541,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_removed_later_is_written_under_its_own_name() {
-        let burst = |from: f64| Burst { from, to: from + 1.0, amount: 4.0, lasts: None };
+        let burst = |from: f64| Burst::new(from, from + 1.0, 4.0);
         let step = |count, rate: Option<Frequency>| {
             let write =
                 Write { file: "/a/f".to_owned(), count: Some(count), rate: rate.map(Pace::Blocks), ..Write::default() };
@@ -524,7 +566,7 @@ mod tests {
 
     #[test]
     fn a_burst_without_a_rate_does_not_draw_the_later_ones_nearer() {
-        let burst = |from: f64| Burst { from, to: from + 1.0, amount: 4.0, lasts: None };
+        let burst = |from: f64| Burst::new(from, from + 1.0, 4.0);
         let step = |count, rate: Option<Frequency>| {
             vec![Step::Write(Write { count: Some(count), rate: rate.map(Pace::Blocks), ..Write::default() })]
         };

@@ -4,7 +4,7 @@
 
 use super::calls::Stores;
 use super::machine::Cgroups;
-use super::{direct, made, repeats, spliced};
+use super::{direct, held, made, repeats, spliced};
 use crate::recorded::{Did, Recorded};
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::record::What;
@@ -56,6 +56,9 @@ pub(super) struct Bin {
     pub(super) own: f64,
     /// Processes with activity.
     pub(super) active: u64,
+    /// Bytes of the machine that are unwritten at its end. `None` where no sample has them, and where a limit on the memory of the cgroup was
+    /// reached: reclaim also writes all of them.
+    pub(super) unwritten: Option<f64>,
 }
 
 impl Bin {
@@ -275,6 +278,7 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
     made::count(&mut groups, &recorded.window, &of_pid);
     repeats::take(&mut groups, recorded, &of_pid);
     let mut groups: Vec<Group> = groups.into_iter().map(|(_, group)| group).collect();
+    held::add_levels(&mut groups, window);
     spliced::take(&mut groups, recorded, page);
     let mut mapped: BTreeMap<Option<EntityId>, f64> = BTreeMap::new();
     for group in &mut groups {

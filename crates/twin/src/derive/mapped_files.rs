@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_mapping_that_is_synced_as_often_as_it_is_stored_to_is_synced_after_the_stores() {
-        let burst = |from: f64, to: f64| Burst { from, to, amount: 1e5, lasts: None };
+        let burst = |from: f64, to: f64| Burst::new(from, to, 1e5);
         let three = [burst(2.0, 3.0), burst(5.0, 6.0), burst(6.0, 7.0), burst(9.0, 10.0)];
         let end = |count: f64, bursts: &[Burst]| at_ends("/data/state".to_owned(), (count, 1.5), bursts);
         let ends = |count: f64, bursts: &[Burst]| end(count, bursts).map(|end| end.at);

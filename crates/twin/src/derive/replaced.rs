@@ -4,8 +4,9 @@
 //! and a file that is written again does not. A program that empties its file first makes the page cache smaller for a moment.
 
 use super::bursts::Burst;
-use super::group::{Group, PAGE};
+use super::group::{Bin, Group, PAGE};
 use super::rewrites::Rewritten;
+use super::rings::{Cached, is_alone};
 use super::syncs::Syncs;
 use super::temporary::{RESTS_MIN, whole_bursts};
 use crate::Recorded;
@@ -20,6 +21,8 @@ const BURST_MIN: f64 = 8_388_608.0;
 /// Largest distance of the bursts from the largest one, as a share of it. The begin and the end of the recording may cut the first and the
 /// last one.
 const ALIKE: f64 = 0.1;
+/// Size of a burst below which it is something else that the program writes, such as lines of a log, as a share of the largest one.
+const LITTLE: f64 = 0.02;
 /// Largest growth of the page cache over a burst that writes the same file again, as a share of the burst.
 const NONE_NEW: f64 = 0.1;
 /// Least drop of the page cache within a burst whose program empties its file first, as a share of the burst.
@@ -27,6 +30,8 @@ const EMPTIED: f64 = 0.1;
 /// Least part of a program of what is dirtied in the intervals of its bursts. Others that dirty more make the page cache grow, or remove
 /// from it.
 const MOST: f64 = 0.8;
+/// What a program writes over the size of its file, at least, where only the whole recording shows that it writes it again.
+const AGAIN: f64 = 1.5;
 /// Use of a limit of a cgroup, as a share of it, from which the kernel may have reclaimed for it.
 const NEAR: f64 = 0.95;
 
@@ -50,8 +55,9 @@ impl Replaced {
         if syncs.call.is_some() || total.cancelled > 0.0 || total.direct > 0.0 || total.mapped > 0.0 {
             return None;
         }
-        let bursts = whole_bursts(group);
+        let mut bursts = without_holes(whole_bursts(group), &group.bins);
         let bytes = bursts.iter().map(|burst| burst.amount).fold(0.0, f64::max);
+        bursts.retain(|burst| burst.amount >= LITTLE * bytes);
         // What the program wrote of the first burst before the recording, the recording does not have.
         let is_cut = bursts.first()?.from < 1e-6;
         let begun = &bursts[usize::from(is_cut)..];
@@ -61,8 +67,11 @@ impl Replaced {
         if whole.is_empty() || !is_alike || !are_apart || bytes < BURST_MIN {
             return None;
         }
-        if is_reclaimed(group, window) || part_of(group, all) < MOST {
+        if is_reclaimed(group, window) {
             return None;
+        }
+        if part_of(group, all) < MOST {
+            return Replaced::in_cgroup(group, all, bytes, window);
         }
         let cache = Cache::of(window)?;
         let is_again = |burst: &Burst| cache.growth(burst).is_some_and(|grew| grew <= NONE_NEW * burst.amount);
@@ -75,6 +84,19 @@ impl Replaced {
         })
     }
 
+    /// The file of `bytes` by the page cache of the cgroup of a program. Others make that of the machine grow, or remove from it. What is in it
+    /// before and after shows no file that is emptied for a moment.
+    fn in_cgroup(group: &Group, all: &[Group], bytes: f64, window: &Window) -> Option<Replaced> {
+        let grew = Cached::of(group, window)?.growth();
+        // The first burst may make the file. With an append, each later one makes it grow as well.
+        let is_again = group.total.by_calls >= AGAIN * bytes && grew <= (1.0 + NONE_NEW) * bytes;
+        (is_again && is_alone(group, all, window)).then_some(Replaced {
+            bytes,
+            is_emptied: false,
+            is_there: grew <= NONE_NEW * bytes,
+        })
+    }
+
     /// The file where it is written in place.
     pub(super) fn in_place(self) -> Option<Rewritten> {
         let Replaced { bytes, is_emptied, is_there } = self;
@@ -83,9 +105,25 @@ impl Replaced {
     }
 }
 
+/// Length of an interval over the usual one from which samples are missing in it.
+const HOLE: f64 = 2.0;
+
+/// Leaves out the bursts in whose time samples are missing: they may be several.
+fn without_holes(mut bursts: Vec<Burst>, bins: &[Bin]) -> Vec<Burst> {
+    let mut lengths: Vec<f64> = bins.iter().map(|bin| bin.length).collect();
+    lengths.sort_by(f64::total_cmp);
+    let usual = lengths.get(lengths.len() / 2).copied().unwrap_or(0.0);
+    let is_hole = |bin: &&Bin| bin.length > HOLE * usual;
+    let touches = |burst: &Burst| {
+        bins.iter().filter(is_hole).any(|bin| bin.end > burst.from + 1e-6 && bin.end - bin.length < burst.to - 1e-6)
+    };
+    bursts.retain(|burst| !touches(burst));
+    bursts
+}
+
 /// Whether the kernel reclaimed memory of the machine, or may have done so for a limit of the cgroup of a group or of one above it: the
 /// counters of the machine leave that out.
-fn is_reclaimed(group: &Group, window: &Window) -> bool {
+pub(super) fn is_reclaimed(group: &Group, window: &Window) -> bool {
     let growth = &window.host.growth;
     let path = |id: &EntityId| match window.entities.get(id) {
         Some(Entity::Cgroup { path, .. }) => Some(path),
@@ -97,11 +135,11 @@ fn is_reclaimed(group: &Group, window: &Window) -> bool {
         let limits = [span.last.memory_max, span.last.memory_high].into_iter().flatten();
         let limit = limits.filter_map(Limit::bytes).min();
         let used = window.cgroups.get(id).and_then(|span| span.max.memory_current);
-        is_above(id) && limit.zip(used).is_some_and(|(limit, used)| used.0 as f64 >= NEAR * limit.0 as f64)
+        limit.zip(used).is_some_and(|(limit, used)| used.0 as f64 >= NEAR * limit.0 as f64) && is_above(id)
     };
     let has_events = |(id, span): (&EntityId, &Span<CgroupRow>)| {
         let events = [span.growth.events_max, span.growth.events_high].into_iter().flatten();
-        is_above(id) && events.map(|count| count.0).any(|count| count > 0)
+        events.map(|count| count.0).any(|count| count > 0) && is_above(id)
     };
     [growth.pgscan_kswapd, growth.pgscan_direct].into_iter().flatten().any(|pages| pages.0 > 0)
         || window.cgroup_limits.iter().any(is_near)
@@ -151,7 +189,7 @@ impl Cache {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::group::{Bin, sum};
+    use super::super::group::sum;
     use super::*;
     use floodline_record::record::{Record, Sink};
     use floodline_record::sample::Sample;
@@ -236,6 +274,69 @@ pub(super) mod tests {
         let (group, recorded) = host(|at| if at % 10 == 3 { 60.0 } else { 0.0 }, |_| 500.0);
         let told = alone(&group, &recorded).expect("the page cache does not grow");
         assert_eq!(told, Replaced { bytes: 60.0 * MIB, is_emptied: false, is_there: true });
+    }
+
+    #[test]
+    fn a_limit_that_holds_a_burst_up_does_not_divide_it() {
+        // Each burst of 60 MiB is held up for a second or two in its middle.
+        let told = |waited: f64| {
+            let (mut group, recorded) = host(|at| if at % 10 == 3 || at % 10 == 6 { 30.0 } else { 0.0 }, |_| 500.0);
+            for (number, bin) in group.bins.iter_mut().enumerate() {
+                bin.waited = if (number + 1) % 10 == 4 || (number + 1) % 10 == 5 { waited } else { 0.0 };
+            }
+            alone(&group, &recorded).map(|told| told.bytes / MIB)
+        };
+        assert_eq!(told(1.0), Some(60.0));
+        assert_eq!(told(0.0), None, "it rests: bursts of 30 MiB that are not apart");
+    }
+
+    #[test]
+    fn beside_others_the_page_cache_of_its_cgroup_tells() {
+        let told = |grew: f64| {
+            let (group, mut recorded) = host(bursts, |_| 500.0);
+            let window = Fixture::healthy()
+                .cgroup("/report", move |t, row| {
+                    row.memory_current = Some(Bytes(mib(200.0)));
+                    row.file = Some(Bytes(mib(if t > 5.0 { 100.0 + grew } else { 100.0 })));
+                })
+                .window();
+            let is_it =
+                |entity: &Entity| matches!(entity, Entity::Cgroup { path, .. } if path.as_bytes() == b"/report");
+            let cgroup = window.entities.iter().find(|(_, entity)| is_it(entity)).map(|(id, _)| *id);
+            recorded.window = window;
+            let group = Group { cgroup, ..group };
+            let other = Group { cgroup: None, ..group.clone() };
+            Replaced::of(&group, &[group.clone(), other], Syncs::default(), &recorded)
+        };
+        assert_eq!(told(0.0), Some(Replaced { bytes: 60.0 * MIB, is_emptied: false, is_there: true }));
+        assert_eq!(told(60.0), Some(Replaced { bytes: 60.0 * MIB, is_emptied: false, is_there: false }));
+        assert_eq!(told(180.0), None, "three appends");
+    }
+
+    #[test]
+    fn a_few_pages_between_the_bursts_are_something_else() {
+        let with = |little: f64| {
+            let (group, recorded) = host(|at| if at % 10 == 8 { little } else { bursts(at) }, |_| 500.0);
+            alone(&group, &recorded).map(|told| told.bytes / MIB)
+        };
+        assert_eq!(with(0.1), Some(60.0));
+        assert_eq!(with(20.0), None);
+    }
+
+    #[test]
+    fn bursts_in_a_hole_of_the_recording_tell_nothing() {
+        let (mut group, recorded) = host(bursts, |_| 500.0);
+        let hole = |bins: &mut Vec<Bin>, long: f64| {
+            // The second burst and the time before the third one are in an interval of nine seconds.
+            let mut joined: Vec<Bin> = bins.drain(11..20).collect();
+            let by_calls: f64 = joined.iter().map(|bin| bin.by_calls).sum();
+            let last = joined.pop().expect("nine");
+            bins.insert(11, Bin { length: long, by_calls, ..last });
+        };
+        hole(&mut group.bins, 9.0);
+        // What came in it is not known to be one burst.
+        group.bins[11].by_calls *= 2.0;
+        assert_eq!(alone(&group, &recorded).map(|told| told.bytes / MIB), Some(60.0));
     }
 
     #[test]

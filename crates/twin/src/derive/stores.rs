@@ -387,7 +387,7 @@ fn refilling(bins: &[Bin], levels: &Levels<'_>) -> Option<Burst> {
     let is_full = full >= ALL_DIRTY_TIME * seconds && missed <= MISSED_MAX * bytes;
     let goes_on = (is_full || missed <= MISSED_BY_DECAY * bytes) && rate * seconds >= UNSEEN * seen;
     let (from, to) = (bins[0].end - bins[0].length, bins[bins.len() - 1].end);
-    (rate.is_finite() && goes_on).then_some(Burst { from, to, amount: rate * (to - from), lasts: None })
+    (rate.is_finite() && goes_on).then_some(Burst::new(from, to, rate * (to - from)))
 }
 
 /// The same by faults, counted as stores: each page has its own first fault, whether its folio is dirty or not, so
@@ -417,7 +417,7 @@ fn by_faults(bins: &[Bin], levels: &Levels<'_>, pages: f64) -> Option<Burst> {
     let rate = -xy / xx * pages;
     let (from, to) = (bins[0].end - bins[0].length, bins[bins.len() - 1].end);
     let goes_on = explained >= EXPLAINED && rate * (to - from) >= UNSEEN * all;
-    (rate.is_finite() && rate > 0.0 && goes_on).then_some(Burst { from, to, amount: rate * (to - from), lasts: None })
+    (rate.is_finite() && rate > 0.0 && goes_on).then_some(Burst::new(from, to, rate * (to - from)))
 }
 
 /// How a mapped file is in the page cache when the recording begins.

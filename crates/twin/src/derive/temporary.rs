@@ -3,6 +3,7 @@
 
 use super::bursts::{Branch, Burst, Removed, arrivals, bursts, size, time};
 use super::group::{Bin, Group, PAGE};
+use super::held::is_held;
 use super::removals::{Removals, removals};
 use crate::provenance::Notes;
 use floodline_record::sample::{HostRow, SampleTime};
@@ -136,14 +137,16 @@ fn unwritten(window: &Window, at: f64) -> Option<f64> {
     Some(row.nr_dirty?.0.saturating_add(writeback) as f64 * page)
 }
 
-/// The bursts of a program, each from its first to its last interval.
+/// The bursts of a program, each from its first to its last interval. A time in which it is held up is within a burst.
 pub(super) fn whole_bursts(group: &Group) -> Vec<Burst> {
     let mut found: Vec<Burst> = Vec::new();
     for bin in group.bins.iter().filter(|bin| bin.by_calls > 0.0) {
         let (from, amount) = (bin.end - bin.length, bin.by_calls);
         match found.last_mut() {
-            Some(last) if from - last.to < 1e-6 => (last.to, last.amount) = (bin.end, last.amount + amount),
-            _ => found.push(Burst { from, to: bin.end, amount, lasts: None }),
+            Some(last) if from - last.to < 1e-6 || is_held(&group.bins, last.to, from) => {
+                (last.to, last.amount) = (bin.end, last.amount + amount);
+            }
+            _ => found.push(Burst::new(from, bin.end, amount)),
         }
     }
     found

@@ -523,7 +523,7 @@ mod tests {
 
     #[test]
     fn files_of_a_burst_are_made_in_a_folder_of_its_own() {
-        let burst = |from: f64| Burst { from, to: from + 1.0, amount: 10.0 * 65_536.0, lasts: None };
+        let burst = |from: f64| Burst::new(from, from + 1.0, 10.0 * 65_536.0);
         let made = files("/data/f".to_owned(), 65_536.0, vec![burst(0.0), burst(5.0)], true).open(1.0);
         let told = |step: &Step| match step {
             Step::CreateFiles(it) => Some((it.file.clone(), it.files, it.size.bytes(), it.fsync)),
