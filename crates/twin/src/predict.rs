@@ -6,6 +6,7 @@
 mod odds;
 mod rests;
 mod row;
+mod volatile;
 
 pub(crate) use self::row::scale;
 pub use self::row::spread;
@@ -44,6 +45,8 @@ pub struct Question {
     warning: Option<String>,
     /// A storm that no run shows.
     storm: Option<Storm>,
+    /// Whether the change ends syncs of programs that are assumed to write through an overlay.
+    ends_syncs: bool,
     /// Whether the change clears every `strict_limit` that the recording has: no device can then pause writers by it.
     clears_strict: bool,
 }
@@ -84,10 +87,22 @@ impl Question {
         let journald = journald(twin);
         let host = Host { window, journald: &journald };
         let scenarios = || std::iter::once(&twin.scenario).chain(twin.demand.other().map(|(_, other)| other));
-        let now: Vec<Changed> =
+        let mut now: Vec<Changed> =
             scenarios().map(|scenario| Changed { scenario: scenario.clone(), kernel: twin.kernel }).collect();
-        let then =
+        let mut then =
             scenarios().map(|scenario| change(scenario, twin.kernel, settings, host)).collect::<Result<Vec<_>, _>>()?;
+        let synced = then.first().cloned();
+        let mut ends_syncs = false;
+        for (now, then) in now.iter().zip(&mut then) {
+            if let Some(without) = volatile::without_syncs(&now.scenario, then) {
+                (*then, ends_syncs) = (without, true);
+            }
+        }
+        // Whether programs write through the overlay is assumed: both bounds count.
+        if let Some((now_too, synced)) = now.first().cloned().zip(synced.filter(|_| ends_syncs)) {
+            now.push(now_too);
+            then.push(synced);
+        }
         let warning = Thresholds::of(window, settings).and_then(|set| set.warning());
         let storm = now.first().zip(then.first()).and_then(|(now, then)| storm::of(window, now, then));
         let budgets = smallest_budgets(window, settings);
@@ -96,7 +111,17 @@ impl Question {
             let (now, then) = now.first().zip(then.first())?;
             Some(Box::new([now, then].map(|changed| disks.under(changed, &now.scenario))))
         });
-        Ok(Question { settings: settings.to_vec(), now, then, usual, budgets, warning, storm, clears_strict })
+        Ok(Question {
+            settings: settings.to_vec(),
+            now,
+            then,
+            usual,
+            budgets,
+            warning,
+            storm,
+            ends_syncs,
+            clears_strict,
+        })
     }
 
     /// The same question on the slowest disks that the recording allows. `None` if each disk was seen at its limits.
@@ -271,6 +296,11 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
             human::bytes_per_second(USUAL_BYTES_PER_SECOND),
             on_usual.join(", ")
         ));
+    }
+    if question.ends_syncs {
+        let text = "The recording does not show which programs write through an overlay. Those in cgroups on its filesystem are assumed to, so \
+                    that their syncs end. The intervals include that they go on.";
+        prediction.notes.push(text.to_owned());
     }
     if !invented.is_empty() {
         prediction.notes.push(format!(
