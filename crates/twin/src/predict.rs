@@ -12,7 +12,7 @@ pub(crate) use self::row::scale;
 pub use self::row::spread;
 
 use self::rests::{Judged, changed, on_usual_disks};
-use self::row::{Of, SMALLEST_BUDGET, limits_row, row};
+use self::row::{Of, SMALLEST_BUDGET, leave_open, limits_row, row};
 use crate::Twin;
 use crate::backtest;
 use crate::changed::{Changed, Host, NotChanged, change, unambiguous};
@@ -241,6 +241,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         let of = Of { name, label: &label, unit: "bytes_per_second", better: Better::More, least: least(name) };
         rows.extend(row(&of, measured, results, closed).map(|(row, _)| row));
     }
+    leave_open(&mut rows);
     let error = backtest::simulated_error(&measured.back_test);
     let unknown = twin.ceilings.iter().filter(|ceiling| ceiling.is_open());
     let speeds = twin.ceilings.iter().map(|ceiling| ceiling.write_bytes_per_second);

@@ -5,7 +5,7 @@
 use super::{Measured, Run};
 use crate::backtest;
 use crate::shown::{Figures, Shown};
-use floodline_analysis::prediction::{Better, Doubt, Row, WAITS, differ};
+use floodline_analysis::prediction::{Better, Doubt, LONGEST, P90, P99, Row, WAITS, differ};
 
 /// What a change adds to the waits that the kernel's counters leave out, such as those for the work of the flusher. It is a part of the
 /// waits after the change. What the change takes from them is not, because the recorded waits do not have it.
@@ -199,6 +199,16 @@ pub(super) fn row(
     Some((row, usual.is_some()))
 }
 
+/// Leaves percentiles of syncs open that get better while the longest sync gets worse. A few syncs then wait longer, and how many the others
+/// are decides the percentile. The twin assumes that number where the recording does not show the syncs.
+pub(super) fn leave_open(rows: &mut [Row]) {
+    let worsens = rows.iter().any(|row| row.figure == LONGEST && !row.is_measured && row.worsens());
+    let is_percentile = |row: &Row| [P90, P99].contains(&row.figure.as_str()) && !row.is_measured;
+    for row in rows.iter_mut().filter(|row| worsens && is_percentile(row) && row.improves()) {
+        row.doubt = Some(Doubt::Unmeasured);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,6 +254,22 @@ mod tests {
         assert_eq!(told("durable.longest_wait_seconds", 0.001, 0.003), Some(Doubt::Unmeasured));
         assert_eq!(told("durable.longest_wait_seconds", 2.3, 0.4), None);
         assert_eq!(told("longest_write_wait_seconds", 2.3, 2.4), None, "nothing is assumed of write calls");
+    }
+
+    #[test]
+    fn a_percentile_that_falls_while_the_longest_sync_grows_is_open() {
+        let told = |longest: (f64, f64), percentile: (f64, f64), is_measured: bool| {
+            let row =
+                |name, (now, then)| Row { is_measured, least: 0.02, ..Row::new(name, name, "seconds", now, then) };
+            let mut rows = [row(LONGEST, longest), row(P90, percentile)];
+            leave_open(&mut rows);
+            rows.map(|row| row.doubt)
+        };
+        let open = [None, Some(Doubt::Unmeasured)];
+        assert_eq!(told((0.7, 2.2), (0.23, 0.02), false), open);
+        assert_eq!(told((0.7, 2.2), (0.23, 0.02), true), [None; 2], "the recording has the syncs");
+        assert_eq!(told((0.7, 2.2), (0.23, 0.9), false), [None; 2], "both grow");
+        assert_eq!(told((4.2, 0.4), (0.01, 0.07), false), [None; 2], "many shorter ones");
     }
 
     #[test]
