@@ -57,6 +57,8 @@ pub enum Reason {
     Unchecked,
     /// The runs disagree: other seeds, bounds of the demand, or speeds of the devices.
     Runs,
+    /// It is not there now, and one run of three or more has it.
+    OneRun,
     /// The recording has the finding, and the unchanged twin does not.
     Unshown,
     /// The unchanged twin has the finding, and the recording rules it out.
@@ -69,6 +71,8 @@ pub enum Reason {
     New,
     /// It is not there now, and every run has it. The run without variation has it as a warning, so it is near the line of its rule.
     NewWarning,
+    /// It is not there now, and every run has it. It hurts by waits, but the waits of all tasks do not get clearly longer.
+    NoLonger,
     /// It ends in every run, but no wait that it rests on gets clearly shorter.
     Waits,
     /// No run has it, and it rests on what the twin assumes: which programs sync, or how fast a disk is that was never at its limit.

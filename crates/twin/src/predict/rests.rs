@@ -10,7 +10,7 @@ use floodline_analysis::prediction::{
     Better, Doubt, Doubtful, LONGEST, NoOther, PEAK, Reason, Row, Seen, WAITS, differ,
 };
 use floodline_analysis::report::Severity;
-use floodline_analysis::rule_figures::{hurts_by, is_of_settings, rests_on};
+use floodline_analysis::rule_figures::{hurts_by, is_of_settings, is_of_waits, rests_on};
 
 /// The figures that the findings of a rule rest on; `None` for a rule that judges no measured figure.
 fn rows_of<'a>(rule: &str, rows: &'a [Row]) -> Option<impl Iterator<Item = &'a Row>> {
@@ -26,8 +26,14 @@ pub(super) fn lasts(rule: &str, rows: &[Row]) -> bool {
 /// Factor by which a figure must grow to be clearly worse, or shrink to be clearly better.
 const WORSE: f64 = 1.25;
 
+/// Factor by which the waits of all tasks must grow for a new finding of waits.
+const LONGER: f64 = 1.5;
+
 /// Time to write the peak from which tasks notice it, seconds.
 const NOTICED_S: f64 = 1.0;
+
+/// Number of changed runs from which one with a finding is one of several.
+const SEVERAL: usize = 3;
 
 /// Factor by which a figure must shrink to end a finding.
 const ENDS: f64 = 2.0;
@@ -196,6 +202,12 @@ impl Judged<'_> {
         (is_weaker || is_unseen) && !rows_of(rule, self.rows).is_some_and(|mut rows| rows.any(ends))
     }
 
+    /// Why it is not certain that a finding does not come where some runs have it. One run of several is at the edge of what may be.
+    fn some_runs(&self, rule: &str) -> Reason {
+        let with = self.changed.iter().filter(|said| said.has(rule)).count();
+        if with == 1 && self.changed.len() >= SEVERAL { Reason::OneRun } else { Reason::Runs }
+    }
+
     /// What becomes of the finding of a rule that the recording does not have.
     fn fate_of_new(&self, rule: &str, is_now: bool, (is_then, is_any, is_unanimous): (bool, bool, bool)) -> Fate {
         if self.then.lacks(rule) && (is_now || is_any || !self.recorded.lacks(rule)) {
@@ -205,13 +217,24 @@ impl Judged<'_> {
             _ if !is_any => fate(false, None),
             (true, true) if is_unanimous => fate(is_then, Some(Reason::Hidden)),
             // A finding that the host does not have, as far as is known, appears only if all runs have it.
-            (true, _) | (_, false) if !is_unanimous => fate(false, Some(Reason::Runs)),
+            (true, _) | (_, false) if !is_unanimous => fate(false, Some(self.some_runs(rule))),
+            (_, false) if is_of_waits(rule) && self.waits_no_longer() => fate(false, Some(Reason::NoLonger)),
             (_, false) if self.is_critical(rule) => fate(true, Some(Reason::New)),
             (_, false) => fate(true, Some(Reason::NewWarning)),
             // The twin has one too many. It may have it after the change for the same reason.
             (_, true) if self.recorded.is_slight(rule) => fate(false, Some(Reason::Severity)),
             (_, true) => fate(is_unanimous && worsens(rule, self.rows), Some(Reason::OnlyTwin)),
         }
+    }
+
+    /// Whether the recording has the waits of all tasks, and they do not get half as long again. The host has that much of waits without a
+    /// finding. Where the twin misses them, both estimates count.
+    fn waits_no_longer(&self) -> bool {
+        let grows = |row: &Row| {
+            let then = row.roughly.map_or(row.then, |(least, _)| least);
+            then >= LONGER * row.now && differ(row.least, row.now, then)
+        };
+        self.rows.iter().any(|row| row.figure == WAITS && row.is_measured && !grows(row))
     }
 
     /// Whether the changed twin has the finding of a rule as critical.

@@ -180,6 +180,36 @@ fn a_finding_is_certain_where_the_twin_is_like_the_recording_and_all_runs_agree(
 }
 
 #[test]
+fn what_one_run_of_several_has_is_a_doubt_of_its_own() {
+    let told = |then: &[bool]| {
+        let then = then.iter().map(|one| with(*one)).collect();
+        doubts((with(false).said, with(false), then), &[], None)
+    };
+    assert_eq!(told(&[false, true, false]), [(CLIFF, Reason::OneRun, false)]);
+    assert_eq!(told(&[false, false, true, false]), [(CLIFF, Reason::OneRun, false)]);
+    assert_eq!(told(&[false, true, true, false]), [(CLIFF, Reason::Runs, false)]);
+    assert_eq!(told(&[false, true]), [(CLIFF, Reason::Runs, false)], "half of them");
+}
+
+#[test]
+fn a_new_finding_of_waits_does_not_come_where_tasks_wait_no_longer() {
+    let told = |then: f64, roughly, is_measured| {
+        let waits = Row { roughly, is_measured, ..row(WAITS, "waits of all tasks", "seconds", 20.0, then) };
+        doubts((with(false).said, with(false), vec![with(true)]), &[waits], None)
+    };
+    let (new, no_longer) = ([(CLIFF, Reason::New, true)], [(CLIFF, Reason::NoLonger, false)]);
+    assert_eq!(told(21.0, None, true), no_longer);
+    assert_eq!(told(45.0, None, true), new);
+    assert_eq!(told(45.0, Some((19.0, 45.0)), true), no_longer, "one of two estimates");
+    assert_eq!(told(45.0, Some((31.0, 45.0)), true), new);
+    assert_eq!(told(21.0, None, false), new, "the recording does not have them");
+    let rule = "starved-dirty-budget";
+    let waits = row(WAITS, "waits of all tasks", "seconds", 20.0, 21.0);
+    let all = (Verdicts::default(), Shown::default(), vec![found(seen(rule))]);
+    assert_eq!(doubts(all, &[waits], None), [(rule, Reason::New, true)], "it does not hurt by waits alone");
+}
+
+#[test]
 fn nothing_is_certain_by_a_twin_that_misses_its_recording() {
     let check = |is_reliable, (recorded, now, then): (bool, bool, bool), expect: Option<(Reason, bool)>| {
         let (recorded, now, then) = (with(recorded).said, with(now), with(then).said);
