@@ -3,6 +3,7 @@
 //! it is left, or a setting gives them a small part of it.
 
 use super::RULE;
+use crate::advise::threshold::HARD_PER_BACKGROUND;
 use crate::diagnose::crowded::{Crowded, Reason, together_s};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::short_limit::{higher, setting_of};
@@ -20,8 +21,24 @@ const LARGER_BURSTS: &str = "More data may be unwritten at a time: a sync, an un
 const MOSTLY_WAITS: f64 = 0.2;
 /// Seconds that the disk may need for the background threshold of these ratios.
 const DRAINS_S: f64 = 5.0;
+/// How many times the present room larger thresholds must give.
+const ROOMIER: f64 = 4.0;
+const MIB: u64 = 1 << 20;
 /// Rows of evidence for each kind, at most.
 const SHOWN: usize = 3;
+
+/// Thresholds in bytes up to which the disk drains in [`DRAINS_S`], the hard one [`HARD_PER_BACKGROUND`] times the other. `None` where the
+/// cgroup would not get [`ROOMIER`] times the room that it has. `speed` in bytes a second, `global` bytes that may become dirty on the
+/// machine, `available` bytes of them in the cgroup, whose writers are paused from `freerun` bytes on.
+fn drained_pair(speed: f64, global: f64, (available, freerun): (u64, u64)) -> Option<[(&'static str, u64); 2]> {
+    let most = (DRAINS_S * speed).min(global / 10.0);
+    let background = 1_u64.checked_shl((most.max(1.0).log2()).floor() as u32)?;
+    let hard = background * HARD_PER_BACKGROUND;
+    // Writers are paused from halfway between both on.
+    let ceiling = (background + hard) as f64 / 2.0 * available as f64 / global.max(1.0);
+    let is_roomier = background >= MIB && ceiling >= ROOMIER * freerun as f64;
+    is_roomier.then_some([("vm.dirty_background_bytes", background), ("vm.dirty_bytes", hard)])
+}
 
 /// The finding; `None` where no task waits at such a limit for long.
 pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
@@ -67,6 +84,15 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
     let drains = speed.zip(background).is_some_and(|(speed, background)| background <= DRAINS_S * speed.value);
     if plan.is_empty() && by_setting.is_some() && drains {
         plan = derived.sysctls(&KERNEL_RATIOS);
+        trade_off = LARGER_BURSTS.to_owned();
+    }
+    // Where those ratios are too much for the disk, as much as it writes in that time.
+    let global = derived.budgets().global.available.map_or(0.0, |available| available.low.0 as f64);
+    let pair = speed
+        .filter(|_| plan.is_empty())
+        .and_then(|speed| drained_pair(speed.value, global, (worst.available, worst.freerun)));
+    if let Some(pair) = pair {
+        plan = derived.sysctls(&pair);
         trade_off = LARGER_BURSTS.to_owned();
     }
     let expect = match (&by_setting, plan.is_empty()) {
@@ -173,12 +199,27 @@ fn evidence(derived: &Derived<'_>, all: &[Crowded], waiters: &[Waiter]) -> Vec<E
 #[cfg(test)]
 mod tests {
     use super::super::RULE;
+    use super::{MIB, drained_pair};
     use crate::diagnose::throttle::tests::throttled;
     use crate::diagnose::{check_rule, first_finding};
     use floodline_record::record::What;
     use floodline_record::traced::throttle::{Domain, ThrottleState};
     use floodline_record::units::{Bytes, Count, Limit, Pages};
     use floodline_testkit::{Fixture, grows, incidents, mib, secs};
+
+    #[test]
+    fn thresholds_that_the_disk_drains_in_a_few_seconds_are_set_where_they_give_much_more_room() {
+        const GIB: f64 = 1_073_741_824.0;
+        // A pod of 128 MiB on a machine of 4 GiB, with dirty_bytes of 40 MiB, and a disk of 60 MB/s.
+        let pod = (100 * MIB, 1_090_000);
+        let pair = drained_pair(60e6, 3.7 * GIB, pod);
+        assert_eq!(pair, Some([("vm.dirty_background_bytes", 256 * MIB), ("vm.dirty_bytes", 1024 * MIB)]));
+        // A card of 5 MB/s gets less, and a slower one nothing: the pod would not have much more room.
+        assert_eq!(drained_pair(5e6, 3.7 * GIB, pod).map(|pair| pair[0].1), None);
+        assert_eq!(drained_pair(20e6, 3.7 * GIB, pod).map(|pair| pair[0].1), Some(64 * MIB));
+        // No more than a tenth of the memory.
+        assert_eq!(drained_pair(2e9, 3.7 * GIB, pod).map(|pair| pair[0].1), Some(256 * MIB));
+    }
 
     /// What differs between hosts.
     #[derive(Clone, Copy)]
