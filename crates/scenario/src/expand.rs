@@ -114,8 +114,8 @@ impl Machine {
         number_of(key, path)
     }
 
-    /// How many copies a cgroup has: those of the nearest cgroup on its path that says so.
-    pub(super) fn copies_of_cgroup(&self, path: &str) -> u32 {
+    /// Number of copies of a cgroup: the `instances` of the nearest cgroup on its path that has some.
+    pub fn copies_of_cgroup(&self, path: &str) -> u32 {
         let mut prefix = path;
         loop {
             if let Some(instances) = self.cgroups.get(prefix).and_then(|cgroup| cgroup.instances) {

@@ -5,6 +5,7 @@
 //! what the kernel refuses.
 
 mod ceilings;
+mod hierarchy;
 mod members;
 mod mounts;
 mod names;
@@ -12,6 +13,7 @@ mod steps;
 
 pub use self::steps::{kernel_default, of_steps};
 
+use self::hierarchy::without_v2;
 use self::members::Member;
 use self::mounts::{fitting, mounted};
 use self::names::{cgroup, device};
@@ -307,17 +309,6 @@ fn kernel(changed: &mut Changed, setting: &Setting) -> Result<(), NotChanged> {
     }
     changed.kernel = kernel;
     Ok(())
-}
-
-/// Removes what version 1 of cgroups does not have. A host that moves back to it loses these.
-fn without_v2(scenario: &mut Scenario) {
-    for cgroup in scenario.machine.cgroups.values_mut() {
-        (cgroup.memory_high, cgroup.memory_low, cgroup.memory_min) = (None, None, None);
-        (cgroup.io_weight, cgroup.subtree_control) = (None, None);
-    }
-    for set in changes_of_limits(scenario) {
-        (set.limits.memory_high, set.limits.memory_low, set.limits.memory_min) = (None, None, None);
-    }
 }
 
 /// Changes what the scenario's own key names. `setting` is what was asked for.

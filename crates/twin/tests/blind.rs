@@ -2,6 +2,7 @@
 //! Twins of simulated machines, made from the records alone and held against them.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+use floodline_analysis::prediction::Setting;
 use floodline_record::record::{Record, Sink, What};
 use floodline_record::sample::{ProcessRow, Table};
 use floodline_record::units::Nanos;
@@ -10,6 +11,7 @@ use floodline_record::window::Window;
 use floodline_scenario::{Scenario, ScenarioFile, Step};
 use floodline_sim::simulate;
 use floodline_twin::backtest::{Figure, backtest, median_error};
+use floodline_twin::predict::Question;
 use floodline_twin::{Options, Recorded, Twin, of, of_while, run, shown, to_toml};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -469,4 +471,14 @@ fn a_twin_of_starved_containers_has_their_budgets() {
 #[test]
 fn a_twin_of_containers_that_are_well_is_well() {
     check("healthy-containers", include_str!("../../../scenarios/healthy-containers.toml"), "default", 0.15);
+}
+
+#[test]
+fn a_twin_of_containers_with_shares_moves_to_version_1() {
+    let text = include_str!("../../../scenarios/healthy-containers.toml");
+    let recorded = recorded(&scenario(text, "default"));
+    let twin = of(&recorded, &Options::default()).unwrap();
+    assert!(twin.scenario.machine.cgroups.values().any(|cgroup| !cgroup.share.is_empty()));
+    let moved = Question::new(&twin, &recorded.window, &[Setting::new("cgroup", "v1")]);
+    assert!(moved.is_ok(), "{:?}", moved.err());
 }
