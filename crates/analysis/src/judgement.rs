@@ -8,7 +8,10 @@ use crate::rule_figures::{hurts_by, is_of_waits};
 use crate::tried::{MAY_HARM, word};
 use floodline_record::human;
 
+mod harm;
 mod reserve;
+
+pub use self::harm::Harm;
 
 /// What a change does to its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,22 +82,6 @@ impl Prediction {
     /// Error of the twin in a figure, as a share.
     pub fn error_of(&self, row: &Row) -> f64 {
         row.off_share.or(self.back_test_error).unwrap_or(0.0).max(ERROR_MIN)
-    }
-
-    /// Whether the change harms: a finding appears that hurts, a wait grows while nothing gets better, a wait grows by more
-    /// than what tasks feel gets better, or much more data are at risk while nothing gets better. Every command uses this
-    /// judgement.
-    pub fn harms(&self) -> bool {
-        let is_any_better = self.leads().any(Row::improves);
-        // Of waits that only the twin has, harm counts.
-        let is_clear = |row: &Row| -row.gain() > self.error_of(row) || row.now <= row.least;
-        let is_longer = self.rows_of(LEADS).any(|row| row.is_wait() && row.worsens() && is_clear(row));
-        let growth = self.wait_growth();
-        // More data at risk is the price of a wait that gets shorter, even if the twin misses that wait.
-        let is_price = self.leads().any(|row| row.is_wait() && row.improves_roughly());
-        self.hurting().is_some()
-            || (!is_any_better && (is_longer || (self.is_much_more_at_risk() && !is_price)))
-            || (growth > WORSE && growth * self.best_felt() > 1.0)
     }
 
     /// Returns why a change that puts much more data at risk is for a person to weigh: no wait surely gets shorter for it. `None` where one
@@ -262,16 +249,6 @@ impl Prediction {
             None => 1.0,
         };
         self.leads().filter(is_felt).map(left).fold(1.0, f64::min)
-    }
-
-    /// Factor of the wait that grows most; 1 where none grows. Of a wait that the back-test misses, the smaller reading counts.
-    fn wait_growth(&self) -> f64 {
-        let grows = |row: &Row| match row.roughly.filter(|_| row.worsens_roughly()) {
-            Some((least, _)) => ratio_to(row, least),
-            None if row.worsens() => ratio(row),
-            None => 1.0,
-        };
-        self.rows_of(LEADS).filter(|row| row.is_wait()).map(grows).fold(1.0, f64::max)
     }
 }
 

@@ -2,7 +2,7 @@
 //! Applies the result of the host's twin to a report's plan: a plan that helps gets its figures, a plan that does not
 //! help loses its commands, and a plan that the twin cannot judge becomes a candidate. Runs nothing.
 
-use crate::judgement::{Verdict, missed};
+use crate::judgement::{Harm, Verdict, missed};
 use crate::plan::set_aside;
 use crate::prediction::{LEADS, PEAK, Prediction, Row, Seen, Sure};
 use crate::report::{Plan, Report, Severity, TriedPlan, When};
@@ -93,19 +93,18 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         plan.steps.clear();
         let longer = losses.iter().find(|row| row.unit == "seconds").or(losses.first());
         let felt = rows().find(|row| row.doubt.is_none() && waits(&row));
-        let why = match (prediction.hurting(), longer, felt) {
-            _ if longer_by_both.is_some() => {
-                longer_by_both.map_or_else(String::new, |row| format!("by both estimates {}", row.roughly_said()))
-            }
-            (Some(seen), _, _) => format!("{} would appear", seen.rule),
-            (None, Some(row), _) if harms => row.reserved(),
-            (_, Some(longer), Some(row)) if longer.figure != row.figure && longer.unit == "seconds" => {
-                format!("{}; {}", row.sentence(), longer.reserved())
-            }
-            (_, _, Some(row)) => row.sentence(),
-            _ => match rows().find(|row| row.improves() || row.worsens()) {
-                Some(row) => row.reserved(),
-                None => "no figure changes".to_owned(),
+        let why = match (longer_by_both, prediction.harm()) {
+            (Some(row), _) => Harm::RoughWait(row).told(),
+            (None, Some(harm)) => harm.told(),
+            (None, None) => match (longer, felt) {
+                (Some(longer), Some(row)) if longer.figure != row.figure && longer.unit == "seconds" => {
+                    format!("{}; {}", row.sentence(), longer.reserved())
+                }
+                (_, Some(row)) => row.sentence(),
+                _ => match rows().find(|row| row.improves() || row.worsens()) {
+                    Some(row) => row.reserved(),
+                    None => "no figure changes".to_owned(),
+                },
             },
         };
         let what = match verdict {
@@ -257,7 +256,7 @@ fn finding(seen: &Seen, what: &str, prediction: &Prediction) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prediction::{Doubt, Doubtful, Reason};
+    use crate::prediction::{DIRTIED, Doubt, Doubtful, Reason};
     use floodline_record::version::KernelVersion;
 
     fn row(figure: &str, now: f64, then: f64, doubt: Option<Doubt>) -> Row {
@@ -512,6 +511,18 @@ mod tests {
         assert!(plan.now.is_empty() && plan.conflicts[0].contains("this harms (longest fsync 300 ms"), "{plan:?}");
         let plan = check(vec![row(WAIT, 3.1, 0.3, None)], &["dirty-cliff"], &[], &["starved-dirty-budget"]);
         assert!(plan.now.is_empty() && plan.conflicts[0].contains("starved-dirty-budget would appear"), "{plan:?}");
+    }
+
+    #[test]
+    fn a_withheld_change_names_what_harms_and_no_figure_that_gets_better() {
+        let dirtied = || Row { least: 1e6, ..row(DIRTIED, 15.3e9, 2.29e9, None) };
+        let roughly = Row { roughly: Some((9.0, 12.0)), ..row("stall_seconds", 2.0, 9.0, Some(Doubt::BackTest)) };
+        let plan = check(vec![dirtied(), row(WAIT, 1.0, 1.0, None), roughly], &["dirty-cliff"], &[], &[]);
+        let said = plan.conflicts.join(" ");
+        assert!(
+            said.contains("this harms (by both estimates longest fsync, added up, 2.00 s → 9.00 s to 12 s)"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::predict::{Measured, journald, scale};
 use crate::shown::{Figures, Shown, Trial};
 use crate::thresholds::{Thresholds, least_limit, risk_room};
 use floodline_analysis::advice::{Advice, Constraints, Goal, SCHEMA, Tried};
-use floodline_analysis::judgement::Verdict;
+use floodline_analysis::judgement::{Harm, Verdict};
 use floodline_analysis::prediction::{
     Doubt, LONGEST, LONGEST_WRITE, PEAK, Prediction, SMALLEST_BUDGET, Setting, WAITS, WRITTEN,
 };
@@ -391,10 +391,11 @@ pub fn against(goal: Goal, prediction: &Prediction, rules: &[&str]) -> Option<Ag
     }
     let waits = prediction.losses().into_iter().find(|row| row.unit == "seconds");
     match prediction.verdict(rules) {
-        Verdict::Harms => match (prediction.hurting(), waits) {
-            (Some(seen), _) => against("new finding", format!("a new finding appears, {}", seen.rule)),
-            (None, Some(row)) => against("longer waits", format!("tasks wait longer: {}", row.sentence())),
-            (None, None) => against("data at risk", "much more data are at risk".to_owned()),
+        Verdict::Harms => match prediction.harm() {
+            Some(Harm::Finding(seen)) => against("new finding", format!("a new finding appears, {}", seen.rule)),
+            Some(Harm::Wait(row)) => against("longer waits", format!("tasks wait longer: {}", row.sentence())),
+            Some(Harm::RoughWait(row)) => against("longer waits", format!("tasks wait longer: {}", row.roughly_said())),
+            Some(Harm::Risk(_)) | None => against("data at risk", "much more data are at risk".to_owned()),
         },
         // Less data at risk and more throughput are goals of their own.
         Verdict::DoesNotHelp if goal == Goal::Latency => match waits {

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What makes a change harm: a finding that hurts, a wait that grows, or data at risk. The first one is the reason that every command
+//! names. Judges figures; runs nothing.
+
+use super::{WORSE, ratio, ratio_to};
+use crate::prediction::{LEADS, PEAK, Prediction, Row, Seen};
+
+/// The reason why a change harms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Harm<'a> {
+    /// This finding appears and hurts.
+    Finding(&'a Seen),
+    /// This wait grows.
+    Wait(&'a Row),
+    /// This wait grows by both estimates of a twin that misses it ([`Row::roughly`]).
+    RoughWait(&'a Row),
+    /// Much more data are at risk, and no wait gets shorter for it.
+    Risk(&'a Row),
+}
+
+impl Harm<'_> {
+    /// The reason in a few words.
+    pub fn told(self) -> String {
+        match self {
+            Harm::Finding(seen) => format!("{} would appear", seen.rule),
+            Harm::Wait(row) | Harm::Risk(row) => row.reserved(),
+            Harm::RoughWait(row) => format!("by both estimates {}", row.roughly_said()),
+        }
+    }
+}
+
+impl Prediction {
+    /// Returns the reason why the change harms: a finding appears that hurts, a wait grows while nothing gets better, a wait grows by more
+    /// than what tasks feel gets better, or much more data are at risk while nothing gets better. `None` where it does not harm.
+    pub fn harm(&self) -> Option<Harm<'_>> {
+        let is_any_better = self.leads().any(Row::improves);
+        // Of waits that only the twin has, harm counts.
+        let is_clear = |row: &Row| -row.gain() > self.error_of(row) || row.now <= row.least;
+        let is_longer = |row: &&Row| row.is_wait() && row.worsens() && is_clear(row);
+        let longer = || self.rows_of(LEADS).find(is_longer).filter(|_| !is_any_better).map(Harm::Wait);
+        let outgrown = || {
+            let (row, growth) = self.grown()?;
+            let harm = if row.worsens_roughly() { Harm::RoughWait(row) } else { Harm::Wait(row) };
+            (growth > WORSE && growth * self.best_felt() > 1.0).then_some(harm)
+        };
+        // More data at risk is the price of a wait that gets shorter, even if the twin misses that wait.
+        let is_price = || self.leads().any(|row| row.is_wait() && row.improves_roughly());
+        let risk = || {
+            let is_harm = !is_any_better && self.is_much_more_at_risk() && !is_price();
+            self.rows_of([PEAK]).next().filter(|_| is_harm).map(Harm::Risk)
+        };
+        self.hurting().map(Harm::Finding).or_else(longer).or_else(outgrown).or_else(risk)
+    }
+
+    /// Whether the change harms. Every command uses this judgement.
+    pub fn harms(&self) -> bool {
+        self.harm().is_some()
+    }
+
+    /// Factor of the wait that grows most; 1 where none grows.
+    pub(super) fn wait_growth(&self) -> f64 {
+        self.grown().map_or(1.0, |(_, growth)| growth)
+    }
+
+    /// The wait that grows most, with its factor. Of a wait that the back-test misses, the smaller reading counts.
+    fn grown(&self) -> Option<(&Row, f64)> {
+        let growth = |row: &Row| match row.roughly.filter(|_| row.worsens_roughly()) {
+            Some((least, _)) => ratio_to(row, least),
+            None if row.worsens() => ratio(row),
+            None => 1.0,
+        };
+        let waits = self.rows_of(LEADS).filter(|row| row.is_wait());
+        let grown = waits.map(|row| (row, growth(row))).filter(|(_, growth)| *growth > 1.0);
+        grown.reduce(|most, one| if one.1 > most.1 { one } else { most })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prediction::{DIRTIED, Doubt, LONGEST, WAITS};
+    use crate::report::Severity;
+    use floodline_record::version::KernelVersion;
+
+    fn wait(figure: &str, now: f64, then: f64) -> Row {
+        Row { least: 0.02, ..Row::new(figure, figure, "seconds", now, then) }
+    }
+
+    fn bytes(figure: &str, now: f64, then: f64) -> Row {
+        Row { least: 1e6, ..Row::new(figure, figure, "bytes", now, then) }
+    }
+
+    fn of(rows: Vec<Row>) -> Prediction {
+        Prediction { rows, back_test_error: Some(0.1), ..Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0)) }
+    }
+
+    fn check(prediction: &Prediction, expect: Option<&str>) {
+        assert_eq!(prediction.harm().map(Harm::told).as_deref(), expect);
+    }
+
+    #[test]
+    fn the_reason_names_what_harms() {
+        let less = || bytes(DIRTIED, 15.3e9, 2.29e9);
+        let missed = Row { doubt: Some(Doubt::BackTest), roughly: Some((9.0, 12.0)), ..wait(WAITS, 2.0, 9.0) };
+        let rough = format!("by both estimates {WAITS}, added up, 2.00 s → 9.00 s to 12 s");
+        check(&of(vec![less(), missed]), Some(&rough));
+        let longer = wait(LONGEST, 1.0, 2.0);
+        check(&of(vec![less(), longer]), Some(&format!("{LONGEST} 1.00 s → about 2.00 s")));
+        let seen = Seen { rule: "starved-dirty-budget", severity: Severity::Critical };
+        let finding = Prediction { appear: vec![seen], ..of(vec![less()]) };
+        check(&finding, Some("starved-dirty-budget would appear"));
+        check(&of(vec![bytes(PEAK, 1e7, 8e7)]), Some(&format!("{PEAK} 9.54 MiB → about 76.3 MiB")));
+        check(&of(vec![less()]), None);
+    }
+}
