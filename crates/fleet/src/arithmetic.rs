@@ -19,7 +19,7 @@ use crate::row::{Cause, Confidence, Row, Verdict};
 use crate::rules;
 use crate::storm::storm;
 use crate::waits::Dirtying;
-use floodline_analysis::budget::{AsIf, AsIfRow, Assumed, assume};
+use floodline_analysis::budget::{AsIf, AsIfRow, Assumed, assume, strict_note};
 use floodline_analysis::diagnose::derived::Derived;
 use floodline_analysis::report::Severity;
 use floodline_kernel::{Behaviour, MemcgStats};
@@ -97,6 +97,7 @@ pub(crate) fn judge(window: &Window, name: &str, change: &Change) -> Row {
                 ));
             }
             weigh(&derived, &assumed, change, &mut row);
+            row.notes.extend(strict_note(&assumed.rows));
         }
         // Limits of cgroups that the host does not have were left out.
         Err(error) => row.decide(Verdict::NotKnown, Cause::NoCgroups, format!("{error}.")),

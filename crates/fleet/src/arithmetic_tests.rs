@@ -5,7 +5,7 @@ use super::judge;
 use crate::change::Change;
 use crate::row::{Cause, Row, Verdict};
 use floodline_record::id::Hierarchy;
-use floodline_record::units::{Bytes, Centisecs, Limit, Pages};
+use floodline_record::units::{Bytes, Centisecs, Flag, Limit, Pages, Ppm};
 use floodline_testkit::{Fixture, mib, mib_pages, secs};
 
 const MIB: u64 = 1 << 20;
@@ -293,4 +293,16 @@ fn a_sick_host_is_not_cleared_of_a_change_that_only_a_simulation_can_judge() {
     let row = judged(&["vm.dirty_expire_centisecs=500"]);
     assert_eq!((row.verdict, row.cause), (Verdict::NotKnown, Cause::NotSimulated), "{}", row.finding);
     assert_eq!(row.sick_already.as_deref(), Some("dirty-cliff"));
+}
+
+#[test]
+fn a_device_that_holds_writers_below_each_limit_is_named() {
+    let notes = |strict: u64| {
+        let host = host(107.0, 0.1).bdi("8:0", move |_, row| {
+            (row.strict_limit, row.max_ratio) = (Some(Flag(strict)), Some(Ppm(10_000)));
+        });
+        judged(&host, None, Some("512M")).notes.join(" ")
+    };
+    assert!(notes(1).contains("sda has strict_limit"), "{}", notes(1));
+    assert!(!notes(0).contains("strict_limit"));
 }

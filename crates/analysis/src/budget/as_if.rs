@@ -3,6 +3,7 @@
 //! a window, changed, through the same arithmetic. Nothing is simulated: free memory, page cache and dirty pages stay
 //! as they were read, and shares of devices, which follow completions, become bounds.
 
+use super::as_if_strict::{self, StrictDevice};
 use super::as_if_words::{headline, notes};
 use super::inputs::Inputs;
 use super::{Bound, Budgets, Choice, SCHEMA as BUDGET_SCHEMA, available, budgets, budgets_of, rows};
@@ -426,6 +427,9 @@ pub struct AsIfRow {
     pub binding: String,
     /// Peculiarities under the conditions, as in `floodline budget`.
     pub flags: Vec<&'static str>,
+    /// Devices with `strict_limit` that it writes to. They pause its writers at their own shares, which are smaller than the limit.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub strict: Vec<StrictDevice>,
 }
 
 impl AsIfRow {
@@ -480,7 +484,7 @@ pub fn as_if(window: &Window, as_if: &AsIf, all: bool) -> Result<AsIfReport, Not
         assume(window, Cow::Owned(budgets(window)), as_if)?;
     rows_then.iter_mut().for_each(|row| row.container = row.container_on(changed.facts.as_ref()));
     let choice = Choice { all, sort: Sort::Over };
-    let (headline, notes) = (headline(&now, &then, &rows_then), notes(as_if, window, &then));
+    let (headline, notes) = (headline(&now, &then, &rows_then), notes(as_if, window, &then, &rows_then));
     let shown = if all { rows_then.len() } else { rows_then.len().min(ROWS_MAX) };
     let hidden = rows_then.len() - shown;
     let mut then_report = rows(&changed, &then, choice);
@@ -514,6 +518,7 @@ fn compare(window: &Window, now: &Budgets, then: &Budgets) -> Vec<AsIfRow> {
         then_thresh_bytes: high(then.global.thresh),
         then_thresh_bytes_min: low(then.global.thresh),
         binding: then.global.binding.as_ref().map(super::Binding::label).unwrap_or_default(),
+        strict: as_if_strict::of_bdis(window, &then.bdis),
         ..AsIfRow::default()
     };
     machine.verdict = verdict(&machine);
@@ -554,6 +559,7 @@ fn compare(window: &Window, now: &Budgets, then: &Budgets) -> Vec<AsIfRow> {
             flags: then
                 .map(|then| then.outlook.flags.iter().map(|flag| super::rows::flag_name(*flag)).collect())
                 .unwrap_or_default(),
+            strict: then.map(|then| as_if_strict::of_wbs(&then.wbs)).unwrap_or_default(),
             verdict: "",
         };
         row.verdict = verdict(&row);
@@ -569,12 +575,13 @@ fn compare(window: &Window, now: &Budgets, then: &Budgets) -> Vec<AsIfRow> {
 }
 
 fn verdict(row: &AsIfRow) -> &'static str {
-    match (row.peak_bytes, row.then_freerun_bytes, row.then_thresh_bytes) {
+    let verdict = match (row.peak_bytes, row.then_freerun_bytes, row.then_thresh_bytes) {
         (Some(peak), _, Some(thresh)) if peak > 0 && peak >= thresh => "over",
         (Some(peak), Some(freerun), _) if peak > freerun => "slowed",
         (Some(_), Some(_), Some(_)) => "fits",
         // Without a limit of its own only the machine's counts.
         (_, None, None) if row.cgroup.is_some() => "fits",
         _ => "unknown",
-    }
+    };
+    as_if_strict::verdict(row, verdict)
 }

@@ -205,3 +205,29 @@ fn the_peak_is_that_of_one_moment() {
     let unread = host(Hierarchy::V2).cgroup("/app", |_, row| row.file_writeback = None);
     assert_eq!(report(&unread, conditions).rows[1].peak_bytes, None);
 }
+
+#[test]
+fn data_that_a_strict_device_holds_down_does_not_fit_for_certain() {
+    use floodline_record::units::{Flag, Ppm};
+    let told = |strict: u64| {
+        let fixture = host(Hierarchy::V2)
+            .cgroup("/app", |_, row| row.file_dirty = Some(Bytes(4 * MIB)))
+            .cgroup_io("/app", "sda", |t, row| row.wbytes = Some(Bytes((t * 1e6) as u64)))
+            .bdi("8:0", move |_, row| {
+                (row.strict_limit, row.max_ratio) = (Some(Flag(strict)), Some(Ppm(10_000)));
+            });
+        let report = report(&fixture, "vm.dirty_ratio=10");
+        let row = report.rows.iter().find(|row| row.cgroup.as_deref() == Some("/app")).unwrap().clone();
+        (row, report.headline, report.notes.join(" "))
+    };
+    let (row, headline, notes) = told(1);
+    assert_eq!((row.verdict, row.strict.len()), ("unknown", 1));
+    // A hundredth of the limit.
+    let share = row.strict[0].thresh_bytes_max.unwrap();
+    assert!(share.abs_diff(row.then_thresh_bytes.unwrap() / 100) <= 4096, "{row:?}");
+    assert!(!headline.contains(" fits ") && headline.contains("strict_limit"), "{headline}");
+    assert!(notes.contains("sda has strict_limit"), "{notes}");
+    let (row, headline, notes) = told(0);
+    assert_eq!((row.verdict, row.strict.len()), ("fits", 0));
+    assert!(headline.contains("fits below every new limit") && !notes.contains("strict_limit"), "{headline} {notes}");
+}

@@ -2,6 +2,7 @@
 //! Budgets under other conditions, in words.
 
 use super::as_if::{AsIf, AsIfRow};
+use super::as_if_strict::{names, strict_note};
 use super::{Budgets, Flag, Scope};
 use floodline_kernel::{Behaviour, is_newer_than_modelled};
 use floodline_record::human;
@@ -53,7 +54,14 @@ pub(super) fn headline(now: &Budgets, then: &Budgets, rows: &[AsIfRow]) -> Strin
         let (rows, have) = (human::plural(slowed, "row", "rows"), if slowed == 1 { "has" } else { "have" });
         text.push_str(&format!(" {rows} below {have} held so much dirty data that the writers there will be slowed."));
     } else {
-        text.push_str(" The dirty data seen here fits below every new limit.");
+        let strict = names(rows);
+        match strict.is_empty() {
+            true => text.push_str(" The dirty data seen here fits below every new limit."),
+            false => text.push_str(&format!(
+                " The dirty data seen here is below every new limit, but strict_limit holds writers below these limits: {}.",
+                strict.join(", ")
+            )),
+        }
     }
     text
 }
@@ -68,8 +76,8 @@ fn sentence(parts: &[String]) -> String {
 }
 
 /// Notes to the rows.
-pub(super) fn notes(as_if: &AsIf, window: &Window, then: &Budgets) -> Vec<String> {
-    let mut notes = Vec::new();
+pub(super) fn notes(as_if: &AsIf, window: &Window, then: &Budgets, rows: &[AsIfRow]) -> Vec<String> {
+    let mut notes: Vec<String> = strict_note(rows).into_iter().collect();
     match then.scope {
         Scope::NoUnifiedHierarchy if as_if.unified == Some(false) => {
             notes.push("On cgroup version 1 no cgroup has a dirty limit of its own.".to_owned());

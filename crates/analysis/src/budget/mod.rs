@@ -5,6 +5,7 @@
 
 mod agreed;
 mod as_if;
+mod as_if_strict;
 #[cfg(test)]
 mod as_if_tests;
 mod as_if_words;
@@ -27,6 +28,7 @@ mod wb;
 use crate::report::Evidence;
 pub use agreed::{Agreed, agreed};
 pub use as_if::{AS_IF_SCHEMA, AsIf, AsIfReport, AsIfRow, Assumed, NotAsIf, as_if, assume};
+pub use as_if_strict::{StrictDevice, strict_note};
 pub use available::free_pages;
 pub use exact::{Exactness, Judge, Miss};
 use floodline_kernel::DirtyTunables;
