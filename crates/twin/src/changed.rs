@@ -6,6 +6,7 @@
 
 mod ceilings;
 mod hierarchy;
+mod io_max;
 mod members;
 mod mounts;
 mod names;
@@ -71,6 +72,11 @@ impl NotChanged {
         NotChanged { what: what.into(), hint: hint.into(), refusal: Refusal::Other }
     }
 
+    /// The hint for a recording of this name.
+    pub fn hint_for(&self, file: &str) -> String {
+        self.hint.replace(&format!(" {FILE}"), &format!(" {file}"))
+    }
+
     pub(crate) fn telling(self, refusal: Refusal) -> NotChanged {
         NotChanged { refusal, ..self }
     }
@@ -93,6 +99,11 @@ pub struct Host<'a> {
     /// Tasks of the scenario that stand for journald.
     pub journald: &'a [String],
 }
+
+/// A hint has this word where the name of the recording belongs. [`NotChanged::hint_for`] puts it in.
+const FILE: &str = "FILE";
+const SHOWS_SETTINGS: &str = "floodline twin FILE -o - shows the settings of the recording";
+const LISTS_NAMES: &str = "floodline twin FILE -o - lists the names of the recording";
 
 const KNOWN: &str = "vm.dirty_bytes, machine.memory, cgroup=v2, kernel=6.12, bdi/8:0/max_ratio, \
     queue/sda/wbt_lat_usec, cgroup/PATH/memory.max, mount/PATH/options, loop/loop0/direct_io, journald/Storage";
@@ -128,7 +139,7 @@ pub fn change(
         let named: Vec<String> = settings.iter().map(|setting| format!("{}={}", setting.key, setting.value)).collect();
         return Err(NotChanged::new(
             format!("nothing changes: {} is in force already", named.join(", ")),
-            "floodline twin host.flr shows the settings of the recording",
+            SHOWS_SETTINGS,
         )
         .telling(Refusal::InForce));
     }
@@ -231,8 +242,15 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
             }
             Ok(())
         }
+        ["cgroup", path @ .., "io.max", device, what] if !path.is_empty() => {
+            let path = cgroup(&changed.scenario, &path.join("/"), setting, host)?;
+            io_max::set(changed, &path, &format!("{device} {what}={value}"), setting, host)
+        }
         ["cgroup", path @ .., file] if !path.is_empty() => {
             let path = cgroup(&changed.scenario, &path.join("/"), setting, host)?;
+            if *file == "io.max" {
+                return io_max::set(changed, &path, value, setting, host);
+            }
             set(changed, &format!("cgroup/{path}/{file}"), value, setting)?;
             keep_limit(&mut changed.scenario, &path, file);
             let limit = changed.scenario.machine.cgroups.get(&path).and_then(|cgroup| cgroup.memory_max);
@@ -332,7 +350,7 @@ fn set(changed: &mut Changed, key: &str, value: &str, setting: &Setting) -> Resu
 
 fn hint(why: &str) -> String {
     if why.contains("(known here") || why.contains("did you mean") {
-        return "floodline twin host.flr lists the names of the recording".to_owned();
+        return LISTS_NAMES.to_owned();
     }
     match why.contains("no such key") || why.starts_with("expected ") {
         true => format!("keys: {KNOWN}"),
@@ -466,6 +484,12 @@ steps = [{ write = { file = "/rootfs/j", total = "1 MiB" } }]
     }
 
     #[test]
+    fn a_hint_names_the_recording_and_prints_the_twin() {
+        let refused = changed(&["vm.dirty_ratio=20"]).unwrap_err();
+        assert_eq!(refused.hint_for("db 1.flr"), "floodline twin db 1.flr -o - shows the settings of the recording");
+    }
+
+    #[test]
     fn the_share_of_a_device_is_the_one_that_was_set_last() {
         let made = changed(&["bdi/sda/max_bytes=16M", "bdi/sda/max_ratio=3"]).unwrap();
         let knobs = &made.scenario.machine.devices["sda"].bdi;
@@ -540,6 +564,7 @@ steps = [{ write = { file = "/rootfs/j", total = "1 MiB" } }]
         check("kernel=3.10", Err("the oldest kernel that the model supports"));
         check("kernel=new", Err("expected a version"));
         check("colour=red", Err("no such key"));
+        check("vm.dirty_ratio=20", Err("floodline twin FILE -o - shows"));
         check("for=3s", Err("changes the run of the model, not the host"));
         check("seed=3", Err("changes the run of the model, not the host"));
         check("mount//options=frobnicate", Err("a value that the model supports"));

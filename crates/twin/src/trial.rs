@@ -517,7 +517,7 @@ mod tests {
         ];
         let (settings, unknown) = of_now(&steps);
         assert_eq!(settings, [Setting::new("vm.dirty_background_bytes", "16777216")]);
-        assert_eq!(unknown, ["# by hand"]);
+        assert_eq!(unknown, ["by hand"]);
     }
 
     #[test]

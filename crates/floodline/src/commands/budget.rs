@@ -38,7 +38,7 @@ pub(crate) struct Budget {
     /// Include cgroups without dirty pages, and every device
     #[arg(long)]
     all: bool,
-    /// Show the limits under other conditions beside those of now: cgroup=v2 or v1, kernel=VERSION,
+    /// Show the limits under other conditions beside those of now: cgroup=v2 or v1, kernel=VERSION, memory=SIZE,
     /// vm.dirty_*=VALUE, cgroup/PATH/memory.max=SIZE, separated by commas
     #[arg(long, value_name = "CONDITIONS", conflicts_with = "sort")]
     as_if: Option<String>,

@@ -92,7 +92,12 @@ impl Run for Predict {
                 .hint("save it to a file, or give the change with --set KEY=VALUE"));
             }
         };
-        let question = Question::new(&studied.twin, &studied.recorded.window, &settings)?;
+        let file = self.file.to_string_lossy();
+        let refused = |error: NotChanged| match file.as_ref() {
+            "-" => error.into(),
+            file => CliError::usage(&error).hint(error.hint_for(file)),
+        };
+        let question = Question::new(&studied.twin, &studied.recorded.window, &settings).map_err(refused)?;
         let mut progress = console.progress();
         let answered = answer(&studied, &question, false, &go_on, Some(&mut progress))?;
         drop(progress);

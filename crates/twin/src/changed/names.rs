@@ -45,7 +45,7 @@ pub(super) fn cgroup(scenario: &Scenario, path: &str, setting: &Setting, host: H
                 "{}={}: nothing was written in cgroup {bare:?}, so the twin leaves it out",
                 setting.key, setting.value
             ),
-            format!("floodline budget --as-if cgroup/{bare}/memory.max=SIZE host.flr shows its dirty limit"),
+            format!("floodline budget --as-if cgroup/{bare}/memory.max=SIZE FILE shows its dirty limit"),
         ));
     }
     found.cloned().ok_or_else(|| unknown("cgroup", bare, cgroups.keys().map(String::as_str), setting))

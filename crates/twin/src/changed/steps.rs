@@ -11,7 +11,8 @@ pub fn of_steps(steps: &[Step]) -> (Vec<Setting>, Vec<String>) {
     for step in steps.iter().filter(|step| step.when != When::Keep) {
         match of_step(step) {
             Some(setting) => settings.push(setting),
-            None => unknown.push(step.command.clone()),
+            // A step without a command is a remark, as a shell has it.
+            None => unknown.push(step.command.trim_start_matches("# ").to_owned()),
         }
     }
     (settings, unknown)
@@ -67,6 +68,7 @@ mod tests {
                 let (settings, unknown) = of_steps(&finding.plan);
                 let written = finding.plan.iter().filter(|step| step.when != When::Keep).count();
                 assert_eq!(settings.len() + unknown.len(), written, "{}", finding.rule);
+                assert!(unknown.iter().all(|step| !step.starts_with('#')), "{unknown:?}");
                 for setting in &settings {
                     assert!(!setting.value.contains('\n') && !setting.key.is_empty(), "{setting:?}");
                 }
