@@ -3,12 +3,13 @@
 //! their number, for those whose time stamps are dirty. How many inodes a cgroup has is known from its slab. A twin does not have them.
 //! The rule `inode-switch-storm` judges storms that a recording shows.
 
-use super::cgroup::own_amounts;
+use super::cgroup::{is_within, own_amounts, parent, path};
 use super::switches::{Cost, dying};
 use crate::shown::behaviour;
 use floodline_record::facts::{HostFacts, Mount};
 use floodline_record::human;
 use floodline_record::id::EntityId;
+use floodline_record::sample::CgroupRow;
 use floodline_record::window::Window;
 use std::collections::BTreeMap;
 
@@ -84,11 +85,14 @@ impl Storm {
         }
         let latest = window.cgroups.values().map(|span| span.last_at).max()?;
         let is_removed = |id: &EntityId| window.cgroups.get(id).is_some_and(|span| span.last_at < latest);
-        let is_any_removed = || dying(window) > Some(0) || window.cgroups.keys().any(&is_removed);
+        let is_any_removed = || dying(window) > Some(0) || window.cgroups.keys().any(is_removed);
         if window.cgroups.values().all(|span| span.last.slab_reclaimable.is_none()) {
             return is_any_removed().then_some(Storm::Unknown);
         }
-        let slab = slab_of_inodes(window, facts);
+        let mut slab = slab_of_inodes(window, facts);
+        if Moves::of(window).is_unified {
+            add_left(window, is_removed, &mut slab);
+        }
         let most = |removed: bool| {
             let found = slab.iter().filter(|(id, _)| is_removed(id) == removed);
             found.max_by(|one, other| one.1.total_cmp(&other.1)).copied()
@@ -140,6 +144,34 @@ fn slab_of_inodes(window: &Window, facts: &HostFacts) -> Vec<(EntityId, f64)> {
     slab.iter().map(|(id, bytes)| (*id, (*bytes as f64 - for_byte * cached(id)).max(0.0))).collect()
 }
 
+/// Adds to the slab of a removed cgroup what it left to its parent. The kernel moves the slab of a removed cgroup to its parent
+/// (`memcg_reparent_objcgs`). A parent whose children have the memory controller has no processes on version 2, so what its own slab gained in
+/// the recording came from removed children. Only a parent that lost one child, and that counts one more dying descendant, tells whose it is.
+/// A child may unpack its files after the last sample that has it.
+fn add_left(window: &Window, is_removed: impl Fn(&EntityId) -> bool, slab: &mut Vec<(EntityId, f64)>) {
+    let removed: Vec<EntityId> = window.cgroups.keys().filter(|id| is_removed(id)).copied().collect();
+    for (above, span) in window.cgroups.iter().filter(|(id, _)| !is_removed(id)) {
+        let Some(of_above) = path(window, *above).filter(|path| path.as_bytes().len() > 1) else { continue };
+        let is_below = |id: &&EntityId| path(window, **id).is_some_and(|path| is_within(path, of_above));
+        let mut below = removed.iter().filter(is_below);
+        let (Some(child), None) = (below.next(), below.next()) else { continue };
+        let is_own = path(window, *child).and_then(|path| parent(path.as_bytes())) == Some(of_above.as_bytes());
+        let dying = |row: &CgroupRow| row.nr_dying_subsys_memory.or(row.nr_dying_descendants).map(|count| count.0);
+        let is_one =
+            dying(&span.first).zip(dying(&span.last)).is_some_and(|(first, last)| last == first.saturating_add(1));
+        let own = slab.iter().find(|(id, _)| id == above).map(|(_, own)| *own);
+        let Some((own, first)) = own.zip(span.first.slab_reclaimable).filter(|_| is_own && is_one) else { continue };
+        // At first, it may have been that of other children. The sum is then smaller.
+        let left = own - first.0 as f64;
+        if left > 0.0 {
+            match slab.iter_mut().find(|(id, _)| id == child) {
+                Some((_, of_child)) => *of_child += left,
+                None => slab.push((*child, left)),
+            }
+        }
+    }
+}
+
 /// An estimated count, rounded to two digits: `24,000`.
 fn two_digits(count: f64) -> String {
     let unit = 10_f64.powf((count.max(1.0).log10().floor() - 1.0).max(0.0));
@@ -154,7 +186,6 @@ fn cpu(slab: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_record::sample::CgroupRow;
     use floodline_record::units::{Bytes, Count};
     use floodline_testkit::{Fixture, mib};
 
@@ -198,6 +229,37 @@ mod tests {
         assert_eq!(Storm::of(&host(None, false), COSTLY), None);
         assert!(Storm::Unknown.told(|_| String::new()).contains("no slab of cgroups"));
         assert_eq!(Storm::of(&host(Some(0.1), true), COSTLY), None, "a few inodes");
+    }
+
+    #[test]
+    fn inodes_that_a_removed_cgroup_leaves_to_its_parent_are_its_own() {
+        let storm = |is_removed: bool, dying: u64, grows_mib: f64| {
+            let fixture = Fixture::healthy().kernel("5.10.223");
+            let rows = ["/", "/system.slice", "/init.scope"].map(str::to_owned).into_iter();
+            let units = ["systemd-journald", "ssh", "nginx"].map(|unit| format!("/system.slice/{unit}.service"));
+            let fixture = rows
+                .chain(units)
+                .fold(fixture, |fixture, path| fixture.cgroup(&path, |_, row| row.slab_reclaimable = None));
+            let fixture = fixture.cgroup("/jobs", move |t, row| {
+                let after = if t > 5.0 { 1.0 } else { 0.0 };
+                row.slab_reclaimable = Some(Bytes(mib(2.0 + grows_mib * after)));
+                (row.nr_dying_descendants, row.nr_dying_subsys_memory) = (Some(Count(dying * after as u64)), None);
+            });
+            let fixture = fixture.cgroup("/jobs/unpack", move |t, row| {
+                row.slab_reclaimable = Some(Bytes(mib(1.0)));
+                if is_removed && t > 5.0 {
+                    *row = CgroupRow::default();
+                }
+            });
+            let window = fixture.window();
+            let storm = Storm::of(&window, COSTLY);
+            storm.map(|storm| (storm.is_certain(), storm.told(|id| path(&window, id).unwrap().to_string())))
+        };
+        let (is_certain, told) = storm(true, 1, 30.0).expect("a storm");
+        assert!(is_certain && told.starts_with("/jobs/unpack was removed"), "{told}");
+        assert!(!storm(true, 3, 30.0).is_some_and(|(is_certain, _)| is_certain), "it may be that of others");
+        assert!(!storm(false, 1, 30.0).is_some_and(|(is_certain, _)| is_certain), "no cgroup is removed");
+        assert!(!storm(true, 1, 8.0).is_some_and(|(is_certain, _)| is_certain), "few inodes");
     }
 
     #[test]
