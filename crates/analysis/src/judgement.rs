@@ -99,12 +99,13 @@ impl Prediction {
     /// longer: then it only names the waiting program.
     pub fn hurting(&self) -> Option<&Seen> {
         let shorter = self.leads().any(|row| row.is_wait() && row.improves());
-        let longer = self.rows_of(LEADS).any(|row| row.is_wait() && row.worsens());
+        let longer = self.rows_of(LEADS).any(|row| self.is_wait_that_counts(row) && row.worsens());
         // Other waits that get shorter do not outweigh a critical finding whose own wait is not predicted.
         let is_told = |seen: &Seen| {
             seen.severity < Severity::Critical || self.hurt_by(seen.rule).is_none_or(|row| row.doubt.is_none())
         };
         let is_harmless = |seen: &Seen| match seen.rule {
+            _ if self.is_of_assumed_wait(seen) => true,
             OF_RISK => !self.is_much_more_at_risk(),
             rule => is_of_waits(rule) && shorter && !longer && is_told(seen),
         };

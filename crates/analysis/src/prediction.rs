@@ -305,6 +305,10 @@ pub struct Prediction {
     pub no_other: Option<NoOther>,
     /// Rules that cannot be judged in a run of the model, as they need a trace. Their findings may appear or stay.
     pub unjudged: Vec<&'static str>,
+    /// Whether the recording shows that a program syncs. Otherwise a wait for syncs that the recording does not have is one that the twin
+    /// assumes ([`Row::is_assumed`]): a cost, and no harm.
+    #[serde(skip)]
+    pub shows_syncs: bool,
     /// Runs of the model.
     pub runs: usize,
     /// Whether a run was ended early.
@@ -345,6 +349,7 @@ impl Prediction {
             doubtful: Vec::new(),
             no_other: None,
             unjudged: Vec::new(),
+            shows_syncs: false,
             runs: 0,
             is_cut: false,
             only_up_to: Vec::new(),

@@ -79,6 +79,8 @@ pub struct Twin {
     pub stat_every: Nanos,
     /// Length of the recording.
     pub seconds: f64,
+    /// Whether the recording shows that a program syncs: by a trace, by its waits, or by flushes of a disk where no waits are counted.
+    pub shows_syncs: bool,
     /// Its runs as it is that making it took.
     pub(crate) known: run::Known,
 }

@@ -281,6 +281,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         doubtful,
         no_other,
         unjudged,
+        shows_syncs: twin.shows_syncs,
         runs: results.len(),
         is_cut: results.iter().any(|(_, shown)| shown.is_cut),
         simplified: twin.simplified.clone(),

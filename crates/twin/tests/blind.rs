@@ -2,7 +2,7 @@
 //! Twins of simulated machines, made from the records alone and held against them.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use floodline_analysis::prediction::Setting;
+use floodline_analysis::prediction::{Prediction, Setting};
 use floodline_record::record::{Record, Sink, What};
 use floodline_record::sample::{ProcessRow, Table};
 use floodline_record::units::Nanos;
@@ -11,7 +11,7 @@ use floodline_record::window::Window;
 use floodline_scenario::{Scenario, ScenarioFile, Step};
 use floodline_sim::simulate;
 use floodline_twin::backtest::{Figure, backtest, median_error};
-use floodline_twin::predict::Question;
+use floodline_twin::predict::{Measured, Question, conclude};
 use floodline_twin::{Options, Recorded, Twin, of, of_while, run, shown, to_toml};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -48,13 +48,16 @@ fn recorded_without_waits(scenario: &Scenario) -> Recorded {
 }
 
 fn recorded_as(scenario: &Scenario, seen: impl Fn(Record) -> Record) -> Recorded {
+    recorded_with(scenario, &floodline_sim::Options::new("v", KernelVersion::new(6, 12, 0)), seen)
+}
+
+fn recorded_with(scenario: &Scenario, options: &floodline_sim::Options, seen: impl Fn(Record) -> Record) -> Recorded {
     let mut recorded = Recorded::default();
-    let options = floodline_sim::Options::new("v", KernelVersion::new(6, 12, 0));
     let take = |record: Record| {
         let Ok(()) = recorded.record(&seen(record));
         Ok(())
     };
-    simulate(scenario, &options, take, |_| true).unwrap();
+    simulate(scenario, options, take, |_| true).unwrap();
     recorded
 }
 
@@ -481,4 +484,43 @@ fn a_twin_of_containers_with_shares_moves_to_version_1() {
     assert!(twin.scenario.machine.cgroups.values().any(|cgroup| !cgroup.share.is_empty()));
     let moved = Question::new(&twin, &recorded.window, &[Setting::new("cgroup", "v1")]);
     assert!(moved.is_ok(), "{:?}", moved.err());
+}
+
+fn predicted(recorded: &Recorded, settings: &[Setting]) -> Prediction {
+    let twin = of(recorded, &Options::default()).unwrap();
+    let question = Question::new(&twin, &recorded.window, settings).unwrap();
+    let mut measured = Measured::of(&recorded.window);
+    let mut results = Vec::new();
+    for run in question.runs(true) {
+        let changed = question.scenario(&run).unwrap();
+        let (shown, window) = shown::run(changed, run.trial, twin.every, &twin.programs, |_| true).unwrap();
+        if measured.back_test.is_empty() && !run.is_changed {
+            measured.back_test = backtest(&recorded.window, &window, &twin.programs);
+        }
+        results.push((run, shown));
+    }
+    conclude(&twin, &question, &measured, &results).unwrap()
+}
+
+#[test]
+fn a_recording_shows_syncs_by_waits_or_by_flushes() {
+    let options = |ms: u64| {
+        let every = Nanos(ms * 1_000_000);
+        floodline_sim::Options { every, ..floodline_sim::Options::new("v", KernelVersion::new(6, 12, 0)) }
+    };
+    let shows = |recorded: &Recorded| of(recorded, &Options::default()).unwrap().shows_syncs;
+    // Its data is written soon, and it waits for nothing.
+    let text = include_str!("../../../scenarios/blind/rewritten-on-v1.toml");
+    let rewritten = recorded_with(&scenario(text, "incident"), &options(1000), |record| record);
+    assert!(!shows(&rewritten));
+    let higher = [Setting::new("vm.dirty_background_ratio", 5), Setting::new("vm.dirty_ratio", 10)];
+    let prediction = predicted(&rewritten, &higher);
+    let assumed = prediction.rows.iter().find(|row| row.is_assumed() && row.worsens());
+    assert!(assumed.is_some(), "a wait that only the twin has gets longer");
+    assert_eq!(prediction.answer(), "helps", "{}", prediction.headline);
+    let text = include_str!("../../../scenarios/slow-disk-journal.toml");
+    let journal = scenario(text, "incident-short");
+    assert!(shows(&recorded(&journal)), "its programs wait");
+    let text = include_str!("../../../scenarios/dirty-cliff.toml");
+    assert!(shows(&recorded_without_waits(&scenario(text, "incident-short"))), "the disk is flushed");
 }

@@ -3,7 +3,8 @@
 //! names. Judges figures; runs nothing.
 
 use super::{WORSE, ratio, ratio_to};
-use crate::prediction::{LEADS, PEAK, Prediction, Row, Seen};
+use crate::prediction::{LEADS, LONGEST_WRITE, PEAK, Prediction, Row, Seen};
+use crate::rule_figures::{hurts_by, rests_on};
 
 /// The reason why a change harms.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +37,7 @@ impl Prediction {
         let is_any_better = self.leads().any(Row::improves);
         // Of waits that only the twin has, harm counts.
         let is_clear = |row: &Row| -row.gain() > self.error_of(row) || row.now <= row.least;
-        let is_longer = |row: &&Row| row.is_wait() && row.worsens() && is_clear(row);
+        let is_longer = |row: &&Row| self.is_wait_that_counts(row) && row.worsens() && is_clear(row);
         let longer = || self.rows_of(LEADS).find(is_longer).filter(|_| !is_any_better).map(Harm::Wait);
         let outgrown = || {
             let (row, growth) = self.grown()?;
@@ -57,6 +58,19 @@ impl Prediction {
         self.harm().is_some()
     }
 
+    /// Whether a row is a wait of this host. A wait for syncs that the twin assumes is none: no program of the recording may have it, so
+    /// it is a cost and no harm.
+    pub(super) fn is_wait_that_counts(&self, row: &Row) -> bool {
+        row.is_wait() && (self.shows_syncs || !row.is_assumed())
+    }
+
+    /// Whether a finding rests on waits for syncs that the twin assumes, and on no other wait.
+    pub(super) fn is_of_assumed_wait(&self, seen: &Seen) -> bool {
+        let hurts = |row: &&Row| hurts_by(seen.rule) == Some(row.figure.as_str());
+        let row = self.rows.iter().find(hurts).filter(|row| row.is_wait() && !self.is_wait_that_counts(row));
+        row.is_some() && !rests_on(seen.rule).contains(&LONGEST_WRITE)
+    }
+
     /// Factor of the wait that grows most; 1 where none grows.
     pub(super) fn wait_growth(&self) -> f64 {
         self.grown().map_or(1.0, |(_, growth)| growth)
@@ -69,7 +83,7 @@ impl Prediction {
             None if row.worsens() => ratio(row),
             None => 1.0,
         };
-        let waits = self.rows_of(LEADS).filter(|row| row.is_wait());
+        let waits = self.rows_of(LEADS).filter(|row| self.is_wait_that_counts(row));
         let grown = waits.map(|row| (row, growth(row))).filter(|(_, growth)| *growth > 1.0);
         grown.reduce(|most, one| if one.1 > most.1 { one } else { most })
     }
@@ -111,5 +125,22 @@ mod tests {
         check(&finding, Some("starved-dirty-budget would appear"));
         check(&of(vec![bytes(PEAK, 1e7, 8e7)]), Some(&format!("{PEAK} 9.54 MiB → about 76.3 MiB")));
         check(&of(vec![less()]), None);
+    }
+
+    #[test]
+    fn a_wait_for_syncs_that_the_twin_assumes_is_a_cost_and_no_harm() {
+        let assumed = || Row { is_measured: false, ..wait(LONGEST, 0.028, 0.259) };
+        let rows = || vec![assumed(), bytes(DIRTIED, 1.16e9, 6.7e7)];
+        let after = |shows_syncs| Prediction { shows_syncs, ..of(rows()) };
+        assert!(!after(false).harms());
+        assert_eq!(after(false).losses().len(), 1, "it is a cost");
+        assert!(after(true).harms(), "the recording shows the syncs");
+        assert!(!of(vec![assumed()]).harms(), "nothing gets better either");
+        let seen = |rule| Seen { rule, severity: Severity::Warning };
+        let appears = |rule| Prediction { appear: vec![seen(rule)], ..after(false) };
+        assert!(!appears("fsync-behind-writeback").harms(), "it is a finding of that wait");
+        assert!(appears("starved-dirty-budget").harms());
+        assert!(appears("dirty-cliff").harms(), "write calls wait too");
+        assert!(Prediction { shows_syncs: true, ..appears("fsync-behind-writeback") }.harms());
     }
 }

@@ -367,6 +367,7 @@ fn made(recorded: &Recorded, kernel: KernelVersion, fit: &Fit) -> Result<Made, T
         // Without a distance, all samples read it or none does.
         stat_every: window.stat_reads.distance().unwrap_or_default(),
         seconds,
+        shows_syncs: load.shows_syncs,
         known: Known::default(),
     };
     Ok(Made { twin, stored: load.stored, open: load.readings })

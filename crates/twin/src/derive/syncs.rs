@@ -3,6 +3,9 @@
 //! whenever it writes, or at the ends of its bursts. Flushes of the devices bound their number.
 
 mod flushes;
+mod shown;
+
+pub(super) use self::shown::are_shown;
 
 use super::group::{Bin, Group, PAGE, Synced};
 use super::machine::Place;

@@ -11,7 +11,7 @@ use super::names::{self, Taken};
 use super::places::{assigned, divided};
 use super::replaced::Replaced;
 use super::residence::written_soon;
-use super::syncs::{Habit, Syncs, Wrote, add_by_age, habits, syncs};
+use super::syncs::{Habit, Syncs, Wrote, add_by_age, are_shown, habits, syncs};
 use super::unattributed::unattributed;
 use super::unmounts::Unmounts;
 use super::writer::Writer;
@@ -36,6 +36,8 @@ pub(super) struct Load {
     pub(super) programs: Programs,
     /// Whether pauses of writers were traced.
     pub(super) is_traced: bool,
+    /// Whether the recording shows that a program syncs.
+    pub(super) shows_syncs: bool,
     /// Recorded effect of each task with a mapping.
     pub(super) stored: BTreeMap<String, Stored>,
     /// Programs whose counters can be read in another way.
@@ -126,6 +128,7 @@ pub(super) fn workload(
     let mut syncs: Vec<Syncs> = syncs.map(|(syncs, habit)| habit.map_or(syncs, |habit| habit.syncs)).collect();
     let busy: Vec<f64> = ground.places.0.iter().map(|place| busy_share(window, place)).collect();
     add_by_age(&all, &ground.places.0, &at, (&written_soon(recorded, &all, &ground.places.0, &at), &busy), &mut syncs);
+    let shows_syncs = are_shown(&all, &syncs, &ground.places.0, window);
     let readings = choices::open(&all, &syncs, recorded);
     choices::apply(&fit.choices, &mut all, &mut syncs, recorded);
     let of_groups: Vec<(&Group, Syncs)> = all.iter().zip(syncs.iter().copied()).collect();
@@ -207,7 +210,7 @@ pub(super) fn workload(
         tasks.extend(extra.clone());
     }
     let is_same = open == closed;
-    Ok(Load { open, closed: (!is_same).then_some(closed), programs, stored, is_traced, readings })
+    Ok(Load { open, closed: (!is_same).then_some(closed), programs, stored, is_traced, shows_syncs, readings })
 }
 
 /// Delays programs that store before the recording until they go on without a break when it begins, though other tasks take longer
