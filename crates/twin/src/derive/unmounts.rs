@@ -5,17 +5,58 @@ use super::asked::Asked;
 use super::bursts::time;
 use super::group::Group;
 use super::machine::{Place, Places};
+use crate::Recorded;
 use crate::provenance::Notes;
 use floodline_analysis::diagnose::derived::Derived;
 use floodline_record::human;
-use floodline_record::units::Nanos;
+use floodline_record::id::DevId;
+use floodline_record::units::{Count, Nanos};
 use floodline_record::window::Window;
-use floodline_scenario::{FsType, Machine, Mkfs, Mount, Mounting, OverlayDirs, Step, Task, Until};
+use floodline_scenario::{FsType, Lasting, Machine, Mkfs, Mount, Mounting, OverlayDirs, Step, Task, Until, WaitFor};
+use std::mem::take;
 
 /// Most overlays of a twin on one filesystem. Unmounts at one moment all wait for the same data.
 const OVERLAYS_MAX: u64 = 64;
 /// Unmounts that begin within this many seconds are simulated at one moment.
 const NEAR: f64 = 1.0;
+/// Longest time from the last write of a program to an unmount that waits for its end, seconds.
+const JUST_BEFORE: f64 = 10.0;
+
+/// What a twin of a recording with such an unmount cannot know.
+const UNKNOWN: &str = "Which task waits for which is not known. An unmount of the twin comes after the programs that ended just before it \
+    in the recording, and as long after them as there.";
+
+/// A program that wrote to a filesystem and ended.
+pub(super) struct Ended {
+    /// Its task.
+    task: String,
+    /// The device of the filesystem.
+    dev: DevId,
+    /// End of its last interval with writes, seconds since the recording began.
+    at: f64,
+    /// When the last of its processes was read before it ended, seconds since the recording began. A process that its parent does not
+    /// reap stays, and has not done anything since its last write.
+    seen: f64,
+}
+
+/// State letter of a process that ended and was not reaped.
+const ZOMBIE: Count = Count(b'Z' as u64);
+
+impl Ended {
+    /// The program of a task. `None` if one of its processes lives at the end of the recording, or if it wrote nothing.
+    pub(super) fn of(group: &Group, task: &str, place: &Place, recorded: &Recorded) -> Option<Ended> {
+        let window = &recorded.window;
+        let last = group.bins.iter().rfind(|bin| bin.by_calls + bin.mapped > 0.0)?;
+        let latest = window.processes.values().map(|span| span.last_at).max()?;
+        let first = window.first_at.map_or(0, |first| first.monotonic.0);
+        let own = || window.processes.iter().filter(|(id, _)| group.holds(recorded, id)).map(|(_, span)| span);
+        let lives = own().any(|span| span.last_at == latest && span.last.state != Some(ZOMBIE));
+        let reaped = own().filter(|span| span.last.state != Some(ZOMBIE));
+        let seen = reaped.map(|span| Nanos(span.last_at.0.saturating_sub(first)).as_secs_f64()).fold(0.0, f64::max);
+        let is_any = own().next().is_some();
+        (is_any && !lives).then(|| Ended { task: task.to_owned(), dev: place.dev, at: last.end, seen })
+    }
+}
 
 /// The overlays on one filesystem.
 struct OnPlace<'a> {
@@ -75,18 +116,25 @@ impl<'a> Unmounts<'a> {
             && self.0.iter().any(|on| on.place.dev == asked.place.dev && !on.seen.is_empty())
     }
 
-    /// Mounts the overlays, and returns the task that unmounts them.
-    pub(super) fn add(&self, machine: &mut Machine, notes: &mut Notes) -> Option<Task> {
+    /// Mounts the overlays, and returns the task that unmounts them. `ended` are the programs that may have written to them.
+    pub(super) fn add(
+        &self,
+        machine: &mut Machine,
+        mut ended: Vec<Ended>,
+        notes: &mut Notes,
+        unknown: &mut Vec<String>,
+    ) -> Option<Task> {
         let mut prefix = "/twin-overlay".to_owned();
         while machine.mounts.keys().any(|point| point.starts_with(&prefix)) {
             prefix.push('_');
         }
-        let mut steps: Vec<(f64, f64, Mounting)> = Vec::new();
+        let mut unmounts: Vec<(f64, f64, DevId, Mounting)> = Vec::new();
         for OnPlace { place, overlays, seen } in &self.0 {
             let mut left = *overlays;
             for (number, AtOnce { at, end, count }) in seen.iter().enumerate() {
                 let point = mount(&format!("{prefix}-{}-{number}", place.device), place, *count, machine);
-                steps.push((*at, *end, Mounting { point, count: *count, at_once: true, lazy: false }));
+                let mounting = Mounting { point, count: *count, at_once: true, lazy: false };
+                unmounts.push((*at, *end, place.dev, mounting));
                 left = left.saturating_sub(*count);
             }
             if left > 0 {
@@ -101,8 +149,12 @@ impl<'a> Unmounts<'a> {
                 ),
             );
         }
-        steps.sort_by(|one, other| one.0.total_cmp(&other.0));
-        task(steps)
+        unmounts.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let steps = steps(unmounts, &mut ended);
+        if steps.iter().any(|step| matches!(step, Step::WaitFor(_))) {
+            unknown.push(UNKNOWN.to_owned());
+        }
+        (!steps.is_empty()).then(|| Task { steps, ..Task::default() })
     }
 }
 
@@ -144,15 +196,66 @@ fn mount(name: &str, place: &Place, count: u64, machine: &mut Machine) -> String
     format!("{name}-{{n}}")
 }
 
-/// Unmounts in order of time, with when each begins and ends, in seconds.
-fn task(unmounts: Vec<(f64, f64, Mounting)>) -> Option<Task> {
-    let (mut steps, mut now) = (Vec::new(), 0.0);
-    for (at, end, mounting) in unmounts {
+/// Steps of unmounts in order of time, with when each begins and ends, in seconds. An unmount waits for the programs that ended just
+/// before it: a container is removed once its programs have ended, whenever that is. Each program is taken out of `ended`.
+fn steps(unmounts: Vec<(f64, f64, DevId, Mounting)>, ended: &mut Vec<Ended>) -> Vec<Step> {
+    let (mut steps, mut now) = (Vec::new(), 0.0_f64);
+    for (at, end, dev, mounting) in unmounts {
+        // What a program writes between two samples counts for the end of the interval.
+        let is_before = |one: &Ended| one.seen < at && (at - JUST_BEFORE..at + NEAR).contains(&one.at);
+        let (before, others): (Vec<Ended>, Vec<Ended>) =
+            take(ended).into_iter().partition(|one| one.dev == dev && is_before(one));
+        *ended = others;
+        let is_any = !before.is_empty();
+        for Ended { task, at, .. } in before {
+            now = now.max(at);
+            steps.push(Step::WaitFor(WaitFor { task }));
+        }
         if at > now + 1e-3 {
-            steps.push(Step::SleepUntil(Until { at: time(at) }));
+            steps.push(match is_any {
+                true => Step::Sleep(Lasting { lasting: time(at - now) }),
+                false => Step::SleepUntil(Until { at: time(at) }),
+            });
         }
         steps.push(Step::Umount(mounting));
         now = end.max(now);
     }
-    (!steps.is_empty()).then(|| Task { steps, ..Task::default() })
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unmount_waits_for_the_programs_that_ended_just_before_it() {
+        let dev = DevId { major: 254, minor: 0 };
+        let ended = |task: &str, at: f64, seen: f64| Ended { task: task.to_owned(), dev, at, seen };
+        let unmount = |at: f64| {
+            let mounting = Mounting { point: "/o-{n}".to_owned(), count: 2, at_once: true, lazy: false };
+            (at, at + 2.0, dev, mounting)
+        };
+        let told = |unmounts: &[f64], mut ended: Vec<Ended>| -> Vec<String> {
+            let steps = steps(unmounts.iter().map(|at| unmount(*at)).collect(), &mut ended);
+            let said = |step: &Step| match step {
+                Step::WaitFor(wait) => format!("wait for {}", wait.task),
+                Step::Sleep(sleep) => format!("sleep {}", sleep.lasting.0.as_secs_f64()),
+                Step::SleepUntil(until) => format!("until {}", until.at.0.as_secs_f64()),
+                step => step.verb().to_owned(),
+            };
+            steps.iter().map(said).collect()
+        };
+        let writers = || vec![ended("a", 3.0, 2.0), ended("b", 4.5, 4.0)];
+        assert_eq!(told(&[6.0], writers()), ["wait for a", "wait for b", "sleep 1.5", "umount"]);
+        // One that ended long before, and one that lives when the unmount begins.
+        assert_eq!(told(&[60.0], writers()), ["until 60", "umount"]);
+        assert_eq!(told(&[3.5], writers()), ["wait for a", "sleep 0.5", "umount"]);
+        // Each program is waited for once. The second unmount comes after the first one, too.
+        assert_eq!(
+            told(&[3.5, 6.5], writers()),
+            ["wait for a", "sleep 0.5", "umount", "wait for b", "sleep 1", "umount"]
+        );
+        let elsewhere = Ended { dev: DevId { major: 8, minor: 0 }, ..ended("a", 3.0, 2.0) };
+        assert_eq!(told(&[6.0], vec![elsewhere]), ["until 6", "umount"]);
+    }
 }

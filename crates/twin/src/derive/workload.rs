@@ -13,7 +13,7 @@ use super::replaced::Replaced;
 use super::residence::written_soon;
 use super::syncs::{Habit, Syncs, Wrote, add_by_age, are_shown, habits, syncs};
 use super::unattributed::unattributed;
-use super::unmounts::Unmounts;
+use super::unmounts::{Ended, Unmounts};
 use super::writer::Writer;
 use super::{Fit, asked, mapped_files, rewrites, rings, scattered, unread};
 use crate::provenance::Notes;
@@ -138,7 +138,7 @@ pub(super) fn workload(
     let (mut taken, mut programs) = (Taken::default(), Programs::new());
     let (mut open, mut closed) = (BTreeMap::new(), BTreeMap::new());
     let device = |dev| ground.places.of(dev).map(|place| place.device.clone());
-    let (mut needs_prepared, mut stored, mut told) = (Vec::new(), BTreeMap::new(), 0);
+    let (mut needs_prepared, mut stored, mut told, mut ended) = (Vec::new(), BTreeMap::new(), 0, Vec::new());
     // Many programs that do the same make much together.
     let storing: Vec<f64> = all.iter().map(|group| group.total.mapped).filter(|mapped| *mapped > 0.0).collect();
     let mapped: f64 = storing.iter().sum();
@@ -184,6 +184,7 @@ pub(super) fn workload(
         needs_prepared.extend(writer.prepared.clone());
         open.insert(task.clone(), make(writer.open));
         closed.insert(task.clone(), make(writer.closed));
+        ended.extend(Ended::of(group, &task, place, recorded));
         programs.insert(
             task,
             Program {
@@ -198,8 +199,8 @@ pub(super) fn workload(
         let idle = human::plural(idle as u64, "cgroup", "cgroups");
         unknown.push(format!("The twin leaves out {idle} in which nothing was written."));
     }
-    let besides = Besides { prepared: needs_prepared, dirty: told, unmounts, asked };
-    let mut extra = besides.tasks(window, ground, (machine, &mut taken), notes);
+    let besides = Besides { prepared: needs_prepared, dirty: told, unmounts, ended, asked };
+    let mut extra = besides.tasks(window, ground, (machine, &mut taken), (notes, unknown));
     if let Some(task) = ground.cgroups.changes(machine, device, unknown) {
         let name = taken.unique("limits", COMM_MAX);
         notes.measured(format!("workload.tasks.{name}"), "limits of cgroups that changed");
@@ -250,6 +251,8 @@ struct Besides<'a> {
     /// Bytes that the programs leave dirty before they start.
     dirty: u64,
     unmounts: Unmounts<'a>,
+    /// Programs that ended in the recording.
+    ended: Vec<Ended>,
     asked: Vec<asked::Asked<'a>>,
 }
 
@@ -260,7 +263,7 @@ impl Besides<'_> {
         window: &Window,
         ground: &Ground,
         (machine, taken): (&mut Machine, &mut Taken),
-        notes: &mut Notes,
+        (notes, unknown): (&mut Notes, &mut Vec<String>),
     ) -> BTreeMap<String, Task> {
         let mut extra = BTreeMap::new();
         if !self.prepared.is_empty() {
@@ -282,7 +285,7 @@ impl Besides<'_> {
             notes.measured(format!("workload.tasks.{name}"), "pages that were dirty when the recording began");
             extra.insert(name, task);
         }
-        if let Some(task) = self.unmounts.add(machine, notes) {
+        if let Some(task) = self.unmounts.add(machine, self.ended, notes, unknown) {
             let name = taken.unique("umount", COMM_MAX);
             notes.measured(format!("workload.tasks.{name}"), "unmounts that were seen waiting");
             extra.insert(name, task);
