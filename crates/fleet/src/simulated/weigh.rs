@@ -38,8 +38,6 @@ const SAME_PEAK: f64 = 0.1;
 const TRADE: f64 = 0.9;
 /// Bytes left unwritten at the end of a run are a pile from this part of the bytes written now.
 const LEFT: f64 = 0.5;
-/// Part of the bytes dirtied now below which programs write the same pages again less often.
-const DIRTIES_LESS: f64 = 0.9;
 /// Part of the arithmetic's severity below which a twin misses stores that no counter shows.
 const MISSES_STORES: f64 = 1.0 / 3.0;
 
@@ -151,10 +149,10 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     if is_cliff && is_reliable && row.syncs_rarely && answer.relieves && !syncs(prediction) && !leaves {
         row.is_firm = false;
     }
-    // Programs that write the same pages again dirty less where data gets older, and pile up no more than their files. A pile that no
-    // program syncs is written later, and none waits for it.
+    // Programs that write the same pages again, or remove what they wrote, pile up no more than their files. A pile that no program syncs
+    // is written later, and none waits for it.
     let is_synced = syncs(prediction) || !row.syncs_rarely;
-    if is_cliff && is_reliable && row.is_of_age && severity < TIGHT && (dirties_less(prediction) || !is_synced) {
+    if is_cliff && is_reliable && row.is_of_age && severity < TIGHT && (!piles_up(prediction) || !is_synced) {
         row.is_firm = false;
     }
     row.confidence = if is_reliable { Confidence::High } else { Confidence::Low };
@@ -488,10 +486,10 @@ fn leaves_unwritten(prediction: &Prediction) -> bool {
     written - dirtied > LEFT * now
 }
 
-/// Whether noticeably less is dirtied after the change.
-fn dirties_less(prediction: &Prediction) -> bool {
-    let dirtied = prediction.rows.iter().find(|row| row.figure == DIRTIED);
-    dirtied.is_some_and(|dirtied| dirtied.then < DIRTIES_LESS * dirtied.now)
+/// Whether noticeably more data is unwritten at once after the change.
+fn piles_up(prediction: &Prediction) -> bool {
+    let peak = prediction.rows.iter().find(|row| row.figure == prediction::PEAK);
+    peak.is_none_or(|peak| peak.then >= LONGEST_TIMES * peak.now)
 }
 
 /// Whether a program of the twin syncs.

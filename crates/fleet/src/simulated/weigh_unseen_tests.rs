@@ -34,17 +34,18 @@ fn a_cliff_is_cleared_only_by_a_twin_that_has_what_was_held_back() {
 }
 
 #[test]
-fn older_data_harms_unless_the_same_pages_are_written_again_or_no_program_syncs() {
-    let check = |dirtied_then, syncs_rarely, expect| {
+fn older_data_harms_unless_no_more_of_it_piles_up_or_no_program_syncs() {
+    let check = |peak_then, syncs_rarely, expect| {
         let row = Row { severity: 3.0, margin: Some(40.0), is_firm: true, is_of_age: true, ..Row::default() };
         let mut row = Row { syncs_rarely, ..row };
         row.decide(Verdict::Suffers, Cause::DirtyCliff, "It piles up.".to_owned());
-        let rows = vec![prediction::Row { unit: "bytes", ..wait(DIRTIED, 300e6, dirtied_then) }];
+        let rows = vec![prediction::Row { unit: "bytes", ..wait(prediction::PEAK, 100e6, peak_then) }];
         let answer = Answer { prediction: Prediction { rows, ..nothing_predicted() }, ..twin(0.0, 0.0, 1.0, 0.1) };
         weigh(answer, Wanted::Flagged, 60.0, &mut row);
         assert_eq!(row.verdict, expect, "{}", row.finding);
     };
     check(300e6, false, Verdict::Suffers);
+    // Files that are written again, or removed, are no larger than before.
     check(120e6, false, Verdict::Tight);
     // A journal may have made all flushes.
     check(300e6, true, Verdict::Tight);
