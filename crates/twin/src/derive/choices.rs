@@ -8,7 +8,6 @@ use super::group::{Group, PAGE};
 use super::made::Made;
 use super::nearer::{BY, CLEARLY, SIZE_MAX, ran};
 use super::replaced::Replaced;
-use super::rings;
 use super::syncs::{Syncs, rested, runs};
 use super::{Fit, Fitted, made};
 use crate::backtest::{Figure, backtest};
@@ -110,7 +109,6 @@ impl Choice {
                 may_write_files(group)
                     && (syncs.call.is_none() || is_held)
                     && Replaced::of(group, groups, syncs, recorded).is_none()
-                    && rings::file(group, groups, syncs, &recorded.window).is_none()
             }
             Choice::AtEnds => is_held && !runs(group).is_empty(),
             Choice::Unsynced => is_held,

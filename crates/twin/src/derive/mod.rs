@@ -35,7 +35,6 @@ mod replaced;
 mod requests;
 mod residence;
 mod rewrites;
-mod rings;
 mod scattered;
 mod shares;
 mod spliced;

@@ -6,7 +6,6 @@
 use super::bursts::Burst;
 use super::group::{Bin, Group, PAGE};
 use super::rewrites::Rewritten;
-use super::rings::{Cached, is_alone};
 use super::syncs::Syncs;
 use super::temporary::{RESTS_MIN, whole_bursts};
 use crate::Recorded;
@@ -30,8 +29,6 @@ const EMPTIED: f64 = 0.1;
 /// Least part of a program of what is dirtied in the intervals of its bursts. Others that dirty more make the page cache grow, or remove
 /// from it.
 const MOST: f64 = 0.8;
-/// What a program writes over the size of its file, at least, where only the whole recording shows that it writes it again.
-const AGAIN: f64 = 1.5;
 /// Use of a limit of a cgroup, as a share of it, from which the kernel may have reclaimed for it.
 const NEAR: f64 = 0.95;
 
@@ -67,11 +64,8 @@ impl Replaced {
         if whole.is_empty() || !is_alike || !are_apart || bytes < BURST_MIN {
             return None;
         }
-        if is_reclaimed(group, window) {
+        if is_reclaimed(group, window) || part_of(group, all) < MOST {
             return None;
-        }
-        if part_of(group, all) < MOST {
-            return Replaced::in_cgroup(group, all, bytes, window);
         }
         let cache = Cache::of(window)?;
         let is_again = |burst: &Burst| cache.growth(burst).is_some_and(|grew| grew <= NONE_NEW * burst.amount);
@@ -81,19 +75,6 @@ impl Replaced {
             bytes,
             is_emptied: shrinks.next().is_some_and(|first| first && shrinks.all(|other| other)),
             is_there: begun.first().is_some_and(is_again),
-        })
-    }
-
-    /// The file of `bytes` by the page cache of the cgroup of a program. Others make that of the machine grow, or remove from it. What is in it
-    /// before and after shows no file that is emptied for a moment.
-    fn in_cgroup(group: &Group, all: &[Group], bytes: f64, window: &Window) -> Option<Replaced> {
-        let grew = Cached::of(group, window)?.growth();
-        // The first burst may make the file. With an append, each later one makes it grow as well.
-        let is_again = group.total.by_calls >= AGAIN * bytes && grew <= (1.0 + NONE_NEW) * bytes;
-        (is_again && is_alone(group, all, window)).then_some(Replaced {
-            bytes,
-            is_emptied: false,
-            is_there: grew <= NONE_NEW * bytes,
         })
     }
 
@@ -288,29 +269,6 @@ pub(super) mod tests {
         };
         assert_eq!(told(1.0), Some(60.0));
         assert_eq!(told(0.0), None, "it rests: bursts of 30 MiB that are not apart");
-    }
-
-    #[test]
-    fn beside_others_the_page_cache_of_its_cgroup_tells() {
-        let told = |grew: f64| {
-            let (group, mut recorded) = host(bursts, |_| 500.0);
-            let window = Fixture::healthy()
-                .cgroup("/report", move |t, row| {
-                    row.memory_current = Some(Bytes(mib(200.0)));
-                    row.file = Some(Bytes(mib(if t > 5.0 { 100.0 + grew } else { 100.0 })));
-                })
-                .window();
-            let is_it =
-                |entity: &Entity| matches!(entity, Entity::Cgroup { path, .. } if path.as_bytes() == b"/report");
-            let cgroup = window.entities.iter().find(|(_, entity)| is_it(entity)).map(|(id, _)| *id);
-            recorded.window = window;
-            let group = Group { cgroup, ..group };
-            let other = Group { cgroup: None, ..group.clone() };
-            Replaced::of(&group, &[group.clone(), other], Syncs::default(), &recorded)
-        };
-        assert_eq!(told(0.0), Some(Replaced { bytes: 60.0 * MIB, is_emptied: false, is_there: true }));
-        assert_eq!(told(60.0), Some(Replaced { bytes: 60.0 * MIB, is_emptied: false, is_there: false }));
-        assert_eq!(told(180.0), None, "three appends");
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(super) const REPEATED_MIN: f64 = 0.03;
 /// Fewest intervals with writes that show how the repeated part depends on the dirty level.
 const BINS_MIN: usize = 4;
 /// Smallest mean size of a call: smaller calls dirty a page each, whether they repeat or not.
-pub(super) const CALL_MIN: f64 = 0.9 * PAGE;
+const CALL_MIN: f64 = 0.9 * PAGE;
 /// Largest distance of the mean size of calls from whole pages, as a share of a page.
 const WHOLE_PAGES: f64 = 0.02;
 /// Error of the fit over that of a constant part, at most: where calls have whole pages, and elsewhere.
