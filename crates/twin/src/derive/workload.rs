@@ -73,7 +73,7 @@ fn least(moved: &[f64]) -> f64 {
         left += bytes;
         left > LEFT_OUT_MAX * all
     });
-    missed.map_or(usual, |bytes| bytes.max(PAGE))
+    missed.filter(|_| all >= BYTES_MIN).map_or(usual, |bytes| bytes.max(PAGE))
 }
 
 pub(super) fn workload(
@@ -97,7 +97,11 @@ pub(super) fn workload(
     let is_dirtied = window.host.growth.nr_dirtied.is_none_or(|pages| pages.0 > 0);
     let is_quiet =
         (moved >= BYTES_MIN || (moved >= PAGE && is_dirtied)) && all.iter().all(|group| group.weight() < BYTES_MIN);
-    let least = if is_quiet { PAGE } else { least(&all.iter().map(Group::weight).collect::<Vec<_>>()) };
+    let least = match is_quiet {
+        true => PAGE,
+        false if is_dirtied => least(&all.iter().map(Group::weight).collect::<Vec<_>>()),
+        false => BYTES_MIN.max(moved / 1000.0),
+    };
     let is_kept = |group: &Group| {
         let bytes = group.weight();
         let is_waiting = group.total.waited > 0.05 || group.asleep >= ASLEEP_MIN;
