@@ -2,7 +2,7 @@
 //! Twins of simulated machines, made from the records alone and held against them.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use floodline_analysis::prediction::{Prediction, Setting};
+use floodline_analysis::prediction::{Prediction, Seen, Setting};
 use floodline_record::record::{Record, Sink, What};
 use floodline_record::sample::{ProcessRow, Table};
 use floodline_record::units::Nanos;
@@ -503,6 +503,12 @@ fn an_unmount_of_a_changed_twin_waits_for_its_writers() {
     // The scenario itself has 2.57 s and 0.11 s: its containers write for 1.5 s at the lower limit, and the flusher for four more.
     assert!((2.0..3.2).contains(&unmount(false)), "{}", unmount(false));
     assert!(unmount(true) < 0.5, "{}", unmount(true));
+    // A run that ends before its unmount does not tell that none waits.
+    let slow = Setting::new("machine.devices.vda.write_bandwidth", "3 MB/s");
+    let prediction = predicted(&recorded, &[slow, Setting::new("vm.dirty_bytes", 4 << 20)]);
+    let has = |list: &[Seen]| list.iter().any(|seen| seen.rule == "overlay-umount-flush");
+    assert!(has(&prediction.stay) && !has(&prediction.vanish), "{prediction:?}");
+    assert!(prediction.notes.iter().any(|note| note.contains("their unmount is not simulated")));
 }
 
 fn predicted(recorded: &Recorded, settings: &[Setting]) -> Prediction {
