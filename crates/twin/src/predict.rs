@@ -6,6 +6,7 @@
 mod odds;
 mod rests;
 mod row;
+mod unmount;
 mod volatile;
 
 pub(crate) use self::row::scale;
@@ -23,10 +24,7 @@ use crate::shown::{self, FIGURES, Shown, Trial, Verdicts};
 use crate::slowest::{Slowest, USUAL_BYTES_PER_SECOND};
 use crate::storm::{self, Storm};
 use crate::thresholds::{Thresholds, risk_room};
-use floodline_analysis::prediction::{
-    Better, Doubt, Doubtful, PEAK, Prediction, Reason, Row, Seen, Setting, UNMOUNT, WAITS,
-};
-use floodline_analysis::rule_figures::hurts_by;
+use floodline_analysis::prediction::{Better, Doubt, PEAK, Prediction, Row, Seen, Setting, WAITS};
 use floodline_record::human;
 use floodline_record::id::Entity;
 use floodline_record::window::Window;
@@ -313,28 +311,9 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
             invented.join(", ")
         ));
     }
-    if now.figures.contains_key(UNMOUNT) && !then.figures.contains_key(UNMOUNT) {
-        leave_unmount_open(&mut prediction);
-    }
+    unmount::leave_open(&mut prediction, now, then);
     prediction.headline = headline(&prediction);
     Some(prediction)
-}
-
-/// Leaves findings of unmounts open where the changed run ends before its unmounts: its programs write for longer than the recording. That
-/// no unmount waits there is no cure.
-fn leave_unmount_open(prediction: &mut Prediction) {
-    let is_of_unmount = |rule: &str| hurts_by(rule) == Some(UNMOUNT);
-    let (open, ended): (Vec<Seen>, Vec<Seen>) =
-        std::mem::take(&mut prediction.vanish).into_iter().partition(|seen| is_of_unmount(seen.rule));
-    prediction.vanish = ended;
-    prediction.doubtful.retain(|one| !is_of_unmount(one.rule));
-    prediction.doubtful.extend(open.iter().map(|seen| Doubtful::new(seen, true, Reason::Unchecked, (0, 0))));
-    prediction.stay.extend(open);
-    prediction.notes.push(
-        "After the change, the programs write for longer than the recording, so their unmount is not simulated: how long it waits is \
-         not known."
-            .to_owned(),
-    );
 }
 
 /// What becomes of the findings of the recording and of the twin.
@@ -448,6 +427,7 @@ fn notes(twin: &Twin, prediction: &Prediction) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_analysis::prediction::{Doubtful, Reason};
     use floodline_analysis::report::Severity;
     use floodline_record::version::KernelVersion;
 
