@@ -134,10 +134,9 @@ fn a_mounted_overlay_makes_the_flusher_of_its_upper_filesystem_look_around_once(
 
 #[test]
 fn inodes_of_a_removed_cgroup_are_switched_at_the_price_of_the_kernel() {
-    // The expectation was measured on an emulated CPU, where a step along a list takes at least twice the model's
-    // time; a batch keeps a CPU here for up to 60 ms instead.
-    let burn = ["requests.burn.max_seconds is 0.0595, expected at least 0.2"];
-    assert_eq!(unmet(SWITCH_STORM, "incident", "6.12.43"), burn);
+    // On an emulated CPU a step along a list takes at least twice the model's time; a batch keeps a CPU here for up to 60 ms.
+    check(SWITCH_STORM, "incident", "6.12.43");
+    check(SWITCH_STORM, "incident", "6.12");
     check(SWITCH_STORM, "incident", "6.1.176");
     check(SWITCH_STORM, "delayed", "6.8");
     check(SWITCH_STORM, "remedy", "6.12.43");
