@@ -47,10 +47,10 @@ pub(super) enum Part {
 /// not be copied. What a change does and what it costs is cut only after everything that the details can hold, because a
 /// reader types a command after reading its costs. What to type now goes last, and only after it the way back: a screen
 /// never has a change without its undo.
-const STEPS: [(Part, usize); 38] = [
+const STEPS: [(Part, usize); 39] = [
     (Part::Besides, 0),
     (Part::Missing, 1),
-    (Part::Untried, 1),
+    (Part::Untried, 2),
     (Part::Seen, 1),
     (Part::Who, 1),
     (Part::AtBoot, 1),
@@ -58,6 +58,7 @@ const STEPS: [(Part, usize); 38] = [
     (Part::Conflict, 2),
     (Part::Note, 2),
     (Part::Helps, 3),
+    (Part::Untried, 1),
     (Part::YouSee, 1),
     (Part::Seen, 0),
     (Part::Also, 1),
@@ -107,18 +108,43 @@ impl Limits {
     }
 }
 
-/// The lines of a paragraph, and whether it was cut: behind the last sentence that fits, else behind the last word.
+/// The lines of a paragraph, and whether it was cut: behind the last sentence that fits, else behind the last phrase, else
+/// behind the last word. What stands in brackets goes before a sentence does.
 pub(super) fn paragraph(text: &str, width: usize, most: usize) -> (Vec<String>, bool) {
-    let mut lines = wrap(text, width);
+    let lines = wrap(text, width);
     if lines.len() <= most {
         return (lines, false);
     }
+    let bare = without_brackets(text);
+    let whole = sentences(text, width, most).or_else(|| sentences(&bare, width, most));
+    let lines = whole.or_else(|| phrases(&bare, width, most)).unwrap_or_else(|| words(&bare, width, most));
+    (lines, true)
+}
+
+/// As many whole sentences from the start as fit, at least one.
+fn sentences(text: &str, width: usize, most: usize) -> Option<Vec<String>> {
     let ends = text.match_indices(". ").filter_map(|(at, _)| text.get(..=at));
     let ends = ends.filter(|sentence| !sentence.ends_with("e.g.") && !sentence.ends_with("i.e."));
-    let sentences = ends.map(|sentence| wrap(sentence, width)).take_while(|lines| lines.len() <= most);
-    if let Some(lines) = sentences.last() {
-        return (lines, true);
-    }
+    ends.chain([text]).map(|sentence| wrap(sentence, width)).take_while(|lines| lines.len() <= most).last()
+}
+
+/// What a phrase may begin with, beside a comma or semicolon before it.
+const PHRASES: [&str; 10] =
+    [", ", "; ", " and ", " because ", " before ", " in ", " so that ", " when ", " where ", " while "];
+
+/// As many whole phrases from the start as fit, with a mark that the sentence goes on. `None` if they leave more than half of the
+/// room empty: then words say more.
+fn phrases(text: &str, width: usize, most: usize) -> Option<Vec<String>> {
+    let mut ends: Vec<usize> = PHRASES.iter().flat_map(|lead| text.match_indices(lead)).map(|(at, _)| at).collect();
+    ends.sort_unstable();
+    let parts = ends.into_iter().filter_map(|end| text.get(..end)).filter(|part| columns(part) * 2 > width * most);
+    let lines = parts.map(|part| wrap(&format!("{} …", part.trim_end_matches([',', ';'])), width));
+    lines.take_while(|lines| lines.len() <= most).last()
+}
+
+/// As many words from the start as fit, with a mark that the sentence goes on.
+fn words(text: &str, width: usize, most: usize) -> Vec<String> {
+    let mut lines = wrap(text, width);
     lines.truncate(most);
     if let Some(last) = lines.last_mut() {
         while columns(last) + 2 > width {
@@ -130,7 +156,29 @@ pub(super) fn paragraph(text: &str, width: usize, most: usize) -> (Vec<String>, 
         }
         *last = format!("{} …", last.trim_end());
     }
-    (lines, true)
+    lines
+}
+
+/// A text without what it says in brackets.
+pub(super) fn without_brackets(text: &str) -> String {
+    let mut bare = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(" (") {
+        bare.push_str(before);
+        let mut depth = 1_usize;
+        let end = after.char_indices().find(|(_, c)| {
+            depth = match c {
+                '(' => depth + 1,
+                ')' => depth - 1,
+                _ => depth,
+            };
+            depth == 0
+        });
+        // A bracket that stays open is no bracket.
+        let Some((end, _)) = end else { return bare + " (" + after };
+        rest = &after[end + 1..];
+    }
+    bare + rest
 }
 
 #[cfg(test)]
@@ -153,6 +201,22 @@ mod tests {
         assert_eq!(cut("Files, e.g. of a log, wait.", 1), ("Files, …".to_owned(), true));
         assert_eq!(cut("It is vda. vdb is idle.", 1), ("It is vda.".to_owned(), true));
         assert_eq!(cut("any text of two lines", 0), (String::new(), true));
+    }
+
+    #[test]
+    fn brackets_go_first_and_a_sentence_is_cut_behind_a_phrase() {
+        let cut = |text, width, most| paragraph(text, width, most).0.join("/");
+        let seen =
+            "While it lasts, tasks wait for I/O 80 % of the time (iowait 5 to 80 %). Meanwhile, vda is 9 % busy.";
+        assert_eq!(cut(seen, 67, 1), "While it lasts, tasks wait for I/O 80 % of the time.");
+        assert_eq!(cut(seen, 72, 1), "While it lasts, tasks wait for I/O 80 % of the time (iowait 5 to 80 %).");
+        let hook = "Run sync -f /data before its umount, in the hook that tears containers down.";
+        assert_eq!(cut(hook, 67, 1), "Run sync -f /data before its umount …");
+        let rows = "Here: longest fsync 3.00 s → about 30 ms; maybe peak data at risk 30 MiB → about 70 MiB.";
+        assert_eq!(cut(rows, 67, 1), "Here: longest fsync 3.00 s → about 30 ms …");
+        assert_eq!(cut("One, two three four five six seven", 24, 1), "One, two three four …", "a short phrase");
+        assert_eq!(cut("one (info), two (a (b) c), three (info)", 14, 1), "one, two …");
+        assert_eq!(without_brackets("open (to the end"), "open (to the end");
     }
 
     #[test]

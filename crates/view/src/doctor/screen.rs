@@ -3,13 +3,13 @@
 //! that does and costs, and how to undo it. The verdict stands first and its count last. Plain words; the kernel's
 //! words and every source are in the details.
 
-use super::fit::{LINES, LINES_MIN, Limits, Part, paragraph};
+use super::fit::{LINES, LINES_MIN, Limits, Part, paragraph, without_brackets};
 use super::words::{
-    also_unseen, calm_headline, checked, help_beside, look_longer, names, not_checked, readings, when, why_candidate,
-    you_see,
+    also_unseen, calm_headline, checked, for_other_reasons, help_beside, look_longer, names, not_checked, readings,
+    when, why_candidate, you_see,
 };
 use super::{BOLD, DIM, Options, PLAIN, Page, color_of, is_calm, missing};
-use crate::layout::command;
+use crate::layout::{capital, command, wrap};
 use anstyle::Style;
 use floodline_analysis::report::{Candidate, Finding, Plan, Report, Severity};
 use floodline_record::human;
@@ -163,20 +163,39 @@ impl Screen {
             false => self.commands(Part::Keep, "  Safely", &plan.guarded, DIM),
         }
         self.labelled(Part::AtBoot, "  At boot", plan.at_boot.first().map_or("", String::as_str), PLAIN);
-        self.labelled(Part::Conflict, "  Left out", plan.conflicts.first().map_or("", String::as_str), PLAIN);
+        self.left_out(plan.conflicts.first().map_or("", String::as_str));
+    }
+
+    /// What the plan leaves out. A command in it is shown whole or not at all.
+    fn left_out(&mut self, text: &str) {
+        let most = self.limits.of(Part::Conflict);
+        if !text.contains('=') || most == 0 {
+            return self.labelled(Part::Conflict, "  Left out", text, PLAIN);
+        }
+        let room = self.page.width.saturating_sub(LABEL);
+        let fits = |text: &str| wrap(text, room).len() <= most;
+        let bare = without_brackets(text);
+        // "On a twin of this host, this harms (longest fsync 3 s → about 5 s): sudo sysctl -w …"
+        let reason = text.split_once("): ").map_or("", |(reason, _)| reason);
+        let told = match (fits(text), fits(&bare)) {
+            (true, _) => text.to_owned(),
+            (false, true) => bare,
+            (false, false) if reason.is_empty() => "A setting: add --details.".to_owned(),
+            (false, false) => format!("{}: add --details to see the change.", without_brackets(&format!("{reason})"))),
+        };
+        if told != text && !self.cut.contains(&"Left out") {
+            self.cut.push("Left out");
+        }
+        self.labelled(Part::Conflict, "  Left out", &told, PLAIN);
     }
 
     /// A change that is to be measured first. `helps` if its trial shows that it helps, with a reservation.
     fn candidate(&mut self, candidate: &Candidate, helps: bool) {
         self.commands(Part::Now, "Candidate", &candidate.commands, PLAIN);
         let told = why_candidate(candidate, helps);
-        // A reason that does not fit on a single line is left out, not cut.
-        let is_short = self.limits.of(Part::Untried) > 1 || LABEL + told.chars().count() <= self.page.width;
-        let told = match (is_short, helps) {
-            (true, _) => told,
-            (false, true) => "Helps on the twin, with a reservation: add --details.".to_owned(),
-            (false, false) => "Not known to help: add --details.".to_owned(),
-        };
+        // Where there is little room, the label "Doubt" has to do for the lead.
+        let is_whole = wrap(&told, self.page.width.saturating_sub(LABEL)).len() <= self.limits.of(Part::Untried);
+        let told = if is_whole || !helps { told } else { capital(&format!("{}.", candidate.why)) };
         let label = if helps { "  Doubt" } else { "  Unchecked" };
         self.labelled(Part::Untried, label, &told, PLAIN);
         self.commands(Part::Measure, "  Measure", &candidate.measure, BOLD);
@@ -202,7 +221,7 @@ impl Screen {
             &format!("{}.{ruled_out}{}", counts.join(", "), not_checked(report, self.is_live)),
             BOLD,
         );
-        let evidence = self.rest("Evidence");
+        let evidence = self.rest(report, "Evidence");
         let explain = format!("What it means: floodline explain {}", first.rule);
         if evidence.len() + 2 + explain.len() <= self.page.width {
             return self.text(Part::Explain, &format!("{evidence}. {explain}"), DIM);
@@ -213,8 +232,18 @@ impl Screen {
         }
     }
 
-    /// Where everything stands that this screen does not show.
-    fn rest(&self, always: &str) -> String {
+    /// Where everything stands that this screen does not show: the names of rules that were not checked, too, where there is room.
+    fn rest(&self, report: &Report, always: &str) -> String {
+        let rules = for_other_reasons(report);
+        let named = match rules.is_empty() {
+            true => String::new(),
+            false => self.rest_of(&format!("{always}, {}", rules.join(", "))),
+        };
+        let fits = !named.is_empty() && named.chars().count() <= self.page.width;
+        if fits { named } else { self.rest_of(always) }
+    }
+
+    fn rest_of(&self, always: &str) -> String {
         match self.cut.len() {
             0 => format!("{always}: add --details"),
             1..=NAMED => format!("{always}, and all of {}: add --details", self.cut.join(", ")),
@@ -251,7 +280,7 @@ impl Screen {
         if let Some(command) = look_longer(report, self.is_live) {
             self.text(Part::Count, &format!("Look longer: {command}"), BOLD);
         }
-        let rest = self.rest("Readings and sources");
+        let rest = self.rest(report, "Readings and sources");
         self.text(Part::Count, &rest, DIM);
     }
 
@@ -386,7 +415,7 @@ mod tests {
             let disk = BusyDisk { name: "sda".to_owned(), busy_share, write_await_s: None, load: Some(load) };
             report.symptom.busiest = Some(disk);
             let sentence = calm(&report);
-            assert!(sentence.starts_with("no writeback stalls or storms. 40 s watched"), "{sentence}");
+            assert!(sentence.starts_with("no rule found a harmful stall or storm. 40 s watched"), "{sentence}");
             sentence.split_once("between two samples, scan[7] longest: ").expect("who waited").1.to_owned()
         };
         assert_eq!(told(0.9, "reads"), "sda was busy mostly with reads.");
@@ -394,6 +423,49 @@ mod tests {
         let flusher = "writeback kept sda busy, and no other program waited long for it.";
         assert_eq!(told(0.9, "writeback"), flusher);
         assert_eq!(told(0.1, "writeback"), "no disk was busy meanwhile.");
+        // A note of a wait is enough, even without the pressure of the host.
+        report.symptom.waiting_s = 0.0;
+        assert!(calm(&report).starts_with("nothing stalls or storms. 40 s watched"), "{}", calm(&report));
+        let mut note = diagnose(&dirty_cliff().window(), None).findings.remove(0);
+        (note.severity, note.waited_s) = (floodline_analysis::report::Severity::Info, Some(1.0));
+        report.findings.push(note);
+        let told = calm(&report);
+        assert!(told.starts_with("no rule found a harmful stall or storm. 40 s watched"), "{told}");
+    }
+
+    #[test]
+    fn a_command_that_is_left_out_is_whole_or_not_there() {
+        use super::{Limits, Page, Part, Screen};
+        let command = "sudo sysctl -w vm.dirty_background_bytes=16777216 vm.dirty_bytes=67108864";
+        let text =
+            format!("On a twin of this host, this harms (maybe longest write call 1.71 ms → about 576 ms): {command}");
+        let limits = Limits::all().find(|limits| limits.of(Part::Conflict) == 2).expect("it is shortened");
+        let shown = |text: &str| {
+            let page = Page { out: String::new(), width: 80, color: false };
+            let mut screen = Screen { page, limits, cut: Vec::new(), is_live: true };
+            screen.left_out(text);
+            (screen.page.out.split_whitespace().collect::<Vec<_>>().join(" "), screen.cut)
+        };
+        let whole = format!("Left out On a twin of this host, this harms: {command}");
+        assert_eq!(shown(&text), (whole, vec!["Left out"]));
+        let two = format!("{text}; sudo sysctl -w vm.dirty_expire_centisecs=300 vm.dirty_writeback_centisecs=100");
+        assert_eq!(shown(&two).0, "Left out On a twin of this host, this harms: add --details to see the change.");
+        let other = "dirty-cliff asks for vm.dirty_background_bytes=16777216; starved-dirty-budget needs \
+                     vm.dirty_background_bytes=419430400 of it, which is kept in this plan";
+        assert_eq!(shown(other).0, "Left out A setting: add --details.");
+    }
+
+    #[test]
+    fn a_reservation_is_printed_even_where_there_is_little_room() {
+        use super::{Limits, Page, Part, Screen};
+        use floodline_analysis::report::Candidate;
+        let limits = Limits::all().find(|limits| limits.of(Part::Untried) == 1).expect("it is shortened");
+        let page = Page { out: String::new(), width: 80, color: false };
+        let mut screen = Screen { page, limits, cut: Vec::new(), is_live: true };
+        let why = "the twin does not tell whether the longest write call gets longer".to_owned();
+        screen.candidate(&Candidate { why, ..Candidate::default() }, true);
+        let told = "  Doubt      The twin does not tell whether the longest write call gets longer.";
+        assert!(screen.page.out.contains(told), "{}", screen.page.out);
     }
 
     #[test]
@@ -478,7 +550,21 @@ mod tests {
         let waited = holed(Fixture::healthy().seconds(40), 2_400_000_000);
         assert!(waited.starts_with("NOTHING SEEN on "), "{waited}");
         assert!(waited.contains("Tasks waited for I/O for 2.4"), "{waited}");
-        assert!(waited.replace('\n', " ").contains(" (see --details)"), "{waited}");
+        let joined = waited.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(joined.contains(" not checked (") && joined.contains("see --details"), "{waited}");
+        let mut report = diagnose(&Fixture::healthy().seconds(40).window(), None);
+        let gap = floodline_analysis::report::GapLine {
+            source: "/sys/fs/cgroup (inode numbers of cgroups)".to_owned(),
+            cause: "not in the recording".to_owned(),
+            kind: "not_planned",
+            need_s: None,
+            lost: String::new(),
+        };
+        let rule = "foreign-inode-writeback";
+        report.not_checked = vec![floodline_analysis::report::NotChecked { rule, gaps: vec![gap] }];
+        let page = render(&report, Options::default());
+        assert!(page.contains(" 1 not checked (see --details).\n"), "{page}");
+        assert!(page.ends_with("Readings and sources, foreign-inode-writeback: add --details\n"), "{page}");
         let sick = holed(dirty_cliff(), 0);
         assert!(sick.contains("3 of "), "{sick}");
         assert!(sick.lines().count() <= 25, "{sick}");

@@ -51,8 +51,13 @@ pub(super) fn calm_headline(report: &Report) -> (String, String) {
 /// what. Of an observation that was too short, it says what a longer one would show.
 pub(crate) fn calm_verdict(report: &Report) -> (&'static str, String) {
     let (word, mut sentence) = verdict(report);
-    if let Some(waits) = waits(report).filter(|_| matches!(word, "OK" | "NOTHING SEEN")) {
-        sentence = format!("{} {waits}", sentence.replacen("nothing stalls", "no writeback stalls", 1));
+    if matches!(word, "OK" | "NOTHING SEEN") {
+        let waits = waits(report);
+        // Where a task waited, it is not true that nothing stalls.
+        if waits.is_some() || report.findings.iter().any(|one| one.waited_s.is_some()) {
+            sentence = sentence.replacen("nothing stalls or storms", "no rule found a harmful stall or storm", 1);
+        }
+        sentence.extend(waits.map(|waits| format!(" {waits}")));
     }
     if let Some(unseen) = report.unseen.first().filter(|_| word != "UNKNOWN" && report.window_s > 0.0) {
         sentence = format!("{sentence} {}", unseen.what);
@@ -304,6 +309,18 @@ fn of_trace(gap: &GapLine) -> bool {
 /// Whether the samples are too far apart for a rule.
 fn is_coarse(gaps: &[GapLine]) -> bool {
     gaps.iter().any(|gap| gap.kind == "too_coarse")
+}
+
+/// Most rules that were not checked that are named.
+const NAMED: usize = 2;
+
+/// The rules that were not checked for reasons of which [`not_checked`] only says where they are; empty where they are many.
+pub(super) fn for_other_reasons(report: &Report) -> Vec<&str> {
+    let is_told = |gaps: &[GapLine]| {
+        gaps.iter().all(of_trace) || gaps.iter().all(|gap| gap.kind == "too_short") || is_coarse(gaps)
+    };
+    let rules: Vec<&str> = report.not_checked.iter().filter(|one| !is_told(&one.gaps)).map(|one| one.rule).collect();
+    if rules.len() > NAMED { Vec::new() } else { rules }
 }
 
 /// Number of rules that were not checked, and the remedy: a kept recording cannot be completed any more.

@@ -29,7 +29,7 @@ pub(super) fn remedy(derived: &Derived<'_>, upper: &Upper<'_>) -> Remedy {
         write: "the hook that tears containers down, before its umount".to_owned(),
         value: format!("sync -f {place}"),
         undo: "take the line out of the hook".to_owned(),
-        command: format!("# Run sync -f {place} in the hook that tears containers down, before its umount."),
+        command: format!("# Run sync -f {place} before its umount, in the hook that tears containers down."),
     }];
     let needs = threshold::Needs::of(derived, upper.speed);
     let advice = threshold::choose(&needs).filter(|advice| matches!(advice.pair, threshold::Pair::Bytes { .. }));
