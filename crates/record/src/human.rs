@@ -49,6 +49,11 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// Formats a part of a whole as [`percent`] does; what was counted to be more than the whole is "nearly all".
+pub fn part(share: f64) -> String {
+    if share > 1.0 { "nearly all".to_owned() } else { percent(share) }
+}
+
 /// Formats a plain number, e.g. `12.3`, `4096`.
 pub fn number(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 { format!("{value:.0}") } else { three_figures(value) }

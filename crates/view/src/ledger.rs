@@ -136,7 +136,7 @@ fn amount(bytes: u64) -> String {
 }
 
 fn share(part: u64, all: u64) -> Option<String> {
-    (all > 0).then(|| human::percent(part as f64 / all as f64))
+    (all > 0).then(|| human::part(part as f64 / all as f64))
 }
 
 fn again(redirtied: u64, dirtied: u64) -> String {
@@ -241,4 +241,16 @@ fn place_and_data(wait: &Blame) -> String {
         let _ = write!(text, "; {} of it {}", human::percent(file.share), file.name);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_part_is_more_than_the_whole() {
+        assert_eq!(again(105, 100), "nearly all of it had been dirty before");
+        assert_eq!(again(50, 100), "50 % of it had been dirty before");
+        assert_eq!((again(5, 0), share(4, 4).as_deref()), (String::new(), Some("100 %")));
+    }
 }

@@ -30,8 +30,18 @@ pub struct Dirtying<'a> {
 }
 
 impl Dirtying<'_> {
-    /// Share of the bytes that had been dirtied before, 1.0 is all; `None` without bytes.
+    /// Share of the bytes that had been dirtied before, at most 1.0, which is all; `None` without bytes. A tracer may count a few too
+    /// many: see [`floodline_record::traced::bytes::Dirtied::redirtied`].
     pub fn redirtied_share(&self) -> Option<f64> {
+        self.counted_share().map(|share| share.min(1.0))
+    }
+
+    /// The same in words: "46 %", "nearly all".
+    pub fn redirtied_part(&self) -> Option<String> {
+        self.counted_share().map(human::part)
+    }
+
+    fn counted_share(&self) -> Option<f64> {
         (self.bytes > 0).then(|| self.redirtied as f64 / self.bytes as f64)
     }
 
@@ -119,6 +129,10 @@ pub(crate) mod tests {
         let window = Fixture::healthy().traced(&["bytes"], events).window();
         let all = dirtying(&window, |_, _| true).unwrap();
         assert_eq!((all.bytes, all.redirtied_share()), (4000, Some(0.225)));
+        assert_eq!(all.redirtied_part().as_deref(), Some("22 %"));
+        let over = Fixture::healthy().traced(&["bytes"], vec![dirtied((41, 7, 100, "/a", 1000, 1050))]).window();
+        let over = dirtying(&over, |_, _| true).unwrap();
+        assert_eq!((over.redirtied_share(), over.redirtied_part().as_deref()), (Some(1.0), Some("nearly all")));
         assert_eq!(all.most_by().as_deref(), Some("dd[42] (75 %)"));
         assert!(all.most_in().unwrap().ends_with("/b (75 %)"), "{:?}", all.most_in());
         let many = (0..101).map(|n| dirtied((41, 7, n, "/file", 1000, 0))).collect();

@@ -388,7 +388,7 @@ fn ledger(ledger: Option<&Ledger>) -> Section {
         for (name, bytes) in [
             ("handed to write calls", totals.application_bytes),
             ("became dirty", totals.dirtied_bytes),
-            ("of it, had been dirty before", totals.redirtied_bytes),
+            ("of it, had been dirty before", totals.redirtied_bytes.min(totals.dirtied_bytes)),
             ("dropped unwritten", totals.cancelled_bytes),
             ("queued at disks", totals.queued.total()),
             ("of it, data of files", totals.queued.data_bytes),

@@ -65,9 +65,9 @@ pub(super) fn traced(derived: &Derived<'_>, dominant: &Dominant<'_, '_>) -> Opti
             false => format!("; {amount} of it reached the disks"),
         });
     }
-    let again = its.redirtied_share().filter(|share| *share >= FELT_AGAIN);
-    if let Some(share) = again {
-        text.push_str(&format!("; {} of it had been dirty before", human::percent(share)));
+    let is_felt = its.redirtied_share().is_some_and(|share| share >= FELT_AGAIN);
+    if let Some(part) = its.redirtied_part().filter(|_| is_felt) {
+        text.push_str(&format!("; {part} of it had been dirty before"));
     }
     Some(format!("{text}."))
 }

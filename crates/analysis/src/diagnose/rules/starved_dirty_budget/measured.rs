@@ -65,7 +65,7 @@ impl<'a> Measured<'a> {
     pub(super) fn sentence(&self) -> Option<String> {
         let mut parts = Vec::new();
         if let (Some(dirtying), Some(_)) = (&self.dirtying, self.times()) {
-            let share = human::percent(dirtying.redirtied_share().unwrap_or(0.0));
+            let share = dirtying.redirtied_part().unwrap_or_default();
             let most = dirtying.most_by().zip(dirtying.most_in());
             let most = most.map(|(who, file)| format!(", the most by {who}, in {file}")).unwrap_or_default();
             let bytes = human::bytes(dirtying.bytes as f64);
