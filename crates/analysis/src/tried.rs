@@ -119,7 +119,7 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
                 "No setting that was tried helps here: programs write more than the disk takes. Let them write less, or move \
                  their files to another disk."
             }
-            false => "No setting that was tried helps here.",
+            false => "No setting that was tried helps here; floodline advise FILE searches for others.",
         };
         plan.expect = vec![helps.to_owned()];
         plan.costs.clear();
@@ -336,9 +336,10 @@ mod tests {
             assert!(plan.now.is_empty(), "{plan:?}");
             plan.expect.join(" ")
         };
-        assert_eq!(helps(false, 3.0), "No setting that was tried helps here.");
+        let others = "No setting that was tried helps here; floodline advise FILE searches for others.";
+        assert_eq!(helps(false, 3.0), others);
         assert!(helps(true, 3.0).contains("programs write more than the disk takes"), "{}", helps(true, 3.0));
-        assert_eq!(helps(true, 6.0), "No setting that was tried helps here.", "it harms");
+        assert_eq!(helps(true, 6.0), others, "it harms");
     }
 
     #[test]
