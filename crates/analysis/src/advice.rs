@@ -93,6 +93,10 @@ pub struct Advice {
     pub gain_share: Option<f64>,
     /// Required improvement: the error of the back-test of that figure, as a share.
     pub error_share: f64,
+    /// Median error of the twin over the figures of the recording, as a share; absent where the recording has none of them.
+    pub back_test_error: Option<f64>,
+    /// Figures that the twin misses by more than a quarter.
+    pub missed: Vec<String>,
     /// Reason why the twin has no verdict on this host. Absent where it has one.
     pub no_verdict: Option<String>,
     /// Prediction for the best candidate.

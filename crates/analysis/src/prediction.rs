@@ -380,6 +380,16 @@ impl Prediction {
         self.back_test_error.is_some_and(|error| error <= MISS_MAX)
     }
 
+    /// Whether people notice no difference between this prediction and another one of the same host.
+    pub fn is_like(&self, other: &Prediction) -> bool {
+        let is_near = |(one, other): (&Row, &Row)| {
+            let is_same = one.figure == other.figure && one.doubt == other.doubt;
+            is_same && (one.then - other.then).abs() <= one.least && one.worsens() == other.worsens()
+        };
+        let rows = self.rows.len() == other.rows.len() && self.rows.iter().zip(&other.rows).all(is_near);
+        rows && self.vanish == other.vanish && self.appear == other.appear
+    }
+
     /// Figures that lead, the most important first. The total of waits is left out where the recording does not have it:
     /// the twin's own total is no figure of this host.
     pub fn leads(&self) -> impl Iterator<Item = &Row> {
@@ -501,6 +511,15 @@ mod tests {
         // A wait from nothing to what hardly lasts longer.
         let little = Row { now: 0.0001, ..row(0.01, 40.0) };
         assert!(!little.is_certain());
+    }
+
+    #[test]
+    fn predictions_are_alike_without_a_difference_that_people_notice() {
+        let with = |then| of(vec![Row { least: 0.2, ..Row::new(WAITS, "waits of all tasks", "seconds", 9.0, then) }]);
+        assert!(with(1.0).is_like(&with(1.1)) && !with(1.0).is_like(&with(1.3)));
+        let seen = Seen { rule: "dirty-cliff", severity: crate::report::Severity::Warning };
+        assert!(!with(1.0).is_like(&Prediction { vanish: vec![seen], ..with(1.0) }));
+        assert!(!with(1.0).is_like(&of(Vec::new())));
     }
 
     #[test]

@@ -79,6 +79,23 @@ pub(crate) fn create(path: &Path, existing: Existing) -> Result<(File, Pending),
     }
 }
 
+/// Refuses a path to which [`create`] cannot write, before the work whose result it is for. A new file is made and removed again; one
+/// that exists is not opened.
+pub(crate) fn try_out(path: &Path) -> Result<(), CliError> {
+    if output::is_standard(path) {
+        return Ok(());
+    }
+    if path.symlink_metadata().is_err() {
+        return create(path, Existing::Keep).map(drop);
+    }
+    match path.is_file() {
+        true => rustix::fs::access(path, rustix::fs::Access::WRITE_OK)
+            .map_err(|errno| CliError::write(&shown(path).to_string(), &errno.into())),
+        // A pipe or a device: opening it is not without effect.
+        false => Ok(()),
+    }
+}
+
 /// Gives a new file the owner and the mode of the one that it replaces.
 fn alike(old: &File, new: &File) -> std::io::Result<()> {
     let (was, is) = (old.metadata()?, new.metadata()?);
@@ -161,6 +178,18 @@ mod tests {
         file.write_all(b"whole").unwrap();
         pending.commit().unwrap();
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names(folder.path()).len()), ("whole", 1));
+    }
+
+    #[test]
+    fn a_path_that_takes_no_file_is_refused_before_the_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.json");
+        assert!(try_out(&folder.path().join("none").join("plan.json")).is_err());
+        try_out(&path).unwrap();
+        assert!(names(folder.path()).is_empty(), "nothing is left behind");
+        fs::write(&path, "old").unwrap();
+        try_out(&path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
     }
 
     #[test]

@@ -298,6 +298,30 @@ impl<'a> Search<'a> {
         self.judged().0.0.get(at).filter(is_allowed).map(|_| at)
     }
 
+    /// The settings of a candidate without one of them each. None for what `doctor` prints: that stays as it is printed.
+    pub fn fewer(&self, at: usize) -> Vec<Vec<Setting>> {
+        let candidate = self.tried.get(at).map(|(candidate, _)| candidate).filter(|one| !one.is_of_doctor);
+        let all = candidate.map_or(&[][..], |one| &one.settings).to_vec();
+        let without =
+            |left: usize| all.iter().enumerate().filter(move |(at, _)| *at != left).map(|(_, one)| one.clone());
+        let parts = if all.len() > 1 { all.len() } else { 0 };
+        (0..parts).map(|left| without(left).collect()).collect()
+    }
+
+    /// A candidate of these settings, unless it was tried.
+    pub fn untried(&mut self, settings: &[Setting]) -> Option<Candidate> {
+        self.candidate(settings.to_vec(), None)
+    }
+
+    /// Whether people notice no difference between the figures of two candidates.
+    pub fn is_alike(&self, one: usize, other: usize) -> bool {
+        let Some(((_, one), (_, other))) = self.tried.get(one).zip(self.tried.get(other)) else { return false };
+        let is_near = |(name, value): (&String, &f64)| {
+            other.figures.get(name).is_some_and(|other| (value - other).abs() <= least(name))
+        };
+        one.figures.len() == other.figures.len() && one.figures.iter().all(is_near)
+    }
+
     /// Excludes a candidate whose prediction speaks against it, so that the next best one is considered.
     pub fn exclude(&mut self, at: usize, why: &Against) {
         self.excluded.insert(at, why.short);
@@ -345,6 +369,7 @@ impl<'a> Search<'a> {
         let undo = chosen_settings.map_or_else(Vec::new, |settings| undo_of(self.window, settings));
         let (commands, undo_commands) = chosen_settings
             .map_or_else(Default::default, |settings| commands(self.window, settings, &told.doctor.steps));
+        let missed = measured.back_test.iter().filter(|figure| !figure.is_predictable());
         Advice {
             schema: SCHEMA,
             goal,
@@ -354,6 +379,8 @@ impl<'a> Search<'a> {
             chosen,
             gain_share,
             error_share,
+            back_test_error: crate::backtest::simulated_error(&measured.back_test),
+            missed: missed.map(|figure| figure.name.clone()).collect(),
             no_verdict: told.no_verdict.map(str::to_owned),
             prediction: told.prediction.cloned(),
             plan,

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use floodline_analysis::advice::Goal;
-use floodline_analysis::prediction::{Prediction, Row, Setting};
+use floodline_analysis::prediction::{PEAK, Prediction, Row, Setting, WAITS};
 use floodline_record::record::Sink;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::ScenarioFile;
@@ -12,7 +12,7 @@ use floodline_sim::simulate;
 use floodline_twin::Recorded;
 use floodline_twin::advise::{Candidate, Doctor, FOLIOS, Search, Told, Wanted, against};
 use floodline_twin::predict::Measured;
-use floodline_twin::shown::run;
+use floodline_twin::shown::{Shown, run};
 use floodline_twin::trial::{Runner, Studied, advise};
 
 /// Runs one after the other, and counts.
@@ -93,6 +93,47 @@ fn the_next_best_candidate_follows_one_that_its_prediction_speaks_against() {
     assert_ne!(second, first);
     search.admit(first);
     assert_eq!(search.best().map(|(at, _)| at), Some(first));
+}
+
+/// The advice of a search whose candidates have made-up figures: those of the host as it is, and those of all others.
+fn of_figures(studied: &Studied, as_is: &[(&str, f64)], others: &[(&str, f64)]) -> (Vec<Setting>, String, bool) {
+    let mut search = Search::new(&studied.twin, &studied.recorded.window, wanted(12));
+    let figures = |of: &[(&str, f64)]| of.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+    let shown = |at: usize| Shown { figures: figures(if at == 0 { as_is } else { others }), ..Shown::default() };
+    let next = search.next(&[]).into_iter().enumerate();
+    let results: Vec<_> = next.map(|(at, one)| (one, shown(at))).collect();
+    search.take(results);
+    let told = Told {
+        prediction: None,
+        measured: &Measured::default(),
+        refused: None,
+        no_verdict: None,
+        doctor: &Doctor::default(),
+    };
+    let (best, settings) = search.best().expect("another one is better");
+    let advice = search.advice(None, &told);
+    (settings, advice.headline, search.is_alike(best, best) && !search.is_alike(0, best))
+}
+
+#[test]
+fn a_gain_that_is_too_small_to_notice_is_not_called_less_than_the_error() {
+    let (_, headline, _) = of_figures(&cliff(), &[(WAITS, 0.18), (PEAK, 1e6)], &[(WAITS, 0.07), (PEAK, 1e6)]);
+    assert!(headline.ends_with("tasks wait 180 ms → 70.0 ms: too little to notice."), "{headline}");
+}
+
+#[test]
+fn a_candidate_is_tried_without_each_of_its_settings() {
+    let studied = cliff();
+    let (settings, _, is_alike) = of_figures(&studied, &[(WAITS, 9.0), (PEAK, 1e6)], &[(WAITS, 1.0), (PEAK, 1e6)]);
+    assert!(is_alike);
+    let search = started(&studied, &[]);
+    let at = search.number_of(&settings).unwrap_or(1);
+    let fewer = search.fewer(at);
+    assert!(!fewer.is_empty() && fewer.iter().all(|one| one.len() == fewer.len() - 1), "{fewer:?}");
+    assert!(search.fewer(0).is_empty(), "the host as it is has none");
+    let doctors = vec![Setting::new("vm.dirty_bytes", 1 << 20), Setting::new("vm.dirty_background_bytes", 2 << 20)];
+    let search = started(&studied, std::slice::from_ref(&doctors));
+    assert!(search.fewer(1).is_empty(), "what doctor prints stays whole");
 }
 
 #[test]

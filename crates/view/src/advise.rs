@@ -3,8 +3,9 @@
 //! nothing but where a point of the plot lies.
 
 use crate::layout::{Column, columns, command, hanging, row as table_row};
-use crate::predict::first_sentence;
+use crate::predict::{back_test, first_sentence};
 use floodline_analysis::advice::{Advice, Tried};
+use floodline_analysis::prediction::{PEAK, WAITS, WRITTEN};
 use floodline_record::human;
 use std::fmt::Write;
 
@@ -14,12 +15,16 @@ const HEIGHT: usize = 7;
 const PLOT: usize = 56;
 /// Rows of the short table.
 const ROWS_MAX: usize = 4;
+/// Difference below which two trade-offs are one, as a share.
+const NEAR: f64 = 0.03;
 
 /// One screen, or with `details` every candidate.
 pub fn text(advice: &Advice, width: usize, details: bool) -> String {
     let width = width.clamp(60, 120);
     let mut out = String::new();
     hanging(&mut out, "", &advice.headline, width);
+    let _ = writeln!(out);
+    hanging(&mut out, "", &back_test(advice.back_test_error, advice.missed.len()), width);
     let _ = writeln!(out);
     // A twin that differs from the host does not show the host's trade-off.
     if advice.no_verdict.is_none() || details {
@@ -127,20 +132,19 @@ fn plot(out: &mut String, advice: &Advice) {
 fn table(out: &mut String, advice: &Advice, width: usize, details: bool) {
     let mut shown: Vec<usize> = vec![0];
     shown.extend(advice.chosen);
-    let mut curve: Vec<usize> = (0..advice.tried.len()).filter(|at| advice.tried[*at].on_curve).collect();
-    curve.sort_by(|a, b| advice.tried[*a].at_risk_bytes.total_cmp(&advice.tried[*b].at_risk_bytes));
-    let rest = if details { (0..advice.tried.len()).collect() } else { curve };
-    for at in rest {
-        if !shown.contains(&at) && (details || shown.len() < ROWS_MAX) {
-            shown.push(at);
-        }
-    }
+    let rest: Vec<usize> = match details {
+        true => (0..advice.tried.len()).filter(|at| !shown.contains(at)).collect(),
+        false => trade_offs(&advice.tried, &shown, ROWS_MAX.saturating_sub(shown.len())),
+    };
+    shown.extend(rest);
     let set = [
-        Column { width: 8, right: true },
         Column { width: 9, right: true },
-        Column { width: 9, right: true },
-        Column { width: width.saturating_sub(36), right: false },
+        Column { width: 10, right: true },
+        Column { width: 10, right: true },
+        Column { width: width.saturating_sub(39), right: false },
     ];
+    let is_missed = |name: &str| advice.missed.iter().any(|missed| missed == name);
+    let doubt = |name: &str| if is_missed(name) { "?" } else { "" };
     table_row(out, 0, &set, &["waits", "at risk", "written", "vm.dirty_…"]);
     for one in shown.iter().filter_map(|at| advice.tried.get(*at)) {
         let label = one.label.replace("vm.dirty_", "");
@@ -148,12 +152,105 @@ fn table(out: &mut String, advice: &Advice, width: usize, details: bool) {
             Some(what) => format!("{label} (not allowed: {what})"),
             None => label,
         };
-        let (stall, risk) = (human::seconds(one.stall_seconds), human::bytes(one.at_risk_bytes));
-        table_row(out, 0, &set, &[&stall, &risk, &human::bytes(one.written_bytes), &label]);
+        let stall = format!("{}{}", human::seconds(one.stall_seconds), doubt(WAITS));
+        let risk = format!("{}{}", human::bytes(one.at_risk_bytes), doubt(PEAK));
+        let written = format!("{}{}", human::bytes(one.written_bytes), doubt(WRITTEN));
+        table_row(out, 0, &set, &[&stall, &risk, &written, &label]);
     }
+    if [WAITS, PEAK, WRITTEN].into_iter().any(is_missed) {
+        let _ = writeln!(out, "? the twin misses this figure of the recording by more than 25 %.");
+    }
+}
+
+/// The best trade-offs beside some candidates: at most `most`, from all parts of the curve, each different from all others
+/// in what people read.
+fn trade_offs(tried: &[Tried], shown: &[usize], most: usize) -> Vec<usize> {
+    let mut curve: Vec<usize> = (0..tried.len()).filter(|at| tried[*at].on_curve).collect();
+    curve.sort_by(|a, b| tried[*a].at_risk_bytes.total_cmp(&tried[*b].at_risk_bytes));
+    let is_near = |a: f64, b: f64| (a - b).abs() <= NEAR * a.max(b);
+    let is_like = |a: usize, b: usize| {
+        let (a, b) = (&tried[a], &tried[b]);
+        is_near(a.at_risk_bytes, b.at_risk_bytes) && is_near(a.stall_seconds, b.stall_seconds)
+    };
+    let mut distinct: Vec<usize> = Vec::new();
+    for at in curve {
+        if !shown.iter().chain(&distinct).any(|known| is_like(*known, at)) {
+            distinct.push(at);
+        }
+    }
+    let many = distinct.len();
+    if many <= most {
+        return distinct;
+    }
+    // The middle of each of `most` equal parts.
+    (0..most).filter_map(|part| distinct.get((2 * part + 1) * many / (2 * most)).copied()).collect()
 }
 
 /// One line of JSON, ended by a newline.
 pub fn json(advice: &Advice) -> Result<String, serde_json::Error> {
     crate::json::line(advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_analysis::advice::{Constraints, Goal, SCHEMA};
+
+    fn tried(label: &str, stall_seconds: f64, at_risk_bytes: f64) -> Tried {
+        Tried {
+            settings: Vec::new(),
+            label: label.to_owned(),
+            at_risk_bytes,
+            stall_seconds,
+            longest_wait_seconds: None,
+            pause_seconds: 0.0,
+            written_bytes: 1e9,
+            throughput: 0.0,
+            smallest_budget_bytes: None,
+            regret_seconds: 0.0,
+            breaks: None,
+            on_curve: true,
+        }
+    }
+
+    #[test]
+    fn the_best_trade_offs_differ_and_are_from_all_parts_of_the_curve() {
+        let mut all = vec![tried("as it is", 50.0, 99e6)];
+        all.extend((0..3).map(|_| tried("one", 5.0, 5e6)));
+        all.extend((1..=9).map(|at| tried("other", 5.0 - f64::from(at) * 0.5, 5e6 + f64::from(at) * 1e6)));
+        assert_eq!(trade_offs(&all, &[0, 1], 2), [6, 10]);
+        assert_eq!(trade_offs(&all[..4], &[0, 1], 2), [0; 0], "all are equal to the advised one");
+        assert_eq!(trade_offs(&all[..4], &[0], 2), [1]);
+    }
+
+    #[test]
+    fn an_advice_begins_with_its_back_test_and_marks_what_the_twin_misses() {
+        let mut advice = Advice {
+            schema: SCHEMA,
+            goal: Goal::Latency,
+            headline: "Leave it as it is.".to_owned(),
+            constraints: Constraints { at_risk_bytes: 0.0, smallest_budget_bytes: None, pause_seconds: 0.2 },
+            tried: vec![tried("as it is", 50.0, 99e6)],
+            chosen: None,
+            gain_share: None,
+            error_share: 0.05,
+            back_test_error: Some(0.05),
+            missed: vec![WAITS.to_owned()],
+            no_verdict: None,
+            prediction: None,
+            plan: None,
+            undo: Vec::new(),
+            commands: Vec::new(),
+            undo_commands: Vec::new(),
+            notes: Vec::new(),
+            simplified: Vec::new(),
+        };
+        let page = text(&advice, 80, false);
+        let told = "Leave it as it is.\n\nBack-test: the unchanged twin misses the recording by 5.0 % (median); 1 figure by more \
+                    than\n25 %.\n";
+        assert!(page.starts_with(told), "{page}");
+        assert!(page.contains("     50 s?   94.4 MiB    954 MiB  as it is\n? the twin misses"), "{page}");
+        advice.missed.clear();
+        assert!(!text(&advice, 80, false).contains('?'));
+    }
 }

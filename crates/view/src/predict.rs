@@ -18,7 +18,7 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
     let mut out = String::new();
     hanging(&mut out, "", &prediction.headline, width);
     let _ = writeln!(out);
-    hanging(&mut out, "", &back_test(prediction), width);
+    hanging(&mut out, "", &back_test(prediction.back_test_error, prediction.missed.len()), width);
     let _ = writeln!(out);
     let (shown, unchanged) = rows(prediction, details);
     let label = |row: &Row| shortened(&row.label, LABEL_MAX);
@@ -135,14 +135,15 @@ fn likely(prediction: &Prediction) -> Option<String> {
     (!all.is_empty()).then(|| all.join(", "))
 }
 
-fn back_test(prediction: &Prediction) -> String {
-    let error = match prediction.back_test_error {
+/// How far the unchanged twin is off: by its median error, and the number of figures that it misses.
+pub(crate) fn back_test(error: Option<f64>, missed: usize) -> String {
+    let error = match error {
         Some(error) => {
             format!("Back-test: the unchanged twin misses the recording by {} (median)", human::percent(error))
         }
         None => "Back-test: the recording has no figure to compare the twin with".to_owned(),
     };
-    match prediction.missed.len() {
+    match missed {
         0 => format!("{error}."),
         missed => format!("{error}; {} by more than 25 %.", human::plural(missed as u64, "figure", "figures")),
     }

@@ -94,6 +94,8 @@ fn parse_pause(text: &str) -> Result<f64, String> {
 impl Run for Advise {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         self.output.as_deref().map_or(Ok(()), |path| refuse_existing(path, self.force))?;
+        // A search takes minutes: a file that cannot be written is refused before it.
+        self.output.as_deref().map_or(Ok(()), whole::try_out)?;
         let interrupt = Interrupt::watch()?;
         let go_on = |_| !interrupt.is_asked();
         let (studied, report) = study(&self.file, &go_on)?;

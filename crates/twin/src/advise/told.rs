@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Text of `advise`: its first sentence, the effect of the advised settings, and the notes. Decides nothing.
 
-use super::{GAIN_MIN, Search, Told};
+use super::{GAIN_MIN, PAUSES, Search, Told};
 use crate::Twin;
 use crate::plan::changed;
 use crate::predict::Measured;
 use floodline_analysis::advice::{Constraints, Goal, Tried};
-use floodline_analysis::prediction::{LONGEST, PEAK, Prediction, Setting, WAITS};
+use floodline_analysis::prediction::{LONGEST, LONGEST_WRITE, PEAK, Prediction, Setting, WAITS};
 use floodline_analysis::report::{Plan, Step};
 use floodline_record::human;
 use std::collections::BTreeMap;
@@ -81,6 +81,15 @@ impl Search<'_> {
             (_, Some(_), None) if error >= 1.0 => {
                 format!("the twin misses the figure that decides for {} by {}", goal.name(), times_or_percent(error))
             }
+            (_, Some(best), None) if gain > error => {
+                let by = |now: f64, then: f64, unit: fn(f64) -> String| format!("{} → {}", unit(now), unit(then));
+                let (one, now) = (best, &tried[0]);
+                let what = match goal {
+                    Goal::Safety => format!("data at risk {}", by(now.at_risk_bytes, one.at_risk_bytes, human::bytes)),
+                    _ => format!("tasks wait {}", by(now.stall_seconds, one.stall_seconds, human::seconds)),
+                };
+                format!("with {}, {what}: too little to notice", best.label)
+            }
             (_, Some(best), None) => format!(
                 "{} is better by {}, which is less than the error of the twin ({})",
                 best.label,
@@ -123,6 +132,9 @@ pub(super) fn notes(
     }
     let breaking = tried.iter().enumerate();
     let breaking = breaking.filter(|(at, one)| one.breaks.is_some() && !excluded.contains_key(at)).count();
+    let pauses = tried.iter().filter(|one| one.breaks == Some(PAUSES)).count() as u64;
+    let missed_pause =
+        measured.back_test.iter().find(|figure| figure.name == LONGEST_WRITE && !figure.is_predictable());
     if breaking > 0 {
         notes.push(format!(
             "{} a constraint: at most {} at risk, no write call over {}{}.",
@@ -133,6 +145,13 @@ pub(super) fn notes(
                 .smallest_budget_bytes
                 .map_or_else(String::new, |bytes| format!(", no cgroup limit below {}", human::bytes(bytes)))
         ));
+        if let Some(figure) = missed_pause.filter(|_| pauses > 0) {
+            notes.push(format!(
+                "{} because of the longest write call, which the twin misses by {}: take that as a hint only.",
+                human::plural(pauses, "of them is excluded", "of them are excluded"),
+                times_or_percent(figure.off_share)
+            ));
+        }
     }
     notes
 }
