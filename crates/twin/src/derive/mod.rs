@@ -2,6 +2,7 @@
 //! From a recording to a scenario: first the machine, then what ran on it.
 
 mod asked;
+mod beyond;
 mod bursts;
 mod callers;
 mod calls;
@@ -352,7 +353,8 @@ fn made(recorded: &Recorded, kernel: KernelVersion, fit: &Fit) -> Result<Made, T
         None => Demand::Free,
     };
     unknown.extend(limits_of_knowledge(window, recorded));
-    let simplified = floodline_sim::simplified_beside(&open, beside(window));
+    let mut simplified = floodline_sim::simplified_beside(&open, beside(window));
+    simplified.extend(beyond::left_out(window));
     let twin = Twin {
         scenario: open,
         demand,
