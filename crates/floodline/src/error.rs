@@ -65,6 +65,7 @@ impl Cause {
                 | RunError::WriteCache { .. }
                 | RunError::LimitedTwice { .. } => Exit::Usage,
                 RunError::Lacks { .. }
+                | RunError::NoMemcgV1 { .. }
                 | RunError::NoProgram { .. }
                 | RunError::Modules(_)
                 | RunError::Image(_)

@@ -18,7 +18,7 @@ use crate::tool;
 use floodline_kernel::Behaviour;
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
-use floodline_scenario::{Backing, ByteSize, Device, Executor, FsType, Scenario, TaskCopy, UsedKey};
+use floodline_scenario::{Backing, ByteSize, CgroupMode, Device, Executor, FsType, Scenario, TaskCopy, UsedKey};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixStream;
@@ -114,6 +114,17 @@ pub enum RunError {
         knob: &'static str,
         /// The kernel's version.
         kernel: KernelVersion,
+    },
+    /// The kernel was built without version 1 of the memory controller.
+    #[error(
+        "{key}: kernel {release} has no limits of version 1 of the memory controller (CONFIG_MEMCG_V1 is not set): use a kernel before \
+         6.11, or one that was built with it"
+    )]
+    NoMemcgV1 {
+        /// The scenario key of the limit.
+        key: String,
+        /// The kernel's `uname -r`.
+        release: String,
     },
     /// The scenario has more tasks or cgroups than its guest has memory for.
     #[error(
@@ -263,7 +274,7 @@ impl Made {
         is_asked: impl Fn() -> bool,
     ) -> Result<Outcome, RunError> {
         check(order.scenario)?;
-        check_kernel(order.scenario, order.kernel.version)?;
+        check_kernel(order.scenario, order.kernel)?;
         let dir = cache.scratch()?;
         let (mut disks, serials) = disks(order.scenario, dir.path());
         let has_system = self.system.is_some();
@@ -400,8 +411,17 @@ pub fn check(scenario: &Scenario) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Refuses a scenario that sets a knob which the kernel does not have.
-fn check_kernel(scenario: &Scenario, kernel: KernelVersion) -> Result<(), RunError> {
+/// Refuses a scenario that needs what the kernel does not have.
+fn check_kernel(scenario: &Scenario, kernel: &Kernel) -> Result<(), RunError> {
+    // The controller itself is there: only its limits are not.
+    let sets_limit = || scenario.used_keys().into_iter().find(|key| key.pattern.ends_with("memory_max"));
+    if scenario.machine.cgroup_mode == CgroupMode::V1
+        && kernel.lacks_memcg_v1()
+        && let Some(key) = sets_limit()
+    {
+        return Err(RunError::NoMemcgV1 { key: key.key, release: kernel.release.clone() });
+    }
+    let kernel = kernel.version;
     let behaviour = Behaviour::of(kernel);
     for (name, device) in &scenario.machine.devices {
         if let Some(knob) = device.bdi.missing_on(&behaviour) {

@@ -5,6 +5,7 @@
 
 mod apt;
 mod boot_image;
+mod config;
 mod modules;
 pub(crate) mod uncompressed;
 

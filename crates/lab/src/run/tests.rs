@@ -30,11 +30,40 @@ fn a_task_in_a_cgroup_with_children_is_refused_on_version_2() {
     assert_eq!([check("v1", "hub"), check("v2", "hub/nb")], [Ok(()), Ok(())]);
 }
 
+/// A kernel whose image and configuration are in a folder.
+fn kernel(version: &str, dir: &Path) -> Kernel {
+    Kernel {
+        release: "test-amd64".to_owned(),
+        version: version.parse().unwrap(),
+        image: dir.join("vmlinuz-test-amd64"),
+        modules: None,
+        origin: "test".to_owned(),
+    }
+}
+
+#[test]
+fn a_limit_of_version_1_is_refused_on_a_kernel_without_it() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("config-test-amd64"), "# CONFIG_MEMCG_V1 is not set\n").unwrap();
+    let check = |mode: &str, version: &str, limit: &str| {
+        let scenario = scenario(&format!("cgroup_mode = \"{mode}\"\n[machine.cgroups.box]\n{limit}"));
+        check_kernel(&scenario, &kernel(version, dir.path())).map_err(|error| error.to_string())
+    };
+    let limit = "memory_max = \"100 MiB\"";
+    let told = "machine.cgroups.box.memory_max: kernel test-amd64 has no limits of version 1 of the memory controller \
+                (CONFIG_MEMCG_V1 is not set): use a kernel before 6.11, or one that was built with it";
+    assert_eq!(check("v1", "6.12.43", limit), Err(told.to_owned()));
+    assert_eq!(
+        [check("v2", "6.12.43", limit), check("v1", "6.1.192", limit), check("v1", "6.12.43", "")],
+        [Ok(()), Ok(()), Ok(())]
+    );
+}
+
 #[test]
 fn what_the_lab_cannot_do_is_refused_by_name() {
     let check = |machine: &str, expect: &str| {
         let scenario = scenario(machine);
-        let answer = check(&scenario).and_then(|()| check_kernel(&scenario, "6.1.192".parse().unwrap()));
+        let answer = check(&scenario).and_then(|()| check_kernel(&scenario, &kernel("6.1.192", Path::new("/none"))));
         let answer = answer.map_err(|error| error.to_string());
         assert_eq!(answer.err().unwrap_or_default(), expect);
     };
