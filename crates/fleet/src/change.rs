@@ -8,7 +8,7 @@ use floodline_kernel::{OLDEST_KNOWN, is_known};
 use floodline_record::nearest::nearest;
 use floodline_record::text::Text;
 use floodline_record::version::KernelVersion;
-use floodline_twin::changed::setting;
+use floodline_twin::changed::{known_key, setting};
 
 /// A planned change.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -92,6 +92,10 @@ impl Change {
             });
         }
         if SIMULATED_VM.contains(&key) || (is_simulated(key) && !is_arithmetic(key)) {
+            known_key(&setting).map_err(|error| NotAChange {
+                what: Text::new(error.to_string()).to_string(),
+                hint: Text::new(&error.hint).to_string(),
+            })?;
             self.simulated_only.push(key.to_owned());
         } else {
             if key.starts_with("vm.") && !BUDGET_VM.contains(&key) {
@@ -230,6 +234,34 @@ mod tests {
             Change::parse(&keys, None, None, None).unwrap().label(),
             "cgroup/app/memory.max=1G, machine.cgroups.\"\".memory_max=1G"
         );
+    }
+
+    #[test]
+    fn a_misspelt_key_is_refused_as_predict_refuses_it() {
+        let told = |setting: &str| parse(&[setting], None, None, None);
+        assert!(
+            told("machine.foo=1").starts_with("machine.foo=1: machine.foo: unknown key \"foo\" (known here: memory,")
+        );
+        let of_queue = "queue/vda/foo=1: expected wbt_lat_usec, scheduler or nr_requests | keys: vm.dirty_bytes,";
+        assert!(told("queue/vda/foo=1").starts_with(of_queue), "{}", told("queue/vda/foo=1"));
+        assert!(told("bdi/vda/foo=1").starts_with("bdi/vda/foo=1: expected min_ratio, max_ratio, max_bytes,"));
+        assert!(told("cgroup/x/foo=1").starts_with("cgroup/x/foo=1: expected memory.max, memory.high,"));
+        assert!(told("mount/data/foo=1").starts_with("mount/data/foo=1: expected type or options |"));
+        assert!(told("bdi/vda=1").starts_with("bdi/vda=1: no such key; write vm.dirty_bytes,"));
+        assert!(told("journald/Foo=volatile").contains("expected Storage"));
+        // What depends on the host is left to the host.
+        for good in [
+            "machine.devices.vda.bdi.max_ratio=5",
+            "machine.cpus=4",
+            "queue/vda/scheduler=none",
+            "bdi/8:0/strict_limit=1",
+            "loop/loop0/direct_io=1",
+            "cgroup/a/b/io.weight=50",
+            "mount/overlay/options=volatile",
+            "journald/Storage=volatile",
+        ] {
+            assert_eq!(told(good), good);
+        }
     }
 
     #[test]

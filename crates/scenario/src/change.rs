@@ -33,6 +33,10 @@ const SYSCTLS: &[&str] = &["vm", "kernel", "fs", "net"];
 /// Sizes as `dd` and systemd take them.
 const SHORT_SIZES: &[(char, &str)] = &[('K', "KiB"), ('M', "MiB"), ('G', "GiB"), ('T', "TiB")];
 
+/// What is wrong with a key of no kind.
+pub(super) const NO_SUCH_KEY: &str =
+    "no such key; write vm.dirty_bytes, machine.memory, bdi/NAME/max_ratio, workload.duration, instances, for or seed";
+
 impl Scenario {
     /// The scenario with one key changed. `key` is a setting (`vm.dirty_ratio`), a key of the file
     /// (`machine.devices.data.write_bandwidth`), or `instances`, `for`, `seed`. `K`, `M`, `G`, `T` behind a
@@ -67,11 +71,7 @@ impl Scenario {
         } else if ["machine.", "workload."].iter().any(|table| key.starts_with(table)) {
             key.to_owned()
         } else {
-            return Err(wrong(
-                "no such key; write vm.dirty_bytes, machine.memory, bdi/NAME/max_ratio, workload.duration, instances, for or \
-                 seed"
-                    .to_owned(),
-            ));
+            return Err(wrong(NO_SUCH_KEY.to_owned()));
         };
         if let Some(changed) = self.with_machine(key, &path, &value) {
             return Ok(changed);

@@ -11,6 +11,40 @@ use floodline_record::nearest::nearest;
 /// Devices, cgroups and mounts that an error lists.
 const LISTED_MAX: usize = 8;
 
+/// Keys of a device's bdi.
+const BDI: [&str; 5] = ["min_ratio", "max_ratio", "max_bytes", "strict_limit", "read_ahead_kb"];
+/// Keys of a device's queue.
+const QUEUE: [&str; 3] = ["wbt_lat_usec", "scheduler", "nr_requests"];
+/// Keys of a cgroup.
+const CGROUP: [&str; 5] = ["memory.max", "memory.high", "memory.low", "memory.min", "io.weight"];
+/// Keys of a mount.
+const MOUNT: [&str; 2] = ["type", "options"];
+
+/// "expected type or options".
+fn expected(keys: &[&str]) -> String {
+    match keys.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("expected {} or {last}", others.join(", ")),
+        _ => format!("expected {}", keys.concat()),
+    }
+}
+
+/// Returns why no host has this key, whatever its devices, cgroups and mounts are; `None` where a host may have it, or where the key is
+/// not of this kind.
+pub fn unknown_host_key(key: &str) -> Option<String> {
+    let parts: Vec<&str> = key.split('/').collect();
+    let (knob, keys): (&str, &[&str]) = match parts.as_slice() {
+        ["bdi", _, knob] => (knob, &BDI),
+        ["queue", _, knob] => (knob, &QUEUE),
+        ["loop", _, knob] => (knob, &["direct_io"]),
+        ["journald", knob] => (knob, &["Storage"]),
+        ["cgroup", path @ .., knob] if !path.is_empty() => (knob, &CGROUP),
+        ["mount", path @ .., knob] if !path.is_empty() => (knob, &MOUNT),
+        ["bdi" | "queue" | "loop" | "journald" | "mount", ..] => return Some(super::change::NO_SUCH_KEY.to_owned()),
+        _ => return None,
+    };
+    (!keys.contains(&knob)).then(|| expected(keys))
+}
+
 /// The scenario with a key of a host changed; `None` where the key is not of this kind.
 pub(super) fn changed(scenario: &Scenario, key: &str, value: &str) -> Option<Result<Scenario, String>> {
     let parts: Vec<&str> = key.split('/').collect();
@@ -42,7 +76,7 @@ pub(super) fn changed(scenario: &Scenario, key: &str, value: &str) -> Option<Res
         ["mount", path @ .., "type"] if !path.is_empty() => {
             mount(scenario, &path.join("/")).map(|point| (format!("machine.mounts.{point:?}.type"), value.to_owned()))
         }
-        ["mount", path @ .., _] if !path.is_empty() => Err("expected type or options".to_owned()),
+        ["mount", path @ .., _] if !path.is_empty() => Err(expected(&MOUNT)),
         _ => return None,
     };
     let why = |error: NotAChange| error.why().to_owned();
@@ -56,7 +90,7 @@ fn bdi(knob: &str, value: &str) -> Result<(&'static str, String), String> {
         "max_bytes" => ("max_bytes", size(value)),
         "strict_limit" => ("strict_limit", flag(value)?),
         "read_ahead_kb" => ("read_ahead", format!("{value} KiB")),
-        _ => return Err("expected min_ratio, max_ratio, max_bytes, strict_limit or read_ahead_kb".to_owned()),
+        _ => return Err(expected(&BDI)),
     })
 }
 
@@ -70,7 +104,7 @@ fn queue(knob: &str, value: &str, turns: bool) -> Result<(&'static str, String),
         }
         ("scheduler", _) => ("scheduler", value.to_owned()),
         ("nr_requests", _) => ("nr_requests", value.to_owned()),
-        _ => return Err("expected wbt_lat_usec, scheduler or nr_requests".to_owned()),
+        _ => return Err(expected(&QUEUE)),
     })
 }
 
@@ -81,7 +115,7 @@ fn cgroup(scenario: &Scenario, path: &str, file: &str, value: &str) -> Result<(S
         "memory.low" => ("memory_low", size(value)),
         "memory.min" => ("memory_min", size(value)),
         "io.weight" => ("io_weight", value.to_owned()),
-        _ => return Err("expected memory.max, memory.high, memory.low, memory.min or io.weight".to_owned()),
+        _ => return Err(expected(&CGROUP)),
     };
     let known = scenario.machine.cgroups.keys();
     let path = named("cgroup", path.trim_matches('/'), known.map(|known| (known.trim_matches('/'), known.as_str())))?;

@@ -25,7 +25,9 @@ use floodline_record::nearest::nearest;
 use floodline_record::units::Bytes;
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
-use floodline_scenario::{ByteSize, CgroupMode, Scenario, SetLimits, SizeLimit, Step, UsedKey};
+use floodline_scenario::{
+    ByteSize, CgroupMode, Scenario, ScenarioFile, SetLimits, SizeLimit, Step, UsedKey, unknown_host_key,
+};
 use floodline_sim::SimError;
 
 /// Reads `KEY=VALUE`.
@@ -347,6 +349,31 @@ fn set(changed: &mut Changed, key: &str, value: &str, setting: &Setting) -> Resu
     changed.scenario = changed.scenario.changed(key, value).map_err(|error| refused(error.why()))?;
     Ok(())
 }
+
+/// Refuses a key that no twin has, whatever its host is. What [`change`] refuses because of the host is not refused here.
+///
+/// # Errors
+///
+/// The key is misspelt.
+pub fn known_key(setting: &Setting) -> Result<(), NotChanged> {
+    let Setting { key, value } = setting;
+    let refused = |why: &str| NotChanged::new(format!("{key}={value}: {why}"), hint(why));
+    if let Some(why) = unknown_host_key(key) {
+        return Err(refused(&why));
+    }
+    if !key.starts_with("machine.") {
+        return Ok(());
+    }
+    let machine = ScenarioFile::parse(ANY_MACHINE).ok().and_then(|mut file| file.variants.remove("default"));
+    match machine.map(|machine| machine.changed(key, value)) {
+        Some(Err(error)) if error.why().contains("unknown key") => Err(refused(error.why())),
+        _ => Ok(()),
+    }
+}
+
+/// A scenario that has nothing but what every scenario has.
+const ANY_MACHINE: &str =
+    "name = \"any\"\nsummary = \"any\"\n[machine]\nmemory = \"1 GiB\"\n[workload.tasks.any]\nsteps = [\"sync\"]\n";
 
 fn hint(why: &str) -> String {
     if why.contains("(known here") || why.contains("did you mean") {
