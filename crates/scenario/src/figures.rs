@@ -9,6 +9,8 @@
 //! and the finish the last. A stall within that of another operation, such as the fsync of a file that is created, is part of it. A stall
 //! that begins before the figures do (during `settle`) is in the recording but in no figure.
 
+use super::Step;
+use floodline_record::nearest::nearest;
 use floodline_record::record::{Event, Latency, TaskIo, TaskName, What};
 use floodline_record::units::Nanos;
 use serde::Serialize;
@@ -22,6 +24,66 @@ pub struct Figure {
     pub value: f64,
     /// Its unit: `count`, `seconds`, `per_second`, `bytes_per_second`, `ratio`.
     pub unit: &'static str,
+}
+
+/// Figures of an operation of a task.
+const OF_OPERATION: [&str; 8] = [
+    "count",
+    "per_second",
+    "bytes_per_second",
+    "p50_seconds",
+    "p90_seconds",
+    "p99_seconds",
+    "p999_seconds",
+    "max_seconds",
+];
+/// Figures of a task.
+const OF_TASK: [&str; 8] = [
+    "dirtied_bytes_per_second",
+    "read_bytes_per_second",
+    "throttled_seconds",
+    "write_amplification",
+    "stalls_count",
+    "stalled_seconds",
+    "failures_count",
+    "finished_seconds",
+];
+/// Operations that are parts of a step.
+const PARTS: [&str; 2] = ["open", "create"];
+/// Beginnings of figures that are of no task.
+const OF_MACHINE: [&str; 3] = ["host", "devices", "budget"];
+
+/// Returns what is wrong with the name of a figure that an expectation has, as the end of a sentence about it; `None` where a run may
+/// have the figure. `tasks` are those of the scenario.
+pub fn wrong_with_figure<'a>(name: &str, tasks: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
+    let near = |what: &str, name: &str, known: &mut dyn Iterator<Item = &'static str>| {
+        let near = nearest(name, known).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        format!("names no {what}{near}")
+    };
+    let of_task =
+        tasks.clone().filter_map(|task| name.strip_prefix(task)?.strip_prefix('.')).min_by_key(|rest| rest.len());
+    let Some(rest) = of_task else {
+        let first = name.split('.').next().unwrap_or(name);
+        return match OF_MACHINE.contains(&first) && first != name {
+            true => None,
+            false => Some(match nearest(first, tasks.chain(OF_MACHINE)) {
+                Some(near) => format!("names no task; did you mean {near}?"),
+                None => "names no task of the scenario, nor host, devices or budget".to_owned(),
+            }),
+        };
+    };
+    match rest.split_once('.') {
+        None if OF_TASK.contains(&rest) => None,
+        None => Some(near("figure of a task", rest, &mut OF_TASK.into_iter())),
+        Some((operation, figure)) => {
+            let mut operations = Step::VERBS.into_iter().chain(PARTS);
+            if !operations.clone().any(|known| known == operation) {
+                return Some(near("operation", operation, &mut operations));
+            }
+            let is_known = OF_OPERATION.contains(&figure);
+            (!is_known).then(|| near("figure of an operation", figure, &mut OF_OPERATION.into_iter()))
+        }
+    }
 }
 
 /// All figures of the workload's tasks.
@@ -235,6 +297,29 @@ mod tests {
             bytes: 0,
             latency,
         }
+    }
+
+    #[test]
+    fn a_figure_that_no_run_has_is_named() {
+        let told = |name: &str| wrong_with_figure(name, ["a", "a.b", "mail"].into_iter()).unwrap_or_default();
+        for good in [
+            "a.write.max_seconds",
+            "a.b.fsync.count",
+            "mail.create.p99_seconds",
+            "mail.write_amplification",
+            "host.dirty_peak_bytes",
+            "devices.vda.busy_seconds",
+            "budget.global_count",
+        ] {
+            assert_eq!(told(good), "", "{good}");
+        }
+        assert_eq!(told("hots.dirty_peak_bytes"), "names no task; did you mean host?");
+        assert_eq!(told("b.write.max_seconds"), "names no task; did you mean a?");
+        assert_eq!(told("database.write.max_seconds"), "names no task of the scenario, nor host, devices or budget");
+        assert_eq!(told("a.wrte.max_seconds"), "names no operation; did you mean write?");
+        assert_eq!(told("a.write.max_second"), "names no figure of an operation; did you mean max_seconds?");
+        assert_eq!(told("mail.stall_count"), "names no figure of a task; did you mean stalls_count?");
+        assert!(!told("host").is_empty());
     }
 
     #[test]

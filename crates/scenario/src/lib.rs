@@ -41,7 +41,7 @@ mod workload;
 pub use change::NotAChange;
 pub use expand::{CgroupCopy, MountCopy, TaskCopy, fill};
 pub use expect::{Bound, Expect, KernelMatch, NotAKernelMatch};
-pub use figures::{Figure, Stalls, figures};
+pub use figures::{Figure, Stalls, figures, wrong_with_figure};
 pub use grid::{Grid, NotACell, NotAGrid};
 pub use honoured::Executor;
 pub use host_key::unknown_host_key;

@@ -32,6 +32,12 @@ const ONE_OF: &[&str] = &["preset", "backing"];
 impl ScenarioFile {
     /// Reads a file. Fails with everything that is wrong in it.
     pub fn parse(text: &str) -> Result<ScenarioFile, ScenarioError> {
+        ScenarioFile::parse_with(text, &mut BTreeMap::new())
+    }
+
+    /// Reads a file as [`ScenarioFile::parse`] does. `wrong` receives the variants whose keys and values are all of the right types and
+    /// that are wrong nevertheless: a caller can say what else it does not take. They are not to be run.
+    pub fn parse_with(text: &str, wrong: &mut BTreeMap<String, Scenario>) -> Result<ScenarioFile, ScenarioError> {
         if text.len() > TEXT_MAX {
             let message = format!("{} bytes; a scenario has at most {TEXT_MAX}", text.len());
             return Err(one(Problem {
@@ -79,7 +85,8 @@ impl ScenarioFile {
                 Ok(scenario) => {
                     variants.insert(name, scenario);
                 }
-                Err(found) => {
+                Err((found, scenario)) => {
+                    wrong.extend(scenario.map(|scenario| (name.clone(), scenario)));
                     let found: BTreeSet<Problem> = found.into_iter().collect();
                     found.into_iter().for_each(|problem| of_variants.entry(problem).or_default().push(name.clone()));
                 }
@@ -150,6 +157,9 @@ fn one(problem: Problem) -> ScenarioError {
     ScenarioError { problems: vec![problem] }
 }
 
+/// What is wrong, and the scenario where all types are right.
+type Wrong = (Vec<Problem>, Option<Scenario>);
+
 /// `make` makes the tree: reading it uses it up, and only what is wrong needs it once more. `steps` is how much the check may compare,
 /// `again` how often the tree may be read once more.
 fn read<'i>(
@@ -157,7 +167,7 @@ fn read<'i>(
     mut make: impl FnMut() -> Spanned<DeTable<'i>>,
     steps: usize,
     again: &mut usize,
-) -> Result<Scenario, Vec<Problem>> {
+) -> Result<Scenario, Wrong> {
     let mut problems = Vec::new();
     let mut out = repair::Out::default();
     let mut kept: Option<Spanned<DeTable<'i>>> = None;
@@ -175,7 +185,7 @@ fn read<'i>(
         // The rest is read without what is wrong: all of it is told at once.
         let is_left = again.checked_sub(1).map(|left| *again = left).is_some();
         if !is_left || !out.take(tree.get_mut(), place) {
-            return Err(problems);
+            return Err((problems, None));
         }
     };
     scenario.machine.fill_in_profiles();
@@ -195,8 +205,9 @@ fn read<'i>(
         let check::Complaint { key, message, hint, lacks: _ } = complaint;
         Problem { line, column, key: dotted(&key), message, hint, variants: Vec::new() }
     };
+    let is_typed = problems.is_empty();
     problems.extend(complaints.into_iter().map(locate));
-    Err(problems)
+    Err((problems, is_typed.then_some(scenario)))
 }
 
 /// Parses a text again that was parsed before, and leaves out its variants.

@@ -101,6 +101,48 @@ pub enum Step {
 }
 
 impl Step {
+    /// All verbs.
+    pub const VERBS: [&'static str; 38] = [
+        "write",
+        "read",
+        "mmap_store",
+        "fsync",
+        "fdatasync",
+        "msync",
+        "syncfs",
+        "sync",
+        "create_files",
+        "unlink",
+        "rename",
+        "truncate",
+        "fallocate",
+        "sync_file_range",
+        "mkdir",
+        "rmdir",
+        "close",
+        "mount",
+        "umount",
+        "burn",
+        "sleep",
+        "sleep_until",
+        "anon",
+        "drop_caches",
+        "wait_for",
+        "barrier",
+        "repeat",
+        "parallel",
+        "create_cgroup",
+        "remove_cgroup",
+        "move_to",
+        "set_limits",
+        "set_sysctl",
+        "syslog",
+        "redis_set",
+        "sql",
+        "note",
+        "exit",
+    ];
+
     /// The verb, as the file has it.
     pub fn verb(&self) -> &'static str {
         match self {

@@ -12,7 +12,8 @@ use floodline_record::name::{Name, harmless};
 use floodline_record::nearest::nearest;
 use floodline_scenario::shipped;
 use floodline_scenario::{
-    DEVICE_PROFILES, DeviceProfile, Executor, Expect, Problem, Scenario, ScenarioError, ScenarioFile,
+    DEFAULT_VARIANT, DEVICE_PROFILES, DeviceProfile, Executor, Expect, Problem, Scenario, ScenarioError, ScenarioFile,
+    wrong_with_figure,
 };
 use floodline_sim::SimError;
 use floodline_view::paragraph;
@@ -60,7 +61,7 @@ enum Verb {
         /// Scenario file
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// Variant to print; may be omitted if the scenario has only one
+        /// Variant to print; may be omitted if the scenario has only one, or one called default
         #[arg(long)]
         variant: Option<String>,
         /// Output format; JSON lists every copy of every cgroup, mount and task
@@ -103,12 +104,13 @@ pub(crate) fn load(path: &Path) -> Result<ScenarioFile, CliError> {
     })
 }
 
-/// The variant that is meant: the one named, or the only one there is.
+/// The variant that is meant: the one named, else the only one there is, or the one that is called `default`.
 pub(crate) fn variant<'a>(file: &'a ScenarioFile, name: Option<&'a str>) -> Result<(&'a str, &'a Scenario), CliError> {
     let known: Vec<&str> = file.variants.keys().map(String::as_str).collect();
     let wanted = match (name, known.as_slice()) {
         (Some(name), _) => name,
         (None, [only]) => *only,
+        (None, _) if file.variants.contains_key(DEFAULT_VARIANT) => DEFAULT_VARIANT,
         (None, _) => {
             let cause = format!("{} has {} variants", file.name, known.len());
             return Err(CliError::usage(cause).hint(format!("--variant {}", known.join(" | "))));
@@ -124,6 +126,18 @@ pub(crate) fn variant<'a>(file: &'a ScenarioFile, name: Option<&'a str>) -> Resu
 fn parse(path: &Path) -> Result<Result<ScenarioFile, ScenarioError>, CliError> {
     let text = scenario_text(path)?;
     Ok(ScenarioFile::parse(&text))
+}
+
+/// Reads a file, and judges its variants: those of a file that is wrong as far as they are of the right types.
+fn judged(path: &Path) -> Result<(Result<ScenarioFile, ScenarioError>, Judged), CliError> {
+    let text = scenario_text(path)?;
+    let mut wrong = BTreeMap::new();
+    let file = ScenarioFile::parse_with(&text, &mut wrong);
+    let judged = match &file {
+        Ok(file) => Judged::of(&file.variants, true),
+        Err(_) => Judged::of(&wrong, false),
+    };
+    Ok((file, judged))
 }
 
 fn line(path: &Path, problem: &Problem) -> String {
@@ -142,6 +156,8 @@ fn line(path: &Path, problem: &Problem) -> String {
 struct Judged {
     /// Findings that the scenario expects and that do not exist.
     unknown: BTreeMap<String, Vec<String>>,
+    /// Figures that the scenario expects and that no run has, each with what is wrong with it.
+    figures: BTreeMap<String, Vec<String>>,
     /// Why `floodline simulate` refuses variants.
     simulator: BTreeMap<String, Vec<String>>,
     /// Why `floodline lab run` refuses variants.
@@ -149,12 +165,20 @@ struct Judged {
 }
 
 impl Judged {
-    fn of(file: &ScenarioFile) -> Judged {
+    /// `is_whole` says that nothing is wrong with the variants.
+    fn of(variants: &BTreeMap<String, Scenario>, is_whole: bool) -> Judged {
         let mut judged = Judged::default();
         let put = |texts: &mut BTreeMap<String, Vec<String>>, text: String, variant: &str| {
             texts.entry(text).or_default().push(variant.to_owned());
         };
-        for (variant, scenario) in &file.variants {
+        for (variant, scenario) in variants {
+            let tasks = || scenario.workload.tasks.keys().map(String::as_str);
+            for name in expected_figures(&scenario.expect) {
+                // The name of a group holds its letters, as the figures do.
+                if let Some(wrong) = wrong_with_figure(name, tasks()) {
+                    put(&mut judged.figures, format!("{:?} {wrong}", Name::from(name)), variant);
+                }
+            }
             for name in expected(&scenario.expect) {
                 put(&mut judged.unknown, name.to_owned(), variant);
             }
@@ -166,7 +190,9 @@ impl Judged {
                     if meant.is_empty() { String::new() } else { format!("; did you mean {}?", meant.join(", ")) };
                 put(&mut judged.simulator, format!("{error}{hint}"), variant);
             }
-            if let Err(error) = floodline_lab::run::check(scenario) {
+            if let Err(error) = floodline_lab::run::check(scenario)
+                && is_whole
+            {
                 put(&mut judged.lab, error.to_string(), variant);
             }
         }
@@ -176,7 +202,9 @@ impl Judged {
     /// Whether all findings exist, and each variant can be run by one of the two commands.
     fn is_good(&self) -> bool {
         let refused: Vec<&String> = self.lab.values().flatten().collect();
-        self.unknown.is_empty() && !self.simulator.values().flatten().any(|variant| refused.contains(&variant))
+        self.unknown.is_empty()
+            && self.figures.is_empty()
+            && !self.simulator.values().flatten().any(|variant| refused.contains(&variant))
     }
 
     fn lines(&self) -> impl Iterator<Item = String> {
@@ -188,6 +216,7 @@ impl Judged {
             );
             format!("expect: unknown finding {:?}{}{hint}", Name::from(name.as_str()), of(variants))
         });
+        let figures = self.figures.iter().map(|(what, variants)| format!("expect: {what}{}", of(variants)));
         let refused = |command: &'static str, texts: &BTreeMap<String, Vec<String>>| {
             let line = move |(text, variants): (&String, &Vec<String>)| {
                 format!("floodline {command} refuses this file{}: {}", of(variants), harmless(text).replace('\n', " "))
@@ -195,7 +224,7 @@ impl Judged {
             texts.iter().map(line).collect::<Vec<String>>()
         };
         let (simulator, lab) = (refused("simulate", &self.simulator), refused("lab run", &self.lab));
-        unknown.collect::<Vec<String>>().into_iter().chain(simulator).chain(lab)
+        unknown.chain(figures).collect::<Vec<String>>().into_iter().chain(simulator).chain(lab)
     }
 }
 
@@ -216,12 +245,20 @@ fn expected(expect: &Expect) -> BTreeSet<&str> {
     names.filter(|name| floodline_analysis::diagnose::rule(name).is_none()).collect()
 }
 
+/// The figures that an expectation names, on any kernel.
+fn expected_figures(expect: &Expect) -> BTreeSet<&str> {
+    let all = std::iter::once(expect).chain(expect.kernels.values());
+    all.flat_map(|expect| expect.figures.keys().map(String::as_str)).collect()
+}
+
 fn check(console: &mut Console, files: &[PathBuf], format: Format) -> Result<Exit, CliError> {
     let mut text = String::new();
     let mut exit = Exit::Done;
     for path in files {
-        let parsed = parse(path);
-        let judged = parsed.as_ref().ok().and_then(|parsed| parsed.as_ref().ok()).map(Judged::of).unwrap_or_default();
+        let (parsed, judged) = match judged(path) {
+            Ok((parsed, judged)) => (Ok(parsed), judged),
+            Err(error) => (Err(error), Judged::default()),
+        };
         if !matches!(parsed, Ok(Ok(_))) || !judged.is_good() {
             exit = Exit::Usage;
         }
@@ -238,16 +275,22 @@ fn check(console: &mut Console, files: &[PathBuf], format: Format) -> Result<Exi
                     text.push_str(&paragraph(&line, 0, console.width()));
                 }
             }
-            (Format::Text, Ok(Err(error))) => error.problems.iter().for_each(|problem| put(line(path, problem))),
+            (Format::Text, Ok(Err(error))) => {
+                error.problems.iter().for_each(|problem| put(line(path, problem)));
+                for problem in judged.lines() {
+                    let line = format!("{}: {problem}", shown(path));
+                    text.push_str(&paragraph(&line, 0, console.width()));
+                }
+            }
             // The others are judged all the same.
             (Format::Text, Err(unreadable)) => put(unreadable.to_string()),
             (Format::Json, parsed) => {
                 let unreadable = parsed.as_ref().err().map(ToString::to_string);
                 let problems = parsed.ok().and_then(Result::err).map(|error| error.problems).unwrap_or_default();
                 let file = shown(path).to_string();
-                let Judged { unknown, simulator, lab } = &judged;
+                let Judged { unknown, figures, simulator, lab } = &judged;
                 let line = json!({ "schema": SCHEMA, "file": file, "problems": problems, "unreadable": unreadable,
-                    "unknown_findings": unknown, "not_simulated": simulator, "not_in_lab": lab });
+                    "unknown_findings": unknown, "unknown_figures": figures, "not_simulated": simulator, "not_in_lab": lab });
                 put(line.to_string());
             }
         }
