@@ -7,6 +7,7 @@
 mod ceilings;
 mod hierarchy;
 mod io_max;
+mod journald;
 mod members;
 mod mounts;
 mod names;
@@ -15,6 +16,7 @@ mod steps;
 pub use self::steps::{kernel_default, of_steps};
 
 use self::hierarchy::without_v2;
+use self::journald::journald;
 use self::members::Member;
 use self::mounts::{fitting, mounted};
 use self::names::{cgroup, device};
@@ -383,32 +385,6 @@ fn hint(why: &str) -> String {
         true => format!("keys: {KNOWN}"),
         false => "choose a value that the kernel accepts, or another key".to_owned(),
     }
-}
-
-/// Removes the tasks that stand for journald: a journal in memory writes nothing to a disk.
-fn journald(changed: &mut Changed, value: &str, host: Host<'_>) -> Result<(), NotChanged> {
-    if !matches!(value, "volatile" | "none") {
-        return Err(NotChanged::new(
-            format!("journald/Storage={value}: a twin knows volatile and none"),
-            "e.g. --set journald/Storage=volatile",
-        ));
-    }
-    let tasks = &mut changed.scenario.workload.tasks;
-    let before = tasks.len();
-    tasks.retain(|name, _| !host.journald.contains(name));
-    if tasks.len() == before {
-        return Err(NotChanged::new(
-            "journald/Storage: no journald wrote to a disk in this recording",
-            "record while messages are logged: floodline record --for 1m -o host.flr",
-        ));
-    }
-    if tasks.is_empty() {
-        return Err(NotChanged::new(
-            "journald/Storage: without journald nothing is written, so nothing is left to simulate",
-            "record while other programs write: floodline record --for 1m -o host.flr",
-        ));
-    }
-    Ok(())
 }
 
 /// Whether a scenario has version 2 of cgroups.
