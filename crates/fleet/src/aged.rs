@@ -23,7 +23,7 @@ fn oldest(window: &Window, change: Option<&Change>) -> Option<f64> {
     let host = &window.host.last;
     let expire = of(EXPIRE, host.dirty_expire_centisecs?.0)?;
     let interval = of(INTERVAL, host.dirty_writeback_centisecs?.0)?;
-    (interval > 0).then_some((expire + interval) as f64 / 100.0)
+    (interval > 0).then_some(expire.saturating_add(interval) as f64 / 100.0)
 }
 
 /// A pile of data that gets older under a change, and that the disk does not write in a few seconds.

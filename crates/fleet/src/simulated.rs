@@ -255,7 +255,8 @@ fn answer(
         }
         match run.demand {
             0 => measured.back_test.extend(back_test),
-            _ => of_second = back_test,
+            1 if twin.demand.other().is_some() => of_second = back_test,
+            _ => {}
         }
         results.push((run, shown));
     }
@@ -279,7 +280,7 @@ fn answer(
     };
     let Some(first) = worse(0) else { return Ok(None) };
     // The demand lies between the two twins: an effect in only one of them is not certain.
-    let of_other_demand = worse(1);
+    let of_other_demand = twin.demand.other().and_then(|_| worse(1));
     // A twin that waits too long before the change as well hides what the change adds: the recording has those waits.
     let before =
         Felt::of(&shown::figures(&recorded.window, &twin.programs), &measured.said.seen, recorded.window.seconds());
@@ -318,13 +319,11 @@ fn answer(
     let disks = by_tasks(0, false).map(|before| Disks { recorded, twin, question, before, depth, go_on });
     // A run that the model refuses tells nothing of these disks. The answer stands.
     let on_slowest_disks = match &disks {
-        Some(disks) if row.cause == Cause::NotSimulated && severity_max < SUFFERS => {
-            disks.slowest().unwrap_or_default()
-        }
+        Some(disks) if row.cause == Cause::NotSimulated && severity_max < SUFFERS => disks.slowest(),
         _ => None,
     };
     let on_slow_disks = match &disks {
-        Some(disks) if dirties_again && first >= weigh::TIGHT => disks.slow().unwrap_or_default(),
+        Some(disks) if dirties_again && first >= weigh::TIGHT => disks.slow(),
         _ => None,
     };
     Ok(Some(Answer {

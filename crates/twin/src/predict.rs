@@ -226,7 +226,8 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         results.iter().find(|(run, _)| is_it(run)).map(|(_, shown)| shown)
     };
     let (now, then) = (nominal(false, 0)?, nominal(true, 0)?);
-    let closed = nominal(false, 1).zip(nominal(true, 1));
+    // The second run of a twin whose demand is known is another bound: the syncs that a volatile overlay ends.
+    let closed = nominal(false, 1).zip(nominal(true, 1)).filter(|_| twin.demand.other().is_some());
     let (mut rows, mut on_usual) = (Vec::new(), Vec::new());
     for named in FIGURES {
         let of =

@@ -27,28 +27,29 @@ pub(super) struct Disks<'a> {
 impl Disks<'_> {
     /// Harm of the change on the slowest disks that the recording does not exclude. `None` if each disk was seen at its limits, or if tasks
     /// would wait noticeably longer on disks of a usual speed before the change too.
-    pub(super) fn slowest(&self) -> Result<Option<f64>, SimError> {
+    pub(super) fn slowest(&self) -> Option<f64> {
         let (twin, window) = (self.twin, &self.recorded.window);
         let slower: [&dyn Fn() -> Option<Question>; 3] =
             [&|| self.question.on_slowest_disks(twin, window), &|| self.question.on_slow_disks(twin, window), &|| {
                 self.question.on_usual_disks(twin, window)
             }];
-        let of_requests = self.harm(self.question.on_disks_of_few_requests(twin, window))?;
+        // A run that is refused tells nothing of its disks, and does not take back what others tell.
+        let of_requests = self.harm(self.question.on_disks_of_few_requests(twin, window)).unwrap_or_default();
         for question in slower {
-            if let Some(harm) = self.harm(question())? {
-                return Ok(Some(harm.max(of_requests.unwrap_or(0.0))));
+            if let Some(harm) = self.harm(question()).unwrap_or_default() {
+                return Some(harm.max(of_requests.unwrap_or(0.0)));
             }
         }
-        Ok(of_requests)
+        of_requests
     }
 
     /// Harm of the change on disks of few bytes and on disks of few requests per second, where the recording shows no such limit: the larger
     /// one. `None` if it shows the limits of each disk, or if tasks would wait noticeably longer on these disks before the change too.
-    pub(super) fn slow(&self) -> Result<Option<f64>, SimError> {
+    pub(super) fn slow(&self) -> Option<f64> {
         let (twin, window) = (self.twin, &self.recorded.window);
-        let of_bytes = self.harm(self.question.on_slow_disks(twin, window))?;
-        let of_requests = self.harm(self.question.on_disks_of_few_requests(twin, window))?;
-        Ok(of_bytes.into_iter().chain(of_requests).reduce(f64::max))
+        let of_bytes = self.harm(self.question.on_slow_disks(twin, window)).unwrap_or_default();
+        let of_requests = self.harm(self.question.on_disks_of_few_requests(twin, window)).unwrap_or_default();
+        of_bytes.into_iter().chain(of_requests).reduce(f64::max)
     }
 
     /// Harm of a question. `None` if the recording excludes its disks.

@@ -319,7 +319,8 @@ fn a_host_near_a_limit_is_simulated_and_one_where_nothing_changes_is_not() {
     assert_eq!((&small["tier"], &small["verdict"]), (&2.into(), &"suffers".into()), "{small}");
     let of = |key: &str| small[key].as_f64().unwrap_or_else(|| panic!("no {key} in {small}"));
     assert!(of("stall_then_seconds") > of("stall_now_seconds"), "{small}");
-    assert!(of("written_then_bytes") > of("written_now_bytes") && small["confidence"] == "high", "{small}");
+    // How long tasks wait depends on the disk, whose limit the recording does not show.
+    assert!(of("written_then_bytes") > of("written_now_bytes") && small["confidence"] == "medium", "{small}");
     assert!(of("severity") >= 1.0 && of("back_test_error") < 0.15, "{small}");
     let same = asked(&["--set", "vm.dirty_ratio=10", "--cgroup", "v2"]);
     assert_eq!((&same["tier"], &same["cause"]), (&1.into(), &"no-change".into()), "{same}");

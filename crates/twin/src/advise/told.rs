@@ -3,6 +3,7 @@
 
 use super::{GAIN_MIN, PAUSES, Search, Told};
 use crate::Twin;
+use crate::noticed::least;
 use crate::plan::changed;
 use crate::predict::Measured;
 use floodline_analysis::advice::{Constraints, Goal, Tried};
@@ -10,6 +11,15 @@ use floodline_analysis::prediction::{LONGEST, LONGEST_WRITE, PEAK, Prediction, S
 use floodline_analysis::report::{Plan, Step};
 use floodline_record::human;
 use std::collections::BTreeMap;
+
+/// Whether people do not notice what a setting gains. A larger throughput is noticed.
+fn is_small(goal: Goal, one: &Tried, as_is: &Tried) -> bool {
+    match goal {
+        Goal::Latency => as_is.stall_seconds - one.stall_seconds <= least(WAITS),
+        Goal::Safety => as_is.at_risk_bytes - one.at_risk_bytes <= least(PEAK),
+        Goal::Throughput => false,
+    }
+}
 
 /// What `doctor` says on the same recording.
 #[derive(Clone, Debug, Default)]
@@ -81,7 +91,7 @@ impl Search<'_> {
             (_, Some(_), None) if error >= 1.0 => {
                 format!("the twin misses the figure that decides for {} by {}", goal.name(), times_or_percent(error))
             }
-            (_, Some(best), None) if gain > error => {
+            (_, Some(best), None) if gain > error && is_small(goal, best, &tried[0]) => {
                 let by = |now: f64, then: f64, unit: fn(f64) -> String| format!("{} → {}", unit(now), unit(then));
                 let (one, now) = (best, &tried[0]);
                 let what = match goal {
@@ -89,6 +99,9 @@ impl Search<'_> {
                     _ => format!("tasks wait {}", by(now.stall_seconds, one.stall_seconds, human::seconds)),
                 };
                 format!("with {}, {what}: too little to notice", best.label)
+            }
+            (_, Some(best), None) if gain > error => {
+                format!("{} was not predicted: the search was stopped", best.label)
             }
             (_, Some(best), None) => format!(
                 "{} is better by {}, which is less than the error of the twin ({})",

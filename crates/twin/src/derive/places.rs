@@ -43,12 +43,16 @@ struct Due {
     most: f64,
 }
 
-/// What of the bytes of a group the flusher must have written: it lets none get older than `dirty_expire_centisecs`, and looks for old
-/// ones every `dirty_writeback_centisecs`. What was dropped before is not written.
+/// Bytes of a group that the flusher must have written: those older than `dirty_expire_centisecs` plus `dirty_writeback_centisecs`, less
+/// those dropped unwritten.
 fn due(window: &Window, group: &Group) -> Due {
     let row = &window.host.last;
     let age = |setting: Option<Centisecs>, default: u64| setting.map_or(default, |set| set.0) as f64 / 100.0;
-    let oldest = age(row.dirty_expire_centisecs, 3000) + age(row.dirty_writeback_centisecs, 500);
+    let oldest = match row.dirty_writeback_centisecs {
+        // Nothing is written because of its age.
+        Some(Centisecs(0)) => f64::INFINITY,
+        every => age(row.dirty_expire_centisecs, 3000) + age(every, 500),
+    };
     let end = group.bins.last().map_or(0.0, |bin| bin.end);
     let old = group.bins.iter().filter(|bin| bin.end <= end - oldest).map(Bin::dirtied).sum::<f64>();
     Due { least: (old - group.total.cancelled).max(0.0), most: group.total.dirtied() }
@@ -147,9 +151,9 @@ fn by_bytes(known: &[Option<usize>], bytes: &[Due], written: &[f64]) -> Vec<At> 
     for group in open {
         // What the place of this program adds to the distance, and what is left there.
         let cost = |place: usize| {
-            let (before, mut after) = (there[place], there.clone());
-            put(&mut after, place, bytes[group]);
-            (off(written[place], after[place]) - off(written[place], before), before.most - written[place])
+            let before = there[place];
+            let after = Due { least: before.least + bytes[group].least, most: before.most + bytes[group].most };
+            (off(written[place], after) - off(written[place], before), before.most - written[place])
         };
         let best = (0..written.len()).min_by(|a, b| {
             let (a, b) = (cost(*a), cost(*b));
@@ -383,5 +387,8 @@ mod tests {
         let group = Group { bins, total, ..Group::default() };
         let told = due(&Window::default(), &group);
         assert_eq!((told.least, told.most), (600.0, 1000.0));
+        let mut never = Window::default();
+        never.host.last.dirty_writeback_centisecs = Some(Centisecs(0));
+        assert_eq!(due(&never, &group).least, 0.0, "without periodic writeback");
     }
 }

@@ -23,8 +23,8 @@ const NEAR: f64 = 1.0;
 const JUST_BEFORE: f64 = 10.0;
 
 /// What a twin of a recording with such an unmount cannot know.
-const UNKNOWN: &str = "Which task waits for which is not known. An unmount of the twin comes after the programs that ended just before it \
-    in the recording, and as long after them as there.";
+const UNKNOWN: &str = "Which task waits for which is not known. The twin unmounts an overlay after the programs that ended just before the \
+    recorded unmount, with the recorded delay.";
 
 /// A program that wrote to a filesystem and ended.
 pub(super) struct Ended {
@@ -92,6 +92,11 @@ impl<'a> Unmounts<'a> {
             })
         });
         Unmounts(on_place.collect())
+    }
+
+    /// Whether no unmount was seen waiting.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.iter().all(|on| on.seen.is_empty())
     }
 
     /// Whether a wait, in seconds, is one of them.

@@ -187,7 +187,9 @@ pub(super) fn workload(
         needs_prepared.extend(writer.prepared.clone());
         open.insert(task.clone(), make(writer.open));
         closed.insert(task.clone(), make(writer.closed));
-        ended.extend(Ended::of(group, &task, place, recorded));
+        if !unmounts.is_empty() {
+            ended.extend(Ended::of(group, &task, place, recorded));
+        }
         programs.insert(
             task,
             Program {

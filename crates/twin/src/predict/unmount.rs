@@ -16,7 +16,7 @@ pub(super) fn leave_open(prediction: &mut Prediction, now: &Shown, then: &Shown)
     let (open, ended): (Vec<Seen>, Vec<Seen>) =
         std::mem::take(&mut prediction.vanish).into_iter().partition(|seen| is_of_unmount(seen.rule));
     prediction.vanish = ended;
-    prediction.doubtful.retain(|one| !is_of_unmount(one.rule));
+    prediction.doubtful.retain(|one| open.iter().all(|seen| seen.rule != one.rule));
     prediction.doubtful.extend(open.iter().map(|seen| Doubtful::new(seen, true, Reason::Unchecked, (0, 0))));
     prediction.stay.extend(open);
     prediction.notes.push(
