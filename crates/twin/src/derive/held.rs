@@ -3,7 +3,7 @@
 //! of that time, and then goes on at once. A program that rests neither waits nor runs.
 
 use super::group::{Bin, Group, PAGE};
-use super::replaced::is_reclaimed;
+use super::replaced::Reclaimed;
 use floodline_record::sample::HostRow;
 use floodline_record::window::Window;
 
@@ -40,7 +40,8 @@ pub(super) fn add_levels(groups: &mut [Group], window: &Window) {
     let level = |row: &HostRow| Some((row.nr_dirty?.0.saturating_add(row.nr_writeback?.0)) as f64 * PAGE);
     let levels: Vec<Option<f64>> = window.host_series.iter().skip(1).map(|(_, row)| level(row)).collect();
     let is_waiting = |group: &Group| group.bins.iter().any(|bin| waits(std::slice::from_ref(bin)));
-    let chosen = |group: &&mut Group| is_waiting(group) && !is_reclaimed(group, window);
+    let reclaimed = Reclaimed::of(window);
+    let chosen = |group: &&mut Group| is_waiting(group) && !reclaimed.is_of(group, window);
     for group in groups.iter_mut().filter(chosen) {
         for (bin, level) in group.bins.iter_mut().zip(&levels) {
             bin.unwritten = *level;

@@ -64,7 +64,7 @@ impl Replaced {
         if whole.is_empty() || !is_alike || !are_apart || bytes < BURST_MIN {
             return None;
         }
-        if is_reclaimed(group, window) || part_of(group, all) < MOST {
+        if Reclaimed::of(window).is_of(group, window) || part_of(group, all) < MOST {
             return None;
         }
         let cache = Cache::of(window)?;
@@ -102,29 +102,42 @@ fn without_holes(mut bursts: Vec<Burst>, bins: &[Bin]) -> Vec<Burst> {
     bursts
 }
 
-/// Whether the kernel reclaimed memory of the machine, or may have done so for a limit of the cgroup of a group or of one above it: the
-/// counters of the machine leave that out.
-pub(super) fn is_reclaimed(group: &Group, window: &Window) -> bool {
-    let growth = &window.host.growth;
-    let path = |id: &EntityId| match window.entities.get(id) {
-        Some(Entity::Cgroup { path, .. }) => Some(path),
-        _ => None,
-    };
-    let own = group.cgroup.as_ref().and_then(path);
-    let is_above = |id: &EntityId| own.zip(path(id)).is_some_and(|(own, above)| is_within(own, above));
-    let is_near = |(id, span): (&EntityId, &Span<CgroupLimitsRow>)| {
-        let limits = [span.last.memory_max, span.last.memory_high].into_iter().flatten();
-        let limit = limits.filter_map(Limit::bytes).min();
-        let used = window.cgroups.get(id).and_then(|span| span.max.memory_current);
-        limit.zip(used).is_some_and(|(limit, used)| used.0 as f64 >= NEAR * limit.0 as f64) && is_above(id)
-    };
-    let has_events = |(id, span): (&EntityId, &Span<CgroupRow>)| {
-        let events = [span.growth.events_max, span.growth.events_high].into_iter().flatten();
-        events.map(|count| count.0).any(|count| count > 0) && is_above(id)
-    };
-    [growth.pgscan_kswapd, growth.pgscan_direct].into_iter().flatten().any(|pages| pages.0 > 0)
-        || window.cgroup_limits.iter().any(is_near)
-        || window.cgroups.iter().any(has_events)
+/// Where the kernel reclaimed memory, or may have done so for the limit of a cgroup: the counters of the machine leave that out.
+pub(super) struct Reclaimed {
+    of_machine: bool,
+    /// Cgroups that were near a limit or met it.
+    near: Vec<EntityId>,
+}
+
+impl Reclaimed {
+    pub(super) fn of(window: &Window) -> Reclaimed {
+        let growth = &window.host.growth;
+        let is_near = |(id, span): (&EntityId, &Span<CgroupLimitsRow>)| {
+            let limits = [span.last.memory_max, span.last.memory_high].into_iter().flatten();
+            let limit = limits.filter_map(Limit::bytes).min();
+            let used = window.cgroups.get(id).and_then(|span| span.max.memory_current);
+            limit.zip(used).is_some_and(|(limit, used)| used.0 as f64 >= NEAR * limit.0 as f64).then_some(*id)
+        };
+        let has_events = |(id, span): (&EntityId, &Span<CgroupRow>)| {
+            let events = [span.growth.events_max, span.growth.events_high].into_iter().flatten();
+            events.map(|count| count.0).any(|count| count > 0).then_some(*id)
+        };
+        let mut near: Vec<EntityId> = window.cgroup_limits.iter().filter_map(is_near).collect();
+        near.extend(window.cgroups.iter().filter_map(has_events));
+        let scanned = [growth.pgscan_kswapd, growth.pgscan_direct].into_iter().flatten();
+        Reclaimed { of_machine: scanned.into_iter().any(|pages| pages.0 > 0), near }
+    }
+
+    /// Whether memory of the machine was reclaimed, or may have been for the cgroup of a group or for one above it.
+    pub(super) fn is_of(&self, group: &Group, window: &Window) -> bool {
+        let path = |id: &EntityId| match window.entities.get(id) {
+            Some(Entity::Cgroup { path, .. }) => Some(path),
+            _ => None,
+        };
+        let own = group.cgroup.as_ref().and_then(path);
+        let is_above = |id: &EntityId| own.zip(path(id)).is_some_and(|(own, above)| is_within(own, above));
+        self.of_machine || self.near.iter().any(is_above)
+    }
 }
 
 /// Part of a group of what all groups dirtied in the intervals in which it wrote.
@@ -324,7 +337,7 @@ pub(super) mod tests {
             let web =
                 |entity: &Entity| matches!(entity, Entity::Cgroup { path, .. } if path.as_bytes() == b"/shop/web");
             let cgroup = window.entities.iter().find(|(_, entity)| web(entity)).map(|(id, _)| *id);
-            is_reclaimed(&Group { cgroup, ..Group::default() }, &window)
+            Reclaimed::of(&window).is_of(&Group { cgroup, ..Group::default() }, &window)
         };
         assert!(near("/shop", 99.0, 0) && near("/shop/web", 99.0, 0), "its own limit, and one above it");
         assert!(near("/shop", 60.0, 3), "it was at memory.high for a moment");
