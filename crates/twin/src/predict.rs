@@ -302,8 +302,8 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         ));
     }
     if question.ends_syncs {
-        let text = "The recording does not show which programs write through an overlay. Those in cgroups on its filesystem are assumed to, so \
-                    that their syncs end. The intervals include that they go on.";
+        let text = "The recording does not show which programs write through an overlay. The prediction assumes that programs in cgroups \
+                    on its filesystem do, and that their syncs end. The intervals also cover the case that these syncs continue.";
         prediction.notes.push(text.to_owned());
     }
     if !invented.is_empty() {

@@ -43,7 +43,7 @@ pub(super) fn set(
             "wbps" => own.write_bandwidth = bytes,
             "riops" => own.read_iops = requests,
             "wiops" => own.write_iops = requests,
-            _ => return Err(refused(format!("io.max has no {key}, but rbps, wbps, riops and wiops"))),
+            _ => return Err(refused(format!("unknown limit {key}: expected rbps, wbps, riops or wiops"))),
         }
     }
     if *own == IoMax::default() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mounts of the host whose data go to no disk of it: NFS, other network filesystems and FUSE. The scenario language does not have them,
-//! so the twin leaves them out, and says so.
+//! Mounts whose data do not go to a disk of this host: NFS, other network filesystems and FUSE. The scenario language does not have them.
+//! The twin leaves them out and reports that.
 
 use floodline_analysis::diagnose::dirty::is_beyond_disks;
 use floodline_record::human;
