@@ -313,8 +313,8 @@ mod tests {
         ] {
             assert_eq!(told(good), "", "{good}");
         }
-        assert_eq!(told("hots.dirty_peak_bytes"), "names no task; did you mean host?");
-        assert_eq!(told("b.write.max_seconds"), "names no task; did you mean a?");
+        assert_eq!(told("hosts.dirty_peak_bytes"), "names no task; did you mean host?");
+        assert_eq!(told("b.write.max_seconds"), "names no task of the scenario, nor host, devices or budget");
         assert_eq!(told("database.write.max_seconds"), "names no task of the scenario, nor host, devices or budget");
         assert_eq!(told("a.wrte.max_seconds"), "names no operation; did you mean write?");
         assert_eq!(told("a.write.max_second"), "names no figure of an operation; did you mean max_seconds?");

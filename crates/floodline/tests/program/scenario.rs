@@ -106,11 +106,11 @@ fn findings_that_do_not_exist_and_keys_that_no_command_supports_are_told() {
     assert_eq!(told["not_simulated"].as_object().map(serde_json::Map::len), Some(1), "{setting}");
     assert_eq!(check(&text(""), "text").code, 0);
     // Figures that no run has, and what is wrong beside them.
-    let figures = "expect.figures.\"hots.dirty_peak_bytes\".max = 1\nexpect.figures.\"b.write.max_seconds\".max = 1";
+    let figures = "expect.figures.\"hosts.dirty_peak_bytes\".max = 1\nexpect.figures.\"b.write.max_seconds\".max = 1";
     let run = check(&text(figures), "text");
     let told = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(run.code, 2);
-    assert!(told.contains("\"hots.dirty_peak_bytes\" names no task"), "{told}");
+    assert!(told.contains("\"hosts.dirty_peak_bytes\" names no task; did you mean host?"), "{told}");
     assert!(told.contains("\"b.write.max_seconds\" names no task"), "{told}");
     let both = text("expect.found = [\"dirty-clif\"]")
         .replace("cpus = 1", "cpus = 1\nmounts.\"/d\" = { type = \"ext4\", device = \"none\" }");

@@ -109,7 +109,7 @@ steps = [{ write = { file = "/data/x", total = "1 MiB" } }]
         check("=8:0 wbps=max wiops=max", Ok([None, None, None]));
         check("=8:99 wbps=1", Err("no device \"8:99\""));
         check("=8:0", Err("expected a device and rbps="));
-        check("=8:0 bps=1", Err("io.max has no bps"));
+        check("=8:0 bps=1", Err("unknown limit bps"));
         check("=8:0 wbps=0", Err("a number from 1"));
         check("/8:0/wbps=2000000", Ok([None, Some(2_000_000), Some(100)]));
         check("/8:0/wiops=max", Ok([None, Some(10_000_000), None]));
