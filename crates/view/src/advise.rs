@@ -246,10 +246,10 @@ mod tests {
             simplified: Vec::new(),
         };
         let page = text(&advice, 80, false);
-        let told = "Leave it as it is.\n\nBack-test: the unchanged twin misses the recording by 5.0 % (median); 1 figure by more \
-                    than\n25 %.\n";
+        let told = "Leave it as it is.\n\nBack-test: the unchanged twin misses the recording by 5.0 % (median); 1 figure\n\
+                    by more than 25 %.\n";
         assert!(page.starts_with(told), "{page}");
-        assert!(page.contains("     50 s?   94.4 MiB    954 MiB  as it is\n? the twin misses"), "{page}");
+        assert!(page.contains("\n    50 s?    94.4 MiB     954 MiB  as it is\n? the twin misses"), "{page}");
         advice.missed.clear();
         assert!(!text(&advice, 80, false).contains('?'));
     }
