@@ -49,7 +49,7 @@ const PROGRAMS_MAX: usize = 1000;
 /// A program that moved less than this, and less than a thousandth of all, is left out unless it waited.
 const BYTES_MIN: f64 = 65_536.0;
 /// Share of all bytes that the programs that are left out may move together.
-const LEFT_OUT_MAX: f64 = 0.02;
+const LEFT_OUT_MAX: f64 = 0.1;
 /// Number of samples in a wait from which a program is kept for its waits.
 const ASLEEP_MIN: usize = 3;
 /// Characters of a task's name that its processes show.
