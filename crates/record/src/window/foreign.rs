@@ -8,7 +8,7 @@ use crate::id::{Entity, EntityId};
 use crate::sample::{ProcessRow, Sample};
 use crate::units::Nanos;
 use crate::window::Spans;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Unwritten bytes by which `memory.stat` may be wrong: the kernel adds up the counters of its CPUs when much changed.
@@ -61,7 +61,7 @@ impl ForDevice {
 struct Now {
     /// Bytes that its processes dirtied since its counters were last read.
     dirtied: u64,
-    processes: u32,
+    processes: BTreeSet<EntityId>,
 }
 
 /// What flushers wrote for others, by the cgroup on a device, and the readings that this is counted from.
@@ -69,8 +69,8 @@ struct Now {
 pub struct Foreign {
     /// By cgroup and device.
     pub by_flusher: BTreeMap<EntityId, ForDevice>,
-    /// Number of processes of each cgroup in the sample before.
-    processes: BTreeMap<EntityId, u32>,
+    /// Processes of each cgroup in the sample before.
+    processes: BTreeMap<EntityId, BTreeSet<EntityId>>,
     /// Bytes that they dirtied since the counters of their cgroup were last read.
     pending: BTreeMap<EntityId, u64>,
 }
@@ -99,8 +99,7 @@ impl Foreign {
             let Some(unwritten) = unwritten else { continue };
             let dirtied = self.pending.get(cgroup).copied().unwrap_or(0);
             // What a process dirtied that ended, or that no sample saw, is not known.
-            let processes = now.get(cgroup).map_or(0, |one| one.processes);
-            let is_known = processes > 0 && self.processes.get(cgroup) == Some(&processes);
+            let is_known = now.get(cgroup).is_some_and(|one| self.processes.get(cgroup) == Some(&one.processes));
             let Some(its) = self.by_flusher.get_mut(id) else {
                 self.by_flusher.insert(*id, ForDevice { written: written.0, own: unwritten, ..ForDevice::default() });
                 continue;
@@ -124,7 +123,7 @@ impl Foreign {
         self.processes = now.into_iter().map(|(cgroup, one)| (cgroup, one.processes)).collect();
     }
 
-    /// What the processes of each cgroup dirtied since the sample before, and their number.
+    /// What the processes of each cgroup dirtied since the sample before, and these processes.
     fn processes_of(&self, sample: &Sample, entities: &Entities, known: &Spans<ProcessRow>) -> BTreeMap<EntityId, Now> {
         let mut now: BTreeMap<EntityId, Now> = BTreeMap::new();
         for (id, row) in sample.processes.rows() {
@@ -134,7 +133,7 @@ impl Foreign {
                 continue;
             };
             let one = now.entry(*cgroup).or_default();
-            one.processes += 1;
+            one.processes.insert(*id);
             let before = known.get(id).and_then(|span| span.last.write_bytes).map_or(0, |bytes| bytes.0);
             one.dirtied = one.dirtied.saturating_add(bytes.0.saturating_sub(before));
         }
@@ -177,6 +176,9 @@ mod tests {
             let (pid, start_ticks, comm) = (100 + at as u32, 1, "app".into());
             let process = Entity::Process { pid, start_ticks, comm, cgroup: Some(cgroup), kthread: false };
             entities.insert(EntityId(21 + at as u32), process);
+            let (pid, start_ticks, comm) = (200 + at as u32, 300, "app".into());
+            let later = Entity::Process { pid, start_ticks, comm, cgroup: Some(cgroup), kthread: false };
+            entities.insert(EntityId(31 + at as u32), later);
         }
         entities
     }
@@ -188,13 +190,23 @@ mod tests {
 
     /// The same with the counters of cgroups in one sample of `every`.
     fn check_every(every: u64, readings: &[([u64; 2], [u64; 2], [u64; 2])], expect: [&[(u64, u64)]; 2]) {
+        check_processes(every, |_| 21, readings, expect);
+    }
+
+    /// The same. `first` returns the id of the process of blue at a second; that of green follows it.
+    fn check_processes(
+        every: u64,
+        first: impl Fn(u64) -> u32,
+        readings: &[([u64; 2], [u64; 2], [u64; 2])],
+        expect: [&[(u64, u64)]; 2],
+    ) {
         let (entities, mib) = (entities(), |number: u64| Some(Bytes(number << 20)));
         let (mut foreign, mut known) = (Foreign::default(), Spans::<ProcessRow>::default());
         for (at, (dirtied, unwritten, written)) in (0..).zip(readings) {
             let time = SampleTime { monotonic: Nanos(at * 1_000_000_000), ..SampleTime::default() };
             let rows = |first: u32| (0..2).map(move |nth| (nth, EntityId(first + nth as u32)));
             let processes =
-                rows(21).map(|(n, id)| (id, ProcessRow { write_bytes: mib(dirtied[n]), ..Default::default() }));
+                rows(first(at)).map(|(n, id)| (id, ProcessRow { write_bytes: mib(dirtied[n]), ..Default::default() }));
             let cgroups =
                 rows(1).map(|(n, id)| (id, CgroupRow { file_dirty: mib(unwritten[n]), ..Default::default() }));
             let io = rows(11).map(|(n, id)| (id, CgroupIoRow { wbytes: mib(written[n]), ..Default::default() }));
@@ -234,5 +246,11 @@ mod tests {
         // After a pause, it is another episode.
         let twice = [0, 8, 8, 8, 8, 16].map(|written| ([0, written], [0, 0], [written, 0]));
         check(&twice, [&[(1, 8), (5, 8)], &[]]);
+    }
+
+    #[test]
+    fn what_a_process_dirtied_that_another_one_replaced_is_not_foreign() {
+        let of_blue: Vec<_> = (0..5).map(|t| ([0, 20 * t], [0, 20], [20 * t, 0])).collect();
+        check_processes(1, |at| if at < 2 { 21 } else { 31 }, &of_blue, [&[(1, 60)], &[]]);
     }
 }
