@@ -17,6 +17,10 @@ const BDI: [&str; 5] = ["min_ratio", "max_ratio", "max_bytes", "strict_limit", "
 const QUEUE: [&str; 3] = ["wbt_lat_usec", "scheduler", "nr_requests"];
 /// Keys of a cgroup.
 const CGROUP: [&str; 5] = ["memory.max", "memory.high", "memory.low", "memory.min", "io.weight"];
+/// Keys of a cgroup of a host. A scenario has no key for the first one.
+const CGROUP_OF_HOST: [&str; 6] = ["io.max", "memory.max", "memory.high", "memory.low", "memory.min", "io.weight"];
+/// Limits of a device in `io.max`.
+const IO_MAX: [&str; 4] = ["rbps", "wbps", "riops", "wiops"];
 /// Keys of a mount.
 const MOUNT: [&str; 2] = ["type", "options"];
 
@@ -37,7 +41,8 @@ pub fn unknown_host_key(key: &str) -> Option<String> {
         ["queue", _, knob] => (knob, &QUEUE),
         ["loop", _, knob] => (knob, &["direct_io"]),
         ["journald", knob] => (knob, &["Storage"]),
-        ["cgroup", path @ .., knob] if !path.is_empty() => (knob, &CGROUP),
+        ["cgroup", path @ .., "io.max", _, knob] if !path.is_empty() => (knob, &IO_MAX),
+        ["cgroup", path @ .., knob] if !path.is_empty() => (knob, &CGROUP_OF_HOST),
         ["mount", path @ .., knob] if !path.is_empty() => (knob, &MOUNT),
         ["bdi" | "queue" | "loop" | "journald" | "mount", ..] => return Some(super::change::NO_SUCH_KEY.to_owned()),
         _ => return None,
@@ -183,7 +188,7 @@ fn size(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::ScenarioFile;
+    use crate::{ScenarioFile, unknown_host_key};
 
     const BASE: &str = r#"
 name = "base"
@@ -236,6 +241,16 @@ steps = [{ write = { file = "/srv/x", total = "1 MiB" } }]
         check("cgroup//system.slice/db/memory.max=max", Ok("memory_max = \"max\""));
         check("mount/srv/options=noatime,lazytime", Ok("options = [\"noatime\", \"lazytime\"]"));
         check("mount//srv/image-fs/type=xfs", Ok("type = \"xfs\""));
+    }
+
+    #[test]
+    fn a_key_that_a_host_may_have_is_known() {
+        for key in ["io.max", "io.max/8:0/wbps", "io.max/254:16/riops", "memory.max", "io.weight"] {
+            assert_eq!(unknown_host_key(&format!("cgroup/system.slice/db/{key}")), None, "{key}");
+        }
+        let told = |key: &str| unknown_host_key(key).unwrap_or_default();
+        assert_eq!(told("cgroup/db/io.max/8:0/bps"), "expected rbps, wbps, riops or wiops");
+        assert!(told("cgroup/db/io.mx").starts_with("expected io.max, memory.max"), "{}", told("cgroup/db/io.mx"));
     }
 
     #[test]
