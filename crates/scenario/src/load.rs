@@ -86,7 +86,7 @@ impl ScenarioFile {
                     variants.insert(name, scenario);
                 }
                 Err((found, scenario)) => {
-                    wrong.extend(scenario.map(|scenario| (name.clone(), scenario)));
+                    wrong.extend(scenario.map(|scenario| (name.clone(), *scenario)));
                     let found: BTreeSet<Problem> = found.into_iter().collect();
                     found.into_iter().for_each(|problem| of_variants.entry(problem).or_default().push(name.clone()));
                 }
@@ -158,7 +158,7 @@ fn one(problem: Problem) -> ScenarioError {
 }
 
 /// What is wrong, and the scenario where all types are right.
-type Wrong = (Vec<Problem>, Option<Scenario>);
+type Wrong = (Vec<Problem>, Option<Box<Scenario>>);
 
 /// `make` makes the tree: reading it uses it up, and only what is wrong needs it once more. `steps` is how much the check may compare,
 /// `again` how often the tree may be read once more.
@@ -207,7 +207,7 @@ fn read<'i>(
     };
     let is_typed = problems.is_empty();
     problems.extend(complaints.into_iter().map(locate));
-    Err((problems, is_typed.then_some(scenario)))
+    Err((problems, is_typed.then(|| Box::new(scenario))))
 }
 
 /// Parses a text again that was parsed before, and leaves out its variants.
