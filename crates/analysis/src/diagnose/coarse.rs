@@ -8,6 +8,7 @@ use super::burst::NOTICED_S;
 use super::derived::Derived;
 use super::device::Interval;
 use super::dirty::io_pressure_between;
+use crate::budget::Scope;
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::human;
 use floodline_record::name::Name;
@@ -39,6 +40,9 @@ struct Hidden<'a> {
 /// Returns the verdict, or a gap where a stall can be shorter than the time between two samples.
 pub(super) fn judged(derived: &Derived<'_>, rule: &str, verdict: Verdict) -> Verdict {
     let Verdict::Clear(_) = verdict else { return verdict };
+    if rule == "starved-dirty-budget" && !has_budgets(derived) {
+        return verdict;
+    }
     let reads = BY_INTERVALS.iter().find(|(name, _)| *name == rule).map(|(_, source)| *source);
     match reads.zip(hidden(derived)) {
         Some((source, hidden)) => {
@@ -49,6 +53,12 @@ pub(super) fn judged(derived: &Derived<'_>, rule: &str, verdict: Verdict) -> Ver
         }
         None => verdict,
     }
+}
+
+/// Whether a cgroup has a dirty budget of its own, which a burst could use up.
+fn has_budgets(derived: &Derived<'_>) -> bool {
+    let budgets = derived.budgets();
+    budgets.scope == Scope::PerCgroup && !budgets.cgroups.is_empty()
 }
 
 /// Finds the interval with the longest busy time among those that are too long to tell a stall from a load.
@@ -84,11 +94,17 @@ fn busy(interval: &Interval) -> f64 {
 mod tests {
     use super::*;
     use crate::diagnose::diagnose;
+    use floodline_record::id::Hierarchy;
     use floodline_testkit::{Fixture, grows};
 
     /// A disk that is busy for `busy` of the time and for which tasks wait for `waited`, seen every `every` seconds.
     fn unknown(every: usize, busy: f64, waited: f64) -> Vec<&'static str> {
-        let mut fixture = Fixture::healthy().seconds(60);
+        unknown_of(Fixture::healthy(), every, busy, waited)
+    }
+
+    /// The same for a host.
+    fn unknown_of(host: Fixture, every: usize, busy: f64, waited: f64) -> Vec<&'static str> {
+        let mut fixture = host.seconds(60);
         fixture = fixture.host(move |t, row| row.psi_io_some = grows(t, 0, waited * 1e9)).disk("sda", move |t, row| {
             row.io_time = grows(t, 0, busy * 1e9);
             row.written = grows(t, 0, 4e6);
@@ -113,6 +129,12 @@ mod tests {
         assert_eq!(unknown(1, 0.4, 0.4), [""; 0], "a stall of a second shows in samples of a second");
         assert_eq!(unknown(5, 0.1, 0.4), [""; 0], "the disk was not busy for a second");
         assert_eq!(unknown(5, 0.4, 0.1), [""; 0], "no task waited for a second");
+    }
+
+    #[test]
+    fn a_budget_that_cannot_exist_is_ruled_out() {
+        let rest = ["overlay-umount-flush", "dirty-cliff", "fsync-behind-writeback"];
+        assert_eq!(unknown_of(Fixture::healthy().hierarchy(Hierarchy::V1Memory), 5, 0.4, 0.4), rest);
     }
 
     #[test]
