@@ -51,8 +51,9 @@ pub struct Stretches {
 enum Phase {
     /// No workload has started. Holds the last sample: counters of the workload grow from it.
     Before(Option<Box<Sample>>),
-    /// The workload started long after the last sample: its diagnosis begins with the next one. Holds the number of events before it.
-    Starting(usize),
+    /// The workload started long after the last sample: its diagnosis begins with the next one, or with the last one if the workload ends
+    /// before the next. Holds the last sample and the number of events before the workload.
+    Starting(Box<Sample>, usize),
     Workload,
     After,
 }
@@ -134,6 +135,7 @@ impl Stretches {
     }
 
     fn conclude(&mut self) -> Report {
+        let Ok(()) = self.begin_without_sample();
         let of_s = match (self.first_at, self.window.last_at) {
             (Some(first), Some(last)) => seconds_between(first, last),
             _ => 0.0,
@@ -186,10 +188,29 @@ impl Stretches {
         let Phase::Before(before) = std::mem::replace(&mut self.phase, Phase::Workload) else { return Ok(()) };
         let Some(before) = before else { return Ok(()) };
         if at.0.saturating_sub(before.time.monotonic.0) > SETUP.0 {
-            self.phase = Phase::Starting(self.window.events.len());
+            self.phase = Phase::Starting(before, self.window.events.len());
             return Ok(());
         }
         self.begin_with(before)
+    }
+
+    /// Starts the diagnosis of a workload that has no sample yet with the last one before it: otherwise none of its growth would be judged.
+    fn begin_without_sample(&mut self) -> Result<(), Infallible> {
+        if !matches!(self.phase, Phase::Starting(..)) {
+            return Ok(());
+        }
+        match std::mem::replace(&mut self.phase, Phase::Workload) {
+            Phase::Starting(before, events) => self.begin_between(before, events),
+            _ => Ok(()),
+        }
+    }
+
+    /// Starts the diagnosis with a sample, and keeps the events from this number on.
+    fn begin_between(&mut self, first: Box<Sample>, events: usize) -> Result<(), Infallible> {
+        let of_workload = self.window.events.split_off(events.min(self.window.events.len()));
+        self.begin_with(first)?;
+        self.window.events = of_workload;
+        Ok(())
     }
 
     /// Starts the diagnosis with a sample. What was seen before stays in the window of the whole recording only.
@@ -258,6 +279,7 @@ impl Sink for Stretches {
         }
         match record {
             Record::Event(Event { at, what: What::WorkloadStarted { .. } }) => self.begin_workload(*at)?,
+            Record::Event(Event { what: What::WorkloadEnded, .. }) => self.begin_without_sample()?,
             Record::Sample(sample) => {
                 if let Phase::Before(before) = &mut self.phase {
                     match before {
@@ -273,10 +295,8 @@ impl Sink for Stretches {
         }
         self.holes.record(record);
         // A workload without an interval of its own cannot be judged: the rest of the recording then counts.
-        let is_starting = matches!(self.phase, Phase::Starting(_));
-        let is_end = matches!(record, Record::Event(Event { what: What::WorkloadEnded, .. }))
-            && self.window.samples > 1
-            && !is_starting;
+        let is_end =
+            matches!(record, Record::Event(Event { what: What::WorkloadEnded, .. })) && self.window.samples > 1;
         if is_end && !is_over {
             // The window of the whole recording goes on to its end.
             if self.keeps_whole {
@@ -288,12 +308,9 @@ impl Sink for Stretches {
         if let Some(whole) = &mut self.whole {
             whole.0.push_kept(sample);
         }
-        if let Phase::Starting(before) = self.phase {
+        if let Phase::Starting(_, events) = self.phase {
             self.phase = Phase::Workload;
-            let of_workload = self.window.events.split_off(before.min(self.window.events.len()));
-            self.begin_with(sample.clone())?;
-            self.window.events = of_workload;
-            return Ok(());
+            return self.begin_between(sample.clone(), events);
         }
         self.first_at.get_or_insert(sample.time);
         if self.window.seconds() < STRETCH_S && self.window.samples < SAMPLES_MAX {
@@ -489,6 +506,32 @@ mod tests {
                 if keeps_whole {
                     assert_eq!((whole.samples, whole.events.len()), (all.samples, 1), "{after_ms}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_workload_between_two_samples_is_judged_with_its_interval() {
+        let samples = Fixture::healthy().every(5.0).seconds(40).records();
+        let is_sample = |record: &Record| matches!(record, Record::Sample(_));
+        let nth = |nth: usize| (0..samples.len()).filter(|at| is_sample(&samples[*at])).nth(nth).expect("a sample");
+        let Record::Sample(before) = &samples[nth(3)] else { panic!("a sample") };
+        let event = |after_ms: u64, what| {
+            Record::Event(Event { at: Nanos(before.time.monotonic.0 + after_ms * 1_000_000), what })
+        };
+        let start = event(1500, What::WorkloadStarted { scenario: "s".into(), variant: "v".into() });
+        let mut ended = samples.clone();
+        ended.splice(nth(4)..nth(4), [start.clone(), event(4000, What::WorkloadEnded)]);
+        let mut cut = samples[..nth(4)].to_vec();
+        cut.push(start);
+        for (records, events) in [(ended, 2), (cut, 1)] {
+            for mut stretches in [Stretches::new(Vec::new()), Stretches::with_whole()] {
+                records.iter().for_each(|record| {
+                    let Ok(()) = stretches.record(record);
+                });
+                stretches.conclude();
+                assert_eq!(stretches.window.first_at, Some(before.time), "{events}");
+                assert_eq!(stretches.window.events.len(), events);
             }
         }
     }
