@@ -108,7 +108,7 @@ fn in_turn(moves: &[(Pair, Moves)]) -> Option<Vec<&(Pair, Moves)>> {
         sums.values().filter(|(lost, got)| *lost.min(got) >= BACK_AND_FORTH).count() >= 2
     };
     let all = by_bdi.into_values().map(shuttled).filter(is_no_accident);
-    all.max_by_key(|turns| inodes(turns))
+    all.max_by_key(|turns| total(turns))
 }
 
 /// The moves between cgroups that lose inodes and get some, without those on a way that never comes back.
@@ -123,8 +123,8 @@ fn shuttled(mut turns: Vec<&(Pair, Moves)>) -> Vec<&(Pair, Moves)> {
     }
 }
 
-/// Inodes that these moves have in all.
-fn inodes(turns: &[&(Pair, Moves)]) -> u64 {
+/// Number of all these moves. An inode that moves twice counts twice.
+fn total(turns: &[&(Pair, Moves)]) -> u64 {
     turns.iter().map(|(_, moves)| moves.switched).fold(0, u64::saturating_add)
 }
 
@@ -141,8 +141,8 @@ fn moved_in_turn(derived: &Derived<'_>, turns: &[&(Pair, Moves)], foreign: &[(Pa
     let (first, bdi) = first.map_or((String::new(), String::new()), |(first, bdi)| (first, bdi.to_string()));
     let others = human::plural((cgroups.len() as u64).saturating_sub(1), "other cgroup", "other cgroups");
     let summary = format!(
-        "{first} and {others} write the same files on {bdi}: {} moved between them in {}.",
-        human::plural(inodes(turns), "inode was", "inodes were"),
+        "{first} and {others} write the same files on {bdi}: {} of inodes between them in {}.",
+        human::plural(total(turns), "move", "moves"),
         human::seconds(derived.seconds)
     );
     finding(Severity::Warning, summary, evidence)
@@ -156,9 +156,9 @@ fn moved(derived: &Derived<'_>, pair: &Pair, there: u64, back: u64, foreign: &[(
     ];
     evidence.extend(foreign.iter().find(|(with, _)| with == pair || *with == pair.reversed()).map(of_folios));
     let summary = format!(
-        "{one} and {other} write the same files on {}: {} moved between them in {}.",
+        "{one} and {other} write the same files on {}: {} of inodes between them in {}.",
         pair.bdi,
-        human::plural(there.saturating_add(back), "inode was", "inodes were"),
+        human::plural(there.saturating_add(back), "move", "moves"),
         human::seconds(derived.seconds)
     );
     finding(Severity::Warning, summary, evidence)
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn inodes_that_move_both_ways_are_found_and_those_that_move_once_are_not() {
         let both = vec![switched(7, 9, 41), switched(9, 7, 37), foreign(7, 9, 1009)];
-        let expect = "warning: cgroup 7 and cgroup 9 write the same files on 8:0: 78 inodes were moved between them";
+        let expect = "warning: cgroup 7 and cgroup 9 write the same files on 8:0: 78 moves of inodes between them";
         check_rule(&RULE, &traced(both), expect);
         check_rule(&RULE, &traced(vec![switched(7, 9, 20_000)]), "clear: no task dirtied an inode of another");
         check_rule(
@@ -285,7 +285,7 @@ mod tests {
     fn inodes_that_go_round_among_several_cgroups_are_found() {
         let turns = vec![switched(7, 9, 4), switched(9, 11, 4), switched(11, 7, 3), foreign(7, 9, 1009)];
         let expect =
-            "warning: cgroup 7 and 2 other cgroups write the same files on 8:0: 11 inodes were moved between them";
+            "warning: cgroup 7 and 2 other cgroups write the same files on 8:0: 11 moves of inodes between them";
         check_rule(&RULE, &traced(turns), expect);
         // After removals, inodes go to the parent, and on to its parent.
         let removed = vec![switched(7, 9, 20_000), switched(9, 11, 20_000), switched(11, 1, 20_000)];
