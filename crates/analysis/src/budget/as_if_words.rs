@@ -58,7 +58,7 @@ pub(super) fn headline(now: &Budgets, then: &Budgets, rows: &[AsIfRow]) -> Strin
         match strict.is_empty() {
             true => text.push_str(" The dirty data seen here fits below every new limit."),
             false => text.push_str(&format!(
-                " The dirty data seen here is below every new limit, but strict_limit holds writers below these limits: {}.",
+                " The dirty data seen here is below every new limit, but strict_limit pauses writers earlier on {}.",
                 strict.join(", ")
             )),
         }
