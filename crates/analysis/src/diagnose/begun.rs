@@ -19,6 +19,8 @@ const YOUNG: Nanos = Nanos(600_000_000_000);
 const LITTLE_ELSE: f64 = 8.0;
 /// Fewest unwritten bytes that are worth a wait.
 const LEAST: u64 = 8 << 20;
+/// Most bytes that it may read meanwhile, such as metadata for where its data go. A task that reads more may wait for its reads.
+const READ_MAX: u64 = 64 << 10;
 /// Samples from the first on of which one must show it asleep.
 const FIRST_SAMPLES: usize = 2;
 
@@ -46,8 +48,9 @@ pub(super) fn since_before(derived: &Derived<'_>, device: &Device<'_>) -> Option
     let early = window.host_series.get(..FIRST_SAMPLES)?.last()?.0.monotonic;
     let slept = window.asleep.get(id).and_then(|times| times.first()).is_some_and(|at| *at <= early);
     let has_dirtied_none = span.growth.write_bytes == Some(Bytes(0));
+    let reads_little = span.growth.read_bytes.is_none_or(|bytes| bytes.0 <= READ_MAX);
     match window.entities.get(id) {
-        Some(Entity::Process { pid, .. }) if slept && has_dirtied_none => Some(*pid),
+        Some(Entity::Process { pid, .. }) if slept && has_dirtied_none && reads_little => Some(*pid),
         _ => None,
     }
 }
@@ -77,6 +80,11 @@ mod tests {
     /// A disk that writes 60 MiB in 30 s, of 80 MiB that are unwritten at first. `flash` sleeps from the first sample on and dirties
     /// `dirties` bytes a second. It dirtied `dirtied` MiB before and started `age_s` ago.
     fn flashed(dirtied: f64, dirties: f64, age_s: f64) -> Vec<String> {
+        flashed_and_read(dirtied, dirties, age_s, 0.0)
+    }
+
+    /// The same, and `flash` reads `reads` bytes a second.
+    fn flashed_and_read(dirtied: f64, dirties: f64, age_s: f64, reads: f64) -> Vec<String> {
         let asleep = |row: &mut floodline_record::sample::ProcessRow| row.state = Some(Count(u64::from(b'D')));
         let host = Fixture::healthy()
             .host(|t, row| {
@@ -87,13 +95,15 @@ mod tests {
                 row.reclaimable = Some(Bytes(mib((80.0 - 2.0 * t).max(0.0))));
                 row.writeback = Some(Bytes(0));
             })
-            .disk("sda", |t, row| {
+            .disk("sda", move |t, row| {
                 row.written = Some(Bytes(mib(2.0 * t)));
+                row.read = Some(Bytes((reads * t) as u64));
                 row.io_time = Some(secs(600.0 + t));
             })
             .process("flash", 900, "/", move |t, row| {
                 asleep(row);
                 row.write_bytes = Some(Bytes(mib(dirtied) + (dirties * t) as u64));
+                row.read_bytes = Some(Bytes((reads * t) as u64));
             })
             .process("till", 901, "/", move |t, row| {
                 asleep(row);
@@ -124,5 +134,7 @@ mod tests {
         assert_eq!(flashed(200.0, 1e5, 20.0), both, "it goes on writing");
         assert_eq!(flashed(2000.0, 0.0, 40_000.0), both, "it wrote other data before");
         assert_eq!(flashed(200.0, 0.0, 40_000.0), both, "it may be one of several");
+        assert_eq!(flashed_and_read(200.0, 0.0, 20.0, 1e3), ["till"], "it reads a few blocks");
+        assert_eq!(flashed_and_read(200.0, 0.0, 20.0, 1e6), both, "it may wait for its reads");
     }
 }
