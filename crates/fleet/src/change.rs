@@ -245,7 +245,7 @@ mod tests {
         let of_queue = "queue/vda/foo=1: expected wbt_lat_usec, scheduler or nr_requests | keys: vm.dirty_bytes,";
         assert!(told("queue/vda/foo=1").starts_with(of_queue), "{}", told("queue/vda/foo=1"));
         assert!(told("bdi/vda/foo=1").starts_with("bdi/vda/foo=1: expected min_ratio, max_ratio, max_bytes,"));
-        assert!(told("cgroup/x/foo=1").starts_with("cgroup/x/foo=1: expected memory.max, memory.high,"));
+        assert!(told("cgroup/x/foo=1").starts_with("cgroup/x/foo=1: expected io.max, memory.max,"));
         assert!(told("mount/data/foo=1").starts_with("mount/data/foo=1: expected type or options |"));
         assert!(told("bdi/vda=1").starts_with("bdi/vda=1: no such key; write vm.dirty_bytes,"));
         assert!(told("journald/Foo=volatile").contains("expected Storage"));
@@ -257,6 +257,7 @@ mod tests {
             "bdi/8:0/strict_limit=1",
             "loop/loop0/direct_io=1",
             "cgroup/a/b/io.weight=50",
+            "cgroup/a/b/io.max/8:0/wbps=1000000",
             "mount/overlay/options=volatile",
             "journald/Storage=volatile",
         ] {
