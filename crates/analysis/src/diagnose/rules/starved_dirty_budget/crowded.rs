@@ -21,17 +21,19 @@ const LARGER_BURSTS: &str = "More data may be unwritten at a time: a sync, an un
 const MOSTLY_WAITS: f64 = 0.2;
 /// Seconds that the disk may need for the background threshold of these ratios.
 const DRAINS_S: f64 = 5.0;
+/// Largest hard threshold, as a part of dirtyable memory: the kernel's default.
+const MOST_HARD: f64 = 0.2;
 /// How many times the present room larger thresholds must give.
 const ROOMIER: f64 = 4.0;
 const MIB: u64 = 1 << 20;
 /// Rows of evidence for each kind, at most.
 const SHOWN: usize = 3;
 
-/// Thresholds in bytes up to which the disk drains in [`DRAINS_S`], the hard one [`HARD_PER_BACKGROUND`] times the other. `None` where the
-/// cgroup would not get [`ROOMIER`] times the room that it has. `speed` in bytes a second, `global` bytes that may become dirty on the
+/// Thresholds in bytes: the disk writes the background one in [`DRAINS_S`], and the hard one is [`HARD_PER_BACKGROUND`] times that. `None`
+/// where the cgroup would not get [`ROOMIER`] times the room that it has. `speed` in bytes a second, `global` bytes that may become dirty on the
 /// machine, `available` bytes of them in the cgroup, whose writers are paused from `freerun` bytes on.
 fn drained_pair(speed: f64, global: f64, (available, freerun): (u64, u64)) -> Option<[(&'static str, u64); 2]> {
-    let most = (DRAINS_S * speed).min(global / 10.0);
+    let most = (DRAINS_S * speed).min(MOST_HARD / HARD_PER_BACKGROUND as f64 * global);
     let background = 1_u64.checked_shl((most.max(1.0).log2()).floor() as u32)?;
     let hard = background * HARD_PER_BACKGROUND;
     // Writers are paused from halfway between both on.
@@ -86,7 +88,7 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
         plan = derived.sysctls(&KERNEL_RATIOS);
         trade_off = LARGER_BURSTS.to_owned();
     }
-    // Where those ratios are too much for the disk, as much as it writes in that time.
+    // Where those ratios are too much for the disk: as much as it writes in that time.
     let global = derived.budgets().global.available.map_or(0.0, |available| available.low.0 as f64);
     let pair = speed
         .filter(|_| plan.is_empty())
@@ -213,12 +215,12 @@ mod tests {
         // A pod of 128 MiB on a machine of 4 GiB, with dirty_bytes of 40 MiB, and a disk of 60 MB/s.
         let pod = (100 * MIB, 1_090_000);
         let pair = drained_pair(60e6, 3.7 * GIB, pod);
-        assert_eq!(pair, Some([("vm.dirty_background_bytes", 256 * MIB), ("vm.dirty_bytes", 1024 * MIB)]));
-        // A card of 5 MB/s gets less, and a slower one nothing: the pod would not have much more room.
+        assert_eq!(pair, Some([("vm.dirty_background_bytes", 128 * MIB), ("vm.dirty_bytes", 512 * MIB)]));
+        // A disk of 20 MB/s gets less. A card of 5 MB/s gets nothing: the pod would not have much more room.
         assert_eq!(drained_pair(5e6, 3.7 * GIB, pod).map(|pair| pair[0].1), None);
         assert_eq!(drained_pair(20e6, 3.7 * GIB, pod).map(|pair| pair[0].1), Some(64 * MIB));
-        // No more than a tenth of the memory.
-        assert_eq!(drained_pair(2e9, 3.7 * GIB, pod).map(|pair| pair[0].1), Some(256 * MIB));
+        // The hard threshold is no more than a fifth of the memory.
+        assert_eq!(drained_pair(2e9, 3.7 * GIB, pod).map(|pair| pair[0].1), Some(128 * MIB));
     }
 
     /// What differs between hosts.
