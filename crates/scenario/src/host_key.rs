@@ -15,9 +15,9 @@ const LISTED_MAX: usize = 8;
 const BDI: [&str; 5] = ["min_ratio", "max_ratio", "max_bytes", "strict_limit", "read_ahead_kb"];
 /// Keys of a device's queue.
 const QUEUE: [&str; 3] = ["wbt_lat_usec", "scheduler", "nr_requests"];
-/// Keys of a cgroup.
-const CGROUP: [&str; 5] = ["memory.max", "memory.high", "memory.low", "memory.min", "io.weight"];
-/// Keys of a cgroup of a host. A scenario has no key for the first one.
+/// Keys of a cgroup of a scenario: all but `io.max`, which has keys of its own for each device.
+const CGROUP: &[&str] = CGROUP_OF_HOST.split_at(1).1;
+/// Keys of a cgroup of a host.
 const CGROUP_OF_HOST: [&str; 6] = ["io.max", "memory.max", "memory.high", "memory.low", "memory.min", "io.weight"];
 /// Limits of a device in `io.max`.
 const IO_MAX: [&str; 4] = ["rbps", "wbps", "riops", "wiops"];
@@ -120,7 +120,7 @@ fn cgroup(scenario: &Scenario, path: &str, file: &str, value: &str) -> Result<(S
         "memory.low" => ("memory_low", size(value)),
         "memory.min" => ("memory_min", size(value)),
         "io.weight" => ("io_weight", value.to_owned()),
-        _ => return Err(expected(&CGROUP)),
+        _ => return Err(expected(CGROUP)),
     };
     let known = scenario.machine.cgroups.keys();
     let path = named("cgroup", path.trim_matches('/'), known.map(|known| (known.trim_matches('/'), known.as_str())))?;
