@@ -9,10 +9,12 @@ use crate::Recorded;
 use crate::provenance::Notes;
 use floodline_analysis::diagnose::derived::Derived;
 use floodline_record::human;
-use floodline_record::id::DevId;
+use floodline_record::id::{DevId, Entity, EntityId};
+use floodline_record::sample::ProcessRow;
 use floodline_record::units::{Count, Nanos};
-use floodline_record::window::Window;
+use floodline_record::window::{Span, Window};
 use floodline_scenario::{FsType, Lasting, Machine, Mkfs, Mount, Mounting, OverlayDirs, Step, Task, Until, WaitFor};
+use std::collections::BTreeMap;
 use std::mem::take;
 
 /// Most overlays of a twin on one filesystem. Unmounts at one moment all wait for the same data.
@@ -42,19 +44,40 @@ pub(super) struct Ended {
 /// State letter of a process that ended and was not reaped.
 const ZOMBIE: Count = Count(b'Z' as u64);
 
+/// The processes of a recording by program, so that they are gone through once for all programs.
+pub(super) struct Processes<'a> {
+    /// By the cgroup in which they did most of their work, and their name.
+    of: BTreeMap<(Option<EntityId>, &'a [u8]), Vec<&'a Span<ProcessRow>>>,
+    /// When the last process was read.
+    latest: Nanos,
+    /// When the recording began.
+    first: u64,
+}
+
+impl<'a> Processes<'a> {
+    pub(super) fn of(recorded: &'a Recorded) -> Processes<'a> {
+        let window = &recorded.window;
+        let mut of: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (id, span) in &window.processes {
+            if let Some(Entity::Process { comm, .. }) = window.entities.get(id) {
+                of.entry((recorded.home(id), comm.as_bytes())).or_default().push(span);
+            }
+        }
+        let latest = window.processes.values().map(|span| span.last_at).max().unwrap_or_default();
+        Processes { of, latest, first: window.first_at.map_or(0, |first| first.monotonic.0) }
+    }
+}
+
 impl Ended {
     /// The program of a task. `None` if one of its processes lives at the end of the recording, or if it wrote nothing.
-    pub(super) fn of(group: &Group, task: &str, place: &Place, recorded: &Recorded) -> Option<Ended> {
-        let window = &recorded.window;
+    pub(super) fn of(group: &Group, task: &str, place: &Place, processes: &Processes<'_>) -> Option<Ended> {
         let last = group.bins.iter().rfind(|bin| bin.by_calls + bin.mapped > 0.0)?;
-        let latest = window.processes.values().map(|span| span.last_at).max()?;
-        let first = window.first_at.map_or(0, |first| first.monotonic.0);
-        let own = || window.processes.iter().filter(|(id, _)| group.holds(recorded, id)).map(|(_, span)| span);
-        let lives = own().any(|span| span.last_at == latest && span.last.state != Some(ZOMBIE));
-        let reaped = own().filter(|span| span.last.state != Some(ZOMBIE));
-        let seen = reaped.map(|span| Nanos(span.last_at.0.saturating_sub(first)).as_secs_f64()).fold(0.0, f64::max);
-        let is_any = own().next().is_some();
-        (is_any && !lives).then(|| Ended { task: task.to_owned(), dev: place.dev, at: last.end, seen })
+        let own = processes.of.get(&(group.cgroup, group.comm.as_slice()))?;
+        let mut reaped = own.iter().filter(|span| span.last.state != Some(ZOMBIE));
+        let since = |span: &Span<ProcessRow>| Nanos(span.last_at.0.saturating_sub(processes.first)).as_secs_f64();
+        let seen = reaped.clone().map(|span| since(span)).fold(0.0, f64::max);
+        let lives = reaped.any(|span| span.last_at == processes.latest);
+        (!lives).then(|| Ended { task: task.to_owned(), dev: place.dev, at: last.end, seen })
     }
 }
 

@@ -13,7 +13,7 @@ use super::replaced::Replaced;
 use super::residence::written_soon;
 use super::syncs::{Habit, Syncs, Wrote, add_by_age, are_shown, habits, syncs};
 use super::unattributed::unattributed;
-use super::unmounts::{Ended, Unmounts};
+use super::unmounts::{Ended, Processes, Unmounts};
 use super::writer::Writer;
 use super::{Fit, asked, mapped_files, rewrites, scattered, unread};
 use crate::provenance::Notes;
@@ -147,6 +147,7 @@ pub(super) fn workload(
     let storing: Vec<f64> = all.iter().map(|group| group.total.mapped).filter(|mapped| *mapped > 0.0).collect();
     let mapped: f64 = storing.iter().sum();
     let little = if mapped > 0.05 * moved { 0.05 * mapped / storing.len() as f64 } else { f64::INFINITY };
+    let processes = (!unmounts.is_empty()).then(|| Processes::of(recorded));
     let digits = all.len().to_string().len();
     let on: Vec<usize> = at.iter().map(|at| at.place).collect();
     let here = |place| -> Vec<(&Group, Syncs)> {
@@ -187,9 +188,7 @@ pub(super) fn workload(
         needs_prepared.extend(writer.prepared.clone());
         open.insert(task.clone(), make(writer.open));
         closed.insert(task.clone(), make(writer.closed));
-        if !unmounts.is_empty() {
-            ended.extend(Ended::of(group, &task, place, recorded));
-        }
+        ended.extend(processes.as_ref().and_then(|all| Ended::of(group, &task, place, all)));
         programs.insert(
             task,
             Program {
