@@ -8,7 +8,7 @@ use crate::error::CliError;
 use crate::input::shown;
 use crate::output::{self, Existing};
 use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Rename that [`Pending::commit`] performs. If it is dropped before that, the existing file stays as it was, and a new one is
@@ -80,7 +80,7 @@ pub(crate) fn create(path: &Path, existing: Existing) -> Result<(File, Pending),
 }
 
 /// Refuses a path to which [`create`] cannot write, before the work whose result it is for. A new file is made and removed again; one
-/// that exists is not opened.
+/// that exists is not opened, but for a device that nothing disturbs.
 pub(crate) fn try_out(path: &Path) -> Result<(), CliError> {
     if output::is_standard(path) {
         return Ok(());
@@ -88,11 +88,17 @@ pub(crate) fn try_out(path: &Path) -> Result<(), CliError> {
     if path.symlink_metadata().is_err() {
         return create(path, Existing::Keep).map(drop);
     }
-    match path.is_file() {
+    let Ok(found) = path.metadata() else {
+        // A link that leads nowhere, which is not followed.
+        return create(path, Existing::Keep).map(drop);
+    };
+    match found.is_file() && !path.is_symlink() {
         true => rustix::fs::access(path, rustix::fs::Access::WRITE_OK)
             .map_err(|errno| CliError::write(&shown(path).to_string(), &errno.into())),
-        // A pipe or a device: opening it is not without effect.
-        false => Ok(()),
+        // Opening a pipe is not without effect.
+        false if found.file_type().is_fifo() => Ok(()),
+        // Refuses all but harmless devices before it opens anything.
+        false => output::create(path, Existing::Replace).map(drop),
     }
 }
 
@@ -190,6 +196,25 @@ mod tests {
         fs::write(&path, "old").unwrap();
         try_out(&path).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_before_the_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("plan"), "old").unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        std::os::unix::fs::symlink(at("plan"), at("link")).unwrap();
+        std::os::unix::fs::symlink(at("none"), at("broken")).unwrap();
+        for path in [folder.path().to_owned(), at("socket"), at("link"), at("broken")] {
+            assert!(try_out(&path).is_err(), "{path:?}");
+        }
+        assert!(!at("none").exists());
+        assert_eq!(fs::read_to_string(at("plan")).unwrap(), "old");
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        for path in [at("pipe"), PathBuf::from("/dev/null")] {
+            assert!(try_out(&path).is_ok(), "{path:?}");
+        }
     }
 
     #[test]
