@@ -44,10 +44,12 @@ pub(super) struct Ended {
 /// State letter of a process that ended and was not reaped.
 const ZOMBIE: Count = Count(b'Z' as u64);
 
+/// A program: the cgroup in which its processes did most of their work, and their name.
+type Program<'a> = (Option<EntityId>, &'a [u8]);
+
 /// The processes of a recording by program, so that they are gone through once for all programs.
 pub(super) struct Processes<'a> {
-    /// By the cgroup in which they did most of their work, and their name.
-    of: BTreeMap<(Option<EntityId>, &'a [u8]), Vec<&'a Span<ProcessRow>>>,
+    of: BTreeMap<Program<'a>, Vec<&'a Span<ProcessRow>>>,
     /// When the last process was read.
     latest: Nanos,
     /// When the recording began.
