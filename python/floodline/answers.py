@@ -289,6 +289,8 @@ class Advice(TypedDict, total=False):
     chosen: int | None
     gain_share: float | None
     error_share: float
+    back_test_error: float | None
+    missed: list[str]
     no_verdict: str | None
     prediction: Prediction | None
     plan: Json | None
