@@ -95,6 +95,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "thirtysecond-well",
     "thirtysixth-sick",
     "thirtysixth-well",
+    "thirtyseventh-sick",
+    "thirtyseventh-well",
     "thirtythird-sick",
     "thirtythird-well",
     "twelfth-sick",
@@ -166,6 +168,7 @@ pub(crate) const THIRTYTHIRD_ROUND: &str = include_str!("../blind/thirtythird-ro
 pub(crate) const THIRTYFOURTH_ROUND: &str = include_str!("../blind/thirtyfourth-round.txt");
 pub(crate) const THIRTYFIFTH_ROUND: &str = include_str!("../blind/thirtyfifth-round.txt");
 pub(crate) const THIRTYSIXTH_ROUND: &str = include_str!("../blind/thirtysixth-round.txt");
+pub(crate) const THIRTYSEVENTH_ROUND: &str = include_str!("../blind/thirtyseventh-round.txt");
 pub(crate) const VARIATIONS: &str = include_str!("../blind/variations.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
@@ -206,6 +209,7 @@ pub(crate) const TABLES: &[&str] = &[
     THIRTYFOURTH_ROUND,
     THIRTYFIFTH_ROUND,
     THIRTYSIXTH_ROUND,
+    THIRTYSEVENTH_ROUND,
     VARIATIONS,
 ];
 
