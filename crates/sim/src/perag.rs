@@ -9,8 +9,10 @@
 
 use crate::arena::{CgId, InodeId, PidId, SbId};
 use crate::block::{Class, Done, Request, Way, submit_and_wait};
+use crate::block_groups::begin_of_group;
 use crate::engine::Sim;
 use crate::process::may_block;
+use crate::space::Space;
 use crate::sync::{lock, lock_shared, unlock, unlock_shared};
 use crate::world::{PAGE, World};
 use crate::xfsaild::{INODES_PER_CLUSTER, METADATA, PAGES_PER_CLUSTER};
@@ -153,6 +155,8 @@ impl World {
         let sb = &mut self.sbs[i.sb];
         if sb.fs_type == FsType::Ext4 {
             sb.groups.read_for_inode(i.block, &mut read);
+            self.put_on_members(inode, begin_of_group(self.inodes[inode].block));
+            return read;
         }
         if sb.perags.groups.is_empty() {
             return read;
@@ -162,7 +166,25 @@ impl World {
         let group = sb.perags.group_of(directory);
         sb.perags.take_inode(group, &mut read);
         i.group = u32::try_from(group).unwrap_or(0);
+        let (groups, bytes) = (sb.perags.groups.len() as u64, sb.space.map_or(0, Space::bytes));
+        self.put_on_members(inode, bytes / groups.max(1) * group as u64);
         read
+    }
+
+    /// Notes on which member of a linear device a new file is, by the place of its group on the filesystem, bytes.
+    fn put_on_members(&mut self, inode: InodeId, byte: u64) {
+        let mut device = self.sbs[self.inodes[inode].sb].device;
+        while let Some(block) = device {
+            let block = &mut self.blocks[block];
+            if let Some(stack) = &mut block.stack {
+                stack.put(u64::from(inode.0), byte);
+            }
+            // An encrypted device may lie on a linear one.
+            device = match &block.mirrors[..] {
+                [only] => Some(only.device),
+                _ => None,
+            };
+        }
     }
 
     /// Takes inodes for the directories that are new. Returns what has to be read.

@@ -125,7 +125,12 @@ impl Stack {
     /// Returns the member with the middle of a linear device, where mke2fs and mkfs.xfs put the log. On a real 6.1 with two disks
     /// of 4 GiB, the second one had 640 writes for the log of an ext4, and the first one those of its files.
     fn middle(&self) -> usize {
-        let mut left = self.size() / 2;
+        self.member_at(self.size() / 2)
+    }
+
+    /// Returns the member of a linear device that holds this byte.
+    fn member_at(&self, byte: u64) -> usize {
+        let mut left = byte;
         let holds = |size: &u64| {
             let is_here = left < *size;
             left = left.saturating_sub(*size);
@@ -134,8 +139,18 @@ impl Stack {
         self.sizes.iter().position(holds).unwrap_or(0)
     }
 
-    /// Returns the member of a file: the first one with room when the file is first seen, as filesystems put the
-    /// files of a directory near each other, starting at the beginning of the device.
+    /// Notes where on a linear device the filesystem puts a new file, in bytes from the beginning.
+    pub(crate) fn put(&mut self, inode: u64, byte: u64) {
+        if matches!(self.layout, Layout::Linear) {
+            let member = self.member_at(byte);
+            let held = self.files.held.get(member).copied().unwrap_or(0);
+            if held < self.sizes.get(member).copied().unwrap_or(0) {
+                self.files.members.insert(inode, member);
+            }
+        }
+    }
+
+    /// Returns the member of a file: where the filesystem put it, else the first one with room when the file is first seen.
     fn linear_member(&mut self, at: u64, bytes: u64) -> usize {
         let files = &mut self.files;
         files.held.resize(self.sizes.len(), 0);
@@ -248,6 +263,15 @@ mod tests {
         let mut seen = |at: u64, pages: u64| files.see(at, pages * PAGE) / PAGE;
         assert_eq!([seen(60, 8), seen(60, 8), seen(0, 64), seen(63, 130), seen(0, 256)], [8, 0, 60, 125, 63]);
         assert_eq!((files.see(300, 512), files.see(300, 512), files.see(301, 0)), (PAGE, 0, 0));
+    }
+
+    #[test]
+    fn a_file_is_where_the_filesystem_puts_it_unless_the_member_is_full() {
+        let mut stack = Stack::new(Layout::Linear, "lv", false, vec![1 << 30, 1 << 20]);
+        (7..9).for_each(|inode| stack.put(inode, (inode - 7) << 30));
+        assert_eq!([7, 8, 9].map(|inode: u64| stack.linear_member(inode << 28, 1 << 20)), [0, 1, 0]);
+        stack.put(10, 1 << 30);
+        assert_eq!(stack.linear_member(10 << 28, 4096), 0);
     }
 
     #[test]
