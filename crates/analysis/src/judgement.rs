@@ -192,6 +192,7 @@ impl Prediction {
             return Some(self.with_sparse(missed(self.back_test_error)));
         }
         let missed = self.missed_figure().map(|why| self.with_sparse(why));
+        let missed = missed.or_else(|| self.unpredicted_wait(rules));
         missed.or_else(|| self.rests_on_unseen(rules)).or_else(|| self.of_sparse(rules))
     }
 
@@ -228,6 +229,22 @@ impl Prediction {
         let row = figures.into_iter().flatten().next()?;
         let off = row.off_share.map(|off| format!(" by {}", human::percent(off))).unwrap_or_default();
         Some(format!("the twin misses {}{off}", row.named()))
+    }
+
+    /// Reason why it is open whether a change helps of which nothing is predicted to get better: a wait of the recording is not predicted, and
+    /// may get shorter. `None` where no such wait is felt.
+    pub fn unpredicted_wait(&self, rules: &[&str]) -> Option<String> {
+        let is_felt = |row: &&Row| row.is_wait() && row.is_measured && row.now >= SHORTEST_FELT_S;
+        let may_be_shorter = |row: &&Row| row.improves_roughly() || row.doubt == Some(Doubt::Demand);
+        let is_open = |row: &&Row| row.doubt.is_some() && may_be_shorter(row);
+        let row = self.leads().filter(is_felt).find(is_open).filter(|_| self.verdict(rules) == Verdict::DoesNotHelp)?;
+        Some(match row.doubt {
+            Some(Doubt::Demand) => format!(
+                "pauses were not traced, so the twin does not tell whether {} gets shorter; record again with --trace on",
+                row.named()
+            ),
+            _ => format!("the twin does not tell whether {} gets shorter", row.named()),
+        })
     }
 
     /// The figure by which the finding of a rule hurts, if the recording has it.
@@ -478,6 +495,25 @@ mod tests {
         assert!(one.contains("it harms with vdb at 32.0 MiB/s, the speed that was seen"), "{one}");
         let two = told(&["vdb", "vdc"], 0.1).unwrap_or_default();
         assert!(two.contains("vdb at 32.0 MiB/s and vdc at 32.0 MiB/s") && two.contains("one of them"), "{two}");
+    }
+
+    #[test]
+    fn a_change_that_may_shorten_a_wait_which_is_not_predicted_is_not_called_useless() {
+        let rules = ["starved-dirty-budget"];
+        let after = |now, doubt, roughly| {
+            let wait = Row { doubt: Some(doubt), roughly, ..wait(WAITS, now, now) };
+            let rows = vec![wait, risk(13.0, 50.0)];
+            Prediction { stay: vec![seen(rules[0])], risk_room_bytes: Some(1e9), ..of(rows) }
+        };
+        let told = |prediction: &Prediction| prediction.no_verdict(&rules);
+        let shorter = after(22.0, Doubt::BackTest, Some((3.0, 9.0)));
+        assert_eq!(told(&shorter).as_deref(), Some("the twin does not tell whether the total of waits gets shorter"));
+        assert!(told(&after(22.0, Doubt::Demand, None)).is_some_and(|why| why.contains("--trace on")));
+        assert_eq!(told(&after(22.0, Doubt::BackTest, Some((21.0, 24.0)))), None, "it stays");
+        assert_eq!(told(&after(0.05, Doubt::BackTest, Some((0.0, 0.0)))), None, "it is not felt");
+        let unshown = Row { is_measured: false, ..shorter.rows[0].clone() };
+        let of_twin = Prediction { rows: vec![unshown, risk(13.0, 50.0)], ..shorter };
+        assert_eq!(told(&of_twin), None, "only the twin has it");
     }
 
     #[test]

@@ -40,8 +40,8 @@ pub(crate) fn headline(prediction: &Prediction) -> String {
 /// Why the verdict is open though the twin is like its recording.
 fn open(prediction: &Prediction) -> Option<String> {
     let found = prediction.found();
-    let missed = prediction.missed_figure().or_else(|| prediction.rests_on_unseen(&found));
-    missed.or_else(|| prediction.of_sparse(&found))
+    let missed = prediction.missed_figure().or_else(|| prediction.unpredicted_wait(&found));
+    missed.or_else(|| prediction.rests_on_unseen(&found)).or_else(|| prediction.of_sparse(&found))
 }
 
 /// Whether waits were recorded and the twin misses all of them. The median error of all figures may still be small, because recorded
