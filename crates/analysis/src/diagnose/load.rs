@@ -3,12 +3,12 @@
 //! journals, fsyncs), and how long requests and tasks waited in these intervals. Does not cover which process caused
 //! it.
 
+use super::cleaned::Cleaned;
 use super::derived::Derived;
 use super::device::{Device, Interval};
 use super::{burst, dirty, strict};
 use floodline_record::units::Nanos;
-use floodline_record::window::Window;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Part of an interval with a request in flight from which the disk counts as busy.
 pub const BUSY: f64 = 0.75;
@@ -137,10 +137,9 @@ pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval)
     let waited = sum(&|interval| interval.write_await_s.unwrap_or(0.0) * interval.writes);
     let reads = sum(&|interval| interval.reads);
     let waited_to_read = sum(&|interval| interval.read_await_s.unwrap_or(0.0) * interval.reads);
-    let cleaned = Cleaned::of(derived, device);
     // What completes in one interval may be counted in the next, and pages of one large request chain all at its end.
-    let begun = begun(derived, device, &intervals);
-    let cleaned = sum(&|interval| cleaned.during(interval).unwrap_or(0.0)) + begun;
+    let counted = Cleaned::of(derived, device);
+    let cleaned = counted.during(&intervals) + begun(derived, device, &intervals);
     let pressed: Option<f64> = intervals
         .iter()
         .map(|interval| {
@@ -150,7 +149,7 @@ pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval)
     let writeback_share = if written_bytes > 0.0 { (cleaned / written_bytes).min(1.0) } else { 0.0 };
     let are_pages_synced = seconds > 0.0
         && (is_synced(derived, device, &intervals, cleaned / seconds)
-            || is_young(derived, device, &intervals, cleaned));
+            || is_young(derived, device, &intervals, (cleaned, counted.dirtied_during(&intervals))));
     Load {
         seconds,
         busy_s: sum(&|interval| interval.utilisation.unwrap_or(0.0) * interval.seconds),
@@ -214,8 +213,14 @@ fn is_synced(derived: &Derived<'_>, device: &Device<'_>, intervals: &[Interval],
 }
 
 /// Whether the data written in these intervals were dirtied in them too, and were written long before their age or amount
-/// lets the flusher begin: then the tasks that wrote them asked for it. The kernel counts these writes as writeback.
-fn is_young(derived: &Derived<'_>, device: &Device<'_>, intervals: &[Interval], cleaned: f64) -> bool {
+/// lets the flusher begin: then the tasks that wrote them asked for it. The kernel counts these writes as writeback. Where the kernel does
+/// not count what was `dirtied` for the device, the machine's bytes count.
+fn is_young(
+    derived: &Derived<'_>,
+    device: &Device<'_>,
+    intervals: &[Interval],
+    (cleaned, dirtied): (f64, Option<f64>),
+) -> bool {
     let (Some(background), Some(expiry)) = (derived.dirty.background_threshold, derived.dirty.expiry_seconds) else {
         return false;
     };
@@ -228,9 +233,9 @@ fn is_young(derived: &Derived<'_>, device: &Device<'_>, intervals: &[Interval], 
     // What is written each second stays unwritten for this long.
     let age = level as f64 * seconds / cleaned.max(1.0);
     let is_early = (level as f64) < FAR_FROM_BACKGROUND * background.0 as f64 && age < YOUNG * expiry;
-    is_early && dirtied_in(derived, intervals).is_some_and(|dirtied| dirtied >= MOSTLY_NEW * cleaned) && {
-        !strict::holds(derived, device) && !derived.is_near_a_budget()
-    }
+    is_early
+        && dirtied.or_else(|| dirtied_in(derived, intervals)).is_some_and(|dirtied| dirtied >= MOSTLY_NEW * cleaned)
+        && { !strict::holds(derived, device) && !derived.is_near_a_budget() }
 }
 
 /// Bytes dirtied on the machine in some intervals; `None` where that was not read.
@@ -268,43 +273,6 @@ pub fn is_full_of_other(derived: &Derived<'_>, load: &Load) -> bool {
 /// Start of an interval.
 pub fn start(interval: &Interval) -> Nanos {
     Nanos(interval.end.0.saturating_sub((interval.seconds * 1e9).round() as u64))
-}
-
-/// Bytes whose writeback completed on one device, interval by interval: those of the machine that the other devices did
-/// not write.
-pub struct Cleaned<'a> {
-    window: &'a Window,
-    page_size: u64,
-    /// Written by other devices until the end of an interval, bytes.
-    others: BTreeMap<Nanos, f64>,
-}
-
-impl<'a> Cleaned<'a> {
-    /// Prepares the bytes of a device.
-    pub fn of(derived: &Derived<'a>, device: &Device<'_>) -> Cleaned<'a> {
-        let mut others = BTreeMap::new();
-        let is_other = |other: &Device<'_>| {
-            other.dev != device.dev && !other.bottoms().iter().any(|below| below.dev == device.dev)
-        };
-        for other in derived.drains().iter().filter(|other| is_other(other)) {
-            for interval in other.intervals() {
-                *others.entry(interval.end).or_insert(0.0) += interval.written_bytes;
-            }
-        }
-        Cleaned { window: derived.window, page_size: derived.page_size, others }
-    }
-
-    /// Bytes completed in one interval; `None` where the machine's counter was not read.
-    pub fn during(&self, interval: &Interval) -> Option<f64> {
-        let series = &self.window.host_series;
-        let at = |moment: Nanos| {
-            let place = series.partition_point(|(at, _)| at.monotonic.0 <= moment.0.saturating_add(1_000_000));
-            series.get(place.checked_sub(1)?)?.1.nr_written
-        };
-        let pages = at(interval.end)?.0.checked_sub(at(start(interval))?.0)?;
-        let all = pages as f64 * self.page_size as f64;
-        Some((all - self.others.get(&interval.end).copied().unwrap_or(0.0)).max(0.0))
-    }
 }
 
 #[cfg(test)]

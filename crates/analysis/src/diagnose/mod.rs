@@ -11,6 +11,7 @@ pub mod attended;
 mod begun;
 pub mod burst;
 pub mod cgroup;
+mod cleaned;
 pub mod coarse;
 pub mod crowded;
 pub mod cycle;

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bytes whose writeback completed on one device. The kernel counts them for each backing device in debugfs, and otherwise for the machine
+//! only: then the writes of the devices show which of them were writeback. Does not cover which process dirtied them.
+
+use super::derived::Derived;
+use super::device::{Device, Interval};
+use super::load::start;
+use floodline_record::sample::BdiRow;
+use floodline_record::units::{Bytes, Nanos};
+use floodline_record::window::Window;
+use std::collections::BTreeMap;
+
+/// Part of the machine's written pages from which the counters of the backing devices are complete.
+const COMPLETE: f64 = 0.9;
+/// Shortest time over which the writes of devices are compared with the machine's counter, seconds: completions of one sample may be
+/// counted in the next.
+const COMPARED_S: f64 = 3.0;
+/// Rounds of the search for the parts. Each round adjusts each of the devices once.
+const ROUNDS: usize = 200;
+/// Most other devices whose writes are tried in all combinations of all or nothing.
+const TRIED: usize = 5;
+
+/// Bytes whose writeback completed on one device.
+pub(super) struct Cleaned<'a> {
+    window: &'a Window,
+    page_size: u64,
+    /// Counter of the device's own backing device, bytes; `None` where it was not read or does not cover all cgroups.
+    own: Option<Vec<(Nanos, u64)>>,
+    /// The same for the bytes that became dirty.
+    dirtied: Option<Vec<(Nanos, u64)>>,
+    /// Written by each other device, in order of time: ends of intervals, and bytes.
+    others: Vec<BTreeMap<Nanos, f64>>,
+    /// Part of the device's written bytes that is writeback, as the machine's counter and the writes of all devices show it.
+    part: f64,
+}
+
+impl<'a> Cleaned<'a> {
+    /// Prepares the bytes of a device.
+    pub(super) fn of(derived: &Derived<'a>, device: &Device<'_>) -> Cleaned<'a> {
+        let is_other = |other: &Device<'_>| {
+            other.dev != device.dev
+                && other.span.growth.written.is_some_and(|written| written.0 > 0)
+                && !other.bottoms().iter().any(|below| below.dev == device.dev)
+        };
+        let written = |one: &Device<'_>| {
+            let intervals = one.intervals().into_iter();
+            intervals.map(|interval| (interval.end, interval.written_bytes)).collect::<BTreeMap<_, _>>()
+        };
+        let others: Vec<BTreeMap<Nanos, f64>> =
+            derived.drains().iter().filter(|other| is_other(other)).map(written).collect();
+        let (window, page_size) = (derived.window, derived.page_size);
+        let counter =
+            |of: fn(&BdiRow) -> Option<Bytes>| own_counter(device, of).filter(|_| are_complete(derived, device));
+        let mut cleaned = Cleaned { window, page_size, own: None, dirtied: None, others, part: 1.0 };
+        if !cleaned.others.is_empty() {
+            cleaned.own = counter(|row| row.written);
+            cleaned.dirtied = counter(|row| row.dirtied);
+            cleaned.part = if cleaned.own.is_none() { cleaned.part_of(&device.intervals()) } else { 1.0 };
+        }
+        cleaned
+    }
+
+    /// Bytes completed on the device in some of its intervals, which are in order of time. Without a counter of its own: at least those
+    /// of the machine that the other devices did not write, and at most what the device wrote.
+    pub(super) fn during(&self, intervals: &[Interval]) -> f64 {
+        if let Some(own) = &self.own {
+            return intervals.iter().map(|interval| growth(own, interval).unwrap_or(0) as f64).sum();
+        }
+        let follows = |one: &Interval, next: &Interval| start(next).0.abs_diff(one.end.0) < 1_000_000;
+        let of_run = |run: &[Interval]| {
+            let all: f64 = run.iter().map(|interval| self.of_machine(interval).unwrap_or(0.0)).sum();
+            let others: f64 = self.others.iter().flat_map(|other| run.iter().map(|one| written_in(other, one))).sum();
+            let written: f64 = run.iter().map(|interval| interval.written_bytes).sum();
+            (all - others).max((self.part * written).min(all))
+        };
+        intervals.chunk_by(follows).map(of_run).sum::<f64>().max(0.0)
+    }
+
+    /// Bytes that became dirty for the device in some intervals; `None` where only the machine's are counted.
+    pub(super) fn dirtied_during(&self, intervals: &[Interval]) -> Option<f64> {
+        let dirtied = self.dirtied.as_ref()?;
+        intervals.iter().map(|interval| Some(growth(dirtied, interval)? as f64)).sum()
+    }
+
+    /// Bytes completed on the machine in one interval of the device; `None` where its counter was not read.
+    fn of_machine(&self, interval: &Interval) -> Option<f64> {
+        let series = &self.window.host_series;
+        let at = |moment: Nanos| {
+            let place = series.partition_point(|(at, _)| at.monotonic.0 <= moment.0.saturating_add(1_000_000));
+            series.get(place.checked_sub(1)?)?.1.nr_written
+        };
+        let pages = at(interval.end)?.0.checked_sub(at(start(interval))?.0)?;
+        Some(pages as f64 * self.page_size as f64)
+    }
+
+    /// Part of the device's written bytes that is writeback. One such part for each device, between none and all, makes up the machine's
+    /// counter over time with the smallest sum of squared differences.
+    fn part_of(&self, intervals: &[Interval]) -> f64 {
+        let mut rows: Vec<Row> = Vec::new();
+        let mut seconds = COMPARED_S;
+        for interval in intervals {
+            let Some(all) = self.of_machine(interval) else { continue };
+            let others = self.others.iter().map(|other| written_in(other, interval));
+            let written: Vec<f64> = [interval.written_bytes].into_iter().chain(others).collect();
+            if seconds >= COMPARED_S {
+                rows.push((0.0, vec![0.0; written.len()]));
+                seconds = 0.0;
+            }
+            seconds += interval.seconds;
+            if let Some((sum, by_device)) = rows.last_mut() {
+                *sum += all;
+                by_device.iter_mut().zip(written).for_each(|(sum, bytes)| *sum += bytes);
+            }
+        }
+        let (mut parts, tried) = all_or_nothing(&rows, self.others.len() + 1);
+        for _ in 0..ROUNDS {
+            for at in tried.iter().copied() {
+                // What the other devices leave of the machine's bytes, against the bytes of this one.
+                let left = |(all, by_device): &Row| {
+                    let others = by_device.iter().zip(&parts).enumerate().filter(|(other, _)| *other != at);
+                    all - others.map(|(_, (bytes, part))| bytes * part).sum::<f64>()
+                };
+                let (product, square) = rows.iter().fold((0.0, 0.0), |(product, square), row| {
+                    let bytes = row.1.get(at).copied().unwrap_or(0.0);
+                    (product + bytes * left(row), square + bytes * bytes)
+                });
+                let part = if square > 0.0 { (product / square).clamp(0.0, 1.0) } else { 0.0 };
+                if let Some(one) = parts.get_mut(at) {
+                    *one = part;
+                }
+            }
+        }
+        parts.first().copied().unwrap_or(0.0)
+    }
+}
+
+/// A machine's bytes in some time, and those of each device.
+type Row = (f64, Vec<f64>);
+
+/// The parts, each all or nothing, that come nearest to the machine's bytes. From there the search goes on: devices that write at steady
+/// rates allow many other parts. Returns them, and the devices that were tried: those with most bytes. Of the rest, all is writeback.
+fn all_or_nothing(rows: &[Row], devices: usize) -> (Vec<f64>, Vec<usize>) {
+    let bytes = |at: &usize| rows.iter().filter_map(|(_, by_device)| by_device.get(*at)).sum::<f64>();
+    let mut tried: Vec<usize> = (1..devices).collect();
+    tried.sort_by(|one, other| bytes(other).total_cmp(&bytes(one)));
+    tried.truncate(TRIED);
+    tried.insert(0, 0);
+    let parts_of = |choice: usize| {
+        let is_none = |at: usize| tried.iter().position(|one| *one == at).is_some_and(|bit| choice >> bit & 1 == 1);
+        (0..devices).map(|at| if is_none(at) { 0.0 } else { 1.0 }).collect::<Vec<f64>>()
+    };
+    let miss = |parts: &Vec<f64>| {
+        let of =
+            |(all, by_device): &Row| all - by_device.iter().zip(parts).map(|(bytes, part)| bytes * part).sum::<f64>();
+        rows.iter().map(|row| of(row) * of(row)).sum::<f64>()
+    };
+    let choices = (0..1_usize << tried.len()).map(parts_of);
+    let best = choices.min_by(|one, other| miss(one).total_cmp(&miss(other))).unwrap_or_default();
+    (best, tried)
+}
+
+/// Bytes that a device wrote in one interval of another device. An idle device has longer intervals.
+fn written_in(written: &BTreeMap<Nanos, f64>, interval: &Interval) -> f64 {
+    let from = Nanos(start(interval).0.saturating_add(1_000_000));
+    let until = Nanos(interval.end.0.saturating_add(1_000_000)).max(from);
+    written.range(from..until).map(|(_, bytes)| bytes).sum()
+}
+
+/// Growth of a counter in one interval.
+fn growth(counter: &[(Nanos, u64)], interval: &Interval) -> Option<u64> {
+    let at = |moment: Nanos| {
+        let place = counter.partition_point(|(at, _)| at.0 <= moment.0.saturating_add(1_000_000));
+        Some(counter.get(place.checked_sub(1)?)?.1)
+    };
+    at(interval.end)?.checked_sub(at(start(interval))?)
+}
+
+/// Whether the counters of the backing devices, that of the device among them, make up what the machine counts. Up to 6.9 they count the
+/// root's part only.
+fn are_complete(derived: &Derived<'_>, device: &Device<'_>) -> bool {
+    let is_drain = derived.drains().iter().any(|drain| drain.id == device.id);
+    let all = derived.window.host.growth.nr_written.map(|pages| pages.bytes(derived.page_size).0 as f64);
+    let counted = derived.window.bdis.values().filter_map(|span| span.growth.written);
+    let counted = counted.map(|bytes| bytes.0).fold(0, u64::saturating_add);
+    is_drain && counted > 0 && all.is_some_and(|all| counted as f64 >= COMPLETE * all)
+}
+
+/// Counter of the backing device of a device.
+fn own_counter(device: &Device<'_>, of: fn(&BdiRow) -> Option<Bytes>) -> Option<Vec<(Nanos, u64)>> {
+    device.bdi_series()?.iter().map(|(at, row)| Some((*at, of(row)?.0))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::diagnose::derived::Derived;
+    use crate::diagnose::device::disks;
+    use crate::diagnose::load;
+    use floodline_record::sample::DiskRow;
+    use floodline_record::units::{Bytes, Count};
+    use floodline_testkit::{Fixture, mib, mib_pages, secs};
+
+    /// Bytes per second that a disk writes at a moment, MiB.
+    type Rate = fn(f64) -> f64;
+
+    fn total(rate: Rate, t: f64) -> f64 {
+        (0..(t * 10.0) as u32).map(|tenth| rate(f64::from(tenth) / 10.0) / 10.0).sum()
+    }
+
+    fn shape(rate: Rate) -> impl Fn(f64, &mut DiskRow) {
+        move |t, row| {
+            row.writes = Some(Count((total(rate, t) * 16.0) as u64));
+            row.written = Some(Bytes(mib(total(rate, t))));
+            row.io_time = Some(secs(t));
+            row.weighted_io_time = Some(secs(8.0 * t));
+        }
+    }
+
+    /// The parts of writeback of two busy disks. Each writes at a rate; `cached` tells whether it does so from the page cache. `counts`
+    /// tells whether debugfs has the counters of the backing devices.
+    fn parts(rates: [Rate; 2], cached: [bool; 2], counts: bool) -> [f64; 2] {
+        let part = move |of: usize, t: f64| if cached[of] { total(rates[of], t) } else { 0.0 };
+        let mut fixture = Fixture::healthy().seconds(60).host(move |t, row| {
+            (row.nr_dirty, row.nr_dirtied) = (Some(mib_pages(200.0)), Some(mib_pages(part(0, t) + part(1, t))));
+            row.nr_written = Some(mib_pages(part(0, t) + part(1, t)));
+        });
+        fixture = fixture.disk("sda", shape(rates[0])).disk("sdb", shape(rates[1]));
+        for (at, bdi) in ["8:0", "8:16"].into_iter().enumerate() {
+            fixture = fixture.bdi(bdi, move |t, row| {
+                row.written = counts.then(|| Bytes(mib(part(at, t))));
+            });
+        }
+        let window = fixture.window();
+        let derived = Derived::of(&window);
+        let share = |disk: &crate::diagnose::device::Device<'_>| load::busy(&derived, disk).writeback_share;
+        let all = disks(&window);
+        ["sda", "sdb"]
+            .map(|name| all.iter().find(|disk| disk.name.as_bytes() == name.as_bytes()).map_or(f64::NAN, share))
+    }
+
+    #[test]
+    fn each_disk_has_its_own_part_of_the_writeback() {
+        let batches: Rate = |t| if (t as u64) % 10 < 6 { 2.0 } else { 0.2 };
+        let steady: Rate = |_| 80.0;
+        let few: Rate = |_| 4.0;
+        let waves: Rate = |t| if (t as u64) % 14 < 7 { 90.0 } else { 60.0 };
+        for counts in [true, false] {
+            for rates in [[batches, steady], [few, steady], [few, waves], [batches, waves]] {
+                for cached in [[true, false], [false, true], [true, true], [false, false]] {
+                    let [first, second] = parts(rates, cached, counts);
+                    let is = |part: f64, cached: bool| if cached { part > 0.8 } else { part < 0.2 };
+                    let case =
+                        format!("{cached:?}, counters of the backing devices: {counts}, {first:.2}, {second:.2}");
+                    assert!(is(first, cached[0]) && is(second, cached[1]), "{case}");
+                }
+            }
+        }
+    }
+}
