@@ -88,6 +88,20 @@ impl Hand<'_> {
         Ok(Some(Answer::Bytes(got)))
     }
 
+    /// Stores into a page that needs no fault. Returns false, and does nothing, if it needs one.
+    pub(super) fn stores_without_fault(&mut self, slot: Slot, page: u64, length: u64) -> bool {
+        let Some(open) = self.files.get(slot.0).and_then(Option::as_ref) else { return false };
+        let now = {
+            let world = self.sim.w();
+            if !world.inodes[open.file.inode].writable.has(page) {
+                return false;
+            }
+            world.now
+        };
+        self.measures.took("mmap_store", now, now, length);
+        true
+    }
+
     pub(super) async fn store(&mut self, slot: Slot, page: u64, length: u64) -> Result<(), Failed> {
         let open = self.at(slot)?;
         let inode = open.file.inode;
