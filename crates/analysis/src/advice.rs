@@ -72,6 +72,9 @@ pub struct Tried {
     pub breaks: Option<&'static str>,
     /// Whether no other candidate has both less data at risk and less stall.
     pub on_curve: bool,
+    /// Whether only the first part of its run was simulated, because tasks waited longer in it than with another candidate in all of its
+    /// run. The waits and written bytes of the rest are then extrapolated. Such a candidate is never chosen.
+    pub is_extrapolated: bool,
 }
 
 /// The advice.

@@ -55,6 +55,8 @@ pub struct Candidate {
     label: String,
     /// Whether it is a change that `doctor` prints. What that costs is told, and only a constraint that was asked for excludes it.
     is_of_doctor: bool,
+    /// Whether only the first part of its run was simulated, and the rest was extrapolated.
+    is_extrapolated: bool,
     /// The changed twin.
     pub changed: Changed,
 }
@@ -62,6 +64,16 @@ pub struct Candidate {
 impl Candidate {
     /// Options of its run.
     pub const TRIAL: Trial = Trial { diagnosed: false, ..Trial::NOMINAL };
+
+    /// Whether it is a change that `doctor` prints.
+    pub(crate) fn is_of_doctor(&self) -> bool {
+        self.is_of_doctor
+    }
+
+    /// The same candidate, of which only the first part of the run was simulated.
+    pub(crate) fn extrapolated(self) -> Candidate {
+        Candidate { is_extrapolated: true, ..self }
+    }
 }
 
 /// A search in progress.
@@ -129,7 +141,7 @@ impl<'a> Search<'a> {
         }
         let words = || settings.iter().map(|one| format!("{}={}", one.key, one.value)).collect::<Vec<_>>().join(" ");
         let label = label.map_or_else(words, str::to_owned);
-        Some(Candidate { settings, label, is_of_doctor: false, changed })
+        Some(Candidate { settings, label, is_of_doctor: false, is_extrapolated: false, changed })
     }
 
     /// Returns the next candidates to run, none when the search is over. `plans` holds the changes that `doctor` prints.
@@ -236,6 +248,7 @@ impl<'a> Search<'a> {
                 regret_seconds: regrets.fold(0.0, f64::max),
                 breaks: None,
                 on_curve: false,
+                is_extrapolated: candidate.is_extrapolated,
             };
             one.breaks = breaks(&one, &constraints).filter(|what| !(candidate.is_of_doctor && self.is_price(what)));
             one.breaks = one.breaks.or(self.excluded.get(&tried.len()).copied());
@@ -248,7 +261,8 @@ impl<'a> Search<'a> {
         };
         let on_curve: Vec<bool> = tried.iter().map(|one| !tried.iter().any(|other| beats(other, one))).collect();
         tried.iter_mut().zip(on_curve).for_each(|(one, on_curve)| one.on_curve = on_curve);
-        let allowed = tried.iter().enumerate().filter(|(at, one)| *at == 0 || one.breaks.is_none());
+        let is_allowed = |one: &Tried| one.breaks.is_none() && !one.is_extrapolated;
+        let allowed = tried.iter().enumerate().filter(|(at, one)| *at == 0 || is_allowed(one));
         let stalled = tried.first().map_or(0.0, |one| one.stall_seconds);
         // Nothing is an improvement for which tasks wait longer, by the figure that people are shown.
         let allowed = allowed.filter(|(at, one)| *at == 0 || !is_longer(stalled, one.stall_seconds));
@@ -260,6 +274,19 @@ impl<'a> Search<'a> {
         });
         let best = best.map(|(at, _)| at);
         ((tried, constraints), best)
+    }
+
+    /// Waits of a run, seconds, as the candidates are compared by them; `None` if it breaks a constraint.
+    pub(crate) fn stall_if_allowed(&self, shown: &Shown) -> Option<f64> {
+        let (_, as_is) = self.tried.first()?;
+        let of = |name: &str| self.value(shown, name);
+        let breaks = Levels {
+            at_risk_bytes: of(PEAK).unwrap_or(0.0),
+            smallest_budget_bytes: of(SMALLEST_BUDGET),
+            pause_seconds: of(LONGEST_WRITE).unwrap_or(0.0),
+        }
+        .breaks(&self.constraints(as_is));
+        breaks.is_none().then(|| of(WAITS).unwrap_or(0.0))
     }
 
     /// Whether a constraint is none that was asked for: what a change of `doctor` costs beyond it is told, and judged by its
@@ -480,16 +507,32 @@ fn is_longer(now: f64, then: f64) -> bool {
     then > now * 1.05 + 0.2
 }
 
+/// What the constraints are about.
+struct Levels {
+    at_risk_bytes: f64,
+    smallest_budget_bytes: Option<f64>,
+    pause_seconds: f64,
+}
+
+impl Levels {
+    /// The constraint that they break, if any.
+    fn breaks(&self, constraints: &Constraints) -> Option<&'static str> {
+        let is_less = |bytes: Option<f64>, least: Option<f64>| {
+            bytes.zip(least).is_some_and(|(bytes, least)| bytes < least * 0.99)
+        };
+        if self.at_risk_bytes > constraints.at_risk_bytes * 1.01 {
+            return Some(AT_RISK);
+        }
+        if is_less(self.smallest_budget_bytes, constraints.smallest_budget_bytes) {
+            return Some("smallest cgroup limit");
+        }
+        (self.pause_seconds > constraints.pause_seconds * 1.01).then_some(PAUSES)
+    }
+}
+
 fn breaks(one: &Tried, constraints: &Constraints) -> Option<&'static str> {
-    let is_less =
-        |bytes: Option<f64>, least: Option<f64>| bytes.zip(least).is_some_and(|(bytes, least)| bytes < least * 0.99);
-    if one.at_risk_bytes > constraints.at_risk_bytes * 1.01 {
-        return Some(AT_RISK);
-    }
-    if is_less(one.smallest_budget_bytes, constraints.smallest_budget_bytes) {
-        return Some("smallest cgroup limit");
-    }
-    (one.pause_seconds > constraints.pause_seconds * 1.01).then_some(PAUSES)
+    let Tried { at_risk_bytes, smallest_budget_bytes, pause_seconds, .. } = *one;
+    Levels { at_risk_bytes, smallest_budget_bytes, pause_seconds }.breaks(constraints)
 }
 
 /// Criteria that decide between candidates, the most important first; less is better. Values that people cannot

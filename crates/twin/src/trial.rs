@@ -21,6 +21,7 @@ use floodline_sim::{Progress, SimError};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 mod advised;
+mod screened;
 
 pub use self::advised::advise;
 pub use crate::findings::add_findings;

@@ -152,10 +152,14 @@ fn table(out: &mut String, advice: &Advice, width: usize, details: bool) {
             Some(what) => format!("{label} (not allowed: {what})"),
             None => label,
         };
-        let stall = format!("{}{}", human::seconds(one.stall_seconds), doubt(WAITS));
+        let about = if one.is_extrapolated { "~" } else { "" };
+        let stall = format!("{about}{}{}", human::seconds(one.stall_seconds), doubt(WAITS));
         let risk = format!("{}{}", human::bytes(one.at_risk_bytes), doubt(PEAK));
         let written = format!("{}{}", human::bytes(one.written_bytes), doubt(WRITTEN));
         table_row(out, 0, &set, &[&stall, &risk, &written, &label]);
+    }
+    if shown.iter().filter_map(|at| advice.tried.get(*at)).any(|one| one.is_extrapolated) {
+        let _ = writeln!(out, "~ the run was ended early: tasks waited too long.");
     }
     if [WAITS, PEAK, WRITTEN].into_iter().any(is_missed) {
         let _ = writeln!(out, "? the twin misses this figure of the recording by more than 25 %.");
@@ -210,6 +214,7 @@ mod tests {
             regret_seconds: 0.0,
             breaks: None,
             on_curve: true,
+            is_extrapolated: false,
         }
     }
 

@@ -221,6 +221,7 @@ mod tests {
             regret_seconds: 0.0,
             breaks: None,
             on_curve: false,
+            is_extrapolated: false,
         }
     }
 

@@ -2,7 +2,7 @@
 //! Answers `floodline advise`: runs the candidates of a search, and predicts the best of them. What `doctor` prints for the
 //! same recording is a candidate. The search itself is in `advise.rs`.
 
-use super::{AS_IS, AsIs, GoOn, Ran, Runner, Studied, TrialError, judge, knowing, no_verdict, of_now, ran};
+use super::{AS_IS, AsIs, GoOn, Ran, Runner, Studied, TrialError, judge, knowing, no_verdict, of_now, ran, screened};
 use crate::advise::{Against, Candidate, Doctor, Search, Told, Wanted, against};
 use crate::changed::Changed;
 use crate::predict::{Measured, Question, Run};
@@ -52,12 +52,9 @@ pub fn advise(
             next.into_iter().partition(|candidate| candidate.settings.is_empty());
         // Without a verdict no setting is advised, so none is tried.
         let next = if no_verdict.is_none() { next } else { Vec::new() };
-        let run = Run { trial: Candidate::TRIAL, ..AS_IS };
-        let shown = runner.each(&next, |candidate| ran((twin, window), &candidate.changed, run, go_on));
-        let as_is = first.into_iter().map(|candidate| (candidate, as_is.0.clone()));
+        search.take(first.into_iter().map(|candidate| (candidate, as_is.0.clone())));
         // A setting under which the load cannot continue is never advised.
-        let others = next.into_iter().zip(shown).filter_map(|(candidate, result)| Some((candidate, result.ok()?.0)));
-        let results: Vec<(Candidate, Shown)> = as_is.chain(others).collect();
+        let results = screened::run(studied, &search, wanted.goal, next, go_on, runner);
         search.take(results);
         if no_verdict.is_some() {
             break;
