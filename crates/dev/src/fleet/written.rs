@@ -48,14 +48,14 @@ const GROUPS: &[(&str, &str)] = files!["kinds":
     "third" "fourth" "fifth" "sixth" "seventh" "eighth" "ninth" "tenth"
     "eleventh" "twelfth" "thirteenth" "fourteenth" "fifteenth" "sixteenth" "seventeenth" "eighteenth"
     "nineteenth" "twentieth" "twentyfirst" "twentysecond" "twentythird" "twentyfourth"
-    "twentyfifth" "twentysixth" "twentyseventh" "twentyeighth" "twentyninth"];
+    "twentyfifth" "twentysixth" "twentyseventh" "twentyeighth" "twentyninth" "thirtieth"];
 
 /// Lists of single hosts, oldest first.
 const LISTS: &[(&str, &str)] = files!["hosts":
     "unseen" "lifelike" "second" "third" "fourth" "fifth" "sixth" "seventh"
     "eighth" "ninth" "tenth" "eleventh" "twelfth" "thirteenth" "fourteenth" "fifteenth" "sixteenth"
     "seventeenth" "eighteenth" "nineteenth" "twentieth" "twentyfirst" "twentysecond"
-    "twentythird" "twentyfourth" "twentyfifth" "twentysixth" "twentyseventh"];
+    "twentythird" "twentyfourth" "twentyfifth" "twentysixth" "twentyseventh" "twentyeighth"];
 
 type Read = BTreeMap<&'static str, Result<Vec<Written>, String>>;
 
