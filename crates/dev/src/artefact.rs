@@ -5,12 +5,13 @@
 use crate::Failure;
 use crate::agreement::{Case, Outcome, Row, SHARE, Verdict, off_share};
 use crate::input::shown;
+use crate::unseen::Unseen;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::Path;
 
 /// Version of the file.
-const SCHEMA: &str = "floodline.agreement/3";
+const SCHEMA: &str = "floodline.agreement/4";
 
 /// Values that fit into this number of columns stay on one line, so that a changed figure is a changed line.
 const LINE: usize = 420;
@@ -45,6 +46,10 @@ pub(crate) struct Artefact {
     pub(crate) schema: String,
     /// Figure by figure: existing recordings compared with the model by `validate`.
     pub(crate) measured: Measured,
+    /// Scores on machines that were not seen before, the newest first.
+    pub(crate) unseen: Vec<Unseen>,
+    /// What stands below them: name, bytes within 10 % and 25 %, longest waits within a factor of two.
+    pub(crate) beside_unseen: Vec<[String; 4]>,
     /// Sums of an earlier comparison.
     pub(crate) earlier: Earlier,
     /// Rows of the throttle's trace points, recomputed.

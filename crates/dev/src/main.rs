@@ -12,6 +12,7 @@ mod machines;
 mod pages;
 mod published;
 mod truth;
+mod unseen;
 mod validate;
 mod vary;
 

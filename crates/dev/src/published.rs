@@ -75,6 +75,8 @@ pub(crate) fn page_of(page: &str, artefact: &Artefact) -> Result<String, Failure
 
 fn part(name: &str, artefact: &Artefact) -> Result<String, Failure> {
     Ok(match name {
+        "unseen" => crate::unseen::table(&artefact.unseen),
+        "unseen, short" => crate::unseen::summary(&artefact.unseen, &artefact.beside_unseen),
         "headline" => headline(artefact),
         "scenarios" => scenarios(artefact),
         "earlier" => earlier(artefact),

@@ -5,6 +5,7 @@
 use crate::agreement::{Case, Outcome, Told, add_unreplayed, longest_delay, other_setting, rows};
 use crate::artefact::{self, Measured};
 use crate::input::{Workload, files, read, shown};
+use crate::unseen::Unseen;
 use crate::{Answer, Failure, Format, note, pages};
 use floodline_analysis::run::{Run, figures};
 use floodline_record::facts::HostFacts;
@@ -29,6 +30,7 @@ use std::path::PathBuf;
         with a note. Each recording is compared with the current scenario file.\n\n\
         Examples:\n  \
         floodline-dev validate recordings/ > validation.md\n  \
+        floodline-dev validate recordings/ --into docs/agreement.json --unseen \"forty-first\" --load \"2 to 6\"\n  \
         floodline-dev validate run-1.flr run-2.flr run-3.flr --format json \\\n    \
         | jq .summary")]
 pub(crate) struct Validate {
@@ -44,6 +46,13 @@ pub(crate) struct Validate {
     /// Also replace the measured figures of this artefact
     #[arg(long, value_name = "ARTEFACT")]
     into: Option<PathBuf>,
+    /// With --into: also add the score of these recordings as that of these rounds of machines, such as "forty-first", of which nothing
+    /// was seen before, and leave the other measured figures as they are
+    #[arg(long, value_name = "ROUNDS", requires = "into")]
+    unseen: Option<String>,
+    /// Load average of the host during these runs, such as "2 to 6"
+    #[arg(long, value_name = "LOAD", requires = "unseen", default_value = "")]
+    load: String,
     /// Output format; text is Markdown
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -162,7 +171,14 @@ impl Validate {
             });
         }
         if let (Some(path), Some(mut artefact)) = (&self.into, artefact) {
-            artefact.measured = Measured::of(&cases, self.seeds);
+            let measured = Measured::of(&cases, self.seeds);
+            match &self.unseen {
+                Some(rounds) => {
+                    artefact.unseen.retain(|one| one.rounds != *rounds);
+                    artefact.unseen.insert(0, Unseen::of(rounds, &self.load, &measured));
+                }
+                None => artefact.measured = measured,
+            }
             artefact::write(path, &artefact)?;
         }
         let text = match self.format {
