@@ -129,6 +129,8 @@ pub(crate) struct Journal {
     unwritten: BlockSet,
     /// Whether they are written at once (`xfs_ail_push_all()`).
     is_pushed: bool,
+    /// Whether blocks are on their way to their place.
+    is_in_flight: bool,
     writer: Option<Ticket>,
     /// Room in the log of XFS.
     pub(crate) room: Room,
@@ -172,6 +174,7 @@ impl Journal {
             thread: None,
             unwritten: BlockSet::default(),
             is_pushed: false,
+            is_in_flight: false,
             writer: None,
             room: Room::of(u64::MAX),
         }
@@ -319,7 +322,7 @@ pub(crate) async fn modify(sim: &Sim, sb: SbId, blocks: &[u64], memcg: CgId) {
     }
 }
 
-async fn wait(sim: &Sim, sb: SbId, waits: &'static str) {
+pub(crate) async fn wait(sim: &Sim, sb: SbId, waits: &'static str) {
     let ticket = sim.ticket(waits);
     if let Some(journal) = of(&mut sim.w(), sb) {
         journal.waiters.add(ticket);

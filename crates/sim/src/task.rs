@@ -19,6 +19,7 @@ use crate::process::{Sleeper, may_block, use_cpu};
 use crate::sync;
 use crate::syscalls::{self, Opened, Readahead};
 use crate::world::PAGE;
+use crate::xfsaild::in_place;
 use floodline_record::units::Nanos;
 use floodline_scenario::program::{Answer, Op, Program};
 use floodline_scenario::{Parallel, Single, Step};
@@ -234,6 +235,7 @@ impl<'s> Hand<'s> {
             }
             Single::DropCaches => {
                 self.sim.w().drop_caches();
+                in_place(&self.sim).await;
             }
             Single::WaitFor(step) => self.wait_for(&step.task).await,
             Single::Barrier(step) => self.barrier(&step.name).await,

@@ -10,7 +10,7 @@ use crate::arena::{CgId, SbId};
 use crate::block::{Class, Done, Request, Way, submit, submit_and_wait};
 use crate::engine::{Due, Sim, suspend};
 use crate::filesystem::FIRST_INODES;
-use crate::journal::BlockSet;
+use crate::journal::{BlockSet, Journal, wait};
 use crate::process::Sleeper;
 use crate::world::PAGE;
 
@@ -78,6 +78,18 @@ pub(crate) async fn xfsaild(sim: Sim, sb: SbId) {
         let mut world = sim.w();
         let waiting = world.sbs[sb].journal.as_mut().map(|journal| journal.written_back(taken));
         world.wake_all(waiting.unwrap_or_default());
+    }
+}
+
+/// Waits until the metadata of dropped inodes is in place. The kernel writes it meanwhile, and keeps these inodes until then. On real
+/// machines a task that drops caches has its inodes read again after that.
+pub(crate) async fn in_place(sim: &Sim) {
+    let is_pushing = |sb: SbId| sim.w().sbs[sb].journal.as_ref().is_some_and(Journal::is_pushing);
+    let all: Vec<SbId> = sim.w().sbs.ids().collect();
+    for sb in all {
+        while is_pushing(sb) {
+            wait(sim, sb, "metadata that is written in place").await;
+        }
     }
 }
 

@@ -18,7 +18,7 @@ impl Journal {
 
     /// Takes the metadata blocks that have to be written in place. The journal forgets them.
     pub(crate) fn take_unwritten(&mut self) -> BlockSet {
-        self.is_pushed = false;
+        (self.is_pushed, self.is_in_flight) = (false, true);
         std::mem::take(&mut self.unwritten)
     }
 
@@ -33,9 +33,15 @@ impl Journal {
         self.is_pushed || self.room.is_short()
     }
 
+    /// Whether metadata that was asked for is not in place yet.
+    pub(crate) fn is_pushing(&self) -> bool {
+        self.is_pushed || self.is_in_flight
+    }
+
     /// Records that metadata was written in place, which frees part of XFS's log. Returns the processes that waited for
     /// room.
     pub(crate) fn written_back(&mut self, bytes: u64) -> Waiters {
+        self.is_in_flight = false;
         self.room.give(bytes);
         self.waiters.take()
     }
