@@ -3,13 +3,12 @@
 //! the amount, the age, or a request (sync, fsync, an unmount). Requests are counted when they complete, so utilisation
 //! and await of one interval are coarse. A stretch is therefore judged as a whole.
 
+pub(super) use self::trigger::trigger_of;
 use super::derived::Derived;
 use super::device::{Basis, Device, Interval, SMALL_WRITE, Speed};
-use super::{attended, dirty, elsewhere, flusher, released, synced};
-use crate::budget::ROOT_INO;
+use super::{attended, dirty, released};
 use floodline_record::sample::{BdiRow, HostRow};
-use floodline_record::traced::flusher::Flushed;
-use floodline_record::units::{Bytes, Nanos, Pages};
+use floodline_record::units::Nanos;
 
 /// Shortest burst that people notice, seconds.
 pub const NOTICED_S: f64 = 1.0;
@@ -104,6 +103,9 @@ pub struct Burst {
     pub trigger: Trigger,
     /// Whether a trace shows the trigger. Otherwise amount and age make it likely.
     pub is_traced: bool,
+    /// Whether it may have been a part of the background threshold that no counter shows, of the device or of a cgroup on it. Never if a
+    /// trace shows the trigger, or if the whole threshold was reached.
+    pub may_be_part: bool,
 }
 
 impl Burst {
@@ -437,6 +439,7 @@ impl History<'_, '_> {
         let age_s = self.levels.series.get(..=first).and_then(|levels| age_seconds(levels, &self.begun));
         let piled_rate = self.levels.series.get(..=first).filter(|_| self.levels.is_own).and_then(piled_rate);
         let traced = self.traced_trigger(queued_from, to, written);
+        let likely = trigger::trigger(self.derived, dirty_before, age_s, self.has_reached_part(from));
         Ok(Burst {
             from,
             queued_from,
@@ -455,79 +458,15 @@ impl History<'_, '_> {
             is_attended: attended::may_be(self.derived, self.device, from, to),
             piled_rate,
             age_s,
-            trigger: traced.unwrap_or_else(|| trigger(self.derived, dirty_before, age_s, self.has_reached_part(from))),
+            trigger: traced.unwrap_or(likely),
             is_traced: traced.is_some(),
+            may_be_part: traced.is_none() && likely != Trigger::Amount && self.has_unknown_part(from),
         })
     }
 
     /// Index in the series of the last sample at or before `time`.
     fn sample_at(&self, time: Nanos) -> Option<usize> {
         self.levels.series.partition_point(|(at, _)| *at <= time).checked_sub(1)
-    }
-
-    /// The device's own part of the background threshold at `time`: the same part as it has of the limit, which the kernel
-    /// prints. `None` where the level is not the device's own.
-    fn own_background(&self, time: Nanos) -> Option<Bytes> {
-        let series = self.device.bdi_series().filter(|_| self.levels.is_own)?;
-        let place = series.partition_point(|(at, _)| *at <= time).checked_sub(1)?;
-        let own = series.get(place)?.1.dirty_thresh.filter(|own| own.0 > 0)?;
-        let host = &self.derived.window.host_series;
-        let place = host.partition_point(|(at, _)| at.monotonic <= time).checked_sub(1)?;
-        let row = &host.get(place)?.1;
-        let (limit, background) = (row.nr_dirty_threshold?.0, row.nr_dirty_background_threshold?.0);
-        (limit > 0).then(|| Bytes((own.0 as f64 * background as f64 / limit as f64) as u64))
-    }
-
-    /// Whether the device's own part of the background threshold was reached before `time`, and not longer ago than the
-    /// flusher needs to look at it.
-    fn has_reached_part(&self, time: Nanos) -> bool {
-        let Some(part) = self.own_background(time) else { return false };
-        let period = self.derived.window.host.last.dirty_writeback_centisecs;
-        let Some(period_s) = period.map(|period| period.0 as f64 / 100.0).filter(|period| *period > 0.0) else {
-            return false;
-        };
-        let until = self.sample_at(time).and_then(|at| self.levels.series.get(..=at)).unwrap_or_default();
-        let is_over = |level: u64| level as f64 >= NEAR_THRESHOLD * part.0 as f64;
-        let below = until.iter().rev().find(|(_, level)| !is_over(*level));
-        let since_s = |(at, _): &(Nanos, u64)| Nanos(time.0.saturating_sub(at.0)).as_secs_f64();
-        until.last().is_some_and(|(_, level)| is_over(*level))
-            && below.is_some_and(|below| since_s(below) <= period_s + NOTICED_S)
-    }
-
-    /// Whether the flushers of some rounds looked at the device's own part of the threshold: they were the root's, and the machine's
-    /// dirty data were below the machine's threshold all the time.
-    fn is_of_part(&self, queued_from: Nanos, to: Nanos, is_then: impl Fn(Nanos, &Flushed) -> bool) -> bool {
-        let of_cgroups = flusher::by_reason(self.derived.window, |at, flushed| {
-            is_then(at, flushed) && flushed.wb_cgroup_ino != ROOT_INO
-        });
-        let rows = &self.derived.window.host_series;
-        let rows = rows.iter().filter(|(at, _)| at.monotonic >= queued_from && at.monotonic <= to);
-        let mut below = rows.map(|(_, row)| {
-            let unwritten = row.nr_dirty?.0.saturating_add(row.nr_writeback.map_or(0, |pages| pages.0));
-            Some((unwritten as f64) < NEAR_THRESHOLD * row.nr_dirty_background_threshold?.0 as f64)
-        });
-        of_cgroups.is_some_and(|rounds| rounds.is_empty()) && below.all(|is_below| is_below == Some(true))
-    }
-
-    /// Trigger of a burst of `written` bytes, as a trace recorded it.
-    fn traced_trigger(&self, queued_from: Nanos, to: Nanos, written: f64) -> Option<Trigger> {
-        let is_its = self.device.bdi_names();
-        let is_then = |at: Nanos, flushed: &Flushed| is_its(&flushed.bdi) && flushed.since < to && at > queued_from;
-        let reasons = flusher::by_reason(self.derived.window, is_then)?;
-        let least = Bytes((FLUSHED_SHARE * written) as u64).pages(self.derived.page_size);
-        let named = named(&reasons, least).map(|trigger| match trigger {
-            Trigger::Amount if self.is_of_part(queued_from, to, is_then) => Trigger::Part,
-            other => other,
-        });
-        named.or_else(|| {
-            // A task that syncs a file queues its pages itself.
-            let filesystems = elsewhere::filesystems_on(self.derived, self.device);
-            let askers = synced::askers(self.derived.window, &filesystems, queued_from, to);
-            let own = Bytes(askers.iter().map(|asker| asker.bytes).sum::<f64>() as u64).pages(self.derived.page_size);
-            let is_sync = |(reason, _): &&(&str, flusher::Rounds)| trigger_of(reason) == Some(Trigger::Asked);
-            let synced: u64 = reasons.iter().filter(is_sync).map(|(_, rounds)| rounds.pages.0).sum();
-            (own.0.saturating_add(synced) >= least.0.max(1)).then_some(Trigger::Asked)
-        })
     }
 }
 
@@ -564,37 +503,6 @@ fn piled_rate(until: &[(Nanos, u64)]) -> Option<f64> {
     Some(high.saturating_sub(*low) as f64 / Nanos(to.0 - from.0).as_secs_f64())
 }
 
-/// Trigger of a burst by the kernel's own `wb_reason`: that of the flusher's rounds that took longest. `None` where the
-/// flusher wrote less than half, or where no reason stands for a trigger: then each writer waits for its own data.
-fn named(reasons: &[(&str, flusher::Rounds)], least: Pages) -> Option<Trigger> {
-    let (reason, rounds) = reasons.first()?;
-    trigger_of(reason).filter(|_| rounds.pages >= least)
-}
-
-/// Trigger that a `wb_reason` stands for.
-pub(super) fn trigger_of(reason: &str) -> Option<Trigger> {
-    match reason {
-        "background" => Some(Trigger::Amount),
-        "periodic" => Some(Trigger::Age),
-        "sync" | "fs_free_space" => Some(Trigger::Asked),
-        _ => None,
-    }
-}
-
-/// Trigger of a burst, from the amount of dirty data at its start and their age. The flusher looks at a device's own part of
-/// the threshold once in a period only: fresh data that a sync asks for may exceed it.
-fn trigger(derived: &Derived<'_>, dirty_before: u64, age_s: Option<f64>, is_part: bool) -> Trigger {
-    let is_there = |threshold: Bytes| dirty_before as f64 >= NEAR_THRESHOLD * threshold.0 as f64;
-    if derived.dirty.background_threshold.is_some_and(is_there) {
-        return Trigger::Amount;
-    }
-    match (age_s, derived.dirty.expiry_seconds) {
-        (Some(age), Some(expiry)) if age >= NEAR_EXPIRY * expiry => Trigger::Age,
-        (Some(age), _) if age >= FRESH_S && is_part => Trigger::Part,
-        (Some(_), Some(_)) => Trigger::Asked,
-        _ => Trigger::Unknown,
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests;
+mod trigger;

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::diagnose::device::drains;
-use floodline_record::units::Count;
+use floodline_record::units::{Bytes, Count, Pages};
 use floodline_testkit::incidents::{dirty_cliff, dirty_cliff_published};
 use floodline_testkit::{Fixture, mib, mib_pages, secs};
 

@@ -176,7 +176,9 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
         _ if is_alone => ". No other program was seen to wait",
         _ if is_quick => ". A write in it took little time",
         (_, Trigger::Asked) if burst.is_traced => ", triggered by a sync. Other tasks waited behind it",
-        (_, Trigger::Asked) => ", triggered by a sync, an fsync or an unmount. Other tasks waited behind it",
+        (_, Trigger::Asked) if !burst.may_be_part => {
+            ", triggered by a sync, an fsync or an unmount. Other tasks waited behind it"
+        }
         (true, _) => ". Tasks that used the disk waited behind it",
         (false, _) => ". Few tasks waited",
     };
@@ -214,6 +216,7 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
         rate: burst.piled_rate.unwrap_or(0.0).max(rate * part_of_writes(derived, device)),
         trigger: Some(burst.trigger),
         is_traced: burst.is_traced,
+        may_be_part: burst.may_be_part,
         most: bursts.iter().map(|one| one.dirty_before).max(),
         await_max_s: bursts.iter().map(|one| one.await_max_s).reduce(f64::max),
     };
@@ -258,13 +261,14 @@ fn traced(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst) -> Option<S
         let is_of_part = burst.trigger == Trigger::Part;
         let trigger = if is_of_part { Trigger::Amount } else { burst.trigger };
         let is_whole = burst.is_traced && burst::trigger_of(reason) == Some(trigger);
+        let is_of_cgroup = burst.trigger == Trigger::Amount && !remedy::has_reached_background(derived);
         parts.push(format!(
             "The flusher spent {} on {}, because of {}.",
             human::seconds(rounds.busy.as_secs_f64()),
             if is_whole { "it" } else { "a part of it" },
             match *reason {
-                "background" if is_whole && is_of_part =>
-                    "the device's part of the background threshold (background)".to_owned(),
+                "background" if is_whole && is_of_part => "a part of the background threshold (background)".to_owned(),
+                "background" if is_of_cgroup => "the background threshold of a cgroup (background)".to_owned(),
                 "background" => "the background threshold (background)".to_owned(),
                 "periodic" => "the age of the data (periodic)".to_owned(),
                 other => other.to_owned(),
@@ -349,6 +353,7 @@ fn foretold(derived: &Derived<'_>, hoard: &Hoard<'_>, rate: f64, expiry: f64) ->
         rate,
         trigger: None,
         is_traced: false,
+        may_be_part: false,
         most: None,
         await_max_s: None,
     };

@@ -9,7 +9,6 @@ use crate::diagnose::device::{Device, Speed};
 use crate::diagnose::{throttle, writer};
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::human;
-use floodline_record::units::Bytes;
 
 /// An age that nothing shorter improves much, seconds.
 const SHORT_AGE_S: f64 = 3.5;
@@ -27,6 +26,8 @@ pub(super) struct Pile<'a> {
     pub(super) trigger: Option<Trigger>,
     /// Whether a trace shows that.
     pub(super) is_traced: bool,
+    /// Whether a part of the background threshold that no counter shows may have woken the flusher.
+    pub(super) may_be_part: bool,
     /// The most that was dirty at the start of a burst, bytes; `None` where none was seen.
     pub(super) most: Option<u64>,
     /// Mean time of a write in the worst interval of the burst, seconds.
@@ -43,7 +44,7 @@ pub(super) fn finish(
 ) -> Finding {
     let is_too_fast = !pile.by_operations && pile.rate > pile.speed.value;
     let is_of_one = is_of_one(derived, &pile.device, pile.by_operations);
-    let (cause, plain) = woken_by(derived, pile.trigger, pile.is_traced);
+    let (cause, plain) = woken_by(derived, &pile);
     let (likely, throttled) = (likely(derived, &pile), throttled(derived));
     let faster = match is_too_fast {
         true => {
@@ -85,19 +86,36 @@ pub(super) fn finish(
 
 const OLD_ENOUGH: &str = "The kernel waits until the data are old enough. Then it writes all of them";
 
-/// What woke the flusher, for the evidence and for the first screen.
-fn woken_by(derived: &Derived<'_>, trigger: Option<Trigger>, is_traced: bool) -> (&'static str, &'static str) {
+/// Whether the machine's dirty data reached the background threshold in a sample.
+pub(super) fn has_reached_background(derived: &Derived<'_>) -> bool {
     let reached = derived.dirty.peak.zip(derived.dirty.background_threshold);
-    let was_reached = |(peak, background): (Bytes, Bytes)| peak.0 as f64 >= 0.95 * background.0 as f64;
+    reached.is_none_or(|(peak, background)| peak.0 as f64 >= 0.95 * background.0 as f64)
+}
+
+/// What woke the flusher, for the evidence and for the first screen.
+fn woken_by(derived: &Derived<'_>, pile: &Pile<'_>) -> (&'static str, &'static str) {
+    let (trigger, is_traced) = (pile.trigger, pile.is_traced);
     match trigger {
         Some(Trigger::Asked) if is_traced => (
             "A sync, an fsync of a large file or an unmount asked for the data before the flusher had written them",
             "A sync, an fsync of a large file or an unmount asked for the data",
         ),
+        Some(Trigger::Asked) if pile.may_be_part => (
+            "The dirty data of the machine reached neither the background threshold nor the expiry. Two reasons remain. A \
+             sync, an fsync of a large file or an unmount asked for the data. Or the data reached the part of the \
+             background threshold that this device, or a cgroup on it, has",
+            "A sync or an unmount asked for the data, or a disk's or cgroup's part of the background threshold was reached",
+        ),
         Some(Trigger::Asked) => (
             "The dirty data of the machine reached neither the background threshold nor the expiry: a sync, an fsync of \
              a large file or an unmount asked for it",
             "A sync, an fsync of a large file or an unmount asked for the data",
+        ),
+        Some(Trigger::Part) if is_traced && has_cgroups_with_parts(derived) => (
+            "Dirty data of this device, or of a cgroup on it, reached its own part of the background threshold, which is \
+             more than the device writes in a second. All dirty data of the machine stayed below the whole threshold",
+            "The kernel starts writing late: a disk's or cgroup's part of the background threshold is more than the disk \
+             writes in a second",
         ),
         Some(Trigger::Part) => (
             "Dirty data of this device reached its own part of the background threshold, which is more than it writes in \
@@ -110,7 +128,12 @@ fn woken_by(derived: &Derived<'_>, trigger: Option<Trigger>, is_traced: bool) ->
             "The data were older than the expiry. Their age woke the flusher, which then wrote all that had expired",
             OLD_ENOUGH,
         ),
-        _ if trigger == Some(Trigger::Amount) || reached.is_some_and(was_reached) => (
+        Some(Trigger::Amount) if is_traced && !has_reached_background(derived) => (
+            "Dirty data of a cgroup reached the cgroup's own background threshold, which is more than this device writes \
+             in a second",
+            "The kernel starts writing late: a cgroup's background threshold is more than this disk writes in a second",
+        ),
+        _ if trigger == Some(Trigger::Amount) || (has_reached_background(derived) && derived.dirty.peak.is_some()) => (
             "Dirty data reached the background threshold, which is more than this device writes in a second",
             "The kernel starts writing late: the background threshold is more than this disk writes in a second",
         ),
@@ -127,11 +150,25 @@ fn woken_by(derived: &Derived<'_>, trigger: Option<Trigger>, is_traced: bool) ->
     }
 }
 
+/// Whether cgroups have dirty data of their own, and so a part of the threshold each.
+pub(super) fn has_cgroups_with_parts(derived: &Derived<'_>) -> bool {
+    let is_unified = derived.window.facts.as_ref().is_some_and(|facts| facts.cgroups.has_unified_writeback());
+    is_unified && derived.window.unwritten_max.values().any(|most| *most > 0)
+}
+
 /// How certain the trigger is: level and age alone allow another one.
 fn likely(derived: &Derived<'_>, pile: &Pile<'_>) -> &'static str {
     match pile.trigger {
         Some(_) if !pile.is_traced && derived.window.traced.contains("flusher") => {
             " Amount and age make this likely. The trace does not show what asked for most of it."
+        }
+        Some(Trigger::Asked) if pile.may_be_part => {
+            " Only a trace shows which of them it was: floodline doctor --trace on."
+        }
+        Some(Trigger::Age | Trigger::Unknown) if pile.may_be_part => {
+            " Amount and age make this likely. The part of the background threshold that this device, or a cgroup on it, has \
+             may have been reached as well: no counter shows it here. Only a trace shows what woke the flusher: floodline \
+             doctor --trace on."
         }
         Some(_) if !pile.is_traced => {
             " Amount and age make this likely. Only a trace shows what woke the flusher: floodline doctor --trace on."

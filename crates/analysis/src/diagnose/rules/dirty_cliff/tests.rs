@@ -464,3 +464,67 @@ fn a_burst_of_a_disk_that_only_the_flusher_uses_stalls_no_task() {
     let without_cache = host(0, 0, false).disk("sdb", |_, row| row.flushes = Some(Count(0)));
     check_rule(&RULE, &without_cache, "critical: 300 MiB of dirty data");
 }
+
+/// The cliff of a host with a cgroup that has most of the dirty data and may have a limit of memory.
+fn of_a_cgroup(limit_mib: Option<f64>) -> Fixture {
+    let host = dirty_cliff().cgroup("/homes", |_, row| {
+        row.memory_current = Some(Bytes(mib(320.0)));
+        row.file = Some(Bytes(mib(300.0)));
+        row.file_dirty = Some(Bytes(mib(290.0)));
+    });
+    host.limits("/homes", move |_, row| {
+        row.memory_max = limit_mib.map(|limit| floodline_record::units::Limit(mib(limit)));
+    })
+}
+
+#[test]
+fn a_flusher_of_a_cgroup_that_looks_at_its_part_of_the_threshold_is_no_threshold_reached() {
+    use crate::diagnose::flusher::tests::flushed;
+    let cause = |host: Fixture, cgroup_ino: u64| {
+        let mut window =
+            host.traced(&["flusher"], vec![flushed(("8:0", cgroup_ino, "background", 300, 6500))]).window();
+        let devices = device::drains(&window);
+        let burst = devices.iter().find_map(|device| burst::longest(&Derived::of(&window), device)).expect("a burst");
+        window.events.iter_mut().for_each(|event| event.at = burst.to);
+        let derived = Derived::of(&window);
+        let Verdict::Found(findings) = check(&derived) else { panic!("nothing found") };
+        (findings[0].cause.clone(), findings[0].confirmed.clone().unwrap_or_default())
+    };
+    let window = of_a_cgroup(None).window();
+    let is_it = |id: &&floodline_record::id::EntityId| crate::diagnose::cgroup::label(&window, **id).contains("homes");
+    let id = window.cgroups.keys().find(is_it).expect("the cgroup");
+    let ino = crate::diagnose::cgroup::ino(&window, *id).expect("its number");
+    // 298 MiB are dirty on the machine, whose threshold is some 370 MiB.
+    let (why, trace) = cause(of_a_cgroup(None), ino);
+    assert!(why.starts_with("Dirty data of this device, or of a cgroup on it, reached its own part of"), "{why}");
+    assert!(trace.contains("because of a part of the background threshold (background)"), "{trace}");
+    // The cgroup has a tenth of its own memory for them.
+    let (why, trace) = cause(of_a_cgroup(Some(400.0)), ino);
+    assert!(why.starts_with("Dirty data of a cgroup reached the cgroup's own background threshold"), "{why}");
+    assert!(trace.contains("because of the background threshold of a cgroup (background)"), "{trace}");
+}
+
+#[test]
+fn where_no_counter_shows_the_parts_of_a_threshold_the_candidates_are_named() {
+    let found = |kernel: &str| first_finding(&RULE, &of_a_cgroup(None).kernel(kernel));
+    let old = found("6.1.0-18-amd64").cause;
+    let candidate =
+        "The part of the background threshold that this device, or a cgroup on it, has may have been reached";
+    assert!(old.contains(candidate), "{old}");
+    assert!(!found("6.12.117").cause.contains(candidate));
+    let asked = |kernel: &str| {
+        let host = burst::tests::asked(10.0).kernel(kernel).cgroup("/homes", |_, row| {
+            row.file_dirty = Some(Bytes(mib(150.0)));
+        });
+        let window = host.window();
+        let device = device::drains(&window)[0];
+        let derived = Derived::of(&window);
+        let burst = burst::longest(&derived, &device).expect("a burst");
+        let finding = confirmed(&derived, &device, &burst, 1e6);
+        (burst.trigger, finding.summary.contains("triggered by a sync"), finding.cause)
+    };
+    let (trigger, is_told, cause) = asked("6.1.0-18-amd64");
+    assert!((trigger, is_told) == (Trigger::Asked, false) && cause.contains("Two reasons remain"), "{cause}");
+    let (trigger, is_told, cause) = asked("6.12.117");
+    assert!((trigger, is_told) == (Trigger::Asked, true) && !cause.contains("reasons remain"), "{cause}");
+}
