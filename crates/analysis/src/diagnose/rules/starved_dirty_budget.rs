@@ -147,6 +147,7 @@ fn finding(
     let waiting = activity::waiting(derived, starved);
     let throttled = waiting.is_throttling();
     let severity = match (activity.is_amplified() || throttled, writes) {
+        (true, _) if !throttled && activity::is_harmless(derived, waiting.pressure) => Severity::Warning,
         (true, _) => Severity::Critical,
         // No folio was dirtied again during the observation: worth reporting.
         (false, true) if activity.rate.is_none() => Severity::Warning,
@@ -202,7 +203,7 @@ mod tests {
     use floodline_record::id::Entity;
     use floodline_record::traced::throttle::Throttled;
     use floodline_testkit::incidents::*;
-    use floodline_testkit::{Fixture, mib};
+    use floodline_testkit::{Fixture, mib, secs};
 
     fn commands(finding: &Finding) -> Vec<&str> {
         finding.plan.iter().map(|step| step.command.as_str()).take(2).collect()
@@ -244,6 +245,30 @@ mod tests {
         assert!(finding.cause.contains("are slowed too: mariadbd, redis-server."), "{}", finding.cause);
         assert_eq!(commands(&finding), ["sysctl -w vm.dirty_background_ratio=5", "sysctl -w vm.dirty_ratio=10"]);
         check_rule(&RULE, &starved_budget_published_cured(), "clear:");
+    }
+
+    #[test]
+    fn rewriting_that_harms_no_task_is_a_warning() {
+        let host = |waiting: f64, busy: f64| {
+            let idle = starved_budget().host(move |t, row| row.psi_io_some = Some(secs(900.0 + waiting * t)));
+            let idle = idle.disk("sdb", move |t, row| {
+                row.io_time = Some(secs(600.0 + busy * t));
+                row.weighted_io_time = Some(secs(1_000.0 + 1.2 * busy * t));
+            });
+            (0..8).fold(idle, |fixture, writer| {
+                let path = format!("/bench.slice/writer-{writer}.scope");
+                fixture.cgroup(&path, move |t, row| row.io_some = Some(secs(1.0 + waiting * t)))
+            })
+        };
+        check_rule(&RULE, &host(0.01, 0.1), "warning: vm.dirty_bytes = 100 MiB leaves 8 cgroups as little as 1.7");
+        check_rule(&RULE, &host(0.3, 0.1), "critical: vm.dirty_bytes");
+        check_rule(&RULE, &host(0.01, 0.6), "critical: vm.dirty_bytes");
+        // Nothing shows that no task waited.
+        let unknown = host(0.01, 0.1).host(|_, row| row.psi_io_some = None);
+        let unknown = (0..8).fold(unknown, |fixture, writer| {
+            fixture.cgroup(&format!("/bench.slice/writer-{writer}.scope"), |_, row| row.io_some = None)
+        });
+        check_rule(&RULE, &unknown, "critical: vm.dirty_bytes");
     }
 
     #[test]

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Activity of the processes in starved cgroups: whether they dirty the same folios repeatedly, and whether they sleep
-//! while the disks are idle.
+//! while the disks are idle. Also whether a storm harms any task.
 
 use super::starved::Starved;
 use super::storm::newly_cached;
 use super::written::Written;
-use crate::diagnose::cgroup;
 use crate::diagnose::derived::Derived;
+use crate::diagnose::device::Device;
 use crate::diagnose::short_limit::Occupied;
 use crate::diagnose::writer::{Period, Writer};
+use crate::diagnose::{cgroup, waiting};
 use floodline_record::name::Name;
 
 /// Bytes dirtied per fault from which the unit is a folio and not a page: two pages.
@@ -19,6 +20,8 @@ pub(super) const REWRITES: f64 = 4.0;
 pub(super) const HURTS_RATE: f64 = 1e6;
 /// Share of the window with a task waiting for I/O from which throttling hurts.
 pub(super) const HURTS_PRESSURE: f64 = 0.1;
+/// Utilisation of every disk up to which a storm is small against them.
+const LITTLE_BUSY: f64 = 0.25;
 /// Utilisation of a disk from which waiting may be for it.
 pub(super) const SATURATED: f64 = 0.9;
 
@@ -121,6 +124,19 @@ pub(super) fn waiting<'a>(derived: &Derived<'a>, starved: &[Starved<'_>]) -> Wai
         pressure: starved.iter().filter_map(pressure).max_by(f64::total_cmp),
         busiest: busy.max_by(|one, other| one.0.total_cmp(&other.0)),
     }
+}
+
+/// Whether a storm is known to harm no task: those of its domain wait little, given their `pressure`, each disk is idle for most of the
+/// time, and no other task waits long for one of them.
+pub(super) fn is_harmless(derived: &Derived<'_>, pressure: Option<f64>) -> bool {
+    let waits_little = |share: Option<f64>| share.is_some_and(|share| share < HURTS_PRESSURE);
+    let is_little = |disk: &Device<'_>| disk.utilisation().is_some_and(|busy| busy < LITTLE_BUSY);
+    // Where waits of tasks are not known, the pressure of the machine counts.
+    let waits_none = |disk: &Device<'_>| match waiting::others_on(derived, disk, |_| false) {
+        Some(waiters) => !waiting::is_harm(derived, &waiters),
+        None => waits_little(derived.dirty.io_pressure_some),
+    };
+    waits_little(pressure) && derived.disks().iter().all(|disk| is_little(disk) && waits_none(disk))
 }
 
 /// Other processes in these cgroups: not those that dirty most of it.

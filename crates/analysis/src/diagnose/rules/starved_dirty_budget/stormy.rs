@@ -35,6 +35,11 @@ pub(super) fn findings(
     found
 }
 
+/// Severity of a storm whose tasks wait in this part of the time.
+fn severity(derived: &Derived<'_>, pressure: Option<f64>) -> Severity {
+    if activity::is_harmless(derived, pressure) { Severity::Warning } else { Severity::Critical }
+}
+
 /// At most two names, and the number of the others.
 fn named(storm: &Storm<'_, '_, '_>) -> String {
     let labels: Vec<String> = storm.writers.iter().take(2).map(|writer| writer.label()).collect();
@@ -132,7 +137,7 @@ fn in_cgroups(
             _ if is_asked && !waits => Severity::Info,
             // How much of it came while the limit was low is not known.
             true => Severity::Warning,
-            false => Severity::Critical,
+            false => severity(derived, waiting.pressure),
         },
         summary,
         confirmed: measured.as_ref().and_then(Measured::sentence),
@@ -248,7 +253,7 @@ fn on_the_machine(derived: &Derived<'_>, budgets: &Budgets, storm: &Storm<'_, '_
     let OfStorm { plan, why, trade_off, remains, is_in_part } = remedy::of_storm(derived, storm, reason);
     Finding {
         rule: RULE.name,
-        severity: Severity::Critical,
+        severity: severity(derived, derived.dirty.io_pressure_some),
         summary,
         evidence: rows,
         cause: format!(
