@@ -156,7 +156,9 @@ class Prediction(TypedDict, total=False):
     back_test_error: float | None
     missed: list[str]
     rows: list[Predicted]
+    limits: Json
     risk_room_bytes: float | None
+    recorded: list[Json]
     vanish: list[Json]
     appear: list[Json]
     stay: list[Json]
@@ -276,6 +278,7 @@ class Tried(TypedDict, total=False):
     regret_seconds: float
     breaks: str | None
     on_curve: bool
+    is_extrapolated: bool
 
 
 class Advice(TypedDict, total=False):

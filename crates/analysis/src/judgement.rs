@@ -99,7 +99,7 @@ impl Prediction {
     /// longer: then it only names the waiting program.
     pub fn hurting(&self) -> Option<&Seen> {
         let shorter = self.leads().any(|row| row.is_wait() && row.improves());
-        let longer = self.rows_of(LEADS).any(|row| self.is_wait_that_counts(row) && row.worsens());
+        let longer = self.felt().any(|row| self.is_wait_that_counts(row) && row.worsens());
         // Other waits that get shorter do not outweigh a critical finding whose own wait is not predicted.
         let is_told = |seen: &Seen| {
             seen.severity < Severity::Critical || self.hurt_by(seen.rule).is_none_or(|row| row.doubt.is_none())
@@ -121,7 +121,7 @@ impl Prediction {
 
     /// Figures that get worse, the most important first: what leads, then programs that surely write more slowly.
     pub fn losses(&self) -> Vec<&Row> {
-        let mut losses: Vec<&Row> = self.rows_of(LEADS).filter(|row| row.worsens()).collect();
+        let mut losses: Vec<&Row> = self.felt().filter(|row| row.worsens()).collect();
         let is_slowed = |row: &&Row| row.figure.starts_with("program ") && row.worsens() && row.is_certain();
         let mut slowed: Vec<&Row> = self.rows.iter().filter(is_slowed).collect();
         slowed.sort_by(|one, other| (other.now - other.then).total_cmp(&(one.now - one.then)));
@@ -257,6 +257,11 @@ impl Prediction {
         names.into_iter().filter_map(|name| self.rows.iter().find(|row| row.figure == name))
     }
 
+    /// What people feel: figures of the machine, and the waits on each disk. The longest wait of all disks hides what becomes of the others.
+    fn felt(&self) -> impl Iterator<Item = &Row> {
+        self.rows_of(LEADS).chain(self.on_devices())
+    }
+
     /// How much is left of the figure that tasks feel and that gets better most; 1 where none does. Of a wait that the back-test misses,
     /// the longer reading counts.
     fn best_felt(&self) -> f64 {
@@ -311,6 +316,29 @@ mod tests {
 
     fn seen(rule: &'static str) -> Seen {
         Seen { rule, severity: Severity::Critical }
+    }
+
+    #[test]
+    fn a_wait_that_gets_shorter_on_one_disk_helps_whatever_the_longest_wait_of_all_disks_is() {
+        let longest = || wait(FSYNC, 8.9, 8.3);
+        let on = |figure: &str, then: f64| wait(figure, 5.5, then);
+        let first = |then| on("device.vda.longest_wait_seconds", then);
+        let second = |then| on("device.vdb.longest_wait_seconds", then);
+        let of_cliff = |rows| of(rows).verdict(&["dirty-cliff"]);
+        assert_eq!(of_cliff(vec![longest()]), Verdict::Helps, "a little");
+        let same = || wait(FSYNC, 8.9, 8.9);
+        assert_eq!(of_cliff(vec![same()]), Verdict::DoesNotHelp);
+        assert_eq!(of_cliff(vec![same(), first(0.4), second(5.5)]), Verdict::Helps);
+        let traded = of(vec![same(), first(0.4), second(9.0)]);
+        assert!(traded.reserve().is_some_and(|why| why.contains("device.vdb")), "{:?}", traded.reserve());
+        assert_eq!(traded.losses().len(), 1);
+        assert_eq!(of_cliff(vec![same(), first(5.5), second(9.0)]), Verdict::Harms);
+        // A total that stays is no reserve where tasks wait less on one disk.
+        let total = || Row { least: 0.2, ..wait(WAITS, 40.0, 39.5) };
+        let waited = |disk: &str, now, then| wait(&format!("device.{disk}.waited_seconds"), now, then);
+        let all = |then| of(vec![total(), first(0.4), waited("vda", 5.0, 0.5), waited("vdb", 35.0, then)]);
+        assert_eq!(all(35.0).reserve(), None);
+        assert!(all(39.0).reserve().is_some());
     }
 
     #[test]

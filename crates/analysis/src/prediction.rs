@@ -2,6 +2,10 @@
 //! Predicted effect of a change: figures before and after with an interval, findings that appear and vanish. Plain
 //! data; the twin fills it and the view shows it. The JSON form is a stable interface: fields are added, never renamed.
 
+mod limits;
+
+pub use self::limits::{Limit, LimitOf, Limits};
+
 use crate::change::Expected;
 use crate::report::Severity;
 use floodline_record::human;
@@ -285,9 +289,14 @@ pub struct Prediction {
     pub missed: Vec<String>,
     /// Figures.
     pub rows: Vec<Row>,
+    /// Dirty limits of cgroups, by arithmetic. Absent where no cgroup has one, or where the arithmetic does not know the change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
     /// Data at risk up to which more of them are a price of the change, bytes: about as much as now, or what the disks write
     /// in a few seconds. Absent where any more is harm.
     pub risk_room_bytes: Option<f64>,
+    /// Findings of the recording, warnings and worse, with the severity that they have now.
+    pub recorded: Vec<Seen>,
     /// Rules with a finding now and none after the change.
     pub vanish: Vec<Seen>,
     /// Rules with a finding after the change and none now.
@@ -340,7 +349,9 @@ impl Prediction {
             back_test_error: None,
             missed: Vec::new(),
             rows: Vec::new(),
+            limits: None,
             risk_room_bytes: None,
+            recorded: Vec::new(),
             vanish: Vec::new(),
             appear: Vec::new(),
             stay: Vec::new(),
@@ -369,6 +380,11 @@ impl Prediction {
         }
     }
 
+    /// Severity that the finding of a rule has in the recording.
+    pub fn severity_now(&self, rule: &str) -> Option<Severity> {
+        self.recorded.iter().find(|seen| seen.rule == rule).map(|seen| seen.severity)
+    }
+
     /// Whether the recording has a finding of a rule.
     pub fn has_before(&self, rule: &str) -> bool {
         let lists = [&self.vanish, &self.stay];
@@ -394,7 +410,13 @@ impl Prediction {
     /// the twin's own total is no figure of this host.
     pub fn leads(&self) -> impl Iterator<Item = &Row> {
         let is_own = |row: &&Row| row.is_measured || row.figure != WAITS;
-        LEADS.iter().filter_map(|name| self.rows.iter().find(|row| row.figure == *name)).filter(is_own)
+        let of_machine = LEADS.iter().filter_map(|name| self.rows.iter().find(|row| row.figure == *name));
+        of_machine.filter(is_own).chain(self.on_devices())
+    }
+
+    /// Waits on single disks, where the recording has several disks on which tasks wait.
+    pub fn on_devices(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.is_of_device() && row.is_measured)
     }
 
     /// The figures of the machine that are predicted, as a plan file has them.
@@ -413,6 +435,11 @@ impl Prediction {
 }
 
 impl Row {
+    /// Whether the figure is a wait on one disk.
+    pub fn is_of_device(&self) -> bool {
+        self.figure.starts_with(ON_DEVICE)
+    }
+
     /// Whether the figure is a wait for syncs that the recording does not have. Which programs sync, and when, is then the twin's
     /// assumption, and it may be that none does.
     pub fn is_assumed(&self) -> bool {
@@ -471,6 +498,9 @@ pub const DIRTIED: &str = "host.dirtied_bytes";
 pub const WRITTEN: &str = "devices.written_bytes";
 /// The smallest limit of a cgroup.
 pub const SMALLEST_BUDGET: &str = "smallest_budget_bytes";
+
+/// Begin of the names of figures that are waits on one disk.
+pub const ON_DEVICE: &str = "device.";
 
 /// Figures that matter most to people, the first first.
 pub const LEADS: [&str; 6] = [LONGEST, UNMOUNT, WAITS, LONGEST_WRITE, DIRTIED, PEAK];

@@ -154,7 +154,8 @@ pub(crate) fn word(verdict: Verdict) -> &'static str {
 /// Writes into a plan that waits for a reboot what the twin showed of it: another kernel, or cgroups of version 2.
 /// Nothing is withheld, since a limit that holds at last makes tasks wait, as it should.
 pub fn tried_later(plan: &mut Plan, prediction: &Prediction) {
-    let rows = || prediction.rows.iter().filter(|row| LEADS.contains(&row.figure.as_str()));
+    let is_felt = |row: &&Row| LEADS.contains(&row.figure.as_str()) || row.is_of_device();
+    let rows = || prediction.rows.iter().filter(is_felt);
     let error = prediction.back_test_error;
     let is_any = rows().any(|row| row.doubt.is_none() && row.is_measured);
     if prediction.is_cut || !is_any || !prediction.is_reliable() {

@@ -3,7 +3,7 @@
 
 use crate::noticed::least;
 use crate::trial::Runner;
-use crate::{Programs, Recorded, Twin, run};
+use crate::{Programs, Recorded, Twin, on_devices, run};
 use floodline_analysis::budget::budgets;
 use floodline_analysis::diagnose::derived::Derived;
 use floodline_analysis::diagnose::{device, dirty};
@@ -250,15 +250,23 @@ fn cgroup_name(path: &str) -> String {
 
 /// Compares a run of a twin with its recording.
 pub fn backtest(real: &Window, simulated: &Window, programs: &Programs) -> Vec<Figure> {
-    let of_run = figures(simulated, Some(programs)).into_iter().map(|(name, figure)| (name, figure.value));
-    let mut simulated: BTreeMap<String, f64> = of_run.collect();
-    like(real, &mut simulated);
-    figures(real, None)
-        .iter()
+    let values = |window: &Window, is_run: bool| -> BTreeMap<String, f64> {
+        let all = figures(window, is_run.then_some(programs));
+        let mut values: BTreeMap<String, f64> = all.into_iter().map(|(name, figure)| (name, figure.value)).collect();
+        values.extend(on_devices::figures(window, &values, programs, is_run));
+        values
+    };
+    let mut of_run = values(simulated, true);
+    like(real, &mut of_run);
+    let units = figures(real, None);
+    values(real, false)
+        .into_iter()
         .filter_map(|(name, real)| {
-            let simulated = *simulated.get(name)?;
-            let off_share = off(real.value, simulated, least(name));
-            Some(Figure { name: name.clone(), unit: real.unit, real: real.value, simulated, off_share })
+            let simulated = *of_run.get(&name)?;
+            let off_share = off(real, simulated, least(&name));
+            // Waits on single disks have no other unit.
+            let unit = units.get(&name).map_or("seconds", |value| value.unit);
+            Some(Figure { name, unit, real, simulated, off_share })
         })
         .collect()
 }

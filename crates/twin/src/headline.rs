@@ -74,7 +74,7 @@ fn effect(prediction: &Prediction, is_verdict: bool) -> String {
     let news = prediction.appear.iter().max_by_key(|seen| (std::cmp::Reverse(sure(seen)), seen.severity));
     let news = prediction.hurting().or(news).map(of_news);
     let losses = prediction.losses();
-    let is_lead = |row: &&&Row| LEADS.contains(&row.figure.as_str());
+    let is_lead = |row: &&&Row| LEADS.contains(&row.figure.as_str()) || row.is_of_device();
     let mut worse: Vec<Part> = news.into_iter().collect();
     worse.extend(losses.iter().filter(is_lead).take(2).map(|row| Part::of_row(row)));
     // The wait that grows may be one that the back-test misses.
@@ -85,7 +85,7 @@ fn effect(prediction: &Prediction, is_verdict: bool) -> String {
     let slowed = losses.iter().filter(|row| !is_lead(row)).take(1).map(|row| Part::of_row(row));
     let mut costs: Vec<Part> = slowed.collect();
     let unclear = prediction.rows.iter().any(|row| row.doubt == Some(Doubt::Demand));
-    let is_other = |row: &&Row| !LEADS.contains(&row.figure.as_str()) && !row.figure.starts_with("program ");
+    let is_other = |row: &&Row| !is_lead(&row) && !row.figure.starts_with("program ");
     let others = prediction.rows.iter().filter(is_other).filter(|row| row.worsens()).map(Part::of_row);
     match worse.is_empty() {
         true => costs.extend(others),

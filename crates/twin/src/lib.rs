@@ -17,6 +17,7 @@ mod limit_changes;
 mod limits;
 pub mod model;
 mod noticed;
+mod on_devices;
 mod patience;
 pub mod plan;
 pub mod predict;
@@ -190,6 +191,8 @@ pub struct Program {
     pub cgroup: String,
     /// How many processes it stands for.
     pub processes: u64,
+    /// Name of the device of its files in the scenario.
+    pub device: String,
 }
 
 /// Programs by the name of their task.

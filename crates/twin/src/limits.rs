@@ -1,26 +1,46 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The smallest cgroup limit before and after a change, by arithmetic over all cgroups of the recording. A run of the
+//! The limits of cgroups before and after a change, by arithmetic over all cgroups of the recording. A run of the
 //! twin has only the cgroups in which something was written, and the smallest limit is often that of an idle one.
 
-use crate::shown::smallest;
-use floodline_analysis::budget::{AsIf, assume, budgets};
-use floodline_analysis::prediction::Setting;
+use floodline_analysis::budget::{AsIf, Budgets, CgroupBudget, assume, budgets};
+use floodline_analysis::diagnose::cgroup::label;
+use floodline_analysis::prediction::{Limit, LimitOf, Limits, Setting};
+use floodline_record::id::EntityId;
 use floodline_record::window::Window;
 use floodline_scenario::ByteSize;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-/// The smallest limit now and after the change, in bytes. `None` where the recording has none or a condition cannot be
-/// assumed.
-pub(crate) fn smallest_budgets(window: &Window, settings: &[Setting]) -> Option<(f64, f64)> {
-    let budgets = budgets(window);
-    let now = smallest(&budgets)?;
+/// The limits of cgroups now and after the change. `None` where the recording has none or a condition cannot be assumed.
+pub(crate) fn limits(window: &Window, settings: &[Setting]) -> Option<Limits> {
+    let now = budgets(window);
     let conditions: Vec<String> = settings.iter().filter_map(condition).collect();
     if conditions.is_empty() {
-        return Some((now, now));
+        return of(window, &now, &now);
     }
     let as_if: AsIf = conditions.join(",").parse().ok()?;
-    let then = assume(window, Cow::Borrowed(&budgets), &as_if).ok()?.then;
-    Some((now, smallest(&then)?))
+    let then = assume(window, Cow::Borrowed(&now), &as_if).ok()?.then;
+    of(window, &now, &then)
+}
+
+fn of(window: &Window, now: &Budgets, then: &Budgets) -> Option<Limits> {
+    let then: BTreeMap<EntityId, f64> = own(then).map(|(one, bytes)| (one.cgroup, bytes)).collect();
+    let all = own(now).filter_map(|(one, now_bytes)| {
+        let limit = Limit { now_bytes, then_bytes: *then.get(&one.cgroup)? };
+        Some(LimitOf { cgroup: label(window, one.cgroup), limit, used_share: one.domain.over_ratio() })
+    });
+    Limits::of(all.collect())
+}
+
+/// The cgroups that have a limit of their own, and no other one with a limit below them.
+fn own(budgets: &Budgets) -> impl Iterator<Item = (&CgroupBudget, f64)> {
+    let own = budgets.cgroups.iter().filter(|one| !one.is_inner && one.path.as_bytes() != b"/");
+    own.filter_map(|one| Some((one, one.domain.thresh?.high.0 as f64)))
+}
+
+/// The smallest limit of a cgroup, bytes.
+pub(crate) fn smallest(budgets: &Budgets) -> Option<f64> {
+    own(budgets).map(|(_, bytes)| bytes).reduce(f64::min)
 }
 
 /// A setting as a condition of budgets; `None` if no budget depends on it.
@@ -73,12 +93,13 @@ mod tests {
         let mut judged = 0;
         for incident in floodline_testkit::incidents::INCIDENTS {
             let window = (incident.make)().window();
-            let known = smallest_budgets(&window, &[]);
-            assert_eq!(known.map(|(now, _)| now), crate::shown::smallest_budget(&window));
-            let Some((now, then)) = smallest_budgets(&window, &[Setting::new("vm.dirty_bytes", "65536")]) else {
-                continue;
-            };
-            assert!(then < now, "{now} {then}");
+            let known = limits(&window, &[]);
+            assert_eq!(known.map(|limits| limits.smallest.now_bytes), crate::shown::smallest_budget(&window));
+            let Some(told) = limits(&window, &[Setting::new("vm.dirty_bytes", "65536")]) else { continue };
+            for Limit { now_bytes, then_bytes } in [told.smallest, told.median] {
+                assert!(then_bytes < now_bytes, "{told:?}");
+            }
+            assert!(!told.starved.is_empty() && told.starved.len() <= told.cgroups, "{told:?}");
             judged += 1;
         }
         assert!(judged > 0, "no incident has a cgroup with a limit");

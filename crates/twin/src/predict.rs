@@ -13,18 +13,18 @@ pub(crate) use self::row::scale;
 pub use self::row::spread;
 
 use self::rests::{Judged, changed, on_usual_disks};
-use self::row::{Of, SMALLEST_BUDGET, leave_open, limits_row, row};
+use self::row::{Of, SMALLEST_BUDGET, leave_open, limits_row, on_devices, row};
 use crate::Twin;
 use crate::backtest;
 use crate::changed::{Changed, Host, NotChanged, change, unambiguous};
 use crate::headline::headline;
-use crate::limits::smallest_budgets;
+use crate::limits::limits;
 use crate::noticed::least;
 use crate::shown::{self, FIGURES, Shown, Trial, Verdicts};
 use crate::slowest::{Slowest, USUAL_BYTES_PER_SECOND};
 use crate::storm::{self, Storm};
 use crate::thresholds::{Thresholds, risk_room};
-use floodline_analysis::prediction::{Better, Doubt, PEAK, Prediction, Row, Seen, Setting, WAITS};
+use floodline_analysis::prediction::{Better, Doubt, Limits, PEAK, Prediction, Row, Seen, Setting, WAITS};
 use floodline_record::human;
 use floodline_record::id::Entity;
 use floodline_record::window::Window;
@@ -40,8 +40,8 @@ pub struct Question {
     then: Vec<Changed>,
     /// The first of these twins before and after the change, with disks of a usual speed. `None` if the twin has a speed of each disk.
     usual: Option<Box<[Changed; 2]>>,
-    /// The smallest cgroup limit of the recording before and after the change, where arithmetic tells.
-    budgets: Option<(f64, f64)>,
+    /// The cgroup limits of the recording before and after the change, where arithmetic tells.
+    limits: Option<Limits>,
     /// What is wrong with the change itself.
     warning: Option<String>,
     /// A storm that no run shows.
@@ -106,7 +106,7 @@ impl Question {
         }
         let warning = Thresholds::of(window, settings).and_then(|set| set.warning());
         let storm = now.first().zip(then.first()).and_then(|(now, then)| storm::of(window, now, then));
-        let budgets = smallest_budgets(window, settings);
+        let limits = limits(window, settings);
         let clears_strict = clears_strict(window, settings);
         let usual = Slowest::usual(twin, window).and_then(|disks| {
             let (now, then) = now.first().zip(then.first())?;
@@ -117,7 +117,7 @@ impl Question {
             now,
             then,
             usual,
-            budgets,
+            limits,
             warning,
             storm,
             ends_syncs,
@@ -165,11 +165,10 @@ impl Question {
                 runs.push(Run { demand, is_changed, trial: Trial { diagnosed, ..Trial::NOMINAL } });
             }
         }
+        // With another seed or speed only the changed twin counts, for the interval: the present value is that of the recording.
         for (seed, device_percent) in VARIED.into_iter().filter(|_| !few) {
-            for is_changed in [false, true] {
-                let trial = Trial { seed, device_percent, diagnosed: is_changed };
-                runs.push(Run { demand: 0, is_changed, trial });
-            }
+            let trial = Trial { seed, device_percent, diagnosed: true };
+            runs.push(Run { demand: 0, is_changed: true, trial });
         }
         if self.usual.is_some() && !few {
             let trial = |diagnosed| Trial { diagnosed, ..Trial::NOMINAL };
@@ -232,12 +231,13 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     for named in FIGURES {
         let of =
             Of { name: named.name, label: named.label, unit: named.unit, better: named.better, least: named.least() };
-        let limits = question.budgets.filter(|_| named.name == SMALLEST_BUDGET);
+        let limits = question.limits.as_ref().filter(|_| named.name == SMALLEST_BUDGET).map(|limits| limits.smallest);
         let row = || row(&of, measured, results, closed);
         let (row, is_usual) = limits.map(|limits| (limits_row(&of, limits), false)).or_else(row).unzip();
         on_usual.extend(row.iter().filter(|_| is_usual == Some(true)).map(|row| row.label.clone()));
         rows.extend(row);
     }
+    rows.extend(on_devices(now, measured, results, closed));
     for name in now.figures.keys().filter(|name| name.starts_with("program ")) {
         let label = format!("throughput of {}", name.trim_start_matches("program "));
         let of = Of { name, label: &label, unit: "bytes_per_second", better: Better::More, least: least(name) };
@@ -271,6 +271,8 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         kernel_then,
         back_test_error: error,
         missed: missed.map(|figure| figure.name.clone()).collect(),
+        limits: question.limits.clone(),
+        recorded: measured.said.seen.clone(),
         risk_room_bytes: measured_peak(&rows).map(|now| risk_room(twin, now)),
         rows,
         vanish,

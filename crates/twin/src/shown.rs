@@ -5,9 +5,11 @@
 
 use crate::backtest::{self, Figure};
 use crate::changed::Changed;
+use crate::limits::smallest;
 use crate::noticed::least;
+use crate::on_devices;
 use crate::{Programs, Twin, run::Simulated};
-use floodline_analysis::budget::{Budgets, budgets};
+use floodline_analysis::budget::budgets;
 use floodline_analysis::diagnose::diagnose;
 use floodline_analysis::prediction::{Better, Seen};
 use floodline_analysis::report::Severity;
@@ -389,6 +391,7 @@ pub fn verdicts(window: &Window) -> Verdicts {
 /// The figures of a simulated run: those of the back-test, and those that only a run provides.
 pub fn figures(window: &Window, programs: &Programs) -> Figures {
     let mut figures = every(window, Some(programs));
+    figures.extend(on_devices::figures(window, &figures, programs, true));
     figures.extend(longest_other(window).map(|seconds| (LONGEST_OTHER.to_owned(), seconds)));
     let of_run = of_run(window);
     for (task, program) in programs {
@@ -433,11 +436,6 @@ fn every(window: &Window, programs: Option<&Programs>) -> Figures {
 /// The smallest hard threshold of a cgroup that has dirty pages of its own.
 pub fn smallest_budget(window: &Window) -> Option<f64> {
     smallest(&budgets(window))
-}
-
-pub(crate) fn smallest(budgets: &Budgets) -> Option<f64> {
-    let own = budgets.cgroups.iter().filter(|one| !one.is_inner && one.path.as_bytes() != b"/");
-    own.filter_map(|one| one.domain.thresh).map(|thresh| thresh.high.0 as f64).reduce(f64::min)
 }
 
 /// The figures of each part of a run that depend on the moment: stalls and data at risk.
@@ -548,7 +546,8 @@ mod tests {
         "#;
         let scenario = ScenarioFile::parse(text).unwrap().variants.remove("default").unwrap();
         let changed = Changed { scenario, kernel: KernelVersion::new(6, 12, 0) };
-        let program = |comm: &str| Program { comm: comm.to_owned(), cgroup: "/".to_owned(), processes: 1 };
+        let program =
+            |comm: &str| Program { comm: comm.to_owned(), cgroup: "/".to_owned(), processes: 1, device: String::new() };
         let programs = Programs::from([("a".to_owned(), program("dump")), ("b".to_owned(), program("snap"))]);
         let (shown, _) = run(&changed, Trial::NOMINAL, Nanos::SECOND, &programs, |_| true).expect("it runs");
         let longest = |comm: &str| shown.figures.get(&longest_sync(comm)).copied();

@@ -456,6 +456,10 @@ mod tests {
             let (rest, back_test_then, then) = answer("16M", few, known);
             assert_eq!((rest, &then, back_test_then), (all - first / 2, &alone, back_test), "few: {few}");
         }
+        let question = Question::new(&studied.twin, &studied.recorded.window, &[Setting::new("vm.dirty_ratio", 5)]);
+        let runs = question.expect("a question").runs(false);
+        let is_other = |run: &&Run| run.trial.seed != 0 || run.trial.device_percent != 100;
+        assert_eq!(runs.iter().filter(is_other).map(|run| run.is_changed).collect::<Vec<_>>(), [true, true]);
         let cut = Shown { is_cut: true, ..Shown::default() };
         known.0.clear();
         known.keep(AS_IS, &(cut, Vec::new()));

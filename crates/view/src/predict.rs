@@ -3,7 +3,10 @@
 //! to trust it. Computes nothing.
 
 use crate::layout::{Column, columns, hanging, row as table_row, shortened};
-use floodline_analysis::prediction::{Doubt, Doubtful, Prediction, Row, Seen, Sure, shown_value};
+use floodline_analysis::prediction::{
+    Doubt, Doubtful, Limit, LimitOf, Limits, Prediction, Row, Seen, Sure, shown_value,
+};
+use floodline_analysis::report::Severity;
 use floodline_record::human;
 use std::fmt::Write;
 
@@ -69,6 +72,9 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
     if shown.iter().any(|row| !row.is_measured) {
         let _ = writeln!(out, "~ from the twin: the recording does not have this figure.");
     }
+    if let Some(limits) = &prediction.limits {
+        hanging(&mut out, "Cgroups   ", &limits_of_cgroups(limits, details), width);
+    }
     let _ = writeln!(out);
     let is_certain = |seen: &&Seen| prediction.sure(seen.rule) == Sure::Certain;
     let certain = |lists: &[&Vec<Seen>]| -> Vec<Seen> {
@@ -111,6 +117,39 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
     out
 }
 
+/// Cgroups that the short screen names.
+const NAMED: usize = 3;
+
+/// The dirty limits of cgroups now and then: the median, and those of the cgroups that are nearest to theirs. The smallest one is a figure
+/// of the table.
+fn limits_of_cgroups(limits: &Limits, details: bool) -> String {
+    let change = |limit: &Limit| {
+        let (now, then) = (human::bytes(limit.now_bytes), human::bytes(limit.then_bytes));
+        if now == then { now } else { format!("{now} → {then}") }
+    };
+    let named = |one: &LimitOf| {
+        let used = one.used_share.map(|share| format!(" ({} used)", human::percent(share)));
+        format!("{} {}{}", one.cgroup, change(&one.limit), used.unwrap_or_default())
+    };
+    let count = human::plural(limits.cgroups as u64, "cgroup", "cgroups");
+    let shown = if details { limits.starved.len() } else { NAMED };
+    let starved: Vec<String> = limits.starved.iter().take(shown).map(named).collect();
+    format!(
+        "limits of {count}: smallest {}, median {}; nearest to theirs: {}",
+        change(&limits.smallest),
+        change(&limits.median),
+        starved.join(", ")
+    )
+}
+
+/// The severity of a finding after the change, after the present one where that is another.
+fn severity(prediction: &Prediction, rule: &str, then: Severity) -> String {
+    match prediction.severity_now(rule).filter(|now| *now != then) {
+        Some(now) => format!("{} → {}", now.name(), then.name()),
+        None => then.name().to_owned(),
+    }
+}
+
 /// The first sentence of a text.
 pub(crate) fn first_sentence(text: &str) -> &str {
     text.find(". ").map_or(text, |end| &text[..=end])
@@ -126,7 +165,11 @@ fn likely(prediction: &Prediction) -> Option<String> {
             (false, false) => "does not come",
         };
         let told = if at == 0 { " such answers were right" } else { "" };
-        format!("{} ({}) {what} ({} of {}{told})", one.rule, one.severity.name(), one.right, one.answers)
+        let severity = match one.is_there {
+            true => severity(prediction, one.rule, one.severity),
+            false => one.severity.name().to_owned(),
+        };
+        format!("{} ({severity}) {what} ({} of {}{told})", one.rule, one.right, one.answers)
     };
     let mut all: Vec<String> = prediction.doubtful.iter().filter(|one| one.is_likely).enumerate().map(said).collect();
     let told = if all.is_empty() { " such answers were right" } else { "" };
@@ -194,7 +237,11 @@ fn findings(out: &mut String, lead: &str, seen: &[Seen], prediction: &Prediction
     let figure = |seen: &Seen| prediction.hurt_by(seen.rule).filter(|row| row.doubt.is_none()).filter(fits);
     let mut groups: Vec<(Option<&Row>, Vec<String>)> = Vec::new();
     for one in seen {
-        let (row, name) = (figure(one), format!("{} ({})", one.rule, one.severity.name()));
+        let severity = match lead.trim_end() {
+            "Vanish" => one.severity.name().to_owned(),
+            _ => severity(prediction, one.rule, one.severity),
+        };
+        let (row, name) = (figure(one), format!("{} ({severity})", one.rule));
         match groups.iter_mut().find(|(of, _)| of.map(|of| &of.figure) == row.map(|row| &row.figure)) {
             Some((_, names)) => names.push(name),
             None => groups.push((row, vec![name])),
@@ -244,6 +291,37 @@ mod tests {
             runs: 4,
             ..Prediction::new(vec![Setting::new("vm.dirty_bytes", "64M")], KernelVersion::new(6, 12, 0))
         }
+    }
+
+    #[test]
+    fn limits_of_cgroups_and_the_severity_that_a_finding_had_are_said() {
+        let limit = |now_bytes, then_bytes| Limit { now_bytes, then_bytes };
+        let of = |cgroup: &str, now, then| LimitOf {
+            cgroup: cgroup.to_owned(),
+            limit: limit(now, then),
+            used_share: Some(0.9),
+        };
+        let limits = Limits {
+            cgroups: 9,
+            smallest: limit(4096.0, 8192.0),
+            median: limit(16384.0, 16384.0),
+            starved: vec![of("/a", 4096.0, 8192.0), of("/b", 8192.0, 16384.0)],
+        };
+        let seen = |rule, severity| Seen { rule, severity };
+        let told = Prediction {
+            limits: Some(limits),
+            recorded: vec![seen("dirty-cliff", Severity::Critical), seen("foreign-inode", Severity::Warning)],
+            stay: vec![seen("dirty-cliff", Severity::Warning), seen("foreign-inode", Severity::Warning)],
+            ..prediction(Some(0.1), vec![row("stall_seconds", "waits of all tasks", "seconds", 3.0, 1.0)])
+        };
+        let text = text(&told, &[], 200, false);
+        let of_cgroups = "Cgroups   limits of 9 cgroups: smallest 4.00 KiB → 8.00 KiB, median 16.0 KiB; nearest";
+        assert!(text.contains(of_cgroups), "{text}");
+        assert!(text.contains("/a 4.00 KiB → 8.00 KiB (90 % used)"), "{text}");
+        assert!(
+            text.contains("dirty-cliff (critical → warning)") && text.contains("foreign-inode (warning)"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! names. Judges figures; runs nothing.
 
 use super::{WORSE, ratio, ratio_to};
-use crate::prediction::{LEADS, LONGEST_WRITE, PEAK, Prediction, Row, Seen};
+use crate::prediction::{LONGEST_WRITE, PEAK, Prediction, Row, Seen};
 use crate::rule_figures::{hurts_by, rests_on};
 
 /// The reason why a change harms.
@@ -38,7 +38,7 @@ impl Prediction {
         // Of waits that only the twin has, harm counts.
         let is_clear = |row: &Row| -row.gain() > self.error_of(row) || row.now <= row.least;
         let is_longer = |row: &&Row| self.is_wait_that_counts(row) && row.worsens() && is_clear(row);
-        let longer = || self.rows_of(LEADS).find(is_longer).filter(|_| !is_any_better).map(Harm::Wait);
+        let longer = || self.felt().find(is_longer).filter(|_| !is_any_better).map(Harm::Wait);
         let outgrown = || {
             let (row, growth) = self.grown()?;
             let harm = if row.worsens_roughly() { Harm::RoughWait(row) } else { Harm::Wait(row) };
@@ -83,7 +83,7 @@ impl Prediction {
             None if row.worsens() => ratio(row),
             None => 1.0,
         };
-        let waits = self.rows_of(LEADS).filter(|row| self.is_wait_that_counts(row));
+        let waits = self.felt().filter(|row| self.is_wait_that_counts(row));
         let grown = waits.map(|row| (row, growth(row))).filter(|(_, growth)| *growth > 1.0);
         grown.reduce(|most, one| if one.1 > most.1 { one } else { most })
     }

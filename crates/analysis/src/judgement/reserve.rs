@@ -11,6 +11,9 @@ const HARDLY: f64 = 5.0 / 6.0;
 /// Data are written again and again if programs dirty at least this many times as much with a change as now.
 const AGAIN: f64 = 2.0;
 
+/// End of the names of figures that are all waits on one disk.
+const WAITED: &str = ".waited_seconds";
+
 impl Row {
     /// Whether it may get longer by more than people feel.
     fn is_open(&self) -> bool {
@@ -30,7 +33,7 @@ impl Prediction {
     pub fn reserve(&self) -> Option<String> {
         let is_wait = |row: &&Row| row.is_wait();
         let grows = |row: &&Row| row.worsens() && row.then >= SHORTEST_FELT_S;
-        if let Some(row) = self.rows_of(LEADS).filter(is_wait).find(grows) {
+        if let Some(row) = self.felt().filter(is_wait).find(grows) {
             return Some(format!("a wait gets longer on the twin, {}", row.sentence()));
         }
         if let Some(row) = self.open_wait() {
@@ -73,10 +76,13 @@ impl Prediction {
     }
 
     /// Returns the total of waits, if the recording has it and the change does not make it shorter. Waits that get shorter and more
-    /// frequent are a gain for some tasks and a loss for others.
+    /// frequent are a gain for some tasks and a loss for others. Where tasks wait on several disks, it is enough that they wait less on one
+    /// of them, and no longer on the others.
     fn as_long_in_all(&self) -> Option<&Row> {
         let is_told = |row: &&Row| row.is_measured && row.doubt.is_none() && row.now >= SHORTEST_FELT_S;
-        self.rows_of([WAITS]).find(|row| is_told(row) && !row.improves())
+        let of_devices = || self.on_devices().filter(|row| row.figure.ends_with(WAITED));
+        let is_less_on_one = of_devices().any(|row| row.improves()) && !of_devices().any(Row::worsens);
+        self.rows_of([WAITS]).find(|row| is_told(row) && !row.improves() && (row.worsens() || !is_less_on_one))
     }
 
     /// Returns the wait of the recording that is left longest, where the change hardly moves any of those that are predicted. Waits
@@ -85,7 +91,7 @@ impl Prediction {
     fn hardly_shorter(&self) -> Option<&Row> {
         let of_recording = || {
             let is_told = |row: &&Row| row.is_wait() && row.is_measured && row.doubt.is_none();
-            self.rows_of(LEADS).filter(is_told).filter(|row| row.now >= SHORTEST_FELT_S)
+            self.felt().filter(is_told).filter(|row| row.now >= SHORTEST_FELT_S)
         };
         let is_much = |row: &Row| row.improves() && row.then <= HARDLY * row.now;
         if of_recording().any(is_much) {

@@ -195,6 +195,7 @@ pub(super) fn workload(
                 comm: group.shown.clone(),
                 cgroup: ground.cgroups.shown(group.cgroup).to_owned(),
                 processes: group.processes,
+                device: place.device.clone(),
             },
         );
     }

@@ -4,8 +4,9 @@
 
 use super::{Measured, Run};
 use crate::backtest;
+use crate::noticed::least;
 use crate::shown::{Figures, Shown};
-use floodline_analysis::prediction::{Better, Doubt, LONGEST, P90, P99, Row, WAITS, differ};
+use floodline_analysis::prediction::{Better, Doubt, LONGEST, Limit, P90, P99, Row, WAITS, differ};
 
 /// What a change adds to the waits that the kernel's counters leave out, such as those for the work of the flusher. It is a part of the
 /// waits after the change. What the change takes from them is not, because the recorded waits do not have it.
@@ -14,18 +15,15 @@ fn added(name: &str, (now, then): (&Shown, &Shown)) -> f64 {
     if name == WAITS { (uncounted(then) - uncounted(now)).max(0.0) } else { 0.0 }
 }
 
-/// Values of a figure before and after the change, of runs that are otherwise equal.
+/// Values of a figure before and after the change. A changed run is compared with the run of the same twin as it is, else with the first one.
 fn pairs(name: &str, results: &[(Run, Shown)]) -> Vec<(f64, f64)> {
     let value = |shown: &Shown| shown.figures.get(name).copied();
-    let is_like = |run: &Run, of: &Run| {
-        (run.demand, run.trial.seed, run.trial.device_percent) == (of.demand, of.trial.seed, of.trial.device_percent)
-    };
-    let changed = |of: &Run| results.iter().find(|(run, _)| run.is_changed && is_like(run, of));
+    let as_is = |demand: usize| results.iter().find(|(run, _)| !run.is_changed && run.demand == demand);
     results
         .iter()
-        .filter(|(run, _)| !run.is_changed && run.demand != Run::ON_USUAL_DISKS)
-        .filter_map(|(run, now)| {
-            let (_, then) = changed(run)?;
+        .filter(|(run, _)| run.is_changed && run.demand != Run::ON_USUAL_DISKS)
+        .filter_map(|(run, then)| {
+            let (_, now) = as_is(run.demand)?;
             Some((value(now)?, value(then)? + added(name, (now, then))))
         })
         .collect()
@@ -93,7 +91,7 @@ pub(super) struct Of<'a> {
 pub(super) const SMALLEST_BUDGET: &str = "smallest_budget_bytes";
 
 /// The row of the smallest cgroup limit, from all cgroups of the recording.
-pub(super) fn limits_row(of: &Of<'_>, (now, then): (f64, f64)) -> Row {
+pub(super) fn limits_row(of: &Of<'_>, Limit { now_bytes: now, then_bytes: then }: Limit) -> Row {
     let wider = spread(of.name, true).exp();
     let (low, high) = (then / wider, then * wider);
     Row {
@@ -197,6 +195,21 @@ pub(super) fn row(
         ..Row::new(name, label, unit, now, then)
     };
     Some((row, usual.is_some()))
+}
+
+/// The rows of the waits on single disks that the recording has.
+pub(super) fn on_devices(
+    now: &Shown,
+    measured: &Measured,
+    results: &[(Run, Shown)],
+    closed: Option<(&Shown, &Shown)>,
+) -> Vec<Row> {
+    let of_device = |name: &String| {
+        let label = crate::on_devices::label(name)?;
+        let of = Of { name, label: &label, unit: "seconds", better: Better::Less, least: least(name) };
+        row(&of, measured, results, closed).map(|(row, _)| row).filter(|row| row.is_measured)
+    };
+    now.figures.keys().filter_map(of_device).collect()
 }
 
 /// Leaves percentiles of syncs open that get better while the longest sync gets worse. A few syncs then wait longer, and how many the others
