@@ -205,6 +205,7 @@ class Simulated(TypedDict, total=False):
     beside_seconds: float | None
     figures: dict[str, Json]
     findings: list[Finding]
+    plan: Json | None
     not_as_expected: list[str]
     simplified: list[str]
     recording: str | None

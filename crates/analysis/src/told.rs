@@ -7,16 +7,23 @@ use crate::report::{Finding, LeftOut, Plan, Report, Severity, Step, When};
 
 /// Returns the report as it is printed.
 pub fn told(report: &Report) -> Report {
-    let mut told = report.clone();
-    for (finding, own) in told.findings.iter_mut().zip(&report.findings) {
+    Report { findings: told_findings(&report.findings, report.plan.as_ref()), ..report.clone() }
+}
+
+/// Returns findings, worst first, as they are printed beside their plan.
+pub fn told_findings(findings: &[Finding], plan: Option<&Plan>) -> Vec<Finding> {
+    let told = |own: &Finding| {
         // The plan writes this file itself, once, for all its steps.
         let own_steps = own.plan.iter().filter(|step| step.write != SYSCTL_DROP_IN);
-        let (kept, others): (Vec<&Step>, Vec<&Step>) = own_steps.partition(|step| has(report.plan.as_ref(), step));
-        finding.plan = kept.into_iter().cloned().collect();
-        finding.left_out =
-            others.into_iter().map(|step| LeftOut { change: step.named(), why: why(report, own, step) }).collect();
-    }
-    told
+        let (kept, others): (Vec<&Step>, Vec<&Step>) = own_steps.partition(|step| has(plan, step));
+        let left_out = |step: &Step| LeftOut { change: step.named(), why: why((findings, plan), own, step) };
+        Finding {
+            plan: kept.into_iter().cloned().collect(),
+            left_out: others.into_iter().map(left_out).collect(),
+            ..own.clone()
+        }
+    };
+    findings.iter().map(told).collect()
 }
 
 /// Places of the steps of a finding in the plan, counted from 1, in order. A later change has none: the plan tells it in words.
@@ -42,15 +49,15 @@ fn has(plan: Option<&Plan>, step: &Step) -> bool {
 }
 
 /// Why the plan does not have a step of a finding: the conditions of [`crate::plan::merge`], in its order.
-fn why(report: &Report, finding: &Finding, step: &Step) -> String {
-    let worst = report.findings.first();
+fn why((findings, plan): (&[Finding], Option<&Plan>), finding: &Finding, step: &Step) -> String {
+    let worst = findings.first();
     if let Some(cause) = finding.explained_by {
         return format!("the plan is for {cause}, which causes this finding");
     }
     if let Some(worst) = worst.filter(|worst| worst.severity > Severity::Info && finding.severity == Severity::Info) {
         return format!("this finding does no harm, and {} does", worst.rule);
     }
-    match report.plan.as_ref().and_then(|plan| instead(report, plan, step)) {
+    match plan.and_then(|plan| instead(findings, plan, step)) {
         Some((assignment, Some(rule))) => format!("the plan sets {assignment} for {rule}"),
         Some((assignment, None)) => format!("the plan sets {assignment}"),
         None => "it would undo a part of the plan".to_owned(),
@@ -58,13 +65,13 @@ fn why(report: &Report, finding: &Finding, step: &Step) -> String {
 }
 
 /// What the plan sets in place of a step, and the rule that asks for it: the same setting, or else its first threshold.
-fn instead(report: &Report, plan: &Plan, step: &Step) -> Option<(String, Option<&'static str>)> {
+fn instead(findings: &[Finding], plan: &Plan, step: &Step) -> Option<(String, Option<&'static str>)> {
     let name = step.sysctl()?;
     let settings = || plan.steps.iter().filter(|known| known.sysctl().is_some());
     let same = settings().find(|known| known.sysctl().is_some_and(|other| is_one_setting(&other, &name)));
     let known = same.or_else(|| settings().next())?;
     let asks = |one: &&Finding| plan.rules.contains(&one.rule) && one.plan.iter().any(|own| is_same(own, known));
-    Some((known.assignment()?, report.findings.iter().find(asks).map(|one| one.rule)))
+    Some((known.assignment()?, findings.iter().find(asks).map(|one| one.rule)))
 }
 
 #[cfg(test)]

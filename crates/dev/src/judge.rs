@@ -90,6 +90,7 @@ impl Judge {
             has_expectations: true,
             figures,
             findings: report.findings,
+            plan: report.plan,
             simplified: Vec::new(),
             recording: Some(self.recording.display().to_string()),
         };

@@ -2,6 +2,7 @@
 //! One run of the simulator and its results: shared by the program and the Python package. Does not depend on arguments
 //! or on the output format.
 
+use floodline_analysis::report::Report;
 use floodline_analysis::run::{Run, RunReport, SCHEMA, misses};
 use floodline_record::record::{Record, Sink};
 use floodline_record::units::Nanos;
@@ -81,7 +82,7 @@ pub fn run(
     if let Some(last) = close {
         let Ok(()) = run.record(&last);
     }
-    let (figures, findings) = (run.figures(), run.diagnose().findings);
+    let (figures, Report { findings, plan, .. }) = (run.figures(), run.diagnose());
     let not_as_expected = match summary.is_interrupted {
         true => vec!["interrupted: what is expected of the whole run was not judged".to_owned()],
         false => misses(&expect, &run.window, &figures, &findings),
@@ -102,6 +103,7 @@ pub fn run(
         has_expectations: expect != Expect::default(),
         figures,
         findings,
+        plan,
         simplified: floodline_sim::simplified(scenario),
         recording: None,
     };

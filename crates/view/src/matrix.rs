@@ -193,6 +193,7 @@ mod tests {
                 beside_seconds: None,
                 figures: [("teardown.umount.max_seconds".to_owned(), Figure { value, unit: "seconds" })].into(),
                 findings: Vec::new(),
+                plan: None,
                 not_as_expected: Vec::new(),
                 has_expectations: true,
                 simplified: Vec::new(),

@@ -6,6 +6,7 @@ use crate::figures;
 use crate::layout::{hanging, wrap};
 use floodline_analysis::compare::Spread;
 use floodline_analysis::run::{RunReport, SCHEMA};
+use floodline_analysis::told::told_findings;
 use floodline_record::human;
 use floodline_scenario::Figure;
 use serde_json::json;
@@ -106,7 +107,7 @@ fn spreads(reports: &[RunReport]) -> String {
 /// For programs: one run is an object of its own, repeats are one with the mean figures and a list of runs.
 pub fn json(reports: &[RunReport]) -> Result<String, serde_json::Error> {
     let (first, rest) = match reports {
-        [only] => return crate::json::line(only),
+        [only] => return crate::json::line(&told(only)),
         [first, rest @ ..] => (first, rest),
         [] => return Ok(String::new()),
     };
@@ -122,10 +123,16 @@ pub fn json(reports: &[RunReport]) -> Result<String, serde_json::Error> {
         "kernel": first.kernel,
         "kernel_version": first.kernel_version,
         "figures": figures,
-        "findings": first.findings,
-        "runs": reports,
+        "findings": told_findings(&first.findings, first.plan.as_ref()),
+        "plan": first.plan,
+        "runs": reports.iter().map(told).collect::<Vec<_>>(),
     });
     crate::json::line(&value)
+}
+
+/// The report of a run as `doctor` prints its findings: a finding has the steps that the merged plan has.
+fn told(report: &RunReport) -> RunReport {
+    RunReport { findings: told_findings(&report.findings, report.plan.as_ref()), ..report.clone() }
 }
 
 #[cfg(test)]
@@ -147,6 +154,7 @@ mod tests {
             beside_seconds,
             figures: BTreeMap::new(),
             findings: Vec::new(),
+            plan: None,
             simplified: Vec::new(),
             not_as_expected: Vec::new(),
             has_expectations: true,
@@ -178,5 +186,25 @@ mod tests {
         let first = "first sample 4.2 s after the machine's start";
         check(&[unknown], &format!("{name}: 41 samples, 28 s\n{first}\n\nFigures:\n"));
         check(&[report(Some(3.0), Some(1.0)), machine], &format!("{name}: 2 runs, 55 s\n{costs}, at most\n\n"));
+    }
+
+    #[test]
+    fn the_json_of_a_run_has_the_merged_plan_and_its_findings_no_other_command() {
+        use floodline_analysis::diagnose::diagnose;
+        use floodline_testkit::incidents::dirty_cliff;
+        let found = diagnose(&dirty_cliff().window(), None);
+        let mut findings = found.findings.clone();
+        let mut other = findings[0].clone();
+        (other.rule, other.plan[0].value) = ("other", "1".to_owned());
+        findings.push(other);
+        let run = RunReport { findings, plan: found.plan.clone(), ..report(None, None) };
+        for reports in [vec![run.clone()], vec![run.clone(), run]] {
+            let value: serde_json::Value = serde_json::from_str(&super::json(&reports).unwrap()).unwrap();
+            assert_eq!(value["plan"]["now"], serde_json::json!(found.plan.as_ref().unwrap().now));
+            let last = value["findings"].as_array().and_then(|all| all.last()).unwrap();
+            assert_eq!(last["left_out"].as_array().map(Vec::len), Some(1), "{last}");
+        }
+        let calm: serde_json::Value = serde_json::from_str(&super::json(&[report(None, None)]).unwrap()).unwrap();
+        assert_eq!(calm.get("plan"), Some(&serde_json::Value::Null));
     }
 }

@@ -8,7 +8,7 @@ pub use machine::workload_length;
 
 use crate::budget::Judge;
 use crate::diagnose::{self, diagnose};
-use crate::report::{Finding, Report};
+use crate::report::{Finding, Plan, Report};
 use floodline_record::name::Name;
 use floodline_record::record::{Event, Record, Sink, What};
 use floodline_record::sample::Sample;
@@ -50,6 +50,8 @@ pub struct RunReport {
     pub figures: BTreeMap<String, Figure>,
     /// Findings of `doctor` in the recording, worst first.
     pub findings: Vec<Finding>,
+    /// Change that `doctor` proposes for this recording: the steps of all findings, merged. None without a change.
+    pub plan: Option<Plan>,
     /// Deviations from the scenario's expectations, a line each.
     pub not_as_expected: Vec<String>,
     /// Whether the scenario expects anything.

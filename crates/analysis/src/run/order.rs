@@ -116,6 +116,7 @@ mod tests {
                 .map(|(name, value, unit)| ((*name).to_owned(), Figure { value: *value, unit }))
                 .collect(),
             findings: Vec::new(),
+            plan: None,
             not_as_expected: Vec::new(),
             has_expectations: true,
             simplified: Vec::new(),

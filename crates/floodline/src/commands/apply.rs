@@ -265,7 +265,12 @@ impl Apply {
         let steps = || plan.steps.iter().filter(|step| step.when == When::Now);
         let sets: Vec<String> = steps().filter_map(knob_of).map(|(name, value)| format!("{name}={value}")).collect();
         if sets.is_empty() {
-            let told = CliError::usage(format!("the plan of {rule} changes no knob that apply can set"));
+            if finding.plan.is_empty() {
+                let told = format!("doctor has no change for {rule}; nothing was changed");
+                return Err(CliError::usage(told).hint(finding.trade_off).hint(see("--details ")));
+            }
+            let told = format!("the plan of {rule} changes no knob that apply can set; nothing was changed");
+            let told = CliError::usage(told);
             let by_hand = finding.plan.iter().filter(|step| step.when == When::Now);
             return Err(by_hand.fold(told, |told, step| told.hint(format!("do it by hand: {}", step.command))));
         }

@@ -93,12 +93,33 @@ const STEPS: [(Part, usize); 39] = [
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
     taken: usize,
+    /// Whether a sentence is shown whole even where it takes more lines.
+    is_whole: bool,
 }
 
 impl Limits {
-    /// From no limit at all to the shortest form of each part.
+    /// From no limit at all to the shortest form of each part. Sentences are cut only where the screen has no room for whole ones
+    /// without leaving out a part of the plan.
     pub(super) fn all() -> impl Iterator<Item = Limits> {
-        (0..=STEPS.len()).map(|taken| Limits { taken })
+        let parts =
+            STEPS.iter().position(|(part, lines)| (*part, *lines) == (Part::Conflict, 0)).unwrap_or(STEPS.len());
+        let whole = (0..=parts).map(|taken| Limits { taken, is_whole: true });
+        whole.chain((0..=STEPS.len()).map(|taken| Limits { taken, is_whole: false }))
+    }
+
+    /// Whether nothing is shortened yet.
+    pub(super) fn is_none(self) -> bool {
+        self.taken == 0 && self.is_whole
+    }
+
+    /// The lines of a paragraph of a part, and whether it was cut, as [`paragraph`] cuts it.
+    pub(super) fn paragraph(self, part: Part, text: &str, width: usize) -> (Vec<String>, bool) {
+        let most = self.of(part);
+        let (lines, is_cut) = paragraph(text, width, most);
+        match first_sentence(text, width).filter(|_| is_cut && self.is_whole && most > 0) {
+            Some(sentence) if sentence.len() > most => (sentence, true),
+            _ => (lines, is_cut),
+        }
     }
 
     /// Lines that a part may take. Commands with none have one line that says where they are.
@@ -126,6 +147,13 @@ fn sentences(text: &str, width: usize, most: usize) -> Option<Vec<String>> {
     let ends = text.match_indices(". ").filter_map(|(at, _)| text.get(..=at));
     let ends = ends.filter(|sentence| !sentence.ends_with("e.g.") && !sentence.ends_with("i.e."));
     ends.chain([text]).map(|sentence| wrap(sentence, width)).take_while(|lines| lines.len() <= most).last()
+}
+
+/// The lines of the first sentence, without what it says in brackets.
+fn first_sentence(text: &str, width: usize) -> Option<Vec<String>> {
+    let bare = without_brackets(text);
+    let least = (1..=wrap(&bare, width).len()).find_map(|most| sentences(&bare, width, most));
+    least.filter(|lines| !lines.is_empty())
 }
 
 /// What a phrase may begin with, beside a comma or semicolon before it.
@@ -220,9 +248,26 @@ mod tests {
     }
 
     #[test]
+    fn a_sentence_is_cut_only_after_all_that_need_not_be_there() {
+        let first = |is_whole: bool| {
+            let mut all = Limits::all();
+            let limits = all.find(|limits| limits.is_whole == is_whole && limits.of(Part::Seen) == 1);
+            let text = "Here: longest fsync 3.00 s → about 30 ms; maybe peak data at risk 30 MiB → about 70 MiB.";
+            limits.expect("a limit").paragraph(Part::Seen, text, 67).0.join("/")
+        };
+        assert_eq!(
+            first(true),
+            "Here: longest fsync 3.00 s → about 30 ms; maybe peak data at risk/30 MiB → about 70 MiB."
+        );
+        assert_eq!(first(false), "Here: longest fsync 3.00 s → about 30 ms …");
+        let is_whole: Vec<bool> = Limits::all().map(|limits| limits.is_whole).collect();
+        assert!(is_whole.is_sorted_by(|one, next| one >= next), "whole ones first");
+    }
+
+    #[test]
     fn each_part_only_gets_shorter() {
         for (at, (part, lines)) in STEPS.iter().enumerate() {
-            assert!(Limits { taken: at }.of(*part) > *lines, "step {at}: {part:?}");
+            assert!(Limits { taken: at, is_whole: false }.of(*part) > *lines, "step {at}: {part:?}");
         }
     }
 }

@@ -18,6 +18,8 @@ use floodline_record::human;
 const LABEL: usize = 13;
 /// Findings beside the first that get a line of their own.
 const OTHERS: usize = 2;
+/// Lines of a calm screen that has room for the reasons why rules were not checked, without the two lines that follow them.
+const CALM: usize = 14;
 /// Labels of what was cut that the last line names; it counts more of them as "what is cut short".
 const NAMED: usize = 3;
 
@@ -216,11 +218,8 @@ impl Screen {
             0 => String::new(),
             many => format!(" {} ruled out.", human::plural(many as u64, "other cause", "other causes")),
         };
-        self.text(
-            Part::Count,
-            &format!("{}.{ruled_out}{}", counts.join(", "), not_checked(report, self.is_live)),
-            BOLD,
-        );
+        let unchecked = not_checked(report, self.is_live, self.limits.is_none());
+        self.text(Part::Count, &format!("{}.{ruled_out}{unchecked}", counts.join(", ")), BOLD);
         let evidence = self.rest(report, "Evidence");
         let explain = format!("What it means: floodline explain {}", first.rule);
         if evidence.len() + 2 + explain.len() <= self.page.width {
@@ -275,8 +274,10 @@ impl Screen {
         // A cause that comes now and then is ruled out for the time that was watched.
         let so_far = if report.unseen.is_empty() { "" } else { " here" };
         let ruled_out = report.ruled_out.len();
-        let of = format!("{ruled_out} of {all} causes ruled out{so_far}.{}", not_checked(report, self.is_live));
-        self.text(Part::Count, &of, PLAIN);
+        let of = |has_reasons| not_checked(report, self.is_live, has_reasons);
+        let of = |reasons| format!("{ruled_out} of {all} causes ruled out{so_far}.{}", of(reasons));
+        let has_room = self.page.out.lines().count() + wrap(&of(true), self.page.width).len() <= CALM;
+        self.text(Part::Count, &of(has_room), PLAIN);
         if let Some(command) = look_longer(report, self.is_live) {
             self.text(Part::Count, &format!("Look longer: {command}"), BOLD);
         }
@@ -297,7 +298,7 @@ impl Screen {
         if text.is_empty() {
             return;
         }
-        let (lines, is_cut) = paragraph(text, self.page.width.saturating_sub(indent), self.limits.of(part));
+        let (lines, is_cut) = self.limits.paragraph(part, text, self.page.width.saturating_sub(indent));
         if is_cut && !self.cut.contains(&label.0) {
             self.cut.push(label.0);
         }
@@ -329,7 +330,7 @@ impl Screen {
     }
 
     fn text(&mut self, part: Part, text: &str, style: Style) {
-        for line in paragraph(text, self.page.width, self.limits.of(part)).0 {
+        for line in self.limits.paragraph(part, text, self.page.width).0 {
             self.page.styled(&line, style);
             self.blank();
         }
@@ -551,7 +552,7 @@ mod tests {
         assert!(waited.starts_with("NOTHING SEEN on "), "{waited}");
         assert!(waited.contains("Tasks waited for I/O for 2.4"), "{waited}");
         let joined = waited.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(joined.contains(" not checked (") && joined.contains("see --details"), "{waited}");
+        assert!(joined.contains(" not checked (") || joined.contains(" was not checked. Reason: "), "{waited}");
         let mut report = diagnose(&Fixture::healthy().seconds(40).window(), None);
         let gap = floodline_analysis::report::GapLine {
             source: "/sys/fs/cgroup (inode numbers of cgroups)".to_owned(),
@@ -563,7 +564,7 @@ mod tests {
         let rule = "foreign-inode-writeback";
         report.not_checked = vec![floodline_analysis::report::NotChecked { rule, gaps: vec![gap] }];
         let page = render(&report, Options::default());
-        assert!(page.contains(" 1 not checked (see --details).\n"), "{page}");
+        assert!(page.contains("foreign-inode-writeback was not checked. Reason:"), "{page}");
         assert!(page.ends_with("Readings and sources, foreign-inode-writeback: add --details\n"), "{page}");
         let sick = holed(dirty_cliff(), 0);
         assert!(sick.contains("3 of "), "{sick}");

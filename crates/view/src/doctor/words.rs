@@ -4,7 +4,9 @@
 
 use super::{rules, time};
 use floodline_analysis::diagnose::coarse;
-use floodline_analysis::report::{BusyDisk, Candidate, Finding, GapLine, Plan, Report, Severity, Unexplained};
+use floodline_analysis::report::{
+    BusyDisk, Candidate, Finding, GapLine, NotChecked, Plan, Report, Severity, Unexplained,
+};
 use floodline_record::human;
 use std::collections::BTreeSet;
 
@@ -323,8 +325,9 @@ pub(super) fn for_other_reasons(report: &Report) -> Vec<&str> {
     if rules.len() > NAMED { Vec::new() } else { rules }
 }
 
-/// Number of rules that were not checked, and the remedy: a kept recording cannot be completed any more.
-pub(super) fn not_checked(report: &Report, is_live: bool) -> String {
+/// Number of rules that were not checked, and the remedy: a kept recording cannot be completed any more. `has_reasons`
+/// adds which rules lack a source, and the source.
+pub(super) fn not_checked(report: &Report, is_live: bool, has_reasons: bool) -> String {
     if report.not_checked.is_empty() {
         return String::new();
     }
@@ -346,12 +349,23 @@ pub(super) fn not_checked(report: &Report, is_live: bool) -> String {
         let why = if is_live { "--trace on" } else { "recorded without a trace" };
         parts.push(format!("{} not checked ({why})", traced.len()));
     }
-    if !others.is_empty() {
+    let has_reasons = has_reasons && others.len() <= NAMED;
+    if !others.is_empty() && !has_reasons {
         let what = if parts.is_empty() { " not checked" } else { "" };
         parts.push(format!("{}{what} (see --details)", others.len()));
     }
-    format!(" {}.", parts.join(", "))
+    let named: String = others.iter().filter(|_| has_reasons).map(|rule| why_unchecked(rule)).collect();
+    let counted = if parts.is_empty() { String::new() } else { format!(" {}.", parts.join(", ")) };
+    format!("{counted}{named}")
 }
+
+/// Sentences on a rule that was not checked, with the first source that it lacks.
+fn why_unchecked(rule: &NotChecked) -> String {
+    let missing = rule.gaps.iter().find(|gap| !of_trace(gap)).or(rule.gaps.first());
+    let why = missing.map(|gap| format!(" Reason: {}: {}.", gap.source, gap.cause)).unwrap_or_default();
+    format!(" {} was not checked.{why}", rule.rule)
+}
+
 /// Why a change is only a candidate. `helps` if its trial shows that it helps.
 pub(crate) fn why_candidate(candidate: &Candidate, helps: bool) -> String {
     let lead = if helps { "Helps on the twin, with a reservation" } else { "Not known to help" };

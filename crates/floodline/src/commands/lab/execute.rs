@@ -10,6 +10,7 @@ use crate::input::{Input, shown};
 use crate::interrupt::Interrupt;
 use crate::observe::{parse_duration, parse_interval};
 use crate::output::{called, is_standard};
+use floodline_analysis::report::Report;
 use floodline_analysis::run::{Run, RunReport, SCHEMA, THROTTLED, misses, workload_length};
 use floodline_lab::cache::Cache;
 use floodline_lab::job::Status;
@@ -113,7 +114,7 @@ impl Trial<'_> {
     fn report(&self, recording: &Path, took: Option<Took>, saved: Option<&Path>) -> Result<RunReport, CliError> {
         let expect = self.scenario.expect.on(self.kernel.version);
         let seen = read_run(recording, &expect)?;
-        let (figures, findings) = (seen.figures(), seen.diagnose().findings);
+        let (figures, Report { findings, plan, .. }) = (seen.figures(), seen.diagnose());
         Ok(RunReport {
             schema: SCHEMA,
             executor: "lab",
@@ -129,6 +130,7 @@ impl Trial<'_> {
             has_expectations: expect != Expect::default(),
             figures,
             findings,
+            plan,
             simplified: Vec::new(),
             recording: saved.filter(|path| !is_standard(path)).map(|path| path.display().to_string()),
         })
