@@ -186,6 +186,10 @@ pub(super) fn frequency(per_second: f64) -> Frequency {
     Frequency { times, per: Nanos(per) }
 }
 
+/// Shortest time in which a program stores to as many pages as its mapping has, seconds. Most further stores change nothing: the flusher
+/// wakes up less often.
+pub(super) const PASS: f64 = 2.0;
+
 /// What one branch does with each of its bursts.
 pub(super) struct Branch {
     pub(super) bursts: Vec<Burst>,
@@ -199,6 +203,8 @@ pub(super) struct Branch {
     pub(super) end: Option<End>,
     /// Whether only the device sets its pace.
     pub(super) is_unpaced: bool,
+    /// Shortest work after an operation that waits for no clock, seconds.
+    pub(super) least_work: f64,
     /// Operations from one sync to the next. `None` where it does not sync.
     pub(super) synced_after: Option<u64>,
     /// Files that it removes later, in order of time. Those that the recording does not see removed are the last.
@@ -315,6 +321,7 @@ impl Branch {
             begin: None,
             end: None,
             is_unpaced: false,
+            least_work: 0.0,
             synced_after: None,
             removed: Vec::new(),
         }
@@ -395,7 +402,8 @@ impl Branch {
     /// Write, then work for as long as the program did not wait, and again.
     pub(super) fn closed(&self, copies: f64, waited_share: f64) -> Vec<Step> {
         self.bursts(copies, Clock::Own, |count, length| {
-            let work = length * (1.0 - waited_share) / count;
+            let apart = length / count;
+            let work = (apart * (1.0 - waited_share)).max(self.least_work.min(apart));
             // Rounds shorter than a millisecond cost more than they say: several operations at a time.
             let at_once = (1e-3 / work.max(1e-7)).ceil().clamp(1.0, 256.0);
             // A sync comes after as many operations as on a clock.

@@ -73,19 +73,34 @@ impl Bin {
 }
 
 /// Effect of stores to mappings.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Stored {
     /// Faults.
     pub(super) faults: f64,
     /// Bytes dirtied by the whole program.
     pub(super) dirtied: f64,
+    /// Seconds that it waited for I/O.
+    pub(super) waited: f64,
+    /// End of each interval in seconds, and the three of the interval. Empty for a run.
+    over_time: Vec<(f64, [f64; 3])>,
+    /// Whether a fault dirties one page.
+    is_of_single_pages: bool,
 }
 
 impl Stored {
     /// The same where a fault of a store dirties one page: the other faults are of other memory. While most of a file is dirty, many times
     /// as many stores cause hardly more faults, so that a few others would be taken for many stores.
     pub(super) fn of_single_pages(self) -> Stored {
-        Stored { faults: self.faults.min(self.dirtied / PAGE), ..self }
+        Stored { faults: self.faults.min(self.dirtied / PAGE), is_of_single_pages: true, ..self }
+    }
+
+    /// The same until some seconds after the begin.
+    pub(super) fn until(&self, seconds: f64) -> Stored {
+        let until = self.over_time.iter().take_while(|(end, _)| *end <= seconds + 1e-6);
+        let [faults, dirtied, waited] =
+            until.fold([0.0; 3], |sum, (_, of)| std::array::from_fn(|figure| sum[figure] + of[figure]));
+        let part = Stored { faults, dirtied, waited, ..Stored::default() };
+        if self.is_of_single_pages { part.of_single_pages() } else { part }
     }
 }
 
@@ -201,8 +216,16 @@ impl Group {
     /// each page has its own, whatever the size of the folio.
     pub(super) fn stored(&self, bins: &[Bin], goes_on: bool) -> Stored {
         let first = bins.iter().position(|bin| bin.mapped > 0.0).unwrap_or(bins.len());
-        let chosen = bins[first..].iter().filter(|bin| bin.mapped > 0.0 || (goes_on && bin.active > 0));
-        Stored { faults: chosen.map(|bin| bin.faults).sum(), dirtied: self.total.dirtied() }
+        let is_chosen = |bin: &Bin| bin.mapped > 0.0 || (goes_on && bin.active > 0);
+        let faults = |bin: &Bin| if is_chosen(bin) { bin.faults } else { 0.0 };
+        let of_bins = bins.iter().zip(&self.bins).enumerate().map(|(at, (bin, own))| {
+            let faults = if at >= first { faults(bin) } else { 0.0 };
+            (own.end, [faults, own.dirtied(), own.waited])
+        });
+        let over_time: Vec<(f64, [f64; 3])> = of_bins.collect();
+        let faults = over_time.iter().map(|(_, [faults, ..])| faults).sum();
+        let (dirtied, waited) = (self.total.dirtied(), self.total.waited);
+        Stored { faults, dirtied, waited, over_time, is_of_single_pages: false }
     }
 
     /// Bin, start and length, in seconds, of waits during which it neither wrote nor read: it waited for data that others
@@ -443,7 +466,8 @@ mod tests {
 
     #[test]
     fn faults_beyond_the_dirtied_pages_are_no_stores() {
-        let told = |faults| Stored { faults, dirtied: 764.0 * PAGE }.of_single_pages().faults;
+        let of = |faults| Stored { faults, dirtied: 764.0 * PAGE, ..Stored::default() };
+        let told = |faults| of(faults).of_single_pages().faults;
         assert_eq!((told(843.0), told(700.0)), (764.0, 700.0));
     }
 }

@@ -55,7 +55,7 @@ use self::choices::{Choices, Open};
 use self::group::Stored;
 use crate::provenance::Notes;
 use crate::run::Known;
-use crate::{Demand, Options, Recorded, Twin, TwinError};
+use crate::{Demand, Options, Programs, Recorded, Twin, TwinError};
 use floodline_kernel::{OLDEST_MODELLED, is_modelled};
 use floodline_record::id::Entity;
 use floodline_record::units::{Centisecs, Count, Nanos};
@@ -63,19 +63,28 @@ use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
 use floodline_scenario::{Expect, Scenario, ScenarioFile, Step, Task, Time, Workload};
 use floodline_sim::Beside;
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// Fewest samples and shortest time that characterise a load.
 const SAMPLES_MIN: u64 = 5;
 const SECONDS_MIN: f64 = 3.0;
-/// Most runs of a twin that is fitted, how near is near enough (as a logarithm), and tasks times seconds from which on
-/// a run takes too long.
+/// Most runs of a twin that is fitted, how near is near enough (as a logarithm), and tasks times seconds of the longest run. Of a larger
+/// twin, only the first part is run.
 const FITS_MAX: usize = 3;
 const FIT_NEAR: f64 = 0.08;
 const FIT_SIZE_MAX: f64 = 2_000.0;
 /// Tasks times seconds of all runs of a fit together: less than a second of CPU time.
 const FITS_SIZE_MAX: f64 = 36_000.0;
+/// Shortest first part that is run, seconds: rates of the kernel settle in it. Tasks times seconds of such a run, and of all of them
+/// together.
+const PART_MIN: f64 = 6.0;
+const PART_SIZE: f64 = 1_500.0;
+const PARTS_SIZE_MAX: f64 = 24_000.0;
+/// Distance in waits, as a logarithm, from which stores of a burst are fitted to them, and the waits below which they show nothing, seconds.
+const WAITS_NEAR: f64 = 0.22;
+const WAITS_MIN: f64 = 5.0;
 /// Longest time for which programs store before a recording, seconds, and largest number of such times that are tried.
 const BEFORE_MAX: f64 = 60.0;
 const BEFORES_MAX: u32 = 8;
@@ -148,6 +157,8 @@ struct Fitted {
     faults: BTreeMap<String, f64>,
     /// Recorded bytes over those of the twin.
     bytes: Option<f64>,
+    /// Recorded waits of the programs with mappings over those of the twin. `None` where the kernel counts none.
+    waits: Option<f64>,
     /// Recorded pages written by the machine over those of the twin.
     written: Option<f64>,
     /// Programs whose counters can be read in another way.
@@ -166,6 +177,11 @@ impl Fitted {
     /// Distance to the recording in dirtied bytes and written pages, as a logarithm. The flusher's wake-ups show in the written pages.
     fn far_in_writeback(&self) -> f64 {
         self.far_in_bytes() + self.written.map_or(0.0, |ratio| ratio.ln().abs())
+    }
+
+    /// Distance to the recording in waits, as a logarithm. A program that stores many pages at once waits once for all of them.
+    fn far_in_waits(&self) -> f64 {
+        self.waits.map_or(0.0, |ratio| ratio.ln().abs())
     }
 
     /// Whether its bytes are clearly nearer to the recording than those of `than`.
@@ -187,13 +203,15 @@ struct Fitting<'a> {
 fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Fitted, TwinError> {
     let fitting = &Fitting { recorded, kernel, spent: Cell::new(0.0) };
     let mut best = fit_number(fitting, Fit::FIRST)?;
-    if best.far_in_writeback() > 2.0 * FIT_NEAR {
+    if best.written.is_some() && best.far_in_writeback() > 2.0 * FIT_NEAR {
         best = fit_before(fitting, best)?;
     }
     let is_few = best.bytes.is_some_and(|ratio| ratio > 1.0);
+    // Of a large twin, the waits decide as well: there is time for few runs.
+    let is_part = best.bytes.is_some() && best.written.is_none();
     // More at once find more clean folios, or more that the same burst has just dirtied: both are tried.
     for stores in if is_few { [STORES * 2, STORES / 2] } else { [STORES / 2, STORES * 2] } {
-        if best.far_in_bytes() <= FIT_NEAR {
+        if best.far_in_bytes() <= FIT_NEAR || is_part {
             break;
         }
         let other = fit_number(fitting, Fit { stores, before: best.fit.before, ..Fit::FIRST })?;
@@ -201,7 +219,7 @@ fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Fitted, TwinError> 
             best = other;
         }
     }
-    for _ in 0..FITS_MAX {
+    for _ in 0..if is_part { 1 } else { FITS_MAX } {
         let Some(ratio) = best.bytes.filter(|_| best.far_in_bytes() > FIT_NEAR) else { break };
         // A store that the kernel delays faults again, and finds its folio dirty. So faults may be more than stores, and fewer
         // stores may dirty more bytes.
@@ -214,6 +232,26 @@ fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Fitted, TwinError> 
             break;
         }
         best = other;
+    }
+    fit_waits(fitting, best, is_part)
+}
+
+/// Fits the stores of a burst to the waits: the same bytes are dirtied by many single stores, each of which waits, and by a few bursts.
+fn fit_waits(fitting: &Fitting<'_>, mut best: Fitted, is_part: bool) -> Result<Fitted, TwinError> {
+    let far = |fitted: &Fitted| fitted.far_in_bytes() + fitted.far_in_waits();
+    let first = best.fit.stores;
+    for stores in [STORES / 2, STORES / 4, STORES * 2].into_iter().filter(|stores| *stores != first) {
+        if best.far_in_waits() <= WAITS_NEAR && (!is_part || best.far_in_bytes() <= FIT_NEAR) {
+            break;
+        }
+        let mut other = fit_number(fitting, Fit { stores, before: best.fit.before, ..Fit::FIRST })?;
+        if let Some(ratio) = other.bytes.filter(|_| other.far_in_bytes() > FIT_NEAR) {
+            let again = scaled_all(fitting, &other, ratio)?;
+            other = if again.is_nearer(&other) { again } else { other };
+        }
+        if other.bytes.is_some() && far(&other) < BETTER * far(&best) {
+            best = other;
+        }
     }
     Ok(best)
 }
@@ -288,29 +326,73 @@ fn fitted(fitting: &Fitting<'_>, fit: Fit) -> Result<Fitted, TwinError> {
     let sleeps = |task: &&Task| task.steps.iter().all(|step| matches!(step, Step::Sleep(_) | Step::Anon(_)));
     let sleeping = twin.scenario.workload.tasks.values().filter(sleeps).count();
     let tasks = (twin.scenario.number_of_tasks() as f64 - sleeping as f64).max(1.0);
-    let spends = tasks * (twin.seconds + fit.before);
-    let is_nothing = stored.is_empty() || tasks * twin.seconds > FIT_SIZE_MAX || spent.get() + spends > FITS_SIZE_MAX;
+    let is_large = tasks * twin.seconds > FIT_SIZE_MAX;
+    let part = Some((PART_SIZE / tasks).max(PART_MIN)).filter(|part| is_large && *part < twin.seconds);
+    let spends = tasks * (part.unwrap_or(twin.seconds) + fit.before);
+    let room = if part.is_some() { PARTS_SIZE_MAX } else { FITS_SIZE_MAX };
+    let is_nothing = stored.is_empty() || spent.get() + spends > room;
     let run = (!is_nothing).then(|| {
         spent.set(spent.get() + spends);
-        crate::run::run(&twin.scenario, *kernel, twin.sampling())
+        let scenario = part.map_or(Cow::Borrowed(&twin.scenario), |part| Cow::Owned(first_part(&twin.scenario, part)));
+        crate::run::run(&scenario, *kernel, twin.sampling())
     });
     let Some(Ok(window)) = run else {
-        return Ok(Fitted { twin, fit, faults: BTreeMap::new(), bytes: None, written: None, open });
+        return Ok(Fitted { twin, fit, faults: BTreeMap::new(), bytes: None, waits: None, written: None, open });
     };
-    let seen = stored_by_task(&window);
+    let mut seen = stored_by_task(&window);
+    let mut real: BTreeMap<String, Stored> = match part {
+        Some(part) => stored.iter().map(|(task, real)| (task.clone(), real.until(part))).collect(),
+        None => stored,
+    };
+    // In a part of the time, chance decides on single programs: all of one name share their faults.
+    if part.is_some() {
+        share_faults(&twin.programs, &mut real);
+        share_faults(&twin.programs, &mut seen);
+    }
+    let stored = real;
     let faults = stored
         .iter()
         .filter_map(|(task, real)| Some((task.clone(), real.faults / seen.get(task)?.faults)))
         .filter(|(_, ratio)| ratio.is_finite() && *ratio > 0.0)
         .collect();
-    let sum =
-        |of: &BTreeMap<String, Stored>| stored.keys().filter_map(|task| of.get(task)).map(|did| did.dirtied).sum();
-    let (real, simulated): (f64, f64) = (sum(&stored), sum(&seen));
+    let sum = |all: &BTreeMap<String, Stored>, of: fn(&Stored) -> f64| -> f64 {
+        stored.keys().filter_map(|task| all.get(task)).map(of).sum()
+    };
+    let both = |of: fn(&Stored) -> f64| (sum(&stored, of), sum(&seen, of));
+    let (real, simulated) = both(|did| did.dirtied);
+    let has_delays = recorded.window.facts.as_ref().is_some_and(|facts| facts.task_delayacct == Some(true));
+    let waits = Some(both(|did| did.waited)).filter(|(real, _)| has_delays && *real >= WAITS_MIN);
+    let waits = waits.map(|(real, simulated)| real / simulated.max(0.1));
     let written = |window: &Window| Some(window.host.growth.nr_written?.0 as f64);
-    let pair = written(&recorded.window).zip(written(&window));
+    let pair = written(&recorded.window).zip(written(&window)).filter(|_| part.is_none());
     let written = pair.map(|(real, simulated)| real.max(WRITTEN_MIN) / simulated.max(WRITTEN_MIN));
-    twin.known.add(twin.scenario.clone(), *kernel, twin.sampling(), window);
-    Ok(Fitted { twin, fit, faults, bytes: Some(real.max(1.0) / simulated.max(1.0)), written, open })
+    if part.is_none() {
+        twin.known.add(twin.scenario.clone(), *kernel, twin.sampling(), window);
+    }
+    Ok(Fitted { twin, fit, faults, bytes: Some(real.max(1.0) / simulated.max(1.0)), waits, written, open })
+}
+
+/// A scenario whose workload ends after some seconds.
+fn first_part(scenario: &Scenario, seconds: f64) -> Scenario {
+    let mut part = scenario.clone();
+    part.workload.duration = Some(Time(Nanos((seconds * 1e9) as u64)));
+    part
+}
+
+/// Gives each task the mean faults of the tasks that stand for programs of its name.
+fn share_faults(programs: &Programs, stored: &mut BTreeMap<String, Stored>) {
+    let comm = |task: &str| programs.get(task).map(|program| program.comm.as_str());
+    let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    for (comm, did) in stored.iter().filter_map(|(task, did)| Some((comm(task)?, did))) {
+        let (sum, count) = sums.entry(comm).or_default();
+        *sum += did.faults;
+        *count += 1.0;
+    }
+    for (task, did) in stored.iter_mut() {
+        if let Some((sum, count)) = comm(task).and_then(|comm| sums.get(comm)) {
+            did.faults = sum / count;
+        }
+    }
 }
 
 /// Faults and dirtied bytes of the processes of each task.
@@ -323,6 +405,7 @@ fn stored_by_task(window: &Window) -> BTreeMap<String, Stored> {
         let sum = sums.entry(comm.to_string()).or_default();
         sum.faults += faults as f64;
         sum.dirtied += span.growth.write_bytes.map_or(0, |bytes| bytes.0) as f64;
+        sum.waited += span.growth.blkio_delay.map_or(0.0, |delay| delay.as_secs_f64());
     }
     sums
 }

@@ -2,7 +2,7 @@
 //! Stores to mapped files. Counters show only stores to clean pages: a program that stores all the time to pages that
 //! are already dirty looks idle until the flusher has cleaned them, and then seems to come in a burst.
 
-use super::bursts::{Branch, Burst, arrivals, frequency};
+use super::bursts::{Branch, Burst, PASS, arrivals, frequency};
 use super::group::{Bin, Group, PAGE, Stored};
 use super::machine::Place;
 use super::paged_in::{Counters, LARGE_WRITES, Made};
@@ -196,7 +196,8 @@ pub(super) fn mapped(
     let step = move |count: u64, rate: Option<Frequency>| {
         vec![Step::MmapStore(MmapStore { rate, count: Some(count), ..mapping.clone() })]
     };
-    let branch = Branch::new(bursts, per_store, step);
+    let least_work = PASS * pages as f64 * PAGE / bytes as f64;
+    let branch = Branch { least_work, ..Branch::new(bursts, per_store, step) };
     let block = shown.block(cached, made, counters.mean_call());
     // A twin is fitted to faults. What the mapped pages show are all stores, also those that cause none.
     let stored = match is_large {
