@@ -409,9 +409,14 @@ impl Prediction {
     /// Figures that lead, the most important first. The total of waits is left out where the recording does not have it:
     /// the twin's own total is no figure of this host.
     pub fn leads(&self) -> impl Iterator<Item = &Row> {
+        let (waits, bytes) = LEADS.split_at(BYTES_FROM);
+        self.own(waits).chain(self.on_devices()).chain(self.own(bytes))
+    }
+
+    /// The figures of these names. A total of waits that only the twin has is none.
+    fn own(&self, names: &'static [&'static str]) -> impl Iterator<Item = &Row> {
         let is_own = |row: &&Row| row.is_measured || row.figure != WAITS;
-        let of_machine = LEADS.iter().filter_map(|name| self.rows.iter().find(|row| row.figure == *name));
-        of_machine.filter(is_own).chain(self.on_devices())
+        names.iter().filter_map(|name| self.rows.iter().find(|row| row.figure == *name)).filter(is_own)
     }
 
     /// Waits on single disks, where the recording has several disks on which tasks wait.
@@ -504,6 +509,8 @@ pub const ON_DEVICE: &str = "device.";
 
 /// Figures that matter most to people, the first first.
 pub const LEADS: [&str; 6] = [LONGEST, UNMOUNT, WAITS, LONGEST_WRITE, DIRTIED, PEAK];
+/// Number of the first of them that is no wait. Waits on single disks stand before it.
+const BYTES_FROM: usize = 4;
 
 /// A value for people.
 pub fn shown_value(unit: &str, value: f64) -> String {
@@ -531,6 +538,14 @@ mod tests {
         assert!(of(vec![waits(2.0, 7.3)]).harms());
         let measured = of(vec![Row { is_measured: true, ..waits(4.7, 2.0) }]);
         assert_eq!(measured.leads().count(), 1);
+    }
+
+    #[test]
+    fn waits_on_single_disks_lead_before_bytes() {
+        let row = |figure: &str, unit| Row::new(figure, figure, unit, 4.0, 2.0);
+        let disk = "device.vda.waited_seconds";
+        let all = of(vec![row(PEAK, "bytes"), row(disk, "seconds"), row(LONGEST, "seconds"), row(P99, "seconds")]);
+        assert_eq!(all.leads().map(|row| row.figure.as_str()).collect::<Vec<_>>(), [LONGEST, disk, PEAK]);
     }
 
     #[test]
