@@ -413,7 +413,7 @@ impl Prediction {
         self.own(waits).chain(self.on_devices()).chain(self.own(bytes))
     }
 
-    /// The figures of these names. A total of waits that only the twin has is none.
+    /// The figures of these names, without a total of waits that only the twin has.
     fn own(&self, names: &'static [&'static str]) -> impl Iterator<Item = &Row> {
         let is_own = |row: &&Row| row.is_measured || row.figure != WAITS;
         names.iter().filter_map(|name| self.rows.iter().find(|row| row.figure == *name)).filter(is_own)
@@ -509,7 +509,7 @@ pub const ON_DEVICE: &str = "device.";
 
 /// Figures that matter most to people, the first first.
 pub const LEADS: [&str; 6] = [LONGEST, UNMOUNT, WAITS, LONGEST_WRITE, DIRTIED, PEAK];
-/// Number of the first of them that is no wait. Waits on single disks stand before it.
+/// Number of the first of them that counts bytes. Waits on single disks stand before it.
 const BYTES_FROM: usize = 4;
 
 /// A value for people.
