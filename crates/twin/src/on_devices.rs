@@ -93,7 +93,7 @@ mod tests {
         };
         let of = |all: &[(&str, &str)]| -> Programs {
             let named = all.iter().enumerate();
-            named.map(|(at, (comm, device))| (format!("{at}-{comm}"), program(comm, *device))).collect()
+            named.map(|(at, (comm, device))| (format!("{at}-{comm}"), program(comm, device))).collect()
         };
         let programs = of(&[("db", "a"), ("db", "a"), ("log", "b"), ("sh", "a"), ("sh", "b")]);
         assert_eq!(disks(&programs).into_iter().collect::<Vec<_>>(), [("db", "a"), ("log", "b")]);
