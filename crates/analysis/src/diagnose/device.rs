@@ -40,6 +40,10 @@ pub struct Device<'a> {
 
 /// Most devices of one stack that are visited.
 const STACK_MAX: usize = 512;
+/// Mean requests in flight while a disk is busy up to which they come one at a time.
+const ONE_AT_A_TIME: f64 = 1.5;
+/// Flushes for each write up to which hardly a task asks for one.
+const FEW_FLUSHES: f64 = 0.1;
 /// Part of what a device writes from which another disk may be a member of the same btrfs.
 const MEMBER_SHARE: f64 = 0.05;
 
@@ -102,6 +106,18 @@ impl<'a> Device<'a> {
     pub fn queue(&self) -> Option<f64> {
         let (busy, weighted) = (self.span.growth.io_time?, self.span.growth.weighted_io_time?);
         (busy.0 > 0).then(|| weighted.0 as f64 / busy.0 as f64)
+    }
+
+    /// Whether its requests came one at a time and hardly a task asked it to flush its cache: a task that asks for something waits for one
+    /// request besides its own. False where the kernel does not count flushes (before 5.5).
+    pub fn is_one_at_a_time(&self) -> bool {
+        let growth = &self.span.growth;
+        let is_alone = self.queue().is_some_and(|queue| queue <= ONE_AT_A_TIME);
+        let hardly = growth
+            .flushes
+            .zip(growth.writes)
+            .is_some_and(|(flushes, writes)| flushes.0 as f64 <= FEW_FLUSHES * writes.0 as f64);
+        is_alone && hardly
     }
 
     /// Part of the window that flushes of its cache took, added up. They are not part of [`Device::utilisation`], and the task that asked

@@ -50,8 +50,9 @@ pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst)
     // what they cached. Up to 6.9 the first is not counted in cgroups, so the second must hold as well.
     let speed = Speed { value: burst.rate, basis: Basis::Saturated };
     let is_asked = !(burst.is_traced && burst.trigger == Trigger::Age);
+    let is_flushed = || all.iter().all(|(_, given)| given.has_flushed);
     let is_second_copy = all.iter().all(|(_, given)| given.is_written_through)
-        && (burst.age_s.is_some() || matches!(burst.trigger, Trigger::Amount | Trigger::Part))
+        && (burst.age_s.is_some() || matches!(burst.trigger, Trigger::Amount | Trigger::Part) || is_flushed())
         && sum(&all, |given| given.before) >= NEARLY_ALL * burst.dirty_before as f64;
     let is_short = || threshold::lets_pile_up(speed, burst.flushed());
     if !is_second_copy {

@@ -85,6 +85,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "thirteenth-well",
     "thirtieth-sick",
     "thirtieth-well",
+    "thirtyeighth-sick",
+    "thirtyeighth-well",
     "thirtyfifth-sick",
     "thirtyfifth-well",
     "thirtyfirst-sick",
@@ -169,6 +171,7 @@ pub(crate) const THIRTYFOURTH_ROUND: &str = include_str!("../blind/thirtyfourth-
 pub(crate) const THIRTYFIFTH_ROUND: &str = include_str!("../blind/thirtyfifth-round.txt");
 pub(crate) const THIRTYSIXTH_ROUND: &str = include_str!("../blind/thirtysixth-round.txt");
 pub(crate) const THIRTYSEVENTH_ROUND: &str = include_str!("../blind/thirtyseventh-round.txt");
+pub(crate) const THIRTYEIGHTH_ROUND: &str = include_str!("../blind/thirtyeighth-round.txt");
 pub(crate) const VARIATIONS: &str = include_str!("../blind/variations.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
@@ -210,6 +213,7 @@ pub(crate) const TABLES: &[&str] = &[
     THIRTYFIFTH_ROUND,
     THIRTYSIXTH_ROUND,
     THIRTYSEVENTH_ROUND,
+    THIRTYEIGHTH_ROUND,
     VARIATIONS,
 ];
 

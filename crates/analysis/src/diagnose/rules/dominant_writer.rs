@@ -310,6 +310,17 @@ fn severity(
     // A writer that is faster than the disk fills it however it writes.
     let is_by_images =
         !outruns(derived, trouble) && drains_on(derived, trouble).any(|drain| loops::fill(derived, drain));
+    // Whoever waits beside a writer that makes one request after the other waits for one of them.
+    let is_in_turn = load.is_some_and(|load| load.kind() == Kind::Waited)
+        && trouble.device.is_one_at_a_time()
+        && trouble.await_max_s < STALL_AWAIT_S
+        && others.is_some()
+        && !is_unseen;
+    let felt = || match (is_harmed, is_in_turn) {
+        (true, _) => Severity::Critical,
+        (false, true) => Severity::Info,
+        (false, false) => Severity::Warning,
+    };
     let severity = if is_held || is_by_images || is_at_strict_limit(derived, trouble) {
         // Other rules name the waits: `strictlimit-throttling` the pauses at the strict limit, `io-limit-throttling` the waits
         // behind what the writer's own limit lets go at once, and `buffered-loop-device` what an image writes in batches.
@@ -320,7 +331,7 @@ fn severity(
     } else if lasts && trouble.await_max_s >= STALL_AWAIT_S {
         Severity::Critical
     } else if trouble.saturated_s >= BUSY_SHARE * seconds {
-        if is_harmed { Severity::Critical } else { Severity::Warning }
+        felt()
     } else if is_harmed
         && trouble.utilisation >= FELT_UTILISATION
         && synced_at_once(derived, trouble).is_some_and(|burst| burst.seconds >= LONG_BURST_S && burst.stalled())
@@ -341,7 +352,7 @@ fn severity(
         Severity::Critical
     } else if has_others && load.is_some_and(is_slow_and_felt) {
         // It fills the disk with writes that it waits for, one after the other.
-        if is_harmed { Severity::Critical } else { Severity::Warning }
+        felt()
     } else if trouble.utilisation >= FELT_UTILISATION {
         Severity::Info
     } else {

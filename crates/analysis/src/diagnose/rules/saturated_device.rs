@@ -226,7 +226,7 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
     let others = others.or_else(|| is_its_own(derived, alone?, &idle).then(Vec::new));
     // Quick requests of tasks that ask for them all the time keep a disk busy, and it has room for more.
     let is_part = |waiter: &Waiter| causers.iter().any(|c| c.is(waiter.pid) && c.share >= PART_OF_LOAD);
-    let is_queue_of_theirs = kind != Kind::Reads && load.write_await_s >= QUICK_S;
+    let is_queue_of_theirs = kind != Kind::Reads && load.write_await_s >= QUICK_S && !disk.is_one_at_a_time();
     let has_victims = others.iter().flatten().any(|waiter| is_queue_of_theirs || !is_part(waiter));
     // Where each request is quick, tasks that sync often wait for a few of them at a time, which is no harm by itself.
     let is_harm = others

@@ -129,7 +129,7 @@ fn a_trace_names_the_reason_the_writer_and_what_tasks_waited_in() {
         "{}",
         part.cause
     );
-    assert!(part.confirmed.is_some_and(|text| text.contains("6.50 s on it, because of the device's part of")));
+    assert!(part.confirmed.is_some_and(|text| text.contains("6.50 s on it, because of a part of")));
     assert!(traced("periodic").cause.starts_with("The data were older than the expiry. Their age woke the flusher"));
     assert_eq!(first_finding(&RULE, &dirty_cliff()).confirmed, None);
 }

@@ -8,7 +8,7 @@ use floodline_record::gap::Cause;
 use floodline_record::id::Entity;
 use floodline_record::name::Name;
 use floodline_record::traced::waits::Operation;
-use floodline_record::units::{Bytes, Count, Nanos};
+use floodline_record::units::{Bytes, Count, Nanos, Pages};
 use floodline_testkit::incidents::{dirty_cliff, slow_journal, slow_journal_volatile};
 use floodline_testkit::{Fixture, grows, mib, secs};
 
@@ -323,6 +323,33 @@ fn a_disk_that_is_busy_with_one_writer_is_a_warning() {
         row.weighted_io_time = Some(secs(10_000.0 + 40.0 * t));
     });
     check_rule(&RULE, &busy, "warning: copier[900] makes");
+}
+
+#[test]
+fn a_writer_past_the_page_cache_that_makes_one_request_at_a_time_is_a_note() {
+    let with = |queue: f64, flushes: f64| {
+        dirty_cliff()
+            .host(|t, row| {
+                (row.nr_written, row.nr_dirtied) = (Some(Pages(0)), Some(Pages(0)));
+                (row.nr_dirty, row.nr_writeback) = (Some(Pages(2)), Some(Pages(0)));
+                row.psi_io_some = Some(secs(900.0 + 0.8 * t));
+            })
+            .disk("sda", move |t, row| {
+                row.writes = Some(Count((42.0 * t) as u64));
+                row.written = Some(Bytes(mib(42.0 * t)));
+                row.write_time = Some(secs(42.0 * 0.024 * t));
+                row.io_time = Some(secs(0.95 * t));
+                row.weighted_io_time = Some(secs(0.95 * queue * t));
+                row.flushes = Some(Count((flushes * t) as u64));
+            })
+            .process("mail", 41, "/mail", |t, row| {
+                row.write_bytes = Some(Bytes((1e3 * t) as u64));
+                row.blkio_delay = Some(secs(0.02 * t));
+            })
+    };
+    check_rule(&RULE, &with(1.0, 2.0), "info: copier[900] makes");
+    check_rule(&RULE, &with(3.0, 2.0), "warning: copier[900] makes");
+    check_rule(&RULE, &with(1.0, 20.0), "warning: copier[900] makes");
 }
 
 #[test]
