@@ -50,10 +50,12 @@ pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst)
     // what they cached. Up to 6.9 the first is not counted in cgroups, so the second must hold as well.
     let speed = Speed { value: burst.rate, basis: Basis::Saturated };
     let is_asked = !(burst.is_traced && burst.trigger == Trigger::Age);
-    let is_flushed = || all.iter().all(|(_, given)| given.has_flushed);
+    let is_flushed = || is_asked && !is_amount && is_flushed_by(&all, written);
+    // Where each of them flushed, what the burst wrote counts: a large folio is unwritten as a whole when a part of it was written.
     let is_second_copy = all.iter().all(|(_, given)| given.is_written_through)
-        && (burst.age_s.is_some() || matches!(burst.trigger, Trigger::Amount | Trigger::Part) || is_flushed())
-        && sum(&all, |given| given.before) >= NEARLY_ALL * burst.dirty_before as f64;
+        && (is_flushed()
+            || (burst.age_s.is_some() || matches!(burst.trigger, Trigger::Amount | Trigger::Part))
+                && sum(&all, |given| given.before) >= NEARLY_ALL * burst.dirty_before as f64);
     let is_short = || threshold::lets_pile_up(speed, burst.flushed());
     if !is_second_copy {
         // The rest was written because a threshold was reached.
@@ -72,6 +74,12 @@ pub fn that_asked<'a>(derived: &Derived<'a>, device: &Device<'_>, burst: &Burst)
     let has_part = |(_, given): &&(&Name, Given)| given.until_end * all.len() as f64 >= MOST * written;
     let image = |(name, given): &(&'a Name, Given)| Image { name, has_flushed: given.has_flushed };
     all.iter().filter(has_part).map(image).collect()
+}
+
+/// Whether each of these loop devices flushed during a burst, and nearly all that it wrote is what they had been given.
+fn is_flushed_by(all: &[(&Name, Given)], written: f64) -> bool {
+    let until_end: f64 = all.iter().map(|(_, given)| given.until_end).sum();
+    all.iter().all(|(_, given)| given.has_flushed) && until_end >= NEARLY_ALL * written
 }
 
 /// Whether buffered loop devices whose images lie on a device were given most of what it wrote in the window: what comes to it in
