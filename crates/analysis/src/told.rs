@@ -26,14 +26,11 @@ pub fn told_findings(findings: &[Finding], plan: Option<&Plan>) -> Vec<Finding> 
     findings.iter().map(told).collect()
 }
 
-/// Places of the steps of a finding in the plan, counted from 1, in order. A later change has none: the plan tells it in words.
+/// Numbers of the steps of a finding, in order. The plan counts its steps from 1, without the later changes, which it has in words.
 pub fn places(plan: &Plan, finding: &Finding) -> Vec<usize> {
     let is_its = |step: &Step| finding.plan.iter().any(|own| is_same(own, step));
-    (1..)
-        .zip(&plan.steps)
-        .filter(|(_, step)| step.when != When::Later && is_its(step))
-        .map(|(place, _)| place)
-        .collect()
+    let numbered = (1..).zip(plan.steps.iter().filter(|step| step.when != When::Later));
+    numbered.filter(|(_, step)| is_its(step)).map(|(place, _)| place).collect()
 }
 
 fn is_same(one: &Step, other: &Step) -> bool {
@@ -156,6 +153,23 @@ mod tests {
         let told = told(&report);
         assert_eq!(told.findings[0].plan, [later]);
         assert!(places(told.plan.as_ref().unwrap(), &told.findings[0]).is_empty());
+    }
+
+    #[test]
+    fn a_later_change_has_no_number_among_the_steps() {
+        let mut one = finding("one", Severity::Critical, &[("vm.dirty_ratio", 10)]);
+        let later = Step {
+            when: When::Later,
+            write: "the hook".to_owned(),
+            value: "sync -f /data".to_owned(),
+            command: "# Run sync -f /data.".to_owned(),
+            undo: String::new(),
+        };
+        one.plan.insert(0, later);
+        let told = told(&report(vec![one]));
+        let plan = told.plan.as_ref().unwrap();
+        assert!(plan.steps.iter().any(|step| step.when == When::Later), "{:?}", plan.steps);
+        assert_eq!(places(plan, &told.findings[0]), [1]);
     }
 
     #[test]
