@@ -315,7 +315,7 @@ fn bytes_explained(needs: &Needs, pair: Pair, drain_s: f64, room: Option<(u64, u
     };
     let starts = match needs.background_bytes.is_some_and(|now| background > now) {
         true => format!("Up to {} may be dirty before the flusher starts.", human::bytes(background as f64)),
-        false => "Pages that are rewritten often are written more often.".to_owned(),
+        false => "Pages that change often are written more often.".to_owned(),
     };
     let trade_off = format!(
         "{slow}{starts} Check again if you add cgroups with memory \
@@ -367,9 +367,9 @@ fn ratios_for_cgroups_explained(
 /// What it costs that the flusher starts earlier. Measured on real kernels: the longest waits got shorter, and the wait that
 /// nine of ten stay below grew in 12 of 19 pairs of runs.
 pub const EARLIER: &str =
-    "Usual syncs meet writeback more often and take longer. Pages rewritten often are written more often.";
+    "A typical sync meets writeback more often and may take longer. Pages that change often are written more often.";
 /// Part of [`EARLIER`] that remains where the cost for syncs is computed.
-const REWRITTEN: &str = "Pages rewritten often are written more often.";
+const REWRITTEN: &str = "Pages that change often are written more often.";
 
 /// Returns the cost of an earlier start of the flusher. `of_syncs` is the computed cost for syncs, if there is one.
 pub fn earlier(of_syncs: Option<&str>) -> &'static str {
@@ -569,7 +569,7 @@ mod tests {
             let needs = Needs { dirtyable_bytes: 3 * GIB, bandwidth, background_bytes: Some(now), ..Needs::default() };
             choose(&needs).expect("advice").trade_off
         };
-        assert!(cost(300 * MIB).starts_with("Pages that are rewritten often are written more often."));
+        assert!(cost(300 * MIB).starts_with("Pages that change often are written more often."));
         assert!(cost(MIB).starts_with("Up to 32.0 MiB may be dirty before the flusher starts."), "{}", cost(MIB));
     }
 

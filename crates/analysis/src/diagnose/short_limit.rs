@@ -358,9 +358,9 @@ fn told(rule: &'static str, derived: &Derived<'_>, short: &Short<'_, '_>, others
         .and_then(|room| raised::for_bursts(derived, short.speed, room))
         .unwrap_or_else(|| higher(derived, short.speed, available.map(|available| available.low.0)));
     let seconds = human::seconds(most as f64 / short.speed.value);
-    let (are, last) = match is_range {
-        true => ("take at most", "Each burst of writes soon reaches its limit."),
-        false => ("is only", "Each burst of writes soon reaches this limit."),
+    let (within, last) = match is_range {
+        true => ("in at most", "Each burst of writes soon reaches its limit."),
+        false => ("in only", "Each burst of writes soon reaches this limit."),
     };
     // Without a trace, only the level shows what they waited for.
     let waited = match short.waiters.iter().any(|waiter| waiter.source == throttle::SOURCE) {
@@ -398,7 +398,7 @@ fn told(rule: &'static str, derived: &Derived<'_>, short: &Short<'_, '_>, others
             _ => Severity::Warning,
         },
         summary: format!(
-            "{setting} makes the kernel pause writers of {places} near {thresh}, which {are} {seconds} of writing to {name}. {who} {waited}. \
+            "{setting} makes the kernel pause writers of {places} near {thresh}, which {name} writes {within} {seconds}. {who} {waited}. \
              {name} is {busy} busy over the window."
         ),
         evidence,
@@ -519,7 +519,7 @@ mod tests {
         check_rule(
             &RULE,
             &host(8.0, 8.0, 0.3),
-            "critical: vm.dirty_bytes = 8.00 MiB makes the kernel pause writers of the machine near 8.00 MiB, which is only",
+            "critical: vm.dirty_bytes = 8.00 MiB makes the kernel pause writers of the machine near 8.00 MiB, which sda writes in only",
         );
         check_rule(&RULE, &host(200.0, 199.0, 0.3), "clear:");
         check_rule(&RULE, &host(8.0, 2.0, 0.3), "clear:");
@@ -527,7 +527,7 @@ mod tests {
         // A background threshold that was meant to be higher tells that the limit is a mistake.
         let void = host(8.0, 8.0, 0.3).settings((0, 8 << 20, 0, 256 << 20));
         check_rule(&RULE, &void, "clear:");
-        let expect = "critical: The background threshold of 256 MiB is void: it is not below the limit of 8.00 MiB, so half of the limit is used. vm.dirty_bytes = 8.00 MiB \
+        let expect = "critical: The background threshold of 256 MiB is ignored: it is not below the limit of 8.00 MiB, so half of the limit is used. vm.dirty_bytes = 8.00 MiB \
             makes the kernel pause writers of the machine";
         check_rule(&contradictory_dirty_settings::RULE, &void, expect);
         // Such a limit may hold what the disk writes in two seconds.
@@ -591,9 +591,9 @@ mod tests {
     #[test]
     fn cgroups_with_limits_of_their_own_are_told_with_the_smallest_and_the_largest() {
         let same = in_turn([128.0, 128.0]);
-        assert!(same.contains(" and 1 cgroup like it near 1.") && same.contains("which is only"), "{same}");
+        assert!(same.contains(" and 1 cgroup like it near 1.") && same.contains(" writes in only "), "{same}");
         let other = in_turn([128.0, 256.0]);
         assert!(other.contains(" and 1 cgroup like it near limits from 1."), "{other}");
-        assert!(other.contains(" MiB to ") && other.contains("which take at most"), "{other}");
+        assert!(other.contains(" MiB to ") && other.contains(" writes in at most "), "{other}");
     }
 }

@@ -97,7 +97,7 @@ fn on_version_1_no_budget_is_divided_and_limits_bound_no_dirty_pages() {
         &captured("6.1-v1"),
         &[
             "starved-dirty-budget: clear: no per-cgroup budget exists here",
-            "cgroup-writeback-missing: info: Write limits of 1 cgroup do not hold buffered writes: cgroups are hybrid",
+            "cgroup-writeback-missing: info: Write limits of 1 cgroup do not apply to buffered writes: cgroups are hybrid",
             "foreign-inode-writeback: clear: no cgroup writeback here",
             "inode-switch-storm: clear: no cgroup writeback here",
         ],

@@ -188,10 +188,10 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
     };
     let summary = match in_use.is_empty() {
         _ if longest.is_some() => format!(
-            "Data written to {names} is cached twice: {}, {} for {}.",
+            "Data written to {names} is cached twice: {}, {} in {}.",
             match longest.is_some_and(|(disk, burst)| have_flushed(derived, disk, burst)) {
-                true => "each flush wrote the image's part at once",
-                false => "the image's part was written at once",
+                true => "each flush wrote the cached part of the image in one burst",
+                false => "the cached part of the image was written in one burst",
             },
             longest.map_or_else(String::new, |(_, burst)| human::bytes(burst.rate * burst.seconds)),
             longest.map_or_else(String::new, |(_, burst)| human::seconds(burst.seconds))
@@ -421,7 +421,7 @@ mod tests {
         check_rule(
             &RULE,
             &by_age,
-            "critical: Data written to loop0 is cached twice: the image's part was written at once, 30.0 MiB for 5.00 s.",
+            "critical: Data written to loop0 is cached twice: the cached part of the image was written in one burst, 30.0 MiB in 5.00 s.",
         );
         let cliff = first_finding(&dirty_cliff::RULE, &by_age);
         assert!(cliff.summary.contains(": it is what loop0 had cached."), "{}", cliff.summary);
@@ -431,7 +431,11 @@ mod tests {
         let by_amount = |dirty_mib: f64| {
             above(dirty_mib, 0, 1.0).host(|_, row| row.nr_dirty_background_threshold = Some(mib_pages(25.0)))
         };
-        check_rule(&RULE, &by_amount(0.1), "critical: Data written to loop0 is cached twice: the image's part was");
+        check_rule(
+            &RULE,
+            &by_amount(0.1),
+            "critical: Data written to loop0 is cached twice: the cached part of the image was",
+        );
         check_rule(&RULE, &by_amount(10.0), "warning: Every byte written to loop0 is cached twice");
         // A short burst of more than the second copy needs a flush of the image.
         let short = |flushes: u64| {

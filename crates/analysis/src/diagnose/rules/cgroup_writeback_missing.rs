@@ -153,7 +153,7 @@ fn passed_disks(derived: &Derived<'_>, writes: &[limits::WriteLimit<'_>], passed
     names.map(|device| device.name.to_string()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// How much limits that do not hold buffered writes matter. A limit without buffered writes beyond it is only worth reporting. A limit
+/// How much limits that do not apply to buffered writes matter. A limit without buffered writes beyond it is only worth reporting. A limit
 /// that was exceeded failed its purpose. If most writes passed a limit, it would have spared the programs that wait for them. It spares no
 /// task on a device that only its own cgroup uses.
 fn severity(derived: &Derived<'_>, writes: &[limits::WriteLimit<'_>], passed: &[(EntityId, f64)]) -> Severity {
@@ -195,14 +195,16 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
     let passed = limits::passed(derived, &writes);
     let limited: BTreeSet<EntityId> = writes.iter().map(|(cgroup, ..)| *cgroup).collect();
     let (severity, fails) = match limited.len() as u64 {
-        0 if weighted > 0 => (Severity::Info, format!("Weights of {} do not hold buffered writes", cgroups(weighted))),
+        0 if weighted > 0 => {
+            (Severity::Info, format!("Weights of {} do not apply to buffered writes", cgroups(weighted)))
+        }
         0 => {
             let limit = human::plural(memory.len() as u64, "cgroup limits", "cgroups limit");
             (Severity::Info, format!("{limit} memory, which bounds no dirty pages"))
         }
         count => {
             let severity = severity(derived, &writes, &passed);
-            (severity, format!("Write limits of {} do not hold buffered writes", cgroups(count)))
+            (severity, format!("Write limits of {} do not apply to buffered writes", cgroups(count)))
         }
     };
     let unified = match facts.cgroups.v2_controllers.as_slice() {
@@ -381,7 +383,7 @@ mod tests {
         check_rule(
             &RULE,
             &io_limited(limited(v1()), "sda"),
-            "info: Write limits of 1 cgroup do not hold buffered writes: cgroups are version 1",
+            "info: Write limits of 1 cgroup do not apply to buffered writes: cgroups are version 1",
         );
         // A limit that was exceeded failed its purpose.
         let passing = || {
@@ -389,7 +391,7 @@ mod tests {
                 row.write_bytes = Some(floodline_record::units::Bytes((40e6 * t) as u64));
             })
         };
-        check_rule(&RULE, &passing(), "warning: Write limits of 1 cgroup do not hold buffered writes");
+        check_rule(&RULE, &passing(), "warning: Write limits of 1 cgroup do not apply to buffered writes");
         // It keeps the disk full, and a program outside was seen to wait for a moment.
         let filling = |busy: f64| {
             let fixture = passing().process("mail", 901, "/", |t, row| row.blkio_delay = Some(secs(0.06 * t)));
@@ -400,21 +402,25 @@ mod tests {
                 row.weighted_io_time = Some(secs(900.0 + 20.0 * busy * t));
             })
         };
-        check_rule(&RULE, &filling(1.0), "critical: Write limits of 1 cgroup do not hold buffered writes");
-        check_rule(&RULE, &filling(0.6), "warning: Write limits of 1 cgroup do not hold buffered writes");
+        check_rule(&RULE, &filling(1.0), "critical: Write limits of 1 cgroup do not apply to buffered writes");
+        check_rule(&RULE, &filling(0.6), "warning: Write limits of 1 cgroup do not apply to buffered writes");
         // It made most of the writes, and a program outside waited long.
         let harmed = passing().process("mail", 901, "/", |t, row| row.blkio_delay = Some(secs(0.4 * t)));
-        check_rule(&RULE, &harmed, "critical: Write limits of 1 cgroup do not hold buffered writes");
+        check_rule(&RULE, &harmed, "critical: Write limits of 1 cgroup do not apply to buffered writes");
         assert_eq!(crate::diagnose::first_finding(&RULE, &harmed).devices, ["sda"]);
         let others = harmed.process("backup", 902, "/", |t, row| {
             row.write_bytes = Some(floodline_record::units::Bytes((90e6 * t) as u64));
         });
-        check_rule(&RULE, &others, "warning: Write limits of 1 cgroup do not hold buffered writes");
+        check_rule(&RULE, &others, "warning: Write limits of 1 cgroup do not apply to buffered writes");
         let hybrid = io_limited(limited(Fixture::healthy()), "sda").facts(|facts| {
             facts.cgroups.mode = CgroupMode::Hybrid;
             facts.cgroups.v2_controllers = vec!["io".into()];
         });
-        check_rule(&RULE, &hybrid, "info: Write limits of 1 cgroup do not hold buffered writes: cgroups are hybrid");
+        check_rule(
+            &RULE,
+            &hybrid,
+            "info: Write limits of 1 cgroup do not apply to buffered writes: cgroups are hybrid",
+        );
     }
 
     #[test]
@@ -430,9 +436,9 @@ mod tests {
                 })
                 .process("dd", 900, "/box", |t, row| row.write_bytes = Some(Bytes((60.0 * t) as u64 * 4096)))
         };
-        check_rule(&RULE, &passing(4.0), "warning: Write limits of 1 cgroup do not hold buffered writes");
+        check_rule(&RULE, &passing(4.0), "warning: Write limits of 1 cgroup do not apply to buffered writes");
         // Fifteen requests a second would do for it.
-        check_rule(&RULE, &passing(16.0), "info: Write limits of 1 cgroup do not hold buffered writes");
+        check_rule(&RULE, &passing(16.0), "info: Write limits of 1 cgroup do not apply to buffered writes");
         let Verdict::Found(found) = check(&Derived::of(&passing(16.0).window())) else { panic!("not found") };
         assert!(found[0].plan.is_empty(), "no reboot where no limit was passed: {found:?}");
     }

@@ -52,7 +52,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     findings.extend(unenforced_caps(derived));
     if findings.is_empty() {
         return Verdict::Clear(format!(
-            "background {} below limit {}, one unit, periodic writeback on",
+            "background {} is below limit {}, both have one unit, and periodic writeback is on",
             settings.background(),
             settings.limit()
         ));
@@ -146,7 +146,7 @@ fn void_background(derived: &Derived<'_>, settings: &Settings) -> Option<Finding
     evidence.extend(derived.dirty.background_threshold_row("Background threshold in force"));
     evidence.push(settings.limit_row());
     let void = format!(
-        "The background threshold of {} is void: it is not below the limit of {}",
+        "The background threshold of {} is ignored: it is not below the limit of {}",
         settings.background(),
         settings.limit()
     );
@@ -269,7 +269,8 @@ fn hasty_expiry(derived: &Derived<'_>) -> Option<Finding> {
     ];
     evidence.extend(full_rows(full));
     evidence.extend(derived.dirty.io_pressure_row());
-    let told = format!("Data are old after {}, and the flusher wakes every {}", seconds(expire), seconds(interval));
+    let told =
+        format!("Dirty data expire after {}, and the flusher wakes every {}", seconds(expire), seconds(interval));
     let found = finding(
         if full.is_some() { Severity::Critical } else { Severity::Info },
         match full {
@@ -437,11 +438,11 @@ mod tests {
 
     #[test]
     fn pairs_of_thresholds() {
-        check((20, 0, 10, 0), "clear: background 10 % below limit 20 %");
-        check((0, 100 << 20, 0, 50 << 20), "clear: background 50.0 MiB below limit 100 MiB");
-        check((10, 0, 20, 0), "info: The background threshold of 20 % is void");
-        check((0, 50 << 20, 0, 50 << 20), "info: The background threshold of 50.0 MiB is void");
-        check((0, 100 << 20, 10, 0), "info: The background threshold of 10 % is void");
+        check((20, 0, 10, 0), "clear: background 10 % is below limit 20 %");
+        check((0, 100 << 20, 0, 50 << 20), "clear: background 50.0 MiB is below limit 100 MiB");
+        check((10, 0, 20, 0), "info: The background threshold of 20 % is ignored");
+        check((0, 50 << 20, 0, 50 << 20), "info: The background threshold of 50.0 MiB is ignored");
+        check((0, 100 << 20, 10, 0), "info: The background threshold of 10 % is ignored");
         check((20, 0, 0, 50 << 20), "info: One dirty threshold is set in bytes");
         check((0, 8, 0, 4), "warning: vm.dirty_bytes is 8 B: every program that writes");
         check((0, 0, 0, 0), "warning: vm.dirty_ratio is 0 %");
@@ -471,7 +472,7 @@ mod tests {
         check_rule(
             &RULE,
             &set(30, 5),
-            "info: Data are old after 300 ms, and the flusher wakes every 50.0 ms: a page that",
+            "info: Dirty data expire after 300 ms, and the flusher wakes every 50.0 ms: a page that",
         );
         let full = set(30, 5)
             .host(|t, row| {
@@ -490,11 +491,11 @@ mod tests {
         check_rule(
             &RULE,
             &full,
-            "critical: Data are old after 300 ms, and the flusher wakes every 50.0 ms: its writes keep sda full",
+            "critical: Dirty data expire after 300 ms, and the flusher wakes every 50.0 ms: its writes keep sda full",
         );
         // A stream of new data is written once with any timer.
         let grows = full.host(|t, row| row.cached = Some(Bytes(floodline_testkit::mib(500.0 + t))));
-        check_rule(&RULE, &grows, "info: Data are old after 300 ms");
+        check_rule(&RULE, &grows, "info: Dirty data expire after 300 ms");
         check_rule(&RULE, &set(100, 500), "info: Data expire after 1.00 s but the flusher wakes only every 5.00 s");
     }
 

@@ -345,13 +345,13 @@ fn remedy(derived: &Derived<'_>, age: f64, speed: Option<Speed>) -> Remedy {
         Some((pair, advice)) => (derived.sysctls(&pair.changes()), format!("{} {}", advice.why, advice.trade_off)),
         None => (
             derived.sysctls(&[("vm.dirty_expire_centisecs", 1000), ("vm.dirty_writeback_centisecs", 200)]),
-            "Pages that are rewritten often are written up to three times as often.".to_owned(),
+            "Pages that change often are written up to three times as often.".to_owned(),
         ),
     };
     Remedy { plan, trade_off, costs: REWRITTEN.to_owned() }
 }
 
-const REWRITTEN: &str = "Pages rewritten often are written more often.";
+const REWRITTEN: &str = "Pages that change often are written more often.";
 
 #[cfg(test)]
 mod tests;

@@ -473,15 +473,17 @@ fn cause(derived: &Derived<'_>, device: &Device<'_>, owners: &[&str]) -> String 
         (Some(paused), _) if paused > 0.0 => {
             format!(" Writers were paused for {} in dirty throttling as well.", human::seconds(paused))
         }
-        (Some(_), _) => " It is not throttling: no pause was traced.".to_owned(),
+        (Some(_), _) => " Writers were not throttled: no pause was traced.".to_owned(),
         (None, Some(true)) => " Writers were over the freerun ceiling as well and were throttled.".to_owned(),
-        (None, Some(false)) => " It is not throttling: the machine stayed below its freerun ceiling.".to_owned(),
+        (None, Some(false)) => {
+            " The machine's dirty limit paused no writer: unwritten data stayed below the freerun ceiling.".to_owned()
+        }
         (None, None) => String::new(),
     };
     format!(
-        "The flusher hands the disk as much as the queue takes at once. An fsync is a few small writes, a journal commit and \
-         a flush of the disk's cache. Each of them queues behind that. The thread that serves clients waits too. \
-         {whose}{throttled}"
+        "The flusher sends the disk as many requests as its queue accepts. An fsync is a few small writes, a journal commit \
+         and a flush of the disk's cache. Each of them queues behind these requests. In a database, the thread that serves \
+         clients may wait too. {whose}{throttled}"
     )
 }
 
@@ -504,7 +506,9 @@ fn brief(derived: &Derived<'_>, felt: &Felt<'_, '_>, owners: &[&str]) -> Brief {
             "The kernel hands {disk} a large batch of unwritten data at once. Each {what} waits behind it.{whose}"
         ),
         who: match who.is_empty() {
-            true => program(derived, &felt.queue.device).map(|(name, _)| name).unwrap_or_default(),
+            true => program(derived, &felt.queue.device)
+                .map(|(name, _)| format!("{name} (dirtied most of the data)"))
+                .unwrap_or_default(),
             false => who.join(", "),
         },
         expect: match is_always_full(derived, felt.queue) {

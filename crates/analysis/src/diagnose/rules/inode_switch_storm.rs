@@ -226,8 +226,8 @@ fn finding(derived: &Derived<'_>, storm: &Storm, is_measured: bool, severity: Se
             false => "A kernel with the fixes of 6.18 moves the inodes without the storm.".to_owned(),
         },
         costs: format!(
-            "{} {} in a cgroup that stays.",
-            if plan.is_empty() { "Run" } else { "A reboot. Until then, run" },
+            "{} a long-lived cgroup for {}.",
+            if plan.is_empty() { "Use" } else { "A reboot. Until then, use" },
             whose.unwrap_or_else(|| "short-lived units that write many files".to_owned())
         ),
     };

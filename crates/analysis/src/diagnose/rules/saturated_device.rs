@@ -307,9 +307,9 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         ),
         brief: Brief {
             because: format!(
-                "{} has more work than it can do: {with} fill it. {}",
+                "{} receives more requests than it can complete, mostly {with}. {}",
                 array.name,
-                if is_little { "Writeback does not." } else { "Writeback is the smaller part." }
+                if is_little { "Writeback is not the reason." } else { "Writeback is the smaller part." }
             ),
             who: named(&causers),
             expect: trade_off(kind, load).to_owned(),

@@ -127,7 +127,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let but = if left_out.is_empty() { String::new() } else { format!(". Left out: {}", left_out.join("; ")) };
     let others = if left_out.is_empty() { "" } else { "other " };
     Verdict::Clear(format!(
-        "no {others}disk stopped completing its requests, by samples {} apart{but}",
+        "in samples {} apart, no {others}disk stopped completing its requests{but}",
         human::seconds(apart)
     ))
 }

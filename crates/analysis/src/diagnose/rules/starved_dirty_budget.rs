@@ -127,9 +127,10 @@ fn smallest(known: &[&CgroupBudget], tight: u64) -> String {
             human::plural(known.len() as u64, "cgroup", "cgroups"),
             human::bytes(thresh as f64),
             match tight {
-                0 => "none of them small by a machine-wide setting".to_owned(),
-                tight =>
-                    format!("{tight} of them small by a machine-wide setting, but hardly anything is written again"),
+                0 => "none of them small because of a machine-wide setting".to_owned(),
+                tight => format!(
+                    "{tight} of them small because of a machine-wide setting, but hardly anything is written again"
+                ),
             }
         ),
         None => "no budget is small".to_owned(),
@@ -156,7 +157,7 @@ fn finding(
     let setting = setting_shown(worst);
     let effect = match (activity.is_amplified(), throttled, writes) {
         (true, _, _) => format!(
-            "the same pages are written again and again, {}",
+            "the same pages are written again and again, at {}",
             human::bytes_per_second(activity.written_rate().unwrap_or(0.0))
         ),
         (false, true, _) => "their writers are paused while the disks are idle".to_owned(),
@@ -164,8 +165,9 @@ fn finding(
         (false, false, false) => "nothing writes there now".to_owned(),
     };
     let summary = format!(
-        "{setting} leaves {} as little as {} each: {effect}.",
+        "{setting} leaves {} {} {}: {effect}.",
         human::plural(starved.len() as u64, "cgroup", "cgroups"),
+        if starved.len() == 1 { "a dirty limit of" } else { "dirty limits as small as" },
         human::bytes(worst.thresh as f64),
     );
     let (plan, why, trade_off) = remedy::remedy(derived, starved, worst);
@@ -211,7 +213,11 @@ mod tests {
 
     #[test]
     fn the_measured_budgets_are_critical_and_get_the_measured_cure() {
-        check_rule(&RULE, &starved_budget(), "critical: vm.dirty_bytes = 100 MiB leaves 8 cgroups as little as 1.7");
+        check_rule(
+            &RULE,
+            &starved_budget(),
+            "critical: vm.dirty_bytes = 100 MiB leaves 8 cgroups dirty limits as small as 1.7",
+        );
         let finding = first_finding(&RULE, &starved_budget());
         assert!(finding.cause.contains("dirties its whole folio, here "), "{}", finding.cause);
         assert_eq!(commands(&finding), ["sysctl -w vm.dirty_background_ratio=5", "sysctl -w vm.dirty_ratio=10"]);
@@ -391,7 +397,7 @@ mod tests {
             row.io_time = Some(floodline_testkit::secs(600.0 + 0.1 * t));
         };
         let idle = calls(1e6).disk("sdb", idle);
-        check_rule(&RULE, &idle, "critical: vm.dirty_bytes = 100 MiB leaves 8 cgroups as little as");
+        check_rule(&RULE, &idle, "critical: vm.dirty_bytes = 100 MiB leaves 8 cgroups dirty limits as small as");
         assert!(
             first_finding(&RULE, &idle).summary.contains("paused while the disks are idle"),
             "{}",

@@ -54,7 +54,7 @@ pub(super) fn filesystem(derived: &Derived<'_>, facts: &HostFacts) -> Option<Fin
         rule: RULE.name,
         severity: severity(derived, &escaping, &passed),
         summary: format!(
-            "Write limits of {} do not hold buffered writes on {}: {} has no cgroup writeback here.",
+            "Write limits of {} do not apply to buffered writes on {}: {} has no cgroup writeback here.",
             human::plural(cgroups.len() as u64, "cgroup", "cgroups"),
             mount.mount_point,
             Name::new(&mount.fs_type)
@@ -102,10 +102,10 @@ mod tests {
 
     #[test]
     fn a_filesystem_without_support_lets_writes_escape() {
-        let expect = "warning: Write limits of 1 cgroup do not hold buffered writes on /data: vfat";
+        let expect = "warning: Write limits of 1 cgroup do not apply to buffered writes on /data: vfat";
         check_rule(&RULE, &dirties(20.0, ("vfat", "rw"), "6.12.117"), expect);
         check_rule(&RULE, &dirties(20.0, ("xfs", "rw"), "6.12.117"), "clear:");
-        let expect = "warning: Write limits of 1 cgroup do not hold buffered writes on /data: xfs";
+        let expect = "warning: Write limits of 1 cgroup do not apply to buffered writes on /data: xfs";
         check_rule(&RULE, &dirties(20.0, ("xfs", "rw"), "4.19.0"), expect);
         let journal = ("ext4", "rw,data=journal");
         check_rule(&RULE, &dirties(20.0, journal, "6.12.117"), "warning: Write limits of 1 cgroup");

@@ -191,6 +191,10 @@ mod tests {
             facts.cgroups.mode = CgroupMode::Hybrid;
             facts.cgroups.v2_controllers = vec!["io".into()];
         });
-        check_rule(&RULE, &hybrid, "info: Weights of 1 cgroup do not hold buffered writes: cgroups are hybrid here.");
+        check_rule(
+            &RULE,
+            &hybrid,
+            "info: Weights of 1 cgroup do not apply to buffered writes: cgroups are hybrid here.",
+        );
     }
 }

@@ -97,8 +97,8 @@ fn woken_by(derived: &Derived<'_>, pile: &Pile<'_>) -> (&'static str, &'static s
     let (trigger, is_traced) = (pile.trigger, pile.is_traced);
     match trigger {
         Some(Trigger::Asked) if is_traced => (
-            "A sync, an fsync of a large file or an unmount asked for the data before the flusher had written them",
-            "A sync, an fsync of a large file or an unmount asked for the data",
+            "A sync, an fsync of a large file or an unmount triggered the write before the flusher had written the data",
+            "A sync, an fsync of a large file or an unmount triggered the write",
         ),
         Some(Trigger::Asked) if pile.may_be_part => (
             "The dirty data of the machine reached neither the background threshold nor the expiry. Two reasons remain. A \
@@ -108,8 +108,8 @@ fn woken_by(derived: &Derived<'_>, pile: &Pile<'_>) -> (&'static str, &'static s
         ),
         Some(Trigger::Asked) => (
             "The dirty data of the machine reached neither the background threshold nor the expiry: a sync, an fsync of \
-             a large file or an unmount asked for it",
-            "A sync, an fsync of a large file or an unmount asked for the data",
+             a large file or an unmount triggered the write",
+            "A sync, an fsync of a large file or an unmount triggered the write",
         ),
         Some(Trigger::Part) if is_traced && has_cgroups_with_parts(derived) => (
             "Dirty data of this device, or of a cgroup on it, reached its own part of the background threshold, which is \
@@ -181,7 +181,7 @@ fn likely(derived: &Derived<'_>, pile: &Pile<'_>) -> &'static str {
 fn throttled(derived: &Derived<'_>) -> &'static str {
     let paused = throttle::total(derived.window, None).map(|pauses| pauses.count > 0);
     match paused.or(derived.dirty.can_have_throttled) {
-        Some(false) => " vm.dirty_ratio is not to blame: no writer was throttled by it.",
+        Some(false) => " The machine's dirty limit paused no writer.",
         Some(true) if paused.is_some() => " Some writers were paused in dirty throttling too.",
         Some(true) => " Writers were over the freerun ceiling too and were throttled.",
         None => "",
@@ -210,7 +210,7 @@ fn brief(plain: &str, writer: Option<&str>, pauses: Option<bool>, await_max_s: O
         }
     };
     Brief {
-        because: format!("{plain}. Every other write waits behind this one large piece."),
+        because: format!("{plain}. Other writes to the disk wait behind this burst."),
         who: String::new(),
         expect,
         costs,
@@ -250,7 +250,7 @@ fn remedy(
     }
     let is_bounded = advice.as_ref().is_some_and(|advice| threshold::is_near_in_force(derived, advice));
     let shorter_age = if is_bounded { Vec::new() } else { shorter_age(derived) };
-    let costs = " Pages that are rewritten often are written up to ten times as often.";
+    let costs = " Pages that change often are written up to ten times as often.";
     let why = match (&advice, by_operations, shorter_age.is_empty()) {
         _ if is_bounded => {
             "The background threshold in force is already only about one to two seconds of writing. No vm setting shortens the burst much. Write less, spread the writes, or use a faster disk."

@@ -20,7 +20,7 @@ pub(super) fn longest_seen(derived: &Derived<'_>, drains: &[Device<'_>]) -> Stri
         NoBurst::Short => format!("no disk was certainly busy with a queue for a second ({name}: at most {seconds})"),
         NoBurst::FromTheStart => format!("{name}, full for {seconds}, was so from the first sample on"),
         NoBurst::NotQuiet => format!("{name}, full for {seconds}, wrote nearly as much before"),
-        NoBurst::NotDrained => format!("{name}, full for {seconds}, did not drain what was dirty before"),
+        NoBurst::NotDrained => format!("{name} was full for {seconds}, and the dirty data did not shrink"),
         NoBurst::Released => format!("{name}, full for {seconds}, wrote what the limit of a cgroup had held back"),
         NoBurst::IsBurst => format!("{name}, full for {seconds}, wrote what a sync had asked for"),
     }

@@ -92,8 +92,8 @@ pub(super) fn brief(who: &str, journald: bool, scattered: bool, path: Path, plan
         },
         (false, _) if scattered => Brief {
             because:
-                "It writes small scattered pages: each is a request of its own, and the disk does few of them in a \
-                      second."
+                "It writes small scattered pages. Each of them is a separate request, and the disk completes few requests \
+                 per second."
                     .to_owned(),
             who,
             expect: scattered_help(path),

@@ -40,7 +40,7 @@ pub(super) fn remedy(derived: &Derived<'_>, queue: &Queue<'_>) -> (Vec<Step>, St
         (false, false) => "",
     };
     let smaller = match plan.iter().any(|step| step.write.starts_with("/proc/sys/vm/")) {
-        true => "With smaller bursts, pages that are rewritten often are written more often. ",
+        true => "With smaller bursts, pages that change often are written more often. ",
         false => "",
     };
     let throttling = match is_off && !has_room {
@@ -53,10 +53,9 @@ pub(super) fn remedy(derived: &Derived<'_>, queue: &Queue<'_>) -> (Vec<Step>, St
     (
         plan,
         format!(
-            "{faster}{smaller}{throttling}Another disk for data that must be synchronous always helps (Redis: dir of the append-only \
-             file; databases: the log). \
-             A hard io.max for the writers is not advised: a capped writer that holds the filesystem's journal stops the \
-             database as well."
+            "{faster}{smaller}{throttling}Another disk for synchronous data helps (Redis: dir of the append-only file; databases: \
+             the log). A hard io.max for the writers is not advised: a capped writer that holds the filesystem's journal stops \
+             the waiting programs as well."
         ),
     )
 }

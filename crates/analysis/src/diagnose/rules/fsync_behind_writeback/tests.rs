@@ -274,7 +274,7 @@ fn a_writer_that_stands_still_at_its_own_limit_does_not_wait_behind_others() {
 #[test]
 fn the_program_that_writes_most_is_named_with_the_number_of_its_processes() {
     let finding = first_finding(&RULE, &builds(true));
-    assert_eq!(finding.brief.who, "build[702] and 1 more");
+    assert_eq!(finding.brief.who, "build[702] and 1 more (dirtied most of the data)");
 }
 
 #[test]
@@ -424,7 +424,7 @@ fn a_trace_says_whether_writers_were_paused() {
     let cause = |fixture: &Fixture| first_finding(&RULE, fixture).cause;
     assert!(cause(&above()).contains("over the freerun ceiling"), "{}", cause(&above()));
     let traced = cause(&above().traced(parts, events));
-    assert!(traced.contains("It is not throttling: no pause was traced."), "{traced}");
+    assert!(traced.contains("Writers were not throttled: no pause was traced."), "{traced}");
 }
 
 #[test]

@@ -26,10 +26,10 @@ pub(super) fn remedy(derived: &Derived<'_>, upper: &Upper<'_>) -> Remedy {
     let place = shell_word(&upper.mount.mount_point).unwrap_or_else(|| "UPPER".to_owned());
     let mut plan = vec![Step {
         when: When::Later,
-        write: "the hook that tears containers down, before its umount".to_owned(),
+        write: "the hook that removes containers, before the unmount".to_owned(),
         value: format!("sync -f {place}"),
         undo: "take the line out of the hook".to_owned(),
-        command: format!("# Run sync -f {place} before its umount, in the hook that tears containers down."),
+        command: format!("# Run sync -f {place} before the unmount, in the hook that removes containers."),
     }];
     let needs = threshold::Needs::of(derived, upper.speed);
     let advice = threshold::choose(&needs).filter(|advice| matches!(advice.pair, threshold::Pair::Bytes { .. }));
@@ -46,7 +46,7 @@ pub(super) fn remedy(derived: &Derived<'_>, upper: &Upper<'_>) -> Remedy {
     };
     let keeps_less = match smaller {
         Some(_) => {
-            " The smaller thresholds keep less dirty at any time; pages that are rewritten often are written more often."
+            " The smaller thresholds keep less dirty at any time; pages that change often are written more often."
         }
         None => "",
     };

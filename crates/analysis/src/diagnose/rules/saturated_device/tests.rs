@@ -143,7 +143,12 @@ fn writeback_beside_reads_is_not_told_as_no_reason() {
         );
         let finding = crate::diagnose::first_finding(&RULE, &host);
         let is_none = finding.summary.ends_with("Writeback is not the reason.");
-        assert_eq!(finding.brief.because.ends_with("Writeback does not."), is_none, "{}", finding.brief.because);
+        assert_eq!(
+            finding.brief.because.ends_with("Writeback is not the reason."),
+            is_none,
+            "{}",
+            finding.brief.because
+        );
         finding.summary
     };
     assert!(summary(0.0).ends_with("Writeback is not the reason."), "{}", summary(0.0));

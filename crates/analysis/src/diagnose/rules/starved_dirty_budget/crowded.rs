@@ -113,7 +113,10 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
     let waited = match worst.is_traced {
         true => format!("They waited {together} in {all_s}, and {} was {busy} busy.", worst.disk),
         false => {
-            format!("Tasks waited {together} in {all_s} while this was reached, and {} was {busy} busy.", worst.disk)
+            format!(
+                "While this level was reached, tasks waited {together} in {all_s}, and {} was {busy} busy.",
+                worst.disk
+            )
         }
     };
     Some(Finding {
@@ -134,14 +137,14 @@ pub(super) fn finding(derived: &Derived<'_>) -> Option<Finding> {
         cause: match &by_setting {
             Some(_) => format!(
                 "A cgroup gets the same part of its dirtyable memory that the setting is of the machine's. Writers are paused from \
-                 {freerun}, out of {}. A larger burst is as fast as the disk. {why}",
+                 {freerun}, out of {}. A larger burst is slowed to the speed of the disk. {why}",
                 human::bytes(worst.available as f64)
             )
             .trim_end()
             .to_owned(),
             None => format!(
                 "The dirty limit of a cgroup is a part of its page cache and of the memory that it may still take. {}. So writers are paused \
-                 from {freerun}, out of {} that may become dirty. A larger burst is as fast as the disk.",
+                 from {freerun}, out of {} that may become dirty. A larger burst is slowed to the speed of the disk.",
                 match worst.reason {
                     Reason::Limit => format!("Both are small because of {used_up}"),
                     _ => format!("Programs take half or more of {used_up}"),

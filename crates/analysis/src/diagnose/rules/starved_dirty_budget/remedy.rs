@@ -79,7 +79,7 @@ pub(super) fn brief(
         false => " So the kernel makes its writers wait although the disks are idle.",
     };
     let added = match evidence::added_by_samples(derived, activity) {
-        Some(_) => " Floodline's samples add to it. With --every 2s they hardly do.",
+        Some(_) => " Sampling by Floodline adds to the storm. With --every 2s, this effect is small.",
         None => "",
     };
     // Of several with about the same limit, the one that held most, as in the evidence.
@@ -88,9 +88,9 @@ pub(super) fn brief(
     let held = starved.iter().filter(is_alike).filter_map(|one| one.peak).max().or(worst.peak);
     let needs = match held.filter(|peak| *peak > worst.thresh) {
         Some(peak) if Some(peak) != worst.peak => {
-            format!("; one of {alike} with about this limit held up to {}", human::bytes(peak as f64))
+            format!("; one of the {alike} with about this limit held up to {}", human::bytes(peak as f64))
         }
-        Some(peak) => format!(", but held up to {}", human::bytes(peak as f64)),
+        Some(peak) => format!(", but it held up to {}", human::bytes(peak as f64)),
         None => format!("; it needs {}", human::bytes(worst.needed as f64)),
     };
     let names: Vec<String> = starved.iter().take(2).map(|one| one.budget.path.to_string()).collect();
@@ -100,7 +100,7 @@ pub(super) fn brief(
     };
     Brief {
         because: format!(
-            "Cgroups share the machine's limit by memory. The smallest may hold {} of unwritten data{needs}.{paused}{added}",
+            "A cgroup may have the same fraction of its memory dirty as the whole machine. For the smallest, this is {}{needs}.{paused}{added}",
             human::bytes(worst.thresh as f64)
         ),
         who: format!("{}{more}", names.join(", ")),

@@ -79,25 +79,26 @@ fn in_cgroups(
     let dirty = human::bytes_per_second(rate);
     let cgroups = human::plural(storms.len() as u64, "cgroup", "cgroups");
     let as_little = human::bytes(room(&least) as f64);
+    let limits = if storms.len() == 1 { "a dirty limit of" } else { "dirty limits as small as" };
     let domain = &worst.budget.domain;
     let is_past = is_past(derived, storms);
     let summary = match least.reason {
         Reason::Hard => format!(
-            "{} leaves {cgroups} as little as {as_little} each: the same pages are written again and again, {dirty}.",
+            "{} leaves {cgroups} {limits} {as_little}: the same pages are written again and again, at {dirty}.",
             setting(derived, least, domain)
         ),
         Reason::Background => format!(
             "{} makes the flusher start at {as_little} in each of {cgroups}: the same pages are written again and again, \
-             {dirty}.",
+             at {dirty}.",
             setting(derived, least, domain)
         ),
         Reason::Memory if is_past => format!(
             "{cgroups} had a low memory limit that was raised later. They rewrote more than the {as_little} that may be dirty there before the \
-             flusher starts: the same pages were written again and again, {dirty} over the whole time."
+             flusher starts: the same pages were written again and again, at {dirty} over the whole time."
         ),
         Reason::Memory => format!(
             "{cgroups} with little memory rewrite more than the {as_little} that may be dirty there before the flusher \
-             starts: the same pages are written again and again, {dirty}."
+             starts: the same pages are written again and again, at {dirty}."
         ),
     };
     let measured = Measured::of(derived, &starved);

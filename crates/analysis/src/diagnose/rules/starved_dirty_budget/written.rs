@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn folios_that_are_dirtied_whole_and_written_in_part_count_as_far_as_they_are_written() {
         let finding = first_finding(&RULE, &stores(2e6));
-        assert!(finding.summary.contains("written again and again, 1"), "{}", finding.summary);
+        assert!(finding.summary.contains("written again and again, at 1"), "{}", finding.summary);
         assert!(finding.cause.contains("The kernel counts whole folios as dirtied, "), "{}", finding.cause);
         let little = first_finding(&RULE, &stores(0.1e6)).summary;
         assert!(little.contains("will be slowed as soon as they write more"), "{little}");
