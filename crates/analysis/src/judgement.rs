@@ -240,10 +240,10 @@ impl Prediction {
         let row = self.leads().filter(is_felt).find(is_open).filter(|_| self.verdict(rules) == Verdict::DoesNotHelp)?;
         Some(match row.doubt {
             Some(Doubt::Demand) => format!(
-                "pauses were not traced, so the twin does not tell whether {} gets shorter; record again with --trace on",
+                "pauses were not traced, so the twin does not show whether {} gets shorter; record again with --trace on",
                 row.named()
             ),
-            _ => format!("the twin does not tell whether {} gets shorter", row.named()),
+            _ => format!("the twin does not show whether {} gets shorter", row.named()),
         })
     }
 
@@ -535,7 +535,7 @@ mod tests {
         };
         let told = |prediction: &Prediction| prediction.no_verdict(&rules);
         let shorter = after(22.0, Doubt::BackTest, Some((3.0, 9.0)));
-        assert_eq!(told(&shorter).as_deref(), Some("the twin does not tell whether the total of waits gets shorter"));
+        assert_eq!(told(&shorter).as_deref(), Some("the twin does not show whether the total of waits gets shorter"));
         assert!(told(&after(22.0, Doubt::Demand, None)).is_some_and(|why| why.contains("--trace on")));
         assert_eq!(told(&after(22.0, Doubt::BackTest, Some((21.0, 24.0)))), None, "it stays");
         assert_eq!(told(&after(0.05, Doubt::BackTest, Some((0.0, 0.0)))), None, "it is not felt");

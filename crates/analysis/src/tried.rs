@@ -49,7 +49,7 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
             let grows = prediction.roughly_longer().map(|row| format!("On the twin: maybe {}.", row.roughly_said()));
             plan.costs.splice(0..0, grows);
             arithmetic_only(plan, why);
-            // Arithmetic does not tell whether a wait gets shorter for what more is at risk.
+            // Arithmetic does not show whether a wait gets shorter for what more is at risk.
             if let Some(why) = prediction.open_price().filter(|_| better.is_empty()) {
                 set_aside(plan, why);
             }
@@ -74,7 +74,7 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         let news = prediction.appear.iter().max_by_key(|seen| seen.severity);
         grows.extend(news.map(|seen| finding(seen, "appears", prediction)));
         if !grows.is_empty() {
-            plan.costs.insert(0, format!("Here: {}.", grows.join("; ")));
+            plan.costs.insert(0, format!("Predicted: {}.", grows.join("; ")));
         }
         // It helps some. Others may wait longer, or the price is for a person to weigh.
         let reserve = prediction.reserve().or_else(|| weighed::by_a_person(plan)).filter(|_| !is_exact(plan));
@@ -108,18 +108,21 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
             },
         };
         let what = match verdict {
-            MAY_HARM => "may harm",
-            _ if harms => "harms",
+            MAY_HARM => "may do harm",
+            _ if harms => "does harm",
             _ => "does not help",
         };
-        plan.conflicts.insert(0, format!("On a twin of this host, this {what} ({why}): {}", withheld.join("; ")));
+        plan.conflicts
+            .insert(0, format!("On a twin of this host, this change {what} ({why}): {}", withheld.join("; ")));
         // Of a change that harms, another one may still help.
         let helps = match plan.is_outrun && verdict == word(Verdict::DoesNotHelp) {
             true => {
-                "No setting that was tried helps here: programs write more than the disk takes. Let them write less, or move \
+                "No setting that was tried helps on a twin: programs write more than the disk takes. Let them write less, or move \
                  their files to another disk."
             }
-            false => "No setting that was tried helps here; floodline advise FILE searches for others.",
+            false => {
+                "No known setting: those tried do not help on a twin. To search for others: floodline advise FILE."
+            }
         };
         plan.expect = vec![helps.to_owned()];
         plan.costs.clear();
@@ -173,10 +176,10 @@ pub fn tried_later(plan: &mut Plan, prediction: &Prediction) {
         (true, true) => "does_not_help",
     };
     if !better.is_empty() {
-        plan.expect.push(format!("Here: {}.", better.join("; ")));
+        plan.expect.push(format!("Predicted: {}.", better.join("; ")));
     }
     if !worse.is_empty() {
-        plan.costs.insert(0, format!("Here: {}.", worse.join("; ")));
+        plan.costs.insert(0, format!("Predicted: {}.", worse.join("; ")));
     }
     let expected = prediction.expected();
     plan.tried = Some(TriedPlan { verdict, back_test_error: error, expected, ..TriedPlan::default() });
@@ -195,11 +198,13 @@ pub fn withhold(report: &mut Report) {
     }
     let tried = report.plan.as_ref().and_then(|plan| plan.tried.as_ref());
     let why = match tried.filter(|tried| !tried.withheld.is_empty()) {
-        Some(tried) if tried.verdict == "harms" => "The change for this is withheld: on a twin of this host, it harms.",
-        Some(tried) if tried.verdict == MAY_HARM => {
-            "The change for this is withheld: on a twin of this host, it may make tasks wait longer."
+        Some(tried) if tried.verdict == "harms" => {
+            "No change is printed for this: the change that was tried does harm on a twin of this host."
         }
-        Some(_) => "The change for this is withheld: on a twin of this host, it does not help.",
+        Some(tried) if tried.verdict == MAY_HARM => {
+            "No change is printed for this: on a twin of this host, tasks may wait longer with the change that was tried."
+        }
+        Some(_) => "No change is printed for this: the change that was tried does not help on a twin of this host.",
         None => return,
     };
     clear_steps(report, why);
@@ -235,7 +240,7 @@ fn expectation(better: &[&Row], prediction: &Prediction) -> String {
     let risk = prediction.rows.iter().find(|row| row.figure == PEAK && row.doubt.is_none());
     let is_new = |risk: &&Row| !shown.iter().any(|row| row.figure == risk.figure);
     parts.extend(risk.filter(is_new).filter(|risk| risk.improves()).map(Row::reserved));
-    format!("Here: {}.", parts.join("; "))
+    format!("Predicted: {}.", parts.join("; "))
 }
 
 /// Effects in words, certain ones first.
@@ -337,7 +342,8 @@ mod tests {
             assert!(plan.now.is_empty(), "{plan:?}");
             plan.expect.join(" ")
         };
-        let others = "No setting that was tried helps here; floodline advise FILE searches for others.";
+        let others =
+            "No known setting: those tried do not help on a twin. To search for others: floodline advise FILE.";
         assert_eq!(helps(false, 3.0), others);
         assert!(helps(true, 3.0).contains("programs write more than the disk takes"), "{}", helps(true, 3.0));
         assert_eq!(helps(true, 6.0), others, "it harms");
@@ -356,11 +362,11 @@ mod tests {
             plan
         };
         let holds = later(vec![row(WAIT, 0.0, 21.0, None)]);
-        assert_eq!(holds.costs, ["Here: longest fsync 0 s → about 21 s."]);
+        assert_eq!(holds.costs, ["Predicted: longest fsync 0 s → about 21 s."]);
         assert_eq!(holds.tried.map(|tried| tried.verdict), Some("harms"));
         assert_eq!(holds.later, ["Reboot."]);
         let helps = later(vec![row(WAIT, 3.1, 0.3, None)]);
-        assert_eq!(helps.expect, ["Here: longest fsync 3.10 s → about 300 ms."]);
+        assert_eq!(helps.expect, ["Predicted: longest fsync 3.10 s → about 300 ms."]);
         assert!(helps.costs.is_empty(), "{:?}", helps.costs);
         let mut storm = Plan { rules: vec!["inode-switch-storm"], ..Plan::default() };
         let (rows, vanish) = (vec![row(WAIT, 3.1, 3.1, None)], vec![seen("inode-switch-storm")]);
@@ -373,7 +379,7 @@ mod tests {
                 ..Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0))
             },
         );
-        assert_eq!(storm.expect, ["Here: inode-switch-storm vanishes."]);
+        assert_eq!(storm.expect, ["Predicted: inode-switch-storm vanishes."]);
         let unknown = later(vec![row(WAIT, 3.1, 0.3, Some(Doubt::BackTest))]);
         assert!(unknown.arithmetic_only.is_some() && unknown.tried.is_none());
     }
@@ -391,7 +397,7 @@ mod tests {
         report.plan.as_mut().unwrap().tried = Some(tried);
         withhold(&mut report);
         assert_eq!(steps(&report), 0);
-        assert!(report.findings[0].trade_off.starts_with("The change for this is withheld"));
+        assert!(report.findings[0].trade_off.starts_with("No change is printed for this: the change"));
     }
 
     const WAIT: &str = "durable.longest_wait_seconds";
@@ -399,7 +405,7 @@ mod tests {
     #[test]
     fn a_plan_that_helps_gets_its_figures() {
         let plan = check(vec![row(WAIT, 3.1, 0.3, None)], &["dirty-cliff"], &[], &[]);
-        assert_eq!(plan.expect, ["Here: longest fsync 3.10 s → about 300 ms.", "The waits end."]);
+        assert_eq!(plan.expect, ["Predicted: longest fsync 3.10 s → about 300 ms.", "The waits end."]);
         assert_eq!(plan.tried.map(|tried| tried.verdict), Some("helps"));
         assert_eq!(plan.now.len(), 1);
     }
@@ -409,9 +415,12 @@ mod tests {
         let wide = |row: Row| Row { low: row.then / 9.0, high: row.then * 20.0, ..row };
         let waits = || row("stall_seconds", 60.0, 20.0, None);
         let plan = check(vec![wide(row(WAIT, 3.1, 0.3, None)), waits()], &["dirty-cliff"], &[], &[]);
-        assert_eq!(plan.expect[0], "Here: longest fsync 60 s → about 20 s; maybe longest fsync 3.10 s → about 300 ms.");
+        assert_eq!(
+            plan.expect[0],
+            "Predicted: longest fsync 60 s → about 20 s; maybe longest fsync 3.10 s → about 300 ms."
+        );
         let plan = check(vec![wide(row(WAIT, 3.1, 0.3, None))], &["dirty-cliff"], &[], &[]);
-        assert_eq!(plan.expect[0], "Here: maybe longest fsync 3.10 s → about 300 ms.");
+        assert_eq!(plan.expect[0], "Predicted: maybe longest fsync 3.10 s → about 300 ms.");
         let mut prediction = Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0));
         assert_eq!(finding(&seen("dirty-cliff"), "vanishes", &prediction), "dirty-cliff vanishes");
         prediction.doubtful = vec![Doubtful::new(&seen("dirty-cliff"), false, Reason::Runs, (0, 0))];
@@ -421,7 +430,7 @@ mod tests {
     #[test]
     fn a_finding_that_appears_while_waits_get_shorter_is_a_cost() {
         let plan = check(vec![row(WAIT, 3.1, 0.3, None)], &["dirty-cliff"], &[], &["dominant-writer"]);
-        assert_eq!(plan.costs, ["Here: dominant-writer appears."]);
+        assert_eq!(plan.costs, ["Predicted: dominant-writer appears."]);
         assert_eq!(plan.tried.map(|tried| tried.verdict), Some("helps"));
     }
 
@@ -431,8 +440,8 @@ mod tests {
         let plan = check(vec![row(WAIT, 3.1, 0.3, None), missed], &["dirty-cliff"], &[], &[]);
         assert_eq!(plan.tried.map(|tried| tried.verdict), Some("helps"));
         let candidate = plan.candidate.unwrap();
-        assert!(plan.now.is_empty() && candidate.why.contains("does not tell whether"), "{candidate:?}");
-        assert_eq!(plan.expect[0], "Here: longest fsync 3.10 s → about 300 ms.");
+        assert!(plan.now.is_empty() && candidate.why.contains("does not show whether"), "{candidate:?}");
+        assert_eq!(plan.expect[0], "Predicted: longest fsync 3.10 s → about 300 ms.");
     }
 
     #[test]
@@ -464,7 +473,8 @@ mod tests {
         let plan = check(missed(8.8, 16.0), &[], &["dirty-cliff"], &[]);
         assert!(plan.candidate.is_none() && plan.now.is_empty(), "{plan:?}");
         assert!(
-            plan.conflicts[0].contains("this may harm (by both estimates longest fsync 6.30 s → 8.80 s to 16 s)"),
+            plan.conflicts[0]
+                .contains("this change may do harm (by both estimates longest fsync 6.30 s → 8.80 s to 16 s)"),
             "{plan:?}"
         );
         assert_eq!(plan.tried.map(|tried| (tried.verdict, tried.withheld.len())), Some((MAY_HARM, 1)));
@@ -502,7 +512,7 @@ mod tests {
     #[test]
     fn a_plan_that_does_not_help_loses_its_commands() {
         let plan = check(vec![row(WAIT, 3.1, 3.1, None)], &[], &["dirty-cliff"], &[]);
-        assert!(plan.now.is_empty() && plan.conflicts[0].contains("this does not help"), "{plan:?}");
+        assert!(plan.now.is_empty() && plan.conflicts[0].contains("this change does not help"), "{plan:?}");
         let tried = plan.tried.unwrap();
         assert_eq!((tried.verdict, tried.withheld.len()), ("does_not_help", 1));
     }
@@ -510,7 +520,10 @@ mod tests {
     #[test]
     fn a_plan_that_harms_or_makes_a_new_finding_loses_its_commands() {
         let plan = check(vec![row(WAIT, 0.3, 3.1, None)], &[], &["dirty-cliff"], &[]);
-        assert!(plan.now.is_empty() && plan.conflicts[0].contains("this harms (longest fsync 300 ms"), "{plan:?}");
+        assert!(
+            plan.now.is_empty() && plan.conflicts[0].contains("this change does harm (longest fsync 300 ms"),
+            "{plan:?}"
+        );
         let plan = check(vec![row(WAIT, 3.1, 0.3, None)], &["dirty-cliff"], &[], &["starved-dirty-budget"]);
         assert!(plan.now.is_empty() && plan.conflicts[0].contains("starved-dirty-budget would appear"), "{plan:?}");
     }
@@ -522,7 +535,7 @@ mod tests {
         let plan = check(vec![dirtied(), row(WAIT, 1.0, 1.0, None), roughly], &["dirty-cliff"], &[], &[]);
         let said = plan.conflicts.join(" ");
         assert!(
-            said.contains("this harms (by both estimates longest fsync, added up, 2.00 s → 9.00 s to 12 s)"),
+            said.contains("this change does harm (by both estimates longest fsync, added up, 2.00 s → 9.00 s to 12 s)"),
             "{said}"
         );
     }
@@ -534,13 +547,13 @@ mod tests {
             vec![row(WAIT, 1.6, 1.2, None), named("stall_seconds", 31.0, total_then), named(PEAK, 2e8, 5e7)]
         };
         let plan = check(all(61.0), &["dirty-cliff"], &[], &[]);
-        assert!(plan.now.is_empty() && plan.conflicts[0].contains("this harms"), "{plan:?}");
+        assert!(plan.now.is_empty() && plan.conflicts[0].contains("this change does harm"), "{plan:?}");
         let plan = check(all(33.0), &["dirty-cliff"], &[], &[]);
         assert_eq!(plan.tried.map(|tried| tried.verdict), Some("helps"), "hardly longer");
         let much = vec![row(WAIT, 3.1, 0.3, None), named("stall_seconds", 6.0, 10.0)];
         let plan = check(much, &["dirty-cliff"], &[], &[]);
-        assert_eq!(plan.expect[0], "Here: longest fsync 3.10 s → about 300 ms.");
-        assert_eq!(plan.costs, ["Here: longest fsync 6.00 s → about 10 s."]);
+        assert_eq!(plan.expect[0], "Predicted: longest fsync 3.10 s → about 300 ms.");
+        assert_eq!(plan.costs, ["Predicted: longest fsync 6.00 s → about 10 s."]);
     }
 
     #[test]

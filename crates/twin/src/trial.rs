@@ -305,7 +305,7 @@ fn judge(
     if let Some(plan) = report.plan.as_mut().filter(|plan| plan.tried.is_some()) {
         plan.expect.extend(simulated);
         let steps: Vec<&str> = unknown.iter().map(|step| step.trim_start_matches("# ")).collect();
-        let untried = (!steps.is_empty()).then(|| format!("The prediction leaves out: {}", steps.join("; ")));
+        let untried = (!steps.is_empty()).then(|| format!("Not simulated: {}", steps.join("; ")));
         plan.conflicts.extend(untried);
     }
     tried::withhold(report);

@@ -27,17 +27,17 @@ impl Row {
 }
 
 impl Prediction {
-    /// Returns why a change that helps is not advised without reserve: a wait gets longer, the trial does not tell whether one does,
+    /// Returns why a change that helps is not advised without reserve: a wait gets longer, the trial does not show whether one does,
     /// the twin lacks a finding of waits, data are written again and again, or tasks wait and no predicted wait gets shorter. `None` where
     /// nothing speaks against it.
     pub fn reserve(&self) -> Option<String> {
         let is_wait = |row: &&Row| row.is_wait();
         let grows = |row: &&Row| row.worsens() && row.then >= SHORTEST_FELT_S;
         if let Some(row) = self.felt().filter(is_wait).find(grows) {
-            return Some(format!("a wait gets longer on the twin, {}", row.sentence()));
+            return Some(format!("a wait gets longer on the twin ({})", row.sentence()));
         }
         if let Some(row) = self.open_wait() {
-            return Some(format!("the twin does not tell whether {} gets longer", row.named()));
+            return Some(format!("the twin does not show whether {} gets longer", row.named()));
         }
         if let Some(rule) = self.hidden_waits() {
             return Some(format!(
@@ -50,13 +50,13 @@ impl Prediction {
         let is_any = self.rows_of(LEADS).any(|row| row.is_wait() && row.now >= SHORTEST_FELT_S);
         let is_shorter = self.leads().any(|row| row.is_wait() && row.improves());
         if is_any && !is_shorter {
-            return Some("the twin predicts no wait that gets shorter".to_owned());
+            return Some("the twin predicts no shorter wait".to_owned());
         }
         if let Some(row) = self.as_long_in_all() {
-            return Some(format!("tasks wait as long in all on the twin, {}", row.sentence()));
+            return Some(format!("on the twin, all waits together get no shorter ({})", row.sentence()));
         }
         let row = self.hardly_shorter()?;
-        Some(format!("only waits that the recording does not have get much shorter on the twin; {}", row.sentence()))
+        Some(format!("on the twin, no recorded wait gets much shorter ({})", row.sentence()))
     }
 
     /// Returns the first finding of waits of the recording that the twin does not show, and whose wait is not predicted either. A change
@@ -100,7 +100,7 @@ impl Prediction {
         of_recording().max_by(|one, other| one.then.total_cmp(&other.then))
     }
 
-    /// Returns the first wait of the recording of which the trial does not tell whether it gets longer: the back-test misses it, or
+    /// Returns the first wait of the recording of which the trial does not show whether it gets longer: the back-test misses it, or
     /// the demand of writers is not known, and not both of its estimates ([`Row::roughly`]) stay at or below the present value.
     fn open_wait(&self) -> Option<&Row> {
         self.rows_of(LEADS).find(|row| row.is_wait() && row.is_measured && row.is_open())
@@ -151,14 +151,12 @@ mod tests {
         let reserve = |rows: Vec<Row>| of(rows).reserve().unwrap_or_default();
         assert_eq!(reserve(vec![wait(FSYNC, 4.3, 2.0), wait(WAITS, 44.0, 40.0)]), "");
         assert!(reserve(vec![wait(FSYNC, 4.3, 0.1), wait(WAITS, 44.0, 86.0)]).contains("a wait gets longer"));
-        assert!(reserve(vec![wait(FSYNC, 4.3, 4.3), risk(300.0, 30.0)]).contains("no wait that gets shorter"));
+        assert!(reserve(vec![wait(FSYNC, 4.3, 4.3), risk(300.0, 30.0)]).contains("no shorter wait"));
         assert_eq!(reserve(vec![risk(300.0, 30.0)]), "", "no task waits");
-        assert!(reserve(vec![wait(FSYNC, 1.0, 0.6), wait(WAITS, 11.0, 11.1)]).contains("as long in all"));
+        assert!(reserve(vec![wait(FSYNC, 1.0, 0.6), wait(WAITS, 11.0, 11.1)]).contains("together get no shorter"));
         // A wait that the recording does not have rests on what the twin assumes about syncs.
         let assumed = || Row { is_measured: false, off_share: None, ..wait(FSYNC, 4.0, 0.75) };
-        assert!(
-            reserve(vec![assumed(), wait(WAITS, 42.0, 38.4)]).contains("only waits that the recording does not have")
-        );
+        assert!(reserve(vec![assumed(), wait(WAITS, 42.0, 38.4)]).contains("no recorded wait gets much shorter"));
         assert_eq!(reserve(vec![assumed(), wait(WAITS, 42.0, 20.0)]), "");
         assert_eq!(reserve(vec![assumed()]), "", "the recording has no wait");
         assert_eq!(reserve(vec![wait(WAITS, 0.01, 0.05), risk(300.0, 30.0)]), "", "too short to be felt");

@@ -4,7 +4,7 @@
 use super::is_exact;
 use crate::judgement::{OF_RISK, SHORTEST_FELT_S};
 use crate::plan::{PAIRS, set_aside};
-use crate::prediction::{LEADS, Prediction, Row, WAITS, differ, shown_value};
+use crate::prediction::{LEADS, Prediction, Row, differ, shown_value};
 use crate::report::{Plan, Step};
 use floodline_record::human;
 use floodline_record::window::Window;
@@ -97,14 +97,13 @@ pub(super) fn costs(plan: &Plan, prediction: &Prediction) -> Vec<String> {
     let may_grow = LEADS.iter().filter_map(|name| prediction.rows.iter().find(|row| row.figure == *name));
     let may_grow = may_grow.filter(|row| row.unit == "seconds" && row.is_measured && may_grow_in_interval(row));
     let sentence = |row: &Row| {
-        let added_up = if row.figure == WAITS { ", added up," } else { "" };
         let (low, high) = (shown_value(row.unit, row.low), shown_value(row.unit, row.high));
-        format!("{}{added_up} {low} to {high} (90 %)", row.label)
+        format!("{} {low} to {high}", row.label)
     };
     let waits: Vec<String> = may_grow.take(2).map(sentence).collect();
     let full = "The disk stays full: programs wait for it instead of writing into memory.";
-    let waits = (!waits.is_empty())
-        .then(|| format!("At the upper end of the interval, a wait gets longer: {}.", waits.join("; ")));
+    let waits =
+        (!waits.is_empty()).then(|| format!("A wait may get longer, by the 90 % interval: {}.", waits.join("; ")));
     waits.into_iter().chain(plan.is_outrun.then(|| full.to_owned())).collect()
 }
 
@@ -122,8 +121,8 @@ pub fn price(prediction: &Prediction) -> (Option<String>, bool) {
 
 /// How the costs of a plan begin that its trial shows. The others are those of its findings.
 const OF_TRIAL: [&str; 5] =
-    [HERE, "On the twin: ", "On a slow disk: ", "At the upper end of the interval, ", "The disk stays full"];
-const HERE: &str = "Here: ";
+    [PREDICTED, "On the twin: ", "On a slow disk: ", "A wait may get longer, ", "The disk stays full"];
+const PREDICTED: &str = "Predicted: ";
 
 /// The first cost that the trial of a plan shows, in words.
 pub fn cost_of_trial(plan: &Plan) -> Option<String> {
@@ -134,7 +133,7 @@ pub fn cost_of_trial(plan: &Plan) -> Option<String> {
 
 /// A cost within a sentence.
 fn bare(cost: &str) -> String {
-    cost.strip_prefix(HERE).unwrap_or(cost).trim_end_matches('.').to_owned()
+    cost.strip_prefix(PREDICTED).unwrap_or(cost).trim_end_matches('.').to_owned()
 }
 
 /// Whether a wait that gets shorter by its most likely value gets longer at the upper end of its interval.
@@ -145,7 +144,7 @@ fn may_grow_in_interval(row: &Row) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prediction::{LONGEST, PEAK};
+    use crate::prediction::{LONGEST, PEAK, WAITS};
     use crate::report::When;
     use floodline_record::version::KernelVersion;
 
@@ -172,9 +171,7 @@ mod tests {
         let costs = |rows| costs(&Plan::default(), &of(rows));
         assert_eq!(
             costs(vec![all(240.0)]),
-            [
-                "At the upper end of the interval, a wait gets longer: waits of all tasks, added up, 16 s to 4 min (90 %)."
-            ]
+            ["A wait may get longer, by the 90 % interval: waits of all tasks 16 s to 4 min."]
         );
         assert!(costs(vec![all(50.0)]).is_empty(), "the whole interval is below the present value");
         let both = vec![wait(LONGEST, "longest fsync", 3.95, 0.36, 6.42), all(240.0)];
@@ -186,7 +183,7 @@ mod tests {
     fn a_trial_with_a_wide_interval_or_a_new_finding_is_not_free() {
         let all = |high| of(vec![wait(WAITS, "waits of all tasks", 60.0, 31.0, high)]);
         let (cost, is_free) = price(&all(240.0));
-        assert!(cost.is_some_and(|cost| cost.starts_with("At the upper end") && !cost.ends_with('.')) && !is_free);
+        assert!(cost.is_some_and(|cost| cost.starts_with("A wait may get longer") && !cost.ends_with('.')) && !is_free);
         assert_eq!(price(&all(50.0)).0, None);
         let news = crate::prediction::Seen { rule: "dirty-cliff", severity: crate::report::Severity::Info };
         let appears = price(&Prediction { appear: vec![news], ..all(50.0) });
@@ -194,7 +191,7 @@ mod tests {
         let costs = |cost: &str| {
             cost_of_trial(&Plan { costs: vec!["More is lost.".to_owned(), cost.to_owned()], ..Plan::default() })
         };
-        assert_eq!(costs("Here: a appears.").as_deref(), Some("a appears"));
+        assert_eq!(costs("Predicted: a appears.").as_deref(), Some("a appears"));
         assert_eq!(costs("On a slow disk: b.").as_deref(), Some("On a slow disk: b"));
         assert_eq!(costs("Of a rule."), None);
     }

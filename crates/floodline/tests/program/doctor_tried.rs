@@ -16,13 +16,13 @@ fn a_plan_that_helps_says_what_it_does_here() {
     let file = recorded(folder.path(), "dirty-cliff", "incident-short").display().to_string();
     let plan = plan(&file);
     assert_eq!(plan["tried"]["verdict"], "helps", "{plan}");
-    assert!(plan["expect"][0].as_str().is_some_and(|text| text.starts_with("Here: ")), "{plan}");
+    assert!(plan["expect"][0].as_str().is_some_and(|text| text.starts_with("Predicted: ")), "{plan}");
     assert!(plan["tried"]["expected"].as_array().is_some_and(|rows| !rows.is_empty()), "{plan}");
     let screen = floodline(&["doctor", &file]);
-    assert!(screen.stdout.contains("Expect     Here: "), "{screen}");
+    assert!(screen.stdout.contains("Expect     Predicted: "), "{screen}");
     assert!(screen.stdout.lines().count() <= 25, "{screen}");
     let page = floodline(&["report", &file, "-o", "-"]);
-    assert!(page.stdout.contains("Here: "), "{page}");
+    assert!(page.stdout.contains("Predicted: "), "{page}");
     let piped = floodline(&["doctor", &file, "--details"]);
     assert!(piped.stdout.lines().all(|line| line.chars().count() <= 80), "{piped}");
 }

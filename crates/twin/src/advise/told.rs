@@ -263,7 +263,7 @@ mod tests {
         let prediction = Prediction { back_test_error: Some(0.15), rows, ..predicted(row(WAITS, 1.0, 1.0)) };
         let why = against(Goal::Latency, &prediction, &[]).expect("a write call may take longer");
         assert_eq!(why.short, "not certain");
-        assert!(why.long.is_some_and(|why| why.contains("does not tell whether")));
+        assert!(why.long.is_some_and(|why| why.contains("does not show whether")));
         assert_eq!(against(Goal::Safety, &prediction, &[]), None, "it has another goal");
         let known = Prediction { rows: vec![row(WAITS, 60.0, 7.88)], ..prediction };
         assert_eq!(against(Goal::Latency, &known, &[]), None);

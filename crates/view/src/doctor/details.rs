@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything a report holds: each finding with its evidence, why, the change and what it trades; what was ruled out,
+//! Everything a report holds: each finding with its evidence, why, the change and its trade-off; what was ruled out,
 //! what was not checked, what was not read.
 
 use super::words::{calm_headline, checked, look_longer, when, why_candidate, you_see};
@@ -79,7 +79,7 @@ impl Page {
             self.styled(line, BOLD);
         }
         self.out.push_str("\n\n");
-        let who = [("You see", seen.join(" ")), ("Who", finding.brief.who.clone())];
+        let who = [("You see", seen.join(" ")), ("Involved", finding.brief.who.clone())];
         for (title, text) in who.iter().filter(|(_, text)| !text.trim().is_empty()) {
             self.heading(title);
             self.paragraph("    ", text, PLAIN);
@@ -185,7 +185,7 @@ impl Page {
         let notes = [
             ("At boot", &plan.at_boot),
             ("Later", &plan.later),
-            (if plan.candidate.is_some() && !plan.is_tried_to_help() { "Aim" } else { "Expect" }, &plan.expect),
+            (if plan.candidate.is_some() && !plan.is_tried_to_help() { "Intended" } else { "Expect" }, &plan.expect),
             ("Costs", &plan.costs),
             ("Left out", &plan.conflicts),
         ];
@@ -305,7 +305,7 @@ pub(crate) fn change(plan: Option<&Plan>, finding: &Finding) -> Vec<String> {
 /// The heading of what a finding says of its change: of the change of the plan, of one that the plan leaves out, or of what a person does.
 pub(crate) fn lead_of_costs(finding: &Finding) -> &'static str {
     match (finding.plan.is_empty(), finding.left_out.is_empty()) {
-        (false, _) => "What it trades",
+        (false, _) => "Trade-off",
         (true, false) => "Trade-off of the change left out",
         (true, true) => "What helps",
     }

@@ -235,13 +235,13 @@ mod tests {
     fn brackets_go_first_and_a_sentence_is_cut_behind_a_phrase() {
         let cut = |text, width, most| paragraph(text, width, most).0.join("/");
         let seen =
-            "While it lasts, tasks wait for I/O 80 % of the time (iowait 5 to 80 %). Meanwhile, vda is 9 % busy.";
-        assert_eq!(cut(seen, 67, 1), "While it lasts, tasks wait for I/O 80 % of the time.");
-        assert_eq!(cut(seen, 72, 1), "While it lasts, tasks wait for I/O 80 % of the time (iowait 5 to 80 %).");
-        let hook = "Run sync -f /data before its umount, in the hook that tears containers down.";
-        assert_eq!(cut(hook, 67, 1), "Run sync -f /data before its umount …");
-        let rows = "Here: longest fsync 3.00 s → about 30 ms; maybe peak data at risk 30 MiB → about 70 MiB.";
-        assert_eq!(cut(rows, 67, 1), "Here: longest fsync 3.00 s → about 30 ms …");
+            "During the stall, tasks wait for I/O 80 % of the time (CPU iowait 5 to 80 %). Meanwhile, vda is 9 % busy.";
+        assert_eq!(cut(seen, 67, 1), "During the stall, tasks wait for I/O 80 % of the time.");
+        assert_eq!(cut(seen, 72, 1), "During the stall, tasks wait for I/O 80 % of the time (CPU iowait 5 to 80 %).");
+        let hook = "Run sync -f /data before the unmount, in the hook that removes containers.";
+        assert_eq!(cut(hook, 67, 1), "Run sync -f /data before the unmount …");
+        let rows = "Predicted: longest fsync 3.00 s → about 30 ms; maybe peak data at risk 30 MiB → about 70 MiB.";
+        assert_eq!(cut(rows, 67, 1), "Predicted: longest fsync 3.00 s → about 30 ms …");
         assert_eq!(cut("One, two three four five six seven", 24, 1), "One, two three four …", "a short phrase");
         assert_eq!(cut("one (info), two (a (b) c), three (info)", 14, 1), "one, two …");
         assert_eq!(without_brackets("open (to the end"), "open (to the end");

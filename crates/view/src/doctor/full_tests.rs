@@ -217,8 +217,8 @@ fn unwritten_data_include_those_under_writeback() {
         });
         render(&diagnose(&host.window(), None), Options::default())
     };
-    assert!(with(6_144).contains("up to 32.0 MiB, dirty up to 8.00 MiB; writing starts at"), "{}", with(6_144));
-    assert!(with(0).contains("up to 8.00 MiB; writing starts at"), "{}", with(0));
+    assert!(with(6_144).contains("up to 32.0 MiB, dirty up to 8.00 MiB; the flusher starts at"), "{}", with(6_144));
+    assert!(with(0).contains("up to 8.00 MiB; the flusher starts at"), "{}", with(0));
 }
 
 #[test]

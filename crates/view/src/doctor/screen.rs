@@ -64,7 +64,7 @@ impl Screen {
         self.labelled(Part::YouSee, "  You see", &you_see(report), PLAIN);
         self.labelled(Part::Because, "  Because", &first.brief.because, PLAIN);
         self.labelled(Part::Seen, "  Seen", first.confirmed.as_deref().unwrap_or_default(), PLAIN);
-        self.labelled(Part::Who, "  Who", &first.brief.who, PLAIN);
+        self.labelled(Part::Who, "  Involved", &first.brief.who, PLAIN);
         self.labelled(Part::When, "  When", &when(report), PLAIN);
         self.labelled(Part::Missing, "  Missing", &missing(report).join(" "), PLAIN);
         self.others(report);
@@ -108,12 +108,12 @@ impl Screen {
         let own: Vec<&Finding> =
             rest().filter(|finding| finding.explained_by.is_none() && finding.severity >= Severity::Warning).collect();
         if self.limits.of(Part::Besides) == 0 {
-            self.labelled(Part::Names, "  Besides", &names(own.into_iter()), PLAIN);
+            self.labelled(Part::Names, "  Separate", &names(own.into_iter()), PLAIN);
             return;
         }
         for finding in own.iter().take(OTHERS) {
             let text = format!("{}: {}", finding.severity.name(), finding.summary);
-            self.labelled(Part::Besides, "  Besides", &text, PLAIN);
+            self.labelled(Part::Besides, "  Separate", &text, PLAIN);
         }
         if own.len() > OTHERS {
             let more = human::plural((own.len() - OTHERS) as u64, "finding", "findings");
@@ -132,7 +132,7 @@ impl Screen {
         self.labelled(Part::Later, later, &plan.later.join(" "), PLAIN);
         let expect = match (is_first && plan.later.is_empty(), plan.is_tried_to_help()) {
             (true, _) => "What helps",
-            (false, false) if plan.candidate.is_some() => "  Aim",
+            (false, false) if plan.candidate.is_some() => "  Intended",
             (false, _) => "  Expect",
         };
         let effect = plan.expect.first().map_or("", String::as_str);
@@ -162,7 +162,7 @@ impl Screen {
                 self.commands(Part::Keep, "  Keep", &plan.keep, DIM);
                 self.commands(Part::Keep, "  Undo Keep", &plan.undo_keep, DIM);
             }
-            false => self.commands(Part::Keep, "  Safely", &plan.guarded, DIM),
+            false => self.commands(Part::Keep, "  Guarded", &plan.guarded, DIM),
         }
         self.labelled(Part::AtBoot, "  At boot", plan.at_boot.first().map_or("", String::as_str), PLAIN);
         self.left_out(plan.conflicts.first().map_or("", String::as_str));
@@ -177,13 +177,13 @@ impl Screen {
         let room = self.page.width.saturating_sub(LABEL);
         let fits = |text: &str| wrap(text, room).len() <= most;
         let bare = without_brackets(text);
-        // "On a twin of this host, this harms (longest fsync 3 s → about 5 s): sudo sysctl -w …"
+        // "On a twin of this host, this change does harm (longest fsync 3 s → about 5 s): sudo sysctl -w …"
         let reason = text.split_once("): ").map_or("", |(reason, _)| reason);
         let told = match (fits(text), fits(&bare)) {
             (true, _) => text.to_owned(),
             (false, true) => bare,
-            (false, false) if reason.is_empty() => "A setting: add --details.".to_owned(),
-            (false, false) => format!("{}: add --details to see the change.", without_brackets(&format!("{reason})"))),
+            (false, false) if reason.is_empty() => "A change: add --details to see it.".to_owned(),
+            (false, false) => format!("{}: add --details to see it.", without_brackets(&format!("{reason})"))),
         };
         if told != text && !self.cut.contains(&"Left out") {
             self.cut.push("Left out");
@@ -408,7 +408,7 @@ mod tests {
         use floodline_analysis::report::BusyDisk;
         let mut report = diagnose(&Fixture::healthy().seconds(40).window(), None);
         let calm = |report: &Report| calm_verdict(report).1;
-        assert!(calm(&report).starts_with("nothing stalls or storms. 40 s watched"), "{}", calm(&report));
+        assert!(calm(&report).starts_with("no stall or storm found. 40 s watched"), "{}", calm(&report));
         let symptom = &mut report.symptom;
         (symptom.waiting_s, symptom.io_some_share, symptom.io_some_share_max) = (5.0, Some(0.6), Some(0.82));
         symptom.waited_most = Some("scan[7]".to_owned());
@@ -426,7 +426,7 @@ mod tests {
         assert_eq!(told(0.1, "writeback"), "no disk was busy meanwhile.");
         // A note of a wait is enough, even without the pressure of the host.
         report.symptom.waiting_s = 0.0;
-        assert!(calm(&report).starts_with("nothing stalls or storms. 40 s watched"), "{}", calm(&report));
+        assert!(calm(&report).starts_with("no stall or storm found. 40 s watched"), "{}", calm(&report));
         let mut note = diagnose(&dirty_cliff().window(), None).findings.remove(0);
         (note.severity, note.waited_s) = (floodline_analysis::report::Severity::Info, Some(1.0));
         report.findings.push(note);
@@ -438,8 +438,9 @@ mod tests {
     fn a_command_that_is_left_out_is_whole_or_not_there() {
         use super::{Limits, Page, Part, Screen};
         let command = "sudo sysctl -w vm.dirty_background_bytes=16777216 vm.dirty_bytes=67108864";
-        let text =
-            format!("On a twin of this host, this harms (maybe longest write call 1.71 ms → about 576 ms): {command}");
+        let text = format!(
+            "On a twin of this host, this change does harm (maybe longest write call 1.71 ms → about 576 ms): {command}"
+        );
         let limits = Limits::all().find(|limits| limits.of(Part::Conflict) == 2).expect("it is shortened");
         let shown = |text: &str| {
             let page = Page { out: String::new(), width: 80, color: false };
@@ -447,13 +448,13 @@ mod tests {
             screen.left_out(text);
             (screen.page.out.split_whitespace().collect::<Vec<_>>().join(" "), screen.cut)
         };
-        let whole = format!("Left out On a twin of this host, this harms: {command}");
+        let whole = format!("Left out On a twin of this host, this change does harm: {command}");
         assert_eq!(shown(&text), (whole, vec!["Left out"]));
         let two = format!("{text}; sudo sysctl -w vm.dirty_expire_centisecs=300 vm.dirty_writeback_centisecs=100");
-        assert_eq!(shown(&two).0, "Left out On a twin of this host, this harms: add --details to see the change.");
+        assert_eq!(shown(&two).0, "Left out On a twin of this host, this change does harm: add --details to see it.");
         let other = "dirty-cliff asks for vm.dirty_background_bytes=16777216; starved-dirty-budget needs \
                      vm.dirty_background_bytes=419430400 of it, which is kept in this plan";
-        assert_eq!(shown(other).0, "Left out A setting: add --details.");
+        assert_eq!(shown(other).0, "Left out A change: add --details to see it.");
     }
 
     #[test]
@@ -463,9 +464,9 @@ mod tests {
         let limits = Limits::all().find(|limits| limits.of(Part::Untried) == 1).expect("it is shortened");
         let page = Page { out: String::new(), width: 80, color: false };
         let mut screen = Screen { page, limits, cut: Vec::new(), is_live: true };
-        let why = "the twin does not tell whether the longest write call gets longer".to_owned();
+        let why = "the twin does not show whether the longest write call gets longer".to_owned();
         screen.candidate(&Candidate { why, ..Candidate::default() }, true);
-        let told = "  Doubt      The twin does not tell whether the longest write call gets longer.";
+        let told = "  Doubt      The twin does not show whether the longest write call gets longer.";
         assert!(screen.page.out.contains(told), "{}", screen.page.out);
     }
 
@@ -585,7 +586,7 @@ mod tests {
             assert!(short.contains(" causes ruled out here."), "{short}");
         }
         let long = page(&Fixture::healthy().seconds(35));
-        assert!(long.starts_with("OK on web-1: nothing stalls or storms. 35 s watched"), "{long}");
+        assert!(long.starts_with("OK on web-1: no stall or storm found. 35 s watched"), "{long}");
         assert!(!long.contains("Look longer") && !long.contains("so far"), "{long}");
         let kept = Options { is_live: false, ..Options::default() };
         let kept = render(&diagnose(&Fixture::healthy().seconds(6).window(), None), kept);

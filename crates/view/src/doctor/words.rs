@@ -57,7 +57,7 @@ pub(crate) fn calm_verdict(report: &Report) -> (&'static str, String) {
         let waits = waits(report);
         // Where a task waited, it is not true that nothing stalls.
         if waits.is_some() || report.findings.iter().any(|one| one.waited_s.is_some()) {
-            sentence = sentence.replacen("nothing stalls or storms", "no rule found a harmful stall or storm", 1);
+            sentence = sentence.replacen("no stall or storm found", "no rule found a harmful stall or storm", 1);
         }
         sentence.extend(waits.map(|waits| format!(" {waits}")));
     }
@@ -84,7 +84,7 @@ pub(crate) fn look_longer(report: &Report, is_live: bool) -> Option<String> {
     })
 }
 
-/// "Tasks waited for I/O up to 82 % of the time between two samples, orders[139] longest: vda was busy mostly with reads."
+/// "Tasks waited for I/O up to 82 % of an interval between two samples, orders[139] longest: vda was busy mostly with reads."
 fn waits(report: &Report) -> Option<String> {
     let symptom = &report.symptom;
     let most = symptom.io_some_share_max.filter(|_| symptom.waiting_s > 0.0)?;
@@ -103,7 +103,7 @@ fn waits(report: &Report) -> Option<String> {
         _ => ": no disk was busy meanwhile".to_owned(),
     };
     let most = human::percent(most);
-    Some(format!("Tasks waited for I/O up to {most} of the time between two samples{who}{why}."))
+    Some(format!("Tasks waited for I/O up to {most} of an interval between two samples{who}{why}."))
 }
 
 fn verdict(report: &Report) -> (&'static str, String) {
@@ -137,18 +137,18 @@ fn verdict(report: &Report) -> (&'static str, String) {
         let what = source.split_once(" (").map_or(source, |(_, what)| what.trim_end_matches(')'));
         return (
             "NOTHING SEEN",
-            format!("nothing stalls or storms in the samples of {watched}{from}. But {what}. That may hide a stall."),
+            format!("no stall or storm found in the samples of {watched}{from}. But {what}. That may hide a stall."),
         );
     }
     match (report.observation.may_hide_stall, blind(report)) {
-        (true, _) => ("NOTHING SEEN", format!("nothing stalls or storms in the samples of {watched}{from}.")),
+        (true, _) => ("NOTHING SEEN", format!("no stall or storm found in the samples of {watched}{from}.")),
         (false, Some(blind)) => {
-            ("NOTHING SEEN", format!("nothing stalls or storms in these {watched}{from}, as far as {blind}."))
+            ("NOTHING SEEN", format!("no stall or storm found in these {watched}{from}, as far as {blind}."))
         }
         (false, None) if !report.unseen.is_empty() => {
             ("NOTHING SEEN", format!("no stall or storm found in {watched}{from}."))
         }
-        (false, None) => ("OK", format!("nothing stalls or storms. {watched} watched{from}.")),
+        (false, None) => ("OK", format!("no stall or storm found. {watched} watched{from}.")),
     }
 }
 
@@ -182,7 +182,7 @@ pub(super) fn unexplained(waits: &Unexplained) -> String {
 /// Share of the observation with waiting tasks from which a figure of these seconds is given as one "of the time".
 const MOST_OF_TIME: f64 = 0.8;
 
-/// "Tasks wait for I/O 69 % of the time (iowait 43 to 74 %). vda is 9 % busy and a write takes 2 ms."
+/// "Tasks wait for I/O 69 % of the time (CPU iowait 43 to 74 %). vda is 9 % busy and a write takes 2 ms."
 pub(crate) fn you_see(report: &Report) -> String {
     let symptom = &report.symptom;
     let (mut sentences, mut meanwhile) = (Vec::new(), "");
@@ -191,15 +191,15 @@ pub(crate) fn you_see(report: &Report) -> String {
             Some((least, most)) if most >= 0.01 => {
                 let (least, most) = (format!("{:.0}", least * 100.0), format!("{:.0}", most * 100.0));
                 match least == most {
-                    true => format!(" (iowait {most} %)"),
-                    false => format!(" (iowait {least} to {most} %)"),
+                    true => format!(" (CPU iowait {most} %)"),
+                    false => format!(" (CPU iowait {least} to {most} %)"),
                 }
             }
             _ => String::new(),
         };
         // The share refers to the seconds in the line When, not to the whole observation.
         let lasts = symptom.waiting_s >= MOST_OF_TIME * report.window_s;
-        let tasks = if lasts { "Tasks" } else { "While it lasts, tasks" };
+        let tasks = if lasts { "Tasks" } else { "During the stall, tasks" };
         sentences.push(format!("{tasks} wait for I/O {} of the time{iowait}.", human::percent(share)));
         // The disk's share refers to these seconds as well.
         meanwhile = if lasts { "" } else { "Meanwhile, " };
@@ -235,7 +235,7 @@ pub(crate) fn when(report: &Report) -> String {
     };
     match (symptom.waiting_from_wall_ns, symptom.from_wall_ns) {
         (Some(at), _) => format!(
-            "{} of {} watched, from {}{stretch}",
+            "{} of the {} watched, first at {}{stretch}",
             human::seconds(symptom.waiting_s),
             human::seconds(report.window_s),
             clock(at)
@@ -263,7 +263,7 @@ pub(crate) fn readings(report: &Report) -> Vec<(&'static str, String)> {
     if let Some(dirty) = symptom.dirty_max_bytes {
         let limits = match (symptom.background_threshold_bytes, symptom.freerun_ceiling_bytes) {
             (Some(background), Some(ceiling)) => {
-                format!("; writing starts at {}, waiting at {}", amount(background), amount(ceiling))
+                format!("; the flusher starts at {}, writers are paused from {}", amount(background), amount(ceiling))
             }
             _ => String::new(),
         };
@@ -273,7 +273,8 @@ pub(crate) fn readings(report: &Report) -> Vec<(&'static str, String)> {
         lines.push(("Unwritten data", format!("up to {all}{part}{limits}")));
     }
     if let Some(share) = symptom.io_some_share_max {
-        lines.push(("Waiting for I/O", format!("up to {} of the time between two samples", human::percent(share))));
+        lines
+            .push(("Waiting for I/O", format!("at most {} of an interval between two samples", human::percent(share))));
     }
     lines.extend(symptom.busiest.as_ref().map(|disk| {
         let takes = write_takes(disk).map_or_else(String::new, |takes| format!(", {takes}"));
@@ -284,7 +285,10 @@ pub(crate) fn readings(report: &Report) -> Vec<(&'static str, String)> {
         ("Busiest disk", format!("{} {}{of}{takes}", disk.name, human::percent(disk.busy_share)))
     }));
     lines.extend(symptom.tightest.as_ref().map(|tight| {
-        ("Containers", format!("{}; the tightest may hold {} ({})", tight.of, amount(tight.thresh_bytes), tight.name))
+        (
+            "Cgroups",
+            format!("{}; the smallest dirty limit is {} ({})", tight.of, amount(tight.thresh_bytes), tight.name),
+        )
     }));
     lines
 }

@@ -105,7 +105,7 @@ pub(super) fn verdict(report: &Report) -> Verdict {
         ("You see", you_see(report)),
         ("Because", first.brief.because.clone()),
         ("Seen", first.confirmed.clone().unwrap_or_default()),
-        ("Who", first.brief.who.clone()),
+        ("Involved", first.brief.who.clone()),
         ("When", when(report)),
         ("Missing", missing(report).join(" ")),
         ("Also seen", explained.join(", ")),
@@ -460,7 +460,7 @@ fn heading_of_candidate(plan: &Plan) -> &'static str {
 
 /// The label of what a plan is for. Only a trial shows what to expect.
 fn expect(plan: &Plan) -> &'static str {
-    if plan.candidate.is_some() && !plan.is_tried_to_help() { "Aim" } else { "Expect" }
+    if plan.candidate.is_some() && !plan.is_tried_to_help() { "Intended" } else { "Expect" }
 }
 
 fn plan(report: &Report) -> Section {
