@@ -131,7 +131,7 @@ causes! {
     /// A limit is near, now as after the change.
     SameLimit = "same-limit", "a limit is near, and the change does not make it smaller";
     /// The change is in force already, or the host has nothing that it changes.
-    NoChange = "no-change", "the change is in force already, or means nothing there";
+    NoChange = "no-change", "the change is already in force, or does not apply to the host";
     /// The change ends periodic writeback.
     NeverWritten = "never-written", "the change ends periodic writeback: data may stay unwritten until a sync";
     /// The file could not be opened or read.

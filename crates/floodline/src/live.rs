@@ -39,8 +39,8 @@ pub(crate) const EVERY: &str =
 pub(crate) struct StatReads {
     /// Least time between two reads of memory.stat and io.stat, at most 2s [default: read in each sample]
     ///
-    /// Each read makes the kernel add up the counters of all cgroups. On Linux 6.9 and later, reads less than 2s apart feed a storm
-    /// of cgroups with small budgets: they write more. With fewer reads, such budgets are found less often, and some findings
+    /// Each read makes the kernel add up the counters of all cgroups. On Linux 6.9 and later, reads less than 2s apart make
+    /// cgroups with small budgets write more. With fewer reads, such budgets are found less often, and some findings
     /// change. docs/serving.md has the figures.
     #[arg(long, value_name = "DURATION", value_parser = parse_stat_every)]
     stat_every: Option<Duration>,

@@ -394,13 +394,13 @@ fn notes(twin: &Twin, prediction: &Prediction) -> Vec<String> {
     notes.extend(by_requests.filter_map(|ceiling| {
         let speed = human::bytes_per_second(ceiling.write_bytes_per_second?);
         Some(format!(
-            "{} showed a limit of requests and was never saturated by bytes: the prediction holds up to {speed}.",
+            "{} showed a limit of requests and was never saturated by bytes: the prediction is valid only up to {speed}.",
             ceiling.device
         ))
     }));
     if !unknown.is_empty() {
         notes.push(format!(
-            "{} never saturated here: the prediction holds up to the speed that was seen.",
+            "{} never saturated here: the prediction is valid only up to the recorded speed.",
             match unknown.as_slice() {
                 [one] => format!("{one} was"),
                 many => format!("{} were", many.join(", ")),

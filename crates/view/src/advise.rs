@@ -51,7 +51,7 @@ pub fn text(advice: &Advice, width: usize, details: bool) -> String {
             let seen = |one: &String| one.trim_end_matches(" in the recording").replacen(": ", " ", 1);
             let seen: Vec<String> = plan.evidence.iter().map(seen).collect();
             let said = format!(
-                "The figures above are those of the twin, scaled to the recording where it reproduces them. In the recording: {}.",
+                "The figures above are simulated, and scaled to the recording where the twin reproduces it. In the recording: {}.",
                 seen.join("; ")
             );
             hanging(&mut out, "Note   ", &said, width);
@@ -233,7 +233,7 @@ mod tests {
         let mut advice = Advice {
             schema: SCHEMA,
             goal: Goal::Latency,
-            headline: "Leave it as it is.".to_owned(),
+            headline: "Keep the present settings.".to_owned(),
             constraints: Constraints { at_risk_bytes: 0.0, smallest_budget_bytes: None, pause_seconds: 0.2 },
             tried: vec![tried("as it is", 50.0, 99e6)],
             chosen: None,
@@ -251,8 +251,8 @@ mod tests {
             simplified: Vec::new(),
         };
         let page = text(&advice, 80, false);
-        let told = "Leave it as it is.\n\nBack-test: the unchanged twin misses the recording by 5.0 % (median); 1 figure\n\
-                    by more than 25 %.\n";
+        let told = "Keep the present settings.\n\nBack-test: the unchanged twin differs from the recording by 5.0 % (median), and\n\
+                    by more than 25 % in 1 figure.\n";
         assert!(page.starts_with(told), "{page}");
         assert!(page.contains("\n    50 s?    94.4 MiB     954 MiB  as it is\n? the twin misses"), "{page}");
         advice.missed.clear();

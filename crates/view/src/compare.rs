@@ -54,7 +54,7 @@ pub fn text(comparison: &Comparison, width: usize, all: bool) -> String {
         }
         text.push_str(&series(against));
         if !against.unmatched.is_empty() {
-            let said = format!("Figures that only one of them has: {}", against.unmatched.join(", "));
+            let said = format!("Figures of only one recording: {}", against.unmatched.join(", "));
             text.push('\n');
             text.extend(wrap(&said, width).into_iter().map(|line| line + "\n"));
         }
@@ -66,7 +66,8 @@ pub fn text(comparison: &Comparison, width: usize, all: bool) -> String {
     text
 }
 
-const ORDER: &str = "Waits for stable storage first, those that grew in front, then by the factor between A and B.";
+const ORDER: &str =
+    "Order: waits for stable storage (longer ones first), then the other figures by the factor between A and B.";
 
 /// States the wait for stable storage that grew by the largest factor. `None` if none grew.
 pub(crate) fn longer(against: &Against) -> Option<String> {
@@ -249,13 +250,13 @@ B: remedy.flr
 figure                                         A          B       B-A      noise
 mail.fsync.max_seconds                    1.00 s   250.0 ms   -75.0 %   10.0 % *
 a-task-with-a-very-long-name-indeed.…     1.00 s   250.0 ms   -75.0 %          ?
-Waits for stable storage first, those that grew in front, then by the factor
-between A and B.
+Order: waits for stable storage (longer ones first), then the other figures by
+the factor between A and B.
 
 series             peak of both   mean |A-B| / peak   among repeats
 dirty                   286 MiB              50.0 %               ?
 
-Figures that only one of them has: only.here
+Figures of only one recording: only.here
 ";
         assert_eq!(text, expect);
     }

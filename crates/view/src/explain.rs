@@ -17,7 +17,7 @@ pub fn list(rules: &[Rule], options: Options) -> String {
     for rule in rules {
         hanging(&mut out, &format!("{:widest$}  ", rule.name), rule.summary, options.width);
     }
-    out.push_str("\nfloodline explain RULE prints the page of one.\n");
+    out.push_str("\nfloodline explain RULE prints the page of a rule.\n");
     out
 }
 

@@ -49,7 +49,7 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
                     (_, true) => "; maybe better",
                     _ => "",
                 };
-                ("?".to_owned(), format!("not predictable: off {off}{roughly}"))
+                ("?".to_owned(), format!("not predicted: twin off by {off}{roughly}"))
             }
             Some(Doubt::Demand | Doubt::Unmeasured) => ("?".to_owned(), "unclear without --trace on".to_owned()),
             None => {
@@ -92,9 +92,9 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
     }
     let mut list = |lead, seen: &[Seen]| findings(&mut out, lead, seen, prediction, width);
     list("May stay  ", &had);
-    list("May come  ", &new);
+    list("Maybe new ", &new);
     if prediction.no_other.is_some_and(|one| !one.is_likely) {
-        hanging(&mut out, "May come  ", "other findings", width);
+        hanging(&mut out, "Maybe new ", "other findings", width);
     }
     let change: Vec<String> =
         prediction.settings.iter().map(|setting| format!("{}={}", setting.key, setting.value)).collect();
@@ -112,7 +112,7 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
         }
         let _ = writeln!(out, "{} of the model.", human::plural(prediction.runs as u64, "run", "runs"));
     } else {
-        let _ = writeln!(out, "More figures, and what the twin does not know or simulate: add --details");
+        let _ = writeln!(out, "For more figures and the limits of the twin, add --details.");
     }
     out
 }
@@ -155,16 +155,16 @@ pub(crate) fn first_sentence(text: &str) -> &str {
     text.find(". ").map_or(text, |end| &text[..=end])
 }
 
-/// Findings whose answer is likely, each with how many such answers were right, and whether others come. `None` where there is none.
+/// Findings whose answer is likely, each with how many such predictions were right, and whether others appear. `None` where there is none.
 fn likely(prediction: &Prediction) -> Option<String> {
     let said = |(at, one): (usize, &Doubtful)| {
         let what = match (prediction.has_before(one.rule), one.is_there) {
             (true, true) => "stays",
             (true, false) => "vanishes",
             (false, true) => "appears",
-            (false, false) => "does not come",
+            (false, false) => "does not appear",
         };
-        let told = if at == 0 { " such answers were right" } else { "" };
+        let told = if at == 0 { " such predictions were right" } else { "" };
         let severity = match one.is_there {
             true => severity(prediction, one.rule, one.severity),
             false => one.severity.name().to_owned(),
@@ -172,23 +172,21 @@ fn likely(prediction: &Prediction) -> Option<String> {
         format!("{} ({severity}) {what} ({} of {}{told})", one.rule, one.right, one.answers)
     };
     let mut all: Vec<String> = prediction.doubtful.iter().filter(|one| one.is_likely).enumerate().map(said).collect();
-    let told = if all.is_empty() { " such answers were right" } else { "" };
+    let told = if all.is_empty() { " such predictions were right" } else { "" };
     let no_other = prediction.no_other.filter(|one| one.is_likely);
-    all.extend(no_other.map(|one| format!("no other finding comes ({} of {}{told})", one.right, one.answers)));
+    all.extend(no_other.map(|one| format!("no other finding appears ({} of {}{told})", one.right, one.answers)));
     (!all.is_empty()).then(|| all.join(", "))
 }
 
 /// How far the unchanged twin is off: by its median error, and the number of figures that it misses.
 pub(crate) fn back_test(error: Option<f64>, missed: usize) -> String {
-    let error = match error {
-        Some(error) => {
-            format!("Back-test: the unchanged twin misses the recording by {} (median)", human::percent(error))
-        }
-        None => "Back-test: the recording has no figure to compare the twin with".to_owned(),
+    let Some(error) = error else {
+        return "Back-test: the recording has no figure to compare the twin with.".to_owned();
     };
+    let off = format!("Back-test: the unchanged twin differs from the recording by {} (median)", human::percent(error));
     match missed {
-        0 => format!("{error}."),
-        missed => format!("{error}; {} by more than 25 %.", human::plural(missed as u64, "figure", "figures")),
+        0 => format!("{off}."),
+        missed => format!("{off}, and by more than 25 % in {}.", human::plural(missed as u64, "figure", "figures")),
     }
 }
 
@@ -231,7 +229,7 @@ fn findings(out: &mut String, lead: &str, seen: &[Seen], prediction: &Prediction
     // A figure that moves against the finding does not explain it.
     let fits = |row: &&Row| match lead.trim_end() {
         "Vanish" => row.improves(),
-        "Appear" | "May come" => !row.improves(),
+        "Appear" | "Maybe new" => !row.improves(),
         _ => true,
     };
     let figure = |seen: &Seen| prediction.hurt_by(seen.rule).filter(|row| row.doubt.is_none()).filter(fits);
@@ -343,8 +341,8 @@ mod tests {
         let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
             words.contains(
-                "Likely dirty-cliff (warning) vanishes (9 of 10 such answers were right), fsync-behind-writeback (warning) does \
-                 not come (3 of 4) May come dominant-writer (warning)"
+                "Likely dirty-cliff (warning) vanishes (9 of 10 such predictions were right), fsync-behind-writeback (warning) \
+                 does not appear (3 of 4) Maybe new dominant-writer (warning)"
             ),
             "{told}"
         );
@@ -356,8 +354,11 @@ mod tests {
         use floodline_analysis::prediction::NoOther;
         let told = |no_other| text(&Prediction { no_other, ..prediction(Some(0.4), Vec::new()) }, &[], 80, false);
         let likely = told(Some(NoOther::new(9, 10)));
-        assert!(likely.contains("Likely    no other finding comes (9 of 10 such answers were right)\n"), "{likely}");
-        assert!(told(Some(NoOther::new(5, 10))).contains("May come  other findings\n"));
+        assert!(
+            likely.contains("Likely    no other finding appears (9 of 10 such predictions were right)\n"),
+            "{likely}"
+        );
+        assert!(told(Some(NoOther::new(5, 10))).contains("Maybe new other findings\n"));
         assert!(!told(None).contains("other finding"));
     }
 

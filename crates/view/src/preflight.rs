@@ -190,8 +190,8 @@ fn next(out: &mut String, summary: &Summary, rows: &[Row], options: Options<'_>,
         let _ = writeln!(out, "The worst host in detail:");
         crate::layout::command(out, 2, &command, width);
         let accept = match columns(&worst.key) <= KEY_MAX {
-            true => format!("If you accept it: --accept {}", human::quoted(&worst.key)),
-            false => format!("If you accept it on every host: --accept {}", human::quoted(worst.cause.name())),
+            true => format!("To accept this finding: --accept {}", human::quoted(&worst.key)),
+            false => format!("To accept this cause on every host: --accept {}", human::quoted(worst.cause.name())),
         };
         hanging(out, "", &accept, width);
     }
@@ -362,9 +362,9 @@ mod tests {
         };
         let short = shown("web1");
         assert!(short.contains("The end.") && !short.contains('…') && short.lines().count() <= 25, "{short}");
-        assert!(short.contains("If you accept it: --accept simulated-harm@web1"), "{short}");
+        assert!(short.contains("To accept this finding: --accept simulated-harm@web1"), "{short}");
         let long = shown(&"web".repeat(20));
-        assert!(long.contains("If you accept it on every host: --accept simulated-harm\n"), "{long}");
+        assert!(long.contains("To accept this cause on every host: --accept simulated-harm\n"), "{long}");
     }
 
     #[test]

@@ -36,9 +36,9 @@ pub fn text(twin: &Twin, tested: &[Tested<'_>], width: usize, details: bool) -> 
         backtest(&mut out, tested, width, details);
     }
     if tested.len() > 1 {
-        let said = "Nothing was traced, so the demand of throttled writers is not known. The open twin writes on a \
-                    clock. The closed twin writes, works, and writes again. The demand of the host lies between the \
-                    two.";
+        let said = "Nothing was traced, so the demand of throttled writers is not known. The open twin begins each \
+                    write at its recorded time. The closed twin begins it when the previous write has ended. The demand of \
+                    the host lies between the two.";
         hanging(&mut out, "", said, width);
     }
     out.push_str("\nDevices\n");

@@ -305,7 +305,7 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         (Verdict::Suffers, cause, told) => {
             row.severity = row.severity.clamp(0.0, TRADE);
             let calm = match stated.is_longer() {
-                true => "In the simulation the change makes less difference.",
+                true => "In the simulation, the effect of the change is smaller.",
                 false => calm(is_reliable),
             };
             row.decide(Verdict::Tight, cause, format!("{told} {calm} {effect}"));

@@ -33,7 +33,8 @@ use std::path::{Path, PathBuf};
     after_help = "Every host gets one of four answers: SUFFERS, TIGHT (it does not suffer, but its margin is small), FINE, \
         or UNKNOWN with the cause and the next command. Hosts are grouped by cause. Tier 1 is arithmetic: the dirty limit of every cgroup under the change, compared \
         with the most unwritten data that was seen. Tier 2 simulates the hosts that tier 1 flags or leaves within a \
-        factor of two of a limit, and 1 % of the others as a control.\n\n\
+        factor of two of a limit, and 1 % of the others as a control. Margin is the unwritten data that fits before writers are \
+        slowed, divided by the most that was seen: below 1, writers are slowed. Severity 1 is just noticeable, 10 is ten times that.\n\n\
         Example of how to collect recordings:\n  \
         mkdir -p fleet\n  \
         for h in $(cat hosts); do\n    \
@@ -63,7 +64,7 @@ pub(crate) struct Preflight {
     /// Memory that each host will have, such as 8G
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
-    /// How deep to look: 1 is arithmetic only, 2 also simulates hosts that are near a limit
+    /// Depth of the prediction: 1 is arithmetic only, 2 also simulates hosts that are near a limit
     #[arg(long, value_name = "TIER", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
     tier: u8,
     /// Share of the other hosts to simulate as a control, chosen by a hash of the host's name
@@ -72,7 +73,7 @@ pub(crate) struct Preflight {
     /// Number of concurrent files [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = workers::parse_jobs)]
     jobs: Option<NonZeroUsize>,
-    /// Exit with code 1 if a host has this answer: suffers, tight (or suffers), not-known; with suffers
+    /// Exit with code 1 if a host has this answer: suffers, tight (or suffers), not-known (UNKNOWN); with suffers
     /// or tight, exit with code 3 if no host has an answer; may be repeated
     #[arg(long = "fail-on", value_name = "ANSWER", value_enum, value_delimiter = ',')]
     fail_on: Vec<FailOn>,

@@ -59,7 +59,7 @@ fn a_healthy_host_is_left_as_it_is_and_no_plan_is_written() {
     let plan = folder.path().join("plan.json");
     let run = floodline(&["advise", &file, "--settings", "4", "-o", &plan.display().to_string()]);
     assert_eq!(run.code, 0, "{run}");
-    assert!(run.stdout.starts_with("Leave it as it is"), "{run}");
+    assert!(run.stdout.starts_with("Keep the present settings"), "{run}");
     assert!(!plan.exists() && run.stderr.contains("no plan is written"), "{run}");
 }
 

@@ -68,7 +68,7 @@ impl Search<'_> {
         }
         // What doctor prints without a verdict stands beside this sentence: the host may not be left as it is then.
         let (leave, unchecked) = match told.doctor.unchecked.as_slice() {
-            [] => ("Leave it as it is", String::new()),
+            [] => ("Keep the present settings", String::new()),
             all => ("No advice", format!(" floodline doctor prints: {}.", all.join("; "))),
         };
         let gain = gain.unwrap_or(0.0);
@@ -160,7 +160,7 @@ pub(super) fn notes(
         ));
         if let Some(figure) = missed_pause.filter(|_| pauses > 0) {
             notes.push(format!(
-                "{} because of the longest write call, which the twin misses by {}: take that as a hint only.",
+                "{} because of the longest write call, which the twin misses by {}: this exclusion is uncertain.",
                 human::plural(pauses, "of them is excluded", "of them are excluded"),
                 times_or_percent(figure.off_share)
             ));

@@ -455,7 +455,8 @@ fn direct(group: &Group, place: &Place, window: &Window, file: String, key: &str
         true => (Order::Sequential, (total.direct.max(DIRECT_FILE) / block).ceil() * block),
         false => (Order::Random, DIRECT_FILE),
     };
-    notes.assumed(format!("{key}.steps.write.order"), "blocks of 64 KiB and more follow each other, smaller do not");
+    notes
+        .assumed(format!("{key}.steps.write.order"), "blocks of 64 KiB or more are contiguous, smaller blocks are not");
     let bytes = size(bytes);
     let is_unpaced = fills_device(group, |bin| bin.direct, place, window);
     if is_unpaced {
