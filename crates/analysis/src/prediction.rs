@@ -454,10 +454,28 @@ impl Row {
     /// The change in a few words: `longest fsync 3.10 s → about 300 ms`. If the recording does not have the figure, the present
     /// value is the twin's: `waits of all tasks about 17 s → about 3.35 s`. A wait for syncs is then said with a condition.
     pub fn sentence(&self) -> String {
-        let (now, then) = (shown_value(self.unit, self.now), shown_value(self.unit, self.then));
+        let (now, then) = self.shown();
         let about = if self.is_measured { "" } else { "about " };
         let condition = if self.is_assumed() { ", if a program syncs," } else { "" };
+        if now == then && !self.improves() && !self.worsens() {
+            return format!("{}{condition} {about}{now}, hardly changed", self.label);
+        }
         format!("{}{condition} {about}{now} → about {then}", self.label)
+    }
+
+    /// The present and the predicted value, in a unit and with figures that do not hide the change.
+    fn shown(&self) -> (String, String) {
+        let (shortest, longest) = (self.now.min(self.then), self.now.max(self.then));
+        let (now, then) = (shown_value(self.unit, self.now), shown_value(self.unit, self.then));
+        match self.unit {
+            "seconds" if longest >= WHOLE_MINUTES_S && longest < 2.0 * shortest => {
+                (format!("{:.0} s", self.now), format!("{:.0} s", self.then))
+            }
+            "seconds" if now == then && longest >= WHOLE_SECONDS_S => {
+                (format!("{:.1} s", self.now), format!("{:.1} s", self.then))
+            }
+            _ => (now, then),
+        }
     }
 
     /// The change of a figure that is not predicted: `longest fsync 2.09 s → 2.45 s to 13 s`. The total of waits may be much longer than
@@ -512,6 +530,11 @@ pub const LEADS: [&str; 6] = [LONGEST, UNMOUNT, WAITS, LONGEST_WRITE, DIRTIED, P
 /// Number of the first of them that counts bytes. Waits on single disks stand before it.
 const BYTES_FROM: usize = 4;
 
+/// Wait from which [`human::seconds`] has no fractions of a second, seconds.
+const WHOLE_SECONDS_S: f64 = 9.995;
+/// Wait from which [`human::seconds`] has minutes without their fractions, seconds.
+const WHOLE_MINUTES_S: f64 = 120.0;
+
 /// A value for people.
 pub fn shown_value(unit: &str, value: f64) -> String {
     match unit {
@@ -527,6 +550,18 @@ mod tests {
 
     fn of(rows: Vec<Row>) -> Prediction {
         Prediction { rows, ..Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0)) }
+    }
+
+    #[test]
+    fn a_change_is_shown_with_figures_that_do_not_hide_it() {
+        let said =
+            |now, then| Row { least: 0.02, ..Row::new(LONGEST, "longest fsync", "seconds", now, then) }.sentence();
+        assert_eq!(said(3.1, 0.3), "longest fsync 3.10 s → about 300 ms");
+        assert_eq!(said(4.0, 4.001), "longest fsync 4.00 s, hardly changed");
+        assert_eq!(said(185.0, 160.0), "longest fsync 185 s → about 160 s");
+        assert_eq!(said(118.0, 125.0), "longest fsync 118 s → about 125 s");
+        assert_eq!(said(185.0, 20.0), "longest fsync 3 min → about 20 s");
+        assert_eq!(said(10.1, 10.4), "longest fsync 10.1 s → about 10.4 s");
     }
 
     #[test]

@@ -218,7 +218,7 @@ impl Page {
         self.section("Not checked");
         for not_checked in &report.not_checked {
             let gaps: Vec<String> =
-                not_checked.gaps.iter().map(|gap| format!("{}: {}", gap.source, gap.cause)).collect();
+                not_checked.gaps.iter().map(|gap| format!("{}: {}", source(gap), gap.cause)).collect();
             self.paragraph_after("  ", &format!("{}: {}", not_checked.rule, gaps.join("; ")));
         }
     }
@@ -237,7 +237,7 @@ impl Page {
             self.paragraph_after("  ", &unseen.what);
         }
         for gap in rest {
-            self.paragraph_after("  ", &format!("{}: {}; lost: {}", gap.source, gap.cause, gap.lost));
+            self.paragraph_after("  ", &format!("{}: {}; lost: {}", source(gap), gap.cause, gap.lost));
         }
     }
 
@@ -282,6 +282,12 @@ impl Page {
             let _ = writeln!(self.out, "{}{line}", " ".repeat(lead));
         }
     }
+}
+
+/// The source of a gap, without a detail that only repeats its last word.
+pub(crate) fn source(gap: &GapLine) -> &str {
+    let repeats = |(source, detail): &(&str, &str)| source.ends_with(&format!("/{}", detail.trim_end_matches(')')));
+    gap.source.split_once(" (").filter(repeats).map_or(&gap.source, |(source, _)| source)
 }
 
 /// Where the change of a finding stands, and what the plan leaves out of it, a sentence each. Has no command: those of the plan are all.
@@ -409,6 +415,17 @@ mod tests {
             assert!(plan.contains(step), "{step} in\n{plan}");
         }
         assert!(!page.contains("-w vm.dirty_ratio=7"), "{page}");
+    }
+
+    #[test]
+    fn the_source_of_a_gap_is_named_once() {
+        let of = |named: &str| {
+            let (cause, lost) = (String::new(), String::new());
+            source(&GapLine { source: named.to_owned(), cause, kind: "", need_s: None, lost }).to_owned()
+        };
+        assert_eq!(of("trace of writeback/flush (flush)"), "trace of writeback/flush");
+        assert_eq!(of("trace of writeback/flush (part)"), "trace of writeback/flush (part)");
+        assert_eq!(of("/proc/vmstat"), "/proc/vmstat");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::figure::{Axis, figure, marks, second, spark};
 use super::model::{Block, Cell, Finding, Row, Section, Table, Verdict, class_of};
 use super::packed::{Set, pack_all};
 use super::waits::waits;
-use crate::doctor::details::{change, host_line, lead_of_costs, shown};
+use crate::doctor::details::{change, host_line, lead_of_costs, shown, source};
 use crate::doctor::words::{
     also_unseen, calm_verdict, help_beside, look_longer, readings, when, why_candidate, you_see,
 };
@@ -508,7 +508,7 @@ fn not_seen(report: &Report) -> Section {
     }
     let mut unchecked = Table::new("Causes that could not be checked", &["Rule", "for lack of"]);
     for rule in &report.not_checked {
-        let gaps: Vec<String> = rule.gaps.iter().map(|gap| format!("{}: {}", gap.source, gap.cause)).collect();
+        let gaps: Vec<String> = rule.gaps.iter().map(|gap| format!("{}: {}", source(gap), gap.cause)).collect();
         unchecked.push(vec![Cell::Name(rule.rule.to_owned()), Cell::Text(gaps.join("; "))]);
     }
     let mut out = Table::new("Causes ruled out", &["Rule", "because"]);
@@ -517,7 +517,11 @@ fn not_seen(report: &Report) -> Section {
     }
     let mut gaps = Table::new("Sources not read", &["Source", "why", "what cannot be said without it"]);
     for gap in &report.gaps {
-        gaps.push(vec![Cell::Name(gap.source.clone()), Cell::Text(gap.cause.clone()), Cell::Text(gap.lost.clone())]);
+        gaps.push(vec![
+            Cell::Name(source(gap).to_owned()),
+            Cell::Text(gap.cause.clone()),
+            Cell::Text(gap.lost.clone()),
+        ]);
     }
     let mut others = Table::new("Found at other times", &["Rule", "severity", "#stretches", "first from"]);
     for other in report.stretch.iter().flat_map(|stretch| &stretch.others) {
