@@ -373,8 +373,9 @@ pub(crate) fn shown(value: &Value, unit: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::{Options, render};
+    use super::source;
     use floodline_analysis::diagnose::diagnose;
-    use floodline_analysis::report::{Report, Severity};
+    use floodline_analysis::report::{GapLine, Report, Severity};
     use floodline_record::gap::{Cause, Source};
     use floodline_testkit::Fixture;
     use floodline_testkit::incidents::{INCIDENTS, dirty_cliff, slow_journal};
