@@ -266,7 +266,11 @@ mod tests {
                 fixture.cgroup(&path, move |t, row| row.io_some = Some(secs(1.0 + waiting * t)))
             })
         };
-        check_rule(&RULE, &host(0.01, 0.1), "warning: vm.dirty_bytes = 100 MiB leaves 8 cgroups as little as 1.7");
+        check_rule(
+            &RULE,
+            &host(0.01, 0.1),
+            "warning: vm.dirty_bytes = 100 MiB leaves 8 cgroups dirty limits as small as 1.7",
+        );
         check_rule(&RULE, &host(0.3, 0.1), "critical: vm.dirty_bytes");
         check_rule(&RULE, &host(0.01, 0.6), "critical: vm.dirty_bytes");
         // Nothing shows that no task waited.

@@ -102,9 +102,9 @@ fn woken_by(derived: &Derived<'_>, pile: &Pile<'_>) -> (&'static str, &'static s
         ),
         Some(Trigger::Asked) if pile.may_be_part => (
             "The dirty data of the machine reached neither the background threshold nor the expiry. Two reasons remain. A \
-             sync, an fsync of a large file or an unmount asked for the data. Or the data reached the part of the \
+             sync, an fsync of a large file or an unmount triggered the write. Or the data reached the part of the \
              background threshold that this device, or a cgroup on it, has",
-            "A sync or an unmount asked for the data, or a disk's or cgroup's part of the background threshold was reached",
+            "A sync or an unmount triggered the write, or a disk's or cgroup's part of the background threshold was reached",
         ),
         Some(Trigger::Asked) => (
             "The dirty data of the machine reached neither the background threshold nor the expiry: a sync, an fsync of \
