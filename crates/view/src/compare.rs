@@ -205,7 +205,7 @@ pub(crate) mod tests {
             text.contains("2 more figures are about equal. To see all figures, sorted by name, add --all."),
             "{text}"
         );
-        assert!(text.contains("then by the factor"), "{text}");
+        assert!(text.contains("the factor between A and B."), "{text}");
     }
 
     #[test]

@@ -237,7 +237,7 @@ mod tests {
         let seen =
             "During the stall, tasks wait for I/O 80 % of the time (CPU iowait 5 to 80 %). Meanwhile, vda is 9 % busy.";
         assert_eq!(cut(seen, 67, 1), "During the stall, tasks wait for I/O 80 % of the time.");
-        assert_eq!(cut(seen, 72, 1), "During the stall, tasks wait for I/O 80 % of the time (CPU iowait 5 to 80 %).");
+        assert_eq!(cut(seen, 78, 1), "During the stall, tasks wait for I/O 80 % of the time (CPU iowait 5 to 80 %).");
         let hook = "Run sync -f /data before the unmount, in the hook that removes containers.";
         assert_eq!(cut(hook, 67, 1), "Run sync -f /data before the unmount …");
         let rows = "Predicted: longest fsync 3.00 s → about 30 ms; maybe peak data at risk 30 MiB → about 70 MiB.";

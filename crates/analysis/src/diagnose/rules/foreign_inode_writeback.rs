@@ -195,7 +195,7 @@ fn finding(derived: &Derived<'_>, owner: &Split, bytes: u64, host: Option<(u64, 
         &name,
         hurts,
         format!(
-            "{} of the dirty data of {name} is in inodes {whose}: its own flusher cannot write it.",
+            "{} of dirty data of {name} is in inodes {whose}: its own flusher cannot write it.",
             human::bytes(bytes as f64)
         ),
         evidence,
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn pages_in_anothers_inodes_are_found_and_both_are_named() {
         let fixture = two((60.0, 1.0), (2.0, 59.0));
-        let expect = "58.0 MiB of the dirty data of /app is in inodes of /logs: its own flusher cannot write it.";
+        let expect = "58.0 MiB of dirty data of /app is in inodes of /logs: its own flusher cannot write it.";
         check_rule(&RULE, &fixture, &format!("info: {expect}"));
         let waits = fixture.cgroup("/app", |t, row| row.io_some = Some(secs(1.0 + 0.3 * t)));
         check_rule(&RULE, &waits, &format!("warning: {expect}"));

@@ -162,7 +162,7 @@ fn a_task_that_queued_most_of_it_itself_is_the_reason_and_no_victim() {
     for part in ["spent 300 ms on a part of it, because of the background", "redis-server[42] asked for", "in fsync."] {
         assert!(confirmed.contains(part), "{part}: {confirmed}");
     }
-    assert!(own.cause.starts_with("A sync, an fsync of a large file or an unmount asked"), "{}", own.cause);
+    assert!(own.cause.starts_with("A sync, an fsync of a large file or an unmount triggered"), "{}", own.cause);
     assert!(!own.cause.contains("likely"), "{}", own.cause);
     assert!(own.summary.ends_with("No other program was seen to wait."), "{}", own.summary);
     assert_eq!(own.severity, Severity::Info);

@@ -94,7 +94,7 @@ fn a_traced_wait_counts_with_all_of_its_length() {
 
 #[test]
 fn a_disk_that_is_slow_or_stays_slow_does_not_stand_still() {
-    check_rule(&RULE, &Fixture::healthy(), "clear: no disk stopped completing its requests");
+    check_rule(&RULE, &Fixture::healthy(), "clear: in samples 1.00 s apart, no disk stopped completing its requests");
     let of = |lasts: f64, part: f64, later: f64| {
         standing(lasts).disk("sda", move |t, row| {
             let slow = (t - 10.0).clamp(0.0, lasts);
@@ -404,7 +404,7 @@ fn short_stops_by_a_clock_are_told() {
 fn what_is_left_out_is_told() {
     let discard = standing(3.0).disk("sda", |t, row| row.discards = Some(Count(u64::from(t >= 13.0))));
     let text = cleared(&discard);
-    assert!(text.starts_with("no other disk stopped"), "{text}");
+    assert!(text.starts_with("in samples 1.00 s apart, no other disk stopped"), "{text}");
     assert!(text.ends_with("Left out: sda stopped for 3.00 s, but a discard explains it"), "{text}");
     let flush = standing(3.0).disk("sda", |_, row| (row.flushes, row.flush_time) = (None, None));
     assert!(cleared(&flush).ends_with("but a flush may explain it, and flushes are not counted"));

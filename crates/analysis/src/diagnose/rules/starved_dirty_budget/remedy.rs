@@ -79,7 +79,7 @@ pub(super) fn brief(
         false => " So the kernel makes its writers wait although the disks are idle.",
     };
     let added = match evidence::added_by_samples(derived, activity) {
-        Some(_) => " Sampling by Floodline adds to the storm. With --every 2s, this effect is small.",
+        Some(_) => " Sampling by Floodline adds to the storm. With --every 2s, it adds little.",
         None => "",
     };
     // Of several with about the same limit, the one that held most, as in the evidence.
@@ -90,8 +90,8 @@ pub(super) fn brief(
         Some(peak) if Some(peak) != worst.peak => {
             format!("; one of the {alike} with about this limit held up to {}", human::bytes(peak as f64))
         }
-        Some(peak) => format!(", but it held up to {}", human::bytes(peak as f64)),
-        None => format!("; it needs {}", human::bytes(worst.needed as f64)),
+        Some(peak) => format!(", but the cgroup held up to {}", human::bytes(peak as f64)),
+        None => format!("; the cgroup needs {}", human::bytes(worst.needed as f64)),
     };
     let names: Vec<String> = starved.iter().take(2).map(|one| one.budget.path.to_string()).collect();
     let more = match starved.len().saturating_sub(names.len()) {
@@ -100,7 +100,7 @@ pub(super) fn brief(
     };
     Brief {
         because: format!(
-            "A cgroup may have the same fraction of its memory dirty as the whole machine. For the smallest, this is {}{needs}.{paused}{added}",
+            "The dirty limit of a cgroup is in proportion to its memory. The smallest is {}{needs}.{paused}{added}",
             human::bytes(worst.thresh as f64)
         ),
         who: format!("{}{more}", names.join(", ")),
