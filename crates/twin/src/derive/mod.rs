@@ -80,8 +80,8 @@ const FITS_SIZE_MAX: f64 = 36_000.0;
 /// Shortest first part that is run, seconds: rates of the kernel settle in it. Tasks times seconds of such a run, and of all of them
 /// together.
 const PART_MIN: f64 = 6.0;
-const PART_SIZE: f64 = 1_500.0;
-const PARTS_SIZE_MAX: f64 = 24_000.0;
+const PART_SIZE: f64 = 1_000.0;
+const PARTS_SIZE_MAX: f64 = 12_000.0;
 /// Distance in waits, as a logarithm, from which stores of a burst are fitted to them, and the waits below which they show nothing, seconds.
 const WAITS_NEAR: f64 = 0.22;
 const WAITS_MIN: f64 = 5.0;
