@@ -252,14 +252,14 @@ mod tests {
         let first = |is_whole: bool| {
             let mut all = Limits::all();
             let limits = all.find(|limits| limits.is_whole == is_whole && limits.of(Part::Seen) == 1);
-            let text = "Here: longest fsync 3.00 s → about 30 ms; maybe peak data at risk 30 MiB → about 70 MiB.";
+            let text = "Predicted: longest fsync 3.00 s → about 30 ms; maybe peak data at risk 30 MiB → about 70 MiB.";
             limits.expect("a limit").paragraph(Part::Seen, text, 67).0.join("/")
         };
         assert_eq!(
             first(true),
-            "Here: longest fsync 3.00 s → about 30 ms; maybe peak data at risk/30 MiB → about 70 MiB."
+            "Predicted: longest fsync 3.00 s → about 30 ms; maybe peak data at/risk 30 MiB → about 70 MiB."
         );
-        assert_eq!(first(false), "Here: longest fsync 3.00 s → about 30 ms …");
+        assert_eq!(first(false), "Predicted: longest fsync 3.00 s → about 30 ms …");
         let is_whole: Vec<bool> = Limits::all().map(|limits| limits.is_whole).collect();
         assert!(is_whole.is_sorted_by(|one, next| one >= next), "whole ones first");
     }
