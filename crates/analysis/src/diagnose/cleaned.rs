@@ -10,8 +10,9 @@ use floodline_record::units::{Bytes, Nanos};
 use floodline_record::window::Window;
 use std::collections::BTreeMap;
 
-/// Part of the machine's written pages from which the counters of the backing devices are complete.
-const COMPLETE: f64 = 0.9;
+/// The counters of the backing devices are complete for a device where those of the machine's written pages that they leave out are at
+/// most this part of what the device wrote.
+const LEFT_OUT: f64 = 0.1;
 /// Shortest time over which the writes of devices are compared with the machine's counter, seconds: completions of one sample may be
 /// counted in the next.
 const COMPARED_S: f64 = 3.0;
@@ -175,14 +176,16 @@ fn growth(counter: &[(Nanos, u64)], interval: &Interval) -> Option<u64> {
     at(interval.end)?.checked_sub(at(start(interval))?)
 }
 
-/// Whether the counters of the backing devices, that of the device among them, make up what the machine counts. Up to 6.9 they count the
-/// root's part only.
+/// Whether the counter of the device's backing device is complete: those of all backing devices leave out little of what the machine
+/// counts, beside what this device wrote. Up to 6.9 they count the root's part only, and a fast disk of the root must not hide that a slow
+/// one is written by other cgroups.
 fn are_complete(derived: &Derived<'_>, device: &Device<'_>) -> bool {
     let is_drain = derived.drains().iter().any(|drain| drain.id == device.id);
-    let all = derived.window.host.growth.nr_written.map(|pages| pages.bytes(derived.page_size).0 as f64);
+    let all = derived.window.host.growth.nr_written.map(|pages| pages.bytes(derived.page_size).0);
     let counted = derived.window.bdis.values().filter_map(|span| span.growth.written);
     let counted = counted.map(|bytes| bytes.0).fold(0, u64::saturating_add);
-    is_drain && counted > 0 && all.is_some_and(|all| counted as f64 >= COMPLETE * all)
+    let written = device.span.growth.written.map_or(0.0, |written| written.0 as f64);
+    is_drain && counted > 0 && all.is_some_and(|all| all.saturating_sub(counted) as f64 <= LEFT_OUT * written)
 }
 
 /// Counter of the backing device of a device.
@@ -216,8 +219,8 @@ mod tests {
     }
 
     /// The parts of writeback of two busy disks. Each writes at a rate; `cached` tells whether it does so from the page cache. `counts`
-    /// tells whether debugfs has the counters of the backing devices.
-    fn parts(rates: [Rate; 2], cached: [bool; 2], counts: bool) -> [f64; 2] {
+    /// tells for each how much of it debugfs has in the counter of the backing device; `None` without the counters.
+    fn parts(rates: [Rate; 2], cached: [bool; 2], counts: Option<[f64; 2]>) -> [f64; 2] {
         let part = move |of: usize, t: f64| if cached[of] { total(rates[of], t) } else { 0.0 };
         let mut fixture = Fixture::healthy().seconds(60).host(move |t, row| {
             (row.nr_dirty, row.nr_dirtied) = (Some(mib_pages(200.0)), Some(mib_pages(part(0, t) + part(1, t))));
@@ -226,7 +229,7 @@ mod tests {
         fixture = fixture.disk("sda", shape(rates[0])).disk("sdb", shape(rates[1]));
         for (at, bdi) in ["8:0", "8:16"].into_iter().enumerate() {
             fixture = fixture.bdi(bdi, move |t, row| {
-                row.written = counts.then(|| Bytes(mib(part(at, t))));
+                row.written = counts.map(|counts| Bytes(mib(counts[at] * part(at, t))));
             });
         }
         let window = fixture.window();
@@ -243,16 +246,22 @@ mod tests {
         let steady: Rate = |_| 80.0;
         let few: Rate = |_| 4.0;
         let waves: Rate = |t| if (t as u64) % 14 < 7 { 90.0 } else { 60.0 };
-        for counts in [true, false] {
+        for counts in [Some([1.0, 1.0]), None] {
             for rates in [[batches, steady], [few, steady], [few, waves], [batches, waves]] {
                 for cached in [[true, false], [false, true], [true, true], [false, false]] {
                     let [first, second] = parts(rates, cached, counts);
                     let is = |part: f64, cached: bool| if cached { part > 0.8 } else { part < 0.2 };
                     let case =
-                        format!("{cached:?}, counters of the backing devices: {counts}, {first:.2}, {second:.2}");
+                        format!("{cached:?}, counters of the backing devices: {counts:?}, {first:.2}, {second:.2}");
                     assert!(is(first, cached[0]) && is(second, cached[1]), "{case}");
                 }
             }
         }
+    }
+    #[test]
+    fn a_fast_disk_does_not_make_the_counter_of_a_slow_one_complete() {
+        let (fast, slow): (Rate, Rate) = (|_| 60.0, |_| 2.0);
+        let [first, second] = parts([fast, slow], [true, true], Some([1.0, 0.0]));
+        assert!(first > 0.8 && second > 0.8, "{first:.2}, {second:.2}");
     }
 }
