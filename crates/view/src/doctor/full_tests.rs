@@ -3,7 +3,11 @@
 
 use super::{Options, render};
 use floodline_analysis::diagnose::{diagnose, rules::RULES};
-use floodline_analysis::report::{Brief, Candidate, Finding, HoleLine, Observation, Plan, Report, Severity, Stretch};
+use floodline_analysis::prediction::{LONGEST, LONGEST_WRITE, Prediction, Row};
+use floodline_analysis::report::{
+    Brief, Candidate, Finding, HoleLine, Observation, Plan, Report, Severity, Stretch, TriedPlan,
+};
+use floodline_record::version::KernelVersion;
 use floodline_testkit::incidents::starved_budget;
 
 /// A report in which each text is `text`, with `findings` findings and a plan of `commands` commands in each block.
@@ -147,6 +151,26 @@ fn a_candidate_is_no_command_of_now_and_fits_the_screen() {
         let details = render(&report, Options { details: true, ..Options::default() });
         assert!(details.contains("Candidate, not checked") && details.contains("--switchback 6x10m"), "{details}");
         assert!(!details.contains("\n  Now\n"), "{details}");
+    }
+}
+
+#[test]
+fn the_doubt_of_a_candidate_names_the_wait_and_its_size() {
+    let kernel = KernelVersion::new(6, 12, 0);
+    let row = |figure, label, now, then| Row { least: 0.02, ..Row::new(figure, label, "seconds", now, then) };
+    let rows = vec![row(LONGEST, "longest fsync", 4.3, 0.1), row(LONGEST_WRITE, "longest write call", 1.1, 5.6)];
+    let why = Prediction { rows, ..Prediction::new(Vec::new(), kernel) }.reserve().expect("a wait gets longer");
+    let long = "The kernel writes nothing until the data are old enough, and then all of it. ".repeat(4);
+    let mut report = full(&long, 3, 2);
+    let plan = report.plan.as_mut().expect("a plan");
+    (plan.now, plan.undo, plan.keep, plan.guarded, plan.arithmetic_only) = Default::default();
+    plan.tried = Some(TriedPlan { verdict: "helps", ..TriedPlan::default() });
+    plan.candidate = Some(Candidate { why, ..Candidate::default() });
+    for rows in [22, 25] {
+        let screen = render(&report, Options { rows, width: 80, ..Options::default() });
+        let doubt = screen.split_once("\n  Doubt ").expect("it has a doubt").1;
+        let doubt = doubt.split('\n').take(2).map(str::trim).collect::<Vec<_>>().join(" ");
+        assert!(doubt.contains("longest write call 1.10 s → about 5.6"), "{screen}");
     }
 }
 
