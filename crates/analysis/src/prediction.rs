@@ -3,6 +3,7 @@
 //! data; the twin fills it and the view shows it. The JSON form is a stable interface: fields are added, never renamed.
 
 mod limits;
+mod on_devices;
 
 pub use self::limits::{Limit, LimitOf, Limits};
 
@@ -419,11 +420,6 @@ impl Prediction {
         names.iter().filter_map(|name| self.rows.iter().find(|row| row.figure == *name)).filter(is_own)
     }
 
-    /// Waits on single disks, where the recording has several disks on which tasks wait.
-    pub fn on_devices(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter().filter(|row| row.is_of_device() && row.is_measured)
-    }
-
     /// The figures of the machine that are predicted, as a plan file has them.
     pub fn expected(&self) -> Vec<Expected> {
         let is_shown = |row: &&Row| row.doubt.is_none() && !row.figure.starts_with("program ");
@@ -440,11 +436,6 @@ impl Prediction {
 }
 
 impl Row {
-    /// Whether the figure is a wait on one disk.
-    pub fn is_of_device(&self) -> bool {
-        self.figure.starts_with(ON_DEVICE)
-    }
-
     /// Whether the figure is a wait for syncs that the recording does not have. Which programs sync, and when, is then the twin's
     /// assumption, and it may be that none does.
     pub fn is_assumed(&self) -> bool {
@@ -573,14 +564,6 @@ mod tests {
         assert!(of(vec![waits(2.0, 7.3)]).harms());
         let measured = of(vec![Row { is_measured: true, ..waits(4.7, 2.0) }]);
         assert_eq!(measured.leads().count(), 1);
-    }
-
-    #[test]
-    fn waits_on_single_disks_lead_before_bytes() {
-        let row = |figure: &str, unit| Row::new(figure, figure, unit, 4.0, 2.0);
-        let disk = "device.vda.waited_seconds";
-        let all = of(vec![row(PEAK, "bytes"), row(disk, "seconds"), row(LONGEST, "seconds"), row(P99, "seconds")]);
-        assert_eq!(all.leads().map(|row| row.figure.as_str()).collect::<Vec<_>>(), [LONGEST, disk, PEAK]);
     }
 
     #[test]

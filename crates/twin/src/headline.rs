@@ -74,7 +74,8 @@ fn effect(prediction: &Prediction, is_verdict: bool) -> String {
     let news = prediction.appear.iter().max_by_key(|seen| (std::cmp::Reverse(sure(seen)), seen.severity));
     let news = prediction.hurting().or(news).map(of_news);
     let losses = prediction.losses();
-    let is_lead = |row: &&&Row| LEADS.contains(&row.figure.as_str()) || row.is_of_device();
+    let is_lead =
+        |row: &&&Row| LEADS.contains(&row.figure.as_str()) || (row.is_of_device() && !prediction.is_repeated(row));
     let mut worse: Vec<Part> = news.into_iter().collect();
     worse.extend(losses.iter().filter(is_lead).take(2).map(|row| Part::of_row(row)));
     // The wait that grows may be one that the back-test misses.
