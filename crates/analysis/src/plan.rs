@@ -105,6 +105,10 @@ impl Merged {
             }
             self.plan.helps_in_part |= finding.helps_in_part;
             push_new(&mut self.plan.expect, &finding.brief.expect);
+            let has = |when: When| finding.plan.iter().any(|step| step.when == when);
+            if has(When::Later) && !has(When::Now) {
+                push_new(&mut self.plan.expect_later, &finding.brief.expect);
+            }
             push_new(&mut self.plan.costs, &finding.brief.costs);
         }
     }

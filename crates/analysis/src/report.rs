@@ -262,6 +262,9 @@ pub struct Plan {
     pub at_boot: Vec<String>,
     /// Changes that no command can make now, such as another kernel.
     pub later: Vec<String>,
+    /// Expected effects of the findings whose change waits for later. They are in `expect` as well.
+    #[serde(skip)]
+    pub expect_later: Vec<String>,
     /// Steps of other findings that were left out, and why.
     pub conflicts: Vec<String>,
     /// Rules whose findings the plan addresses.

@@ -9,6 +9,7 @@ use crate::report::{Plan, Report, Severity, TriedPlan, When};
 use crate::rule_figures::are_exact;
 
 mod weighed;
+mod withheld;
 
 pub use self::weighed::{cost_of_trial, of_short_look, on_usual_disks, price};
 
@@ -114,17 +115,7 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         };
         plan.conflicts
             .insert(0, format!("On a twin of this host, this change {what} ({why}): {}", withheld.join("; ")));
-        // Of a change that harms, another one may still help.
-        let helps = match plan.is_outrun && verdict == word(Verdict::DoesNotHelp) {
-            true => {
-                "No setting that was tried helps on a twin: programs write more than the disk takes. Let them write less, or move \
-                 their files to another disk."
-            }
-            false => {
-                "No known setting: those tried do not help on a twin. To search for others: floodline advise FILE."
-            }
-        };
-        plan.expect = vec![helps.to_owned()];
+        plan.expect = withheld::expectation(plan, judged == Verdict::DoesNotHelp && longer_by_both.is_none());
         plan.costs.clear();
     }
     let costs = losses.iter().map(|row| row.reserved()).collect();
@@ -324,29 +315,6 @@ mod tests {
             report.plan.is_some()
         };
         assert!(withheld(Severity::Warning) && !withheld(Severity::Info));
-    }
-
-    #[test]
-    fn a_withheld_change_on_a_disk_that_programs_outrun_says_what_helps() {
-        let helps = |is_outrun: bool, then: f64| {
-            let now = vec!["sudo sysctl -w vm.dirty_ratio=5".to_owned()];
-            let mut plan = Plan { now, rules: vec!["dirty-cliff"], is_outrun, ..Plan::default() };
-            let prediction = Prediction {
-                back_test_error: Some(0.1),
-                rows: vec![row(WAIT, 3.0, then, None)],
-                stay: vec![seen("dirty-cliff")],
-                runs: 4,
-                ..Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0))
-            };
-            tried(&mut plan, &prediction);
-            assert!(plan.now.is_empty(), "{plan:?}");
-            plan.expect.join(" ")
-        };
-        let others =
-            "No known setting: those tried do not help on a twin. To search for others: floodline advise FILE.";
-        assert_eq!(helps(false, 3.0), others);
-        assert!(helps(true, 3.0).contains("programs write more than the disk takes"), "{}", helps(true, 3.0));
-        assert_eq!(helps(true, 6.0), others, "it harms");
     }
 
     #[test]
