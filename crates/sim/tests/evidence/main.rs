@@ -276,9 +276,7 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         // The bytes of a mirror are counted once for the machine and twice for its disks.
         "Writeback among its writes" if raw.has_layers() => return number(evidence),
         "Writeback among its writes" if finding.rule == "saturated-device" => {
-            let busy = raw.busy_ones();
-            over(raw.sum(&busy, |at| raw.cleaned(at)) + raw.begun(&busy), raw.sum(&busy, |at| raw.written(at, at + 1)))
-                .min(1.0)
+            raw.writeback_share(&raw.busy_ones(), number(evidence)?)
         }
         "Time with a task waiting for CPU" => {
             raw.host_all(|row| row.psi_cpu_some.unwrap_or_default().0) / 1e9 / raw.seconds()
@@ -309,11 +307,7 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         "Background threshold in force" => raw.last().host.nr_dirty_background_threshold?.0 as f64 * PAGE,
         "Written to DISK" => raw.written(0, last) / raw.seconds(),
         "Dirty above DISK, at most" => (0..=last).map(|at| raw.of_device(at)).fold(0.0, f64::max),
-        "Writeback among its writes" => {
-            let slow = slow_or_batches();
-            let cleaned = raw.sum(&slow, |at| raw.cleaned(at)) + raw.begun(&slow);
-            (cleaned / raw.sum(&slow, |at| raw.written(at, at + 1))).min(1.0)
-        }
+        "Writeback among its writes" => raw.writeback_share(&slow_or_batches(), number(evidence)?),
         "It dirtied" => dirtied_of_it(number(evidence)?)?,
         "It handed to write calls" => match writing_cgroup() {
             Some(id) => raw.part_of(id, HANDED, its(HANDED)?, number(evidence)?),

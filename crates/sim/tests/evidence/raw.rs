@@ -359,6 +359,34 @@ impl Raw {
         pages as f64 * PAGE * over(self.written(0, self.samples.len() - 1), all)
     }
 
+    /// The part of what the disk wrote in these intervals that was writeback: the nearest to `told` of those that the machine's counter and
+    /// the writes of the other disks allow. Where no other disk wrote, one part only. The counter of the disk's own backing device may be a
+    /// few pages ahead of the machine's.
+    pub(crate) fn writeback_share(&self, intervals: &[usize], told: f64) -> f64 {
+        let wrote = self.sum(intervals, |at| self.written(at, at + 1));
+        let least = self.sum(intervals, |at| self.cleaned(at)) + self.begun(intervals);
+        let others = self.sum(intervals, |at| self.written_by_others(at, at + 1));
+        let most = least + others + 16.0 * PAGE;
+        let is_alone = others <= 0.0;
+        let (least, most) = (over(least, wrote).min(1.0), over(most, wrote).min(1.0));
+        // The counter of its own backing device is read at other moments.
+        let own: Option<f64> = intervals.iter().map(|at| self.completed_by_bdi(*at)).sum();
+        let own = own.map(|own| over(own, wrote).min(1.0));
+        match own {
+            _ if is_alone => least,
+            Some(own) => told.clamp(least.min(own), most.max(own)),
+            None => told.clamp(least, most),
+        }
+    }
+
+    /// Bytes whose writeback completed in an interval, by the counter of the disk's own backing device.
+    fn completed_by_bdi(&self, at: usize) -> Option<f64> {
+        let dev = self.disks().find(|(id, ..)| *id == self.disk()).map(|(_, _, dev)| dev);
+        let id = dev.and_then(|dev| self.bdi_of_btrfs(dev).or_else(|| self.bdi(dev)))?;
+        let row = |at: usize| Some(self.samples[at].bdis.get(id)?.written?.0);
+        Some(row(at + 1)?.saturating_sub(row(at)?) as f64)
+    }
+
     /// Part of the time from its first reading to its last with a task of a cgroup waiting for I/O.
     pub(crate) fn cgroup_waited(&self, id: EntityId) -> f64 {
         let mut read = self.samples.iter().filter(|sample| sample.cgroups.get(id).is_some());

@@ -25,7 +25,7 @@ fn without_digits(path: &str) -> String {
 
 impl Starved {
     /// All cgroups of the machine if there are as many as are counted, otherwise those that are called like the one that is named,
-    /// and those below them if these are too few.
+    /// and those below them if these are too few, or all cgroups where these are too few as well: they are of several sizes.
     pub(crate) fn of(raw: &Raw, finding: &Finding) -> Starved {
         let count = finding.evidence.iter().find(|one| one.name == "Cgroups with too small a budget").and_then(number);
         let cgroups: Vec<(EntityId, String)> = raw
@@ -45,7 +45,10 @@ impl Starved {
         let boxes = match cgroups.len() == count {
             true => those(&|_| true),
             false if same.len() >= count => same,
-            false => those(&|path| without_digits(path).starts_with(&alike)),
+            false => {
+                let below = those(&|path| without_digits(path).starts_with(&alike));
+                if below.len() >= count { below } else { those(&|_| true) }
+            }
         };
         Starved { count: count.min(boxes.len()), boxes }
     }
