@@ -34,7 +34,7 @@ fn within_share(line: &Line, share: f64) -> bool {
 }
 
 fn within_twice(line: &Line) -> bool {
-    (0.5..=2.0).contains(&(line.model[1] / line.real[1]))
+    line.model[1] == line.real[1] || (0.5..=2.0).contains(&(line.model[1] / line.real[1]))
 }
 
 /// Share of the lines that fit, and their number.

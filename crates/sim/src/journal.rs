@@ -131,6 +131,8 @@ pub(crate) struct Journal {
     is_pushed: bool,
     /// Whether blocks are on their way to their place.
     is_in_flight: bool,
+    /// Number of times that they arrived there.
+    rounds: u64,
     writer: Option<Ticket>,
     /// Room in the log of XFS.
     pub(crate) room: Room,
@@ -175,6 +177,7 @@ impl Journal {
             unwritten: BlockSet::default(),
             is_pushed: false,
             is_in_flight: false,
+            rounds: 0,
             writer: None,
             room: Room::of(u64::MAX),
         }

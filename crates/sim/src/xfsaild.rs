@@ -10,7 +10,7 @@ use crate::arena::{CgId, SbId};
 use crate::block::{Class, Done, Request, Way, submit, submit_and_wait};
 use crate::engine::{Due, Sim, suspend};
 use crate::filesystem::FIRST_INODES;
-use crate::journal::{BlockSet, Journal, wait};
+use crate::journal::{BlockSet, wait};
 use crate::process::Sleeper;
 use crate::world::PAGE;
 
@@ -84,10 +84,12 @@ pub(crate) async fn xfsaild(sim: Sim, sb: SbId) {
 /// Waits until the metadata of dropped inodes is in place. The kernel writes it meanwhile, and keeps these inodes until then. On real
 /// machines a task that drops caches has its inodes read again after that.
 pub(crate) async fn in_place(sim: &Sim) {
-    let is_pushing = |sb: SbId| sim.w().sbs[sb].journal.as_ref().is_some_and(Journal::is_pushing);
+    let rounds = |sb: SbId| Some((sb, sim.w().sbs[sb].journal.as_ref()?.rounds_until_in_place()));
     let all: Vec<SbId> = sim.w().sbs.ids().collect();
-    for sb in all {
-        while is_pushing(sb) {
+    let all: Vec<(SbId, u64)> = all.into_iter().filter_map(rounds).collect();
+    for (sb, rounds) in all {
+        // Later changes may be on their way without end.
+        while sim.w().sbs[sb].journal.as_ref().is_some_and(|journal| !journal.had_rounds(rounds)) {
             wait(sim, sb, "metadata that is written in place").await;
         }
     }

@@ -109,14 +109,13 @@ impl<'a> Device<'a> {
     }
 
     /// Whether its requests came one at a time and hardly a task asked it to flush its cache: a task that asks for something waits for one
-    /// request besides its own. False where the kernel does not count flushes (before 5.5).
+    /// request besides its own. False where flushes are not known: the kernel counts none before 5.5, nor on a disk without a cache.
     pub fn is_one_at_a_time(&self) -> bool {
         let growth = &self.span.growth;
         let is_alone = self.queue().is_some_and(|queue| queue <= ONE_AT_A_TIME);
-        let hardly = growth
-            .flushes
-            .zip(growth.writes)
-            .is_some_and(|(flushes, writes)| flushes.0 as f64 <= FEW_FLUSHES * writes.0 as f64);
+        let has_cache = self.facts.and_then(|facts| facts.write_back_cache) == Some(true);
+        let known = growth.flushes.filter(|_| has_cache).zip(growth.writes);
+        let hardly = known.is_some_and(|(flushes, writes)| flushes.0 as f64 <= FEW_FLUSHES * writes.0 as f64);
         is_alone && hardly
     }
 

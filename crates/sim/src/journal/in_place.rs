@@ -33,15 +33,21 @@ impl Journal {
         self.is_pushed || self.room.is_short()
     }
 
-    /// Whether metadata that was asked for is not in place yet.
-    pub(crate) fn is_pushing(&self) -> bool {
-        self.is_pushed || self.is_in_flight
+    /// Number of rounds of writing in place after which what is asked for now is there.
+    pub(crate) fn rounds_until_in_place(&self) -> u64 {
+        self.rounds + u64::from(self.is_pushed) + u64::from(self.is_in_flight)
+    }
+
+    /// Whether that number is reached.
+    pub(crate) fn had_rounds(&self, rounds: u64) -> bool {
+        self.rounds >= rounds
     }
 
     /// Records that metadata was written in place, which frees part of XFS's log. Returns the processes that waited for
     /// room.
     pub(crate) fn written_back(&mut self, bytes: u64) -> Waiters {
         self.is_in_flight = false;
+        self.rounds += 1;
         self.room.give(bytes);
         self.waiters.take()
     }

@@ -261,7 +261,7 @@ fn traced(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst) -> Option<S
         let is_of_part = burst.trigger == Trigger::Part;
         let trigger = if is_of_part { Trigger::Amount } else { burst.trigger };
         let is_whole = burst.is_traced && burst::trigger_of(reason) == Some(trigger);
-        let is_of_cgroup = burst.trigger == Trigger::Amount && !remedy::has_reached_background(derived);
+        let is_of_cgroup = burst.trigger == Trigger::Amount && remedy::reached_background(derived) == Some(false);
         parts.push(format!(
             "The flusher spent {} on {}, because of {}.",
             human::seconds(rounds.busy.as_secs_f64()),

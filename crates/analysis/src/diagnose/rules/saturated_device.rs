@@ -30,6 +30,8 @@ pub const RULE: Rule = Rule {
 const FELT_PRESSURE: f64 = 0.5;
 /// Mean time of a read or write from which waiting for one is noticed, seconds.
 const SLOW_S: f64 = 0.02;
+/// Mean time of a write in the worst interval from which tasks were held up, seconds.
+const STALLED_S: f64 = 0.1;
 /// Mean time of a write up to which programs that sync all the time meet no queue.
 const QUICK_S: f64 = 0.005;
 /// Part of the window in which a disk is busy from which it has little room.
@@ -226,7 +228,9 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
     let others = others.or_else(|| is_its_own(derived, alone?, &idle).then(Vec::new));
     // Quick requests of tasks that ask for them all the time keep a disk busy, and it has room for more.
     let is_part = |waiter: &Waiter| causers.iter().any(|c| c.is(waiter.pid) && c.share >= PART_OF_LOAD);
-    let is_queue_of_theirs = kind != Kind::Reads && load.write_await_s >= QUICK_S && !disk.is_one_at_a_time();
+    // A short deep queue hides in the mean of a long look, and shows in its worst interval.
+    let is_in_turn = disk.is_one_at_a_time() && load.write_await_max_s < STALLED_S;
+    let is_queue_of_theirs = kind != Kind::Reads && load.write_await_s >= QUICK_S && !is_in_turn;
     let has_victims = others.iter().flatten().any(|waiter| is_queue_of_theirs || !is_part(waiter));
     // Where each request is quick, tasks that sync often wait for a few of them at a time, which is no harm by itself.
     let is_harm = others

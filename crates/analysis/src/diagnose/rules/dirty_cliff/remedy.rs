@@ -86,10 +86,10 @@ pub(super) fn finish(
 
 const OLD_ENOUGH: &str = "The kernel waits until the data are old enough. Then it writes all of them";
 
-/// Whether the machine's dirty data reached the background threshold in a sample.
-pub(super) fn has_reached_background(derived: &Derived<'_>) -> bool {
-    let reached = derived.dirty.peak.zip(derived.dirty.background_threshold);
-    reached.is_none_or(|(peak, background)| peak.0 as f64 >= 0.95 * background.0 as f64)
+/// Whether the machine's dirty data reached the background threshold in a sample; `None` where one of them was not read.
+pub(super) fn reached_background(derived: &Derived<'_>) -> Option<bool> {
+    let (peak, background) = derived.dirty.peak.zip(derived.dirty.background_threshold)?;
+    Some(peak.0 as f64 >= 0.95 * background.0 as f64)
 }
 
 /// What woke the flusher, for the evidence and for the first screen.
@@ -128,12 +128,12 @@ fn woken_by(derived: &Derived<'_>, pile: &Pile<'_>) -> (&'static str, &'static s
             "The data were older than the expiry. Their age woke the flusher, which then wrote all that had expired",
             OLD_ENOUGH,
         ),
-        Some(Trigger::Amount) if is_traced && !has_reached_background(derived) => (
+        Some(Trigger::Amount) if is_traced && reached_background(derived) == Some(false) => (
             "Dirty data of a cgroup reached the cgroup's own background threshold, which is more than this device writes \
              in a second",
             "The kernel starts writing late: a cgroup's background threshold is more than this disk writes in a second",
         ),
-        _ if trigger == Some(Trigger::Amount) || (has_reached_background(derived) && derived.dirty.peak.is_some()) => (
+        _ if trigger == Some(Trigger::Amount) || reached_background(derived) == Some(true) => (
             "Dirty data reached the background threshold, which is more than this device writes in a second",
             "The kernel starts writing late: the background threshold is more than this disk writes in a second",
         ),
