@@ -16,9 +16,14 @@ const LEFT_OUT: f64 = 0.1;
 /// Shortest time over which the writes of devices are compared with the machine's counter, seconds: completions of one sample may be
 /// counted in the next.
 const COMPARED_S: f64 = 3.0;
-/// Rounds of the search for the parts. Each round adjusts each of the devices once.
+/// Most stretches of time in which they are compared. In a longer recording each stretch is longer.
+const ROWS: f64 = 600.0;
+/// Most rounds of the search for the parts. Each round adjusts each of the devices once.
 const ROUNDS: usize = 200;
-/// Most other devices whose writes are tried in all combinations of all or nothing.
+/// The search ends with the first round that moves no part by more than this.
+const MOVED: f64 = 1e-4;
+/// Most other devices that the search tries one by one in all combinations of all or nothing, before the first round. It tries the rest
+/// together, as if they were one.
 const TRIED: usize = 5;
 
 /// Bytes whose writeback completed on one device.
@@ -56,7 +61,8 @@ impl<'a> Cleaned<'a> {
         if !cleaned.others.is_empty() {
             cleaned.own = counter(|row| row.written);
             cleaned.dirtied = counter(|row| row.dirtied);
-            cleaned.part = if cleaned.own.is_none() { cleaned.part_of(&device.intervals()) } else { 1.0 };
+            cleaned.part =
+                if cleaned.own.is_none() { cleaned.compared(&device.intervals()).part_of_first() } else { 1.0 };
         }
         cleaned
     }
@@ -94,70 +100,95 @@ impl<'a> Cleaned<'a> {
         Some(pages as f64 * self.page_size as f64)
     }
 
-    /// Part of the device's written bytes that is writeback. One such part for each device, between none and all, makes up the machine's
-    /// counter over time with the smallest sum of squared differences.
-    fn part_of(&self, intervals: &[Interval]) -> f64 {
-        let mut rows: Vec<Row> = Vec::new();
-        let mut seconds = COMPARED_S;
+    /// The machine's bytes beside those of the device, which is the first, and of the others.
+    fn compared(&self, intervals: &[Interval]) -> Rows {
+        let least = COMPARED_S.max(intervals.iter().map(|interval| interval.seconds).sum::<f64>() / ROWS);
+        let mut rows = Rows { all: Vec::new(), written: vec![Vec::new(); self.others.len() + 1] };
+        let mut seconds = least;
         for interval in intervals {
             let Some(all) = self.of_machine(interval) else { continue };
-            let others = self.others.iter().map(|other| written_in(other, interval));
-            let written: Vec<f64> = [interval.written_bytes].into_iter().chain(others).collect();
-            if seconds >= COMPARED_S {
-                rows.push((0.0, vec![0.0; written.len()]));
+            if seconds >= least {
+                rows.all.push(0.0);
+                rows.written.iter_mut().for_each(|column| column.push(0.0));
                 seconds = 0.0;
             }
             seconds += interval.seconds;
-            if let Some((sum, by_device)) = rows.last_mut() {
+            let others = self.others.iter().map(|other| written_in(other, interval));
+            let written = [interval.written_bytes].into_iter().chain(others);
+            let sums = rows.written.iter_mut().filter_map(|column| column.last_mut());
+            sums.zip(written).for_each(|(sum, bytes)| *sum += bytes);
+            if let Some(sum) = rows.all.last_mut() {
                 *sum += all;
-                by_device.iter_mut().zip(written).for_each(|(sum, bytes)| *sum += bytes);
             }
         }
-        let (mut parts, tried) = all_or_nothing(&rows, self.others.len() + 1);
+        rows
+    }
+}
+
+/// Bytes in stretches of time, one after the other.
+struct Rows {
+    /// Whose writeback completed on the machine.
+    all: Vec<f64>,
+    /// That each device wrote: a column for each.
+    written: Vec<Vec<f64>>,
+}
+
+impl Rows {
+    /// Part of the first device's written bytes that is writeback. One such part for each device, between none and all, makes up the
+    /// machine's counter over time with the smallest sum of squared differences.
+    fn part_of_first(&self) -> f64 {
+        let mut parts = self.all_or_nothing();
+        let mut left = self.all.clone();
+        for (part, written) in parts.iter().zip(&self.written) {
+            left.iter_mut().zip(written).for_each(|(left, bytes)| *left -= part * bytes);
+        }
         for _ in 0..ROUNDS {
-            for at in tried.iter().copied() {
+            let mut moved: f64 = 0.0;
+            for (part, written) in parts.iter_mut().zip(&self.written) {
                 // What the other devices leave of the machine's bytes, against the bytes of this one.
-                let left = |(all, by_device): &Row| {
-                    let others = by_device.iter().zip(&parts).enumerate().filter(|(other, _)| *other != at);
-                    all - others.map(|(_, (bytes, part))| bytes * part).sum::<f64>()
-                };
-                let (product, square) = rows.iter().fold((0.0, 0.0), |(product, square), row| {
-                    let bytes = row.1.get(at).copied().unwrap_or(0.0);
-                    (product + bytes * left(row), square + bytes * bytes)
-                });
-                let part = if square > 0.0 { (product / square).clamp(0.0, 1.0) } else { 0.0 };
-                if let Some(one) = parts.get_mut(at) {
-                    *one = part;
-                }
+                let square: f64 = written.iter().map(|bytes| bytes * bytes).sum();
+                let product: f64 = written.iter().zip(&left).map(|(bytes, left)| bytes * (left + *part * bytes)).sum();
+                let next = if square > 0.0 { (product / square).clamp(0.0, 1.0) } else { 0.0 };
+                let by = next - *part;
+                left.iter_mut().zip(written).for_each(|(left, bytes)| *left -= by * bytes);
+                moved = moved.max(by.abs());
+                *part = next;
+            }
+            if moved <= MOVED {
+                break;
             }
         }
         parts.first().copied().unwrap_or(0.0)
     }
-}
 
-/// A machine's bytes in some time, and those of each device.
-type Row = (f64, Vec<f64>);
-
-/// The parts, each all or nothing, that come nearest to the machine's bytes. From there the search goes on: devices that write at steady
-/// rates allow many other parts. Returns them, and the devices that were tried: those with most bytes. Of the rest, all is writeback.
-fn all_or_nothing(rows: &[Row], devices: usize) -> (Vec<f64>, Vec<usize>) {
-    let bytes = |at: &usize| rows.iter().filter_map(|(_, by_device)| by_device.get(*at)).sum::<f64>();
-    let mut tried: Vec<usize> = (1..devices).collect();
-    tried.sort_by(|one, other| bytes(other).total_cmp(&bytes(one)));
-    tried.truncate(TRIED);
-    tried.insert(0, 0);
-    let parts_of = |choice: usize| {
-        let is_none = |at: usize| tried.iter().position(|one| *one == at).is_some_and(|bit| choice >> bit & 1 == 1);
-        (0..devices).map(|at| if is_none(at) { 0.0 } else { 1.0 }).collect::<Vec<f64>>()
-    };
-    let miss = |parts: &Vec<f64>| {
-        let of =
-            |(all, by_device): &Row| all - by_device.iter().zip(parts).map(|(bytes, part)| bytes * part).sum::<f64>();
-        rows.iter().map(|row| of(row) * of(row)).sum::<f64>()
-    };
-    let choices = (0..1_usize << tried.len()).map(parts_of);
-    let best = choices.min_by(|one, other| miss(one).total_cmp(&miss(other))).unwrap_or_default();
-    (best, tried)
+    /// The parts, each all or nothing, that come nearest to the machine's bytes. From there the search goes on: devices that write at
+    /// steady rates allow many other parts. Of the other devices, those with most bytes are tried one by one.
+    fn all_or_nothing(&self) -> Vec<f64> {
+        let bytes: Vec<f64> = self.written.iter().map(|column| column.iter().sum()).collect();
+        let of = |at: usize| bytes.get(at).copied().unwrap_or(0.0);
+        let mut order: Vec<usize> = (1..bytes.len()).collect();
+        order.sort_by(|one, other| of(*other).total_cmp(&of(*one)));
+        order.insert(0, 0);
+        let bit_of = |at: usize| order.iter().position(|one| *one == at).map_or(0, |place| place.min(TRIED + 1));
+        let bits: Vec<usize> = (0..bytes.len()).map(bit_of).collect();
+        let mut together = vec![vec![0.0; self.all.len()]; bytes.len().min(TRIED + 2)];
+        for (bit, column) in bits.iter().zip(&self.written) {
+            if let Some(sums) = together.get_mut(*bit) {
+                sums.iter_mut().zip(column).for_each(|(sum, bytes)| *sum += bytes);
+            }
+        }
+        let is_all = |choice: usize, bit: usize| choice >> bit & 1 == 0;
+        let miss = |choice: usize| {
+            let mut left = self.all.clone();
+            for (_, column) in together.iter().enumerate().filter(|(bit, _)| is_all(choice, *bit)) {
+                left.iter_mut().zip(column).for_each(|(left, bytes)| *left -= bytes);
+            }
+            left.iter().map(|left| left * left).sum::<f64>()
+        };
+        let choices = (0..1_usize << together.len()).map(|choice| (miss(choice), choice));
+        let best = choices.min_by(|(one, _), (other, _)| one.total_cmp(other)).map_or(0, |(_, choice)| choice);
+        bits.iter().map(|bit| if is_all(best, *bit) { 1.0 } else { 0.0 }).collect()
+    }
 }
 
 /// Bytes that a device wrote in one interval of another device. An idle device has longer intervals.
@@ -195,12 +226,14 @@ fn own_counter(device: &Device<'_>, of: fn(&BdiRow) -> Option<Bytes>) -> Option<
 
 #[cfg(test)]
 mod tests {
+    use super::Cleaned;
     use crate::diagnose::derived::Derived;
     use crate::diagnose::device::disks;
     use crate::diagnose::load;
     use floodline_record::sample::DiskRow;
     use floodline_record::units::{Bytes, Count};
     use floodline_testkit::{Fixture, mib, mib_pages, secs};
+    use std::array;
 
     /// Bytes per second that a disk writes at a moment, MiB.
     type Rate = fn(f64) -> f64;
@@ -218,17 +251,17 @@ mod tests {
         }
     }
 
-    /// The parts of writeback of two busy disks. Each writes at a rate; `cached` tells whether it does so from the page cache. `counts`
-    /// tells for each how much of it debugfs has in the counter of the backing device; `None` without the counters.
-    fn parts(rates: [Rate; 2], cached: [bool; 2], counts: Option<[f64; 2]>) -> [f64; 2] {
+    /// The parts of writeback of busy disks. Each writes at a rate; `cached` tells whether it does so from the page cache. `counts` tells
+    /// for each how much of it debugfs has in the counter of the backing device; `None` without the counters.
+    fn parts<const N: usize>(rates: [Rate; N], cached: [bool; N], counts: Option<[f64; N]>) -> [f64; N] {
         let part = move |of: usize, t: f64| if cached[of] { total(rates[of], t) } else { 0.0 };
         let mut fixture = Fixture::healthy().seconds(60).host(move |t, row| {
-            (row.nr_dirty, row.nr_dirtied) = (Some(mib_pages(200.0)), Some(mib_pages(part(0, t) + part(1, t))));
-            row.nr_written = Some(mib_pages(part(0, t) + part(1, t)));
+            let all = mib_pages((0..N).map(|of| part(of, t)).sum());
+            (row.nr_dirty, row.nr_dirtied, row.nr_written) = (Some(mib_pages(200.0)), Some(all), Some(all));
         });
-        fixture = fixture.disk("sda", shape(rates[0])).disk("sdb", shape(rates[1]));
-        for (at, bdi) in ["8:0", "8:16"].into_iter().enumerate() {
-            fixture = fixture.bdi(bdi, move |t, row| {
+        let names: [String; N] = array::from_fn(|at| format!("sd{}", char::from(b"abcdefghijklmnop"[at])));
+        for (at, name) in names.iter().enumerate() {
+            fixture = fixture.disk(name, shape(rates[at])).bdi(&format!("8:{}", 16 * at), move |t, row| {
                 row.written = counts.map(|counts| Bytes(mib(counts[at] * part(at, t))));
             });
         }
@@ -236,8 +269,7 @@ mod tests {
         let derived = Derived::of(&window);
         let share = |disk: &crate::diagnose::device::Device<'_>| load::busy(&derived, disk).writeback_share;
         let all = disks(&window);
-        ["sda", "sdb"]
-            .map(|name| all.iter().find(|disk| disk.name.as_bytes() == name.as_bytes()).map_or(f64::NAN, share))
+        names.map(|name| all.iter().find(|disk| disk.name.as_bytes() == name.as_bytes()).map_or(f64::NAN, share))
     }
 
     #[test]
@@ -263,5 +295,47 @@ mod tests {
         let (fast, slow): (Rate, Rate) = (|_| 60.0, |_| 2.0);
         let [first, second] = parts([fast, slow], [true, true], Some([1.0, 0.0]));
         assert!(first > 0.8 && second > 0.8, "{first:.2}, {second:.2}");
+    }
+
+    #[test]
+    fn many_disks_with_direct_writes_do_not_hide_the_writeback_of_one() {
+        let direct: Rate = |_| 8.0;
+        let slow: Rate = |_| 2.0;
+        let mut rates = [direct; 9];
+        rates[0] = slow;
+        let shares = parts(rates, array::from_fn(|at| at == 0), None);
+        assert!(shares[0] > 0.8 && shares[1..].iter().all(|share| *share < 0.3), "{shares:.2?}");
+    }
+
+    #[test]
+    fn each_of_many_disks_is_adjusted() {
+        let waves: Rate = |t| if (t as u64) % 14 < 7 { 9.0 } else { 3.0 };
+        let batches: Rate = |t| if (t as u64) % 20 < 8 { 12.0 } else { 1.0 };
+        let (slow, steady): (Rate, Rate) = (|t| if (t as u64) % 34 < 17 { 2.0 } else { 1.0 }, |_| 20.0);
+        let rates = [slow, steady, steady, steady, steady, steady, waves, batches];
+        let cached = [true, false, false, false, false, false, true, false];
+        let shares = parts(rates, cached, None);
+        assert!(shares[0] > 0.8 && shares[6] > 0.8 && shares[7] < 0.2, "{shares:.2?}");
+    }
+
+    #[test]
+    fn a_long_recording_is_compared_in_longer_stretches() {
+        for (seconds, least, most) in [(60, 15, 25), (3_600, 500, 601)] {
+            let busy = |t: f64, row: &mut DiskRow| {
+                row.written = Some(Bytes(mib(5.0 * t)));
+                row.io_time = Some(secs(t));
+            };
+            let fixture = Fixture::healthy().seconds(seconds).host(|t, row| row.nr_written = Some(mib_pages(5.0 * t)));
+            let window = fixture.disk("sda", busy).disk("sdb", busy).window();
+            let derived = Derived::of(&window);
+            let all = disks(&window);
+            let rows = Cleaned::of(&derived, &all[0]).compared(&all[0].intervals());
+            assert!((least..=most).contains(&rows.all.len()), "{}", rows.all.len());
+            let whole = mib(5.0 * f64::from(seconds)) as f64;
+            for column in [&rows.all].into_iter().chain(&rows.written) {
+                let sum: f64 = column.iter().sum();
+                assert!((0.95..=1.01).contains(&(sum / whole)), "{sum} of {whole}");
+            }
+        }
     }
 }
