@@ -68,7 +68,19 @@ pub(crate) fn figures(
         false => traced.for_each(&mut add),
     }
     found.extend(longest);
+    leave_out_shorter(&mut found);
     found
+}
+
+/// Leaves out waits of all tasks on a disk that are shorter than the longest wait on it. The kernel's counters do not have all waits of a sync,
+/// such as those for the log of a file system.
+fn leave_out_shorter(found: &mut BTreeMap<String, f64>) {
+    let all = found.clone();
+    found.retain(|name, waited| {
+        let disk = name.strip_suffix(".waited_seconds");
+        let longest = disk.and_then(|disk| all.get(&format!("{disk}.longest_wait_seconds")));
+        longest.is_none_or(|longest| *waited >= *longest)
+    });
 }
 
 /// The name of such a figure for people.
@@ -82,6 +94,19 @@ pub(crate) fn label(figure: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::Program;
+
+    #[test]
+    fn a_total_of_waits_is_not_below_the_longest_of_them() {
+        let left = |waited: f64| {
+            let named = |what: &str, value| (format!("device.a.{what}_seconds"), value);
+            let mut found = BTreeMap::from([named("waited", waited), named("longest_wait", 8.9)]);
+            found.insert("device.b.waited_seconds".to_owned(), 1.0);
+            leave_out_shorter(&mut found);
+            found.into_keys().collect::<Vec<_>>()
+        };
+        assert_eq!(left(4.6), ["device.a.longest_wait_seconds", "device.b.waited_seconds"]);
+        assert_eq!(left(9.1).len(), 3);
+    }
 
     #[test]
     fn a_name_on_several_disks_is_on_none() {
