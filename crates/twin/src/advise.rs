@@ -255,12 +255,13 @@ impl<'a> Search<'a> {
             tried.push(one);
         }
         let beats = |one: &Tried, other: &Tried| {
-            one.at_risk_bytes <= other.at_risk_bytes
+            !one.is_extrapolated
+                && one.at_risk_bytes <= other.at_risk_bytes
                 && one.stall_seconds <= other.stall_seconds
                 && (one.at_risk_bytes < other.at_risk_bytes || one.stall_seconds < other.stall_seconds)
         };
         let on_curve: Vec<bool> = tried.iter().map(|one| !tried.iter().any(|other| beats(other, one))).collect();
-        tried.iter_mut().zip(on_curve).for_each(|(one, on_curve)| one.on_curve = on_curve);
+        tried.iter_mut().zip(on_curve).for_each(|(one, on_curve)| one.on_curve = on_curve && !one.is_extrapolated);
         let is_allowed = |one: &Tried| one.breaks.is_none() && !one.is_extrapolated;
         let allowed = tried.iter().enumerate().filter(|(at, one)| *at == 0 || is_allowed(one));
         let stalled = tried.first().map_or(0.0, |one| one.stall_seconds);

@@ -114,6 +114,9 @@ fn clearly_worse_settings_of_a_large_host_are_not_simulated_to_their_end() {
     let chosen = &advice.tried[advice.chosen.unwrap_or_else(|| panic!("{}", advice.headline))];
     let cut: Vec<_> = advice.tried.iter().filter(|one| one.is_extrapolated).collect();
     assert!(cut.len() >= 4, "{} of {}", cut.len(), advice.tried.len());
+    // Data at risk are of the first quarter only, so the run shows nothing of what they cost.
+    assert!(cut.iter().all(|one| !one.on_curve), "{cut:?}");
+    assert!(advice.tried.iter().any(|one| one.on_curve));
     assert!(!chosen.is_extrapolated && cut.iter().all(|one| one.stall_seconds > chosen.stall_seconds), "{chosen:?}");
 }
 
@@ -126,6 +129,14 @@ fn a_cure_of_one_disk_helps_though_tasks_wait_longer_for_another_disk() {
     let of_devices: Vec<_> = prediction.on_devices().map(|row| (&row.label, row.now, row.then)).collect();
     let better = prediction.on_devices().filter(|row| row.improves() && row.figure.starts_with("device.vda."));
     assert!(better.count() > 0, "{of_devices:?}");
+    // No total of waits is below the longest of them, and the host's waits are not repeated for its disk.
+    let now = |figure: &str| prediction.rows.iter().find(|row| row.figure == figure).map(|row| row.now);
+    for disk in ["vda", "vdb"] {
+        let longest = now(&format!("device.{disk}.longest_wait_seconds")).unwrap();
+        let waited = now(&format!("device.{disk}.waited_seconds"));
+        assert!(waited.is_none_or(|waited| waited >= longest), "{disk}: {waited:?} {longest}");
+    }
+    assert!(!prediction.on_devices().any(|row| row.label == "longest fsync on vdb"), "{of_devices:?}");
     assert_eq!(prediction.answer(), "helps", "{} {of_devices:?}", prediction.headline);
     // All of the waits of a host with one disk are on it.
     let text = include_str!("../../../scenarios/dirty-cliff.toml");
