@@ -159,7 +159,10 @@ fn table(out: &mut String, advice: &Advice, width: usize, details: bool) {
         table_row(out, 0, &set, &[&stall, &risk, &written, &label]);
     }
     if shown.iter().filter_map(|at| advice.tried.get(*at)).any(|one| one.is_extrapolated) {
-        let _ = writeln!(out, "~ the run was ended early: tasks waited too long.");
+        let _ = writeln!(
+            out,
+            "~ estimated from the first quarter of the run: tasks already wait longer than with the best setting."
+        );
     }
     if [WAITS, PEAK, WRITTEN].into_iter().any(is_missed) {
         let _ = writeln!(out, "? the twin misses this figure of the recording by more than 25 %.");

@@ -137,7 +137,7 @@ impl Screen {
         };
         let effect = plan.expect.first().map_or("", String::as_str);
         let effect = match is_of_others && !effect.is_empty() {
-            true => format!("For {}: {effect}", plan.rules.join(", ")),
+            true => format!("For {}: {effect}", plan.rules.join(", ")).replacen(": Predicted: ", ", predicted: ", 1),
             false => effect.to_owned(),
         };
         self.labelled(Part::Expect, expect, &effect, PLAIN);
@@ -417,7 +417,7 @@ mod tests {
             report.symptom.busiest = Some(disk);
             let sentence = calm(&report);
             assert!(sentence.starts_with("no rule found a harmful stall or storm. 40 s watched"), "{sentence}");
-            sentence.split_once("between two samples, scan[7] longest: ").expect("who waited").1.to_owned()
+            sentence.split_once("waited for I/O 82 % of the time, scan[7] longest: ").expect("who waited").1.to_owned()
         };
         assert_eq!(told(0.9, "reads"), "sda was busy mostly with reads.");
         assert_eq!(told(0.9, "waited_writes"), "sda was busy mostly with syncs and direct writes.");

@@ -84,7 +84,7 @@ pub(crate) fn look_longer(report: &Report, is_live: bool) -> Option<String> {
     })
 }
 
-/// "Tasks waited for I/O up to 82 % of an interval between two samples, orders[139] longest: vda was busy mostly with reads."
+/// "In the worst interval between two samples, tasks waited for I/O 82 % of the time, orders[139] longest: vda was busy mostly with reads."
 fn waits(report: &Report) -> Option<String> {
     let symptom = &report.symptom;
     let most = symptom.io_some_share_max.filter(|_| symptom.waiting_s > 0.0)?;
@@ -103,7 +103,7 @@ fn waits(report: &Report) -> Option<String> {
         _ => ": no disk was busy meanwhile".to_owned(),
     };
     let most = human::percent(most);
-    Some(format!("Tasks waited for I/O up to {most} of an interval between two samples{who}{why}."))
+    Some(format!("In the worst interval between two samples, tasks waited for I/O {most} of the time{who}{why}."))
 }
 
 fn verdict(report: &Report) -> (&'static str, String) {
@@ -273,8 +273,10 @@ pub(crate) fn readings(report: &Report) -> Vec<(&'static str, String)> {
         lines.push(("Unwritten data", format!("up to {all}{part}{limits}")));
     }
     if let Some(share) = symptom.io_some_share_max {
-        lines
-            .push(("Waiting for I/O", format!("at most {} of an interval between two samples", human::percent(share))));
+        lines.push((
+            "Waiting for I/O",
+            format!("{} of the time in the worst interval between two samples", human::percent(share)),
+        ));
     }
     lines.extend(symptom.busiest.as_ref().map(|disk| {
         let takes = write_takes(disk).map_or_else(String::new, |takes| format!(", {takes}"));
