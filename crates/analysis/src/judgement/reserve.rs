@@ -34,7 +34,7 @@ impl Prediction {
         let is_wait = |row: &&Row| row.is_wait();
         let grows = |row: &&Row| row.worsens() && row.then >= SHORTEST_FELT_S;
         if let Some(row) = self.felt().filter(is_wait).find(grows) {
-            return Some(format!("a wait gets longer on the twin: {}", row.sentence()));
+            return Some(format!("a wait gets longer: {}", row.sentence()));
         }
         if let Some(row) = self.open_wait() {
             return Some(format!("the twin does not show whether {} gets longer", row.named()));
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(reserve(vec![wait(FSYNC, 4.3, 2.0), wait(WAITS, 44.0, 40.0)]), "");
         let longer = reserve(vec![wait(FSYNC, 4.3, 0.1), wait(WAITS, 44.0, 86.0)]);
         // A screen leaves out what is in brackets first.
-        assert!(longer.starts_with("a wait gets longer on the twin: ") && !longer.contains('('), "{longer}");
+        assert!(longer.starts_with("a wait gets longer: ") && !longer.contains('('), "{longer}");
         assert!(longer.contains(WAITS), "{longer}");
         assert!(reserve(vec![wait(FSYNC, 4.3, 4.3), risk(300.0, 30.0)]).contains("no shorter wait"));
         assert_eq!(reserve(vec![risk(300.0, 30.0)]), "", "no task waits");
