@@ -310,7 +310,7 @@ fn severity(
     // A writer that is faster than the disk fills it however it writes.
     let is_by_images =
         !outruns(derived, trouble) && drains_on(derived, trouble).any(|drain| loops::fill(derived, drain));
-    // Whoever waits beside a writer that makes one request after the other waits for one of them.
+    // Beside a writer that makes one request at a time, another task waits for one of its requests at most.
     let is_in_turn = load.is_some_and(|load| load.kind() == Kind::Waited)
         && trouble.device.is_one_at_a_time()
         && trouble.await_max_s < STALL_AWAIT_S
