@@ -23,8 +23,8 @@ pub(in crate::derive) fn are_shown(groups: &[Group], syncs: &[Syncs], places: &[
     })
 }
 
-/// Seconds that a program waited in intervals in which the machine probably did not pause it: at neither end more was unwritten than the mean
-/// of both thresholds. All of its waits where no sample has these figures.
+/// Seconds that a program waited in intervals in which the machine probably did not pause it: at neither end more was unwritten than the
+/// mean of both thresholds. All of its waits where no sample has these figures.
 fn waited_unpaused(group: &Group, window: &Window) -> f64 {
     let is_over = |row: &HostRow| {
         let ceiling = row.nr_dirty_threshold?.0.saturating_add(row.nr_dirty_background_threshold?.0) / 2;
