@@ -4,6 +4,7 @@
 
 use super::asleep::{self, Busy, Sleepers};
 use super::cgroup::{self, DevicesWritten};
+use super::cleaned::Cleaned;
 use super::crowded::{self, Crowded};
 use super::device::{self, Device, Speed};
 use super::dirty::{self, Dirty};
@@ -54,6 +55,7 @@ pub struct Derived<'a> {
     speed: OnceCell<Option<Speed>>,
     speeds: RefCell<BTreeMap<EntityId, Option<Speed>>>,
     utilisations: RefCell<BTreeMap<EntityId, Option<f64>>>,
+    cleaned: RefCell<BTreeMap<EntityId, Rc<Cleaned<'a>>>>,
     loads: OnceCell<Vec<(Device<'a>, Load)>>,
     unmounts: OnceCell<Unmounts<'a>>,
     writers: OnceCell<Writers<'a>>,
@@ -88,6 +90,7 @@ impl<'a> Derived<'a> {
             speed: OnceCell::new(),
             speeds: RefCell::default(),
             utilisations: RefCell::default(),
+            cleaned: RefCell::default(),
             loads: OnceCell::new(),
             unmounts: OnceCell::new(),
             writers: OnceCell::new(),
@@ -140,6 +143,16 @@ impl<'a> Derived<'a> {
     pub(super) fn utilisation_of(&self, device: &Device<'_>) -> Option<f64> {
         let busiest = || device.bottoms().iter().filter_map(Device::utilisation).max_by(f64::total_cmp);
         *self.utilisations.borrow_mut().entry(device.id).or_insert_with(busiest)
+    }
+
+    /// Bytes whose writeback completed on a device: [`Cleaned::of`]. Kept by device, because each burst and each rule need them.
+    pub(super) fn cleaned_on(&self, device: &Device<'_>) -> Rc<Cleaned<'a>> {
+        if let Some(kept) = self.cleaned.borrow().get(&device.id) {
+            return Rc::clone(kept);
+        }
+        let cleaned = Rc::new(Cleaned::of(self, device));
+        self.cleaned.borrow_mut().insert(device.id, Rc::clone(&cleaned));
+        cleaned
     }
 
     /// Whether dirtying is faster than the device with the most written bytes.

@@ -3,7 +3,6 @@
 //! journals, fsyncs), and how long requests and tasks waited in these intervals. Does not cover which process caused
 //! it.
 
-use super::cleaned::Cleaned;
 use super::derived::Derived;
 use super::device::{Device, Interval};
 use super::{burst, dirty, strict};
@@ -138,7 +137,7 @@ pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval)
     let reads = sum(&|interval| interval.reads);
     let waited_to_read = sum(&|interval| interval.read_await_s.unwrap_or(0.0) * interval.reads);
     // What completes in one interval may be counted in the next, and pages of one large request chain all at its end.
-    let counted = Cleaned::of(derived, device);
+    let counted = derived.cleaned_on(device);
     let cleaned = counted.during(&intervals) + begun(derived, device, &intervals);
     let pressed: Option<f64> = intervals
         .iter()
