@@ -46,7 +46,7 @@ impl History<'_, '_> {
     }
 
     /// Whether the flushers of some rounds looked at a part of the machine's threshold: the machine's dirty data were below the threshold
-    /// all the time, and those of the cgroups whose flushers they were below the thresholds of these cgroups. A disk has a part of the
+    /// all the time, and flushers of cgroups that reached their own thresholds wrote less than half of the pages. A disk has a part of the
     /// threshold, and on it each cgroup has.
     fn is_of_part(&self, queued_from: Nanos, to: Nanos, is_then: impl Fn(Nanos, &Flushed) -> bool) -> bool {
         let window = self.derived.window;
@@ -58,15 +58,19 @@ impl History<'_, '_> {
         };
         let full = self.derived.budgets().cgroups.iter().filter(at_own_threshold);
         let full: BTreeSet<u64> = full.filter_map(|budget| cgroup::ino(window, budget.cgroup)).collect();
-        let of_cgroups = flusher::by_reason(window, |at, flushed| {
-            is_then(at, flushed) && flushed.wb_cgroup_ino != ROOT_INO && full.contains(&flushed.wb_cgroup_ino)
-        });
+        let pages = |is_counted: &dyn Fn(&Flushed) -> bool| -> Option<u64> {
+            let reasons = flusher::by_reason(window, |at, flushed| is_then(at, flushed) && is_counted(flushed))?;
+            let of_amount = reasons.iter().filter(|(reason, _)| trigger_of(reason) == Some(Trigger::Amount));
+            Some(of_amount.map(|(_, rounds)| rounds.pages.0).sum())
+        };
+        let is_full = |flushed: &Flushed| flushed.wb_cgroup_ino != ROOT_INO && full.contains(&flushed.wb_cgroup_ino);
+        let by_full = pages(&is_full).zip(pages(&|_| true));
         let rows = window.host_series.iter().filter(|(at, _)| at.monotonic >= queued_from && at.monotonic <= to);
         let mut below = rows.map(|(_, row)| {
             let unwritten = row.nr_dirty?.0.saturating_add(row.nr_writeback.map_or(0, |pages| pages.0));
             Some((unwritten as f64) < NEAR_THRESHOLD * row.nr_dirty_background_threshold?.0 as f64)
         });
-        of_cgroups.is_some_and(|rounds| rounds.is_empty()) && below.all(|is_below| is_below == Some(true))
+        by_full.is_some_and(|(full, all)| full.saturating_mul(2) < all) && below.all(|is_below| is_below == Some(true))
     }
 
     /// Whether a part of the background threshold may have been reached that no counter shows. Each disk has a part, and on it each

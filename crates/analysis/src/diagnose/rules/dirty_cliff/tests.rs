@@ -480,9 +480,9 @@ fn of_a_cgroup(limit_mib: Option<f64>) -> Fixture {
 #[test]
 fn a_flusher_of_a_cgroup_that_looks_at_its_part_of_the_threshold_is_no_threshold_reached() {
     use crate::diagnose::flusher::tests::flushed;
-    let cause = |host: Fixture, cgroup_ino: u64| {
-        let mut window =
-            host.traced(&["flusher"], vec![flushed(("8:0", cgroup_ino, "background", 300, 6500))]).window();
+    let cause = |host: Fixture, rounds: &[(u64, u64)]| {
+        let round = |(ino, mib): &(u64, u64)| flushed(("8:0", *ino, "background", *mib, 6500));
+        let mut window = host.traced(&["flusher"], rounds.iter().map(round).collect()).window();
         let devices = device::drains(&window);
         let burst = devices.iter().find_map(|device| burst::longest(&Derived::of(&window), device)).expect("a burst");
         window.events.iter_mut().for_each(|event| event.at = burst.to);
@@ -495,13 +495,16 @@ fn a_flusher_of_a_cgroup_that_looks_at_its_part_of_the_threshold_is_no_threshold
     let id = window.cgroups.keys().find(is_it).expect("the cgroup");
     let ino = crate::diagnose::cgroup::ino(&window, *id).expect("its number");
     // 298 MiB are dirty on the machine, whose threshold is some 370 MiB.
-    let (why, trace) = cause(of_a_cgroup(None), ino);
+    let (why, trace) = cause(of_a_cgroup(None), &[(ino, 300)]);
     assert!(why.starts_with("Dirty data of this device, or of a cgroup on it, reached its own part of"), "{why}");
     assert!(trace.contains("because of a part of the background threshold (background)"), "{trace}");
     // The cgroup has a tenth of its own memory for them.
-    let (why, trace) = cause(of_a_cgroup(Some(400.0)), ino);
+    let (why, trace) = cause(of_a_cgroup(Some(400.0)), &[(ino, 300)]);
     assert!(why.starts_with("Dirty data of a cgroup reached the cgroup's own background threshold"), "{why}");
     assert!(trace.contains("because of the background threshold of a cgroup (background)"), "{trace}");
+    // Its flusher wrote little beside another one's.
+    let (why, _) = cause(of_a_cgroup(Some(400.0)), &[(ino, 20), (ino + 1, 280)]);
+    assert!(why.starts_with("Dirty data of this device, or of a cgroup on it, reached its own part of"), "{why}");
 }
 
 #[test]
