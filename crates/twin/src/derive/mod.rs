@@ -163,6 +163,8 @@ struct Fitted {
     written: Option<f64>,
     /// Programs whose counters can be read in another way.
     open: Vec<Open>,
+    /// Whether only the first part of a large twin was run. Then the written pages are not compared, and the waits decide as well.
+    is_part: bool,
 }
 
 impl Fitted {
@@ -207,8 +209,7 @@ fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Fitted, TwinError> 
         best = fit_before(fitting, best)?;
     }
     let is_few = best.bytes.is_some_and(|ratio| ratio > 1.0);
-    // Of a large twin, the waits decide as well: there is time for few runs.
-    let is_part = best.bytes.is_some() && best.written.is_none();
+    let is_part = best.is_part;
     // More at once find more clean folios, or more that the same burst has just dirtied: both are tried.
     for stores in if is_few { [STORES * 2, STORES / 2] } else { [STORES / 2, STORES * 2] } {
         if best.far_in_bytes() <= FIT_NEAR || is_part {
@@ -337,7 +338,16 @@ fn fitted(fitting: &Fitting<'_>, fit: Fit) -> Result<Fitted, TwinError> {
         crate::run::run(&scenario, *kernel, twin.sampling())
     });
     let Some(Ok(window)) = run else {
-        return Ok(Fitted { twin, fit, faults: BTreeMap::new(), bytes: None, waits: None, written: None, open });
+        return Ok(Fitted {
+            twin,
+            fit,
+            faults: BTreeMap::new(),
+            bytes: None,
+            waits: None,
+            written: None,
+            open,
+            is_part: false,
+        });
     };
     let mut seen = stored_by_task(&window);
     let mut real: BTreeMap<String, Stored> = match part {
@@ -369,7 +379,16 @@ fn fitted(fitting: &Fitting<'_>, fit: Fit) -> Result<Fitted, TwinError> {
     if part.is_none() {
         twin.known.add(twin.scenario.clone(), *kernel, twin.sampling(), window);
     }
-    Ok(Fitted { twin, fit, faults, bytes: Some(real.max(1.0) / simulated.max(1.0)), waits, written, open })
+    Ok(Fitted {
+        twin,
+        fit,
+        faults,
+        bytes: Some(real.max(1.0) / simulated.max(1.0)),
+        waits,
+        written,
+        open,
+        is_part: part.is_some(),
+    })
 }
 
 /// A scenario whose workload ends after some seconds.
