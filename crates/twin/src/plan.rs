@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(of(false, None, &[], 12.0), (near.to_owned(), 1), "it was not tried");
         assert_eq!(of(true, Some(Candidate::default()), &[], 12.0), (near.to_owned(), 1), "with a reservation");
         assert_eq!(of(true, None, &[], 30.0), (near.to_owned(), 1), "the wait may get longer");
-        for cost in ["Predicted: dirty-cliff appears.", "On a slow disk: a wait.", "A wait may get longer, x."] {
+        for cost in ["Predicted: dirty-cliff appears.", "On a slow disk: a wait.", "A wait may get longer: x."] {
             let (why, steps) = of(true, None, &[cost], 12.0);
             assert!(steps == 2 && why.starts_with("Several steps, because the change has a cost: "), "{why}");
         }

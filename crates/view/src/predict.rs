@@ -119,8 +119,10 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
 
 /// Cgroups that the short screen names.
 const NAMED: usize = 3;
+/// Part of its limit that a cgroup must use before the change to be named on the short screen.
+const USED: f64 = 0.1;
 
-/// The dirty limits of cgroups now and then: the median, and those of the cgroups that are nearest to theirs. The smallest one is a figure
+/// The dirty limits of cgroups now and then: the median, and those of the cgroups that use most of theirs. The smallest one is a figure
 /// of the table.
 fn limits_of_cgroups(limits: &Limits, details: bool) -> String {
     let change = |limit: &Limit| {
@@ -133,13 +135,11 @@ fn limits_of_cgroups(limits: &Limits, details: bool) -> String {
     };
     let count = human::plural(limits.cgroups as u64, "cgroup", "cgroups");
     let shown = if details { limits.starved.len() } else { NAMED };
-    let starved: Vec<String> = limits.starved.iter().take(shown).map(named).collect();
-    format!(
-        "limits of {count}: smallest {}, median {}; nearest to theirs: {}",
-        change(&limits.smallest),
-        change(&limits.median),
-        starved.join(", ")
-    )
+    // A cgroup that is far from its limit has nothing to tell on the short screen.
+    let is_told = |one: &&LimitOf| details || one.used_share.is_some_and(|share| share >= USED);
+    let fullest: Vec<String> = limits.starved.iter().filter(is_told).take(shown).map(named).collect();
+    let fullest = if fullest.is_empty() { String::new() } else { format!(". Fullest: {}", fullest.join(", ")) };
+    format!("limits of {count}: smallest {}, median {}{fullest}", change(&limits.smallest), change(&limits.median))
 }
 
 /// The severity of a finding after the change, after the present one where that is another.
@@ -297,7 +297,7 @@ mod tests {
         let of = |cgroup: &str, now, then| LimitOf {
             cgroup: cgroup.to_owned(),
             limit: limit(now, then),
-            used_share: Some(0.9),
+            used_share: Some(if cgroup == "/b" { 0.02 } else { 0.9 }),
         };
         let limits = Limits {
             cgroups: 9,
@@ -313,10 +313,10 @@ mod tests {
             ..prediction(Some(0.1), vec![row("stall_seconds", "waits of all tasks", "seconds", 3.0, 1.0)])
         };
         let text = text(&told, &[], 200, false);
-        let of_cgroups = "Cgroups   limits of 9 cgroups: smallest 4.00 KiB → 8.00 KiB, median 16.0 KiB; nearest";
+        let of_cgroups = "Cgroups   limits of 9 cgroups: smallest 4.00 KiB → 8.00 KiB, median 16.0 KiB. Fullest:";
         assert!(text.contains(of_cgroups), "{text}");
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.contains("/a 4.00 KiB → 8.00 KiB (90 % used)"), "{text}");
+        assert!(words.contains("/a 4.00 KiB → 8.00 KiB (90 % used)") && !words.contains("/b"), "{text}");
         assert!(
             text.contains("dirty-cliff (critical → warning)") && text.contains("foreign-inode (warning)"),
             "{text}"

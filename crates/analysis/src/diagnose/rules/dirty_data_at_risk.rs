@@ -215,7 +215,7 @@ fn finding(
     };
     let summary = match &drain {
         Some(((device, speed), seconds)) => format!(
-            "{amount} are only in memory{older}: a power cut loses them, a clean stop writes {}{} to {}{}.",
+            "{amount} are only in memory{older}: a power cut loses them, a clean stop takes {}{} to write them to {}{}.",
             if speed.basis == Basis::AtMost { "at least " } else { "" },
             human::seconds(*seconds),
             device.name,

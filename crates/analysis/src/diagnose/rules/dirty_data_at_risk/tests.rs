@@ -217,7 +217,7 @@ fn a_disk_that_turns_is_never_faster_than_its_kind() {
     check_rule(
         &RULE,
         &turning(3600.0).settings(RAISED),
-        "warning: 3.52 GiB are only in memory, up to 35 s old: a power cut loses them, a clean stop writes at least 13 s",
+        "warning: 3.52 GiB are only in memory, up to 35 s old: a power cut loses them, a clean stop takes at least 13 s",
     );
 }
 

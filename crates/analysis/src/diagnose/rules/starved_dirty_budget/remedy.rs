@@ -90,7 +90,7 @@ pub(super) fn brief(
         Some(peak) if Some(peak) != worst.peak => {
             format!("; one of the {alike} with about this limit held up to {}", human::bytes(peak as f64))
         }
-        Some(peak) => format!(", but the cgroup held up to {}", human::bytes(peak as f64)),
+        Some(peak) => format!(", but its cgroup held up to {}", human::bytes(peak as f64)),
         None => format!("; the cgroup needs {}", human::bytes(worst.needed as f64)),
     };
     let names: Vec<String> = starved.iter().take(2).map(|one| one.budget.path.to_string()).collect();
