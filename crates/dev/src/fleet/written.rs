@@ -55,7 +55,7 @@ const LISTS: &[(&str, &str)] = files!["hosts":
     "unseen" "lifelike" "second" "third" "fourth" "fifth" "sixth" "seventh"
     "eighth" "ninth" "tenth" "eleventh" "twelfth" "thirteenth" "fourteenth" "fifteenth" "sixteenth"
     "seventeenth" "eighteenth" "nineteenth" "twentieth" "twentyfirst" "twentysecond"
-    "twentythird" "twentyfourth" "twentyfifth" "twentysixth" "twentyseventh" "twentyeighth"];
+    "twentythird" "twentyfourth" "twentyfifth" "twentysixth" "twentyseventh" "twentyeighth" "twentyninth"];
 
 type Read = BTreeMap<&'static str, Result<Vec<Written>, String>>;
 
