@@ -192,7 +192,7 @@ impl Prediction {
             return Some(self.with_sparse(missed(self.back_test_error)));
         }
         let missed = self.missed_figure().map(|why| self.with_sparse(why));
-        let missed = missed.or_else(|| self.unpredicted_wait(rules));
+        let missed = missed.or_else(|| self.unpredicted_wait(rules)).or_else(|| self.open_harm());
         missed.or_else(|| self.rests_on_unseen(rules)).or_else(|| self.of_sparse(rules))
     }
 

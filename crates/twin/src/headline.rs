@@ -40,7 +40,8 @@ pub(crate) fn headline(prediction: &Prediction) -> String {
 /// Why the verdict is open though the twin is like its recording.
 fn open(prediction: &Prediction) -> Option<String> {
     let found = prediction.found();
-    let missed = prediction.missed_figure().or_else(|| prediction.unpredicted_wait(&found));
+    let missed =
+        prediction.missed_figure().or_else(|| prediction.unpredicted_wait(&found)).or_else(|| prediction.open_harm());
     missed.or_else(|| prediction.rests_on_unseen(&found)).or_else(|| prediction.of_sparse(&found))
 }
 

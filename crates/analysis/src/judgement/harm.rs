@@ -2,9 +2,12 @@
 //! What makes a change harm: a finding that hurts, a wait that grows, or data at risk. The first one is the reason that every command
 //! names. Judges figures; runs nothing.
 
-use super::{WORSE, ratio, ratio_to};
+use super::{SHORTEST_FELT_S, WORSE, ratio, ratio_to};
 use crate::prediction::{LONGEST_WRITE, PEAK, Prediction, Row, Seen};
 use crate::rule_figures::{hurts_by, rests_on};
+
+/// Part of a wait that is left from which it is much shorter.
+const MUCH_SHORTER: f64 = 0.5;
 
 /// The reason why a change harms.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,6 +59,30 @@ impl Prediction {
     /// Whether the change harms. Every command uses this judgement.
     pub fn harms(&self) -> bool {
         self.harm().is_some()
+    }
+
+    /// Returns why it is open whether a change harms by a wait that may grow: what it is for may be worth more. The wait that grows is not
+    /// surely one of the recording, and the trial does not show what becomes of another wait of the recording, or shows that it gets much
+    /// shorter, or lacks a finding of waits. `None` where the change surely harms, or does not harm.
+    pub fn open_harm(&self) -> Option<String> {
+        let longer = match self.harm()? {
+            Harm::Wait(row) if !(row.is_measured && row.is_certain()) => row,
+            Harm::RoughWait(row) => row,
+            Harm::Finding(_) | Harm::Wait(_) | Harm::Risk(_) => return None,
+        };
+        let condition = if longer.is_assumed() { ", if a program syncs," } else { "" };
+        let said = format!("on the twin, {}{condition} may get longer", longer.named());
+        let is_other =
+            |row: &&Row| row.is_wait() && row.is_measured && row.now >= SHORTEST_FELT_S && row.figure != longer.figure;
+        let others = || self.felt().filter(is_other);
+        if let Some(row) = others().find(|row| row.improves() && row.then <= MUCH_SHORTER * row.now) {
+            return Some(format!("{said}, but {} gets much shorter", row.named()));
+        }
+        if let Some(row) = others().find(|row| row.doubt.is_some() && !row.worsens_roughly()) {
+            return Some(format!("{said}, and it does not show whether {} gets shorter", row.named()));
+        }
+        let hidden = self.hidden_waits()?;
+        Some(format!("{said}, and it does not show {hidden}"))
     }
 
     /// Whether a row is a wait of this host. A wait for syncs that the twin assumes is none: no program of the recording may have it, so
@@ -142,5 +169,30 @@ mod tests {
         assert!(appears("starved-dirty-budget").harms());
         assert!(appears("dirty-cliff").harms(), "write calls wait too");
         assert!(Prediction { shows_syncs: true, ..appears("fsync-behind-writeback") }.harms());
+    }
+
+    #[test]
+    fn harm_by_a_wait_that_may_grow_is_open_where_another_wait_may_get_shorter() {
+        let sum = |then: f64, doubt| Row { doubt, ..wait(WAITS, 168.0, then) };
+        let syncs = || Row { is_measured: false, low: 0.04, high: 35.0, ..wait(LONGEST, 0.002, 1.44) };
+        let with = |row: Row, sum: Row| Prediction { shows_syncs: true, ..of(vec![row, sum]) };
+        let open = |row: Row, sum: Row| with(row, sum).open_harm();
+        let shorter = open(syncs(), sum(30.0, None)).expect("the total gets much shorter");
+        assert!(shorter.contains("if a program syncs, may get longer, but the total of waits gets much"), "{shorter}");
+        let unknown = open(syncs(), sum(30.0, Some(Doubt::BackTest))).expect("the total is not predicted");
+        assert!(unknown.ends_with("it does not show whether the total of waits gets shorter"), "{unknown}");
+        assert_eq!(open(syncs(), sum(160.0, None)), None, "hardly shorter");
+        let both = Row { roughly: Some((200.0, 300.0)), ..sum(250.0, Some(Doubt::BackTest)) };
+        assert_eq!(open(syncs(), both), None, "it gets longer too");
+        let surely = Row { is_measured: true, low: 1.2, high: 1.6, ..wait(LONGEST, 0.12, 1.44) };
+        assert!(with(surely.clone(), sum(150.0, None)).harms());
+        assert_eq!(open(surely, sum(30.0, None)), None, "a recorded wait surely grows");
+        let rough =
+            || Row { roughly: Some((1.3, 2.6)), doubt: Some(Doubt::BackTest), ..wait(LONGEST_WRITE, 0.65, 2.0) };
+        assert!(open(rough(), sum(30.0, Some(Doubt::BackTest))).is_some());
+        let verdict = with(syncs(), sum(30.0, None)).no_verdict(&[]);
+        assert!(verdict.is_some_and(|why| why.contains("much shorter")), "every command asks");
+        let lacks = Prediction { not_reproduced: vec!["dirty-cliff"], shows_syncs: true, ..of(vec![syncs()]) };
+        assert!(lacks.open_harm().is_some_and(|why| why.ends_with("it does not show dirty-cliff")));
     }
 }

@@ -61,7 +61,7 @@ impl Prediction {
 
     /// Returns the first finding of waits of the recording that the twin does not show, and whose wait is not predicted either. A change
     /// may lengthen such waits, whatever it does to other figures.
-    fn hidden_waits(&self) -> Option<&'static str> {
+    pub(super) fn hidden_waits(&self) -> Option<&'static str> {
         let is_told = |rule: &str| self.hurt_by(rule).is_some_and(|row| row.doubt.is_none());
         self.not_reproduced.iter().copied().find(|rule| is_of_waits(rule) && !is_told(rule))
     }

@@ -226,8 +226,8 @@ fn finding(derived: &Derived<'_>, storm: &Storm, is_measured: bool, severity: Se
             false => "A kernel with the fixes of 6.18 moves the inodes without the storm.".to_owned(),
         },
         costs: format!(
-            "{} a long-lived cgroup for {}.",
-            if plan.is_empty() { "Use" } else { "A reboot. Until then, use" },
+            "{} {} in a cgroup that is not removed.",
+            if plan.is_empty() { "Run" } else { "A reboot. Until then, run" },
             whose.unwrap_or_else(|| "short-lived units that write many files".to_owned())
         ),
     };
@@ -294,7 +294,7 @@ fn remedy(derived: &Derived<'_>, storm: &Storm) -> (Vec<Step>, String) {
     (
         plan,
         format!(
-            "Until then, run {whose} in a long-lived cgroup. Or use a slice of its own with both the io and the \
+            "Until then, run {whose} in a cgroup that is not removed. Or use a slice of its own with both the io and the \
              memory controller off; it then has no limits and no accounting, and one controller alone changes \
              nothing. Dropping the inode cache before the cgroup is removed avoids the switches, but slows programs \
              that needed the cache. Keeping the unit alive (RemainAfterExit=) only delays the work."
