@@ -30,6 +30,8 @@ pub const RULE: Rule = Rule {
 const HURTS_IO_PRESSURE: f64 = 0.05;
 /// Part of the time in which a disk was full with a task waiting from which that was felt.
 const FELT_PRESSURE: f64 = 0.5;
+/// Part of the window in which a disk is busy up to which it has room for more writes.
+const ROOM: f64 = 0.25;
 /// Part of the dirtied bytes by which the page cache may grow where mostly the same pages are dirtied again.
 const MOSTLY_OLD: f64 = 0.5;
 /// The shortest expiry that can be intended.
@@ -123,9 +125,18 @@ fn tiny_background(derived: &Derived<'_>, settings: &Settings) -> Option<Finding
     let mut evidence = vec![settings.background_row()];
     evidence.extend(full_rows(full));
     evidence.extend(full.and(derived.dirty.io_pressure_row()));
+    let have_room = have_disks_room(derived);
+    let severity = match (full.is_some(), have_room) {
+        (true, _) => Severity::Critical,
+        (false, true) => Severity::Info,
+        (false, false) => Severity::Warning,
+    };
+    let room = if have_room { " The disks have room for that." } else { "" };
     let found = finding(
-        if full.is_some() { Severity::Critical } else { Severity::Warning },
-        format!("The background threshold is {value}: the flusher never rests and every page is written at once."),
+        severity,
+        format!(
+            "The background threshold is {value}: the flusher never rests and every page is written at once.{room}"
+        ),
         evidence,
         "Whatever is dirty is over the background threshold, so the flusher writes it immediately. Pages that are \
          rewritten often are then written as often as the device allows instead of once in half a minute.",
@@ -224,6 +235,16 @@ fn no_periodic_writeback(derived: &Derived<'_>) -> Option<Finding> {
         brief: Brief { costs, ..found.brief },
         ..found
     })
+}
+
+/// Whether each disk is idle for most of the time, and had a moment without requests in each interval.
+fn have_disks_room(derived: &Derived<'_>) -> bool {
+    let is_idle = |disk: &Device<'_>| disk.utilisation().is_some_and(|busy| busy <= ROOM);
+    let disks = derived.disks();
+    derived.has_rates
+        && !disks.is_empty()
+        && disks.iter().all(is_idle)
+        && derived.loads().iter().all(|(_, load)| load.seconds <= 0.0)
 }
 
 /// The disk that the flusher keeps full with pages that were written before, while tasks wait.
@@ -446,8 +467,21 @@ mod tests {
         check((20, 0, 0, 50 << 20), "info: One dirty threshold is set in bytes");
         check((0, 8, 0, 4), "warning: vm.dirty_bytes is 8 B: every program that writes");
         check((0, 0, 0, 0), "warning: vm.dirty_ratio is 0 %");
-        check((20, 0, 0, 5), "warning: The background threshold is 5 B");
-        check((20, 0, 0, 0), "warning: The background threshold is 0 %");
+        check((20, 0, 0, 5), "info: The background threshold is 5 B");
+        check((20, 0, 0, 0), "info: The background threshold is 0 %");
+    }
+
+    #[test]
+    fn a_tiny_background_threshold_is_a_note_while_the_disks_have_room() {
+        let busy = |part: f64| {
+            Fixture::healthy().settings((20, 0, 0, 5)).disk("sda", move |t, row| row.io_time = Some(secs(part * t)))
+        };
+        let said = "the flusher never rests and every page is written at once.";
+        let room = format!("info: The background threshold is 5 B: {said} The disks have room for that.");
+        check_rule(&RULE, &busy(0.1), &room);
+        let warning = format!("warning: The background threshold is 5 B: {said}");
+        check_rule(&RULE, &busy(0.5), &warning);
+        check_rule(&RULE, &busy(0.1).one_look(), &warning);
     }
 
     #[test]

@@ -134,11 +134,14 @@ fn finding(derived: &Derived<'_>, unmount: &Unmount<'_>) -> Finding {
     }
 }
 
-/// Whether programs other than the one that writes most waited long for the device.
+/// Whether programs other than the one that writes most waited long for the device: by what was counted, or by the states in the samples,
+/// which alone show a wait for a journal commit. A wait for this device ends when it has nothing to do.
 fn harms_others(derived: &Derived<'_>, upper: &Upper<'_>) -> bool {
     let causers = writer::causers_on(derived, &upper.device);
     let others = waiting::others_on(derived, &upper.device, |waiter| causers.contains(&waiter.pid));
-    others.is_some_and(|others| waiting::is_harm(derived, &others))
+    let busy_s = upper.device.utilisation().unwrap_or(0.0) * derived.seconds;
+    let in_all = |one: &waiting::Waiter| one.by_states().at_most(busy_s);
+    others.is_some_and(|others| waiting::is_harm(derived, &others.iter().map(in_all).collect::<Vec<_>>()))
 }
 
 fn summary(unmount: &Unmount<'_>) -> String {
@@ -246,22 +249,38 @@ mod tests {
     fn a_burst_that_nothing_else_explains_is_laid_to_an_unmount_or_a_sync() {
         // Dirty from second 3 on and written from second 6 on. The unmounting task has a name of its own.
         let busy = |t: f64| (t - 6.0).clamp(0.0, 3.5);
-        let written = overlay_synced()
-            .seconds(12)
-            .host(move |t, row| {
-                row.nr_dirty = Some(mib_pages(if t < 3.0 { 0.0 } else { 105.0 - 30.0 * busy(t) }));
-                row.psi_io_some = Some(secs(900.0 + 0.9 * busy(t)));
-            })
-            .disk("sdb", move |t, row| {
-                row.written = Some(Bytes((31.46e6 * busy(t)) as u64));
-                row.writes = Some(Count((60.0 * busy(t)) as u64));
-                row.write_time = Some(secs(60.0 * busy(t)));
-                row.io_time = Some(secs(busy(t)));
-                row.weighted_io_time = Some(secs(30.0 * busy(t)));
-            });
+        let written = || {
+            overlay_synced()
+                .seconds(12)
+                .host(move |t, row| {
+                    row.nr_dirty = Some(mib_pages(if t < 3.0 { 0.0 } else { 105.0 - 30.0 * busy(t) }));
+                    row.psi_io_some = Some(secs(900.0 + 0.9 * busy(t)));
+                })
+                .disk("sdb", move |t, row| {
+                    row.written = Some(Bytes((31.46e6 * busy(t)) as u64));
+                    row.writes = Some(Count((60.0 * busy(t)) as u64));
+                    row.write_time = Some(secs(60.0 * busy(t)));
+                    row.io_time = Some(secs(busy(t)));
+                    row.weighted_io_time = Some(secs(30.0 * busy(t)));
+                })
+        };
         let expect = "warning: All dirty data of sdb, 105 MiB, was written in one burst of 4.00 s";
-        check_rule(&RULE, &written, expect);
-        let calm = written.host(|_, row| row.psi_io_some = Some(secs(900.0)));
+        check_rule(&RULE, &written(), expect);
+        // A wait for a journal commit is not counted, and shows in the states.
+        let commits = |state: u8| {
+            written().process("orders", 4100, "/system.slice/shop.service", move |t, row| {
+                row.blkio_delay = Some(secs(0.0));
+                let is_in_burst = (6.0..9.5).contains(&t);
+                row.state = Some(Count(u64::from(if is_in_burst { state } else { b'S' })));
+            })
+        };
+        check_rule(&RULE, &commits(b'S'), expect);
+        check_rule(
+            &RULE,
+            &commits(b'D'),
+            "critical: All dirty data of sdb, 105 MiB, was written in one burst of 4.00 s",
+        );
+        let calm = written().host(|_, row| row.psi_io_some = Some(secs(900.0)));
         check_rule(&RULE, &calm, "info: All dirty data of sdb");
     }
 

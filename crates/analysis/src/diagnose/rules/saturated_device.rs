@@ -226,6 +226,7 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         Kind::Writeback | Kind::Waited => waiting::others_on(derived, disk, is_out),
     };
     let others = others.or_else(|| is_its_own(derived, alone?, &idle).then(Vec::new));
+    let others = others.map(|others| without_passing(derived, load, others));
     // Quick requests of tasks that ask for them all the time keep a disk busy, and it has room for more.
     let is_part = |waiter: &Waiter| causers.iter().any(|c| c.is(waiter.pid) && c.share >= PART_OF_LOAD);
     // A short deep queue hides in the mean of a long look, and shows in its worst interval.
@@ -324,6 +325,30 @@ fn finding(derived: &Derived<'_>, array: Joined<&(Device<'_>, Load)>) -> Option<
         waited_s: first.and_then(|first| first.seconds.or(first.asleep_s)),
         ..Finding::default()
     })
+}
+
+/// These waiters without those that have quick requests one after the other, and wait for each as long as it takes. `load` has the mean
+/// sizes. A program that commits waits for several requests at a time: for each piece that it writes, it waits longer.
+fn without_passing(derived: &Derived<'_>, load: &Load, mut waiters: Vec<Waiter>) -> Vec<Waiter> {
+    let is_quick = |seconds: f64| seconds < SLOW_S;
+    if !is_quick(load.write_await_s) || !is_quick(load.read_await_s) || load.write_await_max_s >= STALLED_S {
+        return waiters;
+    }
+    let mean = |bytes: f64, requests: f64| if requests > 0.0 { bytes / requests } else { f64::INFINITY };
+    let (read, written) = (mean(load.read_bytes, load.reads), load.mean_write());
+    let pieces = |writer: &Writer<'_>| {
+        let of = |bytes: Option<u64>, mean: f64| bytes.unwrap_or(0) as f64 / mean.max(f64::MIN_POSITIVE);
+        of(writer.read_bytes, read) + of(writer.dirtied_bytes, written)
+    };
+    let processes = &derived.writers().processes;
+    waiters.retain(|waiter| {
+        let pieces: f64 = processes.iter().filter(|writer| writer.pid == waiter.pid).map(pieces).sum();
+        let waited = waiter.asleep_s.or(waiter.seconds);
+        let is_rare = waited.is_some_and(|waited| waited < MOSTLY * derived.seconds);
+        let is_each_quick = waited.is_some_and(|waited| pieces > 0.0 && is_quick(waited / pieces));
+        !is_rare || !is_each_quick || waiter.longest_s.is_some_and(|longest| longest >= waiting::HARM_ONCE_S)
+    });
+    waiters
 }
 
 /// These waiters, each with half of its time by the states in the samples where nothing counts delays: few samples may show twice as much

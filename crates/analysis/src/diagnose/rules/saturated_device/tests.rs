@@ -71,6 +71,29 @@ fn waits_that_are_no_harm_count_only_where_requests_are_slow() {
 }
 
 #[test]
+fn a_program_that_makes_one_quick_request_after_the_other_is_not_harmed() {
+    // 32 direct writes a second, of 256 KiB each.
+    let copying = |write_ms: f64| {
+        reading()
+            .disk("sda", move |t, row| {
+                row.read_time = Some(secs(1.5 * t));
+                row.writes = Some(Count((38.0 * t) as u64));
+                row.written = Some(Bytes(mib(8.03 * t)));
+                row.write_time = Some(secs(38.0 * write_ms / 1000.0 * t));
+            })
+            .process("smtpd", 701, "/", move |t, row| {
+                row.write_bytes = Some(Bytes(mib(8.0 * t)));
+                row.blkio_delay = Some(secs(32.0 * write_ms / 1000.0 * t));
+            })
+    };
+    check_rule(&RULE, &copying(7.0), "clear:");
+    check_rule(&RULE, &copying(24.0), "critical: sda is busy 100 % of the time with reads; smtpd[701] waited at least");
+    // A database waits as long for far fewer bytes: several requests for each commit.
+    let commits = copying(7.0).process("smtpd", 701, "/", |t, row| row.write_bytes = Some(Bytes(mib(0.03 * t))));
+    check_rule(&RULE, &commits, "critical: sda is busy 100 % of the time with reads; smtpd[701] waited at least");
+}
+
+#[test]
 fn a_disk_with_room_for_most_of_the_time_harms_only_who_waits_long() {
     // It is busy in the first part of the window.
     let with = |part: f64, waits: f64| {
