@@ -48,7 +48,7 @@ const GROUPS: &[(&str, &str)] = files!["kinds":
     "third" "fourth" "fifth" "sixth" "seventh" "eighth" "ninth" "tenth"
     "eleventh" "twelfth" "thirteenth" "fourteenth" "fifteenth" "sixteenth" "seventeenth" "eighteenth"
     "nineteenth" "twentieth" "twentyfirst" "twentysecond" "twentythird" "twentyfourth"
-    "twentyfifth" "twentysixth" "twentyseventh" "twentyeighth" "twentyninth" "thirtieth"];
+    "twentyfifth" "twentysixth" "twentyseventh" "twentyeighth" "twentyninth" "thirtieth" "thirtyfirst"];
 
 /// Lists of single hosts, oldest first.
 const LISTS: &[(&str, &str)] = files!["hosts":
