@@ -128,7 +128,8 @@ lab-blind: packages build
 	scenarios/blind/thirtysecond-on-kernels.txt scenarios/blind/thirtythird-on-kernels.txt \
 	scenarios/blind/thirtyfourth-on-kernels.txt scenarios/blind/thirtyfifth-on-kernels.txt \
 	scenarios/blind/thirtysixth-on-kernels.txt scenarios/blind/thirtyseventh-on-kernels.txt \
-	scenarios/blind/thirtyeighth-on-kernels.txt \
+	scenarios/blind/thirtyeighth-on-kernels.txt scenarios/blind/thirtyninth-on-kernels.txt \
+	scenarios/blind/fortieth-on-kernels.txt \
 	| { code=0; while read -r file variant kernel; do \
 	target/release/floodline lab matrix scenarios/blind/$$file.toml --variants $$variant --kernels $$kernel --trace $(LAB_ARGS) \
 	< /dev/null || code=$$?; done; exit $$code; }

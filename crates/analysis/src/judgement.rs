@@ -2,7 +2,7 @@
 //! One judgement of a predicted change: whether it helps, does not help, or harms. `predict`, `doctor` and `advise` share
 //! it, so that no command advises a change that another one warns of. Judges figures; runs nothing.
 
-use crate::prediction::{DIRTIED, Doubt, LEADS, PEAK, Prediction, Row, Seen, Sure, Unseen, differ};
+use crate::prediction::{DIRTIED, Doubt, LEADS, PEAK, Prediction, Row, Seen, Sure, Unseen, WAITS, differ};
 use crate::report::Severity;
 use crate::rule_figures::{hurts_by, is_of_waits};
 use crate::tried::{MAY_HARM, word};
@@ -137,12 +137,18 @@ impl Prediction {
 
     /// Returns a wait that gets longer by both estimates of a twin that gives no verdict, where nothing says that another wait gets
     /// shorter. Of the longest syncs and totals of waits whose estimates agreed, 46 of 48 really moved that way (`docs/predict.md`).
-    /// `None` if the verdict is open only because of a limit that was not seen: without it, no wait may get longer.
+    /// A total of waits that grows by half outweighs a single wait that gets shorter. `None` if the verdict is open only because of a limit
+    /// that was not seen: without it, no wait may get longer.
     pub fn only_longer(&self) -> Option<&Row> {
         let waits = || self.rows_of(LEADS).filter(|row| row.is_wait());
         let shorter = |row: &Row| row.improves() || row.improves_roughly();
-        if self.is_cut || !self.only_up_to.is_empty() || waits().any(shorter) {
+        if self.is_cut || !self.only_up_to.is_empty() {
             return None;
+        }
+        if waits().any(shorter) {
+            return self
+                .rows_of([WAITS])
+                .find(|row| row.is_measured && row.now >= SHORTEST_FELT_S && grows_by_half(row));
         }
         waits().filter(|row| row.is_measured && row.now >= SHORTEST_FELT_S).find(|row| row.worsens_roughly())
     }
@@ -281,6 +287,11 @@ pub fn missed(error: Option<f64>) -> String {
         Some(error) => format!("the twin misses this recording by {}", human::percent(error)),
         None => "the recording has no figure to compare the twin with".to_owned(),
     }
+}
+
+/// Whether a wait that the back-test misses grows by half or more by both estimates ([`Row::roughly`]).
+fn grows_by_half(row: &Row) -> bool {
+    row.worsens_roughly() && row.roughly.is_some_and(|(least, _)| ratio_to(row, least) >= WORSE)
 }
 
 fn ratio(row: &Row) -> f64 {
@@ -426,6 +437,9 @@ mod tests {
         assert!(is_against(vec![longer(), risk(80.0, 30.0)]), "less data at risk is felt by no task");
         assert!(!is_against(vec![longer(), wait(WAITS, 20.0, 9.0)]));
         assert!(!is_against(vec![longer(), missed(WAITS, 20.0, (9.0, 12.0))]));
+        let total = |least| vec![wait(FSYNC, 6.6, 3.9), missed(WAITS, 67.0, (least, 420.0))];
+        assert!(is_against(total(113.0)), "a total that grows by half counts more than a single wait");
+        assert!(!is_against(total(75.0)));
         assert!(!is_against(vec![missed(FSYNC, 6.3, (5.0, 16.0))]), "the estimates disagree");
         assert!(!is_against(vec![missed(FSYNC, 0.05, (0.2, 0.3))]), "hardly a wait");
         assert!(!is_against(vec![wait(FSYNC, 6.3, 8.8)]), "a predicted wait has a verdict");

@@ -173,7 +173,7 @@ mod tests {
         // Writers are slowed halfway between this background threshold and the limit in force.
         let fast = incidents::dirty_cliff().host(|t, row| row.nr_dirtied = Some(Pages((60_000.0 * t) as u64)));
         let told = cost(&report.findings[0], &fast.window(), 16 << 20);
-        assert!(told.starts_with("Above ") && told.contains("each for at most"), "{told}");
+        assert!(told.starts_with("Above ") && told.contains("each for about"), "{told}");
         let least = dirty::hard_threshold(&fast.window()).unwrap().0 / 2;
         let expect = human::bytes((least + (8 << 20)) as f64);
         assert!(told.starts_with(&format!("Above {expect} of")), "{told} {expect}");

@@ -2,9 +2,10 @@
 //! Applies the result of the host's twin to a report's plan: a plan that helps gets its figures, a plan that does not
 //! help loses its commands, and a plan that the twin cannot judge becomes a candidate. Runs nothing.
 
+use crate::advise::beside::without_cost_of_syncs;
 use crate::judgement::{Harm, Verdict, missed};
 use crate::plan::set_aside;
-use crate::prediction::{LEADS, PEAK, Prediction, Row, Seen, Sure};
+use crate::prediction::{LEADS, LONGEST, PEAK, Prediction, Row, Seen, Sure};
 use crate::report::{Plan, Report, Severity, TriedPlan, When};
 use crate::rule_figures::are_exact;
 
@@ -63,6 +64,10 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
     let mut withheld = Vec::new();
     if verdict == "helps" {
         plan.expect.insert(0, expectation(&better, prediction));
+        if prediction.rows.iter().any(|row| row.figure == LONGEST && row.doubt.is_none()) {
+            plan.costs.iter_mut().for_each(|cost| *cost = without_cost_of_syncs(cost));
+            plan.costs.retain(|cost| !cost.is_empty());
+        }
         // A wait that grows is the first cost: the first screen has room for few words. Data at risk that grow follow, and the
         // program that surely loses most.
         let is_slowed = |row: &&Row| row.figure.starts_with("program ");

@@ -459,6 +459,10 @@ pub fn against(goal: Goal, prediction: &Prediction, rules: &[&str]) -> Option<Ag
         },
         // What doctor prints as a candidate only is none to advise here.
         Verdict::Helps if goal == Goal::Latency => prediction.reserve().and_then(|why| against("not certain", why)),
+        // Safety is to make no task wait longer.
+        Verdict::DoesNotHelp | Verdict::Helps if goal == Goal::Safety => {
+            prediction.may_lengthen().and_then(|why| against("not certain", why))
+        }
         Verdict::DoesNotHelp | Verdict::Helps => None,
     }
 }

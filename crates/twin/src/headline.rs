@@ -79,8 +79,8 @@ fn effect(prediction: &Prediction, is_verdict: bool) -> String {
         |row: &&&Row| LEADS.contains(&row.figure.as_str()) || (row.is_of_device() && !prediction.is_repeated(row));
     let mut worse: Vec<Part> = news.into_iter().collect();
     worse.extend(losses.iter().filter(is_lead).take(2).map(|row| Part::of_row(row)));
-    // The wait that grows may be one that the back-test misses.
-    if worse.is_empty() && prediction.harms() {
+    // The wait that grows may be one that the back-test misses. It is never left to the table: people read this sentence first.
+    if worse.is_empty() || !prediction.harms() {
         worse.extend(prediction.roughly_longer().map(Part::of_estimates));
     }
     // A program that surely writes more slowly is a cost as well, whatever gets better.
@@ -235,5 +235,33 @@ mod tests {
             told.starts_with("It may make this host worse: waits of all tasks, added up, 36 s → 61 s to"),
             "{told}"
         );
+    }
+
+    #[test]
+    fn a_total_of_waits_that_may_grow_stands_beside_what_gets_better() {
+        let rough = |least| Row {
+            doubt: Some(Doubt::BackTest),
+            off_share: Some(0.4),
+            roughly: Some((least, 104.0)),
+            least: 0.2,
+            ..Row::new(WAITS, "waits of all tasks", "seconds", 33.0, 54.0)
+        };
+        let fsync = Row {
+            off_share: Some(0.02),
+            least: 0.02,
+            low: 0.5,
+            high: 3.0,
+            ..Row::new("durable.longest_wait_seconds", "longest fsync", "seconds", 2.3, 0.96)
+        };
+        let risk =
+            Row { least: 1e6, off_share: Some(0.02), ..Row::new(PEAK, "peak data at risk", "bytes", 1.3e9, 2.8e8) };
+        let told = |least| {
+            let base = Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0));
+            let rows = vec![fsync.clone(), rough(least), risk.clone()];
+            headline(&Prediction { rows, back_test_error: Some(0.03), ..base })
+        };
+        let grows = told(38.0);
+        assert!(grows.contains("waits of all tasks, added up, 33 s → 38 s to 104 s"), "{grows}");
+        assert!(!told(20.0).contains("waits of all tasks"), "one estimate is shorter");
     }
 }

@@ -23,6 +23,11 @@ struct Ahead {
     full_s: f64,
 }
 
+/// How the cost of syncs begins. It follows from rates of the window, some of which may be those of a program that catches up after a stall.
+pub(crate) const OF_SYNCS: &str = "Programs dirty up to ";
+/// Its last sentence begins so.
+const LAST_OF_SYNCS: &str = "More syncs wait than now, each for about ";
+
 /// States how long a sync on the device will wait while programs write faster than the device. Returns `None` if no
 /// program does, or if the pair is in percent.
 pub fn cost_of_syncs(derived: &Derived<'_>, device: &Device<'_>, speed: Option<Speed>, pair: Pair) -> Option<String> {
@@ -33,8 +38,8 @@ pub fn cost_of_syncs(derived: &Derived<'_>, device: &Device<'_>, speed: Option<S
     let full_now: f64 = device.intervals().iter().filter(|one| one.is_saturated()).map(|one| one.seconds).sum();
     (seconds >= NOTICED_S).then(|| {
         format!(
-            "Programs dirty up to {}, and {} writes {}. The disk is then full for about {} (now {}). More syncs wait than now, each \
-             for at most {} ({}).",
+            "{OF_SYNCS}{}, and {} writes {}. If they do so after the change too, the disk is then full for about {} (now {}). \
+             {LAST_OF_SYNCS}{} ({}).",
             human::bytes_per_second(ahead.rate),
             device.name,
             human::bytes_per_second(speed),
@@ -44,6 +49,17 @@ pub fn cost_of_syncs(derived: &Derived<'_>, device: &Device<'_>, speed: Option<S
             human::bytes(ahead.most)
         )
     })
+}
+
+/// Returns a cost without that of syncs, if it has one: a trial on a twin shows better how long they wait.
+pub(crate) fn without_cost_of_syncs(cost: &str) -> String {
+    let cut = || {
+        let (before, rest) = cost.split_once(OF_SYNCS)?;
+        let (_, after) = rest.split_once(LAST_OF_SYNCS)?;
+        let (_, after) = after.split_once(").")?;
+        Some(format!("{before}{}", after.trim_start()).trim_end().to_owned())
+    };
+    cut().unwrap_or_else(|| cost.to_owned())
 }
 
 /// Share of the disk's time from which the cost of held data is stated.
@@ -195,6 +211,10 @@ mod tests {
         assert_eq!(said(&of(1000.0)), None);
         let text = said(&of(20_000.0)).unwrap();
         assert!(text.starts_with("Programs dirty up to 78.1 MiB/s, and "), "{text}");
-        assert!(text.ends_with("More syncs wait than now, each for at most 3.20 s (64.0 MiB)."), "{text}");
+        assert!(text.ends_with("More syncs wait than now, each for about 3.20 s (64.0 MiB)."), "{text}");
+        assert_eq!(super::without_cost_of_syncs(&text), "");
+        let among = format!("Less is held. {text} Pages are written more often.");
+        assert_eq!(super::without_cost_of_syncs(&among), "Less is held. Pages are written more often.");
+        assert_eq!(super::without_cost_of_syncs("Less is held."), "Less is held.");
     }
 }

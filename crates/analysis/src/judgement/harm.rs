@@ -2,8 +2,8 @@
 //! What makes a change harm: a finding that hurts, a wait that grows, or data at risk. The first one is the reason that every command
 //! names. Judges figures; runs nothing.
 
-use super::{SHORTEST_FELT_S, WORSE, ratio, ratio_to};
-use crate::prediction::{LONGEST_WRITE, PEAK, Prediction, Row, Seen};
+use super::{SHORTEST_FELT_S, WORSE, grows_by_half, ratio, ratio_to};
+use crate::prediction::{LONGEST_WRITE, PEAK, Prediction, Row, Seen, WAITS};
 use crate::rule_figures::{hurts_by, rests_on};
 
 /// Part of a wait that is left from which it is much shorter.
@@ -67,6 +67,8 @@ impl Prediction {
     pub fn open_harm(&self) -> Option<String> {
         let longer = match self.harm()? {
             Harm::Wait(row) if !(row.is_measured && row.is_certain()) => row,
+            // No single wait that gets shorter outweighs a total that grows by half.
+            Harm::RoughWait(row) if row.figure == WAITS && grows_by_half(row) => return None,
             Harm::RoughWait(row) => row,
             Harm::Finding(_) | Harm::Wait(_) | Harm::Risk(_) => return None,
         };
@@ -119,7 +121,7 @@ impl Prediction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prediction::{DIRTIED, Doubt, LONGEST, WAITS};
+    use crate::prediction::{DIRTIED, Doubt, LONGEST};
     use crate::report::Severity;
     use floodline_record::version::KernelVersion;
 

@@ -10,6 +10,8 @@ use crate::rule_figures::is_of_waits;
 const HARDLY: f64 = 5.0 / 6.0;
 /// Data are written again and again if programs dirty at least this many times as much with a change as now.
 const AGAIN: f64 = 2.0;
+/// Part of the present bytes from which the lower end of an interval is hardly less.
+const HARDLY_LESS: f64 = 0.95;
 
 /// End of the names of figures that are all waits on one disk.
 const WAITED: &str = ".waited_seconds";
@@ -31,13 +33,8 @@ impl Prediction {
     /// the twin lacks a finding of waits, data are written again and again, or tasks wait and no predicted wait gets shorter. `None` where
     /// nothing speaks against it.
     pub fn reserve(&self) -> Option<String> {
-        let is_wait = |row: &&Row| row.is_wait();
-        let grows = |row: &&Row| row.worsens() && row.then >= SHORTEST_FELT_S;
-        if let Some(row) = self.felt().filter(is_wait).find(grows) {
-            return Some(format!("a wait gets longer: {}", row.sentence()));
-        }
-        if let Some(row) = self.open_wait() {
-            return Some(format!("the twin does not show whether {} gets longer", row.named()));
+        if let Some(longer) = self.may_lengthen() {
+            return Some(longer);
         }
         if let Some(rule) = self.hidden_waits() {
             return Some(format!(
@@ -59,6 +56,16 @@ impl Prediction {
         Some(format!("on the twin, no recorded wait gets much shorter: {}", row.sentence()))
     }
 
+    /// Returns which wait gets longer, or of which wait of the recording the trial does not show whether it does.
+    pub fn may_lengthen(&self) -> Option<String> {
+        let grows = |row: &&Row| row.is_wait() && row.worsens() && row.then >= SHORTEST_FELT_S;
+        if let Some(row) = self.felt().find(grows) {
+            return Some(format!("a wait gets longer: {}", row.sentence()));
+        }
+        let open = self.open_wait()?;
+        Some(format!("the twin does not show whether {} gets longer", open.named()))
+    }
+
     /// Returns the first finding of waits of the recording that the twin does not show, and whose wait is not predicted either. A change
     /// may lengthen such waits, whatever it does to other figures.
     pub(super) fn hidden_waits(&self) -> Option<&'static str> {
@@ -66,12 +73,14 @@ impl Prediction {
         self.not_reproduced.iter().copied().find(|rule| is_of_waits(rule) && !is_told(rule))
     }
 
-    /// Returns the row of dirtied bytes, if a change that allows no more unwritten data surely multiplies them. Programs then rewrite data
+    /// Returns the row of dirtied bytes, if a change that allows no more unwritten data surely makes more of them, and probably twice as many. Programs then rewrite data
     /// that were written too early. They may wait for that although no figure of the recording shows it. With more unwritten data,
     /// programs get further, which does no harm. `None` if the prediction has no peak of unwritten data, or nothing is dirtied now.
     fn written_again(&self) -> Option<&Row> {
         let peak = self.rows_of([PEAK]).next()?;
-        let is_again = |row: &&Row| row.worsens() && row.now > 0.0 && row.low >= AGAIN * row.now;
+        let is_again = |row: &&Row| {
+            row.worsens() && row.now > 0.0 && row.low >= HARDLY_LESS * row.now && row.then >= AGAIN * row.now
+        };
         self.rows_of([DIRTIED]).find(is_again).filter(|_| peak.then <= peak.now)
     }
 
@@ -182,6 +191,7 @@ mod tests {
         let lower = |row: Row| reserve(vec![wait(FSYNC, 4.4, 0.3), risk(112.0, 25.0), row]);
         let why = lower(dirtied(1514.0, 4166.0));
         assert!(why.contains("again and again on the twin: dirtied 562 MiB → about 4.07 GiB"), "{why}");
+        assert!(!lower(dirtied(555.0, 4166.0)).is_empty(), "hardly less at the lower end");
         assert_eq!(lower(dirtied(500.0, 4166.0)), "", "it may be as much as now");
         assert_eq!(lower(dirtied(700.0, 780.0)), "");
         assert_eq!(

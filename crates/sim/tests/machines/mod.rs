@@ -31,6 +31,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "fifteenth-well",
     "fifth-round",
     "foreign-owner",
+    "fortieth-sick",
+    "fortieth-well",
     "fourteenth-sick",
     "fourteenth-well",
     "fourth-budgets",
@@ -93,6 +95,8 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "thirtyfirst-well",
     "thirtyfourth-sick",
     "thirtyfourth-well",
+    "thirtyninth-sick",
+    "thirtyninth-well",
     "thirtysecond-sick",
     "thirtysecond-well",
     "thirtysixth-sick",
@@ -172,6 +176,8 @@ pub(crate) const THIRTYFIFTH_ROUND: &str = include_str!("../blind/thirtyfifth-ro
 pub(crate) const THIRTYSIXTH_ROUND: &str = include_str!("../blind/thirtysixth-round.txt");
 pub(crate) const THIRTYSEVENTH_ROUND: &str = include_str!("../blind/thirtyseventh-round.txt");
 pub(crate) const THIRTYEIGHTH_ROUND: &str = include_str!("../blind/thirtyeighth-round.txt");
+pub(crate) const THIRTYNINTH_ROUND: &str = include_str!("../blind/thirtyninth-round.txt");
+pub(crate) const FORTIETH_ROUND: &str = include_str!("../blind/fortieth-round.txt");
 pub(crate) const VARIATIONS: &str = include_str!("../blind/variations.txt");
 /// All tables.
 pub(crate) const TABLES: &[&str] = &[
@@ -214,6 +220,8 @@ pub(crate) const TABLES: &[&str] = &[
     THIRTYSIXTH_ROUND,
     THIRTYSEVENTH_ROUND,
     THIRTYEIGHTH_ROUND,
+    THIRTYNINTH_ROUND,
+    FORTIETH_ROUND,
     VARIATIONS,
 ];
 
@@ -234,8 +242,11 @@ impl Machine {
     /// Time between two samples, if it is not the simulator's.
     pub(crate) fn every(&self) -> Option<Nanos> {
         let value = option(self.line, "every")?;
-        let seconds = value.strip_suffix('s').and_then(|text| text.parse::<u64>().ok()).expect("whole seconds");
-        Some(Nanos::from_millis(seconds * 1000))
+        let (number, unit_ms) = match value.strip_suffix("ms") {
+            Some(number) => (number, 1),
+            None => (value.strip_suffix('s').expect("seconds or milliseconds"), 1000),
+        };
+        Some(Nanos::from_millis(number.parse::<u64>().expect("a whole number") * unit_ms))
     }
 }
 

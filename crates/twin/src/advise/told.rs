@@ -185,10 +185,12 @@ fn effect(goal: Goal, best: &Tried, as_is: &Tried, prediction: Option<&Predictio
     let (now, then, only) = pair(PEAK, as_is.at_risk_bytes, best.at_risk_bytes);
     let risk = format!("data at risk {} → {}{only}", human::bytes(now), human::bytes(then));
     let (now, then, only) = pair(WAITS, as_is.stall_seconds, best.stall_seconds);
-    let stall = format!("tasks wait {} → {}{only}", human::seconds(now), human::seconds(then));
+    let is_open = row(WAITS).is_some_and(|row| row.doubt.is_none() && !row.is_certain());
+    let maybe = if is_open { "maybe " } else { "" };
+    let stall = format!("{maybe}tasks wait {} → {}{only}", human::seconds(now), human::seconds(then));
     // The wait that people report first.
     let fsync =
-        row(LONGEST).filter(|row| row.improves()).map_or_else(String::new, |row| format!("{}, ", row.sentence()));
+        row(LONGEST).filter(|row| row.improves()).map_or_else(String::new, |row| format!("{}, ", row.reserved()));
     match goal {
         Goal::Latency => format!("{fsync}{stall}, {risk}"),
         Goal::Safety => format!("{risk}, {stall}"),
@@ -264,7 +266,9 @@ mod tests {
         let why = against(Goal::Latency, &prediction, &[]).expect("a write call may take longer");
         assert_eq!(why.short, "not certain");
         assert!(why.long.is_some_and(|why| why.contains("does not show whether")));
-        assert_eq!(against(Goal::Safety, &prediction, &[]), None, "it has another goal");
+        let safe = against(Goal::Safety, &prediction, &[]).map(|why| why.short);
+        assert_eq!(safe, Some("not certain"), "safety is to make no task wait longer");
+        assert_eq!(against(Goal::Throughput, &prediction, &[]), None, "it has another goal");
         let known = Prediction { rows: vec![row(WAITS, 60.0, 7.88)], ..prediction };
         assert_eq!(against(Goal::Latency, &known, &[]), None);
     }
