@@ -15,7 +15,7 @@ use crate::{Answer, Failure, Format, note};
 use floodline_analysis::prediction::{Prediction, Setting};
 use floodline_twin::backtest;
 use floodline_twin::predict::{Measured, Question, Run, conclude};
-use floodline_twin::shown::{self, Shown, Verdicts};
+use floodline_twin::shown::{self, Figures, Shown, Verdicts};
 use floodline_twin::{Options, Twin};
 use pairs::{Move, One};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
@@ -68,10 +68,11 @@ pub(crate) struct PredictTruth {
     format: Format,
 }
 
-/// What the rules say of one run of a twin, as the recorder sees it and closely.
+/// One run of a twin: its figures, and what the rules say of it, as the recorder sees it and closely.
 #[derive(Clone, Debug, serde::Serialize)]
 struct Runs {
     run: Run,
+    figures: Figures,
     said: Verdicts,
     close: Option<Box<Verdicts>>,
 }
@@ -250,8 +251,11 @@ fn predict(
     }
     let prediction =
         conclude(twin, &question, measured, &results).ok_or_else(|| "a prediction without a run".to_owned())?;
-    let runs = results.into_iter().map(|(run, shown)| Runs { run, said: shown.said, close: shown.close }).collect();
-    Ok((prediction, runs))
+    let runs = results.into_iter().map(|(run, shown)| {
+        let Shown { figures, said, close, .. } = shown;
+        Runs { run, figures, said, close }
+    });
+    Ok((prediction, runs.collect()))
 }
 
 #[cfg(test)]
