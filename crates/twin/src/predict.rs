@@ -6,6 +6,7 @@
 mod odds;
 mod rests;
 mod row;
+mod strict;
 mod unmount;
 mod volatile;
 
@@ -26,7 +27,6 @@ use crate::storm::{self, Storm};
 use crate::thresholds::{Thresholds, risk_room};
 use floodline_analysis::prediction::{Better, Doubt, Limits, PEAK, Prediction, Row, Seen, Setting, WAITS};
 use floodline_record::human;
-use floodline_record::id::Entity;
 use floodline_record::window::Window;
 
 /// A twin before and after a change.
@@ -107,7 +107,7 @@ impl Question {
         let warning = Thresholds::of(window, settings).and_then(|set| set.warning());
         let storm = now.first().zip(then.first()).and_then(|(now, then)| storm::of(window, now, then));
         let limits = limits(window, settings);
-        let clears_strict = clears_strict(window, settings);
+        let clears_strict = strict::clears(window, settings);
         let usual = Slowest::usual(twin, window).and_then(|disks| {
             let (now, then) = now.first().zip(then.first())?;
             Some(Box::new([now, then].map(|changed| disks.under(changed, &now.scenario))))
@@ -186,20 +186,6 @@ impl Question {
             _ => self.now.get(run.demand),
         }
     }
-}
-
-/// Whether settings clear `strict_limit` of every backing device that has it. A backing device whose flag was not read may have it.
-fn clears_strict(window: &Window, settings: &[Setting]) -> bool {
-    let cleared = |name: &str| {
-        let key = format!("bdi/{name}/strict_limit");
-        settings.iter().any(|one| one.key == key && one.value.trim() == "0")
-    };
-    let mut open = window.bdis.iter().filter(|(_, span)| span.last.strict_limit.is_none_or(|flag| flag.0 > 0));
-    settings.iter().any(|one| one.key.ends_with("/strict_limit"))
-        && open.all(|(id, _)| match window.entities.get(id) {
-            Some(Entity::Bdi { name }) => cleared(&name.to_string()),
-            _ => false,
-        })
 }
 
 /// Readings of the recording that predictions are compared with.
@@ -522,23 +508,6 @@ mod tests {
         // By less than the error of the twin.
         let hardly = headline(vec![wait(false), risk(22.0)]);
         assert_eq!(hardly, format!("It lowers: peak data at risk 24.0 MiB → about 22.0 MiB.{assumed}"));
-    }
-
-    #[test]
-    fn a_strict_limit_is_cleared_only_if_no_device_keeps_one() {
-        use floodline_record::units::Flag;
-        use floodline_testkit::Fixture;
-        let with = |other: Option<u64>| {
-            Fixture::healthy()
-                .bdi("8:0", |_, row| row.strict_limit = Some(Flag(1)))
-                .bdi("0:60", move |_, row| row.strict_limit = other.map(Flag))
-                .window()
-        };
-        let setting = [Setting::new("bdi/8:0/strict_limit", 0)];
-        assert!(clears_strict(&with(Some(0)), &setting));
-        assert!(!clears_strict(&with(Some(1)), &setting), "another device has one");
-        assert!(!clears_strict(&with(None), &setting), "it may have one");
-        assert!(!clears_strict(&with(Some(0)), &[Setting::new("vm.dirty_ratio", 20)]));
     }
 
     #[test]
