@@ -13,7 +13,7 @@ mod volatile;
 pub(crate) use self::row::scale;
 pub use self::row::spread;
 
-use self::rests::{Judged, changed, on_usual_disks};
+use self::rests::{Judged, at_samples, changed, on_usual_disks};
 use self::row::{Of, SMALLEST_BUDGET, leave_open, limits_row, on_devices, row};
 use crate::Twin;
 use crate::backtest;
@@ -239,6 +239,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         now,
         then: then.closely(),
         changed: changed(results),
+        at_samples: at_samples(results),
         usual: on_usual_disks(results),
         rows: &rows,
         unknown_speed: unknown.map(|ceiling| ceiling.write_bytes_per_second.unwrap_or(0.0)).reduce(f64::min),

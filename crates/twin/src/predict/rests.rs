@@ -54,6 +54,8 @@ pub(super) struct Judged<'a> {
     pub(super) then: &'a Verdicts,
     /// The changed twin again, with other seeds, bounds of the demand and speeds of the devices.
     pub(super) changed: Vec<&'a Verdicts>,
+    /// The same, as the recorder would see it.
+    pub(super) at_samples: Vec<&'a Verdicts>,
     /// The changed twin on disks of a usual speed, where the recording may have such disks.
     pub(super) usual: Option<&'a Verdicts>,
     pub(super) rows: &'a [Row],
@@ -82,10 +84,21 @@ const fn fate(is_there: bool, doubt: Option<Reason>) -> Fate {
 }
 
 /// The changed runs of which the rules judge something.
-pub(super) fn changed(results: &[(Run, Shown)]) -> Vec<&Verdicts> {
+fn judged(results: &[(Run, Shown)]) -> impl Iterator<Item = &Shown> {
     let is_own = |run: &Run| run.demand != Run::ON_USUAL_DISKS;
-    let is_judged = |run: &Run, shown: &Shown| run.is_changed && is_own(run) && run.trial.diagnosed && !shown.is_cut;
-    results.iter().filter(|(run, shown)| is_judged(run, shown)).map(|(_, shown)| shown.closely()).collect()
+    let is_judged =
+        move |run: &Run, shown: &Shown| run.is_changed && is_own(run) && run.trial.diagnosed && !shown.is_cut;
+    results.iter().filter(move |(run, shown)| is_judged(run, shown)).map(|(_, shown)| shown)
+}
+
+/// What the rules say of these runs, with samples that are close enough to each other.
+pub(super) fn changed(results: &[(Run, Shown)]) -> Vec<&Verdicts> {
+    judged(results).map(Shown::closely).collect()
+}
+
+/// What they say of these runs as the recorder would see them.
+pub(super) fn at_samples(results: &[(Run, Shown)]) -> Vec<&Verdicts> {
+    judged(results).map(|shown| &shown.said).collect()
 }
 
 /// What the rules say of the changed twin on disks of a usual speed. `None` without such a run, and where tasks would wait on these disks
@@ -180,17 +193,23 @@ impl Judged<'_> {
             (true, false) if lacks => fate(lasts(rule, self.rows), Some(Reason::Unchecked)),
             (true, _) if lacks => fate(false, Some(Reason::Unchecked)),
             (true, true) if !is_unanimous => fate(is_then, Some(Reason::Runs)),
+            // The recorder saw it, but would not see it in each of these runs: what it saw may be another finding.
+            (true, true) if is_then && !self.is_seen_always(rule) => fate(true, Some(Reason::Runs)),
             // Which tasks wait is the part of the twin that is assumed most.
             (true, true) => {
                 let is_open = !is_then && WAITS_ALONE.contains(&rule) && !ends(rule, self.rows);
                 fate(is_then, is_open.then_some(Reason::Waits))
             }
-            (true, false) if is_then && is_unanimous => fate(true, None),
-            (true, false) if ends(rule, self.rows) => fate(false, None),
+            (true, false) if !is_any && ends(rule, self.rows) => fate(false, None),
             // The twin has less of it than the host. If a run shows it nevertheless, the host has it.
             (true, false) => fate(is_any || self.stays_weaker(rule), Some(Reason::Unshown)),
             (false, is_now) => self.fate_of_new(rule, is_now, (is_then, is_any, is_unanimous)),
         }
+    }
+
+    /// Whether the recorder would see the finding of a rule in the twin as it is and in each changed run.
+    fn is_seen_always(&self, rule: &str) -> bool {
+        self.now.said.has(rule) && self.at_samples.iter().all(|said| said.has(rule))
     }
 
     /// Whether the twin has less than the finding of the recording, and the change ends none of it: the changed twin has it below a warning, as
@@ -268,11 +287,12 @@ impl Judged<'_> {
         }
         let warning = |rule| Seen { rule, severity: Severity::Warning };
         let is_known = |rule: &str| all.iter().any(|seen| seen.rule == rule);
-        for rule in COMES.into_iter().filter(|rule| self.may_come() && !is_known(rule)) {
+        // An info of a run is no answer where the wait is assumed or missed by which it would be more.
+        let is_denied = |rule: &str| !self.recorded.has(rule) && self.fate(rule) == fate(false, None);
+        let is_open = |rule: &str| !is_known(rule) || is_denied(rule);
+        for rule in COMES.into_iter().filter(|rule| self.may_come() && is_open(rule)) {
             doubtful.push(self.answer(&warning(rule), false, Reason::Assumed));
         }
-        // An info of a run is no answer where the wait is missed by which it would be more.
-        let is_denied = |rule: &str| !self.recorded.has(rule) && self.fate(rule) == fate(false, None);
         for rule in COMES.into_iter().filter(|rule| self.misses_the_wait() && is_denied(rule)) {
             if doubtful.iter().all(|one| one.rule != rule) {
                 doubtful.push(self.answer(&warning(rule), false, Reason::MissedWait));

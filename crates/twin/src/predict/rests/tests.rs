@@ -42,12 +42,13 @@ fn doubts(
     let results: Vec<(Run, Shown)> = then.into_iter().enumerate().map(|(at, one)| (run(at as u64), one)).collect();
     let none = Shown::default();
     let then = results.first().map_or(&none, |(_, one)| one).closely();
-    let changed = changed(&results);
+    let (changed, at_samples) = (changed(&results), at_samples(&results));
     let judged = Judged {
         recorded: &recorded,
         now: &now,
         then,
         changed,
+        at_samples,
         usual: on_usual_disks(&results),
         rows,
         unknown_speed,
@@ -94,6 +95,8 @@ fn where_syncs_are_not_measured_more_dirty_data_may_make_them_wait() {
         assert!(told.iter().all(|(_, reason, is_there)| *reason == Reason::Assumed && !is_there));
     };
     check(&[wait(false), peak(600e6)], &COMES);
+    let info = doubts((Verdicts::default(), Shown::default(), vec![slight(CLIFF)]), &[wait(false), peak(600e6)], None);
+    assert_eq!(info, COMES.map(|rule| (rule, Reason::Assumed, false)), "an info of a run");
     check(&[wait(true), peak(600e6)], &[]);
     check(&[wait(false), peak(20e6)], &[]);
     check(&[peak(600e6)], &[]);
@@ -162,7 +165,7 @@ fn a_finding_is_certain_where_the_twin_is_like_the_recording_and_all_runs_agree(
     check((true, true, [true, true]), None);
     check((true, true, [false, false]), None);
     check((true, true, [true, false]), Some((Reason::Runs, true)));
-    check((true, false, [true, true]), None);
+    check((true, false, [true, true]), Some((Reason::Unshown, true)));
     check((true, false, [false, true]), Some((Reason::Unshown, true)));
     check((true, false, [false, false]), Some((Reason::Unshown, false)));
     check((false, true, [true, true]), Some((Reason::OnlyTwin, false)));
@@ -177,6 +180,17 @@ fn a_finding_is_certain_where_the_twin_is_like_the_recording_and_all_runs_agree(
     };
     let told = doubts((with(false).said, with(false), vec![warned.clone(), warned]), &[], None);
     assert_eq!(told, [(CLIFF, Reason::NewWarning, true)]);
+}
+
+#[test]
+fn a_finding_that_a_run_shows_does_not_end_for_certain() {
+    let peak = Row { low: 40e6, high: 130e6, ..row(PEAK, "peak data at risk", "bytes", 294e6, 91e6) };
+    let told = |then: [bool; 2]| {
+        let all = (with(true).said, with(false), then.map(with).to_vec());
+        doubts(all, std::slice::from_ref(&peak), None).first().map(|(_, reason, is_there)| (*reason, *is_there))
+    };
+    assert_eq!(told([false, false]), None, "the data at risk shrink to less than half");
+    assert_eq!(told([true, false]), Some((Reason::Unshown, true)));
 }
 
 #[test]
@@ -218,6 +232,7 @@ fn nothing_is_certain_by_a_twin_that_misses_its_recording() {
             now: &now,
             then: &then,
             changed: vec![&then, &then],
+            at_samples: vec![&then, &then],
             usual: None,
             rows: &[],
             unknown_speed: None,
@@ -265,6 +280,7 @@ fn doubt_of_unlike(rule: &'static str, rows: &[Row], (now, then): (bool, bool)) 
         recorded: &recorded,
         now: &now,
         then: &then,
+        at_samples: changed.clone(),
         changed,
         usual: None,
         rows,
@@ -355,7 +371,9 @@ fn a_stall_between_two_samples_of_the_recorder_counts() {
     let told = |recorded, now, then| doubts((recorded, coarse(now), vec![coarse(then)]), &[], None);
     let found = || with(true).said;
     assert_eq!(told(found(), true, false), [], "it ends");
-    assert_eq!(told(found(), true, true), [], "it stays");
+    assert_eq!(told(found(), true, true), [(CLIFF, Reason::Runs, true)], "the recorder would not see it again");
+    let seen = || Shown { close: Some(Box::new(found())), ..with(true) };
+    assert_eq!(doubts((found(), seen(), vec![seen()]), &[], None), [], "it stays");
     assert_eq!(told(Verdicts::default(), true, true), [(CLIFF, Reason::Hidden, true)], "the recorder does not see it");
 }
 
@@ -369,6 +387,7 @@ fn pauses_of_a_strict_limit_end_for_certain_with_the_last_one() {
             now: &now,
             then: &then,
             changed: vec![&now.said],
+            at_samples: vec![&now.said],
             usual: None,
             rows: &[],
             unknown_speed: None,
@@ -400,6 +419,7 @@ fn a_finding_that_only_disks_of_a_usual_speed_show_may_come() {
             now: &now,
             then: results[1].1.closely(),
             changed: changed(&results),
+            at_samples: at_samples(&results),
             usual: on_usual_disks(&results),
             rows: &[],
             unknown_speed: None,
