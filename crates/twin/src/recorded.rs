@@ -18,7 +18,7 @@ use std::convert::Infallible;
 /// Most intervals of processes that are kept: about 100 MiB.
 const INTERVALS_MAX: usize = 1_000_000;
 
-/// Most levels of dirty and of mapped bytes that are kept: about 16 MiB each.
+/// Most levels of dirty, of mapped and of cached bytes that are kept: about 16 MiB each.
 const LEVELS_MAX: usize = 1_000_000;
 
 /// Most files of which it is kept what was dirty before: about 8 MiB.
@@ -136,6 +136,8 @@ pub struct Recorded {
     pub dirty: BTreeMap<EntityId, Vec<(Nanos, u64)>>,
     /// Mapped file bytes of each cgroup, kept likewise.
     pub mapped: BTreeMap<EntityId, Vec<(Nanos, u64)>>,
+    /// Page cache of each cgroup in bytes, kept likewise.
+    pub cached: BTreeMap<EntityId, Vec<(Nanos, u64)>>,
     /// Limits of cgroups, and when they changed.
     pub limits: LimitChanges,
     /// Whether there were more intervals than are kept: the twin then covers only the first of them.
@@ -147,7 +149,7 @@ pub struct Recorded {
     homes: BTreeMap<EntityId, BTreeMap<Option<EntityId>, u64>>,
     last: BTreeMap<EntityId, (Nanos, ProcessRow)>,
     intervals: usize,
-    levels: [usize; 2],
+    levels: [usize; 3],
     /// Counters of processes that are gone, by the process that reaps them.
     left: BTreeMap<u32, Did>,
     phase: Phase,
@@ -181,9 +183,10 @@ impl Recorded {
         self.parents.clear();
         self.dirty.clear();
         self.mapped.clear();
+        self.cached.clear();
         self.homes.clear();
         self.limits.begin_again();
-        (self.intervals, self.levels, self.is_cut) = (0, [0, 0], false);
+        (self.intervals, self.levels, self.is_cut) = (0, [0; 3], false);
     }
 
     /// Forgets all samples. Counters grow from the next one on.
@@ -241,10 +244,11 @@ impl Recorded {
                 *count += 1;
             }
         };
-        let [dirty, mapped] = &mut self.levels;
+        let [dirty, mapped, cached] = &mut self.levels;
         for (id, row) in sample.cgroups.rows() {
             push(&mut self.dirty, dirty, *id, row.file_dirty);
             push(&mut self.mapped, mapped, *id, row.file_mapped);
+            push(&mut self.cached, cached, *id, row.file);
         }
         // Levels of a part of the time would stand for all of it.
         if *dirty >= LEVELS_MAX {
@@ -252,6 +256,9 @@ impl Recorded {
         }
         if *mapped >= LEVELS_MAX {
             self.mapped.clear();
+        }
+        if *cached >= LEVELS_MAX {
+            self.cached.clear();
         }
     }
 

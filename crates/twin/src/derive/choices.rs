@@ -9,7 +9,7 @@ use super::made::Made;
 use super::nearer::{BY, CLEARLY, SIZE_MAX, ran};
 use super::replaced::Replaced;
 use super::syncs::{Syncs, rested, runs};
-use super::{Fit, Fitted, made};
+use super::{Fit, Fitted, made, rounds};
 use crate::backtest::{Figure, backtest};
 use crate::patience::EVENTS_MAX;
 use crate::provenance::Origin;
@@ -109,6 +109,7 @@ impl Choice {
                 may_write_files(group)
                     && (syncs.call.is_none() || is_held)
                     && Replaced::of(group, groups, syncs, recorded).is_none()
+                    && rounds::file(group, groups, recorded).is_none()
             }
             Choice::AtEnds => is_held && !runs(group).is_empty(),
             Choice::Unsynced => is_held,

@@ -36,6 +36,7 @@ mod replaced;
 mod requests;
 mod residence;
 mod rewrites;
+mod rounds;
 mod scattered;
 mod shares;
 mod spliced;

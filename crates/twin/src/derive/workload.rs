@@ -15,7 +15,7 @@ use super::syncs::{Habit, Syncs, Wrote, add_by_age, are_shown, habits, syncs};
 use super::unattributed::unattributed;
 use super::unmounts::{Ended, Processes, Unmounts};
 use super::writer::Writer;
-use super::{Fit, asked, mapped_files, rewrites, scattered, unread};
+use super::{Fit, asked, mapped_files, rewrites, rounds, scattered, unread};
 use crate::provenance::Notes;
 use crate::{Program, Programs, Recorded, TwinError};
 use floodline_analysis::diagnose::device::{self, Interval};
@@ -165,7 +165,8 @@ pub(super) fn workload(
         let rewritten = rewrites::file(group, &all, recorded)
             .or_else(|| scattered::file(group, syncs, place, &here(at.place), recorded))
             .or_else(|| rewrites::in_place(group, syncs))
-            .or_else(|| replaced.and_then(Replaced::in_place));
+            .or_else(|| replaced.and_then(Replaced::in_place))
+            .or_else(|| rounds::file(group, &all, recorded).filter(|_| replaced.is_none() && group.made.is_none()));
         let syncs = if rewritten.is_some() { syncs.of_overwrites(group) } else { syncs };
         let is_emptied = replaced.is_some_and(|it| it.is_emptied);
         let writer = Writer::of(group, (syncs, rewritten, is_emptied), place, &task, recorded, notes, fit);
