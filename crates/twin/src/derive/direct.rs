@@ -2,13 +2,16 @@
 //! Bytes that programs wrote past the page cache. A trace counts them. Without one, they are the bytes that processes wrote and that
 //! never became dirty, and how each program writes tells whose they are.
 
+use super::devices::written_twice;
 use super::group::{Bin, Group, Key};
 use crate::recorded::Recorded;
 use floodline_record::id::{DevId, Entity};
 use floodline_record::record::What;
+use floodline_record::sample::SampleTime;
 use floodline_record::traced::bytes::Class;
 use floodline_record::window::Window;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// Moves the direct bytes of each group out of its write calls.
 pub(super) fn take(groups: &mut [(Key, Group)], recorded: &Recorded, of_pid: &BTreeMap<u32, Key>, times: &[u64]) {
@@ -150,8 +153,14 @@ fn take_direct(groups: &mut [(Key, Group)], recorded: &Recorded, page: f64) {
     let written: f64 = groups.iter().flat_map(|(_, group)| &group.bins).map(|bin| bin.by_calls + bin.mapped).sum();
     let ends = (series.first().and_then(|(_, row)| total(row)), series.last().and_then(|(_, row)| total(row)));
     let (Some(first), Some(last)) = ends else { return };
+    // What reaches a loop device through the page cache becomes dirty in the file below, however it was written above.
+    let twice = written_twice(&recorded.window);
+    let below = |from: &SampleTime, to: &SampleTime| -> f64 {
+        twice.range((Bound::Excluded(from.monotonic), Bound::Included(to.monotonic))).map(|(_, bytes)| bytes).sum()
+    };
+    let dirtied = last - first - twice.values().sum::<f64>();
     // Counters of processes that ended in between are lost, those of the machine are not: a lower sum is expected.
-    if written - (last - first) < 0.02 * written + 4.0 * 1048576.0 {
+    if written - dirtied < 0.02 * written + 4.0 * 1048576.0 {
         return;
     }
     let mut missing: Vec<f64> = series
@@ -161,7 +170,7 @@ fn take_direct(groups: &mut [(Key, Group)], recorded: &Recorded, page: f64) {
             let (Some(before), Some(now)) = (total(&pair[0].1), total(&pair[1].1)) else { return 0.0 };
             let bins = groups.iter().filter_map(|(_, group)| group.bins.get(at));
             let all: f64 = bins.map(|bin| bin.by_calls + bin.mapped).sum();
-            let direct = all - (now - before).max(0.0);
+            let direct = all - (now - before - below(&pair[0].0, &pair[1].0)).max(0.0);
             if direct > 0.05 * all { direct } else { 0.0 }
         })
         .collect();
@@ -282,6 +291,36 @@ mod tests {
         let mut missing = vec![4e6; 9];
         take_direct_throughout(&mut groups, &mut missing);
         assert!(groups.iter().all(|(_, group)| group.bins.iter().all(|bin| bin.direct == 0.0)));
+    }
+
+    #[test]
+    fn what_became_dirty_only_below_a_loop_device_was_written_past_the_cache() {
+        use floodline_record::facts::Stack;
+        use floodline_record::sample::HostRow;
+        use floodline_record::units::Pages;
+        use floodline_testkit::{Fixture, grows};
+        // 4 MB in each second reach the loop device, and as many become dirty.
+        let direct = |is_direct: bool| {
+            let pages = |t: f64, row: &mut HostRow| row.nr_dirtied = Some(Pages((4e6 * t / 4096.0) as u64));
+            let host = Fixture::healthy().host(pages).disk("loop0", |t, row| row.written = grows(t, 0, 4e6));
+            let host = host.facts(|facts| {
+                for device in &mut facts.devices {
+                    if let Stack::Loop { dio, .. } = &mut device.stack {
+                        *dio = Some(is_direct);
+                    }
+                }
+            });
+            let mut recorded = Recorded::default();
+            for record in host.records() {
+                let Ok(()) = recorded.record(&record);
+            }
+            let seconds = recorded.window.host_series.len() - 1;
+            let mut groups = [waiting(&vec![4e6; seconds])];
+            take_direct(&mut groups, &recorded, 4096.0);
+            groups[0].1.bins.iter().map(|bin| bin.direct).sum::<f64>() / (4e6 * seconds as f64)
+        };
+        assert!(direct(false) > 0.95, "{}", direct(false));
+        assert!(direct(true) < 0.05, "it became dirty above: {}", direct(true));
     }
 
     fn program(name: &str, cgroup: EntityId, by_calls: &[f64]) -> (Key, Group) {
