@@ -47,6 +47,8 @@ pub(crate) struct List {
 pub(crate) struct Inode {
     pub(crate) sb: SbId,
     pub(crate) size: u64,
+    /// Size that its filesystem has logged, on XFS: data beyond it has to change the size once it is on the device.
+    pub(crate) disk_size: u64,
     /// End of the allocated blocks; dirty pages beyond are delayed allocations.
     pub(crate) allocated: u64,
     /// Pages before that end that have no data on the device, if there are any.
@@ -113,6 +115,7 @@ impl Inode {
         Inode {
             sb,
             size: 0,
+            disk_size: 0,
             allocated: 0,
             gaps: None,
             reserved: 0,

@@ -162,7 +162,13 @@ pub(crate) async fn worker(sim: Sim, sb: SbId) {
         crate::cpu::run(&sim, cost).await;
         journal::start_reserved(&sim, sb);
         journal::modify(&sim, sb, &[block], CgId::ROOT).await;
-        sim.w().journal_joins(inode, true);
+        {
+            let mut world = sim.w();
+            world.journal_joins(inode, true);
+            let end = world.ioends.cells[cell as usize].pages.last().map_or(0, |(start, len)| (start + len) * PAGE);
+            let i = &mut world.inodes[inode];
+            i.disk_size = i.disk_size.max(end.min(i.size));
+        }
         journal::stop(&sim, sb);
         sim.w().ioend_finish(cell);
     }

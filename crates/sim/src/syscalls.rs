@@ -113,6 +113,13 @@ async fn in_transaction(sim: &Sim, pid: PidId, inode: InodeId, blocks: &[u64], w
     journal::change(sim, pid, sb, blocks, Some((inode, with_data))).await;
 }
 
+/// Changes the size of a file within a block that it has. An fdatasync has to commit that, but no data goes before it.
+async fn change_size(sim: &Sim, pid: PidId, inode: InodeId, block: u64) {
+    in_transaction(sim, pid, inode, &[block], false).await;
+    let i = &mut sim.w().inodes[inode];
+    i.datasync_tid = i.datasync_tid.max(i.sync_tid);
+}
+
 /// Changes the modification time of an inode.
 pub(crate) async fn update_time(sim: &Sim, pid: PidId, inode: InodeId) {
     let waits = sim.w().update_time(pid, inode);
@@ -286,6 +293,7 @@ async fn transfer(
             let mut world = sim.w();
             let i = &mut world.inodes[inode];
             i.size = i.size.max(offset + len);
+            i.disk_size = i.size;
             i.fill(pages);
             let all = world.data_blocks(inode);
             if gap == Some(Gap::Hole) { all.to_vec() } else { all[2..].to_vec() }
@@ -334,6 +342,7 @@ pub(crate) async fn truncate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) {
         let i = &mut world.inodes[inode];
         i.was_truncated |= size < i.size;
         i.size = size;
+        i.disk_size = size;
         i.cut(first);
         i.reserved = i.reserved.min(first);
         if first == 0 {
@@ -357,6 +366,7 @@ pub(crate) async fn fallocate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) 
             let i = &mut world.inodes[inode];
             i.allocate(end);
             i.size = i.size.max(size);
+            i.disk_size = i.size;
             world.data_blocks(inode)
         })
     };

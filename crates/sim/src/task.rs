@@ -178,6 +178,7 @@ impl<'s> Hand<'s> {
                     let mut world = self.sim.w();
                     let i = &mut world.inodes[inode];
                     i.size = i.size.max(size);
+                    i.disk_size = i.size;
                 }
                 Op::Durable(call, target) => self.make_durable(call, &target).await?,
                 Op::Unlink(path) => self.unlink(&path).await?,

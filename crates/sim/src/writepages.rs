@@ -398,7 +398,9 @@ impl World {
             in_stretch: in_request,
             gap: 0,
             is_new,
-            converts: needs_blocks && sb.has_unwritten,
+            // XFS logs a larger size of the file only once the data is on the device (`xfs_setfilesize`).
+            converts: needs_blocks && sb.has_unwritten
+                || sb.fs_type == FsType::Xfs && i.size.min(end * PAGE) > i.disk_size,
             transaction: (changes_first && (sb.journal.is_some() || sb.metadata.is_some())).then_some(i.sb),
             // Half of the cost is per folio, half per page.
             cost: self.costs.map + (run.folios + run.len) / 2 * self.costs.page,

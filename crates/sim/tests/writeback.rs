@@ -431,3 +431,18 @@ fn inodes_that_are_dropped_from_the_cache_are_written_in_place_before() {
     assert!(written("") >= 4e6, "the worker of the log writes them within half a minute");
     assert!(written(", \"drop_caches\"") < 0.4e6, "the task that drops them goes on after that");
 }
+
+#[test]
+fn an_fdatasync_commits_the_size_of_a_file_that_grew_within_a_block() {
+    for (mount, expect) in [("data", 0.19), ("one", 0.24)] {
+        let write =
+            format!("{{ write = {{ file = \"/{mount}/log\", order = \"append\", block = \"512 B\", count = 1 }} }}");
+        let sync = format!("{{ fdatasync = {{ file = \"/{mount}/log\" }} }}");
+        let steps = format!("[{{ repeat = {{ every = \"2s\", steps = [{write}, {sync}] }} }}]");
+        let task = format!("[workload]\nduration = \"17s\"\n[workload.tasks.log]\nsteps = {steps}\n");
+        // Of eight appends one needs a block. On XFS each is data, flush, log and flush of 50 ms each; ext4 has a commit
+        // record as well.
+        let usual = figure(&run("6.12", &task), "log.fdatasync.p50_seconds");
+        assert!((expect..expect + 0.06).contains(&usual), "{mount}: {usual} s");
+    }
+}

@@ -3,7 +3,7 @@
 //! the way can change what it does. Mirrors generic_perform_write and iomap_file_buffered_write.
 
 use super::read::fetch;
-use super::{INODE_LOCKED, OUT_OF_MEMORY, update_time};
+use super::{INODE_LOCKED, OUT_OF_MEMORY, change_size, update_time};
 use crate::arena::{CgId, InodeId, PidId, SbId, WbId};
 use crate::balance_dirty_pages::balance_dirty_pages;
 use crate::engine::Sim;
@@ -59,8 +59,9 @@ pub(crate) async fn write(
         if is_iomap && let Some((wb, pages)) = writing.has_to_look(sim) {
             balance_dirty_pages(sim, pid, wb, pages).await;
         }
-        let (stride, is_done, is_new) = {
+        let (stride, is_done, is_new, size) = {
             let mut world = sim.w();
+            let size = world.inodes[inode].size;
             if world.pids[pid].is_killed(world.now) {
                 break;
             }
@@ -77,7 +78,7 @@ pub(crate) async fn write(
             if is_free {
                 world.take_in(&writing, &stride, missing);
             }
-            (stride, is_free, missing > 0)
+            (stride, is_free, missing > 0, size)
         };
         if !is_done && wait_for_room(sim, &writing, &stride).await.is_err() {
             result = Err(OUT_OF_MEMORY);
@@ -87,6 +88,10 @@ pub(crate) async fn write(
         use_cpu(sim, pid, nanos, false).await;
         sim.w().copies.end();
         writing.at = stride.bytes.end;
+        let grown = sim.w().grows_in_place(inode, size, writing.at);
+        if let Some(block) = grown {
+            change_size(sim, pid, inode, block).await;
+        }
         if !is_iomap && let Some((wb, pages)) = writing.has_to_look(sim) {
             balance_dirty_pages(sim, pid, wb, pages).await;
         }
@@ -197,6 +202,14 @@ impl World {
         }
         let i = &mut self.inodes[inode];
         i.size = i.size.max(stride.bytes.end);
+    }
+
+    /// Returns the block of an inode whose file has grown from `size` to `end`, if ext4 logs the new size at once: the last
+    /// block has been allocated before. The size of a file with a new block changes with the allocation.
+    fn grows_in_place(&self, inode: InodeId, size: u64, end: u64) -> Option<u64> {
+        let i = &self.inodes[inode];
+        let is_ext4 = self.sbs[i.sb].fs_type == FsType::Ext4;
+        (is_ext4 && end > size && i.is_on_device((end - 1) / PAGE)).then_some(i.block)
     }
 
     /// End of the next stride of a write: after `some` pages, at the end of a folio.
