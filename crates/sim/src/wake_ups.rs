@@ -33,13 +33,16 @@ impl WakeUps {
         WakeUps { known, began: None }
     }
 
-    /// Delay of a wake-up now, nanoseconds.
+    /// Delay of a wake-up now, nanoseconds: half of what the recorder shows, the mean of delays between none and that. The
+    /// recorder is one thread at one moment; the five wake-ups that one fsync needs are not all as late. Of 69 longest syncs of
+    /// recordings the model is within a quarter of 41 with the whole delay, of 49 with half of it, and within a factor of two
+    /// of 60 and 62.
     pub(crate) fn late(&self, now: u64) -> u64 {
         let Some(since) = self.began.and_then(|began| now.checked_sub(began)).filter(|_| !self.known.is_empty()) else {
             return 0;
         };
         let next = self.known.partition_point(|late| late.until < since);
-        self.known.get(next).map_or(0, |late| late.by)
+        self.known.get(next).map_or(0, |late| late.by / 2)
     }
 }
 
@@ -146,11 +149,11 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_up_is_as_late_as_the_recorder_was_at_that_time() {
-        let mut wake_ups = WakeUps::new(vec![Late { until: 10, by: 0 }, Late { until: 20, by: 7 }]);
+    fn a_wake_up_is_half_as_late_as_the_recorder_was_at_that_time() {
+        let mut wake_ups = WakeUps::new(vec![Late { until: 10, by: 0 }, Late { until: 20, by: 8 }]);
         assert_eq!(wake_ups.late(115), 0, "the workload has not begun");
         wake_ups.began = Some(100);
-        assert_eq!([99, 110, 111, 120, 121].map(|now| wake_ups.late(now)), [0, 0, 7, 7, 0]);
+        assert_eq!([99, 110, 111, 120, 121].map(|now| wake_ups.late(now)), [0, 0, 4, 4, 0]);
         assert_eq!(WakeUps::default().late(115), 0);
     }
 }
