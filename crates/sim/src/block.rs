@@ -122,9 +122,9 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Whether it is a write from the page cache.
-    pub(crate) fn is_buffered_write(&self) -> bool {
-        self.way == Way::Write && self.class != Class::Exempt
+    /// Whether writeback throttling counts it: a write from the page cache, or a flush that a task asks for by itself.
+    pub(crate) fn is_throttled(&self) -> bool {
+        self.way != Way::Read && self.class != Class::Exempt
     }
 }
 
@@ -552,20 +552,21 @@ impl World {
         if let Some(ticket) = next {
             self.wake(ticket);
         }
-        self.wbt_done(device, &request, since);
         if self.settings.laptop_mode > 0 {
             self.laptop_io_completion(device);
         }
-        if request.way != Way::Flush {
-            return self.request_done(device, &request, request.done);
+        let mut served = Vec::new();
+        if request.way == Way::Flush {
+            served = self.flush_end(device);
         }
-        let served = self.flush_end(device);
         if served.is_empty() {
-            // A flush of an array is shared by its members.
+            // No flush, or that of an array, which its members share.
+            self.wbt_done(device, &request, since);
             return self.request_done(device, &request, request.done);
         }
-        for done in served {
-            self.request_done(device, &request, done);
+        for request in served {
+            self.wbt_done(device, &request, since);
+            self.request_done(device, &request, request.done);
         }
     }
 

@@ -6,7 +6,7 @@
 //! O_DSYNC, 125 writes took 8 flushes.
 
 use crate::arena::BlockId;
-use crate::block::{Done, Request};
+use crate::block::Request;
 use crate::engine::Sim;
 use crate::world::World;
 
@@ -17,7 +17,7 @@ const PENDING_TIMEOUT: u64 = 5_000_000_000;
 #[derive(Debug, Default)]
 pub(crate) struct Flushes {
     /// Requests that the flush under way serves; none if no flush is under way.
-    running: Vec<Done>,
+    running: Vec<Request>,
     /// Requests that the next one will serve, and the time since which the first of them waits.
     pending: Vec<Request>,
     pending_since: u64,
@@ -33,7 +33,7 @@ impl Flushes {
             return None;
         }
         let first = self.pending.first().copied()?;
-        self.running = self.pending.drain(..).map(|request| request.done).collect();
+        self.running = std::mem::take(&mut self.pending);
         Some(first)
     }
 }
@@ -59,7 +59,7 @@ impl World {
     }
 
     /// Ends the flush under way. Returns what it served.
-    pub(crate) fn flush_end(&mut self, device: BlockId) -> Vec<Done> {
+    pub(crate) fn flush_end(&mut self, device: BlockId) -> Vec<Request> {
         let served = std::mem::take(&mut self.blocks[device].flushes.running);
         self.flush_kick(device);
         served
@@ -79,7 +79,7 @@ pub(crate) async fn with_data<T>(sim: &Sim, device: BlockId, write: impl Future<
 mod tests {
     use super::*;
     use crate::arena::CgId;
-    use crate::block::{Class, Way};
+    use crate::block::{Class, Done, Way};
 
     #[test]
     fn flushes_that_come_during_one_share_the_next() {

@@ -19,7 +19,7 @@ use crate::world::{PAGE, World};
 use crate::writepages::wait_writeback;
 use crate::xfsaild::Room;
 use floodline_kernel::Journals;
-pub(crate) use log::{LOG, flush};
+pub(crate) use log::{LOG, flush, flush_alone};
 use log::{write, write_checkpoint, write_superblock};
 use log_space::{LogSpace, make_room};
 use reserved::{Reserved, transaction_blocks};

@@ -54,7 +54,7 @@ async fn fsync_range(sim: &Sim, inode: InodeId, datasync: bool, pages: Range<u64
         if datasync { i.datasync_tid } else { i.sync_tid.max(i.datasync_tid) }
     };
     if tid == 0 || !journal::commit(sim, sb, tid).await {
-        journal::flush(sim, device).await;
+        journal::flush_alone(sim, device).await;
     }
 }
 

@@ -124,7 +124,7 @@ impl World {
     /// Whether a request may enter the queue at once. A buffered write takes a place there.
     pub(crate) fn wbt_admits(&mut self, device: BlockId, request: &Request) -> bool {
         let wbt = &self.blocks[device].wbt;
-        if wbt.target == 0 || !request.is_buffered_write() {
+        if wbt.target == 0 || !request.is_throttled() {
             return true;
         }
         // A new write queues behind those that wait.
@@ -161,7 +161,7 @@ impl World {
             Way::Write => wbt.writes += 1,
             Way::Flush => {}
         }
-        if !request.is_buffered_write() {
+        if !request.is_throttled() {
             return;
         }
         wbt.in_flight -= 1;

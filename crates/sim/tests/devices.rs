@@ -362,3 +362,20 @@ fn steal_time_makes_usual_reads_faster_and_the_slowest_slower() {
     assert!(slowest > 10e-3 && slowest_even < 2.0 * even, "slowest reads: {slowest}, {slowest_even} s");
     assert!((0.6..1.5).contains(&(cpu / cpu_even)), "the same CPU time: {cpu}, {cpu_even} s");
 }
+
+#[test]
+fn a_flush_alone_waits_for_a_place_in_the_queue_like_a_write() {
+    let write =
+        "{ write = { file = \"/data/a\", order = \"random\", size = \"64 MiB\", block = \"4 KiB\", count = 600 } }";
+    let setup = "setup = [{ write = { file = \"/data/a\", block = \"1 MiB\", total = \"64 MiB\", direct = true } }, \
+                 { fsync = { file = \"/data/a\" } }, { write = { file = \"/data/b\", block = \"4 KiB\", total = \"4 KiB\" } }, \
+                 { fsync = { file = \"/data/b\" } }]\n";
+    let workload = format!(
+        "[workload.tasks.writer]\nstart = \"2s\"\n{setup}steps = [{write}, {{ fdatasync = {{ file = \"/data/a\" }} }}]\n\
+         [workload.tasks.clean]\nstart = \"2s\"\n\
+         steps = [{{ repeat = {{ every = \"100ms\", steps = [{{ fdatasync = {{ file = \"/data/b\" }} }}] }} }}]\n"
+    );
+    // 192 requests of the writer go first: measured 1.5 to 1.6 s.
+    let longest = figure(&run("write_iops = \"120 IO/s\"", &workload), "clean.fdatasync.max_seconds");
+    assert!((1.3..1.8).contains(&longest), "{longest}");
+}

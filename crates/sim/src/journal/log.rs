@@ -33,9 +33,13 @@ pub(super) async fn write(sim: &Sim, sb: SbId, device: BlockId, bytes: u64, cgro
 /// Writes a checkpoint to the log of XFS. It must not reach the device before the data it refers to. Since 5.14 the commit record of
 /// one that needs several buffers is written when all of them are on the device. The caller flushes afterwards.
 pub(super) async fn write_checkpoint(sim: &Sim, sb: SbId, device: BlockId, bytes: u64, cgroup: CgId) {
-    flush(sim, device).await;
+    let is_separate = sim.w().behaviour.journal.xfs_separates_commit;
+    match is_separate {
+        true => flush_alone(sim, device).await,
+        false => flush(sim, device).await,
+    }
     let mut last = bytes;
-    if bytes > xfs_log::BUFFER && sim.w().behaviour.journal.xfs_separates_commit {
+    if bytes > xfs_log::BUFFER && is_separate {
         write(sim, sb, device, bytes - xfs_log::SECTOR, cgroup).await;
         flush(sim, device).await;
         last = xfs_log::SECTOR;
@@ -72,8 +76,20 @@ pub(super) async fn write_tail(sim: &Sim, sb: SbId, device: BlockId) {
 /// Flushes the device's cache, on behalf of the task that asks for it: the flush is a request of its cgroup. On a real
 /// 7.2 with 20 requests a second, four tasks wrote 10 times a second with O_DSYNC.
 pub(crate) async fn flush(sim: &Sim, device: BlockId) {
+    flush_as(sim, device, Class::Exempt).await;
+}
+
+/// Flushes the device's cache by a request of its own, which is not a part of a write. Writeback throttling of a disk counts
+/// such a request. On a real 6.12, fdatasyncs of a clean file on XFS took 1.5 to 1.6 s while another task had synced scattered
+/// pages of a disk with 120 requests a second: until none of its 192 requests was left.
+pub(crate) async fn flush_alone(sim: &Sim, device: BlockId) {
+    let is_disk = sim.w().blocks[device].mirrors.is_empty();
+    flush_as(sim, device, if is_disk { Class::Urgent } else { Class::Exempt }).await;
+}
+
+async fn flush_as(sim: &Sim, device: BlockId, class: Class) {
     let cgroup = sim.w().of_task(sim.current_process());
-    let flush = Request { cgroup, ..request(Way::Flush, 0, Class::Exempt) };
+    let flush = Request { cgroup, ..request(Way::Flush, 0, class) };
     submit_and_wait(sim, device, flush, "a flush of the device's cache").await;
 }
 
