@@ -57,8 +57,8 @@ impl<'a> Device<'a> {
         }
     }
 
-    /// Reads and writes as its own counters have them.
-    fn own_intervals(&self) -> Vec<Interval> {
+    /// Reads and writes as its own counters have them: of a layer, a request takes as long as here and below together.
+    pub fn own_intervals(&self) -> Vec<Interval> {
         let series = self.window.disk_series.get(&self.id).map(Vec::as_slice).unwrap_or_default();
         let mut intervals: Vec<Interval> =
             series.windows(2).filter_map(|pair| interval::between(&pair[0], &pair[1])).collect();

@@ -15,8 +15,8 @@ use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{Device, Interval, array};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::{
-    Rule, Verdict, asleep, attended, cgroup, crowded, elsewhere, load, missing, released, short_limit, strict, synced,
-    throttle, writer,
+    Rule, Verdict, asleep, attended, cgroup, crowded, elsewhere, limits, load, missing, released, short_limit, strict,
+    synced, throttle, writer,
 };
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
@@ -98,9 +98,14 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let Some(pressure) = derived.dirty.io_pressure_some else {
         return derived.not_checked(Source::Pressure, "io");
     };
-    let queues: Vec<Queue<'_>> =
-        disks.iter().map(|disk| short_waits(derived, disk).unwrap_or_else(|| queue(derived, disk))).collect();
+    let queue_of = |device| short_waits(derived, device).unwrap_or_else(|| queue(derived, device));
+    let mut queues: Vec<Queue<'_>> = disks.iter().map(queue_of).collect();
     let is_slow = |queue: &&Queue<'_>| queue.slow_s >= NOTICED_S;
+    // A layer, such as encryption, may be slower than the disks below it. A limit of I/O holds requests back there as well.
+    if !queues.iter().any(|queue| is_slow(&queue)) && limits::of_writes(derived).is_empty() {
+        let is_layer = |drain: &&Device<'_>| !drain.is_loop() && disks.iter().all(|disk| disk.id != drain.id);
+        queues.extend(derived.drains().iter().filter(is_layer).map(queue_of));
+    }
     let Some(worst) = queues.iter().filter(is_slow).max_by(|a, b| a.slow_s.total_cmp(&b.slow_s)) else {
         return Verdict::Clear(match pressure >= HURTS_MACHINE {
             true => format!(
@@ -268,6 +273,14 @@ fn queue_from<'a>(
             // `io-limit-throttling` names these.
             && !released::is_in(derived, device, interval)
     };
+    // A layer's own counters have the time that its requests spend above the disks.
+    let own: BTreeMap<Nanos, f64> = device
+        .own_intervals()
+        .iter()
+        .filter(|interval| !device.is_bottom() && is_slow(interval))
+        .filter_map(|interval| Some((interval.end, interval.write_await_s?)))
+        .collect();
+    let is_slow = |interval: &Interval| is_slow(interval) || own.contains_key(&interval.end);
     let load = load::of(derived, device, is_slow);
     let slow: Vec<Interval> = device.intervals().into_iter().filter(is_slow).collect();
     let is_attended = slow
@@ -281,7 +294,7 @@ fn queue_from<'a>(
         slow_s: load.seconds,
         busy_s: load.busy_s,
         is_of_batches: false,
-        await_max_s: load.write_await_max_s,
+        await_max_s: own.values().copied().fold(load.write_await_max_s, f64::max),
         writeback_share: load.writeback_share,
         pressure: load.pressure.unwrap_or(0.0),
         is_attended,

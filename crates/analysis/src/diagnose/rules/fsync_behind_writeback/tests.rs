@@ -565,3 +565,40 @@ fn a_task_that_slept_before_a_disk_was_slow_did_not_wait_for_these_writes() {
         "critical: scan[702] waited at least 9.00 s behind others' writeback: for 10 s",
     );
 }
+
+#[test]
+fn a_layer_that_is_slower_than_the_disks_below_it_makes_syncs_wait() {
+    // Encryption takes as long as the disk took alone.
+    let encrypted = |limit: Option<u64>| {
+        backup()
+            .disk("dm-0", |t, row| {
+                row.written = grows(t, mib(9_000.0), 100e6);
+                row.writes = grows(t, 9_000, 200.0);
+                row.write_time = Some(secs(900.0 + 200.0 * 0.35 * t));
+                row.io_time = Some(secs(600.0 + t));
+                row.weighted_io_time = Some(secs(900.0 + 70.0 * t));
+            })
+            .disk("sda", |t, row| {
+                row.write_time = Some(secs(900.0 + 200.0 * 0.003 * t));
+                row.io_time = Some(secs(600.0 + 0.5 * t));
+                row.weighted_io_time = Some(secs(900.0 + 0.6 * t));
+            })
+            .cgroup_io("/system.slice/backup.service", "dm-0", move |_, row| {
+                row.wbps_max = limit.map(floodline_record::units::Limit);
+            })
+            .facts(|facts| {
+                let is_layer = |name: &[u8]| name == b"dm-0";
+                let layers = facts.devices.iter_mut().filter(|device| is_layer(device.name.as_bytes()));
+                layers.for_each(|device| device.slaves = vec![dev_of("sda")]);
+                facts.mounts.iter_mut().filter(|mount| mount.dev == dev_of("sda")).for_each(|mount| {
+                    mount.dev = dev_of("dm-0");
+                });
+            })
+    };
+    check_rule(
+        &RULE,
+        &encrypted(None),
+        "critical: redis-server[701] waits 40 % of the time behind others' writeback: writes on dm-0 take",
+    );
+    check_rule(&RULE, &encrypted(Some(100_000_000)), "clear: ");
+}
