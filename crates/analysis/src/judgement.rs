@@ -191,6 +191,9 @@ impl Prediction {
                 "the simulation of this load exceeds its budget here; floodline predict runs all of it".to_owned(),
             );
         }
+        if let Some(why) = self.beyond_the_end() {
+            return Some(why);
+        }
         if !rules.is_empty() && !self.shows(rules) {
             return Some(self.with_sparse("the twin does not show the finding".to_owned()));
         }

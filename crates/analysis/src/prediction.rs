@@ -2,9 +2,11 @@
 //! Predicted effect of a change: figures before and after with an interval, findings that appear and vanish. Plain
 //! data; the twin fills it and the view shows it. The JSON form is a stable interface: fields are added, never renamed.
 
+mod beyond;
 mod limits;
 mod on_devices;
 
+pub use self::beyond::{Horizon, Unseen};
 pub use self::limits::{Limit, LimitOf, Limits};
 
 use crate::change::Expected;
@@ -156,15 +158,6 @@ pub enum Sure {
     Open,
 }
 
-/// A device that was never saturated by written bytes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Unseen {
-    /// Name of the device in the twin.
-    pub device: String,
-    /// Speed that it showed while it was busy, bytes per second: the twin's limit. It may be many times as fast.
-    pub bytes_per_second: f64,
-}
-
 /// Reason why a figure is not predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -175,6 +168,8 @@ pub enum Doubt {
     Demand,
     /// The recording does not have this wait, and the twin changes it by less than its assumptions about syncs may be wrong.
     Unmeasured,
+    /// The run ends before the data that decide the figure are written ([`Horizon`]).
+    Horizon,
 }
 
 /// One figure before and after.
@@ -332,6 +327,9 @@ pub struct Prediction {
     /// Time between two samples of the recording, in seconds, if it is more than 2 s. Shorter stalls may lie between them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sparse_s: Option<f64>,
+    /// What is written only after the end of the recorded time. Absent where that decides no figure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub horizon: Option<Horizon>,
     /// Notes to the prediction: ceilings of devices, demand, steps that were not simulated.
     pub notes: Vec<String>,
     /// What the model leaves out of this host, a text each, with the effect that this may have.
@@ -367,6 +365,7 @@ impl Prediction {
             only_up_to: Vec::new(),
             between: Vec::new(),
             sparse_s: None,
+            horizon: None,
             notes: Vec::new(),
             simplified: Vec::new(),
         }

@@ -9,6 +9,9 @@ use floodline_record::human;
 
 /// The first sentence. If the twin misses its own recording, or shows none of its findings, the sentence begins with that.
 pub(crate) fn headline(prediction: &Prediction) -> String {
+    if let Some(why) = prediction.beyond_the_end().filter(|_| !prediction.is_cut) {
+        return format!("No verdict: {why}.");
+    }
     let is_verdict = prediction.no_verdict(&prediction.found()).is_none();
     let effect = effect(prediction, is_verdict);
     let in_model = |why: &str| match prediction.only_longer() {

@@ -3,6 +3,7 @@
 //! writers on a clock and with writers that wait for their own writes. A figure that the back-test misses is not
 //! predicted. Pure: the program runs the trials, in threads, and passes the results back.
 
+pub mod horizon;
 mod odds;
 mod rests;
 mod row;

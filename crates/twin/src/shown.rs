@@ -8,6 +8,7 @@ use crate::changed::Changed;
 use crate::limits::smallest;
 use crate::noticed::least;
 use crate::on_devices;
+use crate::predict::horizon;
 use crate::{Programs, Twin, run::Simulated};
 use floodline_analysis::budget::budgets;
 use floodline_analysis::diagnose::diagnose;
@@ -392,6 +393,7 @@ pub fn verdicts(window: &Window) -> Verdicts {
 pub fn figures(window: &Window, programs: &Programs) -> Figures {
     let mut figures = every(window, Some(programs));
     figures.extend(on_devices::figures(window, &figures, programs, true));
+    figures.extend(horizon::left(window));
     figures.extend(longest_other(window).map(|seconds| (LONGEST_OTHER.to_owned(), seconds)));
     let of_run = of_run(window);
     for (task, program) in programs {

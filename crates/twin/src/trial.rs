@@ -7,6 +7,7 @@ use crate::backtest::{self, Figure};
 use crate::changed::{Changed, NotChanged, of_steps};
 use crate::findings::is_move;
 use crate::kept::Part;
+use crate::predict::horizon::beyond;
 use crate::predict::{Measured, Question, Run, conclude};
 use crate::shown::{self, Shown, Verdicts};
 use crate::{Options, Recorded, Twin, TwinError, lifted};
@@ -218,8 +219,35 @@ fn concluded(
         measured.back_test.extend(back_test);
         results.push((run, shown));
     }
-    let prediction = conclude(twin, question, &measured, &results);
+    let prediction = match beyond(twin, question, &results) {
+        None => conclude(twin, question, &measured, &results),
+        Some(beyond) => {
+            let longer =
+                beyond.longer.as_ref().and_then(|longer| longer_runs(twin, recording, longer, few, &go_on, runner));
+            let longer = longer.and_then(|longer| beyond.per_recorded_time(longer));
+            beyond.conclude(twin, question, &measured, &results, longer)
+        }
+    };
     Ok((measured, prediction))
+}
+
+/// The runs of a question about a longer time. `None` where the model does not make one of them.
+fn longer_runs(
+    twin: &Twin,
+    recording: &Window,
+    question: &Question,
+    few: bool,
+    go_on: GoOn<'_>,
+    runner: &mut impl Runner,
+) -> Option<Vec<(Run, Shown)>> {
+    let runs = question.runs(few);
+    let one = |run: &Run| {
+        let changed = question.scenario(run)?;
+        let (mut shown, _) = shown::of_twin(twin, changed, run.trial, None, |at: &Progress| go_on(at.events)).ok()?;
+        shown.like(recording);
+        Some((*run, shown))
+    };
+    runner.each(&runs, one).into_iter().collect()
 }
 
 /// Why the twin as it is gives no verdict on the host: it misses the recording, or shows none of its findings.
