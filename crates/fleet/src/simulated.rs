@@ -2,6 +2,7 @@
 //! Tier 2: the twin of one host before and after the change. Chooses the hosts to simulate, and runs the twin as few times
 //! as necessary. Its answer is weighed beside ([`weigh`]).
 
+mod later;
 mod sentences;
 mod slowest;
 mod synced;
@@ -21,6 +22,7 @@ use floodline_record::window::Window;
 use floodline_sim::{Progress, SimError};
 use floodline_twin::backtest::{Figure, MISS_MAX};
 use floodline_twin::changed::Refusal;
+use floodline_twin::predict::horizon::beyond;
 use floodline_twin::predict::{Measured, Question, Run, conclude};
 use floodline_twin::shown::{self, Shown};
 use floodline_twin::{Options, Origin, Provenance, Recorded, Twin, TwinError, of_while};
@@ -179,7 +181,12 @@ pub(crate) fn refine(
         answer(recorded, &twin, &question, (depth, row), go_on).map_err(|error| (Why::NotRun, error.to_string()))
     };
     match asked() {
-        Ok(Some(answer)) => weigh(answer, wanted, recorded.window.seconds(), row),
+        Ok(Some(answer)) => {
+            let (unseen, note) = later::unseen(&answer.prediction);
+            weigh(answer, wanted, recorded.window.seconds(), row);
+            row.notes.extend(note);
+            later::leave_open(unseen, row);
+        }
         Ok(None) => row.notes.push("The simulation was ended before it had an answer.".to_owned()),
         Err((why, told)) => not_simulated(why, &told, row),
     }
@@ -260,6 +267,13 @@ fn answer(
         }
         results.push((run, shown));
     }
+    let short = results.clone();
+    let beyond = beyond(twin, question, &short);
+    let later = beyond.as_ref().and_then(|beyond| later::runs((recorded, twin), beyond, depth, go_on));
+    if let Some((of_longer, before_like)) = later.clone() {
+        let felt = before_like.iter().map(|(run, shown)| (*run, felt_of(shown, twin.seconds)));
+        (results, felt_by_tasks) = (of_longer, felt.collect());
+    }
     let seconds = twin.seconds;
     let result = |demand: usize, is_changed: bool| {
         let found = results.iter().find(|(run, _)| run.demand == demand && run.is_changed == is_changed);
@@ -271,7 +285,11 @@ fn answer(
         let found = felt_by_tasks.iter().find(|(run, _)| run.demand == demand && run.is_changed == is_changed);
         found.map(|(_, felt)| felt)
     };
-    let Some(prediction) = conclude(twin, question, &measured, &results) else { return Ok(None) };
+    let prediction = match &beyond {
+        Some(beyond) => beyond.conclude(twin, question, &measured, &short, later.map(|(results, _)| results)),
+        None => conclude(twin, question, &measured, &results),
+    };
+    let Some(prediction) = prediction else { return Ok(None) };
     let is_assumed = |of: &Provenance| of.origin == Origin::Assumed && of.key.split('.').any(|part| part == SYNC);
     let worse = |demand| {
         let counted = felt(demand, false)?.worse(&felt(demand, true)?);
@@ -309,7 +327,8 @@ fn answer(
     let dirties_again =
         dirtied(false).zip(dirtied(true)).is_some_and(|(now, then)| now > 0.0 && then > BYTES_TIMES * now);
     let peak = |figures: &BTreeMap<String, f64>| figures.get(PEAK).copied();
-    let simulated = result(0, false).and_then(|shown| peak(&shown.figures));
+    let as_is = short.iter().find(|(run, _)| run.demand == 0 && !run.is_changed);
+    let simulated = as_is.and_then(|(_, shown)| peak(&shown.figures));
     let is_between_samples =
         simulated.zip(most_between(&recorded.window)).is_some_and(|(simulated, most)| simulated <= most);
     let peak = simulated
