@@ -5,10 +5,12 @@
 use super::devices::written_twice;
 use super::group::{Bin, Group, Key};
 use crate::recorded::Recorded;
+use floodline_analysis::diagnose::device;
 use floodline_record::id::{DevId, Entity};
 use floodline_record::record::What;
-use floodline_record::sample::SampleTime;
+use floodline_record::sample::{HostRow, SampleTime};
 use floodline_record::traced::bytes::Class;
+use floodline_record::units::Nanos;
 use floodline_record::window::Window;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -154,7 +156,7 @@ fn take_direct(groups: &mut [(Key, Group)], recorded: &Recorded, page: f64) {
     let ends = (series.first().and_then(|(_, row)| total(row)), series.last().and_then(|(_, row)| total(row)));
     let (Some(first), Some(last)) = ends else { return };
     // What reaches a loop device through the page cache becomes dirty in the file below, however it was written above.
-    let twice = written_twice(&recorded.window);
+    let twice = twice(&recorded.window, page);
     let below = |from: &SampleTime, to: &SampleTime| -> f64 {
         twice.range((Bound::Excluded(from.monotonic), Bound::Included(to.monotonic))).map(|(_, bytes)| bytes).sum()
     };
@@ -180,6 +182,21 @@ fn take_direct(groups: &mut [(Key, Group)], recorded: &Recorded, page: f64) {
     } else {
         take_direct_alike(groups, &missing);
     }
+}
+
+/// Least part of what buffered loop devices wrote that must leave the machine, or be left dirty, where all of it became dirty below them.
+const LEAVES: f64 = 0.9;
+
+/// Bytes that became dirty below buffered loop devices up to each sample since the one before. Empty where much less left the machine: these
+/// bytes met pages below that were dirty already.
+fn twice(window: &Window, page: f64) -> BTreeMap<Nanos, f64> {
+    let twice = written_twice(window);
+    let left: f64 = device::disks(window).iter().flat_map(|seen| seen.intervals()).map(|one| one.written_bytes).sum();
+    let unwritten = |row: &HostRow| row.nr_dirty.map_or(0.0, |pages| pages.0 as f64 * page);
+    let series = &window.host_series;
+    let of = |end: Option<&(SampleTime, HostRow)>| end.map_or(0.0, |(_, row)| unwritten(row));
+    let more = (of(series.last()) - of(series.first())).max(0.0);
+    if left + more >= LEAVES * twice.values().sum::<f64>() { twice } else { BTreeMap::new() }
 }
 
 /// Fewest intervals that show how a group writes, and the part of its bytes that may have become dirty of one that writes past the page cache.
@@ -252,7 +269,7 @@ mod tests {
     use floodline_record::record::{Event, Record, Sink};
     use floodline_record::traced::Who;
     use floodline_record::traced::bytes::{Dirtied, Submitted};
-    use floodline_record::units::{Bytes, Nanos};
+    use floodline_record::units::Bytes;
 
     #[test]
     fn direct_bytes_of_a_trace_leave_the_calls_that_passed_them() {
@@ -296,13 +313,13 @@ mod tests {
     #[test]
     fn what_became_dirty_only_below_a_loop_device_was_written_past_the_cache() {
         use floodline_record::facts::Stack;
-        use floodline_record::sample::HostRow;
         use floodline_record::units::Pages;
         use floodline_testkit::{Fixture, grows};
         // 4 MB in each second reach the loop device, and as many become dirty.
-        let direct = |is_direct: bool| {
+        let direct = |is_direct: bool, per_second: f64| {
             let pages = |t: f64, row: &mut HostRow| row.nr_dirtied = Some(Pages((4e6 * t / 4096.0) as u64));
             let host = Fixture::healthy().host(pages).disk("loop0", |t, row| row.written = grows(t, 0, 4e6));
+            let host = host.disk("sda", move |t, row| row.written = grows(t, 0, per_second));
             let host = host.facts(|facts| {
                 for device in &mut facts.devices {
                     if let Stack::Loop { dio, .. } = &mut device.stack {
@@ -319,8 +336,9 @@ mod tests {
             take_direct(&mut groups, &recorded, 4096.0);
             groups[0].1.bins.iter().map(|bin| bin.direct).sum::<f64>() / (4e6 * seconds as f64)
         };
-        assert!(direct(false) > 0.95, "{}", direct(false));
-        assert!(direct(true) < 0.05, "it became dirty above: {}", direct(true));
+        assert!(direct(false, 4e6) > 0.95, "{}", direct(false, 4e6));
+        assert!(direct(true, 4e6) < 0.05, "it became dirty above: {}", direct(true, 4e6));
+        assert!(direct(false, 1e6) < 0.05, "it met dirty pages below: {}", direct(false, 1e6));
     }
 
     fn program(name: &str, cgroup: EntityId, by_calls: &[f64]) -> (Key, Group) {
