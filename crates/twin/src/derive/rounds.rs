@@ -140,4 +140,28 @@ mod tests {
         assert!(told(|at| 2.0 * (at % 7) as f64).is_none(), "a file is removed");
         assert!(told(|_| 90.0).is_none(), "less becomes dirty than is in it");
     }
+
+    #[test]
+    fn the_twin_of_a_ring_writes_a_file_of_its_size() {
+        use floodline_record::record::{Record, Sink};
+        use floodline_record::version::KernelVersion;
+        use floodline_scenario::ScenarioFile;
+        // 1 MiB in each second, which is clean again when its turn comes.
+        let text = "name = \"s\"\nsummary = \"s\"\n[machine]\nmemory = \"1 GiB\"\n\
+            sysctl.vm = { dirty_expire_centisecs = 100, dirty_writeback_centisecs = 100 }\n\
+            devices.a.size = \"4 GiB\"\nmounts.\"/b\" = { type = \"xfs\", device = \"a\" }\n\
+            cgroups.box.memory_max = \"128 MiB\"\n[workload]\nduration = \"30s\"\n[workload.tasks.ring]\ncgroup = \"box\"\n\
+            steps = [{ write = { file = \"/b/ring\", size = \"4 MiB\", block = \"64 KiB\", rate = \"16/s\" } }]\n";
+        let scenario = ScenarioFile::parse(text).expect("it is good").variants.remove("default").expect("the only one");
+        let mut recorded = Recorded::default();
+        let take = |record: Record| {
+            let Ok(()) = recorded.record(&record);
+            Ok(())
+        };
+        let options = floodline_sim::Options::new("host", KernelVersion::new(6, 12, 0));
+        floodline_sim::simulate(&scenario, &options, take, |_| true).expect("it runs");
+        let twin = crate::of(&recorded, &crate::Options::default()).expect("it writes");
+        let told = format!("{:?}", twin.scenario.workload.tasks);
+        assert!(told.contains("size: Some(ByteSize(Bytes(4194304)))"), "{told}");
+    }
 }
