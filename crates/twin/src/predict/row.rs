@@ -72,6 +72,11 @@ fn is_hidden_wait(name: &str) -> bool {
     SPREAD_OF_UNMEASURED.iter().any(|(known, _)| *known == name)
 }
 
+/// Factor up to which one bound of the demand hardly moves a figure, and that from which the other bound moves it much. Then the bounds
+/// disagree.
+const HARDLY: f64 = 1.1;
+const MUCH: f64 = 1.5;
+
 /// Factor between two values, the larger over the smaller. Small ones count as the least difference that people notice.
 fn ratio(least: f64, one: f64, other: f64) -> f64 {
     let (one, other) = (one.max(0.0) + least, other.max(0.0) + least);
@@ -170,7 +175,9 @@ pub(super) fn row(
     let differ = |one, other| differ(least, one, other);
     let of = |figures: &Figures| figures.get(name).copied();
     let disagree = closed.and_then(|(now, then)| of(&now.figures).zip(of(&then.figures))).is_some_and(|(now, then)| {
-        differ(sim_now, sim_then) && differ(now, then) && (sim_then > sim_now) != (then > now)
+        let is_opposite = differ(sim_now, sim_then) && (sim_then > sim_now) != (then > now);
+        let is_unmoved = !differ(sim_now, sim_then) || ratio(least, sim_now, sim_then) <= HARDLY;
+        differ(now, then) && (is_opposite || (is_unmoved && ratio(least, now, then) >= MUCH))
     });
     let doubt = match tested {
         Some(figure) if !figure.is_predictable() => Some(Doubt::BackTest),
@@ -283,6 +290,23 @@ mod tests {
         assert_eq!(told((0.7, 2.2), (0.23, 0.02), true), [None; 2], "the recording has the syncs");
         assert_eq!(told((0.7, 2.2), (0.23, 0.9), false), [None; 2], "both grow");
         assert_eq!(told((4.2, 0.4), (0.01, 0.07), false), [None; 2], "many shorter ones");
+    }
+
+    #[test]
+    fn bounds_of_the_demand_disagree_where_only_one_moves_a_figure() {
+        let name = "host.dirtied_bytes";
+        let of = Of { name, label: name, unit: "bytes", better: Better::Less, least: 1e6 };
+        let shown = |value| Shown { figures: Figures::from([(name.to_owned(), value)]), ..Shown::default() };
+        let told = |open: f64, closed: f64| {
+            let run = |is_changed| Run { demand: 0, is_changed, trial: Trial::NOMINAL };
+            let results = [(run(false), shown(125e6)), (run(true), shown(open))];
+            let (now, then) = (shown(125e6), shown(closed));
+            super::row(&of, &Measured::default(), &results, Some((&now, &then))).expect("it has a value").0.doubt
+        };
+        assert_eq!(told(126e6, 798e6), Some(Doubt::Demand));
+        assert_eq!(told(126e6, 140e6), None, "both hardly move it");
+        assert_eq!(told(250e6, 798e6), None, "both move it up");
+        assert_eq!(told(250e6, 60e6), Some(Doubt::Demand));
     }
 
     #[test]
