@@ -6,7 +6,7 @@ use super::{Measured, Run};
 use crate::backtest;
 use crate::noticed::least;
 use crate::shown::{Figures, Shown};
-use floodline_analysis::prediction::{Better, Doubt, LONGEST, Limit, P90, P99, Row, WAITS, differ};
+use floodline_analysis::prediction::{Better, Doubt, LONGEST, LONGEST_WRITE, Limit, P90, P99, Row, WAITS, differ};
 
 /// What a change adds to the waits that the kernel's counters leave out, such as those for the work of the flusher. It is a part of the
 /// waits after the change. What the change takes from them is not, because the recorded waits do not have it.
@@ -69,7 +69,7 @@ const UNMEASURED: f64 = 1.5;
 
 /// Whether a figure is a wait that only tasks or a trace report.
 fn is_hidden_wait(name: &str) -> bool {
-    SPREAD_OF_UNMEASURED.iter().any(|(known, _)| *known == name)
+    name == LONGEST_WRITE || SPREAD_OF_UNMEASURED.iter().any(|(known, _)| *known == name)
 }
 
 /// Factor up to which one bound of the demand hardly moves a figure, and that from which the other bound moves it much. Then the bounds
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(told("durable.longest_wait_seconds", 2.3, 2.4), Some(Doubt::Unmeasured));
         assert_eq!(told("durable.longest_wait_seconds", 0.001, 0.003), Some(Doubt::Unmeasured));
         assert_eq!(told("durable.longest_wait_seconds", 2.3, 0.4), None);
-        assert_eq!(told("longest_write_wait_seconds", 2.3, 2.4), None, "nothing is assumed of write calls");
+        assert_eq!(told("longest_write_wait_seconds", 2.3, 2.4), Some(Doubt::Unmeasured));
     }
 
     #[test]
