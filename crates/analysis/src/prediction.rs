@@ -170,6 +170,9 @@ pub enum Doubt {
     Unmeasured,
     /// The run ends before the data that decide the figure are written ([`Horizon`]).
     Horizon,
+    /// The twin does not change the bytes that are written, but it misses how many are unwritten at once. What is overwritten or dropped
+    /// before it is written depends on that.
+    Unwritten,
 }
 
 /// One figure before and after.

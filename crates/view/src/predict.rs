@@ -53,6 +53,7 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
             }
             Some(Doubt::Horizon) => ("?".to_owned(), "not predicted: decided after the end".to_owned()),
             Some(Doubt::Demand | Doubt::Unmeasured) => ("?".to_owned(), "unclear without --trace on".to_owned()),
+            Some(Doubt::Unwritten) => ("?".to_owned(), "not predicted: twin off in data at risk".to_owned()),
             None => {
                 let (low, high) = (shown_value(row.unit, row.low), shown_value(row.unit, row.high));
                 let mark = match (row.improves(), row.worsens(), row.is_certain()) {

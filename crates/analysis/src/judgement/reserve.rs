@@ -21,7 +21,7 @@ impl Row {
     fn is_open(&self) -> bool {
         let grows = |then: f64| then >= SHORTEST_FELT_S && then > self.now && differ(self.least, self.now, then);
         match (self.doubt, self.roughly) {
-            (None | Some(Doubt::Unmeasured), _) => false,
+            (None | Some(Doubt::Unmeasured | Doubt::Unwritten), _) => false,
             (_, Some((_, most))) => grows(most),
             (_, None) => self.now >= SHORTEST_FELT_S || grows(self.then),
         }

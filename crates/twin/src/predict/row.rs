@@ -6,7 +6,9 @@ use super::{Measured, Run};
 use crate::backtest;
 use crate::noticed::least;
 use crate::shown::{Figures, Shown};
-use floodline_analysis::prediction::{Better, Doubt, LONGEST, LONGEST_WRITE, Limit, P90, P99, Row, WAITS, differ};
+use floodline_analysis::prediction::{
+    Better, Doubt, LONGEST, LONGEST_WRITE, Limit, P90, P99, PEAK, Row, WAITS, WRITTEN, differ,
+};
 
 /// What a change adds to the waits that the kernel's counters leave out, such as those for the work of the flusher. It is a part of the
 /// waits after the change. What the change takes from them is not, because the recorded waits do not have it.
@@ -220,12 +222,18 @@ pub(super) fn on_devices(
 }
 
 /// Leaves percentiles of syncs open that get better while the longest sync gets worse. A few syncs then wait longer, and how many the others
-/// are decides the percentile. The twin assumes that number where the recording does not show the syncs.
+/// are decides the percentile. The twin assumes that number where the recording does not show the syncs. Also leaves the written bytes open
+/// where they hardly change in a twin that misses how much is unwritten at once.
 pub(super) fn leave_open(rows: &mut [Row]) {
     let worsens = rows.iter().any(|row| row.figure == LONGEST && !row.is_measured && row.worsens());
     let is_percentile = |row: &Row| [P90, P99].contains(&row.figure.as_str()) && !row.is_measured;
     for row in rows.iter_mut().filter(|row| worsens && is_percentile(row) && row.improves()) {
         row.doubt = Some(Doubt::Unmeasured);
+    }
+    let is_peak_missed = rows.iter().any(|row| row.figure == PEAK && row.doubt == Some(Doubt::BackTest));
+    let is_unmoved = |row: &Row| !differ(row.least, row.now, row.then) || ratio(row.least, row.now, row.then) <= HARDLY;
+    for row in rows.iter_mut().filter(|row| is_peak_missed && row.figure == WRITTEN && is_unmoved(row)) {
+        row.doubt = row.doubt.or(Some(Doubt::Unwritten));
     }
 }
 
@@ -290,6 +298,19 @@ mod tests {
         assert_eq!(told((0.7, 2.2), (0.23, 0.02), true), [None; 2], "the recording has the syncs");
         assert_eq!(told((0.7, 2.2), (0.23, 0.9), false), [None; 2], "both grow");
         assert_eq!(told((4.2, 0.4), (0.01, 0.07), false), [None; 2], "many shorter ones");
+    }
+
+    #[test]
+    fn written_bytes_that_stay_are_open_where_the_twin_misses_what_is_unwritten() {
+        let told = |then: f64, doubt: Option<Doubt>| {
+            let row = |name, then| Row { least: 1e6, ..Row::new(name, name, "bytes", 200e6, then) };
+            let mut rows = [Row { doubt, ..row(PEAK, 300e6) }, row(WRITTEN, then)];
+            leave_open(&mut rows);
+            rows[1].doubt
+        };
+        assert_eq!(told(205e6, Some(Doubt::BackTest)), Some(Doubt::Unwritten));
+        assert_eq!(told(205e6, None), None, "the twin has what is unwritten");
+        assert_eq!(told(400e6, Some(Doubt::BackTest)), None, "the change decides it");
     }
 
     #[test]
