@@ -230,7 +230,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         let of = Of { name, label: &label, unit: "bytes_per_second", better: Better::More, least: least(name) };
         rows.extend(row(&of, measured, results, closed).map(|(row, _)| row));
     }
-    leave_open(&mut rows);
+    leave_open(&mut rows, crate::sparse::seconds(twin.every).is_some());
     let error = backtest::simulated_error(&measured.back_test);
     let unknown = twin.ceilings.iter().filter(|ceiling| ceiling.is_open());
     let speeds = twin.ceilings.iter().map(|ceiling| ceiling.write_bytes_per_second);

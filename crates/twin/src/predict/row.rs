@@ -222,12 +222,14 @@ pub(super) fn on_devices(
 }
 
 /// Leaves percentiles of syncs open that get better while the longest sync gets worse. A few syncs then wait longer, and how many the others
-/// are decides the percentile. The twin assumes that number where the recording does not show the syncs. Also leaves the written bytes open
+/// are decides the percentile. The twin assumes that number where the recording does not show the syncs. Samples that are far apart hide the
+/// short ones: there, the 90th percentile is left open wherever it gets better. Also leaves the written bytes open
 /// where they hardly change in a twin that misses how much is unwritten at once.
-pub(super) fn leave_open(rows: &mut [Row]) {
+pub(super) fn leave_open(rows: &mut [Row], is_sparse: bool) {
     let worsens = rows.iter().any(|row| row.figure == LONGEST && !row.is_measured && row.worsens());
     let is_percentile = |row: &Row| [P90, P99].contains(&row.figure.as_str()) && !row.is_measured;
-    for row in rows.iter_mut().filter(|row| worsens && is_percentile(row) && row.improves()) {
+    let is_hidden = |row: &Row| (worsens && is_percentile(row)) || (is_sparse && row.figure == P90 && !row.is_measured);
+    for row in rows.iter_mut().filter(|row| is_hidden(row) && row.improves()) {
         row.doubt = Some(Doubt::Unmeasured);
     }
     let is_peak_missed = rows.iter().any(|row| row.figure == PEAK && row.doubt == Some(Doubt::BackTest));
@@ -290,7 +292,7 @@ mod tests {
             let row =
                 |name, (now, then)| Row { is_measured, least: 0.02, ..Row::new(name, name, "seconds", now, then) };
             let mut rows = [row(LONGEST, longest), row(P90, percentile)];
-            leave_open(&mut rows);
+            leave_open(&mut rows, false);
             rows.map(|row| row.doubt)
         };
         let open = [None, Some(Doubt::Unmeasured)];
@@ -301,11 +303,25 @@ mod tests {
     }
 
     #[test]
+    fn a_90th_percentile_that_falls_is_open_where_samples_far_apart_hide_short_syncs() {
+        let told = |(now, then): (f64, f64), is_measured: bool, is_sparse: bool| {
+            let row = |name| Row { is_measured, least: 0.02, ..Row::new(name, name, "seconds", now, then) };
+            let mut rows = [row(LONGEST), row(P90)];
+            leave_open(&mut rows, is_sparse);
+            rows.map(|row| row.doubt)
+        };
+        assert_eq!(told((1.4, 0.1), false, true), [None, Some(Doubt::Unmeasured)]);
+        assert_eq!(told((1.4, 0.1), false, false), [None; 2], "the samples are close");
+        assert_eq!(told((1.4, 0.1), true, true), [None; 2], "the recording has the syncs");
+        assert_eq!(told((0.1, 1.4), false, true), [None; 2], "longer ones show");
+    }
+
+    #[test]
     fn written_bytes_that_stay_are_open_where_the_twin_misses_what_is_unwritten() {
         let told = |then: f64, doubt: Option<Doubt>| {
             let row = |name, then| Row { least: 1e6, ..Row::new(name, name, "bytes", 200e6, then) };
             let mut rows = [Row { doubt, ..row(PEAK, 300e6) }, row(WRITTEN, then)];
-            leave_open(&mut rows);
+            leave_open(&mut rows, false);
             rows[1].doubt
         };
         assert_eq!(told(205e6, Some(Doubt::BackTest)), Some(Doubt::Unwritten));
