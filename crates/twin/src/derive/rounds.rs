@@ -3,7 +3,7 @@
 //! clean again before it is written again, the counters of the program are those of one that appends. The page cache of its cgroup
 //! shows the difference: it keeps its size while more bytes become dirty than are in it.
 
-use super::group::Group;
+use super::group::{Group, PAGE};
 use super::replaced::Reclaimed;
 use super::rewrites::Rewritten;
 use crate::Recorded;
@@ -19,6 +19,8 @@ const NONE_GONE: f64 = 0.02;
 const MOST: f64 = 0.8;
 /// Times that the page cache must be dirtied while it keeps its size.
 const ROUNDS_MIN: f64 = 1.0;
+/// Least part of what becomes dirty again that must have been written meanwhile: a page becomes dirty again only after that.
+const CLEANED: f64 = 0.9;
 /// Smallest file, bytes.
 const FILE_MIN: f64 = 65_536.0;
 
@@ -46,9 +48,14 @@ pub(super) fn file(group: &Group, all: &[Group], recorded: &Recorded) -> Option<
         return None;
     }
     let start = window.first_at?.monotonic;
+    let page = window.facts.as_ref().map_or(PAGE, |facts| facts.page_size.max(1) as f64);
+    let written = window.host.growth.nr_written.map(|pages| pages.0 as f64 * page);
     let (first, bytes) = kept(recorded.cached.get(&id)?, start, &Later::of(&here))?;
     let why =
         "the page cache of its cgroup keeps its size while more becomes dirty: it writes the same file again and again";
+    if written.is_some_and(|written| written + bytes < CLEANED * total.by_calls) {
+        return None;
+    }
     let is_there = first >= (1.0 - NONE_GONE) * bytes;
     (bytes >= FILE_MIN).then_some(Rewritten { bytes, is_ring: true, run: 1.0, is_there, dirty: 0.0, why })
 }
@@ -95,15 +102,22 @@ fn kept(levels: &[(Nanos, u64)], start: Nanos, later: &Later) -> Option<(f64, f6
 
 #[cfg(test)]
 mod tests {
-    use super::super::group::{Bin, PAGE, sum};
+    use super::super::group::{Bin, sum};
     use super::*;
-    use floodline_testkit::Fixture;
+    use floodline_testkit::{Fixture, grows};
 
     const MIB: f64 = 1_048_576.0;
 
     /// A program of /box that dirties 2 MiB in each of 30 seconds, while the page cache of /box has so many MiB at each of them.
     fn told(cached: impl Fn(usize) -> f64) -> Option<Rewritten> {
-        let window = Fixture::healthy().cgroup("/box", |_, _| ()).window();
+        told_of(cached, 2.0)
+    }
+
+    /// The same while the machine writes so many MiB in each second.
+    fn told_of(cached: impl Fn(usize) -> f64, written: f64) -> Option<Rewritten> {
+        let pages = written * MIB / PAGE;
+        let host = Fixture::healthy().seconds(30).cgroup("/box", |_, _| ());
+        let window = host.host(move |t, row| row.nr_written = grows(t, 0, pages)).window();
         let is_box = |entity: &Entity| matches!(entity, Entity::Cgroup { path, .. } if path.as_bytes() == b"/box");
         let id = window.entities.iter().find(|(_, entity)| is_box(entity)).map(|(id, _)| *id)?;
         let start = window.first_at?.monotonic.0;
@@ -139,6 +153,7 @@ mod tests {
         assert!(told(|at| 2.0 * at as f64).is_none(), "it grows by what is appended");
         assert!(told(|at| 2.0 * (at % 7) as f64).is_none(), "a file is removed");
         assert!(told(|_| 90.0).is_none(), "less becomes dirty than is in it");
+        assert!(told_of(|_| 3.0, 0.2).is_none(), "its pages were never clean again");
     }
 
     #[test]
