@@ -411,7 +411,7 @@ pub(crate) async fn submit_all_and_wait(sim: &Sim, device: BlockId, requests: &[
 }
 
 /// Waits for a cell of `completions`, and frees it.
-async fn completed(sim: &Sim, slot: u32, waits: &'static str) {
+pub(crate) async fn completed(sim: &Sim, slot: u32, waits: &'static str) {
     io_schedule(sim, async {
         loop {
             {

@@ -13,14 +13,13 @@ mod without;
 use crate::arena::{CgId, InodeId, PidId, SbId};
 use crate::engine::{Due, Sim, Ticket, Waiters, suspend};
 use crate::filesystem::FIRST_INODES;
-use crate::flush::with_data;
 use crate::process::{Sleeper, may_block};
 use crate::world::{PAGE, World};
 use crate::writepages::wait_writeback;
 use crate::xfsaild::Room;
 use floodline_kernel::Journals;
 pub(crate) use log::{LOG, flush, flush_alone};
-use log::{write, write_checkpoint, write_superblock};
+use log::{write, write_checkpoint, write_record, write_superblock};
 use log_space::{LogSpace, make_room};
 use reserved::{Reserved, transaction_blocks};
 pub(crate) use reserved::{journal_blocks_of_ext4, reserve};
@@ -552,11 +551,10 @@ async fn commit_running(sim: &Sim, sb: SbId) {
         });
         world.wake_all(waiting.unwrap_or_default());
     }
-    flush(sim, device).await;
     if is_jbd2 {
-        with_data(sim, device, write(sim, sb, device, PAGE, CgId::ROOT)).await;
-        flush(sim, device).await;
+        write_record(sim, sb, device).await;
     }
+    flush(sim, device).await;
     let mut world = sim.w();
     if is_jbd2 {
         if let Some(journal) = of(&mut world, sb) {

@@ -379,3 +379,32 @@ fn a_flush_alone_waits_for_a_place_in_the_queue_like_a_write() {
     let longest = figure(&run("write_iops = \"120 IO/s\"", &workload), "clean.fdatasync.max_seconds");
     assert!((1.3..1.8).contains(&longest), "{longest}");
 }
+
+#[test]
+fn a_commit_record_before_6_8_is_written_behind_what_came_during_its_flush() {
+    let longest = |kernel: &str| {
+        let text = r#"
+name = "device"
+summary = "a journal of an old kernel behind scattered pages"
+[machine]
+memory = "1 GiB"
+cpus = 2
+[machine.devices.disk]
+size = "6 GiB"
+write_iops = "28 IO/s"
+[machine.mounts."/data"]
+type = "ext4"
+device = "disk"
+[workload]
+duration = "50s"
+[workload.tasks.pages]
+preset.journald_like = { file = "/data/pages", messages = "9/s", pages = 2, size = "16 MiB" }
+[workload.tasks.log]
+steps = [{ repeat = { every = "2s", steps = [{ write = { file = "/data/log", order = "append", count = 1 } }, { fdatasync = { file = "/data/log" } }] } }]
+"#;
+        figure(&run_of(&scenario(text), kernel, |_| true), "log.fdatasync.max_seconds")
+    };
+    // Three times the queue drains, and then the flusher's next 95 requests go first. Measured on 5.10: 13.1 s.
+    let (before, since) = (longest("5.10"), longest("6.8"));
+    assert!((11.5..14.5).contains(&before) && since < 10.5, "{before} {since}");
+}
