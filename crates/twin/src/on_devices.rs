@@ -87,7 +87,9 @@ fn leave_out_shorter(found: &mut BTreeMap<String, f64>) {
 pub(crate) fn label(figure: &str) -> Option<String> {
     let (disk, what) = figure.strip_prefix(ON_DEVICE)?.rsplit_once('.')?;
     let what = if what == "waited_seconds" { "waits" } else { "longest fsync" };
-    Some(format!("{what} on {disk}"))
+    // A key of a scenario has no hyphen, and the kernel's name of a mapped device has one.
+    let mapped = disk.strip_prefix("dm_").filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+    Some(format!("{what} on {}", mapped.map_or_else(|| disk.to_owned(), |number| format!("dm-{number}"))))
 }
 
 #[cfg(test)]
@@ -129,6 +131,7 @@ mod tests {
         assert_eq!(told(&programs), expect.map(|(name, value)| (name.to_owned(), value)).into());
         assert!(told(&of(&[("db", "a"), ("log", "a")])).is_empty(), "one disk");
         assert_eq!(label("device.a.waited_seconds").as_deref(), Some("waits on a"));
+        assert_eq!(label("device.dm_0.longest_wait_seconds").as_deref(), Some("longest fsync on dm-0"));
         assert_eq!(label("stall_seconds"), None);
     }
 }
