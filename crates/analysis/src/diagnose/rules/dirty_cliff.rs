@@ -17,7 +17,8 @@ use crate::diagnose::burst::{self, Burst, NOTICED_S, STALL_AWAIT_S, STALL_PRESSU
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Basis, Device, Speed};
 use crate::diagnose::{
-    Rule, Verdict, asleep, attended, cycle, dirtying, elsewhere, flusher, loops, synced, throttle, waiting, writer,
+    Rule, Verdict, asleep, attended, crowded, cycle, dirtying, elsewhere, flusher, loops, strict, synced, throttle,
+    waiting, writer,
 };
 use crate::report::{Evidence, Finding, Severity};
 use floodline_record::gap::Source;
@@ -147,11 +148,13 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
     let others = others.map(|others| asleep::without_asker(derived, device, others));
     let is_harm = others.as_ref().is_some_and(|others| waiting::is_harm(derived, others));
     let (is_known, is_alone) = (others.is_some(), others.is_some_and(|others| others.is_empty()));
+    // Tasks then wait at the limit, and for no batch: `strictlimit-throttling` names it.
+    let is_held = strict::holds(derived, device) && !crowded::may_sync(derived, device);
     // A task that waits in such a burst waits for a few writes of this length.
     let is_quick = !is_harm && burst.seconds < HURTS_S && burst.await_max_s < QUICK_S;
     let severity = match (burst.stalled(), burst.trigger) {
         _ if is_alone => Severity::Info,
-        _ if unmounted => Severity::Info,
+        _ if unmounted || is_held => Severity::Info,
         // `buffered-loop-device` names it.
         _ if by_image.is_some() => Severity::Info,
         (false, _) => Severity::Info,
@@ -174,6 +177,7 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
         _ if flush.is_some() => flush.as_deref().unwrap_or_default(),
         _ if !burst.is_attended => ". Only the flusher used that disk meanwhile",
         _ if is_alone => ". No other program was seen to wait",
+        _ if is_held => ". Its strict limit kept the batch this small",
         _ if is_quick => ". A write in it took little time",
         (_, Trigger::Asked) if burst.is_traced => ", triggered by a sync. Other tasks waited behind it",
         (_, Trigger::Asked) if !burst.may_be_part => {

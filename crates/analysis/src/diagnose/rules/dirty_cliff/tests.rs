@@ -531,3 +531,22 @@ fn where_no_counter_shows_the_parts_of_a_threshold_the_candidates_are_named() {
     let (trigger, is_told, cause) = asked("6.12.117");
     assert!((trigger, is_told) == (Trigger::Asked, true) && !cause.contains("reasons remain"), "{cause}");
 }
+
+#[test]
+fn a_batch_below_a_strict_limit_is_a_note_where_no_program_syncs() {
+    use floodline_record::units::{Flag, Ppm};
+    let held = |flushes: f64| {
+        dirty_cliff()
+            .host(|_, row| row.nr_dirty_threshold = Some(mib_pages(500.0)))
+            .bdi("8:0", |_, row| {
+                row.strict_limit = Some(Flag(1));
+                row.max_ratio = Some(Ppm(5000));
+                (row.reclaimable, row.writeback) = (Some(Bytes(mib(2.0))), Some(Bytes(0)));
+            })
+            .disk("sda", move |t, row| row.flushes = Some(Count((flushes * t) as u64)))
+    };
+    let note = first_finding(&RULE, &held(0.1));
+    assert_eq!(note.severity, Severity::Info, "{}", note.summary);
+    assert!(note.summary.ends_with("Its strict limit kept the batch this small."), "{}", note.summary);
+    assert!(first_finding(&RULE, &held(5.0)).severity > Severity::Info);
+}
