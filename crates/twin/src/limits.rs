@@ -24,6 +24,14 @@ pub(crate) fn limits(window: &Window, settings: &[Setting]) -> Option<Limits> {
 }
 
 fn of(window: &Window, now: &Budgets, then: &Budgets) -> Option<Limits> {
+    // Without a cgroup that has a limit now, as on cgroup v1, each limit is new.
+    if own(now).next().is_none() {
+        let new = own(then).map(|(one, then_bytes)| {
+            let limit = Limit { now_bytes: f64::INFINITY, then_bytes };
+            LimitOf { cgroup: label(window, one.cgroup), limit, used_share: None }
+        });
+        return Limits::of(new.collect());
+    }
     let then: BTreeMap<EntityId, f64> = own(then).map(|(one, bytes)| (one.cgroup, bytes)).collect();
     let all = own(now).filter_map(|(one, now_bytes)| {
         let limit = Limit { now_bytes, then_bytes: *then.get(&one.cgroup)? };
@@ -103,5 +111,30 @@ mod tests {
             judged += 1;
         }
         assert!(judged > 0, "no incident has a cgroup with a limit");
+    }
+
+    #[test]
+    fn limits_that_a_move_to_version_2_brings_are_compared_with_none() {
+        use floodline_record::id::Hierarchy;
+        use floodline_record::units::{Bytes, Limit as Value};
+        let host = floodline_testkit::Fixture::healthy().hierarchy(Hierarchy::V1Memory);
+        let of = |path: &'static str, max: u64| {
+            move |fixture: floodline_testkit::Fixture| {
+                fixture
+                    .cgroup(path, move |_, row| {
+                        row.memory_current = Some(Bytes(100 << 20));
+                        row.anon = Some(Bytes(0));
+                        row.file_dirty = Some(Bytes(0));
+                        row.file_writeback = Some(Bytes(0));
+                    })
+                    .limits(path, move |_, row| row.memory_max = Some(Value(max)))
+            }
+        };
+        let window = of("/b", 512 << 20)(of("/a", 256 << 20)(host)).window();
+        assert_eq!(limits(&window, &[]), None, "version 1 has no dirty limit of a cgroup");
+        let told = limits(&window, &[Setting::new("cgroup", "v2")]).expect("the move brings limits");
+        assert!(told.cgroups >= 2 && told.smallest.now_bytes.is_infinite(), "{told:?}");
+        assert!(told.smallest.then_bytes > 1e6 && told.compared().is_none(), "{told:?}");
+        assert_eq!(told.starved[0].cgroup, "/a", "the smallest one is named first");
     }
 }

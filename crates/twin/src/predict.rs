@@ -218,7 +218,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     for named in FIGURES {
         let of =
             Of { name: named.name, label: named.label, unit: named.unit, better: named.better, least: named.least() };
-        let limits = question.limits.as_ref().filter(|_| named.name == SMALLEST_BUDGET).map(|limits| limits.smallest);
+        let limits = question.limits.as_ref().filter(|_| named.name == SMALLEST_BUDGET).and_then(Limits::compared);
         let row = || row(&of, measured, results, closed);
         let (row, is_usual) = limits.map(|limits| (limits_row(&of, limits), false)).or_else(row).unzip();
         on_usual.extend(row.iter().filter(|_| is_usual == Some(true)).map(|row| row.label.clone()));

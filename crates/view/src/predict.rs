@@ -128,7 +128,8 @@ const USED: f64 = 0.1;
 /// of the table.
 fn limits_of_cgroups(limits: &Limits, details: bool) -> String {
     let change = |limit: &Limit| {
-        let (now, then) = (human::bytes(limit.now_bytes), human::bytes(limit.then_bytes));
+        let shown = |bytes: f64| if bytes.is_finite() { human::bytes(bytes) } else { "none".to_owned() };
+        let (now, then) = (shown(limit.now_bytes), shown(limit.then_bytes));
         if now == then { now } else { format!("{now} → {then}") }
     };
     let named = |one: &LimitOf| {
@@ -138,9 +139,10 @@ fn limits_of_cgroups(limits: &Limits, details: bool) -> String {
     let count = human::plural(limits.cgroups as u64, "cgroup", "cgroups");
     let shown = if details { limits.starved.len() } else { NAMED };
     // A cgroup that is far from its limit has nothing to tell on the short screen.
-    let is_told = |one: &&LimitOf| details || one.used_share.is_some_and(|share| share >= USED);
+    let is_told = |one: &&LimitOf| details || one.used_share.map_or(limits.compared().is_none(), |share| share >= USED);
     let fullest: Vec<String> = limits.starved.iter().filter(is_told).take(shown).map(named).collect();
-    let fullest = if fullest.is_empty() { String::new() } else { format!(". Fullest: {}", fullest.join(", ")) };
+    let which = if limits.compared().is_some() { "Fullest" } else { "Smallest" };
+    let fullest = if fullest.is_empty() { String::new() } else { format!(". {which}: {}", fullest.join(", ")) };
     format!("limits of {count}: smallest {}, median {}{fullest}", change(&limits.smallest), change(&limits.median))
 }
 
@@ -323,6 +325,20 @@ mod tests {
             text.contains("dirty-cliff (critical → warning)") && text.contains("foreign-inode (warning)"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn limits_that_a_change_brings_are_shown_with_the_smallest_ones() {
+        use floodline_analysis::prediction::{Limit, LimitOf, Limits};
+        let of = |cgroup: &str, then_bytes: f64| LimitOf {
+            cgroup: cgroup.to_owned(),
+            limit: Limit { now_bytes: f64::INFINITY, then_bytes },
+            used_share: None,
+        };
+        let limits = Limits::of(vec![of("/b", 8192.0), of("/a", 4096.0)]);
+        let told = text(&Prediction { limits, ..prediction(Some(0.1), Vec::new()) }, &[], 200, false);
+        let of_cgroups = "Cgroups   limits of 2 cgroups: smallest none → 4.00 KiB, median none → 4.00 KiB. Smallest: /a none → 4.00 KiB, /b none → 8.00 KiB";
+        assert!(told.contains(of_cgroups), "{told}");
     }
 
     #[test]

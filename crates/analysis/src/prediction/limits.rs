@@ -7,7 +7,7 @@ use serde::Serialize;
 /// A limit before and after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Limit {
-    /// Before the change, bytes.
+    /// Before the change, bytes; infinite (`null` in JSON) where there is no limit.
     pub now_bytes: f64,
     /// After it, bytes.
     pub then_bytes: f64,
@@ -43,6 +43,11 @@ pub struct Limits {
 const STARVED_MAX: usize = 5;
 
 impl Limits {
+    /// The smallest limits of both moments, where there is one now.
+    pub fn compared(&self) -> Option<Limit> {
+        Some(self.smallest).filter(|limit| limit.now_bytes.is_finite())
+    }
+
     /// Of the limits of all cgroups; `None` without any.
     pub fn of(mut all: Vec<LimitOf>) -> Option<Limits> {
         let sorted = |of: fn(&Limit) -> f64| {
@@ -59,7 +64,8 @@ impl Limits {
         let used = |one: &LimitOf| one.used_share.unwrap_or(0.0);
         all.sort_by(|a, b| {
             let by_size = || a.limit.now_bytes.total_cmp(&b.limit.now_bytes);
-            used(b).total_cmp(&used(a)).then_with(by_size).then_with(|| a.cgroup.cmp(&b.cgroup))
+            let by_new_size = || a.limit.then_bytes.total_cmp(&b.limit.then_bytes);
+            used(b).total_cmp(&used(a)).then_with(by_size).then_with(by_new_size).then_with(|| a.cgroup.cmp(&b.cgroup))
         });
         all.truncate(STARVED_MAX);
         Some(Limits { cgroups, smallest, median, starved: all })
