@@ -17,7 +17,7 @@ use floodline_scenario::{
     ByteRate, ByteSize, Cgroup, CgroupMode, Controller, IoMax, IoRate, Lasting, Machine, RequestsPerSecond, SetLimits,
     SizeLimit, Step, Task,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most changes of the limits of one cgroup, and of all cgroups, that the twin makes.
 const CHANGES_MAX: usize = 50;
@@ -177,6 +177,21 @@ impl Cgroups {
             steps.push(Step::SetLimits(SetLimits { cgroup: change.path.clone(), limits }));
         }
         (!steps.is_empty()).then(|| Task { steps, ..Task::default() })
+    }
+
+    /// The cgroups that the machine does not have, one sentence for those in which something was written, and one for the others.
+    pub(super) fn left_out(&self, machine: &Machine, written: &BTreeSet<EntityId>) -> Vec<String> {
+        let left = self.count.saturating_sub(machine.cgroups.len() + 1);
+        let is_left = |id: &&EntityId| {
+            let path = self.path(Some(**id));
+            !path.is_empty() && !machine.cgroups.contains_key(path)
+        };
+        let little = written.iter().filter(is_left).count().min(left);
+        let told = |count: usize, what: &str| {
+            let cgroups = human::plural(count as u64, "cgroup", "cgroups");
+            (count > 0).then(|| format!("The twin leaves out {cgroups} in which {what} was written."))
+        };
+        [told(little, "next to nothing"), told(left - little, "nothing")].into_iter().flatten().collect()
     }
 
     /// Path in the scenario of a cgroup, without leading slash; empty for the root and for what is not known.

@@ -39,6 +39,7 @@ mod rewrites;
 mod rounds;
 mod scattered;
 mod shares;
+mod small;
 mod spliced;
 mod stores;
 mod syncing;

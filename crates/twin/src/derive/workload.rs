@@ -15,7 +15,7 @@ use super::syncs::{Habit, Syncs, Wrote, add_by_age, are_shown, habits, syncs};
 use super::unattributed::unattributed;
 use super::unmounts::{Ended, Processes, Unmounts};
 use super::writer::Writer;
-use super::{Fit, asked, mapped_files, rewrites, rounds, scattered, unread};
+use super::{Fit, asked, mapped_files, rewrites, rounds, scattered, small, unread};
 use crate::provenance::Notes;
 use crate::{Program, Programs, Recorded, TwinError};
 use floodline_analysis::diagnose::device::{self, Interval};
@@ -108,9 +108,11 @@ pub(super) fn workload(
         bytes >= least || (bytes > 0.0 && is_waiting) || group.syncs_of_others().next().is_some()
     };
     let seen = all.len();
+    let small = small::of_cgroups(&all, is_kept);
     let habits = habits(&all, &ground.places.0, window);
     let mut all: Vec<(usize, (Group, Option<Habit<'_>>))> = all.into_iter().zip(habits).enumerate().collect();
-    all.retain(|(_, (group, habit))| is_kept(group) || habit.is_some());
+    let written = small::written(all.iter().map(|(_, (group, _))| group));
+    all.retain(|(at, (group, habit))| is_kept(group) || habit.is_some() || small.contains(at));
     all.sort_by(|(_, (a, _)), (_, (b, _))| b.weight().total_cmp(&a.weight()));
     all.truncate(PROGRAMS_MAX);
     // As they appeared on the host.
@@ -200,11 +202,7 @@ pub(super) fn workload(
             },
         );
     }
-    let idle = ground.cgroups.count.saturating_sub(machine.cgroups.len() + 1);
-    if idle > 0 {
-        let idle = human::plural(idle as u64, "cgroup", "cgroups");
-        unknown.push(format!("The twin leaves out {idle} in which nothing was written."));
-    }
+    unknown.extend(ground.cgroups.left_out(machine, &written));
     let besides = Besides { prepared: needs_prepared, dirty: told, unmounts, ended, asked };
     let mut extra = besides.tasks(window, ground, (machine, &mut taken), (notes, unknown));
     if let Some(task) = ground.cgroups.changes(machine, device, unknown) {
