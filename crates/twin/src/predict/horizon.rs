@@ -102,6 +102,9 @@ pub struct Beyond {
     horizon: Horizon,
     /// Unwritten data that a longer run must write.
     left: Left,
+    /// Most that a longer run may leave unwritten, bytes. One that leaves more has not reached the level at which as much is written as
+    /// dirtied, and the longest waits are still to come.
+    level: f64,
 }
 
 /// Whether data that decide a question are written only after the end of its runs.
@@ -134,7 +137,11 @@ pub fn beyond(twin: &Twin, question: &Question, results: &[(Run, Shown)]) -> Opt
         record_seconds: record_seconds.max(2.0 * seconds),
         times: None,
     };
-    Some(Beyond { longer, times, horizon, left })
+    let dirtied = nominal(is_put_off)?.figures.get(DIRTIED).copied().unwrap_or(0.0);
+    let by_age = if age.is_finite() { dirtied / seconds * age } else { 0.0 };
+    // Data that the present settings leave for longer are more than the change leaves in any case.
+    let level = if is_put_off { MORE * by_age.max(left.bytes) } else { f64::INFINITY };
+    Some(Beyond { longer, times, horizon, left, level })
 }
 
 impl Question {
@@ -163,7 +170,8 @@ impl Beyond {
             let measured = compared(measured, as_is(short)?, as_is(&longer)?);
             conclude(twin, question, &measured, &longer)
         });
-        match from_longer {
+        // A present harm that the longer run does not show may be there nevertheless: such a run proves no harm of the change.
+        match from_longer.filter(|prediction| self.horizon.is_put_off || !prediction.harms()) {
             Some(mut prediction) => {
                 let horizon = Horizon { times: Some(self.times), ..self.horizon.clone() };
                 prediction.notes.splice(0..0, horizon.note());
@@ -179,13 +187,16 @@ impl Beyond {
         }
     }
 
-    /// Whether the longer run writes what is unwritten at the end of the recorded time, beside what it writes until then.
+    /// Whether the longer run writes what is unwritten at the end of the recorded time, beside what it writes until then, and leaves no more
+    /// than that.
     fn shows_the_write(&self, longer: &[(Run, Shown)]) -> bool {
         let is_it = |run: &Run| run.is_changed == self.horizon.is_put_off && run.demand == 0;
         let run = longer.iter().find(|(run, _)| is_it(run) && run.trial.device_percent == 100);
-        let written = run.and_then(|(_, shown)| shown.figures.get(WRITTEN).copied());
+        let of = |name: &str| run.and_then(|(_, shown)| shown.figures.get(name).copied());
         let is_cut = longer.iter().any(|(_, shown)| shown.is_cut);
-        !is_cut && written.is_some_and(|written| written - self.left.written >= PART * self.left.bytes)
+        !is_cut
+            && of(WRITTEN).is_some_and(|written| written - self.left.written >= PART * self.left.bytes)
+            && of(LEFT).is_some_and(|left| left <= self.level)
     }
 
     /// The results of the longer runs, with totals per recorded time. `None` where they do not show how the data are written.

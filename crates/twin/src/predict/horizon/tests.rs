@@ -109,6 +109,18 @@ fn data_that_no_run_writes_leave_the_waits_open() {
     let told = &prediction.headline;
     assert!(told.starts_with("No verdict: with the change, ") && told.contains("--for "), "{told}");
     assert_eq!(prediction.answer(), "no_verdict");
+    // Data pile up from round to round where a longer run writes but a part of them.
+    let piled = |left: f64| {
+        let figures = Figures::from([(WRITTEN.to_owned(), 900e6), (LEFT.to_owned(), left)]);
+        let run = Run { demand: 0, is_changed: true, trial: crate::shown::Trial::NOMINAL };
+        let of = Left { bytes: 400e6, seconds: 20.0, written: 100e6 };
+        let horizon = prediction.horizon.clone().expect("it has one");
+        let beyond = Beyond { longer: None, times: 3, horizon, left: of, level: 600e6 };
+        beyond.per_recorded_time(vec![(run, Shown { figures, ..Shown::default() })])
+    };
+    let settled = piled(500e6).expect("as much is written as dirtied");
+    assert_eq!((settled[0].1.figures[WRITTEN], settled[0].1.figures[LEFT]), (300e6, 500e6));
+    assert!(piled(1.5e9).is_none());
     // The same where the longer runs do not end.
     let longer = [Setting::new("vm.dirty_expire_centisecs", 6000)];
     let question = Question::new(twin, window, &longer).expect("a question");
@@ -137,6 +149,29 @@ fn a_recording_that_is_shorter_than_the_present_age_does_not_hide_the_present_wa
     let waits = row(&prediction, WAITS);
     assert!(waits.now > 1.0 && waits.improves(), "{waits:?}");
     assert!(!prediction.harms(), "{}", prediction.headline);
+}
+
+#[test]
+fn a_run_that_lacks_the_present_waits_proves_no_harm_of_a_change() {
+    let studied = studied(12000, (50, 25), 60, "7 MB/s", "2s");
+    let (twin, window) = (&studied.twin, &studied.recorded.window);
+    let lower = [Setting::new("vm.dirty_background_bytes", "16M"), Setting::new("vm.dirty_expire_centisecs", 3000)];
+    let question = Question::new(twin, window, &lower).expect("a question");
+    let runs = question.runs(true).into_iter().map(|run| {
+        let changed = question.scenario(&run).expect("a scenario");
+        (run, crate::shown::of_twin(twin, changed, run.trial, None, |_| true).expect("it runs").0)
+    });
+    let short: Vec<(Run, Shown)> = runs.collect();
+    let beyond = beyond(twin, &question, &short).expect("the present wait comes after the end");
+    let mut longer = short.clone();
+    for (run, shown) in &mut longer {
+        let waits = if run.is_changed { 40.0 } else { 0.0 };
+        shown.figures.extend([(WAITS.to_owned(), waits), (LONGEST.to_owned(), waits / 10.0)]);
+    }
+    let measured = Measured::of(window);
+    let told = beyond.conclude(twin, &question, &measured, &short, Some(longer)).expect("an answer");
+    assert!(!told.harms() && told.beyond_the_end().is_some(), "{told:?}");
+    assert!(told.headline.starts_with("No verdict: with the present settings, "), "{}", told.headline);
 }
 
 #[test]
