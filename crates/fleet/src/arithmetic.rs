@@ -160,7 +160,7 @@ fn leave_out_absent(as_if: &mut AsIf, window: &Window, row: &mut Row) {
     let has = |path: &str| {
         window.entities.values().any(|entity| match entity {
             Entity::Cgroup { path: known, hierarchy: Hierarchy::V2 | Hierarchy::V1Memory, .. } => {
-                known.to_string() == path
+                known.is_meant_by(path)
             }
             _ => false,
         })

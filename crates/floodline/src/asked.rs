@@ -8,7 +8,7 @@ use crate::observe::{parse_duration, parse_interval};
 use floodline_kernel::{NotARelease, Release};
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
-use floodline_scenario::{Scenario, Time};
+use floodline_scenario::{Scenario, Time, split_setting};
 use floodline_twin::model::nanos;
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ impl Asked {
             "for" => self.changes.lasting.is_some(),
             _ => false,
         };
-        has_option || self.changes.settings.iter().any(|text| text.split_once('=').is_some_and(|(set, _)| set == key))
+        has_option || self.changes.settings.iter().any(|text| split_setting(text).is_some_and(|(set, _)| set == key))
     }
 
     /// The kernel that is modelled: `other` where something varies it.
@@ -122,7 +122,7 @@ impl Changes {
                 CliError::usage(format!("invalid setting {text:?}: expected KEY=VALUE"))
                     .hint("e.g. vm.dirty_ratio=10 or vm.dirty_bytes=64M")
             };
-            let (key, value) = text.split_once('=').ok_or_else(wrong)?;
+            let (key, value) = split_setting(text).ok_or_else(wrong)?;
             changed = changed.changed(key, value).map_err(CliError::usage)?;
         }
         Ok(changed)

@@ -32,6 +32,11 @@ impl Name {
         self.0.is_empty()
     }
 
+    /// Whether a person means this name by `text`: its bytes, as `ls` prints them, or the escaped form of our own output.
+    pub fn is_meant_by(&self, text: &str) -> bool {
+        self.as_bytes() == text.as_bytes() || (text.contains('\\') && Name::from_escaped(text) == *self)
+    }
+
     /// Reads the escaped form back. An escape that is not one stands for itself.
     pub fn from_escaped(text: &str) -> Name {
         if !text.as_bytes().contains(&b'\\') {

@@ -32,6 +32,22 @@ fn expected(keys: &[&str]) -> String {
     }
 }
 
+/// Splits `KEY=VALUE`: behind the key of a cgroup or a mount, whose path may have an `=` of its own, else at the first `=`. `None`
+/// if it has none.
+pub fn split_setting(text: &str) -> Option<(&str, &str)> {
+    let has_path = |key: &str| match key.trim().split('/').collect::<Vec<_>>().as_slice() {
+        ["cgroup", _, .., "io.max", _, knob] => IO_MAX.contains(knob),
+        ["cgroup", _, .., knob] => CGROUP_OF_HOST.contains(knob),
+        ["mount", _, .., knob] => MOUNT.contains(knob),
+        _ => false,
+    };
+    let behind_path = text.match_indices('=').map(|(at, _)| at).find(|at| text.get(..*at).is_some_and(has_path));
+    match behind_path {
+        Some(at) => Some((text.get(..at)?, text.get(at + 1..)?)),
+        None => text.split_once('='),
+    }
+}
+
 /// Returns why no host has this key, whatever its devices, cgroups and mounts are; `None` where a host may have it, or where the key is
 /// not of this kind.
 pub fn unknown_host_key(key: &str) -> Option<String> {
@@ -188,7 +204,7 @@ fn size(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::{ScenarioFile, unknown_host_key};
+    use crate::{ScenarioFile, split_setting, unknown_host_key};
 
     const BASE: &str = r#"
 name = "base"
@@ -241,6 +257,18 @@ steps = [{ write = { file = "/srv/x", total = "1 MiB" } }]
         check("cgroup//system.slice/db/memory.max=max", Ok("memory_max = \"max\""));
         check("mount/srv/options=noatime,lazytime", Ok("options = [\"noatime\", \"lazytime\"]"));
         check("mount//srv/image-fs/type=xfs", Ok("type = \"xfs\""));
+    }
+
+    #[test]
+    fn a_value_begins_behind_the_key_and_not_in_the_path() {
+        let check = |text: &str, expect: Option<(&str, &str)>| assert_eq!(split_setting(text), expect, "{text}");
+        check("cgroup/a=c,d/memory.max=64M", Some(("cgroup/a=c,d/memory.max", "64M")));
+        check("cgroup/a=b/io.max/8:0/wbps=1M", Some(("cgroup/a=b/io.max/8:0/wbps", "1M")));
+        check("mount/srv/a=b/options=noatime,data=ordered", Some(("mount/srv/a=b/options", "noatime,data=ordered")));
+        check("vm.dirty_ratio=10", Some(("vm.dirty_ratio", "10")));
+        check("cgroup=v2", Some(("cgroup", "v2")));
+        check("cgroup/a/memory.mx=1=2", Some(("cgroup/a/memory.mx", "1=2")));
+        check("vm.dirty_ratio", None);
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub use expect::{Bound, Expect, KernelMatch, NotAKernelMatch};
 pub use figures::{Figure, Stalls, figures, wrong_with_figure};
 pub use grid::{Grid, NotACell, NotAGrid};
 pub use honoured::Executor;
-pub use host_key::unknown_host_key;
+pub use host_key::{split_setting, unknown_host_key};
 pub use keys::UsedKey;
 pub use load::{DEFAULT_VARIANT, TEXT_MAX};
 pub use machine::{

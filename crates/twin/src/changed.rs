@@ -28,7 +28,7 @@ use floodline_record::units::Bytes;
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
 use floodline_scenario::{
-    ByteSize, CgroupMode, Scenario, ScenarioFile, SetLimits, SizeLimit, Step, UsedKey, unknown_host_key,
+    ByteSize, CgroupMode, Scenario, ScenarioFile, SetLimits, SizeLimit, Step, UsedKey, split_setting, unknown_host_key,
 };
 use floodline_sim::SimError;
 
@@ -38,7 +38,7 @@ use floodline_sim::SimError;
 ///
 /// There is no key or no value.
 pub fn setting(text: &str) -> Result<Setting, NotChanged> {
-    match text.split_once('=') {
+    match split_setting(text) {
         Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
             Ok(Setting::new(key.trim(), value.trim()))
         }

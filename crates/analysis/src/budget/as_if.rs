@@ -3,6 +3,7 @@
 //! a window, changed, through the same arithmetic. Nothing is simulated: free memory, page cache and dirty pages stay
 //! as they were read, and shares of devices, which follow completions, become bounds.
 
+use super::as_if_conditions::{conditions, size};
 use super::as_if_strict::{self, StrictDevice};
 use super::as_if_words::{headline, notes};
 use super::inputs::Inputs;
@@ -17,10 +18,11 @@ use floodline_record::id::{Entity, EntityId, Hierarchy};
 use floodline_record::name::Name;
 use floodline_record::nearest::nearest;
 use floodline_record::sample::CgroupRow;
+use floodline_record::text::Text;
 use floodline_record::units::{Bytes, Limit, Pages, Percent};
 use floodline_record::version::KernelVersion;
 use floodline_record::window::{Span, Spans, Window};
-use floodline_scenario::ByteSize;
+use floodline_scenario::split_setting;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -85,15 +87,14 @@ impl FromStr for AsIf {
     fn from_str(text: &str) -> Result<AsIf, NotAsIf> {
         let mut as_if = AsIf::default();
         let mut given = Vec::new();
-        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            let (key, value) = part
-                .split_once('=')
+        for part in conditions(text) {
+            let (key, value) = split_setting(&part)
                 .ok_or_else(|| wrong(format!("invalid condition {part:?}: expected KEY=VALUE"), USUAL))?;
             let key = key.trim();
-            if given.contains(&key) {
+            if given.iter().any(|known| known == key) {
                 return Err(wrong(format!("{key} is given twice"), "name each condition once"));
             }
-            given.push(key);
+            given.push(key.to_owned());
             as_if.assume(key, value.trim())?;
         }
         if as_if == AsIf::default() {
@@ -174,7 +175,7 @@ impl AsIf {
         parts.extend(self.settings.iter().map(|(name, value)| format!("{name}={value}")));
         for (path, file, bytes) in &self.limits {
             let value = bytes.map_or_else(|| "max".to_owned(), |bytes| human::bytes(bytes as f64));
-            parts.push(format!("{file}={value} of {}", Name::from(path.as_str())));
+            parts.push(format!("{file}={value} of {}", Text::new(path)));
         }
         parts.join(", ")
     }
@@ -349,31 +350,20 @@ fn add_ended_heap(span: &mut Span<CgroupRow>) {
 fn cgroup_named(window: &Window, path: &str) -> Result<EntityId, NotAsIf> {
     let paths = || {
         window.entities.iter().filter_map(|(id, entity)| match entity {
-            Entity::Cgroup { path, hierarchy: Hierarchy::V2 | Hierarchy::V1Memory, .. } => Some((path.to_string(), id)),
+            Entity::Cgroup { path, hierarchy: Hierarchy::V2 | Hierarchy::V1Memory, .. } => Some((path, id)),
             _ => None,
         })
     };
-    let found = paths().find_map(|(known, id)| (known == path).then_some(*id));
-    found.ok_or_else(|| {
-        let known: Vec<String> = paths().map(|(path, _)| path).collect();
+    let exact = paths().find(|(known, _)| known.as_bytes() == path.as_bytes());
+    let found = exact.or_else(|| paths().find(|(known, _)| known.is_meant_by(path)));
+    found.map(|(_, id)| *id).ok_or_else(|| {
+        let known: Vec<String> = paths().map(|(path, _)| path.to_string()).collect();
         let hint = nearest(path, known.iter().map(String::as_str)).map_or_else(
             || "floodline budget --all lists the cgroups".to_owned(),
             |near| format!("did you mean {near}?"),
         );
-        wrong(format!("no cgroup {} was read", Name::from(path)), hint)
+        wrong(format!("no cgroup {} was read", Text::new(path)), hint)
     })
-}
-
-fn size(text: &str) -> Option<u64> {
-    let (digits, shift) = match text.chars().last()? {
-        'K' | 'k' => (&text[..text.len() - 1], 10),
-        'M' | 'm' => (&text[..text.len() - 1], 20),
-        'G' | 'g' => (&text[..text.len() - 1], 30),
-        'T' | 't' => (&text[..text.len() - 1], 40),
-        _ => (text, 0),
-    };
-    let short = digits.trim().parse::<u64>().ok().map(|number| number.checked_mul(1 << shift));
-    short.unwrap_or_else(|| text.parse().ok().map(ByteSize::bytes))
 }
 
 /// Current budgets and those under other conditions.

@@ -231,3 +231,30 @@ fn data_that_a_strict_device_holds_down_does_not_fit_for_certain() {
     assert_eq!((row.verdict, row.strict.len()), ("fits", 0));
     assert!(headline.contains("fits below every new limit") && !notes.contains("strict_limit"), "{headline} {notes}");
 }
+
+#[test]
+fn a_cgroup_is_named_as_ls_prints_it_or_as_the_output_does() {
+    let scope = "/machine-qemu\\x2d1.scope";
+    let of = |path: &str| {
+        let limits = |_: f64, row: &mut floodline_record::sample::CgroupLimitsRow| row.memory_max = Some(Limit::MAX);
+        let names = [scope, "/a=c,d", "/app,vm.dirty_ratio=10"];
+        let host = names.into_iter().fold(host(Hierarchy::V2), |host, name| {
+            host.cgroup(name, |_, row| row.memory_current = Some(Bytes(250 * MIB))).limits(name, limits)
+        });
+        let report = report(&host, &format!("vm.dirty_ratio=30,cgroup{path}/memory.max=251M,kernel=6.12.1"));
+        let others = report.rows.iter().filter(|row| row.cgroup.is_some() && row.cgroup.as_deref() != Some("/app"));
+        let changed = others.min_by_key(|row| row.then_thresh_bytes);
+        (report.as_if, changed.and_then(|row| row.cgroup.clone()))
+    };
+    let (told, row) = of(scope);
+    assert!(told.contains("memory.max=251 MiB of /machine-qemu\\x2d1.scope"), "{told}");
+    assert_eq!(row.as_deref(), Some("/machine-qemu\\\\x2d1.scope"));
+    let (told, row) = of("/machine-qemu\\\\x2d1.scope");
+    assert_eq!(row.as_deref(), Some("/machine-qemu\\\\x2d1.scope"), "{told}");
+    for name in ["/a=c,d", "/app,vm.dirty_ratio=10"] {
+        let (told, row) = of(name);
+        assert_eq!(row.as_deref(), Some(name), "{told}");
+        assert!(told.contains(&format!("memory.max=251 MiB of {name}")), "{told}");
+        assert!(told.starts_with("kernel 6.12.1, vm.dirty_ratio=30"), "{told}");
+    }
+}

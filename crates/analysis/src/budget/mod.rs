@@ -5,6 +5,7 @@
 
 mod agreed;
 mod as_if;
+mod as_if_conditions;
 mod as_if_strict;
 #[cfg(test)]
 mod as_if_tests;

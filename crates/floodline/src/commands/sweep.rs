@@ -19,7 +19,7 @@ use floodline_record::human;
 use floodline_record::nearest::nearest;
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
-use floodline_scenario::{Grid, NotAGrid, Scenario, ScenarioFile};
+use floodline_scenario::{Grid, NotAGrid, Scenario, ScenarioFile, split_setting};
 use floodline_sim::{Found, Speed};
 use floodline_twin::model::{self, Order};
 use floodline_view::sweep::{self as view, Row, Sweep};
@@ -214,7 +214,7 @@ fn axis(text: &str) -> Result<(String, Vec<String>), CliError> {
             .hint("--grid kernel=6.1,6.12")
     };
     // A key may hold a quoted path, but no equals sign.
-    let (key, values) = text.split_once('=').ok_or_else(wrong)?;
+    let (key, values) = split_setting(text).ok_or_else(wrong)?;
     let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
     if key.trim().is_empty() || values.iter().any(String::is_empty) {
         return Err(wrong());

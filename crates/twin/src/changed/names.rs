@@ -3,6 +3,7 @@
 //! those that it has.
 
 use super::{Host, NotChanged};
+use crate::derive::cgroup_paths;
 use floodline_analysis::prediction::Setting;
 use floodline_record::id::{DevId, Entity};
 use floodline_record::nearest::nearest;
@@ -34,12 +35,21 @@ pub(super) fn device(scenario: &Scenario, name: &str, host: Host<'_>, setting: &
 pub(super) fn cgroup(scenario: &Scenario, path: &str, setting: &Setting, host: Host<'_>) -> Result<String, NotChanged> {
     let cgroups = &scenario.machine.cgroups;
     let bare = path.trim_matches('/');
-    let is_it = |entity: &Entity| match entity {
-        Entity::Cgroup { path, .. } => path.as_bytes().trim_ascii().strip_prefix(b"/") == Some(bare.as_bytes()),
-        _ => false,
+    let whole = format!("/{bare}");
+    let entities = || host.window.entities.iter();
+    let is_exact =
+        |entity: &Entity| matches!(entity, Entity::Cgroup { path, .. } if path.as_bytes() == whole.as_bytes());
+    let is_meant = |entity: &Entity| matches!(entity, Entity::Cgroup { path, .. } if path.is_meant_by(&whole));
+    let exact = entities().find(|(_, entity)| is_exact(entity));
+    let id = exact.or_else(|| entities().find(|(_, entity)| is_meant(entity))).map(|(id, _)| *id);
+    // A scenario has fewer letters for a path than a host.
+    let of_host = || {
+        let id = id?;
+        let name = cgroup_paths(host.window).remove(&id)?.0;
+        cgroups.keys().find(|known| known.trim_matches('/') == name)
     };
-    let found = cgroups.keys().find(|known| known.trim_matches('/') == bare);
-    if found.is_none() && host.window.entities.values().any(is_it) {
+    let found = of_host().or_else(|| cgroups.keys().find(|known| known.trim_matches('/') == bare));
+    if found.is_none() && id.is_some() {
         return Err(NotChanged::new(
             format!(
                 "{}={}: nothing was written in cgroup {bare:?}, so the twin leaves it out",
@@ -79,6 +89,32 @@ fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str> + Cl
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cgroup_is_found_by_its_path_on_the_host() {
+        let text = |path: &str| format!("{}[machine.cgroups.{path:?}]\n", ANY.replace("any", "twin"));
+        let window = floodline_testkit::Fixture::healthy()
+            .cgroup("/machine-qemu\\x2d1.scope", |_, _| {})
+            .cgroup("/a=c,d", |_, _| {})
+            .cgroup("/a_c_d", |_, _| {})
+            .window();
+        let host = Host { window: &window, journald: &[] };
+        let found = |twin: &str, path: &str| {
+            let scenario = floodline_scenario::ScenarioFile::parse(&text(twin)).unwrap().variants.remove("default");
+            cgroup(&scenario.unwrap(), path, &Setting::new("x", "1"), host).map_err(|error| error.to_string())
+        };
+        let scope = "machine-qemu_x2d1.scope";
+        for typed in ["machine-qemu\\x2d1.scope", "/machine-qemu\\\\x2d1.scope", scope] {
+            assert_eq!(found(scope, typed).as_deref(), Ok(scope), "{typed}");
+        }
+        // Two paths that look alike in a scenario stay two.
+        assert_eq!(found("a_c_d", "a=c,d").as_deref(), Ok("a_c_d"));
+        assert_eq!(found("a_c_d_2", "a_c_d").as_deref(), Ok("a_c_d_2"));
+        assert!(found("a_c_d_2", "a=c,d").unwrap_err().contains("nothing was written in cgroup"));
+    }
+
+    const ANY: &str =
+        "name = \"any\"\nsummary = \"any\"\n[machine]\nmemory = \"1 GiB\"\n[workload.tasks.any]\nsteps = [\"sync\"]\n";
 
     #[test]
     fn an_unknown_name_is_answered_with_those_there_are() {

@@ -13,6 +13,7 @@ use floodline_record::human;
 use floodline_record::id::{DevId, Entity, EntityId, Hierarchy};
 use floodline_record::sample::CgroupLimitsRow;
 use floodline_record::units::{Bytes, BytesPerSecond, Limit, Nanos};
+use floodline_record::window::Window;
 use floodline_scenario::{
     ByteRate, ByteSize, Cgroup, CgroupMode, Controller, IoMax, IoRate, Lasting, Machine, RequestsPerSecond, SetLimits,
     SizeLimit, Step, Task,
@@ -54,25 +55,30 @@ enum NewLimits {
     Io(DevId, IoLimits),
 }
 
+/// Names that the cgroups of a recording have in its twin, empty for the root, and their paths on the host, escaped.
+pub(crate) fn paths(window: &Window) -> BTreeMap<EntityId, (String, String)> {
+    let mut taken = names::Taken::default();
+    let mut by_path: BTreeMap<&[u8], String> = BTreeMap::new();
+    let mut paths = BTreeMap::new();
+    for (id, entity) in &window.entities {
+        let Entity::Cgroup { path, .. } = entity else { continue };
+        let plain = names::path(path.as_bytes());
+        let name = match plain.is_empty() {
+            true => String::new(),
+            false => by_path.entry(path.as_bytes()).or_insert_with(|| taken.unique(&plain, 1000)).clone(),
+        };
+        paths.insert(*id, (name, path.to_string()));
+    }
+    paths
+}
+
 impl Cgroups {
     pub(super) fn of(recorded: &Recorded) -> Cgroups {
         let window = &recorded.window;
-        let mut taken = names::Taken::default();
-        let mut by_path: BTreeMap<&[u8], String> = BTreeMap::new();
-        let mut paths = BTreeMap::new();
-        let mut count = 0;
-        for (id, entity) in &window.entities {
-            let Entity::Cgroup { path, hierarchy, .. } = entity else { continue };
-            if *hierarchy != Hierarchy::V1Blkio {
-                count += 1;
-            }
-            let plain = names::path(path.as_bytes());
-            let name = match plain.is_empty() {
-                true => String::new(),
-                false => by_path.entry(path.as_bytes()).or_insert_with(|| taken.unique(&plain, 1000)).clone(),
-            };
-            paths.insert(*id, (name, path.to_string()));
-        }
+        let is_counted =
+            |entity: &&Entity| matches!(entity, Entity::Cgroup { hierarchy: Hierarchy::V2 | Hierarchy::V1Memory, .. });
+        let count = window.entities.values().filter(is_counted).count();
+        let paths = paths(window);
         let named = |id: &EntityId| paths.get(id).map(|(name, _)| name.clone()).filter(|name| !name.is_empty());
         let first = window.first_at.map_or(Nanos(0), |first| first.monotonic);
         let seconds = |at: Nanos| Nanos(at.0.saturating_sub(first.0)).as_secs_f64();

@@ -53,6 +53,7 @@ mod unread;
 mod workload;
 mod writer;
 
+pub(crate) use self::cgroups::paths as cgroup_paths;
 use self::choices::{Choices, Open};
 use self::group::Stored;
 use crate::provenance::Notes;
