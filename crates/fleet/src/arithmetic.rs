@@ -77,7 +77,7 @@ pub(crate) fn judge(window: &Window, name: &str, change: &Change) -> Row {
     leave_out_absent(&mut as_if, window, &mut row);
     let derived = Derived::of(window);
     row.sick_already = rules::sick(&derived).map(str::to_owned);
-    if is_in_force(window, facts, &as_if) && change.simulated_only.is_empty() {
+    if as_if.is_in_force(window) && change.simulated_only.is_empty() {
         let sick =
             row.sick_already.as_ref().map(|rule| format!(" The host is sick already: {rule}.")).unwrap_or_default();
         let told = match row.absent.first() {
@@ -119,7 +119,7 @@ fn described(window: &Window, name: &str, change: &Change) -> Row {
     if let Some(facts) = &window.facts {
         row.name_host(facts.hostname.to_string());
         row.kernel_now = facts.kernel.map(|kernel| kernel.to_string());
-        row.kernel_then = change.kernel().or(facts.kernel).map(|kernel| kernel.to_string());
+        row.kernel_then = change.kernel_on(facts.kernel).or(facts.kernel).map(|kernel| kernel.to_string());
         let mode = match facts.cgroups.mode {
             CgroupMode::None => "none",
             CgroupMode::V1 => "v1",
@@ -171,27 +171,6 @@ fn leave_out_absent(as_if: &mut AsIf, window: &Window, row: &mut Row) {
     if !row.absent.is_empty() {
         row.notes.push("A cgroup of the change does not exist on this host.".to_owned());
     }
-}
-
-/// Whether each condition holds already.
-fn is_in_force(window: &Window, facts: &HostFacts, as_if: &AsIf) -> bool {
-    let host = &window.host.last;
-    let same_hierarchy = as_if
-        .unified
-        .is_none_or(|unified| !facts.cgroups.v2_controllers_unread && facts.cgroups.has_unified_writeback() == unified);
-    let same_kernel = as_if.kernel.is_none_or(|kernel| facts.kernel == Some(kernel));
-    let memory = facts.mem_total.or(host.mem_total).map(|bytes| bytes.0);
-    let same_memory = as_if.memory.is_none_or(|bytes| memory == Some(bytes));
-    let same_settings = as_if.settings.iter().all(|&(name, value)| {
-        let now = match name {
-            "vm.dirty_ratio" => host.dirty_ratio.map(|percent| percent.0),
-            "vm.dirty_bytes" => host.dirty_bytes.map(|bytes| bytes.0),
-            "vm.dirty_background_ratio" => host.dirty_background_ratio.map(|percent| percent.0),
-            _ => host.dirty_background_bytes.map(|bytes| bytes.0),
-        };
-        now == Some(value)
-    });
-    same_hierarchy && same_kernel && same_memory && same_settings && as_if.limits.is_empty()
 }
 
 /// One limit and the data seen below it.

@@ -4,7 +4,7 @@
 
 use floodline_analysis::budget::AsIf;
 use floodline_analysis::prediction::Setting;
-use floodline_kernel::{OLDEST_KNOWN, is_known};
+use floodline_kernel::{OLDEST_MODELLED, Planned, is_modelled};
 use floodline_record::nearest::nearest;
 use floodline_record::text::Text;
 use floodline_record::version::KernelVersion;
@@ -123,11 +123,20 @@ impl Change {
 
     /// Adds a condition to those of the arithmetic.
     fn assume(&mut self, setting: &Setting) -> Result<(), NotAChange> {
+        let planned = (setting.key == "kernel").then(|| setting.value.parse::<Planned>().ok()).flatten();
+        if let Some(Planned { version, .. }) = planned.filter(|planned| !is_modelled(planned.version)) {
+            return Err(NotAChange {
+                what: format!(
+                    "kernel {version} is older than {OLDEST_MODELLED}, the oldest kernel that the model supports"
+                ),
+                hint: format!("use --kernel {OLDEST_MODELLED} or newer"),
+            });
+        }
         let told: AsIf = format!("{}={}", setting.key, setting.value).parse().map_err(
             |error: floodline_analysis::budget::NotAsIf| NotAChange {
                 what: Text::new(error.to_string()).to_string(),
                 hint: match setting.key.as_str() {
-                    "kernel" => format!("e.g. --kernel 6.12; the oldest known is {OLDEST_KNOWN}"),
+                    "kernel" => format!("e.g. --kernel 6.12; the oldest is {OLDEST_MODELLED}"),
                     "cgroup" => "use --cgroup v2 or --cgroup v1".to_owned(),
                     "memory" => "e.g. --memory 8G".to_owned(),
                     key if key.ends_with("_bytes") => format!("e.g. --set {}=100M", Text::new(key)),
@@ -139,25 +148,33 @@ impl Change {
         )?;
         let AsIf { unified, kernel, settings, limits, memory } = told;
         self.as_if.unified = unified.or(self.as_if.unified);
-        self.as_if.kernel = kernel.filter(|kernel| is_known(*kernel)).or(self.as_if.kernel);
+        self.as_if.kernel = kernel.or(self.as_if.kernel);
         self.as_if.memory = memory.or(self.as_if.memory);
         self.as_if.settings.extend(settings);
         self.as_if.limits.extend(limits);
         Ok(())
     }
 
-    /// The change in a few words (escaped), such as `cgroup v2, kernel 6.12.0`.
+    /// The change in a few words (escaped), such as `cgroup v2, kernel 6.12.43`.
     pub fn label(&self) -> String {
+        let newest = |setting: &Setting| {
+            let planned = self.as_if.kernel.filter(|planned| setting.key == "kernel" && planned.told().is_some())?;
+            Some(planned.version)
+        };
         let part = |setting: &Setting| match setting.key.as_str() {
-            "kernel" | "cgroup" | "memory" => format!("{} {}", setting.key, setting.value),
+            key @ "kernel" => match newest(setting) {
+                Some(newest) => format!("{key} {} (its newest known, {newest})", setting.value),
+                None => format!("{key} {}", setting.value),
+            },
+            "cgroup" | "memory" => format!("{} {}", setting.key, setting.value),
             _ => format!("{}={}", setting.key, setting.value),
         };
         Text::new(self.settings.iter().map(part).collect::<Vec<_>>().join(", ")).to_string()
     }
 
-    /// The kernel after the change, if it names one.
-    pub fn kernel(&self) -> Option<KernelVersion> {
-        self.as_if.kernel
+    /// The kernel that a host has after the change, if the change names one. `now` is its present kernel.
+    pub fn kernel_on(&self, now: Option<KernelVersion>) -> Option<KernelVersion> {
+        Some(self.as_if.kernel?.on(now))
     }
 
     /// Whether the change requests the unified hierarchy; `None` if it names no cgroup version.
@@ -215,8 +232,8 @@ mod tests {
     #[test]
     fn a_change_is_read_as_the_twin_reads_it() {
         assert_eq!(
-            parse(&["vm.dirty_bytes=64M"], Some("6.12"), Some("v2"), Some("8G")),
-            "kernel 6.12, cgroup v2, memory 8G, vm.dirty_bytes=64M"
+            parse(&["vm.dirty_bytes=64M"], Some("6.12.43"), Some("v2"), Some("8G")),
+            "kernel 6.12.43, cgroup v2, memory 8G, vm.dirty_bytes=64M"
         );
         let change = Change::parse(&["vm.dirty_expire_centisecs=100", "bdi/8:0/max_ratio=40"], None, None, None);
         assert_eq!(change.unwrap().simulated_only, ["vm.dirty_expire_centisecs", "bdi/8:0/max_ratio"]);
@@ -282,7 +299,7 @@ mod tests {
         let cleared = parse(&["vm.dirty_bytes=100M", "vm.dirty_ratio=0"], None, None, None);
         check(cleared, "vm.dirty_bytes=100M, vm.dirty_ratio=0");
         check(parse(&[], Some("new"), None, None), "use a version such as 6.12".trim_start_matches("use "));
-        check(parse(&[], Some("2.6.18"), None, None), "the oldest known is");
+        check(parse(&[], Some("2.6.18"), None, None), "| use --kernel 4.4 or newer");
         check(parse(&[], None, Some("v3"), None), "use --cgroup v2 or --cgroup v1");
         check(parse(&[], None, None, Some("lots")), "expected a size such as 8G or 8 GiB | e.g. --memory 8G");
         check(parse(&[], None, None, Some("8M")), "expected 64M or more");
@@ -290,5 +307,32 @@ mod tests {
         assert_eq!([bytes("8GB"), bytes("8GiB"), bytes("8G")], [Some(8_000_000_000), Some(8 << 30), Some(8 << 30)]);
         check(parse(&["colour=\u{1b}[2Jred"], None, None, None), "unknown condition");
         assert!(!parse(&["colour\u{1b}[2J=red"], None, None, None).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn a_series_is_its_newest_known_release_and_never_a_way_back() {
+        let newest = floodline_kernel::newest_of(floodline_record::version::Series(6, 12));
+        let change = Change::parse::<&str>(&[], Some("6.12"), None, None).expect("a change");
+        assert_eq!(change.label(), format!("kernel 6.12 (its newest known, {newest})"));
+        let on = |now: &str| change.kernel_on(now.parse().ok()).map(|kernel| kernel.to_string());
+        assert_eq!(
+            [on("5.10.223"), on("6.12.1"), on("6.12.999")],
+            [&newest.to_string(), &newest.to_string(), "6.12.999"].map(|text| Some(text.to_owned()))
+        );
+        let exact = Change::parse::<&str>(&[], Some("6.12.0"), None, None).expect("a change");
+        assert_eq!(
+            (exact.label(), exact.kernel_on(None).map(|kernel| kernel.patch)),
+            ("kernel 6.12.0".to_owned(), Some(0))
+        );
+    }
+
+    #[test]
+    fn a_kernel_that_predict_refuses_is_refused() {
+        let told = parse(&[], Some("3.2"), None, None);
+        assert_eq!(
+            told,
+            "kernel 3.2.0 is older than 4.4, the oldest kernel that the model supports | use --kernel 4.4 or newer"
+        );
+        assert_eq!(parse(&["kernel=4.1"], None, None, None).split(" | ").nth(1), Some("use --kernel 4.4 or newer"));
     }
 }

@@ -372,7 +372,7 @@ impl Row {
         let mut row = Row {
             host: of_file(&file),
             file,
-            kernel_then: change.kernel().map(|kernel| kernel.to_string()),
+            kernel_then: change.kernel_on(None).map(|kernel| kernel.to_string()),
             ..Row::default()
         };
         row.decide(Verdict::NotKnown, cause, why);

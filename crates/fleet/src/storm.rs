@@ -72,6 +72,15 @@ mod tests {
     }
 
     #[test]
+    fn a_series_has_the_fix_and_a_host_of_it_is_not_moved_back() {
+        check(&host("5.10.223", 27.8, LAZY, true), "6.12", FINE);
+        check(&host("5.10.223", 27.8, LAZY, true), "6.12.0", SUFFERS);
+        let in_force = (Verdict::Fine, Cause::NoChange);
+        check(&host("6.12.999", 27.8, LAZY, true), "6.12", in_force);
+        check(&host("6.12.999", 27.8, LAZY, true), "6.12.0", SUFFERS);
+    }
+
+    #[test]
     fn slab_of_page_cache_is_no_slab_of_inodes() {
         // 1.1 GiB of page cache on ext4 have buffer heads of 28 MiB.
         let cached = |file_mib: f64| {

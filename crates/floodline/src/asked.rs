@@ -5,7 +5,7 @@
 use crate::console::Console;
 use crate::error::CliError;
 use crate::observe::{parse_duration, parse_interval};
-use floodline_kernel::{NotARelease, Release};
+use floodline_kernel::{NotARelease, Planned, Release};
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::{Scenario, Time, split_setting};
@@ -16,6 +16,15 @@ use std::time::Duration;
 /// note: the model simulates it like the newest.
 pub(crate) fn modelled(text: &str, console: Option<&Console>) -> Result<KernelVersion, CliError> {
     known(text, "it is simulated", console)
+}
+
+/// Checks a kernel to move to, and notes how a series was taken. `what` says what is done like that of the newest known release.
+pub(crate) fn planned(text: &str, what: &str, console: &Console) -> Result<(), CliError> {
+    known(text, what, Some(console))?;
+    if let Some(told) = text.parse::<Planned>().ok().and_then(Planned::told) {
+        console.note(&told);
+    }
+    Ok(())
 }
 
 /// Reads a kernel as [`modelled`] does. `what` says what is done like that of the newest known release.

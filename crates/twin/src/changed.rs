@@ -22,7 +22,7 @@ use self::mounts::{fitting, mounted};
 use self::names::{cgroup, device};
 use crate::fits::{fits, fits_machine, heap_within};
 use floodline_analysis::prediction::Setting;
-use floodline_kernel::{Behaviour, OLDEST_MODELLED, is_modelled, newest_modelled};
+use floodline_kernel::{Behaviour, OLDEST_MODELLED, Planned, is_modelled, newest_modelled};
 use floodline_record::nearest::nearest;
 use floodline_record::units::Bytes;
 use floodline_record::version::KernelVersion;
@@ -322,7 +322,8 @@ fn is_of_run(key: &str) -> bool {
 
 fn kernel(changed: &mut Changed, setting: &Setting) -> Result<(), NotChanged> {
     let newest = || format!("a version such as 6.12; the newest kernel known here is {}", newest_modelled());
-    let kernel: KernelVersion = setting.value.parse().map_err(|_| invalid(setting, &newest()))?;
+    let planned: Planned = setting.value.parse().map_err(|_| invalid(setting, &newest()))?;
+    let kernel = planned.on(Some(changed.kernel));
     if !is_modelled(kernel) {
         return Err(NotChanged::new(
             format!("kernel {kernel} is older than {OLDEST_MODELLED}, the oldest kernel that the model supports"),

@@ -11,7 +11,7 @@ use super::{Bound, Budgets, Choice, SCHEMA as BUDGET_SCHEMA, available, budgets,
 use super::{BudgetReport, Sort};
 use crate::advise::knob::KNOBS;
 use crate::container::identify;
-use floodline_kernel::{OLDEST_KNOWN, is_known, newest_modelled};
+use floodline_kernel::{OLDEST_KNOWN, Planned, is_known, newest_modelled};
 use floodline_record::facts::{CgroupMode, HostFacts};
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId, Hierarchy};
@@ -20,7 +20,6 @@ use floodline_record::nearest::nearest;
 use floodline_record::sample::CgroupRow;
 use floodline_record::text::Text;
 use floodline_record::units::{Bytes, Limit, Pages, Percent};
-use floodline_record::version::KernelVersion;
 use floodline_record::window::{Span, Spans, Window};
 use floodline_scenario::split_setting;
 use serde::Serialize;
@@ -37,7 +36,7 @@ pub struct AsIf {
     /// Another cgroup hierarchy.
     pub unified: Option<bool>,
     /// Another kernel.
-    pub kernel: Option<KernelVersion>,
+    pub kernel: Option<Planned>,
     /// Settings of virtual memory by name, such as `vm.dirty_bytes`, in the order they were named.
     pub settings: Vec<(&'static str, u64)>,
     /// Limits of cgroups: path, `memory.max` or `memory.high`, bytes (`None`: no limit).
@@ -118,8 +117,8 @@ impl AsIf {
             "kernel" => {
                 let newest =
                     || format!("a version such as 6.12; the newest kernel known here is {}", newest_modelled());
-                let kernel: KernelVersion = value.parse().map_err(|_| invalid(&newest()))?;
-                if !is_known(kernel) {
+                let kernel: Planned = value.parse().map_err(|_| invalid(&newest()))?;
+                if !is_known(kernel.version) {
                     return Err(invalid(&format!("{OLDEST_KNOWN} or newer")));
                 }
                 self.kernel = Some(kernel);
@@ -170,7 +169,7 @@ impl AsIf {
     pub fn label(&self) -> String {
         let mut parts: Vec<String> = Vec::new();
         parts.extend(self.unified.map(|unified| format!("cgroup {}", if unified { "v2" } else { "v1" })));
-        parts.extend(self.kernel.map(|kernel| format!("kernel {kernel}")));
+        parts.extend(self.kernel.map(|kernel| format!("kernel {}", kernel.version)));
         parts.extend(self.memory.map(|bytes| format!("memory {}", human::bytes(bytes as f64))));
         parts.extend(self.settings.iter().map(|(name, value)| format!("{name}={value}")));
         for (path, file, bytes) in &self.limits {
@@ -184,7 +183,7 @@ impl AsIf {
     fn applied(&self, window: &Window) -> Result<Window, NotAsIf> {
         let mut then = window.clone();
         let facts = then.facts.get_or_insert_default();
-        if let Some(kernel) = self.kernel {
+        if let Some(kernel) = self.kernel.map(|kernel| kernel.on(facts.kernel)) {
             facts.kernel = Some(kernel);
             facts.kernel_release = kernel.to_string().as_str().into();
         }
@@ -347,7 +346,7 @@ fn add_ended_heap(span: &mut Span<CgroupRow>) {
     }
 }
 
-fn cgroup_named(window: &Window, path: &str) -> Result<EntityId, NotAsIf> {
+pub(super) fn cgroup_named(window: &Window, path: &str) -> Result<EntityId, NotAsIf> {
     let paths = || {
         window.entities.iter().filter_map(|(id, entity)| match entity {
             Entity::Cgroup { path, hierarchy: Hierarchy::V2 | Hierarchy::V1Memory, .. } => Some((path, id)),

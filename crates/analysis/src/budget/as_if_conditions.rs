@@ -1,7 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The text of assumed conditions: a list with commas, in which the path of a cgroup may have commas of its own.
 
+use super::as_if::{AsIf, cgroup_named};
+use floodline_record::window::Window;
 use floodline_scenario::{ByteSize, split_setting};
+
+impl AsIf {
+    /// Whether each condition holds already.
+    pub fn is_in_force(&self, window: &Window) -> bool {
+        let Some(facts) = &window.facts else { return false };
+        let host = &window.host.last;
+        let same_hierarchy = self.unified.is_none_or(|unified| {
+            !facts.cgroups.v2_controllers_unread && facts.cgroups.has_unified_writeback() == unified
+        });
+        let same_kernel = self.kernel.is_none_or(|kernel| facts.kernel == Some(kernel.on(facts.kernel)));
+        let memory = facts.mem_total.or(host.mem_total).map(|bytes| bytes.0);
+        let same_memory = self.memory.is_none_or(|bytes| memory == Some(bytes));
+        let same_settings = self.settings.iter().all(|&(name, value)| {
+            let now = match name {
+                "vm.dirty_ratio" => host.dirty_ratio.map(|percent| percent.0),
+                "vm.dirty_bytes" => host.dirty_bytes.map(|bytes| bytes.0),
+                "vm.dirty_background_ratio" => host.dirty_background_ratio.map(|percent| percent.0),
+                _ => host.dirty_background_bytes.map(|bytes| bytes.0),
+            };
+            now == Some(value)
+        });
+        let same_limits = self.limits.iter().all(|(path, file, bytes)| {
+            let row = cgroup_named(window, path).ok().and_then(|id| window.cgroup_limits.get(&id));
+            let now =
+                row.and_then(|span| if *file == "memory.max" { span.last.memory_max } else { span.last.memory_high });
+            now.is_some_and(|now| now.bytes().map(|bytes| bytes.0) == *bytes)
+        });
+        same_hierarchy && same_kernel && same_memory && same_settings && same_limits
+    }
+}
 
 /// Splits a list at its commas, but not at those in the path of a cgroup.
 pub(super) fn conditions(text: &str) -> Vec<String> {

@@ -4,7 +4,7 @@
 use super::as_if::{AsIf, AsIfRow};
 use super::as_if_strict::{names, strict_note};
 use super::{Budgets, Flag, Scope};
-use floodline_kernel::{Behaviour, is_newer_than_modelled};
+use floodline_kernel::{Behaviour, Planned, is_newer_than_modelled};
 use floodline_record::human;
 use floodline_record::window::Window;
 
@@ -101,14 +101,16 @@ pub(super) fn notes(as_if: &AsIf, window: &Window, then: &Budgets, rows: &[AsIfR
             human::plural(small as u64, "cgroup has", "cgroups have")
         ));
     }
-    if let Some(kernel) = as_if.kernel.filter(|kernel| is_newer_than_modelled(*kernel)) {
+    let facts = window.facts.as_ref();
+    notes.extend(as_if.kernel.and_then(Planned::told).map(|told| format!("{told}.")));
+    let kernel_then = as_if.kernel.map(|kernel| kernel.on(facts.and_then(|facts| facts.kernel)));
+    if let Some(kernel) = kernel_then.filter(|kernel| is_newer_than_modelled(*kernel)) {
         notes.push(format!(
             "{kernel} is newer than the kernels that Floodline knows. It assumes that the arithmetic is unchanged."
         ));
     }
-    let facts = window.facts.as_ref();
     let now = facts.and_then(|facts| Some((facts.kernel?, Behaviour::of_host(facts)?)));
-    if let (Some((kernel, now)), Some(then)) = (now, as_if.kernel)
+    if let (Some((kernel, now)), Some(then)) = (now, kernel_then)
         && now.arithmetic != Behaviour::of(then).arithmetic
     {
         notes.push(format!(

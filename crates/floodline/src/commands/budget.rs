@@ -115,7 +115,7 @@ impl Budget {
         let refused = |error: NotAsIf| CliError::usage(&error).hint(&error.hint);
         let conditions: AsIf = conditions.parse().map_err(refused)?;
         if let Some(kernel) = conditions.kernel {
-            known(&kernel.to_string(), "its limits are computed", Some(&*console))?;
+            known(&kernel.version.to_string(), "its limits are computed", Some(&*console))?;
         }
         let report = as_if(window, &conditions, self.all).map_err(refused)?;
         console.print(&match self.format {

@@ -4,7 +4,7 @@
 
 use super::Run;
 use super::explain::named;
-use crate::asked::modelled;
+use crate::asked::planned;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -38,7 +38,7 @@ pub(crate) struct Predict {
     /// Setting to change; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// Kernel version to move to
+    /// Kernel version to move to; a series such as 6.12 means its newest known release
     #[arg(long, value_name = "VERSION")]
     kernel: Option<String>,
     /// Make the changes that doctor prints for this rule; may be repeated
@@ -72,7 +72,7 @@ impl Run for Predict {
         // An invalid version is refused with the other settings.
         let kernels = settings.iter().filter(|one| one.key == "kernel" && one.value.parse::<KernelVersion>().is_ok());
         for one in kernels {
-            modelled(&one.value, Some(console))?;
+            planned(&one.value, "it is simulated", console)?;
         }
         let interrupt = Interrupt::watch()?;
         let go_on = |_| !interrupt.is_asked();

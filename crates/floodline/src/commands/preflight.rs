@@ -3,7 +3,7 @@
 //! Wiring only: rows are made by `floodline_fleet`. Nothing of this host is read or changed.
 
 use super::Run;
-use crate::asked::modelled;
+use crate::asked::planned;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -55,7 +55,7 @@ pub(crate) struct Preflight {
     /// Setting to change, as in floodline predict; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// Kernel version to move to
+    /// Kernel version to move to; a series such as 6.12 means its newest known release
     #[arg(long, value_name = "VERSION")]
     kernel: Option<String>,
     /// Cgroup version to move to: v2 or v1
@@ -139,7 +139,7 @@ impl Run for Preflight {
         let change =
             Change::parse(&self.settings, self.kernel.as_deref(), self.cgroup.as_deref(), self.memory.as_deref())?;
         if let Some(kernel) = &self.kernel {
-            modelled(kernel, Some(console))?;
+            planned(kernel, "it is simulated", console)?;
         }
         let accepted = self.accepted()?;
         let kind = self.output.as_deref().map(kind).transpose()?;
