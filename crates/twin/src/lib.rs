@@ -4,6 +4,7 @@
 
 pub mod advise;
 pub mod backtest;
+mod beside;
 pub mod changed;
 mod derive;
 mod error;

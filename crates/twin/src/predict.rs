@@ -25,7 +25,7 @@ use crate::noticed::least;
 use crate::shown::{self, FIGURES, Shown, Trial, Verdicts};
 use crate::slowest::{Slowest, USUAL_BYTES_PER_SECOND};
 use crate::storm::{self, Storm};
-use crate::thresholds::{Thresholds, risk_room};
+use crate::thresholds::risk_room;
 use floodline_analysis::prediction::{Better, Doubt, Limits, PEAK, Prediction, Row, Seen, Setting, WAITS};
 use floodline_record::human;
 use floodline_record::window::Window;
@@ -43,8 +43,8 @@ pub struct Question {
     usual: Option<Box<[Changed; 2]>>,
     /// The cgroup limits of the recording before and after the change, where arithmetic tells.
     limits: Option<Limits>,
-    /// What is wrong with the change itself.
-    warning: Option<String>,
+    /// What people have to know about the change itself.
+    warnings: Vec<String>,
     /// A storm that no run shows.
     storm: Option<Storm>,
     /// Whether the change ends syncs of programs that are assumed to write through an overlay.
@@ -105,7 +105,7 @@ impl Question {
             now.push(now_too);
             then.push(synced);
         }
-        let warning = Thresholds::of(window, settings).and_then(|set| set.warning());
+        let warnings = crate::beside::warnings(window, settings, twin.kernel);
         let storm = now.first().zip(then.first()).and_then(|(now, then)| storm::of(window, now, then));
         let limits = limits(window, settings);
         let clears_strict = strict::clears(window, settings);
@@ -119,7 +119,7 @@ impl Question {
             then,
             usual,
             limits,
-            warning,
+            warnings,
             storm,
             ends_syncs,
             clears_strict,
@@ -276,12 +276,12 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         shows_syncs: twin.shows_syncs,
         runs: results.len(),
         is_cut: results.iter().any(|(_, shown)| shown.is_cut),
-        simplified: twin.simplified.clone(),
+        simplified: crate::beside::simplified(twin, question.then.first()),
         ..Prediction::new(question.settings.clone(), twin.kernel)
     };
     let sparse = error.and_then(|error| crate::sparse::hint(twin, &measured.said.seen, error));
     let storm = question.storm.iter().map(|storm| storm.told.clone());
-    let warnings = question.warning.iter().cloned().chain(storm);
+    let warnings = question.warnings.iter().cloned().chain(storm);
     prediction.notes = warnings.chain(sparse).chain(notes(twin, &prediction)).collect();
     if !on_usual.is_empty() {
         prediction.notes.push(format!(
