@@ -5,14 +5,15 @@ use crate::failure::Failure;
 use crate::source::Source;
 use crate::watch::{Control, Threads, spent, workers};
 use floodline_analysis::diagnose::stretches::Stretches;
-use floodline_analysis::prediction::Setting;
+use floodline_analysis::prediction::{Prediction, Setting};
 use floodline_analysis::report::Report;
 use floodline_record::version::KernelVersion;
 use floodline_twin::advise::Wanted;
 use floodline_twin::backtest::test;
+use floodline_twin::changed::of_steps;
 use floodline_twin::predict::Question;
 use floodline_twin::trial::{self, Kept, OneByOne, Patience, Studied};
-use floodline_twin::{Options, Recorded, scenario_to_toml};
+use floodline_twin::{Options, Recorded, by_kernel, scenario_to_toml};
 use floodline_view::{json, twin as view};
 
 /// Diagnoses as `doctor` does: in stretches, and the plan tried on a twin.
@@ -87,7 +88,13 @@ pub(crate) fn predict(
     for one in settings.iter().filter(|one| one.key == "kernel" && one.value.parse::<KernelVersion>().is_ok()) {
         crate::change::kernel(&one.value)?;
     }
-    let (studied, report) = study(source, control)?;
+    let (studied, report) = match study(source, control) {
+        Ok(studied) => studied,
+        Err(failure) => {
+            let prediction = by_table(source, settings, findings, control)?.ok_or(failure)?;
+            return Ok(floodline_view::predict::json(&prediction, &[])?);
+        }
+    };
     let go_on = |_| !control.is_stopped();
     let unknown = match findings.is_empty() {
         true => Vec::new(),
@@ -102,6 +109,23 @@ pub(crate) fn predict(
     let mut prediction = answered?.1.ok_or_else(|| Failure::bug("a prediction without a run"))?;
     prediction.notes.extend(unknown.iter().map(|step| format!("Not simulated: {step}")));
     Ok(floodline_view::predict::json(&prediction, &studied.twin.unknown)?)
+}
+
+/// What the table of kernels says of a recording that has no twin; `None` if it says nothing.
+fn by_table(
+    source: &Source,
+    mut settings: Vec<Setting>,
+    findings: &[&'static str],
+    control: &Control,
+) -> Result<Option<Prediction>, Failure> {
+    let recorded = recorded(source, control)?;
+    let Err(error) = floodline_twin::of(&recorded, &Options::default()) else { return Ok(None) };
+    if !findings.is_empty() {
+        let report = floodline_analysis::diagnose::diagnose(&recorded.window, None);
+        let named = report.findings.iter().filter(|finding| findings.contains(&finding.rule));
+        settings.extend(named.flat_map(|finding| of_steps(&finding.plan).0));
+    }
+    Ok(by_kernel::answer(&recorded.window, &settings, &error)?)
 }
 
 /// The settings that serve the host best.

@@ -5,6 +5,7 @@
 pub mod advise;
 pub mod backtest;
 mod beside;
+pub mod by_kernel;
 pub mod changed;
 mod derive;
 mod error;

@@ -21,7 +21,11 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
     let mut out = String::new();
     hanging(&mut out, "", &prediction.headline, width);
     let _ = writeln!(out);
-    hanging(&mut out, "", &back_test(prediction.back_test_error, prediction.missed.len()), width);
+    let tested = match prediction.runs {
+        0 => "Back-test: none. The recording has no twin.".to_owned(),
+        _ => back_test(prediction.back_test_error, prediction.missed.len()),
+    };
+    hanging(&mut out, "", &tested, width);
     let _ = writeln!(out);
     let (shown, unchanged) = rows(prediction, details);
     let label = |row: &Row| shortened(&row.label, LABEL_MAX);

@@ -9,12 +9,14 @@ use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::twins::{Threads, answer, study};
-use floodline_analysis::prediction::Setting;
+use crate::twins::{Threads, answer, read, study};
+use floodline_analysis::diagnose::diagnose;
+use floodline_analysis::prediction::{Prediction, Setting};
 use floodline_record::version::KernelVersion;
-use floodline_twin::changed::{NotChanged, setting};
+use floodline_twin::changed::{NotChanged, of_steps, setting};
 use floodline_twin::predict::Question;
 use floodline_twin::trial::{add_findings, as_printed};
+use floodline_twin::{Options, by_kernel};
 use std::path::PathBuf;
 
 /// Predict what a change will do on the host of a recording
@@ -76,7 +78,14 @@ impl Run for Predict {
         }
         let interrupt = Interrupt::watch()?;
         let go_on = |_| !interrupt.is_asked();
-        let (studied, report) = study(&self.file, &go_on)?;
+        let (studied, report) = match study(&self.file, &go_on) {
+            Ok(studied) => studied,
+            Err(error) => {
+                let Some(prediction) = self.by_table(settings, &rules)? else { return Err(error) };
+                self.print(console, &prediction, &[])?;
+                return Ok(Exit::Done);
+            }
+        };
         let unknown = match (rules.is_empty(), report) {
             (true, _) => Vec::new(),
             (false, Some(report)) => {
@@ -106,12 +115,31 @@ impl Run for Predict {
         }
         let mut prediction = answered.ok_or_else(|| CliError::bug("a prediction without a run"))?;
         prediction.notes.extend(unknown.iter().map(|step| format!("Not simulated: {step}")));
-        console.print(&match self.format {
-            Format::Text => {
-                floodline_view::predict::text(&prediction, &studied.twin.unknown, console.width(), self.details)
-            }
-            Format::Json => floodline_view::predict::json(&prediction, &studied.twin.unknown).map_err(CliError::bug)?,
-        })?;
+        self.print(console, &prediction, &studied.twin.unknown)?;
         Ok(Exit::Done)
+    }
+}
+
+impl Predict {
+    fn print(&self, console: &mut Console, prediction: &Prediction, unknown: &[String]) -> Result<(), CliError> {
+        console.print(&match self.format {
+            Format::Text => floodline_view::predict::text(prediction, unknown, console.width(), self.details),
+            Format::Json => floodline_view::predict::json(prediction, unknown).map_err(CliError::bug)?,
+        })
+    }
+
+    /// What the table of kernels says of a recording that has no twin; `None` if it says nothing.
+    fn by_table(&self, mut settings: Vec<Setting>, rules: &[&str]) -> Result<Option<Prediction>, CliError> {
+        if self.file.as_os_str() == "-" {
+            return Ok(None);
+        }
+        let Ok(recorded) = read(&self.file) else { return Ok(None) };
+        let Err(error) = floodline_twin::of(&recorded, &Options::default()) else { return Ok(None) };
+        if !rules.is_empty() {
+            let report = diagnose(&recorded.window, None);
+            let findings = report.findings.iter().filter(|finding| rules.contains(&finding.rule));
+            settings.extend(findings.flat_map(|finding| of_steps(&finding.plan).0));
+        }
+        Ok(by_kernel::answer(&recorded.window, &settings, &error)?)
     }
 }
