@@ -2,7 +2,7 @@
 //! One judgement of a predicted change: whether it helps, does not help, or harms. `predict`, `doctor` and `advise` share
 //! it, so that no command advises a change that another one warns of. Judges figures; runs nothing.
 
-use crate::prediction::{DIRTIED, Doubt, LEADS, PEAK, Prediction, Row, Seen, Sure, Unseen, WAITS, differ};
+use crate::prediction::{DIRTIED, Doubt, LEADS, MISS_MAX, PEAK, Prediction, Row, Seen, Sure, Unseen, WAITS, differ};
 use crate::report::Severity;
 use crate::rule_figures::{hurts_by, is_of_waits};
 use crate::tried::{MAY_HARM, word};
@@ -187,9 +187,7 @@ impl Prediction {
         let certain = self.rows_of(LEADS).filter(|row| row.doubt.is_none() && row.is_measured).count();
         let ends = self.vanish.iter().any(|seen| rules.contains(&seen.rule));
         if self.is_cut {
-            return Some(
-                "the simulation of this load exceeds its budget here; floodline predict runs all of it".to_owned(),
-            );
+            return Some(BEYOND_BUDGET.to_owned());
         }
         if let Some(why) = self.beyond_the_end() {
             return Some(why);
@@ -197,8 +195,11 @@ impl Prediction {
         if !rules.is_empty() && !self.shows(rules) {
             return Some(self.with_sparse("the twin does not show the finding".to_owned()));
         }
-        if !self.is_reliable() || (certain == 0 && !ends) {
+        if !self.is_reliable() {
             return Some(self.with_sparse(missed(self.back_test_error)));
+        }
+        if certain == 0 && !ends {
+            return Some(self.with_sparse(unpredicted(self.back_test_error, rules)));
         }
         let missed = self.missed_figure().map(|why| self.with_sparse(why));
         let missed = missed.or_else(|| self.unpredicted_wait(rules)).or_else(|| self.open_harm());
@@ -295,6 +296,19 @@ pub fn missed(error: Option<f64>) -> String {
 /// Whether a wait that the back-test misses grows by half or more by both estimates ([`Row::roughly`]).
 fn grows_by_half(row: &Row) -> bool {
     row.worsens_roughly() && row.roughly.is_some_and(|(least, _)| ratio_to(row, least) >= WORSE)
+}
+
+/// Why a plan rests on arithmetic if a run was ended early.
+pub const BEYOND_BUDGET: &str = "the simulation of this load exceeds its budget here; floodline predict runs all of it";
+
+/// Why a plan rests on arithmetic where the twin predicts nothing that decides. `rules` are those of its findings.
+pub fn unpredicted(error: Option<f64>, rules: &[&str]) -> String {
+    match (error, rules) {
+        (None, _) => missed(error),
+        (Some(share), _) if share > MISS_MAX => missed(error),
+        (_, ["inode-switch-storm"]) => "the twin has no inodes of removed cgroups".to_owned(),
+        _ => "the twin predicts no wait and no amount of data that the recording has".to_owned(),
+    }
 }
 
 fn ratio(row: &Row) -> f64 {
@@ -572,7 +586,12 @@ mod tests {
         let missed = Prediction { back_test_error: Some(0.61), ..shown.clone() };
         assert_eq!(told(missed).as_deref(), Some("the twin misses this recording by 61 %"));
         let doubted = Row { doubt: Some(Doubt::BackTest), ..wait(WAITS, 34.0, 3.0) };
-        assert!(told(Prediction { rows: vec![doubted.clone()], ..shown.clone() }).is_some(), "no figure is predicted");
+        let none = Prediction { rows: vec![doubted.clone()], back_test_error: Some(0.0), ..shown.clone() };
+        let why = "the twin predicts no wait and no amount of data that the recording has";
+        assert_eq!(told(none.clone()).as_deref(), Some(why), "the error of 0 % is no reason");
+        let storm = Prediction { stay: vec![seen("inode-switch-storm")], ..none };
+        let why = storm.no_verdict(&["inode-switch-storm"]);
+        assert_eq!(why.as_deref(), Some("the twin has no inodes of removed cgroups"));
         // The data at risk are predicted, the waits are not.
         let others = vec![Row { off_share: Some(0.48), ..doubted }, risk(118.0, 9.7)];
         let of_others = Prediction { rows: others, ..shown };

@@ -3,7 +3,7 @@
 //! help loses its commands, and a plan that the twin cannot judge becomes a candidate. Runs nothing.
 
 use crate::advise::beside::without_cost_of_syncs;
-use crate::judgement::{Harm, Verdict, missed};
+use crate::judgement::{BEYOND_BUDGET, Harm, Verdict, unpredicted};
 use crate::plan::set_aside;
 use crate::prediction::{LEADS, LONGEST, PEAK, Prediction, Row, Seen, Sure};
 use crate::report::{Plan, Report, Severity, TriedPlan, When};
@@ -158,7 +158,11 @@ pub fn tried_later(plan: &mut Plan, prediction: &Prediction) {
     let error = prediction.back_test_error;
     let is_any = rows().any(|row| row.doubt.is_none() && row.is_measured);
     if prediction.is_cut || !is_any || !prediction.is_reliable() {
-        return arithmetic_only(plan, missed(error));
+        let why = match prediction.is_cut {
+            true => BEYOND_BUDGET.to_owned(),
+            false => unpredicted(error, &plan.rules),
+        };
+        return arithmetic_only(plan, why);
     }
     let sentences = |of: fn(&Row) -> bool| said(rows().filter(|row| of(row)).take(2).collect());
     let (mut better, mut worse) = (sentences(Row::improves), sentences(Row::worsens));
@@ -552,9 +556,10 @@ mod tests {
         let plan = check(vec![row(WAIT, 3.1, 3.1, None)], &[], &[], &[]);
         assert_eq!(plan.arithmetic_only.as_deref(), Some("the twin does not show the finding"));
         let plan = check(vec![row(WAIT, 3.1, 3.1, Some(Doubt::BackTest))], &[], &["dirty-cliff"], &[]);
-        assert_eq!(plan.arithmetic_only.as_deref(), Some("the twin misses this recording by 10 %"));
+        let why = "the twin predicts no wait and no amount of data that the recording has";
+        assert_eq!(plan.arithmetic_only.as_deref(), Some(why), "an error of 10 % is no reason");
         assert_eq!((plan.now.len(), plan.tried), (0, None));
         let candidate = plan.candidate.unwrap();
-        assert_eq!((candidate.commands.len(), candidate.why), (1, "the twin misses this recording by 10 %".to_owned()));
+        assert_eq!((candidate.commands.len(), candidate.why), (1, why.to_owned()));
     }
 }
