@@ -90,6 +90,7 @@ pub fn preflight_of<R: Read>(
     if let Some(wanted) = simulated::is_wanted(&row, change, depth) {
         simulate(&opened, change, wanted, depth, &mut row, go_on);
     }
+    row.settle();
     if has_holes {
         row.confidence = Confidence::Low;
     }
@@ -133,5 +134,6 @@ pub fn preflight_recorded(
     if let Some(wanted) = simulated::is_wanted(&row, change, depth) {
         simulated::refine(recorded, change, wanted, depth, &mut row, go_on);
     }
+    row.settle();
     row
 }

@@ -224,6 +224,8 @@ impl Serialize for Cause {
     }
 }
 
+/// Severity of what is just noticeable.
+const NOTICED: f64 = 1.0;
 /// What the model calls its host: two recordings of it are of two hosts.
 const MODEL: &str = "simulated";
 
@@ -396,6 +398,14 @@ impl Row {
         self.hint = if verdict == Verdict::NotKnown { cause.hint().to_owned() } else { String::new() };
     }
 
+    /// Takes back that a host suffers if that is less than people notice: its margin is small then.
+    pub(crate) fn settle(&mut self) {
+        if self.verdict == Verdict::Suffers && self.severity < NOTICED {
+            let finding = format!("{} This is less than people notice.", self.finding);
+            self.decide(Verdict::Tight, self.cause, finding);
+        }
+    }
+
     /// Gives the host another name.
     pub(crate) fn rename(&mut self, host: String) {
         self.key = format!("{}@{host}", self.cause.name());
@@ -427,5 +437,21 @@ mod tests {
         for verdict in [Verdict::Suffers, Verdict::Tight, Verdict::Fine, Verdict::NotKnown] {
             assert_eq!(Verdict::of(verdict.name()), Some(verdict));
         }
+    }
+
+    #[test]
+    fn a_host_suffers_only_from_what_is_noticed() {
+        let settled = |verdict, severity| {
+            let mut row = Row { severity, ..Row::default() };
+            row.decide(verdict, Cause::CgroupLimit, "Writers will wait.".to_owned());
+            row.settle();
+            (row.verdict, row.key, row.finding)
+        };
+        let told = |finding: &str| finding.to_owned();
+        let (verdict, key, finding) = settled(Verdict::Suffers, 0.6);
+        assert_eq!((verdict, key.starts_with("cgroup-dirty-limit@")), (Verdict::Tight, true));
+        assert_eq!(finding, told("Writers will wait. This is less than people notice."));
+        assert_eq!(settled(Verdict::Suffers, 1.0).0, Verdict::Suffers);
+        assert_eq!(settled(Verdict::Fine, 0.0).2, told("Writers will wait."));
     }
 }
