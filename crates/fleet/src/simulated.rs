@@ -2,6 +2,7 @@
 //! Tier 2: the twin of one host before and after the change. Chooses the hosts to simulate, and runs the twin as few times
 //! as necessary. Its answer is weighed beside ([`weigh`]).
 
+mod filled;
 mod later;
 mod sentences;
 mod slowest;
@@ -114,6 +115,8 @@ struct Answer {
     on_slowest_disks: Option<f64>,
     /// Harm on slow disks, where pages are dirtied again and the recording shows no limit of these disks.
     on_slow_disks: Option<f64>,
+    /// Bytes that the disks can write in the time of the recording, at the speed that they showed while they were busy. `None` without one.
+    writable_bytes: Option<f64>,
     error: Option<f64>,
     prediction: Prediction,
     is_cut: bool,
@@ -365,6 +368,7 @@ fn answer(
             .map(|(now, then)| (now.longest_other_seconds, then.longest_other_seconds)),
         on_slowest_disks,
         on_slow_disks,
+        writable_bytes: writable(&recorded.window),
         error: prediction.back_test_error,
         is_cut: prediction.is_cut,
         prediction,
@@ -391,6 +395,20 @@ fn known_syncs(twin: &Twin, is_assumed: impl Fn(&Provenance) -> bool) -> Vec<Str
         twin.programs.iter().filter(|(task, _)| is_assumed(task)).map(|(_, program)| program.comm.as_str()).collect();
     let of_others = twin.programs.values().filter(|program| !names.contains(program.comm.as_str()));
     of_others.map(|program| shown::longest_sync(&program.comm)).collect()
+}
+
+/// Bytes written from which the busy time of a disk shows a speed.
+const SHOWS_SPEED: u64 = 16 << 20;
+
+/// Bytes that the disks write in the time of a recording, at the speed that each showed. `None` if one of them wrote too little for that.
+fn writable(window: &Window) -> Option<f64> {
+    let drains = device::drains(window);
+    let speeds = drains.iter().map(|device| {
+        let written = device.span.growth.written.map_or(0, |written| written.0);
+        waits::speed(device).filter(|_| written >= SHOWS_SPEED)
+    });
+    let speeds: Option<Vec<f64>> = speeds.collect();
+    speeds.filter(|speeds| !speeds.is_empty()).map(|speeds| speeds.iter().sum::<f64>() * window.seconds())
 }
 
 /// Speed of the disk by arithmetic over that of the twin, where the twin found its credit.

@@ -2,9 +2,10 @@
 //! What a row says of a twin: its figures before and after the change, what is not predictable, and what a change costs that
 //! helps a sick host.
 
+use super::filled::{longest, longest_name};
 use super::weigh::Relief;
 use crate::row::Row;
-use floodline_analysis::prediction::{self, LONGEST, LONGEST_WRITE, Prediction, WAITS};
+use floodline_analysis::prediction::{self, DIRTIED, LONGEST, LONGEST_WRITE, Prediction, WAITS};
 use floodline_record::human;
 
 /// What a row says where the twin cannot tell how long tasks wait.
@@ -66,16 +67,6 @@ impl Relief<'_> {
     }
 }
 
-/// Names the calls of which the longest wait is taken. A figure that is not predicted is left out.
-fn longest(prediction: &Prediction) -> &'static str {
-    let is_predicted = |name: &str| prediction.rows.iter().any(|row| row.figure == name && row.doubt.is_none());
-    match (is_predicted(LONGEST_WRITE), is_predicted(LONGEST)) {
-        (true, false) => "the longest write call",
-        (false, true) => "the longest sync",
-        _ => "the longest write or sync",
-    }
-}
-
 /// The figures in a sentence.
 pub(super) fn effect(by: &str, row: &Row, prediction: &Prediction, seconds: f64) -> String {
     let mut told = changes(row, prediction, seconds);
@@ -104,18 +95,22 @@ pub(super) fn changes(row: &Row, prediction: &Prediction, seconds: f64) -> Vec<S
         let (now, then) = (human::seconds(now), human::seconds(then));
         told.push(format!("tasks wait {now} → about {then} in {}", human::seconds(seconds)));
     }
-    if let Some((now, then)) = row.longest_wait_now_seconds.zip(row.longest_wait_then_seconds)
-        && (then - now).abs() > 0.1
-    {
-        let of = longest(prediction);
+    if let Some((now, then)) = longest(prediction).filter(|(now, then)| (then - now).abs() > 0.1) {
+        let of = longest_name(prediction);
         told.push(format!("{of} {} → about {}", human::seconds(now), human::seconds(then)));
+    }
+    if let (Some(now), None) = (row.written_now_bytes, row.written_then_bytes) {
+        told.push(format!("written to disks {} → as much as they can write", human::bytes(now)));
     }
     if let Some((now, then)) = row.written_now_bytes.zip(row.written_then_bytes)
         && (then > 1.2 * now || now > 1.2 * then)
     {
         told.push(format!("written to disks {} → about {}", human::bytes(now), human::bytes(then)));
     }
-    told.extend(prediction.losses().iter().filter(|loss| !is_of_row(loss)).take(1).map(|loss| loss.sentence()));
+    // What is written was dirtied: where the disks cannot write it, neither number is that of this host.
+    let is_beyond = row.written_now_bytes.is_some() && row.written_then_bytes.is_none();
+    let is_told = |loss: &&&prediction::Row| !is_of_row(loss) && !(is_beyond && loss.figure == DIRTIED);
+    told.extend(prediction.losses().iter().filter(is_told).take(1).map(|loss| loss.sentence()));
     let seen = prediction.hurting().or(prediction.appear.first());
     told.extend(seen.map(|seen| format!("{} appears", seen.rule)));
     // A wait that grows by less is named where no other figure changes.

@@ -2,6 +2,7 @@
 //! Weighs the answer of a twin: by the error of its back-test, by the unwritten data that it holds, and beside what arithmetic
 //! found without it.
 
+use super::filled::fill;
 use super::sentences::{
     BETWEEN_DISKS, LIMIT_NOT_SEEN, NOT_STATED, WORSE_IN_UNLIKE, below_limits, calm, changes, effect, in_any,
     longer_call,
@@ -122,7 +123,7 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
     row.tier = 2;
     row.control = wanted == Wanted::Control;
     row.back_test_error = error;
-    fill(prediction, row);
+    fill(prediction, answer.writable_bytes, row);
     let is_of_another = answer.is_of_another_host(row.margin);
     let is_reliable = error.is_some_and(|error| error <= MISS_MAX) && !is_cut && !is_of_another;
     if row.cause == Cause::NeverWritten {
@@ -545,29 +546,9 @@ fn appeared(prediction: &Prediction) -> Option<Cause> {
     Cause::ALL.iter().copied().find(|cause| cause.name() == worst.rule)
 }
 
-/// Copies predicted figures. What is not predictable is left out, as `floodline predict` does.
-fn fill(prediction: &Prediction, row: &mut Row) {
-    let of = |name: &str| prediction.rows.iter().find(|row| row.figure == name && row.doubt.is_none());
-    // The present value is recorded, and the other one is the twin's: a difference that people do not notice is none.
-    let then = |row: &prediction::Row| if row.worsens() || row.improves() { row.then } else { row.now };
-    if let Some(stall) = of(WAITS) {
-        row.stall_now_seconds = Some(stall.now);
-        row.stall_then_seconds = Some(then(stall));
-        row.stall_then_low_seconds = Some(stall.low.min(then(stall)));
-        row.stall_then_high_seconds = Some(stall.high.max(then(stall)));
-    }
-    let kinds = [of(LONGEST), of(LONGEST_WRITE)];
-    let waits = || kinds.into_iter().flatten();
-    row.longest_wait_now_seconds = waits().map(|wait| wait.now).reduce(f64::max);
-    row.longest_wait_then_seconds = waits().map(then).reduce(f64::max);
-    let written = of("devices.written_bytes");
-    row.written_now_bytes = written.map(|bytes| bytes.now);
-    row.written_then_bytes = written.map(|bytes| bytes.then);
-}
-
 #[cfg(test)]
 #[path = "weigh_tests.rs"]
-mod tests;
+pub(super) mod tests;
 
 #[cfg(test)]
 #[path = "weigh_unseen_tests.rs"]
