@@ -37,6 +37,8 @@ const MEETS_LIMIT: f64 = 1.5;
 const SAME_PEAK: f64 = 0.1;
 /// Severity of a trade: a host that is sick before the change gets rid of more waiting than it gets.
 const TRADE: f64 = 0.9;
+/// Part of the waits of all tasks that is left where a change ends nearly all of them.
+const MOST_ENDS: f64 = 0.1;
 /// Bytes left unwritten at the end of a run are a pile from this part of the bytes written now.
 const LEFT: f64 = 0.5;
 /// Part of the arithmetic's severity below which a twin misses stores that no counter shows.
@@ -522,19 +524,25 @@ impl<'a> Relief<'a> {
     fn of(prediction: &'a Prediction, row: &Row) -> Option<Relief<'a>> {
         let rule = row.sick_already.as_deref()?;
         let is_limit = matches!(row.cause, Cause::CgroupLimit | Cause::MachineLimit) && !row.is_firm;
+        let is_pile = row.cause == Cause::DirtyCliff;
         let is_new = prediction.appear.iter().any(|seen| seen.severity == Severity::Critical);
         // Where the waits of all tasks are not predicted, another of them may get longer.
         let is_open = prediction.rows.iter().any(|wait| wait.figure == WAITS && wait.doubt.is_some());
-        if !is_limit || is_new || is_open {
+        if !(is_limit || is_pile) || is_new || is_open {
             return None;
         }
         // Values below what people notice are no base of a factor.
         let grows = |wait: &prediction::Row| (wait.then + wait.least) / (wait.now + wait.least).max(f64::MIN_POSITIVE);
         let largest = |one: &&prediction::Row, other: &&prediction::Row| grows(one).total_cmp(&grows(other));
         let waits = || prediction.rows.iter().filter(|wait| wait.unit == "seconds" && wait.better == Better::Less);
+        let worse = waits().filter(|wait| wait.worsens()).max_by(largest);
+        // A larger pile is a price of most changes that relieve writers. It is one worth paying where nearly all waits end.
+        if is_pile {
+            let all = waits().find(|wait| wait.figure == WAITS && wait.improves() && grows(wait) <= MOST_ENDS);
+            return all.filter(|_| worse.is_none()).map(|better| Relief { better, worse });
+        }
         let of_sickness = waits().filter(|wait| rests_on(rule).contains(&wait.figure.as_str()) && wait.improves());
         let better = of_sickness.min_by(largest)?;
-        let worse = waits().filter(|wait| wait.worsens()).max_by(largest);
         worse.is_none_or(|worse| grows(worse) * grows(better) <= 1.0).then_some(Relief { better, worse })
     }
 }

@@ -107,3 +107,22 @@ fn a_sick_host_has_no_answer_of_arithmetic_alone() {
     let told = check(0.0, (Verdict::Fine, Cause::SickAlready));
     assert!(told.starts_with("The host is sick before the change (dirty-cliff). In the simulation no task"), "{told}");
 }
+
+#[test]
+fn a_pile_is_the_price_of_a_change_that_ends_nearly_all_waits() {
+    let check = |then, longest_then, expect| {
+        // The finding that is named first rests on another wait.
+        let sick = Some("fsync-behind-writeback".to_owned());
+        let mut row = Row { severity: 5.0, margin: Some(1.6), is_firm: true, sick_already: sick, ..Row::default() };
+        row.decide(Verdict::Suffers, Cause::DirtyCliff, "2 GiB can pile up.".to_owned());
+        let rows = vec![wait("stall_seconds", 600.0, then), wait("durable.longest_wait_seconds", 3.0, longest_then)];
+        let answer = Answer { prediction: Prediction { rows, ..nothing_predicted() }, ..twin(0.0, 0.0, 0.4, 0.1) };
+        weigh(answer, Wanted::Flagged, 60.0, &mut row);
+        assert_eq!((row.verdict, row.cause), (expect, Cause::DirtyCliff), "{}", row.finding);
+        row.finding
+    };
+    let told = check(16.0, 3.0, Verdict::Tight);
+    assert!(told.contains("the change helps: stall_seconds") && told.ends_with("2 GiB can pile up."), "{told}");
+    check(300.0, 3.0, Verdict::Suffers);
+    check(16.0, 9.0, Verdict::Suffers);
+}
