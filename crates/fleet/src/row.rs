@@ -164,6 +164,8 @@ causes! {
     UnlikeTwin = "unlike-twin", "only a simulation can answer, and its model is not like the host";
     /// Only a simulation can answer, and its answer depends on the limit of a disk that was never full in the recording.
     LimitNotSeen = "disk-limit-not-seen", "the answer depends on the limit of a disk that was never full";
+    /// Two bounds of what programs want to write disagree, and the recording does not tell which is nearer.
+    DemandNotKnown = "demand-not-known", "the answer depends on how much programs want to write, which was not traced";
     /// Only a simulation can answer, and the model of this host cannot make the change.
     NotModelled = "not-modelled", "only a simulation can answer, and it cannot make the change there";
     /// Only a simulation can answer, and none was made.
@@ -209,6 +211,7 @@ impl Cause {
             Cause::TooShort | Cause::NotSimulated => {
                 "on the host: floodline record --for 60s -o host.flr; then without --tier 1"
             }
+            Cause::DemandNotKnown => "on the host, as root: floodline record --for 60s --trace on -o host.flr",
             Cause::UnlikeTwin => "on the host: floodline record --for 5m --trace on -o host.flr",
             Cause::LimitNotSeen => "measure the disk: floodline record --for 60s -o host.flr during a large copy",
             Cause::NotModelled => "leave the host out, or name a setting that it has",

@@ -32,6 +32,10 @@ pub(super) fn below_limits(times: f64, peak: f64) -> String {
 pub(super) const LIMIT_NOT_SEEN: &str = "The answer depends on the limit of a disk that was never full in the recording. On a slow disk, \
                                          tasks wait longer after the change. On the faster disk of the twin they do not.";
 
+/// What a row says if the two bounds of what programs want to write disagree.
+pub(super) const DEMAND_NOT_KNOWN: &str = "It is not known in which direction the change works. The recording shows what programs wrote, and \
+                                           not how much they would write without a pause. By the bounds of this demand, a wait gets longer or shorter.";
+
 /// Note of a row whose severity rests on pages that are written again, on a disk of unknown limit.
 pub(super) const BETWEEN_DISKS: &str = "A disk was never full in the recording. The severity is the geometric mean of that on a disk \
                                         without a limit and that on a slow disk.";

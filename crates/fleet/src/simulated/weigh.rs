@@ -4,15 +4,15 @@
 
 use super::filled::fill;
 use super::sentences::{
-    BETWEEN_DISKS, LIMIT_NOT_SEEN, NOT_STATED, WORSE_IN_UNLIKE, below_limits, calm, changes, effect, in_any,
-    longer_call,
+    BETWEEN_DISKS, DEMAND_NOT_KNOWN, LIMIT_NOT_SEEN, NOT_STATED, WORSE_IN_UNLIKE, below_limits, calm, changes, effect,
+    in_any, longer_call,
 };
 use super::{Answer, Peak, Wanted};
 use crate::arithmetic::SEVERITY_MAX;
 use crate::harm::{LONGEST_S, LONGEST_TIMES, STALL};
 use crate::row::{Cause, Confidence, Row, Verdict};
 use floodline_analysis::judgement::Verdict as Judged;
-use floodline_analysis::prediction::{self, Better, DIRTIED, LEADS, LONGEST, LONGEST_WRITE, Prediction, WAITS};
+use floodline_analysis::prediction::{self, Better, DIRTIED, Doubt, LEADS, Prediction, WAITS};
 use floodline_analysis::report::Severity;
 use floodline_analysis::rule_figures::rests_on;
 use floodline_record::human;
@@ -111,6 +111,15 @@ impl Answer {
     /// The longest call that empties, removes or closes a file, before and after the change, if it gets noticeably longer.
     fn longer_call(&self) -> Option<(f64, f64)> {
         self.longest_other.filter(|(now, then)| *then > LONGEST_TIMES * now && then - now >= LONGEST_S)
+    }
+
+    /// Whether the two bounds of the demand disagree on the direction of a recorded wait, which may get noticeably longer, and no other wait
+    /// tells what the change does. `predict` then says that the direction is not known.
+    fn is_demand_open(&self, stated: Stated) -> bool {
+        let leads = || self.prediction.leads().filter(|row| row.unit == "seconds");
+        let may_grow = |row: &prediction::Row| row.high > LONGEST_TIMES * row.now && row.high - row.now >= LONGEST_S;
+        let is_open = leads().any(|row| row.doubt == Some(Doubt::Demand) && row.is_measured && may_grow(row));
+        is_open && !stated.is_longer() && !leads().any(|row| row.improves())
     }
 
     /// Whether it has the data that a threshold held back, and lets it loose.
@@ -354,6 +363,11 @@ pub(super) fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row)
         (Verdict::NotKnown, ..) if !is_reliable && severity >= SUFFERS && !stated.is_longer() => {
             row.severity = 0.0;
             row.decide(Verdict::NotKnown, Cause::UnlikeTwin, WORSE_IN_UNLIKE.to_owned());
+        }
+        (Verdict::NotKnown | Verdict::Fine, ..) if answer.is_demand_open(stated) => {
+            row.severity = 0.0;
+            row.confidence = Confidence::Low;
+            row.decide(Verdict::NotKnown, Cause::DemandNotKnown, DEMAND_NOT_KNOWN.to_owned());
         }
         (Verdict::NotKnown, ..) => {
             let told = if stated.is_longer() { "On the whole the change helps." } else { calm(is_reliable) };

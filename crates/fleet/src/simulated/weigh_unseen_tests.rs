@@ -109,6 +109,27 @@ fn a_sick_host_has_no_answer_of_arithmetic_alone() {
 }
 
 #[test]
+fn a_wait_whose_direction_depends_on_the_demand_clears_no_host() {
+    let check = |doubt, high, expect| {
+        let mut row = Row { sick_already: Some("fsync-behind-writeback".to_owned()), ..Row::default() };
+        row.decide(Verdict::Fine, Cause::SickAlready, "The change makes no limit smaller.".to_owned());
+        let rows = vec![prediction::Row { doubt, high, ..wait("durable.longest_wait_seconds", 9.6, 9.6) }];
+        let prediction = Prediction { rows, ..nothing_predicted() };
+        weigh(Answer { prediction, ..twin(0.0, 0.0, 1.0, 0.1) }, Wanted::Flagged, 60.0, &mut row);
+        assert_eq!((row.verdict, row.cause), expect, "{}", row.finding);
+        row
+    };
+    let row = check(Some(Doubt::Demand), 20.0, (Verdict::NotKnown, Cause::DemandNotKnown));
+    assert!(
+        row.hint.contains("--trace on") && row.finding.starts_with("It is not known in which direction"),
+        "{row:?}"
+    );
+    let fine = (Verdict::Fine, Cause::SickAlready);
+    check(Some(Doubt::Demand), 9.7, fine);
+    check(None, 20.0, fine);
+}
+
+#[test]
 fn a_pile_is_the_price_of_a_change_that_ends_nearly_all_waits() {
     let check = |then, longest_then, expect| {
         // The finding that is named first rests on another wait.
