@@ -171,7 +171,7 @@ fn finding(
         human::bytes(worst.thresh as f64),
     );
     let (plan, why, trade_off) = remedy::remedy(derived, starved, worst);
-    let brief = remedy::brief(derived, starved, worst, activity, &trade_off);
+    let brief = remedy::brief(derived, starved, worst, (activity, &waiting), &trade_off);
     let measured = Measured::of(derived, starved);
     let mut evidence = evidence::evidence(derived, budgets, starved, worst, activity, &waiting);
     evidence.extend(measured.iter().flat_map(Measured::evidence));
@@ -272,6 +272,9 @@ mod tests {
             "warning: vm.dirty_bytes = 100 MiB leaves 8 cgroups dirty limits as small as 1.7",
         );
         check_rule(&RULE, &host(0.3, 0.1), "critical: vm.dirty_bytes");
+        // Where no task waits, no wait ends.
+        let expects = |waiting| first_finding(&RULE, &host(waiting, 0.1)).brief.expect;
+        assert!(!expects(0.001).contains("waits") && expects(0.3).ends_with(" The waits end."));
         check_rule(&RULE, &host(0.01, 0.6), "critical: vm.dirty_bytes");
         // Nothing shows that no task waited.
         let unknown = host(0.01, 0.1).host(|_, row| row.psi_io_some = None);

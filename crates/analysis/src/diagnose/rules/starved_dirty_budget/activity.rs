@@ -105,7 +105,15 @@ pub(super) struct Waiting<'a> {
     pub(super) busiest: Option<(f64, &'a Name)>,
 }
 
+/// Part of the time that is shown as 0 %.
+const NONE_SHOWN: f64 = 0.005;
+
 impl Waiting<'_> {
+    /// Whether a task of these cgroups waited, as far as is known.
+    pub(super) fn may_wait(&self) -> bool {
+        self.pressure.is_none_or(|share| share >= NONE_SHOWN)
+    }
+
     /// Over the threshold and asleep, and no disk has enough to do for that.
     pub(super) fn is_throttling(&self) -> bool {
         let disks_idle = self.busiest.is_some_and(|(utilisation, _)| utilisation < SATURATED);

@@ -2,7 +2,7 @@
 //! Why budgets of a machine are starved and what to change: thresholds by its memory, its cgroups and the
 //! speed of its devices.
 
-use super::activity::Activity;
+use super::activity::{Activity, Waiting};
 use super::evidence;
 use super::measured::Measured;
 use super::starved::Starved;
@@ -71,10 +71,10 @@ pub(super) fn brief(
     derived: &Derived<'_>,
     starved: &[Starved<'_>],
     worst: &Starved<'_>,
-    activity: &Activity<'_, '_>,
+    (activity, waiting): (&Activity<'_, '_>, &Waiting<'_>),
     trade_off: &str,
 ) -> Brief {
-    let paused = match activity.is_amplified() {
+    let paused = match activity.is_amplified() || !waiting.may_wait() {
         true => "",
         false => " So the kernel makes its writers wait although the disks are idle.",
     };
@@ -104,7 +104,10 @@ pub(super) fn brief(
             human::bytes(worst.thresh as f64)
         ),
         who: format!("{}{more}", names.join(", ")),
-        expect: "Each container gets room for the pages that it rewrites. The waits end.".to_owned(),
+        expect: format!(
+            "Each container gets room for the pages that it rewrites.{}",
+            if waiting.may_wait() { " The waits end." } else { "" }
+        ),
         costs: first_sentence(trade_off.trim_start_matches("The needs of this machine pull in opposite directions: ")),
     }
 }

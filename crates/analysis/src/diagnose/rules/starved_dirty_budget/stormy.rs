@@ -116,7 +116,7 @@ fn in_cgroups(
     let hungriest = storms.iter().max_by(|one, other| needs(one).total_cmp(&needs(other))).unwrap_or(least);
     let OfStorm { plan, why, trade_off, remains, is_in_part } = remedy::of_storm(derived, hungriest, least.reason);
     let victims = activity::victims(&activity);
-    let mut brief = remedy::brief(derived, &starved, worst, &activity, &trade_off);
+    let mut brief = remedy::brief(derived, &starved, worst, (&activity, &waiting), &trade_off);
     if least.reason != Reason::Hard {
         brief.because = format!(
             "The flusher starts at {as_little} in these cgroups. Their programs rewrite more than that again and again."
