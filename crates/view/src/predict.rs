@@ -4,7 +4,7 @@
 
 use crate::layout::{Column, columns, hanging, row as table_row, shortened};
 use floodline_analysis::prediction::{
-    Doubt, Doubtful, Limit, LimitOf, Limits, Prediction, Row, Seen, Sure, shown_value,
+    Doubt, Doubtful, Limit, LimitOf, Limits, MISS_MAX, Prediction, Row, Seen, Sure, shown_value,
 };
 use floodline_analysis::report::Severity;
 use floodline_record::human;
@@ -46,7 +46,7 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
         let now = format!("{about}{}", shown_value(row.unit, row.now));
         let (then, interval) = match row.doubt {
             Some(Doubt::BackTest) => {
-                let off = row.off_share.map_or_else(String::new, human::percent);
+                let off = row.off_share.map_or_else(String::new, off);
                 // Both estimates of the twin change in the same direction.
                 let roughly = match (row.worsens_roughly(), row.improves_roughly()) {
                     (true, _) => "; maybe worse",
@@ -121,6 +121,19 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
         let _ = writeln!(out, "For more figures and the limits of the twin, add --details.");
     }
     out
+}
+
+/// Deviation from which its number tells nothing more.
+const OFF_MOST: f64 = 10.0;
+
+/// By how much the twin misses a figure. A deviation that would be shown as the allowed one has a digit more.
+fn off(share: f64) -> String {
+    let shown = human::percent(share);
+    match shown == human::percent(MISS_MAX) {
+        _ if share > OFF_MOST => format!("more than {OFF_MOST} times"),
+        true => format!("{:.1} %", 100.0 * share),
+        false => shown,
+    }
 }
 
 /// Cgroups that the short screen names.
@@ -432,5 +445,10 @@ mod tests {
         let whole = text(&prediction, &[], 80, true);
         assert!(place(&whole, "written to disks") < place(&whole, "dirtied"), "{whole}");
         assert!(!whole.contains("Unchanged"), "{whole}");
+    }
+
+    #[test]
+    fn a_deviation_is_told_as_far_as_it_tells_anything() {
+        assert_eq!([off(0.4), off(118.99), off(0.251), off(10.0)], ["40 %", "more than 10 times", "25.1 %", "1000 %"]);
     }
 }
