@@ -8,10 +8,12 @@ use crate::failure::Failure;
 use arrow_array::builder::{ArrayBuilder, StringBuilder, StringViewBuilder, TimestampNanosecondBuilder, UInt64Builder};
 use arrow_array::ffi::FFI_ArrowArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, RecordBatchIterator, StringArray, StructArray};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray, StructArray,
+};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
-use floodline_view::export::{Cell, ColumnKind, ExportError, FlatTable, FlatValue, RowWriter, columns_of};
+use floodline_view::export::{Cell, ColumnKind, ExportError, FlatKind, FlatTable, FlatValue, RowWriter, columns_of};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::collections::BTreeMap;
@@ -56,21 +58,42 @@ impl Columns {
 
     /// A table of texts and numbers.
     pub(crate) fn of_flat(table: &FlatTable) -> Result<Columns, Failure> {
-        let texts = table.texts();
         let names = table.columns();
-        let fields = names.iter().enumerate().map(|(at, name)| {
-            let kind = if at < texts { DataType::Utf8 } else { DataType::Float64 };
+        let fields = names.iter().zip(table.kinds()).map(|(name, kind)| {
+            let kind = match kind {
+                FlatKind::Text => DataType::Utf8,
+                FlatKind::Number => DataType::Float64,
+                FlatKind::Whole => DataType::Int64,
+                FlatKind::Flag => DataType::Boolean,
+            };
             Field::new(name, kind, true)
         });
         let schema = Schema::new(fields.collect::<Vec<_>>());
-        let column = |at: usize| -> Result<Column, Failure> {
+        let column = |(at, kind): (usize, &FlatKind)| -> Result<Column, Failure> {
             let cells = table.rows().iter().map(|row| row.get(at));
-            if at >= texts {
-                let numbers = Float64Array::from_iter(cells.map(|cell| match cell {
-                    Some(FlatValue::Number(number)) => Some(*number),
-                    _ => None,
-                }));
-                return Ok(Column::Plain(Arc::new(numbers)));
+            match kind {
+                FlatKind::Number => {
+                    let numbers = Float64Array::from_iter(cells.map(|cell| match cell {
+                        Some(FlatValue::Number(number)) => Some(*number),
+                        _ => None,
+                    }));
+                    return Ok(Column::Plain(Arc::new(numbers)));
+                }
+                FlatKind::Whole => {
+                    let wholes = Int64Array::from_iter(cells.map(|cell| match cell {
+                        Some(FlatValue::Whole(number)) => Some(*number),
+                        _ => None,
+                    }));
+                    return Ok(Column::Plain(Arc::new(wholes)));
+                }
+                FlatKind::Flag => {
+                    let flags = BooleanArray::from_iter(cells.map(|cell| match cell {
+                        Some(FlatValue::Flag(flag)) => Some(*flag),
+                        _ => None,
+                    }));
+                    return Ok(Column::Plain(Arc::new(flags)));
+                }
+                FlatKind::Text => {}
             }
             let mut column = Texts::default();
             for cell in cells {
@@ -83,7 +106,7 @@ impl Columns {
             }
             column.finish().map_err(Failure::bug)
         };
-        Columns::new(schema, (0..names.len()).map(column).collect::<Result<_, _>>()?)
+        Columns::new(schema, table.kinds().iter().enumerate().map(column).collect::<Result<_, _>>()?)
     }
 
     /// As a capsule that holds a C stream. Texts are strings.

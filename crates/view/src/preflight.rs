@@ -2,7 +2,7 @@
 //! The pre-flight of a change for a fleet: at most 25 lines for people, JSON, and a flat table of hosts for CSV and
 //! Parquet. Computes no verdict.
 
-use crate::export::{ExportError, FlatTable, FlatValue};
+use crate::export::{ExportError, FlatKind, FlatTable, FlatValue};
 use crate::layout::{columns, hanging, shortened, wrap};
 use floodline_fleet::{Confidence, Group, Row, Summary, Verdict, thousands};
 use floodline_record::human;
@@ -279,21 +279,31 @@ const TEXTS: &[Column<Option<String>>] = &[
     ("notes", |row| Some(row.notes.join(" ")).filter(|notes| !notes.is_empty())),
 ];
 
-/// Columns with numbers; a flag is 0 or 1.
+/// Columns with flags.
+const FLAGS: &[Column<bool>] = &[
+    ("accepted", |row| row.accepted),
+    ("superseded", |row| row.superseded),
+    ("cut", |row| row.cut),
+    ("damaged", |row| row.damaged),
+    ("control", |row| row.control),
+];
+
+/// Columns with counts, bytes and nanoseconds.
+const COUNTS: &[Column<Option<u64>>] = &[
+    ("tier", |row| Some(u64::from(row.tier))),
+    ("demand_bytes", |row| row.demand_bytes),
+    ("limit_now_bytes", |row| row.limit_now_bytes),
+    ("limit_then_bytes", |row| row.limit_then_bytes),
+    ("cgroups_over", |row| Some(row.cgroups_over)),
+    ("cgroups", |row| Some(row.cgroups)),
+    ("samples", |row| Some(row.samples)),
+    ("recorded_wall_ns", |row| row.recorded_wall_ns),
+];
+
+/// Columns with other numbers.
 const NUMBERS: &[Column<Option<f64>>] = &[
-    ("accepted", |row| Some(f64::from(u8::from(row.accepted)))),
-    ("superseded", |row| Some(f64::from(u8::from(row.superseded)))),
-    ("cut", |row| Some(f64::from(u8::from(row.cut)))),
-    ("damaged", |row| Some(f64::from(u8::from(row.damaged)))),
     ("severity", |row| Some(row.severity)),
-    ("tier", |row| Some(f64::from(row.tier))),
-    ("control", |row| Some(f64::from(u8::from(row.control)))),
     ("margin", |row| row.margin),
-    ("demand_bytes", |row| row.demand_bytes.map(|bytes| bytes as f64)),
-    ("limit_now_bytes", |row| row.limit_now_bytes.map(|bytes| bytes as f64)),
-    ("limit_then_bytes", |row| row.limit_then_bytes.map(|bytes| bytes as f64)),
-    ("cgroups_over", |row| Some(row.cgroups_over as f64)),
-    ("cgroups", |row| Some(row.cgroups as f64)),
     ("stall_now_seconds", |row| row.stall_now_seconds),
     ("stall_then_seconds", |row| row.stall_then_seconds),
     ("stall_then_low_seconds", |row| row.stall_then_low_seconds),
@@ -303,22 +313,31 @@ const NUMBERS: &[Column<Option<f64>>] = &[
     ("written_now_bytes", |row| row.written_now_bytes),
     ("written_then_bytes", |row| row.written_then_bytes),
     ("back_test_error", |row| row.back_test_error),
-    ("samples", |row| Some(row.samples as f64)),
     ("seconds", |row| Some(row.seconds)),
-    ("recorded_wall_ns", |row| row.recorded_wall_ns.map(|at| at as f64)),
 ];
+
+/// Names and kinds of all columns.
+fn named_columns() -> impl Iterator<Item = (&'static str, FlatKind)> {
+    let texts = TEXTS.iter().map(|(name, _)| (*name, FlatKind::Text));
+    let flags = FLAGS.iter().map(|(name, _)| (*name, FlatKind::Flag));
+    let counts = COUNTS.iter().map(|(name, _)| (*name, FlatKind::Whole));
+    texts.chain(flags).chain(counts).chain(NUMBERS.iter().map(|(name, _)| (*name, FlatKind::Number)))
+}
 
 /// Hosts as a table: one row per file, texts first.
 pub fn table(rows: &[Row]) -> Result<FlatTable, ExportError> {
-    let names = TEXTS.iter().map(|(name, _)| *name).chain(NUMBERS.iter().map(|(name, _)| *name));
+    let whole = |number: u64| i64::try_from(number).map_or(FlatValue::Null, FlatValue::Whole);
     let cells = |row: &Row| {
         let texts = TEXTS.iter().map(|(_, read)| read(row).map_or(FlatValue::Null, FlatValue::Text));
+        let flags = FLAGS.iter().map(|(_, read)| FlatValue::Flag(read(row)));
+        let counts = COUNTS.iter().map(|(_, read)| read(row).map_or(FlatValue::Null, whole));
         let numbers = NUMBERS
             .iter()
             .map(|(_, read)| read(row).filter(|number| number.is_finite()).map_or(FlatValue::Null, FlatValue::Number));
-        texts.chain(numbers).collect()
+        texts.chain(flags).chain(counts).chain(numbers).collect()
     };
-    FlatTable::new("preflight", names.map(str::to_owned).collect(), TEXTS.len(), rows.iter().map(cells).collect())
+    let (names, kinds) = named_columns().map(|(name, kind)| (name.to_owned(), kind)).unzip();
+    FlatTable::of_kinds("preflight", names, kinds, rows.iter().map(cells).collect())
 }
 
 #[cfg(test)]
@@ -338,8 +357,7 @@ mod tests {
     fn every_field_of_a_row_is_a_column() {
         let value = serde_json::to_value(Row::default()).unwrap();
         let fields: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
-        let mut columns: Vec<&str> =
-            TEXTS.iter().map(|(name, _)| *name).chain(NUMBERS.iter().map(|(name, _)| *name)).collect();
+        let mut columns: Vec<&str> = named_columns().map(|(name, _)| name).collect();
         columns.sort_unstable();
         assert_eq!(columns, fields);
         let mut out = Vec::new();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One small table whose columns are known only when all rows are there: texts first, then numbers, any of
-//! them missing. As CSV with a header line, or as Parquet with DOUBLE and UTF-8 columns.
+//! them missing. As CSV with a header line, or as Parquet with UTF-8, DOUBLE, INT64 and BOOLEAN columns.
 
 use super::ExportError;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
-use parquet::data_type::{ByteArray, ByteArrayType, DoubleType};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
@@ -20,6 +20,45 @@ pub enum FlatValue {
     Text(String),
     /// A number in the unit that the column's name says.
     Number(f64),
+    /// A count, bytes or nanoseconds.
+    Whole(i64),
+    /// Whether something holds: `true` and `false`, in CSV 1 and 0.
+    Flag(bool),
+}
+
+/// What the cells of a column are, where there is something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlatKind {
+    /// Texts.
+    Text,
+    /// Numbers with a fraction.
+    Number,
+    /// Whole numbers.
+    Whole,
+    /// Flags.
+    Flag,
+}
+
+impl FlatKind {
+    fn physical(self) -> PhysicalType {
+        match self {
+            FlatKind::Text => PhysicalType::BYTE_ARRAY,
+            FlatKind::Number => PhysicalType::DOUBLE,
+            FlatKind::Whole => PhysicalType::INT64,
+            FlatKind::Flag => PhysicalType::BOOLEAN,
+        }
+    }
+
+    fn has(self, cell: &FlatValue) -> bool {
+        matches!(
+            (self, cell),
+            (_, FlatValue::Null)
+                | (FlatKind::Text, FlatValue::Text(_))
+                | (FlatKind::Number, FlatValue::Number(_))
+                | (FlatKind::Whole, FlatValue::Whole(_))
+                | (FlatKind::Flag, FlatValue::Flag(_))
+        )
+    }
 }
 
 /// A table.
@@ -27,8 +66,7 @@ pub enum FlatValue {
 pub struct FlatTable {
     name: String,
     columns: Vec<String>,
-    /// So many of the columns, from the first, are texts.
-    texts: usize,
+    kinds: Vec<FlatKind>,
     rows: Vec<Vec<FlatValue>>,
 }
 
@@ -40,9 +78,24 @@ impl FlatTable {
         texts: usize,
         rows: Vec<Vec<FlatValue>>,
     ) -> Result<FlatTable, ExportError> {
-        match rows.iter().find(|row| row.len() != columns.len()) {
+        let kind = |at| if at < texts { FlatKind::Text } else { FlatKind::Number };
+        let kinds = (0..columns.len()).map(kind).collect();
+        FlatTable::of_kinds(name, columns, kinds, rows)
+    }
+
+    /// A table of columns, each of its kind.
+    pub fn of_kinds(
+        name: &str,
+        columns: Vec<String>,
+        kinds: Vec<FlatKind>,
+        rows: Vec<Vec<FlatValue>>,
+    ) -> Result<FlatTable, ExportError> {
+        let fits = |row: &&Vec<FlatValue>| {
+            row.len() == columns.len() && kinds.iter().zip(row.iter()).all(|(kind, cell)| kind.has(cell))
+        };
+        match rows.iter().find(|row| !fits(row)) {
             Some(row) => Err(ExportError::NoSuchTable(format!("{name} with a row of {} cells", row.len()))),
-            None => Ok(FlatTable { name: name.to_owned(), columns, texts, rows }),
+            None => Ok(FlatTable { name: name.to_owned(), columns, kinds, rows }),
         }
     }
 
@@ -51,9 +104,9 @@ impl FlatTable {
         &self.columns
     }
 
-    /// Number of columns that hold texts; they come first.
-    pub fn texts(&self) -> usize {
-        self.texts
+    /// Kinds of the columns.
+    pub fn kinds(&self) -> &[FlatKind] {
+        &self.kinds
     }
 
     /// Cells by row.
@@ -71,6 +124,8 @@ impl FlatTable {
                     FlatValue::Null => writer.write_field("")?,
                     FlatValue::Text(text) => writer.write_field(super::csv::text_cell(text))?,
                     FlatValue::Number(number) => writer.write_field(number.to_string())?,
+                    FlatValue::Whole(number) => writer.write_field(number.to_string())?,
+                    FlatValue::Flag(flag) => writer.write_field(u8::from(*flag).to_string())?,
                 }
             }
             writer.write_record(None::<&[u8]>)?;
@@ -80,15 +135,12 @@ impl FlatTable {
 
     /// Writes it as Parquet.
     pub fn parquet(&self, out: impl Write + Send) -> Result<(), ExportError> {
-        let field = |(index, name): (usize, &String)| {
-            let (physical, logical) = match index < self.texts {
-                true => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
-                false => (PhysicalType::DOUBLE, None),
-            };
-            let builder = Type::primitive_type_builder(name, physical).with_repetition(Repetition::OPTIONAL);
+        let field = |(name, kind): (&String, &FlatKind)| {
+            let logical = (*kind == FlatKind::Text).then_some(LogicalType::String);
+            let builder = Type::primitive_type_builder(name, kind.physical()).with_repetition(Repetition::OPTIONAL);
             Ok(Arc::new(builder.with_logical_type(logical).build()?))
         };
-        let fields = self.columns.iter().enumerate().map(field).collect::<Result<Vec<_>, ExportError>>()?;
+        let fields = self.columns.iter().zip(&self.kinds).map(field).collect::<Result<Vec<_>, ExportError>>()?;
         let schema = Type::group_type_builder(&self.name).with_fields(fields).build()?;
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -96,23 +148,26 @@ impl FlatTable {
             .build();
         let mut writer = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))?;
         let mut group = writer.next_row_group()?;
-        for index in 0..self.columns.len() {
+        for (index, kind) in self.kinds.iter().enumerate() {
             let Some(mut column) = group.next_column()? else { break };
             let cells = || self.rows.iter().filter_map(|row| row.get(index));
-            let (mut texts, mut numbers, mut present) = (Vec::new(), Vec::new(), Vec::new());
+            let present: Vec<i16> = cells().map(|cell| i16::from(*cell != FlatValue::Null)).collect();
+            let (mut texts, mut numbers, mut wholes, mut flags) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
             for cell in cells() {
-                present.push(i16::from(*cell != FlatValue::Null));
                 match cell {
                     FlatValue::Null => {}
                     FlatValue::Text(text) => texts.push(ByteArray::from(text.as_str())),
                     FlatValue::Number(number) => numbers.push(*number),
+                    FlatValue::Whole(number) => wholes.push(*number),
+                    FlatValue::Flag(flag) => flags.push(*flag),
                 }
             }
-            if index < self.texts {
-                column.typed::<ByteArrayType>().write_batch(&texts, Some(&present), None)?;
-            } else {
-                column.typed::<DoubleType>().write_batch(&numbers, Some(&present), None)?;
-            }
+            match kind {
+                FlatKind::Text => column.typed::<ByteArrayType>().write_batch(&texts, Some(&present), None)?,
+                FlatKind::Number => column.typed::<DoubleType>().write_batch(&numbers, Some(&present), None)?,
+                FlatKind::Whole => column.typed::<Int64Type>().write_batch(&wholes, Some(&present), None)?,
+                FlatKind::Flag => column.typed::<BoolType>().write_batch(&flags, Some(&present), None)?,
+            };
             column.close()?;
         }
         group.close()?;
@@ -146,5 +201,26 @@ mod tests {
     #[test]
     fn a_row_that_is_too_short_is_no_table() {
         assert!(FlatTable::new("sweep", vec!["kernel".to_owned()], 1, vec![vec![]]).is_err());
+    }
+
+    #[test]
+    fn whole_numbers_and_flags_keep_their_kind() {
+        let at = 1_796_137_200_123_456_789_i64;
+        let kinds = || vec![FlatKind::Whole, FlatKind::Flag];
+        let columns = || vec!["recorded_wall_ns".to_owned(), "accepted".to_owned()];
+        let rows =
+            vec![vec![FlatValue::Whole(at), FlatValue::Flag(true)], vec![FlatValue::Null, FlatValue::Flag(false)]];
+        let table = FlatTable::of_kinds("preflight", columns(), kinds(), rows).unwrap();
+        let mut out = Vec::new();
+        table.parquet(&mut out).unwrap();
+        let reader = SerializedFileReader::new(bytes::Bytes::from(out)).unwrap();
+        let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+        assert_eq!((rows[0].get_long(0).unwrap(), rows[0].get_bool(1).unwrap()), (at, true));
+        assert!(rows[1].get_long(0).is_err() && !rows[1].get_bool(1).unwrap());
+        let mut out = Vec::new();
+        table.csv(&mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "recorded_wall_ns,accepted\n1796137200123456789,1\n,0\n");
+        let wrong = vec![vec![FlatValue::Number(1.0), FlatValue::Flag(true)]];
+        assert!(FlatTable::of_kinds("preflight", columns(), kinds(), wrong).is_err());
     }
 }

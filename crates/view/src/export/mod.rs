@@ -12,7 +12,7 @@ mod table;
 
 pub use self::csv::CsvExport;
 pub(crate) use self::csv::text_cell;
-pub use flat::{FlatTable, FlatValue};
+pub use flat::{FlatKind, FlatTable, FlatValue};
 pub use jsonl::JsonLines;
 pub use parquet::ParquetExport;
 pub use perfetto::PerfettoTrace;
