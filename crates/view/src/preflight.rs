@@ -53,24 +53,36 @@ pub fn text(summary: &Summary, rows: &[Row], options: Options<'_>) -> String {
     out
 }
 
+/// What became of the files, in parts that add up.
+fn parts(summary: &Summary, judged: u64, unusable: u64) -> String {
+    let was = |count: u64| if count == 1 { "was" } else { "were" };
+    let judged = format!("{} {} judged", thousands(judged), was(judged));
+    let unusable = (unusable > 0).then(|| format!("{} cannot be used", thousands(unusable)));
+    let unread = (summary.unread > 0).then(|| format!("{} could not be read", thousands(summary.unread)));
+    let others: Vec<String> = unusable.into_iter().chain(unread).collect();
+    let of = format!("Of {} files, {judged}", thousands(summary.files));
+    match others.as_slice() {
+        [one] => format!("{of} and {one}."),
+        _ => format!("{of}, {}.", others.join(" and ")),
+    }
+}
+
 /// What was read, and what of it was not used or not whole.
 fn looked_at(summary: &Summary) -> String {
     let mut text = format!("Change: {}. ", summary.change);
     let read = summary.files.saturating_sub(summary.unread);
+    let is_unusable = |group: &&Group| group.cause.is_of_file() && !group.cause.is_unread();
+    let unusable: u64 = summary.groups.iter().filter(is_unusable).map(|group| group.hosts).sum();
     text.push_str(&match (read, summary.unread) {
         (0, 1) => "The file could not be read.".to_owned(),
         (0, unread) if unread > 0 => format!("None of {} files could be read.", thousands(unread)),
-        (1, _) => "1 file was read.".to_owned(),
-        (files, _) => format!("{} files were read.", thousands(files)),
+        // A file alone that cannot be used is told by its group.
+        (1, 0) => "1 file was read.".to_owned(),
+        (files, 0) if unusable == 0 => format!("{} files were read.", thousands(files)),
+        _ => parts(summary, read.saturating_sub(unusable), unusable),
     });
-    if read > 0 && summary.unread > 0 {
-        text.push_str(&format!(" {} more could not be read.", thousands(summary.unread)));
-    }
-    let is_unusable = |group: &&Group| group.cause.is_of_file() && !group.cause.is_unread();
-    let unusable = summary.groups.iter().filter(is_unusable).map(|group| group.hosts).sum();
-    let of_them = |count: u64| match (read, count) {
-        (1, _) => "It".to_owned(),
-        _ if summary.unread > 0 => format!("{} of those read", thousands(count)),
+    let of_them = |count: u64| match read {
+        1 => "It".to_owned(),
         _ => format!("{} of them", thousands(count)),
     };
     let mut tell = |count: u64, one: &str, more: &str| {
@@ -78,8 +90,6 @@ fn looked_at(summary: &Summary) -> String {
             text.push_str(&format!(" {} {}", of_them(count), if count == 1 { one } else { more }));
         }
     };
-    // A file alone that cannot be used is told by its group.
-    tell(if read == 1 { 0 } else { unusable }, "cannot be used.", "cannot be used.");
     tell(
         summary.cut,
         "is cut: its end is missing, and the rest was judged.",
@@ -410,11 +420,8 @@ mod tests {
             row("e", Verdict::NotKnown, Cause::NotAFile),
         ];
         let of = |rows: &[Row]| looked_at(&Summary::of(rows, "cgroup v2".to_owned()));
-        assert_eq!(
-            of(&rows),
-            "Change: cgroup v2. 3 files were read. 2 more could not be read. 2 of those read cannot be used."
-        );
-        assert_eq!(of(&rows[..3]), "Change: cgroup v2. 3 files were read. 2 of them cannot be used.");
+        assert_eq!(of(&rows), "Change: cgroup v2. Of 5 files, 1 was judged, 2 cannot be used and 2 could not be read.");
+        assert_eq!(of(&rows[..3]), "Change: cgroup v2. Of 3 files, 1 was judged and 2 cannot be used.");
         assert_eq!(of(&rows[..1]), "Change: cgroup v2. 1 file was read.");
         assert_eq!(of(&rows[3..]), "Change: cgroup v2. None of 2 files could be read.");
         assert_eq!(of(&rows[4..]), "Change: cgroup v2. The file could not be read.");
