@@ -239,9 +239,14 @@ impl From<SimError> for CliError {
         let text = error.to_string();
         let hints: Vec<String> = match &error {
             SimError::NotHonoured(keys) => {
-                let meant = keys.iter().filter_map(|key| Executor::Simulator.meant(key));
-                let meant = meant.map(|key| format!("did you mean {key}?"));
-                meant.chain(["run it on a real kernel: floodline lab run".to_owned()]).collect()
+                let meant = |key| Executor::Simulator.meant(key);
+                let mut hints: Vec<String> =
+                    keys.iter().filter_map(meant).map(|key| format!("did you mean {key}?")).collect();
+                // A misspelt key is unknown to a real kernel as well.
+                if hints.len() < keys.len() {
+                    hints.push("if the kernel has this, run it on a real one: floodline lab run".to_owned());
+                }
+                hints
             }
             _ => error.way_on().map(str::to_owned).into_iter().collect(),
         };

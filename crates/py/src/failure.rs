@@ -105,11 +105,15 @@ impl From<SimError> for Failure {
     fn from(error: SimError) -> Failure {
         let failure = Failure::new(&error);
         match &error {
-            SimError::NotHonoured(keys) => keys
-                .iter()
-                .filter_map(|key| Executor::Simulator.meant(key))
-                .fold(failure, |failure, key| failure.hint(format!("did you mean {key}?")))
-                .hint("run it on a real kernel: floodline lab run"),
+            SimError::NotHonoured(keys) => {
+                let meant: Vec<_> = keys.iter().filter_map(|key| Executor::Simulator.meant(key)).collect();
+                let is_misspelt = meant.len() == keys.len();
+                let failure = meant.iter().fold(failure, |failure, key| failure.hint(format!("did you mean {key}?")));
+                match is_misspelt {
+                    true => failure,
+                    false => failure.hint("if the kernel has this, run it on a real one: floodline lab run"),
+                }
+            }
             _ => error.way_on().into_iter().fold(failure, Failure::hint),
         }
     }
