@@ -5,6 +5,7 @@
 use super::Run;
 use crate::asked::planned;
 use crate::console::{Console, Format};
+use crate::copies::note_copies;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::fleet::{Found, judge_all};
@@ -166,6 +167,7 @@ impl Run for Preflight {
             Unreadable::of_io(&io::Error::other(format!("folder: {why}"))).row(&name, &change)
         }));
         keep_latest(&mut rows);
+        let copies = note_copies(&mut rows);
         tell_apart(&mut rows);
         for row in &mut rows {
             row.accepted = row.verdict != Verdict::Fine && accepted.iter().any(|key| row.is_named_by(key));
@@ -173,6 +175,11 @@ impl Run for Preflight {
         let mut summary = Summary::of(&rows, change.label());
         summary.is_interrupted = left_out > 0;
         self.tell(console, &found, &accepted, &rows);
+        if copies > 0 {
+            let files =
+                human::plural(copies as u64, "file is a byte-identical copy", "files are byte-identical copies");
+            console.note(&format!("{files} of another one: each counts as a host"));
+        }
         // What took long is shown where it cannot be kept, and kept where it cannot be shown.
         let kept = match (kind, &self.output) {
             (Some(kind), Some(path)) => self.keep(&summary, &rows, kind, path),
