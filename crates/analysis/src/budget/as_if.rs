@@ -5,7 +5,7 @@
 
 use super::as_if_conditions::{conditions, size};
 use super::as_if_strict::{self, StrictDevice};
-use super::as_if_words::{headline, notes};
+use super::as_if_words::{IN_FORCE, headline, notes};
 use super::inputs::Inputs;
 use super::{Bound, Budgets, Choice, SCHEMA as BUDGET_SCHEMA, available, budgets, budgets_of, rows};
 use super::{BudgetReport, Sort};
@@ -473,7 +473,11 @@ pub fn as_if(window: &Window, as_if: &AsIf, all: bool) -> Result<AsIfReport, Not
         assume(window, Cow::Owned(budgets(window)), as_if)?;
     rows_then.iter_mut().for_each(|row| row.container = row.container_on(changed.facts.as_ref()));
     let choice = Choice { all, sort: Sort::Over };
-    let (headline, notes) = (headline(&now, &then, &rows_then), notes(as_if, window, &then, &rows_then));
+    let headline = match as_if.is_in_force(window) {
+        true => IN_FORCE.to_owned(),
+        false => headline(&now, &then, &rows_then),
+    };
+    let notes = notes(as_if, window, &then, &rows_then);
     let shown = if all { rows_then.len() } else { rows_then.len().min(ROWS_MAX) };
     let hidden = rows_then.len() - shown;
     let mut then_report = rows(&changed, &then, choice);

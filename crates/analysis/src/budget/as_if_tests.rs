@@ -75,7 +75,10 @@ fn conditions_that_hold_already_change_nothing() {
     for row in &same.rows {
         assert_eq!(row.then_thresh_bytes, row.now_thresh_bytes, "{row:?}");
     }
-    assert!(same.headline.starts_with("The smallest limit is"), "{}", same.headline);
+    assert_eq!(same.headline, "Nothing changes: each condition is in force on this host already.");
+    let limit = |value: &str| report(&host(Hierarchy::V2), &format!("cgroup/app/memory.max={value}")).headline;
+    assert_eq!(limit("256M"), same.headline);
+    assert_ne!(limit("255M"), same.headline);
 }
 
 #[test]
@@ -257,4 +260,32 @@ fn a_cgroup_is_named_as_ls_prints_it_or_as_the_output_does() {
         assert!(told.contains(&format!("memory.max=251 MiB of {name}")), "{told}");
         assert!(told.starts_with("kernel 6.12.1, vm.dirty_ratio=30"), "{told}");
     }
+}
+
+#[test]
+fn a_limit_that_stays_stops_no_writer() {
+    // The most that was held is above a limit that the change leaves as it is.
+    let report = report(&host(Hierarchy::V2), "vm.dirty_background_ratio=9");
+    assert_eq!((report.rows[1].verdict, report.rows[1].cgroup.as_deref()), ("over", Some("/app")));
+    let told = "1 cgroup has held more dirty data than the limit allows. The change does not make this limit smaller.";
+    assert!(report.headline.ends_with(told), "{}", report.headline);
+}
+
+#[test]
+fn cgroups_over_their_limits_are_counted_and_not_the_rows_shown() {
+    let names: Vec<String> = (0..12).map(|n| format!("/app{n}")).collect();
+    let host = names.iter().fold(host(Hierarchy::V1Memory), |host, name| {
+        let host = host.cgroup(name, |_, row| {
+            row.memory_current = Some(Bytes(250 * MIB));
+            row.inactive_file = Some(Bytes(100 * MIB));
+            row.active_file = Some(Bytes(0));
+            row.file_dirty = Some(Bytes(60 * MIB));
+            row.file_writeback = Some(Bytes(0));
+        });
+        host.limits(name, |_, row| row.memory_max = Some(Limit(256 * MIB)))
+    });
+    let report = as_if(&host.window(), &"cgroup=v2".parse::<AsIf>().unwrap(), false).unwrap();
+    assert!(report.rows.len() < 13 && report.hidden > 0);
+    let told = "13 cgroups have held more dirty data than the new limit allows. The writers there will stop.";
+    assert!(report.headline.ends_with(told), "{}", report.headline);
 }

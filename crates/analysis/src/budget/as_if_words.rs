@@ -8,6 +8,28 @@ use floodline_kernel::{Behaviour, Planned, is_newer_than_modelled};
 use floodline_record::human;
 use floodline_record::window::Window;
 
+/// Effect of conditions that change nothing.
+pub(super) const IN_FORCE: &str = "Nothing changes: each condition is in force on this host already.";
+
+/// Names the machine and counts the cgroups of rows.
+fn owners(rows: &[&AsIfRow]) -> String {
+    let cgroups = rows.iter().filter(|row| row.cgroup.is_some()).count() as u64;
+    let of_cgroups = human::plural(cgroups, "cgroup", "cgroups");
+    match (rows.len() as u64 > cgroups, cgroups) {
+        (true, 0) => "The machine".to_owned(),
+        (true, _) => format!("The machine and {of_cgroups}"),
+        (false, _) => of_cgroups,
+    }
+}
+
+/// Whether a limit is new, or smaller by more than 1 %.
+fn shrinks(row: &AsIfRow) -> bool {
+    match (row.now_thresh_bytes, row.then_thresh_bytes) {
+        (Some(now), Some(then)) => then < now - now / 100,
+        _ => true,
+    }
+}
+
 /// Effect of the conditions, in a sentence or two.
 pub(super) fn headline(now: &Budgets, then: &Budgets, rows: &[AsIfRow]) -> String {
     let mut said = Vec::new();
@@ -39,20 +61,26 @@ pub(super) fn headline(now: &Budgets, then: &Budgets, rows: &[AsIfRow]) -> Strin
         let (now, then) = (human::bytes(now as f64), human::bytes(then as f64));
         said.push(format!("the machine's limit changes from {now} to {then}"));
     }
-    let of = |word: &str| rows.iter().filter(|row| row.verdict == word).count() as u64;
-    let (over, slowed) = (of("over"), of("slowed"));
+    let of = |word: &str| rows.iter().filter(|row| row.verdict == word).collect::<Vec<&AsIfRow>>();
+    let ((over, over_now), slowed): ((Vec<&AsIfRow>, Vec<&AsIfRow>), _) =
+        (of("over").into_iter().partition(|row| shrinks(row)), of("slowed"));
     let mut text = match said.is_empty() {
         true => "No limit changes by more than 1 %.".to_owned(),
         false => sentence(&said),
     };
-    if over > 0 {
-        let (rows, have) = (human::plural(over, "row", "rows"), if over == 1 { "has" } else { "have" });
+    if !over.is_empty() {
+        let (who, has) = (owners(&over), if over.len() == 1 { "has" } else { "have" });
         text.push_str(&format!(
-            " {rows} below {have} held more dirty data than the new limit allows. The writers there will stop."
+            " {who} {has} held more dirty data than the new limit allows. The writers there will stop."
         ));
-    } else if slowed > 0 {
-        let (rows, have) = (human::plural(slowed, "row", "rows"), if slowed == 1 { "has" } else { "have" });
-        text.push_str(&format!(" {rows} below {have} held so much dirty data that the writers there will be slowed."));
+    } else if !over_now.is_empty() {
+        let (who, has) = (owners(&over_now), if over_now.len() == 1 { "has" } else { "have" });
+        text.push_str(&format!(
+            " {who} {has} held more dirty data than the limit allows. The change does not make this limit smaller."
+        ));
+    } else if !slowed.is_empty() {
+        let (who, has) = (owners(&slowed), if slowed.len() == 1 { "has" } else { "have" });
+        text.push_str(&format!(" {who} {has} held so much dirty data that the writers there will be slowed."));
     } else {
         let strict = names(rows);
         match strict.is_empty() {
