@@ -69,7 +69,10 @@ mod tests {
         let row = |name: &str, bytes: &[u8], samples: u64| {
             let file = folder.path().join(name);
             std::fs::write(&file, bytes).expect("a file");
-            Row { file: file.to_string_lossy().into_owned(), samples, ..Row::default() }
+            let mut row = Row::default();
+            row.file = file.to_string_lossy().into_owned();
+            row.samples = samples;
+            row
         };
         let long = vec![7; 3 * PART];
         let mut other = long.clone();

@@ -113,7 +113,7 @@ pub(super) fn changes(row: &Row, prediction: &Prediction, seconds: f64) -> Vec<S
     }
     // What is written was dirtied: where the disks cannot write it, neither number is that of this host.
     let is_beyond = row.written_now_bytes.is_some() && row.written_then_bytes.is_none();
-    let is_told = |loss: &&&prediction::Row| !is_of_row(loss) && !(is_beyond && loss.figure == DIRTIED);
+    let is_told = |loss: &&&prediction::Row| !(is_of_row(loss) || is_beyond && loss.figure == DIRTIED);
     told.extend(prediction.losses().iter().filter(is_told).take(1).map(|loss| loss.sentence()));
     let seen = prediction.hurting().or(prediction.appear.first());
     told.extend(seen.map(|seen| format!("{} appears", seen.rule)));
