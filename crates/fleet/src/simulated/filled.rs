@@ -24,6 +24,13 @@ pub(super) fn fill(prediction: &Prediction, writable: Option<f64>, row: &mut Row
         let is_longest = |wait: &prediction::Row| wait.figure == LONGEST || wait.now > *now;
         !kinds(prediction).any(|wait| wait.doubt.is_some() && is_longest(wait))
     });
+    // Harm counts also where the recording shows no caller of the sync.
+    let is_longest = |sync: &&prediction::Row| match longest {
+        Some((_, then)) => sync.then > then,
+        None => kinds(prediction).next().is_none(),
+    };
+    let harm = assumed(prediction).filter(|sync| sync.worsens()).filter(is_longest);
+    let longest = harm.map(|sync| (sync.now, sync.then)).or(longest);
     row.longest_wait_now_seconds = longest.map(|(now, _)| now);
     row.longest_wait_then_seconds = longest.map(|(_, then)| then);
     let written = of(WRITTEN);
@@ -43,7 +50,12 @@ fn kinds(prediction: &Prediction) -> impl Iterator<Item = &prediction::Row> {
     prediction.rows.iter().filter(is_kind).filter(|row| !row.is_assumed())
 }
 
-/// The longest of the calls that are predicted, before and after the change, seconds.
+/// The longest sync, if it is predicted and the recording shows no caller.
+pub(super) fn assumed(prediction: &Prediction) -> Option<&prediction::Row> {
+    prediction.rows.iter().find(|row| row.figure == LONGEST && row.is_assumed() && row.doubt.is_none())
+}
+
+/// The longest of the recorded calls that are predicted, before and after the change, seconds.
 pub(super) fn longest(prediction: &Prediction) -> Option<(f64, f64)> {
     let waits = || kinds(prediction).filter(|wait| wait.doubt.is_none());
     waits().map(|wait| wait.now).reduce(f64::max).zip(waits().map(then).reduce(f64::max))
@@ -94,7 +106,9 @@ mod tests {
         );
         // No program of the host syncs.
         let assumed = prediction::Row { is_measured: false, ..sync() };
-        assert_eq!(longest(vec![call(), assumed]), Some((0.0005, 0.128)));
+        assert_eq!(longest(vec![call(), assumed.clone()]), Some((0.0005, 0.128)));
+        let harm = prediction::Row { now: 0.5, then: 2.7, ..assumed };
+        assert_eq!(longest(vec![call(), harm]), Some((0.5, 2.7)), "it may sync");
     }
 
     #[test]

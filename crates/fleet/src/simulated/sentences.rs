@@ -2,7 +2,7 @@
 //! What a row says of a twin: its figures before and after the change, what is not predictable, and what a change costs that
 //! helps a sick host.
 
-use super::filled::{longest, longest_name};
+use super::filled::{assumed, longest, longest_name};
 use super::weigh::Relief;
 use crate::row::Row;
 use floodline_analysis::prediction::{self, DIRTIED, LONGEST, LONGEST_WRITE, Prediction, WAITS};
@@ -103,6 +103,7 @@ pub(super) fn changes(row: &Row, prediction: &Prediction, seconds: f64) -> Vec<S
         let of = longest_name(prediction);
         told.push(format!("{of} {} → about {}", human::seconds(now), human::seconds(then)));
     }
+    told.extend(assumed(prediction).filter(|sync| sync.worsens() || sync.improves()).map(prediction::Row::sentence));
     if let (Some(now), None) = (row.written_now_bytes, row.written_then_bytes) {
         told.push(format!("written to disks {} → as much as they can write", human::bytes(now)));
     }
