@@ -42,8 +42,8 @@ impl Horizon {
         let minutes = (self.record_seconds.max(RECORD_MIN_S) / 60.0).ceil();
         let whose = if self.is_put_off { "with the change" } else { "with the present settings" };
         format!(
-            "{whose}, {bytes} are still unwritten at the end of the recorded time; they take the disk about {seconds}, and no run shows \
-             the wait for them; record for longer (--for {minutes:.0}min)"
+            "at the end of the recorded time {bytes} are still unwritten {whose}; they take the disk about {seconds}, and no run shows the \
+             wait for them; record for longer (--for {minutes:.0}min)"
         )
     }
 

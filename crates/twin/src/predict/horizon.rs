@@ -123,8 +123,8 @@ pub fn beyond(twin: &Twin, question: &Question, results: &[(Run, Shown)]) -> Opt
         _ => return None,
     };
     let seconds = twin.seconds.max(1.0);
-    // Data that are never written by age are written at a threshold.
-    let needed = if age.is_finite() { age + left.seconds + 2.0 * seconds } else { SECONDS_MAX };
+    // Data that are never written by age are written at a threshold. In the first age of a run none are, which is to be a small part of it.
+    let needed = if age.is_finite() { 3.0 * age + left.seconds + 2.0 * seconds } else { SECONDS_MAX };
     let times = ((needed / seconds).ceil() as u32).clamp(TIMES.0, TIMES.1);
     let simulated = seconds * f64::from(times);
     let is_affordable = simulated <= SECONDS_MAX && simulated * twin.scenario.number_of_tasks() as f64 <= ROOM;
