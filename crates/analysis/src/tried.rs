@@ -12,6 +12,7 @@ use crate::rule_figures::are_exact;
 mod weighed;
 mod withheld;
 
+use self::weighed::PREDICTED;
 pub use self::weighed::{cost_of_trial, of_short_look, on_usual_disks, price};
 
 /// Whether the change of a plan follows from the kernel's arithmetic alone.
@@ -50,7 +51,16 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
             // It stands first: the first screen has room for one cost.
             let grows = prediction.roughly_longer().map(|row| format!("On the twin: maybe {}.", row.roughly_said()));
             plan.costs.splice(0..0, grows);
+            // What the twin predicts to get worse is said although the verdict is open.
+            let is_cost = |row: &&&Row| row.doubt.is_none() && (row.unit == "seconds" || row.figure == PEAK);
+            let lost: Vec<String> = losses.iter().filter(is_cost).take(2).map(|row| row.reserved()).collect();
+            let is_told = !lost.is_empty() && prediction.is_reliable() && !prediction.is_cut;
+            plan.costs.splice(0..0, is_told.then(|| format!("{PREDICTED}{}.", lost.join("; "))));
             arithmetic_only(plan, why);
+            // Nor does it show that a wait which may grow is worth it.
+            if let Some(why) = prediction.open_harm() {
+                set_aside(plan, why);
+            }
             // Arithmetic does not show whether a wait gets shorter for what more is at risk.
             if let Some(why) = prediction.open_price().filter(|_| better.is_empty()) {
                 set_aside(plan, why);
@@ -293,6 +303,21 @@ mod tests {
         };
         tried(&mut plan, &prediction);
         plan
+    }
+
+    #[test]
+    fn a_candidate_of_open_harm_says_what_gets_worse() {
+        use crate::prediction::{LONGEST_WRITE, WAITS};
+        let longer = Row { low: 0.02, high: 90.0, ..row(LONGEST_WRITE, 0.264, 1.96, None) };
+        let rows = vec![row(WAITS, 46.0, 8.0, Some(Doubt::BackTest)), longer, row(PEAK, 3.1e6, 28e6, None)];
+        let plan = check(rows, &["dirty-cliff"], &[], &[]);
+        assert!(plan.candidate.is_some() && !plan.now.is_empty(), "{plan:?}");
+        assert!(
+            plan.costs[0].starts_with("Predicted: maybe longest fsync 264 ms → about 1.96 s; "),
+            "{:?}",
+            plan.costs
+        );
+        assert!(plan.costs[0].contains("2.96 MiB → about 26.7 MiB"), "{:?}", plan.costs);
     }
 
     #[test]

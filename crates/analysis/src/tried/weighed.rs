@@ -121,7 +121,7 @@ pub fn price(prediction: &Prediction) -> (Option<String>, bool) {
 /// How the costs of a plan begin that its trial shows. The others are those of its findings.
 const OF_TRIAL: [&str; 5] =
     [PREDICTED, "On the twin: ", "On a slow disk: ", "A wait may get longer: ", "The disk stays full"];
-const PREDICTED: &str = "Predicted: ";
+pub(super) const PREDICTED: &str = "Predicted: ";
 
 /// The first cost that the trial of a plan shows, in words.
 pub fn cost_of_trial(plan: &Plan) -> Option<String> {
