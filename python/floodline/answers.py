@@ -164,9 +164,13 @@ class Prediction(TypedDict, total=False):
     stay: list[Json]
     not_reproduced: list[Json]
     lasting: list[Json]
+    between: list[Json]
     doubtful: list[Doubtful]
     no_other: NoOther | None
     unjudged: list[str]
+    sparse_s: float | None
+    shows_syncs: bool
+    horizon: Json
     runs: int
     is_cut: bool
     only_up_to: list[Json]

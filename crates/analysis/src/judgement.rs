@@ -2,7 +2,7 @@
 //! One judgement of a predicted change: whether it helps, does not help, or harms. `predict`, `doctor` and `advise` share
 //! it, so that no command advises a change that another one warns of. Judges figures; runs nothing.
 
-use crate::prediction::{DIRTIED, Doubt, LEADS, MISS_MAX, PEAK, Prediction, Row, Seen, Sure, Unseen, WAITS, differ};
+use crate::prediction::{DIRTIED, Doubt, LEADS, PEAK, Prediction, Row, Seen, Sure, Unseen, WAITS, differ};
 use crate::report::Severity;
 use crate::rule_figures::{hurts_by, is_of_waits};
 use crate::tried::{MAY_HARM, word};
@@ -10,8 +10,10 @@ use floodline_record::human;
 
 mod harm;
 mod reserve;
+mod why;
 
 pub use self::harm::Harm;
+pub use self::why::{BEYOND_BUDGET, missed, unpredicted};
 
 /// What a change does to its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,6 +238,11 @@ impl Prediction {
         if self.vanish.iter().any(is_sure) || !figures.iter().all(is_missed) {
             return None;
         }
+        // Another wait gets shorter, and none that the recording has gets longer: that is a verdict whatever the missed figure does.
+        let is_shorter = |row: &Row| row.is_wait() && row.is_measured && (row.improves() || row.improves_roughly());
+        if self.leads().any(is_shorter) && self.may_lengthen().is_none() {
+            return None;
+        }
         let row = figures.into_iter().flatten().next()?;
         let off = row.off_share.map(|off| format!(" by {}", human::percent(off))).unwrap_or_default();
         Some(format!("the twin misses {}{off}", row.named()))
@@ -285,30 +292,9 @@ impl Prediction {
     }
 }
 
-/// Why a plan rests on arithmetic where the twin is not like its recording.
-pub fn missed(error: Option<f64>) -> String {
-    match error {
-        Some(error) => format!("the twin misses this recording by {}", human::percent(error)),
-        None => "the recording has no figure to compare the twin with".to_owned(),
-    }
-}
-
 /// Whether a wait that the back-test misses grows by half or more by both estimates ([`Row::roughly`]).
 fn grows_by_half(row: &Row) -> bool {
     row.worsens_roughly() && row.roughly.is_some_and(|(least, _)| ratio_to(row, least) >= WORSE)
-}
-
-/// Why a plan rests on arithmetic if a run was ended early.
-pub const BEYOND_BUDGET: &str = "the simulation of this load exceeds its budget here; floodline predict runs all of it";
-
-/// Why a plan rests on arithmetic where the twin predicts nothing that decides. `rules` are those of its findings.
-pub fn unpredicted(error: Option<f64>, rules: &[&str]) -> String {
-    match (error, rules) {
-        (None, _) => missed(error),
-        (Some(share), _) if share > MISS_MAX => missed(error),
-        (_, ["inode-switch-storm"]) => "the twin has no inodes of removed cgroups".to_owned(),
-        _ => "the twin predicts no wait and no amount of data that the recording has".to_owned(),
-    }
 }
 
 fn ratio(row: &Row) -> f64 {

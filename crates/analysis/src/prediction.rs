@@ -484,6 +484,7 @@ impl Row {
     pub fn named(&self) -> String {
         match self.figure.as_str() {
             WAITS => "the total of waits".to_owned(),
+            figure if figure.ends_with(".waited_seconds") => format!("the total of {}", self.label),
             _ => format!("the {}", self.label),
         }
     }

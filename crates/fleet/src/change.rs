@@ -321,8 +321,8 @@ mod tests {
         );
         let exact = Change::parse::<&str>(&[], Some("6.12.0"), None, None).expect("a change");
         assert_eq!(
-            (exact.label(), exact.kernel_on(None).map(|kernel| kernel.patch)),
-            ("kernel 6.12.0".to_owned(), Some(0))
+            (exact.label(), exact.kernel_on(None).map(|kernel| kernel.to_string())),
+            ("kernel 6.12.0".to_owned(), Some("6.12.0".to_owned()))
         );
     }
 

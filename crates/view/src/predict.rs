@@ -55,9 +55,9 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
                 };
                 ("?".to_owned(), format!("not predicted: twin off by {off}{roughly}"))
             }
-            Some(Doubt::Horizon) => ("?".to_owned(), "not predicted: decided after the end".to_owned()),
+            Some(Doubt::Horizon) => ("?".to_owned(), "not predicted: written after the end".to_owned()),
             Some(Doubt::Demand | Doubt::Unmeasured) => ("?".to_owned(), "unclear without --trace on".to_owned()),
-            Some(Doubt::Unwritten) => ("?".to_owned(), "not predicted: twin off in data at risk".to_owned()),
+            Some(Doubt::Unwritten) => ("?".to_owned(), "not predicted: twin misses data at risk".to_owned()),
             None => {
                 let (low, high) = (shown_value(row.unit, row.low), shown_value(row.unit, row.high));
                 let mark = match (row.improves(), row.worsens(), row.is_certain()) {

@@ -38,7 +38,7 @@ pub fn cost_of_syncs(derived: &Derived<'_>, device: &Device<'_>, speed: Option<S
     let full_now: f64 = device.intervals().iter().filter(|one| one.is_saturated()).map(|one| one.seconds).sum();
     (seconds >= NOTICED_S).then(|| {
         format!(
-            "{OF_SYNCS}{}, and {} writes {}. If they do so after the change too, the disk is then full for about {} (now {}). \
+            "{OF_SYNCS}{}, and {} writes {}. If they still do that after the change, the disk is full for about {} (now {}). \
              {LAST_OF_SYNCS}{} ({}).",
             human::bytes_per_second(ahead.rate),
             device.name,

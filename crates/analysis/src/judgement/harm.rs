@@ -78,7 +78,8 @@ impl Prediction {
             |row: &&Row| row.is_wait() && row.is_measured && row.now >= SHORTEST_FELT_S && row.figure != longer.figure;
         let others = || self.felt().filter(is_other);
         if let Some(row) = others().find(|row| row.improves() && row.then <= MUCH_SHORTER * row.now) {
-            return Some(format!("{said}, but {} gets much shorter", row.named()));
+            let verb = if row.is_certain() { "gets" } else { "may get" };
+            return Some(format!("{said}, but {} {verb} much shorter", row.named()));
         }
         if let Some(row) = others().find(|row| row.doubt.is_some() && !row.worsens_roughly()) {
             return Some(format!("{said}, and it does not show whether {} gets shorter", row.named()));

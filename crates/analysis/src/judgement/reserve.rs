@@ -60,7 +60,8 @@ impl Prediction {
     pub fn may_lengthen(&self) -> Option<String> {
         let grows = |row: &&Row| row.is_wait() && row.worsens() && row.then >= SHORTEST_FELT_S;
         if let Some(row) = self.felt().find(grows) {
-            return Some(format!("a wait gets longer: {}", row.sentence()));
+            let verb = if row.is_certain() { "gets" } else { "may get" };
+            return Some(format!("a wait {verb} longer: {}", row.sentence()));
         }
         let open = self.open_wait()?;
         Some(format!("the twin does not show whether {} gets longer", open.named()))
@@ -73,7 +74,7 @@ impl Prediction {
         self.not_reproduced.iter().copied().find(|rule| is_of_waits(rule) && !is_told(rule))
     }
 
-    /// Returns the row of dirtied bytes, if a change that allows no more unwritten data surely makes more of them, and probably twice as many. Programs then rewrite data
+    /// Returns the row of dirtied bytes, if a change that allows no more unwritten data makes hardly fewer of them, and probably twice as many. Programs then rewrite data
     /// that were written too early. They may wait for that although no figure of the recording shows it. With more unwritten data,
     /// programs get further, which does no harm. `None` if the prediction has no peak of unwritten data, or nothing is dirtied now.
     fn written_again(&self) -> Option<&Row> {

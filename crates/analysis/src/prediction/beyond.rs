@@ -27,6 +27,8 @@ pub struct Horizon {
     pub write_seconds: f64,
     /// Seconds to record so that such a write is in the recording.
     pub record_seconds: f64,
+    /// Whether the flusher writes such data once they are old. Otherwise they stay until a sync or a threshold writes them.
+    pub is_by_age: bool,
     /// How many times in a row the recorded load was simulated until these data were written. Totals are per recorded time. Absent where
     /// no run shows that write: then no wait is predicted.
     pub times: Option<u32>,
@@ -41,9 +43,14 @@ impl Horizon {
         let (bytes, seconds) = (human::bytes(self.unwritten_bytes), human::seconds(self.write_seconds));
         let minutes = (self.record_seconds.max(RECORD_MIN_S) / 60.0).ceil();
         let whose = if self.is_put_off { "with the change" } else { "with the present settings" };
+        let then = match self.is_by_age {
+            true => format!("record for longer (--for {minutes:.0}min)"),
+            false => "periodic writeback is off, so they stay until a sync or the background threshold writes them"
+                .to_owned(),
+        };
         format!(
             "at the end of the recorded time {bytes} are still unwritten {whose}; they take the disk about {seconds}, and no run shows the \
-             wait for them; record for longer (--for {minutes:.0}min)"
+             wait for them; {then}"
         )
     }
 
@@ -54,8 +61,8 @@ impl Horizon {
         let whose = if self.is_put_off { "With the change" } else { "With the present settings" };
         Some(format!(
             "{whose}, {bytes} are still unwritten at the end of the recorded time, {seconds} of work for the disk. So both twins were \
-             simulated with the recorded load {times} times in a row, until such data were written. Totals are for the recorded time. The \
-             present value is larger than in the recording where the twin waits longer in this time."
+             simulated with the recorded load {times} times in a row, until such data were written. Totals are for the recorded time. \
+             Where the longer run has longer waits, the table has these as present values."
         ))
     }
 }

@@ -98,7 +98,7 @@ pub(super) fn costs(plan: &Plan, prediction: &Prediction) -> Vec<String> {
     let may_grow = may_grow.filter(|row| row.unit == "seconds" && row.is_measured && may_grow_in_interval(row));
     let sentence = |row: &Row| {
         let (low, high) = (shown_value(row.unit, row.low), shown_value(row.unit, row.high));
-        format!("{}, now {}, may become {low} to {high}", row.label, shown_value(row.unit, row.now))
+        format!("{} {} → {low} to {high}", row.label, shown_value(row.unit, row.now))
     };
     let waits: Vec<String> = may_grow.take(2).map(sentence).collect();
     let full = "The disk stays full: programs wait for it instead of writing into memory.";
@@ -170,7 +170,7 @@ mod tests {
         let costs = |rows| costs(&Plan::default(), &of(rows));
         assert_eq!(
             costs(vec![all(240.0)]),
-            ["A wait may get longer: waits of all tasks, now 60 s, may become 16 s to 4 min (90 % interval)."]
+            ["A wait may get longer: waits of all tasks 60 s → 16 s to 4 min (90 % interval)."]
         );
         assert!(costs(vec![all(50.0)]).is_empty(), "the whole interval is below the present value");
         let both = vec![wait(LONGEST, "longest fsync", 3.95, 0.36, 6.42), all(240.0)];

@@ -28,6 +28,8 @@ const MORE: f64 = 1.5;
 const PART: f64 = 0.5;
 /// Factor from which a figure of a longer run is another one than that of the recorded time.
 const TWICE: f64 = 2.0;
+/// Times that data of the largest age are written in a recording from which it has what a change puts off.
+const OFTEN: f64 = 4.0;
 /// Fewest and most times that the load is repeated.
 const TIMES: (u32, u32) = (3, 12);
 /// Longest simulated time, seconds.
@@ -117,6 +119,10 @@ pub fn beyond(twin: &Twin, question: &Question, results: &[(Run, Shown)]) -> Opt
     let ages = |all: &[super::Changed]| all.first().map(|one| age(&one.scenario));
     let (age_now, age_then) = (ages(&question.now)?, ages(&question.then)?);
     let is_short = age_now.is_finite() && twin.seconds < age_now;
+    // Such writes are in the recording, again and again.
+    if age_then.is_finite() && twin.seconds >= OFTEN * age_then.max(if age_now.is_finite() { age_now } else { 0.0 }) {
+        return None;
+    }
     let (left, age, is_put_off) = match (then.is_put_off_beside(now), now.is_put_off_beside(then)) {
         (true, _) => (then, age_then, true),
         (_, true) if is_short => (now, age_now, false),
@@ -135,6 +141,7 @@ pub fn beyond(twin: &Twin, question: &Question, results: &[(Run, Shown)]) -> Opt
         unwritten_bytes: left.bytes,
         write_seconds: left.seconds,
         record_seconds: record_seconds.max(2.0 * seconds),
+        is_by_age: age.is_finite(),
         times: None,
     };
     let dirtied = nominal(is_put_off)?.figures.get(DIRTIED).copied().unwrap_or(0.0);

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Changes that put writes off beyond the end of the recording: when the twin runs on, and what is left open.
+
 use super::*;
 use crate::Recorded;
 use crate::trial::{OneByOne, Studied, answered};
@@ -107,7 +110,10 @@ fn data_that_no_run_writes_leave_the_waits_open() {
     assert_eq!(row(&prediction, PEAK).doubt, None, "how much is at risk is known");
     assert!(prediction.vanish.is_empty(), "{:?}", prediction.vanish);
     let told = &prediction.headline;
-    assert!(told.starts_with("No verdict: at the end of the recorded time ") && told.contains("--for "), "{told}");
+    assert!(
+        told.starts_with("No verdict: at the end of the recorded time ") && told.contains("periodic writeback is off"),
+        "{told}"
+    );
     assert_eq!(prediction.answer(), "no_verdict");
     // Data pile up from round to round where a longer run writes but a part of them.
     let piled = |left: f64| {

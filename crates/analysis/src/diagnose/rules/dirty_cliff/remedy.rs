@@ -195,11 +195,11 @@ fn brief(plain: &str, writer: Option<&str>, pauses: Option<bool>, await_max_s: O
         (Some(writer), ..) => no_setting(writer),
         (None, Some(true), _) => {
             "At times, programs write faster than the disk. The kernel then pauses these programs. The waits of other \
-             programs get shorter, and some may remain."
+             programs may get shorter, and some remain."
                 .to_owned()
         }
         (None, Some(false), _) => {
-            "At times, programs write faster than the disk. The waits get shorter, and some may remain.".to_owned()
+            "At times, programs write faster than the disk. The waits may get shorter, and some remain.".to_owned()
         }
         (None, None, Some(longest)) if longest < STALL_AWAIT_S => format!(
             "The bursts get short. A write took {} in the worst of them. Most single waits are short already.",
