@@ -94,6 +94,15 @@ fn a_change_that_puts_nothing_off_is_judged_by_the_recorded_time() {
 }
 
 #[test]
+fn a_recording_with_several_writes_of_the_later_age_needs_no_longer_run() {
+    let later = [Setting::new("vm.dirty_expire_centisecs", 900)];
+    // Where a recording ends between two writes decides how much is left at its end.
+    let has_horizon = |seconds| predicted(&studied(200, (20, 10), seconds, "9 MB/s", "1s"), &later).horizon.is_some();
+    assert!((44..52).any(has_horizon));
+    assert!(!(57..65).any(has_horizon));
+}
+
+#[test]
 fn data_that_no_run_writes_leave_the_waits_open() {
     let studied = archive();
     let (twin, window) = (&studied.twin, &studied.recorded.window);
