@@ -74,9 +74,10 @@ impl Prediction {
         self.not_reproduced.iter().copied().find(|rule| is_of_waits(rule) && !is_told(rule))
     }
 
-    /// Returns the row of dirtied bytes, if a change that allows no more unwritten data makes hardly fewer of them, and probably twice as many. Programs then rewrite data
-    /// that were written too early. They may wait for that although no figure of the recording shows it. With more unwritten data,
-    /// programs get further, which does no harm. `None` if the prediction has no peak of unwritten data, or nothing is dirtied now.
+    /// Returns the row of dirtied bytes, if a change that allows no more unwritten data makes hardly fewer of them, and probably twice as
+    /// many. Programs then rewrite data that were written too early. They may wait for that although no figure of the recording shows it.
+    /// With more unwritten data, programs get further, which does no harm. `None` if the prediction has no peak of unwritten data, or
+    /// nothing is dirtied now.
     fn written_again(&self) -> Option<&Row> {
         let peak = self.rows_of([PEAK]).next()?;
         let is_again = |row: &&Row| {
