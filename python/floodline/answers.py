@@ -143,7 +143,8 @@ class NoOther(TypedDict, total=False):
 
 
 class Prediction(TypedDict, total=False):
-    """``Recording.predict``, schema ``floodline.predict/2``."""
+    """``Recording.predict``, schema ``floodline.predict/2``. ``between``, ``sparse_s`` and ``horizon`` are there only when they say
+    something."""
 
     schema: str
     settings: list[Json]
@@ -168,8 +169,7 @@ class Prediction(TypedDict, total=False):
     doubtful: list[Doubtful]
     no_other: NoOther | None
     unjudged: list[str]
-    sparse_s: float | None
-    shows_syncs: bool
+    sparse_s: float
     horizon: Json
     runs: int
     is_cut: bool

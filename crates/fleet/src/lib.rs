@@ -10,6 +10,7 @@ mod between;
 mod boot;
 mod change;
 mod cliff;
+mod copies;
 mod harm;
 mod label;
 mod memory;
@@ -29,6 +30,7 @@ mod summary;
 mod waits;
 
 pub use change::{Change, NotAChange};
+pub use copies::note_copies;
 pub use harm::Felt;
 pub use label::tell_apart;
 pub use packed::Packed;

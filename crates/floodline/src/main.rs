@@ -6,7 +6,6 @@ mod ascii;
 mod asked;
 mod commands;
 mod console;
-mod copies;
 mod error;
 mod exit;
 mod fleet;

@@ -9,7 +9,8 @@ use crate::source::Source;
 use crate::table::Table;
 use crate::watch::{Control, on_threads, watched};
 use floodline_fleet::{
-    Cause, Change, Depth, NotAChange, Packed, Row, Summary, Unreadable, keep_latest, preflight_of, tell_apart,
+    Cause, Change, Depth, NotAChange, Packed, Row, Summary, Unreadable, keep_latest, note_copies, preflight_of,
+    tell_apart,
 };
 use floodline_record::name::Name;
 use floodline_record::nearest::nearest;
@@ -218,6 +219,7 @@ pub(crate) fn _conclude(parts: Vec<Py<_Rows>>, change: Bound<'_, PyAny>, accepte
     }
     let mut rows: Vec<Row> = parts.iter().flat_map(|part| part.get().rows.iter().cloned()).collect();
     keep_latest(&mut rows);
+    note_copies(&mut rows);
     tell_apart(&mut rows);
     for row in &mut rows {
         row.accepted = row.verdict.name() != "fine" && accepted.iter().any(|key| row.is_named_by(key));

@@ -5,7 +5,6 @@
 use super::Run;
 use crate::asked::planned;
 use crate::console::{Console, Format};
-use crate::copies::note_copies;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::fleet::{Found, judge_all};
@@ -14,7 +13,8 @@ use crate::memory::keep_freed;
 use crate::output::{self, Existing};
 use crate::{whole, workers};
 use floodline_fleet::{
-    Cause, Change, Depth, NotAChange, Row, Summary, Unreadable, Verdict, keep_latest, tell_apart, thousands,
+    Cause, Change, Depth, NotAChange, Row, Summary, Unreadable, Verdict, keep_latest, note_copies, tell_apart,
+    thousands,
 };
 use floodline_record::human;
 use floodline_record::nearest::nearest;

@@ -2,7 +2,7 @@
 //! Byte-identical copies of a recording under other names. Each counts as a host if the recording does not name its host, so that the
 //! counts of a fleet would be wrong without a word.
 
-use floodline_fleet::Row;
+use crate::Row;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -11,7 +11,7 @@ use std::io::{self, BufReader, Read};
 const PART: usize = 1 << 16;
 
 /// Notes on each row whose file is a copy of an earlier one that counts, too. Returns how many there are.
-pub(crate) fn note_copies(rows: &mut [Row]) -> usize {
+pub fn note_copies(rows: &mut [Row]) -> usize {
     let mut alike: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (at, row) in rows.iter().enumerate().filter(|(_, row)| row.samples > 0 && !row.superseded) {
         let key = (row.recorded_wall_ns, row.samples, row.seconds.to_bits(), row.demand_bytes, row.kernel_now.clone());
