@@ -6,6 +6,7 @@ mod ascii;
 mod asked;
 mod commands;
 mod console;
+mod copies;
 mod error;
 mod exit;
 mod fleet;

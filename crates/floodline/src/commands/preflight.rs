@@ -5,6 +5,7 @@
 use super::Run;
 use crate::asked::planned;
 use crate::console::{Console, Format};
+use crate::copies::are_equal;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::fleet::{Found, judge_all};
@@ -167,7 +168,7 @@ impl Run for Preflight {
             Unreadable::of_io(&io::Error::other(format!("folder: {why}"))).row(&name, &change)
         }));
         keep_latest(&mut rows);
-        let copies = note_copies(&mut rows);
+        let copies = note_copies(&mut rows, |one, other| are_equal(one, other).unwrap_or(false));
         tell_apart(&mut rows);
         for row in &mut rows {
             row.accepted = row.verdict != Verdict::Fine && accepted.iter().any(|key| row.is_named_by(key));
