@@ -4,10 +4,12 @@
 //! bytes written. The host as it is, the kernel's default and what `doctor` prints are always candidates. Pure: the program
 //! runs the candidates. The text about them is in `advise/told.rs`.
 
+mod near;
 mod told;
 
 pub use self::told::Doctor;
 
+use self::near::{around, evenly};
 use crate::Twin;
 use crate::backtest::Figure;
 use crate::changed::{Changed, Host, change, kernel_default};
@@ -491,15 +493,6 @@ fn figure_of(goal: Goal) -> &'static str {
     }
 }
 
-/// As many of some candidates as there is room for, from all parts of the list.
-fn evenly(all: Vec<Vec<Setting>>, room: usize) -> Vec<Vec<Setting>> {
-    let (count, room) = (all.len(), room.min(all.len()));
-    // The first candidate of each of `room` equal parts.
-    let part = |at: usize| at * room / count.max(1);
-    let is_first = |at: usize| room > 0 && (at == 0 || part(at) != part(at - 1));
-    all.into_iter().enumerate().filter(|(at, _)| is_first(*at)).map(|(_, one)| one).collect()
-}
-
 /// The constraints on data at risk and on pauses.
 const AT_RISK: &str = "data at risk";
 const PAUSES: &str = "longest pause";
@@ -562,43 +555,5 @@ fn gain(goal: Goal, best: &Tried, as_is: &Tried) -> f64 {
         Goal::Throughput if as_is.throughput > 0.0 => best.throughput / as_is.throughput - 1.0,
         Goal::Throughput => 0.0,
         Goal::Safety => less(best.at_risk_bytes, as_is.at_risk_bytes),
-    }
-}
-
-/// Settings near others: each number a half, three quarters, one and a half times and twice as large.
-fn around(best: &[Setting]) -> Vec<Vec<Setting>> {
-    let mut near = Vec::new();
-    for (at, setting) in best.iter().enumerate() {
-        let Ok(value) = setting.value.parse::<u64>() else { continue };
-        for (times, by) in [(1, 2), (3, 4), (3, 2), (2, 1)] {
-            let Some(changed) = value.checked_mul(times).map(|value| value / by).filter(|value| *value > 0) else {
-                continue;
-            };
-            // Rounded to whole MiB for readability.
-            let changed = if changed > 4 << 20 { changed >> 20 << 20 } else { changed };
-            let mut settings = best.to_vec();
-            settings[at].value = changed.to_string();
-            near.push(settings);
-        }
-    }
-    near
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn candidates_are_chosen_from_all_parts_of_the_grid() {
-        let all = |count: u64| (0..count).map(|at| vec![Setting::new("vm.dirty_bytes", at)]).collect::<Vec<_>>();
-        let chosen = |count, room| {
-            evenly(all(count), room).iter().filter_map(|one| one[0].value.parse::<u64>().ok()).collect::<Vec<_>>()
-        };
-        assert_eq!(chosen(3, 10), [0, 1, 2]);
-        assert_eq!(chosen(6, 3), [0, 2, 4]);
-        assert_eq!(chosen(159, 150).len(), 150);
-        assert!(chosen(159, 150).contains(&158));
-        assert_eq!(chosen(5, 0), [0; 0]);
-        assert_eq!(chosen(0, 5), [0; 0]);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures of a prediction in a row. What is not predicted is left out, as `floodline predict` does.
+//! Fills the figures of a row from a prediction. Leaves out what is not predicted, as `floodline predict` does.
 
 use crate::row::Row;
 use floodline_analysis::prediction::{self, LONGEST, LONGEST_WRITE, Prediction, WAITS, WRITTEN};

@@ -108,12 +108,12 @@ mod tests {
 
     const MIB: f64 = 1_048_576.0;
 
-    /// A program of /box that dirties 2 MiB in each of 30 seconds, while the page cache of /box has so many MiB at each of them.
+    /// A program of /box that dirties 2 MiB in each of 30 seconds. The closure gives the page cache of /box at each second, MiB.
     fn told(cached: impl Fn(usize) -> f64) -> Option<Rewritten> {
         told_of(cached, 2.0)
     }
 
-    /// The same while the machine writes so many MiB in each second.
+    /// The same, with the MiB that the machine writes in each second.
     fn told_of(cached: impl Fn(usize) -> f64, written: f64) -> Option<Rewritten> {
         let pages = written * MIB / PAGE;
         let host = Fixture::healthy().seconds(30).cgroup("/box", |_, _| ());

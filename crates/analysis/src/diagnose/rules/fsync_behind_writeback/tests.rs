@@ -587,18 +587,13 @@ fn a_layer_that_is_slower_than_the_disks_below_it_makes_syncs_wait() {
                 row.wbps_max = limit.map(floodline_record::units::Limit);
             })
             .facts(|facts| {
-                let is_layer = |name: &[u8]| name == b"dm-0";
-                let layers = facts.devices.iter_mut().filter(|device| is_layer(device.name.as_bytes()));
+                let layers = facts.devices.iter_mut().filter(|device| device.name.as_bytes() == b"dm-0");
                 layers.for_each(|device| device.slaves = vec![dev_of("sda")]);
-                facts.mounts.iter_mut().filter(|mount| mount.dev == dev_of("sda")).for_each(|mount| {
-                    mount.dev = dev_of("dm-0");
-                });
+                let mounts = facts.mounts.iter_mut().filter(|mount| mount.dev == dev_of("sda"));
+                mounts.for_each(|mount| mount.dev = dev_of("dm-0"));
             })
     };
-    check_rule(
-        &RULE,
-        &encrypted(None),
-        "critical: redis-server[701] waits 40 % of the time behind others' writeback: writes on dm-0 take",
-    );
+    let found = "critical: redis-server[701] waits 40 % of the time behind others' writeback: writes on dm-0 take";
+    check_rule(&RULE, &encrypted(None), found);
     check_rule(&RULE, &encrypted(Some(100_000_000)), "clear: ");
 }
